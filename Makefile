@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+# The front door. Meson does the work; this says what a person can ask for.
+#
+#   make run      set up, build, and run a first sealed command
+#   make build    the binary is at build/vitro
+#   make test     all tests, as root and as an ordinary user, plain and sanitized
+#   make bench    side by side with the alternatives (QUICK=1: under two minutes)
+#   make fuzz     fuzz the policy parser for a minute (SECONDS=N)
+#   make check    formatting, clang-tidy, and a compile for aarch64
+#   make install  with DESTDIR and PREFIX
+#   make clean
+
+PREFIX ?= /usr/local
+SECONDS ?= 60
+
+.PHONY: run build test bench fuzz check format install clean setup setup-test sanitized
+
+build: setup build/build.ninja
+	@ninja -C build --quiet
+
+build/build.ninja:
+	@meson setup build --prefix $(PREFIX) >build.log 2>&1 || { cat build.log; rm -f build.log; exit 1; }
+	@rm -f build.log
+
+setup:
+	@tools/setup build
+
+setup-test:
+	@tools/setup build test
+
+run: build
+	@tools/first-run build/vitro
+
+test: setup-test build sanitized check
+	@test/run --build build --build build-sanitized
+
+sanitized: build-sanitized/build.ninja
+	@ninja -C build-sanitized --quiet
+
+build-sanitized/build.ninja:
+	@meson setup build-sanitized -Ddebug=true -Doptimization=1 -Db_sanitize=address,undefined \
+		-Db_lundef=false >/dev/null
+
+bench: setup build
+	@tools/setup bench
+	@build/bench/vitro-bench $(if $(QUICK),--quick) --check build/vitro
+
+fuzz: setup
+	@tools/fuzz $(SECONDS)
+
+check:
+	@tools/check
+
+format:
+	@clang-format -i $$(git ls-files '*.c')
+
+install: build
+	@meson install -C build --no-rebuild
+
+clean:
+	@rm -rf build build-sanitized build-fuzz

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "bench.h"
+
+enum { SPACING_MS = 20, MAX_CONTESTANTS = 8, MAX_BURST = 256 };
+
+/* What was measured so far. */
+struct tally {
+	const struct contest *contest;
+	int64_t *samples[MAX_CONTESTANTS];
+	size_t counts[MAX_CONTESTANTS];
+	int null_fd;
+};
+
+static pid_t start(const struct contestant *contestant, int null_fd, int err_fd)
+{
+	return contestant->argv ? spawn(contestant->argv, null_fd, err_fd)
+				: byhand_start(contestant->hand);
+}
+
+static void insist(const struct contestant *contestant, int status)
+{
+	if (status != 0)
+		die("%s failed: wait status %#x", contestant->name, (unsigned)status);
+}
+
+static void record(struct tally *tally, size_t who, int64_t ns)
+{
+	tally->samples[who][tally->counts[who]++] = ns;
+}
+
+static void run_one(struct tally *tally, size_t who)
+{
+	const struct contestant *contestant = &tally->contest->contestants[who];
+	int64_t begin = vt_clock_now();
+	int status = await(start(contestant, tally->null_fd, tally->null_fd));
+	int64_t end = vt_clock_now();
+
+	insist(contestant, status);
+	record(tally, who, end - begin);
+}
+
+/* Each one's time is from its own start: that is what its caller waits. */
+static void run_burst(struct tally *tally, size_t who)
+{
+	const struct contestant *contestant = &tally->contest->contestants[who];
+	unsigned count = tally->contest->burst;
+	pid_t pids[MAX_BURST];
+	int64_t begins[MAX_BURST];
+
+	for (unsigned i = 0; i < count; i++) {
+		begins[i] = vt_clock_now();
+		pids[i] = start(contestant, tally->null_fd, tally->null_fd);
+	}
+	for (unsigned left = count; left;) {
+		int status;
+		pid_t pid = waitpid(-1, &status, 0);
+		int64_t end = vt_clock_now();
+
+		if (pid < 0 && errno != EINTR)
+			die("wait for a burst: %s", strerror(errno));
+		for (unsigned i = 0; i < count; i++) {
+			if (pid < 0 || pids[i] != pid)
+				continue;
+			insist(contestant, status);
+			record(tally, who, end - begins[i]);
+			left--;
+		}
+	}
+}
+
+static void shuffle(size_t *order, size_t count)
+{
+	for (size_t i = count; i > 1; i--) {
+		uint32_t random;
+
+		if (getrandom(&random, sizeof(random), 0) != sizeof(random))
+			die("getrandom: %s", strerror(errno));
+		size_t j = random % i, other = order[i - 1];
+
+		order[i - 1] = order[j];
+		order[j] = other;
+	}
+}
+
+static void pause_ms(long ms)
+{
+	struct timespec left = { .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000 };
+
+	while (nanosleep(&left, &left) < 0 && errno == EINTR)
+		;
+}
+
+static void progress(const struct contest *contest, unsigned round)
+{
+	bool terminal = isatty(2);
+
+	if (terminal && (round % 8 == 0 || round == contest->rounds))
+		fprintf(stderr, "\r%s: round %u of %u%s", contest->title, round, contest->rounds,
+			round == contest->rounds ? "\r\033[K" : "");
+	else if (!terminal && round && round % (contest->rounds / 4 + 1) == 0)
+		fprintf(stderr, "%s: round %u of %u\n", contest->title, round, contest->rounds);
+}
+
+static volatile sig_atomic_t interrupted;
+
+static void interrupt(int number)
+{
+	(void)number;
+	interrupted = 1;
+}
+
+static void run_rounds(struct tally *tally)
+{
+	const struct contest *contest = tally->contest;
+	size_t order[MAX_CONTESTANTS];
+
+	for (size_t i = 0; i < contest->count; i++)
+		order[i] = i;
+	for (unsigned round = 0; round < contest->rounds; round++) {
+		progress(contest, round);
+		shuffle(order, contest->count);
+		for (size_t i = 0; i < contest->count; i++) {
+			if (interrupted)
+				die("interrupted");
+			if (contest->pattern != BACK_TO_BACK)
+				pause_ms(SPACING_MS);
+			if (contest->pattern == BURST)
+				run_burst(tally, order[i]);
+			else
+				run_one(tally, order[i]);
+		}
+	}
+	progress(contest, contest->rounds);
+}
+
+static int by_value(const void *a, const void *b)
+{
+	int64_t left = *(const int64_t *)a, right = *(const int64_t *)b;
+
+	return left < right ? -1 : left > right;
+}
+
+static struct stats summarize(int64_t *samples, size_t count)
+{
+	qsort(samples, count, sizeof(*samples), by_value);
+	return (struct stats){
+		.min_us = (double)samples[0] / 1000,
+		.p50_us = (double)samples[(count - 1) / 2] / 1000,
+		.p99_us = (double)samples[(count * 99 + 99) / 100 - 1] / 1000,
+	};
+}
+
+/* Twice each, with its messages shown: files get cached, and what does not work says why. */
+static void warm_up(const struct tally *tally)
+{
+	for (size_t i = 0; i < 2 * tally->contest->count; i++) {
+		const struct contestant *who = &tally->contest->contestants[i / 2];
+
+		insist(who, await(start(who, tally->null_fd, 2)));
+	}
+}
+
+const struct table *contest_run(const struct contest *contest, struct report *report)
+{
+	struct table *table = &report->tables[report->table_count++];
+	unsigned each = contest->pattern == BURST ? contest->burst : 1;
+	struct tally tally = { .contest = contest,
+			       .null_fd = open("/dev/null", O_RDWR | O_CLOEXEC) };
+	const struct sigaction action = { .sa_handler = interrupt };
+
+	if (tally.null_fd < 0 || contest->count > MAX_CONTESTANTS || each > MAX_BURST ||
+	    sigaction(SIGINT, &action, NULL) < 0 || sigaction(SIGTERM, &action, NULL) < 0)
+		die("prepare %s: %s", contest->title, strerror(errno));
+	for (size_t i = 0; i < contest->count; i++)
+		tally.samples[i] = need(
+			calloc((size_t)contest->rounds * each, sizeof(*tally.samples[i])));
+	warm_up(&tally);
+	run_rounds(&tally);
+	*table = (struct table){
+		.title = contest->title,
+		.pattern = contest->pattern,
+		.rounds = contest->rounds,
+		.burst = contest->burst,
+		.count = contest->count,
+		.base = contest->base,
+	};
+	for (size_t i = 0; i < contest->count; i++) {
+		table->names[i] = contest->contestants[i].name;
+		table->stats[i] = summarize(tally.samples[i], tally.counts[i]);
+		free(tally.samples[i]);
+	}
+	(void)close(tally.null_fd); /* nothing was kept in it */
+	report_table(table);
+	return table;
+}
+
+double table_p50(const struct table *table, const char *name)
+{
+	for (size_t i = 0; i < table->count; i++)
+		if (strcmp(table->names[i], name) == 0)
+			return table->stats[i].p50_us;
+	die("no contestant is called %s", name);
+}

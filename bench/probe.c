@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The proof that what is timed isolates. One probe runs twice: in a cell, where each attempt must
+ * fail, and outside, where each must succeed, since a probe that can do nothing proves nothing.
+ */
+#include <arpa/inet.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "rig.h"
+
+struct world {
+	int port;         /* where the benchmark listens on the host's loopback */
+	const char *file; /* a file of the host's that nobody granted */
+};
+
+/* Counts processes that are neither this one nor pid 1. */
+static bool sees_others(const struct world *world)
+{
+	DIR *proc = opendir("/proc");
+	bool others = false;
+
+	(void)world;
+	if (!proc)
+		die("open /proc: %s", strerror(errno));
+	for (struct dirent *entry; (entry = readdir(proc));) {
+		long pid = strtol(entry->d_name, NULL, 10);
+
+		if (pid > 1 && pid != getpid())
+			others = true;
+	}
+	(void)closedir(proc); /* only read from */
+	return others;
+}
+
+static bool reaches_host(const struct world *world)
+{
+	struct sockaddr_in address = {
+		.sin_family = AF_INET,
+		.sin_port = htons((uint16_t)world->port),
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+	};
+	AUTO_CLOSE int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	return fd >= 0 && connect(fd, (struct sockaddr *)&address, sizeof(address)) == 0;
+}
+
+static bool sees_file(const struct world *world)
+{
+	return access(world->file, F_OK) == 0;
+}
+
+static long status_field(const char *key, int base)
+{
+	FILE *file = fopen("/proc/self/status", "re");
+	char line[256];
+	long value = -1;
+
+	if (!file)
+		die("open /proc/self/status: %s", strerror(errno));
+	while (fgets(line, sizeof(line), file))
+		if (strncmp(line, key, strlen(key)) == 0)
+			value = strtol(line + strlen(key), NULL, base);
+	(void)fclose(file); /* only read from */
+	return value;
+}
+
+static bool lacks_filter(const struct world *world)
+{
+	(void)world;
+	return status_field("Seccomp:", 10) != 2;
+}
+
+static bool may_gain_privileges(const struct world *world)
+{
+	(void)world;
+	return status_field("NoNewPrivs:", 10) != 1;
+}
+
+static bool can_write(const char *folder)
+{
+	char path[64];
+
+	(void)snprintf(path, sizeof(path), "%s/vitro-bench.%d", folder, (int)getpid());
+	AUTO_CLOSE int fd = open(path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
+
+	return fd >= 0 && unlink(path) == 0;
+}
+
+static bool writes_root(const struct world *world)
+{
+	(void)world;
+	return can_write("");
+}
+
+static const struct {
+	const char *hole;
+	bool (*open)(const struct world *);
+	bool outside; /* open outside for everybody: the control insists on it */
+} holes[] = {
+	{ "other processes are visible", sees_others, true },
+	{ "the host's loopback answers", reaches_host, true },
+	{ "a file that was not granted is there", sees_file, true },
+	{ "no system call filter is on", lacks_filter, false },
+	{ "privileges can be gained by exec", may_gain_privileges, false },
+	{ "the root can be written", writes_root, false },
+};
+
+enum { HOLES = sizeof(holes) / sizeof(holes[0]) };
+
+static unsigned find_holes(const struct world *world)
+{
+	unsigned found = 0;
+
+	for (unsigned i = 0; i < HOLES; i++)
+		if (holes[i].open(world))
+			found |= 1u << i;
+	return found;
+}
+
+int probe_main(int argc, char **argv)
+{
+	if (argc != 2)
+		die("the probe takes a port and a file");
+	struct world world = { .port = atoi(argv[0]), .file = argv[1] };
+
+	/* the control of the root's: what cannot write anywhere says nothing */
+	printf("holes %u scratch %d\n", find_holes(&world), can_write("/tmp"));
+	return fflush(stdout) == 0 ? 0 : 1;
+}
+
+static int listen_here(int *ret_port)
+{
+	struct sockaddr_in address = { .sin_family = AF_INET,
+				       .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	socklen_t len = sizeof(address);
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	if (fd < 0 || bind(fd, (struct sockaddr *)&address, len) < 0 || listen(fd, 16) < 0 ||
+	    getsockname(fd, (struct sockaddr *)&address, &len) < 0)
+		die("listen on the loopback: %s", strerror(errno));
+	*ret_port = ntohs(address.sin_port);
+	return fd;
+}
+
+static void judge(const char *text)
+{
+	unsigned found;
+	int scratch;
+
+	if (sscanf(text, "holes %u scratch %d", &found, &scratch) != 2)
+		die("the probe in the cell said: %s", text);
+	for (unsigned i = 0; i < HOLES; i++)
+		if (found >> i & 1)
+			die("this vitro does not isolate, so its speed means nothing: %s",
+			    holes[i].hole);
+	if (!scratch)
+		die("the probe in the cell cannot write to /tmp, so its failures prove nothing");
+}
+
+void check_isolation(const char *vitro, const char *self, const char *secret)
+{
+	struct words argv = { 0 };
+	struct world world = { .file = secret };
+	AUTO_CLOSE int listener = listen_here(&world.port);
+	unsigned outside = find_holes(&world);
+
+	words_add(&argv, vitro);
+	words_add(&argv, "run");
+	words_add(&argv, "--");
+	words_add(&argv, self);
+	words_add(&argv, "--probe");
+	words_addf(&argv, "%d", world.port);
+	words_add(&argv, secret);
+	char *text = output_of(argv.items);
+
+	for (unsigned i = 0; i < HOLES; i++)
+		if (holes[i].outside && !(outside >> i & 1))
+			die("the probe fails outside too, so it proves nothing: %s", holes[i].hole);
+	judge(text);
+	free(text);
+}

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <jansson.h>
+#include <stdio.h>
+
+#include "bench.h"
+
+static const char *const pattern_names[PATTERNS] = {
+	[BACK_TO_BACK] = "back to back",
+	[SPACED] = "spaced 20 ms",
+	[BURST] = "burst",
+};
+
+void report_machine(const struct machine *machine)
+{
+	printf("kernel   %s\n", machine->kernel);
+	printf("CPU      %s, %d online, pinning: %s\n", machine->cpu, machine->cpus,
+	       machine->pinning);
+	printf("mounts   %d    THP %s    load average %s\n\n", machine->mounts, machine->thp,
+	       machine->load);
+}
+
+static double ratio(const struct table *table, size_t row)
+{
+	return table->stats[row].p50_us / table->stats[table->base].p50_us;
+}
+
+void report_table(const struct table *table)
+{
+	printf("%s, %s", table->title, pattern_names[table->pattern]);
+	if (table->pattern == BURST)
+		printf(" of %u", table->burst);
+	printf(", %u rounds (µs)\n", table->rounds);
+	printf("  %-28s %9s %9s %9s   p50 / %s\n", "", "min", "p50", "p99",
+	       table->names[table->base]);
+	for (size_t i = 0; i < table->count; i++)
+		printf("  %-28s %9.0f %9.0f %9.0f   %.2f\n", table->names[i],
+		       table->stats[i].min_us, table->stats[i].p50_us, table->stats[i].p99_us,
+		       ratio(table, i));
+	putchar('\n');
+	(void)fflush(stdout); /* a lost table shows as one */
+}
+
+bool bar_holds(const struct bar *bar)
+{
+	return bar->value <= bar->limit;
+}
+
+void report_bars(const struct report *report, const struct machine *after)
+{
+	printf("  %-44s %9s %9s\n", "bar", "measured", "at most");
+	for (size_t i = 0; i < report->bar_count; i++)
+		printf("  %-44s %9.2f %9.2f   %s\n", report->bars[i].name, report->bars[i].value,
+		       report->bars[i].limit, bar_holds(&report->bars[i]) ? "held" : "MISSED");
+	printf("\nload average afterwards: %s\n", after->load);
+}
+
+static json_t *table_json(const struct table *table)
+{
+	json_t *rows = json_array();
+
+	for (size_t i = 0; i < table->count; i++)
+		json_array_append_new(rows,
+				      json_pack("{s:s, s:f, s:f, s:f, s:f}", "name",
+						table->names[i], "min_us", table->stats[i].min_us,
+						"p50_us", table->stats[i].p50_us, "p99_us",
+						table->stats[i].p99_us, "ratio", ratio(table, i)));
+	return json_pack("{s:s, s:s, s:i, s:s, s:o}", "title", table->title, "pattern",
+			 pattern_names[table->pattern], "rounds", (int)table->rounds, "base",
+			 table->names[table->base], "rows", rows);
+}
+
+void report_json(const struct report *report, const struct machine *machine, const char *path)
+{
+	json_t *tables = json_array(), *bars = json_array();
+
+	for (size_t i = 0; i < report->table_count; i++)
+		json_array_append_new(tables, table_json(&report->tables[i]));
+	for (size_t i = 0; i < report->bar_count; i++)
+		json_array_append_new(bars, json_pack("{s:s, s:f, s:f, s:b}", "name",
+						      report->bars[i].name, "value",
+						      report->bars[i].value, "limit",
+						      report->bars[i].limit, "held",
+						      bar_holds(&report->bars[i])));
+	json_t *root = json_pack(
+		"{s:{s:s, s:s, s:i, s:s, s:i, s:s, s:s}, s:o, s:i, s:o}", "machine", "kernel",
+		machine->kernel, "cpu", machine->cpu, "cpus", machine->cpus, "pinning",
+		machine->pinning, "mounts", machine->mounts, "thp", machine->thp, "load",
+		machine->load, "tables", tables, "memory_kb", (int)report->memory_kb, "bars", bars);
+
+	/* what failed above shows here: a NULL cannot be dumped */
+	if (json_dump_file(root, path, JSON_INDENT(1) | JSON_REAL_PRECISION(6)) < 0)
+		die("write %s", path);
+	json_decref(root);
+}

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/json.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/fd.h"
+#include "base/str.h"
+
+#define READ_SIZE  ((size_t)16 << 10)
+#define NAME_SHOWN 200
+#define TEXT_SHOWN 220
+
+/* A character, or what stands where one should. */
+struct utf8 {
+	uint32_t code;
+	size_t len; /* where !valid: of the maximal subpart, 1 at least */
+	bool valid;
+};
+
+/* Well-formed sequences by lead byte: how long, and the bounds of the second byte (Unicode 3.9). */
+static const struct {
+	unsigned char first, last, len, low, high;
+} leads[] = {
+	{ 0x00, 0x7f, 1, 0, 0 },       { 0xc2, 0xdf, 2, 0x80, 0xbf }, { 0xe0, 0xe0, 3, 0xa0, 0xbf },
+	{ 0xe1, 0xec, 3, 0x80, 0xbf }, { 0xed, 0xed, 3, 0x80, 0x9f }, { 0xee, 0xef, 3, 0x80, 0xbf },
+	{ 0xf0, 0xf0, 4, 0x90, 0xbf }, { 0xf1, 0xf3, 4, 0x80, 0xbf }, { 0xf4, 0xf4, 4, 0x80, 0x8f },
+};
+
+/* What starts at bytes, of which there is one at least. */
+static struct utf8 utf8_next(const char *bytes, size_t len)
+{
+	const unsigned char *at = (const unsigned char *)bytes;
+	size_t row = 0, rows = sizeof(leads) / sizeof(leads[0]);
+
+	while (row < rows && (at[0] < leads[row].first || at[0] > leads[row].last))
+		row++;
+	if (row == rows)
+		return (struct utf8){ .len = 1 };
+	size_t want = leads[row].len;
+	uint32_t code = want == 1 ? at[0] : at[0] & (0x7fu >> want);
+
+	for (size_t i = 1; i < want; i++) {
+		unsigned char low = i == 1 ? leads[row].low : 0x80;
+		unsigned char high = i == 1 ? leads[row].high : 0xbf;
+
+		if (i == len || at[i] < low || at[i] > high)
+			return (struct utf8){ .len = i };
+		code = code << 6 | (at[i] & 0x3f);
+	}
+	return (struct utf8){ .code = code, .len = want, .valid = true };
+}
+
+json_t *vt_json_text(const char *bytes, size_t len)
+{
+	struct vt_str text;
+	size_t kept = 0; /* what comes before is in text already */
+
+	vt_str_init(&text);
+	for (size_t at = 0; at < len;) {
+		struct utf8 next = utf8_next(bytes + at, len - at);
+
+		if (!next.valid) {
+			vt_str_addn(&text, bytes + kept, at - kept);
+			vt_str_add(&text, "\xef\xbf\xbd");
+			kept = at + next.len;
+		}
+		at += next.len;
+	}
+	/* With nothing replaced the caller's bytes serve as they are. */
+	if (kept)
+		vt_str_addn(&text, bytes + kept, len - kept);
+	json_t *string = NULL;
+
+	if (vt_str_ok(&text))
+		string = kept ? json_stringn_nocheck(text.text, text.len)
+			      : json_stringn_nocheck(len ? bytes : "", len);
+	vt_str_done(&text);
+	return string;
+}
+
+/* C0, DEL and C1 steer terminals; line separators and bidirectional controls forge what is read. */
+static bool is_unshowable(uint32_t code)
+{
+	return code < 0x20 || (code >= 0x7f && code < 0xa0) || code == 0x2028 || code == 0x2029 ||
+	       code == 0x200e || code == 0x200f || (code >= 0x202a && code <= 0x202e) ||
+	       (code >= 0x2066 && code <= 0x2069);
+}
+
+/* One character as it is shown; out has room for four escaped bytes. Returns its length. */
+static size_t show_one(char out[16], const char *bytes, struct utf8 next)
+{
+	if (next.valid && !is_unshowable(next.code)) {
+		memcpy(out, bytes, next.len);
+		return next.len;
+	}
+	if (next.valid && next.code == '\n')
+		return (size_t)sprintf(out, "\\n");
+	if (next.valid)
+		return (size_t)sprintf(out, "\\u%04x", (unsigned)next.code);
+	size_t len = 0;
+
+	for (size_t i = 0; i < next.len; i++)
+		len += (size_t)sprintf(out + len, "\\x%02x", (unsigned char)bytes[i]);
+	return len;
+}
+
+char *vt_json_show(char *buf, size_t size, const char *bytes, size_t len)
+{
+	size_t used = 0, mark = 0; /* up to mark there is room left for "..." */
+
+	for (size_t at = 0; at < len;) {
+		struct utf8 next = utf8_next(bytes + at, len - at);
+		char one[16];
+		size_t count = show_one(one, bytes + at, next);
+
+		if (used + 4 <= size)
+			mark = used;
+		if (used + count + 1 > size) {
+			memcpy(buf + mark, "...", 4);
+			return buf;
+		}
+		memcpy(buf + used, one, count);
+		used += count;
+		at += next.len;
+	}
+	buf[used] = '\0';
+	return buf;
+}
+
+static int fail_named(struct vt_err *err, int num, const char *name, const char *what)
+{
+	char shown[NAME_SHOWN];
+
+	return vt_fail(err, VT_STEP_POLICY, num, "%s: %s",
+		       vt_json_show(shown, sizeof(shown), name, strlen(name)), what);
+}
+
+static int fail_too_big(struct vt_err *err, const char *name)
+{
+	return fail_named(err, EFBIG, name, "too big: more than 4 MB of JSON");
+}
+
+/* jansson's words where they help, and ours where they speak of its own flags. */
+static const char *syntax_text(const json_error_t *error)
+{
+	switch (json_error_code(error)) {
+	case json_error_stack_overflow:
+		return "nested too deeply";
+	case json_error_end_of_input_expected:
+		return "there is more text after the end of the value";
+	case json_error_null_character:
+	case json_error_null_byte_in_key:
+		return "the escape \\u0000 is not allowed";
+	case json_error_invalid_utf8:
+		return "this is not UTF-8";
+	case json_error_numeric_overflow:
+		return "the number is too big";
+	case json_error_premature_end_of_input:
+		return "the text ends too early";
+	default:
+		return error->text;
+	}
+}
+
+static int fail_syntax(struct vt_err *err, const char *name, int line, int column, const char *what)
+{
+	char shown_name[NAME_SHOWN], shown[TEXT_SHOWN];
+
+	return vt_fail(err, VT_STEP_POLICY, EINVAL, "%s:%d:%d: %s",
+		       vt_json_show(shown_name, sizeof(shown_name), name, strlen(name)), line,
+		       column, vt_json_show(shown, sizeof(shown), what, strlen(what)));
+}
+
+/* jansson takes a NUL byte for a strange token; it deserves its name. */
+static int fail_nul(struct vt_err *err, const char *name, const char *text, const char *nul)
+{
+	int line = 1;
+	const char *start = text;
+
+	for (const char *at = text; at < nul; at++) {
+		if (*at == '\n') {
+			line++;
+			start = at + 1;
+		}
+	}
+	return fail_syntax(err, name, line, (int)(nul - start) + 1, "there is a NUL byte");
+}
+
+int vt_json_load_text(const char *text, size_t len, const char *name, json_t **ret_root,
+		      struct vt_err *err)
+{
+	if (len > VT_JSON_MAX_BYTES)
+		return fail_too_big(err, name);
+	const char *nul = len ? memchr(text, '\0', len) : NULL;
+
+	if (nul)
+		return fail_nul(err, name, text, nul);
+	json_error_t error;
+	json_t *root = json_loadb(len ? text : "", len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY,
+				  &error);
+
+	if (root) {
+		*ret_root = root;
+		return 0;
+	}
+	if (json_error_code(&error) == json_error_out_of_memory)
+		return vt_fail(err, VT_STEP_POLICY, ENOMEM, "out of memory");
+	/* jansson counts columns from 1, but says 0 where it read nothing. */
+	return fail_syntax(err, name, error.line, error.column ? error.column : 1,
+			   syntax_text(&error));
+}
+
+/* Takes in all of fd, and no more than one byte beyond the limit, by which the caller sees it. */
+static int read_all(int fd, struct vt_str *text)
+{
+	char chunk[READ_SIZE];
+
+	while (text->len <= VT_JSON_MAX_BYTES) {
+		size_t room = VT_JSON_MAX_BYTES + 1 - text->len;
+		ssize_t got = read(fd, chunk, room < sizeof(chunk) ? room : sizeof(chunk));
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got < 0)
+			return -errno;
+		if (got == 0)
+			break;
+		vt_str_addn(text, chunk, (size_t)got);
+		if (!vt_str_ok(text))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+int vt_json_load_file(const char *path, json_t **ret_root, struct vt_err *err)
+{
+	AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+
+	if (fd < 0)
+		return fail_named(err, errno, path, strerror(errno));
+	struct stat info;
+
+	if (fstat(fd, &info) < 0)
+		return fail_named(err, errno, path, strerror(errno));
+	/* A device may have no end, and reading a terminal would hang. */
+	if (!S_ISREG(info.st_mode) && !S_ISFIFO(info.st_mode))
+		return fail_named(err, S_ISDIR(info.st_mode) ? EISDIR : EINVAL, path,
+				  S_ISDIR(info.st_mode) ? "is a folder, not a file"
+							: "is not a file");
+	struct vt_str text;
+
+	vt_str_init(&text);
+	int status = read_all(fd, &text);
+
+	if (status < 0)
+		status = fail_named(err, -status, path, strerror(-status));
+	else
+		status = vt_json_load_text(text.text, text.len, path, ret_root, err);
+	vt_str_done(&text);
+	return status;
+}

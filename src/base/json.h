@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Reading JSON that a person wrote, with errors that say where: the file, the line, the column. Built
+ * on jansson, which stays out of every header that is installed. Duplicate keys, NUL in any
+ * form and anything after the value are errors, and so is a text over VT_JSON_MAX_BYTES or nested
+ * deeper than jansson's limit. Messages read "name:line:column: what is wrong".
+ */
+#pragma once
+
+#include <jansson.h>
+#include <stddef.h>
+
+#include "base/err.h"
+
+#define VT_JSON_MAX_BYTES ((size_t)4 << 20)
+
+/*
+ * Reads the file at path; a pipe is fine, a folder or a device is not. The caller owns *ret_root:
+ * json_decref().
+ */
+int vt_json_load_file(const char *path, json_t **ret_root, struct vt_err *err);
+
+/* Parses len bytes of text; name is what messages call it ("policy.json", "--set files.read"). */
+int vt_json_load_text(const char *text, size_t len, const char *name, json_t **ret_root,
+		      struct vt_err *err);
+
+/* A scope's own reference. */
+static inline void vt_json_drop(json_t **root)
+{
+	json_decref(*root);
+}
+
+#define AUTO_JSON __attribute__((cleanup(vt_json_drop)))
+
+/*
+ * A JSON string of len bytes that may not be UTF-8: what is not valid becomes U+FFFD, as the Unicode
+ * standard recommends (one per maximal subpart). NULL when out of memory.
+ */
+json_t *vt_json_text(const char *bytes, size_t len);
+
+/*
+ * Writes bytes to buf as a message can show them: control and bidirectional characters and what is
+ * not UTF-8 as escapes (\n, \u001b, \xff), so that no input can forge a line or steer a terminal.
+ * What does not fit in size (16 at least) ends in "...". Returns buf.
+ */
+char *vt_json_show(char *buf, size_t size, const char *bytes, size_t len);

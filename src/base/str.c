@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/str.h"
+
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What text points to while nothing was added. It is never written: cap is 0. */
+static char empty[1];
+
+void vt_str_init(struct vt_str *str)
+{
+	*str = (struct vt_str){ .text = empty };
+}
+
+void vt_str_done(struct vt_str *str)
+{
+	if (str->cap)
+		free(str->text);
+	vt_str_init(str);
+}
+
+static bool reserve(struct vt_str *str, size_t more)
+{
+	if (str->failed || more >= SIZE_MAX / 4 - str->len) {
+		str->failed = true;
+		return false;
+	}
+	size_t need = str->len + more + 1;
+
+	if (need <= str->cap)
+		return true;
+	size_t cap = need < 128 ? 128 : need * 2;
+	char *text = realloc(str->cap ? str->text : NULL, cap);
+
+	if (!text) {
+		str->failed = true;
+		return false;
+	}
+	str->text = text;
+	str->cap = cap;
+	return true;
+}
+
+void vt_str_addn(struct vt_str *str, const char *bytes, size_t len)
+{
+	if (!reserve(str, len))
+		return;
+	memcpy(str->text + str->len, bytes, len);
+	str->len += len;
+	str->text[str->len] = '\0';
+}
+
+void vt_str_add(struct vt_str *str, const char *text)
+{
+	vt_str_addn(str, text, strlen(text));
+}
+
+void vt_str_addf(struct vt_str *str, const char *fmt, ...)
+{
+	va_list args, again;
+
+	va_start(args, fmt);
+	va_copy(again, args);
+	int len = vsnprintf(NULL, 0, fmt, args);
+
+	if (len < 0)
+		str->failed = true;
+	else if (reserve(str, (size_t)len))
+		str->len += (size_t)vsnprintf(str->text + str->len, (size_t)len + 1, fmt, again);
+	va_end(again);
+	va_end(args);
+}

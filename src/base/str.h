@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A growing text. Failure is sticky: after an allocation failed, further additions do nothing, and
+ * vt_str_ok() is asked once at the end. text is always NUL-terminated and never NULL.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct vt_str {
+	char  *text;
+	size_t len;
+	size_t cap;
+	bool   failed;
+};
+
+void vt_str_init(struct vt_str *str);
+void vt_str_done(struct vt_str *str);
+void vt_str_add(struct vt_str *str, const char *text);
+void vt_str_addn(struct vt_str *str, const char *bytes, size_t len);
+void vt_str_addf(struct vt_str *str, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static inline bool vt_str_ok(const struct vt_str *str) { return !str->failed; }

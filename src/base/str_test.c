@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/str.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static void test_grows(void **state)
+{
+	struct vt_str str;
+
+	(void)state;
+	vt_str_init(&str);
+	assert_string_equal(str.text, "");
+	for (int i = 0; i < 1000; i++) {
+		vt_str_add(&str, "ab");
+		vt_str_addn(&str, "cde", 1);
+		vt_str_addf(&str, "%03d", i);
+	}
+	assert_true(vt_str_ok(&str));
+	assert_int_equal(str.len, 6000);
+	assert_int_equal(strlen(str.text), 6000);
+	assert_memory_equal(str.text + 5994, "abc999", 7);
+	vt_str_done(&str);
+	assert_string_equal(str.text, "");
+	vt_str_done(&str);
+}
+
+static void test_keeps_nul_bytes(void **state)
+{
+	struct vt_str str;
+
+	(void)state;
+	vt_str_init(&str);
+	vt_str_addn(&str, "a\0b", 3);
+	vt_str_addn(&str, "", 0);
+	assert_int_equal(str.len, 3);
+	assert_memory_equal(str.text, "a\0b", 4);
+	vt_str_done(&str);
+}
+
+/* A length that no memory holds fails before anything is copied, and stays failed. */
+static void test_failure_is_sticky(void **state)
+{
+	struct vt_str str;
+
+	(void)state;
+	vt_str_init(&str);
+	vt_str_add(&str, "kept");
+	vt_str_addn(&str, "x", SIZE_MAX / 2);
+	assert_false(vt_str_ok(&str));
+	vt_str_add(&str, "more");
+	vt_str_addf(&str, "%d", 5);
+	assert_false(vt_str_ok(&str));
+	assert_string_equal(str.text, "kept");
+	vt_str_done(&str);
+	assert_true(vt_str_ok(&str));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_grows),
+		cmocka_unit_test(test_keeps_nul_bytes),
+		cmocka_unit_test(test_failure_is_sticky),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

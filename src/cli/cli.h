@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The verbs of the command line. Each takes its own arguments (argv[0] is the verb) and returns an
+ * exit code. This layer is the only one that prints or exits. */
+#pragma once
+
+#include "base/err.h"
+
+/* What vitro exits with for an error of its own or a refusal. */
+enum { VT_EXIT_OWN = 125 };
+
+int vt_cli_run(int argc, char **argv);
+int vt_cli_explain(int argc, char **argv);
+int vt_cli_doctor(int argc, char **argv);
+
+/* "vitro: " and the message on standard error, in one line whatever it holds. */
+void vt_cli_complain(const char *message);
+/* The same for an error: its text, and what errno says where the text is not a sentence yet. */
+void vt_cli_complain_err(const struct vt_err *err);
+
+/* Writes all of it, waiting where it must. 0 or a negative errno. */
+int vt_cli_write(int fd, const char *bytes, size_t len);

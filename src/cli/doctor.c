@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* vitro doctor: what this machine can enforce, and what to do about the rest. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "base/json.h"
+#include "base/str.h"
+#include "cli/cli.h"
+#include "host/report.h"
+#include "plan/plan.h"
+#include "policy/policy.h"
+#include "watch/screen.h"
+
+enum {
+	EXIT_NOT = 1,    /* the default policy cannot be enforced here */
+	NAME_WIDTH = 19, /* of the longest name of a finding, and a blank */
+	STATE_WIDTH = 8,
+	LINE_WIDTH = 100,
+};
+
+/* What was found, and what it comes to: the plan of the default policy, or why there is none. */
+struct diagnosis {
+	struct vt_report report;
+	struct vt_policy *policy;
+	struct vt_plan *plan; /* NULL: refused says why */
+	struct vt_err refused;
+	bool ok;
+};
+
+static int diagnose(const struct vt_host *host, struct diagnosis *diagnosis, struct vt_err *err)
+{
+	char *const argv[] = { NULL };
+	const struct vt_request request = { .argv = argv, .environ = argv };
+	int r = vt_policy_new(&diagnosis->policy, err);
+
+	if (r < 0)
+		return r;
+	vt_report_make(host, &diagnosis->report);
+	r = vt_plan_make(diagnosis->policy, host, &request, &diagnosis->plan, &diagnosis->refused);
+	if (r == -ENOMEM)
+		*err = diagnosis->refused;
+	diagnosis->ok = r == 0 && vt_report_ok(&diagnosis->report);
+	return r == -ENOMEM ? r : 0;
+}
+
+/* ---- for a person -------------------------------------------------------------------------- */
+
+/* Adds text in lines of LINE_WIDTH, all but the first indented; at is where the first one starts.
+ */
+static void add_wrapped(struct vt_str *out, const char *text, size_t at, size_t indent)
+{
+	for (bool first = true; *text != '\0'; first = false) {
+		size_t len = strcspn(text, " ");
+
+		if (!first && at + 1 + len > LINE_WIDTH) {
+			vt_str_addf(out, "\n%*s", (int)indent, "");
+			at = indent;
+		} else if (!first) {
+			vt_str_add(out, " ");
+			at++;
+		}
+		vt_str_addn(out, text, len);
+		at += len;
+		text += len + strspn(text + len, " ");
+	}
+	vt_str_add(out, "\n");
+}
+
+static void add_finding(struct vt_str *out, const struct vt_finding *finding)
+{
+	size_t indent = NAME_WIDTH + STATE_WIDTH;
+
+	vt_str_addf(out, "%-*s%-*s", NAME_WIDTH, finding->name,
+		    finding->why[0] != '\0' ? STATE_WIDTH : 0, vt_state_name(finding->state));
+	add_wrapped(out, finding->why, indent, indent);
+	if (finding->advice[0] == '\0')
+		return;
+	vt_str_addf(out, "%*s→ ", NAME_WIDTH, "");
+	add_wrapped(out, finding->advice, NAME_WIDTH + 2, NAME_WIDTH + 2);
+}
+
+/* The last lines: what a call of the default policy gets here. */
+static void add_sum(struct vt_str *out, const struct diagnosis *diagnosis)
+{
+	const struct vt_plan *plan = diagnosis->plan;
+	struct vt_str line;
+	const char *sep = "";
+
+	vt_str_init(&line);
+	if (!vt_report_ok(&diagnosis->report)) {
+		vt_str_add(&line, "vitro run cannot make cells here, for want of: ");
+		for (size_t i = 0; i < diagnosis->report.count; i++) {
+			const struct vt_finding *finding = &diagnosis->report.findings[i];
+
+			if (!finding->needed || finding->state != VT_STATE_NOT || finding->follows)
+				continue;
+			vt_str_addf(&line, "%s%s", sep, finding->name);
+			sep = ", ";
+		}
+		vt_str_add(&line, ".");
+	} else if (plan == NULL) {
+		vt_str_addf(&line, "vitro run with the default policy: %s",
+			    diagnosis->refused.what);
+	} else {
+		vt_str_add(&line, "vitro run enforces here, with the default policy: ");
+		for (int i = 0; i < VT_PROPERTIES; i++) {
+			const struct vt_holding *holding = &plan->holdings[i];
+
+			if (holding->mechanism == NULL)
+				continue;
+			vt_str_addf(&line, "%s%s (%s, %s)", sep, holding->name, holding->mechanism,
+				    vt_grade_name(holding->grade));
+			sep = ", ";
+		}
+		vt_str_addf(&line, ". Isolation: %s.", plan->level);
+	}
+	out->failed = out->failed || !vt_str_ok(&line);
+	add_wrapped(out, line.text, 0, 0);
+	vt_str_done(&line);
+}
+
+static void add_text(struct vt_str *out, const struct vt_host *host,
+		     const struct diagnosis *diagnosis)
+{
+	const char *container = diagnosis->report.container;
+	struct utsname system;
+
+	if (uname(&system) < 0)
+		strcpy(system.release, "?");
+	vt_str_addf(out, "vitro %s on Linux %s, as %s%s%s\n\n", VITRO_VERSION, system.release,
+		    host->privileged ? "root"
+		    : host->uid == 0 ? "root without its capabilities"
+				     : "an ordinary user",
+		    container ? ", inside " : "", container ? container : "");
+	for (size_t i = 0; i < diagnosis->report.count; i++)
+		add_finding(out, &diagnosis->report.findings[i]);
+	vt_str_add(out, "\n");
+	add_sum(out, diagnosis);
+}
+
+/* ---- for a program ------------------------------------------------------------------------- */
+
+static json_t *text_or_null(const char *text)
+{
+	return text[0] == '\0' ? json_null() : vt_json_text(text, strlen(text));
+}
+
+static json_t *findings_json(const struct vt_report *report)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < report->count; i++) {
+		const struct vt_finding *finding = &report->findings[i];
+		json_t *item = json_pack("{s:s, s:s, s:b, s:o, s:o}", "name", finding->name,
+					 "state", vt_state_name(finding->state), "needed",
+					 finding->needed, "why", text_or_null(finding->why),
+					 "advice", text_or_null(finding->advice));
+
+		if (json_array_append_new(list, item) < 0) {
+			json_decref(list);
+			return NULL;
+		}
+	}
+	return list;
+}
+
+static json_t *isolation_json(const struct vt_plan *plan)
+{
+	json_t *isolation = plan ? json_pack("{s:s}", "level", plan->level) : json_null();
+
+	for (int i = 0; plan != NULL && i < VT_PROPERTIES; i++) {
+		const struct vt_holding *holding = &plan->holdings[i];
+
+		if (holding->mechanism != NULL &&
+		    json_object_set_new(isolation, holding->name,
+					json_pack("{s:s, s:s}", "mechanism", holding->mechanism,
+						  "grade", vt_grade_name(holding->grade))) < 0) {
+			json_decref(isolation);
+			return NULL;
+		}
+	}
+	return isolation;
+}
+
+static int add_json(struct vt_str *out, const struct diagnosis *diagnosis, struct vt_err *err)
+{
+	const char *refused = diagnosis->plan == NULL ? diagnosis->refused.what : "";
+	AUTO_JSON json_t *root = json_pack(
+		"{s:s, s:b, s:s?, s:o, s:o, s:o}", "version", VITRO_VERSION, "ok", diagnosis->ok,
+		"container", diagnosis->report.container, "findings",
+		findings_json(&diagnosis->report), "isolation", isolation_json(diagnosis->plan),
+		"refused", text_or_null(refused));
+	char *text = root == NULL ? NULL : json_dumps(root, JSON_INDENT(2));
+
+	if (text == NULL)
+		return vt_fail(err, VT_STEP_OUTPUT, ENOMEM, "print the report");
+	vt_str_addf(out, "%s\n", text);
+	free(text);
+	return 0;
+}
+
+/* Prints and returns the exit code, or a negative errno. */
+static int print(const struct vt_host *host, const struct diagnosis *diagnosis, bool json,
+		 struct vt_err *err)
+{
+	struct vt_screen screen = { 0 };
+	struct vt_str text, safe;
+	int r = 0;
+
+	vt_str_init(&text);
+	vt_str_init(&safe);
+	if (json)
+		r = add_json(&text, diagnosis, err);
+	else
+		add_text(&text, host, diagnosis);
+	/* Reasons quote paths, and a path may hold anything. */
+	vt_screen_add(&screen, text.text, text.len, &safe);
+	vt_screen_end(&screen, &safe);
+	if (r == 0 && !(vt_str_ok(&text) && vt_str_ok(&safe)))
+		r = vt_fail(err, VT_STEP_OUTPUT, ENOMEM, "print the report");
+	if (r == 0) {
+		r = vt_cli_write(STDOUT_FILENO, safe.text, safe.len);
+		if (r < 0)
+			r = vt_fail(err, VT_STEP_OUTPUT, -r, "print the report");
+	}
+	vt_str_done(&text);
+	vt_str_done(&safe);
+	return r < 0 ? r : diagnosis->ok ? 0 : EXIT_NOT;
+}
+
+static int show_help(void)
+{
+	static const char help[] =
+		"usage: vitro doctor [--json]\n\n"
+		"Tries everything that vitro uses on this machine, and says what works, what does "
+		"not\n"
+		"and why, and what an administrator can do about it. Leaves nothing behind.\n\n"
+		"Exits with 0 if vitro run can enforce its default policy here, with 1 if not.\n";
+
+	return vt_cli_write(STDOUT_FILENO, help, sizeof(help) - 1) < 0 ? VT_EXIT_OWN : 0;
+}
+
+int vt_cli_doctor(int argc, char **argv)
+{
+	static struct vt_host host; /* tens of kilobytes */
+	static struct diagnosis diagnosis;
+	struct vt_err err;
+	bool json = argc == 2 && strcmp(argv[1], "--json") == 0;
+
+	if (argc == 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0))
+		return show_help();
+	if (argc > 1 && !json) {
+		vt_cli_complain("doctor takes --json and nothing else; try: vitro doctor --help");
+		return VT_EXIT_OWN;
+	}
+	int r = vt_host_probe(&host, &err);
+
+	if (r == 0) {
+		r = diagnose(&host, &diagnosis, &err);
+		if (r == 0)
+			r = print(&host, &diagnosis, json, &err);
+		vt_plan_free(diagnosis.plan);
+		vt_policy_free(diagnosis.policy);
+		vt_host_done(&host);
+	}
+	if (r < 0) {
+		vt_cli_complain_err(&err);
+		return VT_EXIT_OWN;
+	}
+	return r;
+}

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* vitro explain: the plan for a policy on this host, without running anything. */
+#include <errno.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "cli/options.h"
+#include "host/command.h"
+#include "host/host.h"
+#include "plan/plan.h"
+
+/*
+ * Prints the plan. A refused one is printed as it would be with require=best-effort, with the reason
+ * for the refusal on top.
+ */
+static int explain(const struct vt_options *options, const struct vt_host *host,
+		   const struct vt_request *request, struct vt_err *err)
+{
+	struct vt_plan *plan = NULL;
+	struct vt_err refusal;
+	struct vt_str text;
+	int refused = vt_plan_make(options->policy, host, request, &plan, &refusal);
+
+	if (refused < 0) {
+		options->policy->require = VT_REQUIRE_BEST_EFFORT;
+		if (vt_plan_make(options->policy, host, request, &plan, err) < 0) {
+			*err = refusal;
+			return refused;
+		}
+	}
+	vt_str_init(&text);
+	if (refused < 0)
+		vt_str_addf(&text, "%s\n\nWith require=best-effort:\n", refusal.what);
+	vt_plan_explain(plan, &text);
+	vt_plan_free(plan);
+	int r = vt_cli_write(STDOUT_FILENO, text.text, text.len);
+
+	vt_str_done(&text);
+	if (r < 0)
+		return vt_fail(err, VT_STEP_OUTPUT, -r, "print the plan");
+	return refused < 0 ? VT_EXIT_OWN : 0;
+}
+
+static int prepare_and_explain(struct vt_options *options, struct vt_arena *arena,
+			       struct vt_err *err)
+{
+	struct vt_command command = { 0 };
+	struct vt_host host;
+	int r = arena ? 0 : vt_fail(err, VT_STEP_WATCH, ENOMEM, "begin");
+
+	if (r == 0 && options->command[0])
+		r = vt_options_find_command(options, arena, &command, err);
+	if (r == 0)
+		r = vt_host_probe(&host, err);
+	if (r < 0)
+		return r;
+	const struct vt_request request = {
+		.command = options->command[0] ? &command : NULL,
+		.argv = options->command,
+		.environ = environ,
+	};
+
+	r = explain(options, &host, &request, err);
+	vt_host_done(&host);
+	return r;
+}
+
+static void show_help(void)
+{
+	struct vt_str text;
+
+	vt_str_init(&text);
+	vt_str_add(&text, "usage: vitro explain [FLAGS] [-- CMD ARG...]\n\n"
+			  "Prints the plan for a policy on this host: each property, what holds it and how\n"
+			  "well, or why it is refused. Nothing is run. Flags are those of vitro run:\n\n");
+	vt_options_help(&text);
+	(void)vt_cli_write(STDOUT_FILENO, text.text, text.len); /* nobody to tell */
+	vt_str_done(&text);
+}
+
+int vt_cli_explain(int argc, char **argv)
+{
+	struct vt_arena *arena = vt_arena_new();
+	struct vt_options options;
+	struct vt_err err;
+	int r = vt_options_parse(&options, argc, argv, &err);
+
+	if (r == 0 && options.help)
+		show_help();
+	else if (r == 0)
+		r = prepare_and_explain(&options, arena, &err);
+	if (r < 0) {
+		vt_cli_complain_err(&err);
+		r = VT_EXIT_OWN;
+	}
+	vt_options_done(&options);
+	vt_arena_free(arena);
+	return r;
+}

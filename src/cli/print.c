@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/str.h"
+#include "cli/cli.h"
+#include "watch/screen.h"
+#include "watch/verdict.h"
+
+int vt_cli_write(int fd, const char *bytes, size_t len)
+{
+	while (len) {
+		ssize_t n = write(fd, bytes, len);
+
+		if (n < 0 && errno != EINTR)
+			return -errno;
+		bytes += n > 0 ? n : 0;
+		len -= n > 0 ? (size_t)n : 0;
+	}
+	return 0;
+}
+
+/* Messages quote what users and cells wrote: no control character of theirs reaches a terminal. */
+void vt_cli_complain(const char *message)
+{
+	struct vt_screen screen = { 0 };
+	struct vt_str line;
+
+	vt_str_init(&line);
+	vt_str_add(&line, "vitro: ");
+	for (const char *at = message; *at; at++) {
+		if (*at == '\n')
+			vt_str_add(&line, at[1] ? " " : "");
+		else
+			vt_screen_add(&screen, at, 1, &line);
+	}
+	vt_screen_end(&screen, &line);
+	vt_str_add(&line, "\n");
+	(void)vt_cli_write(STDERR_FILENO, line.text, line.len); /* there is nobody else to tell */
+	vt_str_done(&line);
+}
+
+void vt_cli_complain_err(const struct vt_err *err)
+{
+	const struct vt_findings findings = { .failed = true, .failure = *err };
+	struct vt_verdict verdict;
+
+	vt_verdict_reach(&findings, &verdict);
+	vt_cli_complain(verdict.message);
+}

@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* vitro run: seals a command and says what happened to it. */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "cli/cli.h"
+#include "cli/options.h"
+#include "host/command.h"
+#include "host/host.h"
+#include "plan/plan.h"
+#include "watch/result.h"
+#include "watch/run.h"
+
+/* One call of `vitro run`, and what must be released at its end. */
+struct call {
+	struct vt_options options;
+	struct vt_host    host;
+	bool              probed;
+	struct vt_arena  *arena;
+	struct vt_command command;
+	struct vt_plan   *plan;
+	struct vt_result  result;
+	int               json_fd, audit_fd, signal_fd;
+};
+
+static int open_output(const char *path, int flags, const char *flag, struct vt_err *err)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY | flags, 0600);
+
+	return fd < 0 ? vt_fail(err, VT_STEP_POLICY, errno, "%s %s: %s", flag, path, strerror(errno))
+		      : fd;
+}
+
+/* Before anything runs: a call that cannot be reported on is not made. */
+static int open_outputs(struct call *call, struct vt_err *err)
+{
+	const struct vt_options *options = &call->options;
+
+	if (options->json_file) {
+		call->json_fd = open_output(options->json_file, O_TRUNC, "--json", err);
+		if (call->json_fd < 0)
+			return call->json_fd;
+	}
+	if (options->audit_file) {
+		call->audit_fd = open_output(options->audit_file, O_APPEND, "--audit", err);
+		if (call->audit_fd < 0)
+			return call->audit_fd;
+	}
+	return 0;
+}
+
+/* The signals that end a call come through a descriptor; a reader that left is no reason to die. */
+static int take_signals(struct call *call, struct vt_err *err)
+{
+	sigset_t ending;
+
+	(void)sigemptyset(&ending);
+	(void)sigaddset(&ending, SIGINT);
+	(void)sigaddset(&ending, SIGTERM);
+	(void)sigaddset(&ending, SIGHUP);
+	if (signal(SIGPIPE, SIG_IGN) == SIG_ERR || sigprocmask(SIG_BLOCK, &ending, NULL) < 0)
+		return vt_fail(err, VT_STEP_WATCH, errno, "prepare for signals");
+	call->signal_fd = signalfd(-1, &ending, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (call->signal_fd < 0)
+		return vt_fail(err, VT_STEP_WATCH, errno, "prepare for signals");
+	return 0;
+}
+
+/* An id that no other line of an audit log has. */
+static void name_call(struct call *call)
+{
+	uint64_t number = 0;
+
+	if (getrandom(&number, sizeof(number), GRND_NONBLOCK) != sizeof(number))
+		number = (uint64_t)vt_clock_now() << 22 ^ (uint64_t)getpid();
+	(void)snprintf(call->result.call_id, sizeof(call->result.call_id), "c%016llx",
+		       (unsigned long long)number); /* fits */
+}
+
+static int prepare(struct call *call, int argc, char **argv, struct vt_err *err)
+{
+	int r = vt_options_parse(&call->options, argc, argv, err);
+
+	if (r < 0 || call->options.help)
+		return r;
+	call->arena = vt_arena_new();
+	if (!call->arena)
+		return vt_fail(err, VT_STEP_WATCH, ENOMEM, "begin");
+	r = open_outputs(call, err);
+	if (r == 0 && (!call->options.command[0] || !*call->options.command[0]))
+		r = vt_fail(err, VT_STEP_POLICY, EINVAL,
+			    "no command given: vitro run [FLAGS] -- CMD ARG...");
+	if (r == 0)
+		r = vt_options_find_command(&call->options, call->arena, &call->command, err);
+	if (r == 0)
+		r = vt_host_probe(&call->host, err);
+	if (r < 0)
+		return r;
+	call->probed = true;
+	const struct vt_request request = {
+		.command = &call->command, .argv = call->options.command, .environ = environ
+	};
+
+	return vt_plan_make(call->options.policy, &call->host, &request, &call->plan, err);
+}
+
+static struct vt_sink sink_for(const struct call *call, int fd)
+{
+	if (call->options.json && !call->options.json_file)
+		return (struct vt_sink){ .kind = VT_SINK_CAPTURE, .fd = -1 };
+	return (struct vt_sink){
+		.kind = isatty(fd) && !call->options.raw ? VT_SINK_SCREEN : VT_SINK_PASS, .fd = fd
+	};
+}
+
+/*
+ * A pipe or a socket is handed on as it is. Anything else is a door: a folder into the host's files, a
+ * terminal to be typed into, a file to be reopened for writing; its text comes through a pipe.
+ */
+static int judge_stdin(bool *ret_relay, struct vt_err *err)
+{
+	struct stat st;
+
+	if (fstat(STDIN_FILENO, &st) < 0)
+		return vt_fail(err, VT_STEP_POLICY, errno, "standard input: %s", strerror(errno));
+	if (S_ISDIR(st.st_mode))
+		return vt_fail(err, VT_STEP_POLICY, EISDIR, "standard input is a folder");
+	*ret_relay = isatty(STDIN_FILENO);
+	return 0;
+}
+
+static int execute(struct call *call, struct vt_err *err)
+{
+	struct vt_run_io io = {
+		.in_fd = STDIN_FILENO,
+		.out = sink_for(call, STDOUT_FILENO),
+		.err = sink_for(call, STDERR_FILENO),
+		.signal_fd = call->signal_fd,
+	};
+	int r = judge_stdin(&io.in_relay, err);
+
+	return r < 0 ? r : vt_run(call->plan, &io, &call->result, err);
+}
+
+/* What was printed goes to a terminal only in its safe form. */
+static int print_json(const struct call *call, const struct vt_str *json)
+{
+	int fd = call->json_fd >= 0 ? call->json_fd : STDOUT_FILENO;
+	struct vt_screen screen = { 0 };
+	struct vt_str safe;
+
+	if (!isatty(fd) || call->options.raw)
+		return vt_cli_write(fd, json->text, json->len);
+	vt_str_init(&safe);
+	vt_screen_add(&screen, json->text, json->len, &safe);
+	vt_screen_end(&screen, &safe);
+	int r = vt_cli_write(fd, safe.text, safe.len);
+
+	vt_str_done(&safe);
+	return r;
+}
+
+static int write_reports(const struct call *call, struct vt_err *err)
+{
+	const struct vt_audit audit = {
+		.policy = call->options.policy_name, .argv = call->options.command
+	};
+	struct vt_str text;
+	int r = 0;
+
+	vt_str_init(&text);
+	if (call->options.json)
+		r = vt_result_json(&call->result, call->plan, &text, err);
+	if (r == 0 && text.len && (r = print_json(call, &text)) < 0)
+		r = vt_fail(err, VT_STEP_OUTPUT, -r, "write the result");
+	vt_str_done(&text);
+	vt_str_init(&text);
+	if (r == 0 && call->audit_fd >= 0)
+		r = vt_result_audit(&call->result, call->plan, &audit, &text, err);
+	/* One write: lines of calls that end at the same time do not mix. */
+	if (r == 0 && text.len && write(call->audit_fd, text.text, text.len) != (ssize_t)text.len)
+		r = vt_fail(err, VT_STEP_OUTPUT, errno, "append to '%s'", call->options.audit_file);
+	vt_str_done(&text);
+	return r;
+}
+
+/* An argument that exists here but not inside is the likeliest reason for a command to fail. */
+static void hint(const struct call *call)
+{
+	char path[PATH_MAX], message[PATH_MAX + 256];
+
+	if (call->result.verdict.status != VT_STATUS_ERROR || !call->plan)
+		return;
+	for (char **arg = call->options.command + 1; *arg; arg++) {
+		if (**arg == '-' || !**arg || !realpath(*arg, path) || vt_plan_shows(call->plan, path))
+			continue;
+		bool relative = **arg != '/';
+
+		(void)snprintf(message, sizeof(message),
+			       "'%s' exists here but not inside the cell; add: %s%s", *arg,
+			       relative ? "--read . --cwd ." : "--read ", relative ? "" : *arg);
+		vt_cli_complain(message);
+		return;
+	}
+}
+
+/* Says on standard error what the exit code alone does not. */
+static void tell(const struct call *call)
+{
+	const struct vt_verdict *verdict = &call->result.verdict;
+	/* A command that wrote to a pipe which nobody reads any more ends quietly everywhere. */
+	bool own_words = verdict->status == VT_STATUS_OK || verdict->signal == SIGPIPE ||
+			 (verdict->status == VT_STATUS_ERROR && strcmp(verdict->type, "ExitCode") == 0);
+
+	if (call->options.json && !call->options.json_file)
+		return;
+	if (!own_words)
+		vt_cli_complain(verdict->message);
+	if (call->result.unreaped)
+		vt_cli_complain("the cell did not end within a second of being killed; it is left behind");
+	hint(call);
+}
+
+static void show_help(void)
+{
+	struct vt_str text;
+
+	vt_str_init(&text);
+	vt_str_add(&text, "usage: vitro run [FLAGS] -- CMD ARG...\n\n"
+			  "Runs CMD in a sealed, single-use cell. Nothing of the host is there but the\n"
+			  "system's runtime, read-only, and what the flags or a policy grant.\n\n");
+	vt_options_help(&text);
+	vt_str_add(&text, "\nExits with the command's own code; 124: timeout or CPU limit; 125: vitro's own\n"
+			  "error or a refusal; 126, 127: cannot be executed, not found; 128+n: died of signal\n"
+			  "n; 137: memory limit.\n\nvitro-run(1) and vitro-policy(5) say more.\n");
+	(void)vt_cli_write(STDOUT_FILENO, text.text, text.len); /* nobody to tell */
+	vt_str_done(&text);
+}
+
+static void release(struct call *call)
+{
+	vt_result_done(&call->result);
+	vt_plan_free(call->plan);
+	if (call->probed)
+		vt_host_done(&call->host);
+	vt_arena_free(call->arena);
+	vt_options_done(&call->options);
+	vt_fd_close(&call->json_fd);
+	vt_fd_close(&call->audit_fd);
+	vt_fd_close(&call->signal_fd);
+}
+
+int vt_cli_run(int argc, char **argv)
+{
+	struct call call = { .json_fd = -1, .audit_fd = -1, .signal_fd = -1 };
+	struct vt_findings findings = { .failed = true };
+	int code;
+
+	vt_result_init(&call.result);
+	name_call(&call);
+	int r = prepare(&call, argc, argv, &findings.failure);
+
+	if (r == 0 && call.options.help) {
+		show_help();
+		release(&call);
+		return 0;
+	}
+	if (r == 0)
+		r = take_signals(&call, &findings.failure);
+	if (r == 0)
+		r = execute(&call, &findings.failure);
+	if (r < 0)
+		vt_verdict_reach(&findings, &call.result.verdict);
+	code = vt_verdict_exit_code(&call.result.verdict);
+	r = write_reports(&call, &findings.failure);
+	tell(&call);
+	if (r < 0) {
+		vt_cli_complain_err(&findings.failure);
+		code = VT_EXIT_OWN;
+	}
+	release(&call);
+	return code;
+}

@@ -1,0 +1,334 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "host/host.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/seccomp.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/capability.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysinfo.h>
+#include <sys/sysmacros.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "host/idrange.h"
+#include "host/runtime.h"
+#include "kernel/idmap.h"
+#include "uapi/landlock.h"
+#include "uapi/mount.h"
+
+enum { MAX_MOUNTS = 64 }; /* that are remembered; a plan asks about fewer */
+
+/* Whether the mount that a path is on takes an id map, once it has been tried. */
+struct mount_answer {
+	uint64_t dev, mount_id;
+	bool idmap;
+};
+
+struct context {
+	struct mount_answer mounts[MAX_MOUNTS];
+	size_t mount_count;
+	int userns_fd; /* a map to try with; -1: not made yet */
+	bool userns_failed;
+};
+
+/* What the child of try_userns() leaves in the memory that it shares with its parent. */
+struct userns_trial {
+	int err;
+	const char *tried;
+};
+
+/*
+ * A namespace that gives no working capabilities is of no use: AppArmor on Ubuntu lets it be made
+ * and then denies every capability in it.
+ */
+static int use_userns(void *arg)
+{
+	struct userns_trial *trial = arg;
+
+	trial->err = 0;
+	if (unshare(CLONE_NEWUTS) < 0) {
+		trial->err = errno;
+		trial->tried = "unshare(CLONE_NEWUTS) in a new user namespace";
+	} else if (sethostname("cell", 4) < 0) {
+		trial->err = errno;
+		trial->tried = "sethostname() in a new user namespace";
+	}
+	return 0;
+}
+
+/*
+ * The child runs on a stack of its own in our memory while we are suspended, which costs a tenth of
+ * a fork. Signals are blocked meanwhile: a handler of the caller's must not run in it. Without an
+ * exit signal it never shows up in the caller's SIGCHLD handling.
+ */
+static struct vt_fact try_userns(void)
+{
+	_Alignas(16) char stack[16384];
+	struct userns_trial trial = { EIO, "clone(CLONE_NEWUSER)" };
+	sigset_t all, old;
+
+	(void)sigfillset(&all);                     /* cannot fail */
+	(void)sigprocmask(SIG_SETMASK, &all, &old); /* cannot fail: both sets are valid */
+	pid_t pid = clone(use_userns, stack + sizeof(stack), CLONE_VM | CLONE_VFORK | CLONE_NEWUSER,
+			  &trial);
+
+	if (pid < 0)
+		trial.err = errno;
+	while (pid > 0 && waitpid(pid, NULL, __WALL) < 0 && errno == EINTR)
+		;
+	(void)sigprocmask(SIG_SETMASK, &old, NULL); /* cannot fail: the set is valid */
+	return (struct vt_fact){ trial.err, trial.tried };
+}
+
+static struct vt_fact try_seccomp(void)
+{
+	unsigned action = SECCOMP_RET_ERRNO;
+	long r = syscall(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, &action);
+
+	return (struct vt_fact){ r < 0 ? errno : 0, "seccomp(SECCOMP_GET_ACTION_AVAIL)" };
+}
+
+static void probe_landlock(struct vt_host *host)
+{
+	int abi = sys_landlock_create_ruleset(NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
+
+	if (abi < 0)
+		host->landlock_err = errno;
+	else
+		host->landlock_abi = abi;
+}
+
+static int has_caps(bool *ret_has)
+{
+	static const cap_value_t wanted[] = { CAP_SYS_ADMIN, CAP_SETUID, CAP_SETGID };
+	cap_t caps = cap_get_proc();
+	bool has = true;
+
+	if (caps == NULL)
+		return -errno;
+	for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
+		cap_flag_value_t value;
+
+		if (cap_get_flag(caps, wanted[i], CAP_EFFECTIVE, &value) < 0 || value != CAP_SET)
+			has = false;
+	}
+	(void)cap_free(caps); /* fails only for what is no cap_t */
+	*ret_has = has;
+	return 0;
+}
+
+/* Reads a map whole; an unreadable one is empty, and then no ids are offered. */
+static void read_map(const char *path, char *buf, size_t size)
+{
+	AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
+	size_t len = 0;
+
+	while (fd >= 0 && len < size - 1) {
+		ssize_t got = read(fd, buf + len, size - 1 - len);
+
+		if (got <= 0)
+			break;
+		len += (size_t)got;
+	}
+	buf[len] = '\0';
+}
+
+static void probe_ids(struct vt_host *host)
+{
+	char uids[16384], gids[16384]; /* 340 lines, the most that a map has, are 12 KB */
+
+	read_map("/proc/self/uid_map", uids, sizeof(uids));
+	read_map("/proc/self/gid_map", gids, sizeof(gids));
+	struct vt_idrange range = vt_idrange_pick(uids, gids);
+
+	host->id_base = range.base;
+	host->id_count = range.count;
+}
+
+static int count_groups(gid_t own, unsigned *ret_count)
+{
+	int count = getgroups(0, NULL);
+	unsigned others = 0;
+
+	if (count <= 0) {
+		*ret_count = 0;
+		return 0;
+	}
+	gid_t *groups = calloc((size_t)count, sizeof(*groups));
+
+	if (groups == NULL)
+		return -ENOMEM;
+	count = getgroups(count, groups);
+	for (int i = 0; i < count; i++)
+		others += groups[i] != own;
+	free(groups);
+	*ret_count = others;
+	return 0;
+}
+
+static unsigned count_cpus(void)
+{
+	cpu_set_t sets[8]; /* 8192 CPUs; one set has room for 1024 */
+
+	if (sched_getaffinity(0, sizeof(sets), sets) < 0)
+		return 1;
+	return (unsigned)CPU_COUNT_S(sizeof(sets), sets);
+}
+
+static int64_t total_memory_mb(void)
+{
+	struct sysinfo info;
+
+	if (sysinfo(&info) < 0)
+		return 0;
+	return (int64_t)(((uint64_t)info.totalram * info.mem_unit) >> 20);
+}
+
+/* One try with a map of our own making, on a copy of the mount that nobody else sees. */
+static bool try_idmap(struct context *context, const struct vt_host *host, const char *path)
+{
+	if (context->userns_fd < 0 && !context->userns_failed) {
+		struct vt_err err;
+		int fd = vt_idmap_open(0, host->id_base, 0, host->id_base, &err);
+
+		context->userns_failed = fd < 0;
+		context->userns_fd = fd < 0 ? -1 : fd;
+	}
+	if (context->userns_failed)
+		return false;
+
+	const struct mount_attr attr = {
+		.attr_set = MOUNT_ATTR_IDMAP,
+		.userns_fd = (uint64_t)context->userns_fd,
+	};
+	AUTO_CLOSE int fd = sys_open_tree(AT_FDCWD, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+
+	return fd >= 0 && sys_mount_setattr(fd, "", AT_EMPTY_PATH, &attr) == 0;
+}
+
+static bool can_idmap(const struct vt_host *host, const char *path, const struct vt_path *seen,
+		      uint64_t mount_id)
+{
+	struct context *context = host->context;
+	uint64_t dev = seen->dev;
+
+	if (!host->privileged || host->id_count == 0 || vt_runtime_has(path) ||
+	    !(S_ISDIR(seen->mode) || S_ISREG(seen->mode)))
+		return false;
+	for (size_t i = 0; i < context->mount_count; i++)
+		if (context->mounts[i].dev == dev && context->mounts[i].mount_id == mount_id)
+			return context->mounts[i].idmap;
+	bool idmap = try_idmap(context, host, path);
+
+	if (context->mount_count < MAX_MOUNTS)
+		context->mounts[context->mount_count++] = (struct mount_answer){ dev, mount_id,
+										 idmap };
+	return idmap;
+}
+
+static int look(const struct vt_host *host, const char *path, struct vt_path *ret_path)
+{
+	struct statx st;
+
+	if (statx(AT_FDCWD, path, 0, STATX_BASIC_STATS | STATX_MNT_ID, &st) < 0)
+		return -errno;
+	uint64_t mount_id = st.stx_mask & STATX_MNT_ID ? st.stx_mnt_id : 0;
+
+	*ret_path = (struct vt_path){
+		.mode = st.stx_mode,
+		.uid = st.stx_uid,
+		.gid = st.stx_gid,
+		.dev = makedev(st.stx_dev_major, st.stx_dev_minor),
+		.ino = st.stx_ino,
+	};
+	ret_path->idmap = can_idmap(host, path, ret_path, mount_id);
+	return 0;
+}
+
+static int read_link(const struct vt_host *host, const char *path, char *buf, size_t size)
+{
+	(void)host;
+	ssize_t len = readlink(path, buf, size);
+
+	if (len < 0)
+		return -errno;
+	if ((size_t)len >= size)
+		return -ENAMETOOLONG;
+	buf[len] = '\0';
+	return 0;
+}
+
+static int list(const struct vt_host *host, const char *path,
+		void (*each)(void *arg, const char *name), void *arg)
+{
+	DIR *dir = opendir(path);
+
+	(void)host;
+	if (dir == NULL)
+		return -errno;
+	for (;;) {
+		errno = 0;
+		const struct dirent *entry = readdir(dir);
+
+		if (entry == NULL)
+			break;
+		if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
+			each(arg, entry->d_name);
+	}
+	int r = -errno;
+
+	(void)closedir(dir); /* only read from */
+	return r;
+}
+
+int vt_host_probe(struct vt_host *ret_host, struct vt_err *err)
+{
+	struct context *context = calloc(1, sizeof(*context));
+	unsigned groups = 0;
+	bool caps = false;
+
+	if (context == NULL || has_caps(&caps) == -ENOMEM ||
+	    count_groups(getegid(), &groups) == -ENOMEM) {
+		free(context);
+		return vt_fail(err, VT_STEP_PLAN, ENOMEM, "look at this machine");
+	}
+	context->userns_fd = -1;
+
+	memset(ret_host, 0, sizeof(*ret_host));
+	ret_host->uid = geteuid();
+	ret_host->gid = getegid();
+	ret_host->supplementary_groups = groups;
+	ret_host->privileged = caps && ret_host->uid == 0;
+	if (ret_host->privileged)
+		probe_ids(ret_host);
+	ret_host->userns = try_userns();
+	ret_host->seccomp = try_seccomp();
+	probe_landlock(ret_host);
+	vt_cgroup_find(&ret_host->cgroup);
+	ret_host->cpus = count_cpus();
+	ret_host->memory_mb = total_memory_mb();
+	ret_host->look = look;
+	ret_host->read_link = read_link;
+	ret_host->list = list;
+	ret_host->context = context;
+	return 0;
+}
+
+void vt_host_done(struct vt_host *host)
+{
+	struct context *context = host->context;
+
+	if (context == NULL)
+		return;
+	vt_fd_close(&context->userns_fd);
+	free(context);
+	host->context = NULL;
+}

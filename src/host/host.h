@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What this machine can enforce for this caller, found by trying. A host is plain data, so that the
+ * plan can be tested against invented ones. Probing for a call takes some 100 µs and leaves nothing
+ * behind; what only a report needs is probed by host/report.h.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+#include "kernel/cgroup.h"
+
+/* A mechanism was tried: err is 0 where it works, else the errno that stopped it. */
+struct vt_fact {
+	int         err;
+	const char *tried; /* "clone(CLONE_NEWUSER)", static text */
+};
+
+/* What a path is, asked while planning; the launcher checks that it is still the same. */
+struct vt_path {
+	mode_t   mode; /* type and bits */
+	uid_t    uid;
+	gid_t    gid;
+	uint64_t dev, ino;
+	/*
+	 * Its file system can be mounted with mapped ids. Always false where the host is not privileged,
+	 * for device nodes and the like, and for the paths of host/runtime.h themselves: those are never
+	 * mapped, and finding out costs more than all else that a call asks of a path.
+	 */
+	bool idmap;
+};
+
+struct vt_host {
+	uid_t uid; /* effective */
+	gid_t gid;
+	unsigned supplementary_groups; /* beside gid */
+	/* Holds CAP_SYS_ADMIN, CAP_SETUID, CAP_SETGID over its own user namespace: "root" to the plan. */
+	bool privileged;
+	/* Host ids for cells, one each, where privileged: never 0, never 65534. count 0: none mapped. */
+	uint32_t id_base, id_count;
+
+	struct vt_fact userns;  /* a new user namespace, with capabilities that work in it */
+	struct vt_fact seccomp; /* filters can be installed */
+	int            landlock_abi; /* 0: no Landlock */
+	int            landlock_err; /* why, if 0 */
+	struct vt_cgroup_site cgroup;
+	unsigned       cpus;     /* that the caller may use */
+	int64_t        memory_mb; /* of the machine */
+
+	/*
+	 * Looks at a path, following links. Returns 0 or a negative errno. context belongs to the
+	 * functions; tests give a table of invented paths.
+	 */
+	int  (*look)(const struct vt_host *host, const char *path, struct vt_path *ret_path);
+	/* Reads a symbolic link into buf, NUL-terminated. Returns 0, -EINVAL if it is none, ... */
+	int  (*read_link)(const struct vt_host *host, const char *path, char *buf, size_t size);
+	/* Calls each with the names in a folder, in no order. NULL: nothing can be listed. */
+	int  (*list)(const struct vt_host *host, const char *path,
+		     void (*each)(void *arg, const char *name), void *arg);
+	void  *context;
+};
+
+/* Probes what a call needs. Fails only when out of memory. vt_host_done() releases it. */
+int  vt_host_probe(struct vt_host *ret_host, struct vt_err *err);
+void vt_host_done(struct vt_host *host);

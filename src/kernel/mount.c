@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "kernel/mount.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "uapi/mount.h"
+
+/* Decimal, since snprintf has no place between clone and exec. Returns where the digits start. */
+static const char *decimal(int64_t value, char buf[24])
+{
+	char *at = buf + 23;
+
+	*at = '\0';
+	do
+		*--at = (char)('0' + value % 10);
+	while ((value /= 10) > 0);
+	return at;
+}
+
+static int set(int fs, const char *key, const char *value, struct vt_err *err)
+{
+	if (sys_fsconfig(fs, FSCONFIG_SET_STRING, key, value, 0) < 0)
+		return vt_fail_at(err, VT_STEP_MOUNTS, errno, "set the mount option", key);
+	return 0;
+}
+
+static int create(int fs, unsigned attrs, const char *name, struct vt_err *err)
+{
+	if (sys_fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
+		return vt_fail_at(err, VT_STEP_MOUNTS, errno, "make a file system", name);
+	int fd = sys_fsmount(fs, FSMOUNT_CLOEXEC, attrs);
+
+	return fd < 0 ? vt_fail_at(err, VT_STEP_MOUNTS, errno, "mount a new", name) : fd;
+}
+
+int vt_mount_tmpfs(int64_t bytes, int64_t inodes, struct vt_err *err)
+{
+	char digits[24];
+	AUTO_CLOSE int fs = sys_fsopen("tmpfs", FSOPEN_CLOEXEC);
+
+	if (fs < 0)
+		return vt_fail_at(err, VT_STEP_MOUNTS, errno, "open a tmpfs", NULL);
+	int r = set(fs, "size", decimal(bytes, digits), err);
+
+	if (r == 0)
+		r = set(fs, "nr_inodes", decimal(inodes, digits), err);
+	if (r == 0)
+		r = set(fs, "mode", "0755", err);
+	return r < 0 ? r : create(fs, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, "tmpfs", err);
+}
+
+int vt_mount_proc(struct vt_err *err)
+{
+	AUTO_CLOSE int fs = sys_fsopen("proc", FSOPEN_CLOEXEC);
+
+	if (fs < 0)
+		return vt_fail_at(err, VT_STEP_MOUNTS, errno, "open a proc", NULL);
+	/* Init is not dumpable, so that to the occupant it is not there at all. */
+	int r = set(fs, "hidepid", "ptraceable", err);
+
+	if (r < 0)
+		return r;
+	return create(fs,
+		      MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC,
+		      "proc", err);
+}
+
+int vt_mount_copy(int dir_fd, const char *path, struct vt_err *err)
+{
+	/* Recursive, or a mount with others locked below it cannot be copied in a user namespace. */
+	int fd = sys_open_tree(dir_fd, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
+
+	return fd < 0 ? vt_fail_at(err, VT_STEP_MOUNTS, errno, "copy the mount of", path) : fd;
+}
+
+int vt_mount_check(int mount_fd, uint64_t dev, uint64_t ino, const char *path, struct vt_err *err)
+{
+	struct stat st;
+
+	if (fstat(mount_fd, &st) < 0)
+		return vt_fail_at(err, VT_STEP_MOUNTS, errno, "look at", path);
+	if (st.st_dev != dev || st.st_ino != ino)
+		return vt_fail_at(err, VT_STEP_MOUNTS, ESTALE, "replaced while it was being mounted:",
+				  path);
+	return 0;
+}
+
+int vt_mount_restrict(int mount_fd, const struct vt_mount_traits *traits, const char *path,
+		      struct vt_err *err)
+{
+	struct mount_attr attr = { .attr_set = MOUNT_ATTR_NOSUID };
+	unsigned flags = AT_EMPTY_PATH | (traits->here ? 0 : AT_RECURSIVE);
+
+	if (!traits->writable)
+		attr.attr_set |= MOUNT_ATTR_RDONLY;
+	if (!traits->device)
+		attr.attr_set |= MOUNT_ATTR_NODEV;
+	if (traits->idmap_fd >= 0) {
+		attr.attr_set |= MOUNT_ATTR_IDMAP;
+		attr.userns_fd = (uint64_t)traits->idmap_fd;
+	}
+	if (sys_mount_setattr(mount_fd, "", flags, &attr) < 0)
+		return vt_fail_at(err, VT_STEP_MOUNTS, errno, "restrict the mount of", path);
+	return 0;
+}
+
+int vt_mount_attach(int mount_fd, int root_fd, const char *path, struct vt_err *err)
+{
+	const struct open_how how = {
+		.flags = O_PATH | O_CLOEXEC,
+		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS,
+	};
+	AUTO_CLOSE int at = (int)syscall(SYS_openat2, root_fd, path, &how, sizeof(how));
+
+	if (at < 0)
+		return vt_fail_at(err, VT_STEP_MOUNTS, errno, "find the mount point", path);
+	if (sys_move_mount(mount_fd, "", at, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0)
+		return vt_fail_at(err, VT_STEP_MOUNTS, errno, "mount", path);
+	return 0;
+}
+
+int vt_mount_enter_root(int root_fd, struct vt_err *err)
+{
+	/* The old root ends up stacked on the new one at "/", and is detached from there. */
+	if (fchdir(root_fd) < 0 || syscall(SYS_pivot_root, ".", ".") < 0)
+		return vt_fail_at(err, VT_STEP_MOUNTS, errno, "enter the new root", NULL);
+	if (umount2(".", MNT_DETACH) < 0 || chdir("/") < 0)
+		return vt_fail_at(err, VT_STEP_MOUNTS, errno, "leave the old root", NULL);
+	return 0;
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Mounts, by the descriptor-based API, so that what was looked at is what gets mounted. Child side:
+ * no malloc. Every mount is nosuid, and nodev unless it is one of the few device nodes.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+
+/* A tmpfs with these bounds, not attached anywhere yet. Returns the mount's descriptor. */
+int vt_mount_tmpfs(int64_t bytes, int64_t inodes, struct vt_err *err);
+
+/* A proc of the caller's pid namespace, read-only, where others' processes do not show. */
+int vt_mount_proc(struct vt_err *err);
+
+/*
+ * A detached copy of the mount at path (relative to dir_fd, links followed), with everything mounted
+ * below it. Returns its descriptor.
+ */
+int vt_mount_copy(int dir_fd, const char *path, struct vt_err *err);
+
+/* Insists that a copied mount shows the inode that the plan saw. path is for the message. */
+int vt_mount_check(int mount_fd, uint64_t dev, uint64_t ino, const char *path, struct vt_err *err);
+
+struct vt_mount_traits {
+	bool writable;
+	bool device;   /* device nodes work */
+	bool here;     /* this mount only, not those below it */
+	int  idmap_fd; /* a user namespace that maps its ids, or -1 */
+};
+
+/* Sets the flags of a mount, and of those below it. */
+int vt_mount_restrict(int mount_fd, const struct vt_mount_traits *traits, const char *path,
+		      struct vt_err *err);
+
+/*
+ * Attaches a mount at a path inside root_fd. No link is followed on the way, and nothing outside
+ * root_fd is reached: a granted folder may hold whatever its owner put there.
+ */
+int vt_mount_attach(int mount_fd, int root_fd, const char *path, struct vt_err *err);
+
+/* Makes the attached mount root_fd the caller's root and forgets the old one. */
+int vt_mount_enter_root(int root_fd, struct vt_err *err);

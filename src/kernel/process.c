@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "kernel/process.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <linux/keyctl.h>
+#include <signal.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+/*
+ * The raw calls: glibc's own send the change to all threads, by a lock that a fork may have copied in
+ * its locked state.
+ */
+int vt_process_become(uid_t uid, gid_t gid, int drop_groups, struct vt_err *err)
+{
+	if (drop_groups && syscall(SYS_setgroups, 0, NULL) < 0)
+		return vt_fail_at(err, VT_STEP_IDS, errno, "drop supplementary groups", NULL);
+	if (syscall(SYS_setresgid, gid, gid, gid) < 0)
+		return vt_fail_at(err, VT_STEP_IDS, errno, "become the cell's group", NULL);
+	if (syscall(SYS_setresuid, uid, uid, uid) < 0)
+		return vt_fail_at(err, VT_STEP_IDS, errno, "become the cell's user", NULL);
+	return 0;
+}
+
+static int reset_signals(struct vt_err *err)
+{
+	const struct sigaction by_default = { .sa_handler = SIG_DFL };
+	sigset_t none;
+
+	for (int number = 1; number < NSIG; number++) {
+		/* SIGKILL, SIGSTOP and the two that glibc keeps for itself say EINVAL. */
+		if (sigaction(number, &by_default, NULL) < 0 && errno != EINVAL)
+			return vt_fail_at(err, VT_STEP_SESSION, errno, "reset the signals", NULL);
+	}
+	(void)sigemptyset(&none); /* cannot fail */
+	if (sigprocmask(SIG_SETMASK, &none, NULL) < 0)
+		return vt_fail_at(err, VT_STEP_SESSION, errno, "unblock the signals", NULL);
+	return 0;
+}
+
+int vt_process_detach(struct vt_err *err)
+{
+	if (setsid() < 0)
+		return vt_fail_at(err, VT_STEP_SESSION, errno, "start a session", NULL);
+	int r = reset_signals(err);
+
+	if (r < 0)
+		return r;
+	(void)umask(022); /* returns the old one; cannot fail */
+	/* ENOSYS: a kernel without keyrings has none to leak. */
+	if (syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL) < 0 && errno != ENOSYS)
+		return vt_fail_at(err, VT_STEP_SESSION, errno, "start with an empty keyring", NULL);
+	return 0;
+}
+
+static rlim_t lesser(rlim_t a, rlim_t b)
+{
+	return a < b ? a : b; /* RLIM_INFINITY is the greatest of all */
+}
+
+int vt_process_limit(const struct vt_rlimit *limits, size_t count, struct vt_err *err)
+{
+	for (size_t i = 0; i < count; i++) {
+		__rlimit_resource_t resource = (__rlimit_resource_t)limits[i].resource;
+		struct rlimit now;
+
+		if (getrlimit(resource, &now) < 0)
+			return vt_fail_at(err, VT_STEP_LIMITS, errno, "ask for a resource limit", NULL);
+		const struct rlimit wanted = {
+			.rlim_cur = lesser(limits[i].limit.rlim_cur, now.rlim_max),
+			.rlim_max = lesser(limits[i].limit.rlim_max, now.rlim_max),
+		};
+
+		if (setrlimit(resource, &wanted) < 0)
+			return vt_fail_at(err, VT_STEP_LIMITS, errno, "set a resource limit", NULL);
+	}
+	return 0;
+}
+
+/* Moves a descriptor out of the way of 0 to 3. */
+static int lift(int *fd)
+{
+	*fd = fcntl(*fd, F_DUPFD_CLOEXEC, 4);
+	return *fd < 0 ? -errno : 0;
+}
+
+int vt_process_descriptors(int in, int out, int err_out, int keep, struct vt_err *err)
+{
+	if (lift(&in) < 0 || lift(&out) < 0 || lift(&err_out) < 0 || lift(&keep) < 0)
+		return vt_fail_at(err, VT_STEP_DESCRIPTORS, errno, "move the descriptors", NULL);
+	if (dup3(keep, 3, O_CLOEXEC) < 0 || dup2(in, 0) < 0 || dup2(out, 1) < 0 ||
+	    dup2(err_out, 2) < 0)
+		return vt_fail_at(err, VT_STEP_DESCRIPTORS, errno, "place the descriptors", NULL);
+	if (syscall(SYS_close_range, 4U, ~0U, 0) < 0)
+		return vt_fail_at(err, VT_STEP_DESCRIPTORS, errno, "close the other descriptors", NULL);
+	return 0;
+}

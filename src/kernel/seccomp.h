@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * System call filters. The built-in ones are compiled when vitro is built: tools/genfilter turns the
+ * tables of seccomp_profile.c into BPF, since compiling costs a call more than all its mounts. What
+ * is left for run time is picking one and installing it.
+ *
+ * What a filter does, whatever the profile: unknown and new calls get ENOSYS, so that libc falls back;
+ * dangerous ones get EPERM; clone3 gets ENOSYS, since its flags lie behind a pointer; setting setuid
+ * and setgid bits is denied always, since nosuid protects only inside; a call of another machine's,
+ * such as a 32-bit one, ends the process with SIGSYS.
+ */
+#pragma once
+
+#include <linux/filter.h>
+
+#include "base/err.h"
+
+enum vt_seccomp_profile {
+	VT_SECCOMP_DEFAULT, /* what a modern Python, Node, Go or JVM program needs */
+	VT_SECCOMP_STRICT,  /* also without tracing, priorities, message queues, ... */
+	VT_SECCOMP_PROFILES
+};
+
+/*
+ * The socket families that socket() may name: bits. socketpair(AF_UNIX) is always allowed for streams
+ * and packets; for datagrams, which can be sent to any other unix socket, only with VT_SOCKETS_UNIX.
+ */
+enum vt_seccomp_sockets {
+	VT_SOCKETS_NONE = 0,
+	VT_SOCKETS_UNIX = 1 << 0,
+	VT_SOCKETS_INET = 1 << 1, /* AF_INET and AF_INET6 */
+	VT_SOCKETS_SETS = 1 << 2
+};
+
+/*
+ * The built-in filter for this profile and these families. Static data, never NULL; for a profile or
+ * families that do not exist, the tightest.
+ */
+const struct sock_fprog *vt_seccomp_builtin(enum vt_seccomp_profile profile, unsigned sockets);
+
+/* Installs it on the calling thread for good; no_new_privs must be set. Runs in the child: no malloc. */
+int vt_seccomp_install(const struct sock_fprog *filter, struct vt_err *err);

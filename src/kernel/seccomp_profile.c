@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Three thoughts behind the tables. What an honest program of today needs passes, since a tight
+ * list rots with the next libc. What is new or obsolete gets ENOSYS, since every libc has a way
+ * round a kernel that lacks it. What is known and reaches beyond the cell, or is a large and rarely
+ * needed piece of kernel, gets EPERM, as it would for an ordinary user of a careful host.
+ *
+ * The constants below have the same values on x86-64 and aarch64, so those of the building machine
+ * serve both.
+ */
+#include "kernel/seccomp_profile.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/prctl.h>
+#include <linux/sched.h>
+#include <linux/seccomp.h>
+#include <netinet/in.h>
+#include <sys/ioctl.h>
+#include <sys/personality.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#define PASS 0
+
+/* clang-format off */
+const struct vt_seccomp_group vt_seccomp_groups[] = {
+	/* Reading, writing and waiting on descriptors that one has. */
+	{ { PASS, PASS },
+	  "read write readv writev pread64 pwrite64 preadv pwritev preadv2 pwritev2 lseek close "
+	  "close_range dup dup2 dup3 fcntl flock fsync fdatasync sync_file_range ftruncate fallocate "
+	  "fadvise64 readahead sendfile splice copy_file_range pipe pipe2 poll ppoll select pselect6 "
+	  "epoll_create epoll_create1 epoll_ctl epoll_wait epoll_pwait epoll_pwait2 eventfd eventfd2 "
+	  "signalfd signalfd4 timerfd_create timerfd_gettime timerfd_settime inotify_init "
+	  "inotify_init1 inotify_add_watch inotify_rm_watch memfd_create" },
+
+	/* Names, folders and attributes: mounts, Landlock and ids decide about these. */
+	{ { PASS, PASS },
+	  "stat lstat fstat newfstatat statx statfs fstatfs access faccessat faccessat2 readlink "
+	  "readlinkat getdents getdents64 getcwd chdir fchdir mkdir mkdirat rmdir unlink unlinkat "
+	  "rename renameat renameat2 link linkat symlink symlinkat truncate chown fchown lchown "
+	  "fchownat utime utimes utimensat futimesat umask getxattr lgetxattr fgetxattr listxattr "
+	  "llistxattr flistxattr setxattr lsetxattr fsetxattr removexattr lremovexattr "
+	  "fremovexattr" },
+
+	/* Memory of one's own. */
+	{ { PASS, PASS },
+	  "brk mmap munmap mremap mprotect msync madvise mincore mlock mlock2 mlockall munlock "
+	  "munlockall mseal pkey_alloc pkey_free pkey_mprotect map_shadow_stack membarrier "
+	  "get_mempolicy" },
+
+	/* Processes, threads and signals: the pid namespace bounds whom they reach. */
+	{ { PASS, PASS },
+	  "fork vfork execve execveat exit exit_group wait4 waitid kill tkill tgkill pidfd_open "
+	  "pidfd_send_signal rt_sigaction rt_sigprocmask rt_sigpending rt_sigqueueinfo "
+	  "rt_tgsigqueueinfo rt_sigreturn rt_sigsuspend rt_sigtimedwait sigaltstack pause "
+	  "restart_syscall getpid getppid gettid getpgid getpgrp setpgid getsid setsid "
+	  "set_tid_address set_robust_list get_robust_list futex futex_waitv futex_wait futex_wake "
+	  "futex_requeue rseq arch_prctl" },
+
+	/* Called by the kernel's own trampoline when the host traces with uprobes; else a SIGILL. */
+	{ { PASS, PASS }, "uretprobe uprobe" },
+
+	/* Ids and limits: without capabilities they narrow, or get the kernel's own EPERM. */
+	{ { PASS, PASS },
+	  "getuid geteuid getgid getegid getresuid getresgid getgroups setuid setgid setreuid "
+	  "setregid setresuid setresgid setfsuid setfsgid setgroups capget capset getrlimit setrlimit "
+	  "prlimit64 getrusage getpriority ioprio_get" },
+
+	/* A program may narrow itself further; a filter of its own never overrides an errno of ours. */
+	{ { PASS, PASS }, "landlock_create_ruleset landlock_add_rule landlock_restrict_self" },
+
+	/* Time, sleep and facts about the machine. */
+	{ { PASS, PASS },
+	  "time gettimeofday clock_gettime clock_getres clock_nanosleep nanosleep alarm getitimer "
+	  "setitimer timer_create timer_delete timer_getoverrun timer_gettime timer_settime times "
+	  "uname sysinfo getcpu getrandom" },
+
+	/* Which CPU, and when; affinity counts only inside the cpuset that the cell has. */
+	{ { PASS, PASS },
+	  "sched_yield sched_getparam sched_getscheduler sched_get_priority_max "
+	  "sched_get_priority_min sched_rr_get_interval sched_getattr sched_getaffinity "
+	  "sched_setaffinity" },
+
+	/* Traffic on sockets that one has; socket and socketpair are in the other table. */
+	{ { PASS, PASS },
+	  "sendto recvfrom sendmsg recvmsg sendmmsg recvmmsg shutdown getsockname getpeername "
+	  "getsockopt setsockopt" },
+
+	/*
+	 * Tracing one's own children. LeakSanitizer cannot do without: under EPERM a correct program
+	 * that was built with -fsanitize=address loses its output and exits with 1. The kernel lets
+	 * it reach nothing but the cell's own dumpable processes, and looks at filters after tracers.
+	 */
+	{ { PASS, EPERM }, "ptrace" },
+
+	/* Priorities: the kernel bounds them by rlimits; little honest code asks. */
+	{ { PASS, EPERM },
+	  "setpriority ioprio_set sched_setscheduler sched_setparam sched_setattr" },
+
+	/* Message queues: bounded by RLIMIT_MSGQUEUE. */
+	{ { PASS, ENOSYS },
+	  "mq_open mq_unlink mq_timedsend mq_timedreceive mq_notify mq_getsetattr" },
+
+	/* Where one's own memory lies on a NUMA machine: only the JVM and libnuma ask. */
+	{ { PASS, ENOSYS }, "mbind set_mempolicy set_mempolicy_home_node" },
+
+	/* Odd ways to move or map pages, and flushing the whole host's disks. */
+	{ { PASS, ENOSYS }, "vmsplice tee remap_file_pages sync syncfs" },
+
+	/*
+	 * System V ipc: 64 GB of semaphores or segments fit into a fresh ipc namespace, which no
+	 * rlimit counts and which no process shows, so without cgroups nothing would bound them.
+	 */
+	{ { ENOSYS, ENOSYS },
+	  "shmget shmat shmdt shmctl semget semop semtimedop semctl msgget msgsnd msgrcv msgctl" },
+
+	/* Kernel AIO: what one cell takes of fs.aio-max-nr, the whole host lacks. */
+	{ { ENOSYS, ENOSYS },
+	  "io_setup io_destroy io_submit io_cancel io_getevents io_pgetevents" },
+
+	/* Flags and modes behind a pointer, where no filter can look; libc falls back. */
+	{ { ENOSYS, ENOSYS }, "clone3 openat2 fchmodat2" },
+
+	/* New; named to be found here: page cache spying, secret memory, the list of mounts. */
+	{ { ENOSYS, ENOSYS }, "cachestat memfd_secret statmount listmount" },
+
+	/* Namespaces, mounts and roots: what the cell is made of. */
+	{ { EPERM, EPERM },
+	  "setns unshare chroot pivot_root mount umount2 open_tree open_tree_attr move_mount fsopen "
+	  "fsconfig fsmount fspick mount_setattr" },
+
+	/* Reaching into other processes past what signals and tracing allow. */
+	{ { EPERM, EPERM },
+	  "pidfd_getfd process_vm_readv process_vm_writev process_madvise process_mrelease kcmp "
+	  "migrate_pages move_pages" },
+
+	/* Large pieces of kernel that attackers love and honest programs can do without. */
+	{ { EPERM, EPERM },
+	  "bpf perf_event_open userfaultfd io_uring_setup io_uring_enter io_uring_register keyctl "
+	  "add_key request_key modify_ldt" },
+
+	/* Files by handle pass over every folder permission; fanotify sees whole mounts. */
+	{ { EPERM, EPERM },
+	  "open_by_handle_at name_to_handle_at fanotify_init fanotify_mark lookup_dcookie" },
+
+	/* The machine itself. */
+	{ { EPERM, EPERM },
+	  "reboot kexec_load kexec_file_load create_module init_module finit_module delete_module "
+	  "get_kernel_syms query_module swapon swapoff "
+	  "acct quotactl quotactl_fd syslog settimeofday clock_settime clock_adjtime adjtimex "
+	  "sethostname setdomainname iopl ioperm vhangup nfsservctl" },
+
+	{ { 0 }, NULL },
+};
+
+#define IS(n, v)       .arg = (n), .mask = UINT32_MAX, .value = (v)
+#define IS_NOT(n, v)   .arg = (n), .mask = UINT32_MAX, .value = (v), .differs = true
+#define HAS(n, bits)   .arg = (n), .mask = (bits), .value = 0, .differs = true
+#define LACKS(n, bits) .arg = (n), .mask = (bits), .value = 0
+#define FIELD(n, m, v) .arg = (n), .mask = (m), .value = (v)
+#define ALWAYS         .mask = 0, .value = 0
+
+#define TESTS(...)                                                                                 \
+	.tests = { __VA_ARGS__ },                                                                  \
+	.count = sizeof((struct vt_seccomp_test[]){ __VA_ARGS__ }) / sizeof(struct vt_seccomp_test)
+
+/*
+ * A file with these bits on a granted folder is a root shell on the host. The kernel cuts modes to 16
+ * bits and looks at these two among them, so testing the two is exact.
+ */
+#define SETID (S_ISUID | S_ISGID)
+
+/* Only with one of these does the kernel look at the mode; else it is whatever the register held. */
+enum { CREATES = O_CREAT | 020000000 /* __O_TMPFILE, which glibc offers only with O_DIRECTORY */ };
+
+/*
+ * 0x80, a time namespace, is among the bits that clone takes as a signal number, so it makes none
+ * there; but no signal has it either, and thus it costs nothing to refuse.
+ */
+#define NAMESPACES                                                                                 \
+	(CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER |             \
+	 CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWTIME)
+
+/* What the kernel takes as the type; the rest are SOCK_CLOEXEC and SOCK_NONBLOCK. */
+enum { SOCK_TYPE = 0xf };
+
+/* Not in Debian 12's headers. */
+enum { PROTO_L2TP = 115, PROTO_SMC = 256 };
+
+const struct vt_seccomp_condition vt_seccomp_conditions[] = {
+	{ "chmod fchmod creat mknod", PASS, TESTS({ EPERM, HAS(1, SETID) }) },
+	{ "fchmodat mknodat", PASS, TESTS({ EPERM, HAS(2, SETID) }) },
+	{ "open", PASS, TESTS({ PASS, LACKS(1, CREATES) }, { EPERM, HAS(2, SETID) }) },
+	{ "openat", PASS, TESTS({ PASS, LACKS(2, CREATES) }, { EPERM, HAS(3, SETID) }) },
+
+	/* Threads and processes, but no new namespaces. */
+	{ "clone", PASS, TESTS({ EPERM, HAS(0, NAMESPACES) }) },
+
+	/* Typing into the caller's terminal, its console's clipboard, its line disciplines. */
+	{ "ioctl", PASS,
+	  TESTS({ EPERM, IS(1, TIOCSTI) }, { EPERM, IS(1, TIOCLINUX) }, { EPERM, IS(1, TIOCSETD) }) },
+
+	/*
+	 * Asking passes, and so does running without address randomisation, which weakens nobody
+	 * else, and without which ThreadSanitizer does not start on some hosts. Not so what turns
+	 * every readable page executable, maps page zero, or plays another system.
+	 */
+	{ "personality", EPERM,
+	  TESTS({ PASS, IS(0, UINT32_MAX) }, { PASS, IS(0, 0) },
+		{ PASS, IS(0, ADDR_NO_RANDOMIZE), .profiles = 1 << VT_SECCOMP_DEFAULT }) },
+
+	/* Core scheduling idles a sibling CPU at the neighbours' expense; memory maps are CRIU's. */
+	{ "prctl", PASS, TESTS({ EPERM, IS(0, PR_SCHED_CORE) }, { EPERM, IS(0, PR_SET_MM) }) },
+
+	/* A filter of one's own is welcome; a supervisor for it is for programs that do not nest. */
+	{ "seccomp", PASS,
+	  TESTS({ EPERM, HAS(1, SECCOMP_FILTER_FLAG_NEW_LISTENER),
+		  .profiles = 1 << VT_SECCOMP_STRICT }) },
+
+	/* Rare protocols hide behind the common families, and asking for one loads its module. */
+	{ "socket", EAFNOSUPPORT,
+	  TESTS({ EPROTONOSUPPORT, IS(2, IPPROTO_SCTP), .sockets = VT_SOCKETS_INET },
+		{ EPROTONOSUPPORT, IS(2, IPPROTO_DCCP), .sockets = VT_SOCKETS_INET },
+		{ EPROTONOSUPPORT, IS(2, PROTO_L2TP), .sockets = VT_SOCKETS_INET },
+		{ EPROTONOSUPPORT, IS(2, PROTO_SMC), .sockets = VT_SOCKETS_INET },
+		{ PASS, IS(0, AF_UNIX), .sockets = VT_SOCKETS_UNIX },
+		{ PASS, IS(0, AF_INET), .sockets = VT_SOCKETS_INET },
+		{ PASS, IS(0, AF_INET6), .sockets = VT_SOCKETS_INET }) },
+
+	/*
+	 * One end of a datagram pair can connect to, or send to, any other unix socket: the road
+	 * round a denied socket(AF_UNIX). SOCK_RAW is a datagram under another name. Ends of streams
+	 * stay with each other for good.
+	 */
+	{ "socketpair", ESOCKTNOSUPPORT,
+	  TESTS({ EAFNOSUPPORT, IS_NOT(0, AF_UNIX) }, { PASS, FIELD(1, SOCK_TYPE, SOCK_STREAM) },
+		{ PASS, FIELD(1, SOCK_TYPE, SOCK_SEQPACKET) },
+		{ PASS, FIELD(1, SOCK_TYPE, SOCK_DGRAM), .sockets = VT_SOCKETS_UNIX }) },
+
+	/* Without sockets of its own, a cell could do this only with one that was left to it. */
+	{ "bind connect listen accept accept4", EPERM,
+	  TESTS({ PASS, ALWAYS, .sockets = VT_SOCKETS_UNIX | VT_SOCKETS_INET }) },
+
+	{ NULL },
+};
+
+/* Since 424 new calls have one number on all machines. */
+const struct vt_seccomp_number vt_seccomp_numbers[] = {
+	{ "uretprobe", 335, true },
+	{ "uprobe", 336, true },
+	{ "futex_waitv", 449, false },
+	{ "set_mempolicy_home_node", 450, false },
+	{ "cachestat", 451, false },
+	{ "fchmodat2", 452, false },
+	{ "map_shadow_stack", 453, false },
+	{ "futex_wake", 454, false },
+	{ "futex_wait", 455, false },
+	{ "futex_requeue", 456, false },
+	{ "statmount", 457, false },
+	{ "listmount", 458, false },
+	{ "mseal", 462, false },
+	{ "open_tree_attr", 467, false },
+	{ NULL },
+};
+/* clang-format on */

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the built-in filters say, as tables: which system calls pass, which are refused and with what
+ * errno, and which pass depending on their arguments. A call that no table names gets ENOSYS.
+ *
+ * The tables are read only by tools/genfilter, on the machine that builds; the library carries what
+ * genfilter made of them, vt_seccomp_filters. Only seccomp.c and the generator include this.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "kernel/seccomp.h"
+
+/* A verdict is 0, for a call that passes, or the errno that it gets. */
+
+/* Calls that need no look at their arguments. The lists end with a row without calls. */
+struct vt_seccomp_group {
+	int         verdict[VT_SECCOMP_PROFILES]; /* default, strict */
+	const char *calls;                        /* names, separated by blanks */
+};
+
+/*
+ * One look at an argument: it matches where (low 32 bits & mask) == value, or != for `differs`. The
+ * upper 32 bits are never looked at: every argument that is tested is an int or smaller to the
+ * kernel, which drops what lies above, so a test that saw it could be led astray.
+ */
+struct vt_seccomp_test {
+	int      verdict; /* of a call that matches */
+	unsigned arg;     /* 0 is the first */
+	bool     differs;
+	uint32_t mask, value;
+	unsigned profiles; /* bits 1 << profile that have this test; 0: all */
+	unsigned sockets;  /* socket families, one of which must be allowed for it; 0: always there */
+};
+
+enum { VT_SECCOMP_TESTS = 8 };
+
+/* Calls whose arguments decide: the first test that matches gives the verdict. */
+struct vt_seccomp_condition {
+	const char            *calls;
+	int                    otherwise; /* the verdict where no test matches */
+	struct vt_seccomp_test tests[VT_SECCOMP_TESTS];
+	unsigned               count;
+};
+
+/* Calls that the build machine's libseccomp may be too old to know. */
+struct vt_seccomp_number {
+	const char *call;
+	int         nr;
+	bool        x86_only;
+};
+
+extern const struct vt_seccomp_group     vt_seccomp_groups[];
+extern const struct vt_seccomp_condition vt_seccomp_conditions[];
+extern const struct vt_seccomp_number    vt_seccomp_numbers[];
+
+/* The filters, made by genfilter for the machine that vitro is built for. */
+extern const struct sock_fprog vt_seccomp_filters[VT_SECCOMP_PROFILES][VT_SOCKETS_SETS];

@@ -1,0 +1,454 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Theory of operation. The supervisor clones init into the cell's new namespaces and maps its ids.
+ * Init, which has every capability over the cell and none over the host, builds the root and enters it,
+ * then clones the occupant, gives up its capabilities and reaps until the occupant has ended. The
+ * occupant seals itself step by step and execs the command. Both tell the supervisor on the status
+ * socket what went wrong, and the cell ends with init.
+ *
+ * Which process runs what: vt_inside_init() and the functions up to "the occupant" run in init, the
+ * rest in the occupant. Neither runs a byte of the call before every step has been taken.
+ */
+#include "launch/inside.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/sched.h>
+#include <net/if.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "kernel/caps.h"
+#include "kernel/landlock.h"
+#include "kernel/mount.h"
+#include "kernel/ns.h"
+#include "kernel/process.h"
+#include "kernel/seccomp.h"
+#include "launch/cell.h"
+
+/* What is under way: filled by one step, used by the next. */
+struct building {
+	const struct vt_inside *in;
+	const struct vt_plan   *plan;
+	int                     root_fd; /* the new root, attached */
+	int                     proc_fd; /* the cell's proc */
+};
+
+struct step {
+	const char *name;
+	int (*take)(struct building *, struct vt_err *);
+};
+
+/* Tells the supervisor, and ends. Without a supervisor there is nobody to tell. */
+static _Noreturn void fail(int status_fd, const struct vt_err *err)
+{
+	struct vt_note note = { .kind = VT_NOTE_FAILED, .err = *err };
+
+	(void)send(status_fd, &note, sizeof(note), MSG_NOSIGNAL); /* we end, heard or not */
+	_exit(125);
+}
+
+static void take_steps(const struct step *steps, size_t count, struct building *b, int status_fd)
+{
+	struct vt_err err;
+
+	for (size_t i = 0; i < count; i++)
+		if (steps[i].take(b, &err) < 0)
+			fail(status_fd, &err);
+}
+
+/* ---- init ---------------------------------------------------------------------------------- */
+
+static int join_cgroup(struct building *b, struct vt_err *err)
+{
+	return vt_cgroup_join(b->in->cgroup, err);
+}
+
+/* Blocks until the supervisor has mapped our ids; ends if it is gone. */
+static int await_ids(struct building *b, struct vt_err *err)
+{
+	struct vt_note note;
+	ssize_t len;
+
+	do
+		len = recv(b->in->status_fd, &note, sizeof(note), 0);
+	while (len < 0 && errno == EINTR);
+	if (len != sizeof(note) || note.kind != VT_NOTE_GO)
+		return vt_fail_at(err, VT_STEP_IDS, EPIPE, "wait for the supervisor", NULL);
+	return 0;
+}
+
+/* While still the caller's user, who can look into folders that the cell's user cannot. */
+static int copy_mounts(struct building *b, struct vt_err *err)
+{
+	const struct vt_plan *plan = b->plan;
+	int *mounts = b->in->mounts;
+
+	for (size_t i = 0; i < plan->build_count; i++) {
+		const struct vt_build *build = &plan->builds[i];
+
+		if (build->act != VT_ACT_BIND)
+			continue;
+		if (mounts[i] < 0)
+			mounts[i] = vt_mount_copy(AT_FDCWD, build->from, err);
+		if (mounts[i] < 0)
+			return mounts[i];
+		int r = vt_mount_check(mounts[i], build->dev, build->ino, build->from, err);
+
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+static int become_cell_user(struct building *b, struct vt_err *err)
+{
+	int r = vt_process_become(b->plan->inner_uid, b->plan->inner_gid, b->plan->own_ids, err);
+
+	if (r < 0)
+		return r;
+	/* Only after the ids: changing those clears it. If the supervisor dies, so does the cell. */
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
+		return vt_fail_at(err, VT_STEP_IDS, errno, "ask to die with the supervisor", NULL);
+	/* It may have died before that: then its end of the socket is closed. */
+	struct pollfd supervisor = { .fd = b->in->status_fd };
+
+	if (poll(&supervisor, 1, 0) != 0)
+		return vt_fail_at(err, VT_STEP_IDS, EPIPE, "find the supervisor", NULL);
+	return 0;
+}
+
+/*
+ * Init's memory is a copy of the supervisor's. Nobody in the cell may look at it, and what they would
+ * like best is not there.
+ */
+static int hide_memory(struct building *b, struct vt_err *err)
+{
+	(void)b;
+	for (char **variable = environ; *variable; variable++)
+		memset(*variable, 0, strlen(*variable));
+	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
+		return vt_fail_at(err, VT_STEP_IDS, errno, "become unreadable", NULL);
+	return 0;
+}
+
+static int attach_root(struct building *b, struct vt_err *err)
+{
+	b->root_fd = vt_mount_tmpfs(b->plan->scratch_bytes, b->plan->scratch_inodes, err);
+	if (b->root_fd < 0)
+		return b->root_fd;
+	AUTO_CLOSE int old_root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	if (old_root < 0)
+		return vt_fail_at(err, VT_STEP_MOUNTS, errno, "open the old root", NULL);
+	return vt_mount_attach(b->root_fd, old_root, ".", err);
+}
+
+static int make_file(int root_fd, const struct vt_build *build, struct vt_err *err)
+{
+	AUTO_CLOSE int fd = openat(root_fd, build->to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0444);
+	size_t len = strlen(build->from);
+
+	if (fd < 0 || write(fd, build->from, len) != (ssize_t)len)
+		return vt_fail_at(err, VT_STEP_MOUNTS, errno, "make the file", build->to);
+	return 0;
+}
+
+static int bind_mount(const struct building *b, const struct vt_build *build, int mount_fd,
+		      struct vt_err *err)
+{
+	/* The parent has restricted what it mapped: a map can be set only once. */
+	if (build->idmap < 0) {
+		const struct vt_mount_traits traits = {
+			.writable = build->writable,
+			.device = build->device,
+			.idmap_fd = -1,
+		};
+		int r = vt_mount_restrict(mount_fd, &traits, build->from, err);
+
+		if (r < 0)
+			return r;
+	}
+	return vt_mount_attach(mount_fd, b->root_fd, build->to, err);
+}
+
+/* A folder of the root's own tmpfs, mounted on itself: it stays writable when the root is not. */
+static int open_scratch(const struct building *b, const struct vt_build *build, struct vt_err *err)
+{
+	AUTO_CLOSE int fd = vt_mount_copy(b->root_fd, build->to, err);
+
+	return fd < 0 ? fd : vt_mount_attach(fd, b->root_fd, build->to, err);
+}
+
+static int mount_proc(struct building *b, const struct vt_build *build, struct vt_err *err)
+{
+	b->proc_fd = vt_mount_proc(err);
+	return b->proc_fd < 0 ? b->proc_fd
+			      : vt_mount_attach(b->proc_fd, b->root_fd, build->to, err);
+}
+
+/* Covers a path with an empty file or folder of the root's, `from`. What is not there needs none. */
+static int mask(const struct building *b, const struct vt_build *build, struct vt_err *err)
+{
+	if (faccessat(b->root_fd, build->to, F_OK, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT)
+		return 0;
+	AUTO_CLOSE int fd = vt_mount_copy(b->root_fd, build->from, err);
+	const struct vt_mount_traits traits = { .idmap_fd = -1 };
+
+	if (fd < 0)
+		return fd;
+	int r = vt_mount_restrict(fd, &traits, build->to, err);
+
+	return r < 0 ? r : vt_mount_attach(fd, b->root_fd, build->to, err);
+}
+
+static int do_build(struct building *b, size_t i, struct vt_err *err)
+{
+	const struct vt_build *build = &b->plan->builds[i];
+
+	switch (build->act) {
+	case VT_ACT_DIR:
+		if (mkdirat(b->root_fd, build->to, 0755) < 0)
+			return vt_fail_at(err, VT_STEP_MOUNTS, errno, "make the folder", build->to);
+		/* Not by mkdir's mode: the caller's umask would cut it. */
+		if (fchmodat(b->root_fd, build->to, build->mode & 07777, 0) < 0)
+			return vt_fail_at(err, VT_STEP_MOUNTS, errno, "open the folder", build->to);
+		return 0;
+	case VT_ACT_LINK:
+		if (symlinkat(build->from, b->root_fd, build->to) < 0)
+			return vt_fail_at(err, VT_STEP_MOUNTS, errno, "make the link", build->to);
+		return 0;
+	case VT_ACT_FILE:
+		return make_file(b->root_fd, build, err);
+	case VT_ACT_BIND:
+		return bind_mount(b, build, b->in->mounts[i], err);
+	case VT_ACT_SCRATCH:
+		return open_scratch(b, build, err);
+	case VT_ACT_PROC:
+		return mount_proc(b, build, err);
+	case VT_ACT_MASK:
+		return mask(b, build, err);
+	}
+	return vt_fail_at(err, VT_STEP_MOUNTS, EINVAL, "understand the plan", NULL);
+}
+
+static int build_root(struct building *b, struct vt_err *err)
+{
+	const struct vt_mount_traits read_only = { .here = true, .idmap_fd = -1 };
+
+	for (size_t i = 0; i < b->plan->build_count; i++) {
+		int r = do_build(b, i, err);
+
+		if (r < 0)
+			return r;
+	}
+	int r = vt_mount_restrict(b->root_fd, &read_only, "/", err);
+
+	return r < 0 ? r : vt_mount_enter_root(b->root_fd, err);
+}
+
+static int name_host(struct building *b, struct vt_err *err)
+{
+	(void)b;
+	/* After joining the cgroup: the namespace's root is where the process is when it is made. */
+	if (unshare(CLONE_NEWCGROUP) < 0)
+		return vt_fail_at(err, VT_STEP_CLONE, errno, "make a cgroup namespace", NULL);
+	if (sethostname("vitro", 5) < 0 || setdomainname("", 0) < 0)
+		return vt_fail_at(err, VT_STEP_CLONE, errno, "set the host name", NULL);
+	return 0;
+}
+
+static int raise_loopback(struct building *b, struct vt_err *err)
+{
+	struct ifreq request = { .ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING };
+
+	if (!b->plan->loopback_up)
+		return 0;
+	AUTO_CLOSE int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	if (fd < 0 || ioctl(fd, SIOCSIFFLAGS, &request) < 0)
+		return vt_fail_at(err, VT_STEP_NETWORK, errno, "raise the loopback", NULL);
+	return 0;
+}
+
+/* The order is the security argument: what a step needs is there, and no later one undoes it. */
+static const struct step init_steps[] = {
+	{ "cgroup", join_cgroup },       /* before anything is allocated that should be counted */
+	{ "await", await_ids },
+	{ "copies", copy_mounts },       /* before the ids: as the caller, who may see these paths */
+	{ "ids", become_cell_user },
+	{ "memory", hide_memory },
+	{ "root", attach_root },         /* after the ids: its folders belong to the cell's user */
+	{ "mounts", build_root },
+	{ "names", name_host },
+	{ "network", raise_loopback },
+};
+
+/* ---- the occupant -------------------------------------------------------------------------- */
+
+static int enter_descriptors(struct building *b, struct vt_err *err)
+{
+	const struct vt_inside *in = b->in;
+
+	return vt_process_descriptors(in->stdio.in, in->stdio.out, in->stdio.err, in->status_fd, err);
+}
+
+static int enter_session(struct building *b, struct vt_err *err)
+{
+	(void)b;
+	return vt_process_detach(err);
+}
+
+static int enter_folder(struct building *b, struct vt_err *err)
+{
+	if (chdir(b->plan->cwd) < 0)
+		return vt_fail_at(err, VT_STEP_SESSION, errno, "enter the working directory",
+				  b->plan->cwd);
+	return 0;
+}
+
+static int enter_limits(struct building *b, struct vt_err *err)
+{
+	return vt_process_limit(b->plan->rlimits, b->plan->rlimit_count, err);
+}
+
+static int enter_powerless(struct building *b, struct vt_err *err)
+{
+	(void)b;
+	int r = vt_caps_drop(err);
+
+	return r < 0 ? r : vt_caps_no_new_privs(err);
+}
+
+static int enter_landlock(struct building *b, struct vt_err *err)
+{
+	const struct vt_plan *plan = b->plan;
+	const struct vt_landlock_abi handled = {
+		.fs = plan->landlock_fs,
+		.net = plan->landlock_net,
+		.scoped = plan->landlock_scoped,
+	};
+
+	if (!handled.fs)
+		return 0;
+	AUTO_CLOSE int ruleset = vt_landlock_new(&handled, err);
+	AUTO_CLOSE int root_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	if (ruleset < 0)
+		return ruleset;
+	if (root_fd < 0)
+		return vt_fail_at(err, VT_STEP_LANDLOCK, errno, "open the root", NULL);
+	for (size_t i = 0; i < plan->landlock_rule_count; i++) {
+		const struct vt_landlock_rule *rule = &plan->landlock_rules[i];
+		int r = vt_landlock_allow(ruleset, root_fd, rule->to, rule->rights, err);
+
+		if (r < 0)
+			return r;
+	}
+	return vt_landlock_enter(ruleset, err);
+}
+
+static int enter_seccomp(struct building *b, struct vt_err *err)
+{
+	return vt_seccomp_install(b->plan->seccomp, err);
+}
+
+static const struct step seal_steps[] = {
+	{ "descriptors", enter_descriptors },
+	{ "session", enter_session },
+	{ "folder", enter_folder },
+	{ "limits", enter_limits },
+	{ "powerless", enter_powerless },    /* before Landlock: that needs no_new_privs */
+	{ "landlock", enter_landlock },      /* after the root: its paths are the new ones */
+	{ "seccomp", enter_seccomp },        /* last: it forbids what the steps above need */
+};
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+/* After its first step the occupant's status descriptor is 3, and exec closes it. */
+static _Noreturn void occupy(struct building *b)
+{
+	const struct vt_plan *plan = b->plan;
+	struct vt_err err;
+
+	take_steps(seal_steps, 1, b, b->in->status_fd);
+	take_steps(seal_steps + 1, COUNT(seal_steps) - 1, b, 3);
+	(void)execve(plan->exec_path, plan->argv, plan->envp); /* returns only to fail */
+	(void)vt_fail_at(&err, VT_STEP_EXEC, errno, "execute", plan->exec_path);
+	fail(3, &err);
+}
+
+/* ---- init, with its occupant --------------------------------------------------------------- */
+
+static int tell_running(const struct building *b, int occupant_fd, struct vt_err *err)
+{
+	struct vt_note note = { .kind = VT_NOTE_RUNNING };
+	struct iovec iov = { .iov_base = &note, .iov_len = sizeof(note) };
+	int fds[VT_NOTE_FDS] = {
+		[VT_NOTE_OCCUPANT_FD] = occupant_fd,
+		[VT_NOTE_PROC_FD] = b->proc_fd,
+		[VT_NOTE_ROOT_FD] = b->root_fd,
+	};
+	union {
+		struct cmsghdr header;
+		char           bytes[CMSG_SPACE(sizeof(fds))];
+	} control = { 0 };
+	struct msghdr message = {
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = &control,
+		.msg_controllen = sizeof(control),
+	};
+
+	control.header.cmsg_level = SOL_SOCKET;
+	control.header.cmsg_type = SCM_RIGHTS;
+	control.header.cmsg_len = CMSG_LEN(sizeof(fds));
+	memcpy(CMSG_DATA(&control.header), fds, sizeof(fds));
+	if (sendmsg(b->in->status_fd, &message, MSG_NOSIGNAL) < 0)
+		return vt_fail_at(err, VT_STEP_WATCH, errno, "report the occupant", NULL);
+	return 0;
+}
+
+/* Reaps whatever ends up here; the occupant's end is the cell's. */
+static _Noreturn void reap(pid_t occupant, int status_fd)
+{
+	struct vt_note note = { .kind = VT_NOTE_ENDED };
+
+	for (;;) {
+		pid_t pid = waitpid(-1, &note.wait_status, __WALL);
+
+		if (pid == occupant)
+			break;
+		if (pid < 0 && errno != EINTR)
+			_exit(125);
+	}
+	(void)send(status_fd, &note, sizeof(note), MSG_NOSIGNAL); /* gone with the supervisor, if so */
+	_exit(0);
+}
+
+_Noreturn void vt_inside_init(const struct vt_inside *inside)
+{
+	struct building b = { .in = inside, .plan = inside->plan, .root_fd = -1, .proc_fd = -1 };
+	const int status_fd = inside->status_fd;
+	int occupant_fd = -1;
+	struct vt_err err;
+
+	take_steps(init_steps, COUNT(init_steps), &b, status_fd);
+	pid_t occupant = vt_ns_clone(0, -1, &occupant_fd, &err);
+
+	if (occupant == 0)
+		occupy(&b);
+	if (occupant < 0 || tell_running(&b, occupant_fd, &err) < 0 || vt_caps_drop(&err) < 0 ||
+	    vt_process_descriptors(status_fd, status_fd, status_fd, status_fd, &err) < 0)
+		fail(status_fd, &err);
+	reap(occupant, 3);
+}

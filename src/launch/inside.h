@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The child side of a launch: what init does from its first instruction, and how an occupant seals
+ * itself. Everything here runs between clone and exec: no malloc, no stdio, no locks, nothing left to
+ * decide. The build checks the symbols that inside.c uses against a list.
+ */
+#pragma once
+
+#include "kernel/cgroup.h"
+#include "plan/plan.h"
+
+/* The three descriptors that the occupant gets as 0, 1 and 2. Borrowed. */
+struct vt_stdio {
+	int in, out, err;
+};
+
+/* What the parent prepared for the child beside the plan. */
+struct vt_inside {
+	const struct vt_plan   *plan;
+	const struct vt_cgroup *cgroup;
+	struct vt_stdio         stdio;
+	int                     status_fd;
+	int                    *mounts; /* per build: a mount that the parent made, or -1 */
+};
+
+/* Runs as pid 1 of a new cell: builds it, starts the occupant, reaps, ends. */
+_Noreturn void vt_inside_init(const struct vt_inside *inside);

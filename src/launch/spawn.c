@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "launch/spawn.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "kernel/idmap.h"
+#include "kernel/mount.h"
+#include "kernel/ns.h"
+
+/* The host ids that the cell's user has outside. */
+struct outer {
+	uid_t uid;
+	gid_t gid;
+};
+
+void vt_cell_init(struct vt_cell *cell)
+{
+	*cell = (struct vt_cell){ .init = -1, .init_fd = -1, .status_fd = -1 };
+	vt_cgroup_init(&cell->cgroup);
+}
+
+/* An id of its own for each cell: no two live supervisors have the same pid. */
+static struct outer outer_ids(const struct vt_plan *plan)
+{
+	uint32_t id = plan->id_base + (plan->own_ids ? (uint32_t)getpid() % plan->id_count : 0);
+
+	return plan->own_ids ? (struct outer){ id, id }
+			     : (struct outer){ plan->outer_uid, plan->outer_gid };
+}
+
+static void close_all(int *fds, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		vt_fd_close(&fds[i]);
+}
+
+/* Mounts one grant with its owner mapped to the cell's user. */
+static int map_grant(const struct vt_build *build, int idmap_fd, struct vt_err *err)
+{
+	AUTO_CLOSE int fd = vt_mount_copy(AT_FDCWD, build->from, err);
+	const struct vt_mount_traits traits = { .writable = build->writable, .idmap_fd = idmap_fd };
+
+	if (fd < 0)
+		return fd;
+	int r = vt_mount_restrict(fd, &traits, build->from, err);
+
+	return r < 0 ? r : vt_fd_take(&fd);
+}
+
+/*
+ * The mounts that only root of the host can make: those with mapped ids. mounts has a place for each
+ * build; what stays -1 is the child's to make.
+ */
+static int map_grants(const struct vt_plan *plan, struct outer outer, int *idmaps, int *mounts,
+		      struct vt_err *err)
+{
+	for (size_t i = 0; i < plan->idmap_count; i++) {
+		idmaps[i] = vt_idmap_open(plan->idmaps[i].uid, outer.uid, plan->idmaps[i].gid,
+					  outer.gid, err);
+		if (idmaps[i] < 0)
+			return idmaps[i];
+	}
+	for (size_t i = 0; i < plan->build_count; i++) {
+		const struct vt_build *build = &plan->builds[i];
+
+		if (build->idmap < 0)
+			continue;
+		mounts[i] = map_grant(build, idmaps[build->idmap], err);
+		if (mounts[i] < 0)
+			return mounts[i];
+	}
+	return 0;
+}
+
+static int release(int status_fd, pid_t pid, const struct vt_plan *plan, struct outer outer,
+		   struct vt_err *err)
+{
+	const struct vt_note go = { .kind = VT_NOTE_GO };
+	int r = vt_ns_map_ids(pid, plan->inner_uid, outer.uid, plan->inner_gid, outer.gid,
+			      plan->own_ids, err);
+
+	if (r < 0)
+		return r;
+	/* EPIPE: the child has failed already, and its note says why. */
+	if (send(status_fd, &go, sizeof(go), MSG_NOSIGNAL) < 0 && errno != EPIPE)
+		return vt_fail(err, VT_STEP_CLONE, errno, "release the cell's init");
+	return 0;
+}
+
+/* Clones init and lets it go on. cell has its cgroup; on failure the child is gone again. */
+static int start(const struct vt_plan *plan, const struct vt_stdio *stdio, int *mounts,
+		 struct outer outer, struct vt_cell *cell, struct vt_err *err)
+{
+	int pair[2];
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+		return vt_fail(err, VT_STEP_CLONE, errno, "make the status socket");
+	AUTO_CLOSE int ours = pair[0], theirs = pair[1];
+	AUTO_CLOSE int init_fd = -1;
+	const struct vt_inside inside = {
+		.plan = plan,
+		.cgroup = &cell->cgroup,
+		.stdio = *stdio,
+		.status_fd = theirs,
+		.mounts = mounts,
+	};
+	pid_t pid = vt_ns_clone(plan->namespaces, vt_cgroup_clone_fd(&cell->cgroup), &init_fd, err);
+
+	if (pid < 0)
+		return pid;
+	if (pid == 0) {
+		(void)close(ours); /* or the child would keep its own socket open */
+		vt_inside_init(&inside);
+	}
+	int r = release(ours, pid, plan, outer, err);
+
+	if (r < 0) {
+		(void)kill(pid, SIGKILL); /* our own child, not yet reaped: it is there */
+		while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+			;
+		return r;
+	}
+	cell->init = pid;
+	cell->init_fd = vt_fd_take(&init_fd);
+	cell->status_fd = vt_fd_take(&ours);
+	return 0;
+}
+
+/* The steps that can fail, with everything that start() needs in scope. */
+static int prepare_and_start(const struct vt_plan *plan, const struct vt_stdio *stdio, int *idmaps,
+			     int *mounts, struct vt_cell *cell, struct vt_err *err)
+{
+	struct outer outer = outer_ids(plan);
+	int r = map_grants(plan, outer, idmaps, mounts, err);
+
+	if (r < 0)
+		return r;
+	if (plan->cgroup_site.version != VT_CGROUP_NONE) {
+		r = vt_cgroup_make(&plan->cgroup_site, &plan->cgroup, &cell->cgroup, err);
+		if (r < 0)
+			return r;
+	}
+	return start(plan, stdio, mounts, outer, cell, err);
+}
+
+int vt_spawn(const struct vt_plan *plan, const struct vt_stdio *stdio, struct vt_cell *ret_cell,
+	     struct vt_err *err)
+{
+	size_t count = plan->idmap_count + plan->build_count;
+	int *fds = malloc((count + 1) * sizeof(*fds));
+	struct vt_cell cell;
+
+	if (!fds)
+		return vt_fail(err, VT_STEP_CLONE, ENOMEM, "make room for the mounts");
+	memset(fds, -1, (count + 1) * sizeof(*fds)); /* every descriptor is -1: all bits set */
+	vt_cell_init(&cell);
+	int r = prepare_and_start(plan, stdio, fds, fds + plan->idmap_count, &cell, err);
+
+	close_all(fds, count);
+	free(fds);
+	if (r < 0) {
+		struct vt_err later;
+
+		(void)vt_cell_done(&cell, &later); /* the first failure is the one to report */
+		return r;
+	}
+	*ret_cell = cell;
+	return 0;
+}
+
+/* Takes the descriptors out of a control message. */
+static void take_fds(struct msghdr *message, int ret_fds[VT_NOTE_FDS])
+{
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c; c = CMSG_NXTHDR(message, c)) {
+		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+			continue;
+		size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+
+		memcpy(ret_fds, CMSG_DATA(c), (count < VT_NOTE_FDS ? count : VT_NOTE_FDS) * sizeof(int));
+	}
+}
+
+int vt_cell_note(const struct vt_cell *cell, struct vt_note *ret_note, int ret_fds[VT_NOTE_FDS],
+		 struct vt_err *err)
+{
+	struct vt_note note;
+	struct iovec iov = { .iov_base = &note, .iov_len = sizeof(note) };
+	union {
+		struct cmsghdr header;
+		char           bytes[CMSG_SPACE(VT_NOTE_FDS * sizeof(int))];
+	} control;
+	struct msghdr message = {
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = &control,
+		.msg_controllen = sizeof(control),
+	};
+	ssize_t len;
+
+	memset(ret_fds, -1, VT_NOTE_FDS * sizeof(int)); /* all bits set is -1 */
+	do
+		len = recvmsg(cell->status_fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
+	while (len < 0 && errno == EINTR);
+	if (len < 0 && errno == EAGAIN)
+		return 0;
+	if (len < 0 && errno != ECONNRESET)
+		return vt_fail(err, VT_STEP_WATCH, errno, "read the cell's notes");
+	if (len <= 0)
+		return vt_fail(err, VT_STEP_WATCH, EPIPE, "read the cell's notes: it is gone");
+	take_fds(&message, ret_fds);
+	if (len != sizeof(note)) {
+		close_all(ret_fds, VT_NOTE_FDS);
+		return vt_fail(err, VT_STEP_WATCH, EBADMSG, "read the cell's notes");
+	}
+	note.err.what[sizeof(note.err.what) - 1] = '\0';
+	*ret_note = note;
+	return 1;
+}
+
+int vt_cell_kill(const struct vt_cell *cell, struct vt_err *err)
+{
+	if (syscall(SYS_pidfd_send_signal, cell->init_fd, SIGKILL, NULL, 0) < 0 && errno != ESRCH)
+		return vt_fail(err, VT_STEP_WATCH, errno, "kill the cell");
+	return 0;
+}
+
+int vt_cell_done(struct vt_cell *cell, struct vt_err *err)
+{
+	vt_fd_close(&cell->init_fd);
+	vt_fd_close(&cell->status_fd);
+	return vt_cgroup_remove(&cell->cgroup, err);
+}

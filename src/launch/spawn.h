@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The parent side of a launch: makes the cell that a plan describes and gives its handles to whoever
+ * watches it. Runs in the supervisor. It decides nothing and waits for nothing: what the child finds
+ * comes as notes on the status socket.
+ */
+#pragma once
+
+#include <sys/types.h>
+
+#include "base/err.h"
+#include "kernel/cgroup.h"
+#include "launch/cell.h"
+#include "launch/inside.h"
+#include "plan/plan.h"
+
+struct vt_cell {
+	pid_t init;      /* as the supervisor sees it; a child of the supervisor, to be waited for */
+	int   init_fd;   /* pidfd: SIGKILL through it ends the cell */
+	int   status_fd; /* notes, see launch/cell.h */
+	struct vt_cgroup cgroup;
+};
+
+/* A cell that vt_cell_done() accepts. */
+void vt_cell_init(struct vt_cell *cell);
+
+/* Starts it. On failure nothing is left behind and *ret_cell is untouched. */
+int vt_spawn(const struct vt_plan *plan, const struct vt_stdio *stdio, struct vt_cell *ret_cell,
+	     struct vt_err *err);
+
+/*
+ * Reads one note without blocking: 1 if there was one, 0 if not, -errno; -EPIPE when the other side
+ * is gone. fds gets the descriptors that came with it (VT_NOTE_FDS of them), -1 where there is none.
+ */
+int vt_cell_note(const struct vt_cell *cell, struct vt_note *ret_note, int ret_fds[VT_NOTE_FDS],
+		 struct vt_err *err);
+
+/* SIGKILL to init, through its pidfd: the kernel kills everything in the cell. */
+int vt_cell_kill(const struct vt_cell *cell, struct vt_err *err);
+
+/* Closes handles and removes the cgroup. The cell must be dead and reaped. */
+int vt_cell_done(struct vt_cell *cell, struct vt_err *err);

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The plan as `vitro explain` prints it, for a person; golden tests compare it. */
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "plan/plan.h"
+
+const char *vt_grade_name(enum vt_grade grade)
+{
+	static const char *const names[] = { "none", "watched", "kernel" };
+
+	return names[grade];
+}
+
+static void explain_holdings(const struct vt_plan *plan, struct vt_str *out)
+{
+	vt_str_addf(out, "%-11s %-18s %-8s %s\n", "PROPERTY", "HELD BY", "GRADE", "");
+	for (size_t i = 0; i < VT_PROPERTIES; i++) {
+		const struct vt_holding *h = &plan->holdings[i];
+
+		if (!h->mechanism)
+			vt_str_addf(out, "%-11s %-18s %-8s %s\n", h->name, "-", "-",
+				    *h->note ? h->note : "not asked for");
+		else
+			vt_str_addf(out, "%-11s %-18s %-8s %s\n", h->name, h->mechanism,
+				    vt_grade_name(h->grade), h->note);
+	}
+}
+
+static void explain_limits(const struct vt_plan *plan, struct vt_str *out)
+{
+	vt_str_addf(out, "\nLIMITS\n  %-14s %lld ms", "wall time", (long long)plan->wall_ms);
+	if (plan->grace_ms)
+		vt_str_addf(out, ", then SIGTERM and %lld ms of grace", (long long)plan->grace_ms);
+	vt_str_addf(out, "\n  %-14s %lld MB\n", "memory", (long long)(plan->memory_bytes >> 20));
+	vt_str_addf(out, "  %-14s %lld MB and %lld inodes, /dev/shm included\n", "private /tmp",
+		    (long long)(plan->scratch_bytes >> 20), (long long)plan->scratch_inodes);
+	vt_str_addf(out, "  %-14s %lld MB each\n", "files", (long long)plan->file_mb);
+	if (plan->cpu_ms >= 0)
+		vt_str_addf(out, "  %-14s %lld ms\n", "CPU time", (long long)plan->cpu_ms);
+}
+
+static void explain_build(const struct vt_plan *plan, const struct vt_build *build,
+			  struct vt_str *out)
+{
+	const char *kind = build->device ? "device" : build->writable ? "write" : "read";
+
+	switch (build->act) {
+	case VT_ACT_BIND:
+		vt_str_addf(out, "  %-7s /%s", kind, build->to);
+		if (strcmp(build->from + 1, build->to) != 0)
+			vt_str_addf(out, " from %s", build->from);
+		if (build->idmap >= 0)
+			vt_str_addf(out, " (owner %u:%u is the cell's user)",
+				    plan->idmaps[build->idmap].uid, plan->idmaps[build->idmap].gid);
+		break;
+	case VT_ACT_SCRATCH:
+		vt_str_addf(out, "  %-7s /%s", "private", build->to);
+		break;
+	case VT_ACT_LINK:
+		vt_str_addf(out, "  %-7s /%s -> %s", "link", build->to, build->from);
+		break;
+	case VT_ACT_PROC:
+		vt_str_addf(out, "  %-7s /%s with the cell's own processes only", "private", build->to);
+		break;
+	case VT_ACT_MASK:
+		vt_str_addf(out, "  %-7s /%s", "masked", build->to);
+		break;
+	case VT_ACT_FILE:
+		if (!*build->from)
+			return; /* the place that a file is mounted on */
+		vt_str_addf(out, "  %-7s /%s", "made", build->to);
+		break;
+	case VT_ACT_DIR:
+		return;
+	}
+	vt_str_add(out, "\n");
+}
+
+void vt_plan_explain(const struct vt_plan *plan, struct vt_str *out)
+{
+	vt_str_addf(out, "isolation: %s\n\n", plan->level);
+	explain_holdings(plan, out);
+	explain_limits(plan, out);
+	vt_str_addf(out, "\nUSER\n  inside %u:%u, outside ", plan->inner_uid, plan->inner_gid);
+	if (plan->own_ids)
+		vt_str_addf(out, "one of %u to %u, its own\n", plan->id_base,
+			    plan->id_base + plan->id_count - 1);
+	else
+		vt_str_addf(out, "%u:%u, the caller\n", plan->outer_uid, plan->outer_gid);
+	vt_str_addf(out, "\nFILES (working directory %s)\n", plan->cwd);
+	for (size_t i = 0; i < plan->build_count; i++)
+		explain_build(plan, &plan->builds[i], out);
+	vt_str_add(out, "\nENVIRONMENT\n");
+	for (char **variable = plan->envp; *variable; variable++)
+		vt_str_addf(out, "  %s\n", *variable);
+	if (plan->note_count)
+		vt_str_add(out, "\nNOTES\n");
+	for (size_t i = 0; i < plan->note_count; i++)
+		vt_str_addf(out, "  %s\n", plan->notes[i]);
+}

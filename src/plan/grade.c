@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plan/grade.h"
+
+#include <errno.h>
+#include <linux/sched.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "uapi/landlock.h"
+
+enum { MAX_NOTES = 12 };
+
+struct grading {
+	struct vt_plan         *plan;
+	const struct vt_policy *policy;
+	const struct vt_host   *host;
+	const char            **notes;
+};
+
+static void hold(struct grading *g, enum vt_property property, struct vt_holding holding)
+{
+	holding.note = holding.note ? holding.note : "";
+	g->plan->holdings[property] = holding;
+}
+
+static void note(struct grading *g, const char *sentence)
+{
+	if (sentence && g->plan->note_count < MAX_NOTES)
+		g->notes[g->plan->note_count++] = sentence;
+}
+
+/* A restriction that the kernel holds if a mechanism works, and nobody else. */
+static struct vt_holding by_kernel(struct grading *g, const char *name, const char *key,
+				   const char *mechanism, const struct vt_fact *fact)
+{
+	if (fact->err == 0)
+		return (struct vt_holding){ name, key, mechanism, VT_GRADE_KERNEL, NULL };
+	return (struct vt_holding){
+		name, key, "none", VT_GRADE_NONE,
+		vt_arena_printf(g->plan->arena, "%s: %s; `vitro doctor` says what to do", fact->tried,
+				strerror(fact->err)),
+	};
+}
+
+static void grade_isolation(struct grading *g)
+{
+	const struct vt_fact *userns = &g->host->userns;
+	const char *files = g->plan->landlock_fs ? "mountns+landlock" : "mountns";
+
+	hold(g, VT_PROPERTY_PROCESSES, by_kernel(g, "processes", "processes", "pidns", userns));
+	hold(g, VT_PROPERTY_FILES, by_kernel(g, "files", "files", files, userns));
+	hold(g, VT_PROPERTY_SYSCALLS,
+	     by_kernel(g, "syscalls", "syscalls", "seccomp", &g->host->seccomp));
+	if (g->plan->namespaces & CLONE_NEWNET)
+		hold(g, VT_PROPERTY_NETWORK, by_kernel(g, "network", "network", "netns", userns));
+	else
+		hold(g, VT_PROPERTY_NETWORK,
+		     (struct vt_holding){ "network", "network", NULL, VT_GRADE_NONE,
+					  "the host's network, as the policy says" });
+}
+
+static void grade_memory(struct grading *g)
+{
+	struct vt_holding memory = { "memory", "limits.memory_mb", "watchdog", VT_GRADE_WATCHED, NULL };
+
+	if (g->plan->cgroup.memory_bytes) {
+		memory.mechanism = g->host->cgroup.version == VT_CGROUP_V2 ? "cgroup-v2" : "cgroup-v1";
+		memory.grade = VT_GRADE_KERNEL;
+	} else {
+		/* From the sampling of watch/usage.h: what can be touched between two looks. */
+		memory.note = vt_arena_printf(
+			g->plan->arena,
+			"sampled every 2 to 50 ms: a burst can pass the limit by about %u MB before it is "
+			"seen; pipe and socket buffers are not counted", 16 * g->host->cpus);
+	}
+	hold(g, VT_PROPERTY_MEMORY, memory);
+}
+
+static void grade_pids(struct grading *g)
+{
+	struct vt_holding pids = by_kernel(g, "pids", "limits.pids", "rlimit", &g->host->userns);
+
+	if (g->plan->cgroup.pids && pids.grade == VT_GRADE_KERNEL)
+		pids.mechanism = "cgroup-v2";
+	hold(g, VT_PROPERTY_PIDS, pids);
+}
+
+static void grade_cpu(struct grading *g)
+{
+	struct vt_holding time = { "cpu_time", "limits.cpu_ms", NULL, VT_GRADE_WATCHED, NULL };
+	struct vt_holding cpus = { "cpus", "limits.cpus", NULL, VT_GRADE_NONE, NULL };
+
+	if (g->plan->cpu_ms >= 0) {
+		time.mechanism = g->plan->cgroup.count_cpu ? "watchdog+cgroup" : "watchdog";
+		time.note = "sampled every 2 to 50 ms";
+	}
+	if (g->policy->limits.cpus > 0) {
+		bool held = g->plan->cgroup.cpu_quota_us;
+
+		cpus.mechanism = !held                                          ? "none"
+				 : g->host->cgroup.version == VT_CGROUP_V2 ? "cgroup-v2"
+									   : "cgroup-v1";
+		cpus.grade = held ? VT_GRADE_KERNEL : VT_GRADE_NONE;
+		if (!held)
+			cpus.note = vt_arena_printf(g->plan->arena, "no cgroup with a cpu controller: %s",
+						    g->host->cgroup.why);
+	}
+	hold(g, VT_PROPERTY_CPU_TIME, time);
+	hold(g, VT_PROPERTY_CPUS, cpus);
+}
+
+static bool has_unmapped_write(const struct vt_plan *plan)
+{
+	for (size_t i = 0; i < plan->build_count; i++) {
+		const struct vt_build *build = &plan->builds[i];
+
+		if (build->act == VT_ACT_BIND && build->writable && build->idmap < 0)
+			return true;
+	}
+	return false;
+}
+
+static void add_notes(struct grading *g)
+{
+	const struct vt_plan *plan = g->plan;
+
+	if (g->policy->network == VT_NETWORK_HOST)
+		note(g, "network: the cell can reach all that this machine can, its own loopback and "
+			"the cloud's metadata addresses included");
+	if (!plan->unix_sockets)
+		note(g, "network: no AF_UNIX sockets, since a granted folder may hold some that belong to "
+			"the host; socketpair() works");
+	if (!plan->landlock_fs)
+		note(g, "files: this kernel has no Landlock; the mount namespace alone holds them");
+	else if (!(plan->landlock_scoped & LANDLOCK_SCOPE_SIGNAL))
+		note(g, "files: this kernel's Landlock is older than ABI 6 and does not scope signals and "
+			"abstract sockets; the namespaces do");
+	if (!plan->own_ids && g->host->supplementary_groups)
+		note(g, "ids: an ordinary user cannot drop supplementary groups: files that only they "
+			"open stay readable where they are granted");
+	if (plan->own_ids && has_unmapped_write(plan))
+		note(g, "ids: a folder granted for writing cannot have its owner mapped: the cell writes "
+			"there only where any user may");
+}
+
+/* The least grade that a property may have. */
+static enum vt_grade needed(enum vt_require require, enum vt_property property)
+{
+	if (require == VT_REQUIRE_BEST_EFFORT)
+		return VT_GRADE_NONE;
+	if (require == VT_REQUIRE_FULL &&
+	    (property == VT_PROPERTY_MEMORY || property == VT_PROPERTY_CPU_TIME))
+		return VT_GRADE_WATCHED;
+	return VT_GRADE_KERNEL;
+}
+
+static int refuse(const struct vt_holding *h, const struct vt_policy *policy, struct vt_err *err)
+{
+	bool watched = h->grade == VT_GRADE_WATCHED;
+
+	return vt_fail(err, VT_STEP_PLAN, EPERM,
+		       "refused: %s %s here, and require is %s%s%s; --set require=%s would run it",
+		       h->key, watched ? "can only be watched" : "cannot be enforced",
+		       vt_require_name(policy->require), *h->note ? ": " : "", h->note,
+		       watched ? "full" : "best-effort");
+}
+
+/* Without these there is no cell at all: there is no weaker way to run it. */
+static int check_indispensable(const struct vt_host *host, struct vt_err *err)
+{
+	const struct vt_fact *facts[] = { &host->userns, &host->seccomp };
+
+	for (size_t i = 0; i < 2; i++)
+		if (facts[i]->err)
+			return vt_fail(err, VT_STEP_PLAN, EPERM,
+				       "refused: this machine does not let vitro make cells: %s: %s; "
+				       "`vitro doctor` says what to do", facts[i]->tried,
+				       strerror(facts[i]->err));
+	return 0;
+}
+
+static int judge(struct grading *g, struct vt_err *err)
+{
+	enum vt_grade least = VT_GRADE_KERNEL;
+	int r = check_indispensable(g->host, err);
+
+	if (r < 0)
+		return r;
+	g->plan->level = "strict";
+	for (int i = 0; i < VT_PROPERTIES; i++) {
+		const struct vt_holding *h = &g->plan->holdings[i];
+
+		if (!h->mechanism)
+			continue;
+		if (h->grade < needed(g->policy->require, (enum vt_property)i))
+			return refuse(h, g->policy, err);
+		if (h->grade < needed(VT_REQUIRE_FULL, (enum vt_property)i))
+			g->plan->level = "partial";
+		least = h->grade < least ? h->grade : least;
+	}
+	if (least == VT_GRADE_WATCHED)
+		g->plan->level = "full";
+	return 0;
+}
+
+int vt_grade_plan(struct vt_plan *plan, const struct vt_policy *policy, const struct vt_host *host,
+		  struct vt_err *err)
+{
+	struct grading g = { .plan = plan, .policy = policy, .host = host };
+
+	g.notes = vt_arena_array(plan->arena, MAX_NOTES, sizeof(*g.notes));
+	if (!g.notes)
+		return vt_fail(err, VT_STEP_PLAN, ENOMEM, "grade the plan");
+	grade_isolation(&g);
+	grade_memory(&g);
+	grade_pids(&g);
+	grade_cpu(&g);
+	add_notes(&g);
+	plan->notes = g.notes;
+	return judge(&g, err);
+}

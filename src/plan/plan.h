@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Policy + host, resolved: every decision made, immutable, printable. Making a plan is pure: it asks
+ * nothing but the policy, the host and the command it is given, and so it can be tested against
+ * invented hosts. The launcher executes a plan and decides nothing.
+ *
+ * A plan lives in one arena and borrows nothing from the policy that it was made of.
+ */
+#pragma once
+
+#include <linux/filter.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/resource.h>
+#include <sys/types.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/str.h"
+#include "host/command.h"
+#include "host/host.h"
+#include "kernel/cgroup.h"
+#include "kernel/process.h"
+#include "policy/policy.h"
+
+/* How a restriction holds on this host. */
+enum vt_grade {
+	VT_GRADE_NONE,    /* not at all */
+	VT_GRADE_WATCHED, /* by sampling, with a stated slack */
+	VT_GRADE_KERNEL,  /* by the kernel */
+};
+
+/* What was asked for, by what it is held, and how well. */
+enum vt_property {
+	VT_PROPERTY_PROCESSES,
+	VT_PROPERTY_FILES,
+	VT_PROPERTY_NETWORK,
+	VT_PROPERTY_SYSCALLS,
+	VT_PROPERTY_MEMORY,
+	VT_PROPERTY_PIDS,
+	VT_PROPERTY_CPU_TIME,
+	VT_PROPERTY_CPUS,
+	VT_PROPERTIES
+};
+
+struct vt_holding {
+	const char   *name;      /* "memory" */
+	const char   *key;       /* the policy key that asks for it: "limits.memory_mb" */
+	const char   *mechanism; /* "cgroup-v1", "watchdog", "none"; NULL: not asked for */
+	enum vt_grade grade;
+	const char   *note;      /* slack, caveats; what to do where it is none. "" if nothing to say */
+};
+
+/* The building of the new root, as a list of acts in order. Paths inside are relative to the root. */
+enum vt_act {
+	VT_ACT_DIR,     /* make a folder */
+	VT_ACT_LINK,    /* make a symbolic link to `from` */
+	VT_ACT_FILE,    /* make a file with the text `from` */
+	VT_ACT_BIND,    /* mount the host's `from` */
+	VT_ACT_SCRATCH, /* make a folder of the root's own tmpfs writable */
+	VT_ACT_PROC,    /* mount a proc of the cell's own */
+	VT_ACT_MASK,    /* cover a file or folder of proc with an empty one; it may be absent */
+};
+
+struct vt_build {
+	enum vt_act act;
+	const char *to;       /* "usr/lib", no leading '/' */
+	const char *from;
+	const char *origin;   /* what asked for it, for messages */
+	mode_t      mode;     /* of a folder; for a bind only the type matters */
+	bool        writable;
+	bool        device;   /* a device node: may be used as one */
+	int         idmap;    /* index into idmaps, -1: none */
+	uint64_t    dev, ino; /* of a bind: what the plan saw there; the launcher insists on it */
+};
+
+/* The owner of a granted folder, who is the cell's user inside. */
+struct vt_idmap {
+	uid_t uid;
+	gid_t gid;
+};
+
+struct vt_landlock_rule {
+	const char *to;     /* path inside, "" is the root */
+	uint64_t    rights;
+};
+
+
+struct vt_plan {
+	struct vt_arena *arena;
+
+	/* the occupant */
+	const char  *exec_path;
+	char       **argv;
+	char       **envp;
+	const char  *cwd;
+
+	/* namespaces and ids */
+	uint64_t namespaces;          /* CLONE_NEW* of the cell */
+	uid_t    inner_uid;
+	gid_t    inner_gid;
+	bool     own_ids;             /* a host id per cell, from the range; else the caller's own */
+	uint32_t id_base, id_count;
+	uid_t    outer_uid;           /* the caller's own, where !own_ids */
+	gid_t    outer_gid;
+
+	/* the root */
+	int64_t                scratch_bytes, scratch_inodes; /* of the tmpfs that it is built on */
+	const struct vt_build *builds;
+	size_t                 build_count;
+	const struct vt_idmap *idmaps;
+	size_t                 idmap_count;
+
+	/* sealing */
+	bool     loopback_up;
+	uint64_t landlock_fs, landlock_net, landlock_scoped; /* handled; all 0: no Landlock */
+	const struct vt_landlock_rule *landlock_rules;
+	size_t                         landlock_rule_count;
+	const struct vt_rlimit        *rlimits;
+	size_t                         rlimit_count;
+	const struct sock_fprog       *seccomp;
+	bool                           unix_sockets; /* it lets AF_UNIX sockets be made */
+
+	/* limits that the supervisor holds, or the cgroup for it */
+	struct vt_cgroup_site   cgroup_site; /* version NONE: no cgroup */
+	struct vt_cgroup_limits cgroup;
+	int64_t wall_ms, grace_ms;
+	int64_t  cpu_ms;         /* -1: none */
+	unsigned cpus;           /* that can burn at once */
+	int64_t watched_memory_bytes; /* -1: the kernel does it */
+	int64_t memory_bytes, file_mb; /* the limits, whoever holds them; for messages */
+	int64_t stdout_bytes, stderr_bytes; /* caps of captured output */
+	bool    stdout_capped, stderr_capped; /* the caller gave one: it holds for passed-on output too */
+
+	/* the truth about it */
+	struct vt_holding holdings[VT_PROPERTIES];
+	const char       *level;   /* "strict", "full", "partial" */
+	const char *const *notes;  /* what `explain` adds, one sentence each */
+	size_t             note_count;
+};
+
+/* What to run and with what; argv[0] is what the occupant sees. environ is the caller's. */
+struct vt_request {
+	const struct vt_command *command; /* NULL where only the plan is wanted */
+	char *const             *argv;
+	char *const             *environ;
+};
+
+/*
+ * Decides. -EPERM with step VT_STEP_PLAN means refused: the text names the key, the reason and what
+ * would run it all the same. *ret_plan is freed with vt_plan_free().
+ *
+ */
+int  vt_plan_make(const struct vt_policy *policy, const struct vt_host *host,
+		  const struct vt_request *request, struct vt_plan **ret_plan, struct vt_err *err);
+void vt_plan_free(struct vt_plan *plan);
+
+/* Whether an absolute path of the host exists inside, judged from the plan alone. */
+bool vt_plan_shows(const struct vt_plan *plan, const char *path);
+
+/* The plan as `vitro explain` prints it. */
+void vt_plan_explain(const struct vt_plan *plan, struct vt_str *out);
+
+const char *vt_grade_name(enum vt_grade grade);

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Policies × invented hosts → plan text, compared with test/golden. VITRO_GOLDEN=update writes the
+ * texts anew, to be read before they are committed.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include <cmocka.h>
+
+#include "plan/plan.h"
+
+struct invented_path {
+	const char *path;
+	mode_t      mode;
+	uid_t       uid;
+	const char *link; /* where it leads, if it is a link */
+};
+
+static const struct invented_path machine[] = {
+	{ "/usr", S_IFDIR | 0755, 0, NULL },
+	{ "/usr/bin", S_IFDIR | 0755, 0, NULL },
+	{ "/usr/share", S_IFDIR | 0755, 0, NULL },
+	{ "/bin", S_IFDIR | 0755, 0, "usr/bin" },
+	{ "/lib", S_IFDIR | 0755, 0, "usr/lib" },
+	{ "/etc", S_IFDIR | 0755, 0, NULL },
+	{ "/etc/ld.so.cache", S_IFREG | 0644, 0, NULL },
+	{ "/etc/hosts", S_IFREG | 0644, 0, NULL },
+	{ "/etc/resolv.conf", S_IFREG | 0644, 0, NULL },
+	{ "/etc/ssl/certs", S_IFDIR | 0755, 0, NULL },
+	{ "/tmp", S_IFDIR | 01777, 0, NULL },
+	{ "/proc", S_IFDIR | 0555, 0, NULL },
+	{ "/dev", S_IFDIR | 0755, 0, NULL },
+	{ "/dev/full", S_IFCHR | 0666, 0, NULL },
+	{ "/dev/null", S_IFCHR | 0666, 0, NULL },
+	{ "/dev/random", S_IFCHR | 0666, 0, NULL },
+	{ "/dev/urandom", S_IFCHR | 0666, 0, NULL },
+	{ "/dev/zero", S_IFCHR | 0666, 0, NULL },
+	{ "/dev/sda", S_IFBLK | 0660, 0, NULL },
+	{ "/srv", S_IFDIR | 0755, 0, NULL },
+	{ "/srv/data", S_IFDIR | 0755, 1234, NULL },
+	{ "/srv/data/out", S_IFDIR | 0755, 1234, NULL },
+	{ "/srv/data/note.txt", S_IFREG | 0644, 1234, NULL },
+	{ "/srv/socket", S_IFSOCK | 0666, 0, NULL },
+	{ "/home/ann/work", S_IFDIR | 0755, 1000, NULL },
+};
+
+static const struct invented_path *find(const char *path)
+{
+	for (size_t i = 0; i < sizeof(machine) / sizeof(machine[0]); i++)
+		if (strcmp(machine[i].path, path) == 0)
+			return &machine[i];
+	return NULL;
+}
+
+static int look(const struct vt_host *host, const char *path, struct vt_path *ret_path)
+{
+	const struct invented_path *found = find(path);
+
+	if (!found)
+		return -ENOENT;
+	*ret_path = (struct vt_path){
+		.mode = found->mode,
+		.uid = found->uid,
+		.gid = found->uid,
+		.dev = 1,
+		.ino = (uint64_t)(found - machine) + 1,
+		.idmap = host->privileged,
+	};
+	return 0;
+}
+
+static int read_link(const struct vt_host *host, const char *path, char *buf, size_t size)
+{
+	const struct invented_path *found = find(path);
+
+	(void)host;
+	if (!found || !found->link)
+		return found ? -EINVAL : -ENOENT;
+	(void)snprintf(buf, size, "%s", found->link);
+	return 0;
+}
+
+static int list(const struct vt_host *host, const char *path,
+		void (*each)(void *arg, const char *name), void *arg)
+{
+	(void)host;
+	if (strcmp(path, "/") != 0)
+		return -ENOENT;
+	for (size_t i = 0; i < sizeof(machine) / sizeof(machine[0]); i++)
+		if (!strchr(machine[i].path + 1, '/'))
+			each(arg, machine[i].path + 1);
+	return 0;
+}
+
+#define INVENTED .cpus = 4, .memory_mb = 8192, .look = look, .read_link = read_link, .list = list
+#define WORKS    { 0, "a trial" }
+
+static const struct vt_host root_v1 = {
+	.privileged = true, .id_base = 0x70000000, .id_count = 4194304, .userns = WORKS,
+	.seccomp = WORKS, .landlock_abi = 7, INVENTED,
+	.cgroup = { .version = VT_CGROUP_V1, .memory = "/cg/memory", .pids = "/cg/pids",
+		    .cpu = "/cg/cpu", .cpuacct = "/cg/cpu" },
+};
+static const struct vt_host user_v2 = {
+	.uid = 1000, .gid = 1000, .userns = WORKS, .seccomp = WORKS, .landlock_abi = 7, INVENTED,
+	.cgroup = { .version = VT_CGROUP_V2, .memory = "/cg", .pids = "/cg", .cpu = "/cg",
+		    .cpuacct = "/cg" },
+};
+static const struct vt_host user_plain = {
+	.uid = 1000, .gid = 1000, .supplementary_groups = 2, .userns = WORKS, .seccomp = WORKS,
+	.landlock_abi = 7, INVENTED,
+	.cgroup = { .version = VT_CGROUP_NONE, .why = "no cgroup is delegated to this user" },
+};
+static const struct vt_host user_old = {
+	.uid = 1000, .gid = 1000, .userns = WORKS, .seccomp = WORKS, .landlock_abi = 0,
+	.landlock_err = EOPNOTSUPP, INVENTED, .cgroup = { .why = "no cgroups" },
+};
+static const struct vt_host no_userns = {
+	.uid = 1000, .gid = 1000, .userns = { EPERM, "clone(CLONE_NEWUSER)" }, .seccomp = WORKS,
+	.landlock_abi = 7, INVENTED, .cgroup = { .why = "no cgroups" },
+};
+static const struct vt_host root_without_ids = {
+	.privileged = true, .userns = WORKS, .seccomp = WORKS, .landlock_abi = 7, INVENTED,
+	.cgroup = { .why = "no cgroups" },
+};
+
+/* Plans the policy for the host: its text, or the refusal. */
+static char *plan_text(const char *json, const struct vt_host *host)
+{
+	static char lang[] = "LANG=C.UTF-8", secret[] = "SECRET=1", path[] = "PATH=/opt/bin";
+	static char *environment[] = { lang, secret, path, NULL };
+	const struct vt_request request = { .environ = environment };
+	struct vt_policy *policy;
+	struct vt_plan *plan;
+	struct vt_err err;
+	struct vt_str text;
+
+	assert_int_equal(vt_policy_new(&policy, &err), 0);
+	if (vt_policy_load_text(policy, json, strlen(json), "/home/ann", "p.json", &err) < 0)
+		fail_msg("%s", err.what);
+	vt_str_init(&text);
+	if (vt_plan_make(policy, host, &request, &plan, &err) < 0) {
+		vt_str_addf(&text, "%s\n", err.what);
+	} else {
+		vt_plan_explain(plan, &text);
+		vt_plan_free(plan);
+	}
+	vt_policy_free(policy);
+	assert_true(vt_str_ok(&text));
+	return text.text;
+}
+
+static const struct golden {
+	const char           *name;
+	const struct vt_host *host;
+	const char           *policy;
+} goldens[] = {
+	{ "default-root", &root_v1, "{}" },
+	{ "default-user-v2", &user_v2, "{}" },
+	{ "default-user-plain", &user_plain, "{}" },
+	{ "default-user-old", &user_old, "{}" },
+	{ "default-no-userns", &no_userns, "{}" },
+	{ "default-root-without-ids", &root_without_ids, "{}" },
+	{ "grants-root", &root_v1,
+	  "{\"files\": {\"read\": [\"/srv/data\", \"/etc\", {\"from\": \"work\", \"to\": \"/in\"}],"
+	  " \"write\": [\"/srv/data/out\"], \"cwd\": \"/in\"}}" },
+	{ "grants-nested-user", &user_v2,
+	  "{\"files\": {\"read\": [\"/srv/data/note.txt\", \"/srv\"], \"write\": [\"/srv/data\"]}}" },
+	{ "whole-root-user", &user_plain, "{\"files\": {\"read\": [\"/\"]}}" },
+	{ "network-host-user", &user_v2, "{\"network\": \"host\"}" },
+	{ "network-host-old", &user_old, "{\"network\": \"host\"}" },
+	{ "network-loopback", &user_v2, "{\"network\": \"loopback\"}" },
+	{ "limits-root", &root_v1,
+	  "{\"limits\": {\"cpus\": 0.5, \"cpu_ms\": 1500, \"grace_ms\": 100, \"memory_mb\": 64,"
+	  " \"tmp_mb\": 8}, \"env\": {\"pass\": [\"*\"], \"set\": {\"HOME\": \"/in\"}}}" },
+	{ "limits-cpus-refused", &user_plain, "{\"limits\": {\"cpus\": 2}}" },
+	{ "limits-cpus-best-effort", &user_plain,
+	  "{\"limits\": {\"cpus\": 2}, \"require\": \"best-effort\"}" },
+	{ "strict-refused", &user_plain, "{\"extends\": \"strict\"}" },
+	{ "strict-user-v2", &user_v2, "{\"extends\": \"strict\"}" },
+	{ "deny-outside", &user_v2, "{\"files\": {\"read\": [\"/srv/data\"], \"deny\": [\"/etc/x\"]}}" },
+	{ "deny-inside-refused", &user_v2,
+	  "{\"files\": {\"read\": [\"/srv\"], \"deny\": [\"/srv/data/out\"]}}" },
+	{ "missing-refused", &user_v2, "{\"files\": {\"read\": [\"/nowhere\"]}}" },
+	{ "socket-refused", &user_v2, "{\"files\": {\"read\": [\"/srv/socket\"]}}" },
+	{ "device-refused", &root_v1, "{\"files\": {\"write\": [\"/dev/sda\"]}}" },
+	{ "moved-device-refused", &root_v1,
+	  "{\"files\": {\"write\": [{\"from\": \"/dev/sda\", \"to\": \"/disk\"}]}}" },
+	{ "proc-refused", &user_v2, "{\"files\": {\"read\": [\"/proc\"]}}" },
+	{ "write-root-refused", &root_v1, "{\"files\": {\"write\": [\"/\"]}}" },
+	{ "two-at-one-place-refused", &user_v2,
+	  "{\"files\": {\"read\": [{\"from\": \"/srv\", \"to\": \"/x\"},"
+	  " {\"from\": \"/etc\", \"to\": \"/x\"}]}}" },
+	{ "no-place-refused", &user_v2,
+	  "{\"files\": {\"read\": [\"/srv\", {\"from\": \"/etc\", \"to\": \"/srv/new\"}]}}" },
+	{ "cwd-refused", &user_v2, "{\"files\": {\"cwd\": \"/srv/data\"}}" },
+};
+
+static char *read_whole(const char *path)
+{
+	FILE *file = fopen(path, "r");
+	char *text = calloc(1, 65536);
+
+	assert_non_null(text);
+	if (file) {
+		assert_true(fread(text, 1, 65535, file) < 65535);
+		(void)fclose(file);
+	}
+	return text;
+}
+
+static void check_golden(void **state)
+{
+	const struct golden *golden = *state;
+	const char *folder = getenv("VITRO_TEST_DIR");
+	const char *mode = getenv("VITRO_GOLDEN");
+	char path[4096];
+	char *text = plan_text(golden->policy, golden->host);
+
+	(void)snprintf(path, sizeof(path), "%s/golden/%s.txt", folder ? folder : TEST_DIR, golden->name);
+	if (mode && strcmp(mode, "update") == 0) {
+		FILE *file = fopen(path, "w");
+
+		assert_non_null(file);
+		assert_true(fputs(text, file) >= 0);
+		assert_int_equal(fclose(file), 0);
+	}
+	char *wanted = read_whole(path);
+
+	assert_string_equal(text, wanted);
+	free(wanted);
+	free(text);
+}
+
+int main(void)
+{
+	enum { COUNT = sizeof(goldens) / sizeof(goldens[0]) };
+	struct CMUnitTest tests[COUNT];
+
+	for (size_t i = 0; i < COUNT; i++)
+		tests[i] = (struct CMUnitTest){
+			.name = goldens[i].name,
+			.test_func = check_golden,
+			.initial_state = (void *)&goldens[i],
+		};
+	return _cmocka_run_group_tests("plan", tests, COUNT, NULL, NULL);
+}

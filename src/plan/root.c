@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plan/root.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+enum { MAX_LINK_HOPS = 8 };
+
+/* A place inside. What it is, is an act; a plain folder is one that something below it needs. */
+struct node {
+	struct node    *parent, *children, *last_child, *next;
+	const char     *name;
+	const char     *path;   /* "usr/lib" */
+	enum vt_act     act;
+	const char     *from;
+	const char     *origin;
+	bool            writable, device, granted;
+	bool            shown;  /* it is there already, as part of a mount around it */
+	mode_t          mode;
+	struct vt_path  seen;
+};
+
+struct vt_root {
+	struct vt_arena      *arena;
+	const struct vt_host *host;
+	struct node          *top;
+	size_t                count;
+};
+
+struct vt_root *vt_root_new(struct vt_arena *arena, const struct vt_host *host)
+{
+	struct vt_root *root = vt_arena_alloc(arena, sizeof(*root));
+
+	if (!root)
+		return NULL;
+	*root = (struct vt_root){ .arena = arena, .host = host };
+	root->top = vt_arena_alloc(arena, sizeof(*root->top));
+	if (!root->top)
+		return NULL;
+	*root->top = (struct node){ .name = "", .path = "", .act = VT_ACT_DIR, .mode = 0755 };
+	return root;
+}
+
+/* Orders a node's name against the first len bytes of another. */
+static int compare(const struct node *node, const char *name, size_t len)
+{
+	int order = strncmp(node->name, name, len);
+
+	return order ? order : node->name[len] != '\0';
+}
+
+/*
+ * Children are in the order of their names, and paths mostly come in that order too: then the last one
+ * answers at once, and a folder of a thousand grants is planned in linear time.
+ */
+static struct node *find_child(const struct node *parent, const char *name, size_t len)
+{
+	if (!parent->last_child || compare(parent->last_child, name, len) < 0)
+		return NULL;
+	if (compare(parent->last_child, name, len) == 0)
+		return parent->last_child;
+	for (struct node *child = parent->children; child; child = child->next)
+		if (compare(child, name, len) == 0)
+			return child;
+	return NULL;
+}
+
+static void insert_child(struct node *parent, struct node *child)
+{
+	struct node **link = &parent->children;
+
+	if (!parent->last_child || strcmp(parent->last_child->name, child->name) < 0) {
+		if (parent->last_child)
+			link = &parent->last_child->next;
+		parent->last_child = child;
+	} else {
+		while (strcmp((*link)->name, child->name) < 0)
+			link = &(*link)->next;
+	}
+	child->next = *link;
+	*link = child;
+}
+
+static struct node *add_child(struct vt_root *root, struct node *parent, const char *name, size_t len)
+{
+	struct node *child = vt_arena_alloc(root->arena, sizeof(*child));
+
+	if (!child)
+		return NULL;
+	child->name = vt_arena_dupn(root->arena, name, len);
+	child->path = vt_arena_printf(root->arena, "%s%s%.*s", parent->path, *parent->path ? "/" : "",
+				      (int)len, name);
+	if (!child->name || !child->path)
+		return NULL;
+	child->parent = parent;
+	child->act = VT_ACT_DIR;
+	child->mode = 0755;
+	child->shown = parent->shown || parent->act == VT_ACT_BIND;
+	insert_child(parent, child);
+	root->count++;
+	return child;
+}
+
+/* The nearest mount at or above a node, and what a path below it is on the host. */
+static const struct node *mount_around(const struct node *node)
+{
+	while (node && node->act != VT_ACT_BIND)
+		node = node->parent;
+	return node;
+}
+
+static const char *host_path(const struct vt_root *root, const struct node *mount,
+			     const struct node *node)
+{
+	const char *rest = node->path + strlen(mount->path);
+
+	return vt_arena_printf(root->arena, "%s%s", mount->from, rest);
+}
+
+/*
+ * Walks to the node at path, making what is missing. A link of the cell's own on the way is followed,
+ * so that /bin/x and /usr/bin/x are one place.
+ */
+static int walk(struct vt_root *root, const char *path, struct node **ret_node, struct vt_err *err)
+{
+	struct node *at = root->top;
+	int hops = 0;
+
+	while (*path) {
+		size_t len = strcspn(path, "/");
+
+		if (len == 0) {
+			path++;
+			continue;
+		}
+		struct node *child = find_child(at, path, len);
+
+		if (!child)
+			child = add_child(root, at, path, len);
+		if (!child)
+			return vt_fail(err, VT_STEP_PLAN, ENOMEM, "plan the root");
+		path += len;
+		if (child->act == VT_ACT_LINK && *path) {
+			if (++hops > MAX_LINK_HOPS)
+				return vt_fail(err, VT_STEP_PLAN, ELOOP, "too many links in '/%s'",
+					       child->path);
+			const char *target = child->from;
+
+			path = vt_arena_printf(root->arena, "%s%s", target, path);
+			if (!path)
+				return vt_fail(err, VT_STEP_PLAN, ENOMEM, "plan the root");
+			at = *target == '/' ? root->top : at;
+			continue;
+		}
+		at = child;
+	}
+	*ret_node = at;
+	return 0;
+}
+
+/* A place inside a granted folder must be there already: nothing is made on the host. */
+static int check_place(struct vt_root *root, const struct node *node, const struct vt_entry *entry,
+		       bool folder, struct vt_err *err)
+{
+	const struct node *around = mount_around(node->parent);
+	struct vt_path place;
+
+	if (!around)
+		return 0;
+	const char *path = host_path(root, around, node);
+
+	if (!path)
+		return vt_fail(err, VT_STEP_PLAN, ENOMEM, "plan the root");
+	if (root->host->look(root->host, path, &place) < 0)
+		return vt_fail(err, VT_STEP_PLAN, ENOENT,
+			       "%s: '%s' cannot be placed at '%s': '%s' is granted and has no such entry",
+			       entry->origin, entry->from, entry->to, around->from);
+	if (S_ISDIR(place.mode) != folder)
+		return vt_fail(err, VT_STEP_PLAN, ENOTDIR,
+			       "%s: '%s' cannot be placed at '%s': one is a folder, the other is not",
+			       entry->origin, entry->from, entry->to);
+	return 0;
+}
+
+static int check_kind(const struct vt_entry *entry, mode_t mode, struct vt_err *err)
+{
+	if (S_ISDIR(mode) || S_ISREG(mode) || (entry->device && S_ISCHR(mode)))
+		return 0;
+	return vt_fail(err, VT_STEP_PLAN, EINVAL, "%s: '%s' is %s, and only files and folders can be granted",
+		       entry->origin, entry->from,
+		       S_ISSOCK(mode) ? "a socket" : S_ISFIFO(mode) ? "a pipe" : "a device");
+}
+
+/* Whether `entry` is what a mount around `node` shows there already, with no fewer rights. */
+static bool is_shown(const struct vt_root *root, const struct node *node,
+		     const struct vt_entry *entry)
+{
+	const struct node *around = mount_around(node);
+
+	if (!around || (entry->writable && !around->writable) || entry->device)
+		return false;
+	const char *path = host_path(root, around, node);
+
+	return path && strcmp(path, entry->from) == 0;
+}
+
+int vt_root_mount(struct vt_root *root, const struct vt_entry *entry, struct vt_err *err)
+{
+	struct vt_path seen;
+	struct node *node;
+	int r = root->host->look(root->host, entry->from, &seen);
+
+	if (r < 0 && entry->optional)
+		return 0;
+	if (r < 0)
+		return vt_fail(err, VT_STEP_PLAN, -r, "%s: '%s': %s", entry->origin, entry->from,
+			       strerror(-r));
+	r = check_kind(entry, seen.mode, err);
+	if (r == 0)
+		r = walk(root, entry->to, &node, err);
+	if (r < 0 || is_shown(root, node, entry))
+		return r;
+	if (node->act == VT_ACT_BIND && strcmp(node->from, entry->from) != 0)
+		return vt_fail(err, VT_STEP_PLAN, EEXIST, "%s: '%s' and '%s' cannot both be at '%s'",
+			       entry->origin, node->from, entry->from, entry->to);
+	if (node->act == VT_ACT_DIR && node->children && !S_ISDIR(seen.mode))
+		return vt_fail(err, VT_STEP_PLAN, ENOTDIR, "%s: '%s' is no folder, but '%s' must be one",
+			       entry->origin, entry->from, entry->to);
+	r = check_place(root, node, entry, S_ISDIR(seen.mode), err);
+	if (r < 0)
+		return r;
+	node->act = VT_ACT_BIND;
+	node->from = vt_arena_dup(root->arena, entry->from);
+	node->origin = vt_arena_dup(root->arena, entry->origin);
+	node->writable |= entry->writable;
+	node->device = entry->device;
+	node->granted = entry->granted;
+	node->mode = seen.mode;
+	node->seen = seen;
+	return node->from && node->origin ? 0 : vt_fail(err, VT_STEP_PLAN, ENOMEM, "plan the root");
+}
+
+int vt_root_link_or_mount(struct vt_root *root, const struct vt_entry *entry, struct vt_err *err)
+{
+	char target[PATH_MAX];
+
+	if (root->host->read_link(root->host, entry->from, target, sizeof(target)) < 0)
+		return vt_root_mount(root, entry, err);
+	return vt_root_own(root, VT_ACT_LINK, entry->to, target, 0777, err);
+}
+
+bool vt_root_covers(const struct vt_root *root, const char *to)
+{
+	const struct node *at = root->top;
+
+	while (at && *to) {
+		size_t len = strcspn(to, "/");
+
+		if (len) {
+			at = find_child(at, to, len);
+			if (at && at->act == VT_ACT_BIND)
+				return true;
+		}
+		to += len + (to[len] == '/');
+	}
+	return false;
+}
+
+int vt_root_own(struct vt_root *root, enum vt_act act, const char *to, const char *from, mode_t mode,
+		struct vt_err *err)
+{
+	struct node *node;
+
+	if (vt_root_covers(root, to))
+		return 0;
+	int r = walk(root, to, &node, err);
+
+	if (r < 0)
+		return r;
+	if (node->children && act != VT_ACT_DIR && act != VT_ACT_SCRATCH)
+		return 0; /* something of the user's is below it: it stays a folder */
+	node->act = act;
+	node->mode = mode;
+	if (!from)
+		return 0;
+	node->from = vt_arena_dup(root->arena, from);
+	return node->from ? 0 : vt_fail(err, VT_STEP_PLAN, ENOMEM, "plan the root");
+}
+
+/* ---- the list ------------------------------------------------------------------------------ */
+
+struct listing {
+	struct vt_plan   *plan;
+	struct vt_build  *builds;
+	struct vt_idmap  *idmaps;
+	bool              map_owners;
+};
+
+static int idmap_for(struct listing *list, const struct node *node)
+{
+	struct vt_plan *plan = list->plan;
+
+	if (!list->map_owners || !node->granted || !node->seen.idmap)
+		return -1;
+	for (size_t i = 0; i < plan->idmap_count; i++)
+		if (list->idmaps[i].uid == node->seen.uid && list->idmaps[i].gid == node->seen.gid)
+			return (int)i;
+	list->idmaps[plan->idmap_count] = (struct vt_idmap){ node->seen.uid, node->seen.gid };
+	return (int)plan->idmap_count++;
+}
+
+static void list_build(struct listing *list, const struct node *node, enum vt_act act)
+{
+	struct vt_build *build = &list->builds[list->plan->build_count++];
+
+	*build = (struct vt_build){
+		.act = act,
+		.to = node->path,
+		.from = act == VT_ACT_FILE && node->act == VT_ACT_BIND ? "" : node->from,
+		.origin = node->origin,
+		.mode = act == VT_ACT_DIR && node->act == VT_ACT_BIND ? 0755 : node->mode,
+		.writable = node->writable,
+		.device = node->device,
+		.idmap = act == VT_ACT_BIND ? idmap_for(list, node) : -1,
+		.dev = node->seen.dev,
+		.ino = node->seen.ino,
+	};
+}
+
+/* What must be there before the act itself: a mount needs a place to be mounted on. */
+static void list_place(struct listing *list, const struct node *node)
+{
+	if (node->shown)
+		return;
+	if (node->act == VT_ACT_SCRATCH || node->act == VT_ACT_PROC)
+		list_build(list, node, VT_ACT_DIR);
+	else if (node->act == VT_ACT_BIND)
+		list_build(list, node, S_ISDIR(node->mode) ? VT_ACT_DIR : VT_ACT_FILE);
+}
+
+/* Parents before children: a depth-first walk without recursion, since paths can be deep. */
+static void list_nodes(struct listing *list, const struct node *top)
+{
+	const struct node *node = top->children;
+
+	while (node) {
+		list_place(list, node);
+		if (!(node->shown && node->act == VT_ACT_DIR))
+			list_build(list, node, node->act);
+		if (node->children) {
+			node = node->children;
+			continue;
+		}
+		while (node != top && !node->next)
+			node = node->parent;
+		node = node == top ? NULL : node->next;
+	}
+}
+
+int vt_root_finish(struct vt_root *root, struct vt_plan *plan, struct vt_err *err)
+{
+	struct listing list = {
+		.plan = plan,
+		/* a place and an act for each node, at the most */
+		.builds = vt_arena_array(root->arena, 2 * root->count + 1, sizeof(struct vt_build)),
+		.idmaps = vt_arena_array(root->arena, root->count + 1, sizeof(struct vt_idmap)),
+		.map_owners = plan->own_ids,
+	};
+
+	if (!list.builds || !list.idmaps)
+		return vt_fail(err, VT_STEP_PLAN, ENOMEM, "list the mounts");
+	plan->build_count = 0;
+	plan->idmap_count = 0;
+	list_nodes(&list, root->top);
+	plan->builds = list.builds;
+	plan->idmaps = list.idmaps;
+	return 0;
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The new root, as a tree of paths while it is being decided, and as a list of acts once it is. Pure:
+ * what exists on the host is asked through the host. Used by plan.c alone.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "host/host.h"
+#include "plan/plan.h"
+
+struct vt_root;
+
+struct vt_root *vt_root_new(struct vt_arena *arena, const struct vt_host *host);
+
+/* How a host path comes in. */
+struct vt_entry {
+	const char *from;
+	const char *to;       /* absolute */
+	const char *origin;   /* for messages */
+	bool        writable;
+	bool        optional; /* not being there is fine */
+	bool        device;
+	bool        granted;  /* by the user: its owner is mapped where root launches */
+};
+
+/*
+ * Adds a host path. What is already inside, from the same place and with no fewer rights, is not
+ * mounted again: add outer folders first. A path that does not exist, or cannot be placed, is an
+ * error that says so.
+ */
+int vt_root_mount(struct vt_root *root, const struct vt_entry *entry, struct vt_err *err);
+
+/* The same for one that is a link on the host: the link is made anew if it is one, not followed. */
+int vt_root_link_or_mount(struct vt_root *root, const struct vt_entry *entry, struct vt_err *err);
+
+/*
+ * Adds something of the cell's own: a folder, a link, a file with text, a writable folder, a proc, a
+ * mask. Where the user granted that place or one around it, theirs stays and nothing is added.
+ */
+int vt_root_own(struct vt_root *root, enum vt_act act, const char *to, const char *from, mode_t mode,
+		struct vt_err *err);
+
+/* Whether something of the host's was granted at or around this absolute path. */
+bool vt_root_covers(const struct vt_root *root, const char *to);
+
+/* Writes the acts, the maps that they use and the folders that may be written into the plan. */
+int vt_root_finish(struct vt_root *root, struct vt_plan *plan, struct vt_err *err);

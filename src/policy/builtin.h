@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The policies that come with vitro, by name. A file of the same name is reached as "./strict". */
+#pragma once
+
+/* The JSON text of a built-in policy, or NULL. */
+const char *vt_builtin_find(const char *name);
+
+/* All names, for messages: "default, strict, compute". */
+const char *vt_builtin_names(void);

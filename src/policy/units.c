@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "policy/units.h"
+
+#include <errno.h>
+#include <string.h>
+
+__extension__ typedef unsigned __int128 wide; /* holds 18 digits times any unit */
+
+#define MOST_DIGITS 18
+
+static const struct {
+	enum vt_type type;
+	const char *suffix;
+	uint32_t times, per; /* of the type's own unit */
+} units[] = {
+	{ VT_TYPE_MS, "ms", 1, 1 },   { VT_TYPE_MS, "s", 1000, 1 }, { VT_TYPE_MS, "m", 60000, 1 },
+	{ VT_TYPE_KB, "K", 1, 1 },    { VT_TYPE_KB, "M", 1024, 1 }, { VT_TYPE_KB, "G", 1048576, 1 },
+	{ VT_TYPE_MB, "K", 1, 1024 }, { VT_TYPE_MB, "M", 1, 1 },    { VT_TYPE_MB, "G", 1024, 1 },
+};
+
+/* digits / 10^scale; both below 10^19. */
+struct decimal {
+	uint64_t digits;
+	unsigned scale;
+};
+
+/* Reads a decimal and leaves *ret_rest at what follows it. */
+static int decimal_parse(const char *text, struct decimal *ret_decimal, const char **ret_rest)
+{
+	struct decimal decimal = { 0 };
+	unsigned count = 0;
+	const char *at = text + (*text == '-');
+	bool fraction = false;
+
+	if (*at < '0' || *at > '9')
+		return -EINVAL;
+	if (*text == '-')
+		return -ERANGE;
+	for (;; at++) {
+		if (*at == '.' && !fraction && at[1] >= '0' && at[1] <= '9') {
+			fraction = true;
+			continue;
+		}
+		if (*at < '0' || *at > '9')
+			break;
+		if (count == MOST_DIGITS)
+			return fraction ? -E2BIG : -ERANGE;
+		decimal.digits = decimal.digits * 10 + (uint64_t)(*at - '0');
+		decimal.scale += fraction;
+		count += decimal.digits > 0 || fraction; /* leading zeros are free */
+	}
+	*ret_decimal = decimal;
+	*ret_rest = at;
+	return 0;
+}
+
+static uint64_t power_of_ten(unsigned exponent)
+{
+	uint64_t power = 1;
+
+	while (exponent--)
+		power *= 10;
+	return power;
+}
+
+int vt_units_whole(enum vt_type type, const char *text, int64_t *ret_value)
+{
+	struct decimal decimal;
+	const char *suffix;
+	uint32_t times = 1, per = 1;
+	int status = decimal_parse(text, &decimal, &suffix);
+
+	if (status < 0)
+		return status;
+	if (*suffix) {
+		size_t row = 0, count = sizeof(units) / sizeof(units[0]);
+
+		while (row < count &&
+		       (units[row].type != type || strcmp(units[row].suffix, suffix)))
+			row++;
+		if (row == count)
+			return *vt_units_names(type) ? -ENOTSUP : -EINVAL;
+		times = units[row].times;
+		per = units[row].per;
+	}
+	wide divisor = (wide)power_of_ten(decimal.scale) * per;
+	wide product = (wide)decimal.digits * times;
+	wide value = (product + divisor - 1) / divisor;
+
+	if (type == VT_TYPE_COUNT && product % divisor)
+		return -EDOM;
+	if (value > INT64_MAX)
+		return -ERANGE;
+	*ret_value = (int64_t)value;
+	return 0;
+}
+
+int vt_units_number(const char *text, double *ret_value)
+{
+	struct decimal decimal;
+	const char *rest;
+	int status = decimal_parse(text, &decimal, &rest);
+
+	if (status < 0)
+		return status;
+	if (*rest)
+		return -EINVAL;
+	*ret_value = (double)decimal.digits / (double)power_of_ten(decimal.scale);
+	return 0;
+}
+
+const char *vt_units_names(enum vt_type type)
+{
+	switch (type) {
+	case VT_TYPE_MS:
+		return "ms, s or m";
+	case VT_TYPE_KB:
+	case VT_TYPE_MB:
+		return "K, M or G";
+	default:
+		return "";
+	}
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Numbers as people write them: "5s", "0.5s", "256M", "1.5G". All in decimal arithmetic, so that
+ * 1.1s is 1100 ms and not 1101, and free of the locale, so that a comma country reads the same policy.
+ */
+#pragma once
+
+#include <stdint.h>
+
+#include "policy/fields.h"
+
+/*
+ * The value of text in the unit of the type (MS, KB, MB or COUNT), rounded up to a whole one. A bare
+ * number is in that unit already.
+ * -EINVAL: not a number; -ENOTSUP: no such unit; -ERANGE: negative or too big for any range;
+ * -E2BIG: more digits than anyone means; -EDOM: a fraction of something that is counted.
+ */
+int vt_units_whole(enum vt_type type, const char *text, int64_t *ret_value);
+
+/* The same for a plain number, of type NUMBER. */
+int vt_units_number(const char *text, double *ret_value);
+
+/* The units of a type, for messages: "ms, s or m"; "" where it has none. */
+const char *vt_units_names(enum vt_type type);

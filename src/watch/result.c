@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "watch/result.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/json.h"
+
+void vt_result_init(struct vt_result *result)
+{
+	*result = (struct vt_result){
+		.call_id = "c1",
+		.peak_memory_kb = -1,
+		.processes = -1,
+	};
+	vt_verdict_reach(&(struct vt_findings){ 0 }, &result->verdict);
+	vt_capture_init(&result->out, 0);
+	vt_capture_init(&result->err, 0);
+}
+
+void vt_result_done(struct vt_result *result)
+{
+	vt_capture_done(&result->out);
+	vt_capture_done(&result->err);
+}
+
+/*
+ * An object being filled. Failure is sticky, as in vt_str: jansson gives NULL where memory is
+ * short, and refuses to set NULL.
+ */
+struct object {
+	json_t *json;
+	bool failed;
+};
+
+static struct object object_new(void)
+{
+	json_t *json = json_object();
+
+	return (struct object){ .json = json, .failed = !json };
+}
+
+static void put(struct object *object, const char *key, json_t *value)
+{
+	if (json_object_set_new(object->json, key, value) < 0)
+		object->failed = true;
+}
+
+/* The filled object, or NULL where anything failed. */
+static json_t *object_take(struct object *object)
+{
+	if (object->failed) {
+		json_decref(object->json);
+		return NULL;
+	}
+	return object->json;
+}
+
+static json_t *text_json(const char *text)
+{
+	return vt_json_text(text, strlen(text));
+}
+
+/* Milliseconds, to a tenth. What no call can take is not a number to print. */
+static json_t *ms_json(double ms)
+{
+	if (!(ms >= 0 && ms < 1e15))
+		return json_null();
+	return json_real((double)(int64_t)(ms * 10 + 0.5) / 10);
+}
+
+/* A count that may not be known. */
+static json_t *count_json(int64_t count)
+{
+	return count < 0 ? json_null() : json_integer(count);
+}
+
+static json_t *capture_json(const struct vt_capture *capture)
+{
+	struct vt_str text;
+	json_t *json = NULL;
+
+	vt_str_init(&text);
+	vt_capture_text(capture, &text);
+	if (vt_str_ok(&text))
+		json = vt_json_text(text.text, text.len);
+	vt_str_done(&text);
+	return json;
+}
+
+static json_t *error_json(const struct vt_verdict *verdict)
+{
+	if (verdict->status == VT_STATUS_OK)
+		return json_null();
+	struct object error = object_new();
+
+	put(&error, "type", text_json(verdict->type));
+	put(&error, "message", text_json(verdict->message));
+	put(&error, "traceback", json_null());
+	return object_take(&error);
+}
+
+static json_t *dropped_json(const struct vt_result *result)
+{
+	struct object dropped = object_new();
+
+	put(&dropped, "stdout", json_integer((json_int_t)vt_capture_dropped(&result->out)));
+	put(&dropped, "stderr", json_integer((json_int_t)vt_capture_dropped(&result->err)));
+	return object_take(&dropped);
+}
+
+static json_t *usage_json(const struct vt_result *result)
+{
+	struct object usage = object_new();
+
+	put(&usage, "wall_ms", ms_json(result->wall_ms));
+	put(&usage, "cpu_ms", ms_json(result->cpu_ms));
+	put(&usage, "peak_memory_kb", count_json(result->peak_memory_kb));
+	put(&usage, "processes", count_json(result->processes));
+	return object_take(&usage);
+}
+
+/* What results call each property; one that is optional is left out where it was not asked for. */
+static const struct {
+	const char *key;
+	bool optional;
+} properties[VT_PROPERTIES] = {
+	[VT_PROPERTY_PROCESSES] = { "processes", false },
+	[VT_PROPERTY_FILES] = { "files", false },
+	[VT_PROPERTY_NETWORK] = { "network", false },
+	[VT_PROPERTY_SYSCALLS] = { "syscalls", false },
+	[VT_PROPERTY_MEMORY] = { "memory", false },
+	[VT_PROPERTY_PIDS] = { "pids", false },
+	[VT_PROPERTY_CPU_TIME] = { "cpu_time", true },
+	[VT_PROPERTY_CPUS] = { "cpus", true },
+};
+
+/* Slack and caveats of what the kernel does not hold by itself. */
+static json_t *notes_json(const struct vt_plan *plan)
+{
+	struct object notes = object_new();
+
+	for (int i = 0; i < VT_PROPERTIES; i++) {
+		const struct vt_holding *holding = &plan->holdings[i];
+
+		if (holding->mechanism && holding->grade != VT_GRADE_KERNEL && holding->note &&
+		    *holding->note)
+			put(&notes, properties[i].key, text_json(holding->note));
+	}
+	return object_take(&notes);
+}
+
+static json_t *isolation_json(const struct vt_plan *plan)
+{
+	if (!plan)
+		return json_null();
+	struct object isolation = object_new();
+
+	put(&isolation, "level", text_json(plan->level));
+	for (int i = 0; i < VT_PROPERTIES; i++) {
+		const struct vt_holding *holding = &plan->holdings[i];
+		bool held = holding->mechanism && holding->grade != VT_GRADE_NONE;
+
+		if (holding->mechanism || !properties[i].optional)
+			put(&isolation, properties[i].key,
+			    text_json(held ? holding->mechanism : "none"));
+	}
+	json_t *notes = notes_json(plan);
+
+	if (notes && !json_object_size(notes))
+		json_decref(notes);
+	else
+		put(&isolation, "notes", notes);
+	return object_take(&isolation);
+}
+
+static json_t *exit_code_json(const struct vt_verdict *verdict)
+{
+	return count_json(verdict->exit_code);
+}
+
+static json_t *signal_json(const struct vt_verdict *verdict)
+{
+	return verdict->signal ? json_integer(verdict->signal) : json_null();
+}
+
+static int write_to_str(const char *bytes, size_t len, void *out)
+{
+	vt_str_addn(out, bytes, len);
+	return vt_str_ok(out) ? 0 : -1;
+}
+
+/* Takes root. 15 digits print a tenth of a millisecond as it was rounded, and not as 500.39999999.
+ */
+static int write_line(json_t *root, struct vt_str *out, struct vt_err *err)
+{
+	int failed = !root || json_dump_callback(root, write_to_str, out, JSON_REAL_PRECISION(15));
+
+	json_decref(root);
+	vt_str_add(out, "\n");
+	if (failed || !vt_str_ok(out))
+		return vt_fail(err, VT_STEP_OUTPUT, ENOMEM, "write the result as JSON");
+	return 0;
+}
+
+int vt_result_json(const struct vt_result *result, const struct vt_plan *plan, struct vt_str *out,
+		   struct vt_err *err)
+{
+	const struct vt_verdict *verdict = &result->verdict;
+	struct object root = object_new();
+
+	put(&root, "call_id", text_json(result->call_id));
+	put(&root, "ok", json_boolean(verdict->status == VT_STATUS_OK));
+	put(&root, "status", json_string(vt_status_name(verdict->status)));
+	put(&root, "value", json_null());
+	put(&root, "error", error_json(verdict));
+	put(&root, "exit_code", exit_code_json(verdict));
+	put(&root, "signal", signal_json(verdict));
+	put(&root, "stdout", capture_json(&result->out));
+	put(&root, "stderr", capture_json(&result->err));
+	put(&root, "dropped", dropped_json(result));
+	put(&root, "logs", json_array());
+	put(&root, "usage", usage_json(result));
+	put(&root, "isolation", isolation_json(plan));
+	put(&root, "files", json_object());
+	put(&root, "denials", json_null());
+	if (result->unreaped)
+		put(&root, "unreaped", json_true());
+	return write_line(object_take(&root), out, err);
+}
+
+/* The time now in UTC, to the millisecond, as RFC 3339 writes it. */
+static json_t *time_json(void)
+{
+	struct timespec now;
+	struct tm utc;
+	char text[64];
+
+	if (clock_gettime(CLOCK_REALTIME, &now) < 0 || !gmtime_r(&now.tv_sec, &utc))
+		return json_null();
+	size_t len = strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &utc);
+
+	(void)snprintf(text + len, sizeof(text) - len, ".%03ldZ", now.tv_nsec / 1000000);
+	return json_string(text);
+}
+
+static json_t *argv_json(char *const *argv)
+{
+	json_t *list = json_array();
+
+	for (; list && argv && *argv; argv++) {
+		if (json_array_append_new(list, text_json(*argv)) < 0) {
+			json_decref(list);
+			return NULL;
+		}
+	}
+	return list;
+}
+
+int vt_result_audit(const struct vt_result *result, const struct vt_plan *plan,
+		    const struct vt_audit *audit, struct vt_str *out, struct vt_err *err)
+{
+	const struct vt_verdict *verdict = &result->verdict;
+	struct object root = object_new();
+
+	put(&root, "time", time_json());
+	put(&root, "uid", json_integer(getuid()));
+	put(&root, "pid", json_integer(getpid()));
+	put(&root, "call_id", text_json(result->call_id));
+	put(&root, "argv", argv_json(audit->argv));
+	put(&root, "program", plan && plan->exec_path ? text_json(plan->exec_path) : json_null());
+	put(&root, "policy", text_json(audit->policy));
+	put(&root, "isolation", plan ? text_json(plan->level) : json_null());
+	put(&root, "status", json_string(vt_status_name(verdict->status)));
+	put(&root, "message", text_json(verdict->message));
+	put(&root, "exit_code", exit_code_json(verdict));
+	put(&root, "signal", signal_json(verdict));
+	put(&root, "usage", usage_json(result));
+	return write_line(object_take(&root), out, err);
+}

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the caller gets: one shape for --json, the wire and the packages. Plain data that the run
+ * fills; printing it is here too.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/str.h"
+#include "plan/plan.h"
+#include "watch/capture.h"
+#include "watch/verdict.h"
+
+struct vt_result {
+	char              call_id[64];
+	struct vt_verdict verdict;
+	struct vt_capture out, err;    /* empty where output was passed on */
+	double            wall_ms, cpu_ms;
+	int64_t           peak_memory_kb; /* -1: not known */
+	int64_t           processes;      /* the most seen at once; -1: not known */
+	bool              unreaped;       /* the cell did not go within a second */
+};
+
+/* Until a verdict is reached, a result is one of a lost call. */
+void vt_result_init(struct vt_result *result);
+void vt_result_done(struct vt_result *result);
+
+/*
+ * The result as JSON, one line with a newline. plan may be NULL where there is none (refused).
+ *
+ * What a cell printed is in it as text: on a terminal it needs vt_screen_add(), whose "\u009b" means
+ * the same in JSON.
+ */
+int vt_result_json(const struct vt_result *result, const struct vt_plan *plan, struct vt_str *out,
+		   struct vt_err *err);
+
+/* One line for the audit log: who, what, policy, verdict, usage. */
+struct vt_audit {
+	const char  *policy; /* the policy's name as given, or "default" */
+	char *const *argv;
+};
+
+/* The time in it is that of the line, which is the call's end. plan may be NULL. */
+int vt_result_audit(const struct vt_result *result, const struct vt_plan *plan,
+		    const struct vt_audit *audit, struct vt_str *out, struct vt_err *err);

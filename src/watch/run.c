@@ -1,0 +1,474 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "watch/run.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "launch/spawn.h"
+#include "watch/loop.h"
+#include "watch/relay.h"
+#include "watch/usage.h"
+
+/*
+ *   STARTING ──► RUNNING ──► WARNED      the deadline or a cancel, with a grace period: SIGTERM
+ *      │            │           │
+ *      └────────────┴───────────┴──► DYING ──► DONE
+ *                                      │
+ *    the occupant ended, or the cell was killed; it is over when init is gone, and the whole cell
+ *    with it, or when that takes more than a second
+ */
+enum run_state { RUN_STARTING, RUN_RUNNING, RUN_WARNED, RUN_DYING, RUN_DONE };
+
+#define TO(state) (1U << RUN_##state)
+
+static const struct {
+	const char *name;
+	unsigned    next;
+} run_states[] = {
+	[RUN_STARTING] = { "starting", TO(RUNNING) | TO(DYING) },
+	[RUN_RUNNING] = { "running", TO(WARNED) | TO(DYING) },
+	[RUN_WARNED] = { "warned", TO(DYING) },
+	[RUN_DYING] = { "dying", TO(DONE) },
+	[RUN_DONE] = { "done", 0 },
+};
+
+#define REAP_TIMEOUT (1 * VT_NS_PER_S)
+/* How often a cgroup is asked whether the kernel killed for memory, and a call's size is looked at. */
+#define LOOK_AT_CGROUP (50 * VT_NS_PER_MS)
+
+struct run {
+	const struct vt_plan   *plan;
+	const struct vt_run_io *io;
+	struct vt_result       *result;
+	enum run_state          state;
+
+	struct vt_loop     loop;
+	struct vt_cell     cell;
+	struct vt_stream   out, err;
+	struct vt_relay    relay;
+	struct vt_source   status, init, signals;
+	struct vt_timer    deadline, reaper, look;
+	int                fds[VT_NOTE_FDS]; /* from init: the occupant, the cell's proc and root */
+
+	struct vt_findings findings;
+	int64_t            started, over;    /* when the occupant was there, and when it was all over */
+	int64_t            peak_memory, cpu_ns;
+	unsigned           processes;
+};
+
+static void move(struct run *run, enum run_state state)
+{
+	if (!(run_states[run->state].next & 1U << state))
+		abort(); /* a bug in this file; going on would watch the wrong thing */
+	run->state = state;
+}
+
+/* ---- ending -------------------------------------------------------------------------------- */
+
+/* Everything in the cell dies; init's pidfd says when it has. */
+static void kill_cell(struct run *run)
+{
+	struct vt_err err;
+
+	if (run->state >= RUN_DYING)
+		return;
+	move(run, RUN_DYING);
+	run->deadline.due = INT64_MAX;
+	run->look.due = INT64_MAX;
+	run->reaper.due = vt_clock_now() + REAP_TIMEOUT;
+	(void)vt_cell_kill(&run->cell, &err); /* the reaper's timer speaks if it did not help */
+}
+
+static void stop(struct run *run, enum vt_stop why)
+{
+	if (run->state >= RUN_DYING)
+		return;
+	if (run->findings.stop == VT_STOP_NONE)
+		run->findings.stop = why;
+	if (run->state != RUN_RUNNING || !run->plan->grace_ms || why == VT_STOP_MEMORY ||
+	    run->fds[VT_NOTE_OCCUPANT_FD] < 0) {
+		kill_cell(run);
+		return;
+	}
+	move(run, RUN_WARNED);
+	/* ESRCH: it has just ended, and a note is on its way. */
+	(void)syscall(SYS_pidfd_send_signal, run->fds[VT_NOTE_OCCUPANT_FD], SIGTERM, NULL, 0);
+	run->deadline.due = vt_clock_now() + run->plan->grace_ms * VT_NS_PER_MS;
+}
+
+static void finish(struct run *run)
+{
+	kill_cell(run); /* where nobody has yet: init died of something else */
+	move(run, RUN_DONE);
+	run->over = vt_clock_now();
+	run->loop.over = true;
+}
+
+/* ---- what happens -------------------------------------------------------------------------- */
+
+static void occupant_runs(struct run *run, const int fds[VT_NOTE_FDS])
+{
+	memcpy(run->fds, fds, sizeof(run->fds));
+	if (run->state != RUN_STARTING)
+		return;
+	move(run, RUN_RUNNING);
+	run->started = vt_clock_now();
+	run->deadline.due = run->started + run->plan->wall_ms * VT_NS_PER_MS;
+	run->look.due = run->started + LOOK_AT_CGROUP;
+	if (run->plan->watched_memory_bytes >= 0 || run->plan->cpu_ms >= 0)
+		run->look.due = run->started + VT_NS_PER_MS;
+}
+
+static void take_note(struct run *run, const struct vt_note *note, const int fds[VT_NOTE_FDS])
+{
+	switch (note->kind) {
+	case VT_NOTE_RUNNING:
+		occupant_runs(run, fds);
+		return;
+	case VT_NOTE_FAILED:
+		if (!run->findings.failed) {
+			run->findings.failed = true;
+			run->findings.failure = note->err;
+		}
+		kill_cell(run);
+		return;
+	case VT_NOTE_ENDED:
+		run->findings.ended = true;
+		run->findings.wait_status = note->wait_status;
+		kill_cell(run);
+		return;
+	case VT_NOTE_GO:
+		return; /* ours to say, not init's */
+	}
+}
+
+static void status_ready(struct vt_source *source, uint32_t events)
+{
+	struct run *run = source->owner;
+	struct vt_note note;
+	struct vt_err err;
+	int fds[VT_NOTE_FDS];
+	int r;
+
+	(void)events; /* a hang-up shows as the end of the notes */
+	while ((r = vt_cell_note(&run->cell, &note, fds, &err)) > 0)
+		take_note(run, &note, fds);
+	if (r == 0)
+		return;
+	vt_loop_remove(&run->loop, source);
+	kill_cell(run);
+}
+
+/* Init is gone, and with it every process of the cell: the kernel lets it go last. */
+static void init_ready(struct vt_source *source, uint32_t events)
+{
+	struct run *run = source->owner;
+	struct rusage usage;
+
+	(void)events;
+	status_ready(&run->status, 0); /* its last words come before its death */
+	while (wait4(run->cell.init, NULL, 0, &usage) < 0)
+		if (errno != EINTR)
+			abort(); /* our own child, whose pidfd says that it ended */
+	int64_t cpu = (usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * VT_NS_PER_S +
+		      (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1000;
+
+	run->cpu_ns = cpu > run->cpu_ns ? cpu : run->cpu_ns;
+	if (usage.ru_maxrss * 1024 > run->peak_memory)
+		run->peak_memory = usage.ru_maxrss * 1024;
+	finish(run);
+}
+
+static void signal_ready(struct vt_source *source, uint32_t events)
+{
+	struct run *run = source->owner;
+	struct signalfd_siginfo info;
+
+	(void)events;
+	if (read(source->fd, &info, sizeof(info)) != sizeof(info))
+		return; /* somebody else took it */
+	if (run->findings.stop == VT_STOP_CANCEL) {
+		kill_cell(run); /* asked twice: no more grace */
+		return;
+	}
+	run->findings.stop_signal = (int)info.ssi_signo;
+	stop(run, VT_STOP_CANCEL);
+}
+
+static void deadline_fires(struct vt_timer *timer)
+{
+	struct run *run = timer->owner;
+
+	if (run->state == RUN_WARNED)
+		kill_cell(run);
+	else
+		stop(run, VT_STOP_DEADLINE);
+}
+
+/* An uninterruptible sleep. Nobody waits for it: the result says so. */
+static void reaper_fires(struct vt_timer *timer)
+{
+	struct run *run = timer->owner;
+
+	run->result->unreaped = true;
+	finish(run);
+}
+
+/* ---- looking ------------------------------------------------------------------------------- */
+
+static void look_at_cgroup(struct run *run)
+{
+	struct vt_cgroup_usage usage;
+	struct vt_err err;
+
+	if (run->cell.cgroup.version == VT_CGROUP_NONE ||
+	    vt_cgroup_read(&run->cell.cgroup, &usage, &err) < 0)
+		return;
+	run->findings.oom_kills = usage.oom_kills;
+	if (usage.memory_peak_bytes > run->peak_memory)
+		run->peak_memory = usage.memory_peak_bytes;
+	if (usage.cpu_ns > run->cpu_ns)
+		run->cpu_ns = usage.cpu_ns;
+}
+
+static void look_at_processes(struct run *run, const struct vt_usage_limits *limits,
+			      struct vt_usage *usage)
+{
+	if (vt_usage_look(run->fds[VT_NOTE_PROC_FD], run->fds[VT_NOTE_ROOT_FD], limits, usage) < 0)
+		return;
+	if (usage->processes > run->processes)
+		run->processes = usage->processes;
+	/* Where a cgroup counts memory, its peak is the better one. */
+	if (run->plan->watched_memory_bytes >= 0 && usage->memory_bytes > run->peak_memory)
+		run->peak_memory = usage->memory_bytes;
+	if (usage->cpu_ns > run->cpu_ns)
+		run->cpu_ns = usage->cpu_ns;
+}
+
+static void look_fires(struct vt_timer *timer)
+{
+	struct run *run = timer->owner;
+	const struct vt_plan *plan = run->plan;
+	struct vt_usage usage = { 0 };
+	const struct vt_usage_limits limits = {
+		.memory_bytes = plan->watched_memory_bytes,
+		.cpu_ns = plan->cpu_ms < 0 ? -1 : plan->cpu_ms * VT_NS_PER_MS,
+		.cpus = plan->cpus,
+	};
+
+	if (run->state != RUN_RUNNING && run->state != RUN_WARNED)
+		return;
+	look_at_cgroup(run);
+	look_at_processes(run, &limits, &usage);
+	usage.cpu_ns = run->cpu_ns;
+	if (run->findings.oom_kills > 0)
+		stop(run, VT_STOP_MEMORY);
+	else if (limits.memory_bytes >= 0 && usage.memory_bytes > limits.memory_bytes)
+		stop(run, VT_STOP_MEMORY);
+	else if (limits.cpu_ns >= 0 && usage.cpu_ns >= limits.cpu_ns)
+		stop(run, VT_STOP_CPU);
+	else if (limits.memory_bytes >= 0 || limits.cpu_ns >= 0)
+		timer->due = vt_clock_now() + vt_usage_next_look(&usage, &limits);
+	else
+		timer->due = vt_clock_now() + LOOK_AT_CGROUP;
+}
+
+/* ---- from beginning to end ----------------------------------------------------------------- */
+
+struct pipes {
+	int in_read, in_write, out_read, out_write, err_read, err_write;
+};
+
+static void close_pipes(struct pipes *p)
+{
+	int *fds[] = { &p->in_read,   &p->in_write, &p->out_read,
+		       &p->out_write, &p->err_read, &p->err_write };
+
+	for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++)
+		vt_fd_close(fds[i]);
+}
+
+#define AUTO_PIPES __attribute__((cleanup(close_pipes)))
+
+/* Our own ends do not block; the cell's do, as programs expect. */
+static int make_pipe(int *ret_read, int *ret_write, int *ours, struct vt_err *err)
+{
+	int fds[2];
+
+	if (pipe2(fds, O_CLOEXEC) < 0)
+		return vt_fail(err, VT_STEP_WATCH, errno, "make a pipe");
+	*ret_read = fds[0];
+	*ret_write = fds[1];
+	if (fcntl(*ours, F_SETFL, O_NONBLOCK) < 0)
+		return vt_fail(err, VT_STEP_WATCH, errno, "prepare a pipe");
+	return 0;
+}
+
+static int make_pipes(struct pipes *p, bool relay, struct vt_err *err)
+{
+	int r = make_pipe(&p->out_read, &p->out_write, &p->out_read, err);
+
+	if (r == 0)
+		r = make_pipe(&p->err_read, &p->err_write, &p->err_read, err);
+	if (r == 0 && relay)
+		r = make_pipe(&p->in_read, &p->in_write, &p->in_write, err);
+	return r;
+}
+
+static void prepare(struct run *run)
+{
+	run->deadline = (struct vt_timer){ .fire = deadline_fires, .owner = run };
+	run->reaper = (struct vt_timer){ .fire = reaper_fires, .owner = run };
+	run->look = (struct vt_timer){ .fire = look_fires, .owner = run };
+	vt_loop_add_timer(&run->loop, &run->deadline);
+	vt_loop_add_timer(&run->loop, &run->reaper);
+	vt_loop_add_timer(&run->loop, &run->look);
+	run->status = (struct vt_source){
+		.fd = run->cell.status_fd, .ready = status_ready, .owner = run
+	};
+	run->init = (struct vt_source){ .fd = run->cell.init_fd, .ready = init_ready, .owner = run };
+	run->signals = (struct vt_source){
+		.fd = run->io->signal_fd, .ready = signal_ready, .owner = run
+	};
+	/* Building the cell is bounded by the same time; the call's own begins with its occupant. */
+	run->started = vt_clock_now();
+	run->deadline.due = run->started + run->plan->wall_ms * VT_NS_PER_MS;
+}
+
+static int64_t cap_of(const struct vt_sink *sink, int64_t cap, bool capped)
+{
+	return sink->kind == VT_SINK_CAPTURE || capped ? cap : -1;
+}
+
+static int watch_all(struct run *run, struct pipes *p, struct vt_err *err)
+{
+	const struct vt_run_io *io = run->io;
+	const struct vt_plan *plan = run->plan;
+	int r = vt_stream_init(&run->out, &run->loop, &io->out,
+			       cap_of(&io->out, plan->stdout_bytes, plan->stdout_capped),
+			       vt_fd_take(&p->out_read), err);
+
+	if (r == 0)
+		r = vt_stream_init(&run->err, &run->loop, &io->err,
+				   cap_of(&io->err, plan->stderr_bytes, plan->stderr_capped),
+				   vt_fd_take(&p->err_read), err);
+	if (r == 0 && io->in_relay)
+		r = vt_relay_init(&run->relay, &run->loop, io->in_fd, vt_fd_take(&p->in_write), err);
+	if (r == 0)
+		r = vt_loop_add(&run->loop, &run->status, EPOLLIN, err);
+	if (r == 0)
+		r = vt_loop_add(&run->loop, &run->init, EPOLLIN, err);
+	if (r == 0 && io->signal_fd >= 0)
+		r = vt_loop_add(&run->loop, &run->signals, EPOLLIN, err);
+	return r;
+}
+
+/* Runs the loop over a live cell. Whatever fails here, the cell is dead afterwards. */
+static int watch_cell(struct run *run, struct pipes *p, struct vt_err *err)
+{
+	prepare(run);
+	int r = watch_all(run, p, err);
+
+	if (r == 0)
+		r = vt_loop_run(&run->loop, err);
+	if (r < 0) {
+		struct vt_err later;
+
+		(void)vt_cell_kill(&run->cell, &later); /* the first failure is the one to report */
+		(void)waitpid(run->cell.init, NULL, 0);  /* a SIGKILL was sent: it ends */
+		return r;
+	}
+	vt_stream_finish(&run->out, run->io->signal_fd);
+	vt_stream_finish(&run->err, run->io->signal_fd);
+	return 0;
+}
+
+static void conclude(struct run *run)
+{
+	struct vt_findings *findings = &run->findings;
+	const struct vt_plan *plan = run->plan;
+	struct vt_result *result = run->result;
+
+	look_at_cgroup(run);
+	findings->wall_ms = plan->wall_ms;
+	findings->cpu_ms = plan->cpu_ms;
+	findings->memory_bytes = plan->memory_bytes;
+	findings->file_mb = plan->file_mb;
+	/* RLIMIT_CPU may be faster than the next look. */
+	if (findings->stop == VT_STOP_NONE && findings->ended && WIFSIGNALED(findings->wait_status) &&
+	    plan->cpu_ms >= 0 && run->cpu_ns >= plan->cpu_ms * VT_NS_PER_MS)
+		findings->stop = VT_STOP_CPU;
+	vt_verdict_reach(findings, &result->verdict);
+	result->wall_ms = (double)(run->over - run->started) / VT_NS_PER_MS;
+	result->cpu_ms = (double)run->cpu_ns / VT_NS_PER_MS;
+	result->peak_memory_kb = run->peak_memory / 1024;
+	result->processes = run->processes ? run->processes : 1;
+	/* Ownership of what was captured goes to the result. */
+	result->out = run->out.capture;
+	result->err = run->err.capture;
+	vt_capture_init(&run->out.capture, 0);
+	vt_capture_init(&run->err.capture, 0);
+}
+
+static int run_in(struct run *run, struct pipes *p, struct vt_err *err)
+{
+	const struct vt_stdio stdio = {
+		.in = run->io->in_relay ? p->in_read : run->io->in_fd,
+		.out = p->out_write,
+		.err = p->err_write,
+	};
+	int r = vt_spawn(run->plan, &stdio, &run->cell, &run->findings.failure);
+
+	vt_fd_close(&p->in_read);
+	vt_fd_close(&p->out_write);
+	vt_fd_close(&p->err_write);
+	if (r < 0) {
+		run->findings.failed = true;
+	} else {
+		r = watch_cell(run, p, err);
+		if (r < 0)
+			return r;
+	}
+	conclude(run);
+	return 0;
+}
+
+static void release(struct run *run)
+{
+	struct vt_err err;
+
+	vt_relay_done(&run->relay);
+	vt_stream_done(&run->out);
+	vt_stream_done(&run->err);
+	for (size_t i = 0; i < VT_NOTE_FDS; i++)
+		vt_fd_close(&run->fds[i]);
+	/* A cgroup that will not go holds nothing that runs; the next vitro sweeps it. */
+	(void)vt_cell_done(&run->cell, &err);
+	vt_loop_done(&run->loop);
+}
+
+int vt_run(const struct vt_plan *plan, const struct vt_run_io *io, struct vt_result *ret_result,
+	   struct vt_err *err)
+{
+	struct run run = { .plan = plan, .io = io, .result = ret_result, .fds = { -1, -1, -1 } };
+	AUTO_PIPES struct pipes p = { -1, -1, -1, -1, -1, -1 };
+	int r = vt_loop_init(&run.loop, err);
+
+	if (r < 0)
+		return r;
+	vt_cell_init(&run.cell);
+	r = make_pipes(&p, io->in_relay, err);
+	if (r == 0)
+		r = run_in(&run, &p, err);
+	release(&run);
+	return r;
+}

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "watch/verdict.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+
+enum { EXIT_TIMEOUT = 124, EXIT_OWN = 125, EXIT_CANNOT = 126, EXIT_NOT_FOUND = 127 };
+
+static const char *const status_names[VT_STATUS_COUNT] = {
+	[VT_STATUS_OK] = "ok",
+	[VT_STATUS_ERROR] = "error",
+	[VT_STATUS_TIMEOUT] = "timeout",
+	[VT_STATUS_CPU_LIMIT] = "cpu_limit",
+	[VT_STATUS_MEMORY_LIMIT] = "memory_limit",
+	[VT_STATUS_CRASHED] = "crashed",
+	[VT_STATUS_CANCELLED] = "cancelled",
+	[VT_STATUS_REFUSED] = "refused",
+	[VT_STATUS_LOST] = "lost",
+};
+
+const char *vt_status_name(enum vt_status status)
+{
+	return (unsigned)status < VT_STATUS_COUNT ? status_names[status] : "unknown";
+}
+
+/* A message that does not fit is cut: it is for a person. */
+__attribute__((format(printf, 4, 5))) static void
+decide(struct vt_verdict *verdict, enum vt_status status, const char *type, const char *fmt, ...)
+{
+	va_list args;
+
+	verdict->status = status;
+	(void)snprintf(verdict->type, sizeof(verdict->type), "%s", type);
+	va_start(args, fmt);
+	if (vsnprintf(verdict->message, sizeof(verdict->message), fmt, args) < 0)
+		verdict->message[0] = '\0';
+	va_end(args);
+}
+
+/* The machine ran short of something: that says nothing about the policy or the request. */
+static bool is_exhaustion(int num)
+{
+	return num == ENOMEM || num == EAGAIN || num == EMFILE || num == ENFILE;
+}
+
+static const char *errno_text(int num)
+{
+	const char *text = strerrordesc_np(num);
+
+	return text ? text : "unknown error";
+}
+
+/* Steps whose errors are whole sentences already. */
+static bool speaks_for_itself(enum vt_step step)
+{
+	return step == VT_STEP_POLICY || step == VT_STEP_COMMAND || step == VT_STEP_PLAN;
+}
+
+static void decide_failure(struct vt_verdict *verdict, enum vt_status status, const char *type,
+			   const struct vt_err *failure)
+{
+	if (speaks_for_itself(failure->step))
+		decide(verdict, status, type, "%s", failure->what);
+	else if (failure->step == VT_STEP_EXEC)
+		decide(verdict, status, type, "cannot %s: %s", failure->what,
+		       errno_text(failure->num));
+	else
+		decide(verdict, status, type, "%s: %s: %s", vt_step_name(failure->step),
+		       failure->what, errno_text(failure->num));
+}
+
+static void judge_failure(const struct vt_err *failure, struct vt_verdict *verdict)
+{
+	enum vt_step step = failure->step;
+	bool of_program = step == VT_STEP_EXEC ||
+			  (step == VT_STEP_COMMAND && !is_exhaustion(failure->num));
+	bool of_vitro = step == VT_STEP_NONE || step == VT_STEP_WATCH || step == VT_STEP_OUTPUT ||
+			is_exhaustion(failure->num);
+
+	if (of_program && failure->num == ENOENT) {
+		decide_failure(verdict, VT_STATUS_ERROR, "NotFound", failure);
+		verdict->exit_code = EXIT_NOT_FOUND;
+	} else if (of_program) {
+		decide_failure(verdict, VT_STATUS_ERROR, "CannotExecute", failure);
+		verdict->exit_code = EXIT_CANNOT;
+	} else if (of_vitro) {
+		decide_failure(verdict, VT_STATUS_LOST, "Lost", failure);
+	} else {
+		decide_failure(verdict, VT_STATUS_REFUSED, "Refused", failure);
+	}
+}
+
+/* "SIGSEGV" into name. */
+static void name_signal(int number, char name[24])
+{
+	const char *abbreviation = sigabbrev_np(number);
+
+	if (abbreviation)
+		(void)snprintf(name, 24, "SIG%s", abbreviation);
+	else
+		(void)snprintf(name, 24, "signal %d", number);
+}
+
+static void judge_memory(const struct vt_findings *found, struct vt_verdict *verdict)
+{
+	if (found->memory_bytes > 0)
+		decide(verdict, VT_STATUS_MEMORY_LIMIT, "MemoryLimit",
+		       "the cell used more than its %.10g MB of memory",
+		       (double)found->memory_bytes / (1 << 20));
+	else
+		decide(verdict, VT_STATUS_MEMORY_LIMIT, "MemoryLimit",
+		       "the cell used more memory than it may");
+}
+
+static void judge_stop(const struct vt_findings *found, struct vt_verdict *verdict)
+{
+	char name[24];
+
+	switch (found->stop) {
+	case VT_STOP_NONE:
+		break;
+	case VT_STOP_DEADLINE:
+		decide(verdict, VT_STATUS_TIMEOUT, "Timeout",
+		       "the call ran past its %.10g s deadline", (double)found->wall_ms / 1000);
+		break;
+	case VT_STOP_CPU:
+		decide(verdict, VT_STATUS_CPU_LIMIT, "CpuLimit",
+		       "the call used more than its %.10g s of CPU time",
+		       (double)found->cpu_ms / 1000);
+		break;
+	case VT_STOP_MEMORY:
+		judge_memory(found, verdict);
+		break;
+	case VT_STOP_CANCEL:
+		verdict->cancel_signal = found->stop_signal;
+		name_signal(found->stop_signal, name);
+		decide(verdict, VT_STATUS_CANCELLED, "Cancelled", "the call was cancelled%s%s",
+		       found->stop_signal ? " by " : "", found->stop_signal ? name : "");
+		break;
+	}
+}
+
+static void judge_signal(const struct vt_findings *found, struct vt_verdict *verdict)
+{
+	char name[24];
+
+	name_signal(verdict->signal, name);
+	switch (verdict->signal) {
+	case SIGXFSZ:
+		if (found->file_mb > 0)
+			decide(verdict, VT_STATUS_CRASHED, "Crashed",
+			       "killed by %s: a file grew past limits.file_mb (%" PRId64 " MB)",
+			       name, found->file_mb);
+		else
+			decide(verdict, VT_STATUS_CRASHED, "Crashed",
+			       "killed by %s: a file grew past limits.file_mb", name);
+		break;
+	case SIGSYS:
+		decide(verdict, VT_STATUS_CRASHED, "Crashed",
+		       "killed by %s: it made a system call that is not allowed", name);
+		break;
+	case SIGKILL:
+		decide(verdict, VT_STATUS_CRASHED, "Crashed",
+		       "killed by %s, not by vitro: from inside the cell, or by the host", name);
+		break;
+	default:
+		decide(verdict, VT_STATUS_CRASHED, "Crashed", "killed by %s", name);
+		break;
+	}
+}
+
+static void judge_end(const struct vt_findings *found, struct vt_verdict *verdict)
+{
+	if (verdict->signal)
+		judge_signal(found, verdict);
+	else if (verdict->exit_code > 0)
+		decide(verdict, VT_STATUS_ERROR, "ExitCode", "exited with code %d",
+		       verdict->exit_code);
+	else if (verdict->exit_code == 0)
+		decide(verdict, VT_STATUS_OK, "", "%s", "");
+	else
+		decide(verdict, VT_STATUS_LOST, "Lost",
+		       "the cell's init ended without saying how the call ended");
+}
+
+/* How the occupant ended, whatever the reason. */
+static void note_end(const struct vt_findings *found, struct vt_verdict *verdict)
+{
+	bool killed = found->stop != VT_STOP_NONE || found->oom_kills > 0;
+
+	if (found->ended && WIFEXITED(found->wait_status))
+		verdict->exit_code = WEXITSTATUS(found->wait_status);
+	else if (found->ended && WIFSIGNALED(found->wait_status))
+		verdict->signal = WTERMSIG(found->wait_status);
+	else if (killed)
+		verdict->signal = SIGKILL;
+}
+
+void vt_verdict_reach(const struct vt_findings *findings, struct vt_verdict *ret_verdict)
+{
+	struct vt_verdict verdict = { .exit_code = -1 };
+
+	if (findings->failed) {
+		judge_failure(&findings->failure, &verdict);
+	} else {
+		note_end(findings, &verdict);
+		if (findings->stop != VT_STOP_NONE)
+			judge_stop(findings, &verdict);
+		else if (findings->oom_kills > 0)
+			judge_memory(findings, &verdict);
+		else
+			judge_end(findings, &verdict);
+	}
+	*ret_verdict = verdict;
+}
+
+int vt_verdict_exit_code(const struct vt_verdict *verdict)
+{
+	switch (verdict->status) {
+	case VT_STATUS_OK:
+		return 0;
+	case VT_STATUS_ERROR:
+		return verdict->exit_code;
+	case VT_STATUS_TIMEOUT:
+	case VT_STATUS_CPU_LIMIT:
+		return EXIT_TIMEOUT;
+	case VT_STATUS_MEMORY_LIMIT:
+		return 128 + SIGKILL;
+	case VT_STATUS_CRASHED:
+		return 128 + verdict->signal;
+	case VT_STATUS_CANCELLED:
+		return 128 + (verdict->cancel_signal ? verdict->cancel_signal : SIGKILL);
+	case VT_STATUS_REFUSED:
+	case VT_STATUS_LOST:
+	case VT_STATUS_COUNT:
+		break;
+	}
+	return EXIT_OWN;
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Why a call ended: a pure function of what the supervisor found. One cause, one status.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+
+enum vt_status {
+	VT_STATUS_OK,
+	VT_STATUS_ERROR,        /* exited non-zero, or could not be executed */
+	VT_STATUS_TIMEOUT,
+	VT_STATUS_CPU_LIMIT,
+	VT_STATUS_MEMORY_LIMIT,
+	VT_STATUS_CRASHED,      /* died of a signal */
+	VT_STATUS_CANCELLED,
+	VT_STATUS_REFUSED,      /* the policy cannot be enforced here, or the request is not valid */
+	VT_STATUS_LOST,         /* the supervisor or the cell's init failed */
+	VT_STATUS_COUNT
+};
+
+/* Which of the supervisor's own reasons ended the cell, if one did: the first that was seen. */
+enum vt_stop {
+	VT_STOP_NONE,     /* the occupant ended by itself */
+	VT_STOP_DEADLINE,
+	VT_STOP_CPU,
+	VT_STOP_MEMORY,
+	VT_STOP_CANCEL,
+};
+
+/* All that was found out about a call. */
+struct vt_findings {
+	bool          failed;      /* the cell could not be made, or the program not executed */
+	struct vt_err failure;     /* then: what happened; step VT_STEP_EXEC is the program's own fault */
+	bool          ended;       /* the occupant's wait status is known */
+	int           wait_status;
+	enum vt_stop  stop;
+	int           stop_signal; /* a cancel by a signal to vitro: which; 0: none */
+	int64_t       oom_kills;   /* by the cell's cgroup */
+	/* the limits, for the message; 0 or less: not known */
+	int64_t wall_ms, cpu_ms, memory_bytes, file_mb;
+};
+
+/*
+ * exit_code and signal say how the occupant ended; where it was killed with its cell before it could
+ * end, signal is SIGKILL. Where it could not be executed, exit_code is 126 or 127.
+ */
+struct vt_verdict {
+	enum vt_status status;
+	int  exit_code;      /* -1: none */
+	int  signal;         /* 0: none */
+	int  cancel_signal;  /* the signal to vitro that cancelled the call; 0: none */
+	char type[24];       /* "Timeout"; "" where the status is ok */
+	char message[640];   /* "the call ran past its 0.5 s deadline" */
+};
+
+/*
+ * The first of these that was found decides: a failure before the program ran, the supervisor's own
+ * stop, an OOM kill in the cell, the occupant's wait status. None of them: the call is lost.
+ */
+void vt_verdict_reach(const struct vt_findings *findings, struct vt_verdict *ret_verdict);
+
+/* "memory_limit" */
+const char *vt_status_name(enum vt_status status);
+
+/* What `vitro run` exits with: the design's table. */
+int vt_verdict_exit_code(const struct vt_verdict *verdict);

@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Taking more than was given. argv[1] says how much; an act that gets all of it says reached. Where
+ * a limit holds by killing, the act ends without a line, and the test looks at the verdict.
+ */
+#include "escape.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/inotify.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/shm.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+static void hold(void)
+{
+	(void)nanosleep(&(struct timespec){ .tv_nsec = 300 * 1000 * 1000 }, NULL);
+}
+
+/* Fills a descriptor with mb megabytes. 0 or an errno. */
+static int fill(int fd, long mb, long *ret_done)
+{
+	static char block[1 << 20];
+	memset(block, 'x', sizeof(block));
+	for (*ret_done = 0; *ret_done < mb; ++*ret_done)
+		for (size_t put = 0; put < sizeof(block);) {
+			ssize_t got = write(fd, block + put, sizeof(block) - put);
+			if (got < 0)
+				return errno;
+			put += (size_t)got;
+		}
+	return 0;
+}
+
+static int take_heap(int argc, char **argv)
+{
+	(void)argc;
+	long mb = number(argv, 1);
+	for (long i = 0; i < mb; i++) {
+		char *block = mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE,
+				   MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+		if (block == MAP_FAILED)
+			return denied(errno, "after %ld MB", i);
+		memset(block, 1, 1 << 20);
+	}
+	hold();
+	return reached("has %ld MB", mb);
+}
+
+static int take_memfd(int argc, char **argv)
+{
+	(void)argc;
+	long mb = number(argv, 1), done;
+	signal(SIGXFSZ, SIG_IGN);
+	/* Files of at most 16 MB each, so that no limit of a file's size stands in for memory's. */
+	for (long have = 0; have < mb; have += 16) {
+		int fd = memfd_create("taken", MFD_CLOEXEC);
+		if (fd < 0)
+			return denied(errno, "memfd_create after %ld MB", have);
+		int err = fill(fd, 16, &done);
+		if (err)
+			return denied(err, "after %ld MB", have + done);
+	}
+	hold();
+	return reached("has %ld MB", mb);
+}
+
+static int take_shared(int argc, char **argv)
+{
+	(void)argc;
+	long mb = number(argv, 1);
+	int id = shmget(IPC_PRIVATE, (size_t)mb << 20, IPC_CREAT | 0600);
+	if (id < 0)
+		return denied(errno, "shmget");
+	char *block = shmat(id, NULL, 0);
+	int err = errno;
+	(void)shmctl(id, IPC_RMID, NULL); /* gone with the last user */
+	if (block == (void *)-1)
+		return denied(err, "shmat");
+	memset(block, 1, (size_t)mb << 20);
+	hold();
+	return reached("has %ld MB", mb);
+}
+
+/* argv: MB in all, processes */
+static int take_together(int argc, char **argv)
+{
+	(void)argc;
+	long mb = number(argv, 1), processes = number(argv, 2);
+	int ready[2];
+	if (pipe(ready) < 0)
+		return broken("pipe");
+	for (long i = 0; i < processes; i++) {
+		pid_t child = fork();
+		if (child < 0)
+			return denied(errno, "fork %ld", i);
+		if (child > 0)
+			continue;
+		char *block = mmap(NULL, (size_t)(mb / processes) << 20, PROT_READ | PROT_WRITE,
+				   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		if (block == MAP_FAILED)
+			_exit(1);
+		memset(block, 1, (size_t)(mb / processes) << 20);
+		if (write(ready[1], "x", 1) != 1)
+			_exit(1);
+		pause();
+	}
+	close(ready[1]);
+	char word;
+	for (long i = 0; i < processes; i++)
+		if (read(ready[0], &word, 1) != 1)
+			return denied(0, "%ld of %ld processes got their share", i, processes);
+	hold();
+	signal(SIGTERM, SIG_IGN);
+	(void)kill(0, SIGTERM);
+	return reached("%ld processes have %ld MB", processes, mb);
+}
+
+static int take_processes(int argc, char **argv)
+{
+	(void)argc;
+	long wanted = number(argv, 1), got;
+	int err = 0;
+	for (got = 0; got < wanted; got++) {
+		pid_t child = fork();
+		if (child < 0) {
+			err = errno;
+			break;
+		}
+		if (child == 0) {
+			pause();
+			_exit(0);
+		}
+	}
+	signal(SIGTERM, SIG_IGN);
+	(void)kill(0, SIGTERM); /* its own children: it is started as leader of its group */
+	return err ? denied(err, "after %ld processes", got) : reached("has %ld processes", got);
+}
+
+static void *idle(void *nothing)
+{
+	pause();
+	return nothing;
+}
+
+static int take_threads(int argc, char **argv)
+{
+	(void)argc;
+	long wanted = number(argv, 1);
+	pthread_attr_t small;
+	pthread_attr_init(&small);
+	pthread_attr_setstacksize(&small, 1 << 16);
+	for (long got = 0; got < wanted; got++) {
+		pthread_t thread;
+		int err = pthread_create(&thread, &small, idle, NULL);
+		if (err)
+			return denied(err, "after %ld threads", got);
+	}
+	return reached("has %ld threads", wanted);
+}
+
+static int take_descriptors(int argc, char **argv)
+{
+	(void)argc;
+	long wanted = number(argv, 1);
+	struct rlimit limit;
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+		limit.rlim_cur = limit.rlim_max;
+		(void)setrlimit(RLIMIT_NOFILE, &limit); /* as far as it goes */
+	}
+	for (long got = 0; got < wanted; got++)
+		if (dup(1) < 0)
+			return denied(errno, "after %ld descriptors", got);
+	return reached("has %ld descriptors", wanted);
+}
+
+/* argv: MB, a folder */
+static int take_file(int argc, char **argv)
+{
+	(void)argc;
+	long done;
+	const char *path = join(argv[2], "large");
+	signal(SIGXFSZ, SIG_IGN);
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return broken("create %s", path);
+	int err = fill(fd, number(argv, 1), &done);
+	unlink(path);
+	return err ? denied(err, "after %ld MB", done) : reached("wrote %ld MB", done);
+}
+
+/* argv: MB, a folder; in files of one MB */
+static int take_disk(int argc, char **argv)
+{
+	(void)argc;
+	long mb = number(argv, 1), done;
+	char name[32];
+	int err = 0;
+	long have = 0;
+	signal(SIGXFSZ, SIG_IGN);
+	for (; have < mb && !err; have++) {
+		snprintf(name, sizeof(name), "part%ld", have);
+		int fd = open(join(argv[2], name), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+		if (fd < 0) {
+			err = errno;
+			break;
+		}
+		err = fill(fd, 1, &done);
+		close(fd);
+	}
+	for (long i = 0; i <= have; i++) {
+		snprintf(name, sizeof(name), "part%ld", i);
+		unlink(join(argv[2], name));
+	}
+	return err ? denied(err, "after %ld MB", have) : reached("wrote %ld MB", have);
+}
+
+/* argv: how many, a folder */
+static int take_inodes(int argc, char **argv)
+{
+	(void)argc;
+	long wanted = number(argv, 1), made = 0;
+	char name[32];
+	int err = 0;
+	for (; made < wanted; made++) {
+		snprintf(name, sizeof(name), "i%ld", made);
+		int fd = open(join(argv[2], name), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+		if (fd < 0) {
+			err = errno;
+			break;
+		}
+		close(fd);
+	}
+	for (long i = 0; i < made; i++) {
+		snprintf(name, sizeof(name), "i%ld", i);
+		unlink(join(argv[2], name));
+	}
+	return err ? denied(err, "after %ld files", made) : reached("made %ld files", made);
+}
+
+const struct act limit_acts[] = {
+	{ "take_heap", "anonymous memory", "takes the machine's memory", take_heap },
+	{ "take_memfd", "memory files", "takes memory that no process is charged for", take_memfd },
+	{ "take_shared", "SysV shared memory", "takes memory that outlives its process",
+	  take_shared },
+	{ "take_together", "memory of many processes", "takes as much again per process",
+	  take_together },
+	{ "take_processes", "fork bomb", "takes the machine's pids", take_processes },
+	{ "take_threads", "threads", "takes pids as threads", take_threads },
+	{ "take_descriptors", "descriptors", "takes the machine's open files", take_descriptors },
+	{ "take_file", "one large file", "fills the disk with a file", take_file },
+	{ "take_disk", "many files' bytes", "fills the private /tmp", take_disk },
+	{ "take_inodes", "many empty files", "takes memory as inodes", take_inodes },
+	{ NULL }
+};

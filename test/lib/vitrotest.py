@@ -1,0 +1,408 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A tiny harness for black-box tests of vitro: registration, TAP, and a look at what was left behind.
+
+A test file registers functions with @test("promise") and ends with main(). A function that returns
+passes; check() and friends fail it; skip("reason") skips it, visibly.
+
+VITRO_BINARY is the command under test, VITRO_TEST_BIN the folder of vitro-escape and vitro-actor.
+"""
+
+import contextlib
+import ctypes
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+import uuid
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BINARY = os.environ.get("VITRO_BINARY", str(ROOT / "build" / "vitro"))
+BIN = os.environ.get("VITRO_TEST_BIN", str(ROOT / "build" / "test"))
+ACTOR = os.path.join(BIN, "vitro-actor")
+ESCAPE = os.path.join(BIN, "vitro-escape")
+MARK = "VITRO_TEST_MARK"
+IS_ROOT = os.geteuid() == 0
+TEST_SECONDS = 60
+
+_tests = []
+_known = set()  # pids of processes that tests started on purpose
+
+
+class Failed(Exception):
+    pass
+
+
+class Skipped(Exception):
+    pass
+
+
+class TooLong(BaseException):
+    """Not an Exception, so that no test swallows it."""
+
+
+def test(name, *, root=False, needs=()):
+    """Registers a test. root: it has a meaning only for root; needs: programs that must exist."""
+
+    def register(function):
+        def run():
+            if root and not IS_ROOT:
+                skip("needs root")
+            for program in needs:
+                if not shutil.which(program):
+                    skip(f"{program} is not installed")
+            function()
+
+        _tests.append((name, run))
+        return function
+
+    return register
+
+
+def skip(reason):
+    raise Skipped(reason)
+
+
+def check(condition, message):
+    if not condition:
+        raise Failed(message() if callable(message) else str(message))
+
+
+def check_equal(got, want, what, call=None):
+    if got != want:
+        raise Failed(f"{what}: got {got!r}, want {want!r}" + (f"\n{call}" if call else ""))
+
+
+def check_in(part, whole, what, call=None):
+    if part not in whole:
+        raise Failed(f"{what}: {part!r} is not in {whole!r}" + (f"\n{call}" if call else ""))
+
+
+# --- what a call leaves behind ---------------------------------------------------------------------
+
+
+def _read(path):
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError:
+        return b""
+
+
+def _process_table():
+    """pid → (parent, state) of everything that can be seen."""
+    table = {}
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            stat = _read(f"/proc/{name}/stat")
+            if stat:
+                fields = stat[stat.rindex(b")") + 2 :].split()
+                table[int(name)] = (int(fields[1]), fields[0].decode())
+    return table
+
+
+def _descendants(table):
+    mine, grown = {os.getpid()}, True
+    while grown:
+        more = {p for p, (parent, _) in table.items() if parent in mine and p not in _known} - mine
+        mine |= more
+        grown = bool(more)
+    return mine - {os.getpid()}
+
+
+def processes_of(token):
+    """Living processes that carry the token, or that descend from this test without being known."""
+    table = _process_table()
+    found = _descendants(table)
+    for pid in table:
+        if pid != os.getpid() and pid not in _known:
+            text = _read(f"/proc/{pid}/cmdline") + b"\0" + _read(f"/proc/{pid}/environ")
+            if token.encode() in text:
+                found.add(pid)
+    living = set()
+    for pid in found:
+        parent, state = table[pid]
+        if state not in "ZX":
+            living.add(pid)
+        elif parent == os.getpid():
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(pid, os.WNOHANG)
+    return {pid: _read(f"/proc/{pid}/cmdline").replace(b"\0", b" ").decode(errors="replace")
+            for pid in living}
+
+
+def _cgroup_folders():
+    """The folders of this process's own cgroups, in every hierarchy that is mounted."""
+    own = [line.split(":", 2) for line in pathlib.Path("/proc/self/cgroup").read_text().splitlines()]
+    for line in pathlib.Path("/proc/self/mountinfo").read_text().splitlines():
+        fields, _, rest = line.partition(" - ")
+        kind, _, options = rest.split(" ", 2)
+        point = fields.split()[4]
+        for _, controllers, path in own:
+            if kind == "cgroup2" and controllers == "":
+                yield point + path
+            elif kind == "cgroup" and controllers and controllers in options:
+                yield point + path
+
+
+def cgroups_left(pid):
+    """Folders that vitro with that pid, or a vitro that is no more, left in our own cgroups."""
+    left = set()
+    for folder in set(_cgroup_folders()):
+        for path, names, _ in os.walk(folder):
+            for name in names:
+                match = re.match(r"vitro-(\d+)\b", name)
+                if match and (int(match[1]) == pid or not os.path.exists(f"/proc/{match[1]}")):
+                    left.add(os.path.join(path, name))
+            names[:] = [n for n in names if n.startswith("vitro")]
+    return left
+
+
+def _temporary_files():
+    """Names that could be vitro's in the usual places, and are ours."""
+    found = set()
+    for folder in ("/tmp", "/var/tmp", "/run", "/dev/shm", os.environ.get("XDG_RUNTIME_DIR", "")):
+        with contextlib.suppress(OSError), os.scandir(folder or "/nowhere") as entries:
+            for entry in entries:
+                with contextlib.suppress(OSError):
+                    ours = entry.stat(follow_symlinks=False).st_uid == os.geteuid()
+                    if ours and "vitro" in entry.name:
+                        found.add(entry.path)
+    return found
+
+
+def _mounts():
+    return set(pathlib.Path("/proc/self/mountinfo").read_text().splitlines())
+
+
+class Before:
+    """What was there before a call, to compare with what is there a second after it."""
+
+    def __init__(self):
+        self.token = uuid.uuid4().hex
+        self.mounts = _mounts()
+        self.files = _temporary_files()
+
+    def left(self, pid, cgroups=True):
+        found = []
+        living = processes_of(self.token)
+        if living:
+            found.append(f"processes {living}")
+        if _mounts() - self.mounts:
+            found.append(f"mounts {_mounts() - self.mounts}")
+        if _temporary_files() - self.files:
+            found.append(f"files {_temporary_files() - self.files}")
+        if cgroups and cgroups_left(pid):
+            found.append(f"cgroups {cgroups_left(pid)}")
+        return "; ".join(found)
+
+    def check_nothing_left(self, pid, cgroups=True, seconds=1.0):
+        end = time.monotonic() + seconds
+        while found := self.left(pid, cgroups):
+            if time.monotonic() > end:
+                raise Failed(f"{seconds:g} s after the call was left: {found}")
+            time.sleep(0.02)
+
+
+# --- calling ---------------------------------------------------------------------------------------
+
+
+class Call:
+    """A call that has ended."""
+
+    def __init__(self, args, code, out, err, pid, seconds):
+        self.args, self.code, self.pid, self.seconds = args, code, pid, seconds
+        self.out_bytes, self.err_bytes = out, err
+        self.out = out.decode(errors="replace")
+        self.err = err.decode(errors="replace")
+
+    @property
+    def json(self):
+        try:
+            return json.loads(self.out)
+        except ValueError as error:
+            raise Failed(f"the result is not JSON: {error}\n{self}") from None
+
+    def __str__(self):
+        def short(text):
+            return text if len(text) < 3000 else text[:1500] + " [...] " + text[-1500:]
+
+        return (f"$ {' '.join(map(str, self.args))}\nexit {self.code} after {self.seconds:.2f} s\n"
+                f"stdout: {short(self.out)}\nstderr: {short(self.err)}")
+
+
+def _marked(args, token):
+    args = [BINARY, *map(str, args)]
+    if len(args) > 1 and args[1] == "run" and token:
+        args[2:2] = ["--env", f"{MARK}={token}"]
+    return args
+
+
+def kill_group(process):
+    """Ends a process that was started with start_new_session, and its group."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+
+
+@contextlib.contextmanager
+def started(args, **options):
+    """A process of the test's own; ended at the end, with its group."""
+    options.setdefault("stdin", subprocess.DEVNULL)
+    process = subprocess.Popen([str(a) for a in args], start_new_session=True, **options)
+    _known.add(process.pid)
+    try:
+        yield process
+    finally:
+        kill_group(process)
+        _known.discard(process.pid)
+        for stream in (process.stdin, process.stdout, process.stderr):
+            if stream:
+                with contextlib.suppress(OSError):
+                    stream.close()
+
+
+def run(args, stdin=subprocess.DEVNULL, timeout=30, **options):
+    """Runs any command; a hang fails the test."""
+    data = None
+    if isinstance(stdin, (bytes, str)):
+        data, stdin = stdin if isinstance(stdin, bytes) else stdin.encode(), subprocess.PIPE
+    start = time.monotonic()
+    with started(args, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                 **options) as process:
+        try:
+            out, err = process.communicate(data, timeout)
+        except subprocess.TimeoutExpired:
+            kill_group(process)
+            out, err = process.communicate()
+            call = Call(args, "none", out, err, process.pid, time.monotonic() - start)
+            raise Failed(f"it hangs: no end after {timeout} s\n{call}") from None
+        return Call(args, process.returncode, out, err, process.pid, time.monotonic() - start)
+
+
+def vitro(*args, stdin=subprocess.DEVNULL, timeout=30, leaks=True, mark=True, prefix=(), **options):
+    """Runs vitro to its end and looks at what it left behind. prefix: a command to start it with."""
+    before = Before()
+    call = run([*prefix, *_marked(args, mark and before.token)], stdin, timeout, **options)
+    if leaks:
+        before.check_nothing_left(call.pid)
+    return call
+
+
+def vitro_json(*args, **options):
+    """vitro run --json …: the result, with the call as its "call"."""
+    check(args[0] == "run", "vitro_json is for run")
+    call = vitro("run", "--json", *args[1:], **options)
+    result = call.json
+    result["call"] = call
+    return result
+
+
+@contextlib.contextmanager
+def vitro_started(*args, mark=True, **options):
+    """vitro while it runs: yields the process and what was there before it."""
+    before = Before()
+    with started(_marked(args, mark and before.token), **options) as process:
+        yield process, before
+
+
+# --- places ----------------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def folder(parent=None):
+    """A folder of the test's own, open to everybody, removed afterwards."""
+    path = tempfile.mkdtemp(prefix="test-", dir=parent)
+    os.chmod(path, 0o755)
+    try:
+        yield path
+    finally:
+        shutil.rmtree(path, ignore_errors=True)
+
+
+def write(path, text, mode=0o644):
+    path = pathlib.Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    path.chmod(mode)
+    return str(path)
+
+
+def wait_until(condition, seconds, what):
+    end = time.monotonic() + seconds
+    while not (value := condition()):
+        if time.monotonic() > end:
+            raise Failed(f"not within {seconds} s: {what}")
+        time.sleep(0.01)
+    return value
+
+
+def sanitized():
+    """Whether the command was built with sanitizers, whose memory is not vitro's own."""
+    return b"__asan_init" in _read(BINARY)
+
+
+def landlock_abi():
+    return ctypes.CDLL(None, use_errno=True).syscall(444, None, 0, 1)
+
+
+# --- running ---------------------------------------------------------------------------------------
+
+
+def _alarm(_signal, _frame):
+    raise TooLong(f"the test ran longer than {TEST_SECONDS} s")
+
+
+def _comment(text):
+    for line in str(text).splitlines():
+        print("#", line.encode("ascii", "backslashreplace").decode())
+
+
+def _run_one(number, name, function):
+    signal.setitimer(signal.ITIMER_REAL, TEST_SECONDS)
+    try:
+        function()
+        print(f"ok {number} - {name}")
+        return True
+    except Skipped as reason:
+        print(f"ok {number} - {name} # SKIP {reason}")
+        return True
+    except (Failed, TooLong) as failure:
+        print(f"not ok {number} - {name}")
+        _comment(failure)
+    except Exception:
+        print(f"not ok {number} - {name}")
+        _comment(traceback.format_exc())
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        sys.stdout.flush()
+    return False
+
+
+def protect_machine():
+    """Root's mounts and host name are copies from here on: a vitro that does not hold does no harm."""
+    if not IS_ROOT:
+        return
+    libc = ctypes.CDLL(None, use_errno=True)
+    new_mounts, new_names, private = 0x00020000, 0x04000000, 0x40000 | 0x4000
+    if libc.unshare(new_mounts | new_names) or libc.mount(None, b"/", None, private, None):
+        raise OSError(ctypes.get_errno(), "the machine cannot be protected from the tests")
+
+
+def main():
+    protect_machine()
+    # Orphans of a vitro that died come to us, so that none can hide.
+    ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
+    os.umask(0o022)
+    signal.signal(signal.SIGALRM, _alarm)
+    pattern = re.compile(sys.argv[1] if len(sys.argv) > 1 else "")
+    chosen = [(name, function) for name, function in _tests if pattern.search(name)]
+    print(f"1..{len(chosen)}", flush=True)
+    good = [_run_one(n, name, function) for n, (name, function) in enumerate(chosen, 1)]
+    sys.exit(0 if all(good) else 1)

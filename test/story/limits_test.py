@@ -1,0 +1,85 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Every limit of a policy holds, and says so."""
+
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+from vitrotest import (ACTOR, BIN, check, check_equal, check_in, folder, main, skip, test, vitro,
+                       vitro_json)
+
+
+
+@test("limits.wall_ms, as --timeout in every unit")
+def _():
+    for given, least in (("300ms", 0.3), ("0.3s", 0.3), ("1s", 1.0)):
+        result = vitro_json("run", "--timeout", given, "--", ACTOR, "ignore_term")
+        check_equal(result["status"], "timeout", "status", result["call"])
+        check(least * 0.95 <= result["call"].seconds < least + 1, f"{given}: {result['call']}")
+    result = vitro_json("run", "--set", "limits.wall_ms=300", "--", ACTOR, "ignore_term")
+    check_equal(result["status"], "timeout", "status", result["call"])
+
+
+@test("limits.pids: threads and processes, and the command can go on")
+def _():
+    result = vitro_json("run", "--pids", "20", "--", "/bin/bash", "-c",
+                        "for i in $(seq 30); do sleep 1 & done 2>/dev/null; echo $(jobs -p | wc -l)")
+    check(int(result["stdout"] or 0) < 20, f"{result['call']}")
+    result = vitro_json("run", "--pids", "64", "--", ACTOR, "fork_many", "200")
+    check_equal(result["stdout"], "200 of 200\n", "processes that end are not counted",
+                result["call"])
+
+
+@test("limits.open_files")
+def _():
+    call = vitro("run", "--set", "limits.open_files=50", "--", "/bin/sh", "-c",
+                 "ulimit -n; ulimit -Hn")
+    check_equal(call.out, "50\n50\n", "ulimit", call)
+
+
+@test("limits.file_mb: a file that grows past it, in a write grant")
+def _():
+    with folder() as place:
+        os.chmod(place, 0o777)
+        result = vitro_json("run", "--set", "limits.file_mb=2", "--write", place, "--",
+                            "/bin/sh", "-c", f"head -c 5000000 /dev/zero > {place}/large")
+        check(result["status"] in ("error", "crashed"), f"{result['call']}")
+        check_equal(os.path.getsize(place + "/large"), 2 << 20, "size on the host")
+
+
+@test("limits.tmp_mb bounds /tmp and /dev/shm together")
+def _():
+    result = vitro_json("run", "--set", "limits.tmp_mb=8", "--", "/bin/sh", "-c",
+                        "head -c 6000000 /dev/zero > /tmp/a && echo first;"
+                        "head -c 6000000 /dev/zero > /dev/shm/b && echo second; exit 0")
+    check_equal(result["stdout"], "first\n", "what fits", result["call"])
+
+
+@test("limits.cpus: half a CPU gives about half the time")
+def _():
+    result = vitro_json("run", "--cpus", "0.25", "--", ACTOR, "burn_for", "1500")
+    if result["status"] == "refused":
+        check_in("limits.cpus", result["error"]["message"], "the refusal names the key")
+        skip(f"refused here: {result['error']['message']}")
+    check(100 < int(result["stdout"]) < 700, f"CPU ms of 1500: {result['call']}")
+
+
+@test("limits.memory_mb in every unit")
+def _():
+    for size in ("64M", "65536K", "0.0625G"):
+        result = vitro_json("run", "--memory", size, "--", ACTOR, "eat_heap", "300")
+        if size == "0.0625G" and result["status"] == "refused":
+            continue  # fractions of sizes need not be taken
+        check_equal(result["status"], "memory_limit", f"status with {size}", result["call"])
+        check_in("64 MB", result["error"]["message"], "the message says the limit")
+
+
+@test("core dumps are off, whatever the caller's limit")
+def _():
+    call = vitro("run", "--", "/bin/sh", "-c", "ulimit -c; ulimit -Hc")
+    check_equal(call.out, "0\n0\n", "ulimit -c", call)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,230 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Input and output: streaming, caps, terminals, result files, the audit log."""
+
+import json
+import os
+import pty
+import re
+import select
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+from vitrotest import (ACTOR, BINARY, check, check_equal, check_in, folder, main, run, sanitized,
+                       skip, started, test, vitro, vitro_json, vitro_started, wait_until, write)
+
+MB = 1 << 20
+
+
+@test("standard input passes through, from a pipe and from a file")
+def _():
+    call = vitro("run", "--", "/usr/bin/tr", "a-z", "A-Z", stdin="hello\n")
+    check_equal(call.out, "HELLO\n", "stdout", call)
+    with folder() as place, open(write(place + "/in", "from a file\n"), "rb") as file:
+        call = vitro("run", "--", "/bin/cat", stdin=file)
+        check_equal(call.out, "from a file\n", "stdout", call)
+
+
+@test("a megabyte of binary input and output comes through unchanged")
+def _():
+    data = os.urandom(MB)
+    call = vitro("run", "--", "/bin/cat", stdin=data)
+    check(call.out_bytes == data, f"{len(call.out_bytes)} of {len(data)} bytes, or other ones")
+
+
+@test("closed standard streams of the caller do no harm")
+def _():
+    call = run(["sh", "-c", f'"{BINARY}" run -- /bin/sh -c "echo hello" <&-'])
+    check_equal((call.code, call.out), (0, "hello\n"), "without stdin", call)
+    call = run(["sh", "-c", f'"{BINARY}" run -- /bin/sh -c "echo hello; exit 4" >&-'])
+    check(call.code in (4, 125), f"without stdout\n{call}")
+    call = run(["sh", "-c", f'"{BINARY}" run -- /bin/sh -c "echo hello; exit 4" 2>&-'])
+    check_equal((call.code, call.out), (4, "hello\n"), "without stderr", call)
+
+
+@test("stdout and stderr are kept apart")
+def _():
+    script = "echo out; echo err >&2"
+    call = vitro("run", "--", "/bin/sh", "-c", script)
+    check_equal((call.out, call.err), ("out\n", "err\n"), "passed through", call)
+    result = vitro_json("run", "--", "/bin/sh", "-c", script)
+    check_equal((result["stdout"], result["stderr"]), ("out\n", "err\n"), "captured")
+    check_equal(result["call"].err, "", "vitro's own stderr", result["call"])
+
+
+@test("output streams as it comes, not at the end")
+def _():
+    with vitro_started("run", "--", ACTOR, "say_then_sleep", "3000",
+                       stdout=subprocess.PIPE) as (process, _):
+        start = time.monotonic()
+        check_equal(process.stdout.readline(), b"first\n", "first line")
+        check(time.monotonic() - start < 1.5, "the first line came before the command ended")
+        check(process.poll() is None, "the command still runs")
+        check_equal(process.stdout.readline(), b"last\n", "last line")
+
+
+def peak_kb(pid):
+    with open(f"/proc/{pid}/status", encoding="ascii") as status:
+        return int(re.search(r"VmHWM:\s+(\d+)", status.read())[1])
+
+
+@test("a gigabyte of output under a cap of 1 MB: vitro stays small, the command runs to its end")
+def _():
+    size, peak = 1 << 30, 0
+    with vitro_started("run", "--json", "--timeout", "50s", "--", ACTOR, "big_output", str(size),
+                       stdout=subprocess.PIPE) as (process, before):
+        while not select.select([process.stdout], [], [], 0.05)[0]:
+            try:
+                peak = max(peak, peak_kb(process.pid))
+            except (OSError, TypeError):
+                break
+        result = json.loads(process.stdout.read())
+        process.wait(5)
+        before.check_nothing_left(process.pid)
+    check_equal((result["status"], result["exit_code"]), ("ok", 0), "how it ended")
+    text, dropped = result["stdout"], result["dropped"]["stdout"]
+    check(text.startswith("HEADx") and text.endswith("xTAIL"), "head and tail are kept")
+    kept = text.count("x") + 8
+    check_equal(kept + dropped, size, "kept and dropped together")
+    check(900_000 <= kept <= MB, f"kept {kept}")
+    check(str(dropped) in text, "the seam says how much is missing")
+    if not sanitized():
+        check(0 < peak < 8192, f"vitro's peak memory was {peak} kB")
+
+
+@test("passed-on output is not cut unless a cap is given")
+def _():
+    call = vitro("run", "--", ACTOR, "big_output", str(5 * MB))
+    check_equal(len(call.out_bytes), 5 * MB, "bytes without a cap")
+    call = vitro("run", "--set", "limits.stdout_kb=64", "--", ACTOR, "big_output", str(5 * MB))
+    check_equal(call.code, 0, "exit code", call)
+    check(len(call.out_bytes) < 80 << 10, f"{len(call.out_bytes)} bytes with a cap of 64 kB")
+
+
+@test("the caps of stdout and stderr hold apart")
+def _():
+    result = vitro_json("run", "--set", "limits.stdout_kb=4", "--set", "limits.stderr_kb=8", "--",
+                        "/bin/sh", "-c", "yes out | head -c 100000; yes err | head -c 100000 >&2")
+    check_equal(result["status"], "ok", "status", result["call"])
+    for name, cap in (("stdout", 4096), ("stderr", 8192)):
+        check(cap - 200 < len(result[name]) < cap + 100, f"{name} has {len(result[name])} bytes")
+        check(100000 - cap <= result["dropped"][name] < 100000, f"dropped: {result['dropped']}")
+
+
+@test("output that is not UTF-8 does not break the result")
+def _():
+    result = vitro_json("run", "--", "/usr/bin/printf", r"a\377\376b\000c")
+    check(result["stdout"].startswith("a") and result["stdout"].endswith("c"), f"{result['call']}")
+    check_in("b", result["stdout"], "stdout")
+
+
+@test("--json=FILE writes the result to the file and passes output through")
+def _():
+    with folder() as place:
+        path = place + "/result.json"
+        call = vitro("run", f"--json={path}", "--", "/bin/sh", "-c", "echo hello; exit 3")
+        check_equal((call.code, call.out), (3, "hello\n"), "passed through", call)
+        with open(path, encoding="utf-8") as file:
+            result = json.load(file)
+        check_equal((result["status"], result["exit_code"]), ("error", 3), "in the file")
+
+
+@test("--json=FILE into a folder that does not exist is an error before anything runs")
+def _():
+    with folder() as place:
+        call = vitro("run", f"--json={place}/no/result.json", "--write", place, "--", "/bin/touch",
+                     place + "/ran")
+        check_equal(call.code, 125, "exit code", call)
+        check(not os.path.exists(place + "/ran"), "nothing ran")
+
+
+@test("--audit appends one JSON line per call: who, what, policy, verdict, usage")
+def _():
+    with folder() as place:
+        path = place + "/audit.log"
+        for code in (0, 3):
+            vitro("run", "--audit", path, "--", "/bin/sh", "-c", f"exit {code}")
+        vitro("run", "--audit", path, "--timeout", "200ms", "--", ACTOR, "ignore_term")
+        with open(path, encoding="utf-8") as file:
+            lines = [json.loads(line) for line in file]
+        check_equal(len(lines), 3, "lines")
+        check_equal([line["status"] for line in lines], ["ok", "error", "timeout"], "statuses")
+        for line in lines:
+            text = json.dumps(line)
+            check_in("usage", line, f"fields of {text}")
+            check_in("policy", line, f"fields of {text}")
+            check(re.search(r'"uid": ?\d+', text), f"who: {text}")
+        check_in("exit 3", json.dumps(lines[1]), "what")
+
+
+@test("concurrent calls do not mix their audit lines")
+def _():
+    with folder() as place:
+        path = place + "/audit.log"
+        held = [vitro_started("run", "--audit", path, "--", "/bin/echo", "x" * 2000,
+                              stdout=subprocess.DEVNULL) for _ in range(8)]
+        for process, _ in [each.__enter__() for each in held]:
+            process.wait(20)
+        for each in held:
+            each.__exit__(None, None, None)
+        with open(path, encoding="utf-8") as file:
+            check_equal(len([json.loads(line) for line in file]), 8, "lines that parse")
+
+
+def on_terminal(*args, seconds=10):
+    """What a terminal gets to see when vitro's stdout is one."""
+    ours, theirs = pty.openpty()
+    seen = b""
+    with vitro_started(*args, stdout=theirs, stderr=theirs) as (process, _):
+        os.close(theirs)
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            if not select.select([ours], [], [], 0.1)[0]:
+                continue
+            try:
+                got = os.read(ours, 65536)
+            except OSError:
+                break
+            if not got:
+                break
+            seen += got
+        process.wait(5)
+    os.close(ours)
+    return seen
+
+
+@test("escape sequences of a cell do not reach a terminal")
+def _():
+    script = (r"printf '\033]0;owned\007\033[2J\033[31mred\033[0m \302\233 \342\200\256 \b"
+              r"\na\tb caf\303\251 \346\227\245\n'")
+    for redirect in ("", " >&2"):
+        seen = on_terminal("run", "--", "/bin/sh", "-c", script + redirect)
+        check(b"\x1b" not in seen, f"an escape character came through: {seen!r}")
+        for bad in (b"\x07", b"\xc2\x9b", b"\xe2\x80\xae", b"\b"):
+            check(bad not in seen, f"{bad!r} came through: {seen!r}")
+        check_in(b"red", seen, "the text itself")
+        check_in("a\tb caf\u00e9 \u65e5".encode(), seen, "honest text in other languages")
+
+
+@test("escape sequences pass where stdout is not a terminal")
+def _():
+    call = vitro("run", "--", "/usr/bin/printf", r"\033[31mred")
+    check_equal(call.out_bytes, b"\x1b[31mred", "stdout")
+
+
+@test("a terminal as standard input reaches the command as text")
+def _():
+    ours, theirs = pty.openpty()
+    with vitro_started("run", "--", "/bin/sh", "-c", "read line; echo got $line; test -t 0",
+                       stdin=theirs, stdout=subprocess.PIPE) as (process, _):
+        os.close(theirs)
+        os.write(ours, b"typed\n")
+        out, _ = process.communicate(timeout=10)
+        check_equal((out, process.returncode), (b"got typed\n", 1), "output; no terminal inside")
+    os.close(ours)
+
+
+if __name__ == "__main__":
+    main()

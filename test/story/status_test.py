@@ -1,0 +1,217 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""How a call ended: one cause, one status; and what vitro run exits with."""
+
+import os
+import signal
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+from vitrotest import ACTOR, BIN, check, check_equal, folder, main, test, vitro_json, write
+
+ANY = object()
+ERROR_TYPES = {}  # status → error.type, to see that no two statuses share one
+
+
+def ends(flags, command, status, code, exit_code=None, signal_number=None, **options):
+    """Runs the command with --json and checks every field that says how it ended."""
+    result = vitro_json("run", *flags, "--", *command, **options)
+    call = result["call"]
+    check_equal(result["status"], status, "status", call)
+    check_equal(result["ok"], status == "ok", "ok", call)
+    check_equal(call.code, code, "exit code of vitro", call)
+    for field, want in (("exit_code", exit_code), ("signal", signal_number)):
+        if want is not ANY:
+            check_equal(result[field], want, field, call)
+    if status == "ok":
+        check_equal(result["error"], None, "error", call)
+    else:
+        check(result["error"]["message"], f"an error has a message\n{call}")
+        ERROR_TYPES.setdefault(status, result["error"]["type"])
+    return result
+
+
+@test("status ok: a command that exits with 0")
+def _():
+    ends([], ["/bin/true"], "ok", 0, exit_code=0)
+
+
+@test("status error: a command's own exit code is vitro's")
+def _():
+    for code in (1, 2, 42, 124, 125, 126, 127, 137, 255):
+        ends([], [ACTOR, "exit", str(code)], "error", code, exit_code=code)
+
+
+@test("status error, exit 127: a command that is not found")
+def _():
+    result = ends([], ["no-such-command-anywhere"], "error", 127, exit_code=127)
+    check("no-such-command-anywhere" in result["error"]["message"], "the message names it")
+
+
+@test("status error, exit 126: a file that is not executable")
+def _():
+    with folder() as place:
+        script = write(place + "/plain", "#!/bin/sh\ntrue\n")
+        result = ends([], [script], "error", 126, exit_code=126)
+        check("plain" in result["error"]["message"], "the message names it")
+
+
+@test("status crashed: a segmentation fault, with its signal")
+def _():
+    ends([], [ACTOR, "segv"], "crashed", 128 + 11, signal_number=11)
+
+
+@test("status crashed: each deadly signal is told as itself")
+def _():
+    for number in (signal.SIGABRT, signal.SIGKILL, signal.SIGTERM, signal.SIGXCPU, signal.SIGPIPE,
+                   signal.SIGSYS, signal.SIGHUP, signal.SIGINT):
+        ends([], [ACTOR, "kill_self", str(int(number))], "crashed", 128 + number,
+             signal_number=int(number))
+
+
+@test("status timeout: the deadline, while sleeping, spinning and stopped")
+def _():
+    for part in ("sleep_ms 60000", "burn_cpu", "stop_self", "ignore_term", "vfork_spin"):
+        result = ends(["--timeout", "300ms"], [ACTOR, *part.split()], "timeout", 124,
+                      signal_number=9)
+        check(250 <= result["usage"]["wall_ms"] < 1500, f"wall_ms of {part}: {result['usage']}")
+        check(result["call"].seconds < 2, f"{part} took {result['call'].seconds:.2f} s")
+
+
+@test("status timeout with grace: SIGTERM first, and the command's last words are kept")
+def _():
+    result = ends(["--timeout", "300ms", "--grace", "5s"], [ACTOR, "end_on_term"], "timeout", 124,
+                  exit_code=0)
+    check_equal(result["stdout"], "ready\nasked to end\n", "stdout", result["call"])
+    check(result["call"].seconds < 2, "the grace period is not waited out")
+
+
+@test("status timeout with grace: who ignores SIGTERM is killed after it")
+def _():
+    result = ends(["--timeout", "200ms", "--grace", "300ms"], [ACTOR, "ignore_term"], "timeout",
+                  124, signal_number=9)
+    check(0.45 <= result["call"].seconds < 2, f"took {result['call'].seconds:.2f} s")
+
+
+@test("status cpu_limit: one process that burns")
+def _():
+    result = ends(["--cpu-time", "300ms"], [ACTOR, "burn_cpu"], "cpu_limit", 124, signal_number=9)
+    check(200 <= result["usage"]["cpu_ms"] < 1500, f"cpu_ms: {result['usage']}")
+
+
+@test("status cpu_limit: two threads together")
+def _():
+    ends(["--cpu-time", "500ms"], [ACTOR, "burn_cpu", "2"], "cpu_limit", 124, signal_number=9)
+
+
+@test("status cpu_limit: many short children together")
+def _():
+    ends(["--cpu-time", "300ms"], [ACTOR, "burn_children"], "cpu_limit", 124, signal_number=9)
+
+
+@test("status memory_limit: by the heap")
+def _():
+    ends(["--memory", "64M"], [ACTOR, "eat_heap", "400"], "memory_limit", 137, signal_number=9)
+
+
+@test("status memory_limit: by many processes together, none of them large")
+def _():
+    ends(["--memory", "96M"], [ACTOR, "eat_many", "30", "8"], "memory_limit", 137,
+         exit_code=ANY, signal_number=ANY)
+
+
+@test("status memory_limit: by the private /tmp")
+def _():
+    ends(["--memory", "64M", "--set", "limits.tmp_mb=512", "--set", "limits.file_mb=1024"],
+         [ACTOR, "eat_tmpfs", "400"], "memory_limit", 137, signal_number=9)
+
+
+@test("status memory_limit: by memory files")
+def _():
+    ends(["--memory", "64M", "--set", "limits.file_mb=1024"], [ACTOR, "eat_memfd", "400"],
+         "memory_limit", 137, signal_number=9)
+
+
+@test("status memory_limit: also where the shell around it lives on, and exits with 0")
+def _():
+    ends(["--memory", "64M", "--read", BIN],
+         ["/bin/sh", "-c", f"{ACTOR} eat_heap 400; exit 0"], "memory_limit", 137,
+         exit_code=ANY, signal_number=ANY)
+
+
+@test("a full /tmp is the command's own error, not memory_limit")
+def _():
+    result = ends(["--set", "limits.tmp_mb=4", "--set", "limits.file_mb=1024"],
+                  [ACTOR, "eat_tmpfs", "64"], "error", 1, exit_code=1)
+    check("No space left" in result["stdout"], f"{result['call']}")
+
+
+@test("memory below the limit is left alone")
+def _():
+    ends(["--memory", "256M"], [ACTOR, "eat_heap", "100", "200"], "ok", 0, exit_code=0)
+
+
+@test("address space that is only reserved does not count as memory", needs=["python3"])
+def _():
+    code = "import mmap; m = mmap.mmap(-1, 64 << 30, flags=0x4022); print('reserved')"
+    result = ends(["--memory", "128M"], ["/usr/bin/python3", "-c", code], "ok", 0, exit_code=0)
+    check_equal(result["stdout"], "reserved\n", "stdout", result["call"])
+
+
+@test("status refused, exit 125: a policy that this machine cannot enforce says what and how")
+def _():
+    # Weaker memory limits are what a plain user has; strict must then refuse, naming the key.
+    result = vitro_json("run", "--set", "require=strict", "--", "/bin/true")
+    call = result["call"]
+    if result["status"] == "ok":
+        check_equal(result["isolation"]["level"], "strict", "level", call)
+    else:
+        check_equal(result["status"], "refused", "status", call)
+        check_equal(call.code, 125, "exit code", call)
+        check("limits." in result["error"]["message"], f"the key is named\n{call}")
+        check("require" in result["error"]["message"], f"what would run it is named\n{call}")
+
+
+@test("status refused: what is not valid, as a result too")
+def _():
+    result = vitro_json("run", "--read", "/no/such/place", "--", "/bin/true")
+    check_equal(result["status"], "refused", "status", result["call"])
+    check_equal(result["call"].code, 125, "exit code", result["call"])
+
+
+@test("no two statuses share an error type")
+def _():
+    check(len(ERROR_TYPES) >= 5, f"the other tests ran: {ERROR_TYPES}")
+    check_equal(len(set(ERROR_TYPES.values())), len(ERROR_TYPES), f"types {ERROR_TYPES}")
+
+
+@test("a result has the fields of the contract")
+def _():
+    result = vitro_json("run", "--", "/bin/echo", "hello")
+    call = result.pop("call")
+    check(set(result) >= {"call_id", "ok", "status", "value", "error", "exit_code", "signal",
+                          "stdout", "stderr", "dropped", "logs", "usage", "isolation", "files",
+                          "denials"}, lambda: f"fields: {sorted(result)}\n{call}")
+    check_equal(result["stdout"], "hello\n", "stdout", call)
+    check_equal(result["stderr"], "", "stderr", call)
+    check_equal(result["dropped"], {"stdout": 0, "stderr": 0}, "dropped", call)
+    check_equal(result["value"], None, "value", call)
+    check(set(result["usage"]) >= {"wall_ms", "cpu_ms", "peak_memory_kb", "processes"},
+          f"usage: {result['usage']}")
+    check(0 < result["usage"]["wall_ms"] < 5000, f"wall_ms: {result['usage']}")
+    isolation = result["isolation"]
+    check_equal(isolation["level"] in ("strict", "full"), True, f"level of {isolation}", call)
+    for name in ("processes", "files", "network", "syscalls", "memory", "pids"):
+        check(isolation[name] not in (None, "none", ""), f"isolation.{name}: {isolation}")
+
+
+@test("usage counts what the cell used")
+def _():
+    result = vitro_json("run", "--", ACTOR, "burn_for", "300")
+    check(150 <= result["usage"]["cpu_ms"] <= 600, f"cpu_ms: {result['usage']}")
+    result = vitro_json("run", "--", ACTOR, "eat_heap", "60", "300")
+    check(result["usage"]["peak_memory_kb"] > 50000, f"peak_memory_kb: {result['usage']}")
+
+
+if __name__ == "__main__":
+    main()

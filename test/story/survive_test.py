@@ -1,0 +1,223 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Nothing survives a call and nothing hangs: the harness looks at processes, mounts, cgroups and files."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+from vitrotest import (ACTOR, Failed, cgroups_left, check, check_equal, check_in, main,
+                       processes_of, run, test, vitro, vitro_json, vitro_started, wait_until)
+
+
+
+def ends_soon(*command, flags=(), code=0, out=None, seconds=2.0):
+    """The command ends by itself, with nothing left; and so it does when output is captured."""
+    for json_flag in ([], ["--json"]):
+        call = vitro("run", *json_flag, *flags, "--", *command, timeout=15)
+        check_equal(call.code, code, "exit code", call)
+        check(call.seconds < seconds, lambda: f"it took {call.seconds:.2f} s\n{call}")
+        if out is not None:
+            got = call.json["stdout"] if json_flag else call.out
+            check_equal(got, out, "stdout", call)
+
+
+@test("a daemon (double fork, setsid, closed stdio) does not survive")
+def _():
+    ends_soon(ACTOR, "double_fork_setsid", out="parent ends\n")
+
+
+@test("a child that ignores every signal does not survive")
+def _():
+    ends_soon(ACTOR, "child_ignores_term")
+
+
+@test("a stopped child does not survive")
+def _():
+    ends_soon(ACTOR, "stop_child", out="child is stopped\n")
+
+
+@test("a child that keeps stdout open does not delay the end")
+def _():
+    ends_soon(ACTOR, "hold_stdout", out="parent ends\n")
+
+
+@test("a grandchild that prints forever does not delay the end")
+def _():
+    ends_soon(ACTOR, "print_forever")
+
+
+@test("a vfork spinner is ended by the deadline")
+def _():
+    ends_soon(ACTOR, "vfork_spin", flags=["--timeout", "300ms"], code=124)
+
+
+@test("a stopped command is ended by the deadline")
+def _():
+    ends_soon(ACTOR, "stop_self", flags=["--timeout", "300ms"], code=124)
+
+
+@test("a fork bomb is ended by the deadline")
+def _():
+    ends_soon(ACTOR, "fork_bomb", flags=["--timeout", "500ms", "--pids", "100"], code=124,
+              seconds=4)
+
+
+@test("a fork bomb of the default size is ended by the deadline")
+def _():
+    ends_soon(ACTOR, "fork_bomb", flags=["--timeout", "500ms"], code=124, seconds=5)
+
+
+@test("a command that closes its stdio still has its exit code")
+def _():
+    ends_soon(ACTOR, "close_stdio", "100", "7", code=7)
+
+
+@test("a command that closes its stdio and stays is ended by the deadline")
+def _():
+    ends_soon(ACTOR, "close_stdio", "60000", flags=["--timeout", "300ms"], code=124)
+
+
+@test("a fork bomb does not stop another call from forking")
+def _():
+    with vitro_started("run", "--timeout", "20s", "--pids", "200", "--", ACTOR, "fork_bomb",
+                       stdout=subprocess.PIPE) as (bomb, before):
+        check_equal(bomb.stdout.readline(), b"ready\n", "the bomb's first line")
+        time.sleep(0.3)
+        call = vitro("run", "--pids", "200", "--", ACTOR, "fork_many", "100", leaks=False)
+        check_equal((call.code, call.out), (0, "100 of 100\n"), "the neighbour", call)
+        bomb.send_signal(signal.SIGTERM)
+        bomb.wait(5)
+        before.check_nothing_left(bomb.pid)
+
+
+def interrupted(number, code, part="ignore_term", flags=()):
+    with vitro_started("run", "--timeout", "60s", *flags, "--", ACTOR, part,
+                       stdout=subprocess.PIPE, stderr=subprocess.PIPE) as (process, before):
+        check_equal(process.stdout.readline(), b"ready\n", "first line")
+        start = time.monotonic()
+        process.send_signal(number)
+        try:
+            process.wait(5)
+        except subprocess.TimeoutExpired:
+            raise Failed(f"signal {number} does not end vitro") from None
+        check(time.monotonic() - start < 1, f"the end took {time.monotonic() - start:.2f} s")
+        check_equal(process.returncode, code, "exit code")
+        before.check_nothing_left(process.pid)
+
+
+@test("Ctrl-C ends the cell at once")
+def _():
+    interrupted(signal.SIGINT, 130)
+
+
+@test("SIGTERM to vitro ends the cell at once")
+def _():
+    interrupted(signal.SIGTERM, 143)
+
+
+@test("SIGHUP to vitro ends the cell at once")
+def _():
+    interrupted(signal.SIGHUP, 129)
+
+
+@test("SIGTERM to vitro: with a grace period the command can say goodbye")
+def _():
+    with vitro_started("run", "--timeout", "60s", "--grace", "5s", "--", ACTOR, "end_on_term",
+                       stdout=subprocess.PIPE) as (process, before):
+        check_equal(process.stdout.readline(), b"ready\n", "first line")
+        process.send_signal(signal.SIGTERM)
+        out, _ = process.communicate(timeout=5)
+        check_equal(out, b"asked to end\n", "last words")
+        before.check_nothing_left(process.pid)
+
+
+@test("a cancelled call says so in its result")
+def _():
+    with vitro_started("run", "--json", "--timeout", "60s", "--", ACTOR, "sleep_ms", "60000",
+                       stdout=subprocess.PIPE) as (process, before):
+        time.sleep(0.5)
+        process.send_signal(signal.SIGTERM)
+        out, _ = process.communicate(timeout=5)
+        check_in(b'"cancelled"', out, "result")
+        before.check_nothing_left(process.pid)
+
+
+@test("a vitro that is killed with SIGKILL takes its cell with it, within a second")
+def _():
+    for part in ("ignore_term", "fork_bomb", "vfork_spin"):
+        with vitro_started("run", "--timeout", "60s", "--pids", "50", "--", ACTOR, part,
+                           stdout=subprocess.PIPE) as (process, before):
+            check_equal(process.stdout.readline(), b"ready\n", "first line")
+            process.kill()
+            process.wait(5)
+            before.check_nothing_left(process.pid, cgroups=False)
+    # What a killed vitro cannot remove itself, the next one does.
+    call = vitro("run", "--", "/bin/true", leaks=False)
+    wait_until(lambda: not cgroups_left(call.pid), 1, f"left: {cgroups_left(call.pid)}")
+
+
+@test("a vitro that is killed while it starts leaves nothing running")
+def _():
+    for delay in range(0, 30):
+        with vitro_started("run", "--timeout", "60s", "--", ACTOR, "ignore_term",
+                           stdout=subprocess.DEVNULL) as (process, before):
+            time.sleep(delay / 3000)
+            process.kill()
+            process.wait(5)
+            before.check_nothing_left(process.pid, cgroups=False)
+    vitro("run", "--", "/bin/true")
+
+
+@test("a caller that closes vitro's stdout is not waited for")
+def _():
+    with vitro_started("run", "--timeout", "5s", "--", ACTOR, "big_output", "100000000",
+                       stdout=subprocess.PIPE) as (process, before):
+        process.stdout.read(10)
+        process.stdout.close()
+        process.wait(8)
+        before.check_nothing_left(process.pid)
+
+
+@test("a caller that reads slowly does not delay the deadline")
+def _():
+    with vitro_started("run", "--timeout", "500ms", "--", ACTOR, "big_output", "100000000",
+                       stdout=subprocess.PIPE) as (process, before):
+        token = before.token
+
+        def cell_is_gone():
+            return not {p for p in processes_of(token) if p != process.pid}
+
+        time.sleep(0.5)
+        wait_until(cell_is_gone, 2, "the cell has ended though nobody read its output")
+        process.stdout.read()
+        check_equal(process.wait(5), 124, "exit code")
+
+
+@test("a hundred calls in a row leave nothing")
+def _():
+    for _ in range(100):
+        call = vitro("run", "--", "/bin/true", leaks=False)
+        check_equal(call.code, 0, "exit code", call)
+    vitro("run", "--", "/bin/true")
+
+
+@test("eight calls at once do not disturb each other")
+def _():
+    held = [vitro_started("run", "--", "/bin/sh", "-c", f"sleep 0.2; echo {n}; exit {n}",
+                          stdout=subprocess.PIPE) for n in range(8)]
+    running = [each.__enter__() for each in held]
+    try:
+        for n, (process, _) in enumerate(running):
+            out, _ = process.communicate(timeout=20)
+            check_equal((process.returncode, out), (n, f"{n}\n".encode()), f"call {n}")
+    finally:
+        for each in held:
+            each.__exit__(None, None, None)
+
+
+if __name__ == "__main__":
+    main()
