@@ -13,8 +13,8 @@
 
 struct chunk {
 	struct chunk *next;
-	size_t        size;
-	size_t        used;
+	size_t size;
+	size_t used;
 	_Alignas(max_align_t) unsigned char bytes[];
 };
 

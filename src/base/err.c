@@ -7,24 +7,15 @@
 #include <string.h>
 
 static const char *const step_names[VT_STEP_COUNT] = {
-	[VT_STEP_NONE] = "none",
-	[VT_STEP_POLICY] = "policy",
-	[VT_STEP_COMMAND] = "command",
-	[VT_STEP_PLAN] = "plan",
-	[VT_STEP_CLONE] = "namespaces",
-	[VT_STEP_CGROUP] = "cgroup",
-	[VT_STEP_IDS] = "ids",
-	[VT_STEP_MOUNTS] = "mounts",
-	[VT_STEP_NETWORK] = "network",
-	[VT_STEP_SESSION] = "session",
-	[VT_STEP_LIMITS] = "limits",
-	[VT_STEP_CAPS] = "capabilities",
-	[VT_STEP_LANDLOCK] = "landlock",
-	[VT_STEP_DESCRIPTORS] = "descriptors",
-	[VT_STEP_SECCOMP] = "seccomp",
-	[VT_STEP_EXEC] = "exec",
-	[VT_STEP_WATCH] = "watch",
-	[VT_STEP_OUTPUT] = "output",
+	[VT_STEP_NONE] = "none",         [VT_STEP_POLICY] = "policy",
+	[VT_STEP_COMMAND] = "command",   [VT_STEP_PLAN] = "plan",
+	[VT_STEP_CLONE] = "namespaces",  [VT_STEP_CGROUP] = "cgroup",
+	[VT_STEP_IDS] = "ids",           [VT_STEP_MOUNTS] = "mounts",
+	[VT_STEP_NETWORK] = "network",   [VT_STEP_SESSION] = "session",
+	[VT_STEP_LIMITS] = "limits",     [VT_STEP_CAPS] = "capabilities",
+	[VT_STEP_LANDLOCK] = "landlock", [VT_STEP_DESCRIPTORS] = "descriptors",
+	[VT_STEP_SECCOMP] = "seccomp",   [VT_STEP_EXEC] = "exec",
+	[VT_STEP_WATCH] = "watch",       [VT_STEP_OUTPUT] = "output",
 };
 
 static int begin(struct vt_err *err, enum vt_step step, int num)

@@ -46,8 +46,6 @@ static int diagnose(const struct vt_host *host, struct diagnosis *diagnosis, str
 	return r == -ENOMEM ? r : 0;
 }
 
-/* ---- for a person -------------------------------------------------------------------------- */
-
 /* Adds text in lines of LINE_WIDTH, all but the first indented; at is where the first one starts.
  */
 static void add_wrapped(struct vt_str *out, const char *text, size_t at, size_t indent)
@@ -69,17 +67,32 @@ static void add_wrapped(struct vt_str *out, const char *text, size_t at, size_t 
 	vt_str_add(out, "\n");
 }
 
-static void add_finding(struct vt_str *out, const struct vt_finding *finding)
+/* One cause can stop several: what was said once is only referred to. */
+static void add_advice(struct vt_str *out, const struct vt_report *report, size_t index)
 {
+	const char *advice = report->findings[index].advice;
+
+	if (advice[0] == '\0')
+		return;
+	vt_str_addf(out, "%*s→ ", NAME_WIDTH, "");
+	for (size_t i = 0; i < index; i++) {
+		if (strcmp(report->findings[i].advice, advice) == 0) {
+			vt_str_addf(out, "As for %s.\n", report->findings[i].name);
+			return;
+		}
+	}
+	add_wrapped(out, advice, NAME_WIDTH + 2, NAME_WIDTH + 2);
+}
+
+static void add_finding(struct vt_str *out, const struct vt_report *report, size_t index)
+{
+	const struct vt_finding *finding = &report->findings[index];
 	size_t indent = NAME_WIDTH + STATE_WIDTH;
 
 	vt_str_addf(out, "%-*s%-*s", NAME_WIDTH, finding->name,
 		    finding->why[0] != '\0' ? STATE_WIDTH : 0, vt_state_name(finding->state));
 	add_wrapped(out, finding->why, indent, indent);
-	if (finding->advice[0] == '\0')
-		return;
-	vt_str_addf(out, "%*s→ ", NAME_WIDTH, "");
-	add_wrapped(out, finding->advice, NAME_WIDTH + 2, NAME_WIDTH + 2);
+	add_advice(out, report, index);
 }
 
 /* The last lines: what a call of the default policy gets here. */
@@ -136,12 +149,10 @@ static void add_text(struct vt_str *out, const struct vt_host *host,
 				     : "an ordinary user",
 		    container ? ", inside " : "", container ? container : "");
 	for (size_t i = 0; i < diagnosis->report.count; i++)
-		add_finding(out, &diagnosis->report.findings[i]);
+		add_finding(out, &diagnosis->report, i);
 	vt_str_add(out, "\n");
 	add_sum(out, diagnosis);
 }
-
-/* ---- for a program ------------------------------------------------------------------------- */
 
 static json_t *text_or_null(const char *text)
 {

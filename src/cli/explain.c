@@ -10,8 +10,8 @@
 #include "plan/plan.h"
 
 /*
- * Prints the plan. A refused one is printed as it would be with require=best-effort, with the reason
- * for the refusal on top.
+ * Prints the plan. A refused one is printed as it would be with require=best-effort, with the
+ * reason for the refusal on top.
  */
 static int explain(const struct vt_options *options, const struct vt_host *host,
 		   const struct vt_request *request, struct vt_err *err)
@@ -70,9 +70,11 @@ static void show_help(void)
 	struct vt_str text;
 
 	vt_str_init(&text);
-	vt_str_add(&text, "usage: vitro explain [FLAGS] [-- CMD ARG...]\n\n"
-			  "Prints the plan for a policy on this host: each property, what holds it and how\n"
-			  "well, or why it is refused. Nothing is run. Flags are those of vitro run:\n\n");
+	vt_str_add(
+		&text,
+		"usage: vitro explain [FLAGS] [-- CMD ARG...]\n\n"
+		"Prints the plan for a policy on this host: each property, what holds it and how\n"
+		"well, or why it is refused. Nothing is run. Flags are those of vitro run:\n\n");
 	vt_options_help(&text);
 	(void)vt_cli_write(STDOUT_FILENO, text.text, text.len); /* nobody to tell */
 	vt_str_done(&text);

@@ -10,12 +10,13 @@
 
 static const struct verb {
 	const char *name;
-	int       (*run)(int argc, char **argv);
+	int (*run)(int argc, char **argv);
 	const char *sentence;
 } verbs[] = {
 	{ "run", vt_cli_run, "run a command in a sealed cell" },
 	{ "explain", vt_cli_explain, "print the plan for a policy on this machine" },
-	{ "doctor", vt_cli_doctor, "say what this machine can enforce, and what to do about the rest" },
+	{ "doctor", vt_cli_doctor,
+	  "say what this machine can enforce, and what to do about the rest" },
 };
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -62,7 +63,7 @@ static int hold_stdio(void)
 
 int main(int argc, char **argv)
 {
-	const char *name = argc > 1 ? argv[1] : "--help";
+	const char *name = argc > 1 ? argv[1] : "";
 	char message[256];
 
 	if (hold_stdio() < 0)
@@ -78,7 +79,11 @@ int main(int argc, char **argv)
 	for (size_t i = 0; i < COUNT(verbs); i++)
 		if (strcmp(verbs[i].name, name) == 0)
 			return verbs[i].run(argc - 1, argv + 1);
-	(void)snprintf(message, sizeof(message), "there is no verb '%s'; see vitro --help", name);
+	if (*name)
+		(void)snprintf(message, sizeof(message), "there is no verb '%s'; see vitro --help",
+			       name);
+	else
+		(void)snprintf(message, sizeof(message), "no verb given; see vitro --help");
 	vt_cli_complain(message);
 	return VT_EXIT_OWN;
 }

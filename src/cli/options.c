@@ -13,17 +13,19 @@ enum own_flag { OWN_POLICY, OWN_SET, OWN_JSON, OWN_AUDIT, OWN_RAW, OWN_HELP };
 
 static const struct own {
 	enum own_flag id;
-	const char   *name, *letter, *argument, *sentence;
-	bool          optional; /* the argument is given as --name=ARG or not at all */
+	const char *name, *letter, *argument, *sentence;
+	bool optional; /* the argument is given as --name=ARG or not at all */
 } own_flags[] = {
 	{ OWN_POLICY, "--policy", "-p", "POLICY",
 	  "A policy file, or a built-in one: default, strict, compute.", false },
 	{ OWN_SET, "--set", NULL, "KEY=VALUE", "Set any key of the policy.", false },
 	{ OWN_JSON, "--json", NULL, "FILE",
-	  "Write the result to FILE, or to standard output in place of the command's output.", true },
-	{ OWN_AUDIT, "--audit", NULL, "FILE", "Append one JSON line about the call to FILE.", false },
-	{ OWN_RAW, "--raw", NULL, NULL,
-	  "Let escape sequences from the command reach the terminal.", false },
+	  "Write the result to FILE, or to standard output in place of the command's output.",
+	  true },
+	{ OWN_AUDIT, "--audit", NULL, "FILE", "Append one JSON line about the call to FILE.",
+	  false },
+	{ OWN_RAW, "--raw", NULL, NULL, "Let escape sequences from the command reach the terminal.",
+	  false },
 	{ OWN_HELP, "--help", "-h", NULL, "Show this.", false },
 };
 
@@ -31,11 +33,11 @@ static const struct own {
 
 /* A flag as it stands on the command line. */
 struct flag {
-	const char       *text;  /* as written, without its value: "--timeout" */
-	size_t            len;
-	const char       *value; /* after '=', or NULL */
+	const char *text; /* as written, without its value: "--timeout" */
+	size_t len;
+	const char *value; /* after '=', or NULL */
 	const struct own *own;
-	int               field; /* of the policy, or -1 */
+	int field; /* of the policy, or -1 */
 };
 
 static bool is_named(const struct flag *flag, const char *name)
@@ -74,14 +76,14 @@ static int next_flag(int argc, char **argv, int *at, struct flag *ret_flag, stru
 	const char *argument;
 
 	if (!flag.own && flag.field < 0)
-		return vt_fail(err, VT_STEP_POLICY, EINVAL, "unknown flag '%s'; see vitro %s --help",
-			       flag.text, argv[0]);
+		return vt_fail(err, VT_STEP_POLICY, EINVAL,
+			       "unknown flag '%s'; see vitro %s --help", flag.text, argv[0]);
 	if (takes_value(&flag) && !flag.value) {
 		argument = flag.own ? flag.own->argument
 				    : vt_field_info((enum vt_field)flag.field)->argument;
 		if (*at + 1 >= argc)
-			return vt_fail(err, VT_STEP_POLICY, EINVAL, "%s needs a value: %s %s", flag.text,
-				       flag.text, argument);
+			return vt_fail(err, VT_STEP_POLICY, EINVAL, "%s needs a value: %s %s",
+				       flag.text, flag.text, argument);
 		flag.value = argv[++*at];
 	}
 	if (flag.own && !flag.own->argument && flag.value)

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/magic.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,6 +11,7 @@
 #include <sys/random.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -25,20 +27,21 @@
 /* One call of `vitro run`, and what must be released at its end. */
 struct call {
 	struct vt_options options;
-	struct vt_host    host;
-	bool              probed;
-	struct vt_arena  *arena;
+	struct vt_host host;
+	bool probed;
+	struct vt_arena *arena;
 	struct vt_command command;
-	struct vt_plan   *plan;
-	struct vt_result  result;
-	int               json_fd, audit_fd, signal_fd;
+	struct vt_plan *plan;
+	struct vt_result result;
+	int json_fd, audit_fd, signal_fd;
 };
 
 static int open_output(const char *path, int flags, const char *flag, struct vt_err *err)
 {
 	int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY | flags, 0600);
 
-	return fd < 0 ? vt_fail(err, VT_STEP_POLICY, errno, "%s %s: %s", flag, path, strerror(errno))
+	return fd < 0 ? vt_fail(err, VT_STEP_POLICY, errno, "%s %s: %s", flag, path,
+				strerror(errno))
 		      : fd;
 }
 
@@ -108,9 +111,9 @@ static int prepare(struct call *call, int argc, char **argv, struct vt_err *err)
 	if (r < 0)
 		return r;
 	call->probed = true;
-	const struct vt_request request = {
-		.command = &call->command, .argv = call->options.command, .environ = environ
-	};
+	const struct vt_request request = { .command = &call->command,
+					    .argv = call->options.command,
+					    .environ = environ };
 
 	return vt_plan_make(call->options.policy, &call->host, &request, &call->plan, err);
 }
@@ -119,24 +122,26 @@ static struct vt_sink sink_for(const struct call *call, int fd)
 {
 	if (call->options.json && !call->options.json_file)
 		return (struct vt_sink){ .kind = VT_SINK_CAPTURE, .fd = -1 };
-	return (struct vt_sink){
-		.kind = isatty(fd) && !call->options.raw ? VT_SINK_SCREEN : VT_SINK_PASS, .fd = fd
-	};
+	return (struct vt_sink){ .kind = isatty(fd) && !call->options.raw ? VT_SINK_SCREEN
+									  : VT_SINK_PASS,
+				 .fd = fd };
 }
 
 /*
- * A pipe or a socket is handed on as it is. Anything else is a door: a folder into the host's files, a
- * terminal to be typed into, a file to be reopened for writing; its text comes through a pipe.
+ * A pipe is handed on as it is. Everything else is a door: a terminal can be typed into, a file's
+ * owner can change its mode through any descriptor of it, a socket can be connected elsewhere. Of
+ * those the text comes through a pipe of the cell's own.
  */
 static int judge_stdin(bool *ret_relay, struct vt_err *err)
 {
 	struct stat st;
+	struct statfs fs;
 
-	if (fstat(STDIN_FILENO, &st) < 0)
+	if (fstat(STDIN_FILENO, &st) < 0 || fstatfs(STDIN_FILENO, &fs) < 0)
 		return vt_fail(err, VT_STEP_POLICY, errno, "standard input: %s", strerror(errno));
 	if (S_ISDIR(st.st_mode))
 		return vt_fail(err, VT_STEP_POLICY, EISDIR, "standard input is a folder");
-	*ret_relay = isatty(STDIN_FILENO);
+	*ret_relay = fs.f_type != PIPEFS_MAGIC; /* a named pipe lies elsewhere, and has an owner */
 	return 0;
 }
 
@@ -173,9 +178,8 @@ static int print_json(const struct call *call, const struct vt_str *json)
 
 static int write_reports(const struct call *call, struct vt_err *err)
 {
-	const struct vt_audit audit = {
-		.policy = call->options.policy_name, .argv = call->options.command
-	};
+	const struct vt_audit audit = { .policy = call->options.policy_name,
+					.argv = call->options.command };
 	struct vt_str text;
 	int r = 0;
 
@@ -203,7 +207,8 @@ static void hint(const struct call *call)
 	if (call->result.verdict.status != VT_STATUS_ERROR || !call->plan)
 		return;
 	for (char **arg = call->options.command + 1; *arg; arg++) {
-		if (**arg == '-' || !**arg || !realpath(*arg, path) || vt_plan_shows(call->plan, path))
+		if (**arg == '-' || !**arg || !realpath(*arg, path) ||
+		    vt_plan_shows(call->plan, path))
 			continue;
 		bool relative = **arg != '/';
 
@@ -221,14 +226,16 @@ static void tell(const struct call *call)
 	const struct vt_verdict *verdict = &call->result.verdict;
 	/* A command that wrote to a pipe which nobody reads any more ends quietly everywhere. */
 	bool own_words = verdict->status == VT_STATUS_OK || verdict->signal == SIGPIPE ||
-			 (verdict->status == VT_STATUS_ERROR && strcmp(verdict->type, "ExitCode") == 0);
+			 (verdict->status == VT_STATUS_ERROR &&
+			  strcmp(verdict->type, "ExitCode") == 0);
 
 	if (call->options.json && !call->options.json_file)
 		return;
 	if (!own_words)
 		vt_cli_complain(verdict->message);
 	if (call->result.unreaped)
-		vt_cli_complain("the cell did not end within a second of being killed; it is left behind");
+		vt_cli_complain(
+			"the cell did not end within a second of being killed; it is left behind");
 	hint(call);
 }
 
@@ -237,13 +244,17 @@ static void show_help(void)
 	struct vt_str text;
 
 	vt_str_init(&text);
-	vt_str_add(&text, "usage: vitro run [FLAGS] -- CMD ARG...\n\n"
-			  "Runs CMD in a sealed, single-use cell. Nothing of the host is there but the\n"
-			  "system's runtime, read-only, and what the flags or a policy grant.\n\n");
+	vt_str_add(&text,
+		   "usage: vitro run [FLAGS] -- CMD ARG...\n\n"
+		   "Runs CMD in a sealed, single-use cell. Nothing of the host is there but the\n"
+		   "system's runtime, read-only, and what the flags or a policy grant.\n\n");
 	vt_options_help(&text);
-	vt_str_add(&text, "\nExits with the command's own code; 124: timeout or CPU limit; 125: vitro's own\n"
-			  "error or a refusal; 126, 127: cannot be executed, not found; 128+n: died of signal\n"
-			  "n; 137: memory limit.\n\nvitro-run(1) and vitro-policy(5) say more.\n");
+	vt_str_add(
+		&text,
+		"\nExits with the command's own code; 124: timeout or CPU limit; 125: vitro's own\n"
+		"error or a refusal; 126, 127: cannot be executed, not found; 128+n: died of "
+		"signal\n"
+		"n; 137: memory limit.\n\nvitro-run(1) and vitro-policy(5) say more.\n");
 	(void)vt_cli_write(STDOUT_FILENO, text.text, text.len); /* nobody to tell */
 	vt_str_done(&text);
 }

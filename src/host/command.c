@@ -118,8 +118,9 @@ static int check_program(const char *path)
 {
 	struct stat st;
 
+	/* A folder that may not be looked into has no programs for us, as the shell sees it. */
 	if (stat(path, &st) < 0)
-		return errno == ENOTDIR ? -ENOENT : -errno;
+		return errno == ENOTDIR || errno == EACCES ? -ENOENT : -errno;
 	if (!S_ISREG(st.st_mode))
 		return -EISDIR;
 	return faccessat(AT_FDCWD, path, X_OK, AT_EACCESS) < 0 ? -errno : 0;

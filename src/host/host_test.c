@@ -57,8 +57,8 @@ static void test_leaves_nothing(void **state)
 
 	(void)state;
 	assert_int_equal(sigaction(SIGCHLD, &action, &old_action), 0);
-	assert_int_equal(sigemptyset(&before), 0); /* the kernel fills only the part that it knows */
-	assert_int_equal(sigemptyset(&after), 0);
+	memset(&before, 0, sizeof(before)); /* the kernel fills only the part that it knows */
+	memset(&after, 0, sizeof(after));
 	assert_int_equal(sigprocmask(SIG_BLOCK, NULL, &before), 0);
 	probe(&host);
 	assert_int_equal(child_signals, 0);

@@ -47,21 +47,20 @@ static void merge(struct spans *spans)
 		spans->count = kept + 1;
 }
 
-/* A line that is not three numbers ends the map: what follows it is not trusted to be one. */
+/* A line that is cut off or not three numbers ends the map: what follows is not trusted to be one.
+ */
 static void parse_map(const char *text, struct spans *ret_spans)
 {
+	const char *line_end;
+
 	ret_spans->count = 0;
-	while (*text != '\0' && ret_spans->count < MAX_SPANS) {
+	while ((line_end = strchr(text, '\n')) != NULL && ret_spans->count < MAX_SPANS) {
 		uint32_t inside, outside, count;
 
 		if (sscanf(text, "%" SCNu32 " %" SCNu32 " %" SCNu32, &inside, &outside, &count) !=
 		    3)
 			break;
 		insert_sorted(ret_spans, (struct span){ inside, (uint64_t)inside + count });
-		const char *line_end = strchr(text, '\n');
-
-		if (line_end == NULL)
-			break;
 		text = line_end + 1;
 	}
 	merge(ret_spans);

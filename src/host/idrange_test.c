@@ -42,6 +42,7 @@ static void test_pick(void **state)
 		  "1879048192 0 100\n1879048292 500 4194204\n",
 		  all,
 		  { VT_IDRANGE_BASE, VT_IDRANGE_COUNT } },
+		{ "a last line that is cut", "1000 0 10\n2000 0 99", all, { 1000, 10 } },
 		{ "apart", "1000 0 10\n", "2000 0 10\n", { 0, 0 } },
 	};
 

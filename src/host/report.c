@@ -12,6 +12,7 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -20,6 +21,7 @@
 #include "kernel/caps.h"
 #include "kernel/landlock.h"
 #include "kernel/mount.h"
+#include "kernel/ns.h"
 #include "kernel/seccomp.h"
 #include "uapi/mount.h"
 
@@ -74,8 +76,6 @@ static void say_follows(struct vt_finding *finding, const char *cause)
 	finding->follows = true;
 	say(finding, VT_STATE_NOT, "not tried, for want of %s", cause);
 }
-
-/* ---- what the child of a try does ---------------------------------------------------------- */
 
 static int act_nothing(struct vt_err *err)
 {
@@ -187,6 +187,18 @@ static int act_landlock(struct vt_err *err)
 	return 0;
 }
 
+static int act_clone3(struct vt_err *err)
+{
+	AUTO_CLOSE int pidfd = -1;
+	pid_t pid = vt_ns_clone(0, -1, &pidfd, err);
+
+	if (pid == 0)
+		_exit(0);
+	while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+		;
+	return pid < 0 ? vt_fail(err, VT_STEP_CLONE, -pid, "clone3()") : 0;
+}
+
 static int act_pidfd(struct vt_err *err)
 {
 	AUTO_CLOSE int fd = (int)syscall(SYS_pidfd_open, getpid(), 0);
@@ -211,8 +223,6 @@ static int act_close_range(struct vt_err *err)
 	return 0;
 }
 
-/* ---- the lines of the report --------------------------------------------------------------- */
-
 static void report_proc(struct vt_report *report)
 {
 	struct vt_finding *finding = add(report, "/proc", true);
@@ -225,17 +235,18 @@ static void report_proc(struct vt_report *report)
 		       "Mount it: sudo mount -t proc proc /proc");
 }
 
-/* Plain system calls that every launch makes. */
-static void report_calls(const struct vt_host *host, struct vt_report *report)
+/* Plain system calls that every launch makes. Returns whether the first, clone3, works. */
+static bool report_calls(const struct vt_host *host, struct vt_report *report)
 {
 	static const struct {
 		const char *name, *kernel;
 		int (*act)(struct vt_err *err);
 	} calls[] = {
-		{ "clone3", "5.3", act_nothing }, /* what makes the child of every try */
+		{ "clone3", "5.3", act_clone3 },
 		{ "pidfd", "5.3", act_pidfd },
 		{ "close_range", "5.9", act_close_range },
 	};
+	const struct vt_finding *first = &report->findings[report->count];
 
 	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
 		struct vt_finding *finding = add(report, calls[i].name, true);
@@ -246,10 +257,11 @@ static void report_calls(const struct vt_host *host, struct vt_report *report)
 		say_failed(finding, &err);
 		vt_advice_call(calls[i].kernel, err.num, finding->advice, sizeof(finding->advice));
 	}
+	return first->state == VT_STATE_WORKS;
 }
 
 /* Returns whether the rest, all of which happens in one, is worth trying. */
-static bool report_userns(const struct vt_host *host, struct vt_report *report)
+static bool report_userns(const struct vt_host *host, bool clone3, struct vt_report *report)
 {
 	struct vt_finding *finding = add(report, "user namespaces", true);
 	struct vt_err err;
@@ -258,6 +270,8 @@ static bool report_userns(const struct vt_host *host, struct vt_report *report)
 		say(finding, VT_STATE_NOT, "%s: %s", host->userns.tried,
 		    strerror(host->userns.err));
 		vt_advice_userns(host, host->userns.err, finding->advice, sizeof(finding->advice));
+	} else if (!clone3) {
+		say_follows(finding, "clone3");
 	} else if (vt_try(host, CLONE_NEWUSER, act_nothing, &err) < 0) {
 		say_failed(finding, &err);
 		vt_advice_userns(host, err.num, finding->advice, sizeof(finding->advice));
@@ -523,8 +537,8 @@ void vt_report_make(const struct vt_host *host, struct vt_report *ret_report)
 	memset(ret_report, 0, sizeof(*ret_report));
 	ret_report->container = vt_advice_container();
 	report_proc(ret_report);
-	report_calls(host, ret_report);
-	bool userns = report_userns(host, ret_report);
+	bool clone3 = report_calls(host, ret_report);
+	bool userns = report_userns(host, clone3, ret_report);
 	bool ready = report_namespaces(host, userns, ret_report);
 
 	report_mounts(host, ready, ret_report);

@@ -89,10 +89,11 @@ int vt_try(const struct vt_host *host, uint64_t namespaces, int (*act)(struct vt
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
 		return vt_fail(err, VT_STEP_PLAN, errno, "make a socket pair");
 	AUTO_CLOSE int ours = pair[0], theirs = pair[1], pidfd = -1;
-	pid_t pid = vt_ns_clone(namespaces, -1, &pidfd, err);
+	/* Not clone3 where fork will do: what is tried then must not fail for want of that. */
+	pid_t pid = namespaces ? vt_ns_clone(namespaces, -1, &pidfd, err) : fork();
 
 	if (pid < 0)
-		return pid;
+		return namespaces ? pid : vt_fail(err, VT_STEP_PLAN, errno, "fork");
 	if (pid == 0) {
 		(void)close(ours); /* or the child would not see us go */
 		run(theirs, host->privileged && host->id_count > 0, mapped, act);

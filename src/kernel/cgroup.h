@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Control groups, v2 or v1: where vitro may make them, and one of them for one cell. Each lives in a
- * folder "vitro-PID.N" of vitro's own below the caller's own cgroup (on v2, for root, below a folder
- * "vitro" of the hierarchy's root where the own cgroup will not do). Its maker holds a lock on it, so
- * that vt_cgroup_sweep() can tell what a killed vitro left behind, from any pid namespace. No other
- * process's cgroup is ever touched.
+ * Control groups, v2 or v1: where vitro may make them, and one of them for one cell. Each lives in
+ * a folder "vitro-PID.N" of vitro's own below the caller's own cgroup (on v2, for root, below a
+ * folder "vitro" of the hierarchy's root where the own cgroup will not do). Its maker holds a lock
+ * on it, so that vt_cgroup_sweep() can tell what a killed vitro left behind, from any pid
+ * namespace. No other process's cgroup is ever touched.
  *
  * The facade and the two back ends share cgroup_private.h; nobody else includes that.
  */
@@ -28,7 +28,7 @@ struct vt_cgroup_site {
 	char why[160];          /* for VT_CGROUP_NONE: the reason, for a person; else "" */
 };
 
-/* 0 means no limit of that kind. The cell's init is in the cgroup too, and counts as one of pids. */
+/* 0 means no limit of that kind. The cell's init is in the cgroup too and counts as one of pids. */
 struct vt_cgroup_limits {
 	int64_t memory_bytes;
 	int64_t pids;
@@ -55,17 +55,17 @@ struct vt_cgroup_usage {
 
 /*
  * Finds out, cheaply and without leaving anything behind, where vitro may make cgroups: read
- * /proc/self/cgroup, look at the usual mount points, ask whether they are writable. Never fails:
- * a host without usable cgroups is VT_CGROUP_NONE with the reason.
+ * /proc/self/cgroup, look at the usual mount points, ask whether they are writable. Never fails: a
+ * host without usable cgroups is VT_CGROUP_NONE with the reason.
  */
 void vt_cgroup_find(struct vt_cgroup_site *ret_site);
 
 /*
  * Makes one with these limits. *ret_cgroup is untouched on failure and nothing is left behind.
  *
- * On v2 a cgroup that has processes gives its children no controllers. So where the caller is alone
- * in a cgroup that was delegated to it, this moves the caller into a child "vitro-supervisor" first;
- * both stay that way.
+ * On v2 a cgroup that has processes gives its children no controllers. So where the caller is
+ * alone in a cgroup that was delegated to it, this moves the caller into a child
+ * "vitro-supervisor" first; both stay that way.
  */
 int vt_cgroup_make(const struct vt_cgroup_site *site, const struct vt_cgroup_limits *limits,
 		   struct vt_cgroup *ret_cgroup, struct vt_err *err);
@@ -84,9 +84,9 @@ int vt_cgroup_read(const struct vt_cgroup *cgroup, struct vt_cgroup_usage *ret_u
 		   struct vt_err *err);
 
 /*
- * Removes it; its processes must be gone or going. Waits up to a second for the kernel to let go, and
- * says -EBUSY after that: then it can be called again, or a later sweep does it. A half-made cgroup or
- * one from vt_cgroup_init() is fine. In any case the descriptors are closed.
+ * Removes it; its processes must be gone or going. Waits up to a second for the kernel to let go,
+ * and says -EBUSY after that: then it can be called again, or a later sweep does it. A half-made
+ * cgroup or one from vt_cgroup_init() is fine. In any case the descriptors are closed.
  */
 int vt_cgroup_remove(struct vt_cgroup *cgroup, struct vt_err *err);
 
@@ -94,7 +94,7 @@ int vt_cgroup_remove(struct vt_cgroup *cgroup, struct vt_err *err);
 void vt_cgroup_init(struct vt_cgroup *cgroup);
 
 /*
- * Removes what killed vitro processes left at this site. Best effort; returns how many folders went.
- * Costs a few µs where there is nothing to look at.
+ * Removes what killed vitro processes left at this site. Best effort; returns how many folders
+ * went. Costs a few µs where there is nothing to look at.
  */
 int vt_cgroup_sweep(const struct vt_cgroup_site *site);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the cgroup facade and its two back ends share. The folders and texts that come from the kernel
- * are arguments here, so that the tests can give invented ones.
+ * What the cgroup facade and its two back ends share. The folders and texts that come from the
+ * kernel are arguments here, so that the tests can give invented ones.
  */
 #pragma once
 
@@ -36,9 +36,9 @@ int vt_cgroup_put_number(int dir, const char *name, int64_t number);
 bool vt_cgroup_has_word(const char *list, char sep, const char *word);
 
 /*
- * The caller's place in the hierarchy of a controller, or of v2 if controller is "": the list of the
- * hierarchy's controllers, and the path, from the text of /proc/self/cgroup. False if there is none,
- * or if the path cannot be followed from a mount's root.
+ * The caller's place in the hierarchy of a controller, or of v2 if controller is "": the list of
+ * the hierarchy's controllers, and the path, from the text of /proc/self/cgroup. False if there is
+ * none, or if the path cannot be followed from a mount's root.
  */
 bool vt_cgroup_own(const char *text, const char *controller, char ret_list[NAME_MAX + 1],
 		   char ret_path[PATH_MAX]);

@@ -24,8 +24,8 @@ static void add_identity(struct vt_str *map, int64_t first, int64_t last)
 }
 
 /*
- * disk ↔ cell, everybody else as themselves. The cell's own id, should a file on disk carry it, has no
- * line: it appears as nobody.
+ * disk ↔ cell, everybody else as themselves. The cell's own id, should a file on disk carry it, has
+ * no line: it appears as nobody.
  */
 static void compose(struct vt_str *map, uint32_t disk, uint32_t cell)
 {
@@ -90,7 +90,7 @@ int vt_idmap_open(uid_t disk_uid, uid_t cell_uid, gid_t disk_gid, gid_t cell_gid
 	int fd = open_mapped(pid, disk_uid, cell_uid, disk_gid, cell_gid, err);
 
 	(void)kill(pid, SIGKILL); /* our own child, not yet reaped: it is there */
-	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+	while (waitpid(pid, NULL, __WALL) < 0 && errno == EINTR)
 		;
 	return fd;
 }

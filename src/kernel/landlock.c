@@ -13,7 +13,7 @@
 
 /* What each ABI added; a newer kernel appends a row. */
 static const struct {
-	int                    abi;
+	int abi;
 	struct vt_landlock_abi adds;
 } history[] = {
 	{ 1, { .fs = FS_ABI1 } },
@@ -25,9 +25,10 @@ static const struct {
 };
 
 /* Rights that make sense for a file that is no folder; the kernel refuses others on it. */
-#define FILE_RIGHTS                                                                                \
-	(LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_WRITE_FILE | LANDLOCK_ACCESS_FS_READ_FILE | \
-	 LANDLOCK_ACCESS_FS_TRUNCATE | LANDLOCK_ACCESS_FS_IOCTL_DEV)
+#define FILE_RIGHTS                                                   \
+	(LANDLOCK_ACCESS_FS_EXECUTE | LANDLOCK_ACCESS_FS_WRITE_FILE | \
+	 LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_TRUNCATE | \
+	 LANDLOCK_ACCESS_FS_IOCTL_DEV)
 
 struct vt_landlock_abi vt_landlock_rights(int abi)
 {

@@ -43,6 +43,10 @@ static int create(int fs, unsigned attrs, const char *name, struct vt_err *err)
 int vt_mount_tmpfs(int64_t bytes, int64_t inodes, struct vt_err *err)
 {
 	char digits[24];
+
+	/* To the kernel 0 means without bounds. */
+	if (bytes <= 0 || inodes <= 0)
+		return vt_fail_at(err, VT_STEP_MOUNTS, EINVAL, "bound a tmpfs", NULL);
 	AUTO_CLOSE int fs = sys_fsopen("tmpfs", FSOPEN_CLOEXEC);
 
 	if (fs < 0)
@@ -74,7 +78,8 @@ int vt_mount_proc(struct vt_err *err)
 
 int vt_mount_copy(int dir_fd, const char *path, struct vt_err *err)
 {
-	/* Recursive, or a mount with others locked below it cannot be copied in a user namespace. */
+	/* Recursive, or a mount with others locked below it cannot be copied in a user namespace.
+	 */
 	int fd = sys_open_tree(dir_fd, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
 
 	return fd < 0 ? vt_fail_at(err, VT_STEP_MOUNTS, errno, "copy the mount of", path) : fd;
@@ -87,15 +92,19 @@ int vt_mount_check(int mount_fd, uint64_t dev, uint64_t ino, const char *path, s
 	if (fstat(mount_fd, &st) < 0)
 		return vt_fail_at(err, VT_STEP_MOUNTS, errno, "look at", path);
 	if (st.st_dev != dev || st.st_ino != ino)
-		return vt_fail_at(err, VT_STEP_MOUNTS, ESTALE, "replaced while it was being mounted:",
-				  path);
+		return vt_fail_at(err, VT_STEP_MOUNTS, ESTALE,
+				  "replaced while it was being mounted:", path);
 	return 0;
 }
 
 int vt_mount_restrict(int mount_fd, const struct vt_mount_traits *traits, const char *path,
 		      struct vt_err *err)
 {
-	struct mount_attr attr = { .attr_set = MOUNT_ATTR_NOSUID };
+	/*
+	 * Private: on most hosts a copy is a peer of the mount it was made of. What is mounted in the cell
+	 * would show up there, and what the host mounts below it would show up here, unrestricted.
+	 */
+	struct mount_attr attr = { .attr_set = MOUNT_ATTR_NOSUID, .propagation = MS_PRIVATE };
 	unsigned flags = AT_EMPTY_PATH | (traits->here ? 0 : AT_RECURSIVE);
 
 	if (!traits->writable)
@@ -121,7 +130,8 @@ int vt_mount_attach(int mount_fd, int root_fd, const char *path, struct vt_err *
 
 	if (at < 0)
 		return vt_fail_at(err, VT_STEP_MOUNTS, errno, "find the mount point", path);
-	if (sys_move_mount(mount_fd, "", at, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0)
+	if (sys_move_mount(mount_fd, "", at, "",
+			   MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0)
 		return vt_fail_at(err, VT_STEP_MOUNTS, errno, "mount", path);
 	return 0;
 }

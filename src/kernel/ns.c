@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/sched.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -15,10 +14,13 @@
 pid_t vt_ns_clone(uint64_t flags, int cgroup_fd, int *ret_pidfd, struct vt_err *err)
 {
 	int pidfd = -1;
+	/*
+	 * Without an exit signal the child never shows up in the caller's own handling of children,
+	 * and is not lost where the caller ignores SIGCHLD.
+	 */
 	struct clone_args args = {
-		.flags = flags | CLONE_PIDFD,
+		.flags = flags | CLONE_PIDFD | CLONE_CLEAR_SIGHAND,
 		.pidfd = (uintptr_t)&pidfd,
-		.exit_signal = SIGCHLD,
 	};
 
 	if (cgroup_fd >= 0) {
@@ -47,7 +49,8 @@ int vt_ns_write_proc(pid_t pid, const char *name, const char *text, struct vt_er
 	ssize_t written = write(fd, text, len);
 
 	if (written != (ssize_t)len)
-		return vt_fail(err, VT_STEP_IDS, written < 0 ? errno : EIO, "write '%s' to '%s'", text, path);
+		return vt_fail(err, VT_STEP_IDS, written < 0 ? errno : EIO, "write '%s' to '%s'",
+			       text, path);
 	return 0;
 }
 

@@ -9,9 +9,10 @@
 #include "base/err.h"
 
 /*
- * clone3 without a shared address space: the child gets 0 and goes on here, as after fork. cgroup_fd
- * is a cgroup v2 folder to be born in, or -1. *ret_pidfd is the child's, close-on-exec. Returns the
- * child's pid, 0 in the child, or -errno.
+ * clone3 without a shared address space: the child gets 0 and goes on here, as after fork, but without
+ * the caller's signal handlers. cgroup_fd is a cgroup v2 folder to be born in, or -1. *ret_pidfd is the
+ * child's, close-on-exec. Until it execs only waiting with __WALL finds it. Returns the child's pid, 0
+ * in the child, or -errno.
  */
 pid_t vt_ns_clone(uint64_t flags, int cgroup_fd, int *ret_pidfd, struct vt_err *err);
 

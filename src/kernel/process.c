@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 /*
- * The raw calls: glibc's own send the change to all threads, by a lock that a fork may have copied in
- * its locked state.
+ * The raw calls: glibc's own send the change to all threads, by a lock that a fork may have copied
+ * in its locked state.
  */
 int vt_process_become(uid_t uid, gid_t gid, int drop_groups, struct vt_err *err)
 {
@@ -25,19 +25,15 @@ int vt_process_become(uid_t uid, gid_t gid, int drop_groups, struct vt_err *err)
 	return 0;
 }
 
-static int reset_signals(struct vt_err *err)
+static int default_signals(struct vt_err *err)
 {
 	const struct sigaction by_default = { .sa_handler = SIG_DFL };
-	sigset_t none;
 
 	for (int number = 1; number < NSIG; number++) {
 		/* SIGKILL, SIGSTOP and the two that glibc keeps for itself say EINVAL. */
 		if (sigaction(number, &by_default, NULL) < 0 && errno != EINVAL)
 			return vt_fail_at(err, VT_STEP_SESSION, errno, "reset the signals", NULL);
 	}
-	(void)sigemptyset(&none); /* cannot fail */
-	if (sigprocmask(SIG_SETMASK, &none, NULL) < 0)
-		return vt_fail_at(err, VT_STEP_SESSION, errno, "unblock the signals", NULL);
 	return 0;
 }
 
@@ -45,10 +41,15 @@ int vt_process_detach(struct vt_err *err)
 {
 	if (setsid() < 0)
 		return vt_fail_at(err, VT_STEP_SESSION, errno, "start a session", NULL);
-	int r = reset_signals(err);
+	int r = default_signals(err);
+	sigset_t none;
 
 	if (r < 0)
 		return r;
+	(void)sigemptyset(&none); /* cannot fail */
+	/* Only now, in a session of its own, where a Ctrl-C for vitro does not reach it. */
+	if (sigprocmask(SIG_SETMASK, &none, NULL) < 0)
+		return vt_fail_at(err, VT_STEP_SESSION, errno, "unblock the signals", NULL);
 	(void)umask(022); /* returns the old one; cannot fail */
 	/* ENOSYS: a kernel without keyrings has none to leak. */
 	if (syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL) < 0 && errno != ENOSYS)
@@ -68,7 +69,8 @@ int vt_process_limit(const struct vt_rlimit *limits, size_t count, struct vt_err
 		struct rlimit now;
 
 		if (getrlimit(resource, &now) < 0)
-			return vt_fail_at(err, VT_STEP_LIMITS, errno, "ask for a resource limit", NULL);
+			return vt_fail_at(err, VT_STEP_LIMITS, errno, "ask for a resource limit",
+					  NULL);
 		const struct rlimit wanted = {
 			.rlim_cur = lesser(limits[i].limit.rlim_cur, now.rlim_max),
 			.rlim_max = lesser(limits[i].limit.rlim_max, now.rlim_max),
@@ -95,6 +97,7 @@ int vt_process_descriptors(int in, int out, int err_out, int keep, struct vt_err
 	    dup2(err_out, 2) < 0)
 		return vt_fail_at(err, VT_STEP_DESCRIPTORS, errno, "place the descriptors", NULL);
 	if (syscall(SYS_close_range, 4U, ~0U, 0) < 0)
-		return vt_fail_at(err, VT_STEP_DESCRIPTORS, errno, "close the other descriptors", NULL);
+		return vt_fail_at(err, VT_STEP_DESCRIPTORS, errno, "close the other descriptors",
+				  NULL);
 	return 0;
 }

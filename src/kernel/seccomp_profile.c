@@ -65,7 +65,7 @@ const struct vt_seccomp_group vt_seccomp_groups[] = {
 	{ { PASS, PASS },
 	  "getuid geteuid getgid getegid getresuid getresgid getgroups setuid setgid setreuid "
 	  "setregid setresuid setresgid setfsuid setfsgid setgroups capget capset getrlimit setrlimit "
-	  "prlimit64 getrusage getpriority ioprio_get" },
+	  "getrusage getpriority ioprio_get" },
 
 	/* A program may narrow itself further; a filter of its own never overrides an errno of ours. */
 	{ { PASS, PASS }, "landlock_create_ruleset landlock_add_rule landlock_restrict_self" },
@@ -212,6 +212,9 @@ const struct vt_seccomp_condition vt_seccomp_conditions[] = {
 
 	/* Core scheduling idles a sibling CPU at the neighbours' expense; memory maps are CRIU's. */
 	{ "prctl", PASS, TESTS({ EPERM, IS(0, PR_SCHED_CORE) }, { EPERM, IS(0, PR_SET_MM) }) },
+
+	/* One's own limits only: the cell's init has the same user, and could be choked. */
+	{ "prlimit64", EPERM, TESTS({ PASS, IS(0, 0) }) },
 
 	/* A filter of one's own is welcome; a supervisor for it is for programs that do not nest. */
 	{ "seccomp", PASS,

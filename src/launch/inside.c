@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Theory of operation. The supervisor clones init into the cell's new namespaces and maps its ids.
- * Init, which has every capability over the cell and none over the host, builds the root and enters it,
- * then clones the occupant, gives up its capabilities and reaps until the occupant has ended. The
- * occupant seals itself step by step and execs the command. Both tell the supervisor on the status
- * socket what went wrong, and the cell ends with init.
+ * Init, which has every capability over the cell and none over the host, builds the root and enters
+ * it, then clones the occupant, gives up its capabilities and reaps until the occupant has ended.
+ * The occupant seals itself step by step and execs the command. Both tell the supervisor on the
+ * status socket what went wrong, and the cell ends with init.
  *
  * Which process runs what: vt_inside_init() and the functions up to "the occupant" run in init, the
  * rest in the occupant. Neither runs a byte of the call before every step has been taken.
@@ -38,9 +38,9 @@
 /* What is under way: filled by one step, used by the next. */
 struct building {
 	const struct vt_inside *in;
-	const struct vt_plan   *plan;
-	int                     root_fd; /* the new root, attached */
-	int                     proc_fd; /* the cell's proc */
+	const struct vt_plan *plan;
+	int root_fd; /* the new root, attached */
+	int proc_fd; /* the cell's proc */
 };
 
 struct step {
@@ -116,7 +116,8 @@ static int become_cell_user(struct building *b, struct vt_err *err)
 
 	if (r < 0)
 		return r;
-	/* Only after the ids: changing those clears it. If the supervisor dies, so does the cell. */
+	/* Only after the ids: changing those clears it. If the supervisor dies, so does the cell.
+	 */
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
 		return vt_fail_at(err, VT_STEP_IDS, errno, "ask to die with the supervisor", NULL);
 	/* It may have died before that: then its end of the socket is closed. */
@@ -128,8 +129,8 @@ static int become_cell_user(struct building *b, struct vt_err *err)
 }
 
 /*
- * Init's memory is a copy of the supervisor's. Nobody in the cell may look at it, and what they would
- * like best is not there.
+ * Init's memory is a copy of the supervisor's. Nobody in the cell may look at it, and what they
+ * would like best is not there.
  */
 static int hide_memory(struct building *b, struct vt_err *err)
 {
@@ -155,7 +156,8 @@ static int attach_root(struct building *b, struct vt_err *err)
 
 static int make_file(int root_fd, const struct vt_build *build, struct vt_err *err)
 {
-	AUTO_CLOSE int fd = openat(root_fd, build->to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0444);
+	AUTO_CLOSE int fd = openat(root_fd, build->to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
+				   0444);
 	size_t len = strlen(build->from);
 
 	if (fd < 0 || write(fd, build->from, len) != (ssize_t)len)
@@ -196,7 +198,8 @@ static int mount_proc(struct building *b, const struct vt_build *build, struct v
 			      : vt_mount_attach(b->proc_fd, b->root_fd, build->to, err);
 }
 
-/* Covers a path with an empty file or folder of the root's, `from`. What is not there needs none. */
+/* Covers a path with an empty file or folder of the root's, `from`. What is not there needs none.
+ */
 static int mask(const struct building *b, const struct vt_build *build, struct vt_err *err)
 {
 	if (faccessat(b->root_fd, build->to, F_OK, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT)
@@ -259,7 +262,8 @@ static int build_root(struct building *b, struct vt_err *err)
 static int name_host(struct building *b, struct vt_err *err)
 {
 	(void)b;
-	/* After joining the cgroup: the namespace's root is where the process is when it is made. */
+	/* After joining the cgroup: the namespace's root is where the process is when it is made.
+	 */
 	if (unshare(CLONE_NEWCGROUP) < 0)
 		return vt_fail_at(err, VT_STEP_CLONE, errno, "make a cgroup namespace", NULL);
 	if (sethostname("vitro", 5) < 0 || setdomainname("", 0) < 0)
@@ -280,18 +284,32 @@ static int raise_loopback(struct building *b, struct vt_err *err)
 	return 0;
 }
 
+/* A caller may ignore SIGCHLD; init would never learn then how its occupant ended. */
+static int expect_children(struct building *b, struct vt_err *err)
+{
+	const struct sigaction by_default = { .sa_handler = SIG_DFL };
+
+	(void)b;
+	if (sigaction(SIGCHLD, &by_default, NULL) < 0)
+		return vt_fail_at(err, VT_STEP_SESSION, errno, "expect children", NULL);
+	return 0;
+}
+
 /* The order is the security argument: what a step needs is there, and no later one undoes it. */
+/* clang-format off */
 static const struct step init_steps[] = {
-	{ "cgroup", join_cgroup },       /* before anything is allocated that should be counted */
-	{ "await", await_ids },
-	{ "copies", copy_mounts },       /* before the ids: as the caller, who may see these paths */
-	{ "ids", become_cell_user },
-	{ "memory", hide_memory },
-	{ "root", attach_root },         /* after the ids: its folders belong to the cell's user */
-	{ "mounts", build_root },
-	{ "names", name_host },
-	{ "network", raise_loopback },
+	{ "cgroup",   join_cgroup },      /* before anything is allocated that should be counted */
+	{ "await",    await_ids },
+	{ "copies",   copy_mounts },      /* before the ids: as the caller, who may see these paths */
+	{ "ids",      become_cell_user },
+	{ "memory",   hide_memory },
+	{ "root",     attach_root },      /* after the ids: its folders belong to the cell's user */
+	{ "mounts",   build_root },
+	{ "names",    name_host },
+	{ "network",  raise_loopback },
+	{ "children", expect_children },
 };
+/* clang-format on */
 
 /* ---- the occupant -------------------------------------------------------------------------- */
 
@@ -299,7 +317,8 @@ static int enter_descriptors(struct building *b, struct vt_err *err)
 {
 	const struct vt_inside *in = b->in;
 
-	return vt_process_descriptors(in->stdio.in, in->stdio.out, in->stdio.err, in->status_fd, err);
+	return vt_process_descriptors(in->stdio.in, in->stdio.out, in->stdio.err, in->status_fd,
+				      err);
 }
 
 static int enter_session(struct building *b, struct vt_err *err)
@@ -362,15 +381,17 @@ static int enter_seccomp(struct building *b, struct vt_err *err)
 	return vt_seccomp_install(b->plan->seccomp, err);
 }
 
+/* clang-format off */
 static const struct step seal_steps[] = {
 	{ "descriptors", enter_descriptors },
-	{ "session", enter_session },
-	{ "folder", enter_folder },
-	{ "limits", enter_limits },
-	{ "powerless", enter_powerless },    /* before Landlock: that needs no_new_privs */
-	{ "landlock", enter_landlock },      /* after the root: its paths are the new ones */
-	{ "seccomp", enter_seccomp },        /* last: it forbids what the steps above need */
+	{ "session",     enter_session },
+	{ "folder",      enter_folder },
+	{ "limits",      enter_limits },
+	{ "powerless",   enter_powerless },  /* before Landlock: that needs no_new_privs */
+	{ "landlock",    enter_landlock },   /* after the root: its paths are the new ones */
+	{ "seccomp",     enter_seccomp },    /* last: it forbids what the steps above need */
 };
+/* clang-format on */
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -400,7 +421,7 @@ static int tell_running(const struct building *b, int occupant_fd, struct vt_err
 	};
 	union {
 		struct cmsghdr header;
-		char           bytes[CMSG_SPACE(sizeof(fds))];
+		char bytes[CMSG_SPACE(sizeof(fds))];
 	} control = { 0 };
 	struct msghdr message = {
 		.msg_iov = &iov,
@@ -431,7 +452,8 @@ static _Noreturn void reap(pid_t occupant, int status_fd)
 		if (pid < 0 && errno != EINTR)
 			_exit(125);
 	}
-	(void)send(status_fd, &note, sizeof(note), MSG_NOSIGNAL); /* gone with the supervisor, if so */
+	(void)send(status_fd, &note, sizeof(note),
+		   MSG_NOSIGNAL); /* gone with the supervisor, if so */
 	_exit(0);
 }
 

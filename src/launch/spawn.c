@@ -57,8 +57,8 @@ static int map_grant(const struct vt_build *build, int idmap_fd, struct vt_err *
 }
 
 /*
- * The mounts that only root of the host can make: those with mapped ids. mounts has a place for each
- * build; what stays -1 is the child's to make.
+ * The mounts that only root of the host can make: those with mapped ids. mounts has a place for
+ * each build; what stays -1 is the child's to make.
  */
 static int map_grants(const struct vt_plan *plan, struct outer outer, int *idmaps, int *mounts,
 		      struct vt_err *err)
@@ -125,7 +125,7 @@ static int start(const struct vt_plan *plan, const struct vt_stdio *stdio, int *
 
 	if (r < 0) {
 		(void)kill(pid, SIGKILL); /* our own child, not yet reaped: it is there */
-		while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+		while (waitpid(pid, NULL, __WALL) < 0 && errno == EINTR)
 			;
 		return r;
 	}
@@ -185,7 +185,8 @@ static void take_fds(struct msghdr *message, int ret_fds[VT_NOTE_FDS])
 			continue;
 		size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
 
-		memcpy(ret_fds, CMSG_DATA(c), (count < VT_NOTE_FDS ? count : VT_NOTE_FDS) * sizeof(int));
+		memcpy(ret_fds, CMSG_DATA(c),
+		       (count < VT_NOTE_FDS ? count : VT_NOTE_FDS) * sizeof(int));
 	}
 }
 
@@ -196,7 +197,7 @@ int vt_cell_note(const struct vt_cell *cell, struct vt_note *ret_note, int ret_f
 	struct iovec iov = { .iov_base = &note, .iov_len = sizeof(note) };
 	union {
 		struct cmsghdr header;
-		char           bytes[CMSG_SPACE(VT_NOTE_FDS * sizeof(int))];
+		char bytes[CMSG_SPACE(VT_NOTE_FDS * sizeof(int))];
 	} control;
 	struct msghdr message = {
 		.msg_iov = &iov,
@@ -207,14 +208,16 @@ int vt_cell_note(const struct vt_cell *cell, struct vt_note *ret_note, int ret_f
 	ssize_t len;
 
 	memset(ret_fds, -1, VT_NOTE_FDS * sizeof(int)); /* all bits set is -1 */
+	/* A child that failed before it was released has left that unread: told once, before its
+	 * note. */
 	do
 		len = recvmsg(cell->status_fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-	while (len < 0 && errno == EINTR);
+	while (len < 0 && (errno == EINTR || errno == ECONNRESET));
 	if (len < 0 && errno == EAGAIN)
 		return 0;
-	if (len < 0 && errno != ECONNRESET)
+	if (len < 0)
 		return vt_fail(err, VT_STEP_WATCH, errno, "read the cell's notes");
-	if (len <= 0)
+	if (len == 0)
 		return vt_fail(err, VT_STEP_WATCH, EPIPE, "read the cell's notes: it is gone");
 	take_fds(&message, ret_fds);
 	if (len != sizeof(note)) {

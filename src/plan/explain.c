@@ -62,7 +62,8 @@ static void explain_build(const struct vt_plan *plan, const struct vt_build *bui
 		vt_str_addf(out, "  %-7s /%s -> %s", "link", build->to, build->from);
 		break;
 	case VT_ACT_PROC:
-		vt_str_addf(out, "  %-7s /%s with the cell's own processes only", "private", build->to);
+		vt_str_addf(out, "  %-7s /%s with the cell's own processes only", "private",
+			    build->to);
 		break;
 	case VT_ACT_MASK:
 		vt_str_addf(out, "  %-7s /%s", "masked", build->to);

@@ -11,10 +11,10 @@
 enum { MAX_NOTES = 12 };
 
 struct grading {
-	struct vt_plan         *plan;
+	struct vt_plan *plan;
 	const struct vt_policy *policy;
-	const struct vt_host   *host;
-	const char            **notes;
+	const struct vt_host *host;
+	const char **notes;
 };
 
 static void hold(struct grading *g, enum vt_property property, struct vt_holding holding)
@@ -36,9 +36,12 @@ static struct vt_holding by_kernel(struct grading *g, const char *name, const ch
 	if (fact->err == 0)
 		return (struct vt_holding){ name, key, mechanism, VT_GRADE_KERNEL, NULL };
 	return (struct vt_holding){
-		name, key, "none", VT_GRADE_NONE,
-		vt_arena_printf(g->plan->arena, "%s: %s; `vitro doctor` says what to do", fact->tried,
-				strerror(fact->err)),
+		name,
+		key,
+		"none",
+		VT_GRADE_NONE,
+		vt_arena_printf(g->plan->arena, "%s: %s; `vitro doctor` says what to do",
+				fact->tried, strerror(fact->err)),
 	};
 }
 
@@ -61,17 +64,20 @@ static void grade_isolation(struct grading *g)
 
 static void grade_memory(struct grading *g)
 {
-	struct vt_holding memory = { "memory", "limits.memory_mb", "watchdog", VT_GRADE_WATCHED, NULL };
+	struct vt_holding memory = { "memory", "limits.memory_mb", "watchdog", VT_GRADE_WATCHED,
+				     NULL };
 
 	if (g->plan->cgroup.memory_bytes) {
-		memory.mechanism = g->host->cgroup.version == VT_CGROUP_V2 ? "cgroup-v2" : "cgroup-v1";
+		memory.mechanism = g->host->cgroup.version == VT_CGROUP_V2 ? "cgroup-v2"
+									   : "cgroup-v1";
 		memory.grade = VT_GRADE_KERNEL;
 	} else {
 		/* From the sampling of watch/usage.h: what can be touched between two looks. */
-		memory.note = vt_arena_printf(
-			g->plan->arena,
-			"sampled every 2 to 50 ms: a burst can pass the limit by about %u MB before it is "
-			"seen; pipe and socket buffers are not counted", 16 * g->host->cpus);
+		memory.note = vt_arena_printf(g->plan->arena,
+					      "sampled every 2 to 50 ms: a burst can pass the "
+					      "limit by about %u MB before it is "
+					      "seen; pipe and socket buffers are not counted",
+					      16 * g->host->cpus);
 	}
 	hold(g, VT_PROPERTY_MEMORY, memory);
 }
@@ -97,12 +103,13 @@ static void grade_cpu(struct grading *g)
 	if (g->policy->limits.cpus > 0) {
 		bool held = g->plan->cgroup.cpu_quota_us;
 
-		cpus.mechanism = !held                                          ? "none"
+		cpus.mechanism = !held                                     ? "none"
 				 : g->host->cgroup.version == VT_CGROUP_V2 ? "cgroup-v2"
 									   : "cgroup-v1";
 		cpus.grade = held ? VT_GRADE_KERNEL : VT_GRADE_NONE;
 		if (!held)
-			cpus.note = vt_arena_printf(g->plan->arena, "no cgroup with a cpu controller: %s",
+			cpus.note = vt_arena_printf(g->plan->arena,
+						    "no cgroup with a cpu controller: %s",
 						    g->host->cgroup.why);
 	}
 	hold(g, VT_PROPERTY_CPU_TIME, time);
@@ -125,21 +132,26 @@ static void add_notes(struct grading *g)
 	const struct vt_plan *plan = g->plan;
 
 	if (g->policy->network == VT_NETWORK_HOST)
-		note(g, "network: the cell can reach all that this machine can, its own loopback and "
-			"the cloud's metadata addresses included");
+		note(g,
+		     "network: the cell can reach all that this machine can, its own loopback and "
+		     "the cloud's metadata addresses included");
 	if (!plan->unix_sockets)
-		note(g, "network: no AF_UNIX sockets, since a granted folder may hold some that belong to "
-			"the host; socketpair() works");
+		note(g, "network: no AF_UNIX sockets, since a granted folder, or the command's "
+			"own, may "
+			"hold some of the host's; socketpair() works");
 	if (!plan->landlock_fs)
 		note(g, "files: this kernel has no Landlock; the mount namespace alone holds them");
 	else if (!(plan->landlock_scoped & LANDLOCK_SCOPE_SIGNAL))
-		note(g, "files: this kernel's Landlock is older than ABI 6 and does not scope signals and "
+		note(g, "files: this kernel's Landlock is older than ABI 6 and does not scope "
+			"signals and "
 			"abstract sockets; the namespaces do");
 	if (!plan->own_ids && g->host->supplementary_groups)
-		note(g, "ids: an ordinary user cannot drop supplementary groups: files that only they "
-			"open stay readable where they are granted");
+		note(g,
+		     "ids: an ordinary user cannot drop supplementary groups: files that only they "
+		     "open stay readable where they are granted");
 	if (plan->own_ids && has_unmapped_write(plan))
-		note(g, "ids: a folder granted for writing cannot have its owner mapped: the cell writes "
+		note(g, "ids: a folder granted for writing cannot have its owner mapped: the cell "
+			"writes "
 			"there only where any user may");
 }
 
@@ -172,10 +184,11 @@ static int check_indispensable(const struct vt_host *host, struct vt_err *err)
 
 	for (size_t i = 0; i < 2; i++)
 		if (facts[i]->err)
-			return vt_fail(err, VT_STEP_PLAN, EPERM,
-				       "refused: this machine does not let vitro make cells: %s: %s; "
-				       "`vitro doctor` says what to do", facts[i]->tried,
-				       strerror(facts[i]->err));
+			return vt_fail(
+				err, VT_STEP_PLAN, EPERM,
+				"refused: this machine does not let vitro make cells: %s: %s; "
+				"`vitro doctor` says what to do",
+				facts[i]->tried, strerror(facts[i]->err));
 	return 0;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The decisions, in the order in which later ones need earlier ones: ids, the root, the network, the
- * limits, the seal; then each restriction is graded and what cannot hold is refused.
+ * The decisions, in the order in which later ones need earlier ones: ids, the root, the network,
+ * the limits, the seal; then each restriction is graded and what cannot hold is refused.
  */
 #include "plan/plan.h"
 
@@ -28,17 +28,18 @@
 #define HOSTS    "127.0.0.1 localhost vitro\n::1 localhost vitro\n"
 #define NSSWITCH "passwd: files\ngroup: files\nhosts: files dns\n"
 
-/* Tmpfs pages are bound by size; so are its inodes, for each of which the kernel keeps about 1 kB. */
+/* Tmpfs pages are bound by size; so are its inodes, for each of which the kernel keeps about 1 kB.
+ */
 #define BYTES_PER_INODE   4096
 #define INODES_FOR_BUILDS 1024
 
 struct making {
-	const struct vt_policy  *policy;
-	const struct vt_host    *host;
+	const struct vt_policy *policy;
+	const struct vt_host *host;
 	const struct vt_request *request;
-	struct vt_plan          *plan;
-	struct vt_root          *root;
-	bool                     granted; /* the user granted host folders */
+	struct vt_plan *plan;
+	struct vt_root *root;
+	bool granted; /* the user granted host folders */
 };
 
 static int out_of_memory(struct vt_err *err)
@@ -59,9 +60,10 @@ static int decide_ids(struct making *m, struct vt_err *err)
 	plan->outer_uid = host->uid;
 	plan->outer_gid = host->gid;
 	if (host->uid == 0 && !plan->own_ids)
-		return vt_fail(err, VT_STEP_PLAN, EPERM,
-			       "refused: root has no other user id to give to the cell here; run vitro as "
-			       "an ordinary user, or map a range of ids into this user namespace");
+		return vt_fail(
+			err, VT_STEP_PLAN, EPERM,
+			"refused: root has no other user id to give to the cell here; run vitro as "
+			"an ordinary user, or map a range of ids into this user namespace");
 	return 0;
 }
 
@@ -84,23 +86,25 @@ static int check_grant(const struct vt_entry *entry, struct vt_err *err)
 	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++) {
 		size_t len = strlen(own[i]);
 
-		if (strncmp(entry->to, own[i], len) == 0 && (entry->to[len] == '/' || !entry->to[len]))
+		if (strncmp(entry->to, own[i], len) == 0 &&
+		    (entry->to[len] == '/' || !entry->to[len]))
 			return vt_fail(err, VT_STEP_PLAN, EPERM,
-				       "refused: %s: '%s': the cell has a %s of its own", entry->origin,
-				       entry->to, own[i]);
+				       "refused: %s: '%s': the cell has a %s of its own",
+				       entry->origin, entry->to, own[i]);
 	}
 	if (entry->writable && strcmp(entry->from, "/") == 0)
-		return vt_fail(err, VT_STEP_PLAN, EPERM,
-			       "refused: %s: '/' as a whole is not given for writing: name the folders",
-			       entry->origin);
+		return vt_fail(
+			err, VT_STEP_PLAN, EPERM,
+			"refused: %s: '/' as a whole is not given for writing: name the folders",
+			entry->origin);
 	return 0;
 }
 
 /* Adds one entry of the host's root for a grant of "/". */
 struct spreading {
 	struct making *m;
-	const char    *origin;
-	int            result;
+	const char *origin;
+	int result;
 	struct vt_err *err;
 };
 
@@ -137,7 +141,8 @@ static int spread_root(struct making *m, const struct vt_entry *entry, struct vt
 	int r = m->host->list ? m->host->list(m->host, "/", spread_one, &s) : -ENOTSUP;
 
 	if (r < 0)
-		return vt_fail(err, VT_STEP_PLAN, -r, "%s: list '/': %s", entry->origin, strerror(-r));
+		return vt_fail(err, VT_STEP_PLAN, -r, "%s: list '/': %s", entry->origin,
+			       strerror(-r));
 	return s.result;
 }
 
@@ -205,6 +210,7 @@ static int add_runtime(struct making *m, struct vt_err *err)
 
 		r = vt_root_link_or_mount(m->root, &entry, err);
 	}
+	m->granted |= command && command->prefix_count;
 	for (size_t i = 0; r == 0 && command && i < command->prefix_count; i++) {
 		const struct vt_entry entry = {
 			.from = command->prefixes[i],
@@ -220,7 +226,7 @@ static int add_runtime(struct making *m, struct vt_err *err)
 static const struct own {
 	enum vt_act act;
 	const char *to, *from;
-	mode_t      mode;
+	mode_t mode;
 } own_places[] = {
 	{ VT_ACT_SCRATCH, "/tmp", NULL, 01777 },
 	{ VT_ACT_DIR, "/dev", NULL, 0755 },
@@ -240,10 +246,14 @@ static const struct own {
 	/* What tells of the machine and of other people's doings on it, to any user. */
 	{ VT_ACT_MASK, "/proc/acpi", "mnt", 0 },
 	{ VT_ACT_MASK, "/proc/asound", "mnt", 0 },
+	{ VT_ACT_MASK, "/proc/cmdline", "dev/null", 0 },
 	{ VT_ACT_MASK, "/proc/interrupts", "dev/null", 0 },
+	{ VT_ACT_MASK, "/proc/iomem", "dev/null", 0 },
+	{ VT_ACT_MASK, "/proc/kallsyms", "dev/null", 0 },
 	{ VT_ACT_MASK, "/proc/kcore", "dev/null", 0 },
 	{ VT_ACT_MASK, "/proc/keys", "dev/null", 0 },
 	{ VT_ACT_MASK, "/proc/latency_stats", "dev/null", 0 },
+	{ VT_ACT_MASK, "/proc/modules", "dev/null", 0 },
 	{ VT_ACT_MASK, "/proc/scsi", "mnt", 0 },
 	{ VT_ACT_MASK, "/proc/timer_list", "dev/null", 0 },
 };
@@ -271,9 +281,10 @@ static int add_own(struct making *m, struct vt_err *err)
 	if (r == 0 && m->policy->network != VT_NETWORK_HOST)
 		return vt_root_own(m->root, VT_ACT_FILE, "/etc/hosts", HOSTS, 0444, err);
 	for (size_t i = 0; r == 0 && i < sizeof(resolving) / sizeof(resolving[0]); i++) {
-		const struct vt_entry entry = {
-			.from = resolving[i], .to = resolving[i], .origin = "network", .optional = true
-		};
+		const struct vt_entry entry = { .from = resolving[i],
+						.to = resolving[i],
+						.origin = "network",
+						.optional = true };
 
 		r = vt_root_mount(m->root, &entry, err);
 	}
@@ -281,8 +292,8 @@ static int add_own(struct making *m, struct vt_err *err)
 }
 
 /*
- * A deny that no grant surrounds holds by itself. One inside a grant cannot be held against renames yet,
- * and is refused rather than weakened.
+ * A deny that no grant surrounds holds by itself. One inside a grant cannot be held against renames
+ * yet, and is refused rather than weakened.
  */
 static int check_denies(struct making *m, struct vt_err *err)
 {
@@ -290,10 +301,13 @@ static int check_denies(struct making *m, struct vt_err *err)
 
 	for (size_t i = 0; i < deny->count; i++)
 		if (vt_root_covers(m->root, deny->items[i].from))
-			return vt_fail(err, VT_STEP_PLAN, EPERM,
-				       "refused: %s: '%s' lies inside a granted folder, and no method here "
-				       "holds such a deny for the whole call; grant the folders beside it "
-				       "instead", deny->items[i].origin, deny->items[i].from);
+			return vt_fail(
+				err, VT_STEP_PLAN, EPERM,
+				"refused: %s: '%s' lies inside a granted folder, and no method "
+				"here "
+				"holds such a deny for the whole call; grant the folders beside it "
+				"instead",
+				deny->items[i].origin, deny->items[i].from);
 	return 0;
 }
 
@@ -324,18 +338,19 @@ static int decide_landlock(struct making *m, struct vt_err *err)
 	struct vt_plan *plan = m->plan;
 	const struct vt_landlock_abi abi = vt_landlock_rights(m->host->landlock_abi);
 	const uint64_t device = LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE;
-	struct vt_landlock_rule *rules =
-		vt_arena_array(plan->arena, plan->build_count + 1, sizeof(*rules));
+	struct vt_landlock_rule *rules = vt_arena_array(plan->arena, plan->build_count + 1,
+							sizeof(*rules));
 
 	if (!rules)
 		return out_of_memory(err);
 	plan->landlock_fs = abi.fs;
 	plan->landlock_scoped = abi.scoped;
-	/* Without a host's network there is no port to reach, and loopback is for one's own servers. */
+	/* Without a host's network there is no port to reach, and loopback is for one's own
+	 * servers. */
 	plan->landlock_net = 0;
 	/*
-	 * The root holds nothing but what may be read. A host file reached by any other road, say a leaked
-	 * descriptor, has no ancestor in it and is denied.
+	 * The root holds nothing but what may be read. A host file reached by any other road, say a
+	 * leaked descriptor, has no ancestor in it and is denied.
 	 */
 	rules[plan->landlock_rule_count++] = (struct vt_landlock_rule){ "", vt_landlock_read() };
 	for (size_t i = 0; i < plan->build_count; i++) {
@@ -354,9 +369,9 @@ static int decide_landlock(struct making *m, struct vt_err *err)
 }
 
 /*
- * Which socket families exist inside. A unix socket in a granted folder could be connected to though
- * the folder is for reading only; on the host's network so could abstract ones, where Landlock cannot
- * scope them.
+ * Which socket families exist inside. A unix socket in a granted folder could be connected to
+ * though the folder is for reading only; on the host's network so could abstract ones, where
+ * Landlock cannot scope them.
  */
 static void decide_sockets(struct making *m)
 {
@@ -368,16 +383,15 @@ static void decide_sockets(struct making *m)
 	if (!m->granted && !abstract)
 		sockets |= VT_SOCKETS_UNIX;
 	m->plan->unix_sockets = sockets & VT_SOCKETS_UNIX;
-	m->plan->seccomp = vt_seccomp_builtin(policy->syscalls == VT_SYSCALLS_STRICT
-						      ? VT_SECCOMP_STRICT
-						      : VT_SECCOMP_DEFAULT,
-					      sockets);
+	m->plan->seccomp = vt_seccomp_builtin(
+		policy->syscalls == VT_SYSCALLS_STRICT ? VT_SECCOMP_STRICT : VT_SECCOMP_DEFAULT,
+		sockets);
 }
 
 static void decide_namespaces(struct making *m)
 {
-	m->plan->namespaces =
-		CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS;
+	m->plan->namespaces = CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC |
+			      CLONE_NEWUTS;
 	if (m->policy->network != VT_NETWORK_HOST)
 		m->plan->namespaces |= CLONE_NEWNET;
 	m->plan->loopback_up = m->policy->network == VT_NETWORK_LOOPBACK;
@@ -392,7 +406,8 @@ static int decide_rlimits(struct making *m, struct vt_err *err)
 		{ RLIMIT_NPROC, { policy->limits.pids + 1, policy->limits.pids + 1 } },
 		{ RLIMIT_NOFILE, { policy->limits.open_files, policy->limits.open_files } },
 		{ RLIMIT_FSIZE, { policy->limits.file_mb << 20, policy->limits.file_mb << 20 } },
-		/* 1, not 0: a core_pattern with a pipe ignores 0, and runs its program on the host. */
+		/* 1, not 0: a core_pattern with a pipe ignores 0, and runs its program on the host.
+		 */
 		{ RLIMIT_CORE, { 1, 1 } },
 		{ RLIMIT_MEMLOCK, { 8 << 20, 8 << 20 } },
 		{ RLIMIT_MSGQUEUE, { 800 << 10, 800 << 10 } },
@@ -436,7 +451,8 @@ static void decide_limits(struct making *m)
 		plan->cgroup.memory_bytes = plan->memory_bytes;
 		plan->watched_memory_bytes = -1;
 	}
-	/* On v1 that would be one more hierarchy to move through, and RLIMIT_NPROC holds as well. */
+	/* On v1 that would be one more hierarchy to move through, and RLIMIT_NPROC holds as well.
+	 */
 	if (*site->pids && site->version == VT_CGROUP_V2)
 		plan->cgroup.pids = policy->limits.pids + 1;
 	if (*site->cpu && policy->limits.cpus > 0)
@@ -469,13 +485,15 @@ static int decide_occupant(struct making *m, struct vt_err *err)
 	struct vt_plan *plan = m->plan;
 
 	plan->cwd = vt_arena_dup(plan->arena, m->policy->files.cwd);
-	plan->envp = vt_environment_make(plan->arena, m->policy, request->environ, request->command);
+	plan->envp = vt_environment_make(plan->arena, m->policy, request->environ,
+					 request->command);
 	if (!plan->cwd || !plan->envp)
 		return out_of_memory(err);
 	if (!vt_plan_shows(plan, plan->cwd))
-		return vt_fail(err, VT_STEP_PLAN, ENOENT,
-			       "refused: the working directory '%s' is not there inside; add --read %s",
-			       plan->cwd, plan->cwd);
+		return vt_fail(
+			err, VT_STEP_PLAN, ENOENT,
+			"refused: the working directory '%s' is not there inside; add --read %s",
+			plan->cwd, plan->cwd);
 	if (!request->command)
 		return 0;
 	plan->exec_path = vt_arena_dup(plan->arena, request->command->path);

@@ -19,8 +19,8 @@
 
 struct invented_path {
 	const char *path;
-	mode_t      mode;
-	uid_t       uid;
+	mode_t mode;
+	uid_t uid;
 	const char *link; /* where it leads, if it is a link */
 };
 
@@ -101,34 +101,73 @@ static int list(const struct vt_host *host, const char *path,
 }
 
 #define INVENTED .cpus = 4, .memory_mb = 8192, .look = look, .read_link = read_link, .list = list
-#define WORKS    { 0, "a trial" }
+#define WORKS                \
+	{                    \
+		0, "a trial" \
+	}
 
 static const struct vt_host root_v1 = {
-	.privileged = true, .id_base = 0x70000000, .id_count = 4194304, .userns = WORKS,
-	.seccomp = WORKS, .landlock_abi = 7, INVENTED,
-	.cgroup = { .version = VT_CGROUP_V1, .memory = "/cg/memory", .pids = "/cg/pids",
-		    .cpu = "/cg/cpu", .cpuacct = "/cg/cpu" },
+	.privileged = true,
+	.id_base = 0x70000000,
+	.id_count = 4194304,
+	.userns = WORKS,
+	.seccomp = WORKS,
+	.landlock_abi = 7,
+	INVENTED,
+	.cgroup = { .version = VT_CGROUP_V1,
+		    .memory = "/cg/memory",
+		    .pids = "/cg/pids",
+		    .cpu = "/cg/cpu",
+		    .cpuacct = "/cg/cpu" },
 };
 static const struct vt_host user_v2 = {
-	.uid = 1000, .gid = 1000, .userns = WORKS, .seccomp = WORKS, .landlock_abi = 7, INVENTED,
-	.cgroup = { .version = VT_CGROUP_V2, .memory = "/cg", .pids = "/cg", .cpu = "/cg",
+	.uid = 1000,
+	.gid = 1000,
+	.userns = WORKS,
+	.seccomp = WORKS,
+	.landlock_abi = 7,
+	INVENTED,
+	.cgroup = { .version = VT_CGROUP_V2,
+		    .memory = "/cg",
+		    .pids = "/cg",
+		    .cpu = "/cg",
 		    .cpuacct = "/cg" },
 };
 static const struct vt_host user_plain = {
-	.uid = 1000, .gid = 1000, .supplementary_groups = 2, .userns = WORKS, .seccomp = WORKS,
-	.landlock_abi = 7, INVENTED,
+	.uid = 1000,
+	.gid = 1000,
+	.supplementary_groups = 2,
+	.userns = WORKS,
+	.seccomp = WORKS,
+	.landlock_abi = 7,
+	INVENTED,
 	.cgroup = { .version = VT_CGROUP_NONE, .why = "no cgroup is delegated to this user" },
 };
 static const struct vt_host user_old = {
-	.uid = 1000, .gid = 1000, .userns = WORKS, .seccomp = WORKS, .landlock_abi = 0,
-	.landlock_err = EOPNOTSUPP, INVENTED, .cgroup = { .why = "no cgroups" },
+	.uid = 1000,
+	.gid = 1000,
+	.userns = WORKS,
+	.seccomp = WORKS,
+	.landlock_abi = 0,
+	.landlock_err = EOPNOTSUPP,
+	INVENTED,
+	.cgroup = { .why = "no cgroups" },
 };
 static const struct vt_host no_userns = {
-	.uid = 1000, .gid = 1000, .userns = { EPERM, "clone(CLONE_NEWUSER)" }, .seccomp = WORKS,
-	.landlock_abi = 7, INVENTED, .cgroup = { .why = "no cgroups" },
+	.uid = 1000,
+	.gid = 1000,
+	.userns = { EPERM, "clone(CLONE_NEWUSER)" },
+	.seccomp = WORKS,
+	.landlock_abi = 7,
+	INVENTED,
+	.cgroup = { .why = "no cgroups" },
 };
 static const struct vt_host root_without_ids = {
-	.privileged = true, .userns = WORKS, .seccomp = WORKS, .landlock_abi = 7, INVENTED,
+	.privileged = true,
+	.userns = WORKS,
+	.seccomp = WORKS,
+	.landlock_abi = 7,
+	INVENTED,
 	.cgroup = { .why = "no cgroups" },
 };
 
@@ -159,9 +198,9 @@ static char *plan_text(const char *json, const struct vt_host *host)
 }
 
 static const struct golden {
-	const char           *name;
+	const char *name;
 	const struct vt_host *host;
-	const char           *policy;
+	const char *policy;
 } goldens[] = {
 	{ "default-root", &root_v1, "{}" },
 	{ "default-user-v2", &user_v2, "{}" },
@@ -173,7 +212,8 @@ static const struct golden {
 	  "{\"files\": {\"read\": [\"/srv/data\", \"/etc\", {\"from\": \"work\", \"to\": \"/in\"}],"
 	  " \"write\": [\"/srv/data/out\"], \"cwd\": \"/in\"}}" },
 	{ "grants-nested-user", &user_v2,
-	  "{\"files\": {\"read\": [\"/srv/data/note.txt\", \"/srv\"], \"write\": [\"/srv/data\"]}}" },
+	  "{\"files\": {\"read\": [\"/srv/data/note.txt\", \"/srv\"], \"write\": "
+	  "[\"/srv/data\"]}}" },
 	{ "whole-root-user", &user_plain, "{\"files\": {\"read\": [\"/\"]}}" },
 	{ "network-host-user", &user_v2, "{\"network\": \"host\"}" },
 	{ "network-host-old", &user_old, "{\"network\": \"host\"}" },
@@ -186,7 +226,8 @@ static const struct golden {
 	  "{\"limits\": {\"cpus\": 2}, \"require\": \"best-effort\"}" },
 	{ "strict-refused", &user_plain, "{\"extends\": \"strict\"}" },
 	{ "strict-user-v2", &user_v2, "{\"extends\": \"strict\"}" },
-	{ "deny-outside", &user_v2, "{\"files\": {\"read\": [\"/srv/data\"], \"deny\": [\"/etc/x\"]}}" },
+	{ "deny-outside", &user_v2,
+	  "{\"files\": {\"read\": [\"/srv/data\"], \"deny\": [\"/etc/x\"]}}" },
 	{ "deny-inside-refused", &user_v2,
 	  "{\"files\": {\"read\": [\"/srv\"], \"deny\": [\"/srv/data/out\"]}}" },
 	{ "missing-refused", &user_v2, "{\"files\": {\"read\": [\"/nowhere\"]}}" },
@@ -225,7 +266,8 @@ static void check_golden(void **state)
 	char path[4096];
 	char *text = plan_text(golden->policy, golden->host);
 
-	(void)snprintf(path, sizeof(path), "%s/golden/%s.txt", folder ? folder : TEST_DIR, golden->name);
+	(void)snprintf(path, sizeof(path), "%s/golden/%s.txt", folder ? folder : TEST_DIR,
+		       golden->name);
 	if (mode && strcmp(mode, "update") == 0) {
 		FILE *file = fopen(path, "w");
 

@@ -12,23 +12,23 @@ enum { MAX_LINK_HOPS = 8 };
 
 /* A place inside. What it is, is an act; a plain folder is one that something below it needs. */
 struct node {
-	struct node    *parent, *children, *last_child, *next;
-	const char     *name;
-	const char     *path;   /* "usr/lib" */
-	enum vt_act     act;
-	const char     *from;
-	const char     *origin;
-	bool            writable, device, granted;
-	bool            shown;  /* it is there already, as part of a mount around it */
-	mode_t          mode;
-	struct vt_path  seen;
+	struct node *parent, *children, *last_child, *next;
+	const char *name;
+	const char *path; /* "usr/lib" */
+	enum vt_act act;
+	const char *from;
+	const char *origin;
+	bool writable, device, granted;
+	bool shown; /* it is there already, as part of a mount around it */
+	mode_t mode;
+	struct vt_path seen;
 };
 
 struct vt_root {
-	struct vt_arena      *arena;
+	struct vt_arena *arena;
 	const struct vt_host *host;
-	struct node          *top;
-	size_t                count;
+	struct node *top;
+	size_t count;
 };
 
 struct vt_root *vt_root_new(struct vt_arena *arena, const struct vt_host *host)
@@ -54,8 +54,8 @@ static int compare(const struct node *node, const char *name, size_t len)
 }
 
 /*
- * Children are in the order of their names, and paths mostly come in that order too: then the last one
- * answers at once, and a folder of a thousand grants is planned in linear time.
+ * Children are in the order of their names, and paths mostly come in that order too: then the last
+ * one answers at once, and a folder of a thousand grants is planned in linear time.
  */
 static struct node *find_child(const struct node *parent, const char *name, size_t len)
 {
@@ -85,15 +85,16 @@ static void insert_child(struct node *parent, struct node *child)
 	*link = child;
 }
 
-static struct node *add_child(struct vt_root *root, struct node *parent, const char *name, size_t len)
+static struct node *add_child(struct vt_root *root, struct node *parent, const char *name,
+			      size_t len)
 {
 	struct node *child = vt_arena_alloc(root->arena, sizeof(*child));
 
 	if (!child)
 		return NULL;
 	child->name = vt_arena_dupn(root->arena, name, len);
-	child->path = vt_arena_printf(root->arena, "%s%s%.*s", parent->path, *parent->path ? "/" : "",
-				      (int)len, name);
+	child->path = vt_arena_printf(root->arena, "%s%s%.*s", parent->path,
+				      *parent->path ? "/" : "", (int)len, name);
 	if (!child->name || !child->path)
 		return NULL;
 	child->parent = parent;
@@ -121,9 +122,19 @@ static const char *host_path(const struct vt_root *root, const struct node *moun
 	return vt_arena_printf(root->arena, "%s%s", mount->from, rest);
 }
 
+/* What a name other than that of a child means, in the target of a link. */
+static struct node *special(struct node *at, const char *name, size_t len)
+{
+	if (len == 0 || (len == 1 && name[0] == '.'))
+		return at;
+	if (len == 2 && name[0] == '.' && name[1] == '.')
+		return at->parent ? at->parent : at;
+	return NULL;
+}
+
 /*
- * Walks to the node at path, making what is missing. A link of the cell's own on the way is followed,
- * so that /bin/x and /usr/bin/x are one place.
+ * Walks to the node at path, making what is missing. A link of the cell's own on the way is
+ * followed, so that /bin/x and /usr/bin/x are one place.
  */
 static int walk(struct vt_root *root, const char *path, struct node **ret_node, struct vt_err *err)
 {
@@ -132,9 +143,11 @@ static int walk(struct vt_root *root, const char *path, struct node **ret_node, 
 
 	while (*path) {
 		size_t len = strcspn(path, "/");
+		struct node *known = special(at, path, len);
 
-		if (len == 0) {
-			path++;
+		if (known) {
+			at = known;
+			path += len + (path[len] == '/');
 			continue;
 		}
 		struct node *child = find_child(at, path, len);
@@ -163,8 +176,8 @@ static int walk(struct vt_root *root, const char *path, struct node **ret_node, 
 }
 
 /* A place inside a granted folder must be there already: nothing is made on the host. */
-static int check_place(struct vt_root *root, const struct node *node, const struct vt_entry *entry,
-		       bool folder, struct vt_err *err)
+static int check_place(struct vt_root *root, const struct node *node, const char *origin,
+		       const char *from, mode_t mode, struct vt_err *err)
 {
 	const struct node *around = mount_around(node->parent);
 	struct vt_path place;
@@ -176,13 +189,15 @@ static int check_place(struct vt_root *root, const struct node *node, const stru
 	if (!path)
 		return vt_fail(err, VT_STEP_PLAN, ENOMEM, "plan the root");
 	if (root->host->look(root->host, path, &place) < 0)
-		return vt_fail(err, VT_STEP_PLAN, ENOENT,
-			       "%s: '%s' cannot be placed at '%s': '%s' is granted and has no such entry",
-			       entry->origin, entry->from, entry->to, around->from);
-	if (S_ISDIR(place.mode) != folder)
-		return vt_fail(err, VT_STEP_PLAN, ENOTDIR,
-			       "%s: '%s' cannot be placed at '%s': one is a folder, the other is not",
-			       entry->origin, entry->from, entry->to);
+		return vt_fail(
+			err, VT_STEP_PLAN, ENOENT,
+			"%s: '%s' cannot be placed at '/%s': '%s' is granted and has no such entry",
+			origin, from, node->path, around->from);
+	if (S_ISDIR(place.mode) != S_ISDIR(mode))
+		return vt_fail(
+			err, VT_STEP_PLAN, ENOTDIR,
+			"%s: '%s' cannot be placed at '/%s': one is a folder, the other is not",
+			origin, from, node->path);
 	return 0;
 }
 
@@ -190,22 +205,57 @@ static int check_kind(const struct vt_entry *entry, mode_t mode, struct vt_err *
 {
 	if (S_ISDIR(mode) || S_ISREG(mode) || (entry->device && S_ISCHR(mode)))
 		return 0;
-	return vt_fail(err, VT_STEP_PLAN, EINVAL, "%s: '%s' is %s, and only files and folders can be granted",
-		       entry->origin, entry->from,
-		       S_ISSOCK(mode) ? "a socket" : S_ISFIFO(mode) ? "a pipe" : "a device");
+	return vt_fail(err, VT_STEP_PLAN, EINVAL,
+		       "%s: '%s' is %s, and only files and folders can be granted", entry->origin,
+		       entry->from,
+		       S_ISSOCK(mode)   ? "a socket"
+		       : S_ISFIFO(mode) ? "a pipe"
+					: "a device");
 }
 
-/* Whether `entry` is what a mount around `node` shows there already, with no fewer rights. */
-static bool is_shown(const struct vt_root *root, const struct node *node,
-		     const struct vt_entry *entry)
+/* Whether a mount shows `from` at `node` already, with no fewer rights. */
+static bool shows(const struct vt_root *root, const struct node *mount, const struct node *node,
+		  const char *from, bool writable)
 {
-	const struct node *around = mount_around(node);
-
-	if (!around || (entry->writable && !around->writable) || entry->device)
+	if (!mount || (writable && !mount->writable))
 		return false;
-	const char *path = host_path(root, around, node);
+	const char *path = host_path(root, mount, node);
 
-	return path && strcmp(path, entry->from) == 0;
+	return path && strcmp(path, from) == 0;
+}
+
+/* The next node of a depth-first walk below top, without recursion, since paths can be deep. */
+static struct node *next_below(const struct node *top, struct node *node)
+{
+	if (node->children)
+		return node->children;
+	while (node != top && !node->next)
+		node = node->parent;
+	return node == top ? NULL : node->next;
+}
+
+/*
+ * What came before the mount around it is part of that now: its place must be there on the host,
+ * and what the mount shows anyway needs none of its own.
+ */
+static int absorb(struct vt_root *root, struct node *mount, struct vt_err *err)
+{
+	for (struct node *node = mount->children; node; node = next_below(mount, node)) {
+		const struct node *around = mount_around(node->parent);
+
+		node->shown = true;
+		if (node->act != VT_ACT_BIND ||
+		    (!node->device && !node->granted &&
+		     shows(root, around, node, node->from, node->writable))) {
+			node->act = VT_ACT_DIR;
+			continue;
+		}
+		int r = check_place(root, node, node->origin, node->from, node->mode, err);
+
+		if (r < 0)
+			return r;
+	}
+	return 0;
 }
 
 int vt_root_mount(struct vt_root *root, const struct vt_entry *entry, struct vt_err *err)
@@ -222,15 +272,18 @@ int vt_root_mount(struct vt_root *root, const struct vt_entry *entry, struct vt_
 	r = check_kind(entry, seen.mode, err);
 	if (r == 0)
 		r = walk(root, entry->to, &node, err);
-	if (r < 0 || is_shown(root, node, entry))
+	if (r < 0 ||
+	    (!entry->device && shows(root, mount_around(node), node, entry->from, entry->writable)))
 		return r;
 	if (node->act == VT_ACT_BIND && strcmp(node->from, entry->from) != 0)
-		return vt_fail(err, VT_STEP_PLAN, EEXIST, "%s: '%s' and '%s' cannot both be at '%s'",
-			       entry->origin, node->from, entry->from, entry->to);
+		return vt_fail(err, VT_STEP_PLAN, EEXIST,
+			       "%s: '%s' and '%s' cannot both be at '%s'", entry->origin,
+			       node->from, entry->from, entry->to);
 	if (node->act == VT_ACT_DIR && node->children && !S_ISDIR(seen.mode))
-		return vt_fail(err, VT_STEP_PLAN, ENOTDIR, "%s: '%s' is no folder, but '%s' must be one",
-			       entry->origin, entry->from, entry->to);
-	r = check_place(root, node, entry, S_ISDIR(seen.mode), err);
+		return vt_fail(err, VT_STEP_PLAN, ENOTDIR,
+			       "%s: '%s' is no folder, but '%s' must be one", entry->origin,
+			       entry->from, entry->to);
+	r = check_place(root, node, entry->origin, entry->from, seen.mode, err);
 	if (r < 0)
 		return r;
 	node->act = VT_ACT_BIND;
@@ -241,14 +294,25 @@ int vt_root_mount(struct vt_root *root, const struct vt_entry *entry, struct vt_
 	node->granted = entry->granted;
 	node->mode = seen.mode;
 	node->seen = seen;
-	return node->from && node->origin ? 0 : vt_fail(err, VT_STEP_PLAN, ENOMEM, "plan the root");
+	if (!node->from || !node->origin)
+		return vt_fail(err, VT_STEP_PLAN, ENOMEM, "plan the root");
+	return absorb(root, node, err);
 }
 
 int vt_root_link_or_mount(struct vt_root *root, const struct vt_entry *entry, struct vt_err *err)
 {
 	char target[PATH_MAX];
+	struct node *node;
 
 	if (root->host->read_link(root->host, entry->from, target, sizeof(target)) < 0)
+		return vt_root_mount(root, entry, err);
+	int r = walk(root, entry->to, &node, err);
+
+	if (r < 0)
+		return r;
+	/* With a grant below it, it can be no link: then it is the folder that the link leads to.
+	 */
+	if (node->children)
 		return vt_root_mount(root, entry, err);
 	return vt_root_own(root, VT_ACT_LINK, entry->to, target, 0777, err);
 }
@@ -270,8 +334,8 @@ bool vt_root_covers(const struct vt_root *root, const char *to)
 	return false;
 }
 
-int vt_root_own(struct vt_root *root, enum vt_act act, const char *to, const char *from, mode_t mode,
-		struct vt_err *err)
+int vt_root_own(struct vt_root *root, enum vt_act act, const char *to, const char *from,
+		mode_t mode, struct vt_err *err)
 {
 	struct node *node;
 
@@ -294,10 +358,10 @@ int vt_root_own(struct vt_root *root, enum vt_act act, const char *to, const cha
 /* ---- the list ------------------------------------------------------------------------------ */
 
 struct listing {
-	struct vt_plan   *plan;
-	struct vt_build  *builds;
-	struct vt_idmap  *idmaps;
-	bool              map_owners;
+	struct vt_plan *plan;
+	struct vt_build *builds;
+	struct vt_idmap *idmaps;
+	bool map_owners;
 };
 
 static int idmap_for(struct listing *list, const struct node *node)
@@ -342,22 +406,13 @@ static void list_place(struct listing *list, const struct node *node)
 		list_build(list, node, S_ISDIR(node->mode) ? VT_ACT_DIR : VT_ACT_FILE);
 }
 
-/* Parents before children: a depth-first walk without recursion, since paths can be deep. */
+/* Parents before children. */
 static void list_nodes(struct listing *list, const struct node *top)
 {
-	const struct node *node = top->children;
-
-	while (node) {
+	for (struct node *node = top->children; node; node = next_below(top, node)) {
 		list_place(list, node);
 		if (!(node->shown && node->act == VT_ACT_DIR))
 			list_build(list, node, node->act);
-		if (node->children) {
-			node = node->children;
-			continue;
-		}
-		while (node != top && !node->next)
-			node = node->parent;
-		node = node == top ? NULL : node->next;
 	}
 }
 

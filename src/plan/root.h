@@ -30,12 +30,15 @@ struct vt_entry {
 
 /*
  * Adds a host path. What is already inside, from the same place and with no fewer rights, is not
- * mounted again: add outer folders first. A path that does not exist, or cannot be placed, is an
- * error that says so.
+ * mounted again. Outer folders may come first or last; a grant inside a folder that comes later keeps
+ * its own rights. A path that does not exist, or cannot be placed, is an error that says so.
  */
 int vt_root_mount(struct vt_root *root, const struct vt_entry *entry, struct vt_err *err);
 
-/* The same for one that is a link on the host: the link is made anew if it is one, not followed. */
+/*
+ * The same for one that may be a link on the host: then the link is made anew, and not followed, unless
+ * something was granted below it.
+ */
 int vt_root_link_or_mount(struct vt_root *root, const struct vt_entry *entry, struct vt_err *err);
 
 /*

@@ -78,7 +78,8 @@ static int wait_once(struct vt_loop *loop, struct vt_err *err)
 
 	if (left > 0)
 		timeout = (struct timespec){ left / VT_NS_PER_S, left % VT_NS_PER_S };
-	int count = epoll_pwait2(loop->epoll_fd, &event, 1, due == INT64_MAX ? NULL : &timeout, NULL);
+	int count = epoll_pwait2(loop->epoll_fd, &event, 1, due == INT64_MAX ? NULL : &timeout,
+				 NULL);
 
 	if (count < 0 && errno != EINTR)
 		return vt_fail(err, VT_STEP_WATCH, errno, "wait for events");

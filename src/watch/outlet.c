@@ -3,14 +3,23 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/major.h>
 #include <poll.h>
 #include <stdio.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
-/* POLLOUT promises a terminal's line or a pipe's PIPE_BUF; more could block. */
+/* POLLOUT promises room for PIPE_BUF in a pipe, and less in a terminal; more could block. */
 #define POLLED_BYTES ((size_t)512)
+
+/* Whether opening it again gives the same thing: the master of a terminal would make a new one. */
+static bool can_open_anew(int fd, const struct stat *st)
+{
+	return S_ISFIFO(st->st_mode) ||
+	       (S_ISCHR(st->st_mode) && isatty(fd) && st->st_rdev != makedev(TTYAUX_MAJOR, 2));
+}
 
 void vt_outlet_init(struct vt_outlet *outlet, int fd)
 {
@@ -24,9 +33,9 @@ void vt_outlet_init(struct vt_outlet *outlet, int fd)
 		outlet->kind = VT_OUTLET_FILE;
 	} else if (S_ISSOCK(st.st_mode)) {
 		outlet->kind = VT_OUTLET_SOCKET;
-	} else if (S_ISFIFO(st.st_mode)) {
+	} else if (can_open_anew(fd, &st)) {
 		(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd); /* fits */
-		int own = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+		int own = open(path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 
 		if (own >= 0)
 			*outlet = (struct vt_outlet){ .kind = VT_OUTLET_OWN, .fd = own };

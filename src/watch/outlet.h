@@ -11,9 +11,9 @@
 
 enum vt_outlet_kind {
 	VT_OUTLET_FILE,   /* a regular file: never waits for anybody */
-	VT_OUTLET_OWN,    /* a pipe, opened anew: a non-blocking description of our own */
+	VT_OUTLET_OWN,    /* a pipe or terminal, opened anew: a non-blocking description of our own */
 	VT_OUTLET_SOCKET, /* each send says that it will not wait */
-	VT_OUTLET_POLLED, /* terminals and the rest: asked first, and given little at a time */
+	VT_OUTLET_POLLED, /* the rest, and somebody else's: asked first, and given little at a time */
 };
 
 struct vt_outlet {

@@ -2,9 +2,15 @@
 #include "watch/relay.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/fd.h"
+
+static void in_ready(struct vt_source *source, uint32_t events);
 
 /* The occupant sees the end of its input. */
 static void end(struct vt_relay *relay)
@@ -14,22 +20,55 @@ static void end(struct vt_relay *relay)
 	vt_fd_close(&relay->out.fd);
 }
 
-static void watch(struct vt_relay *relay, struct vt_source *wanted, struct vt_source *other,
-		  uint32_t events)
+/* Only a file has a place to go back to; for all else lseek says ESPIPE, and nothing changes. */
+static void give_back(const struct vt_relay *relay)
 {
-	struct vt_err err;
+	int unread;
 
-	vt_loop_remove(relay->loop, other);
-	if (vt_loop_add(relay->loop, wanted, events, &err) < 0)
+	if (ioctl(relay->probe_fd, FIONREAD, &unread) < 0)
+		return;
+	off_t ahead = unread + (off_t)(relay->len - relay->written);
+
+	if (ahead > 0)
+		(void)lseek(relay->in.fd, -ahead, SEEK_CUR);
+}
+
+/* A description of our own: somebody else may read what poll has promised us. */
+static int open_anew(int fd)
+{
+	char path[32];
+	struct stat st;
+
+	if (fstat(fd, &st) < 0 || S_ISREG(st.st_mode))
+		return -1; /* the place in a file is to be shared */
+	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd); /* fits */
+	return open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+}
+
+/* What is held must be written; else more is read. A file is always ready, and cannot be polled. */
+static void watch(struct vt_relay *relay)
+{
+	bool reading = relay->written == relay->len;
+	struct vt_err err;
+	int r;
+
+	vt_loop_remove(relay->loop, reading ? &relay->out : &relay->in);
+	r = reading ? vt_loop_add(relay->loop, &relay->in, EPOLLIN, &err) : -EPERM;
+	if (r == -EPERM)
+		r = vt_loop_add(relay->loop, &relay->out, EPOLLOUT, &err);
+	if (r < 0)
 		end(relay);
 }
 
-/* Writes what is held; then it is the terminal's turn again. */
 static void out_ready(struct vt_source *source, uint32_t events)
 {
 	struct vt_relay *relay = source->owner;
 
 	(void)events; /* an error shows in the write */
+	if (relay->written == relay->len) {
+		in_ready(&relay->in, 0);
+		return;
+	}
 	ssize_t n = write(source->fd, relay->held + relay->written, relay->len - relay->written);
 
 	if (n < 0 && errno != EAGAIN && errno != EINTR) {
@@ -37,10 +76,7 @@ static void out_ready(struct vt_source *source, uint32_t events)
 		return;
 	}
 	relay->written += n > 0 ? (size_t)n : 0;
-	if (relay->written == relay->len)
-		watch(relay, &relay->in, &relay->out, EPOLLIN);
-	else
-		watch(relay, &relay->out, &relay->in, EPOLLOUT);
+	watch(relay);
 }
 
 static void in_ready(struct vt_source *source, uint32_t events)
@@ -61,17 +97,30 @@ static void in_ready(struct vt_source *source, uint32_t events)
 	out_ready(&relay->out, 0);
 }
 
-int vt_relay_init(struct vt_relay *relay, struct vt_loop *loop, int in_fd, int out_fd,
+int vt_relay_init(struct vt_relay *relay, struct vt_loop *loop, int in_fd, int probe_fd, int out_fd,
 		  struct vt_err *err)
 {
+	int own = open_anew(in_fd);
+
 	relay->loop = loop;
-	relay->in = (struct vt_source){ .fd = in_fd, .ready = in_ready, .owner = relay };
+	relay->own = own >= 0;
+	relay->probe_fd = probe_fd;
+	relay->in = (struct vt_source){ .fd = own >= 0 ? own : in_fd,
+					.ready = in_ready,
+					.owner = relay };
 	relay->out = (struct vt_source){ .fd = out_fd, .ready = out_ready, .owner = relay };
-	return vt_loop_add(loop, &relay->in, EPOLLIN, err);
+	watch(relay);
+	return relay->out.fd >= 0 ? 0
+				  : vt_fail(err, VT_STEP_WATCH, EIO, "watch the standard input");
 }
 
 void vt_relay_done(struct vt_relay *relay)
 {
-	if (relay->loop)
-		end(relay);
+	if (!relay->loop)
+		return;
+	give_back(relay);
+	end(relay);
+	vt_fd_close(&relay->probe_fd);
+	if (relay->own)
+		vt_fd_close(&relay->in.fd);
 }

@@ -32,7 +32,7 @@ enum run_state { RUN_STARTING, RUN_RUNNING, RUN_WARNED, RUN_DYING, RUN_DONE };
 
 static const struct {
 	const char *name;
-	unsigned    next;
+	unsigned next;
 } run_states[] = {
 	[RUN_STARTING] = { "starting", TO(RUNNING) | TO(DYING) },
 	[RUN_RUNNING] = { "running", TO(WARNED) | TO(DYING) },
@@ -42,27 +42,29 @@ static const struct {
 };
 
 #define REAP_TIMEOUT (1 * VT_NS_PER_S)
-/* How often a cgroup is asked whether the kernel killed for memory, and a call's size is looked at. */
+/* How often a cgroup is asked whether the kernel killed for memory, and a call's size is looked at.
+ */
 #define LOOK_AT_CGROUP (50 * VT_NS_PER_MS)
 
 struct run {
-	const struct vt_plan   *plan;
+	const struct vt_plan *plan;
 	const struct vt_run_io *io;
-	struct vt_result       *result;
-	enum run_state          state;
+	struct vt_result *result;
+	enum run_state state;
 
-	struct vt_loop     loop;
-	struct vt_cell     cell;
-	struct vt_stream   out, err;
-	struct vt_relay    relay;
-	struct vt_source   status, init, signals;
-	struct vt_timer    deadline, reaper, look;
-	int                fds[VT_NOTE_FDS]; /* from init: the occupant, the cell's proc and root */
+	struct vt_loop loop;
+	struct vt_cell cell;
+	struct vt_stream out, err;
+	struct vt_relay relay;
+	struct vt_source status, init, signals;
+	struct vt_timer deadline, reaper, look;
+	int fds[VT_NOTE_FDS]; /* from init: the occupant, the cell's proc and root */
 
 	struct vt_findings findings;
-	int64_t            started, over;    /* when the occupant was there, and when it was all over */
-	int64_t            peak_memory, cpu_ns;
-	unsigned           processes;
+	int64_t started, over; /* when the occupant was there, and when it was all over */
+	int64_t peak_memory, cpu_ns;
+	unsigned processes;
+	bool above; /* the last look saw more memory than the limit */
 };
 
 static void move(struct run *run, enum run_state state)
@@ -176,7 +178,7 @@ static void init_ready(struct vt_source *source, uint32_t events)
 
 	(void)events;
 	status_ready(&run->status, 0); /* its last words come before its death */
-	while (wait4(run->cell.init, NULL, 0, &usage) < 0)
+	while (wait4(run->cell.init, NULL, __WALL, &usage) < 0)
 		if (errno != EINTR)
 			abort(); /* our own child, whose pidfd says that it ended */
 	int64_t cpu = (usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * VT_NS_PER_S +
@@ -240,18 +242,36 @@ static void look_at_cgroup(struct run *run)
 		run->cpu_ns = usage.cpu_ns;
 }
 
-static void look_at_processes(struct run *run, const struct vt_usage_limits *limits,
-			      struct vt_usage *usage)
+/* 1: more memory than the limit; 0: not; -errno: there is too much of it to know. */
+static int look_at_processes(struct run *run, const struct vt_usage_limits *limits,
+			     struct vt_usage *usage)
 {
-	if (vt_usage_look(run->fds[VT_NOTE_PROC_FD], run->fds[VT_NOTE_ROOT_FD], limits, usage) < 0)
-		return;
+	int r = vt_usage_look(run->fds[VT_NOTE_PROC_FD], run->fds[VT_NOTE_ROOT_FD], limits, usage);
+
+	if (r < 0)
+		return r == -E2BIG && limits->memory_bytes >= 0 ? r : 0;
 	if (usage->processes > run->processes)
 		run->processes = usage->processes;
 	/* Where a cgroup counts memory, its peak is the better one. */
-	if (run->plan->watched_memory_bytes >= 0 && usage->memory_bytes > run->peak_memory)
+	if (limits->memory_bytes >= 0 && usage->memory_bytes > run->peak_memory)
 		run->peak_memory = usage->memory_bytes;
 	if (usage->cpu_ns > run->cpu_ns)
 		run->cpu_ns = usage->cpu_ns;
+	return limits->memory_bytes >= 0 && usage->memory_bytes > limits->memory_bytes;
+}
+
+/* Never so soon that looking itself takes more than a fifth of a CPU. */
+static int64_t next_look(const struct run *run, const struct vt_usage *usage,
+			 const struct vt_usage_limits *limits, int64_t began)
+{
+	int64_t now = vt_clock_now();
+	int64_t wait = LOOK_AT_CGROUP;
+
+	if (run->above)
+		wait = 2 * VT_NS_PER_MS;
+	else if (limits->memory_bytes >= 0 || limits->cpu_ns >= 0)
+		wait = vt_usage_next_look(usage, limits);
+	return now + (wait > 4 * (now - began) ? wait : 4 * (now - began));
 }
 
 static void look_fires(struct vt_timer *timer)
@@ -264,22 +284,23 @@ static void look_fires(struct vt_timer *timer)
 		.cpu_ns = plan->cpu_ms < 0 ? -1 : plan->cpu_ms * VT_NS_PER_MS,
 		.cpus = plan->cpus,
 	};
+	int64_t began = vt_clock_now();
 
 	if (run->state != RUN_RUNNING && run->state != RUN_WARNED)
 		return;
 	look_at_cgroup(run);
-	look_at_processes(run, &limits, &usage);
-	usage.cpu_ns = run->cpu_ns;
-	if (run->findings.oom_kills > 0)
+	int above = look_at_processes(run, &limits, &usage);
+
+	/* A child of vfork has its parent's memory until it execs: one look may be that, two are
+	 * not. */
+	if (run->findings.oom_kills > 0 || above < 0 || (above > 0 && run->above))
 		stop(run, VT_STOP_MEMORY);
-	else if (limits.memory_bytes >= 0 && usage.memory_bytes > limits.memory_bytes)
-		stop(run, VT_STOP_MEMORY);
-	else if (limits.cpu_ns >= 0 && usage.cpu_ns >= limits.cpu_ns)
+	else if (limits.cpu_ns >= 0 && run->cpu_ns >= limits.cpu_ns && run->state == RUN_RUNNING)
 		stop(run, VT_STOP_CPU);
-	else if (limits.memory_bytes >= 0 || limits.cpu_ns >= 0)
-		timer->due = vt_clock_now() + vt_usage_next_look(&usage, &limits);
-	else
-		timer->due = vt_clock_now() + LOOK_AT_CGROUP;
+	run->above = above > 0;
+	usage.cpu_ns = run->cpu_ns;
+	if (run->state < RUN_DYING)
+		timer->due = next_look(run, &usage, &limits, began);
 }
 
 /* ---- from beginning to end ----------------------------------------------------------------- */
@@ -332,14 +353,17 @@ static void prepare(struct run *run)
 	vt_loop_add_timer(&run->loop, &run->deadline);
 	vt_loop_add_timer(&run->loop, &run->reaper);
 	vt_loop_add_timer(&run->loop, &run->look);
-	run->status = (struct vt_source){
-		.fd = run->cell.status_fd, .ready = status_ready, .owner = run
-	};
-	run->init = (struct vt_source){ .fd = run->cell.init_fd, .ready = init_ready, .owner = run };
-	run->signals = (struct vt_source){
-		.fd = run->io->signal_fd, .ready = signal_ready, .owner = run
-	};
-	/* Building the cell is bounded by the same time; the call's own begins with its occupant. */
+	run->status = (struct vt_source){ .fd = run->cell.status_fd,
+					  .ready = status_ready,
+					  .owner = run };
+	run->init = (struct vt_source){ .fd = run->cell.init_fd,
+					.ready = init_ready,
+					.owner = run };
+	run->signals = (struct vt_source){ .fd = run->io->signal_fd,
+					   .ready = signal_ready,
+					   .owner = run };
+	/* Building the cell is bounded by the same time; the call's own begins with its occupant.
+	 */
 	run->started = vt_clock_now();
 	run->deadline.due = run->started + run->plan->wall_ms * VT_NS_PER_MS;
 }
@@ -362,7 +386,8 @@ static int watch_all(struct run *run, struct pipes *p, struct vt_err *err)
 				   cap_of(&io->err, plan->stderr_bytes, plan->stderr_capped),
 				   vt_fd_take(&p->err_read), err);
 	if (r == 0 && io->in_relay)
-		r = vt_relay_init(&run->relay, &run->loop, io->in_fd, vt_fd_take(&p->in_write), err);
+		r = vt_relay_init(&run->relay, &run->loop, io->in_fd, vt_fd_take(&p->in_read),
+				  vt_fd_take(&p->in_write), err);
 	if (r == 0)
 		r = vt_loop_add(&run->loop, &run->status, EPOLLIN, err);
 	if (r == 0)
@@ -384,7 +409,7 @@ static int watch_cell(struct run *run, struct pipes *p, struct vt_err *err)
 		struct vt_err later;
 
 		(void)vt_cell_kill(&run->cell, &later); /* the first failure is the one to report */
-		(void)waitpid(run->cell.init, NULL, 0);  /* a SIGKILL was sent: it ends */
+		(void)waitpid(run->cell.init, NULL, __WALL); /* a SIGKILL was sent: it ends */
 		return r;
 	}
 	vt_stream_finish(&run->out, run->io->signal_fd);
@@ -404,8 +429,9 @@ static void conclude(struct run *run)
 	findings->memory_bytes = plan->memory_bytes;
 	findings->file_mb = plan->file_mb;
 	/* RLIMIT_CPU may be faster than the next look. */
-	if (findings->stop == VT_STOP_NONE && findings->ended && WIFSIGNALED(findings->wait_status) &&
-	    plan->cpu_ms >= 0 && run->cpu_ns >= plan->cpu_ms * VT_NS_PER_MS)
+	if (findings->stop == VT_STOP_NONE && findings->ended &&
+	    WIFSIGNALED(findings->wait_status) && plan->cpu_ms >= 0 &&
+	    run->cpu_ns >= plan->cpu_ms * VT_NS_PER_MS)
 		findings->stop = VT_STOP_CPU;
 	vt_verdict_reach(findings, &result->verdict);
 	result->wall_ms = (double)(run->over - run->started) / VT_NS_PER_MS;
@@ -428,9 +454,10 @@ static int run_in(struct run *run, struct pipes *p, struct vt_err *err)
 	};
 	int r = vt_spawn(run->plan, &stdio, &run->cell, &run->findings.failure);
 
-	vt_fd_close(&p->in_read);
 	vt_fd_close(&p->out_write);
 	vt_fd_close(&p->err_write);
+	/* While the cell builds itself there is time to clear up after one that was killed. */
+	(void)vt_cgroup_sweep(&run->plan->cgroup_site);
 	if (r < 0) {
 		run->findings.failed = true;
 	} else {

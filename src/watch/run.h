@@ -15,7 +15,7 @@
 
 struct vt_run_io {
 	int            in_fd;    /* the occupant's standard input */
-	bool           in_relay; /* in_fd is a terminal: its input comes through a pipe */
+	bool           in_relay; /* only its text is handed on, through a pipe */
 	struct vt_sink out, err;
 	int            signal_fd; /* a signalfd whose signals cancel the call; -1: none */
 };

@@ -105,7 +105,8 @@ static void flush_or_wait(struct vt_stream *stream)
 	vt_loop_remove(stream->loop, &stream->out);
 	if (r < 0)
 		give_up(stream, r);
-	else if (stream->pipe.fd >= 0 && vt_loop_add(stream->loop, &stream->pipe, EPOLLIN, &err) < 0)
+	else if (stream->pipe.fd >= 0 &&
+		 vt_loop_add(stream->loop, &stream->pipe, EPOLLIN, &err) < 0)
 		give_up(stream, -err.num);
 }
 
@@ -113,7 +114,7 @@ static void pipe_ready(struct vt_source *source, uint32_t events)
 {
 	struct vt_stream *stream = source->owner;
 
-	(void)events; /* a hang-up shows as the end of the file */
+	(void)events;       /* a hang-up shows as the end of the file */
 	(void)pump(stream); /* one read per turn: the loop has others to serve */
 	flush_or_wait(stream);
 }
@@ -138,9 +139,9 @@ int vt_stream_init(struct vt_stream *stream, struct vt_loop *loop, const struct 
 	vt_str_init(&stream->pending);
 	if (sink->kind != VT_SINK_CAPTURE)
 		vt_outlet_init(&stream->outlet, sink->fd);
-	stream->out = (struct vt_source){
-		.fd = stream->outlet.fd, .ready = sink_ready, .owner = stream
-	};
+	stream->out = (struct vt_source){ .fd = stream->outlet.fd,
+					  .ready = sink_ready,
+					  .owner = stream };
 	return vt_loop_add(loop, &stream->pipe, EPOLLIN, err);
 }
 

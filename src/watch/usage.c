@@ -248,48 +248,46 @@ static int find_thread(DIR *tasks, char *statm, size_t size)
 }
 
 /*
- * Reads statm, and opens the folder through which the process's memory is seen. That is not its own
- * if its first thread has ended while others run: then it looks like a zombie's, which has no
- * memory. Returns 1, or 0 where there is none, or -errno.
+ * Reads statm, and makes *dir the folder through which the process's memory is seen. That is
+ * another than its own if its first thread has ended while others run: then it looks like a
+ * zombie's, which has no memory. Returns 1, or 0 where there is none, or -errno.
  */
-static int find_memory(int pid_dir, char *statm, size_t size, int *ret_dir)
+static int find_memory(int *dir, char *statm, size_t size)
 {
-	ssize_t len = read_file(pid_dir, "statm", statm, size);
+	ssize_t len = read_file(*dir, "statm", statm, size);
 
 	if (len < 0)
 		return vanished((int)-len) ? 0 : (int)len;
-	if (number_at(statm, 0) > 0) {
-		*ret_dir = openat(pid_dir, ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
-		return *ret_dir >= 0 ? 1 : vanished(errno) ? 0 : -errno;
-	}
+	if (number_at(statm, 0) > 0)
+		return 1;
 
-	AUTO_CLOSE int fd = openat(pid_dir, "task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	AUTO_CLOSE int fd = openat(*dir, "task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
 		return vanished(errno) ? 0 : -errno;
 	DIR *tasks = fdopendir(fd);
 	if (!tasks)
 		return -errno;
 	(void)vt_fd_take(&fd); /* the stream's from here on */
-	*ret_dir = find_thread(tasks, statm, size);
+	vt_fd_close(dir);
+	*dir = find_thread(tasks, statm, size);
 	(void)closedir(tasks); /* nothing was written */
-	return *ret_dir >= 0;
+	return *dir >= 0;
 }
 
-static int look_cheaply(struct look *look, int pid_dir)
+static int look_cheaply(struct look *look, int *dir)
 {
-	AUTO_CLOSE int dir = -1;
 	char statm[128];
 
 	if (++look->processes > MAX_PROCESSES)
 		return -E2BIG;
 
-	int r = find_memory(pid_dir, statm, sizeof(statm), &dir);
+	int r = find_memory(dir, statm, sizeof(statm));
 	if (r <= 0)
 		return r;
 	add_scaled(&look->resident, number_at(statm, 1), look->page);
 	if (look->swap)
-		add(&look->resident, swapped(dir));
-	return look->memfds ? look_at_descriptors(look, dir) : 0;
+		add(&look->resident, swapped(*dir));
+	return look->memfds ? look_at_descriptors(look, *dir) : 0;
 }
 
 /*
@@ -370,16 +368,15 @@ static int look_at_mappings(struct look *look, int pid_dir, int64_t *ret_bytes)
  * latter the rollup has one sum, in which pages of the cell's tmpfs and of open memfds are counted
  * that look->tmpfs and look->memfd_bytes have already: `exact` takes them out.
  */
-static int look_dearly(struct look *look, int pid_dir, bool exact)
+static int look_dearly(struct look *look, int *dir, bool exact)
 {
-	AUTO_CLOSE int dir = -1;
 	char statm[128], text[4096];
-	int r = find_memory(pid_dir, statm, sizeof(statm), &dir);
+	int r = find_memory(dir, statm, sizeof(statm));
 
 	if (r <= 0)
 		return r;
 
-	ssize_t len = read_file(dir, "smaps_rollup", text, sizeof(text));
+	ssize_t len = read_file(*dir, "smaps_rollup", text, sizeof(text));
 	if (len == 0 || (len < 0 && vanished((int)-len)))
 		return 0;
 	if (len < 0 && refused((int)-len)) {
@@ -397,7 +394,7 @@ static int look_dearly(struct look *look, int pid_dir, bool exact)
 	add(&look->anonymous, anonymous);
 	add(&look->anonymous, bytes_of(text, "SwapPss"));
 	if (exact && shared > 0) {
-		r = look_at_mappings(look, dir, &shared);
+		r = look_at_mappings(look, *dir, &shared);
 		/* What cannot be told apart counts in full. */
 		if (r < 0 && !vanished(-r) && !refused(-r) && r != -EBADMSG && r != -EFBIG)
 			return r;
@@ -420,10 +417,10 @@ static int look_at_one(struct look *look, int proc, const char *name, enum depth
 	if (pid_dir < 0)
 		return vanished(errno) ? 0 : -errno;
 	if (depth != CHEAP)
-		return look_dearly(look, pid_dir, depth == EXACT);
+		return look_dearly(look, &pid_dir, depth == EXACT);
 
 	int r = look_at_time(look, pid_dir, init);
-	return r < 0 || init ? r : look_cheaply(look, pid_dir);
+	return r < 0 || init ? r : look_cheaply(look, &pid_dir);
 }
 
 static int look_at_all(struct look *look, DIR *proc, enum depth depth)

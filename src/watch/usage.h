@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a cell uses, by looking: the sum over the processes in the cell's own proc, for hosts where no
- * cgroup counts. Runs in the supervisor. Everything read there is bounded, and a process that
+ * What a cell uses, by looking: the sum over the processes in the cell's own proc, for hosts where
+ * no cgroup counts. Runs in the supervisor. Everything read there is bounded, and a process that
  * vanishes while it is read is skipped.
  *
- * Memory is what the kernel could not just drop: the anonymous part of each process, swapped or not,
- * shared pages in proportion (smaps_rollup); the tmpfs of the cell; memfds held open; other shared
- * memory as far as it is mapped and touched by a process that lives. Mapped files are not counted,
- * since their pages can be dropped and read again. Pipe and socket buffers, descriptors on their way
- * through a socket, and those of a thread that has a table of its own, are not seen. The resident sizes of statm, which count shared pages once per
- * process and mapped files too, and so are never too small, decide first whether the dear look is
- * needed at all.
+ * Memory is what the kernel could not just drop: the anonymous part of each process, swapped or
+ * not, shared pages in proportion (smaps_rollup); the tmpfs of the cell; memfds held open; other
+ * shared memory as far as it is mapped and touched by a process that lives. Mapped files are not
+ * counted, since their pages can be dropped and read again. Pipe and socket buffers, descriptors
+ * on their way through a socket, and those of a thread that has a table of its own, are not seen.
+ * The resident sizes of statm, which count shared pages once per process and mapped files too, and
+ * so are never too small, decide first whether the dear look is needed at all.
  *
- * CPU time is that of live processes and of the children they or init waited for. Children that the
- * kernel reaps by itself, because their parent ignores SIGCHLD, take theirs with them.
+ * CPU time is that of live processes and of the children they or init waited for. Children that
+ * the kernel reaps by itself, because their parent ignores SIGCHLD, take theirs with them.
  */
 #pragma once
 
@@ -36,8 +36,8 @@ struct vt_usage_limits {
  * Looks once. proc_fd is the folder of the cell's proc, root_fd its root (for its tmpfs), -1 where
  * there is none. The dear look happens only if the cheap sum is above limits->memory_bytes.
  *
- * A child of vfork has its parent's memory until it execs, and counts like any other process: so one
- * look above the limit may be that, and only a second one tells.
+ * A child of vfork has its parent's memory until it execs, and counts like any other process: so
+ * one look above the limit may be that, and only a second one tells.
  *
  * -E2BIG means more processes or descriptors than one look takes: what the cell uses is not known
  * then, and the caller had better end it.
@@ -46,7 +46,7 @@ int vt_usage_look(int proc_fd, int root_fd, const struct vt_usage_limits *limits
 		  struct vt_usage *ret_usage);
 
 /*
- * When to look again, in ns: sooner the nearer a limit, between 2 and 50 ms, from how fast memory can
- * be touched and CPU time burnt. Pure.
+ * When to look again, in ns: sooner the nearer a limit, between 2 and 50 ms, from how fast memory
+ * can be touched and CPU time burnt. Pure.
  */
 int64_t vt_usage_next_look(const struct vt_usage *usage, const struct vt_usage_limits *limits);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Forbidden acts, one function each. The same program runs outside a cell, where the act must succeed
- * (the control), and inside, where it must not. An act is tried for real, leaves nothing behind, and
- * says in one line and its exit code how it went:
+ * Forbidden acts, one function each. The same program runs outside a cell, where the act must
+ * succeed (the control), and inside, where it must not. An act is tried for real, leaves nothing
+ * behind, and says in one line and its exit code how it went:
  *
  *    reached: DETAIL         0   the act succeeded
  *    denied: ERRNO DETAIL    1   it was refused
@@ -28,8 +28,8 @@ int unclear(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 int broken(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /*
- * For calls that a filter or a capability check should stop at the door: EPERM, EACCES and ENOSYS are
- * denials. Any other errno comes from behind the door, so it is unclear what stopped the act.
+ * For calls that a filter or a capability check should stop at the door: EPERM, EACCES and ENOSYS
+ * are denials. Any other errno comes from behind the door, so it is unclear what stopped the act.
  */
 int gated(int err, const char *what);
 

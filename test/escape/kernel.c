@@ -84,13 +84,13 @@ static int change_ldt(int argc, char **argv)
 #endif
 }
 
+/* argv: the personality */
 static int change_personality(int argc, char **argv)
 {
 	(void)argc;
-	(void)argv;
-	if (personality(ADDR_NO_RANDOMIZE) < 0)
+	if (personality((unsigned long)number(argv, 1)) < 0)
 		return gated(errno, "personality");
-	return reached("runs without address randomisation");
+	return reached("runs as another kind of process");
 }
 
 /* Runs call in a child, which a filter may kill. */

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A tiny harness for black-box tests of vitro: registration, TAP, and a look at what was left behind.
+"""A tiny harness for black-box tests of vitro: registration, TAP, and a look at what was left.
 
 A test file registers functions with @test("promise") and ends with main(). A function that returns
 passes; check() and friends fail it; skip("reason") skips it, visibly.
@@ -84,7 +84,6 @@ def check_in(part, whole, what, call=None):
         raise Failed(f"{what}: {part!r} is not in {whole!r}" + (f"\n{call}" if call else ""))
 
 
-# --- what a call leaves behind ---------------------------------------------------------------------
 
 
 def _read(path):
@@ -139,7 +138,8 @@ def processes_of(token):
 
 def _cgroup_folders():
     """The folders of this process's own cgroups, in every hierarchy that is mounted."""
-    own = [line.split(":", 2) for line in pathlib.Path("/proc/self/cgroup").read_text().splitlines()]
+    lines = pathlib.Path("/proc/self/cgroup").read_text().splitlines()
+    own = [line.split(":", 2) for line in lines]
     for line in pathlib.Path("/proc/self/mountinfo").read_text().splitlines():
         fields, _, rest = line.partition(" - ")
         kind, _, options = rest.split(" ", 2)
@@ -170,10 +170,10 @@ def _temporary_files():
     for folder in ("/tmp", "/var/tmp", "/run", "/dev/shm", os.environ.get("XDG_RUNTIME_DIR", "")):
         with contextlib.suppress(OSError), os.scandir(folder or "/nowhere") as entries:
             for entry in entries:
-                with contextlib.suppress(OSError):
-                    ours = entry.stat(follow_symlinks=False).st_uid == os.geteuid()
-                    if ours and "vitro" in entry.name:
-                        found.add(entry.path)
+                if "vitro" in entry.name and "test" not in entry.name:
+                    with contextlib.suppress(OSError):
+                        if entry.stat(follow_symlinks=False).st_uid == os.geteuid():
+                            found.add(entry.path)
     return found
 
 
@@ -188,6 +188,7 @@ class Before:
         self.token = uuid.uuid4().hex
         self.mounts = _mounts()
         self.files = _temporary_files()
+        self.cgroups = cgroups_left(0)
 
     def left(self, pid, cgroups=True):
         found = []
@@ -198,8 +199,8 @@ class Before:
             found.append(f"mounts {_mounts() - self.mounts}")
         if _temporary_files() - self.files:
             found.append(f"files {_temporary_files() - self.files}")
-        if cgroups and cgroups_left(pid):
-            found.append(f"cgroups {cgroups_left(pid)}")
+        if cgroups and cgroups_left(pid) - self.cgroups:
+            found.append(f"cgroups {cgroups_left(pid) - self.cgroups}")
         return "; ".join(found)
 
     def check_nothing_left(self, pid, cgroups=True, seconds=1.0):
@@ -210,7 +211,6 @@ class Before:
             time.sleep(0.02)
 
 
-# --- calling ---------------------------------------------------------------------------------------
 
 
 class Call:
@@ -287,7 +287,7 @@ def run(args, stdin=subprocess.DEVNULL, timeout=30, **options):
 
 
 def vitro(*args, stdin=subprocess.DEVNULL, timeout=30, leaks=True, mark=True, prefix=(), **options):
-    """Runs vitro to its end and looks at what it left behind. prefix: a command to start it with."""
+    """Runs vitro to its end and looks at what it left. prefix: a command to start it with."""
     before = Before()
     call = run([*prefix, *_marked(args, mark and before.token)], stdin, timeout, **options)
     if leaks:
@@ -308,11 +308,11 @@ def vitro_json(*args, **options):
 def vitro_started(*args, mark=True, **options):
     """vitro while it runs: yields the process and what was there before it."""
     before = Before()
+    options.setdefault("stderr", subprocess.DEVNULL)
     with started(_marked(args, mark and before.token), **options) as process:
         yield process, before
 
 
-# --- places ----------------------------------------------------------------------------------------
 
 
 @contextlib.contextmanager
@@ -352,7 +352,6 @@ def landlock_abi():
     return ctypes.CDLL(None, use_errno=True).syscall(444, None, 0, 1)
 
 
-# --- running ---------------------------------------------------------------------------------------
 
 
 def _alarm(_signal, _frame):
@@ -386,7 +385,7 @@ def _run_one(number, name, function):
 
 
 def protect_machine():
-    """Root's mounts and host name are copies from here on: a vitro that does not hold does no harm."""
+    """Gives root its own mounts and host name, so that a vitro that does not hold does no harm."""
     if not IS_ROOT:
         return
     libc = ctypes.CDLL(None, use_errno=True)

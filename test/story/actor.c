@@ -251,11 +251,14 @@ static int eat_file(int fd, long mb)
 {
 	static char block[1 << 20];
 	memset(block, 'x', sizeof(block));
-	for (; mb > 0; mb--)
-		if (write(fd, block, sizeof(block)) != (ssize_t)sizeof(block)) {
+	for (long left = mb << 20; left > 0;) {
+		ssize_t put = write(fd, block, sizeof(block));
+		if (put < 0) {
 			printf("%s\n", strerror(errno));
 			return 1;
 		}
+		left -= put;
+	}
 	sleep_ms(1000);
 	say("had it all\n");
 	return 0;

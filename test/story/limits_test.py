@@ -6,7 +6,7 @@ import os
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
-from vitrotest import (ACTOR, BIN, check, check_equal, check_in, folder, main, skip, test, vitro,
+from vitrotest import (ACTOR, check, check_equal, check_in, folder, main, skip, test, vitro,
                        vitro_json)
 
 
@@ -24,7 +24,8 @@ def _():
 @test("limits.pids: threads and processes, and the command can go on")
 def _():
     result = vitro_json("run", "--pids", "20", "--", "/bin/bash", "-c",
-                        "for i in $(seq 30); do sleep 1 & done 2>/dev/null; echo $(jobs -p | wc -l)")
+                        "for i in $(seq 30); do sleep 1 & done 2>/dev/null;"
+                        "echo $(jobs -p | wc -l)")
     check(int(result["stdout"] or 0) < 20, f"{result['call']}")
     result = vitro_json("run", "--pids", "64", "--", ACTOR, "fork_many", "200")
     check_equal(result["stdout"], "200 of 200\n", "processes that end are not counted",

@@ -13,7 +13,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 from vitrotest import (ACTOR, BINARY, check, check_equal, check_in, folder, main, run, sanitized,
-                       skip, started, test, vitro, vitro_json, vitro_started, wait_until, write)
+                       test, vitro, vitro_json, vitro_started, write)
 
 MB = 1 << 20
 

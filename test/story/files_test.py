@@ -1,0 +1,297 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Files and surroundings of a cell: grants, moves, owners, environment, ids, hints."""
+
+import json
+import os
+import signal
+import socket
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+from vitrotest import (ACTOR, check, check_equal, check_in, folder, main, processes_of, test, vitro,
+                       vitro_json, vitro_started, wait_until, write)
+
+
+
+def shell(script, *flags, **options):
+    """Runs a shell script in a cell; its output."""
+    call = vitro("run", *flags, "--", "/bin/sh", "-c", script, **options)
+    check_equal(call.code, 0, "exit code", call)
+    return call.out
+
+
+@test("files.read: a folder is there at the same place, and only to be read")
+def _():
+    with folder() as place:
+        write(place + "/note", "hello\n")
+        script = f"cat {place}/note; touch {place}/new 2>/dev/null || echo denied"
+        check_equal(shell(script, "--read", place), "hello\ndenied\n", "output")
+        check(not os.path.exists(place + "/new"), "nothing was made on the host")
+
+
+@test("files.read: a single file, and a relative path in a flag")
+def _():
+    with folder() as place:
+        write(place + "/note", "hello\n")
+        write(place + "/other", "hidden\n")
+        script = f"cat {place}/note; cat {place}/other 2>/dev/null || echo absent"
+        check_equal(shell(script, "--read", "note", cwd=place), "hello\nabsent\n", "output")
+
+
+@test("files.write: what is written is on the host, with the caller as its owner")
+def _():
+    with folder() as place:
+        shell(f"mkdir {place}/d && echo written > {place}/d/f", "--write", place)
+        with open(place + "/d/f", encoding="ascii") as file:
+            check_equal(file.read(), "written\n", "content")
+        for path in (place + "/d", place + "/d/f"):
+            st = os.stat(path)
+            check_equal((st.st_uid, st.st_gid), (os.getuid(), os.getgid()), f"owner of {path}")
+
+
+@test("files.write as root: files keep the owner of the folder on disk", root=True)
+def _():
+    for owner in (0, 1234):
+        with folder() as place:
+            os.chown(place, owner, owner)
+            os.chmod(place, 0o700)
+            write(place + "/before", "before\n", 0o600)
+            os.chown(place + "/before", owner, owner)
+            out = shell(f"cat {place}/before; echo more >> {place}/before; echo x > {place}/after;"
+                        f"id -u; stat -c %u {place} {place}/before {place}/after",
+                        "--write", place)
+            lines = out.split()
+            check_equal(lines[0], "before", "a private file of the owner's can be read")
+            check_equal(len(set(lines[1:])), 1, f"inside all belong to the cell's user: {lines}")
+            check(lines[1] != "0", f"who is not root: {lines}")
+            for name in ("before", "after"):
+                st = os.stat(f"{place}/{name}")
+                check_equal((st.st_uid, st.st_gid), (owner, owner), f"owner of {name} on disk")
+
+
+@test("files.read as root: a folder that only its owner may enter can be read", root=True)
+def _():
+    with folder() as place:
+        write(place + "/private", "private\n", 0o600)
+        os.chmod(place, 0o700)
+        check_equal(shell(f"cat {place}/private", "--read", place), "private\n", "content")
+
+
+@test("as root no process of the cell is root or nobody on the host", root=True)
+def _():
+    with vitro_started("run", "--", ACTOR, "sleep_ms", "5000") as (process, before):
+        def cell():
+            return [pid for pid in processes_of(before.token) if pid != process.pid]
+
+        for pid in wait_until(lambda: len(cell()) >= 2 and cell(), 3, "the cell runs"):
+            with open(f"/proc/{pid}/status", encoding="ascii") as status:
+                uids = [line.split()[1:] for line in status if line.startswith("Uid:")][0]
+            check(not {"0", "65534"} & set(uids), f"process {pid} has ids {uids}")
+
+
+@test("moves: {\"from\", \"to\"} in a policy puts a host folder at another place")
+def _():
+    with folder() as place:
+        write(place + "/data/note", "moved\n")
+        os.mkdir(place + "/out")
+        policy = write(place + "/policy.json", json.dumps({"files": {
+            "read": [{"from": "data", "to": "/srv/input"}],
+            "write": [{"from": place + "/out", "to": "/srv/output"}]}}))
+        out = shell("cat /srv/input/note; cp /srv/input/note /srv/output/copy;"
+                    f"ls {place} 2>/dev/null || echo absent;"
+                    "touch /srv/input/x 2>/dev/null || echo ro",
+                    "-p", policy)
+        check_equal(out, "moved\nabsent\nro\n", "output")
+        check(os.path.exists(place + "/out/copy"), "the copy is on the host")
+
+
+@test("paths in a policy are relative to its file, not to the working directory")
+def _():
+    with folder() as place:
+        write(place + "/here/note", "relative\n")
+        policy = write(place + "/policy.json", '{"files": {"read": ["here"]}}')
+        check_equal(shell(f"cat {place}/here/note", "-p", policy, cwd="/"), "relative\n", "output")
+
+
+@test("extends: what comes later wins, lists grow")
+def _():
+    with folder() as place:
+        for name in "ab":
+            write(f"{place}/{name}/note", name)
+        write(place + "/base.json", '{"files": {"read": ["a"]}, "limits": {"open_files": 77}}')
+        policy = write(place + "/top.json", '{"extends": "base.json", "files": {"read": ["b"]}}')
+        out = shell(f"cat {place}/a/note {place}/b/note; ulimit -n", "-p", policy)
+        check_equal(out, "ab77\n", "output")
+        out = shell("ulimit -n", "-p", policy, "--set", "limits.open_files=88")
+        check_equal(out, "88\n", "a flag wins over the file")
+
+
+@test("built-in policies: default, strict and compute run a command")
+def _():
+    for name in ("default", "strict", "compute"):
+        result = vitro_json("run", "-p", name, "--", "/bin/echo", "hello")
+        if name == "strict" and result["status"] == "refused":
+            continue  # a plain user may not have what it requires
+        check_equal(result["stdout"], "hello\n", f"output under {name}", result["call"])
+
+
+@test("/tmp is private, writable and empty; HOME is there; nothing else can be written")
+def _():
+    marker = f"/tmp/test-marker-{os.getpid()}"
+    write(marker, "host\n")
+    try:
+        out = shell("pwd; echo $HOME; ls -A /tmp | wc -l; echo x > /tmp/mine && cat /tmp/mine")
+        check_equal(out, "/tmp\n/tmp\n0\nx\n", "output")
+    finally:
+        os.unlink(marker)
+    check(not os.path.exists("/tmp/mine"), "the cell's /tmp is not the host's")
+
+
+@test("two calls do not see each other's /tmp")
+def _():
+    shell("echo secret > /tmp/left")
+    check_equal(shell("ls -A /tmp"), "", "what the next call finds")
+
+
+@test("/dev has null, zero, full, random, urandom, and no terminal or disk")
+def _():
+    out = shell("ls /dev; head -c 4 /dev/zero | wc -c; head -c 4 /dev/urandom | wc -c;"
+                "echo x > /dev/null && echo ok; (echo x > /dev/full) 2>/dev/null || echo full")
+    names = set(out.split())
+    check({"null", "zero", "full", "random", "urandom"} <= names, out)
+    check(not names & {"tty", "ptmx", "console", "mem", "kmsg", "vda", "sda", "pts"}, out)
+    check_in("4\n4\nok\nfull\n", out, "what devices do")
+
+
+@test("/proc shows the cell alone")
+def _():
+    pids = shell("cd /proc; echo [0-9]*").split()
+    check(len(pids) <= 3, f"processes: {pids}")
+
+
+@test("the environment is minimal: nothing of the caller's but the language and the time zone")
+def _():
+    caller = {"PATH": os.environ["PATH"], "SECRET_TOKEN": "x", "LANG": "C.UTF-8", "TZ": "UTC",
+              "LD_PRELOAD_NOT": "y", "HOME": "/root"}
+    call = vitro("run", "--", "/usr/bin/env", env=caller, mark=False)
+    names = {line.split("=")[0] for line in call.out.splitlines()}
+    check_equal(names, {"PATH", "HOME", "LANG", "TZ"}, "variables", call)
+    check_in("HOME=/tmp\n", call.out, "HOME")
+
+
+@test("--env K=V sets, --env K passes the caller's, env.pass takes \"*\"")
+def _():
+    caller = {**os.environ, "GIVEN": "from outside"}
+    check_equal(shell("echo $A-$GIVEN", "--env", "A=1", "--env", "GIVEN", env=caller),
+                "1-from outside\n", "output")
+    check_equal(shell("echo $GIVEN", "--set", "env.pass=*", env=caller), "from outside\n", "*")
+    check_equal(shell("echo $PATH", "--env", "PATH=/bin"), "/bin\n", "PATH can be set")
+
+
+@test("signals are reset: what the caller blocked or ignored is neither inside")
+def _():
+    def spoil():
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD, signal.SIGUSR1):
+            signal.signal(number, signal.SIG_IGN)
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGUSR2, signal.SIGTERM, signal.SIGALRM})
+
+    call = vitro("run", "--", ACTOR, "signals", preexec_fn=spoil)
+    check_equal((call.code, call.out), (0, "done\n"), "signals", call)
+
+
+@test("a call works though the caller ignores SIGCHLD and blocks every signal")
+def _():
+    def spoil():
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+        signal.pthread_sigmask(signal.SIG_BLOCK, set(signal.Signals))
+
+    call = vitro("run", "--", "/bin/sh", "-c", "exit 5", preexec_fn=spoil)
+    check_equal(call.code, 5, "exit code", call)
+    call = vitro("run", "--timeout", "300ms", "--", ACTOR, "ignore_term", preexec_fn=spoil)
+    check_equal(call.code, 124, "exit code", call)
+
+
+@test("the occupant has no capabilities, no_new_privs, a filter, a session of its own, a umask")
+def _():
+    out = shell("grep -E '^(Cap|NoNewPrivs|Seccomp:)' /proc/self/status; umask;"
+                "read -r pid name state parent group session rest < /proc/$$/stat;"
+                "test $session = $$ && echo session")
+    for line in out.splitlines():
+        if line.startswith("Cap"):
+            check_equal(line.split()[1].strip("0"), "", line)
+    check_in("NoNewPrivs:\t1", out, "status")
+    check_in("Seccomp:\t2", out, "status")
+    check_in("0022\nsession\n", out, "umask and session")
+
+
+@test("a leaked nice value, umask or limit of the caller does not break a call")
+def _():
+    def spoil():
+        os.umask(0o777)
+        os.nice(5)
+
+    with folder() as place:
+        os.chmod(place, 0o777)
+        call = vitro("run", "--write", place, "--", ACTOR, "write_file", place + "/f",
+                     preexec_fn=spoil)
+        check_equal(call.code, 0, "exit code", call)
+        check_equal(os.stat(place + "/f").st_mode & 0o777, 0o644, "mode of a new file")
+
+
+@test("--cwd: a granted folder as working directory, by a relative path too")
+def _():
+    with folder() as place:
+        write(place + "/note", "here\n")
+        call = vitro("run", "--read", ".", "--cwd", ".", "--", "/bin/cat", "note", cwd=place)
+        check_equal(call.out, "here\n", "stdout", call)
+        call = vitro("run", "--cwd", place, "--", "/bin/pwd")
+        check_equal(call.code, 125, "a working directory that is not there is refused", call)
+
+
+@test("hint: a script in a folder that is not granted fails and says what would make it work",
+      needs=["python3"])
+def _():
+    with folder() as place:
+        write(place + "/x.py", "print('ran')\n")
+        call = vitro("run", "--", "python3", "x.py", cwd=place)
+        check(call.code != 0, f"it fails\n{call}")
+        check_in("--read . --cwd .", call.err, "the hint", call)
+        check_in("x.py", call.err, "the hint names the file", call)
+        call = vitro("run", "--read", ".", "--cwd", ".", "--", "python3", "x.py", cwd=place)
+        check_equal((call.code, call.out), (0, "ran\n"), "and with the hint it works", call)
+
+
+@test("no hint where nothing is missing")
+def _():
+    call = vitro("run", "--", "/bin/sh", "-c", "exit 3")
+    check_equal((call.code, call.err), (3, ""), "exit code and stderr", call)
+
+
+@test("--net loopback: a server of the cell's own can be reached by itself", needs=["python3"])
+def _():
+    code = ("import socket; s = socket.create_server(('127.0.0.1', 0));"
+            "c = socket.create_connection(s.getsockname()); print('connected')")
+    call = vitro("run", "--net", "loopback", "--", "/usr/bin/python3", "-c", code)
+    check_equal(call.out, "connected\n", "stdout", call)
+
+
+@test("--net host: the host's own servers can be reached", needs=["python3"])
+def _():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        code = f"import socket; socket.create_connection(('127.0.0.1', {port})); print('connected')"
+        call = vitro("run", "--net", "host", "--", "/usr/bin/python3", "-c", code)
+        check_equal(call.out, "connected\n", "stdout", call)
+
+
+@test("the caller's working directory may be gone, or closed to others")
+def _():
+    with folder() as place:
+        os.mkdir(place + "/closed", 0o700)
+        call = vitro("run", "--", "/bin/pwd", cwd=place + "/closed")
+        check_equal(call.out, "/tmp\n", "stdout", call)
+
+
+if __name__ == "__main__":
+    main()

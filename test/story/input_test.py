@@ -1,0 +1,220 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Bad input: one clear line on stderr, exit 125, and nothing runs."""
+
+import json
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+from vitrotest import BINARY, check, check_equal, check_in, folder, main, run, test, vitro, write
+
+
+
+def refused(*args, says=(), command=("/bin/echo", "ran"), **options):
+    """vitro run turns the arguments down with one line that says what is wrong."""
+    call = vitro("run", *args, "--", *command, **options)
+    check_equal(call.code, 125, "exit code", call)
+    check("ran" not in call.out, f"nothing ran\n{call}")
+    lines = call.err.splitlines()
+    check_equal(len(lines), 1, "lines on stderr", call)
+    check(lines[0].startswith("vitro: "), f"it speaks as vitro\n{call}")
+    check(lines[0].isprintable(), f"it is printable\n{call}")
+    for word in says:
+        check_in(word, lines[0], "the message", call)
+    return lines[0]
+
+
+def refused_policy(text, *says):
+    if not isinstance(text, str):
+        text = json.dumps(text)
+    with folder() as place:
+        return refused("-p", write(place + "/p.json", text), says=["p.json", *says])
+
+
+@test("bad input: unknown keys, and the key that was meant")
+def _():
+    refused_policy({"limit": {}}, "limit")
+    refused_policy({"limits": {"wall": 3}}, "limits.wall")
+    line = refused_policy({"limits": {"wal_ms": 3}}, "limits.wal_ms")
+    check_in("wall_ms", line, "what was meant")
+    refused("--set", "limits.nothing=1", says=["limits.nothing"])
+    refused("--set", "wall_ms=1", says=["wall_ms"])
+
+
+@test("bad input: wrong types")
+def _():
+    refused_policy({"limits": {"wall_ms": "soon"}}, "limits.wall_ms")
+    refused_policy({"limits": 3}, "limits")
+    refused_policy({"files": {"read": "/etc"}}, "files.read")
+    refused_policy({"files": {"read": [3]}}, "files.read")
+    refused_policy({"files": {"read": [{"from": "/etc"}, {"to": "/x"}]}}, "files.read")
+    refused_policy({"files": {"read": [{"from": "/etc", "to": "/x", "mode": 1}]}}, "mode")
+    refused_policy({"network": True}, "network")
+    refused_policy({"network": "nothing"}, "network")
+    refused_policy({"env": {"set": {"A": 1}}}, "env.set")
+    refused_policy({"env": {"pass": "HOME"}}, "env.pass")
+    refused_policy({"limits": {"pids": 1.5}}, "limits.pids")
+    refused_policy({"limits": {"pids": True}}, "limits.pids")
+    refused_policy([1, 2])
+    refused_policy("3")
+
+
+@test("bad input: numbers that are negative, zero, huge or not numbers")
+def _():
+    for value in (-1, 0, 10 ** 9, 2 ** 63 - 1, 1e300):
+        refused_policy({"limits": {"wall_ms": value}}, "limits.wall_ms")
+    refused_policy('{"limits": {"memory_mb": 99999999999999999999999999}}', "p.json")
+    refused_policy('{"limits": {"memory_mb": -99999999999999999999999999}}', "p.json")
+    for flag, value in (("--timeout", "-1s"), ("--timeout", "0"), ("--timeout", "1e99s"),
+                        ("--timeout", "99999999999999999999"), ("--timeout", "5 parsecs"),
+                        ("--timeout", "nan"), ("--timeout", "inf"), ("--timeout", ""),
+                        ("--timeout", "0x10"), ("--memory", "-5M"), ("--memory", "0"),
+                        ("--memory", "9999999999999999999G"), ("--memory", "64Q"),
+                        ("--memory", "M"), ("--pids", "0"), ("--pids", "-3"), ("--pids", "3.5"),
+                        ("--pids", "many"), ("--cpus", "0"), ("--cpus", "-1"), ("--cpus", "nan"),
+                        ("--cpus", "1e400")):
+        refused(flag, value, says=[flag])
+
+
+@test("bad input: files that are missing or of the wrong kind")
+def _():
+    refused("--read", "/no/such/file", says=["--read", "/no/such/file"])
+    refused("--write", "/no/such/folder", says=["--write", "/no/such/folder"])
+    refused("-p", "/no/such/policy.json", says=["/no/such/policy.json"])
+    refused("-p", "no-such-builtin", says=["no-such-builtin", "strict", "compute"])
+    with folder() as place:
+        refused("-p", place, says=[place])
+        refused("-p", write(place + "/empty", ""), says=["empty"])
+        refused_policy({"files": {"read": ["missing/place"]}}, "files.read", "missing/place")
+        os.symlink("nowhere", place + "/dangling")
+        refused("--read", place + "/dangling", says=["dangling"])
+    refused("-p", "/dev/zero", says=["/dev/zero"])
+
+
+@test("bad input: a policy that extends itself, directly and in a circle")
+def _():
+    with folder() as place:
+        own = write(place + "/own.json", '{"extends": "own.json"}')
+        refused("-p", own, says=["own.json", "extends"])
+        write(place + "/a.json", '{"extends": "b.json"}')
+        write(place + "/b.json", '{"extends": "a.json"}')
+        refused("-p", place + "/a.json", says=["extends"])
+        refused("-p", write(place + "/c.json", '{"extends": "gone.json"}'), says=["gone.json"])
+        for n in range(100):
+            write(f"{place}/{n}.json", json.dumps({"extends": f"{n + 1}.json"}))
+        write(place + "/100.json", "{}")
+        refused("-p", place + "/0.json")
+
+
+@test("bad input: paths with newlines, of 4096 bytes, empty, with control characters")
+def _():
+    refused("--read", "/tmp/a\nb", says=["--read"])
+    refused("--read", "/" + "a" * 4096, says=["--read"])
+    refused("--read", "/a" * 2100, says=["--read"])
+    refused("--read", "", says=["--read"])
+    refused("--cwd", "", says=["--cwd"])
+    refused("--cwd", "/" + "b" * 5000, says=["--cwd"])
+    refused("--read", "/tmp/\x1b[31mred", says=["--read"])
+    refused_policy({"files": {"read": ["/tmp/a\nb"]}}, "files.read")
+    refused_policy({"files": {"read": ["/tmp/a\0b"]}}, "p.json")
+    refused_policy({"files": {"read": [{"from": "/etc", "to": "relative"}]}}, "files.read")
+    refused_policy({"files": {"read": [{"from": "/etc", "to": "/a/../../b\n"}]}}, "files.read")
+
+
+@test("a folder whose name has a newline, a quote and a space works when it exists")
+def _():
+    with folder() as place:
+        odd = place + "/a\n'b c\""
+        write(odd + "/note", "odd\n")
+        call = vitro("run", "--read", place, "--cwd", place, "--", "/bin/sh", "-c", "cat */note")
+        check_equal(call.out, "odd\n", "through its parent", call)
+
+
+@test("bad input: no command, an empty command")
+def _():
+    for args in (["run"], ["run", "--"], ["run", "--", ""]):
+        call = vitro(*args, mark=False)
+        check_equal(call.code, 125, "exit code", call)
+        check_equal(len(call.err.splitlines()), 1, "lines on stderr", call)
+        check(call.err.startswith("vitro: "), f"it speaks as vitro\n{call}")
+
+
+@test("bad input: invalid JSON is named with its line")
+def _():
+    line = refused_policy('{\n  "limits": {\n    "wall_ms": 3,\n  }\n}')
+    check_in("4", line, "the line of the error")
+    refused_policy("{")
+    refused_policy("not json")
+    refused_policy('{"limits": {"pids": 3}} trailing')
+    refused_policy('{"limits": {"pids": 3}, "limits": {"pids": 4}}')
+    refused_policy("[" * 100000)
+    refused_policy('{"a":' * 5000)
+
+
+@test("bad input: invalid UTF-8 and binary files")
+def _():
+    with folder() as place:
+        with open(place + "/bad.json", "wb") as file:
+            file.write(b'{"env": {"set": {"A": "\xff\xfe"}}}')
+        refused("-p", place + "/bad.json", says=["bad.json"])
+        with open(place + "/binary.json", "wb") as file:
+            file.write(os.urandom(4096))
+        refused("-p", place + "/binary.json", says=["binary.json"])
+
+
+@test("bad input: a policy file that is too large is not read into memory")
+def _():
+    with folder() as place:
+        path = place + "/large.json"
+        with open(path, "wb") as file:
+            file.truncate(1 << 33)
+        refused("-p", path, says=["large.json"], timeout=10)
+
+
+@test("bad input: environment names and values that cannot be")
+def _():
+    refused("--env", "=x", says=["--env"])
+    refused_policy({"env": {"set": {"A=B": "x"}}}, "env.set")
+    refused_policy({"env": {"set": {"": "x"}}}, "env.set")
+    refused_policy('{"env": {"set": {"A": "x\\u0000y"}}}', "p.json")
+
+
+@test("bad input: unknown flags, flags without their value, unknown verbs")
+def _():
+    refused("--no-such-flag", says=["--no-such-flag"])
+    refused("--net", "internet", says=["--net", "loopback"])
+    refused("--set", "limits.pids", says=["--set"])
+    refused("--set", "syscalls=none", says=["syscalls"])
+    refused("--set", "require=maybe", says=["require"])
+    for args in (["run", "--timeout"], ["frobnicate"]):
+        call = run([BINARY, *args])
+        check(call.code in (125, 2), f"exit code\n{call}")
+        check(call.err, f"it says something\n{call}")
+
+
+@test("bad input: the working directory must be inside")
+def _():
+    refused("--cwd", "/no/such/place", says=["/no/such/place"])
+
+
+@test("the same mistakes under --json are a result with status refused")
+def _():
+    for args in (["--timeout", "-1s"], ["--read", "/no/such/file"], ["--set", "x.y=1"],
+                 ["-p", "/no/such/policy.json"]):
+        call = vitro("run", "--json", *args, "--", "/bin/echo", "ran")
+        check_equal(call.code, 125, "exit code", call)
+        check_equal(call.json["status"], "refused", "status", call)
+        check(call.json["error"]["message"], f"message\n{call}")
+
+
+@test("--help and --version say so and exit with 0")
+def _():
+    for args in (["--help"], ["run", "--help"], ["--version"]):
+        call = run([BINARY, *args])
+        check_equal((call.code, call.err), (0, ""), f"vitro {' '.join(args)}", call)
+        check(len(call.out) > 4, f"{call}")
+
+
+if __name__ == "__main__":
+    main()
