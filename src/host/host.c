@@ -236,9 +236,14 @@ static bool can_idmap(const struct vt_host *host, const char *path, const struct
 
 static int look(const struct vt_host *host, const char *path, struct vt_path *ret_path)
 {
+	const unsigned wanted = STATX_BASIC_STATS | STATX_MNT_ID;
 	struct statx st;
 
-	if (statx(AT_FDCWD, path, 0, STATX_BASIC_STATS | STATX_MNT_ID, &st) < 0)
+	if (statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, wanted, &st) < 0)
+		return -errno;
+	bool link = S_ISLNK(st.stx_mode);
+
+	if (link && statx(AT_FDCWD, path, 0, wanted, &st) < 0)
 		return -errno;
 	uint64_t mount_id = st.stx_mask & STATX_MNT_ID ? st.stx_mnt_id : 0;
 
@@ -248,6 +253,7 @@ static int look(const struct vt_host *host, const char *path, struct vt_path *re
 		.gid = st.stx_gid,
 		.dev = makedev(st.stx_dev_major, st.stx_dev_minor),
 		.ino = st.stx_ino,
+		.link = link,
 	};
 	ret_path->idmap = can_idmap(host, path, ret_path, mount_id);
 	return 0;

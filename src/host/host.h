@@ -26,6 +26,7 @@ struct vt_path {
 	uid_t    uid;
 	gid_t    gid;
 	uint64_t dev, ino;
+	bool     link; /* the path itself is a symbolic link; all else is of what it leads to */
 	/*
 	 * Its file system can be mounted with mapped ids. Always false where the host is not privileged,
 	 * for device nodes and the like, and for the paths of host/runtime.h themselves: those are never

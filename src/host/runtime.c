@@ -44,8 +44,6 @@ const struct vt_runtime_path vt_runtime_paths[] = {
 	OPTIONAL("/etc/gnutls"),
 	/* Where and what this system is. */
 	OPTIONAL("/etc/localtime"),
-	OPTIONAL("/etc/timezone"),
-	OPTIONAL("/etc/locale.alias"),
 	OPTIONAL("/etc/locale.conf"),
 	OPTIONAL("/etc/os-release"),
 	OPTIONAL("/etc/lsb-release"),
@@ -53,17 +51,11 @@ const struct vt_runtime_path vt_runtime_paths[] = {
 	OPTIONAL("/etc/redhat-release"),
 	OPTIONAL("/etc/alpine-release"),
 	/* The tables of libc and file. */
-	OPTIONAL("/etc/services"),
-	OPTIONAL("/etc/protocols"),
 	OPTIONAL("/etc/mime.types"),
-	OPTIONAL("/etc/magic"),
 	/* What programs read of themselves. */
-	OPTIONAL("/etc/inputrc"),
-	OPTIONAL("/etc/terminfo"),
 	OPTIONAL("/etc/fonts"),
 	OPTIONAL("/etc/ghostscript"),
 	OPTIONAL("/etc/texmf"),
-	OPTIONAL("/etc/perl"),
 	OPTIONAL("/etc/java"),
 	OPTIONAL("/etc/ImageMagick-6"),
 	OPTIONAL("/etc/ImageMagick-7"),

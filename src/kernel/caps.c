@@ -13,11 +13,18 @@
 	 SECBIT_NO_SETUID_FIXUP_LOCKED | SECBIT_KEEP_CAPS_LOCKED | SECBIT_NO_CAP_AMBIENT_RAISE | \
 	 SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED)
 
-int vt_caps_drop(struct vt_err *err)
+int vt_caps_empty(struct vt_err *err)
 {
 	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
 	const struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3] = { 0 };
 
+	if (syscall(SYS_capset, &header, none) < 0)
+		return vt_fail_at(err, VT_STEP_CAPS, errno, "give up all capabilities", NULL);
+	return 0;
+}
+
+int vt_caps_drop(struct vt_err *err)
+{
 	/* The kernel says where its list ends: EINVAL. A newer kernel has more than our header. */
 	for (unsigned long cap = 0; cap < 64; cap++) {
 		if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) == 0)
@@ -30,9 +37,7 @@ int vt_caps_drop(struct vt_err *err)
 		return vt_fail_at(err, VT_STEP_CAPS, errno, "lock the securebits", NULL);
 	if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0)
 		return vt_fail_at(err, VT_STEP_CAPS, errno, "clear the ambient set", NULL);
-	if (syscall(SYS_capset, &header, none) < 0)
-		return vt_fail_at(err, VT_STEP_CAPS, errno, "give up all capabilities", NULL);
-	return 0;
+	return vt_caps_empty(err);
 }
 
 int vt_caps_no_new_privs(struct vt_err *err)

@@ -10,5 +10,8 @@
  */
 int vt_caps_drop(struct vt_err *err);
 
+/* Empties the process's own sets, which is enough for one that never execs. */
+int vt_caps_empty(struct vt_err *err);
+
 /* prctl(PR_SET_NO_NEW_PRIVS): no exec gives privileges any more. */
 int vt_caps_no_new_privs(struct vt_err *err);

@@ -105,7 +105,8 @@ static void exec_shows_sets(void *arg)
 		if (arg)
 			drop();
 		MUST(dup2(pair[1], 1) == 1);
-		(void)execl("/bin/grep", "grep", "-E", "Cap(Prm|Eff|Bnd)", "/proc/self/status", NULL);
+		(void)execl("/bin/grep", "grep", "-E", "Cap(Prm|Eff|Bnd)", "/proc/self/status",
+			    NULL);
 		MUST(!"exec");
 	}
 	(void)close(pair[1]);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * For tests: a body that runs in a child of its own, since it gives up what a test needs to go on. Its
- * checks tell the parent what failed through shared memory: a child may have closed everything else.
+ * For tests: a body that runs in a child of its own, since it gives up what a test needs to go on.
+ * Its checks tell the parent what failed through shared memory: a child may have closed everything
+ * else.
  */
 #pragma once
 
@@ -37,15 +38,15 @@ static _Noreturn inline void child_fail(const char *file, int line, const char *
 }
 
 /* A check in a child: a cmocka assertion there would jump into the parent's copy. */
-#define MUST(condition)                                                     \
-	do {                                                                \
-		if (!(condition))                                           \
-			child_fail(__FILE__, __LINE__, #condition, errno);  \
+#define MUST(condition)                                                    \
+	do {                                                               \
+		if (!(condition))                                          \
+			child_fail(__FILE__, __LINE__, #condition, errno); \
 	} while (0)
-#define MUST_FAIL(call, number)                                             \
-	do {                                                                \
-		errno = 0;                                                  \
-		if ((call) >= 0 || errno != (number))                       \
+#define MUST_FAIL(call, number)                                                                  \
+	do {                                                                                     \
+		errno = 0;                                                                       \
+		if ((call) >= 0 || errno != (number))                                            \
 			child_fail(__FILE__, __LINE__, #call " must fail with " #number, errno); \
 	} while (0)
 

@@ -92,8 +92,9 @@ static void both_ways(void *arg)
 static void test_both_ways(void **state)
 {
 	/* an ordinary owner, root, and the last id below the cell's */
-	static const struct owner owners[] = { { OWNER, OWNER_GROUP }, { 0, 0 }, { OWNER, 0 },
-					      { CELL - 1, CELL + 1 } };
+	static const struct owner owners[] = {
+		{ OWNER, OWNER_GROUP }, { 0, 0 }, { OWNER, 0 }, { CELL - 1, CELL + 1 }
+	};
 
 	(void)state;
 	NEEDS_ROOT();

@@ -15,24 +15,24 @@ static int kernel_abi(void)
 	return sys_landlock_create_ruleset(NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
 }
 
-#define NEEDS_ABI(wanted)                                                                   \
-	do {                                                                                \
-		if (kernel_abi() < (wanted)) {                                              \
+#define NEEDS_ABI(wanted)                                                                       \
+	do {                                                                                    \
+		if (kernel_abi() < (wanted)) {                                                  \
 			print_message("skipped: this kernel's Landlock is older than ABI %d\n", \
-				      (wanted));                                            \
-			skip();                                                             \
-		}                                                                           \
+				      (wanted));                                                \
+			skip();                                                                 \
+		}                                                                               \
 	} while (0)
 
 static void test_rights_by_abi(void **state)
 {
 	const struct {
-		int      abi;
+		int abi;
 		uint64_t fs, net, scoped;
 	} rows[] = {
-		{ -1, 0, 0, 0 },   { 0, 0, 0, 0 },         { 1, 0x1fff, 0, 0 },
-		{ 2, 0x3fff, 0, 0 }, { 3, 0x7fff, 0, 0 },  { 4, 0x7fff, 3, 0 },
-		{ 5, 0xffff, 3, 0 }, { 6, 0xffff, 3, 3 },  { 7, 0xffff, 3, 3 },
+		{ -1, 0, 0, 0 },        { 0, 0, 0, 0 },      { 1, 0x1fff, 0, 0 },
+		{ 2, 0x3fff, 0, 0 },    { 3, 0x7fff, 0, 0 }, { 4, 0x7fff, 3, 0 },
+		{ 5, 0xffff, 3, 0 },    { 6, 0xffff, 3, 3 }, { 7, 0xffff, 3, 3 },
 		{ 1000, 0xffff, 3, 3 },
 	};
 
@@ -263,7 +263,8 @@ static void is_scoped(void *arg)
 	AUTO_CLOSE int before = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	AUTO_CLOSE int after = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
-	MUST(bind(listener, (struct sockaddr *)&name, len) == 0); /* a name of the kernel's choice */
+	MUST(bind(listener, (struct sockaddr *)&name, len) ==
+	     0); /* a name of the kernel's choice */
 	len = sizeof(name);
 	MUST(getsockname(listener, (struct sockaddr *)&name, &len) == 0);
 	MUST(listen(listener, 5) == 0);

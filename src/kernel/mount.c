@@ -101,8 +101,9 @@ int vt_mount_restrict(int mount_fd, const struct vt_mount_traits *traits, const 
 		      struct vt_err *err)
 {
 	/*
-	 * Private: on most hosts a copy is a peer of the mount it was made of. What is mounted in the cell
-	 * would show up there, and what the host mounts below it would show up here, unrestricted.
+	 * Private: on most hosts a copy is a peer of the mount it was made of. What is mounted in
+	 * the cell would show up there, and what the host mounts below it would show up here,
+	 * unrestricted.
 	 */
 	struct mount_attr attr = { .attr_set = MOUNT_ATTR_NOSUID, .propagation = MS_PRIVATE };
 	unsigned flags = AT_EMPTY_PATH | (traits->here ? 0 : AT_RECURSIVE);
@@ -121,6 +122,13 @@ int vt_mount_restrict(int mount_fd, const struct vt_mount_traits *traits, const 
 }
 
 int vt_mount_attach(int mount_fd, int root_fd, const char *path, struct vt_err *err)
+{
+	if (sys_move_mount(mount_fd, "", root_fd, path, MOVE_MOUNT_F_EMPTY_PATH) < 0)
+		return vt_fail_at(err, VT_STEP_MOUNTS, errno, "mount", path);
+	return 0;
+}
+
+int vt_mount_attach_nested(int mount_fd, int root_fd, const char *path, struct vt_err *err)
 {
 	const struct open_how how = {
 		.flags = O_PATH | O_CLOEXEC,

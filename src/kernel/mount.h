@@ -37,11 +37,14 @@ struct vt_mount_traits {
 int vt_mount_restrict(int mount_fd, const struct vt_mount_traits *traits, const char *path,
 		      struct vt_err *err);
 
-/*
- * Attaches a mount at a path inside root_fd. No link is followed on the way, and nothing outside
- * root_fd is reached: a granted folder may hold whatever its owner put there.
- */
+/* Attaches a mount at a path inside root_fd, all of whose folders are the caller's own making. */
 int vt_mount_attach(int mount_fd, int root_fd, const char *path, struct vt_err *err);
+
+/*
+ * The same where the path leads through folders of somebody else's: no link is followed on the way,
+ * and nothing outside root_fd is reached, whatever their owner put there.
+ */
+int vt_mount_attach_nested(int mount_fd, int root_fd, const char *path, struct vt_err *err);
 
 /* Makes the attached mount root_fd the caller's root and forgets the old one. */
 int vt_mount_enter_root(int root_fd, struct vt_err *err);

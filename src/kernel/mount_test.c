@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Each body is root of its own user and mount namespaces, on a tmpfs of its own: all undone by exit. */
+/* Each body is root of its own user and mount namespaces, on a tmpfs of its own: all undone by
+ * exit. */
 #include "kernel/child_test.h"
 
 #include <sys/stat.h>
@@ -272,13 +273,14 @@ static void notices_a_swap(void *arg)
 	int fd = vt_mount_copy(AT_FDCWD, "grant", &err);
 
 	MUST(vt_mount_check(fd, seen.st_dev, seen.st_ino, "grant", &err) == 0);
+	MUST(vt_mount_check(fd, seen.st_dev + 1, seen.st_ino, "grant", &err) == -ESTALE);
+	MUST(vt_mount_check(fd, seen.st_dev, seen.st_ino + 1, "grant", &err) == -ESTALE);
 	(void)close(fd);
 	MUST(rename("grant", "gone") == 0 && symlink("/etc", "grant") == 0);
 	fd = vt_mount_copy(AT_FDCWD, "grant", &err);
 	MUST(fd >= 0);
 	MUST(vt_mount_check(fd, seen.st_dev, seen.st_ino, "grant", &err) == -ESTALE);
 	MUST(err.step == VT_STEP_MOUNTS && strstr(err.what, "'grant'"));
-	MUST(vt_mount_check(fd, seen.st_dev + 1, seen.st_ino, "grant", &err) == -ESTALE);
 	MUST(unlink("grant") == 0);
 	MUST(vt_mount_copy(AT_FDCWD, "grant", &err) == -ENOENT);
 	MUST(err.step == VT_STEP_MOUNTS && strstr(err.what, "'grant'"));
@@ -309,16 +311,16 @@ static void follows_no_link(void *arg)
 	for (size_t i = 0; i < sizeof(astray) / sizeof(astray[0]); i++) {
 		AUTO_CLOSE int fd = vt_mount_tmpfs(1 << 20, 20, &err);
 
-		MUST(vt_mount_attach(fd, root, astray[i], &err) == -ELOOP);
+		MUST(vt_mount_attach_nested(fd, root, astray[i], &err) == -ELOOP);
 		MUST(err.step == VT_STEP_MOUNTS);
 	}
 	AUTO_CLOSE int absent = vt_mount_tmpfs(1 << 20, 20, &err);
 
-	MUST(vt_mount_attach(absent, root, "absent", &err) == -ENOENT);
+	MUST(vt_mount_attach_nested(absent, root, "absent", &err) == -ENOENT);
 	int fd = vt_mount_tmpfs(1 << 20, 20, &err);
 
 	/* ".." stops at the root that it was given */
-	MUST(vt_mount_attach(fd, root, "../../out/below", &err) == 0);
+	MUST(vt_mount_attach_nested(fd, root, "../../out/below", &err) == 0);
 	make_file("root/out/below/file");
 	struct stat outside, inside;
 
@@ -333,13 +335,11 @@ static void folder_on_file(void *arg)
 	(void)arg;
 	enter_scratch(0);
 	make_file("file");
-	int before = count_fds();
 	int fd = vt_mount_tmpfs(1 << 20, 20, &err);
 
-	MUST(vt_mount_attach(fd, AT_FDCWD, "file", &err) < 0); /* which errno depends on the kernel */
+	MUST(vt_mount_attach(fd, AT_FDCWD, "file", &err) <
+	     0); /* which errno depends on the kernel */
 	MUST(err.step == VT_STEP_MOUNTS && strstr(err.what, "'file'"));
-	(void)close(fd);
-	MUST(count_fds() == before);
 }
 
 static void test_attach(void **state)
@@ -411,10 +411,10 @@ static void test_enter_root(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_tmpfs),	      cmocka_unit_test(test_tmpfs_numbers),
+		cmocka_unit_test(test_tmpfs),         cmocka_unit_test(test_tmpfs_numbers),
 		cmocka_unit_test(test_tmpfs_refused), cmocka_unit_test(test_proc),
 		cmocka_unit_test(test_restrict),      cmocka_unit_test(test_check),
-		cmocka_unit_test(test_attach),	      cmocka_unit_test(test_enter_root),
+		cmocka_unit_test(test_attach),        cmocka_unit_test(test_enter_root),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -62,7 +62,7 @@ static void test_descriptors(void **state)
 {
 	const struct sources all[] = {
 		{ 8, 9, 10, 11 }, { 0, 1, 2, 3 }, { 3, 2, 1, 0 }, { 1, 2, 3, 0 }, { 2, 0, 1, 9 },
-		{ 3, 3, 3, 3 },	  { 0, 0, 0, 0 }, { 7, 7, 7, 1 }, { 1, 0, 1, 2 },
+		{ 3, 3, 3, 3 },   { 0, 0, 0, 0 }, { 7, 7, 7, 1 }, { 1, 0, 1, 2 },
 	};
 
 	(void)state;
@@ -70,19 +70,21 @@ static void test_descriptors(void **state)
 		run_child(places, (void *)&all[i]);
 }
 
-/* With all of 0 to 3 closed there is nothing in the way, and nothing to be confused with. */
+/* With all below them closed, nothing on the way may land where another one is to be. */
 static void places_in_the_void(void *arg)
 {
 	struct vt_err err;
 
 	(void)arg;
-	put_at(20, 'u');
+	for (int fd = 20; fd < 24; fd++)
+		put_at(fd, (char)('a' + fd));
 	MUST(syscall(SYS_close_range, 0U, 19U, 0) == 0);
-	MUST(syscall(SYS_close_range, 21U, ~0U, 0) == 0);
-	MUST(vt_process_descriptors(20, 20, 20, 20, &err) == 0);
+	MUST(syscall(SYS_close_range, 24U, ~0U, 0) == 0);
+	MUST(vt_process_descriptors(20, 21, 22, 23, &err) == 0);
 	for (int fd = 0; fd < 4; fd++)
-		MUST(mark_at(fd) == 'u');
-	MUST_FAIL(fcntl(20, F_GETFD), EBADF);
+		MUST(mark_at(fd) == 'a' + 20 + fd);
+	for (int fd = 4; fd < 30; fd++)
+		MUST_FAIL(fcntl(fd, F_GETFD), EBADF);
 }
 
 static void refuses_a_closed_one(void *arg)
@@ -176,8 +178,8 @@ static void limits(void *arg)
 {
 	const struct rlimit lowered = { 60, 80 };
 	const struct vt_rlimit wanted[] = {
-		{ RLIMIT_NOFILE, { 1000, 1000 } },                   /* above what the caller has */
-		{ RLIMIT_FSIZE, { RLIM_INFINITY, RLIM_INFINITY } },  /* as far above as can be */
+		{ RLIMIT_NOFILE, { 1000, 1000 } },                  /* above what the caller has */
+		{ RLIMIT_FSIZE, { RLIM_INFINITY, RLIM_INFINITY } }, /* as far above as can be */
 		{ RLIMIT_CORE, { 0, 0 } },
 		{ RLIMIT_STACK, { 1 << 20, RLIM_INFINITY } },
 	};
@@ -278,9 +280,9 @@ static void test_become_refused(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_descriptors),    cmocka_unit_test(test_descriptors_edges),
-		cmocka_unit_test(test_detach),	       cmocka_unit_test(test_limits),
-		cmocka_unit_test(test_become),	       cmocka_unit_test(test_become_refused),
+		cmocka_unit_test(test_descriptors), cmocka_unit_test(test_descriptors_edges),
+		cmocka_unit_test(test_detach),      cmocka_unit_test(test_limits),
+		cmocka_unit_test(test_become),      cmocka_unit_test(test_become_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,7 +6,8 @@
  */
 #pragma once
 
-#include <stdint.h>
+#include <stdbool.h>
+#include <sys/resource.h>
 
 #include "base/err.h"
 
@@ -19,7 +20,10 @@ enum vt_note_kind {
 
 struct vt_note {
 	enum vt_note_kind kind;
+	/* of VT_NOTE_ENDED */
 	int               wait_status;
+	bool              empty; /* nothing but init is left in the cell, and init is about to go */
+	struct rusage     usage; /* then: of everything that ever ran in it */
 	struct vt_err     err;
 };
 

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Theory of operation. The supervisor clones init into the cell's new namespaces and maps its ids.
- * Init, which has every capability over the cell and none over the host, builds the root and enters
- * it, then clones the occupant, gives up its capabilities and reaps until the occupant has ended.
- * The occupant seals itself step by step and execs the command. Both tell the supervisor on the
- * status socket what went wrong, and the cell ends with init.
+ * Init, which has every capability over the cell and none over the host, clones the occupant,
+ * builds the root and enters it for both, gives up its capabilities, and reaps until the occupant
+ * has ended. The occupant makes its network meanwhile, waits for the root, seals itself and execs
+ * the command. Both tell the supervisor on the status socket what went wrong, and the cell ends
+ * with init.
  *
- * Which process runs what: vt_inside_init() and the functions up to "the occupant" run in init, the
- * rest in the occupant. Neither runs a byte of the call before every step has been taken.
+ * Which process runs what: each part below says so. Neither runs a byte of the call before every
+ * step has been taken.
  */
 #include "launch/inside.h"
 
@@ -19,6 +20,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -39,8 +41,11 @@
 struct building {
 	const struct vt_inside *in;
 	const struct vt_plan *plan;
-	int root_fd; /* the new root, attached */
-	int proc_fd; /* the cell's proc */
+	int root_fd;     /* the new root, attached */
+	int proc_fd;     /* the cell's proc */
+	int ready_fd;    /* an eventfd: init tells the occupant that the root is there */
+	pid_t occupant;  /* in init */
+	int occupant_fd; /* its pidfd */
 };
 
 struct step {
@@ -68,9 +73,14 @@ static void take_steps(const struct step *steps, size_t count, struct building *
 
 /* ---- init ---------------------------------------------------------------------------------- */
 
+/* First the cgroup, then the namespace: its root is where the process is when it is made. */
 static int join_cgroup(struct building *b, struct vt_err *err)
 {
-	return vt_cgroup_join(b->in->cgroup, err);
+	int r = vt_cgroup_join(b->in->cgroup, err);
+
+	if (r == 0 && unshare(CLONE_NEWCGROUP) < 0)
+		return vt_fail_at(err, VT_STEP_CLONE, errno, "make a cgroup namespace", NULL);
+	return r;
 }
 
 /* Blocks until the supervisor has mapped our ids; ends if it is gone. */
@@ -156,9 +166,14 @@ static int attach_root(struct building *b, struct vt_err *err)
 
 static int make_file(int root_fd, const struct vt_build *build, struct vt_err *err)
 {
-	AUTO_CLOSE int fd = openat(root_fd, build->to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC,
-				   0444);
 	size_t len = strlen(build->from);
+
+	/* Most are only the place that a file is mounted on: one call is enough. */
+	if (mknodat(root_fd, build->to, S_IFREG | 0644, 0) < 0)
+		return vt_fail_at(err, VT_STEP_MOUNTS, errno, "make the file", build->to);
+	if (len == 0)
+		return 0;
+	AUTO_CLOSE int fd = openat(root_fd, build->to, O_WRONLY | O_CLOEXEC);
 
 	if (fd < 0 || write(fd, build->from, len) != (ssize_t)len)
 		return vt_fail_at(err, VT_STEP_MOUNTS, errno, "make the file", build->to);
@@ -180,7 +195,8 @@ static int bind_mount(const struct building *b, const struct vt_build *build, in
 		if (r < 0)
 			return r;
 	}
-	return vt_mount_attach(mount_fd, b->root_fd, build->to, err);
+	return build->nested ? vt_mount_attach_nested(mount_fd, b->root_fd, build->to, err)
+			     : vt_mount_attach(mount_fd, b->root_fd, build->to, err);
 }
 
 /* A folder of the root's own tmpfs, mounted on itself: it stays writable when the root is not. */
@@ -220,11 +236,8 @@ static int do_build(struct building *b, size_t i, struct vt_err *err)
 
 	switch (build->act) {
 	case VT_ACT_DIR:
-		if (mkdirat(b->root_fd, build->to, 0755) < 0)
+		if (mkdirat(b->root_fd, build->to, build->mode) < 0)
 			return vt_fail_at(err, VT_STEP_MOUNTS, errno, "make the folder", build->to);
-		/* Not by mkdir's mode: the caller's umask would cut it. */
-		if (fchmodat(b->root_fd, build->to, build->mode & 07777, 0) < 0)
-			return vt_fail_at(err, VT_STEP_MOUNTS, errno, "open the folder", build->to);
 		return 0;
 	case VT_ACT_LINK:
 		if (symlinkat(build->from, b->root_fd, build->to) < 0)
@@ -248,6 +261,7 @@ static int build_root(struct building *b, struct vt_err *err)
 {
 	const struct vt_mount_traits read_only = { .here = true, .idmap_fd = -1 };
 
+	(void)umask(0); /* modes are what the plan says; returns the old one, cannot fail */
 	for (size_t i = 0; i < b->plan->build_count; i++) {
 		int r = do_build(b, i, err);
 
@@ -262,25 +276,8 @@ static int build_root(struct building *b, struct vt_err *err)
 static int name_host(struct building *b, struct vt_err *err)
 {
 	(void)b;
-	/* After joining the cgroup: the namespace's root is where the process is when it is made.
-	 */
-	if (unshare(CLONE_NEWCGROUP) < 0)
-		return vt_fail_at(err, VT_STEP_CLONE, errno, "make a cgroup namespace", NULL);
 	if (sethostname("vitro", 5) < 0 || setdomainname("", 0) < 0)
 		return vt_fail_at(err, VT_STEP_CLONE, errno, "set the host name", NULL);
-	return 0;
-}
-
-static int raise_loopback(struct building *b, struct vt_err *err)
-{
-	struct ifreq request = { .ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING };
-
-	if (!b->plan->loopback_up)
-		return 0;
-	AUTO_CLOSE int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-
-	if (fd < 0 || ioctl(fd, SIOCSIFFLAGS, &request) < 0)
-		return vt_fail_at(err, VT_STEP_NETWORK, errno, "raise the loopback", NULL);
 	return 0;
 }
 
@@ -295,23 +292,41 @@ static int expect_children(struct building *b, struct vt_err *err)
 	return 0;
 }
 
-/* The order is the security argument: what a step needs is there, and no later one undoes it. */
-/* clang-format off */
-static const struct step init_steps[] = {
-	{ "cgroup",   join_cgroup },      /* before anything is allocated that should be counted */
-	{ "await",    await_ids },
-	{ "copies",   copy_mounts },      /* before the ids: as the caller, who may see these paths */
-	{ "ids",      become_cell_user },
-	{ "memory",   hide_memory },
-	{ "root",     attach_root },      /* after the ids: its folders belong to the cell's user */
-	{ "mounts",   build_root },
-	{ "names",    name_host },
-	{ "network",  raise_loopback },
-	{ "children", expect_children },
-};
-/* clang-format on */
-
 /* ---- the occupant -------------------------------------------------------------------------- */
+
+/*
+ * Making a network namespace takes as long as building the root, so the occupant makes it
+ * meanwhile. Init stays in the supervisor's; it opens no socket, and nobody in the cell can reach
+ * into it.
+ */
+static int enter_network(struct building *b, struct vt_err *err)
+{
+	struct ifreq request = { .ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING };
+
+	if (b->plan->namespaces & CLONE_NEWNET && unshare(CLONE_NEWNET) < 0)
+		return vt_fail_at(err, VT_STEP_NETWORK, errno, "make a network namespace", NULL);
+	if (!b->plan->loopback_up)
+		return 0;
+	AUTO_CLOSE int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	if (fd < 0 || ioctl(fd, SIOCSIFFLAGS, &request) < 0)
+		return vt_fail_at(err, VT_STEP_NETWORK, errno, "raise the loopback", NULL);
+	return 0;
+}
+
+/* Init enters the new root for both: the kernel moves whoever stands in the old one. */
+static int await_root(struct building *b, struct vt_err *err)
+{
+	uint64_t ready;
+	ssize_t len;
+
+	do
+		len = read(b->ready_fd, &ready, sizeof(ready));
+	while (len < 0 && errno == EINTR);
+	if (len != sizeof(ready))
+		return vt_fail_at(err, VT_STEP_MOUNTS, errno, "wait for the root", NULL);
+	return 0;
+}
 
 static int enter_descriptors(struct building *b, struct vt_err *err)
 {
@@ -381,28 +396,36 @@ static int enter_seccomp(struct building *b, struct vt_err *err)
 	return vt_seccomp_install(b->plan->seccomp, err);
 }
 
+/*
+ * The order is the security argument, as it is for init's. What comes before "root" is done while
+ * init builds it.
+ */
 /* clang-format off */
-static const struct step seal_steps[] = {
-	{ "descriptors", enter_descriptors },
+static const struct step early_steps[] = {
+	{ "network",     enter_network },    /* before the powers go: it needs them */
 	{ "session",     enter_session },
+	{ "powerless",   enter_powerless },
+	{ "root",        await_root },
+	{ "descriptors", enter_descriptors },
+};
+static const struct step late_steps[] = {
 	{ "folder",      enter_folder },
-	{ "limits",      enter_limits },
-	{ "powerless",   enter_powerless },  /* before Landlock: that needs no_new_privs */
-	{ "landlock",    enter_landlock },   /* after the root: its paths are the new ones */
+	{ "limits",      enter_limits },     /* after the descriptors: there are more than it allows */
+	{ "landlock",    enter_landlock },   /* needs no_new_privs, and the paths of the new root */
 	{ "seccomp",     enter_seccomp },    /* last: it forbids what the steps above need */
 };
 /* clang-format on */
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-/* After its first step the occupant's status descriptor is 3, and exec closes it. */
+/* Once its descriptors are in place, the occupant's status descriptor is 3, and exec closes it. */
 static _Noreturn void occupy(struct building *b)
 {
 	const struct vt_plan *plan = b->plan;
 	struct vt_err err;
 
-	take_steps(seal_steps, 1, b, b->in->status_fd);
-	take_steps(seal_steps + 1, COUNT(seal_steps) - 1, b, 3);
+	take_steps(early_steps, COUNT(early_steps), b, b->in->status_fd);
+	take_steps(late_steps, COUNT(late_steps), b, 3);
 	(void)execve(plan->exec_path, plan->argv, plan->envp); /* returns only to fail */
 	(void)vt_fail_at(&err, VT_STEP_EXEC, errno, "execute", plan->exec_path);
 	fail(3, &err);
@@ -410,12 +433,24 @@ static _Noreturn void occupy(struct building *b)
 
 /* ---- init, with its occupant --------------------------------------------------------------- */
 
-static int tell_running(const struct building *b, int occupant_fd, struct vt_err *err)
+static int start_occupant(struct building *b, struct vt_err *err)
 {
+	b->ready_fd = eventfd(0, EFD_CLOEXEC);
+	if (b->ready_fd < 0)
+		return vt_fail_at(err, VT_STEP_CLONE, errno, "make an eventfd", NULL);
+	b->occupant = vt_ns_clone(0, -1, &b->occupant_fd, err);
+	if (b->occupant == 0)
+		occupy(b);
+	return b->occupant < 0 ? b->occupant : 0;
+}
+
+static int tell_running(struct building *b, struct vt_err *err)
+{
+	const uint64_t ready = 1;
 	struct vt_note note = { .kind = VT_NOTE_RUNNING };
 	struct iovec iov = { .iov_base = &note, .iov_len = sizeof(note) };
 	int fds[VT_NOTE_FDS] = {
-		[VT_NOTE_OCCUPANT_FD] = occupant_fd,
+		[VT_NOTE_OCCUPANT_FD] = b->occupant_fd,
 		[VT_NOTE_PROC_FD] = b->proc_fd,
 		[VT_NOTE_ROOT_FD] = b->root_fd,
 	};
@@ -436,8 +471,38 @@ static int tell_running(const struct building *b, int occupant_fd, struct vt_err
 	memcpy(CMSG_DATA(&control.header), fds, sizeof(fds));
 	if (sendmsg(b->in->status_fd, &message, MSG_NOSIGNAL) < 0)
 		return vt_fail_at(err, VT_STEP_WATCH, errno, "report the occupant", NULL);
+	/* Not before: the supervisor's clock starts with the note. */
+	if (write(b->ready_fd, &ready, sizeof(ready)) != sizeof(ready))
+		return vt_fail_at(err, VT_STEP_WATCH, errno, "release the occupant", NULL);
 	return 0;
 }
+
+/* What is left of init needs no power and no descriptor but the status socket, at 3. */
+static int give_up_powers(struct building *b, struct vt_err *err)
+{
+	const int fd = b->in->status_fd;
+	int r = vt_caps_empty(err);
+
+	return r < 0 ? r : vt_process_descriptors(fd, fd, fd, fd, err);
+}
+
+/* The order is the security argument: what a step needs is there, and no later one undoes it. */
+/* clang-format off */
+static const struct step init_steps[] = {
+	{ "cgroup",   join_cgroup },      /* before anything is allocated that should be counted */
+	{ "copies",   copy_mounts },      /* before the ids: as the caller, who may see these paths */
+	{ "await",    await_ids },
+	{ "ids",      become_cell_user },
+	{ "memory",   hide_memory },      /* before the occupant, which has a copy of it until exec */
+	{ "children", expect_children },
+	{ "occupant", start_occupant },
+	{ "root",     attach_root },      /* after the ids: its folders belong to the cell's user */
+	{ "mounts",   build_root },
+	{ "names",    name_host },
+	{ "running",  tell_running },
+	{ "powers",   give_up_powers },   /* last: all of the above need them */
+};
+/* clang-format on */
 
 /* Reaps whatever ends up here; the occupant's end is the cell's. */
 static _Noreturn void reap(pid_t occupant, int status_fd)
@@ -452,25 +517,24 @@ static _Noreturn void reap(pid_t occupant, int status_fd)
 		if (pid < 0 && errno != EINTR)
 			_exit(125);
 	}
-	(void)send(status_fd, &note, sizeof(note),
-		   MSG_NOSIGNAL); /* gone with the supervisor, if so */
+	/* Orphans are init's children at once: without any, the cell is empty. */
+	note.empty = waitpid(-1, NULL, __WALL | WNOHANG) < 0 && errno == ECHILD &&
+		     getrusage(RUSAGE_CHILDREN, &note.usage) == 0;
+	(void)send(status_fd, &note, sizeof(note), MSG_NOSIGNAL); /* heard or not, we end */
 	_exit(0);
 }
 
 _Noreturn void vt_inside_init(const struct vt_inside *inside)
 {
-	struct building b = { .in = inside, .plan = inside->plan, .root_fd = -1, .proc_fd = -1 };
-	const int status_fd = inside->status_fd;
-	int occupant_fd = -1;
-	struct vt_err err;
+	struct building b = {
+		.in = inside,
+		.plan = inside->plan,
+		.root_fd = -1,
+		.proc_fd = -1,
+		.ready_fd = -1,
+		.occupant_fd = -1,
+	};
 
-	take_steps(init_steps, COUNT(init_steps), &b, status_fd);
-	pid_t occupant = vt_ns_clone(0, -1, &occupant_fd, &err);
-
-	if (occupant == 0)
-		occupy(&b);
-	if (occupant < 0 || tell_running(&b, occupant_fd, &err) < 0 || vt_caps_drop(&err) < 0 ||
-	    vt_process_descriptors(status_fd, status_fd, status_fd, status_fd, &err) < 0)
-		fail(status_fd, &err);
-	reap(occupant, 3);
+	take_steps(init_steps, COUNT(init_steps), &b, inside->status_fd);
+	reap(b.occupant, 3);
 }

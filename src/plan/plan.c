@@ -263,7 +263,12 @@ static const char *const devices[] = { "/dev/full", "/dev/null", "/dev/random", 
 
 static int add_own(struct making *m, struct vt_err *err)
 {
-	static const char *const resolving[] = { "/etc/hosts", "/etc/resolv.conf" };
+	static const char *const networked[] = { "/etc/protocols", "/etc/services",
+						 "/etc/resolv.conf", "/etc/hosts" };
+	enum { LOOPBACK = 2, HOST = 4 }; /* how many of them */
+	size_t count = m->policy->network == VT_NETWORK_NONE       ? 0
+		       : m->policy->network == VT_NETWORK_LOOPBACK ? LOOPBACK
+								   : HOST;
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < sizeof(own_places) / sizeof(own_places[0]); i++) {
@@ -279,10 +284,10 @@ static int add_own(struct making *m, struct vt_err *err)
 		r = vt_root_mount(m->root, &entry, err);
 	}
 	if (r == 0 && m->policy->network != VT_NETWORK_HOST)
-		return vt_root_own(m->root, VT_ACT_FILE, "/etc/hosts", HOSTS, 0444, err);
-	for (size_t i = 0; r == 0 && i < sizeof(resolving) / sizeof(resolving[0]); i++) {
-		const struct vt_entry entry = { .from = resolving[i],
-						.to = resolving[i],
+		r = vt_root_own(m->root, VT_ACT_FILE, "/etc/hosts", HOSTS, 0444, err);
+	for (size_t i = 0; r == 0 && i < count; i++) {
+		const struct vt_entry entry = { .from = networked[i],
+						.to = networked[i],
 						.origin = "network",
 						.optional = true };
 

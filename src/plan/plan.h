@@ -70,6 +70,7 @@ struct vt_build {
 	const char *origin;   /* what asked for it, for messages */
 	mode_t      mode;     /* of a folder; for a bind only the type matters */
 	bool        writable;
+	bool        nested;   /* its place lies in a mount of the host's, where links may be */
 	bool        device;   /* a device node: may be used as one */
 	int         idmap;    /* index into idmaps, -1: none */
 	uint64_t    dev, ino; /* of a bind: what the plan saw there; the launcher insists on it */

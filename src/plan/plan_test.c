@@ -73,6 +73,7 @@ static int look(const struct vt_host *host, const char *path, struct vt_path *re
 		.dev = 1,
 		.ino = (uint64_t)(found - machine) + 1,
 		.idmap = host->privileged,
+		.link = found->link != NULL,
 	};
 	return 0;
 }

@@ -258,18 +258,24 @@ static int absorb(struct vt_root *root, struct node *mount, struct vt_err *err)
 	return 0;
 }
 
-int vt_root_mount(struct vt_root *root, const struct vt_entry *entry, struct vt_err *err)
+/* 1: it is there; 0: it is not, and need not be. */
+static int look(const struct vt_root *root, const struct vt_entry *entry, struct vt_path *ret_seen,
+		struct vt_err *err)
 {
-	struct vt_path seen;
-	struct node *node;
-	int r = root->host->look(root->host, entry->from, &seen);
+	int r = root->host->look(root->host, entry->from, ret_seen);
 
-	if (r < 0 && entry->optional)
-		return 0;
-	if (r < 0)
+	if (r < 0 && !entry->optional)
 		return vt_fail(err, VT_STEP_PLAN, -r, "%s: '%s': %s", entry->origin, entry->from,
 			       strerror(-r));
-	r = check_kind(entry, seen.mode, err);
+	return r == 0;
+}
+
+static int mount_seen(struct vt_root *root, const struct vt_entry *entry,
+		      const struct vt_path *seen, struct vt_err *err)
+{
+	struct node *node;
+	int r = check_kind(entry, seen->mode, err);
+
 	if (r == 0)
 		r = walk(root, entry->to, &node, err);
 	if (r < 0 ||
@@ -279,11 +285,11 @@ int vt_root_mount(struct vt_root *root, const struct vt_entry *entry, struct vt_
 		return vt_fail(err, VT_STEP_PLAN, EEXIST,
 			       "%s: '%s' and '%s' cannot both be at '%s'", entry->origin,
 			       node->from, entry->from, entry->to);
-	if (node->act == VT_ACT_DIR && node->children && !S_ISDIR(seen.mode))
+	if (node->act == VT_ACT_DIR && node->children && !S_ISDIR(seen->mode))
 		return vt_fail(err, VT_STEP_PLAN, ENOTDIR,
 			       "%s: '%s' is no folder, but '%s' must be one", entry->origin,
 			       entry->from, entry->to);
-	r = check_place(root, node, entry->origin, entry->from, seen.mode, err);
+	r = check_place(root, node, entry->origin, entry->from, seen->mode, err);
 	if (r < 0)
 		return r;
 	node->act = VT_ACT_BIND;
@@ -292,28 +298,40 @@ int vt_root_mount(struct vt_root *root, const struct vt_entry *entry, struct vt_
 	node->writable |= entry->writable;
 	node->device = entry->device;
 	node->granted = entry->granted;
-	node->mode = seen.mode;
-	node->seen = seen;
+	node->mode = seen->mode;
+	node->seen = *seen;
 	if (!node->from || !node->origin)
 		return vt_fail(err, VT_STEP_PLAN, ENOMEM, "plan the root");
 	return absorb(root, node, err);
 }
 
+int vt_root_mount(struct vt_root *root, const struct vt_entry *entry, struct vt_err *err)
+{
+	struct vt_path seen;
+	int r = look(root, entry, &seen, err);
+
+	return r <= 0 ? r : mount_seen(root, entry, &seen, err);
+}
+
 int vt_root_link_or_mount(struct vt_root *root, const struct vt_entry *entry, struct vt_err *err)
 {
 	char target[PATH_MAX];
+	struct vt_path seen;
 	struct node *node;
+	int r = look(root, entry, &seen, err);
 
-	if (root->host->read_link(root->host, entry->from, target, sizeof(target)) < 0)
-		return vt_root_mount(root, entry, err);
-	int r = walk(root, entry->to, &node, err);
-
+	if (r <= 0)
+		return r;
+	if (!seen.link ||
+	    root->host->read_link(root->host, entry->from, target, sizeof(target)) < 0)
+		return mount_seen(root, entry, &seen, err);
+	r = walk(root, entry->to, &node, err);
 	if (r < 0)
 		return r;
 	/* With a grant below it, it can be no link: then it is the folder that the link leads to.
 	 */
 	if (node->children)
-		return vt_root_mount(root, entry, err);
+		return mount_seen(root, entry, &seen, err);
 	return vt_root_own(root, VT_ACT_LINK, entry->to, target, 0777, err);
 }
 
@@ -388,6 +406,7 @@ static void list_build(struct listing *list, const struct node *node, enum vt_ac
 		.origin = node->origin,
 		.mode = act == VT_ACT_DIR && node->act == VT_ACT_BIND ? 0755 : node->mode,
 		.writable = node->writable,
+		.nested = node->shown,
 		.device = node->device,
 		.idmap = act == VT_ACT_BIND ? idmap_for(list, node) : -1,
 		.dev = node->seen.dev,

@@ -70,6 +70,7 @@ static int look(const struct vt_host *host, const char *path, struct vt_path *re
 		.dev = 7,
 		.ino = (uint64_t)(found - machine) + 100,
 		.idmap = found->idmap,
+		.link = found->link != NULL,
 	};
 	return 0;
 }
@@ -233,6 +234,9 @@ static void test_more_rights_are_mounted(void **state)
 	/* in a mount nothing is made: the places are there */
 	assert_string_equal(finish(stage),
 			    "dir srv\nbind srv <- /srv\nbind srv/out <- /srv/out rw\n");
+	/* the launcher is told that others' folders lead there */
+	assert_false(bind_at(stage, "srv")->nested);
+	assert_true(bind_at(stage, "srv/out")->nested);
 }
 
 static void test_read_then_write(void **state)
@@ -475,9 +479,18 @@ static void test_no_idmaps_without_own_ids(void **state)
 
 enum { MANY = 1000 };
 
+/* CPU time: others may have the machine in between. */
+static int64_t cpu_now(void)
+{
+	struct timespec now;
+
+	assert_int_equal(clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now), 0);
+	return now.tv_sec * VT_NS_PER_S + now.tv_nsec;
+}
+
 static int64_t add_many(struct stage *stage, bool backwards)
 {
-	int64_t start = vt_clock_now();
+	int64_t start = cpu_now();
 	char path[32];
 
 	for (int i = 0; i < MANY; i++) {
@@ -485,7 +498,7 @@ static int64_t add_many(struct stage *stage, bool backwards)
 		assert_int_equal(add(stage, READ(path)), 0);
 	}
 	assert_int_equal(vt_root_finish(stage->root, &stage->plan, &stage->err), 0);
-	return vt_clock_now() - start;
+	return cpu_now() - start;
 }
 
 static void check_many(const struct stage *stage)
@@ -503,8 +516,7 @@ static void check_many(const struct stage *stage)
 	}
 }
 
-/* Sorted, as a policy's grants are: a few hundred µs; the bound is for a loaded, sanitized machine.
- */
+/* Sorted, as a policy's grants are, it takes a few hundred µs; the bound is for slow machines. */
 static void test_many_siblings(void **state)
 {
 	struct stage *stage = *state;

@@ -3,9 +3,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/major.h>
 #include <stdio.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -41,6 +43,8 @@ static int open_anew(int fd)
 
 	if (fstat(fd, &st) < 0 || S_ISREG(st.st_mode))
 		return -1; /* the place in a file is to be shared */
+	if (S_ISCHR(st.st_mode) && st.st_rdev == makedev(TTYAUX_MAJOR, 2))
+		return -1; /* the master of a terminal: to open it is to make another terminal */
 	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd); /* fits */
 	return open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 }

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,6 +45,7 @@ static const struct {
 #define REAP_TIMEOUT (1 * VT_NS_PER_S)
 /* How often a cgroup is asked whether the kernel killed for memory, and a call's size is looked at.
  */
+#define FIRST_LOOK     (4 * VT_NS_PER_MS) /* most calls of a tool are over by then */
 #define LOOK_AT_CGROUP (50 * VT_NS_PER_MS)
 
 struct run {
@@ -76,6 +78,18 @@ static void move(struct run *run, enum run_state state)
 
 /* ---- ending -------------------------------------------------------------------------------- */
 
+/* Nothing is watched any more but its death. */
+static void let_die(struct run *run)
+{
+	move(run, RUN_DYING);
+	run->deadline.due = INT64_MAX;
+	run->look.due = INT64_MAX;
+	run->reaper.due = vt_clock_now() + REAP_TIMEOUT;
+	/* Our hold on its root would leave us to take that down. */
+	for (size_t i = 0; i < VT_NOTE_FDS; i++)
+		vt_fd_close(&run->fds[i]);
+}
+
 /* Everything in the cell dies; init's pidfd says when it has. */
 static void kill_cell(struct run *run)
 {
@@ -83,10 +97,7 @@ static void kill_cell(struct run *run)
 
 	if (run->state >= RUN_DYING)
 		return;
-	move(run, RUN_DYING);
-	run->deadline.due = INT64_MAX;
-	run->look.due = INT64_MAX;
-	run->reaper.due = vt_clock_now() + REAP_TIMEOUT;
+	let_die(run);
 	(void)vt_cell_kill(&run->cell, &err); /* the reaper's timer speaks if it did not help */
 }
 
@@ -109,7 +120,6 @@ static void stop(struct run *run, enum vt_stop why)
 
 static void finish(struct run *run)
 {
-	kill_cell(run); /* where nobody has yet: init died of something else */
 	move(run, RUN_DONE);
 	run->over = vt_clock_now();
 	run->loop.over = true;
@@ -127,7 +137,32 @@ static void occupant_runs(struct run *run, const int fds[VT_NOTE_FDS])
 	run->deadline.due = run->started + run->plan->wall_ms * VT_NS_PER_MS;
 	run->look.due = run->started + LOOK_AT_CGROUP;
 	if (run->plan->watched_memory_bytes >= 0 || run->plan->cpu_ms >= 0)
-		run->look.due = run->started + VT_NS_PER_MS;
+		run->look.due = run->started + FIRST_LOOK;
+}
+
+static void take_usage(struct run *run, const struct rusage *usage)
+{
+	int64_t cpu = (usage->ru_utime.tv_sec + usage->ru_stime.tv_sec) * VT_NS_PER_S +
+		      (usage->ru_utime.tv_usec + usage->ru_stime.tv_usec) * 1000;
+
+	run->cpu_ns = cpu > run->cpu_ns ? cpu : run->cpu_ns;
+	if (usage->ru_maxrss * 1024 > run->peak_memory)
+		run->peak_memory = usage->ru_maxrss * 1024;
+}
+
+static void occupant_ended(struct run *run, const struct vt_note *note)
+{
+	run->findings.ended = true;
+	run->findings.wait_status = note->wait_status;
+	if (!note->empty || run->state >= RUN_DYING) {
+		kill_cell(run);
+		return;
+	}
+	/* No process is left but init, which ends by itself: it can be waited for at the very end.
+	 */
+	take_usage(run, &note->usage);
+	let_die(run);
+	finish(run);
 }
 
 static void take_note(struct run *run, const struct vt_note *note, const int fds[VT_NOTE_FDS])
@@ -144,9 +179,7 @@ static void take_note(struct run *run, const struct vt_note *note, const int fds
 		kill_cell(run);
 		return;
 	case VT_NOTE_ENDED:
-		run->findings.ended = true;
-		run->findings.wait_status = note->wait_status;
-		kill_cell(run);
+		occupant_ended(run, note);
 		return;
 	case VT_NOTE_GO:
 		return; /* ours to say, not init's */
@@ -164,30 +197,36 @@ static void status_ready(struct vt_source *source, uint32_t events)
 	(void)events; /* a hang-up shows as the end of the notes */
 	while ((r = vt_cell_note(&run->cell, &note, fds, &err)) > 0)
 		take_note(run, &note, fds);
-	if (r == 0)
+	if (r == 0 || run->state == RUN_DONE)
 		return;
 	vt_loop_remove(&run->loop, source);
 	kill_cell(run);
+}
+
+/* Our own child, whose pidfd says that it ended. */
+static void reap_init(struct run *run)
+{
+	struct rusage usage;
+
+	while (wait4(run->cell.init, NULL, __WALL, &usage) < 0)
+		if (errno != EINTR)
+			abort(); /* somebody else took it: what we believe of this cell is not true
+				  */
+	run->cell.init = -1;
+	take_usage(run, &usage);
 }
 
 /* Init is gone, and with it every process of the cell: the kernel lets it go last. */
 static void init_ready(struct vt_source *source, uint32_t events)
 {
 	struct run *run = source->owner;
-	struct rusage usage;
 
 	(void)events;
 	status_ready(&run->status, 0); /* its last words come before its death */
-	while (wait4(run->cell.init, NULL, __WALL, &usage) < 0)
-		if (errno != EINTR)
-			abort(); /* our own child, whose pidfd says that it ended */
-	int64_t cpu = (usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * VT_NS_PER_S +
-		      (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1000;
-
-	run->cpu_ns = cpu > run->cpu_ns ? cpu : run->cpu_ns;
-	if (usage.ru_maxrss * 1024 > run->peak_memory)
-		run->peak_memory = usage.ru_maxrss * 1024;
-	finish(run);
+	reap_init(run);
+	kill_cell(run); /* where nobody has yet: init died of something else */
+	if (run->state == RUN_DYING)
+		finish(run);
 }
 
 static void signal_ready(struct vt_source *source, uint32_t events)
@@ -409,7 +448,6 @@ static int watch_cell(struct run *run, struct pipes *p, struct vt_err *err)
 		struct vt_err later;
 
 		(void)vt_cell_kill(&run->cell, &later); /* the first failure is the one to report */
-		(void)waitpid(run->cell.init, NULL, __WALL); /* a SIGKILL was sent: it ends */
 		return r;
 	}
 	vt_stream_finish(&run->out, run->io->signal_fd);
@@ -469,10 +507,26 @@ static int run_in(struct run *run, struct pipes *p, struct vt_err *err)
 	return 0;
 }
 
+/* What was not waited for while there was something better to do. */
+static void await_init(struct run *run)
+{
+	struct pollfd gone = { .fd = run->cell.init_fd, .events = POLLIN };
+
+	if (run->cell.init < 0 || run->result->unreaped)
+		return;
+	while (poll(&gone, 1, REAP_TIMEOUT / VT_NS_PER_MS) < 0 && errno == EINTR)
+		;
+	if (gone.revents)
+		reap_init(run);
+	else
+		run->result->unreaped = true;
+}
+
 static void release(struct run *run)
 {
 	struct vt_err err;
 
+	await_init(run);
 	vt_relay_done(&run->relay);
 	vt_stream_done(&run->out);
 	vt_stream_done(&run->err);

@@ -4,8 +4,8 @@
 
 An act is one function of vitro-escape; a row below says with what arguments it is tried, where its
 control can succeed, and under which flags of vitro run it must be denied. A control that this
-machine or this user cannot have makes the test a skip, never a pass; what is reached inside fails in
-any case.
+machine or this user cannot have makes the test a skip, never a pass; what is reached inside fails
+in any case.
 """
 
 import contextlib

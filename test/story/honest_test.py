@@ -211,8 +211,8 @@ def _():
 @test("curl against a server on the cell's own loopback", needs=["curl", "python3"])
 def _():
     script = ("cd /tmp; echo served > page; /usr/bin/python3 -m http.server 8123 --bind 127.0.0.1 "
-              ">/dev/null 2>&1 & for i in $(seq 100); do curl -sf http://127.0.0.1:8123/page && exit;"
-              "sleep 0.05; done; exit 1")
+              ">/dev/null 2>&1 & for i in $(seq 100); do"
+              " curl -sf http://127.0.0.1:8123/page && exit; sleep 0.05; done; exit 1")
     works("--net", "loopback", "--", "sh", "-c", script, out="served\n")
 
 
