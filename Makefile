@@ -16,7 +16,7 @@ SECONDS ?= 60
 .PHONY: run build test bench fuzz check format install clean setup setup-test sanitized
 
 build: setup build/build.ninja
-	@ninja -C build --quiet
+	@ninja -C build >build/ninja.log || { cat build/ninja.log; exit 1; }
 
 build/build.ninja:
 	@meson setup build --prefix $(PREFIX) >build.log 2>&1 || { cat build.log; rm -f build.log; exit 1; }
@@ -35,10 +35,10 @@ test: setup-test build sanitized check
 	@test/run --build build --build build-sanitized
 
 sanitized: build-sanitized/build.ninja
-	@ninja -C build-sanitized --quiet
+	@ninja -C build-sanitized >build-sanitized/ninja.log || { cat build-sanitized/ninja.log; exit 1; }
 
 build-sanitized/build.ninja:
-	@meson setup build-sanitized -Ddebug=true -Doptimization=1 -Db_sanitize=address,undefined \
+	@meson setup build-sanitized -Dwerror=false -Ddebug=true -Doptimization=1 -Db_sanitize=address,undefined \
 		-Db_lundef=false >/dev/null
 
 bench: setup build
