@@ -45,7 +45,7 @@ bench: setup build
 	@tools/setup bench
 	@build/bench/vitro-bench $(if $(QUICK),--quick) --check build/vitro
 
-fuzz: setup
+fuzz: setup-test
 	@tools/fuzz $(SECONDS)
 
 check:

@@ -3,8 +3,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <linux/sched.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -82,6 +84,14 @@ static int map_grants(const struct vt_plan *plan, struct outer outer, int *idmap
 	return 0;
 }
 
+/* Whether the child has said something already, which before it is released can only be a failure. */
+static bool has_failed(int status_fd)
+{
+	struct pollfd note = { .fd = status_fd, .events = POLLIN };
+
+	return poll(&note, 1, 0) == 1;
+}
+
 static int release(int status_fd, pid_t pid, const struct vt_plan *plan, struct outer outer,
 		   struct vt_err *err)
 {
@@ -89,8 +99,9 @@ static int release(int status_fd, pid_t pid, const struct vt_plan *plan, struct 
 	int r = vt_ns_map_ids(pid, plan->inner_uid, outer.uid, plan->inner_gid, outer.gid,
 			      plan->own_ids, err);
 
+	/* Of a child that is gone nothing can be mapped; its note says what really happened. */
 	if (r < 0)
-		return r;
+		return has_failed(status_fd) ? 0 : r;
 	/* EPIPE: the child has failed already, and its note says why. */
 	if (send(status_fd, &go, sizeof(go), MSG_NOSIGNAL) < 0 && errno != EPIPE)
 		return vt_fail(err, VT_STEP_CLONE, errno, "release the cell's init");
