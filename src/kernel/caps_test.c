@@ -65,6 +65,26 @@ static void test_drop_all(void **state)
 	run_child(drops_all, NULL);
 }
 
+static void empties_its_own(void *arg)
+{
+	struct vt_err err;
+
+	(void)arg;
+	become_inner_root(0);
+	MUST(vt_caps_empty(&err) == 0);
+	struct sets sets = read_sets();
+
+	MUST(!sets.inheritable && !sets.permitted && !sets.effective);
+	MUST_FAIL(mount("none", "/tmp", "tmpfs", 0, NULL), EPERM);
+	MUST(vt_caps_empty(&err) == 0); /* nothing to give up is fine */
+}
+
+static void test_empty(void **state)
+{
+	(void)state;
+	run_child(empties_its_own, NULL);
+}
+
 static void cannot_regain(void *arg)
 {
 	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
@@ -170,6 +190,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_drop_all),
+		cmocka_unit_test(test_empty),
 		cmocka_unit_test(test_nothing_comes_back),
 		cmocka_unit_test(test_nothing_comes_by_exec),
 		cmocka_unit_test(test_drop_refused),

@@ -320,6 +320,24 @@ static void test_inside(void **state)
 		     "text\nrefused\n");
 }
 
+/* A network of its own, where even the loopback is up only if the plan says so. */
+static void test_network(void **state)
+{
+	struct stage stage;
+	struct vt_note note;
+
+	(void)state;
+	check_prints("tail -n +3 /proc/self/net/dev | cut -d: -f1", "    lo\n");
+	check_prints("if grep -q 127.0.0.1 /proc/self/net/fib_trie; then echo up; fi", "");
+	plan(&stage, "if grep -q 127.0.0.1 /proc/self/net/fib_trie; then echo up; fi");
+	stage.plan.loopback_up = true;
+	assert_int_equal(spawn(&stage), 0);
+	assert_string_equal(output(&stage), "up\n");
+	assert_int_equal(next_note(&stage, &note), 1);
+	assert_int_equal(note.kind, VT_NOTE_RUNNING);
+	finish(&stage);
+}
+
 /* The root's tmpfs is bounded in bytes. */
 static void test_scratch_bound(void **state)
 {
@@ -664,6 +682,7 @@ int main(void)
 		cmocka_unit_test(test_note_does_not_wait),
 		cmocka_unit_test(test_kill),
 		cmocka_unit_test(test_inside),
+		cmocka_unit_test(test_network),
 		cmocka_unit_test(test_scratch_bound),
 		cmocka_unit_test(test_leaked_descriptor),
 		cmocka_unit_test(test_callers_handlers),

@@ -305,14 +305,12 @@ def vitro_json(*args, **options):
 
 
 @contextlib.contextmanager
-def vitro_started(*args, mark=True, **options):
+def vitro_started(*args, mark=True, prefix=(), **options):
     """vitro while it runs: yields the process and what was there before it."""
     before = Before()
     options.setdefault("stderr", subprocess.DEVNULL)
-    with started(_marked(args, mark and before.token), **options) as process:
+    with started([*prefix, *_marked(args, mark and before.token)], **options) as process:
         yield process, before
-
-
 
 
 @contextlib.contextmanager

@@ -2,15 +2,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Files and surroundings of a cell: grants, moves, owners, environment, ids, hints."""
 
+import contextlib
 import json
 import os
+import shutil
 import signal
 import socket
+import subprocess
 import sys
+import threading
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
-from vitrotest import (ACTOR, check, check_equal, check_in, folder, main, processes_of, test, vitro,
-                       vitro_json, vitro_started, wait_until, write)
+from vitrotest import (ACTOR, ESCAPE, check, check_equal, check_in, folder, main, processes_of,
+                       test, vitro, vitro_json, vitro_started, wait_until, write)
 
 
 
@@ -48,6 +52,67 @@ def _():
         for path in (place + "/d", place + "/d/f"):
             st = os.stat(path)
             check_equal((st.st_uid, st.st_gid), (os.getuid(), os.getgid()), f"owner of {path}")
+
+
+@contextlib.contextmanager
+def shared_mount():
+    """A folder that is a shared mount, as most of a systemd host is."""
+    with folder() as place:
+        os.chmod(place, 0o755)
+        subprocess.run(["mount", "-t", "tmpfs", "-o", "mode=777", "vitro-test", place], check=True)
+        try:
+            subprocess.run(["mount", "--make-shared", place], check=True)
+            yield place
+        finally:
+            subprocess.run(["umount", "-l", place], check=True)
+
+
+@test("mounts: nothing that a cell mounts shows up on the host, though its mounts are shared", root=True)
+def _():
+    with shared_mount() as place:
+        os.mkdir(place + "/sub")
+        shell(f"touch {place}/sub/x", "--read", place, "--write", place + "/sub")
+        with open("/proc/self/mountinfo", encoding="ascii") as mounts:
+            left = [line for line in mounts if f"{place}/sub" in line]
+        check_equal(left, [], "mounts left")
+
+
+@test("mounts: nothing that the host mounts below a grant during a call shows up inside", root=True)
+def _():
+    for prefix in ((), ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")):
+        with shared_mount() as place:
+            os.mkdir(place + "/later", 0o777)
+            script = f"echo ready; read line; ls {place}/later"
+            with vitro_started("run", "--read", place, "--", "/bin/sh", "-c", script,
+                               stdin=subprocess.PIPE, stdout=subprocess.PIPE, prefix=prefix,
+                               text=True) as (call, _):
+                check_equal(call.stdout.readline(), "ready\n", "the call has begun")
+                subprocess.run(["mount", "-t", "tmpfs", "vitro-test", place + "/later"], check=True)
+                try:
+                    write(place + "/later/secret", "")
+                    call.stdin.write("go\n")
+                    call.stdin.close()
+                    check_equal(call.stdout.read(), "", "what the call sees")
+                finally:
+                    subprocess.run(["umount", place + "/later"], check=True)
+
+
+@test("a socket in the command's own prefix cannot be connected to")
+def _():
+    with folder() as place:
+        for name in ("bin", "lib"):
+            os.mkdir(f"{place}/{name}")
+        program = shutil.copy(ESCAPE, place + "/bin")
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.bind(place + "/lib/socket")
+            os.chmod(place + "/lib/socket", 0o777)
+            listener.listen()
+            threading.Thread(target=lambda: listener.accept()[0].sendall(b"hello"), daemon=True).start()
+            act = [program, "unix_path", place + "/lib/socket"]
+            call = vitro("run", "--", *act)
+            check_in("denied", call.out, "inside", call)
+            control = subprocess.run(act, stdout=subprocess.PIPE, text=True, check=False)
+            check_in("reached", control.stdout, "outside")
 
 
 @test("files.write as root: files keep the owner of the folder on disk", root=True)
