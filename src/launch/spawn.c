@@ -3,8 +3,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <linux/sched.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -84,7 +84,7 @@ static int map_grants(const struct vt_plan *plan, struct outer outer, int *idmap
 	return 0;
 }
 
-/* Whether the child has said something already, which before it is released can only be a failure. */
+/* Whether the child has spoken; before it is released that can only be a failure. */
 static bool has_failed(int status_fd)
 {
 	struct pollfd note = { .fd = status_fd, .events = POLLIN };

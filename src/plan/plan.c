@@ -78,24 +78,31 @@ static int by_place(const void *a, const void *b)
 	return order ? order : other->writable - one->writable;
 }
 
-/* The cell's own places: a grant of the host's would undo what they are for. */
+static bool lies_in(const char *path, const char *folder)
+{
+	size_t len = strlen(folder);
+
+	return strncmp(path, folder, len) == 0 && (path[len] == '/' || !path[len]);
+}
+
+/* The cell's own places: the host's, wherever they are put, would undo what they are for. */
 static int check_grant(const struct vt_entry *entry, struct vt_err *err)
 {
 	static const char *const own[] = { "/proc", "/dev" };
 
 	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++) {
-		size_t len = strlen(own[i]);
-
-		if (strncmp(entry->to, own[i], len) == 0 &&
-		    (entry->to[len] == '/' || !entry->to[len]))
+		if (lies_in(entry->to, own[i]) || lies_in(entry->from, own[i]))
 			return vt_fail(err, VT_STEP_PLAN, EPERM,
 				       "refused: %s: '%s': the cell has a %s of its own",
-				       entry->origin, entry->to, own[i]);
+				       entry->origin, entry->from, own[i]);
 	}
-	if (entry->writable && strcmp(entry->from, "/") == 0)
+	if (strcmp(entry->from, "/") != 0)
+		return 0;
+	if (entry->writable || strcmp(entry->to, "/") != 0)
 		return vt_fail(
 			err, VT_STEP_PLAN, EPERM,
-			"refused: %s: '/' as a whole is not given for writing: name the folders",
+			"refused: %s: '/' as a whole is given neither for writing nor at another "
+			"place: name the folders",
 			entry->origin);
 	return 0;
 }

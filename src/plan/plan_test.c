@@ -237,6 +237,10 @@ static const struct golden {
 	{ "moved-device-refused", &root_v1,
 	  "{\"files\": {\"write\": [{\"from\": \"/dev/sda\", \"to\": \"/disk\"}]}}" },
 	{ "proc-refused", &user_v2, "{\"files\": {\"read\": [\"/proc\"]}}" },
+	{ "moved-proc-refused", &user_v2,
+	  "{\"files\": {\"read\": [{\"from\": \"/proc\", \"to\": \"/p\"}]}}" },
+	{ "moved-root-refused", &user_v2,
+	  "{\"files\": {\"read\": [{\"from\": \"/\", \"to\": \"/h\"}]}}" },
 	{ "write-root-refused", &root_v1, "{\"files\": {\"write\": [\"/\"]}}" },
 	{ "two-at-one-place-refused", &user_v2,
 	  "{\"files\": {\"read\": [{\"from\": \"/srv\", \"to\": \"/x\"},"

@@ -303,8 +303,7 @@ static void test_reader_leaves(void **state)
 	end(&call);
 }
 
-/* A reader that sleeps does not move the deadline; only the writing of what is left waits for it.
- */
+/* A reader that sleeps does not move the deadline; only the writing of the rest waits. */
 static void test_reader_sleeps(void **state)
 {
 	struct call call;

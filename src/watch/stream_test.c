@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A stream between two pipes: the command's, which the test writes, and the sink's, which it reads.
- */
+/* A stream between two pipes: one that the test writes as the command, one that it reads. */
 #include "kernel/child_test.h"
 
 #include <poll.h>
