@@ -13,7 +13,7 @@
 PREFIX ?= /usr/local
 SECONDS ?= 60
 
-.PHONY: run build test bench fuzz check format install clean setup setup-test sanitized
+.PHONY: run build test bench fuzz check format install clean setup setup-test tested sanitized
 
 build: setup build/build.ninja
 	@ninja -C build >build/ninja.log || { cat build/ninja.log; exit 1; }
@@ -31,14 +31,19 @@ setup-test:
 run: build
 	@tools/first-run build/vitro
 
-test: setup-test build sanitized check
+test: setup-test tested sanitized check
 	@test/run --build build --build build-sanitized
+
+# A build folder that was set up before the tests' packages were there has no tests yet.
+tested: build/build.ninja
+	@meson configure build -Dtests=enabled
+	@ninja -C build >build/ninja.log || { cat build/ninja.log; exit 1; }
 
 sanitized: build-sanitized/build.ninja
 	@ninja -C build-sanitized >build-sanitized/ninja.log || { cat build-sanitized/ninja.log; exit 1; }
 
 build-sanitized/build.ninja:
-	@meson setup build-sanitized -Dwerror=false -Ddebug=true -Doptimization=1 -Db_sanitize=address,undefined \
+	@meson setup build-sanitized -Dtests=enabled -Dwerror=false -Ddebug=true -Doptimization=1 -Db_sanitize=address,undefined \
 		-Db_lundef=false >/dev/null
 
 bench: setup build

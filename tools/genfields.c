@@ -39,6 +39,16 @@ static void print_fields(void)
 		print_field(vt_field_info(field));
 }
 
+static void print_schema(void)
+{
+	struct vt_str schema;
+
+	vt_str_init(&schema);
+	vt_policy_schema(&schema);
+	fputs(schema.text, stdout);
+	vt_str_done(&schema);
+}
+
 static int fill(const char *path)
 {
 	FILE *template = fopen(path, "r");
@@ -64,7 +74,9 @@ int main(int argc, char **argv)
 {
 	int status = 0;
 
-	if (argc > 1)
+	if (argc > 1 && strcmp(argv[1], "--schema") == 0)
+		print_schema();
+	else if (argc > 1)
 		status = fill(argv[1]);
 	else
 		print_fields();

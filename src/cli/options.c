@@ -181,16 +181,18 @@ int vt_options_parse(struct vt_options *options, int argc, char **argv, struct v
 	char cwd[PATH_MAX];
 
 	*options = (struct vt_options){ .policy_name = "default", .command = argv + argc };
-	/* Before anything can fail: whoever asked for JSON gets the refusal as JSON too. */
-	for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++)
-		options->json |= strcmp(argv[i], "--json") == 0;
 	if (!getcwd(cwd, sizeof(cwd)))
 		return vt_fail(err, VT_STEP_POLICY, errno, "the working directory is gone");
 	int r = vt_policy_new(&options->policy, err);
 
 	if (r == 0)
 		r = walk(options, argc, argv, true, cwd, err);
-	return r < 0 ? r : walk(options, argc, argv, false, cwd, err);
+	if (r == 0)
+		r = walk(options, argc, argv, false, cwd, err);
+	/* Whoever asked for JSON gets the refusal as JSON too, wherever the flag stands. */
+	for (int i = 1; r < 0 && i < argc && strcmp(argv[i], "--") != 0; i++)
+		options->json |= strcmp(argv[i], "--json") == 0;
+	return r;
 }
 
 void vt_options_done(struct vt_options *options)

@@ -176,39 +176,77 @@ static int print_json(const struct call *call, const struct vt_str *json)
 	return r;
 }
 
-static int write_reports(const struct call *call, struct vt_err *err)
+/* One write: lines of calls that end at the same time do not mix. */
+static int append_audit(const struct call *call, struct vt_err *err)
 {
 	const struct vt_audit audit = { .policy = call->options.policy_name,
 					.argv = call->options.command };
-	struct vt_str text;
-	int r = 0;
+	struct vt_str line;
 
-	vt_str_init(&text);
-	if (call->options.json)
-		r = vt_result_json(&call->result, call->plan, &text, err);
-	if (r == 0 && text.len && (r = print_json(call, &text)) < 0)
-		r = vt_fail(err, VT_STEP_OUTPUT, -r, "write the result");
-	vt_str_done(&text);
-	vt_str_init(&text);
-	if (r == 0 && call->audit_fd >= 0)
-		r = vt_result_audit(&call->result, call->plan, &audit, &text, err);
-	/* One write: lines of calls that end at the same time do not mix. */
-	if (r == 0 && text.len && write(call->audit_fd, text.text, text.len) != (ssize_t)text.len)
-		r = vt_fail(err, VT_STEP_OUTPUT, errno, "append to '%s'", call->options.audit_file);
-	vt_str_done(&text);
+	vt_str_init(&line);
+	int r = vt_result_audit(&call->result, call->plan, &audit, &line, err);
+
+	if (r == 0) {
+		ssize_t written = write(call->audit_fd, line.text, line.len);
+
+		if (written != (ssize_t)line.len)
+			r = vt_fail(err, VT_STEP_OUTPUT, written < 0 ? errno : ENOSPC,
+				    "append to '%s'", call->options.audit_file);
+	}
+	vt_str_done(&line);
 	return r;
+}
+
+static int write_json(const struct call *call, struct vt_err *err)
+{
+	struct vt_str json;
+
+	vt_str_init(&json);
+	int r = vt_result_json(&call->result, call->plan, &json, err);
+
+	if (r == 0 && (r = print_json(call, &json)) < 0)
+		r = vt_fail(err, VT_STEP_OUTPUT, -r, "write the result");
+	vt_str_done(&json);
+	return r;
+}
+
+/* The audit log first: it must not hang on whether somebody still reads the result. */
+static int write_reports(const struct call *call, struct vt_err *err)
+{
+	struct vt_err later;
+	int audited = call->audit_fd >= 0 ? append_audit(call, err) : 0;
+	int written = call->options.json ? write_json(call, audited < 0 ? &later : err) : 0;
+
+	return audited < 0 ? audited : written;
+}
+
+/* Whether an argument names something that exists here, and by neither of its names inside. */
+static bool is_hidden(const struct vt_plan *plan, const char *arg)
+{
+	char named[PATH_MAX], real[PATH_MAX];
+
+	if (*arg == '-' || !*arg || !realpath(arg, real) || vt_plan_shows(plan, real))
+		return false;
+	if (*arg == '/')
+		return !vt_plan_shows(plan, arg);
+	if (!getcwd(named, sizeof(named)))
+		return false;
+	size_t len = strlen(named);
+
+	(void)snprintf(named + len, sizeof(named) - len, "/%s",
+		       arg); /* cut: then it is not there */
+	return !vt_plan_shows(plan, named);
 }
 
 /* An argument that exists here but not inside is the likeliest reason for a command to fail. */
 static void hint(const struct call *call)
 {
-	char path[PATH_MAX], message[PATH_MAX + 256];
+	char message[PATH_MAX + 256];
 
 	if (call->result.verdict.status != VT_STATUS_ERROR || !call->plan)
 		return;
 	for (char **arg = call->options.command + 1; *arg; arg++) {
-		if (**arg == '-' || !**arg || !realpath(*arg, path) ||
-		    vt_plan_shows(call->plan, path))
+		if (!is_hidden(call->plan, *arg))
 			continue;
 		bool relative = **arg != '/';
 

@@ -7,6 +7,7 @@
 #include <linux/seccomp.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/capability.h>
@@ -272,6 +273,45 @@ static int read_link(const struct vt_host *host, const char *path, char *buf, si
 	return 0;
 }
 
+/* The kernel's own name for what a path leads to. */
+static int resolve_whole(const char *path, char *buf, size_t size)
+{
+	char link[32];
+	AUTO_CLOSE int fd = open(path, O_PATH | O_CLOEXEC);
+
+	if (fd < 0)
+		return -errno;
+	(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", fd); /* fits */
+	return read_link(NULL, link, buf, size);
+}
+
+static int resolve(const struct vt_host *host, const char *path, char *buf, size_t size)
+{
+	char known[PATH_MAX];
+	size_t len = strlen(path);
+
+	(void)host;
+	if (len >= sizeof(known) || path[0] != '/')
+		return -EINVAL;
+	memcpy(known, path, len + 1);
+	int r = resolve_whole(known, buf, size);
+
+	while (r < 0 && len > 1) {
+		while (known[--len] != '/')
+			;
+		known[len ? len : 1] = '\0';
+		r = resolve_whole(known, buf, size);
+	}
+	size_t have = r < 0 ? 0 : strlen(buf);
+
+	/* What is not there follows as it was written: "/" + "/new" has one slash too many. */
+	if (r == 0 && path[len])
+		have -= have == 1;
+	if (r < 0 || snprintf(buf + have, size - have, "%s", path + len) >= (int)(size - have))
+		return r < 0 ? r : -ENAMETOOLONG;
+	return 0;
+}
+
 static int list(const struct vt_host *host, const char *path,
 		void (*each)(void *arg, const char *name), void *arg)
 {
@@ -323,6 +363,7 @@ int vt_host_probe(struct vt_host *ret_host, struct vt_err *err)
 	ret_host->memory_mb = total_memory_mb();
 	ret_host->look = look;
 	ret_host->read_link = read_link;
+	ret_host->resolve = resolve;
 	ret_host->list = list;
 	ret_host->context = context;
 	return 0;

@@ -59,6 +59,11 @@ struct vt_host {
 	int  (*look)(const struct vt_host *host, const char *path, struct vt_path *ret_path);
 	/* Reads a symbolic link into buf, NUL-terminated. Returns 0, -EINVAL if it is none, ... */
 	int  (*read_link)(const struct vt_host *host, const char *path, char *buf, size_t size);
+	/*
+	 * Where the links in an absolute path lead, into buf. Of a path that is not there, as far as it
+	 * is there. Returns 0 or a negative errno.
+	 */
+	int  (*resolve)(const struct vt_host *host, const char *path, char *buf, size_t size);
 	/* Calls each with the names in a folder, in no order. NULL: nothing can be listed. */
 	int  (*list)(const struct vt_host *host, const char *path,
 		     void (*each)(void *arg, const char *name), void *arg);

@@ -303,7 +303,7 @@ static int enter_network(struct building *b, struct vt_err *err)
 {
 	struct ifreq request = { .ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING };
 
-	if (b->plan->namespaces & CLONE_NEWNET && unshare(CLONE_NEWNET) < 0)
+	if (b->plan->own_network && unshare(CLONE_NEWNET) < 0)
 		return vt_fail_at(err, VT_STEP_NETWORK, errno, "make a network namespace", NULL);
 	if (!b->plan->loopback_up)
 		return 0;
@@ -368,7 +368,6 @@ static int enter_landlock(struct building *b, struct vt_err *err)
 	const struct vt_plan *plan = b->plan;
 	const struct vt_landlock_abi handled = {
 		.fs = plan->landlock_fs,
-		.net = plan->landlock_net,
 		.scoped = plan->landlock_scoped,
 	};
 

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/sched.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -125,9 +124,7 @@ static int start(const struct vt_plan *plan, const struct vt_stdio *stdio, int *
 		.status_fd = theirs,
 		.mounts = mounts,
 	};
-	/* A network namespace is the occupant's to make: see launch/inside.c. */
-	pid_t pid = vt_ns_clone(plan->namespaces & ~(uint64_t)CLONE_NEWNET,
-				vt_cgroup_clone_fd(&cell->cgroup), &init_fd, err);
+	pid_t pid = vt_ns_clone(plan->namespaces, vt_cgroup_clone_fd(&cell->cgroup), &init_fd, err);
 
 	if (pid < 0)
 		return pid;

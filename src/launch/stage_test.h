@@ -108,7 +108,8 @@ static inline void plan(struct stage *stage, const char *script)
 		.envp = stage->envp,
 		.cwd = "/tmp",
 		.namespaces = CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC |
-			      CLONE_NEWUTS | CLONE_NEWNET,
+			      CLONE_NEWUTS,
+		.own_network = true,
 		.inner_uid = 1000,
 		.inner_gid = 1000,
 		.own_ids = geteuid() == 0,

@@ -2,7 +2,6 @@
 #include "plan/grade.h"
 
 #include <errno.h>
-#include <linux/sched.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -54,7 +53,7 @@ static void grade_isolation(struct grading *g)
 	hold(g, VT_PROPERTY_FILES, by_kernel(g, "files", "files", files, userns));
 	hold(g, VT_PROPERTY_SYSCALLS,
 	     by_kernel(g, "syscalls", "syscalls", "seccomp", &g->host->seccomp));
-	if (g->plan->namespaces & CLONE_NEWNET)
+	if (g->plan->own_network)
 		hold(g, VT_PROPERTY_NETWORK, by_kernel(g, "network", "network", "netns", userns));
 	else
 		hold(g, VT_PROPERTY_NETWORK,

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/path.h"
 #include "host/runtime.h"
 #include "kernel/landlock.h"
 #include "kernel/seccomp.h"
@@ -78,20 +79,13 @@ static int by_place(const void *a, const void *b)
 	return order ? order : other->writable - one->writable;
 }
 
-static bool lies_in(const char *path, const char *folder)
-{
-	size_t len = strlen(folder);
-
-	return strncmp(path, folder, len) == 0 && (path[len] == '/' || !path[len]);
-}
-
 /* The cell's own places: the host's, wherever they are put, would undo what they are for. */
 static int check_grant(const struct vt_entry *entry, struct vt_err *err)
 {
 	static const char *const own[] = { "/proc", "/dev" };
 
 	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++) {
-		if (lies_in(entry->to, own[i]) || lies_in(entry->from, own[i]))
+		if (vt_path_lies_in(entry->to, own[i]) || vt_path_lies_in(entry->from, own[i]))
 			return vt_fail(err, VT_STEP_PLAN, EPERM,
 				       "refused: %s: '%s': the cell has a %s of its own",
 				       entry->origin, entry->from, own[i]);
@@ -164,6 +158,22 @@ static bool is_workspace(const char *path)
 	return strncmp(path, "/etc/", 5) != 0 && !vt_runtime_covers(path);
 }
 
+/*
+ * What a path of the user's leads to: rules are about that, not about the name. Whoever may write
+ * to a granted folder can put a link there.
+ */
+static int resolve(const struct making *m, const char *path, const char *origin,
+		   const char **ret_real, struct vt_err *err)
+{
+	char real[PATH_MAX];
+	int r = m->host->resolve(m->host, path, real, sizeof(real));
+
+	if (r < 0)
+		return vt_fail(err, VT_STEP_PLAN, -r, "%s: '%s': %s", origin, path, strerror(-r));
+	*ret_real = vt_arena_dup(m->plan->arena, real);
+	return *ret_real ? 0 : out_of_memory(err);
+}
+
 static int add_grants(struct making *m, struct vt_err *err)
 {
 	const struct vt_grants *lists[] = { &m->policy->files.read, &m->policy->files.write };
@@ -175,13 +185,17 @@ static int add_grants(struct making *m, struct vt_err *err)
 	for (size_t which = 0; which < 2; which++) {
 		for (size_t i = 0; i < lists[which]->count; i++) {
 			const struct vt_grant *grant = &lists[which]->items[i];
+			const char *real;
+			int r = resolve(m, grant->from, grant->origin, &real, err);
 
+			if (r < 0)
+				return r;
 			entries[n++] = (struct vt_entry){
-				.from = grant->from,
+				.from = real,
 				.to = grant->to,
 				.origin = grant->origin,
 				.writable = which == 1,
-				.granted = is_workspace(grant->from),
+				.granted = is_workspace(real),
 			};
 		}
 	}
@@ -304,22 +318,27 @@ static int add_own(struct making *m, struct vt_err *err)
 }
 
 /*
- * A deny that no grant surrounds holds by itself. One inside a grant cannot be held against renames
- * yet, and is refused rather than weakened.
+ * A deny of what is not there anyway holds by itself. One that lies in what is, or around it,
+ * cannot be held against renames yet, and is refused rather than weakened.
  */
 static int check_denies(struct making *m, struct vt_err *err)
 {
 	const struct vt_grants *deny = &m->policy->files.deny;
 
-	for (size_t i = 0; i < deny->count; i++)
-		if (vt_root_covers(m->root, deny->items[i].from))
+	for (size_t i = 0; i < deny->count; i++) {
+		const char *real, *shown;
+		int r = resolve(m, deny->items[i].from, deny->items[i].origin, &real, err);
+
+		if (r < 0)
+			return r;
+		shown = vt_root_shows(m->root, real);
+		if (shown)
 			return vt_fail(
 				err, VT_STEP_PLAN, EPERM,
-				"refused: %s: '%s' lies inside a granted folder, and no method "
-				"here "
-				"holds such a deny for the whole call; grant the folders beside it "
-				"instead",
-				deny->items[i].origin, deny->items[i].from);
+				"refused: %s: '%s' cannot be kept apart from '%s', which is there "
+				"inside; grant the folders beside it instead",
+				deny->items[i].origin, deny->items[i].from, shown);
+	}
 	return 0;
 }
 
@@ -335,11 +354,11 @@ static int decide_root(struct making *m, struct vt_err *err)
 	int r = add_grants(m, err);
 
 	if (r == 0)
-		r = check_denies(m, err);
-	if (r == 0)
 		r = add_runtime(m, err);
 	if (r == 0)
 		r = add_own(m, err);
+	if (r == 0)
+		r = check_denies(m, err);
 	return r < 0 ? r : vt_root_finish(m->root, plan, err);
 }
 
@@ -357,9 +376,6 @@ static int decide_landlock(struct making *m, struct vt_err *err)
 		return out_of_memory(err);
 	plan->landlock_fs = abi.fs;
 	plan->landlock_scoped = abi.scoped;
-	/* Without a host's network there is no port to reach, and loopback is for one's own
-	 * servers. */
-	plan->landlock_net = 0;
 	/*
 	 * The root holds nothing but what may be read. A host file reached by any other road, say a
 	 * leaked descriptor, has no ancestor in it and is denied.
@@ -404,8 +420,7 @@ static void decide_namespaces(struct making *m)
 {
 	m->plan->namespaces = CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC |
 			      CLONE_NEWUTS;
-	if (m->policy->network != VT_NETWORK_HOST)
-		m->plan->namespaces |= CLONE_NEWNET;
+	m->plan->own_network = m->policy->network != VT_NETWORK_HOST;
 	m->plan->loopback_up = m->policy->network == VT_NETWORK_LOOPBACK;
 }
 
@@ -563,14 +578,6 @@ void vt_plan_free(struct vt_plan *plan)
 		vt_arena_free(plan->arena);
 }
 
-/* Whether path is at or, if below is set, under the place. */
-static bool is_at(const char *path, const char *place, bool below)
-{
-	size_t len = strlen(place);
-
-	return strncmp(path, place, len) == 0 && (path[len] == '\0' || (below && path[len] == '/'));
-}
-
 bool vt_plan_shows(const struct vt_plan *plan, const char *path)
 {
 	while (*path == '/')
@@ -580,7 +587,9 @@ bool vt_plan_shows(const struct vt_plan *plan, const char *path)
 	for (size_t i = 0; i < plan->build_count; i++) {
 		const struct vt_build *build = &plan->builds[i];
 
-		if (is_at(path, build->to, build->act == VT_ACT_BIND || build->act == VT_ACT_LINK))
+		bool below = build->act == VT_ACT_BIND || build->act == VT_ACT_LINK;
+
+		if (below ? vt_path_lies_in(path, build->to) : strcmp(path, build->to) == 0)
 			return true;
 	}
 	return false;

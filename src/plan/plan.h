@@ -67,7 +67,6 @@ struct vt_build {
 	enum vt_act act;
 	const char *to;       /* "usr/lib", no leading '/' */
 	const char *from;
-	const char *origin;   /* what asked for it, for messages */
 	mode_t      mode;     /* of a folder; for a bind only the type matters */
 	bool        writable;
 	bool        nested;   /* its place lies in a mount of the host's, where links may be */
@@ -98,7 +97,8 @@ struct vt_plan {
 	const char  *cwd;
 
 	/* namespaces and ids */
-	uint64_t namespaces;          /* CLONE_NEW* of the cell */
+	uint64_t namespaces;          /* CLONE_NEW* that the cell is cloned into */
+	bool     own_network;         /* and a network namespace, which the occupant makes */
 	uid_t    inner_uid;
 	gid_t    inner_gid;
 	bool     own_ids;             /* a host id per cell, from the range; else the caller's own */
@@ -115,7 +115,7 @@ struct vt_plan {
 
 	/* sealing */
 	bool     loopback_up;
-	uint64_t landlock_fs, landlock_net, landlock_scoped; /* handled; all 0: no Landlock */
+	uint64_t landlock_fs, landlock_scoped; /* handled; all 0: no Landlock */
 	const struct vt_landlock_rule *landlock_rules;
 	size_t                         landlock_rule_count;
 	const struct vt_rlimit        *rlimits;

@@ -50,6 +50,9 @@ static const struct invented_path machine[] = {
 	{ "/srv/data/note.txt", S_IFREG | 0644, 1234, NULL },
 	{ "/srv/socket", S_IFSOCK | 0666, 0, NULL },
 	{ "/home/ann/work", S_IFDIR | 0755, 1000, NULL },
+	{ "/home/ann/to-etc", S_IFDIR | 0755, 0, "/etc" },
+	{ "/home/ann/to-proc", S_IFDIR | 0555, 0, "/proc" },
+	{ "/home/ann/to-data", S_IFDIR | 0755, 1234, "/srv/data" },
 };
 
 static const struct invented_path *find(const char *path)
@@ -89,6 +92,19 @@ static int read_link(const struct vt_host *host, const char *path, char *buf, si
 	return 0;
 }
 
+static int resolve(const struct vt_host *host, const char *path, char *buf, size_t size)
+{
+	const struct invented_path *found = find(path);
+
+	(void)host;
+	/* Links of this machine lead from "/". */
+	if (found && found->link)
+		(void)snprintf(buf, size, "/%s", found->link + (*found->link == '/'));
+	else
+		(void)snprintf(buf, size, "%s", path);
+	return 0;
+}
+
 static int list(const struct vt_host *host, const char *path,
 		void (*each)(void *arg, const char *name), void *arg)
 {
@@ -101,7 +117,9 @@ static int list(const struct vt_host *host, const char *path,
 	return 0;
 }
 
-#define INVENTED .cpus = 4, .memory_mb = 8192, .look = look, .read_link = read_link, .list = list
+#define INVENTED                                                                                \
+	.cpus = 4, .memory_mb = 8192, .look = look, .read_link = read_link, .resolve = resolve, \
+	.list = list
 #define WORKS                \
 	{                    \
 		0, "a trial" \
@@ -231,6 +249,16 @@ static const struct golden {
 	  "{\"files\": {\"read\": [\"/srv/data\"], \"deny\": [\"/etc/x\"]}}" },
 	{ "deny-inside-refused", &user_v2,
 	  "{\"files\": {\"read\": [\"/srv\"], \"deny\": [\"/srv/data/out\"]}}" },
+	{ "deny-moved-refused", &user_v2,
+	  "{\"files\": {\"read\": [{\"from\": \"/srv\", \"to\": \"/mnt/s\"}], \"deny\": "
+	  "[\"/srv/data\"]}}" },
+	{ "deny-around-refused", &user_v2,
+	  "{\"files\": {\"read\": [\"/srv/data\"], \"deny\": [\"/srv\"]}}" },
+	{ "deny-runtime-refused", &user_v2, "{\"files\": {\"deny\": [\"/usr/share/doc\"]}}" },
+	{ "deny-link-refused", &user_v2,
+	  "{\"files\": {\"read\": [\"/srv\"], \"deny\": [\"to-data\"]}}" },
+	{ "link-to-etc-root", &root_v1, "{\"files\": {\"read\": [\"to-etc\"]}}" },
+	{ "link-to-proc-refused", &root_v1, "{\"files\": {\"read\": [\"to-proc\"]}}" },
 	{ "missing-refused", &user_v2, "{\"files\": {\"read\": [\"/nowhere\"]}}" },
 	{ "socket-refused", &user_v2, "{\"files\": {\"read\": [\"/srv/socket\"]}}" },
 	{ "device-refused", &root_v1, "{\"files\": {\"write\": [\"/dev/sda\"]}}" },

@@ -8,6 +8,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/path.h"
+
 enum { MAX_LINK_HOPS = 8 };
 
 /* A place inside. What it is, is an act; a plain folder is one that something below it needs. */
@@ -352,6 +354,15 @@ bool vt_root_covers(const struct vt_root *root, const char *to)
 	return false;
 }
 
+const char *vt_root_shows(const struct vt_root *root, const char *path)
+{
+	for (struct node *node = root->top->children; node; node = next_below(root->top, node))
+		if (node->act == VT_ACT_BIND &&
+		    (vt_path_lies_in(path, node->from) || vt_path_lies_in(node->from, path)))
+			return node->from;
+	return NULL;
+}
+
 int vt_root_own(struct vt_root *root, enum vt_act act, const char *to, const char *from,
 		mode_t mode, struct vt_err *err)
 {
@@ -403,7 +414,6 @@ static void list_build(struct listing *list, const struct node *node, enum vt_ac
 		.act = act,
 		.to = node->path,
 		.from = act == VT_ACT_FILE && node->act == VT_ACT_BIND ? "" : node->from,
-		.origin = node->origin,
 		.mode = act == VT_ACT_DIR && node->act == VT_ACT_BIND ? 0755 : node->mode,
 		.writable = node->writable,
 		.nested = node->shown,

@@ -208,7 +208,6 @@ static void test_places(void **state)
 
 	assert_int_equal(bind->dev, 7);
 	assert_int_equal(bind->ino, 100 + (find("/srv") - machine));
-	assert_string_equal(bind->origin, "test");
 	assert_int_equal(bind->idmap, -1);
 	assert_true(S_ISDIR(bind->mode));
 }

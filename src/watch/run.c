@@ -281,14 +281,14 @@ static void look_at_cgroup(struct run *run)
 		run->cpu_ns = usage.cpu_ns;
 }
 
-/* 1: more memory than the limit; 0: not; -errno: there is too much of it to know. */
+/* 1: more memory than the limit; 0: not; -errno: what the cell uses is not known. */
 static int look_at_processes(struct run *run, const struct vt_usage_limits *limits,
 			     struct vt_usage *usage)
 {
 	int r = vt_usage_look(run->fds[VT_NOTE_PROC_FD], run->fds[VT_NOTE_ROOT_FD], limits, usage);
 
 	if (r < 0)
-		return r == -E2BIG && limits->memory_bytes >= 0 ? r : 0;
+		return limits->memory_bytes >= 0 || limits->cpu_ns >= 0 ? r : 0;
 	if (usage->processes > run->processes)
 		run->processes = usage->processes;
 	/* Where a cgroup counts memory, its peak is the better one. */
@@ -313,6 +313,16 @@ static int64_t next_look(const struct run *run, const struct vt_usage *usage,
 	return now + (wait > 4 * (now - began) ? wait : 4 * (now - began));
 }
 
+/* A limit that cannot be watched any more does not hold: the call ends, and says why. */
+static void give_up_watching(struct run *run, int num)
+{
+	if (!run->findings.failed)
+		(void)vt_fail(&run->findings.failure, VT_STEP_WATCH, num,
+			      "see how much the cell uses");
+	run->findings.failed = true;
+	kill_cell(run);
+}
+
 static void look_fires(struct vt_timer *timer)
 {
 	struct run *run = timer->owner;
@@ -332,8 +342,10 @@ static void look_fires(struct vt_timer *timer)
 
 	/* A child of vfork has its parent's memory until it execs: one look may be that, two are
 	 * not. */
-	if (run->findings.oom_kills > 0 || above < 0 || (above > 0 && run->above))
+	if (run->findings.oom_kills > 0 || (above > 0 && run->above))
 		stop(run, VT_STOP_MEMORY);
+	else if (above < 0)
+		give_up_watching(run, -above);
 	else if (limits.cpu_ns >= 0 && run->cpu_ns >= limits.cpu_ns && run->state == RUN_RUNNING)
 		stop(run, VT_STOP_CPU);
 	run->above = above > 0;
@@ -436,6 +448,14 @@ static int watch_all(struct run *run, struct pipes *p, struct vt_err *err)
 	return r;
 }
 
+/* Output that could not be written is lost; that nobody wants it any more is no error. */
+static int check_written(const struct vt_stream *stream, const char *name, struct vt_err *err)
+{
+	if (stream->failed == 0 || stream->failed == -EPIPE)
+		return 0;
+	return vt_fail(err, VT_STEP_OUTPUT, -stream->failed, "write %s", name);
+}
+
 /* Runs the loop over a live cell. Whatever fails here, the cell is dead afterwards. */
 static int watch_cell(struct run *run, struct pipes *p, struct vt_err *err)
 {
@@ -452,7 +472,8 @@ static int watch_cell(struct run *run, struct pipes *p, struct vt_err *err)
 	}
 	vt_stream_finish(&run->out, run->io->signal_fd);
 	vt_stream_finish(&run->err, run->io->signal_fd);
-	return 0;
+	r = check_written(&run->out, "standard output", err);
+	return r < 0 ? r : check_written(&run->err, "standard error", err);
 }
 
 static void conclude(struct run *run)
@@ -466,11 +487,7 @@ static void conclude(struct run *run)
 	findings->cpu_ms = plan->cpu_ms;
 	findings->memory_bytes = plan->memory_bytes;
 	findings->file_mb = plan->file_mb;
-	/* RLIMIT_CPU may be faster than the next look. */
-	if (findings->stop == VT_STOP_NONE && findings->ended &&
-	    WIFSIGNALED(findings->wait_status) && plan->cpu_ms >= 0 &&
-	    run->cpu_ns >= plan->cpu_ms * VT_NS_PER_MS)
-		findings->stop = VT_STOP_CPU;
+	findings->cpu_ns = run->cpu_ns;
 	vt_verdict_reach(findings, &result->verdict);
 	result->wall_ms = (double)(run->over - run->started) / VT_NS_PER_MS;
 	result->cpu_ms = (double)run->cpu_ns / VT_NS_PER_MS;

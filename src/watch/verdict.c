@@ -117,6 +117,19 @@ static void judge_memory(const struct vt_findings *found, struct vt_verdict *ver
 		       "the cell used more memory than it may");
 }
 
+static void judge_cpu(const struct vt_findings *found, struct vt_verdict *verdict)
+{
+	decide(verdict, VT_STATUS_CPU_LIMIT, "CpuLimit",
+	       "the call used more than its %.10g s of CPU time", (double)found->cpu_ms / 1000);
+}
+
+/* RLIMIT_CPU, the backstop, may kill before the supervisor looks again. */
+static bool spent_its_cpu(const struct vt_findings *found, const struct vt_verdict *verdict)
+{
+	return (verdict->signal == SIGKILL || verdict->signal == SIGXCPU) && found->cpu_ms > 0 &&
+	       found->cpu_ns / 1000000 >= found->cpu_ms;
+}
+
 static void judge_stop(const struct vt_findings *found, struct vt_verdict *verdict)
 {
 	char name[24];
@@ -129,9 +142,7 @@ static void judge_stop(const struct vt_findings *found, struct vt_verdict *verdi
 		       "the call ran past its %.10g s deadline", (double)found->wall_ms / 1000);
 		break;
 	case VT_STOP_CPU:
-		decide(verdict, VT_STATUS_CPU_LIMIT, "CpuLimit",
-		       "the call used more than its %.10g s of CPU time",
-		       (double)found->cpu_ms / 1000);
+		judge_cpu(found, verdict);
 		break;
 	case VT_STOP_MEMORY:
 		judge_memory(found, verdict);
@@ -213,6 +224,8 @@ void vt_verdict_reach(const struct vt_findings *findings, struct vt_verdict *ret
 			judge_stop(findings, &verdict);
 		else if (findings->oom_kills > 0)
 			judge_memory(findings, &verdict);
+		else if (spent_its_cpu(findings, &verdict))
+			judge_cpu(findings, &verdict);
 		else
 			judge_end(findings, &verdict);
 	}

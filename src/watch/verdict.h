@@ -40,6 +40,7 @@ struct vt_findings {
 	enum vt_stop  stop;
 	int           stop_signal; /* a cancel by a signal to vitro: which; 0: none */
 	int64_t       oom_kills;   /* by the cell's cgroup */
+	int64_t       cpu_ns;      /* that the cell used in all */
 	/* the limits, for the message; 0 or less: not known */
 	int64_t wall_ms, cpu_ms, memory_bytes, file_mb;
 };
