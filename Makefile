@@ -60,7 +60,8 @@ format:
 	@clang-format -i $$(git ls-files '*.c')
 
 install: build
-	@meson install -C build --no-rebuild
+	@meson configure build --prefix $(PREFIX)
+	@DESTDIR=$(abspath $(DESTDIR)) meson install -C build --quiet
 
 clean:
 	@rm -rf build build-sanitized build-fuzz

@@ -87,7 +87,10 @@ int vt_cli_explain(int argc, char **argv)
 	struct vt_err err;
 	int r = vt_options_parse(&options, argc, argv, &err);
 
-	if (r == 0 && options.help)
+	if (r == 0 && (options.json || options.audit_file))
+		r = vt_fail(&err, VT_STEP_POLICY, EINVAL,
+			    "explain runs nothing: it has no --json and no --audit");
+	else if (r == 0 && options.help)
 		show_help();
 	else if (r == 0)
 		r = prepare_and_explain(&options, arena, &err);

@@ -26,7 +26,7 @@ static const struct own {
 	  false },
 	{ OWN_RAW, "--raw", NULL, NULL, "Let escape sequences from the command reach the terminal.",
 	  false },
-	{ OWN_HELP, "--help", "-h", NULL, "Show this.", false },
+	{ OWN_HELP, "--help", "-h", NULL, "Show what can be given, and end.", false },
 };
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -81,7 +81,7 @@ static int next_flag(int argc, char **argv, int *at, struct flag *ret_flag, stru
 	if (takes_value(&flag) && !flag.value) {
 		argument = flag.own ? flag.own->argument
 				    : vt_field_info((enum vt_field)flag.field)->argument;
-		if (*at + 1 >= argc)
+		if (*at + 1 >= argc || strcmp(argv[*at + 1], "--") == 0)
 			return vt_fail(err, VT_STEP_POLICY, EINVAL, "%s needs a value: %s %s",
 				       flag.text, flag.text, argument);
 		flag.value = argv[++*at];
@@ -140,7 +140,15 @@ static int apply(struct vt_options *options, const struct flag *flag, const char
 	if (flag->own)
 		return apply_own(options, flag, cwd, err);
 	const struct vt_field_info *info = vt_field_info((enum vt_field)flag->field);
+	bool time = strcmp(info->argument, "TIME") == 0;
 
+	/* A key's name says its unit; a flag's does not, and 5 is not 5 ms to everybody. */
+	if ((time || strcmp(info->argument, "SIZE") == 0) && *flag->value &&
+	    strcmp(flag->value, "0") && flag->value[strspn(flag->value, "0123456789.")] == '\0')
+		return vt_fail(err, VT_STEP_POLICY, EINVAL, "%s %s: which unit? write %s%s",
+			       info->flag, flag->value, flag->value,
+			       time ? "s for seconds (ms and m work too)"
+				    : "M for megabytes (K and G work too)");
 	return vt_policy_set(options->policy, info->key, flag->value, cwd, info->flag, err);
 }
 
@@ -238,8 +246,8 @@ void vt_options_help(struct vt_str *out)
 	for (int i = 0; i < VT_FIELD_COUNT; i++) {
 		const struct vt_field_info *info = vt_field_info((enum vt_field)i);
 
-		(void)snprintf(flags, sizeof(flags), "%s %s", info->flag ? info->flag : "--set",
-			       info->flag ? info->argument : info->key);
+		(void)snprintf(flags, sizeof(flags), "%s %s%s", info->flag ? info->flag : "--set",
+			       info->flag ? info->argument : info->key, info->flag ? "" : "=VALUE");
 		help_line(out, flags, info->sentence);
 	}
 }

@@ -72,6 +72,11 @@ static int take_signals(struct call *call, struct vt_err *err)
 	(void)sigaddset(&ending, SIGINT);
 	(void)sigaddset(&ending, SIGTERM);
 	(void)sigaddset(&ending, SIGHUP);
+	/* A vitro that is stopped at the terminal would watch no deadline while its cell runs on.
+	 */
+	if (signal(SIGTSTP, SIG_IGN) == SIG_ERR || signal(SIGTTIN, SIG_IGN) == SIG_ERR ||
+	    signal(SIGTTOU, SIG_IGN) == SIG_ERR)
+		return vt_fail(err, VT_STEP_WATCH, errno, "prepare for signals");
 	if (signal(SIGPIPE, SIG_IGN) == SIG_ERR || sigprocmask(SIG_BLOCK, &ending, NULL) < 0)
 		return vt_fail(err, VT_STEP_WATCH, errno, "prepare for signals");
 	call->signal_fd = signalfd(-1, &ending, SFD_CLOEXEC | SFD_NONBLOCK);

@@ -13,7 +13,6 @@
 #include <sys/capability.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/sysinfo.h>
 #include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -25,11 +24,16 @@
 #include "uapi/landlock.h"
 #include "uapi/mount.h"
 
-enum { MAX_MOUNTS = 64 }; /* that are remembered; a plan asks about fewer */
+enum { MAX_MOUNTS = 64 }; /* answers that are remembered; others are asked again */
 
-/* Whether the mount that a path is on takes an id map, once it has been tried. */
+/*
+ * Whether a folder takes an id map with all that is mounted below it, or a file's mount does.
+ * Another folder of the same mount can have another answer, since other mounts may lie in it;
+ * nothing lies in a file.
+ */
 struct mount_answer {
 	uint64_t dev, mount_id;
+	uint64_t ino; /* of the folder; 0: it was a file */
 	bool idmap;
 };
 
@@ -184,16 +188,10 @@ static unsigned count_cpus(void)
 	return (unsigned)CPU_COUNT_S(sizeof(sets), sets);
 }
 
-static int64_t total_memory_mb(void)
-{
-	struct sysinfo info;
-
-	if (sysinfo(&info) < 0)
-		return 0;
-	return (int64_t)(((uint64_t)info.totalram * info.mem_unit) >> 20);
-}
-
-/* One try with a map of our own making, on a copy of the mount that nobody else sees. */
+/*
+ * One try with a map of our own making, on a copy of the mount that nobody else sees; with the
+ * mounts below it, as the launcher maps them.
+ */
 static bool try_idmap(struct context *context, const struct vt_host *host, const char *path)
 {
 	if (context->userns_fd < 0 && !context->userns_failed) {
@@ -210,27 +208,37 @@ static bool try_idmap(struct context *context, const struct vt_host *host, const
 		.attr_set = MOUNT_ATTR_IDMAP,
 		.userns_fd = (uint64_t)context->userns_fd,
 	};
-	AUTO_CLOSE int fd = sys_open_tree(AT_FDCWD, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+	AUTO_CLOSE int fd = sys_open_tree(AT_FDCWD, path,
+					  OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
 
-	return fd >= 0 && sys_mount_setattr(fd, "", AT_EMPTY_PATH, &attr) == 0;
+	return fd >= 0 && sys_mount_setattr(fd, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr) == 0;
 }
 
 static bool can_idmap(const struct vt_host *host, const char *path, const struct vt_path *seen,
 		      uint64_t mount_id)
 {
 	struct context *context = host->context;
-	uint64_t dev = seen->dev;
+	uint64_t ino = S_ISDIR(seen->mode) ? seen->ino : 0;
 
 	if (!host->privileged || host->id_count == 0 || vt_runtime_has(path) ||
 	    !(S_ISDIR(seen->mode) || S_ISREG(seen->mode)))
 		return false;
-	for (size_t i = 0; i < context->mount_count; i++)
-		if (context->mounts[i].dev == dev && context->mounts[i].mount_id == mount_id)
-			return context->mounts[i].idmap;
+	for (size_t i = 0; i < context->mount_count; i++) {
+		const struct mount_answer *known = &context->mounts[i];
+
+		if (known->dev != seen->dev || known->mount_id != mount_id)
+			continue;
+		if (known->ino == ino)
+			return known->idmap;
+		/* A folder's yes is its mount's too; a file's no is that of every folder. */
+		if ((ino == 0 && known->idmap) || (known->ino == 0 && !known->idmap))
+			return known->idmap;
+	}
 	bool idmap = try_idmap(context, host, path);
 
 	if (context->mount_count < MAX_MOUNTS)
-		context->mounts[context->mount_count++] = (struct mount_answer){ dev, mount_id,
+		context->mounts[context->mount_count++] = (struct mount_answer){ seen->dev,
+										 mount_id, ino,
 										 idmap };
 	return idmap;
 }
@@ -360,7 +368,6 @@ int vt_host_probe(struct vt_host *ret_host, struct vt_err *err)
 	probe_landlock(ret_host);
 	vt_cgroup_find(&ret_host->cgroup);
 	ret_host->cpus = count_cpus();
-	ret_host->memory_mb = total_memory_mb();
 	ret_host->look = look;
 	ret_host->read_link = read_link;
 	ret_host->resolve = resolve;

@@ -23,6 +23,7 @@
 #include "kernel/mount.h"
 #include "kernel/ns.h"
 #include "kernel/seccomp.h"
+#include "uapi/landlock.h"
 #include "uapi/mount.h"
 
 const char *vt_state_name(enum vt_state state)
@@ -194,7 +195,7 @@ static int act_clone3(struct vt_err *err)
 
 	if (pid == 0)
 		_exit(0);
-	while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+	while (pid > 0 && waitpid(pid, NULL, __WALL) < 0 && errno == EINTR)
 		;
 	return pid < 0 ? vt_fail(err, VT_STEP_CLONE, -pid, "clone3()") : 0;
 }
@@ -369,21 +370,33 @@ static void report_seccomp(const struct vt_host *host, struct vt_report *report)
 	}
 }
 
+/* What a cell uses of the newest Landlock that this one does not have. */
+static void name_lacks(int abi, char *buf, size_t size)
+{
+	static const struct {
+		struct vt_landlock_abi uses;
+		const char *name;
+	} kinds[] = {
+		{ { .fs = LANDLOCK_ACCESS_FS_REFER }, "renames between folders" },
+		{ { .fs = LANDLOCK_ACCESS_FS_TRUNCATE }, "truncation" },
+		{ { .fs = LANDLOCK_ACCESS_FS_IOCTL_DEV }, "device controls" },
+		{ { .scoped = LANDLOCK_SCOPE_SIGNAL | LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET },
+		  "signals and abstract sockets" },
+	};
+	const struct vt_landlock_abi has = vt_landlock_rights(abi);
+	size_t len = 0;
+
+	buf[0] = '\0';
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+		if ((kinds[i].uses.fs & ~has.fs) || (kinds[i].uses.scoped & ~has.scoped))
+			len += (size_t)snprintf(buf + len, size - len, "%s%s", len > 0 ? ", " : "",
+						kinds[i].name); /* all of them fit */
+}
+
 static void report_landlock(const struct vt_host *host, struct vt_report *report)
 {
-	/* What each ABI that matters to a cell brought, and with which kernel. */
-	static const struct {
-		int abi;
-		const char *brought;
-	} history[] = {
-		{ 2, "renames between folders" },
-		{ 3, "truncation" },
-		{ 4, "TCP" },
-		{ 5, "device controls" },
-		{ 6, "signals and abstract sockets" },
-	};
 	struct vt_finding *finding = add(report, "Landlock", false);
-	char lacks[160] = "";
+	char lacks[160];
 	struct vt_err err;
 
 	if (host->landlock_abi == 0) {
@@ -396,14 +409,7 @@ static void report_landlock(const struct vt_host *host, struct vt_report *report
 		say_failed(finding, &err);
 		return;
 	}
-	for (size_t i = 0; i < sizeof(history) / sizeof(history[0]); i++) {
-		size_t len = strlen(lacks);
-
-		if (host->landlock_abi < history[i].abi)
-			(void)snprintf(lacks + len, sizeof(lacks) - len, "%s%s",
-				       len > 0 ? ", " : "",
-				       history[i].brought); /* all of them fit */
-	}
+	name_lacks(host->landlock_abi, lacks, sizeof(lacks));
 	if (lacks[0] == '\0') {
 		say(finding, VT_STATE_WORKS, "ABI %d", host->landlock_abi);
 		return;

@@ -15,7 +15,7 @@ const char *vt_grade_name(enum vt_grade grade)
 
 static void explain_holdings(const struct vt_plan *plan, struct vt_str *out)
 {
-	vt_str_addf(out, "%-11s %-18s %-8s %s\n", "PROPERTY", "HELD BY", "GRADE", "");
+	vt_str_add(out, "PROPERTY    HELD BY            GRADE\n");
 	for (size_t i = 0; i < VT_PROPERTIES; i++) {
 		const struct vt_holding *h = &plan->holdings[i];
 
@@ -23,8 +23,8 @@ static void explain_holdings(const struct vt_plan *plan, struct vt_str *out)
 			vt_str_addf(out, "%-11s %-18s %-8s %s\n", h->name, "-", "-",
 				    *h->note ? h->note : "not asked for");
 		else
-			vt_str_addf(out, "%-11s %-18s %-8s %s\n", h->name, h->mechanism,
-				    vt_grade_name(h->grade), h->note);
+			vt_str_addf(out, "%-11s %-18s %s%s%s\n", h->name, h->mechanism,
+				    vt_grade_name(h->grade), *h->note ? "  " : "", h->note);
 	}
 }
 
@@ -36,9 +36,18 @@ static void explain_limits(const struct vt_plan *plan, struct vt_str *out)
 	vt_str_addf(out, "\n  %-14s %lld MB\n", "memory", (long long)(plan->memory_bytes >> 20));
 	vt_str_addf(out, "  %-14s %lld MB and %lld inodes, /dev/shm included\n", "private /tmp",
 		    (long long)(plan->scratch_bytes >> 20), (long long)plan->scratch_inodes);
-	vt_str_addf(out, "  %-14s %lld MB each\n", "files", (long long)plan->file_mb);
+	vt_str_addf(out, "  %-14s %lld MB each, %lld open at once\n", "files",
+		    (long long)plan->file_mb, (long long)plan->open_files);
+	vt_str_addf(out, "  %-14s %lld, threads included\n", "processes", (long long)plan->pids);
 	if (plan->cpu_ms >= 0)
 		vt_str_addf(out, "  %-14s %lld ms\n", "CPU time", (long long)plan->cpu_ms);
+	if (plan->cpu_share > 0)
+		vt_str_addf(out, "  %-14s %g at once\n", "CPUs", plan->cpu_share);
+	vt_str_addf(out, "  %-14s %lld kB and %lld kB of standard output and error%s\n", "captured",
+		    (long long)(plan->stdout_bytes >> 10), (long long)(plan->stderr_bytes >> 10),
+		    plan->stdout_capped || plan->stderr_capped
+			    ? ", passed-on output too where given"
+			    : "");
 }
 
 static void explain_build(const struct vt_plan *plan, const struct vt_build *build,

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/path.h"
 #include "uapi/landlock.h"
 
 enum { MAX_NOTES = 12 };
@@ -126,6 +127,16 @@ static bool has_unmapped_write(const struct vt_plan *plan)
 	return false;
 }
 
+static bool reads_inside_writes(const struct vt_policy *policy)
+{
+	for (size_t i = 0; i < policy->files.read.count; i++)
+		for (size_t j = 0; j < policy->files.write.count; j++)
+			if (vt_path_lies_in(policy->files.read.items[i].to,
+					    policy->files.write.items[j].to))
+				return true;
+	return false;
+}
+
 static void add_notes(struct grading *g)
 {
 	const struct vt_plan *plan = g->plan;
@@ -138,6 +149,10 @@ static void add_notes(struct grading *g)
 		note(g, "network: no AF_UNIX sockets, since a granted folder, or the command's "
 			"own, may "
 			"hold some of the host's; socketpair() works");
+	if (reads_inside_writes(g->policy))
+		note(g, "files: a folder granted for reading lies in one granted for writing, and "
+			"can be "
+			"written: write beats read");
 	if (!plan->landlock_fs)
 		note(g, "files: this kernel has no Landlock; the mount namespace alone holds them");
 	else if (!(plan->landlock_scoped & LANDLOCK_SCOPE_SIGNAL))

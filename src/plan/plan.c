@@ -147,15 +147,20 @@ static int spread_root(struct making *m, const struct vt_entry *entry, struct vt
 	return s.result;
 }
 
-/* Ids are mapped for workspaces, never for the system's own folders: /etc/shadow would open up. */
-static bool is_workspace(const char *path)
+/*
+ * Ids are mapped for workspaces, never for the system's own folders: /etc/shadow would open up.
+ * Below those they are where the user wants to write.
+ */
+static bool is_workspace(const char *path, bool writable)
 {
-	static const char *const system[] = { "/", "/etc", "/var", "/boot", "/run", "/sys" };
+	static const char *const system[] = { "/", "/boot", "/etc", "/run", "/sys", "/var" };
 
 	for (size_t i = 0; i < sizeof(system) / sizeof(system[0]); i++)
 		if (strcmp(path, system[i]) == 0)
 			return false;
-	return strncmp(path, "/etc/", 5) != 0 && !vt_runtime_covers(path);
+	if (vt_runtime_has(path))
+		return false;
+	return writable || !(vt_path_lies_in(path, "/etc") || vt_runtime_covers(path));
 }
 
 /*
@@ -195,7 +200,8 @@ static int add_grants(struct making *m, struct vt_err *err)
 				.to = grant->to,
 				.origin = grant->origin,
 				.writable = which == 1,
-				.granted = is_workspace(real),
+				.granted = true,
+				.mapped = is_workspace(real, which == 1),
 			};
 		}
 	}
@@ -467,6 +473,9 @@ static void decide_limits(struct making *m)
 	plan->grace_ms = policy->limits.grace_ms;
 	plan->cpu_ms = policy->limits.cpu_ms;
 	plan->cpus = m->host->cpus;
+	plan->cpu_share = policy->limits.cpus;
+	plan->pids = policy->limits.pids;
+	plan->open_files = policy->limits.open_files;
 	plan->memory_bytes = policy->limits.memory_mb << 20;
 	plan->file_mb = policy->limits.file_mb;
 	plan->watched_memory_bytes = plan->memory_bytes;
@@ -516,6 +525,11 @@ static int decide_occupant(struct making *m, struct vt_err *err)
 					 request->command);
 	if (!plan->cwd || !plan->envp)
 		return out_of_memory(err);
+	struct vt_path seen;
+
+	if (!vt_plan_shows(plan, plan->cwd) && m->host->look(m->host, plan->cwd, &seen) < 0)
+		return vt_fail(err, VT_STEP_PLAN, ENOENT,
+			       "refused: the working directory '%s' does not exist", plan->cwd);
 	if (!vt_plan_shows(plan, plan->cwd))
 		return vt_fail(
 			err, VT_STEP_PLAN, ENOENT,
@@ -525,6 +539,10 @@ static int decide_occupant(struct making *m, struct vt_err *err)
 		return 0;
 	plan->exec_path = vt_arena_dup(plan->arena, request->command->path);
 	plan->argv = copy_strings(plan->arena, request->argv);
+	/* A relative name is relative to the caller's folder; Python, for one, finds its venv by
+	 * it. */
+	if (plan->exec_path && plan->argv && strchr(request->argv[0], '/'))
+		plan->argv[0] = vt_arena_dup(plan->arena, plan->exec_path);
 	return plan->exec_path && plan->argv ? 0 : out_of_memory(err);
 }
 

@@ -69,6 +69,7 @@ struct vt_build {
 	const char *from;
 	mode_t      mode;     /* of a folder; for a bind only the type matters */
 	bool        writable;
+	bool        granted;  /* by the user, not the system's runtime */
 	bool        nested;   /* its place lies in a mount of the host's, where links may be */
 	bool        device;   /* a device node: may be used as one */
 	int         idmap;    /* index into idmaps, -1: none */
@@ -129,6 +130,8 @@ struct vt_plan {
 	int64_t wall_ms, grace_ms;
 	int64_t  cpu_ms;         /* -1: none */
 	unsigned cpus;           /* that can burn at once */
+	double   cpu_share;      /* how many CPUs' worth it may use at once; -1: all */
+	int64_t  pids, open_files; /* for explain and the audit log; rlimits and cgroup hold them */
 	int64_t watched_memory_bytes; /* -1: the kernel does it */
 	int64_t memory_bytes, file_mb; /* the limits, whoever holds them; for messages */
 	int64_t stdout_bytes, stderr_bytes; /* caps of captured output */

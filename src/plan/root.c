@@ -20,7 +20,7 @@ struct node {
 	enum vt_act act;
 	const char *from;
 	const char *origin;
-	bool writable, device, granted;
+	bool writable, device, granted, mapped;
 	bool shown; /* it is there already, as part of a mount around it */
 	mode_t mode;
 	struct vt_path seen;
@@ -247,7 +247,7 @@ static int absorb(struct vt_root *root, struct node *mount, struct vt_err *err)
 
 		node->shown = true;
 		if (node->act != VT_ACT_BIND ||
-		    (!node->device && !node->granted &&
+		    (!node->device && !node->mapped &&
 		     shows(root, around, node, node->from, node->writable))) {
 			node->act = VT_ACT_DIR;
 			continue;
@@ -300,6 +300,7 @@ static int mount_seen(struct vt_root *root, const struct vt_entry *entry,
 	node->writable |= entry->writable;
 	node->device = entry->device;
 	node->granted = entry->granted;
+	node->mapped = entry->mapped;
 	node->mode = seen->mode;
 	node->seen = *seen;
 	if (!node->from || !node->origin)
@@ -397,7 +398,7 @@ static int idmap_for(struct listing *list, const struct node *node)
 {
 	struct vt_plan *plan = list->plan;
 
-	if (!list->map_owners || !node->granted || !node->seen.idmap)
+	if (!list->map_owners || !node->mapped || !node->seen.idmap)
 		return -1;
 	for (size_t i = 0; i < plan->idmap_count; i++)
 		if (list->idmaps[i].uid == node->seen.uid && list->idmaps[i].gid == node->seen.gid)
@@ -416,6 +417,7 @@ static void list_build(struct listing *list, const struct node *node, enum vt_ac
 		.from = act == VT_ACT_FILE && node->act == VT_ACT_BIND ? "" : node->from,
 		.mode = act == VT_ACT_DIR && node->act == VT_ACT_BIND ? 0755 : node->mode,
 		.writable = node->writable,
+		.granted = node->granted,
 		.nested = node->shown,
 		.device = node->device,
 		.idmap = act == VT_ACT_BIND ? idmap_for(list, node) : -1,

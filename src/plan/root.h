@@ -25,7 +25,8 @@ struct vt_entry {
 	bool        writable;
 	bool        optional; /* not being there is fine */
 	bool        device;
-	bool        granted;  /* by the user: its owner is mapped where root launches */
+	bool        granted;  /* by the user */
+	bool        mapped;   /* its owner is the cell's user, where root launches */
 };
 
 /*

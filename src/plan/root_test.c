@@ -126,10 +126,10 @@ static int end(void **state)
 	{                                                                        \
 		.from = (path), .to = (path), .origin = "test", .writable = true \
 	}
-#define GRANT(path)                                                             \
-	(struct vt_entry)                                                       \
-	{                                                                       \
-		.from = (path), .to = (path), .origin = "test", .granted = true \
+#define GRANT(path)                                                            \
+	(struct vt_entry)                                                      \
+	{                                                                      \
+		.from = (path), .to = (path), .origin = "test", .mapped = true \
 	}
 #define MOVE(path, place)                                       \
 	(struct vt_entry)                                       \
@@ -447,7 +447,7 @@ static void test_idmaps(void **state)
 	assert_int_equal(add(stage, (struct vt_entry){ .from = "/srv/out",
 						       .to = "/o",
 						       .origin = "t",
-						       .granted = true }),
+						       .mapped = true }),
 			 0);
 	assert_int_equal(add(stage, GRANT("/nfs")), 0);
 	assert_int_equal(add(stage, READ("/usr")), 0);

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/json.h"
 #include "policy/builtin.h"
@@ -127,8 +128,12 @@ static int find_file(const char *name, char real[PATH_MAX], char folder[PATH_MAX
 
 	if (strlen(name) >= PATH_MAX)
 		return -ENAMETOOLONG;
-	if (!realpath(name, real))
-		return -errno;
+	/* A pipe, as of `-p <(...)`, has no other name than the one it was given by. */
+	if (!realpath(name, real)) {
+		if (access(name, R_OK) < 0)
+			return -errno;
+		(void)snprintf(real, PATH_MAX, "%s", name); /* its length was looked at */
+	}
 	if (slash) {
 		size_t len = slash == name ? 1 : (size_t)(slash - name);
 

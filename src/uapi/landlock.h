@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Landlock as of ABI 7, whole: Debian 12's <linux/landlock.h> ends at ABI 2, and its ruleset struct
+ * Landlock as of ABI 6, what vitro uses of it: Debian 12's <linux/landlock.h> ends at ABI 2, and its ruleset struct
  * cannot be grown from outside. Never include both.
  *
  * Each right is listed with the ABI that brought it: a ruleset that names one the kernel does not
@@ -15,7 +15,6 @@
 
 /* sys_landlock_create_ruleset() */
 #define LANDLOCK_CREATE_RULESET_VERSION (1U << 0)
-#define LANDLOCK_CREATE_RULESET_ERRATA	(1U << 1)
 
 /* ABI 1 */
 #define LANDLOCK_ACCESS_FS_EXECUTE     (1ULL << 0)
@@ -46,14 +45,8 @@
 #define LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET (1ULL << 0)
 #define LANDLOCK_SCOPE_SIGNAL		    (1ULL << 1)
 
-/* sys_landlock_restrict_self(), ABI 7: what the kernel's audit log gets of the denials */
-#define LANDLOCK_RESTRICT_SELF_LOG_SAME_EXEC_OFF  (1U << 0)
-#define LANDLOCK_RESTRICT_SELF_LOG_NEW_EXEC_ON	  (1U << 1)
-#define LANDLOCK_RESTRICT_SELF_LOG_SUBDOMAINS_OFF (1U << 2)
-
 enum landlock_rule_type {
 	LANDLOCK_RULE_PATH_BENEATH = 1,
-	LANDLOCK_RULE_NET_PORT = 2, /* ABI 4 */
 };
 
 /*
@@ -70,11 +63,6 @@ struct landlock_path_beneath_attr {
 	__u64 allowed_access;
 	__s32 parent_fd;
 } __attribute__((packed));
-
-struct landlock_net_port_attr {
-	__u64 allowed_access;
-	__u64 port; /* host order */
-};
 
 /* The calls themselves, as libc would have them: -1 and errno. */
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The mount API by descriptors. glibc has it from 2.36 on (Debian 12), where <sys/mount.h> pulls in
- * <linux/mount.h>; below that the two headers clash, so everything is defined here. Include this one
+ * <linux/mount.h>; below that the two headers clash, so what vitro uses is defined here. Include this one
  * in place of both.
  */
 #pragma once
@@ -18,46 +18,22 @@
 #define OPEN_TREE_CLONE	  1
 #define OPEN_TREE_CLOEXEC O_CLOEXEC
 
-#define MOVE_MOUNT_F_SYMLINKS	0x00000001
-#define MOVE_MOUNT_F_AUTOMOUNTS 0x00000002
 #define MOVE_MOUNT_F_EMPTY_PATH 0x00000004
-#define MOVE_MOUNT_T_SYMLINKS	0x00000010
-#define MOVE_MOUNT_T_AUTOMOUNTS 0x00000020
 #define MOVE_MOUNT_T_EMPTY_PATH 0x00000040
-#define MOVE_MOUNT_SET_GROUP	0x00000100
 
 #define FSOPEN_CLOEXEC	0x00000001
 #define FSMOUNT_CLOEXEC 0x00000001
 
-#define FSPICK_CLOEXEC		0x00000001
-#define FSPICK_SYMLINK_NOFOLLOW 0x00000002
-#define FSPICK_NO_AUTOMOUNT	0x00000004
-#define FSPICK_EMPTY_PATH	0x00000008
-
 enum fsconfig_command {
-	FSCONFIG_SET_FLAG = 0,
 	FSCONFIG_SET_STRING = 1,
-	FSCONFIG_SET_BINARY = 2,
-	FSCONFIG_SET_PATH = 3,
-	FSCONFIG_SET_PATH_EMPTY = 4,
-	FSCONFIG_SET_FD = 5,
 	FSCONFIG_CMD_CREATE = 6,
-	FSCONFIG_CMD_RECONFIGURE = 7,
 };
 
-#define MOUNT_ATTR_RDONLY      0x00000001
-#define MOUNT_ATTR_NOSUID      0x00000002
-#define MOUNT_ATTR_NODEV       0x00000004
-#define MOUNT_ATTR_NOEXEC      0x00000008
-#define MOUNT_ATTR__ATIME      0x00000070
-#define MOUNT_ATTR_RELATIME    0x00000000
-#define MOUNT_ATTR_NOATIME     0x00000010
-#define MOUNT_ATTR_STRICTATIME 0x00000020
-#define MOUNT_ATTR_NODIRATIME  0x00000080
-#define MOUNT_ATTR_IDMAP       0x00100000
-#define MOUNT_ATTR_NOSYMFOLLOW 0x00200000
-
-#define MOUNT_ATTR_SIZE_VER0 32
+#define MOUNT_ATTR_RDONLY 0x00000001
+#define MOUNT_ATTR_NOSUID 0x00000002
+#define MOUNT_ATTR_NODEV  0x00000004
+#define MOUNT_ATTR_NOEXEC 0x00000008
+#define MOUNT_ATTR_IDMAP  0x00100000
 
 struct mount_attr {
 	__u64 attr_set;
@@ -79,7 +55,6 @@ struct mount_attr {
 #define SYS_fsopen     430
 #define SYS_fsconfig   431
 #define SYS_fsmount    432
-#define SYS_fspick     433
 #endif
 #ifndef SYS_mount_setattr
 #define SYS_mount_setattr 442
@@ -112,11 +87,6 @@ static inline int sys_fsconfig(int fs_fd, enum fsconfig_command command, const c
 static inline int sys_fsmount(int fs_fd, unsigned flags, unsigned attrs)
 {
 	return (int)syscall(SYS_fsmount, fs_fd, flags, attrs);
-}
-
-static inline int sys_fspick(int dir_fd, const char *path, unsigned flags)
-{
-	return (int)syscall(SYS_fspick, dir_fd, path, flags);
 }
 
 static inline int sys_mount_setattr(int dir_fd, const char *path, unsigned flags,

@@ -164,7 +164,10 @@ static json_t *isolation_json(const struct vt_plan *plan)
 		const struct vt_holding *holding = &plan->holdings[i];
 		bool held = holding->mechanism && holding->grade != VT_GRADE_NONE;
 
-		if (holding->mechanism || !properties[i].optional)
+		/* What the policy opens is named; "none" is what it closes and nothing holds. */
+		if (!holding->mechanism && i == VT_PROPERTY_NETWORK)
+			put(&isolation, properties[i].key, text_json("host"));
+		else if (holding->mechanism || !properties[i].optional)
 			put(&isolation, properties[i].key,
 			    text_json(held ? holding->mechanism : "none"));
 	}
@@ -219,8 +222,8 @@ int vt_result_json(const struct vt_result *result, const struct vt_plan *plan, s
 	put(&root, "error", error_json(verdict));
 	put(&root, "exit_code", exit_code_json(verdict));
 	put(&root, "signal", signal_json(verdict));
-	put(&root, "stdout", capture_json(&result->out));
-	put(&root, "stderr", capture_json(&result->err));
+	put(&root, "stdout", result->passed_on ? json_null() : capture_json(&result->out));
+	put(&root, "stderr", result->passed_on ? json_null() : capture_json(&result->err));
 	put(&root, "dropped", dropped_json(result));
 	put(&root, "logs", json_array());
 	put(&root, "usage", usage_json(result));
@@ -230,6 +233,38 @@ int vt_result_json(const struct vt_result *result, const struct vt_plan *plan, s
 	if (result->unreaped)
 		put(&root, "unreaped", json_true());
 	return write_line(object_take(&root), out, err);
+}
+
+static json_t *grants_json(const struct vt_plan *plan, bool writable)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; list && i < plan->build_count; i++) {
+		const struct vt_build *build = &plan->builds[i];
+
+		if (build->act != VT_ACT_BIND || !build->granted || build->writable != writable)
+			continue;
+		if (json_array_append_new(list, text_json(build->from)) < 0) {
+			json_decref(list);
+			return NULL;
+		}
+	}
+	return list;
+}
+
+/* What the user opened, as host paths, and the limits that were set for it. */
+static json_t *granted_json(const struct vt_plan *plan)
+{
+	if (!plan)
+		return json_null();
+	struct object granted = object_new();
+
+	put(&granted, "read", grants_json(plan, false));
+	put(&granted, "write", grants_json(plan, true));
+	put(&granted, "wall_ms", json_integer(plan->wall_ms));
+	put(&granted, "memory_mb", json_integer(plan->memory_bytes >> 20));
+	put(&granted, "pids", json_integer(plan->pids));
+	return object_take(&granted);
 }
 
 /* The time now in UTC, to the millisecond, as RFC 3339 writes it. */
@@ -273,7 +308,8 @@ int vt_result_audit(const struct vt_result *result, const struct vt_plan *plan,
 	put(&root, "argv", argv_json(audit->argv));
 	put(&root, "program", plan && plan->exec_path ? text_json(plan->exec_path) : json_null());
 	put(&root, "policy", text_json(audit->policy));
-	put(&root, "isolation", plan ? text_json(plan->level) : json_null());
+	put(&root, "isolation", isolation_json(plan));
+	put(&root, "granted", granted_json(plan));
 	put(&root, "status", json_string(vt_status_name(verdict->status)));
 	put(&root, "message", text_json(verdict->message));
 	put(&root, "exit_code", exit_code_json(verdict));

@@ -17,7 +17,8 @@
 struct vt_result {
 	char              call_id[64];
 	struct vt_verdict verdict;
-	struct vt_capture out, err;    /* empty where output was passed on */
+	struct vt_capture out, err;
+	bool              passed_on;      /* output went to where vitro's own goes, and is not in here */
 	double            wall_ms, cpu_ms;
 	int64_t           peak_memory_kb; /* -1: not known */
 	int64_t           processes;      /* the most seen at once; -1: not known */

@@ -180,7 +180,7 @@ static void watched_holdings_state_their_slack(void **state)
 	assert_non_null(
 		strstr(text.text,
 		       "\"isolation\": {\"level\": \"partial\", \"processes\": \"pidns\", "
-		       "\"files\": \"mountns+landlock\", \"network\": \"none\", \"syscalls\": "
+		       "\"files\": \"mountns+landlock\", \"network\": \"host\", \"syscalls\": "
 		       "\"seccomp\", "
 		       "\"memory\": \"watchdog\", \"pids\": \"none\", \"cpu_time\": \"watchdog\", "
 		       "\"cpus\": \"none\", \"notes\": {\"memory\": \"sampled every 2 to 50 ms\", "
@@ -280,12 +280,22 @@ static void audit_says_who_what_and_how(void **state)
 	char *argv[] = { shell, option, script, NULL };
 	struct vt_audit audit = { .policy = "p.json", .argv = argv };
 	struct vt_findings found = { .ended = true, .wait_status = W_EXITCODE(3, 0) };
+	static const struct vt_build builds[] = {
+		{ .act = VT_ACT_BIND, .from = "/usr", .to = "usr" },
+		{ .act = VT_ACT_BIND,
+		  .from = "/srv/out",
+		  .to = "out",
+		  .granted = true,
+		  .writable = true },
+	};
 	struct vt_plan plan = full_plan();
 	struct vt_result result;
 	struct vt_err err;
 	struct vt_str text;
 
 	(void)state;
+	plan.builds = builds;
+	plan.build_count = 2;
 	vt_result_init(&result);
 	vt_verdict_reach(&found, &result.verdict);
 	vt_str_init(&text);
@@ -306,7 +316,15 @@ static void audit_says_who_what_and_how(void **state)
 			    "echo \"\xef\xbf\xbd\"\n");
 	assert_string_equal(json_string_value(json_object_get(root, "program")), "/bin/true");
 	assert_string_equal(json_string_value(json_object_get(root, "policy")), "p.json");
-	assert_string_equal(json_string_value(json_object_get(root, "isolation")), "full");
+	json_t *isolation = json_object_get(root, "isolation");
+
+	assert_string_equal(json_string_value(json_object_get(isolation, "level")), "full");
+	json_t *granted = json_object_get(root, "granted");
+	json_t *written = json_object_get(granted, "write");
+
+	assert_int_equal(json_array_size(json_object_get(granted, "read")), 0);
+	assert_int_equal(json_array_size(written), 1);
+	assert_string_equal(json_string_value(json_array_get(written, 0)), "/srv/out");
 	assert_string_equal(json_string_value(json_object_get(root, "status")), "error");
 	assert_int_equal(json_integer_value(json_object_get(root, "exit_code")), 3);
 	assert_true(json_is_object(json_object_get(root, "usage")));

@@ -493,6 +493,7 @@ static void conclude(struct run *run)
 	result->cpu_ms = (double)run->cpu_ns / VT_NS_PER_MS;
 	result->peak_memory_kb = run->peak_memory / 1024;
 	result->processes = run->processes ? run->processes : 1;
+	result->passed_on = run->io->out.kind != VT_SINK_CAPTURE;
 	/* Ownership of what was captured goes to the result. */
 	result->out = run->out.capture;
 	result->err = run->err.capture;

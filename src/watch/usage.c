@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/sysinfo.h>
 #include <sys/vfs.h>
@@ -20,7 +21,7 @@
 /* How much one look takes on. */
 enum {
 	MAX_PROCESSES = 4096,
-	MAX_DESCRIPTORS = 65536,
+	MAX_ENTRIES = 65536,       /* descriptors, threads and processes, each as often as seen */
 	MAX_MAPS_BYTES = 64 << 20, /* of smaps text, all processes together */
 	MEMFDS = 1024,             /* told apart; beyond, one that is open twice counts twice */
 };
@@ -33,9 +34,9 @@ struct look {
 	int64_t page, tick_ns;
 	bool swap;   /* some is in use */
 	bool memfds; /* to be looked for */
-	unsigned processes, descriptors;
+	unsigned processes, entries;
 	size_t maps_bytes;
-	int64_t resident; /* and swapped */
+	int64_t resident; /* or swapped */
 	int64_t tmpfs, memfd_bytes;
 	int64_t cpu_ns;
 	int64_t anonymous; /* the dear look's */
@@ -105,22 +106,60 @@ static int64_t number_at(const char *text, unsigned n)
 	return number > 0 ? number : 0;
 }
 
-/* The kilobytes on the line "KEY:  N kB", as bytes; -1 if there is no such line. */
-static int64_t bytes_of(const char *text, const char *key)
+/* The number on the line "KEY:  N"; -1 if there is no such line. */
+static int64_t number_of(const char *text, const char *key)
 {
 	size_t len = strlen(key);
 
 	for (const char *line = text; line; line = strchr(line, '\n')) {
-		int64_t bytes = 0;
-
 		if (*line == '\n')
 			line++;
-		if (strncmp(line, key, len) != 0 || line[len] != ':')
-			continue;
-		add_scaled(&bytes, number_at(line + len + 1, 0), 1024);
-		return bytes;
+		if (strncmp(line, key, len) == 0 && line[len] == ':')
+			return number_at(line + len + 1, 0);
 	}
 	return -1;
+}
+
+/* The kilobytes on the line "KEY:  N kB", as bytes; -1 if there is no such line. */
+static int64_t bytes_of(const char *text, const char *key)
+{
+	int64_t kb = number_of(text, key), bytes = 0;
+
+	add_scaled(&bytes, kb, 1024);
+	return kb < 0 ? -1 : bytes;
+}
+
+typedef int visit(struct look *look, int dir, const char *name, void *arg);
+
+/* Visits the numbers in a folder of proc, until one visit returns something else than 0. */
+static int walk(struct look *look, int at, const char *folder, visit *visit_one, void *arg)
+{
+	AUTO_CLOSE int fd = openat(at, folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	const struct dirent *entry;
+	int r = 0;
+
+	if (fd < 0)
+		return -errno;
+
+	DIR *stream = fdopendir(fd);
+	if (!stream)
+		return -errno;
+	(void)vt_fd_take(&fd); /* the stream's from here on */
+	while (r == 0) {
+		errno = 0;
+		entry = readdir(stream);
+		if (!entry) {
+			r = -errno;
+			break;
+		}
+		if (!isdigit((unsigned char)entry->d_name[0]))
+			continue;
+		r = ++look->entries > MAX_ENTRIES
+			    ? -E2BIG
+			    : visit_one(look, dirfd(stream), entry->d_name, arg);
+	}
+	(void)closedir(stream); /* nothing was written */
+	return r;
 }
 
 static uint64_t device(unsigned major, unsigned minor)
@@ -157,54 +196,115 @@ static bool knows(const struct look *look, uint64_t dev, uint64_t ino)
  * which is the kernel's own; or else a file in the root of the cell, which costs nothing but its
  * size.
  */
-static void look_at_descriptor(struct look *look, int fd_dir, const char *name)
+static int look_at_descriptor(struct look *look, int fd_dir, const char *name, void *arg)
 {
 	static const char prefix[] = "/memfd:";
 	char target[sizeof(prefix)];
 	struct statx st;
+	ssize_t len = readlinkat(fd_dir, name, target, sizeof(target));
 
-	if (readlinkat(fd_dir, name, target, sizeof(target)) < (ssize_t)sizeof(prefix) - 1 ||
-	    memcmp(target, prefix, sizeof(prefix) - 1) != 0)
-		return;
+	(void)arg;
+	if (len < 0)
+		return refused(errno) ? -errno : 0; /* closed meanwhile */
+	if (len < (ssize_t)sizeof(prefix) - 1 || memcmp(target, prefix, sizeof(prefix) - 1) != 0)
+		return 0;
 	if (statx(fd_dir, name, AT_STATX_DONT_SYNC, STATX_INO | STATX_BLOCKS, &st) < 0)
-		return; /* closed meanwhile */
+		return refused(errno) ? -errno : 0;
 	if (remember(look, device(st.stx_dev_major, st.stx_dev_minor), st.stx_ino))
 		add_scaled(&look->memfd_bytes, (int64_t)st.stx_blocks, 512);
+	return 0;
+}
+
+/* The kernel's own mount, on which all memfds are, as fdinfo numbers it; -errno. */
+static int64_t memfd_mount(void)
+{
+	AUTO_CLOSE int fd = memfd_create("vitro", MFD_CLOEXEC);
+	char path[32], text[512];
+
+	if (fd < 0)
+		return -errno;
+	(void)snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd); /* fits */
+	ssize_t len = read_file(AT_FDCWD, path, text, sizeof(text));
+
+	return len < 0 ? len : number_of(text, "mnt_id");
+}
+
+static int look_at_hidden_descriptor(struct look *look, int dir, const char *name, void *arg)
+{
+	const int64_t *memfds = arg;
+	char text[512]; /* what comes later is the file's own kind of news */
+	ssize_t len = read_file(dir, name, text, sizeof(text));
+
+	(void)look;
+	if (len < 0)
+		return vanished((int)-len) ? 0 : (int)len;
+	return number_of(text, "mnt_id") == *memfds ? -E2BIG : 0;
+}
+
+/*
+ * The links of a process that is not dumpable, by its own wish or because its program cannot be
+ * read, are root's. Its fdinfo is open to whoever may trace it, as the maker of its user namespace
+ * may; that says which descriptors are memfds, though not how large. (pidfd_getfd would get at
+ * them, but not from a number in the cell's pid namespace.) So such a process may have none: hardly
+ * a program that hides its memory uses them, and a cell must not hide any by wishing so.
+ */
+static int look_at_hidden_table(struct look *look, int dir)
+{
+	char statm[128];
+	ssize_t len = read_file(dir, "statm", statm, sizeof(statm));
+
+	if (len < 0)
+		return vanished((int)-len) ? 0 : (int)len;
+	if (number_at(statm, 0) == 0)
+		return 0; /* a zombie's are root's too, and none */
+
+	int64_t memfds = memfd_mount();
+	if (memfds < 0)
+		return -E2BIG;
+
+	int r = walk(look, dir, "fdinfo", look_at_hidden_descriptor, &memfds);
+	if (refused(-r))
+		return -E2BIG;
+	return vanished(-r) ? 0 : r;
 }
 
 /* Memory of an open memfd need not be mapped, and so is in no other file of proc. */
-static int look_at_descriptors(struct look *look, int pid_dir)
+static int look_at_table(struct look *look, int dir)
 {
-	AUTO_CLOSE int fd = openat(pid_dir, "fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	const struct dirent *entry;
-	int r = 0;
+	int r = walk(look, dir, "fd", look_at_descriptor, NULL);
 
-	if (fd < 0)
-		return vanished(errno) || refused(errno) ? 0 : -errno;
+	if (refused(-r))
+		return look_at_hidden_table(look, dir);
+	return vanished(-r) ? 0 : r;
+}
 
-	DIR *stream = fdopendir(fd);
-	if (!stream)
-		return -errno;
-	(void)vt_fd_take(&fd); /* the stream's from here on */
-	while ((entry = readdir(stream))) {
-		if (!isdigit((unsigned char)entry->d_name[0]))
-			continue;
-		if (++look->descriptors > MAX_DESCRIPTORS) {
-			r = -E2BIG;
-			break;
-		}
-		look_at_descriptor(look, dirfd(stream), entry->d_name);
-	}
-	(void)closedir(stream); /* nothing was written */
-	return r;
+static int look_at_threads_table(struct look *look, int tasks, const char *name, void *arg)
+{
+	AUTO_CLOSE int thread = openat(tasks, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	(void)arg;
+	if (thread < 0)
+		return vanished(errno) ? 0 : -errno;
+	return look_at_table(look, thread);
+}
+
+/* Threads mostly share one table, which nothing in proc tells from several: each is looked at. */
+static int look_at_descriptors(struct look *look, int pid_dir, int64_t threads)
+{
+	if (threads <= 1)
+		return look_at_table(look, pid_dir);
+
+	int r = walk(look, pid_dir, "task", look_at_threads_table, NULL);
+	return vanished(-r) ? 0 : r;
 }
 
 /*
  * Of stat the fields from the third on, which follow the name in parentheses; the name is the
  * cell's choice, and may have parentheses and spaces in it. Fields 14 to 17 are utime, stime,
- * cutime, cstime. Init's own time is not the call's, but that of the orphans it waited for is.
+ * cutime, cstime, and 20 is the number of threads. Init's own time is not the call's, but that of
+ * the orphans it waited for is.
  */
-static int look_at_time(struct look *look, int pid_dir, bool init)
+static int look_at_stat(struct look *look, int pid_dir, bool init, int64_t *ret_threads)
 {
 	char text[1024];
 	ssize_t len = read_file(pid_dir, "stat", text, sizeof(text));
@@ -215,6 +315,7 @@ static int look_at_time(struct look *look, int pid_dir, bool init)
 	const char *rest = strrchr(text, ')');
 	for (unsigned field = init ? 16 : 14; rest && field <= 17; field++)
 		add_scaled(&look->cpu_ns, number_at(rest + 1, field - 3), look->tick_ns);
+	*ret_threads = rest ? number_at(rest + 1, 20 - 3) : 0;
 	return 0;
 }
 
@@ -228,66 +329,75 @@ static int64_t swapped(int pid_dir)
 	return bytes_of(text, "VmSwap");
 }
 
-/* The folder of the first thread that shows memory, with its statm; -1 if there is none. */
-static int find_thread(DIR *tasks, char *statm, size_t size)
-{
-	const struct dirent *entry;
-	int tries = 8; /* the first thread, and others that are just ending */
+struct memory {
+	int dir; /* of the process, or of a thread */
+	char statm[128];
+};
 
-	while (tries > 0 && (entry = readdir(tasks))) {
-		if (!isdigit((unsigned char)entry->d_name[0]))
-			continue;
-		tries--;
-		AUTO_CLOSE int thread = openat(dirfd(tasks), entry->d_name,
-					       O_PATH | O_DIRECTORY | O_CLOEXEC);
-		if (thread >= 0 && read_file(thread, "statm", statm, size) > 0 &&
-		    number_at(statm, 0) > 0)
-			return vt_fd_take(&thread);
-	}
-	return -1;
-}
-
-/*
- * Reads statm, and makes *dir the folder through which the process's memory is seen. That is
- * another than its own if its first thread has ended while others run: then it looks like a
- * zombie's, which has no memory. Returns 1, or 0 where there is none, or -errno.
- */
-static int find_memory(int *dir, char *statm, size_t size)
+/* Returns 1 where there is memory, 0 where there is none, or -errno. */
+static int read_statm(int dir, struct memory *memory)
 {
-	ssize_t len = read_file(*dir, "statm", statm, size);
+	ssize_t len = read_file(dir, "statm", memory->statm, sizeof(memory->statm));
 
 	if (len < 0)
 		return vanished((int)-len) ? 0 : (int)len;
-	if (number_at(statm, 0) > 0)
-		return 1;
-
-	AUTO_CLOSE int fd = openat(*dir, "task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	if (fd < 0)
-		return vanished(errno) ? 0 : -errno;
-	DIR *tasks = fdopendir(fd);
-	if (!tasks)
-		return -errno;
-	(void)vt_fd_take(&fd); /* the stream's from here on */
-	vt_fd_close(dir);
-	*dir = find_thread(tasks, statm, size);
-	(void)closedir(tasks); /* nothing was written */
-	return *dir >= 0;
+	return number_at(memory->statm, 0) > 0;
 }
 
-static int look_cheaply(struct look *look, int *dir)
+static int find_thread(struct look *look, int tasks, const char *name, void *arg)
 {
-	char statm[128];
+	struct memory *memory = arg;
+	AUTO_CLOSE int thread = openat(tasks, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
 
+	(void)look;
+	if (thread < 0)
+		return vanished(errno) ? 0 : -errno;
+	int r = read_statm(thread, memory);
+	if (r > 0) {
+		vt_fd_close(&memory->dir);
+		memory->dir = vt_fd_take(&thread);
+	}
+	return r;
+}
+
+/*
+ * Reads statm, and makes the folder that through which the process's memory is seen. That is
+ * another than its own if its first thread has ended while others run: then it looks like a
+ * zombie's, which has no memory. Other threads that ended stay while they are traced. Returns 1, or
+ * 0 where there is none, or -errno.
+ */
+static int find_memory(struct look *look, struct memory *memory)
+{
+	int r = read_statm(memory->dir, memory);
+
+	if (r != 0)
+		return r;
+	r = walk(look, memory->dir, "task", find_thread, memory);
+	return vanished(-r) ? 0 : r;
+}
+
+/* Never too small: what is shared counts once per process, and mapped files count. */
+static int64_t resident(const struct look *look, const struct memory *memory)
+{
+	int64_t bytes = 0;
+
+	add_scaled(&bytes, number_at(memory->statm, 1), look->page);
+	if (look->swap)
+		add(&bytes, swapped(memory->dir));
+	return bytes;
+}
+
+static int look_cheaply(struct look *look, struct memory *memory, int64_t threads)
+{
 	if (++look->processes > MAX_PROCESSES)
 		return -E2BIG;
 
-	int r = find_memory(dir, statm, sizeof(statm));
-	if (r <= 0)
-		return r;
-	add_scaled(&look->resident, number_at(statm, 1), look->page);
-	if (look->swap)
-		add(&look->resident, swapped(*dir));
-	return look->memfds ? look_at_descriptors(look, *dir) : 0;
+	int r = look->memfds ? look_at_descriptors(look, memory->dir, threads) : 0;
+	if (r == 0)
+		r = find_memory(look, memory);
+	if (r > 0)
+		add(&look->resident, resident(look, memory));
+	return r < 0 ? r : 0;
 }
 
 /*
@@ -368,20 +478,20 @@ static int look_at_mappings(struct look *look, int pid_dir, int64_t *ret_bytes)
  * latter the rollup has one sum, in which pages of the cell's tmpfs and of open memfds are counted
  * that look->tmpfs and look->memfd_bytes have already: `exact` takes them out.
  */
-static int look_dearly(struct look *look, int *dir, bool exact)
+static int look_dearly(struct look *look, struct memory *memory, bool exact)
 {
-	char statm[128], text[4096];
-	int r = find_memory(dir, statm, sizeof(statm));
+	char text[4096];
+	int r = find_memory(look, memory);
 
 	if (r <= 0)
 		return r;
 
-	ssize_t len = read_file(*dir, "smaps_rollup", text, sizeof(text));
+	ssize_t len = read_file(memory->dir, "smaps_rollup", text, sizeof(text));
 	if (len == 0 || (len < 0 && vanished((int)-len)))
 		return 0;
 	if (len < 0 && refused((int)-len)) {
 		/* The program is one that its user may run and not read. */
-		add_scaled(&look->anonymous, number_at(statm, 1), look->page);
+		add(&look->anonymous, resident(look, memory));
 		return 0;
 	}
 	if (len < 0)
@@ -394,7 +504,7 @@ static int look_dearly(struct look *look, int *dir, bool exact)
 	add(&look->anonymous, anonymous);
 	add(&look->anonymous, bytes_of(text, "SwapPss"));
 	if (exact && shared > 0) {
-		r = look_at_mappings(look, *dir, &shared);
+		r = look_at_mappings(look, memory->dir, &shared);
 		/* What cannot be told apart counts in full. */
 		if (r < 0 && !vanished(-r) && !refused(-r) && r != -EBADMSG && r != -EFBIG)
 			return r;
@@ -405,38 +515,26 @@ static int look_dearly(struct look *look, int *dir, bool exact)
 
 enum depth { CHEAP, DEAR, EXACT };
 
-static int look_at_one(struct look *look, int proc, const char *name, enum depth depth)
+static int look_at_process(struct look *look, int proc, const char *name, void *arg)
 {
+	const enum depth *depth = arg;
 	bool init = strcmp(name, "1") == 0;
+	int64_t threads = 0;
 
-	if (!isdigit((unsigned char)name[0]) || (init && depth != CHEAP))
+	if (init && *depth != CHEAP)
 		return 0;
 
 	/* The folder stays that of this process, even if its number is given to another. */
-	AUTO_CLOSE int pid_dir = openat(proc, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (pid_dir < 0)
+	struct memory memory = { .dir = openat(proc, name, O_PATH | O_DIRECTORY | O_CLOEXEC) };
+	if (memory.dir < 0)
 		return vanished(errno) ? 0 : -errno;
-	if (depth != CHEAP)
-		return look_dearly(look, &pid_dir, depth == EXACT);
 
-	int r = look_at_time(look, pid_dir, init);
-	return r < 0 || init ? r : look_cheaply(look, &pid_dir);
-}
-
-static int look_at_all(struct look *look, DIR *proc, enum depth depth)
-{
-	const struct dirent *entry;
-	unsigned seen = 0;
-	int r = 0;
-
-	look->anonymous = look->shared = 0;
-	rewinddir(proc);
-	while (r == 0 && (entry = readdir(proc))) {
-		r = look_at_one(look, dirfd(proc), entry->d_name, depth);
-		/* Processes come while others are looked at. */
-		if (isdigit((unsigned char)entry->d_name[0]) && ++seen > MAX_PROCESSES + 1)
-			r = -E2BIG;
-	}
+	int r = *depth == CHEAP ? look_at_stat(look, memory.dir, init, &threads) : 0;
+	if (r == 0 && *depth != CHEAP)
+		r = look_dearly(look, &memory, *depth == EXACT);
+	else if (r == 0 && !init)
+		r = look_cheaply(look, &memory, threads);
+	vt_fd_close(&memory.dir);
 	return r;
 }
 
@@ -470,13 +568,15 @@ static int64_t total(const struct look *look, int64_t of_processes)
 	return sum;
 }
 
-static int look_at_cell(struct look *look, DIR *proc, int64_t limit, int64_t *ret_bytes)
+static int look_at_cell(struct look *look, int proc, int64_t limit, int64_t *ret_bytes)
 {
-	int r = look_at_all(look, proc, CHEAP);
+	enum depth depth = CHEAP;
+	int r = walk(look, proc, ".", look_at_process, &depth);
 	int64_t bytes = total(look, look->resident);
 
-	for (enum depth depth = DEAR; r == 0 && limit >= 0 && bytes > limit; depth++) {
-		r = look_at_all(look, proc, depth);
+	for (depth = DEAR; r == 0 && limit >= 0 && bytes > limit; depth++) {
+		look->anonymous = look->shared = 0;
+		r = walk(look, proc, ".", look_at_process, &depth);
 		bytes = total(look, look->anonymous);
 		add(&bytes, look->shared);
 		/* Taking the shared pages apart is of use only if there are any. */
@@ -496,18 +596,9 @@ int vt_usage_look(int proc_fd, int root_fd, const struct vt_usage_limits *limits
 			     .memfds = limits->memory_bytes >= 0,
 			     .swap = limits->memory_bytes >= 0 && swap_in_use(),
 			     .tmpfs = tmpfs_bytes(root_fd) };
-	AUTO_CLOSE int fd = openat(proc_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	int64_t bytes = 0;
+	int r = look_at_cell(&look, proc_fd, limits->memory_bytes, &bytes);
 
-	if (fd < 0)
-		return -errno;
-
-	DIR *proc = fdopendir(fd);
-	if (!proc)
-		return -errno;
-	(void)vt_fd_take(&fd); /* the stream's from here on */
-	int r = look_at_cell(&look, proc, limits->memory_bytes, &bytes);
-	(void)closedir(proc); /* nothing was written */
 	if (r < 0)
 		return r;
 	*ret_usage = (struct vt_usage){ .memory_bytes = bytes,

@@ -5,12 +5,14 @@
  * vanishes while it is read is skipped.
  *
  * Memory is what the kernel could not just drop: the anonymous part of each process, swapped or
- * not, shared pages in proportion (smaps_rollup); the tmpfs of the cell; memfds held open; other
- * shared memory as far as it is mapped and touched by a process that lives. Mapped files are not
- * counted, since their pages can be dropped and read again. Pipe and socket buffers, descriptors
- * on their way through a socket, and those of a thread that has a table of its own, are not seen.
- * The resident sizes of statm, which count shared pages once per process and mapped files too, and
- * so are never too small, decide first whether the dear look is needed at all.
+ * not, shared pages in proportion (smaps_rollup); the tmpfs of the cell; memfds held open by any
+ * thread; other shared memory as far as it is mapped and touched by a process that lives. Mapped
+ * files are not counted, since their pages can be dropped and read again. Not seen are pipe and
+ * socket buffers; descriptors on their way through a socket; shared memory that is mapped and was
+ * let go of (by MADV_DONTNEED, or a memfd that was written, mapped and closed); and a process that
+ * this proc does not show to the supervisor. The resident sizes of statm, which count shared pages
+ * once per process and mapped files too, and so are never too small, decide first whether the dear
+ * look is needed at all.
  *
  * CPU time is that of live processes and of the children they or init waited for. Children that
  * the kernel reaps by itself, because their parent ignores SIGCHLD, take theirs with them.
@@ -39,8 +41,9 @@ struct vt_usage_limits {
  * A child of vfork has its parent's memory until it execs, and counts like any other process: so
  * one look above the limit may be that, and only a second one tells.
  *
- * -E2BIG means more processes or descriptors than one look takes: what the cell uses is not known
- * then, and the caller had better end it.
+ * -E2BIG means that what the cell uses cannot be known, and the caller had better end it: there are
+ * more processes, threads or descriptors than one look takes; or, where memory is watched, a process
+ * hides its descriptors (it is not dumpable), and has a memfd among them or hides that too.
  */
 int vt_usage_look(int proc_fd, int root_fd, const struct vt_usage_limits *limits,
 		  struct vt_usage *ret_usage);

@@ -235,6 +235,11 @@ NETWORK = [
 LIMITS = [
     Try("take_heap", "200", flags="--memory 64M", ends="memory_limit"),
     Try("take_memfd", "200", flags="--memory 64M", ends="memory_limit"),
+    Try("take_memfd_undumpable", "200", flags="--memory 64M", ends="memory_limit"),
+    Try("take_memfd_unreadable", "200 /tmp", control_args="200 {write}", flags="--memory 64M",
+        ends="memory_limit"),
+    Try("take_memfd_by_thread", "200", flags="--memory 64M", ends="memory_limit"),
+    Try("take_memfd_by_unshared", "200", flags="--memory 64M", ends="memory_limit"),
     Try("take_shared", "200", flags="--memory 64M", ends="memory_limit"),
     Try("take_together", "200 8", flags="--memory 64M", ends="memory_limit"),
     Try("take_disk", "100 /tmp", control_args="100 {write}",

@@ -7,15 +7,22 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/close_range.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/inotify.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/shm.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -55,22 +62,130 @@ static int take_heap(int argc, char **argv)
 	return reached("has %ld MB", mb);
 }
 
+/*
+ * mb megabytes in memory files of at most 16 MB each, so that no limit of a file's size stands in
+ * for memory's. 0 or an errno.
+ */
+static int fill_memfds(long mb, long *ret_done)
+{
+	long done;
+	signal(SIGXFSZ, SIG_IGN);
+	for (*ret_done = 0; *ret_done < mb; *ret_done += 16) {
+		int fd = memfd_create("taken", MFD_CLOEXEC);
+		int err = fd < 0 ? errno : fill(fd, 16, &done);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
 static int take_memfd(int argc, char **argv)
 {
 	(void)argc;
 	long mb = number(argv, 1), done;
-	signal(SIGXFSZ, SIG_IGN);
-	/* Files of at most 16 MB each, so that no limit of a file's size stands in for memory's. */
-	for (long have = 0; have < mb; have += 16) {
-		int fd = memfd_create("taken", MFD_CLOEXEC);
-		if (fd < 0)
-			return denied(errno, "memfd_create after %ld MB", have);
-		int err = fill(fd, 16, &done);
-		if (err)
-			return denied(err, "after %ld MB", have + done);
-	}
+	int err = fill_memfds(mb, &done);
+	if (err)
+		return denied(err, "after %ld MB", done);
 	hold();
 	return reached("has %ld MB", mb);
+}
+
+/* Whoever watches may not list the descriptors of a process that is not dumpable. */
+static int take_memfd_undumpable(int argc, char **argv)
+{
+	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
+		return broken("prctl");
+	return take_memfd(argc, argv);
+}
+
+static int copy_program(const char *path)
+{
+	static char block[1 << 16];
+	int from = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	int to = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0700);
+	ssize_t got = -1;
+	while (from >= 0 && to >= 0 && (got = read(from, block, sizeof(block))) > 0)
+		if (write(to, block, (size_t)got) != got)
+			return -1;
+	close(from);
+	return got < 0 || close(to) < 0 ? -1 : 0;
+}
+
+/* argv: MB, a folder. A program that may be run and not read makes a process that is not dumpable.
+ */
+static int take_memfd_unreadable(int argc, char **argv)
+{
+	(void)argc;
+	const char *path = join(argv[2], "unreadable");
+	const char *const words[] = { argv[0], "take_memfd", argv[1], NULL };
+	if (copy_program(path) < 0)
+		return broken("copy the program to %s", path);
+	int fd = open(path, O_PATH);
+	if (fd < 0 || chmod(path, 0111) < 0)
+		return broken("make %s unreadable", path);
+	unlink(path);
+	syscall(SYS_execveat, fd, "", words, environ, AT_EMPTY_PATH);
+	return broken("run a program that cannot be read");
+}
+
+struct apart {
+	long mb, done;
+	int err;
+	atomic_bool over;
+};
+
+static _Noreturn int fill_apart(void *arg)
+{
+	struct apart *apart = arg;
+	apart->err = fill_memfds(apart->mb, &apart->done);
+	atomic_store(&apart->over, true);
+	for (;;)
+		pause();
+}
+
+static void *unshare_and_fill(void *arg)
+{
+	struct apart *apart = arg;
+	/* No such descriptors are there to be closed; the thread has a table of its own after it.
+	 */
+	if (syscall(SYS_close_range, 1 << 20, 1 << 20, CLOSE_RANGE_UNSHARE) < 0) {
+		apart->err = errno;
+		atomic_store(&apart->over, true);
+		return NULL;
+	}
+	fill_apart(apart);
+}
+
+static int await_apart(struct apart *apart)
+{
+	while (!atomic_load(&apart->over))
+		(void)nanosleep(&(struct timespec){ .tv_nsec = 1000 * 1000 }, NULL);
+	if (apart->err)
+		return denied(apart->err, "after %ld MB", apart->done);
+	hold();
+	return reached("a thread has %ld MB", apart->mb);
+}
+
+/* A thread whose descriptors are not in the list of its process. */
+static int take_memfd_by_thread(int argc, char **argv)
+{
+	static char stack[1 << 16] __attribute__((aligned(16)));
+	struct apart apart = { .mb = number(argv, 1) };
+	(void)argc;
+	if (clone(fill_apart, stack + sizeof(stack), CLONE_VM | CLONE_SIGHAND | CLONE_THREAD,
+		  &apart) < 0)
+		return denied(errno, "clone of a thread without the process's descriptors");
+	return await_apart(&apart);
+}
+
+static int take_memfd_by_unshared(int argc, char **argv)
+{
+	struct apart apart = { .mb = number(argv, 1) };
+	pthread_t thread;
+	(void)argc;
+	if (pthread_create(&thread, NULL, unshare_and_fill, &apart) != 0)
+		return unclear("pthread_create");
+	return await_apart(&apart);
 }
 
 static int take_shared(int argc, char **argv)
@@ -249,6 +364,14 @@ static int take_inodes(int argc, char **argv)
 const struct act limit_acts[] = {
 	{ "take_heap", "anonymous memory", "takes the machine's memory", take_heap },
 	{ "take_memfd", "memory files", "takes memory that no process is charged for", take_memfd },
+	{ "take_memfd_undumpable", "memory files of a process that is not dumpable",
+	  "takes memory that it hides", take_memfd_undumpable },
+	{ "take_memfd_unreadable", "memory files of a program that cannot be read",
+	  "takes memory that it hides", take_memfd_unreadable },
+	{ "take_memfd_by_thread", "memory files of a thread cloned apart",
+	  "takes memory where nobody looks", take_memfd_by_thread },
+	{ "take_memfd_by_unshared", "memory files of a thread by close_range",
+	  "takes memory where nobody looks", take_memfd_by_unshared },
 	{ "take_shared", "SysV shared memory", "takes memory that outlives its process",
 	  take_shared },
 	{ "take_together", "memory of many processes", "takes as much again per process",
