@@ -4,13 +4,17 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/path.h"
+#include "host/prefix.h"
 #include "host/pyenv.h"
 #include "host/runtime.h"
 
@@ -18,7 +22,7 @@ enum {
 	MAX_HOPS = 40,   /* links on one way; the kernel's own bound */
 	MAX_SCRIPTS = 5, /* scripts that are each other's interpreters; the kernel's too */
 	MAX_NEEDS = 256, /* both for each hop of each script, and some */
-	MAX_BIN_DIRS = 16,
+	MAX_BIN_DIRS = 1 + 2 * MAX_SCRIPTS, /* one for each program that is looked for */
 	SCRIPT_HEAD = 256, /* as much as the kernel reads of a script to find its interpreter */
 };
 
@@ -37,6 +41,14 @@ struct search {
 	size_t need_count;
 	struct bin_dir bin_dirs[MAX_BIN_DIRS];
 	size_t bin_dir_count;
+	/*
+	 * Whether a prefix that only looks like an installation comes along: that of the program,
+	 * where the caller's own words lead to it; and those that its links, "#!" line and
+	 * pyvenv.cfg lead to, where it was found on PATH, which is the caller's own. What is named
+	 * by a path is often the work of an earlier call, which must not choose what a later one
+	 * can read.
+	 */
+	bool trusts_first, trusts_rest;
 	struct vt_err *err;
 };
 
@@ -62,14 +74,6 @@ static const char *base_of(const char *path)
 static const char *join(const struct search *search, const char *dir, const char *name)
 {
 	return vt_arena_printf(search->arena, "%s/%s", strcmp(dir, "/") == 0 ? "" : dir, name);
-}
-
-static bool lies_in(const char *path, const char *dir)
-{
-	size_t len = strlen(dir);
-
-	return strncmp(path, dir, len) == 0 &&
-	       (path[len] == '\0' || path[len] == '/' || strcmp(dir, "/") == 0);
 }
 
 /* Whether a path has an empty part, "." or "..": only the kernel knows where that leads. */
@@ -130,7 +134,7 @@ static int check_program(const char *path)
 static int add_need(struct search *search, const char *path)
 {
 	for (size_t i = 0; i < search->need_count; i++)
-		if (lies_in(path, search->needs[i]))
+		if (vt_path_lies_in(path, search->needs[i]))
 			return 0;
 	if (search->need_count == MAX_NEEDS)
 		return vt_fail(search->err, VT_STEP_COMMAND, ELOOP, "'%s': too many links", path);
@@ -138,54 +142,33 @@ static int add_need(struct search *search, const char *path)
 	return 1;
 }
 
-/* The folders that hold more of a person's or a system's life than one installation. */
 static bool is_too_wide(const struct search *search, const char *prefix)
 {
-	const char *last = base_of(prefix);
-
-	return last == prefix + 1 || (last == prefix + 6 && strncmp(prefix, "/home/", 6) == 0) ||
-	       strcmp(last, ".local") == 0 ||
-	       (search->home != NULL && lies_in(search->home, prefix)) ||
-	       (search->real_home[0] != '\0' && lies_in(search->real_home, prefix));
+	return vt_prefix_is_too_wide(prefix, search->home) ||
+	       vt_prefix_is_too_wide(prefix,
+				     search->real_home[0] != '\0' ? search->real_home : NULL);
 }
 
-static bool exists_in(const struct search *search, const char *dir, const char *name)
+/* Whether a prefix comes along whole. A link is judged by what it leads to as well. */
+static bool comes_along(const struct search *search, const char *prefix, bool trusted)
 {
-	const char *path = join(search, dir, name);
+	char real[PATH_MAX];
 
-	return path != NULL && access(path, F_OK) == 0;
-}
-
-static bool is_installation(const struct search *search, const char *prefix)
-{
-	return exists_in(search, prefix, "lib") || exists_in(search, prefix, "lib64") ||
-	       exists_in(search, prefix, "libexec") || exists_in(search, prefix, "pyvenv.cfg");
-}
-
-static int follow_links(struct search *search, const char *path, const char **ret_final);
-
-/* Where a venv's own Python lies, as its pyvenv.cfg says: "home = /opt/python/bin". */
-static bool read_venv_home(const struct search *search, const char *prefix, char home[PATH_MAX])
-{
-	const char *path = join(search, prefix, "pyvenv.cfg");
-	FILE *file = path == NULL ? NULL : fopen(path, "re");
-	char line[PATH_MAX + 16];
-	bool found = false;
-
-	if (file == NULL)
+	if (realpath(prefix, real) == NULL || is_too_wide(search, prefix) ||
+	    is_too_wide(search, real))
 		return false;
-	while (!found && fgets(line, sizeof(line), file) != NULL)
-		found = sscanf(line, "home = %4095[^\r\n]", home) == 1 && home[0] == '/';
-	(void)fclose(file); /* only read from */
-	return found;
+	return trusted ? vt_prefix_is_installation(prefix) : vt_prefix_is_interpreter(prefix);
 }
+
+static int follow_links(struct search *search, const char *path, bool trusted,
+			const char **ret_final);
 
 static int add_venv_home(struct search *search, const char *prefix)
 {
 	static const char *const names[] = { "python3", "python" };
 	char home[PATH_MAX];
 
-	if (!read_venv_home(search, prefix, home))
+	if (!vt_prefix_read_venv_home(prefix, home))
 		return 0;
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		const char *path, *final;
@@ -194,13 +177,13 @@ static int add_venv_home(struct search *search, const char *prefix)
 		if (r == -ENOMEM)
 			return no_memory(search);
 		if (r == 0 && check_program(path) == 0)
-			return follow_links(search, path, &final);
+			return follow_links(search, path, search->trusts_rest, &final);
 	}
 	return 0;
 }
 
 /* What a program at this path, or a link to it, has to bring along to be found and to run there. */
-static int add_needs_of(struct search *search, const char *path)
+static int add_needs_of(struct search *search, const char *path, bool trusted)
 {
 	if (vt_runtime_covers(path))
 		return 0;
@@ -210,7 +193,7 @@ static int add_needs_of(struct search *search, const char *path)
 	if (prefix == NULL)
 		return no_memory(search);
 	if ((strcmp(base_of(dir), "bin") != 0 && strcmp(base_of(dir), "sbin") != 0) ||
-	    is_too_wide(search, prefix) || !is_installation(search, prefix)) {
+	    !comes_along(search, prefix, trusted)) {
 		int r = add_need(search, path);
 
 		return r < 0 ? r : 0;
@@ -226,12 +209,13 @@ static int add_needs_of(struct search *search, const char *path)
  * link itself makes two of a stop: by the name that was used, and by the real one, which is what
  * relative links go on from.
  */
-static int follow_links(struct search *search, const char *path, const char **ret_final)
+static int follow_links(struct search *search, const char *path, bool trusted,
+			const char **ret_final)
 {
 	for (int hop = 0; hop < MAX_HOPS; hop++) {
 		char real[PATH_MAX], target[PATH_MAX];
 		const char *dir = dir_of(search, path);
-		int r = add_needs_of(search, path);
+		int r = add_needs_of(search, path, trusted);
 
 		if (r < 0)
 			return r;
@@ -243,7 +227,7 @@ static int follow_links(struct search *search, const char *path, const char **re
 			path = join(search, real, base_of(path));
 			if (path == NULL)
 				return no_memory(search);
-			r = add_needs_of(search, path);
+			r = add_needs_of(search, path, trusted);
 			if (r < 0)
 				return r;
 		}
@@ -262,30 +246,28 @@ static int follow_links(struct search *search, const char *path, const char **re
 		if (r < 0)
 			return vt_fail(search->err, VT_STEP_COMMAND, -r, "follow '%s'", path);
 		path = next;
+		trusted = search->trusts_rest;
 	}
 	return vt_fail(search->err, VT_STEP_COMMAND, ELOOP, "'%s': too many links", path);
 }
 
-static int add_bin_dir(struct search *search, const char *dir, size_t order)
+static void add_bin_dir(struct search *search, const char *dir, size_t order)
 {
 	size_t at = search->bin_dir_count;
 
 	for (size_t i = 0; i < search->bin_dir_count; i++)
 		if (strcmp(search->bin_dirs[i].path, dir) == 0)
-			return 0;
-	if (at == MAX_BIN_DIRS)
-		return vt_fail(search->err, VT_STEP_COMMAND, ELOOP, "'%s': too many interpreters",
-			       dir);
+			return;
 	for (; at > 0 && search->bin_dirs[at - 1].order > order; at--)
 		search->bin_dirs[at] = search->bin_dirs[at - 1];
 	search->bin_dirs[at] = (struct bin_dir){ dir, order };
 	search->bin_dir_count++;
-	return 0;
 }
 
 /*
  * A shim's program, and the folder that pyenv would put on PATH for it. *ret_path is NULL where the
- * shim stands for the system's.
+ * shim stands for the system's. From here to find_on_path() nobody fills err: find_program() does,
+ * who knows what the name is to the user.
  */
 static int resolve_shim(struct search *search, const char *shims, const char *name, size_t order,
 			const char **ret_path)
@@ -297,10 +279,12 @@ static int resolve_shim(struct search *search, const char *shims, const char *na
 	if (r == 0 && path != NULL) {
 		const char *dir = dir_of(search, path);
 
-		r = dir == NULL ? -ENOMEM : add_bin_dir(search, dir, order);
+		if (dir == NULL)
+			return -ENOMEM;
+		add_bin_dir(search, dir, order);
 	}
 	if (r < 0)
-		return r == -ENOMEM ? no_memory(search) : r;
+		return r;
 	*ret_path = path;
 	return 0;
 }
@@ -310,25 +294,20 @@ static int look_in(struct search *search, const char *dir, const char *name, siz
 		   const char **ret_path)
 {
 	const char *path = join(search, dir, name);
-
-	if (path == NULL)
-		return no_memory(search);
-	int r = check_program(path);
+	int r = path == NULL ? -ENOMEM : check_program(path);
 
 	if (r < 0)
 		return r;
 	if (vt_pyenv_is_shims(dir))
 		return resolve_shim(search, dir, name, order, ret_path);
-	r = add_bin_dir(search, dir, order);
-	if (r == 0)
-		*ret_path = path;
-	return r;
+	add_bin_dir(search, dir, order);
+	*ret_path = path;
+	return 0;
 }
 
 /*
  * As a shell looks: the first that can be executed. One that is there but cannot be is the reason
- * given if there is no other. Nothing is filled into err for -ENOENT and the like: the caller knows
- * what the name is to the user.
+ * given if there is no other.
  */
 static int find_on_path(struct search *search, const char *name, const char **ret_path)
 {
@@ -386,6 +365,8 @@ static int find_program(struct search *search, const char *name, const char *ask
 		*ret_path = path;
 		return 0;
 	}
+	if (r == -ENOMEM)
+		return no_memory(search);
 	const char *wrong = r == -EISDIR   ? "is not a file"
 			    : r == -EACCES ? "is not executable"
 			    : r == -ENOENT || r == -ENOTDIR
@@ -458,7 +439,9 @@ static int add_chain(struct search *search, const char *path)
 	for (int scripts = 0;; scripts++) {
 		struct script script;
 		const char *final, *asker = path;
-		int r = follow_links(search, path, &final);
+		int r = follow_links(search, path,
+				     scripts == 0 ? search->trusts_first : search->trusts_rest,
+				     &final);
 
 		if (r < 0 || !read_script(final, &script))
 			return r;
@@ -478,7 +461,7 @@ static int add_chain(struct search *search, const char *path)
 
 		if (wanted == NULL)
 			continue;
-		r = follow_links(search, path, &final);
+		r = follow_links(search, path, search->trusts_rest, &final);
 		name = vt_arena_dup(search->arena, wanted);
 		if (r == 0)
 			r = name == NULL ? no_memory(search)
@@ -499,7 +482,7 @@ static int list_prefixes(const struct search *search, struct vt_command *command
 		bool covered = false;
 
 		for (size_t j = 0; j < search->need_count && !covered; j++)
-			covered = i != j && lies_in(search->needs[i], search->needs[j]);
+			covered = i != j && vt_path_lies_in(search->needs[i], search->needs[j]);
 		if (!covered)
 			command->prefixes[command->prefix_count++] = search->needs[i];
 	}
@@ -533,6 +516,37 @@ static int list_bin_dirs(const struct search *search, struct vt_command *command
 	return 0;
 }
 
+/*
+ * Whether no link is on the way to the folder of what was named by a path. The working directory
+ * and the home are the caller's, however they are reached.
+ */
+static bool is_plain(const struct search *search, const char *name)
+{
+	const struct open_how how = {
+		.flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
+		.resolve = RESOLVE_NO_SYMLINKS,
+	};
+	const char *start = search->cwd;
+
+	if (search->home != NULL && vt_path_lies_in(name, search->home)) {
+		start = search->home;
+		name += strlen(start);
+		name += strspn(name, "/");
+	}
+	const char *slash = strrchr(name, '/');
+	const char *dir = slash == NULL ? "."
+			  : slash == name
+				  ? "/"
+				  : vt_arena_dupn(search->arena, name, (size_t)(slash - name));
+	AUTO_CLOSE int at = open(start, O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	if (at < 0 || dir == NULL)
+		return false;
+	AUTO_CLOSE int fd = (int)syscall(SYS_openat2, at, dir, &how, sizeof(how));
+
+	return fd >= 0;
+}
+
 int vt_command_find(struct vt_arena *arena, const char *name, const char *search_path,
 		    const char *cwd, const char *home, const char *pyenv_version,
 		    struct vt_command *ret_command, struct vt_err *err)
@@ -553,8 +567,13 @@ int vt_command_find(struct vt_arena *arena, const char *name, const char *search
 		return vt_fail(err, VT_STEP_COMMAND, ENOENT, "the name of the program is empty");
 	int r = find_program(&search, name, NULL, &command.path);
 
-	if (r == 0)
+	if (r == 0) {
+		search.trusts_rest = strchr(name, '/') == NULL;
+		/* Both: a pyenv shim stands for a program elsewhere. */
+		search.trusts_first = search.trusts_rest ||
+				      (is_plain(&search, name) && is_plain(&search, command.path));
 		r = add_chain(&search, command.path);
+	}
 	if (r == 0)
 		r = list_prefixes(&search, &command);
 	if (r == 0)

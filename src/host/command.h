@@ -38,7 +38,12 @@ struct vt_command {
  *    "home" of pyvenv.cfg too.
  *  - A program in PREFIX/bin brings PREFIX along only where PREFIX looks like an installation (it has
  *    lib, lib64, libexec or pyvenv.cfg), and is not /, a folder directly in / or /home, the caller's
- *    home or a folder around it, or a .local; else the file alone.
+ *    home or a folder around it, or a .local, nor a link to one; else the file alone.
+ *  - For a command that is named by a path, a PREFIX that only a link, a "#!" line or a pyvenv.cfg
+ *    leads to must plainly be an interpreter's (vt_prefix_is_interpreter()); else the file alone. An
+ *    earlier call may have written those, and must not choose what this one can read. A link among
+ *    the folders of the path counts, below the working directory or the home. PATH is the caller's
+ *    own: what is found there by a bare name is trusted, and what it leads to.
  *  - What lies under the system's runtime paths (/usr, /bin, /lib, ...) needs nothing.
  *  - A script's "#!" interpreter is followed in the same way, "/usr/bin/env NAME" on search_path too.
  */

@@ -28,9 +28,10 @@ struct vt_path {
 	uint64_t dev, ino;
 	bool     link; /* the path itself is a symbolic link; all else is of what it leads to */
 	/*
-	 * Its file system can be mounted with mapped ids. Always false where the host is not privileged,
-	 * for device nodes and the like, and for the paths of host/runtime.h themselves: those are never
-	 * mapped, and finding out costs more than all else that a call asks of a path.
+	 * It can be mounted with mapped ids, with all that is mounted below it. Always false where the
+	 * host is not privileged, for device nodes and the like, and for the paths of host/runtime.h
+	 * themselves: those are never mapped, and finding out costs more than all else that a call asks
+	 * of a path.
 	 */
 	bool idmap;
 };
@@ -50,7 +51,6 @@ struct vt_host {
 	int            landlock_err; /* why, if 0 */
 	struct vt_cgroup_site cgroup;
 	unsigned       cpus;     /* that the caller may use */
-	int64_t        memory_mb; /* of the machine */
 
 	/*
 	 * Looks at a path, following links. Returns 0 or a negative errno. context belongs to the

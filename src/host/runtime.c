@@ -14,7 +14,7 @@
 		path, true \
 	}
 
-const struct vt_runtime_path vt_runtime_paths[] = {
+static const struct vt_runtime_path table[] = {
 	NEEDED("/usr"),
 	/* Links into /usr where it is merged, folders elsewhere. */
 	OPTIONAL("/bin"),
@@ -61,7 +61,7 @@ const struct vt_runtime_path vt_runtime_paths[] = {
 	OPTIONAL("/etc/ImageMagick-7"),
 };
 
-const size_t vt_runtime_path_count = sizeof(vt_runtime_paths) / sizeof(vt_runtime_paths[0]);
+enum { TABLE_COUNT = sizeof(table) / sizeof(table[0]) };
 
 /*
  * Debian's OpenJDKs do not start without their configuration in /etc/java-VERSION-openjdk. Listing
@@ -89,8 +89,8 @@ static size_t match_java(const char *path)
 
 bool vt_runtime_covers(const char *path)
 {
-	for (size_t i = 0; i < vt_runtime_path_count; i++)
-		if (match(vt_runtime_paths[i].path, path) > 0)
+	for (size_t i = 0; i < TABLE_COUNT; i++)
+		if (match(table[i].path, path) > 0)
 			return true;
 	return match_java(path) > 0;
 }
@@ -99,8 +99,8 @@ bool vt_runtime_has(const char *path)
 {
 	size_t len = match_java(path);
 
-	for (size_t i = 0; i < vt_runtime_path_count && len == 0; i++)
-		len = match(vt_runtime_paths[i].path, path);
+	for (size_t i = 0; i < TABLE_COUNT && len == 0; i++)
+		len = match(table[i].path, path);
 	return len > 0 && path[len] == '\0';
 }
 
@@ -116,7 +116,7 @@ struct expansion {
 /* Several names stand for one version: links to a home look like homes. */
 static bool is_listed(const struct expansion *expansion, const char *path)
 {
-	for (size_t i = vt_runtime_path_count; i < expansion->count; i++)
+	for (size_t i = TABLE_COUNT; i < expansion->count; i++)
 		if (strcmp(expansion->paths[i].path, path) == 0)
 			return true;
 	return false;
@@ -128,7 +128,7 @@ static void add_java(void *arg, const char *name)
 	const char *suffix = strstr(name, java_suffix);
 
 	if (strncmp(name, "java-", 5) != 0 || suffix == NULL ||
-	    expansion->count == vt_runtime_path_count + MAX_JAVAS)
+	    expansion->count == TABLE_COUNT + MAX_JAVAS)
 		return;
 	const char *path = vt_arena_printf(expansion->arena, "%s%.*s%s", java_prefix,
 					   (int)(suffix - name - 5), name + 5, java_suffix);
@@ -148,20 +148,19 @@ static int by_path(const void *a, const void *b)
 int vt_runtime_expand(struct vt_arena *arena, const struct vt_host *host,
 		      struct vt_runtime_path **ret_paths, size_t *ret_count, struct vt_err *err)
 {
-	struct expansion expansion = { .arena = arena, .count = vt_runtime_path_count };
+	struct expansion expansion = { .arena = arena, .count = TABLE_COUNT };
 
-	expansion.paths = vt_arena_array(arena, vt_runtime_path_count + MAX_JAVAS,
-					 sizeof(*expansion.paths));
+	expansion.paths = vt_arena_array(arena, TABLE_COUNT + MAX_JAVAS, sizeof(*expansion.paths));
 	if (expansion.paths == NULL)
 		return vt_fail(err, VT_STEP_PLAN, ENOMEM, "list the runtime paths");
-	memcpy(expansion.paths, vt_runtime_paths, sizeof(vt_runtime_paths));
+	memcpy(expansion.paths, table, sizeof(table));
 
 	/* A folder that is not there or cannot be listed has no Java to offer. */
 	if (host->list != NULL)
 		(void)host->list(host, java_homes, add_java, &expansion);
 	if (expansion.failed)
 		return vt_fail(err, VT_STEP_PLAN, ENOMEM, "list the runtime paths");
-	qsort(expansion.paths + vt_runtime_path_count, expansion.count - vt_runtime_path_count,
+	qsort(expansion.paths + TABLE_COUNT, expansion.count - TABLE_COUNT,
 	      sizeof(*expansion.paths), by_path);
 	*ret_paths = expansion.paths;
 	*ret_count = expansion.count;

@@ -22,9 +22,6 @@ struct vt_runtime_path {
 	bool        optional; /* most hosts have only some of them */
 };
 
-extern const struct vt_runtime_path vt_runtime_paths[];
-extern const size_t                 vt_runtime_path_count;
-
 /*
  * The table, and after it what differs from host to host: the configuration of each Java that is
  * installed. Paths are given whether they exist or not; the caller looks.

@@ -12,12 +12,15 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/close_range.h>
 #include <linux/prctl.h>
 #include <linux/sched.h>
 #include <linux/seccomp.h>
 #include <netinet/in.h>
+#include <stdio.h>
 #include <sys/ioctl.h>
 #include <sys/personality.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 
@@ -28,7 +31,7 @@ const struct vt_seccomp_group vt_seccomp_groups[] = {
 	/* Reading, writing and waiting on descriptors that one has. */
 	{ { PASS, PASS },
 	  "read write readv writev pread64 pwrite64 preadv pwritev preadv2 pwritev2 lseek close "
-	  "close_range dup dup2 dup3 fcntl flock fsync fdatasync sync_file_range ftruncate fallocate "
+	  "dup dup2 dup3 flock fsync fdatasync sync_file_range ftruncate fallocate "
 	  "fadvise64 readahead sendfile splice copy_file_range pipe pipe2 poll ppoll select pselect6 "
 	  "epoll_create epoll_create1 epoll_ctl epoll_wait epoll_pwait epoll_pwait2 eventfd eventfd2 "
 	  "signalfd signalfd4 timerfd_create timerfd_gettime timerfd_settime inotify_init "
@@ -38,7 +41,7 @@ const struct vt_seccomp_group vt_seccomp_groups[] = {
 	{ { PASS, PASS },
 	  "stat lstat fstat newfstatat statx statfs fstatfs access faccessat faccessat2 readlink "
 	  "readlinkat getdents getdents64 getcwd chdir fchdir mkdir mkdirat rmdir unlink unlinkat "
-	  "rename renameat renameat2 link linkat symlink symlinkat truncate chown fchown lchown "
+	  "rename renameat link linkat symlink symlinkat truncate chown fchown lchown "
 	  "fchownat utime utimes utimensat futimesat umask getxattr lgetxattr fgetxattr listxattr "
 	  "llistxattr flistxattr setxattr lsetxattr fsetxattr removexattr lremovexattr "
 	  "fremovexattr" },
@@ -79,8 +82,7 @@ const struct vt_seccomp_group vt_seccomp_groups[] = {
 	/* Which CPU, and when; affinity counts only inside the cpuset that the cell has. */
 	{ { PASS, PASS },
 	  "sched_yield sched_getparam sched_getscheduler sched_get_priority_max "
-	  "sched_get_priority_min sched_rr_get_interval sched_getattr sched_getaffinity "
-	  "sched_setaffinity" },
+	  "sched_get_priority_min sched_rr_get_interval sched_getattr sched_getaffinity" },
 
 	/* Traffic on sockets that one has; socket and socketpair are in the other table. */
 	{ { PASS, PASS },
@@ -94,10 +96,6 @@ const struct vt_seccomp_group vt_seccomp_groups[] = {
 	 */
 	{ { PASS, EPERM }, "ptrace" },
 
-	/* Priorities: the kernel bounds them by rlimits; little honest code asks. */
-	{ { PASS, EPERM },
-	  "setpriority ioprio_set sched_setscheduler sched_setparam sched_setattr" },
-
 	/* Message queues: bounded by RLIMIT_MSGQUEUE. */
 	{ { PASS, ENOSYS },
 	  "mq_open mq_unlink mq_timedsend mq_timedreceive mq_notify mq_getsetattr" },
@@ -106,7 +104,10 @@ const struct vt_seccomp_group vt_seccomp_groups[] = {
 	{ { PASS, ENOSYS }, "mbind set_mempolicy set_mempolicy_home_node" },
 
 	/* Odd ways to move or map pages, and flushing the whole host's disks. */
-	{ { PASS, ENOSYS }, "vmsplice tee remap_file_pages sync syncfs" },
+	{ { PASS, ENOSYS }, "tee remap_file_pages sync syncfs" },
+
+	/* A byte of a huge page in a pipe holds all of it, where nobody counts it. */
+	{ { ENOSYS, ENOSYS }, "vmsplice" },
 
 	/*
 	 * System V ipc: 64 GB of semaphores or segments fit into a fresh ipc namespace, which no
@@ -185,7 +186,8 @@ enum { CREATES = O_CREAT | 020000000 /* __O_TMPFILE, which glibc offers only wit
 /* What the kernel takes as the type; the rest are SOCK_CLOEXEC and SOCK_NONBLOCK. */
 enum { SOCK_TYPE = 0xf };
 
-/* Not in Debian 12's headers. */
+/* Not in Debian 12's headers for programs. */
+enum { IOPRIO_USER = 3 };
 enum { PROTO_L2TP = 115, PROTO_SMC = 256 };
 
 const struct vt_seccomp_condition vt_seccomp_conditions[] = {
@@ -194,8 +196,34 @@ const struct vt_seccomp_condition vt_seccomp_conditions[] = {
 	{ "open", PASS, TESTS({ PASS, LACKS(1, CREATES) }, { EPERM, HAS(2, SETID) }) },
 	{ "openat", PASS, TESTS({ PASS, LACKS(2, CREATES) }, { EPERM, HAS(3, SETID) }) },
 
-	/* Threads and processes, but no new namespaces. */
-	{ "clone", PASS, TESTS({ EPERM, HAS(0, NAMESPACES) }) },
+	/*
+	 * Threads and processes, but no new namespaces. And no threads with descriptors of their own:
+	 * what those hold is seen by nobody who looks at the process.
+	 */
+	{ "clone", PASS,
+	  TESTS({ EPERM, HAS(0, NAMESPACES) },
+		{ EPERM, FIELD(0, CLONE_THREAD | CLONE_FILES, CLONE_THREAD) }) },
+	{ "close_range", PASS, TESTS({ EPERM, HAS(2, CLOSE_RANGE_UNSHARE) }) },
+
+	/*
+	 * The cell's init is pid 1 and of the same user. It must get to run, or nobody can end the
+	 * cell. Priorities of one's own are bounded by rlimits; little honest code asks.
+	 */
+	{ "sched_setaffinity", PASS, TESTS({ EPERM, IS(0, 1) }) },
+	{ "sched_setscheduler sched_setparam sched_setattr", PASS,
+	  TESTS({ EPERM, ALWAYS, .profiles = 1 << VT_SECCOMP_STRICT }, { EPERM, IS(0, 1) }) },
+	{ "setpriority", PASS,
+	  TESTS({ EPERM, ALWAYS, .profiles = 1 << VT_SECCOMP_STRICT },
+		{ EPERM, IS(0, PRIO_USER) }, { EPERM, IS(1, 1) }) },
+	{ "ioprio_set", PASS,
+	  TESTS({ EPERM, ALWAYS, .profiles = 1 << VT_SECCOMP_STRICT },
+		{ EPERM, IS(0, IOPRIO_USER) }, { EPERM, IS(1, 1) }) },
+
+	/* A lease on a file that one may only read makes others wait to write it. */
+	{ "fcntl", PASS, TESTS({ EPERM, IS(1, F_SETLEASE) }) },
+
+	/* A whiteout is a device node by another name. */
+	{ "renameat2", PASS, TESTS({ EPERM, HAS(4, RENAME_WHITEOUT) }) },
 
 	/* Typing into the caller's terminal, its console's clipboard, its line disciplines. */
 	{ "ioctl", PASS,

@@ -14,6 +14,7 @@
 #include <netinet/in.h>
 #include <setjmp.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -181,10 +182,10 @@ static const struct {
 		SYS_ioprio_set,
 		-1 } },
 	{ { PASS, ENOSYS }, {
-		SYS_mq_open, SYS_mbind, SYS_vmsplice, SYS_sync,
+		SYS_mq_open, SYS_mbind, SYS_sync,
 		-1 } },
 	{ { ENOSYS, ENOSYS }, {
-		SYS_clone3, SYS_openat2, NR_FCHMODAT2, NR_CACHESTAT, NR_STATMOUNT, NR_LISTMOUNT,
+		SYS_clone3, SYS_openat2, SYS_vmsplice, NR_FCHMODAT2, NR_CACHESTAT, NR_STATMOUNT, NR_LISTMOUNT,
 		SYS_shmget, SYS_shmat, SYS_semget, SYS_msgget, SYS_io_setup,
 #ifdef __x86_64__
 		SYS_uselib,
@@ -403,6 +404,20 @@ static void test_arguments(void **state)
 		{ SYS_personality, 0x0100000, 0, { EPERM, EPERM } }, /* MMAP_PAGE_ZERO */
 		{ SYS_personality, 0x0000008, 0, { EPERM, EPERM } }, /* PER_LINUX32 */
 		{ SYS_prctl, PR_SET_NAME, 0, { PASS, PASS } },
+		{ SYS_sched_setaffinity, 1, 0, { EPERM, EPERM } },
+		{ SYS_sched_setaffinity, 2, 0, { PASS, PASS } },
+		{ SYS_sched_setscheduler, 1, 0, { EPERM, EPERM } },
+		{ SYS_sched_setattr, 1, 0, { EPERM, EPERM } },
+		{ SYS_setpriority, PRIO_PROCESS, 1, { EPERM, EPERM } },
+		{ SYS_setpriority, PRIO_PROCESS, 2, { PASS, EPERM } },
+		{ SYS_setpriority, PRIO_PGRP, 1, { EPERM, EPERM } },
+		{ SYS_setpriority, PRIO_USER, 0, { EPERM, EPERM } },
+		{ SYS_ioprio_set, 1, 1, { EPERM, EPERM } },
+		{ SYS_ioprio_set, 3 /* IOPRIO_WHO_USER */, 0, { EPERM, EPERM } },
+		{ SYS_fcntl, 0, F_SETLEASE, { EPERM, EPERM } },
+		{ SYS_fcntl, 0, F_SETFL, { PASS, PASS } },
+		{ SYS_clone, CLONE_THREAD | CLONE_SIGHAND | CLONE_VM, 0, { EPERM, EPERM } },
+		{ SYS_clone, CLONE_THREAD | CLONE_SIGHAND | CLONE_VM | CLONE_FILES, 0, { PASS, PASS } },
 		{ SYS_prctl, PR_SET_SECCOMP, SECCOMP_MODE_FILTER, { PASS, PASS } },
 		{ SYS_prctl, PR_SET_VMA, 0, { PASS, PASS } },
 		{ SYS_prctl, PR_SET_MM, 0, { EPERM, EPERM } },

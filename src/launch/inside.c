@@ -37,6 +37,8 @@
 #include "kernel/seccomp.h"
 #include "launch/cell.h"
 
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
 /* What is under way: filled by one step, used by the next. */
 struct building {
 	const struct vt_inside *in;
@@ -72,6 +74,32 @@ static void take_steps(const struct step *steps, size_t count, struct building *
 }
 
 /* ---- init ---------------------------------------------------------------------------------- */
+
+/*
+ * Inotify is counted per user of the whole machine; a cell gets a share of it. Through the host's
+ * proc, where these files are those of the user namespace that opens them.
+ */
+static int bound_counts(struct building *b, struct vt_err *err)
+{
+	static const struct {
+		const char *path, *most;
+	} counts[] = {
+		{ "/proc/sys/user/max_inotify_instances", "32" },
+		{ "/proc/sys/user/max_inotify_watches", "8192" },
+	};
+
+	(void)b;
+	for (size_t i = 0; i < COUNT(counts); i++) {
+		AUTO_CLOSE int fd = open(counts[i].path, O_WRONLY | O_CLOEXEC);
+		size_t len = strlen(counts[i].most);
+
+		if (fd < 0 && errno == ENOENT)
+			continue; /* a kernel without inotify */
+		if (fd < 0 || write(fd, counts[i].most, len) != (ssize_t)len)
+			return vt_fail_at(err, VT_STEP_LIMITS, errno, "bound", counts[i].path);
+	}
+	return 0;
+}
 
 /* First the cgroup, then the namespace: its root is where the process is when it is made. */
 static int join_cgroup(struct building *b, struct vt_err *err)
@@ -415,8 +443,6 @@ static const struct step late_steps[] = {
 };
 /* clang-format on */
 
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-
 /* Once its descriptors are in place, the occupant's status descriptor is 3, and exec closes it. */
 static _Noreturn void occupy(struct building *b)
 {
@@ -489,6 +515,7 @@ static int give_up_powers(struct building *b, struct vt_err *err)
 /* clang-format off */
 static const struct step init_steps[] = {
 	{ "cgroup",   join_cgroup },      /* before anything is allocated that should be counted */
+	{ "counts",   bound_counts },
 	{ "copies",   copy_mounts },      /* before the ids: as the caller, who may see these paths */
 	{ "await",    await_ids },
 	{ "ids",      become_cell_user },

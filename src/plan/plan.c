@@ -239,13 +239,19 @@ static int add_runtime(struct making *m, struct vt_err *err)
 	}
 	m->granted |= command && command->prefix_count;
 	for (size_t i = 0; r == 0 && command && i < command->prefix_count; i++) {
-		const struct vt_entry entry = {
+		struct vt_entry entry = {
 			.from = command->prefixes[i],
 			.to = command->prefixes[i],
 			.origin = "the command's own prefix",
 		};
 
-		r = vt_root_mount(m->root, &entry, err);
+		/* It is found by following what somebody else may have written: judge where it
+		 * leads. */
+		r = resolve(m, command->prefixes[i], entry.origin, &entry.from, err);
+		if (r == 0)
+			r = check_grant(&entry, err);
+		if (r == 0)
+			r = vt_root_mount(m->root, &entry, err);
 	}
 	return r;
 }
@@ -445,6 +451,8 @@ static int decide_rlimits(struct making *m, struct vt_err *err)
 		{ RLIMIT_MEMLOCK, { 8 << 20, 8 << 20 } },
 		{ RLIMIT_MSGQUEUE, { 800 << 10, 800 << 10 } },
 		{ RLIMIT_STACK, { 8 << 20, RLIM_INFINITY } },
+		/* Counted per user of the whole machine: a cell must not use up everybody's. */
+		{ RLIMIT_SIGPENDING, { 1024, 1024 } },
 		{ RLIMIT_RTPRIO, { 0, 0 } },
 		{ RLIMIT_NICE, { 0, 0 } },
 		/* A backstop for one process, should the supervisor be starved; rounded up. */

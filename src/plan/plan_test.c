@@ -117,9 +117,7 @@ static int list(const struct vt_host *host, const char *path,
 	return 0;
 }
 
-#define INVENTED                                                                                \
-	.cpus = 4, .memory_mb = 8192, .look = look, .read_link = read_link, .resolve = resolve, \
-	.list = list
+#define INVENTED .cpus = 4, .look = look, .read_link = read_link, .resolve = resolve, .list = list
 #define WORKS                \
 	{                    \
 		0, "a trial" \

@@ -21,9 +21,10 @@
 /* How much one look takes on. */
 enum {
 	MAX_PROCESSES = 4096,
-	MAX_ENTRIES = 65536,       /* descriptors, threads and processes, each as often as seen */
-	MAX_MAPS_BYTES = 64 << 20, /* of smaps text, all processes together */
-	MEMFDS = 1024,             /* told apart; beyond, one that is open twice counts twice */
+	MAX_ENTRIES = 65536, /* descriptors, threads and processes, each as often as seen */
+	MAX_ENTRIES_OF_THREADS = 1024, /* of one process, at some 5 µs each */
+	MAX_MAPS_BYTES = 64 << 20,     /* of smaps text, all processes together */
+	MEMFDS = 1024,                 /* told apart; beyond, one that is open twice counts twice */
 };
 
 struct memfd {
@@ -238,7 +239,7 @@ static int look_at_hidden_descriptor(struct look *look, int dir, const char *nam
 	(void)look;
 	if (len < 0)
 		return vanished((int)-len) ? 0 : (int)len;
-	return number_of(text, "mnt_id") == *memfds ? -E2BIG : 0;
+	return number_of(text, "mnt_id") == *memfds ? -EACCES : 0;
 }
 
 /*
@@ -260,11 +261,9 @@ static int look_at_hidden_table(struct look *look, int dir)
 
 	int64_t memfds = memfd_mount();
 	if (memfds < 0)
-		return -E2BIG;
+		return -EACCES;
 
 	int r = walk(look, dir, "fdinfo", look_at_hidden_descriptor, &memfds);
-	if (refused(-r))
-		return -E2BIG;
 	return vanished(-r) ? 0 : r;
 }
 
@@ -278,23 +277,43 @@ static int look_at_table(struct look *look, int dir)
 	return vanished(-r) ? 0 : r;
 }
 
-static int look_at_threads_table(struct look *look, int tasks, const char *name, void *arg)
-{
-	AUTO_CLOSE int thread = openat(tasks, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
+struct rota {
+	int64_t stride, turn, at;
+};
 
-	(void)arg;
+static int look_at_thread(struct look *look, int tasks, const char *name, void *arg)
+{
+	struct rota *rota = arg;
+
+	if (rota->at++ % rota->stride != rota->turn)
+		return 0;
+
+	AUTO_CLOSE int thread = openat(tasks, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (thread < 0)
 		return vanished(errno) ? 0 : -errno;
 	return look_at_table(look, thread);
 }
 
-/* Threads mostly share one table, which nothing in proc tells from several: each is looked at. */
+/*
+ * A thread may have a table of its own (clone without CLONE_FILES, close_range that unshares),
+ * which nothing in proc tells from the one that honest threads share. So each is read, though where
+ * that would be many descriptors only some threads are: others in every tenth of a second, within
+ * which there is time for a second look that confirms the first.
+ */
 static int look_at_descriptors(struct look *look, int pid_dir, int64_t threads)
 {
-	if (threads <= 1)
-		return look_at_table(look, pid_dir);
+	unsigned before = look->entries;
+	int r = look_at_table(look, pid_dir);
 
-	int r = walk(look, pid_dir, "task", look_at_threads_table, NULL);
+	if (r < 0 || threads <= 1)
+		return r;
+	if (threads > MAX_ENTRIES)
+		return -E2BIG;
+
+	int64_t each = 1 + look->entries - before;
+	struct rota rota = { .stride = 1 + threads * each / MAX_ENTRIES_OF_THREADS };
+	rota.turn = vt_clock_now() / (VT_NS_PER_S / 10) % rota.stride;
+	r = walk(look, pid_dir, "task", look_at_thread, &rota);
 	return vanished(-r) ? 0 : r;
 }
 

@@ -41,9 +41,10 @@ struct vt_usage_limits {
  * A child of vfork has its parent's memory until it execs, and counts like any other process: so
  * one look above the limit may be that, and only a second one tells.
  *
- * -E2BIG means that what the cell uses cannot be known, and the caller had better end it: there are
- * more processes, threads or descriptors than one look takes; or, where memory is watched, a process
- * hides its descriptors (it is not dumpable), and has a memfd among them or hides that too.
+ * After a failure what the cell uses is not known, and the caller had better end it. -E2BIG: there
+ * are more processes, threads or descriptors than one look takes. -EACCES, where memory is watched:
+ * a process that is not dumpable has a memfd, whose size nobody can tell, or hides even its fdinfo
+ * (before Linux 5.14).
  */
 int vt_usage_look(int proc_fd, int root_fd, const struct vt_usage_limits *limits,
 		  struct vt_usage *ret_usage);

@@ -15,6 +15,8 @@
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -187,6 +189,14 @@ static void test_first_thread_gone(void **state)
 	put_process(top, "2", "sh", "0 0 0 0 0 0 0\n");
 	put(top, "2/task/2/statm", "0 0 0 0 0 0 0\n");
 	assert_int_equal(look(top, -1).memory_bytes, 0); /* a zombie */
+	/* nor through those that ended, and stay for their tracer */
+	for (int thread = 10; thread < 40; thread++) {
+		char path[32];
+
+		(void)snprintf(path, sizeof(path), "2/task/%d/statm", thread);
+		put(top, path, "0 0 0 0 0 0 0\n");
+	}
+	assert_int_equal(look(top, -1).memory_bytes, 0);
 	put(top, "2/task/9/statm", "9000 2250 0 0 0 0 0\n");
 	put(top, "2/task/9/smaps_rollup", rollup);
 	assert_int_equal(look(top, -1).memory_bytes, pages(2250));
@@ -238,6 +248,90 @@ static void test_unreadable(void **state)
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_int_equal(status, 0);
+}
+
+/* What an ordinary user sees of an invented proc. */
+static int look_as_user(const char *top, int64_t memory_limit)
+{
+	int status;
+	pid_t pid = fork();
+
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		if (geteuid() == 0 && setresuid(65534, 65534, 65534) < 0)
+			_exit(99);
+		AUTO_CLOSE int proc = open(top, O_PATH | O_DIRECTORY | O_CLOEXEC);
+		struct vt_usage_limits limits = cpu_only;
+		struct vt_usage usage;
+
+		limits.memory_bytes = memory_limit;
+		_exit(-vt_usage_look(proc, -1, &limits, &usage));
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status));
+	return -WEXITSTATUS(status);
+}
+
+static void put_mode(const char *top, const char *path, mode_t mode)
+{
+	char whole[128];
+
+	(void)snprintf(whole, sizeof(whole), "%s/%s", top, path);
+	assert_int_equal(chmod(whole, mode), 0);
+}
+
+/* A process that is not dumpable: its descriptors are closed to us, what kind they are is not. */
+static void test_hidden_descriptors(void **state)
+{
+	const char *top = *state;
+	AUTO_CLOSE int memfd = memfd_create("x", MFD_CLOEXEC);
+	char path[64], memfds[256] = "";
+
+	(void)snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", memfd);
+	AUTO_CLOSE int info = open(path, O_RDONLY | O_CLOEXEC);
+	assert_true(read(info, memfds, sizeof(memfds) - 1) > 0);
+	put_process(top, "2", "sh", "100 10 0 0 0 0 0\n");
+	put(top, "2/fd/0", "");
+	put(top, "2/fdinfo/0", "pos:\t0\nflags:\t0100002\nmnt_id:\t987654\nino:\t1\n");
+	put_mode(top, "", 0755);
+	put_mode(top, "2/fd", 0);
+	assert_int_equal(look_as_user(top, MB), 0);
+	put(top, "2/fdinfo/1", memfds);
+	assert_int_equal(look_as_user(top, MB), -EACCES);
+	assert_int_equal(look_as_user(top, -1), 0); /* memory is not watched */
+	put(top, "2/statm", "0 0 0 0 0 0 0\n");
+	assert_int_equal(look_as_user(top, MB), 0); /* a zombie, which has none */
+	put(top, "2/statm", "100 10 0 0 0 0 0\n");
+	put(top, "2/fdinfo/1", "pos:\t0\n");
+	assert_int_equal(look_as_user(top, MB), 0);
+	put_mode(top, "2/fdinfo", 0);
+	assert_int_equal(look_as_user(top, MB), -EACCES);
+	put_mode(top, "2/fdinfo", 0755);
+	put_mode(top, "2/fd", 0755);
+}
+
+static void test_hidden_descriptors_of_a_thread(void **state)
+{
+	const char *top = *state;
+
+	put(top, "2/stat", "2 (sh) S 1 2 2 0 -1 0 0 0 0 0 1 20 300 4000 20 0 3 0 900");
+	put(top, "2/statm", "100 10 0 0 0 0 0\n");
+	put(top, "2/fd/0", "");
+	put(top, "2/task/2/statm", "100 10 0 0 0 0 0\n");
+	put(top, "2/task/2/fd/0", "");
+	put(top, "2/task/3/statm", "100 10 0 0 0 0 0\n");
+	put(top, "2/task/3/fd/0", "");
+	put_mode(top, "", 0755);
+	assert_int_equal(look_as_user(top, MB), 0);
+	put_mode(top, "2/task/3/fd", 0); /* and without any fdinfo, as if it had ended */
+	assert_int_equal(look_as_user(top, MB), 0);
+	put(top, "2/task/3/fdinfo/0", "");
+	put_mode(top, "2/task/3/fdinfo", 0);
+	assert_int_equal(look_as_user(top, MB), -EACCES);
+	put_mode(top, "2/task/3/fdinfo", 0755);
+	put_mode(top, "2/task/3/fd", 0755);
+	put(top, "2/stat", "2 (sh) S 1 2 2 0 -1 0 0 0 0 0 1 2 3 4 20 0 9223372036854775807 0");
+	assert_int_equal(look_as_user(top, MB), -E2BIG);
 }
 
 static void test_too_many(void **state)
@@ -347,17 +441,22 @@ static void hold_shared(const char *root)
 }
 
 /* Written and never mapped, and open twice. */
-static void hold_memfd(const char *root)
+static void fill_memfd(void)
 {
 	static char bytes[MB];
 	int fd = memfd_create("x", 0);
 
-	(void)root;
 	for (int i = 0; i < 10; i++)
 		if (write(fd, bytes, sizeof(bytes)) != sizeof(bytes))
 			_exit(91);
 	if (dup(fd) < 0)
 		_exit(92);
+}
+
+static void hold_memfd(const char *root)
+{
+	(void)root;
+	fill_memfd();
 	twin();
 }
 
@@ -381,6 +480,28 @@ static void hold_in_a_thread(const char *root)
 	if (pthread_create(&thread, NULL, stay, NULL) != 0)
 		_exit(94);
 	(void)syscall(SYS_exit, 0); /* this thread alone */
+}
+
+static int fill_apart(void *ready)
+{
+	fill_memfd();
+	*(atomic_bool *)ready = true;
+	(void)stay(NULL);
+	return 0;
+}
+
+/* In a descriptor table that is not its process's. */
+static void hold_apart(const char *root)
+{
+	static char stack[1 << 16] __attribute__((aligned(16)));
+	static atomic_bool ready;
+
+	(void)root;
+	if (clone(fill_apart, stack + sizeof(stack), CLONE_VM | CLONE_SIGHAND | CLONE_THREAD,
+		  &ready) < 0)
+		_exit(96);
+	while (!ready)
+		(void)usleep(1000);
 }
 
 static void start(void (*hold)(const char *), const char *root)
@@ -475,7 +596,12 @@ static int watch_holders(const char *top)
 		return 7;
 	if (vt_usage_look(proc, root, &limits, &usage) < 0 || !near(usage.memory_bytes, 68 * MB))
 		return 9;
-	return usage.processes == 7 && usage.cpu_ns > 0 ? 0 : 8;
+	if (usage.processes != 7 || usage.cpu_ns == 0)
+		return 8;
+	start(hold_apart, NULL);
+	if (vt_usage_look(proc, root, &limits, &usage) < 0 || !near(usage.memory_bytes, 78 * MB))
+		return 10;
+	return 0;
 }
 
 static void write_to(const char *path, const char *text)
@@ -532,11 +658,12 @@ static void test_real_processes(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		ON_A_PROC(test_cheap_sum),        ON_A_PROC(test_dear_sum),
-		ON_A_PROC(test_exact_sum),        ON_A_PROC(test_first_thread_gone),
-		ON_A_PROC(test_nonsense),         ON_A_PROC(test_unreadable),
-		ON_A_PROC(test_too_many),         cmocka_unit_test(test_no_proc),
-		cmocka_unit_test(test_next_look), ON_A_PROC(test_real_processes),
+		ON_A_PROC(test_cheap_sum),          ON_A_PROC(test_dear_sum),
+		ON_A_PROC(test_exact_sum),          ON_A_PROC(test_first_thread_gone),
+		ON_A_PROC(test_nonsense),           ON_A_PROC(test_unreadable),
+		ON_A_PROC(test_hidden_descriptors), ON_A_PROC(test_hidden_descriptors_of_a_thread),
+		ON_A_PROC(test_too_many),           cmocka_unit_test(test_no_proc),
+		cmocka_unit_test(test_next_look),   ON_A_PROC(test_real_processes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
