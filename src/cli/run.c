@@ -16,6 +16,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/path.h"
 #include "cli/cli.h"
 #include "cli/options.h"
 #include "host/command.h"
@@ -38,7 +39,8 @@ struct call {
 
 static int open_output(const char *path, int flags, const char *flag, struct vt_err *err)
 {
-	int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY | flags, 0600);
+	/* No link: somebody else may have put it there for another file to be written. */
+	int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW | flags, 0600);
 
 	return fd < 0 ? vt_fail(err, VT_STEP_POLICY, errno, "%s %s: %s", flag, path,
 				strerror(errno))
@@ -51,7 +53,7 @@ static int open_outputs(struct call *call, struct vt_err *err)
 	const struct vt_options *options = &call->options;
 
 	if (options->json_file) {
-		call->json_fd = open_output(options->json_file, O_TRUNC, "--json", err);
+		call->json_fd = open_output(options->json_file, 0, "--json", err);
 		if (call->json_fd < 0)
 			return call->json_fd;
 	}
@@ -150,6 +152,33 @@ static int judge_stdin(bool *ret_relay, struct vt_err *err)
 	return 0;
 }
 
+/* What a cell can replace is no place to report on it. */
+static int check_output(const struct vt_plan *plan, int fd, const char *flag, struct vt_err *err)
+{
+	char link[32], path[PATH_MAX];
+
+	if (fd < 0)
+		return 0;
+	(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", fd); /* fits */
+	ssize_t len = readlink(link, path, sizeof(path) - 1);
+
+	if (len < 0)
+		return vt_fail(err, VT_STEP_POLICY, errno, "%s: find out where it is", flag);
+	path[len] = '\0';
+	for (size_t i = 0; i < plan->build_count; i++) {
+		const struct vt_build *build = &plan->builds[i];
+
+		if (build->act == VT_ACT_BIND && build->writable &&
+		    vt_path_lies_in(path, build->from))
+			return vt_fail(err, VT_STEP_POLICY, EPERM,
+				       "refused: %s '%s' lies in '%s', which the command may "
+				       "write: put it "
+				       "elsewhere",
+				       flag, path, build->from);
+	}
+	return 0;
+}
+
 static int execute(struct call *call, struct vt_err *err)
 {
 	struct vt_run_io io = {
@@ -160,6 +189,10 @@ static int execute(struct call *call, struct vt_err *err)
 	};
 	int r = judge_stdin(&io.in_relay, err);
 
+	if (r == 0)
+		r = check_output(call->plan, call->json_fd, "--json", err);
+	if (r == 0)
+		r = check_output(call->plan, call->audit_fd, "--audit", err);
 	return r < 0 ? r : vt_run(call->plan, &io, &call->result, err);
 }
 
@@ -170,6 +203,9 @@ static int print_json(const struct call *call, const struct vt_str *json)
 	struct vt_screen screen = { 0 };
 	struct vt_str safe;
 
+	/* Not before there is something to put in its place. What is no file has nothing to cut. */
+	if (call->json_fd >= 0 && ftruncate(fd, 0) < 0 && errno != EINVAL)
+		return -errno;
 	if (!isatty(fd) || call->options.raw)
 		return vt_cli_write(fd, json->text, json->len);
 	vt_str_init(&safe);

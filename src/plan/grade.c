@@ -73,11 +73,14 @@ static void grade_memory(struct grading *g)
 		memory.grade = VT_GRADE_KERNEL;
 	} else {
 		/* From the sampling of watch/usage.h: what can be touched between two looks. */
-		memory.note = vt_arena_printf(g->plan->arena,
-					      "sampled every 2 to 50 ms: a burst can pass the "
-					      "limit by about %u MB before it is "
-					      "seen; pipe and socket buffers are not counted",
-					      16 * g->host->cpus);
+		memory.note = vt_arena_printf(
+			g->plan->arena,
+			"sampled every 2 to 50 ms: a burst can pass the limit by about %u MB "
+			"before it is "
+			"seen, and a program that means to can hide memory (in pipe and socket "
+			"buffers, "
+			"descriptors in flight, page tables); only a cgroup holds against that",
+			16 * g->host->cpus);
 	}
 	hold(g, VT_PROPERTY_MEMORY, memory);
 }
@@ -98,7 +101,9 @@ static void grade_cpu(struct grading *g)
 
 	if (g->plan->cpu_ms >= 0) {
 		time.mechanism = g->plan->cgroup.count_cpu ? "watchdog+cgroup" : "watchdog";
-		time.note = "sampled every 2 to 50 ms";
+		time.note = g->plan->cgroup.count_cpu ? "sampled every 2 to 50 ms"
+						      : "sampled every 2 to 50 ms; children that "
+							"nobody waits for are not counted";
 	}
 	if (g->policy->limits.cpus > 0) {
 		bool held = g->plan->cgroup.cpu_quota_us;
@@ -145,6 +150,8 @@ static void add_notes(struct grading *g)
 		note(g,
 		     "network: the cell can reach all that this machine can, its own loopback and "
 		     "the cloud's metadata addresses included");
+	if (g->policy->network != VT_NETWORK_NONE)
+		note(g, "memory: buffers of inet sockets are counted by nobody");
 	if (!plan->unix_sockets)
 		note(g, "network: no AF_UNIX sockets, since a granted folder, or the command's "
 			"own, may "

@@ -6,8 +6,10 @@
 #include <linux/major.h>
 #include <stdio.h>
 #include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -35,7 +37,8 @@ static void give_back(const struct vt_relay *relay)
 		(void)lseek(relay->in.fd, -ahead, SEEK_CUR);
 }
 
-/* A description of our own: somebody else may read what poll has promised us. */
+/* A description of our own, where there can be one; a socket, or a pipe of another user, has none.
+ */
 static int open_anew(int fd)
 {
 	char path[32];
@@ -83,12 +86,32 @@ static void out_ready(struct vt_source *source, uint32_t events)
 	watch(relay);
 }
 
+/*
+ * What poll promised somebody else may have read, where the description is theirs too: a read must
+ * not wait for more. A file has no others to wait for, and RWF_NOWAIT would tell its pages apart.
+ */
+static ssize_t read_at_once(struct vt_relay *relay)
+{
+	struct iovec held = { .iov_base = relay->held, .iov_len = sizeof(relay->held) };
+	ssize_t n;
+
+	if (relay->own || !relay->in.added)
+		return read(relay->in.fd, relay->held, sizeof(relay->held));
+	n = recv(relay->in.fd, relay->held, sizeof(relay->held), MSG_DONTWAIT);
+	if (n >= 0 || errno != ENOTSOCK)
+		return n;
+	n = preadv2(relay->in.fd, &held, 1, -1, RWF_NOWAIT);
+	if (n >= 0 || errno != EOPNOTSUPP)
+		return n;
+	return read(relay->in.fd, relay->held, sizeof(relay->held));
+}
+
 static void in_ready(struct vt_source *source, uint32_t events)
 {
 	struct vt_relay *relay = source->owner;
 
 	(void)events; /* a hang-up shows as the end of the input */
-	ssize_t n = read(source->fd, relay->held, sizeof(relay->held));
+	ssize_t n = read_at_once(relay);
 
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		return;

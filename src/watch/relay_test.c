@@ -5,6 +5,9 @@
 #include <poll.h>
 #include <pty.h>
 #include <signal.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
 
 #include "base/clock.h"
 #include "base/fd.h"
@@ -322,6 +325,78 @@ static void test_master(void **state)
 	assert_int_equal(end(&arg), 0);
 }
 
+/* ---- descriptions that others read too ----------------------------------------------------- */
+
+/* Poll says that there is input, and somebody else has read it by the time we do. */
+static void check_stolen(struct stage *stage, int writer)
+{
+	int reader = stage->relay.in.fd;
+
+	assert_false(stage->relay.own);
+	assert_false(fcntl(reader, F_GETFL) & O_NONBLOCK);
+	assert_true(stage->relay.in.added);
+	(void)alarm(20); /* else a read that waits would wait for ever */
+	stage->relay.in.ready(&stage->relay.in, EPOLLIN);
+	(void)alarm(0);
+	assert_true(stage->relay.in.added);
+	assert_int_equal(write(writer, "ours", 4), 4);
+	run(stage);
+	check_gets(stage, "ours");
+}
+
+static void test_socket(void **state)
+{
+	struct stage stage;
+	void *arg = &stage;
+
+	(void)state;
+	assert_int_equal(begin_loop(&stage), 0);
+	int ends[2];
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+	stage.keyboard = ends[0];
+	stage.terminal = ends[1];
+	assert_int_equal(relay_from(&stage, ends[1]), 0);
+	check_stolen(&stage, ends[0]);
+	vt_fd_close(&stage.keyboard);
+	run(&stage);
+	check_gets(&stage, "");
+	assert_int_equal(stage.relay.out.fd, -1);
+	assert_int_equal(end(&arg), 0);
+}
+
+/* A pipe of which no description of one's own can be had. */
+static void test_pipe_that_is_shared(void **state)
+{
+	struct stage stage;
+	void *arg = &stage;
+	struct rlimit before, none;
+	int ends[2], occupant[2];
+	char byte;
+
+	(void)state;
+	assert_int_equal(begin_loop(&stage), 0);
+	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+	stage.keyboard = ends[1];
+	stage.terminal = ends[0];
+	struct iovec iov = { .iov_base = &byte, .iov_len = 1 };
+	assert_int_equal(preadv2(ends[0], &iov, 1, -1, RWF_NOWAIT), -1);
+	if (errno == EOPNOTSUPP) {
+		assert_int_equal(end(&arg), 0);
+		skip(); /* this kernel's pipes can only be read with patience */
+	}
+	assert_int_equal(pipe2(occupant, O_CLOEXEC | O_NONBLOCK), 0);
+	stage.occupant = fcntl(occupant[0], F_DUPFD_CLOEXEC, 0);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+	none = (struct rlimit){ .rlim_cur = 0, .rlim_max = before.rlim_max };
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	int r = vt_relay_init(&stage.relay, &stage.loop, ends[0], occupant[0], occupant[1],
+			      &stage.err);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+	assert_int_equal(r, 0);
+	check_stolen(&stage, ends[1]);
+	assert_int_equal(end(&arg), 0);
+}
+
 #define STAGED(test) cmocka_unit_test_setup_teardown(test, begin, end)
 
 int main(void)
@@ -337,6 +412,8 @@ int main(void)
 		cmocka_unit_test(test_never_begun),
 		cmocka_unit_test(test_cannot_be_watched),
 		cmocka_unit_test(test_master),
+		cmocka_unit_test(test_socket),
+		cmocka_unit_test(test_pipe_that_is_shared),
 	};
 
 	(void)signal(SIGPIPE, SIG_IGN); /* as whoever relays does; it cannot fail */

@@ -15,7 +15,9 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "launch/spawn.h"
+#include "watch/looker.h"
 #include "watch/loop.h"
+#include "watch/pipes.h"
 #include "watch/relay.h"
 #include "watch/usage.h"
 
@@ -46,6 +48,7 @@ static const struct {
 /* How often a cgroup is asked whether the kernel killed for memory, and a call's size is looked at.
  */
 #define FIRST_LOOK     (4 * VT_NS_PER_MS) /* most calls of a tool are over by then */
+#define LOOK_SILENCE   (3 * VT_NS_PER_S)
 #define LOOK_AT_CGROUP (50 * VT_NS_PER_MS)
 
 struct run {
@@ -58,7 +61,8 @@ struct run {
 	struct vt_cell cell;
 	struct vt_stream out, err;
 	struct vt_relay relay;
-	struct vt_source status, init, signals;
+	struct vt_source status, init, signals, reports;
+	struct vt_looker looker;
 	struct vt_timer deadline, reaper, look;
 	int fds[VT_NOTE_FDS]; /* from init: the occupant, the cell's proc and root */
 
@@ -85,6 +89,8 @@ static void let_die(struct run *run)
 	run->deadline.due = INT64_MAX;
 	run->look.due = INT64_MAX;
 	run->reaper.due = vt_clock_now() + REAP_TIMEOUT;
+	vt_loop_remove(&run->loop, &run->reports);
+	vt_looker_stop(&run->looker);
 	/* Our hold on its root would leave us to take that down. */
 	for (size_t i = 0; i < VT_NOTE_FDS; i++)
 		vt_fd_close(&run->fds[i]);
@@ -281,36 +287,13 @@ static void look_at_cgroup(struct run *run)
 		run->cpu_ns = usage.cpu_ns;
 }
 
-/* 1: more memory than the limit; 0: not; -errno: what the cell uses is not known. */
-static int look_at_processes(struct run *run, const struct vt_usage_limits *limits,
-			     struct vt_usage *usage)
+static struct vt_usage_limits limits_of(const struct vt_plan *plan)
 {
-	int r = vt_usage_look(run->fds[VT_NOTE_PROC_FD], run->fds[VT_NOTE_ROOT_FD], limits, usage);
-
-	if (r < 0)
-		return limits->memory_bytes >= 0 || limits->cpu_ns >= 0 ? r : 0;
-	if (usage->processes > run->processes)
-		run->processes = usage->processes;
-	/* Where a cgroup counts memory, its peak is the better one. */
-	if (limits->memory_bytes >= 0 && usage->memory_bytes > run->peak_memory)
-		run->peak_memory = usage->memory_bytes;
-	if (usage->cpu_ns > run->cpu_ns)
-		run->cpu_ns = usage->cpu_ns;
-	return limits->memory_bytes >= 0 && usage->memory_bytes > limits->memory_bytes;
-}
-
-/* Never so soon that looking itself takes more than a fifth of a CPU. */
-static int64_t next_look(const struct run *run, const struct vt_usage *usage,
-			 const struct vt_usage_limits *limits, int64_t began)
-{
-	int64_t now = vt_clock_now();
-	int64_t wait = LOOK_AT_CGROUP;
-
-	if (run->above)
-		wait = 2 * VT_NS_PER_MS;
-	else if (limits->memory_bytes >= 0 || limits->cpu_ns >= 0)
-		wait = vt_usage_next_look(usage, limits);
-	return now + (wait > 4 * (now - began) ? wait : 4 * (now - began));
+	return (struct vt_usage_limits){
+		.memory_bytes = plan->watched_memory_bytes,
+		.cpu_ns = plan->cpu_ms < 0 ? -1 : plan->cpu_ms * VT_NS_PER_MS,
+		.cpus = plan->cpus,
+	};
 }
 
 /* A limit that cannot be watched any more does not hold: the call ends, and says why. */
@@ -323,78 +306,91 @@ static void give_up_watching(struct run *run, int num)
 	kill_cell(run);
 }
 
+static void judge_usage(struct run *run, const struct vt_usage *usage)
+{
+	const struct vt_usage_limits limits = limits_of(run->plan);
+	bool above = limits.memory_bytes >= 0 && usage->memory_bytes > limits.memory_bytes;
+
+	if (usage->processes > run->processes)
+		run->processes = usage->processes;
+	/* Where a cgroup counts memory, its peak is the better one. */
+	if (limits.memory_bytes >= 0 && usage->memory_bytes > run->peak_memory)
+		run->peak_memory = usage->memory_bytes;
+	if (usage->cpu_ns > run->cpu_ns)
+		run->cpu_ns = usage->cpu_ns;
+	/*
+	 * A child of vfork has its parent's memory until it execs: one look may be that, two are
+	 * not.
+	 */
+	if (run->findings.oom_kills > 0 || (above && run->above))
+		stop(run, VT_STOP_MEMORY);
+	else if (limits.cpu_ns >= 0 && run->cpu_ns >= limits.cpu_ns && run->state == RUN_RUNNING)
+		stop(run, VT_STOP_CPU);
+	run->above = above;
+}
+
+static void reports_ready(struct vt_source *source, uint32_t events)
+{
+	struct run *run = source->owner;
+	struct vt_report report = { 0 };
+	int r;
+
+	(void)events; /* its end shows as such */
+	look_at_cgroup(run);
+	while (run->state < RUN_DYING && (r = vt_looker_read(&run->looker, &report)) != 0) {
+		if (r < 0 || report.result < 0)
+			give_up_watching(run, r < 0 ? -r : -report.result);
+		else
+			judge_usage(run, &report.usage);
+	}
+	if (run->state < RUN_DYING)
+		run->look.due = vt_clock_now() + LOOK_SILENCE;
+}
+
+static void start_looker(struct run *run)
+{
+	const struct vt_usage_limits limits = limits_of(run->plan);
+	struct vt_err err;
+	int r = vt_looker_start(&run->looker, run->fds[VT_NOTE_PROC_FD], run->fds[VT_NOTE_ROOT_FD],
+				&limits, &err);
+
+	run->reports = (struct vt_source){ .fd = run->looker.report_fd,
+					   .ready = reports_ready,
+					   .owner = run };
+	if (r == 0)
+		r = vt_loop_add(&run->loop, &run->reports, EPOLLIN, &err);
+	if (r < 0)
+		give_up_watching(run, err.num);
+	else
+		run->look.due = vt_clock_now() + LOOK_SILENCE;
+}
+
 static void look_fires(struct vt_timer *timer)
 {
 	struct run *run = timer->owner;
-	const struct vt_plan *plan = run->plan;
+	const struct vt_usage_limits limits = limits_of(run->plan);
 	struct vt_usage usage = { 0 };
-	const struct vt_usage_limits limits = {
-		.memory_bytes = plan->watched_memory_bytes,
-		.cpu_ns = plan->cpu_ms < 0 ? -1 : plan->cpu_ms * VT_NS_PER_MS,
-		.cpus = plan->cpus,
-	};
-	int64_t began = vt_clock_now();
 
-	if (run->state != RUN_RUNNING && run->state != RUN_WARNED)
+	if (run->state >= RUN_DYING)
 		return;
 	look_at_cgroup(run);
-	int above = look_at_processes(run, &limits, &usage);
-
-	/* A child of vfork has its parent's memory until it execs: one look may be that, two are
-	 * not. */
-	if (run->findings.oom_kills > 0 || (above > 0 && run->above))
-		stop(run, VT_STOP_MEMORY);
-	else if (above < 0)
-		give_up_watching(run, -above);
-	else if (limits.cpu_ns >= 0 && run->cpu_ns >= limits.cpu_ns && run->state == RUN_RUNNING)
-		stop(run, VT_STOP_CPU);
-	run->above = above > 0;
-	usage.cpu_ns = run->cpu_ns;
+	if (limits.memory_bytes >= 0 || limits.cpu_ns >= 0) {
+		if (run->looker.pid)
+			give_up_watching(run, ETIMEDOUT); /* it has been silent for too long */
+		else
+			start_looker(run);
+		return;
+	}
+	/* Nothing to hold: only the number of processes is of interest, and that waits for no lock.
+	 */
+	if (vt_usage_look(run->fds[VT_NOTE_PROC_FD], -1, &limits, &usage) < 0)
+		usage = (struct vt_usage){ 0 };
+	judge_usage(run, &usage);
 	if (run->state < RUN_DYING)
-		timer->due = next_look(run, &usage, &limits, began);
+		timer->due = vt_clock_now() + LOOK_AT_CGROUP;
 }
 
 /* ---- from beginning to end ----------------------------------------------------------------- */
-
-struct pipes {
-	int in_read, in_write, out_read, out_write, err_read, err_write;
-};
-
-static void close_pipes(struct pipes *p)
-{
-	int *fds[] = { &p->in_read,   &p->in_write, &p->out_read,
-		       &p->out_write, &p->err_read, &p->err_write };
-
-	for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++)
-		vt_fd_close(fds[i]);
-}
-
-#define AUTO_PIPES __attribute__((cleanup(close_pipes)))
-
-/* Our own ends do not block; the cell's do, as programs expect. */
-static int make_pipe(int *ret_read, int *ret_write, int *ours, struct vt_err *err)
-{
-	int fds[2];
-
-	if (pipe2(fds, O_CLOEXEC) < 0)
-		return vt_fail(err, VT_STEP_WATCH, errno, "make a pipe");
-	*ret_read = fds[0];
-	*ret_write = fds[1];
-	if (fcntl(*ours, F_SETFL, O_NONBLOCK) < 0)
-		return vt_fail(err, VT_STEP_WATCH, errno, "prepare a pipe");
-	return 0;
-}
-
-static int make_pipes(struct pipes *p, bool relay, struct vt_err *err)
-{
-	int r = make_pipe(&p->out_read, &p->out_write, &p->out_read, err);
-
-	if (r == 0)
-		r = make_pipe(&p->err_read, &p->err_write, &p->err_read, err);
-	if (r == 0 && relay)
-		r = make_pipe(&p->in_read, &p->in_write, &p->in_write, err);
-	return r;
-}
 
 static void prepare(struct run *run)
 {
@@ -424,7 +420,7 @@ static int64_t cap_of(const struct vt_sink *sink, int64_t cap, bool capped)
 	return sink->kind == VT_SINK_CAPTURE || capped ? cap : -1;
 }
 
-static int watch_all(struct run *run, struct pipes *p, struct vt_err *err)
+static int watch_all(struct run *run, struct vt_pipes *p, struct vt_err *err)
 {
 	const struct vt_run_io *io = run->io;
 	const struct vt_plan *plan = run->plan;
@@ -457,7 +453,7 @@ static int check_written(const struct vt_stream *stream, const char *name, struc
 }
 
 /* Runs the loop over a live cell. Whatever fails here, the cell is dead afterwards. */
-static int watch_cell(struct run *run, struct pipes *p, struct vt_err *err)
+static int watch_cell(struct run *run, struct vt_pipes *p, struct vt_err *err)
 {
 	prepare(run);
 	int r = watch_all(run, p, err);
@@ -501,7 +497,7 @@ static void conclude(struct run *run)
 	vt_capture_init(&run->err.capture, 0);
 }
 
-static int run_in(struct run *run, struct pipes *p, struct vt_err *err)
+static int run_in(struct run *run, struct vt_pipes *p, struct vt_err *err)
 {
 	const struct vt_stdio stdio = {
 		.in = run->io->in_relay ? p->in_read : run->io->in_fd,
@@ -544,6 +540,8 @@ static void release(struct run *run)
 {
 	struct vt_err err;
 
+	vt_loop_remove(&run->loop, &run->reports);
+	vt_looker_done(&run->looker);
 	await_init(run);
 	vt_relay_done(&run->relay);
 	vt_stream_done(&run->out);
@@ -559,13 +557,13 @@ int vt_run(const struct vt_plan *plan, const struct vt_run_io *io, struct vt_res
 	   struct vt_err *err)
 {
 	struct run run = { .plan = plan, .io = io, .result = ret_result, .fds = { -1, -1, -1 } };
-	AUTO_PIPES struct pipes p = { -1, -1, -1, -1, -1, -1 };
+	AUTO_PIPES struct vt_pipes p = VT_PIPES_NONE;
 	int r = vt_loop_init(&run.loop, err);
 
 	if (r < 0)
 		return r;
 	vt_cell_init(&run.cell);
-	r = make_pipes(&p, io->in_relay, err);
+	r = vt_pipes_make(&p, io->in_relay, err);
 	if (r == 0)
 		r = run_in(&run, &p, err);
 	release(&run);

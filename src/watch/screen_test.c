@@ -120,13 +120,16 @@ static void bidi_overrides_are_shown(void **state)
 		char in[4] = { (char)0xe2, (char)(0x80 | (point >> 6 & 0x3f)),
 			       (char)(0x80 | (point & 0x3f)), 0 };
 		char want[8];
-		int steers = (point >= 0x202a && point <= 0x202e) ||
+		int steers = (point >= 0x200e && point <= 0x200f) ||
+			     (point >= 0x2028 && point <= 0x202e) ||
 			     (point >= 0x2066 && point <= 0x2069);
 
 		(void)snprintf(want, sizeof(want), "\\u%04x", point);
 		shows(in, 3, steers ? want : in);
 	}
 	SHOWS("if (admin\u202e) {", "if (admin\\u202e) {");
+	SHOWS("\u061c", "\\u061c");
+	SHOWS("a\U000e0041b", "a\\udb40\\udc41b");
 }
 
 static void invalid_bytes_are_shown(void **state)

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "watch/looker.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "kernel/ns.h"
+#include "kernel/process.h"
+
+/* Where the looker's descriptors are, and nothing else: it must not hold a cell's pipe open. */
+enum { PROC_FD, ROOT_FD, REPORT_FD };
+
+static _Noreturn void look_on(const struct vt_usage_limits *limits)
+{
+	for (;;) {
+		struct vt_report report = { 0 };
+		int64_t began = vt_clock_now();
+
+		report.result = vt_usage_look(PROC_FD, ROOT_FD, limits, &report.usage);
+		if (write(REPORT_FD, &report, sizeof(report)) != sizeof(report))
+			_exit(1);
+		/* Never so soon that looking itself takes more than a fifth of a CPU. */
+		int64_t cost = vt_clock_now() - began;
+		int64_t wait = vt_usage_next_look(&report.usage, limits);
+
+		wait = wait > 4 * cost ? wait : 4 * cost;
+		const struct timespec pause = { wait / VT_NS_PER_S, wait % VT_NS_PER_S };
+
+		(void)nanosleep(&pause, NULL); /* woken early, it looks early */
+	}
+}
+
+static _Noreturn void become_looker(pid_t parent, int proc_fd, int root_fd, int report_fd,
+				    const struct vt_usage_limits *limits)
+{
+	struct vt_err err;
+
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || getppid() != parent ||
+	    vt_process_descriptors(proc_fd, root_fd, report_fd, report_fd, &err) < 0)
+		_exit(1);
+	look_on(limits);
+}
+
+int vt_looker_start(struct vt_looker *looker, int proc_fd, int root_fd,
+		    const struct vt_usage_limits *limits, struct vt_err *err)
+{
+	int fds[2];
+	pid_t parent = getpid();
+
+	if (pipe2(fds, O_CLOEXEC) < 0)
+		return vt_fail(err, VT_STEP_WATCH, errno, "make a pipe");
+	AUTO_CLOSE int reading = fds[0], writing = fds[1];
+	AUTO_CLOSE int pidfd = -1;
+
+	if (fcntl(reading, F_SETFL, O_NONBLOCK) < 0)
+		return vt_fail(err, VT_STEP_WATCH, errno, "prepare a pipe");
+	pid_t pid = vt_ns_clone(0, -1, &pidfd, err);
+
+	if (pid < 0)
+		return pid;
+	if (pid == 0)
+		become_looker(parent, proc_fd, root_fd, writing, limits);
+	looker->pid = pid;
+	looker->report_fd = vt_fd_take(&reading);
+	return 0;
+}
+
+int vt_looker_read(const struct vt_looker *looker, struct vt_report *ret_report)
+{
+	struct vt_report report;
+	ssize_t len;
+
+	do
+		len = read(looker->report_fd, &report, sizeof(report));
+	while (len < 0 && errno == EINTR);
+	if (len < 0 && errno == EAGAIN)
+		return 0;
+	if (len != sizeof(report))
+		return -EPIPE;
+	*ret_report = report;
+	return 1;
+}
+
+void vt_looker_stop(const struct vt_looker *looker)
+{
+	if (looker->pid)
+		(void)kill(looker->pid, SIGKILL); /* our own child, not yet reaped: it is there */
+}
+
+void vt_looker_done(struct vt_looker *looker)
+{
+	if (!looker->pid)
+		return;
+	vt_looker_stop(looker);
+	while (waitpid(looker->pid, NULL, __WALL) < 0 && errno == EINTR)
+		;
+	looker->pid = 0;
+	vt_fd_close(&looker->report_fd);
+}

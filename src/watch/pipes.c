@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "watch/pipes.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stddef.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+
+static int make_pipe(int *ret_read, int *ret_write, const int *ours, struct vt_err *err)
+{
+	int fds[2];
+
+	if (pipe2(fds, O_CLOEXEC) < 0)
+		return vt_fail(err, VT_STEP_WATCH, errno, "make a pipe");
+	*ret_read = fds[0];
+	*ret_write = fds[1];
+	if (fcntl(*ours, F_SETFL, O_NONBLOCK) < 0)
+		return vt_fail(err, VT_STEP_WATCH, errno, "prepare a pipe");
+	return 0;
+}
+
+int vt_pipes_make(struct vt_pipes *pipes, bool relay, struct vt_err *err)
+{
+	int r = make_pipe(&pipes->out_read, &pipes->out_write, &pipes->out_read, err);
+
+	if (r == 0)
+		r = make_pipe(&pipes->err_read, &pipes->err_write, &pipes->err_read, err);
+	if (r == 0 && relay)
+		r = make_pipe(&pipes->in_read, &pipes->in_write, &pipes->in_write, err);
+	return r;
+}
+
+void vt_pipes_close(struct vt_pipes *pipes)
+{
+	int *fds[] = { &pipes->in_read,   &pipes->in_write, &pipes->out_read,
+		       &pipes->out_write, &pipes->err_read, &pipes->err_write };
+
+	for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++)
+		vt_fd_close(fds[i]);
+}

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The pipes between the supervisor and a cell's standard streams, while somebody has to own them. */
+#pragma once
+
+#include <stdbool.h>
+
+#include "base/err.h"
+
+struct vt_pipes {
+	int in_read, in_write, out_read, out_write, err_read, err_write; /* -1: none */
+};
+
+#define VT_PIPES_NONE { -1, -1, -1, -1, -1, -1 }
+
+/*
+ * Makes those for output, and for input where it is relayed. The supervisor's ends do not block; the
+ * cell's do, as programs expect. What was made before a failure is there to be closed.
+ */
+int vt_pipes_make(struct vt_pipes *pipes, bool relay, struct vt_err *err);
+
+/* Closes what is left of them. */
+void vt_pipes_close(struct vt_pipes *pipes);
+
+#define AUTO_PIPES __attribute__((cleanup(vt_pipes_close)))
