@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <linux/magic.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +10,6 @@
 #include <sys/random.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -135,20 +133,18 @@ static struct vt_sink sink_for(const struct call *call, int fd)
 }
 
 /*
- * A pipe is handed on as it is. Everything else is a door: a terminal can be typed into, a file's
- * owner can change its mode through any descriptor of it, a socket can be connected elsewhere. Of
- * those the text comes through a pipe of the cell's own.
+ * Standard input is never handed on itself. A terminal can be typed into; a file's owner can change
+ * its mode through any descriptor of it; a pipe can be opened anew and written to, and its flags
+ * are the next reader's too. Its text comes through a pipe of the cell's own.
  */
-static int judge_stdin(bool *ret_relay, struct vt_err *err)
+static int check_stdin(struct vt_err *err)
 {
 	struct stat st;
-	struct statfs fs;
 
-	if (fstat(STDIN_FILENO, &st) < 0 || fstatfs(STDIN_FILENO, &fs) < 0)
+	if (fstat(STDIN_FILENO, &st) < 0)
 		return vt_fail(err, VT_STEP_POLICY, errno, "standard input: %s", strerror(errno));
 	if (S_ISDIR(st.st_mode))
 		return vt_fail(err, VT_STEP_POLICY, EISDIR, "standard input is a folder");
-	*ret_relay = fs.f_type != PIPEFS_MAGIC; /* a named pipe lies elsewhere, and has an owner */
 	return 0;
 }
 
@@ -183,11 +179,12 @@ static int execute(struct call *call, struct vt_err *err)
 {
 	struct vt_run_io io = {
 		.in_fd = STDIN_FILENO,
+		.in_relay = true,
 		.out = sink_for(call, STDOUT_FILENO),
 		.err = sink_for(call, STDERR_FILENO),
 		.signal_fd = call->signal_fd,
 	};
-	int r = judge_stdin(&io.in_relay, err);
+	int r = check_stdin(err);
 
 	if (r == 0)
 		r = check_output(call->plan, call->json_fd, "--json", err);

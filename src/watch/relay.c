@@ -33,6 +33,9 @@ static void give_back(const struct vt_relay *relay)
 		return;
 	off_t ahead = unread + (off_t)(relay->len - relay->written);
 
+	/* The occupant can put bytes of its own into the pipe: no more is given back than was
+	 * taken. */
+	ahead = ahead < relay->taken ? ahead : relay->taken;
 	if (ahead > 0)
 		(void)lseek(relay->in.fd, -ahead, SEEK_CUR);
 }
@@ -119,6 +122,7 @@ static void in_ready(struct vt_source *source, uint32_t events)
 		end(relay);
 		return;
 	}
+	relay->taken += n;
 	relay->len = (size_t)n;
 	relay->written = 0;
 	out_ready(&relay->out, 0);

@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 #include "base/err.h"
 #include "watch/loop.h"
@@ -19,6 +20,7 @@ struct vt_relay {
 	bool             own;  /* in.fd is ours: opened anew, so as not to block */
 	char             held[4096];
 	size_t           len, written;
+	off_t            taken; /* of the input, in all */
 };
 
 /* in_fd is borrowed; probe_fd and out_fd, a pipe's two ends, are taken over. */

@@ -21,10 +21,9 @@
 /* How much one look takes on. */
 enum {
 	MAX_PROCESSES = 4096,
-	MAX_ENTRIES = 65536, /* descriptors, threads and processes, each as often as seen */
-	MAX_ENTRIES_OF_THREADS = 1024, /* of one process, at some 5 µs each */
-	MAX_MAPS_BYTES = 64 << 20,     /* of smaps text, all processes together */
-	MEMFDS = 1024,                 /* told apart; beyond, one that is open twice counts twice */
+	MAX_ENTRIES = 65536,       /* descriptors, threads and processes, each as often as seen */
+	MAX_MAPS_BYTES = 64 << 20, /* of smaps text, all processes together */
+	MEMFDS = 1024,             /* told apart; beyond, one that is open twice counts twice */
 };
 
 struct memfd {
@@ -277,53 +276,12 @@ static int look_at_table(struct look *look, int dir)
 	return vanished(-r) ? 0 : r;
 }
 
-struct rota {
-	int64_t stride, turn, at;
-};
-
-static int look_at_thread(struct look *look, int tasks, const char *name, void *arg)
-{
-	struct rota *rota = arg;
-
-	if (rota->at++ % rota->stride != rota->turn)
-		return 0;
-
-	AUTO_CLOSE int thread = openat(tasks, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	if (thread < 0)
-		return vanished(errno) ? 0 : -errno;
-	return look_at_table(look, thread);
-}
-
-/*
- * A thread may have a table of its own (clone without CLONE_FILES, close_range that unshares),
- * which nothing in proc tells from the one that honest threads share. So each is read, though where
- * that would be many descriptors only some threads are: others in every tenth of a second, within
- * which there is time for a second look that confirms the first.
- */
-static int look_at_descriptors(struct look *look, int pid_dir, int64_t threads)
-{
-	unsigned before = look->entries;
-	int r = look_at_table(look, pid_dir);
-
-	if (r < 0 || threads <= 1)
-		return r;
-	if (threads > MAX_ENTRIES)
-		return -E2BIG;
-
-	int64_t each = 1 + look->entries - before;
-	struct rota rota = { .stride = 1 + threads * each / MAX_ENTRIES_OF_THREADS };
-	rota.turn = vt_clock_now() / (VT_NS_PER_S / 10) % rota.stride;
-	r = walk(look, pid_dir, "task", look_at_thread, &rota);
-	return vanished(-r) ? 0 : r;
-}
-
 /*
  * Of stat the fields from the third on, which follow the name in parentheses; the name is the
  * cell's choice, and may have parentheses and spaces in it. Fields 14 to 17 are utime, stime,
- * cutime, cstime, and 20 is the number of threads. Init's own time is not the call's, but that of
- * the orphans it waited for is.
+ * cutime, cstime. Init's own time is not the call's, but that of the orphans it waited for is.
  */
-static int look_at_stat(struct look *look, int pid_dir, bool init, int64_t *ret_threads)
+static int look_at_stat(struct look *look, int pid_dir, bool init)
 {
 	char text[1024];
 	ssize_t len = read_file(pid_dir, "stat", text, sizeof(text));
@@ -334,7 +292,6 @@ static int look_at_stat(struct look *look, int pid_dir, bool init, int64_t *ret_
 	const char *rest = strrchr(text, ')');
 	for (unsigned field = init ? 16 : 14; rest && field <= 17; field++)
 		add_scaled(&look->cpu_ns, number_at(rest + 1, field - 3), look->tick_ns);
-	*ret_threads = rest ? number_at(rest + 1, 20 - 3) : 0;
 	return 0;
 }
 
@@ -406,17 +363,20 @@ static int64_t resident(const struct look *look, const struct memory *memory)
 	return bytes;
 }
 
-static int look_cheaply(struct look *look, struct memory *memory, int64_t threads)
+static int look_cheaply(struct look *look, struct memory *memory)
 {
 	if (++look->processes > MAX_PROCESSES)
 		return -E2BIG;
 
-	int r = look->memfds ? look_at_descriptors(look, memory->dir, threads) : 0;
-	if (r == 0)
-		r = find_memory(look, memory);
-	if (r > 0)
-		add(&look->resident, resident(look, memory));
-	return r < 0 ? r : 0;
+	int r = find_memory(look, memory);
+	if (r <= 0)
+		return r;
+	add(&look->resident, resident(look, memory));
+	/*
+	 * One table speaks for all threads: the filter lets none have one of its own. It is that of
+	 * a thread that lives, since an ended one has none.
+	 */
+	return look->memfds ? look_at_table(look, memory->dir) : 0;
 }
 
 /*
@@ -538,7 +498,6 @@ static int look_at_process(struct look *look, int proc, const char *name, void *
 {
 	const enum depth *depth = arg;
 	bool init = strcmp(name, "1") == 0;
-	int64_t threads = 0;
 
 	if (init && *depth != CHEAP)
 		return 0;
@@ -548,11 +507,11 @@ static int look_at_process(struct look *look, int proc, const char *name, void *
 	if (memory.dir < 0)
 		return vanished(errno) ? 0 : -errno;
 
-	int r = *depth == CHEAP ? look_at_stat(look, memory.dir, init, &threads) : 0;
+	int r = *depth == CHEAP ? look_at_stat(look, memory.dir, init) : 0;
 	if (r == 0 && *depth != CHEAP)
 		r = look_dearly(look, &memory, *depth == EXACT);
 	else if (r == 0 && !init)
-		r = look_cheaply(look, &memory, threads);
+		r = look_cheaply(look, &memory);
 	vt_fd_close(&memory.dir);
 	return r;
 }

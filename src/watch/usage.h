@@ -42,7 +42,7 @@ struct vt_usage_limits {
  * one look above the limit may be that, and only a second one tells.
  *
  * After a failure what the cell uses is not known, and the caller had better end it. -E2BIG: there
- * are more processes, threads or descriptors than one look takes. -EACCES, where memory is watched:
+ * are more processes or descriptors than one look takes. -EACCES, where memory is watched:
  * a process that is not dumpable has a memfd, whose size nobody can tell, or hides even its fdinfo
  * (before Linux 5.14).
  */
