@@ -14,33 +14,22 @@
 #include <sys/stat.h>
 
 #include "base/path.h"
-#include "host/runtime.h"
 #include "kernel/landlock.h"
 #include "kernel/seccomp.h"
 #include "plan/environment.h"
 #include "plan/grade.h"
-#include "plan/root.h"
+#include "plan/places.h"
 #include "uapi/landlock.h"
 
-/* The user that the occupant is inside; /etc/passwd there knows it by name. */
+/* The user that the occupant is inside; plan/places.c gives it a name. */
 #define INNER_ID 1000
-#define PASSWD   "user:x:1000:1000::/tmp:/bin/sh\nnobody:x:65534:65534::/:/usr/sbin/nologin\n"
-#define GROUP    "user:x:1000:\nnogroup:x:65534:\n"
-#define HOSTS    "127.0.0.1 localhost vitro\n::1 localhost vitro\n"
-#define NSSWITCH "passwd: files\ngroup: files\nhosts: files dns\n"
-
-/* Tmpfs pages are bound by size; so are its inodes, for each of which the kernel keeps about 1 kB.
- */
-#define BYTES_PER_INODE   4096
-#define INODES_FOR_BUILDS 1024
 
 struct making {
 	const struct vt_policy *policy;
 	const struct vt_host *host;
 	const struct vt_request *request;
 	struct vt_plan *plan;
-	struct vt_root *root;
-	bool granted; /* the user granted host folders */
+	bool foreign; /* folders that are neither the system's nor the cell's own are there */
 };
 
 static int out_of_memory(struct vt_err *err)
@@ -66,312 +55,6 @@ static int decide_ids(struct making *m, struct vt_err *err)
 			"refused: root has no other user id to give to the cell here; run vitro as "
 			"an ordinary user, or map a range of ids into this user namespace");
 	return 0;
-}
-
-/* ---- the root ------------------------------------------------------------------------------ */
-
-static int by_place(const void *a, const void *b)
-{
-	const struct vt_entry *one = a, *other = b;
-	int order = strcmp(one->to, other->to);
-
-	/* Of two grants of one place the one for writing comes first: it covers the other. */
-	return order ? order : other->writable - one->writable;
-}
-
-/* The cell's own places: the host's, wherever they are put, would undo what they are for. */
-static int check_grant(const struct vt_entry *entry, struct vt_err *err)
-{
-	static const char *const own[] = { "/proc", "/dev" };
-
-	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++) {
-		if (vt_path_lies_in(entry->to, own[i]) || vt_path_lies_in(entry->from, own[i]))
-			return vt_fail(err, VT_STEP_PLAN, EPERM,
-				       "refused: %s: '%s': the cell has a %s of its own",
-				       entry->origin, entry->from, own[i]);
-	}
-	if (strcmp(entry->from, "/") != 0)
-		return 0;
-	if (entry->writable || strcmp(entry->to, "/") != 0)
-		return vt_fail(
-			err, VT_STEP_PLAN, EPERM,
-			"refused: %s: '/' as a whole is given neither for writing nor at another "
-			"place: name the folders",
-			entry->origin);
-	return 0;
-}
-
-/* Adds one entry of the host's root for a grant of "/". */
-struct spreading {
-	struct making *m;
-	const char *origin;
-	int result;
-	struct vt_err *err;
-};
-
-static void spread_one(void *arg, const char *name)
-{
-	struct spreading *s = arg;
-	static const char *const own[] = { "proc", "dev", "tmp" };
-	const char *path = vt_arena_printf(s->m->plan->arena, "/%s", name);
-
-	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
-		if (strcmp(name, own[i]) == 0)
-			return;
-	if (s->result < 0)
-		return;
-	const struct vt_entry entry = {
-		.from = path, .to = path, .origin = s->origin, .optional = true
-	};
-	struct vt_path seen;
-
-	if (!path) {
-		s->result = out_of_memory(s->err);
-		return;
-	}
-	/* What is neither a file nor a folder there was not asked for by name: leave it out. */
-	if (s->m->host->look(s->m->host, path, &seen) < 0 ||
-	    (!S_ISDIR(seen.mode) && !S_ISREG(seen.mode)))
-		return;
-	s->result = vt_root_link_or_mount(s->m->root, &entry, s->err);
-}
-
-static int spread_root(struct making *m, const struct vt_entry *entry, struct vt_err *err)
-{
-	struct spreading s = { .m = m, .origin = entry->origin, .err = err };
-	int r = m->host->list ? m->host->list(m->host, "/", spread_one, &s) : -ENOTSUP;
-
-	if (r < 0)
-		return vt_fail(err, VT_STEP_PLAN, -r, "%s: list '/': %s", entry->origin,
-			       strerror(-r));
-	return s.result;
-}
-
-/*
- * Ids are mapped for workspaces, never for the system's own folders: /etc/shadow would open up.
- * Below those they are where the user wants to write.
- */
-static bool is_workspace(const char *path, bool writable)
-{
-	static const char *const system[] = { "/", "/boot", "/etc", "/run", "/sys", "/var" };
-
-	for (size_t i = 0; i < sizeof(system) / sizeof(system[0]); i++)
-		if (strcmp(path, system[i]) == 0)
-			return false;
-	if (vt_runtime_has(path))
-		return false;
-	return writable || !(vt_path_lies_in(path, "/etc") || vt_runtime_covers(path));
-}
-
-/*
- * What a path of the user's leads to: rules are about that, not about the name. Whoever may write
- * to a granted folder can put a link there.
- */
-static int resolve(const struct making *m, const char *path, const char *origin,
-		   const char **ret_real, struct vt_err *err)
-{
-	char real[PATH_MAX];
-	int r = m->host->resolve(m->host, path, real, sizeof(real));
-
-	if (r < 0)
-		return vt_fail(err, VT_STEP_PLAN, -r, "%s: '%s': %s", origin, path, strerror(-r));
-	*ret_real = vt_arena_dup(m->plan->arena, real);
-	return *ret_real ? 0 : out_of_memory(err);
-}
-
-static int add_grants(struct making *m, struct vt_err *err)
-{
-	const struct vt_grants *lists[] = { &m->policy->files.read, &m->policy->files.write };
-	size_t count = lists[0]->count + lists[1]->count, n = 0;
-	struct vt_entry *entries = vt_arena_array(m->plan->arena, count + 1, sizeof(*entries));
-
-	if (!entries)
-		return out_of_memory(err);
-	for (size_t which = 0; which < 2; which++) {
-		for (size_t i = 0; i < lists[which]->count; i++) {
-			const struct vt_grant *grant = &lists[which]->items[i];
-			const char *real;
-			int r = resolve(m, grant->from, grant->origin, &real, err);
-
-			if (r < 0)
-				return r;
-			entries[n++] = (struct vt_entry){
-				.from = real,
-				.to = grant->to,
-				.origin = grant->origin,
-				.writable = which == 1,
-				.granted = true,
-				.mapped = is_workspace(real, which == 1),
-			};
-		}
-	}
-	qsort(entries, n, sizeof(*entries), by_place); /* outer folders first */
-	m->granted = n > 0;
-	for (size_t i = 0; i < n; i++) {
-		int r = check_grant(&entries[i], err);
-
-		if (r == 0 && strcmp(entries[i].to, "/") == 0)
-			r = spread_root(m, &entries[i], err);
-		else if (r == 0)
-			r = vt_root_mount(m->root, &entries[i], err);
-		if (r < 0)
-			return r;
-	}
-	return 0;
-}
-
-static int add_runtime(struct making *m, struct vt_err *err)
-{
-	const struct vt_command *command = m->request->command;
-	struct vt_runtime_path *paths;
-	size_t count;
-	int r = vt_runtime_expand(m->plan->arena, m->host, &paths, &count, err);
-
-	for (size_t i = 0; r == 0 && i < count; i++) {
-		const struct vt_entry entry = {
-			.from = paths[i].path,
-			.to = paths[i].path,
-			.origin = "the system's runtime",
-			.optional = paths[i].optional,
-		};
-
-		r = vt_root_link_or_mount(m->root, &entry, err);
-	}
-	m->granted |= command && command->prefix_count;
-	for (size_t i = 0; r == 0 && command && i < command->prefix_count; i++) {
-		struct vt_entry entry = {
-			.from = command->prefixes[i],
-			.to = command->prefixes[i],
-			.origin = "the command's own prefix",
-		};
-
-		/* It is found by following what somebody else may have written: judge where it
-		 * leads. */
-		r = resolve(m, command->prefixes[i], entry.origin, &entry.from, err);
-		if (r == 0)
-			r = check_grant(&entry, err);
-		if (r == 0)
-			r = vt_root_mount(m->root, &entry, err);
-	}
-	return r;
-}
-
-static const struct own {
-	enum vt_act act;
-	const char *to, *from;
-	mode_t mode;
-} own_places[] = {
-	{ VT_ACT_SCRATCH, "/tmp", NULL, 01777 },
-	{ VT_ACT_DIR, "/dev", NULL, 0755 },
-	{ VT_ACT_SCRATCH, "/dev/shm", NULL, 01777 },
-	{ VT_ACT_LINK, "/dev/fd", "/proc/self/fd", 0777 },
-	{ VT_ACT_LINK, "/dev/stdin", "/proc/self/fd/0", 0777 },
-	{ VT_ACT_LINK, "/dev/stdout", "/proc/self/fd/1", 0777 },
-	{ VT_ACT_LINK, "/dev/stderr", "/proc/self/fd/2", 0777 },
-	{ VT_ACT_DIR, "/mnt", NULL, 0755 },
-	{ VT_ACT_DIR, "/run", NULL, 0755 },
-	{ VT_ACT_DIR, "/var", NULL, 0755 },
-	{ VT_ACT_LINK, "/var/tmp", "../tmp", 0777 },
-	{ VT_ACT_FILE, "/etc/passwd", PASSWD, 0444 },
-	{ VT_ACT_FILE, "/etc/group", GROUP, 0444 },
-	{ VT_ACT_FILE, "/etc/nsswitch.conf", NSSWITCH, 0444 },
-	{ VT_ACT_PROC, "/proc", NULL, 0555 },
-	/* What tells of the machine and of other people's doings on it, to any user. */
-	{ VT_ACT_MASK, "/proc/acpi", "mnt", 0 },
-	{ VT_ACT_MASK, "/proc/asound", "mnt", 0 },
-	{ VT_ACT_MASK, "/proc/cmdline", "dev/null", 0 },
-	{ VT_ACT_MASK, "/proc/interrupts", "dev/null", 0 },
-	{ VT_ACT_MASK, "/proc/iomem", "dev/null", 0 },
-	{ VT_ACT_MASK, "/proc/kallsyms", "dev/null", 0 },
-	{ VT_ACT_MASK, "/proc/kcore", "dev/null", 0 },
-	{ VT_ACT_MASK, "/proc/keys", "dev/null", 0 },
-	{ VT_ACT_MASK, "/proc/latency_stats", "dev/null", 0 },
-	{ VT_ACT_MASK, "/proc/modules", "dev/null", 0 },
-	{ VT_ACT_MASK, "/proc/scsi", "mnt", 0 },
-	{ VT_ACT_MASK, "/proc/timer_list", "dev/null", 0 },
-};
-
-static const char *const devices[] = { "/dev/full", "/dev/null", "/dev/random", "/dev/urandom",
-				       "/dev/zero" };
-
-static int add_own(struct making *m, struct vt_err *err)
-{
-	static const char *const networked[] = { "/etc/protocols", "/etc/services",
-						 "/etc/resolv.conf", "/etc/hosts" };
-	enum { LOOPBACK = 2, HOST = 4 }; /* how many of them */
-	size_t count = m->policy->network == VT_NETWORK_NONE       ? 0
-		       : m->policy->network == VT_NETWORK_LOOPBACK ? LOOPBACK
-								   : HOST;
-	int r = 0;
-
-	for (size_t i = 0; r == 0 && i < sizeof(own_places) / sizeof(own_places[0]); i++) {
-		const struct own *own = &own_places[i];
-
-		r = vt_root_own(m->root, own->act, own->to, own->from, own->mode, err);
-	}
-	for (size_t i = 0; r == 0 && i < sizeof(devices) / sizeof(devices[0]); i++) {
-		const struct vt_entry entry = {
-			.from = devices[i], .to = devices[i], .origin = "devices", .device = true
-		};
-
-		r = vt_root_mount(m->root, &entry, err);
-	}
-	if (r == 0 && m->policy->network != VT_NETWORK_HOST)
-		r = vt_root_own(m->root, VT_ACT_FILE, "/etc/hosts", HOSTS, 0444, err);
-	for (size_t i = 0; r == 0 && i < count; i++) {
-		const struct vt_entry entry = { .from = networked[i],
-						.to = networked[i],
-						.origin = "network",
-						.optional = true };
-
-		r = vt_root_mount(m->root, &entry, err);
-	}
-	return r;
-}
-
-/*
- * A deny of what is not there anyway holds by itself. One that lies in what is, or around it,
- * cannot be held against renames yet, and is refused rather than weakened.
- */
-static int check_denies(struct making *m, struct vt_err *err)
-{
-	const struct vt_grants *deny = &m->policy->files.deny;
-
-	for (size_t i = 0; i < deny->count; i++) {
-		const char *real, *shown;
-		int r = resolve(m, deny->items[i].from, deny->items[i].origin, &real, err);
-
-		if (r < 0)
-			return r;
-		shown = vt_root_shows(m->root, real);
-		if (shown)
-			return vt_fail(
-				err, VT_STEP_PLAN, EPERM,
-				"refused: %s: '%s' cannot be kept apart from '%s', which is there "
-				"inside; grant the folders beside it instead",
-				deny->items[i].origin, deny->items[i].from, shown);
-	}
-	return 0;
-}
-
-static int decide_root(struct making *m, struct vt_err *err)
-{
-	struct vt_plan *plan = m->plan;
-
-	m->root = vt_root_new(plan->arena, m->host);
-	if (!m->root)
-		return out_of_memory(err);
-	plan->scratch_bytes = m->policy->limits.tmp_mb << 20;
-	plan->scratch_inodes = plan->scratch_bytes / BYTES_PER_INODE + INODES_FOR_BUILDS;
-	int r = add_grants(m, err);
-
-	if (r == 0)
-		r = add_runtime(m, err);
-	if (r == 0)
-		r = add_own(m, err);
-	if (r == 0)
-		r = check_denies(m, err);
-	return r < 0 ? r : vt_root_finish(m->root, plan, err);
 }
 
 /* ---- the seal ------------------------------------------------------------------------------ */
@@ -420,7 +103,7 @@ static void decide_sockets(struct making *m)
 			!(m->plan->landlock_scoped & LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET);
 	unsigned sockets = policy->network == VT_NETWORK_NONE ? 0 : VT_SOCKETS_INET;
 
-	if (!m->granted && !abstract)
+	if (!m->foreign && !abstract)
 		sockets |= VT_SOCKETS_UNIX;
 	m->plan->unix_sockets = sockets & VT_SOCKETS_UNIX;
 	m->plan->seccomp = vt_seccomp_builtin(
@@ -559,7 +242,8 @@ static int decide(struct making *m, struct vt_err *err)
 	int r = decide_ids(m, err);
 
 	if (r == 0)
-		r = decide_root(m, err);
+		r = vt_places_decide(m->plan, m->policy, m->host, m->request->command, &m->foreign,
+				     err);
 	if (r < 0)
 		return r;
 	decide_namespaces(m);

@@ -264,8 +264,12 @@ static int absorb(struct vt_root *root, struct node *mount, struct vt_err *err)
 static int look(const struct vt_root *root, const struct vt_entry *entry, struct vt_path *ret_seen,
 		struct vt_err *err)
 {
-	int r = root->host->look(root->host, entry->from, ret_seen);
+	int r = 0;
 
+	if (entry->seen)
+		*ret_seen = *entry->seen;
+	else
+		r = root->host->look(root->host, entry->from, ret_seen);
 	if (r < 0 && !entry->optional)
 		return vt_fail(err, VT_STEP_PLAN, -r, "%s: '%s': %s", entry->origin, entry->from,
 			       strerror(-r));

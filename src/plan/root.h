@@ -26,6 +26,7 @@ struct vt_entry {
 	bool        optional; /* not being there is fine */
 	bool        device;
 	bool        granted;  /* by the user */
+	const struct vt_path *seen; /* what is there, where that is known already; else NULL */
 	bool        mapped;   /* its owner is the cell's user, where root launches */
 };
 
