@@ -75,6 +75,9 @@ static const char java_suffix[] = "-openjdk";
 /* How much of path an entry of the table matches; 0: nothing. */
 static size_t match(const char *entry, const char *path)
 {
+	/* Most differ in their first letter, and there may be a thousand paths to ask about. */
+	if (entry[1] != path[1])
+		return 0;
 	size_t len = strlen(entry);
 
 	return strncmp(path, entry, len) == 0 && (path[len] == '\0' || path[len] == '/') ? len : 0;

@@ -6,10 +6,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/xattr.h>
 #include <unistd.h>
@@ -378,6 +380,38 @@ static int give_away(int argc, char **argv)
 	return failed ? denied(err, "fchown") : reached("made a file of another user's");
 }
 
+/* argv: a file that others may want to write */
+static int hold_lease(int argc, char **argv)
+{
+	(void)argc;
+	int fd = open(argv[1], O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return broken("open %s", argv[1]);
+	if (fcntl(fd, F_SETLEASE, F_RDLCK) < 0)
+		return gated(errno, "F_SETLEASE");
+	return reached("whoever writes %s waits for it", argv[1]);
+}
+
+/* argv: a folder that may be written */
+static int make_whiteout(int argc, char **argv)
+{
+	(void)argc;
+	const char *from = join(argv[1], "covered"), *to = join(argv[1], "away");
+	int fd = open(from, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return broken("create %s", from);
+	close(fd);
+	long code = syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, 4 /* RENAME_WHITEOUT */);
+	int err = errno;
+	struct stat st;
+	bool device = code == 0 && lstat(from, &st) == 0 && S_ISCHR(st.st_mode);
+	unlink(from);
+	unlink(to);
+	if (code < 0)
+		return gated(err, "RENAME_WHITEOUT");
+	return device ? reached("%s is a device", from) : unclear("%s is no device", from);
+}
+
 const struct act file_acts[] = {
 	{ "read_absolute", "absolute path", "reads a host file that was not granted",
 	  read_absolute },
@@ -414,6 +448,10 @@ const struct act file_acts[] = {
 	  make_device },
 	{ "make_block_device", "mknod of a block device", "makes a way to the disk",
 	  make_block_device },
+	{ "make_whiteout", "RENAME_WHITEOUT", "makes a device node by another name",
+	  make_whiteout },
+	{ "hold_lease", "F_SETLEASE", "makes others wait to write what it may only read",
+	  hold_lease },
 	{ "open_device", "device nodes", "opens a device of the host", open_device },
 	{ "write_new", "creating in a read grant", "writes where only reading was granted",
 	  write_new },

@@ -22,6 +22,7 @@
 #include <sys/personality.h>
 #include <sys/syscall.h>
 #include <sys/timex.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -68,6 +69,20 @@ static int use_userfaultfd(int argc, char **argv)
 	if (syscall(SYS_userfaultfd, O_CLOEXEC | 1 /* UFFD_USER_MODE_ONLY */) < 0)
 		return gated(errno, "userfaultfd");
 	return reached("can stop the kernel in a copy");
+}
+
+/* A byte of memory in a pipe keeps the page that it lies on, and nobody counts it. */
+static int use_vmsplice(int argc, char **argv)
+{
+	static char text[] = "x";
+	int ends[2];
+	(void)argc;
+	(void)argv;
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return broken("pipe");
+	if (vmsplice(ends[1], &(struct iovec){ text, 1 }, 1, 0) < 0)
+		return gated(errno, "vmsplice");
+	return reached("a page of its own is in a pipe");
 }
 
 static int change_ldt(int argc, char **argv)
@@ -359,6 +374,7 @@ const struct act kernel_acts[] = {
 	{ "use_bpf", "bpf", "loads programs into the kernel", use_bpf },
 	{ "use_perf", "perf_event_open", "measures the kernel and others", use_perf },
 	{ "use_userfaultfd", "userfaultfd", "stops the kernel where it is weak", use_userfaultfd },
+	{ "use_vmsplice", "vmsplice", "holds memory where nobody counts it", use_vmsplice },
 	{ "change_ldt", "modify_ldt", "reaches rarely used kernel code", change_ldt },
 	{ "change_personality", "personality", "weakens its own hardening", change_personality },
 	{ "call_i386", "int 0x80", "makes calls that a 64-bit filter misreads", call_i386 },

@@ -297,6 +297,43 @@ static int take_descriptors(int argc, char **argv)
 	return reached("has %ld descriptors", wanted);
 }
 
+static int take_watchers(int argc, char **argv)
+{
+	(void)argc;
+	long wanted = number(argv, 1);
+	for (long got = 0; got < wanted; got++)
+		if (inotify_init1(IN_CLOEXEC) < 0)
+			return denied(errno, "after %ld inotify instances", got);
+	return reached("has %ld inotify instances", wanted);
+}
+
+static int take_timers(int argc, char **argv)
+{
+	(void)argc;
+	long wanted = number(argv, 1);
+	for (long got = 0; got < wanted; got++) {
+		timer_t timer;
+		struct sigevent event = { .sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGALRM };
+		if (timer_create(CLOCK_MONOTONIC, &event, &timer) < 0)
+			return denied(errno, "after %ld timers", got);
+	}
+	return reached("has %ld timers", wanted);
+}
+
+static int take_signals(int argc, char **argv)
+{
+	(void)argc;
+	long wanted = number(argv, 1);
+	sigset_t all;
+	sigfillset(&all);
+	if (sigprocmask(SIG_BLOCK, &all, NULL) < 0)
+		return broken("sigprocmask");
+	for (long got = 0; got < wanted; got++)
+		if (sigqueue(getpid(), SIGRTMIN, (union sigval){ 0 }) < 0)
+			return denied(errno, "after %ld signals", got);
+	return reached("has %ld pending signals", wanted);
+}
+
 /* argv: MB, a folder */
 static int take_file(int argc, char **argv)
 {
@@ -379,6 +416,10 @@ const struct act limit_acts[] = {
 	{ "take_processes", "fork bomb", "takes the machine's pids", take_processes },
 	{ "take_threads", "threads", "takes pids as threads", take_threads },
 	{ "take_descriptors", "descriptors", "takes the machine's open files", take_descriptors },
+	{ "take_watchers", "inotify instances", "takes what the caller has of them",
+	  take_watchers },
+	{ "take_timers", "timers", "takes kernel memory as timers", take_timers },
+	{ "take_signals", "pending signals", "takes kernel memory as signals", take_signals },
 	{ "take_file", "one large file", "fills the disk with a file", take_file },
 	{ "take_disk", "many files' bytes", "fills the private /tmp", take_disk },
 	{ "take_inodes", "many empty files", "takes memory as inodes", take_inodes },

@@ -238,6 +238,64 @@ static int change_affinity(int argc, char **argv)
 	return reached("changed the CPUs of %s", argv[1]);
 }
 
+static int change_scheduler(int argc, char **argv)
+{
+	(void)argc;
+	struct sched_param param = { 0 };
+	if (sched_setscheduler((pid_t)number(argv, 1), SCHED_IDLE, &param) < 0)
+		return denied(errno, "sched_setscheduler of %s", argv[1]);
+	return reached("%s runs only when nobody else does", argv[1]);
+}
+
+/* argv: the pid or 0, and whose: 1 a process, 2 a group, 3 a user */
+static int change_io_priority(int argc, char **argv)
+{
+	(void)argc;
+	const int idle = 3 << 13;
+	if (syscall(SYS_ioprio_set, number(argv, 2), number(argv, 1), idle) < 0)
+		return denied(errno, "ioprio_set of %s", argv[1]);
+	return reached("%s reads only when nobody else does", argv[1]);
+}
+
+/* All that its own user runs, and that it can see: init is among them. */
+static int change_user_priority(int argc, char **argv)
+{
+	(void)argc;
+	(void)argv;
+	if (setpriority(PRIO_USER, 0, 19) < 0)
+		return denied(errno, "setpriority of a user");
+	return reached("slowed all that its user runs");
+}
+
+static int change_group_priority(int argc, char **argv)
+{
+	(void)argc;
+	if (setpriority(PRIO_PGRP, (id_t)number(argv, 1), 19) < 0)
+		return denied(errno, "setpriority of group %s", argv[1]);
+	return reached("slowed the group of %s", argv[1]);
+}
+
+/* Its share of the CPU, its precision, its name, its end when memory runs out. */
+static int tune_by_proc(int argc, char **argv)
+{
+	static const char *const names[] = { "autogroup",     "sched",    "timerslack_ns",
+					     "oom_score_adj", "comm",     "coredump_filter",
+					     "clear_refs",    "setgroups" };
+	int err = ENOENT;
+	(void)argc;
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		char path[64];
+		snprintf(path, sizeof(path), "/proc/%s/%s", argv[1], names[i]);
+		int fd = open(path, O_WRONLY | O_CLOEXEC);
+		if (fd >= 0) {
+			close(fd);
+			return reached("may write %s", path);
+		}
+		err = errno == ENOENT ? err : errno;
+	}
+	return denied(err, "no file of %s may be written", argv[1]);
+}
+
 static int steal_descriptor(int argc, char **argv)
 {
 	(void)argc;
@@ -447,6 +505,14 @@ const struct act process_acts[] = {
 	  change_priority },
 	{ "change_affinity", "sched_setaffinity of another", "moves a process of the host",
 	  change_affinity },
+	{ "change_scheduler", "sched_setscheduler of another", "starves a process",
+	  change_scheduler },
+	{ "change_io_priority", "ioprio_set", "starves what a process reads", change_io_priority },
+	{ "change_user_priority", "setpriority of a user", "slows all of a user's processes",
+	  change_user_priority },
+	{ "change_group_priority", "setpriority of a group", "slows a process by its group",
+	  change_group_priority },
+	{ "tune_by_proc", "settings in /proc/PID", "starves or endangers a process", tune_by_proc },
 	{ "steal_descriptor", "pidfd_getfd", "takes a descriptor from a process",
 	  steal_descriptor },
 	{ "compare_processes", "kcmp", "learns the order of kernel addresses", compare_processes },
