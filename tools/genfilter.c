@@ -79,7 +79,7 @@ static int number_of(const struct machine *machine, const char *call)
 	int nr = known;
 
 	for (const struct vt_seccomp_number *row = vt_seccomp_numbers; row->call; row++) {
-		if (strcmp(row->call, call))
+		if (strcmp(row->call, call) != 0)
 			continue;
 		nr = row->x86_only && machine->audit != AUDIT_ARCH_X86_64 ? -1 : row->nr;
 		if (known >= 0 && known != nr)
@@ -100,7 +100,7 @@ static void set_calls(struct variant *variant, const struct machine *machine, co
 
 	if (strlen(names) >= sizeof(buf))
 		die("a group is too long: %s", names);
-	strcpy(buf, names);
+	memcpy(buf, names, strlen(names) + 1);
 	for (char *call = strtok_r(buf, " ", &rest); call; call = strtok_r(NULL, " ", &rest)) {
 		int nr = number_of(machine, call);
 

@@ -144,7 +144,8 @@ static int apply(struct vt_options *options, const struct flag *flag, const char
 
 	/* A key's name says its unit; a flag's does not, and 5 is not 5 ms to everybody. */
 	if ((time || strcmp(info->argument, "SIZE") == 0) && *flag->value &&
-	    strcmp(flag->value, "0") && flag->value[strspn(flag->value, "0123456789.")] == '\0')
+	    strcmp(flag->value, "0") != 0 &&
+	    flag->value[strspn(flag->value, "0123456789.")] == '\0')
 		return vt_fail(err, VT_STEP_POLICY, EINVAL, "%s %s: which unit? write %s%s",
 			       info->flag, flag->value, flag->value,
 			       time ? "s for seconds (ms and m work too)"

@@ -69,7 +69,7 @@ bool vt_prefix_is_interpreter(const char *prefix)
 
 	if (list == NULL)
 		return false;
-	lib = -1; /* the list's now */
+	(void)vt_fd_take(&lib); /* the list's now */
 	bool found = has_python(bin, list);
 
 	(void)closedir(list); /* only read from */
@@ -91,7 +91,7 @@ bool vt_prefix_read_venv_home(const char *prefix, char home[PATH_MAX])
 
 	if (file == NULL)
 		return false;
-	fd = -1; /* the file's now */
+	(void)vt_fd_take(&fd); /* the file's now */
 	while (!found && fgets(line, sizeof(line), file) != NULL)
 		found = sscanf(line, "home = %4095[^\r\n]", home) == 1 && home[0] == '/';
 	(void)fclose(file); /* only read from */

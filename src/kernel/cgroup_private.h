@@ -80,7 +80,7 @@ int vt_cgroup_v2_read(const struct vt_cgroup *cgroup, struct vt_cgroup_usage *us
 		      struct vt_err *err);
 
 /* Sees to it that children of the folder get these controllers. */
-int vt_cgroup_v2_prepare(const char *folder, unsigned controllers, struct vt_err *err);
+int vt_cgroup_v2_prepare(const char *folder, unsigned set, struct vt_err *err);
 /* Moves the caller into the child "vitro-supervisor", if nobody else is here. 0 or -errno. */
 int vt_cgroup_v2_step_aside(int dir);
 /* Writes the limits into the files of a cgroup. */

@@ -14,13 +14,13 @@
 #include <netinet/in.h>
 #include <setjmp.h>
 #include <signal.h>
-#include <sys/resource.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -417,7 +417,10 @@ static void test_arguments(void **state)
 		{ SYS_fcntl, 0, F_SETLEASE, { EPERM, EPERM } },
 		{ SYS_fcntl, 0, F_SETFL, { PASS, PASS } },
 		{ SYS_clone, CLONE_THREAD | CLONE_SIGHAND | CLONE_VM, 0, { EPERM, EPERM } },
-		{ SYS_clone, CLONE_THREAD | CLONE_SIGHAND | CLONE_VM | CLONE_FILES, 0, { PASS, PASS } },
+		{ SYS_clone,
+		  CLONE_THREAD | CLONE_SIGHAND | CLONE_VM | CLONE_FILES,
+		  0,
+		  { PASS, PASS } },
 		{ SYS_prctl, PR_SET_SECCOMP, SECCOMP_MODE_FILTER, { PASS, PASS } },
 		{ SYS_prctl, PR_SET_VMA, 0, { PASS, PASS } },
 		{ SYS_prctl, PR_SET_MM, 0, { EPERM, EPERM } },

@@ -185,7 +185,7 @@ static int add_move(struct vt_policy *policy, enum vt_field field, const json_t 
 
 	json_object_foreach((json_t *)move, name, value)
 	{
-		if (strcmp(name, "from") && strcmp(name, "to"))
+		if (strcmp(name, "from") != 0 && strcmp(name, "to") != 0)
 			return vt_source_fail(err, source, EINVAL,
 					      "unknown key '%s'; a move has \"from\" and \"to\"",
 					      vt_show(name).text);

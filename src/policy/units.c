@@ -76,7 +76,7 @@ int vt_units_whole(enum vt_type type, const char *text, int64_t *ret_value)
 		size_t row = 0, count = sizeof(units) / sizeof(units[0]);
 
 		while (row < count &&
-		       (units[row].type != type || strcmp(units[row].suffix, suffix)))
+		       (units[row].type != type || strcmp(units[row].suffix, suffix) != 0))
 			row++;
 		if (row == count)
 			return *vt_units_names(type) ? -ENOTSUP : -EINVAL;
