@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/file.h"
 #include "base/path.h"
 #include "base/str.h"
 #include "host/idrange.h"
@@ -133,28 +134,15 @@ static int has_caps(bool *ret_has)
 	return 0;
 }
 
-/* Reads a map whole; an unreadable one is empty, and then no ids are offered. */
-static void read_map(const char *path, char *buf, size_t size)
-{
-	AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
-	size_t len = 0;
-
-	while (fd >= 0 && len < size - 1) {
-		ssize_t got = read(fd, buf + len, size - 1 - len);
-
-		if (got <= 0)
-			break;
-		len += (size_t)got;
-	}
-	buf[len] = '\0';
-}
-
 static void probe_ids(struct vt_host *host)
 {
 	char uids[16384], gids[16384]; /* 340 lines, the most that a map has, are 12 KB */
 
-	read_map("/proc/self/uid_map", uids, sizeof(uids));
-	read_map("/proc/self/gid_map", gids, sizeof(gids));
+	/* Unreadable ones are empty, and then no ids are offered. */
+	if (vt_file_read(AT_FDCWD, "/proc/self/uid_map", uids, sizeof(uids)) < 0)
+		uids[0] = '\0';
+	if (vt_file_read(AT_FDCWD, "/proc/self/gid_map", gids, sizeof(gids)) < 0)
+		gids[0] = '\0';
 	struct vt_idrange range = vt_idrange_pick(uids, gids);
 
 	host->id_base = range.base;

@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/file.h"
 #include "kernel/cgroup_private.h"
 
 int vt_cgroup_path(char buf[PATH_MAX], const char *folder, const char *name)
@@ -25,28 +26,6 @@ int vt_cgroup_path(char buf[PATH_MAX], const char *folder, const char *name)
 	int len = snprintf(buf, PATH_MAX, "%s%s%s", folder, *name ? "/" : "", name);
 
 	return len < 0 || len >= PATH_MAX ? -ENAMETOOLONG : 0;
-}
-
-ssize_t vt_cgroup_get(int dir, const char *name, char *buf, size_t size)
-{
-	AUTO_CLOSE int fd = openat(dir, name, O_RDONLY | O_CLOEXEC);
-	size_t len = 0;
-
-	if (fd < 0)
-		return -errno;
-	while (len < size - 1) {
-		ssize_t got = read(fd, buf + len, size - 1 - len);
-
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got < 0)
-			return -errno;
-		if (got == 0)
-			break;
-		len += (size_t)got;
-	}
-	buf[len] = '\0';
-	return (ssize_t)len;
 }
 
 static int parse_number(const char *text, int64_t *ret_number)
@@ -64,7 +43,7 @@ static int parse_number(const char *text, int64_t *ret_number)
 int vt_cgroup_get_number(int dir, const char *name, int64_t *ret_number)
 {
 	char text[64];
-	ssize_t len = vt_cgroup_get(dir, name, text, sizeof(text));
+	ssize_t len = vt_file_read(dir, name, text, sizeof(text));
 
 	return len < 0 ? (int)len : parse_number(text, ret_number);
 }
@@ -73,7 +52,7 @@ int vt_cgroup_get_keyed(int dir, const char *name, const char *key, int64_t *ret
 {
 	char text[VT_CGROUP_TEXT_MAX];
 	size_t key_len = strlen(key);
-	ssize_t len = vt_cgroup_get(dir, name, text, sizeof(text));
+	ssize_t len = vt_file_read(dir, name, text, sizeof(text));
 
 	if (len < 0)
 		return (int)len;
@@ -217,7 +196,7 @@ void vt_cgroup_find_at(const char *mount, const char *text, struct vt_cgroup_sit
 void vt_cgroup_find(struct vt_cgroup_site *ret_site)
 {
 	char text[4 * VT_CGROUP_TEXT_MAX];
-	ssize_t len = vt_cgroup_get(AT_FDCWD, "/proc/self/cgroup", text, sizeof(text));
+	ssize_t len = vt_file_read(AT_FDCWD, "/proc/self/cgroup", text, sizeof(text));
 
 	if (len >= 0) {
 		vt_cgroup_find_at("/sys/fs/cgroup", text, ret_site);

@@ -22,8 +22,6 @@ enum { VT_CGROUP_MEMORY = 1 << 0, VT_CGROUP_PIDS = 1 << 1, VT_CGROUP_CPU = 1 << 
 /* "FOLDER/NAME" into buf of PATH_MAX; an empty name or "/" adds nothing. -ENAMETOOLONG. */
 int vt_cgroup_path(char buf[PATH_MAX], const char *folder, const char *name);
 
-/* Reads a small file, at most size - 1 bytes of it, and ends it with NUL. Its length or -errno. */
-ssize_t vt_cgroup_get(int dir, const char *name, char *buf, size_t size);
 /* The number that a file begins with. -ENODATA where there is none. */
 int vt_cgroup_get_number(int dir, const char *name, int64_t *ret_number);
 /* The number on the line "KEY NUMBER". -ENODATA where there is none. */

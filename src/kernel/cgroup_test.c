@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/file.h"
 #include "kernel/cgroup_private.h"
 
 static const char hybrid_text[] = "9:name=systemd:/\n"
@@ -82,7 +83,7 @@ static const char *content(const char *top, const char *file)
 	static char text[256];
 	AUTO_CLOSE int dir = open(top, O_PATH | O_DIRECTORY | O_CLOEXEC);
 
-	assert_true(vt_cgroup_get(dir, file, text, sizeof(text)) >= 0);
+	assert_true(vt_file_read(dir, file, text, sizeof(text)) >= 0);
 	return text;
 }
 

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/file.h"
 #include "kernel/cgroup_private.h"
 
 static const struct {
@@ -33,7 +34,7 @@ static unsigned controllers_in(int dir, const char *file)
 	char text[VT_CGROUP_TEXT_MAX];
 	unsigned set = 0;
 
-	if (vt_cgroup_get(dir, file, text, sizeof(text)) < 0)
+	if (vt_file_read(dir, file, text, sizeof(text)) < 0)
 		return 0;
 	for (int i = 0; i < CONTROLLERS; i++)
 		if (vt_cgroup_has_word(text, ' ', controllers[i].name))
@@ -51,7 +52,7 @@ static bool is_root(int dir)
 static bool is_threaded(int dir)
 {
 	char type[32];
-	ssize_t len = vt_cgroup_get(dir, "cgroup.type", type, sizeof(type));
+	ssize_t len = vt_file_read(dir, "cgroup.type", type, sizeof(type));
 
 	return len > 0 && strcmp(type, "domain\n") != 0;
 }
@@ -60,7 +61,7 @@ static bool is_threaded(int dir)
 static bool is_alone(int dir)
 {
 	char text[64], self[32];
-	ssize_t len = vt_cgroup_get(dir, "cgroup.procs", text, sizeof(text));
+	ssize_t len = vt_file_read(dir, "cgroup.procs", text, sizeof(text));
 
 	(void)snprintf(self, sizeof(self), "%d\n", (int)getpid());
 	return len == 0 || (len > 0 && strcmp(text, self) == 0);

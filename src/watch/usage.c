@@ -17,6 +17,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/file.h"
 
 /* How much one look takes on. */
 enum {
@@ -69,29 +70,6 @@ static bool vanished(int num)
 static bool refused(int num)
 {
 	return num == EACCES || num == EPERM;
-}
-
-/* Reads a file of proc into buf with a NUL at its end; its length or -errno. */
-static ssize_t read_file(int dir, const char *name, char *buf, size_t size)
-{
-	AUTO_CLOSE int fd = openat(dir, name, O_RDONLY | O_CLOEXEC);
-	size_t len = 0;
-
-	if (fd < 0)
-		return -errno;
-	while (len < size - 1) {
-		ssize_t got = read(fd, buf + len, size - 1 - len);
-
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got < 0)
-			return -errno;
-		if (got == 0)
-			break;
-		len += (size_t)got;
-	}
-	buf[len] = '\0';
-	return (ssize_t)len;
 }
 
 /* The n-th number of a text of words, from 0; 0 if there is none. Never negative. */
@@ -224,7 +202,7 @@ static int64_t memfd_mount(void)
 	if (fd < 0)
 		return -errno;
 	(void)snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd); /* fits */
-	ssize_t len = read_file(AT_FDCWD, path, text, sizeof(text));
+	ssize_t len = vt_file_read(AT_FDCWD, path, text, sizeof(text));
 
 	return len < 0 ? len : number_of(text, "mnt_id");
 }
@@ -233,7 +211,7 @@ static int look_at_hidden_descriptor(struct look *look, int dir, const char *nam
 {
 	const int64_t *memfds = arg;
 	char text[512]; /* what comes later is the file's own kind of news */
-	ssize_t len = read_file(dir, name, text, sizeof(text));
+	ssize_t len = vt_file_read(dir, name, text, sizeof(text));
 
 	(void)look;
 	if (len < 0)
@@ -251,7 +229,7 @@ static int look_at_hidden_descriptor(struct look *look, int dir, const char *nam
 static int look_at_hidden_table(struct look *look, int dir)
 {
 	char statm[128];
-	ssize_t len = read_file(dir, "statm", statm, sizeof(statm));
+	ssize_t len = vt_file_read(dir, "statm", statm, sizeof(statm));
 
 	if (len < 0)
 		return vanished((int)-len) ? 0 : (int)len;
@@ -284,7 +262,7 @@ static int look_at_table(struct look *look, int dir)
 static int look_at_stat(struct look *look, int pid_dir, bool init)
 {
 	char text[1024];
-	ssize_t len = read_file(pid_dir, "stat", text, sizeof(text));
+	ssize_t len = vt_file_read(pid_dir, "stat", text, sizeof(text));
 
 	if (len < 0)
 		return vanished((int)-len) ? 0 : (int)len;
@@ -300,7 +278,7 @@ static int64_t swapped(int pid_dir)
 	char text[16384];
 
 	/* Without the file the resident size has to do. */
-	if (read_file(pid_dir, "status", text, sizeof(text)) < 0)
+	if (vt_file_read(pid_dir, "status", text, sizeof(text)) < 0)
 		return 0;
 	return bytes_of(text, "VmSwap");
 }
@@ -313,7 +291,7 @@ struct memory {
 /* Returns 1 where there is memory, 0 where there is none, or -errno. */
 static int read_statm(int dir, struct memory *memory)
 {
-	ssize_t len = read_file(dir, "statm", memory->statm, sizeof(memory->statm));
+	ssize_t len = vt_file_read(dir, "statm", memory->statm, sizeof(memory->statm));
 
 	if (len < 0)
 		return vanished((int)-len) ? 0 : (int)len;
@@ -465,7 +443,7 @@ static int look_dearly(struct look *look, struct memory *memory, bool exact)
 	if (r <= 0)
 		return r;
 
-	ssize_t len = read_file(memory->dir, "smaps_rollup", text, sizeof(text));
+	ssize_t len = vt_file_read(memory->dir, "smaps_rollup", text, sizeof(text));
 	if (len == 0 || (len < 0 && vanished((int)-len)))
 		return 0;
 	if (len < 0 && refused((int)-len)) {
