@@ -35,14 +35,38 @@ struct call {
 	int json_fd, audit_fd, signal_fd;
 };
 
+/* "/dev/fd/3": a descriptor that the caller opened for this. -1: it is none. */
+static int given_descriptor(const char *path)
+{
+	int fd = -1, end = 0;
+
+	if (sscanf(path, "/dev/fd/%d%n", &fd, &end) != 1 || path[end])
+		return -1;
+	return fcntl(fd, F_DUPFD_CLOEXEC, 3);
+}
+
 static int open_output(const char *path, int flags, const char *flag, struct vt_err *err)
 {
-	/* No link: somebody else may have put it there for another file to be written. */
-	int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW | flags, 0600);
+	int given = given_descriptor(path);
 
-	return fd < 0 ? vt_fail(err, VT_STEP_POLICY, errno, "%s %s: %s", flag, path,
-				strerror(errno))
-		      : fd;
+	if (given >= 0)
+		return given;
+	/* No link: somebody else may have put it there for another file to be written. */
+	int fd = open(path,
+		      O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW | O_NONBLOCK | flags,
+		      0600);
+
+	if (fd < 0)
+		return vt_fail(err, VT_STEP_POLICY, errno, "%s %s: %s", flag, path,
+			       strerror(errno));
+	/* A pipe that nobody reads must not keep us here; one that somebody reads may be slow. */
+	if (fcntl(fd, F_SETFL, flags) < 0) {
+		int num = errno;
+
+		(void)close(fd); /* nothing was written */
+		return vt_fail(err, VT_STEP_POLICY, num, "%s %s: %s", flag, path, strerror(num));
+	}
+	return fd;
 }
 
 /* Before anything runs: a call that cannot be reported on is not made. */
@@ -148,30 +172,47 @@ static int check_stdin(struct vt_err *err)
 	return 0;
 }
 
-/* What a cell can replace is no place to report on it. */
-static int check_output(const struct vt_plan *plan, int fd, const char *flag, struct vt_err *err)
+static const struct vt_build *writable_around(const struct vt_plan *plan, const char *path)
 {
-	char link[32], path[PATH_MAX];
+	for (size_t i = 0; i < plan->build_count; i++) {
+		const struct vt_build *build = &plan->builds[i];
+
+		if (build->act == VT_ACT_BIND && build->writable &&
+		    vt_path_lies_in(path, build->from))
+			return build;
+	}
+	return NULL;
+}
+
+/*
+ * What a cell can replace is no place to report on it: neither the file itself, nor a name that
+ * leads to it through a folder where a cell can put a link.
+ */
+static int check_output(const struct vt_plan *plan, int fd, const char *name, const char *flag,
+			struct vt_err *err)
+{
+	char link[32], path[PATH_MAX], named[PATH_MAX] = "";
 
 	if (fd < 0)
 		return 0;
 	(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", fd); /* fits */
 	ssize_t len = readlink(link, path, sizeof(path) - 1);
 
-	if (len < 0)
+	if (len < 0 || (*name != '/' && !getcwd(named, sizeof(named))))
 		return vt_fail(err, VT_STEP_POLICY, errno, "%s: find out where it is", flag);
 	path[len] = '\0';
-	for (size_t i = 0; i < plan->build_count; i++) {
-		const struct vt_build *build = &plan->builds[i];
+	len = (ssize_t)strlen(named);
+	(void)snprintf(named + len, sizeof(named) - (size_t)len, "%s%s", len ? "/" : "",
+		       name); /* it was opened */
+	const struct vt_build *around = writable_around(plan, path);
 
-		if (build->act == VT_ACT_BIND && build->writable &&
-		    vt_path_lies_in(path, build->from))
-			return vt_fail(err, VT_STEP_POLICY, EPERM,
-				       "refused: %s '%s' lies in '%s', which the command may "
-				       "write: put it "
-				       "elsewhere",
-				       flag, path, build->from);
-	}
+	if (!around)
+		around = writable_around(plan, named);
+	if (around)
+		return vt_fail(err, VT_STEP_POLICY, EPERM,
+			       "refused: %s '%s' lies in '%s', which the command may write: put it "
+			       "elsewhere",
+			       flag, name, around->from);
 	return 0;
 }
 
@@ -187,9 +228,10 @@ static int execute(struct call *call, struct vt_err *err)
 	int r = check_stdin(err);
 
 	if (r == 0)
-		r = check_output(call->plan, call->json_fd, "--json", err);
+		r = check_output(call->plan, call->json_fd, call->options.json_file, "--json", err);
 	if (r == 0)
-		r = check_output(call->plan, call->audit_fd, "--audit", err);
+		r = check_output(call->plan, call->audit_fd, call->options.audit_file, "--audit",
+				 err);
 	return r < 0 ? r : vt_run(call->plan, &io, &call->result, err);
 }
 

@@ -76,7 +76,7 @@ static const char java_suffix[] = "-openjdk";
 static size_t match(const char *entry, const char *path)
 {
 	/* Most differ in their first letter, and there may be a thousand paths to ask about. */
-	if (entry[1] != path[1])
+	if (path[0] != '/' || entry[1] != path[1])
 		return 0;
 	size_t len = strlen(entry);
 

@@ -18,12 +18,6 @@
 #include "kernel/mount.h"
 #include "kernel/ns.h"
 
-/* The host ids that the cell's user has outside. */
-struct outer {
-	uid_t uid;
-	gid_t gid;
-};
-
 void vt_cell_init(struct vt_cell *cell)
 {
 	*cell = (struct vt_cell){ .init = -1, .init_fd = -1, .status_fd = -1 };
@@ -31,12 +25,12 @@ void vt_cell_init(struct vt_cell *cell)
 }
 
 /* An id of its own for each cell: no two live supervisors have the same pid. */
-static struct outer outer_ids(const struct vt_plan *plan)
+struct vt_outer vt_spawn_ids(const struct vt_plan *plan)
 {
 	uint32_t id = plan->id_base + (plan->own_ids ? (uint32_t)getpid() % plan->id_count : 0);
 
-	return plan->own_ids ? (struct outer){ id, id }
-			     : (struct outer){ plan->outer_uid, plan->outer_gid };
+	return plan->own_ids ? (struct vt_outer){ id, id }
+			     : (struct vt_outer){ plan->outer_uid, plan->outer_gid };
 }
 
 static void close_all(int *fds, size_t count)
@@ -62,7 +56,7 @@ static int map_grant(const struct vt_build *build, int idmap_fd, struct vt_err *
  * The mounts that only root of the host can make: those with mapped ids. mounts has a place for
  * each build; what stays -1 is the child's to make.
  */
-static int map_grants(const struct vt_plan *plan, struct outer outer, int *idmaps, int *mounts,
+static int map_grants(const struct vt_plan *plan, struct vt_outer outer, int *idmaps, int *mounts,
 		      struct vt_err *err)
 {
 	for (size_t i = 0; i < plan->idmap_count; i++) {
@@ -91,7 +85,7 @@ static bool has_failed(int status_fd)
 	return poll(&note, 1, 0) == 1;
 }
 
-static int release(int status_fd, pid_t pid, const struct vt_plan *plan, struct outer outer,
+static int release(int status_fd, pid_t pid, const struct vt_plan *plan, struct vt_outer outer,
 		   struct vt_err *err)
 {
 	const struct vt_note go = { .kind = VT_NOTE_GO };
@@ -109,7 +103,7 @@ static int release(int status_fd, pid_t pid, const struct vt_plan *plan, struct 
 
 /* Clones init and lets it go on. cell has its cgroup; on failure the child is gone again. */
 static int start(const struct vt_plan *plan, const struct vt_stdio *stdio, int *mounts,
-		 struct outer outer, struct vt_cell *cell, struct vt_err *err)
+		 struct vt_outer outer, struct vt_cell *cell, struct vt_err *err)
 {
 	int pair[2];
 
@@ -150,7 +144,7 @@ static int start(const struct vt_plan *plan, const struct vt_stdio *stdio, int *
 static int prepare_and_start(const struct vt_plan *plan, const struct vt_stdio *stdio, int *idmaps,
 			     int *mounts, struct vt_cell *cell, struct vt_err *err)
 {
-	struct outer outer = outer_ids(plan);
+	struct vt_outer outer = vt_spawn_ids(plan);
 	int r = map_grants(plan, outer, idmaps, mounts, err);
 
 	if (r < 0)

@@ -24,6 +24,14 @@ struct vt_cell {
 /* A cell that vt_cell_done() accepts. */
 void vt_cell_init(struct vt_cell *cell);
 
+/* The host ids that a cell of this plan has, if this process spawns it. */
+struct vt_outer {
+	uid_t uid;
+	gid_t gid;
+};
+
+struct vt_outer vt_spawn_ids(const struct vt_plan *plan);
+
 /* Starts it. On failure nothing is left behind and *ret_cell is untouched. */
 int vt_spawn(const struct vt_plan *plan, const struct vt_stdio *stdio, struct vt_cell *ret_cell,
 	     struct vt_err *err);

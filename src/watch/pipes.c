@@ -32,6 +32,16 @@ int vt_pipes_make(struct vt_pipes *pipes, bool relay, struct vt_err *err)
 	return r;
 }
 
+int vt_pipes_give(const struct vt_pipes *pipes, uid_t uid, gid_t gid, struct vt_err *err)
+{
+	const int fds[] = { pipes->in_read, pipes->out_write, pipes->err_write };
+
+	for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++)
+		if (fds[i] >= 0 && fchown(fds[i], uid, gid) < 0)
+			return vt_fail(err, VT_STEP_WATCH, errno, "give a pipe to the cell's user");
+	return 0;
+}
+
 void vt_pipes_close(struct vt_pipes *pipes)
 {
 	int *fds[] = { &pipes->in_read,   &pipes->in_write, &pipes->out_read,

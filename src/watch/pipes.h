@@ -3,6 +3,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <sys/types.h>
 
 #include "base/err.h"
 
@@ -17,6 +18,12 @@ struct vt_pipes {
  * cell's do, as programs expect. What was made before a failure is there to be closed.
  */
 int vt_pipes_make(struct vt_pipes *pipes, bool relay, struct vt_err *err);
+
+/*
+ * Makes them the cell's user's, who opens them by name: /dev/stderr. Only root can, and only for root
+ * it matters.
+ */
+int vt_pipes_give(const struct vt_pipes *pipes, uid_t uid, gid_t gid, struct vt_err *err);
 
 /* Closes what is left of them. */
 void vt_pipes_close(struct vt_pipes *pipes);

@@ -564,6 +564,11 @@ int vt_run(const struct vt_plan *plan, const struct vt_run_io *io, struct vt_res
 		return r;
 	vt_cell_init(&run.cell);
 	r = vt_pipes_make(&p, io->in_relay, err);
+	if (r == 0 && plan->own_ids) {
+		const struct vt_outer outer = vt_spawn_ids(plan);
+
+		r = vt_pipes_give(&p, outer.uid, outer.gid, err);
+	}
 	if (r == 0)
 		r = run_in(&run, &p, err);
 	release(&run);

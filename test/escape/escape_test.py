@@ -24,7 +24,7 @@ from dataclasses import dataclass
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 from vitrotest import (ESCAPE, IS_ROOT, Failed, check, landlock_abi, main, run, skip, started, test,
-                       vitro, write)
+                       vitro, wait_until, write)
 
 SECRET = uuid.uuid4().hex
 NAMESPACES = ["unshare", "-Urmpfuin", "--mount-proc"]
@@ -157,8 +157,9 @@ PROCESSES = [
     Try("change_scheduler", "1", "init", label="of init"),
     Try("change_io_priority", "1 1", "init", label="of init"),
     Try("change_io_priority", "1 2", "group", label="of init's group"),
-    Try("change_io_priority", "0 3", "init", label="of all of a user's processes"),
-    Try("change_user_priority", control="init"),
+    Try("change_io_priority", "1000 3", "init", "0 3", label="of all of a user's processes"),
+    Try("change_user_priority", "0", "init"),
+    Try("change_user_priority", "1000", "init", "0", label="by its number"),
     Try("change_group_priority", "1", "group", label="of init"),
     Try("tune_by_proc", "1", "init", label="of init"),
     Try("steal_descriptor", "1", "init", maybe=True),
@@ -428,15 +429,22 @@ def inside(row, program, args, world, options):
     raise Failed(f"inside: {line or 'the act said nothing'}\n{call}")
 
 
+def command_line(pid):
+    with open(f"/proc/{pid}/cmdline", "rb") as file:
+        return file.read()
+
+
 @contextlib.contextmanager
 def surroundings(row, world):
     """The act's program and the options it is started with. What an act may have changed is new."""
     world.refresh()
     with started(["sleep", "1000"], env={"WORD": world.word}) as victim, \
-            started(["sh", "-c", "sleep 1000; :", world.word]), \
+            started(["sh", "-c", "sleep 1000; :", world.word]) as named, \
             tempfile.TemporaryDirectory() as copies, \
             standard_input(row.stdin, world) as input_options, \
             leaked_descriptors(row.leak, world) as leak_options:
+        for process in (victim, named):  # an exec is told before its arguments can be seen
+            wait_until(lambda pid=process.pid: command_line(pid), 5, "a process shows its arguments")
         world.names["victim"] = str(victim.pid)
         os.chmod(copies, 0o755)
         program = shutil.copy(ESCAPE, copies) if row.act == "replace_self" else ESCAPE

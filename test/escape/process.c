@@ -247,7 +247,7 @@ static int change_scheduler(int argc, char **argv)
 	return reached("%s runs only when nobody else does", argv[1]);
 }
 
-/* argv: the pid or 0, and whose: 1 a process, 2 a group, 3 a user */
+/* argv: the number, and of what: 1 a process, 2 a group, 3 a user */
 static int change_io_priority(int argc, char **argv)
 {
 	(void)argc;
@@ -257,12 +257,11 @@ static int change_io_priority(int argc, char **argv)
 	return reached("%s reads only when nobody else does", argv[1]);
 }
 
-/* All that its own user runs, and that it can see: init is among them. */
+/* argv: the user, 0 for its own. All that runs for them and that it can see: init is among them. */
 static int change_user_priority(int argc, char **argv)
 {
 	(void)argc;
-	(void)argv;
-	if (setpriority(PRIO_USER, 0, 19) < 0)
+	if (setpriority(PRIO_USER, (id_t)number(argv, 1), 19) < 0)
 		return denied(errno, "setpriority of a user");
 	return reached("slowed all that its user runs");
 }

@@ -6,12 +6,15 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/inotify.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -386,6 +389,108 @@ static int part_write_file(int argc, char **argv)
 	return write(fd, "written\n", 8) == 8 ? 0 : 1;
 }
 
+/* Sets the flag on the description of standard input, which its other holders share. */
+static int part_nonblock_stdin(int argc, char **argv)
+{
+	(void)argc;
+	(void)argv;
+	return fcntl(0, F_SETFL, fcntl(0, F_GETFL) | O_NONBLOCK) < 0;
+}
+
+static void *pin(void *ret_error)
+{
+	cpu_set_t set;
+	*(int *)ret_error = pthread_getaffinity_np(pthread_self(), sizeof(set), &set);
+	if (*(int *)ret_error == 0)
+		*(int *)ret_error = pthread_setaffinity_np(pthread_self(), sizeof(set), &set);
+	return NULL;
+}
+
+/* What a program may do to itself and to its children: CPUs, scheduler, priorities. */
+static int part_own_priority(int argc, char **argv)
+{
+	const struct sched_param param = { 0 };
+	const int idle = 3 << 13;
+	pthread_t thread;
+	int error = -1;
+	(void)argc;
+	(void)argv;
+	pid_t child = fork();
+	if (child == 0)
+		forever();
+	if (pthread_create(&thread, NULL, pin, &error) != 0 || pthread_join(thread, NULL) != 0)
+		return 1;
+	const pid_t whose[] = { 0, getpid(), child };
+	printf("thread: %s\n", strerror(error));
+	for (int i = 0; i < 3; i++) {
+		cpu_set_t set;
+		if (sched_getaffinity(whose[i], sizeof(set), &set) < 0 ||
+		    sched_setaffinity(whose[i], sizeof(set), &set) < 0)
+			printf("affinity of %d: %s\n", i, strerror(errno));
+		if (sched_setscheduler(whose[i], SCHED_IDLE, &param) < 0)
+			printf("scheduler of %d: %s\n", i, strerror(errno));
+		if (setpriority(PRIO_PROCESS, (id_t)whose[i], 19) < 0)
+			printf("priority of %d: %s\n", i, strerror(errno));
+		if (syscall(SYS_ioprio_set, 1, whose[i], idle) < 0)
+			printf("io priority of %d: %s\n", i, strerror(errno));
+	}
+	(void)kill(child, SIGKILL); /* the cell's end takes it anyway */
+	printf("done\n");
+	return 0;
+}
+
+/* Changes its map without a pause, so that whoever looks at it waits for the lock of it. */
+static void *churn(void *nothing)
+{
+	const size_t size = 256 << 20;
+	for (;;) {
+		char *block = mmap(NULL, size, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		if (block == MAP_FAILED)
+			continue;
+		(void)madvise(block, size, MADV_NOHUGEPAGE); /* or its pages are had at once */
+		(void)madvise(block, size, MADV_POPULATE_READ);
+		(void)munmap(block, size);
+	}
+	return nothing;
+}
+
+/*
+ * argv: processes, MB that they have together. Each of them seems to have all of it, so whoever
+ * counts has to look closely. Never ends.
+ */
+static int part_hog(int argc, char **argv)
+{
+	long processes = argument(argc, argv, 1, 10);
+	size_t size = (size_t)argument(argc, argv, 2, 1) << 20;
+	char *block = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (block == MAP_FAILED)
+		return 1;
+	memset(block, 1, size);
+	ignore_signals();
+	for (long i = 1; i < processes; i++)
+		if (fork() == 0)
+			break;
+	for (int i = 0; i < 3; i++) {
+		pthread_t thread;
+		(void)pthread_create(&thread, NULL, churn, NULL); /* the others churn on */
+	}
+	churn(NULL);
+	return 0;
+}
+
+/* As many inotify instances as there are. Never ends. */
+static int part_hold_watchers(int argc, char **argv)
+{
+	int got = 0;
+	(void)argc;
+	(void)argv;
+	while (got < 100000 && inotify_init() >= 0)
+		got++;
+	printf("%d\n", got);
+	fflush(stdout);
+	forever();
+}
+
 static const struct {
 	const char *name;
 	int (*play)(int argc, char **argv);
@@ -417,6 +522,10 @@ static const struct {
 	{ "end_on_term", part_end_on_term },
 	{ "signals", part_signals },
 	{ "write_file", part_write_file },
+	{ "nonblock_stdin", part_nonblock_stdin },
+	{ "own_priority", part_own_priority },
+	{ "hog", part_hog },
+	{ "hold_watchers", part_hold_watchers },
 };
 
 int main(int argc, char **argv)

@@ -193,6 +193,21 @@ def _():
         check(call.err, f"it says something\n{call}")
 
 
+@test("bad input: a time or a size without its unit is asked back, with the units")
+def _():
+    for flag in ("--timeout", "--grace", "--cpu-time"):
+        for value in ("5", "0.5", "1000"):
+            refused(flag, value, says=[flag, value + "s", "ms", "m "])
+    refused("--memory", "64", says=["--memory", "64M", "K", "G"])
+
+
+@test("bad input: -- is no flag's value")
+def _():
+    for flag in ("--audit", "--timeout", "--read", "-p", "--set"):
+        refused(flag, says=[flag, "needs a value"])
+        check(not os.path.exists("--"), "no file is called --")
+
+
 @test("bad input: the working directory must be inside")
 def _():
     refused("--cwd", "/no/such/place", says=["/no/such/place"])

@@ -2,13 +2,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every limit of a policy holds, and says so."""
 
+import ctypes
 import os
 import resource
+import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 from vitrotest import (ACTOR, ESCAPE, check, check_equal, check_in, folder, main, skip, test, vitro,
-                       vitro_json)
+                       vitro_json, vitro_started)
 
 
 
@@ -76,6 +78,46 @@ def _():
         result = vitro_json("run", "--memory", size, "--", ACTOR, "eat_heap", "300")
         check_equal(result["status"], "memory_limit", f"status with {size}", result["call"])
         check_in("64 MB", result["error"]["message"], "the message says the limit")
+
+
+@test("CPUs, schedulers and priorities of one's own threads and children can be set")
+def _():
+    call = vitro("run", "--", ACTOR, "own_priority")
+    check_equal((call.code, call.out), (0, "thread: Success\ndone\n"), "output", call)
+
+
+@test("inotify: a cell that takes all instances leaves the caller some, and the next cell too")
+def _():
+    libc = ctypes.CDLL(None, use_errno=True)
+    with vitro_started("run", "--", ACTOR, "hold_watchers",
+                       stdout=subprocess.PIPE) as (process, before):
+        got = int(process.stdout.readline())
+        check(8 <= got <= 32, f"the cell got {got}")
+        fd = libc.inotify_init1(os.O_CLOEXEC)
+        check(fd >= 0, f"outside: {os.strerror(ctypes.get_errno())}")
+        os.close(fd)
+        call = vitro("run", "--read", ESCAPE, "--", ESCAPE, "take_watchers", "8", leaks=False)
+        check_in("reached", call.out, "another cell", call)
+        process.terminate()
+        process.wait(5)
+        before.check_nothing_left(process.pid)
+
+
+def on_time(*part, flags, codes, seconds):
+    call = vitro("run", "--timeout", "1s", *flags, "--", ACTOR, *part, timeout=20)
+    check(call.code in codes, f"exit code\n{call}")
+    check(call.seconds < seconds, f"it took {call.seconds:.2f} s\n{call}")
+
+
+@test("limits.wall_ms: fifty processes that spin and hold the locks of their memory")
+def _():
+    on_time("hog", "50", "24", flags=["--pids", "300", "--memory", "512M"], codes=(124,), seconds=3)
+
+
+@test("limits.wall_ms: the same with more memory than there may be")
+def _():
+    on_time("hog", "50", "300", flags=["--pids", "300", "--memory", "128M"], codes=(124, 137),
+            seconds=3)
 
 
 @test("core dumps are off, whatever the caller's limit")

@@ -2,15 +2,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Nothing survives a call and nothing hangs: processes, mounts, cgroups and files are looked at."""
 
+import fcntl
 import os
+import pty
+import select
 import signal
 import subprocess
 import sys
+import termios
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
-from vitrotest import (ACTOR, Failed, cgroups_left, check, check_equal, check_in, main,
-                       processes_of, test, vitro, vitro_started, wait_until)
+from vitrotest import (ACTOR, BINARY, Failed, cgroups_left, check, check_equal, check_in, main,
+                       processes_of, started, test, vitro, vitro_started, wait_until)
 
 
 
@@ -210,6 +214,36 @@ def _():
         wait_until(cell_is_gone, 2, "the cell has ended though nobody read its output")
         process.stdout.read()
         check_equal(process.wait(5), 124, "exit code")
+
+
+def at_terminal(key, *command):
+    """What a shell with job control says when a key is pressed while it runs a command."""
+    ours, theirs = pty.openpty()
+    seen, pressed, end = b"", False, time.monotonic() + 15
+    with started(["sh", "-mc", '"$@"; echo "code $?"', "sh", *command], stdin=theirs, stdout=theirs,
+                 stderr=theirs, preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0)):
+        os.close(theirs)
+        while b"code " not in seen and time.monotonic() < end:
+            if not pressed and b"ready" in seen:
+                os.write(ours, key)
+                pressed = True
+            if select.select([ours], [], [], 0.1)[0]:
+                try:
+                    seen += os.read(ours, 4096)
+                except OSError:
+                    break
+    os.close(ours)
+    return seen.decode(errors="replace")
+
+
+@test("Ctrl-Z does not stop vitro: the deadline holds")
+def _():
+    outside = at_terminal(b"\x1a", "sh", "-c", "echo ready; exec sleep 2")
+    check_in(f"code {128 + signal.SIGTSTP}", outside, "outside a command is stopped")
+    start = time.monotonic()
+    inside = at_terminal(b"\x1a", BINARY, "run", "--timeout", "1s", "--", ACTOR, "ignore_term")
+    check_in("code 124", inside, "inside")
+    check(time.monotonic() - start < 3, f"it took {time.monotonic() - start:.2f} s")
 
 
 @test("a hundred calls in a row leave nothing")

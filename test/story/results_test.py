@@ -1,0 +1,144 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Results and audit lines: where a cell cannot reach them, and never lost in silence."""
+
+import json
+import os
+import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+from vitrotest import (check, check_equal, check_in, folder, main, test, vitro, vitro_started,
+                       write)
+
+
+def read(path):
+    with open(path, encoding="utf-8") as file:
+        return file.read()
+
+
+def flags_for(path):
+    """The ways to have something written to a file."""
+    return ([f"--json={path}"], ["--audit", path], ["--json", "--audit", path])
+
+
+@test("a result or audit file inside a write grant is refused, and nothing runs")
+def _():
+    with folder() as place:
+        os.mkdir(place + "/ws")
+        os.symlink("ws", place + "/link")
+        for grant in ("ws", "link"):
+            for name in ("ws/r", "link/r"):
+                for flags in flags_for(f"{place}/{name}"):
+                    call = vitro("run", *flags, "--write", f"{place}/{grant}", "--", "/bin/touch",
+                                 place + "/ws/ran")
+                    check_equal(call.code, 125, "exit code", call)
+                    check_in("may write", call.out + call.err, "the message", call)
+                    check(not os.path.exists(place + "/ws/ran"), f"nothing ran\n{call}")
+        moved = json.dumps({"from": place + "/ws", "to": "/srv"})
+        for flags in flags_for(place + "/ws/r"):
+            call = vitro("run", *flags, "--write", moved, "--", "/bin/touch", "/srv/ran")
+            check_equal(call.code, 125, "exit code", call)
+            check(not os.path.exists(place + "/ws/ran"), f"nothing ran\n{call}")
+
+
+@test("a result or audit file beside a write grant, or in a read grant, is written")
+def _():
+    with folder() as place:
+        os.mkdir(place + "/ws")
+        for flags in (["--write", place + "/ws"], ["--read", place]):
+            call = vitro("run", *flags, f"--json={place}/ws.json", "--audit", place + "/ws.log",
+                         "--", "/bin/true")
+            check_equal(call.code, 0, "exit code", call)
+        check_equal(json.loads(read(place + "/ws.json"))["status"], "ok", "the result")
+        check_equal(len(read(place + "/ws.log").splitlines()), 2, "audit lines")
+
+
+@test("a link as result or audit file is not followed")
+def _():
+    with folder() as place:
+        write(place + "/precious", "precious\n")
+        os.symlink("precious", place + "/link")
+        os.symlink("new", place + "/dangling")
+        for name in ("link", "dangling"):
+            for flags in flags_for(f"{place}/{name}"):
+                call = vitro("run", *flags, "--", "/bin/echo", "ran")
+                check_equal(call.code, 125, "exit code", call)
+                check("ran\n" not in call.out, f"nothing ran\n{call}")
+        check_equal(read(place + "/precious"), "precious\n", "what the link leads to")
+        check(not os.path.exists(place + "/new"), "nothing was made where it dangled to")
+
+
+@test("a result file is replaced whole: nothing of a longer one before it is left")
+def _():
+    with folder() as place:
+        path = write(place + "/r.json", "x" * 100_000)
+        call = vitro("run", f"--json={path}", "--", "/bin/true")
+        check_equal(call.code, 0, "exit code", call)
+        check_equal(json.loads(read(path))["status"], "ok", "the result")
+        write(path, "y" * 100_000)
+        call = vitro("run", f"--json={path}", "--read", "/no/such/file", "--", "/bin/true")
+        check_equal(call.code, 125, "exit code", call)
+        check_equal(json.loads(read(path))["status"], "refused", "the refusal is a result too")
+
+
+@test("an existing result file is kept where the flags could not be read")
+def _():
+    with folder() as place:
+        path = write(place + "/r.json", "kept\n")
+        for flags in ([f"--json={path}", "--timeout", "5"], ["--timeout", "5", f"--json={path}"],
+                      [f"--json={path}", "--no-such-flag"]):
+            call = vitro("run", *flags, "--", "/bin/echo", "ran")
+            check_equal((call.code, read(path)), (125, "kept\n"), "exit code, file", call)
+            check(call.err.startswith("vitro: "), f"it says why\n{call}")
+
+
+@test("a reader of --json that left: the audit line is there, and the exit code tells")
+def _():
+    with folder() as place:
+        path = place + "/audit.log"
+        with vitro_started("run", "--json", "--audit", path, "--", "/bin/sleep", "0.2",
+                           stdout=subprocess.PIPE, stderr=subprocess.PIPE) as (process, before):
+            process.stdout.close()
+            process.stdout = None
+            _, err = process.communicate(timeout=10)
+            check_equal(process.returncode, 125, "exit code")
+            check(err.startswith(b"vitro: "), f"it says so: {err!r}")
+            before.check_nothing_left(process.pid)
+        lines = [json.loads(line) for line in read(path).splitlines()]
+        check_equal([line["status"] for line in lines], ["ok"], "statuses in the audit log")
+
+
+def ended(stdout, *flags):
+    """vitro with another standard output: its exit code and its messages."""
+    with vitro_started("run", *flags, "--", "/bin/echo", "hello", stdout=stdout,
+                       stderr=subprocess.PIPE) as (process, _):
+        _, err = process.communicate(timeout=10)
+        return process.returncode, err.decode()
+
+
+@test("output and results to a full device: a message, and exit 125")
+def _():
+    with folder() as place:
+        audit = place + "/audit.log"
+        for flags in ([], ["--json"], ["--audit", audit], ["--json=/dev/full"],
+                      ["--audit", "/dev/full"]):
+            with open("/dev/full", "wb") as full:
+                code, err = ended(full, *flags)
+            check_equal(code, 125, f"exit code with {flags}: {err!r}")
+            check(err.startswith("vitro: "), f"a message with {flags}: {err!r}")
+            check_in("No space left", err, f"the message with {flags}")
+        check_equal(len(read(audit).splitlines()), 1, "audit lines")
+
+
+@test("flags after the command are the command's")
+def _():
+    for args, out in ((["echo", "x", "--json"], "x --json\n"),
+                      (["--", "echo", "--json"], "--json\n"),
+                      (["echo", "--", "--timeout", "5"], "-- --timeout 5\n")):
+        call = vitro("run", *args)
+        check_equal((call.code, call.out, call.err), (0, out, ""), f"vitro run {args}", call)
+
+
+if __name__ == "__main__":
+    main()
