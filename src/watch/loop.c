@@ -21,7 +21,7 @@ void vt_loop_done(struct vt_loop *loop)
 	vt_fd_close(&loop->epoll_fd);
 }
 
-int vt_loop_add(struct vt_loop *loop, struct vt_source *source, uint32_t events, struct vt_err *err)
+int vt_loop_add(struct vt_loop *loop, struct vt_watch *source, uint32_t events, struct vt_err *err)
 {
 	struct epoll_event event = { .events = events, .data.ptr = source };
 
@@ -33,7 +33,7 @@ int vt_loop_add(struct vt_loop *loop, struct vt_source *source, uint32_t events,
 	return 0;
 }
 
-void vt_loop_remove(struct vt_loop *loop, struct vt_source *source)
+void vt_loop_remove(struct vt_loop *loop, struct vt_watch *source)
 {
 	if (source->added)
 		(void)epoll_ctl(loop->epoll_fd, EPOLL_CTL_DEL, source->fd, NULL); /* it was added */
@@ -84,7 +84,7 @@ static int wait_once(struct vt_loop *loop, struct vt_err *err)
 	if (count < 0 && errno != EINTR)
 		return vt_fail(err, VT_STEP_WATCH, errno, "wait for events");
 	if (count == 1) {
-		struct vt_source *source = event.data.ptr;
+		struct vt_watch *source = event.data.ptr;
 
 		source->ready(source, event.events);
 	}

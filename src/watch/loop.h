@@ -12,9 +12,9 @@
 
 #include "base/err.h"
 
-struct vt_source {
+struct vt_watch {
 	int    fd; /* the owner's */
-	void (*ready)(struct vt_source *source, uint32_t events);
+	void (*ready)(struct vt_watch *source, uint32_t events);
 	void  *owner;
 	bool   added;
 };
@@ -36,10 +36,10 @@ int  vt_loop_init(struct vt_loop *loop, struct vt_err *err);
 void vt_loop_done(struct vt_loop *loop);
 
 /* Watches source->fd for events (EPOLLIN, EPOLLOUT). */
-int  vt_loop_add(struct vt_loop *loop, struct vt_source *source, uint32_t events,
+int  vt_loop_add(struct vt_loop *loop, struct vt_watch *source, uint32_t events,
 		 struct vt_err *err);
 /* Stops watching. Fine if it is not watched. */
-void vt_loop_remove(struct vt_loop *loop, struct vt_source *source);
+void vt_loop_remove(struct vt_loop *loop, struct vt_watch *source);
 
 /* Makes a timer known to the loop; it fires once each time `due` is set to a time that comes. */
 void vt_loop_add_timer(struct vt_loop *loop, struct vt_timer *timer);

@@ -22,7 +22,7 @@ struct tale {
 	struct vt_loop loop;
 	struct vt_err err;
 	char text[64];
-	struct vt_source a, b;
+	struct vt_watch a, b;
 	struct vt_timer first, second, last;
 	int pipe_a[2], pipe_b[2];
 };
@@ -53,7 +53,7 @@ static void last_fires(struct vt_timer *timer)
 	tale->loop.over = true;
 }
 
-static void a_ready(struct vt_source *source, uint32_t events)
+static void a_ready(struct vt_watch *source, uint32_t events)
 {
 	char byte;
 
@@ -62,7 +62,7 @@ static void a_ready(struct vt_source *source, uint32_t events)
 	assert_int_equal(read(source->fd, &byte, 1), 1);
 }
 
-static void b_ready(struct vt_source *source, uint32_t events)
+static void b_ready(struct vt_watch *source, uint32_t events)
 {
 	char byte;
 
@@ -84,8 +84,8 @@ static int begin(void **state)
 	if (vt_loop_init(&tale.loop, &tale.err) < 0 || pipe2(tale.pipe_a, O_CLOEXEC) < 0 ||
 	    pipe2(tale.pipe_b, O_CLOEXEC) < 0)
 		return -1;
-	tale.a = (struct vt_source){ .fd = tale.pipe_a[0], .ready = a_ready, .owner = &tale };
-	tale.b = (struct vt_source){ .fd = tale.pipe_b[0], .ready = b_ready, .owner = &tale };
+	tale.a = (struct vt_watch){ .fd = tale.pipe_a[0], .ready = a_ready, .owner = &tale };
+	tale.b = (struct vt_watch){ .fd = tale.pipe_b[0], .ready = b_ready, .owner = &tale };
 	vt_loop_add_timer(&tale.loop, &tale.first);
 	vt_loop_add_timer(&tale.loop, &tale.second);
 	vt_loop_add_timer(&tale.loop, &tale.last);
@@ -181,7 +181,7 @@ static void test_sources(void **state)
 	assert_true(strcmp(tale->text, "abab.") == 0 || strcmp(tale->text, "baba.") == 0);
 }
 
-static void sees_the_end(struct vt_source *source, uint32_t events)
+static void sees_the_end(struct vt_watch *source, uint32_t events)
 {
 	struct tale *tale = source->owner;
 
@@ -220,7 +220,7 @@ static void test_remove(void **state)
 }
 
 /* Both are ready; whoever comes first takes the other away, which must not be called then. */
-static void takes_other_away(struct vt_source *source, uint32_t events)
+static void takes_other_away(struct vt_watch *source, uint32_t events)
 {
 	struct tale *tale = source->owner;
 
@@ -246,7 +246,7 @@ static void test_remove_in_a_call_back(void **state)
 }
 
 /* A source that is always ready does not keep a deadline waiting. */
-static void never_done(struct vt_source *source, uint32_t events)
+static void never_done(struct vt_watch *source, uint32_t events)
 {
 	(void)source;
 	(void)events;
@@ -265,7 +265,7 @@ static void test_busy_source(void **state)
 }
 
 /* No timer fires after a source has ended the loop. */
-static void ends_it(struct vt_source *source, uint32_t events)
+static void ends_it(struct vt_watch *source, uint32_t events)
 {
 	struct tale *tale = source->owner;
 
@@ -311,7 +311,7 @@ static void test_interrupted(void **state)
 static void test_failures(void **state)
 {
 	struct tale *tale = *state;
-	struct vt_source closed = { .fd = -1, .ready = a_ready, .owner = tale };
+	struct vt_watch closed = { .fd = -1, .ready = a_ready, .owner = tale };
 
 	assert_int_equal(vt_loop_add(&tale->loop, &closed, EPOLLIN, &tale->err), -EBADF);
 	assert_int_equal(tale->err.step, VT_STEP_WATCH);

@@ -14,7 +14,7 @@
 
 #include "base/fd.h"
 
-static void in_ready(struct vt_source *source, uint32_t events);
+static void in_ready(struct vt_watch *source, uint32_t events);
 
 /* The occupant sees the end of its input. */
 static void end(struct vt_relay *relay)
@@ -70,7 +70,7 @@ static void watch(struct vt_relay *relay)
 		end(relay);
 }
 
-static void out_ready(struct vt_source *source, uint32_t events)
+static void out_ready(struct vt_watch *source, uint32_t events)
 {
 	struct vt_relay *relay = source->owner;
 
@@ -109,7 +109,7 @@ static ssize_t read_at_once(struct vt_relay *relay)
 	return read(relay->in.fd, relay->held, sizeof(relay->held));
 }
 
-static void in_ready(struct vt_source *source, uint32_t events)
+static void in_ready(struct vt_watch *source, uint32_t events)
 {
 	struct vt_relay *relay = source->owner;
 
@@ -136,10 +136,10 @@ int vt_relay_init(struct vt_relay *relay, struct vt_loop *loop, int in_fd, int p
 	relay->loop = loop;
 	relay->own = own >= 0;
 	relay->probe_fd = probe_fd;
-	relay->in = (struct vt_source){ .fd = own >= 0 ? own : in_fd,
-					.ready = in_ready,
-					.owner = relay };
-	relay->out = (struct vt_source){ .fd = out_fd, .ready = out_ready, .owner = relay };
+	relay->in = (struct vt_watch){ .fd = own >= 0 ? own : in_fd,
+				       .ready = in_ready,
+				       .owner = relay };
+	relay->out = (struct vt_watch){ .fd = out_fd, .ready = out_ready, .owner = relay };
 	watch(relay);
 	return relay->out.fd >= 0 ? 0
 				  : vt_fail(err, VT_STEP_WATCH, EIO, "watch the standard input");

@@ -14,8 +14,8 @@
 
 struct vt_relay {
 	struct vt_loop  *loop;
-	struct vt_source in;
-	struct vt_source out;  /* the pipe's writing end, non-blocking, owned */
+	struct vt_watch in;
+	struct vt_watch out;  /* the pipe's writing end, non-blocking, owned */
 	int              probe_fd; /* its reading end, owned: tells what the occupant left in it */
 	bool             own;  /* in.fd is ours: opened anew, so as not to block */
 	char             held[4096];

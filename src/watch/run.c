@@ -61,7 +61,7 @@ struct run {
 	struct vt_cell cell;
 	struct vt_stream out, err;
 	struct vt_relay relay;
-	struct vt_source status, init, signals, reports;
+	struct vt_watch status, init, signals, reports;
 	struct vt_looker looker;
 	struct vt_timer deadline, reaper, look;
 	int fds[VT_NOTE_FDS]; /* from init: the occupant, the cell's proc and root */
@@ -192,7 +192,7 @@ static void take_note(struct run *run, const struct vt_note *note, const int fds
 	}
 }
 
-static void status_ready(struct vt_source *source, uint32_t events)
+static void status_ready(struct vt_watch *source, uint32_t events)
 {
 	struct run *run = source->owner;
 	struct vt_note note;
@@ -223,7 +223,7 @@ static void reap_init(struct run *run)
 }
 
 /* Init is gone, and with it every process of the cell: the kernel lets it go last. */
-static void init_ready(struct vt_source *source, uint32_t events)
+static void init_ready(struct vt_watch *source, uint32_t events)
 {
 	struct run *run = source->owner;
 
@@ -235,7 +235,7 @@ static void init_ready(struct vt_source *source, uint32_t events)
 		finish(run);
 }
 
-static void signal_ready(struct vt_source *source, uint32_t events)
+static void signal_ready(struct vt_watch *source, uint32_t events)
 {
 	struct run *run = source->owner;
 	struct signalfd_siginfo info;
@@ -329,7 +329,7 @@ static void judge_usage(struct run *run, const struct vt_usage *usage)
 	run->above = above;
 }
 
-static void reports_ready(struct vt_source *source, uint32_t events)
+static void reports_ready(struct vt_watch *source, uint32_t events)
 {
 	struct run *run = source->owner;
 	struct vt_report report = { 0 };
@@ -354,9 +354,9 @@ static void start_looker(struct run *run)
 	int r = vt_looker_start(&run->looker, run->fds[VT_NOTE_PROC_FD], run->fds[VT_NOTE_ROOT_FD],
 				&limits, &err);
 
-	run->reports = (struct vt_source){ .fd = run->looker.report_fd,
-					   .ready = reports_ready,
-					   .owner = run };
+	run->reports = (struct vt_watch){ .fd = run->looker.report_fd,
+					  .ready = reports_ready,
+					  .owner = run };
 	if (r == 0)
 		r = vt_loop_add(&run->loop, &run->reports, EPOLLIN, &err);
 	if (r < 0)
@@ -400,15 +400,13 @@ static void prepare(struct run *run)
 	vt_loop_add_timer(&run->loop, &run->deadline);
 	vt_loop_add_timer(&run->loop, &run->reaper);
 	vt_loop_add_timer(&run->loop, &run->look);
-	run->status = (struct vt_source){ .fd = run->cell.status_fd,
-					  .ready = status_ready,
+	run->status = (struct vt_watch){ .fd = run->cell.status_fd,
+					 .ready = status_ready,
+					 .owner = run };
+	run->init = (struct vt_watch){ .fd = run->cell.init_fd, .ready = init_ready, .owner = run };
+	run->signals = (struct vt_watch){ .fd = run->io->signal_fd,
+					  .ready = signal_ready,
 					  .owner = run };
-	run->init = (struct vt_source){ .fd = run->cell.init_fd,
-					.ready = init_ready,
-					.owner = run };
-	run->signals = (struct vt_source){ .fd = run->io->signal_fd,
-					   .ready = signal_ready,
-					   .owner = run };
 	/* Building the cell is bounded by the same time; the call's own begins with its occupant.
 	 */
 	run->started = vt_clock_now();

@@ -110,7 +110,7 @@ static void flush_or_wait(struct vt_stream *stream)
 		give_up(stream, -err.num);
 }
 
-static void pipe_ready(struct vt_source *source, uint32_t events)
+static void pipe_ready(struct vt_watch *source, uint32_t events)
 {
 	struct vt_stream *stream = source->owner;
 
@@ -119,7 +119,7 @@ static void pipe_ready(struct vt_source *source, uint32_t events)
 	flush_or_wait(stream);
 }
 
-static void sink_ready(struct vt_source *source, uint32_t events)
+static void sink_ready(struct vt_watch *source, uint32_t events)
 {
 	(void)events; /* an error shows in the write */
 	flush_or_wait(source->owner);
@@ -134,14 +134,14 @@ int vt_stream_init(struct vt_stream *stream, struct vt_loop *loop, const struct 
 		.capped = sink->kind != VT_SINK_CAPTURE && cap >= 0,
 		.outlet = { .kind = VT_OUTLET_POLLED, .fd = -1 },
 	};
-	stream->pipe = (struct vt_source){ .fd = pipe_fd, .ready = pipe_ready, .owner = stream };
+	stream->pipe = (struct vt_watch){ .fd = pipe_fd, .ready = pipe_ready, .owner = stream };
 	vt_capture_init(&stream->capture, cap < 0 ? 0 : (size_t)cap);
 	vt_str_init(&stream->pending);
 	if (sink->kind != VT_SINK_CAPTURE)
 		vt_outlet_init(&stream->outlet, sink->fd);
-	stream->out = (struct vt_source){ .fd = stream->outlet.fd,
-					  .ready = sink_ready,
-					  .owner = stream };
+	stream->out = (struct vt_watch){ .fd = stream->outlet.fd,
+					 .ready = sink_ready,
+					 .owner = stream };
 	return vt_loop_add(loop, &stream->pipe, EPOLLIN, err);
 }
 

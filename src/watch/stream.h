@@ -28,8 +28,8 @@ struct vt_sink {
 
 struct vt_stream {
 	struct vt_loop   *loop;
-	struct vt_source  pipe;      /* its reading end, non-blocking, owned; -1 when done */
-	struct vt_source  out;       /* the sink, while it is full */
+	struct vt_watch  pipe;      /* its reading end, non-blocking, owned; -1 when done */
+	struct vt_watch  out;       /* the sink, while it is full */
 	enum vt_sink_kind kind;
 	bool              capped;    /* passed on, but not past the cap */
 	struct vt_outlet  outlet;
