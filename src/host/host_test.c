@@ -251,6 +251,36 @@ static void test_submounts(void **state)
 	assert_int_equal(WEXITSTATUS(status), 0);
 }
 
+/* Links are followed; what is not there follows as it was written. */
+static void test_resolve(void **state)
+{
+	static struct vt_host host;
+	char dir[] = "/tmp/vitro-host-XXXXXX", path[4096], wanted[4096], got[4096];
+
+	(void)state;
+	probe(&host);
+	assert_non_null(mkdtemp(dir));
+	(void)snprintf(path, sizeof(path), "%s/link", dir);
+	assert_int_equal(symlink("/usr", path), 0);
+	assert_int_equal(host.resolve(&host, path, got, sizeof(got)), 0);
+	assert_string_equal(got, "/usr");
+	(void)snprintf(path, sizeof(path), "%s/link/no such/thing", dir);
+	assert_int_equal(host.resolve(&host, path, got, sizeof(got)), 0);
+	assert_string_equal(got, "/usr/no such/thing");
+	(void)snprintf(wanted, sizeof(wanted), "%s/new", dir);
+	assert_int_equal(host.resolve(&host, wanted, got, sizeof(got)), 0);
+	assert_string_equal(got, wanted);
+	assert_int_equal(host.resolve(&host, "/", got, sizeof(got)), 0);
+	assert_string_equal(got, "/");
+	assert_int_equal(host.resolve(&host, "/no-such-thing", got, sizeof(got)), 0);
+	assert_string_equal(got, "/no-such-thing");
+	assert_true(host.resolve(&host, "relative", got, sizeof(got)) < 0);
+	(void)snprintf(path, sizeof(path), "%s/link", dir);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(rmdir(dir), 0);
+	vt_host_done(&host);
+}
+
 static void count_name(void *arg, const char *name)
 {
 	unsigned *count = arg;
@@ -324,8 +354,8 @@ int main(void)
 		cmocka_unit_test(test_leaves_nothing), cmocka_unit_test(test_ignored_sigchld),
 		cmocka_unit_test(test_facts),          cmocka_unit_test(test_affinity),
 		cmocka_unit_test(test_look),           cmocka_unit_test(test_idmap),
-		cmocka_unit_test(test_submounts),      cmocka_unit_test(test_list),
-		cmocka_unit_test(test_no_userns),
+		cmocka_unit_test(test_submounts),      cmocka_unit_test(test_resolve),
+		cmocka_unit_test(test_list),           cmocka_unit_test(test_no_userns),
 	};
 
 	return cmocka_run_group_tests(all, NULL, NULL);
