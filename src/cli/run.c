@@ -352,8 +352,8 @@ static void tell(const struct call *call)
 	if (!own_words)
 		vt_cli_complain(verdict->message);
 	if (call->result.unreaped)
-		vt_cli_complain(
-			"the cell did not end within a second of being killed; it is left behind");
+		vt_cli_complain("the cell did not end within five seconds of being killed; it is "
+				"left behind");
 	hint(call);
 }
 

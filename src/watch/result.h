@@ -22,7 +22,7 @@ struct vt_result {
 	double            wall_ms, cpu_ms;
 	int64_t           peak_memory_kb; /* -1: not known */
 	int64_t           processes;      /* the most seen at once; -1: not known */
-	bool              unreaped;       /* the cell did not go within a second */
+	bool              unreaped;       /* the cell did not go within five seconds */
 };
 
 /* Until a verdict is reached, a result is one of a lost call. */

@@ -27,7 +27,7 @@
  *      └────────────┴───────────┴──► DYING ──► DONE
  *                                      │
  *    the occupant ended, or the cell was killed; it is over when init is gone, and the whole cell
- *    with it, or when that takes more than a second
+ *    with it, or when that takes too long
  */
 enum run_state { RUN_STARTING, RUN_RUNNING, RUN_WARNED, RUN_DYING, RUN_DONE };
 
@@ -44,7 +44,8 @@ static const struct {
 	[RUN_DONE] = { "done", 0 },
 };
 
-#define REAP_TIMEOUT (1 * VT_NS_PER_S)
+/* Hundreds of processes that spin take seconds to die; one that sleeps in the kernel may never. */
+#define REAP_TIMEOUT (5 * VT_NS_PER_S)
 /* How often a cgroup is asked whether the kernel killed for memory, and a call's size is looked at.
  */
 #define FIRST_LOOK     (4 * VT_NS_PER_MS) /* most calls of a tool are over by then */
