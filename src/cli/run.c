@@ -10,6 +10,7 @@
 #include <sys/random.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -161,7 +162,7 @@ static struct vt_sink sink_for(const struct call *call, int fd)
  * its mode through any descriptor of it; a pipe can be opened anew and written to, and its flags
  * are the next reader's too. Its text comes through a pipe of the cell's own.
  */
-static int check_stdin(struct vt_err *err)
+static int judge_stdin(bool *ret_relay, struct vt_err *err)
 {
 	struct stat st;
 
@@ -169,6 +170,8 @@ static int check_stdin(struct vt_err *err)
 		return vt_fail(err, VT_STEP_POLICY, errno, "standard input: %s", strerror(errno));
 	if (S_ISDIR(st.st_mode))
 		return vt_fail(err, VT_STEP_POLICY, EISDIR, "standard input is a folder");
+	/* /dev/null is the one thing that nobody can do anything with. */
+	*ret_relay = !(S_ISCHR(st.st_mode) && st.st_rdev == makedev(1, 3));
 	return 0;
 }
 
@@ -220,12 +223,11 @@ static int execute(struct call *call, struct vt_err *err)
 {
 	struct vt_run_io io = {
 		.in_fd = STDIN_FILENO,
-		.in_relay = true,
 		.out = sink_for(call, STDOUT_FILENO),
 		.err = sink_for(call, STDERR_FILENO),
 		.signal_fd = call->signal_fd,
 	};
-	int r = check_stdin(err);
+	int r = judge_stdin(&io.in_relay, err);
 
 	if (r == 0)
 		r = check_output(call->plan, call->json_fd, call->options.json_file, "--json", err);

@@ -64,7 +64,7 @@ static int decide_landlock(struct making *m, struct vt_err *err)
 	struct vt_plan *plan = m->plan;
 	const struct vt_landlock_abi abi = vt_landlock_rights(m->host->landlock_abi);
 	const uint64_t device = LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE;
-	struct vt_landlock_rule *rules = vt_arena_array(plan->arena, plan->build_count + 1,
+	struct vt_landlock_rule *rules = vt_arena_array(plan->arena, plan->build_count + 2,
 							sizeof(*rules));
 
 	if (!rules)
@@ -76,15 +76,17 @@ static int decide_landlock(struct making *m, struct vt_err *err)
 	 * leaked descriptor, has no ancestor in it and is denied.
 	 */
 	rules[plan->landlock_rule_count++] = (struct vt_landlock_rule){ "", vt_landlock_read() };
+	/* Of /dev, which is the cell's own, the few devices are all that can be written. */
+	rules[plan->landlock_rule_count++] = (struct vt_landlock_rule){ "dev", device };
 	for (size_t i = 0; i < plan->build_count; i++) {
 		const struct vt_build *build = &plan->builds[i];
 		bool open = build->act == VT_ACT_SCRATCH ||
 			    (build->act == VT_ACT_BIND && build->writable);
 
-		if (open || (build->act == VT_ACT_BIND && build->device))
+		if (open)
 			rules[plan->landlock_rule_count++] = (struct vt_landlock_rule){
 				build->to,
-				(open ? vt_landlock_read() | vt_landlock_write() : device) & abi.fs,
+				(vt_landlock_read() | vt_landlock_write()) & abi.fs,
 			};
 	}
 	plan->landlock_rules = rules;
