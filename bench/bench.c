@@ -105,6 +105,8 @@ static void run_calls(const struct options *options, const struct mounts *mounts
 	}
 	add_bar(report, "vitro / bwrap, back to back",
 		table_p50(tight, "vitro") / table_p50(tight, "bwrap"), max_of_bwrap);
+	add_bar(report, "vitro / bwrap, spaced",
+		table_p50(spaced, "vitro") / table_p50(spaced, "bwrap"), max_of_bwrap);
 	double bare = table_p50(spaced, "posix_spawn") / table_p50(tight, "posix_spawn");
 
 	/* a machine that sleeps between calls slows everybody's */
