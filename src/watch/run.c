@@ -398,9 +398,11 @@ static void prepare(struct run *run)
 	run->deadline = (struct vt_timer){ .fire = deadline_fires, .owner = run };
 	run->reaper = (struct vt_timer){ .fire = reaper_fires, .owner = run };
 	run->look = (struct vt_timer){ .fire = look_fires, .owner = run };
-	vt_loop_add_timer(&run->loop, &run->deadline);
-	vt_loop_add_timer(&run->loop, &run->reaper);
+	/* The last one added is the first to fire: a deadline that has passed beats a silent
+	 * looker. */
 	vt_loop_add_timer(&run->loop, &run->look);
+	vt_loop_add_timer(&run->loop, &run->reaper);
+	vt_loop_add_timer(&run->loop, &run->deadline);
 	run->status = (struct vt_watch){ .fd = run->cell.status_fd,
 					 .ready = status_ready,
 					 .owner = run };

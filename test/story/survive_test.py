@@ -72,9 +72,10 @@ def _():
 
 @test("a fork bomb of the default size is ended by the deadline, or by its memory")
 def _():
-    call = vitro("run", "--timeout", "500ms", "--", ACTOR, "fork_bomb", timeout=15)
+    # 256 processes that fork on two CPUs starve everybody, the supervisor too: seconds were seen.
+    call = vitro("run", "--timeout", "500ms", "--", ACTOR, "fork_bomb", timeout=25)
     check(call.code in (124, 137), f"exit code\n{call}")
-    check(call.seconds < 8, f"it took {call.seconds:.2f} s")
+    check(call.seconds < 15, f"it took {call.seconds:.2f} s")
 
 
 @test("a command that closes its stdio still has its exit code")
