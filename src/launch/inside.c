@@ -420,7 +420,13 @@ static int enter_landlock(struct building *b, struct vt_err *err)
 
 static int enter_seccomp(struct building *b, struct vt_err *err)
 {
-	return vt_seccomp_install(b->plan->seccomp, err);
+	for (size_t i = 0; i < b->plan->filter_count; i++) {
+		int r = vt_seccomp_install(b->plan->filters[i], err);
+
+		if (r < 0)
+			return r;
+	}
+	return 0;
 }
 
 /*

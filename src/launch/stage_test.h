@@ -123,7 +123,8 @@ static inline void plan(struct stage *stage, const char *script)
 		.build_count = stage->plan.build_count,
 		.rlimits = no_core,
 		.rlimit_count = 1,
-		.seccomp = vt_seccomp_builtin(VT_SECCOMP_DEFAULT, VT_SOCKETS_UNIX),
+		.filters = { vt_seccomp_builtin(VT_SECCOMP_DEFAULT, VT_SOCKETS_UNIX) },
+		.filter_count = 1,
 	};
 }
 

@@ -108,7 +108,7 @@ static void decide_sockets(struct making *m)
 	if (!m->foreign && !abstract)
 		sockets |= VT_SOCKETS_UNIX;
 	m->plan->unix_sockets = sockets & VT_SOCKETS_UNIX;
-	m->plan->seccomp = vt_seccomp_builtin(
+	m->plan->filters[m->plan->filter_count++] = vt_seccomp_builtin(
 		policy->syscalls == VT_SYSCALLS_STRICT ? VT_SECCOMP_STRICT : VT_SECCOMP_DEFAULT,
 		sockets);
 }

@@ -87,6 +87,7 @@ struct vt_landlock_rule {
 	uint64_t    rights;
 };
 
+enum { VT_FILTERS_MAX = 4 };
 
 struct vt_plan {
 	struct vt_arena *arena;
@@ -121,8 +122,10 @@ struct vt_plan {
 	size_t                         landlock_rule_count;
 	const struct vt_rlimit        *rlimits;
 	size_t                         rlimit_count;
-	const struct sock_fprog       *seccomp;
-	bool                           unix_sockets; /* it lets AF_UNIX sockets be made */
+	/* In the order of installation; the strictest word of all about a call is what counts. */
+	const struct sock_fprog       *filters[VT_FILTERS_MAX];
+	size_t                         filter_count;
+	bool                           unix_sockets; /* they let AF_UNIX sockets be made */
 
 	/* limits that the supervisor holds, or the cgroup for it */
 	struct vt_cgroup_site   cgroup_site; /* version NONE: no cgroup */
