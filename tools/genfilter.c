@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * genfilter CPU_FAMILY OUT.c: turns the tables of seccomp_profile.c into BPF, one program for each
- * profile and set of socket families, and writes them as C.
+ * genfilter CPU_FAMILY OUT.c: turns the tables of seccomp_profile.c and seccomp_bare.c into BPF,
+ * one program for each profile or add-on and set of socket families, and writes them as C.
  *
  * libseccomp is asked for the numbers of calls, but does not compile. It takes no number without a
  * name for a foreign machine, cannot say "any other value of these 32 bits", and tests one call at
@@ -38,8 +38,35 @@ struct leaf {
 	int verdict;
 };
 
+/* Where a filter comes from. */
+struct kind {
+	const char *name;
+	const struct vt_seccomp_group *groups;
+	const struct vt_seccomp_condition *conditions;
+	enum vt_seccomp_profile profile; /* whose verdicts */
+	bool addon;                      /* what is not named passes */
+	bool promised;                   /* only what is promised */
+	bool alike;                      /* the same for all socket families */
+};
+
+static const struct kind profiles[VT_SECCOMP_PROFILES] = {
+	[VT_SECCOMP_DEFAULT] = { "default", vt_seccomp_groups, vt_seccomp_conditions,
+				 VT_SECCOMP_DEFAULT },
+	[VT_SECCOMP_STRICT] = { "strict", vt_seccomp_groups, vt_seccomp_conditions,
+				VT_SECCOMP_STRICT },
+};
+
+static const struct kind addons[VT_SECCOMP_ADDONS] = {
+	[VT_SECCOMP_ALWAYS] = { "always", vt_seccomp_groups, vt_seccomp_conditions,
+				VT_SECCOMP_DEFAULT, .addon = true, .promised = true },
+	[VT_SECCOMP_BARE] = { "bare", vt_seccomp_bare_groups, vt_seccomp_bare_conditions,
+			      VT_SECCOMP_DEFAULT, .addon = true, .alike = true },
+	[VT_SECCOMP_MUTE] = { "mute", vt_seccomp_mute_groups, vt_seccomp_mute_conditions,
+			      VT_SECCOMP_DEFAULT, .addon = true, .alike = true },
+};
+
 struct variant {
-	enum vt_seccomp_profile profile;
+	const struct kind *kind;
 	unsigned sockets;
 	struct leaf calls[CALLS];
 };
@@ -114,7 +141,7 @@ static void set_calls(struct variant *variant, const struct machine *machine, co
 
 static bool test_applies(const struct variant *variant, const struct vt_seccomp_test *test)
 {
-	return (!test->profiles || test->profiles & 1u << variant->profile) &&
+	return (!test->profiles || test->profiles & 1u << variant->kind->profile) &&
 	       (!test->sockets || test->sockets & variant->sockets);
 }
 
@@ -132,18 +159,32 @@ static struct leaf condition_leaf(const struct variant *variant,
 	return (struct leaf){ NULL, condition->otherwise };
 }
 
+/*
+ * What becomes of a call that no row names. An add-on passes it, unless it is newer than the
+ * tables: a new call may be one more way to do what they deny. Nor does it pass the x32 calls,
+ * which are those of the tables by other numbers.
+ */
+static int rest(const struct kind *kind, int nr)
+{
+	return kind->addon && nr <= VT_SECCOMP_NEWEST ? 0 : ENOSYS;
+}
+
 static void fill(struct variant *variant, const struct machine *machine)
 {
+	const struct kind *kind = variant->kind;
+
 	for (int nr = 0; nr < CALLS; nr++)
 		variant->calls[nr] = (struct leaf){ NULL, -1 };
-	for (const struct vt_seccomp_group *row = vt_seccomp_groups; row->calls; row++)
-		set_calls(variant, machine, row->calls,
-			  (struct leaf){ NULL, row->verdict[variant->profile] });
-	for (const struct vt_seccomp_condition *row = vt_seccomp_conditions; row->calls; row++)
-		set_calls(variant, machine, row->calls, condition_leaf(variant, row));
+	for (const struct vt_seccomp_group *row = kind->groups; row->calls; row++)
+		if (row->promised || !kind->promised)
+			set_calls(variant, machine, row->calls,
+				  (struct leaf){ NULL, row->verdict[kind->profile] });
+	for (const struct vt_seccomp_condition *row = kind->conditions; row->calls; row++)
+		if (row->promised || !kind->promised)
+			set_calls(variant, machine, row->calls, condition_leaf(variant, row));
 	for (int nr = 0; nr < CALLS; nr++)
 		if (variant->calls[nr].verdict == -1)
-			variant->calls[nr].verdict = ENOSYS;
+			variant->calls[nr].verdict = rest(kind, nr);
 }
 
 /* Puts one instruction in front of the others, and returns where it is. */
@@ -331,7 +372,7 @@ static void compile(const struct variant *variant, const struct machine *machine
 
 static void write_program(FILE *out, const struct variant *variant, const struct program *program)
 {
-	fprintf(out, "\nstatic const struct sock_filter code_%d_%u[] = {\n", (int)variant->profile,
+	fprintf(out, "\nstatic const struct sock_filter %s_%u[] = {\n", variant->kind->name,
 		variant->sockets);
 	for (size_t at = program->start; at < PROGRAM_MAX; at++) {
 		const struct sock_filter *ins = &program->code[at];
@@ -342,37 +383,50 @@ static void write_program(FILE *out, const struct variant *variant, const struct
 	fputs("};\n", out);
 }
 
-static void write_all(FILE *out, const struct machine *machine)
+/* The programs of several kinds, and the table that names them. */
+static void write_kinds(FILE *out, const struct machine *machine, const struct kind *kinds,
+			unsigned count, const char *table)
 {
 	static struct variant variant;
 	static struct program program;
 
-	fprintf(out,
-		"/* SPDX-License-Identifier: Apache-2.0 */\n"
-		"/* Made by genfilter from seccomp_profile.c. */\n"
-		"#include \"kernel/seccomp_profile.h\"\n\n"
-		"#ifndef %s\n#error \"these filters are for %s\"\n#endif\n",
-		machine->macro, machine->family);
-	for (int i = 0; i < VT_SECCOMP_PROFILES * VT_SOCKETS_SETS; i++) {
-		variant.profile = (enum vt_seccomp_profile)(i / VT_SOCKETS_SETS);
-		variant.sockets = (unsigned)(i % VT_SOCKETS_SETS);
-		fill(&variant, machine);
-		compile(&variant, machine, &program);
-		write_program(out, &variant, &program);
-	}
-	/* The kernel reads the code and never writes it, though its struct has no const. */
-	fputs("\n#define FILTER(code) { sizeof(code) / sizeof(*code), (struct sock_filter *)code "
-	      "}\n"
-	      "const struct sock_fprog vt_seccomp_filters[VT_SECCOMP_PROFILES][VT_SOCKETS_SETS] = "
-	      "{\n",
-	      out);
-	for (int profile = 0; profile < VT_SECCOMP_PROFILES; profile++) {
+	for (unsigned i = 0; i < count; i++)
+		for (unsigned sockets = 0; sockets < VT_SOCKETS_SETS; sockets++) {
+			if (kinds[i].alike && sockets)
+				break;
+			variant.kind = &kinds[i];
+			variant.sockets = sockets;
+			fill(&variant, machine);
+			compile(&variant, machine, &program);
+			write_program(out, &variant, &program);
+		}
+	fprintf(out, "\nconst struct sock_fprog %s = {\n", table);
+	for (unsigned i = 0; i < count; i++) {
 		fputs("\t{", out);
-		for (int sockets = 0; sockets < VT_SOCKETS_SETS; sockets++)
-			fprintf(out, " FILTER(code_%d_%d),", profile, sockets);
+		for (unsigned sockets = 0; sockets < VT_SOCKETS_SETS; sockets++)
+			fprintf(out, " FILTER(%s_%u),", kinds[i].name,
+				kinds[i].alike ? 0 : sockets);
 		fputs(" },\n", out);
 	}
 	fputs("};\n", out);
+}
+
+static void write_all(FILE *out, const struct machine *machine)
+{
+	fprintf(out,
+		"/* SPDX-License-Identifier: Apache-2.0 */\n"
+		"/* Made by genfilter from seccomp_profile.c and seccomp_bare.c. */\n"
+		"#include \"kernel/seccomp_profile.h\"\n\n"
+		"#ifndef %s\n#error \"these filters are for %s\"\n#endif\n",
+		machine->macro, machine->family);
+	/* The kernel reads the code and never writes it, though its struct has no const. */
+	fputs("\n#define FILTER(code) { sizeof(code) / sizeof(*code), (struct sock_filter *)code "
+	      "}\n",
+	      out);
+	write_kinds(out, machine, profiles, VT_SECCOMP_PROFILES,
+		    "vt_seccomp_filters[VT_SECCOMP_PROFILES][VT_SOCKETS_SETS]");
+	write_kinds(out, machine, addons, VT_SECCOMP_ADDONS,
+		    "vt_seccomp_addons[VT_SECCOMP_ADDONS][VT_SOCKETS_SETS]");
 }
 
 int main(int argc, char **argv)

@@ -19,6 +19,13 @@ const struct sock_fprog *vt_seccomp_builtin(enum vt_seccomp_profile profile, uns
 	return &vt_seccomp_filters[profile][sockets];
 }
 
+const struct sock_fprog *vt_seccomp_addon(enum vt_seccomp_addon addon, unsigned sockets)
+{
+	if (sockets >= VT_SOCKETS_SETS)
+		sockets = VT_SOCKETS_NONE;
+	return &vt_seccomp_addons[addon][sockets];
+}
+
 /*
  * Without SECCOMP_FILTER_FLAG_SPEC_ALLOW. Where filters bring speculation mitigations along, which
  * is the default only before Linux 5.16 and an administrator's wish since, they slow the program

@@ -4,7 +4,7 @@
  * tables of seccomp_profile.c into BPF, since compiling costs a call more than all its mounts. What
  * is left for run time is picking one and installing it.
  *
- * What a filter does, whatever the profile: unknown and new calls get ENOSYS, so that libc falls back;
+ * What a profile does, whichever it is: unknown and new calls get ENOSYS, so that libc falls back;
  * dangerous ones get EPERM; clone3 gets ENOSYS, since its flags lie behind a pointer; setting setuid
  * and setgid bits is denied always, since nosuid protects only inside; a call of another machine's,
  * such as a 32-bit one, ends the process with SIGSYS.
@@ -37,6 +37,36 @@ enum vt_seccomp_sockets {
  * families that do not exist, the tightest.
  */
 const struct sock_fprog *vt_seccomp_builtin(enum vt_seccomp_profile profile, unsigned sockets);
+
+/*
+ * Filters that are installed beside a profile, and in which what they do not name passes. The kernel
+ * asks all filters, and the strictest answer counts; of two errnos that of the filter installed last.
+ */
+enum vt_seccomp_addon {
+	/*
+	 * What the promises about files, network, memory, pids and processes stand on, whatever a
+	 * profile of the user's allows. The built-in profiles contain it.
+	 */
+	VT_SECCOMP_ALWAYS,
+	/*
+	 * For a cell without namespaces of its own, whose user is the caller's: no changes of modes,
+	 * owners, times and attributes, which Landlock leaves alone; no message queues of the host's;
+	 * and no say in how other processes are scheduled.
+	 */
+	VT_SECCOMP_BARE,
+	/*
+	 * Beside VT_SECCOMP_BARE, where nothing else bounds whom a signal reaches: no signals but to
+	 * one's own process group, and no tracing.
+	 */
+	VT_SECCOMP_MUTE,
+	VT_SECCOMP_ADDONS
+};
+
+/*
+ * The add-on; only VT_SECCOMP_ALWAYS depends on the families. Static data, never NULL. `addon` must be
+ * one of those above; families that do not exist are none.
+ */
+const struct sock_fprog *vt_seccomp_addon(enum vt_seccomp_addon addon, unsigned sockets);
 
 /* Installs it on the calling thread for good; no_new_privs must be set. Runs in the child: no malloc. */
 int vt_seccomp_install(const struct sock_fprog *filter, struct vt_err *err);

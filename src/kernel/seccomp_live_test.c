@@ -14,6 +14,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/personality.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -220,6 +222,96 @@ static void test_kernel_kills_32bit_calls(void **state)
 }
 #endif
 
+static void seal_with(enum vt_seccomp_addon addon, int f)
+{
+	struct vt_err err = { 0 };
+
+	MUST(100, !prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
+	MUST(101, vt_seccomp_install(vt_seccomp_addon(addon, sockets_of(f)), &err) == 0);
+}
+
+static void live_under_always(int f)
+{
+	int fd = memfd_create("file", 0), status;
+	pid_t pid;
+
+	MUST(1, fd >= 0 && !fchmod(fd, 04755) && !fchmod(fd, 0600)); /* the control */
+	seal_with(VT_SECCOMP_ALWAYS, f);
+	MUST(2, FAILS_WITH(fchmod(fd, 04755), EPERM) && !fchmod(fd, 0755));
+	MUST(3, FAILS_WITH(syscall(SYS_clone3, NULL, 0), ENOSYS));
+	MUST(4, FAILS_WITH(syscall(SYS_io_uring_setup, 1, NULL), EPERM));
+	MUST(5, FAILS_WITH(socket(AF_NETLINK, SOCK_RAW, 0), EAFNOSUPPORT));
+	MUST(6, (socket(AF_INET, SOCK_STREAM, 0) >= 0) == !!(sockets_of(f) & VT_SOCKETS_INET));
+	MUST(7, (socket(AF_UNIX, SOCK_STREAM, 0) >= 0) == !!(sockets_of(f) & VT_SOCKETS_UNIX));
+	/* Left to the profile, and denied by the built-in ones. */
+	MUST(8, personality(READ_IMPLIES_EXEC) >= 0);
+	pid = fork();
+	MUST(9, pid >= 0);
+	if (!pid)
+		_exit(7);
+	MUST(10, waitpid(pid, &status, 0) == pid && WEXITSTATUS(status) == 7);
+}
+
+static void live_bare(int f)
+{
+	const struct timespec times[2] = { { 0 } };
+	int fd = memfd_create("file", 0);
+	struct rlimit limit;
+
+	MUST(1, fd >= 0 && !fchmod(fd, 0600) && !futimens(fd, times)); /* the controls */
+	MUST(2, !setpriority(PRIO_PROCESS, (id_t)getppid(), getpriority(PRIO_PROCESS, 0)));
+	seal_with(VT_SECCOMP_BARE, f);
+	MUST(3, FAILS_WITH(fchmod(fd, 0600), EPERM));
+	MUST(4, FAILS_WITH(futimens(fd, times), EPERM));
+	MUST(5, FAILS_WITH(fchown(fd, (uid_t)-1, (gid_t)-1), EPERM));
+	MUST(6, FAILS_WITH(setpriority(PRIO_PROCESS, (id_t)getppid(), 0), EPERM));
+	MUST(7, !setpriority(PRIO_PROCESS, 0, 5));
+	MUST(8, FAILS_WITH(prlimit(getppid(), RLIMIT_NOFILE, NULL, &limit), EPERM));
+	MUST(9, !prlimit(0, RLIMIT_NOFILE, NULL, &limit));
+	MUST(10, !kill(getpid(), 0));
+}
+
+static void live_mute(int f)
+{
+	int fds[2];
+
+	MUST(1, !kill(getppid(), 0) && !pipe(fds)); /* the controls */
+	MUST(2, !fcntl(fds[0], F_SETOWN, getppid()));
+	seal_with(VT_SECCOMP_MUTE, f);
+	MUST(3, FAILS_WITH(kill(getppid(), 0), EPERM));
+	MUST(4, FAILS_WITH(kill(-1, 0), EPERM));
+	MUST(5, FAILS_WITH(syscall(SYS_tgkill, getppid(), getppid(), 0), EPERM));
+	MUST(6, FAILS_WITH(syscall(SYS_pidfd_open, getppid(), 0), EPERM));
+	MUST(7, FAILS_WITH(fcntl(fds[0], F_SETOWN, getppid()), EPERM));
+	MUST(8, FAILS_WITH(syscall(SYS_ptrace, 0x4206 /* PTRACE_SEIZE */, getppid(), 0, 0), EPERM));
+	MUST(9, !kill(0, 0));
+}
+
+/* abort() cannot raise its signal, and still must not come back. */
+static void abort_mute(int f)
+{
+	/* The test framework's handlers would take its last resort for a failed test. */
+	(void)signal(SIGSEGV, SIG_DFL);
+	(void)signal(SIGILL, SIG_DFL);
+	(void)signal(SIGTRAP, SIG_DFL);
+	seal_with(VT_SECCOMP_MUTE, f);
+	abort();
+}
+
+static void test_kernel_takes_every_addon(void **state)
+{
+	int status;
+
+	(void)state;
+	for (int f = 0; f < VT_SOCKETS_SETS; f++)
+		assert_int_equal(in_child(live_under_always, f), 0);
+	assert_int_equal(in_child(live_bare, 0), 0);
+	assert_int_equal(in_child(live_mute, 0), 0);
+	status = in_child(abort_mute, 0);
+	assert_true(WIFSIGNALED(status));
+	assert_int_not_equal(WTERMSIG(status), SIGABRT);
+}
+
 static void install_without_promise(int f)
 {
 	struct vt_err err = { 0 };
@@ -258,6 +350,7 @@ int main(void)
 #ifdef __x86_64__
 		cmocka_unit_test(test_kernel_kills_32bit_calls),
 #endif
+		cmocka_unit_test(test_kernel_takes_every_addon),
 		cmocka_unit_test(test_install_failures_are_told),
 	};
 

@@ -5,6 +5,13 @@
  * round a kernel that lacks it. What is known and reaches beyond the cell, or is a large and rarely
  * needed piece of kernel, gets EPERM, as it would for an ordinary user of a careful host.
  *
+ * Rows that are `promised` hold under a profile of the user's as well. The question that makes a
+ * row one of them: if a profile allowed this call, would a promise about files, network, memory,
+ * pids or processes fall? What the kernel refuses to a process without capabilities (mounts,
+ * modules, clocks) need not be promised, nor what reaches no further than the cell's own dumpable
+ * processes, as init is none: a user who allows such a call takes its risk for the kernel, not for
+ * the promises.
+ *
  * The constants below have the same values on x86-64 and aarch64, so those of the building machine
  * serve both.
  */
@@ -106,29 +113,45 @@ const struct vt_seccomp_group vt_seccomp_groups[] = {
 	/* Odd ways to move or map pages, and flushing the whole host's disks. */
 	{ { PASS, ENOSYS }, "tee remap_file_pages sync syncfs" },
 
-	/* A byte of a huge page in a pipe holds all of it, where nobody counts it. */
-	{ { ENOSYS, ENOSYS }, "vmsplice" },
+	/* Memory: a byte of a huge page in a pipe holds all of it, where nobody counts it. */
+	{ { ENOSYS, ENOSYS }, "vmsplice", .promised = true },
 
 	/*
-	 * System V ipc: 64 GB of semaphores or segments fit into a fresh ipc namespace, which no
-	 * rlimit counts and which no process shows, so without cgroups nothing would bound them.
+	 * Memory: 64 GB of System V ipc fit into a fresh ipc namespace, which no rlimit counts and
+	 * which no process shows, so without cgroups nothing would bound them.
 	 */
 	{ { ENOSYS, ENOSYS },
-	  "shmget shmat shmdt shmctl semget semop semtimedop semctl msgget msgsnd msgrcv msgctl" },
+	  "shmget shmat shmdt shmctl semget semop semtimedop semctl msgget msgsnd msgrcv msgctl",
+	  .promised = true },
 
-	/* Kernel AIO: what one cell takes of fs.aio-max-nr, the whole host lacks. */
+	/*
+	 * Memory: kernel AIO holds it where no look sees it, and what one cell takes of fs.aio-max-nr,
+	 * the whole host lacks.
+	 */
 	{ { ENOSYS, ENOSYS },
-	  "io_setup io_destroy io_submit io_cancel io_getevents io_pgetevents" },
+	  "io_setup io_destroy io_submit io_cancel io_getevents io_pgetevents", .promised = true },
 
-	/* Flags and modes behind a pointer, where no filter can look; libc falls back. */
-	{ { ENOSYS, ENOSYS }, "clone3 openat2 fchmodat2" },
+	/* Memory: pages of a secret file that is not mapped are in no count that a look adds up. */
+	{ { ENOSYS, ENOSYS }, "memfd_secret", .promised = true },
 
-	/* New; named to be found here: page cache spying, secret memory, the list of mounts. */
-	{ { ENOSYS, ENOSYS }, "cachestat memfd_secret statmount listmount" },
+	/*
+	 * Files, processes: flags and modes behind a pointer, where no filter can look, and fchmodat2,
+	 * whose like libc does itself. What is denied in clone, openat and fchmodat is so in these.
+	 */
+	{ { ENOSYS, ENOSYS }, "clone3 openat2 fchmodat2", .promised = true },
 
-	/* Namespaces, mounts and roots: what the cell is made of. */
+	/* New; named to be found here: page cache spying, the list of mounts. */
+	{ { ENOSYS, ENOSYS }, "cachestat statmount listmount" },
+
+	/*
+	 * All promises: in a user namespace of its own a process has every capability again, and with
+	 * it mounts, sockets of any kind, and a fresh count of processes.
+	 */
+	{ { EPERM, EPERM }, "setns unshare", .promised = true },
+
+	/* Mounts and roots: what the cell is made of. Without capabilities the kernel says no too. */
 	{ { EPERM, EPERM },
-	  "setns unshare chroot pivot_root mount umount2 open_tree open_tree_attr move_mount fsopen "
+	  "chroot pivot_root mount umount2 open_tree open_tree_attr move_mount fsopen "
 	  "fsconfig fsmount fspick mount_setattr" },
 
 	/* Reaching into other processes past what signals and tracing allow. */
@@ -138,12 +161,22 @@ const struct vt_seccomp_group vt_seccomp_groups[] = {
 
 	/* Large pieces of kernel that attackers love and honest programs can do without. */
 	{ { EPERM, EPERM },
-	  "bpf perf_event_open userfaultfd io_uring_setup io_uring_enter io_uring_register keyctl "
-	  "add_key request_key modify_ldt" },
+	  "perf_event_open userfaultfd modify_ldt" },
 
-	/* Files by handle pass over every folder permission; fanotify sees whole mounts. */
-	{ { EPERM, EPERM },
-	  "open_by_handle_at name_to_handle_at fanotify_init fanotify_mark lookup_dcookie" },
+	/* Files, network: a ring opens files and makes sockets in the kernel, where no filter looks. */
+	{ { EPERM, EPERM }, "io_uring_setup io_uring_enter io_uring_register", .promised = true },
+
+	/* Memory: maps of bpf are nobody's, and outlive the process. */
+	{ { EPERM, EPERM }, "bpf", .promised = true },
+
+	/* Files: keys are secrets of the user's that no mount hides, and asking runs a host program. */
+	{ { EPERM, EPERM }, "keyctl add_key request_key", .promised = true },
+
+	/* Files: by handle one passes over every folder's permissions, and over every mount. */
+	{ { EPERM, EPERM }, "open_by_handle_at", .promised = true },
+
+	/* How handles are had; fanotify sees whole mounts. */
+	{ { EPERM, EPERM }, "name_to_handle_at fanotify_init fanotify_mark lookup_dcookie" },
 
 	/* The machine itself. */
 	{ { EPERM, EPERM },
@@ -155,19 +188,8 @@ const struct vt_seccomp_group vt_seccomp_groups[] = {
 	{ { 0 }, NULL },
 };
 
-#define IS(n, v)       .arg = (n), .mask = UINT32_MAX, .value = (v)
-#define IS_NOT(n, v)   .arg = (n), .mask = UINT32_MAX, .value = (v), .differs = true
-#define HAS(n, bits)   .arg = (n), .mask = (bits), .value = 0, .differs = true
-#define LACKS(n, bits) .arg = (n), .mask = (bits), .value = 0
-#define FIELD(n, m, v) .arg = (n), .mask = (m), .value = (v)
-#define ALWAYS         .mask = 0, .value = 0
-
-#define TESTS(...)                                                                                 \
-	.tests = { __VA_ARGS__ },                                                                  \
-	.count = sizeof((struct vt_seccomp_test[]){ __VA_ARGS__ }) / sizeof(struct vt_seccomp_test)
-
 /*
- * A file with these bits on a granted folder is a root shell on the host. The kernel cuts modes to 16
+ * Files: one with these bits on a granted folder is a root shell on the host. The kernel cuts modes to 16
  * bits and looks at these two among them, so testing the two is exact.
  */
 #define SETID (S_ISUID | S_ISGID)
@@ -191,43 +213,47 @@ enum { IOPRIO_USER = 3 };
 enum { PROTO_L2TP = 115, PROTO_SMC = 256 };
 
 const struct vt_seccomp_condition vt_seccomp_conditions[] = {
-	{ "chmod fchmod creat mknod", PASS, TESTS({ EPERM, HAS(1, SETID) }) },
-	{ "fchmodat mknodat", PASS, TESTS({ EPERM, HAS(2, SETID) }) },
-	{ "open", PASS, TESTS({ PASS, LACKS(1, CREATES) }, { EPERM, HAS(2, SETID) }) },
-	{ "openat", PASS, TESTS({ PASS, LACKS(2, CREATES) }, { EPERM, HAS(3, SETID) }) },
+	{ "chmod fchmod creat mknod", PASS, TESTS({ EPERM, HAS(1, SETID) }), .promised = true },
+	{ "fchmodat mknodat", PASS, TESTS({ EPERM, HAS(2, SETID) }), .promised = true },
+	{ "open", PASS, TESTS({ PASS, LACKS(1, CREATES) }, { EPERM, HAS(2, SETID) }),
+	  .promised = true },
+	{ "openat", PASS, TESTS({ PASS, LACKS(2, CREATES) }, { EPERM, HAS(3, SETID) }),
+	  .promised = true },
 
 	/*
-	 * Threads and processes, but no new namespaces. And no threads with descriptors of their own:
-	 * what those hold is seen by nobody who looks at the process.
+	 * Threads and processes, but no new namespaces. Memory: and no threads with descriptors of
+	 * their own, as what those hold is seen by nobody who looks at the process.
 	 */
 	{ "clone", PASS,
 	  TESTS({ EPERM, HAS(0, NAMESPACES) },
-		{ EPERM, FIELD(0, CLONE_THREAD | CLONE_FILES, CLONE_THREAD) }) },
-	{ "close_range", PASS, TESTS({ EPERM, HAS(2, CLOSE_RANGE_UNSHARE) }) },
+		{ EPERM, FIELD(0, CLONE_THREAD | CLONE_FILES, CLONE_THREAD) }), .promised = true },
+	{ "close_range", PASS, TESTS({ EPERM, HAS(2, CLOSE_RANGE_UNSHARE) }), .promised = true },
 
 	/*
-	 * The cell's init is pid 1 and of the same user. It must get to run, or nobody can end the
+	 * Processes: the cell's init is pid 1 and of the same user. It must get to run, or nobody can end the
 	 * cell. Priorities of one's own are bounded by rlimits; little honest code asks.
 	 */
-	{ "sched_setaffinity", PASS, TESTS({ EPERM, IS(0, 1) }) },
+	{ "sched_setaffinity", PASS, TESTS({ EPERM, IS(0, 1) }), .promised = true },
 	{ "sched_setscheduler sched_setparam sched_setattr", PASS,
-	  TESTS({ EPERM, ALWAYS, .profiles = 1 << VT_SECCOMP_STRICT }, { EPERM, IS(0, 1) }) },
+	  TESTS({ EPERM, ALWAYS, .profiles = 1 << VT_SECCOMP_STRICT }, { EPERM, IS(0, 1) }),
+	  .promised = true },
 	{ "setpriority", PASS,
 	  TESTS({ EPERM, ALWAYS, .profiles = 1 << VT_SECCOMP_STRICT },
-		{ EPERM, IS(0, PRIO_USER) }, { EPERM, IS(1, 1) }) },
+		{ EPERM, IS(0, PRIO_USER) }, { EPERM, IS(1, 1) }), .promised = true },
 	{ "ioprio_set", PASS,
 	  TESTS({ EPERM, ALWAYS, .profiles = 1 << VT_SECCOMP_STRICT },
-		{ EPERM, IS(0, IOPRIO_USER) }, { EPERM, IS(1, 1) }) },
+		{ EPERM, IS(0, IOPRIO_USER) }, { EPERM, IS(1, 1) }), .promised = true },
 
-	/* A lease on a file that one may only read makes others wait to write it. */
-	{ "fcntl", PASS, TESTS({ EPERM, IS(1, F_SETLEASE) }) },
+	/* Files: a lease on one that the cell may only read makes others wait to write it. */
+	{ "fcntl", PASS, TESTS({ EPERM, IS(1, F_SETLEASE) }), .promised = true },
 
-	/* A whiteout is a device node by another name. */
-	{ "renameat2", PASS, TESTS({ EPERM, HAS(4, RENAME_WHITEOUT) }) },
+	/* Files: a whiteout is a device node by another name. */
+	{ "renameat2", PASS, TESTS({ EPERM, HAS(4, RENAME_WHITEOUT) }), .promised = true },
 
-	/* Typing into the caller's terminal, its console's clipboard, its line disciplines. */
+	/* Processes: typing into the caller's terminal, its console's clipboard, its line disciplines. */
 	{ "ioctl", PASS,
-	  TESTS({ EPERM, IS(1, TIOCSTI) }, { EPERM, IS(1, TIOCLINUX) }, { EPERM, IS(1, TIOCSETD) }) },
+	  TESTS({ EPERM, IS(1, TIOCSTI) }, { EPERM, IS(1, TIOCLINUX) }, { EPERM, IS(1, TIOCSETD) }),
+	  .promised = true },
 
 	/*
 	 * Asking passes, and so does running without address randomisation, which weakens nobody
@@ -238,18 +264,22 @@ const struct vt_seccomp_condition vt_seccomp_conditions[] = {
 	  TESTS({ PASS, IS(0, UINT32_MAX) }, { PASS, IS(0, 0) },
 		{ PASS, IS(0, ADDR_NO_RANDOMIZE), .profiles = 1 << VT_SECCOMP_DEFAULT }) },
 
-	/* Core scheduling idles a sibling CPU at the neighbours' expense; memory maps are CRIU's. */
-	{ "prctl", PASS, TESTS({ EPERM, IS(0, PR_SCHED_CORE) }, { EPERM, IS(0, PR_SET_MM) }) },
+	/*
+	 * Core scheduling idles a sibling CPU at the neighbours' expense, of which no limit knows;
+	 * memory maps are CRIU's.
+	 */
+	{ "prctl", PASS, TESTS({ EPERM, IS(0, PR_SCHED_CORE) }, { EPERM, IS(0, PR_SET_MM) }),
+	  .promised = true },
 
-	/* One's own limits only: the cell's init has the same user, and could be choked. */
-	{ "prlimit64", EPERM, TESTS({ PASS, IS(0, 0) }) },
+	/* Processes: one's own limits only, as init has the same user, and could be choked. */
+	{ "prlimit64", EPERM, TESTS({ PASS, IS(0, 0) }), .promised = true },
 
 	/* A filter of one's own is welcome; a supervisor for it is for programs that do not nest. */
 	{ "seccomp", PASS,
 	  TESTS({ EPERM, HAS(1, SECCOMP_FILTER_FLAG_NEW_LISTENER),
 		  .profiles = 1 << VT_SECCOMP_STRICT }) },
 
-	/* Rare protocols hide behind the common families, and asking for one loads its module. */
+	/* Network. Rare protocols hide behind the common families, and asking for one loads its module. */
 	{ "socket", EAFNOSUPPORT,
 	  TESTS({ EPROTONOSUPPORT, IS(2, IPPROTO_SCTP), .sockets = VT_SOCKETS_INET },
 		{ EPROTONOSUPPORT, IS(2, IPPROTO_DCCP), .sockets = VT_SOCKETS_INET },
@@ -257,21 +287,24 @@ const struct vt_seccomp_condition vt_seccomp_conditions[] = {
 		{ EPROTONOSUPPORT, IS(2, PROTO_SMC), .sockets = VT_SOCKETS_INET },
 		{ PASS, IS(0, AF_UNIX), .sockets = VT_SOCKETS_UNIX },
 		{ PASS, IS(0, AF_INET), .sockets = VT_SOCKETS_INET },
-		{ PASS, IS(0, AF_INET6), .sockets = VT_SOCKETS_INET }) },
+		{ PASS, IS(0, AF_INET6), .sockets = VT_SOCKETS_INET }),
+	  .promised = true },
 
 	/*
-	 * One end of a datagram pair can connect to, or send to, any other unix socket: the road
+	 * Network: one end of a datagram pair can connect to, or send to, any other unix socket: the road
 	 * round a denied socket(AF_UNIX). SOCK_RAW is a datagram under another name. Ends of streams
 	 * stay with each other for good.
 	 */
 	{ "socketpair", ESOCKTNOSUPPORT,
 	  TESTS({ EAFNOSUPPORT, IS_NOT(0, AF_UNIX) }, { PASS, FIELD(1, SOCK_TYPE, SOCK_STREAM) },
 		{ PASS, FIELD(1, SOCK_TYPE, SOCK_SEQPACKET) },
-		{ PASS, FIELD(1, SOCK_TYPE, SOCK_DGRAM), .sockets = VT_SOCKETS_UNIX }) },
+		{ PASS, FIELD(1, SOCK_TYPE, SOCK_DGRAM), .sockets = VT_SOCKETS_UNIX }),
+	  .promised = true },
 
-	/* Without sockets of its own, a cell could do this only with one that was left to it. */
+	/* Network: without sockets of its own, a cell could do this only with one that was left to it. */
 	{ "bind connect listen accept accept4", EPERM,
-	  TESTS({ PASS, ALWAYS, .sockets = VT_SOCKETS_UNIX | VT_SOCKETS_INET }) },
+	  TESTS({ PASS, ALWAYS, .sockets = VT_SOCKETS_UNIX | VT_SOCKETS_INET }),
+	  .promised = true },
 
 	{ NULL },
 };
@@ -291,7 +324,10 @@ const struct vt_seccomp_number vt_seccomp_numbers[] = {
 	{ "statmount", 457, false },
 	{ "listmount", 458, false },
 	{ "mseal", 462, false },
+	{ "setxattrat", 463, false },
+	{ "removexattrat", 466, false },
 	{ "open_tree_attr", 467, false },
+	{ "file_setattr", 469, false },
 	{ NULL },
 };
 /* clang-format on */

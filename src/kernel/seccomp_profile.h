@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the built-in filters say, as tables: which system calls pass, which are refused and with what
- * errno, and which pass depending on their arguments. A call that no table names gets ENOSYS.
+ * errno, and which pass depending on their arguments. A call that no table names gets ENOSYS from a
+ * profile, and passes an add-on.
  *
  * The tables are read only by tools/genfilter, on the machine that builds; the library carries what
  * genfilter made of them, vt_seccomp_filters. Only seccomp.c and the generator include this.
@@ -19,6 +20,7 @@
 struct vt_seccomp_group {
 	int         verdict[VT_SECCOMP_PROFILES]; /* default, strict */
 	const char *calls;                        /* names, separated by blanks */
+	bool        promised;                     /* VT_SECCOMP_ALWAYS says so too */
 };
 
 /*
@@ -35,7 +37,7 @@ struct vt_seccomp_test {
 	unsigned sockets;  /* socket families, one of which must be allowed for it; 0: always there */
 };
 
-enum { VT_SECCOMP_TESTS = 8 };
+enum { VT_SECCOMP_TESTS = 12 };
 
 /* Calls whose arguments decide: the first test that matches gives the verdict. */
 struct vt_seccomp_condition {
@@ -43,7 +45,19 @@ struct vt_seccomp_condition {
 	int                    otherwise; /* the verdict where no test matches */
 	struct vt_seccomp_test tests[VT_SECCOMP_TESTS];
 	unsigned               count;
+	bool                   promised; /* VT_SECCOMP_ALWAYS says so too */
 };
+
+#define IS(n, v)       .arg = (n), .mask = UINT32_MAX, .value = (v)
+#define IS_NOT(n, v)   .arg = (n), .mask = UINT32_MAX, .value = (v), .differs = true
+#define HAS(n, bits)   .arg = (n), .mask = (bits), .value = 0, .differs = true
+#define LACKS(n, bits) .arg = (n), .mask = (bits), .value = 0
+#define FIELD(n, m, v) .arg = (n), .mask = (m), .value = (v)
+#define ALWAYS         .mask = 0, .value = 0
+
+#define TESTS(...)                                                                                 \
+	.tests = { __VA_ARGS__ },                                                                  \
+	.count = sizeof((struct vt_seccomp_test[]){ __VA_ARGS__ }) / sizeof(struct vt_seccomp_test)
 
 /* Calls that the build machine's libseccomp may be too old to know. */
 struct vt_seccomp_number {
@@ -52,9 +66,21 @@ struct vt_seccomp_number {
 	bool        x86_only;
 };
 
+/* All that the profiles say; rows that are promised are VT_SECCOMP_ALWAYS. */
 extern const struct vt_seccomp_group     vt_seccomp_groups[];
 extern const struct vt_seccomp_condition vt_seccomp_conditions[];
-extern const struct vt_seccomp_number    vt_seccomp_numbers[];
+
+/* The other add-ons, whose verdicts are the same for every profile. */
+extern const struct vt_seccomp_group     vt_seccomp_bare_groups[];
+extern const struct vt_seccomp_condition vt_seccomp_bare_conditions[];
+extern const struct vt_seccomp_group     vt_seccomp_mute_groups[];
+extern const struct vt_seccomp_condition vt_seccomp_mute_conditions[];
+
+extern const struct vt_seccomp_number vt_seccomp_numbers[];
+
+/* The last call that the tables were written with in mind. An add-on passes none beyond it. */
+enum { VT_SECCOMP_NEWEST = 469 };
 
 /* The filters, made by genfilter for the machine that vitro is built for. */
 extern const struct sock_fprog vt_seccomp_filters[VT_SECCOMP_PROFILES][VT_SOCKETS_SETS];
+extern const struct sock_fprog vt_seccomp_addons[VT_SECCOMP_ADDONS][VT_SOCKETS_SETS];
