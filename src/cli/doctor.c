@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "base/str.h"
 #include "cli/cli.h"
+#include "cli/settle.h"
 #include "host/report.h"
 #include "plan/plan.h"
 #include "policy/policy.h"
@@ -21,16 +22,16 @@ enum {
 	LINE_WIDTH = 100,
 };
 
-/* What was found, and what it comes to: the plan of the default policy, or why there is none. */
+/* What was found, and what it comes to: the plan of the default policy. */
 struct diagnosis {
 	struct vt_report report;
 	struct vt_policy *policy;
-	struct vt_plan *plan; /* NULL: refused says why */
+	struct vt_plan *plan; /* where it is refused, that of best effort; NULL: not even that */
 	struct vt_err refused;
-	bool ok;
+	bool ok; /* it is not refused */
 };
 
-static int diagnose(const struct vt_host *host, struct diagnosis *diagnosis, struct vt_err *err)
+static int diagnose(struct vt_host *host, struct diagnosis *diagnosis, struct vt_err *err)
 {
 	char *const argv[] = { NULL };
 	const struct vt_request request = { .argv = argv, .environ = argv };
@@ -39,10 +40,18 @@ static int diagnose(const struct vt_host *host, struct diagnosis *diagnosis, str
 	if (r < 0)
 		return r;
 	vt_report_make(host, &diagnosis->report);
+	vt_cli_settle(diagnosis->policy, host, &request);
 	r = vt_plan_make(diagnosis->policy, host, &request, &diagnosis->plan, &diagnosis->refused);
 	if (r == -ENOMEM)
 		*err = diagnosis->refused;
-	diagnosis->ok = r == 0 && vt_report_ok(&diagnosis->report);
+	diagnosis->ok = r == 0;
+	if (r < 0 && r != -ENOMEM) {
+		struct vt_err later;
+
+		diagnosis->policy->require = VT_REQUIRE_BEST_EFFORT;
+		/* The first refusal is the one that counts. */
+		(void)vt_plan_make(diagnosis->policy, host, &request, &diagnosis->plan, &later);
+	}
 	return r == -ENOMEM ? r : 0;
 }
 
@@ -95,41 +104,57 @@ static void add_finding(struct vt_str *out, const struct vt_report *report, size
 	add_advice(out, report, index);
 }
 
+/* Why cells have no namespaces here. */
+static void add_wants(struct vt_str *line, const struct vt_report *report)
+{
+	const char *sep = "";
+
+	if (vt_report_ok(report))
+		return;
+	vt_str_add(line, "Cells have no namespaces of their own here, for want of: ");
+	for (size_t i = 0; i < report->count; i++) {
+		const struct vt_finding *finding = &report->findings[i];
+
+		if (!finding->needed || finding->state != VT_STATE_NOT || finding->follows)
+			continue;
+		vt_str_addf(line, "%s%s", sep, finding->name);
+		sep = ", ";
+	}
+	vt_str_add(line, ". ");
+}
+
+static void add_holdings(struct vt_str *line, const struct vt_plan *plan)
+{
+	const char *sep = "";
+
+	for (int i = 0; i < VT_PROPERTIES; i++) {
+		const struct vt_holding *holding = &plan->holdings[i];
+
+		if (holding->mechanism == NULL)
+			continue;
+		vt_str_addf(line, "%s%s (%s, %s)", sep, holding->name, holding->mechanism,
+			    vt_grade_name(holding->grade));
+		sep = ", ";
+	}
+	vt_str_addf(line, ". Isolation: %s.", plan->level);
+}
+
 /* The last lines: what a call of the default policy gets here. */
 static void add_sum(struct vt_str *out, const struct diagnosis *diagnosis)
 {
-	const struct vt_plan *plan = diagnosis->plan;
 	struct vt_str line;
-	const char *sep = "";
 
 	vt_str_init(&line);
-	if (!vt_report_ok(&diagnosis->report)) {
-		vt_str_add(&line, "vitro run cannot make cells here, for want of: ");
-		for (size_t i = 0; i < diagnosis->report.count; i++) {
-			const struct vt_finding *finding = &diagnosis->report.findings[i];
-
-			if (!finding->needed || finding->state != VT_STATE_NOT || finding->follows)
-				continue;
-			vt_str_addf(&line, "%s%s", sep, finding->name);
-			sep = ", ";
-		}
-		vt_str_add(&line, ".");
-	} else if (plan == NULL) {
-		vt_str_addf(&line, "vitro run with the default policy: %s",
+	add_wants(&line, &diagnosis->report);
+	if (!diagnosis->ok)
+		vt_str_addf(&line, "vitro run with the default policy is %s. ",
 			    diagnosis->refused.what);
-	} else {
-		vt_str_add(&line, "vitro run enforces here, with the default policy: ");
-		for (int i = 0; i < VT_PROPERTIES; i++) {
-			const struct vt_holding *holding = &plan->holdings[i];
-
-			if (holding->mechanism == NULL)
-				continue;
-			vt_str_addf(&line, "%s%s (%s, %s)", sep, holding->name, holding->mechanism,
-				    vt_grade_name(holding->grade));
-			sep = ", ";
-		}
-		vt_str_addf(&line, ". Isolation: %s.", plan->level);
-	}
+	if (diagnosis->plan)
+		vt_str_add(&line, diagnosis->ok ? "vitro run enforces here, with the default "
+						  "policy: "
+						: "With require=best-effort it enforces: ");
+	if (diagnosis->plan)
+		add_holdings(&line, diagnosis->plan);
 	out->failed = out->failed || !vt_str_ok(&line);
 	add_wrapped(out, line.text, 0, 0);
 	vt_str_done(&line);
@@ -198,7 +223,7 @@ static json_t *isolation_json(const struct vt_plan *plan)
 
 static int add_json(struct vt_str *out, const struct diagnosis *diagnosis, struct vt_err *err)
 {
-	const char *refused = diagnosis->plan == NULL ? diagnosis->refused.what : "";
+	const char *refused = diagnosis->ok ? "" : diagnosis->refused.what;
 	AUTO_JSON json_t *root = json_pack(
 		"{s:s, s:b, s:s?, s:o, s:o, s:o}", "version", VITRO_VERSION, "ok", diagnosis->ok,
 		"container", diagnosis->report.container, "findings",

@@ -5,6 +5,7 @@
 
 #include "cli/cli.h"
 #include "cli/options.h"
+#include "cli/settle.h"
 #include "host/command.h"
 #include "host/host.h"
 #include "plan/plan.h"
@@ -60,6 +61,7 @@ static int prepare_and_explain(struct vt_options *options, struct vt_arena *aren
 		.environ = environ,
 	};
 
+	vt_cli_settle(options->policy, &host, &request);
 	r = explain(options, &host, &request, err);
 	vt_host_done(&host);
 	return r;

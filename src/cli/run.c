@@ -121,6 +121,20 @@ static void name_call(struct call *call)
 		       (unsigned long long)number); /* fits */
 }
 
+static int make_plan(struct call *call, struct vt_err *err)
+{
+	const struct vt_request request = {
+		.command = &call->command,
+		.argv = call->options.command,
+		.environ = environ,
+		.name = call->result.call_id,
+	};
+
+	vt_plan_free(call->plan);
+	call->plan = NULL;
+	return vt_plan_make(call->options.policy, &call->host, &request, &call->plan, err);
+}
+
 static int prepare(struct call *call, int argc, char **argv, struct vt_err *err)
 {
 	int r = vt_options_parse(&call->options, argc, argv, err);
@@ -141,11 +155,7 @@ static int prepare(struct call *call, int argc, char **argv, struct vt_err *err)
 	if (r < 0)
 		return r;
 	call->probed = true;
-	const struct vt_request request = { .command = &call->command,
-					    .argv = call->options.command,
-					    .environ = environ };
-
-	return vt_plan_make(call->options.policy, &call->host, &request, &call->plan, err);
+	return make_plan(call, err);
 }
 
 static struct vt_sink sink_for(const struct call *call, int fd)
@@ -219,6 +229,17 @@ static int check_output(const struct vt_plan *plan, int fd, const char *name, co
 	return 0;
 }
 
+static int run_again(struct call *call, const struct vt_run_io *io, struct vt_err *err)
+{
+	char call_id[sizeof(call->result.call_id)];
+
+	memcpy(call_id, call->result.call_id, sizeof(call_id));
+	vt_result_done(&call->result);
+	vt_result_init(&call->result);
+	memcpy(call->result.call_id, call_id, sizeof(call_id));
+	return vt_run(call->plan, io, &call->result, err);
+}
+
 static int execute(struct call *call, struct vt_err *err)
 {
 	struct vt_run_io io = {
@@ -234,7 +255,20 @@ static int execute(struct call *call, struct vt_err *err)
 	if (r == 0)
 		r = check_output(call->plan, call->audit_fd, call->options.audit_file, "--audit",
 				 err);
-	return r < 0 ? r : vt_run(call->plan, &io, &call->result, err);
+	if (r == 0)
+		r = vt_run(call->plan, &io, &call->result, err);
+	/*
+	 * A cell that could not be built, of which nothing ran, is the best probe there is: with
+	 * what it taught there may be another plan that this machine can carry out and the policy
+	 * accepts.
+	 */
+	while (r == 0 && call->result.unbuilt &&
+	       vt_host_learn(&call->host, &call->result.failure)) {
+		r = make_plan(call, err);
+		if (r == 0)
+			r = run_again(call, &io, err);
+	}
+	return r;
 }
 
 /* What was printed goes to a terminal only in its safe form. */

@@ -24,6 +24,7 @@
 #include "host/idrange.h"
 #include "host/runtime.h"
 #include "kernel/idmap.h"
+#include "kernel/mount.h"
 #include "uapi/landlock.h"
 #include "uapi/mount.h"
 
@@ -80,6 +81,8 @@ static int use_userns(void *arg)
  */
 static struct vt_fact try_userns(void)
 {
+	if (access("/proc/self/uid_map", F_OK) < 0)
+		return (struct vt_fact){ errno, "map ids through /proc/self/uid_map" };
 	_Alignas(16) char stack[16384];
 	struct userns_trial trial = { EIO, "clone(CLONE_NEWUSER)" };
 	sigset_t all, old;
@@ -115,22 +118,24 @@ static void probe_landlock(struct vt_host *host)
 		host->landlock_abi = abi;
 }
 
-static int has_caps(bool *ret_has)
+static bool has_cap(cap_t caps, cap_value_t cap)
 {
-	static const cap_value_t wanted[] = { CAP_SYS_ADMIN, CAP_SETUID, CAP_SETGID };
+	cap_flag_value_t value;
+
+	return cap_get_flag(caps, cap, CAP_EFFECTIVE, &value) == 0 && value == CAP_SET;
+}
+
+static int probe_caps(struct vt_host *host)
+{
 	cap_t caps = cap_get_proc();
-	bool has = true;
 
 	if (caps == NULL)
 		return -errno;
-	for (size_t i = 0; i < sizeof(wanted) / sizeof(wanted[0]); i++) {
-		cap_flag_value_t value;
+	bool ids = has_cap(caps, CAP_SETUID) && has_cap(caps, CAP_SETGID);
 
-		if (cap_get_flag(caps, wanted[i], CAP_EFFECTIVE, &value) < 0 || value != CAP_SET)
-			has = false;
-	}
+	host->privileged = host->uid == 0 && ids && has_cap(caps, CAP_SYS_ADMIN);
+	host->can_change_ids = host->uid == 0 && ids && has_cap(caps, CAP_CHOWN);
 	(void)cap_free(caps); /* fails only for what is no cap_t */
-	*ret_has = has;
 	return 0;
 }
 
@@ -334,7 +339,12 @@ static int resolve_whole(const char *path, char *buf, size_t size)
 	if (fd < 0)
 		return -errno;
 	(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", fd); /* fits */
-	return read_link(NULL, link, buf, size);
+	int r = read_link(NULL, link, buf, size);
+
+	/* Without a proc the links are followed by hand. */
+	if (r == -ENOENT && size >= PATH_MAX && realpath(path, buf))
+		return 0;
+	return r;
 }
 
 static int resolve(const struct vt_host *host, const char *path, char *buf, size_t size)
@@ -387,29 +397,112 @@ static int list(const struct vt_host *host, const char *path,
 	return r;
 }
 
+/* ---- what matters without user namespaces -------------------------------------------------- */
+
+static void count_task(void *arg, const char *name)
+{
+	(void)name;
+	++*(unsigned *)arg;
+}
+
+struct counting {
+	const struct vt_host *host;
+	unsigned tasks;
+};
+
+/* Adds the threads of one process, if it is the caller's. */
+static void count_process(void *arg, const char *name)
+{
+	struct counting *counting = arg;
+	char path[64];
+	struct stat st;
+
+	if (name[0] < '0' || name[0] > '9' || strlen(name) > 16)
+		return;
+	(void)snprintf(path, sizeof(path), "/proc/%s/task", name); /* fits */
+	if (stat(path, &st) == 0 && st.st_uid == counting->host->uid)
+		(void)list(counting->host, path, count_task, &counting->tasks); /* gone: none */
+}
+
+static unsigned count_tasks(const struct vt_host *host)
+{
+	struct counting counting = { .host = host };
+
+	(void)list(host, "/proc", count_process,
+		   &counting); /* what cannot be seen does not count */
+	return counting.tasks;
+}
+
+/* Where anybody can make a folder that nobody else can take away: sticky, or the caller's own. */
+static const char *find_scratch(const struct vt_host *host)
+{
+	static const char *const places[] = { "/tmp", "/var/tmp", "/dev/shm" };
+
+	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+		struct stat st;
+
+		if (stat(places[i], &st) == 0 && S_ISDIR(st.st_mode) &&
+		    (st.st_mode & S_ISVTX || (st.st_uid == host->uid && !(st.st_mode & 022))) &&
+		    faccessat(AT_FDCWD, places[i], W_OK | X_OK, AT_EACCESS) == 0)
+			return places[i];
+	}
+	return NULL;
+}
+
+static void probe_bare(struct vt_host *host)
+{
+	host->scratch = find_scratch(host);
+	if (!host->can_change_ids && host->proc)
+		host->tasks = count_tasks(host);
+}
+
+bool vt_host_learn(struct vt_host *host, const struct vt_err *failure)
+{
+	static const enum vt_step building[] = { VT_STEP_CLONE, VT_STEP_IDS, VT_STEP_MOUNTS,
+						 VT_STEP_NETWORK };
+	bool built = false;
+	int num = failure->num;
+
+	for (size_t i = 0; i < sizeof(building) / sizeof(building[0]); i++)
+		built |= failure->step == building[i];
+	/* Denied, or not there; all else may be different the next time. */
+	if (!built || host->userns.err ||
+	    !(num == EPERM || num == EACCES || num == ENOSYS || num == EOPNOTSUPP ||
+	      num == EINVAL || num == ENODEV || num == ENOSPC || num == EUSERS))
+		return false;
+	(void)snprintf(host->learned, sizeof(host->learned), "%s", failure->what); /* cut is fine */
+	if (failure->step == VT_STEP_MOUNTS && strcmp(failure->what, VT_MOUNT_PROC) == 0 &&
+	    host->own_proc.err == 0) {
+		host->own_proc = (struct vt_fact){ num, VT_MOUNT_PROC };
+		return true;
+	}
+	host->userns = (struct vt_fact){ num, host->learned };
+	probe_bare(host);
+	return true;
+}
+
 int vt_host_probe(struct vt_host *ret_host, struct vt_err *err)
 {
 	struct context *context = calloc(1, sizeof(*context));
 	unsigned groups = 0;
-	bool caps = false;
 
-	if (context == NULL || has_caps(&caps) == -ENOMEM ||
+	memset(ret_host, 0, sizeof(*ret_host));
+	ret_host->uid = geteuid();
+	ret_host->gid = getegid();
+	if (context == NULL || probe_caps(ret_host) == -ENOMEM ||
 	    count_groups(getegid(), &groups) == -ENOMEM) {
 		free(context);
 		return vt_fail(err, VT_STEP_PLAN, ENOMEM, "look at this machine");
 	}
 	context->userns_fd = -1;
 	vt_str_init(&context->mount_points);
-
-	memset(ret_host, 0, sizeof(*ret_host));
-	ret_host->uid = geteuid();
-	ret_host->gid = getegid();
 	ret_host->supplementary_groups = groups;
-	ret_host->privileged = caps && ret_host->uid == 0;
-	if (ret_host->privileged)
+	if (ret_host->privileged || ret_host->can_change_ids)
 		probe_ids(ret_host);
+	ret_host->proc = access("/proc/self/stat", R_OK) == 0;
 	ret_host->userns = try_userns();
 	ret_host->seccomp = try_seccomp();
+	ret_host->own_proc.tried = VT_MOUNT_PROC;
 	probe_landlock(ret_host);
 	vt_cgroup_find(&ret_host->cgroup);
 	ret_host->cpus = count_cpus();
@@ -418,6 +511,8 @@ int vt_host_probe(struct vt_host *ret_host, struct vt_err *err)
 	ret_host->resolve = resolve;
 	ret_host->list = list;
 	ret_host->context = context;
+	if (ret_host->userns.err)
+		probe_bare(ret_host);
 	return 0;
 }
 

@@ -42,15 +42,21 @@ struct vt_host {
 	unsigned supplementary_groups; /* beside gid */
 	/* Holds CAP_SYS_ADMIN, CAP_SETUID, CAP_SETGID over its own user namespace: "root" to the plan. */
 	bool privileged;
-	/* Host ids for cells, one each, where privileged: never 0, never 65534. count 0: none mapped. */
+	bool can_change_ids; /* CAP_SETUID, CAP_SETGID, CAP_CHOWN: what a root in a container often has */
+	/* Host ids for cells, one each, for a root: never 0, never 65534. count 0: none mapped. */
 	uint32_t id_base, id_count;
 
 	struct vt_fact userns;  /* a new user namespace, with capabilities that work in it */
 	struct vt_fact seccomp; /* filters can be installed */
+	struct vt_fact own_proc; /* a cell in namespaces can mount a proc of its own */
 	int            landlock_abi; /* 0: no Landlock */
 	int            landlock_err; /* why, if 0 */
 	struct vt_cgroup_site cgroup;
 	unsigned       cpus;     /* that the caller may use */
+	bool           proc;     /* /proc shows the processes of this machine */
+	/* Of interest only where there are no user namespaces: */
+	const char    *scratch;  /* a folder where private ones can be made; NULL: none */
+	unsigned       tasks;    /* processes and threads of the caller's user */
 
 	/*
 	 * Looks at a path, following links. Returns 0 or a negative errno. context belongs to the
@@ -68,8 +74,15 @@ struct vt_host {
 	int  (*list)(const struct vt_host *host, const char *path,
 		     void (*each)(void *arg, const char *name), void *arg);
 	void  *context;
+	char   learned[512]; /* what vt_host_learn() was told last */
 };
 
 /* Probes what a call needs. Fails only when out of memory. vt_host_done() releases it. */
 int  vt_host_probe(struct vt_host *ret_host, struct vt_err *err);
 void vt_host_done(struct vt_host *host);
+
+/*
+ * A cell could not be built here, and nothing of it ran: what that says about the host becomes a fact,
+ * as if it had been probed. False: it says nothing new, and trying again would fail again.
+ */
+bool vt_host_learn(struct vt_host *host, const struct vt_err *failure);

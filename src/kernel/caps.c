@@ -40,6 +40,18 @@ int vt_caps_drop(struct vt_err *err)
 	return vt_caps_empty(err);
 }
 
+int vt_caps_bound(struct vt_err *err)
+{
+	for (unsigned long cap = 0; cap < 64; cap++)
+		if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) < 0)
+			break; /* the end of the list, or not ours to drop */
+	if (prctl(PR_SET_SECUREBITS, LOCKED_BITS, 0, 0, 0) < 0 && errno != EPERM)
+		return vt_fail_at(err, VT_STEP_CAPS, errno, "lock the securebits", NULL);
+	if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) < 0)
+		return vt_fail_at(err, VT_STEP_CAPS, errno, "clear the ambient set", NULL);
+	return 0;
+}
+
 int vt_caps_no_new_privs(struct vt_err *err)
 {
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)

@@ -10,6 +10,12 @@
  */
 int vt_caps_drop(struct vt_err *err);
 
+/*
+ * The same but for the process's own sets, as far as the caller may: without CAP_SETPCAP the bounding
+ * set stays as it is, which no_new_privs makes useless.
+ */
+int vt_caps_bound(struct vt_err *err);
+
 /* Empties the process's own sets, which is enough for one that never execs. */
 int vt_caps_empty(struct vt_err *err);
 

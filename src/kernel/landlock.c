@@ -75,6 +75,19 @@ int vt_landlock_new(const struct vt_landlock_abi *handled, struct vt_err *err)
 	return fd < 0 ? vt_fail_at(err, VT_STEP_LANDLOCK, errno, "make a ruleset", NULL) : fd;
 }
 
+static int allow(int ruleset, int fd, mode_t mode, uint64_t rights, const char *path,
+		 struct vt_err *err)
+{
+	const struct landlock_path_beneath_attr attr = {
+		.allowed_access = S_ISDIR(mode) ? rights : rights & FILE_RIGHTS,
+		.parent_fd = fd,
+	};
+
+	if (sys_landlock_add_rule(ruleset, LANDLOCK_RULE_PATH_BENEATH, &attr, 0) < 0)
+		return vt_fail_at(err, VT_STEP_LANDLOCK, errno, "allow", path);
+	return 0;
+}
+
 int vt_landlock_allow(int ruleset, int root_fd, const char *path, uint64_t rights,
 		      struct vt_err *err)
 {
@@ -89,16 +102,21 @@ int vt_landlock_allow(int ruleset, int root_fd, const char *path, uint64_t right
 
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return vt_fail_at(err, VT_STEP_LANDLOCK, errno, "look at", at);
-	if (!S_ISDIR(st.st_mode))
-		rights &= FILE_RIGHTS;
-	const struct landlock_path_beneath_attr attr = {
-		.allowed_access = rights,
-		.parent_fd = fd,
-	};
+	return allow(ruleset, fd, st.st_mode, rights, at, err);
+}
 
-	if (sys_landlock_add_rule(ruleset, LANDLOCK_RULE_PATH_BENEATH, &attr, 0) < 0)
-		return vt_fail_at(err, VT_STEP_LANDLOCK, errno, "allow", at);
-	return 0;
+int vt_landlock_allow_inode(int ruleset, const char *path, uint64_t dev, uint64_t ino,
+			    uint64_t rights, struct vt_err *err)
+{
+	AUTO_CLOSE int fd = open(path, O_PATH | O_CLOEXEC);
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return vt_fail_at(err, VT_STEP_LANDLOCK, errno, "look at", path);
+	if (ino && (st.st_dev != dev || st.st_ino != ino))
+		return vt_fail_at(err, VT_STEP_LANDLOCK, ESTALE, "find what was there before at",
+				  path);
+	return allow(ruleset, fd, st.st_mode, rights, path, err);
 }
 
 int vt_landlock_enter(int ruleset, struct vt_err *err)

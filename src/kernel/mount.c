@@ -62,18 +62,17 @@ int vt_mount_tmpfs(int64_t bytes, int64_t inodes, struct vt_err *err)
 
 int vt_mount_proc(struct vt_err *err)
 {
+	const unsigned attrs = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV |
+			       MOUNT_ATTR_NOEXEC;
 	AUTO_CLOSE int fs = sys_fsopen("proc", FSOPEN_CLOEXEC);
+	int r = fs < 0 ? -errno : 0;
 
-	if (fs < 0)
-		return vt_fail_at(err, VT_STEP_MOUNTS, errno, "open a proc", NULL);
 	/* Init is not dumpable, so that to the occupant it is not there at all. */
-	int r = set(fs, "hidepid", "ptraceable", err);
-
-	if (r < 0)
-		return r;
-	return create(fs,
-		      MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC,
-		      "proc", err);
+	if (r == 0)
+		r = set(fs, "hidepid", "ptraceable", err);
+	if (r == 0)
+		r = create(fs, attrs, "proc", err);
+	return r < 0 ? vt_fail_at(err, VT_STEP_MOUNTS, -r, VT_MOUNT_PROC, NULL) : r;
 }
 
 int vt_mount_copy(int dir_fd, const char *path, struct vt_err *err)

@@ -36,24 +36,7 @@
 #include "kernel/process.h"
 #include "kernel/seccomp.h"
 #include "launch/cell.h"
-
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
-
-/* What is under way: filled by one step, used by the next. */
-struct building {
-	const struct vt_inside *in;
-	const struct vt_plan *plan;
-	int root_fd;     /* the new root, attached */
-	int proc_fd;     /* the cell's proc */
-	int ready_fd;    /* an eventfd: init tells the occupant that the root is there */
-	pid_t occupant;  /* in init */
-	int occupant_fd; /* its pidfd */
-};
-
-struct step {
-	const char *name;
-	int (*take)(struct building *, struct vt_err *);
-};
+#include "launch/inside_private.h"
 
 /* Tells the supervisor, and ends. Without a supervisor there is nobody to tell. */
 static _Noreturn void fail(int status_fd, const struct vt_err *err)
@@ -64,13 +47,17 @@ static _Noreturn void fail(int status_fd, const struct vt_err *err)
 	_exit(125);
 }
 
-static void take_steps(const struct step *steps, size_t count, struct building *b, int status_fd)
+void vt_inside_take_steps(const struct vt_inside_step *steps, size_t count, struct vt_building *b,
+			  int status_fd)
 {
 	struct vt_err err;
 
 	for (size_t i = 0; i < count; i++)
-		if (steps[i].take(b, &err) < 0)
+		if (steps[i].take(b, &err) < 0) {
+			if (b->abandon)
+				b->abandon(b);
 			fail(status_fd, &err);
+		}
 }
 
 /* ---- init ---------------------------------------------------------------------------------- */
@@ -79,7 +66,7 @@ static void take_steps(const struct step *steps, size_t count, struct building *
  * Inotify is counted per user of the whole machine; a cell gets a share of it. Through the host's
  * proc, where these files are those of the user namespace that opens them.
  */
-static int bound_counts(struct building *b, struct vt_err *err)
+static int bound_counts(struct vt_building *b, struct vt_err *err)
 {
 	static const struct {
 		const char *path, *most;
@@ -93,8 +80,9 @@ static int bound_counts(struct building *b, struct vt_err *err)
 		AUTO_CLOSE int fd = open(counts[i].path, O_WRONLY | O_CLOEXEC);
 		size_t len = strlen(counts[i].most);
 
-		if (fd < 0 && errno == ENOENT)
-			continue; /* a kernel without inotify */
+		/* A kernel without inotify; a container whose sysctls are mounted read-only. */
+		if (fd < 0 && (errno == ENOENT || errno == EROFS))
+			continue;
 		if (fd < 0 || write(fd, counts[i].most, len) != (ssize_t)len)
 			return vt_fail_at(err, VT_STEP_LIMITS, errno, "bound", counts[i].path);
 	}
@@ -102,17 +90,17 @@ static int bound_counts(struct building *b, struct vt_err *err)
 }
 
 /* First the cgroup, then the namespace: its root is where the process is when it is made. */
-static int join_cgroup(struct building *b, struct vt_err *err)
+int vt_inside_join_cgroup(struct vt_building *b, struct vt_err *err)
 {
 	int r = vt_cgroup_join(b->in->cgroup, err);
 
-	if (r == 0 && unshare(CLONE_NEWCGROUP) < 0)
+	if (r == 0 && !b->plan->bare && unshare(CLONE_NEWCGROUP) < 0)
 		return vt_fail_at(err, VT_STEP_CLONE, errno, "make a cgroup namespace", NULL);
 	return r;
 }
 
 /* Blocks until the supervisor has mapped our ids; ends if it is gone. */
-static int await_ids(struct building *b, struct vt_err *err)
+int vt_inside_await_ids(struct vt_building *b, struct vt_err *err)
 {
 	struct vt_note note;
 	ssize_t len;
@@ -126,7 +114,7 @@ static int await_ids(struct building *b, struct vt_err *err)
 }
 
 /* While still the caller's user, who can look into folders that the cell's user cannot. */
-static int copy_mounts(struct building *b, struct vt_err *err)
+static int copy_mounts(struct vt_building *b, struct vt_err *err)
 {
 	const struct vt_plan *plan = b->plan;
 	int *mounts = b->in->mounts;
@@ -148,7 +136,7 @@ static int copy_mounts(struct building *b, struct vt_err *err)
 	return 0;
 }
 
-static int become_cell_user(struct building *b, struct vt_err *err)
+static int become_cell_user(struct vt_building *b, struct vt_err *err)
 {
 	int r = vt_process_become(b->plan->inner_uid, b->plan->inner_gid, b->plan->own_ids, err);
 
@@ -170,7 +158,7 @@ static int become_cell_user(struct building *b, struct vt_err *err)
  * Init's memory is a copy of the supervisor's. Nobody in the cell may look at it, and what they
  * would like best is not there.
  */
-static int hide_memory(struct building *b, struct vt_err *err)
+int vt_inside_hide_memory(struct vt_building *b, struct vt_err *err)
 {
 	(void)b;
 	for (char **variable = environ; *variable; variable++)
@@ -180,7 +168,7 @@ static int hide_memory(struct building *b, struct vt_err *err)
 	return 0;
 }
 
-static int attach_root(struct building *b, struct vt_err *err)
+static int attach_root(struct vt_building *b, struct vt_err *err)
 {
 	b->root_fd = vt_mount_tmpfs(b->plan->scratch_bytes, b->plan->scratch_inodes, err);
 	if (b->root_fd < 0)
@@ -208,7 +196,7 @@ static int make_file(int root_fd, const struct vt_build *build, struct vt_err *e
 	return 0;
 }
 
-static int bind_mount(const struct building *b, const struct vt_build *build, int mount_fd,
+static int bind_mount(const struct vt_building *b, const struct vt_build *build, int mount_fd,
 		      struct vt_err *err)
 {
 	/* The parent has restricted what it mapped: a map can be set only once. */
@@ -228,14 +216,15 @@ static int bind_mount(const struct building *b, const struct vt_build *build, in
 }
 
 /* A folder of the root's own tmpfs, mounted on itself: it stays writable when the root is not. */
-static int open_scratch(const struct building *b, const struct vt_build *build, struct vt_err *err)
+static int open_scratch(const struct vt_building *b, const struct vt_build *build,
+			struct vt_err *err)
 {
 	AUTO_CLOSE int fd = vt_mount_copy(b->root_fd, build->to, err);
 
 	return fd < 0 ? fd : vt_mount_attach(fd, b->root_fd, build->to, err);
 }
 
-static int mount_proc(struct building *b, const struct vt_build *build, struct vt_err *err)
+static int mount_proc(struct vt_building *b, const struct vt_build *build, struct vt_err *err)
 {
 	b->proc_fd = vt_mount_proc(err);
 	return b->proc_fd < 0 ? b->proc_fd
@@ -244,7 +233,7 @@ static int mount_proc(struct building *b, const struct vt_build *build, struct v
 
 /* Covers a path with an empty file or folder of the root's, `from`. What is not there needs none.
  */
-static int mask(const struct building *b, const struct vt_build *build, struct vt_err *err)
+static int mask(const struct vt_building *b, const struct vt_build *build, struct vt_err *err)
 {
 	if (faccessat(b->root_fd, build->to, F_OK, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT)
 		return 0;
@@ -258,7 +247,7 @@ static int mask(const struct building *b, const struct vt_build *build, struct v
 	return r < 0 ? r : vt_mount_attach(fd, b->root_fd, build->to, err);
 }
 
-static int do_build(struct building *b, size_t i, struct vt_err *err)
+static int do_build(struct vt_building *b, size_t i, struct vt_err *err)
 {
 	const struct vt_build *build = &b->plan->builds[i];
 
@@ -285,7 +274,7 @@ static int do_build(struct building *b, size_t i, struct vt_err *err)
 	return vt_fail_at(err, VT_STEP_MOUNTS, EINVAL, "understand the plan", NULL);
 }
 
-static int build_root(struct building *b, struct vt_err *err)
+static int build_root(struct vt_building *b, struct vt_err *err)
 {
 	const struct vt_mount_traits read_only = { .here = true, .idmap_fd = -1 };
 
@@ -301,7 +290,7 @@ static int build_root(struct building *b, struct vt_err *err)
 	return r < 0 ? r : vt_mount_enter_root(b->root_fd, err);
 }
 
-static int name_host(struct building *b, struct vt_err *err)
+static int name_host(struct vt_building *b, struct vt_err *err)
 {
 	(void)b;
 	if (sethostname("vitro", 5) < 0 || setdomainname("", 0) < 0)
@@ -310,7 +299,7 @@ static int name_host(struct building *b, struct vt_err *err)
 }
 
 /* A caller may ignore SIGCHLD; init would never learn then how its occupant ended. */
-static int expect_children(struct building *b, struct vt_err *err)
+int vt_inside_expect_children(struct vt_building *b, struct vt_err *err)
 {
 	const struct sigaction by_default = { .sa_handler = SIG_DFL };
 
@@ -327,7 +316,7 @@ static int expect_children(struct building *b, struct vt_err *err)
  * meanwhile. Init stays in the supervisor's; it opens no socket, and nobody in the cell can reach
  * into it.
  */
-static int enter_network(struct building *b, struct vt_err *err)
+static int enter_network(struct vt_building *b, struct vt_err *err)
 {
 	struct ifreq request = { .ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING };
 
@@ -343,7 +332,7 @@ static int enter_network(struct building *b, struct vt_err *err)
 }
 
 /* Init enters the new root for both: the kernel moves whoever stands in the old one. */
-static int await_root(struct building *b, struct vt_err *err)
+static int await_root(struct vt_building *b, struct vt_err *err)
 {
 	uint64_t ready;
 	ssize_t len;
@@ -356,7 +345,7 @@ static int await_root(struct building *b, struct vt_err *err)
 	return 0;
 }
 
-static int enter_descriptors(struct building *b, struct vt_err *err)
+static int enter_descriptors(struct vt_building *b, struct vt_err *err)
 {
 	const struct vt_inside *in = b->in;
 
@@ -364,13 +353,15 @@ static int enter_descriptors(struct building *b, struct vt_err *err)
 				      err);
 }
 
-static int enter_session(struct building *b, struct vt_err *err)
+static int enter_session(struct vt_building *b, struct vt_err *err)
 {
-	(void)b;
+	/* Without a pid namespace it would outlive an init that fails. */
+	if (b->plan->bare && prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
+		return vt_fail_at(err, VT_STEP_SESSION, errno, "ask to die with init", NULL);
 	return vt_process_detach(err);
 }
 
-static int enter_folder(struct building *b, struct vt_err *err)
+static int enter_folder(struct vt_building *b, struct vt_err *err)
 {
 	if (chdir(b->plan->cwd) < 0)
 		return vt_fail_at(err, VT_STEP_SESSION, errno, "enter the working directory",
@@ -378,27 +369,30 @@ static int enter_folder(struct building *b, struct vt_err *err)
 	return 0;
 }
 
-static int enter_limits(struct building *b, struct vt_err *err)
+static int enter_limits(struct vt_building *b, struct vt_err *err)
 {
 	return vt_process_limit(b->plan->rlimits, b->plan->rlimit_count, err);
 }
 
-static int enter_powerless(struct building *b, struct vt_err *err)
+static int enter_powerless(struct vt_building *b, struct vt_err *err)
 {
-	(void)b;
-	int r = vt_caps_drop(err);
+	/* A bare cell's init has dropped them for both. */
+	int r = b->plan->bare ? vt_caps_empty(err) : vt_caps_drop(err);
 
 	return r < 0 ? r : vt_caps_no_new_privs(err);
 }
 
-static int enter_landlock(struct building *b, struct vt_err *err)
+static int enter_landlock(struct vt_building *b, struct vt_err *err)
 {
 	const struct vt_plan *plan = b->plan;
 	const struct vt_landlock_abi handled = {
 		.fs = plan->landlock_fs,
+		.net = plan->landlock_net,
 		.scoped = plan->landlock_scoped,
 	};
 
+	if (plan->bare)
+		return vt_bare_enter_landlock(plan, &handled, err);
 	if (!handled.fs)
 		return 0;
 	AUTO_CLOSE int ruleset = vt_landlock_new(&handled, err);
@@ -418,7 +412,7 @@ static int enter_landlock(struct building *b, struct vt_err *err)
 	return vt_landlock_enter(ruleset, err);
 }
 
-static int enter_seccomp(struct building *b, struct vt_err *err)
+static int enter_seccomp(struct vt_building *b, struct vt_err *err)
 {
 	for (size_t i = 0; i < b->plan->filter_count; i++) {
 		int r = vt_seccomp_install(b->plan->filters[i], err);
@@ -434,14 +428,14 @@ static int enter_seccomp(struct building *b, struct vt_err *err)
  * init builds it.
  */
 /* clang-format off */
-static const struct step early_steps[] = {
+static const struct vt_inside_step early_steps[] = {
 	{ "network",     enter_network },    /* before the powers go: it needs them */
 	{ "session",     enter_session },
 	{ "powerless",   enter_powerless },
 	{ "root",        await_root },
 	{ "descriptors", enter_descriptors },
 };
-static const struct step late_steps[] = {
+static const struct vt_inside_step late_steps[] = {
 	{ "folder",      enter_folder },
 	{ "limits",      enter_limits },     /* after the descriptors: there are more than it allows */
 	{ "landlock",    enter_landlock },   /* needs no_new_privs, and the paths of the new root */
@@ -450,13 +444,16 @@ static const struct step late_steps[] = {
 /* clang-format on */
 
 /* Once its descriptors are in place, the occupant's status descriptor is 3, and exec closes it. */
-static _Noreturn void occupy(struct building *b)
+static _Noreturn void occupy(struct vt_building *b)
 {
 	const struct vt_plan *plan = b->plan;
 	struct vt_err err;
 
-	take_steps(early_steps, COUNT(early_steps), b, b->in->status_fd);
-	take_steps(late_steps, COUNT(late_steps), b, 3);
+	b->abandon = NULL; /* that is init's to do */
+	vt_inside_take_steps(early_steps, COUNT(early_steps), b, b->in->status_fd);
+	vt_inside_take_steps(late_steps, COUNT(late_steps), b, 3);
+	if (plan->rehearsal)
+		_exit(0);
 	(void)execve(plan->exec_path, plan->argv, plan->envp); /* returns only to fail */
 	(void)vt_fail_at(&err, VT_STEP_EXEC, errno, "execute", plan->exec_path);
 	fail(3, &err);
@@ -464,7 +461,7 @@ static _Noreturn void occupy(struct building *b)
 
 /* ---- init, with its occupant --------------------------------------------------------------- */
 
-static int start_occupant(struct building *b, struct vt_err *err)
+int vt_inside_start_occupant(struct vt_building *b, struct vt_err *err)
 {
 	b->ready_fd = eventfd(0, EFD_CLOEXEC);
 	if (b->ready_fd < 0)
@@ -475,16 +472,17 @@ static int start_occupant(struct building *b, struct vt_err *err)
 	return b->occupant < 0 ? b->occupant : 0;
 }
 
-static int tell_running(struct building *b, struct vt_err *err)
+int vt_inside_tell_running(struct vt_building *b, struct vt_err *err)
 {
 	const uint64_t ready = 1;
 	struct vt_note note = { .kind = VT_NOTE_RUNNING };
 	struct iovec iov = { .iov_base = &note, .iov_len = sizeof(note) };
-	int fds[VT_NOTE_FDS] = {
+	const int fds[VT_NOTE_FDS] = {
 		[VT_NOTE_OCCUPANT_FD] = b->occupant_fd,
-		[VT_NOTE_PROC_FD] = b->proc_fd,
 		[VT_NOTE_ROOT_FD] = b->root_fd,
+		[VT_NOTE_PROC_FD] = b->proc_fd,
 	};
+	const size_t size = (VT_NOTE_FDS - (b->proc_fd < 0)) * sizeof(fds[0]);
 	union {
 		struct cmsghdr header;
 		char bytes[CMSG_SPACE(sizeof(fds))];
@@ -493,13 +491,13 @@ static int tell_running(struct building *b, struct vt_err *err)
 		.msg_iov = &iov,
 		.msg_iovlen = 1,
 		.msg_control = &control,
-		.msg_controllen = sizeof(control),
+		.msg_controllen = CMSG_SPACE(size),
 	};
 
 	control.header.cmsg_level = SOL_SOCKET;
 	control.header.cmsg_type = SCM_RIGHTS;
-	control.header.cmsg_len = CMSG_LEN(sizeof(fds));
-	memcpy(CMSG_DATA(&control.header), fds, sizeof(fds));
+	control.header.cmsg_len = CMSG_LEN(size);
+	memcpy(CMSG_DATA(&control.header), fds, size);
 	if (sendmsg(b->in->status_fd, &message, MSG_NOSIGNAL) < 0)
 		return vt_fail_at(err, VT_STEP_WATCH, errno, "report the occupant", NULL);
 	/* Not before: the supervisor's clock starts with the note. */
@@ -509,7 +507,7 @@ static int tell_running(struct building *b, struct vt_err *err)
 }
 
 /* What is left of init needs no power and no descriptor but the status socket, at 3. */
-static int give_up_powers(struct building *b, struct vt_err *err)
+static int give_up_powers(struct vt_building *b, struct vt_err *err)
 {
 	const int fd = b->in->status_fd;
 	int r = vt_caps_empty(err);
@@ -519,19 +517,19 @@ static int give_up_powers(struct building *b, struct vt_err *err)
 
 /* The order is the security argument: what a step needs is there, and no later one undoes it. */
 /* clang-format off */
-static const struct step init_steps[] = {
-	{ "cgroup",   join_cgroup },      /* before anything is allocated that should be counted */
+static const struct vt_inside_step init_steps[] = {
+	{ "cgroup",   vt_inside_join_cgroup },      /* before anything is allocated that should be counted */
 	{ "counts",   bound_counts },
 	{ "copies",   copy_mounts },      /* before the ids: as the caller, who may see these paths */
-	{ "await",    await_ids },
+	{ "await",    vt_inside_await_ids },
 	{ "ids",      become_cell_user },
-	{ "memory",   hide_memory },      /* before the occupant, which has a copy of it until exec */
-	{ "children", expect_children },
-	{ "occupant", start_occupant },
+	{ "memory",   vt_inside_hide_memory },      /* before the occupant, which has a copy of it until exec */
+	{ "children", vt_inside_expect_children },
+	{ "occupant", vt_inside_start_occupant },
 	{ "root",     attach_root },      /* after the ids: its folders belong to the cell's user */
 	{ "mounts",   build_root },
 	{ "names",    name_host },
-	{ "running",  tell_running },
+	{ "running",  vt_inside_tell_running },
 	{ "powers",   give_up_powers },   /* last: all of the above need them */
 };
 /* clang-format on */
@@ -558,7 +556,7 @@ static _Noreturn void reap(pid_t occupant, int status_fd)
 
 _Noreturn void vt_inside_init(const struct vt_inside *inside)
 {
-	struct building b = {
+	struct vt_building b = {
 		.in = inside,
 		.plan = inside->plan,
 		.root_fd = -1,
@@ -567,6 +565,8 @@ _Noreturn void vt_inside_init(const struct vt_inside *inside)
 		.occupant_fd = -1,
 	};
 
-	take_steps(init_steps, COUNT(init_steps), &b, inside->status_fd);
+	if (inside->plan->bare)
+		vt_bare_init(&b);
+	vt_inside_take_steps(init_steps, COUNT(init_steps), &b, inside->status_fd);
 	reap(b.occupant, 3);
 }

@@ -21,7 +21,9 @@ struct vt_inside {
 	struct vt_stdio         stdio;
 	int                     status_fd;
 	int                    *mounts; /* per build: a mount that the parent made, or -1 */
+	uid_t                   uid;    /* of the cell, on the host */
+	gid_t                   gid;
 };
 
-/* Runs as pid 1 of a new cell: builds it, starts the occupant, reaps, ends. */
+/* Runs as the first process of a new cell: builds it, starts the occupant, reaps, ends. */
 _Noreturn void vt_inside_init(const struct vt_inside *inside);

@@ -89,8 +89,9 @@ static int release(int status_fd, pid_t pid, const struct vt_plan *plan, struct 
 		   struct vt_err *err)
 {
 	const struct vt_note go = { .kind = VT_NOTE_GO };
-	int r = vt_ns_map_ids(pid, plan->inner_uid, outer.uid, plan->inner_gid, outer.gid,
-			      plan->own_ids, err);
+	int r = plan->bare ? 0
+			   : vt_ns_map_ids(pid, plan->inner_uid, outer.uid, plan->inner_gid,
+					   outer.gid, plan->own_ids, err);
 
 	/* Of a child that is gone nothing can be mapped; its note says what really happened. */
 	if (r < 0)
@@ -117,6 +118,8 @@ static int start(const struct vt_plan *plan, const struct vt_stdio *stdio, int *
 		.stdio = *stdio,
 		.status_fd = theirs,
 		.mounts = mounts,
+		.uid = outer.uid,
+		.gid = outer.gid,
 	};
 	pid_t pid = vt_ns_clone(plan->namespaces, vt_cgroup_clone_fd(&cell->cgroup), &init_fd, err);
 
@@ -135,6 +138,7 @@ static int start(const struct vt_plan *plan, const struct vt_stdio *stdio, int *
 		return r;
 	}
 	cell->init = pid;
+	cell->bare = plan->bare;
 	cell->init_fd = vt_fd_take(&init_fd);
 	cell->status_fd = vt_fd_take(&ours);
 	return 0;
@@ -236,7 +240,11 @@ int vt_cell_note(const struct vt_cell *cell, struct vt_note *ret_note, int ret_f
 
 int vt_cell_kill(const struct vt_cell *cell, struct vt_err *err)
 {
-	if (syscall(SYS_pidfd_send_signal, cell->init_fd, SIGKILL, NULL, 0) < 0 && errno != ESRCH)
+	/* A bare cell's init is the one who can end it, and does when nobody listens any more. */
+	if (cell->bare && shutdown(cell->status_fd, SHUT_WR) < 0)
+		return vt_fail(err, VT_STEP_WATCH, errno, "tell the cell's init to end it");
+	/* Our own child, not yet reaped: the number is its. */
+	if (!cell->bare && kill(cell->init, SIGKILL) < 0 && errno != ESRCH)
 		return vt_fail(err, VT_STEP_WATCH, errno, "kill the cell");
 	return 0;
 }

@@ -16,7 +16,8 @@
 
 struct vt_cell {
 	pid_t init;      /* as the supervisor sees it; a child of the supervisor, to be waited for */
-	int   init_fd;   /* pidfd: SIGKILL through it ends the cell */
+	int   init_fd;   /* pidfd: says when the cell has ended */
+	bool  bare;      /* without namespaces: init ends it, not init's own end */
 	int   status_fd; /* notes, see launch/cell.h */
 	struct vt_cgroup cgroup;
 };
@@ -43,7 +44,10 @@ int vt_spawn(const struct vt_plan *plan, const struct vt_stdio *stdio, struct vt
 int vt_cell_note(const struct vt_cell *cell, struct vt_note *ret_note, int ret_fds[VT_NOTE_FDS],
 		 struct vt_err *err);
 
-/* SIGKILL to init, through its pidfd: the kernel kills everything in the cell. */
+/*
+ * Ends everything in the cell: SIGKILL to init, and the kernel does the rest; a bare cell's init is
+ * told to, and does it.
+ */
 int vt_cell_kill(const struct vt_cell *cell, struct vt_err *err);
 
 /* Closes handles and removes the cgroup. The cell must be dead and reaped. */

@@ -60,7 +60,8 @@ static char *search_path(struct vt_arena *arena, const struct vt_command *comman
 }
 
 char **vt_environment_make(struct vt_arena *arena, const struct vt_policy *policy,
-			   char *const *caller, const struct vt_command *command)
+			   char *const *caller, const struct vt_command *command,
+			   const char *scratch)
 {
 	static char *const empty[] = { NULL };
 	struct variables vars = { 0 };
@@ -69,14 +70,17 @@ char **vt_environment_make(struct vt_arena *arena, const struct vt_policy *polic
 	caller = caller ? caller : empty;
 	while (caller[inherited])
 		inherited++;
-	vars.items = vt_arena_array(arena, inherited + policy->env.set.count + 3, sizeof(char *));
+	vars.items = vt_arena_array(arena, inherited + policy->env.set.count + 4, sizeof(char *));
 	char *path = search_path(arena, command);
-	char *home = vt_arena_dup(arena, "HOME=/tmp");
+	char *home = vt_arena_printf(arena, "HOME=%s", scratch ? scratch : "/tmp");
+	char *temporary = vt_arena_printf(arena, "TMPDIR=%s", scratch ? scratch : "/tmp");
 
-	if (!vars.items || !path || !home)
+	if (!vars.items || !path || !home || !temporary)
 		return NULL;
 	put(&vars, path);
 	put(&vars, home);
+	if (scratch)
+		put(&vars, temporary);
 	for (size_t i = 0; i < inherited; i++) {
 		if (!strchr(caller[i], '=') || !is_passed(&policy->env.pass, caller[i]))
 			continue;

@@ -45,7 +45,7 @@ static const char *made(const char *json, const char *const *from, const struct 
 	assert_int_equal(vt_policy_new(&policy, &err), 0);
 	if (vt_policy_load_text(policy, json, strlen(json), "/", "test", &err) < 0)
 		fail_msg("%s", err.what);
-	char **variables = vt_environment_make(arena, policy, (char *const *)from, command);
+	char **variables = vt_environment_make(arena, policy, (char *const *)from, command, NULL);
 
 	assert_non_null(variables);
 	/* It borrows nothing of the policy. */

@@ -34,8 +34,13 @@ static void explain_limits(const struct vt_plan *plan, struct vt_str *out)
 	if (plan->grace_ms)
 		vt_str_addf(out, ", then SIGTERM and %lld ms of grace", (long long)plan->grace_ms);
 	vt_str_addf(out, "\n  %-14s %lld MB\n", "memory", (long long)(plan->memory_bytes >> 20));
-	vt_str_addf(out, "  %-14s %lld MB and %lld inodes, /dev/shm included\n", "private /tmp",
-		    (long long)(plan->scratch_bytes >> 20), (long long)plan->scratch_inodes);
+	if (plan->bare)
+		vt_str_addf(out, "  %-14s %lld MB in %s\n", "private folder",
+			    (long long)(plan->watched_tmp_bytes >> 20), plan->scratch);
+	else
+		vt_str_addf(out, "  %-14s %lld MB and %lld inodes, /dev/shm included\n",
+			    "private /tmp", (long long)(plan->scratch_bytes >> 20),
+			    (long long)plan->scratch_inodes);
 	vt_str_addf(out, "  %-14s %lld MB each, %lld open at once\n", "files",
 		    (long long)plan->file_mb, (long long)plan->open_files);
 	vt_str_addf(out, "  %-14s %lld, threads included\n", "processes", (long long)plan->pids);
@@ -93,7 +98,9 @@ void vt_plan_explain(const struct vt_plan *plan, struct vt_str *out)
 	vt_str_addf(out, "isolation: %s\n\n", plan->level);
 	explain_holdings(plan, out);
 	explain_limits(plan, out);
-	vt_str_addf(out, "\nUSER\n  inside %u:%u, outside ", plan->inner_uid, plan->inner_gid);
+	vt_str_add(out, "\nUSER\n  ");
+	if (!plan->bare)
+		vt_str_addf(out, "inside %u:%u, outside ", plan->inner_uid, plan->inner_gid);
 	if (plan->own_ids)
 		vt_str_addf(out, "one of %u to %u, its own\n", plan->id_base,
 			    plan->id_base + plan->id_count - 1);

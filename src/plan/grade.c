@@ -45,22 +45,100 @@ static struct vt_holding by_kernel(struct grading *g, const char *name, const ch
 	};
 }
 
-static void grade_isolation(struct grading *g)
+/* ---- a cell in namespaces ------------------------------------------------------------------ */
+
+static void grade_namespaces(struct grading *g)
 {
 	const struct vt_fact *userns = &g->host->userns;
 	const char *files = g->plan->landlock_fs ? "mountns+landlock" : "mountns";
 
 	hold(g, VT_PROPERTY_PROCESSES, by_kernel(g, "processes", "processes", "pidns", userns));
 	hold(g, VT_PROPERTY_FILES, by_kernel(g, "files", "files", files, userns));
-	hold(g, VT_PROPERTY_SYSCALLS,
-	     by_kernel(g, "syscalls", "syscalls", "seccomp", &g->host->seccomp));
 	if (g->plan->own_network)
 		hold(g, VT_PROPERTY_NETWORK, by_kernel(g, "network", "network", "netns", userns));
-	else
-		hold(g, VT_PROPERTY_NETWORK,
-		     (struct vt_holding){ "network", "network", NULL, VT_GRADE_NONE,
-					  "the host's network, as the policy says" });
+	hold(g, VT_PROPERTY_TMP,
+	     (struct vt_holding){ "tmp", "limits.tmp_mb", "tmpfs", VT_GRADE_KERNEL, NULL });
 }
+
+/* ---- a bare cell --------------------------------------------------------------------------- */
+
+static struct vt_holding hold_bare_processes(const struct vt_plan *plan)
+{
+	struct vt_holding held = { "processes", "processes", "landlock-scope", VT_GRADE_KERNEL,
+				   "that other processes exist can be seen, and no more; if vitro "
+				   "and the cell's init are killed at the same time, what the call "
+				   "started in the background stays" };
+
+	if (plan->sweep == VT_SWEEP_USER)
+		held.mechanism = "own-uid";
+	if (plan->sweep == VT_SWEEP_TREE) {
+		held.mechanism = "subreaper";
+		held.grade = VT_GRADE_WATCHED;
+		held.note = "what the call leaves behind is looked for and killed, and a program "
+			    "that means to can dodge that for a while; signals are denied";
+	}
+	if (plan->sweep == VT_SWEEP_TREE && !plan->own_ids && !plan->filter_count)
+		held.note = "what the call leaves behind is looked for and killed; nothing keeps "
+			    "it from signalling the caller's other processes";
+	return held;
+}
+
+static struct vt_holding hold_bare_files(struct grading *g)
+{
+	const struct vt_plan *plan = g->plan;
+	struct vt_holding held = { "files", "files", "landlock", VT_GRADE_KERNEL,
+				   "names, sizes and owners of other files can be seen, their "
+				   "content not; modes, owners and times cannot be changed" };
+
+	if (plan->landlock_fs && plan->filter_count)
+		return held;
+	held.mechanism = "none";
+	held.grade = VT_GRADE_NONE;
+	if (plan->landlock_fs)
+		held.note = "without a system call filter modes and owners of the caller's files "
+			    "can be changed";
+	else if (g->host->landlock_abi)
+		held.note = "no mount namespace, and this kernel's Landlock is older than ABI 3, "
+			    "which cannot keep files from being emptied";
+	else
+		held.note = vt_arena_printf(plan->arena, "no mount namespace, and no Landlock: %s",
+					    strerror(g->host->landlock_err));
+	return held;
+}
+
+static void grade_bare(struct grading *g)
+{
+	const struct vt_plan *plan = g->plan;
+
+	hold(g, VT_PROPERTY_PROCESSES, hold_bare_processes(plan));
+	hold(g, VT_PROPERTY_FILES, hold_bare_files(g));
+	if (g->policy->network == VT_NETWORK_NONE)
+		hold(g, VT_PROPERTY_NETWORK,
+		     by_kernel(g, "network", "network",
+			       plan->landlock_net ? "seccomp+landlock" : "seccomp",
+			       &g->host->seccomp));
+	hold(g, VT_PROPERTY_TMP,
+	     (struct vt_holding){ "tmp", "limits.tmp_mb", "watchdog", VT_GRADE_WATCHED,
+				  "a folder on the host, sampled every 2 to 50 ms; its inodes are "
+				  "not bounded" });
+}
+
+static void grade_isolation(struct grading *g)
+{
+	hold(g, VT_PROPERTY_NETWORK,
+	     (struct vt_holding){ "network", "network", NULL, VT_GRADE_NONE,
+				  "the host's network, as the policy says" });
+	hold(g, VT_PROPERTY_SYSCALLS,
+	     by_kernel(g, "syscalls", "syscalls", "seccomp", &g->host->seccomp));
+	if (g->plan->bare)
+		grade_bare(g);
+	else
+		grade_namespaces(g);
+}
+
+/* ---- limits -------------------------------------------------------------------------------- */
+
+static const char no_proc[] = "no cgroup, and no /proc to see what the cell uses";
 
 static void grade_memory(struct grading *g)
 {
@@ -71,6 +149,10 @@ static void grade_memory(struct grading *g)
 		memory.mechanism = g->host->cgroup.version == VT_CGROUP_V2 ? "cgroup-v2"
 									   : "cgroup-v1";
 		memory.grade = VT_GRADE_KERNEL;
+	} else if (!g->plan->can_look) {
+		memory.mechanism = "none";
+		memory.grade = VT_GRADE_NONE;
+		memory.note = no_proc;
 	} else {
 		/* From the sampling of watch/usage.h: what can be touched between two looks. */
 		memory.note = vt_arena_printf(
@@ -87,10 +169,22 @@ static void grade_memory(struct grading *g)
 
 static void grade_pids(struct grading *g)
 {
-	struct vt_holding pids = by_kernel(g, "pids", "limits.pids", "rlimit", &g->host->userns);
+	const struct vt_plan *plan = g->plan;
+	struct vt_holding pids = { "pids", "limits.pids", "rlimit", VT_GRADE_KERNEL, NULL };
 
-	if (g->plan->cgroup.pids && pids.grade == VT_GRADE_KERNEL)
+	if (plan->cgroup.pids) {
 		pids.mechanism = "cgroup-v2";
+	} else if (plan->bare && !plan->own_ids && !g->host->proc) {
+		pids.mechanism = "none";
+		pids.grade = VT_GRADE_NONE;
+		pids.note = "no cgroup, and no /proc to count the caller's other processes in";
+	} else if (plan->bare && !plan->own_ids) {
+		pids.note = vt_arena_printf(
+			plan->arena,
+			"counted together with the caller's other processes, now %u: as those end, "
+			"the cell may have so many more, and as they grow, fewer",
+			g->host->tasks);
+	}
 	hold(g, VT_PROPERTY_PIDS, pids);
 }
 
@@ -104,6 +198,11 @@ static void grade_cpu(struct grading *g)
 		time.note = g->plan->cgroup.count_cpu ? "sampled every 2 to 50 ms"
 						      : "sampled every 2 to 50 ms; children that "
 							"nobody waits for are not counted";
+		if (!g->plan->can_look) {
+			time.mechanism = "none";
+			time.grade = VT_GRADE_NONE;
+			time.note = no_proc;
+		}
 	}
 	if (g->policy->limits.cpus > 0) {
 		bool held = g->plan->cgroup.cpu_quota_us;
@@ -152,7 +251,17 @@ static void add_notes(struct grading *g)
 		     "the cloud's metadata addresses included");
 	if (g->policy->network != VT_NETWORK_NONE)
 		note(g, "memory: buffers of inet sockets are counted by nobody");
-	if (!plan->unix_sockets)
+	if (plan->bare)
+		note(g, vt_arena_printf(
+				plan->arena,
+				"no namespaces can be had here (%s: %s), so the cell lives in the "
+				"host's own file system, ids and names; `vitro doctor` says what "
+				"to do",
+				g->host->userns.tried, strerror(g->host->userns.err)));
+	else if (g->host->own_proc.err)
+		note(g, "files: the cell has no /proc, since this machine's is masked, as in a "
+			"container");
+	if (!plan->bare && !plan->unix_sockets)
 		note(g, "network: no AF_UNIX sockets, since a granted folder, or the command's "
 			"own, may "
 			"hold some of the host's; socketpair() works");
@@ -160,7 +269,9 @@ static void add_notes(struct grading *g)
 		note(g, "files: a folder granted for reading lies in one granted for writing, and "
 			"can be "
 			"written: write beats read");
-	if (!plan->landlock_fs)
+	if (plan->bare)
+		note(g, "network: no AF_UNIX sockets; socketpair() works");
+	else if (!plan->landlock_fs)
 		note(g, "files: this kernel has no Landlock; the mount namespace alone holds them");
 	else if (!(plan->landlock_scoped & LANDLOCK_SCOPE_SIGNAL))
 		note(g, "files: this kernel's Landlock is older than ABI 6 and does not scope "
@@ -182,58 +293,60 @@ static enum vt_grade needed(enum vt_require require, enum vt_property property)
 	if (require == VT_REQUIRE_BEST_EFFORT)
 		return VT_GRADE_NONE;
 	if (require == VT_REQUIRE_FULL &&
-	    (property == VT_PROPERTY_MEMORY || property == VT_PROPERTY_CPU_TIME))
+	    (property == VT_PROPERTY_MEMORY || property == VT_PROPERTY_CPU_TIME ||
+	     property == VT_PROPERTY_TMP))
 		return VT_GRADE_WATCHED;
 	return VT_GRADE_KERNEL;
 }
 
-static int refuse(const struct vt_holding *h, const struct vt_policy *policy, struct vt_err *err)
+static int refuse(const struct grading *g, enum vt_property property, struct vt_err *err)
 {
-	bool watched = h->grade == VT_GRADE_WATCHED;
+	const struct vt_holding *h = &g->plan->holdings[property];
 
 	return vt_fail(err, VT_STEP_PLAN, EPERM,
 		       "refused: %s %s here, and require is %s%s%s; --set require=%s would run it",
-		       h->key, watched ? "can only be watched" : "cannot be enforced",
-		       vt_require_name(policy->require), *h->note ? ": " : "", h->note,
-		       watched ? "full" : "best-effort");
+		       h->key,
+		       h->grade == VT_GRADE_WATCHED ? "can only be watched" : "cannot be enforced",
+		       vt_require_name(g->policy->require), *h->note ? ": " : "", h->note,
+		       h->grade >= needed(VT_REQUIRE_FULL, property) ? "full" : "best-effort");
 }
 
-/* Without these there is no cell at all: there is no weaker way to run it. */
-static int check_indispensable(const struct vt_host *host, struct vt_err *err)
+/*
+ * A setuid bit that a cell sets in a granted folder is the folder owner's on the host. Only a
+ * filter keeps it from doing so, whatever else is required.
+ */
+static int check_writes(const struct grading *g, struct vt_err *err)
 {
-	const struct vt_fact *facts[] = { &host->userns, &host->seccomp };
-
-	for (size_t i = 0; i < 2; i++)
-		if (facts[i]->err)
-			return vt_fail(
-				err, VT_STEP_PLAN, EPERM,
-				"refused: this machine does not let vitro make cells: %s: %s; "
-				"`vitro doctor` says what to do",
-				facts[i]->tried, strerror(facts[i]->err));
-	return 0;
+	if (g->plan->filter_count || !g->policy->files.write.count)
+		return 0;
+	return vt_fail(err, VT_STEP_PLAN, EPERM,
+		       "refused: files.write: without a system call filter (%s: %s) the cell could "
+		       "plant setuid files there; `vitro doctor` says what to do",
+		       g->host->seccomp.tried, strerror(g->host->seccomp.err));
 }
 
 static int judge(struct grading *g, struct vt_err *err)
 {
 	enum vt_grade least = VT_GRADE_KERNEL;
-	int r = check_indispensable(g->host, err);
+	bool partial = false;
+	int r = check_writes(g, err);
 
 	if (r < 0)
 		return r;
-	g->plan->level = "strict";
+	g->plan->level = "partial";
 	for (int i = 0; i < VT_PROPERTIES; i++) {
 		const struct vt_holding *h = &g->plan->holdings[i];
 
 		if (!h->mechanism)
 			continue;
 		if (h->grade < needed(g->policy->require, (enum vt_property)i))
-			return refuse(h, g->policy, err);
+			return refuse(g, (enum vt_property)i, err);
 		if (h->grade < needed(VT_REQUIRE_FULL, (enum vt_property)i))
-			g->plan->level = "partial";
+			partial = true;
 		least = h->grade < least ? h->grade : least;
 	}
-	if (least == VT_GRADE_WATCHED)
-		g->plan->level = "full";
+	if (!partial)
+		g->plan->level = least == VT_GRADE_WATCHED ? "full" : "strict";
 	return 0;
 }
 

@@ -180,6 +180,18 @@ static int resolve_grant(struct placing *m, const struct vt_grant *grant,
 	return 0;
 }
 
+/* Without mounts a path shows where it is, or not at all. */
+static int leave_in_place(const struct vt_grant *grant, struct vt_entry *entry, struct vt_err *err)
+{
+	if (strcmp(grant->from, grant->to) != 0)
+		return vt_fail(err, VT_STEP_PLAN, EPERM,
+			       "refused: %s: '%s' cannot be moved to '%s': that takes a mount "
+			       "namespace, which cannot be had here; `vitro doctor` says why",
+			       grant->origin, grant->from, grant->to);
+	entry->to = entry->from;
+	return 0;
+}
+
 static int add_grants(struct placing *m, struct vt_err *err)
 {
 	const struct vt_grants *lists[] = { &m->policy->files.read, &m->policy->files.write };
@@ -204,6 +216,9 @@ static int add_grants(struct placing *m, struct vt_err *err)
 			if (r < 0)
 				return r;
 			entry->mapped = is_workspace(entry->from, entry->writable);
+			r = m->plan->bare ? leave_in_place(grant, entry, err) : 0;
+			if (r < 0)
+				return r;
 		}
 	}
 	qsort(entries, n, sizeof(*entries), by_place); /* outer folders first */
@@ -295,6 +310,29 @@ static const struct own {
 static const char *const devices[] = { "/dev/full", "/dev/null", "/dev/random", "/dev/urandom",
 				       "/dev/zero" };
 
+static int add_devices(struct placing *m, struct vt_err *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < sizeof(devices) / sizeof(devices[0]); i++) {
+		const struct vt_entry entry = {
+			.from = devices[i], .to = devices[i], .origin = "devices", .device = true
+		};
+
+		r = vt_root_mount(m->root, &entry, err);
+	}
+	return r;
+}
+
+static int add_optional(struct placing *m, const char *path, const char *origin, struct vt_err *err)
+{
+	const struct vt_entry entry = {
+		.from = path, .to = path, .origin = origin, .optional = true
+	};
+
+	return vt_root_mount(m->root, &entry, err);
+}
+
 static int add_own(struct placing *m, struct vt_err *err)
 {
 	static const char *const networked[] = { "/etc/protocols", "/etc/services",
@@ -308,25 +346,41 @@ static int add_own(struct placing *m, struct vt_err *err)
 	for (size_t i = 0; r == 0 && i < sizeof(own_places) / sizeof(own_places[0]); i++) {
 		const struct own *own = &own_places[i];
 
-		r = vt_root_own(m->root, own->act, own->to, own->from, own->mode, err);
-	}
-	for (size_t i = 0; r == 0 && i < sizeof(devices) / sizeof(devices[0]); i++) {
-		const struct vt_entry entry = {
-			.from = devices[i], .to = devices[i], .origin = "devices", .device = true
-		};
+		bool no_proc = m->host->own_proc.err && vt_path_lies_in(own->to, "/proc");
 
-		r = vt_root_mount(m->root, &entry, err);
+		/* Where no proc can be mounted it is an empty folder, with nothing to mask. */
+		if (!no_proc || own->act == VT_ACT_PROC)
+			r = vt_root_own(m->root, no_proc ? VT_ACT_DIR : own->act, own->to,
+					own->from, own->mode, err);
 	}
+	if (r == 0)
+		r = add_devices(m, err);
 	if (r == 0 && m->policy->network != VT_NETWORK_HOST)
 		r = vt_root_own(m->root, VT_ACT_FILE, "/etc/hosts", HOSTS, 0444, err);
-	for (size_t i = 0; r == 0 && i < count; i++) {
-		const struct vt_entry entry = { .from = networked[i],
-						.to = networked[i],
-						.origin = "network",
-						.optional = true };
+	for (size_t i = 0; r == 0 && i < count; i++)
+		r = add_optional(m, networked[i], "network", err);
+	return r;
+}
 
-		r = vt_root_mount(m->root, &entry, err);
-	}
+/* What a bare cell sees of the host beside the runtime. */
+static int add_hosts(struct placing *m, struct vt_err *err)
+{
+	static const char *const always[] = {
+		"/etc/passwd", "/etc/group", "/etc/nsswitch.conf", "/etc/hosts",
+		/* Facts about the machine that runtimes size themselves by. */
+		"/proc/cpuinfo", "/proc/meminfo", "/proc/stat", "/proc/loadavg", "/proc/uptime",
+		"/proc/version", "/proc/filesystems", "/proc/sys/vm/overcommit_memory",
+		"/proc/sys/kernel/osrelease"
+	};
+	static const char *const networked[] = { "/etc/protocols", "/etc/services",
+						 "/etc/resolv.conf" };
+	bool network = m->policy->network == VT_NETWORK_HOST;
+	int r = add_devices(m, err);
+
+	for (size_t i = 0; r == 0 && i < sizeof(always) / sizeof(always[0]); i++)
+		r = add_optional(m, always[i], "the system's runtime", err);
+	for (size_t i = 0; r == 0 && network && i < sizeof(networked) / sizeof(networked[0]); i++)
+		r = add_optional(m, networked[i], "network", err);
 	return r;
 }
 
@@ -371,7 +425,7 @@ int vt_places_decide(struct vt_plan *plan, const struct vt_policy *policy,
 	if (r == 0)
 		r = add_runtime(&m, err);
 	if (r == 0)
-		r = add_own(&m, err);
+		r = plan->bare ? add_hosts(&m, err) : add_own(&m, err);
 	if (r == 0)
 		r = check_denies(&m, err);
 	if (r == 0)

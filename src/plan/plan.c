@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The decisions, in the order in which later ones need earlier ones: ids, the root, the network,
- * the limits, the seal; then each restriction is graded and what cannot hold is refused.
+ * The decisions, in the order in which later ones need earlier ones: the kind of cell, ids, the
+ * root, the limits, the seal; then each restriction is graded and what cannot hold is refused.
  */
 #include "plan/plan.h"
 
@@ -44,7 +44,8 @@ static int decide_ids(struct making *m, struct vt_err *err)
 
 	plan->inner_uid = INNER_ID;
 	plan->inner_gid = INNER_ID;
-	plan->own_ids = host->privileged && host->id_count > 0;
+	plan->own_ids = (plan->bare ? host->can_change_ids : host->privileged) &&
+			host->id_count > 0;
 	plan->id_base = host->id_base;
 	plan->id_count = host->id_count;
 	plan->outer_uid = host->uid;
@@ -59,6 +60,40 @@ static int decide_ids(struct making *m, struct vt_err *err)
 
 /* ---- the seal ------------------------------------------------------------------------------ */
 
+/*
+ * In a bare cell the rules are all that there is: one for each path that shows, and for the private
+ * folder. Without the right to truncate, which ABI 3 brought, files could be emptied that cannot be
+ * opened: then there is no ruleset at all, and grade.c says that nothing holds the files.
+ */
+static void decide_bare_landlock(struct making *m, const struct vt_landlock_abi *abi,
+				 struct vt_landlock_rule *rules)
+{
+	const uint64_t device = LANDLOCK_ACCESS_FS_READ_FILE | LANDLOCK_ACCESS_FS_WRITE_FILE;
+	const uint64_t writing = (vt_landlock_read() | vt_landlock_write()) & abi->fs;
+	struct vt_plan *plan = m->plan;
+
+	if (!(abi->fs & LANDLOCK_ACCESS_FS_TRUNCATE)) {
+		plan->landlock_fs = 0;
+		return;
+	}
+	if (m->policy->network == VT_NETWORK_NONE)
+		plan->landlock_net = abi->net;
+	for (size_t i = 0; i < plan->build_count; i++) {
+		const struct vt_build *build = &plan->builds[i];
+
+		rules[plan->landlock_rule_count++] = (struct vt_landlock_rule){
+			.to = build->from,
+			.rights = build->device     ? device
+				  : build->writable ? writing
+						    : vt_landlock_read(),
+			.dev = build->dev,
+			.ino = build->ino,
+		};
+	}
+	rules[plan->landlock_rule_count++] = (struct vt_landlock_rule){ .to = plan->scratch,
+									.rights = writing };
+}
+
 static int decide_landlock(struct making *m, struct vt_err *err)
 {
 	struct vt_plan *plan = m->plan;
@@ -69,15 +104,23 @@ static int decide_landlock(struct making *m, struct vt_err *err)
 
 	if (!rules)
 		return out_of_memory(err);
+	plan->landlock_rules = rules;
 	plan->landlock_fs = abi.fs;
 	plan->landlock_scoped = abi.scoped;
+	if (plan->bare) {
+		decide_bare_landlock(m, &abi, rules);
+		return 0;
+	}
 	/*
 	 * The root holds nothing but what may be read. A host file reached by any other road, say a
 	 * leaked descriptor, has no ancestor in it and is denied.
 	 */
-	rules[plan->landlock_rule_count++] = (struct vt_landlock_rule){ "", vt_landlock_read() };
+	rules[plan->landlock_rule_count++] = (struct vt_landlock_rule){
+		.to = "", .rights = vt_landlock_read()
+	};
 	/* Of /dev, which is the cell's own, the few devices are all that can be written. */
-	rules[plan->landlock_rule_count++] = (struct vt_landlock_rule){ "dev", device };
+	rules[plan->landlock_rule_count++] = (struct vt_landlock_rule){ .to = "dev",
+									.rights = device };
 	for (size_t i = 0; i < plan->build_count; i++) {
 		const struct vt_build *build = &plan->builds[i];
 		bool open = build->act == VT_ACT_SCRATCH ||
@@ -85,11 +128,10 @@ static int decide_landlock(struct making *m, struct vt_err *err)
 
 		if (open)
 			rules[plan->landlock_rule_count++] = (struct vt_landlock_rule){
-				build->to,
-				(vt_landlock_read() | vt_landlock_write()) & abi.fs,
+				.to = build->to,
+				.rights = (vt_landlock_read() | vt_landlock_write()) & abi.fs,
 			};
 	}
-	plan->landlock_rules = rules;
 	return 0;
 }
 
@@ -108,26 +150,90 @@ static void decide_sockets(struct making *m)
 	if (!m->foreign && !abstract)
 		sockets |= VT_SOCKETS_UNIX;
 	m->plan->unix_sockets = sockets & VT_SOCKETS_UNIX;
+	if (m->host->seccomp.err)
+		return;
 	m->plan->filters[m->plan->filter_count++] = vt_seccomp_builtin(
 		policy->syscalls == VT_SYSCALLS_STRICT ? VT_SECCOMP_STRICT : VT_SECCOMP_DEFAULT,
 		sockets);
+	if (!m->plan->bare)
+		return;
+	m->plan->filters[m->plan->filter_count++] = vt_seccomp_addon(VT_SECCOMP_BARE, sockets);
+	/* Nobody bounds whom a signal reaches: not the id, and not the domain. */
+	if (!m->plan->own_ids && m->plan->sweep == VT_SWEEP_TREE)
+		m->plan->filters[m->plan->filter_count++] = vt_seccomp_addon(VT_SECCOMP_MUTE,
+									     sockets);
 }
 
-static void decide_namespaces(struct making *m)
+/* What ends a cell that has no pid namespace, the best that can be had. */
+static int decide_sweep(struct making *m, struct vt_err *err)
 {
-	m->plan->namespaces = CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC |
-			      CLONE_NEWUTS;
-	m->plan->own_network = m->policy->network != VT_NETWORK_HOST;
-	m->plan->loopback_up = m->policy->network == VT_NETWORK_LOOPBACK;
+	const uint32_t every_pid = 1 << 22; /* no two live supervisors share an id then */
+	const struct vt_host *host = m->host;
+	struct vt_plan *plan = m->plan;
+
+	plan->sweep = VT_SWEEP_NAMESPACE;
+	if (!plan->bare)
+		return 0;
+	plan->sweep = VT_SWEEP_TREE;
+	if (vt_landlock_rights(host->landlock_abi).scoped & LANDLOCK_SCOPE_SIGNAL)
+		plan->sweep = VT_SWEEP_DOMAIN;
+	else if (plan->own_ids && plan->id_count >= every_pid)
+		plan->sweep = VT_SWEEP_USER;
+	if (plan->sweep == VT_SWEEP_TREE && !host->proc)
+		return vt_fail(err, VT_STEP_PLAN, EPERM,
+			       "refused: nobody could end what a call leaves behind: there are no "
+			       "namespaces here (%s: %s), no Landlock that scopes signals, and no "
+			       "/proc to look for it; `vitro doctor` says what to do",
+			       host->userns.tried, strerror(host->userns.err));
+	return 0;
+}
+
+/* Without user namespaces a cell is bare, unless that cannot be what the policy asks for. */
+static int decide_kind(struct making *m, struct vt_err *err)
+{
+	const struct vt_host *host = m->host;
+	struct vt_plan *plan = m->plan;
+
+	plan->bare = host->userns.err != 0;
+	plan->watched_tmp_bytes = -1;
+	if (!plan->bare) {
+		plan->namespaces = CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC |
+				   CLONE_NEWUTS;
+		plan->own_network = m->policy->network != VT_NETWORK_HOST;
+		plan->loopback_up = m->policy->network == VT_NETWORK_LOOPBACK;
+		return 0;
+	}
+	if (m->policy->network == VT_NETWORK_LOOPBACK)
+		return vt_fail(err, VT_STEP_PLAN, EPERM,
+			       "refused: network: a loopback of the cell's own takes a network "
+			       "namespace, which cannot be had here (%s: %s); `vitro doctor` says "
+			       "what to do",
+			       host->userns.tried, strerror(host->userns.err));
+	if (!host->scratch)
+		return vt_fail(err, VT_STEP_PLAN, EPERM,
+			       "refused: there is no place for the cell's private folder: /tmp, "
+			       "/var/tmp and /dev/shm cannot be written, and a cell with a /tmp of "
+			       "its own cannot be had here (%s: %s)",
+			       host->userns.tried, strerror(host->userns.err));
+	plan->scratch = vt_arena_printf(plan->arena, "%s/vitro-%s", host->scratch,
+					m->request->name ? m->request->name : "CALL");
+	plan->watched_tmp_bytes = m->policy->limits.tmp_mb << 20;
+	m->foreign = true; /* every socket file of the host is in reach */
+	return plan->scratch ? 0 : out_of_memory(err);
 }
 
 static int decide_rlimits(struct making *m, struct vt_err *err)
 {
 	const struct vt_policy *policy = m->policy;
 	struct vt_plan *plan = m->plan;
+	const rlim_t others = plan->bare && !plan->own_ids ? m->host->tasks : 0;
 	const struct vt_rlimit limits[] = {
-		/* Init counts too: it has the same user in the same user namespace. */
-		{ RLIMIT_NPROC, { policy->limits.pids + 1, policy->limits.pids + 1 } },
+		/*
+		 * Init counts too: it has the same user in the same user namespace. So do all
+		 * others of the caller's, where the cell's user is the caller and has no namespace.
+		 */
+		{ RLIMIT_NPROC,
+		  { policy->limits.pids + 1 + others, policy->limits.pids + 1 + others } },
 		{ RLIMIT_NOFILE, { policy->limits.open_files, policy->limits.open_files } },
 		{ RLIMIT_FSIZE, { policy->limits.file_mb << 20, policy->limits.file_mb << 20 } },
 		/* 1, not 0: a core_pattern with a pipe ignores 0, and runs its program on the host.
@@ -171,7 +277,9 @@ static void decide_limits(struct making *m)
 	plan->open_files = policy->limits.open_files;
 	plan->memory_bytes = policy->limits.memory_mb << 20;
 	plan->file_mb = policy->limits.file_mb;
-	plan->watched_memory_bytes = plan->memory_bytes;
+	plan->own_proc = !plan->bare && m->host->own_proc.err == 0;
+	plan->can_look = plan->own_proc || m->host->proc;
+	plan->watched_memory_bytes = plan->can_look ? plan->memory_bytes : -1;
 	plan->stdout_bytes = policy->limits.stdout_kb << 10;
 	plan->stderr_bytes = policy->limits.stderr_kb << 10;
 	plan->stdout_capped = vt_policy_gave(policy, VT_FIELD_LIMITS_STDOUT_KB);
@@ -213,9 +321,14 @@ static int decide_occupant(struct making *m, struct vt_err *err)
 	const struct vt_request *request = m->request;
 	struct vt_plan *plan = m->plan;
 
-	plan->cwd = vt_arena_dup(plan->arena, m->policy->files.cwd);
-	plan->envp = vt_environment_make(plan->arena, m->policy, request->environ,
-					 request->command);
+	const char *cwd = m->policy->files.cwd;
+
+	/* A bare cell's /tmp is its private folder, unless the host's was granted. */
+	if (plan->bare && strcmp(cwd, "/tmp") == 0 && !vt_plan_shows(plan, cwd))
+		cwd = plan->scratch;
+	plan->cwd = vt_arena_dup(plan->arena, cwd);
+	plan->envp = vt_environment_make(plan->arena, m->policy, request->environ, request->command,
+					 plan->scratch);
 	if (!plan->cwd || !plan->envp)
 		return out_of_memory(err);
 	struct vt_path seen;
@@ -241,14 +354,20 @@ static int decide_occupant(struct making *m, struct vt_err *err)
 
 static int decide(struct making *m, struct vt_err *err)
 {
-	int r = decide_ids(m, err);
+	bool foreign = false;
+	int r = decide_kind(m, err);
 
 	if (r == 0)
-		r = vt_places_decide(m->plan, m->policy, m->host, m->request->command, &m->foreign,
+		r = decide_ids(m, err);
+	if (r == 0)
+		r = vt_places_decide(m->plan, m->policy, m->host, m->request->command, &foreign,
 				     err);
 	if (r < 0)
 		return r;
-	decide_namespaces(m);
+	m->foreign |= foreign;
+	r = decide_sweep(m, err);
+	if (r < 0)
+		return r;
 	decide_limits(m);
 	r = decide_landlock(m, err);
 	if (r == 0)
@@ -274,6 +393,7 @@ int vt_plan_make(const struct vt_policy *policy, const struct vt_host *host,
 		return out_of_memory(err);
 	}
 	plan->arena = arena;
+	plan->rehearsal = request->rehearsal;
 	int r = decide(&m, err);
 
 	if (r < 0) {
@@ -292,6 +412,8 @@ void vt_plan_free(struct vt_plan *plan)
 
 bool vt_plan_shows(const struct vt_plan *plan, const char *path)
 {
+	if (plan->scratch && vt_path_lies_in(path, plan->scratch))
+		return true;
 	while (*path == '/')
 		path++;
 	if (!*path)

@@ -22,6 +22,7 @@
 #include "host/host.h"
 #include "kernel/cgroup.h"
 #include "kernel/process.h"
+#include "kernel/sweep.h"
 #include "policy/policy.h"
 
 /* How a restriction holds on this host. */
@@ -41,6 +42,7 @@ enum vt_property {
 	VT_PROPERTY_PIDS,
 	VT_PROPERTY_CPU_TIME,
 	VT_PROPERTY_CPUS,
+	VT_PROPERTY_TMP,
 	VT_PROPERTIES
 };
 
@@ -83,8 +85,9 @@ struct vt_idmap {
 };
 
 struct vt_landlock_rule {
-	const char *to;     /* path inside, "" is the root */
+	const char *to;       /* path inside, "" is the root; of a bare cell an absolute path */
 	uint64_t    rights;
+	uint64_t    dev, ino; /* of a bare cell: what the plan saw there; ino 0: any */
 };
 
 enum { VT_FILTERS_MAX = 4 };
@@ -97,6 +100,16 @@ struct vt_plan {
 	char       **argv;
 	char       **envp;
 	const char  *cwd;
+	bool         rehearsal; /* everything is built and sealed, and ends where it would begin */
+
+	/*
+	 * A bare cell has no namespaces, for want of user namespaces. It lives in the host's own root,
+	 * where Landlock shows it no more than the binds among builds; its init ends it by sweeping.
+	 */
+	bool          bare;
+	enum vt_sweep sweep;
+	const char   *scratch;        /* its private folder, made for the call and removed with it */
+	int64_t       watched_tmp_bytes; /* the most that may be in it; -1: the kernel does it */
 
 	/* namespaces and ids */
 	uint64_t namespaces;          /* CLONE_NEW* that the cell is cloned into */
@@ -117,7 +130,7 @@ struct vt_plan {
 
 	/* sealing */
 	bool     loopback_up;
-	uint64_t landlock_fs, landlock_scoped; /* handled; all 0: no Landlock */
+	uint64_t landlock_fs, landlock_net, landlock_scoped; /* handled; all 0: no Landlock */
 	const struct vt_landlock_rule *landlock_rules;
 	size_t                         landlock_rule_count;
 	const struct vt_rlimit        *rlimits;
@@ -135,7 +148,9 @@ struct vt_plan {
 	unsigned cpus;           /* that can burn at once */
 	double   cpu_share;      /* how many CPUs' worth it may use at once; -1: all */
 	int64_t  pids, open_files; /* for explain and the audit log; rlimits and cgroup hold them */
-	int64_t watched_memory_bytes; /* -1: the kernel does it */
+	bool    can_look;             /* a proc shows what the cell's processes use */
+	bool    own_proc;             /* the cell has one of its own; else it is the host's */
+	int64_t watched_memory_bytes; /* -1: the kernel does it, or nobody can */
 	int64_t memory_bytes, file_mb; /* the limits, whoever holds them; for messages */
 	int64_t stdout_bytes, stderr_bytes; /* caps of captured output */
 	bool    stdout_capped, stderr_capped; /* the caller gave one: it holds for passed-on output too */
@@ -152,6 +167,8 @@ struct vt_request {
 	const struct vt_command *command; /* NULL where only the plan is wanted */
 	char *const             *argv;
 	char *const             *environ;
+	bool                     rehearsal;
+	const char              *name; /* of the call, as no other has it; NULL where none is made */
 };
 
 /*

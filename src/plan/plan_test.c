@@ -170,11 +170,87 @@ static const struct vt_host user_old = {
 	INVENTED,
 	.cgroup = { .why = "no cgroups" },
 };
-static const struct vt_host no_userns = {
+#define NO_USERNS .userns = { EPERM, "clone(CLONE_NEWUSER)" }, .proc = true, .scratch = "/tmp"
+static const struct vt_host bare_user = {
+	.uid = 1000,
+	.gid = 1000,
+	NO_USERNS,
+	.tasks = 12,
+	.seccomp = WORKS,
+	.landlock_abi = 7,
+	INVENTED,
+	.cgroup = { .why = "no cgroups" },
+};
+/* Ubuntu 24.04: AppArmor, and a Landlock that does not scope signals. */
+static const struct vt_host bare_user_old = {
+	.uid = 1000,
+	.gid = 1000,
+	NO_USERNS,
+	.tasks = 12,
+	.seccomp = WORKS,
+	.landlock_abi = 4,
+	INVENTED,
+	.cgroup = { .why = "no cgroups" },
+};
+/* Docker: root with a few capabilities. */
+static const struct vt_host bare_root_old = {
+	.can_change_ids = true,
+	.id_base = 0x70000000,
+	.id_count = 4194304,
+	NO_USERNS,
+	.seccomp = WORKS,
+	.landlock_abi = 4,
+	INVENTED,
+	.cgroup = { .why = "no cgroups" },
+};
+static const struct vt_host bare_root_powerless = {
+	NO_USERNS, .seccomp = WORKS, .landlock_abi = 7, INVENTED, .cgroup = { .why = "no cgroups" },
+};
+static const struct vt_host bare_nothing = {
+	.uid = 1000,
+	.gid = 1000,
+	NO_USERNS,
+	.seccomp = { EPERM, "seccomp()" },
+	.landlock_err = ENOSYS,
+	INVENTED,
+	.cgroup = { .why = "no cgroups" },
+};
+static const struct vt_host bare_blind = {
+	.uid = 1000,
+	.gid = 1000,
+	.userns = { ENOENT, "map ids through /proc/self/uid_map" },
+	.scratch = "/tmp",
+	.seccomp = WORKS,
+	.landlock_abi = 4,
+	INVENTED,
+	.cgroup = { .why = "no cgroups" },
+};
+static const struct vt_host bare_homeless = {
 	.uid = 1000,
 	.gid = 1000,
 	.userns = { EPERM, "clone(CLONE_NEWUSER)" },
+	.proc = true,
 	.seccomp = WORKS,
+	.landlock_abi = 7,
+	INVENTED,
+	.cgroup = { .why = "no cgroups" },
+};
+static const struct vt_host masked_proc = {
+	.uid = 1000,
+	.gid = 1000,
+	.userns = WORKS,
+	.own_proc = { EPERM, "mount a proc" },
+	.proc = true,
+	.seccomp = WORKS,
+	.landlock_abi = 7,
+	INVENTED,
+	.cgroup = { .why = "no cgroups" },
+};
+static const struct vt_host no_seccomp = {
+	.uid = 1000,
+	.gid = 1000,
+	.userns = WORKS,
+	.seccomp = { ENOSYS, "seccomp()" },
 	.landlock_abi = 7,
 	INVENTED,
 	.cgroup = { .why = "no cgroups" },
@@ -223,7 +299,31 @@ static const struct golden {
 	{ "default-user-v2", &user_v2, "{}" },
 	{ "default-user-plain", &user_plain, "{}" },
 	{ "default-user-old", &user_old, "{}" },
-	{ "default-no-userns", &no_userns, "{}" },
+	{ "bare-user", &bare_user, "{}" },
+	{ "bare-user-grants", &bare_user,
+	  "{\"files\": {\"read\": [\"to-data\"], \"write\": [\"/home/ann/work\"], \"cwd\": "
+	  "\"/home/ann/work\"}, \"network\": \"host\"}" },
+	{ "bare-user-strict-refused", &bare_user, "{\"require\": \"strict\"}" },
+	{ "bare-user-old-refused", &bare_user_old, "{}" },
+	{ "bare-user-old-best-effort", &bare_user_old, "{\"require\": \"best-effort\"}" },
+	{ "bare-root-old", &bare_root_old, "{}" },
+	{ "bare-root-powerless-refused", &bare_root_powerless, "{\"require\": \"best-effort\"}" },
+	{ "bare-nothing-refused", &bare_nothing, "{}" },
+	{ "bare-nothing-best-effort", &bare_nothing, "{\"require\": \"best-effort\"}" },
+	{ "bare-nothing-write-refused", &bare_nothing,
+	  "{\"require\": \"best-effort\", \"files\": {\"write\": [\"/srv/data\"]}}" },
+	{ "bare-blind-refused", &bare_blind, "{\"require\": \"best-effort\"}" },
+	{ "bare-homeless-refused", &bare_homeless, "{\"require\": \"best-effort\"}" },
+	{ "bare-loopback-refused", &bare_user, "{\"network\": \"loopback\"}" },
+	{ "bare-moved-refused", &bare_user,
+	  "{\"files\": {\"read\": [{\"from\": \"/srv\", \"to\": \"/s\"}]}}" },
+	{ "bare-deny-refused", &bare_user,
+	  "{\"files\": {\"read\": [\"/srv\"], \"deny\": [\"/srv/data\"]}}" },
+	{ "masked-proc", &masked_proc, "{}" },
+	{ "no-seccomp-refused", &no_seccomp, "{}" },
+	{ "no-seccomp-best-effort", &no_seccomp, "{\"require\": \"best-effort\"}" },
+	{ "no-seccomp-write-refused", &no_seccomp,
+	  "{\"require\": \"best-effort\", \"files\": {\"write\": [\"/srv/data\"]}}" },
 	{ "default-root-without-ids", &root_without_ids, "{}" },
 	{ "grants-root", &root_v1,
 	  "{\"files\": {\"read\": [\"/srv/data\", \"/etc\", {\"from\": \"work\", \"to\": \"/in\"}],"

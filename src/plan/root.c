@@ -413,8 +413,13 @@ static int idmap_for(struct listing *list, const struct node *node)
 
 static void list_build(struct listing *list, const struct node *node, enum vt_act act)
 {
-	struct vt_build *build = &list->builds[list->plan->build_count++];
+	struct vt_build *build = &list->builds[list->plan->build_count];
 
+	/* A bare cell has the host's own root: nothing is built, and what shows is said by rules.
+	 */
+	if (list->plan->bare && act != VT_ACT_BIND)
+		return;
+	list->plan->build_count++;
 	*build = (struct vt_build){
 		.act = act,
 		.to = node->path,
@@ -458,7 +463,7 @@ int vt_root_finish(struct vt_root *root, struct vt_plan *plan, struct vt_err *er
 		/* a place and an act for each node, at the most */
 		.builds = vt_arena_array(root->arena, 2 * root->count + 1, sizeof(struct vt_build)),
 		.idmaps = vt_arena_array(root->arena, root->count + 1, sizeof(struct vt_idmap)),
-		.map_owners = plan->own_ids,
+		.map_owners = plan->own_ids && !plan->bare,
 	};
 
 	if (!list.builds || !list.idmaps)

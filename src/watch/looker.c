@@ -19,11 +19,13 @@ enum { PROC_FD, ROOT_FD, REPORT_FD };
 
 static _Noreturn void look_on(const struct vt_usage_limits *limits)
 {
+	int proc = limits->memory_bytes >= 0 || limits->cpu_ns >= 0 ? PROC_FD : -1;
+
 	for (;;) {
 		struct vt_report report = { 0 };
 		int64_t began = vt_clock_now();
 
-		report.result = vt_usage_look(PROC_FD, ROOT_FD, limits, &report.usage);
+		report.result = vt_usage_look(proc, ROOT_FD, limits, &report.usage);
 		if (write(REPORT_FD, &report, sizeof(report)) != sizeof(report))
 			_exit(1);
 		/* Never so soon that looking itself takes more than a fifth of a CPU. */
@@ -38,10 +40,13 @@ static _Noreturn void look_on(const struct vt_usage_limits *limits)
 }
 
 static _Noreturn void become_looker(pid_t parent, int proc_fd, int root_fd, int report_fd,
-				    const struct vt_usage_limits *limits)
+				    const struct vt_usage_limits *limits, const struct vt_outer *as)
 {
 	struct vt_err err;
 
+	/* Before the rest: a change of ids undoes the wish to die with one's parent. */
+	if (as && vt_process_become(as->uid, as->gid, true, &err) < 0)
+		_exit(1);
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || getppid() != parent ||
 	    vt_process_descriptors(proc_fd, root_fd, report_fd, report_fd, &err) < 0)
 		_exit(1);
@@ -49,7 +54,8 @@ static _Noreturn void become_looker(pid_t parent, int proc_fd, int root_fd, int 
 }
 
 int vt_looker_start(struct vt_looker *looker, int proc_fd, int root_fd,
-		    const struct vt_usage_limits *limits, struct vt_err *err)
+		    const struct vt_usage_limits *limits, const struct vt_outer *as,
+		    struct vt_err *err)
 {
 	int fds[2];
 	pid_t parent = getpid();
@@ -66,7 +72,8 @@ int vt_looker_start(struct vt_looker *looker, int proc_fd, int root_fd,
 	if (pid < 0)
 		return pid;
 	if (pid == 0)
-		become_looker(parent, proc_fd, root_fd, writing, limits);
+		become_looker(parent, proc_fd < 0 ? writing : proc_fd,
+			      root_fd < 0 ? writing : root_fd, writing, limits, as);
 	looker->pid = pid;
 	looker->report_fd = vt_fd_take(&reading);
 	return 0;

@@ -10,6 +10,7 @@
 #include <sys/types.h>
 
 #include "base/err.h"
+#include "launch/spawn.h"
 #include "watch/usage.h"
 
 struct vt_looker {
@@ -23,9 +24,14 @@ struct vt_report {
 	struct vt_usage usage;
 };
 
-/* Starts it. It looks at once, then as often as the limits call for. */
+/*
+ * Starts it. It looks at once, then as often as the limits call for. proc_fd may be -1 where neither
+ * memory nor CPU time is looked at. `as`, if it is not NULL, is whom it becomes: a root without
+ * CAP_SYS_PTRACE sees less of a cell than the cell's own user.
+ */
 int vt_looker_start(struct vt_looker *looker, int proc_fd, int root_fd,
-		    const struct vt_usage_limits *limits, struct vt_err *err);
+		    const struct vt_usage_limits *limits, const struct vt_outer *as,
+		    struct vt_err *err);
 
 /* The next report, without waiting: 1 if there was one, 0 if not, -EPIPE when it is gone. */
 int vt_looker_read(const struct vt_looker *looker, struct vt_report *ret_report);

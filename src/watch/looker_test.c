@@ -34,7 +34,7 @@ static void start(struct vt_looker *looker)
 	struct vt_err err;
 
 	assert_true(proc >= 0);
-	assert_int_equal(vt_looker_start(looker, proc, -1, &far_away, &err), 0);
+	assert_int_equal(vt_looker_start(looker, proc, -1, &far_away, NULL, &err), 0);
 }
 
 /* This machine's processes are a cell's, to it: there are some, and they are looked at again. */
@@ -47,7 +47,7 @@ static void test_reports_come(void **state)
 	struct vt_err err;
 
 	(void)state;
-	assert_int_equal(vt_looker_start(&looker, proc, root, &far_away, &err), 0);
+	assert_int_equal(vt_looker_start(&looker, proc, root, &far_away, NULL, &err), 0);
 	for (int i = 0; i < 2; i++) {
 		assert_int_equal(next(&looker, &report), 1);
 		if (report.result == 0)

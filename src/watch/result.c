@@ -136,9 +136,10 @@ static const struct {
 	[VT_PROPERTY_PIDS] = { "pids", false },
 	[VT_PROPERTY_CPU_TIME] = { "cpu_time", true },
 	[VT_PROPERTY_CPUS] = { "cpus", true },
+	[VT_PROPERTY_TMP] = { "tmp", false },
 };
 
-/* Slack and caveats of what the kernel does not hold by itself. */
+/* Slack and caveats of what holds less than it might elsewhere. */
 static json_t *notes_json(const struct vt_plan *plan)
 {
 	struct object notes = object_new();
@@ -146,8 +147,7 @@ static json_t *notes_json(const struct vt_plan *plan)
 	for (int i = 0; i < VT_PROPERTIES; i++) {
 		const struct vt_holding *holding = &plan->holdings[i];
 
-		if (holding->mechanism && holding->grade != VT_GRADE_KERNEL && holding->note &&
-		    *holding->note)
+		if (holding->mechanism && holding->note && *holding->note)
 			put(&notes, properties[i].key, text_json(holding->note));
 	}
 	return object_take(&notes);

@@ -29,11 +29,12 @@ static struct vt_plan full_plan(void)
 			[VT_PROPERTY_PROCESSES] = HOLDING("pidns", KERNEL, ""),
 			[VT_PROPERTY_FILES] = HOLDING("mountns+landlock", KERNEL, ""),
 			[VT_PROPERTY_NETWORK] = HOLDING("netns", KERNEL, ""),
-			[VT_PROPERTY_SYSCALLS] = HOLDING("seccomp", KERNEL, "a remark"),
+			[VT_PROPERTY_SYSCALLS] = HOLDING("seccomp", KERNEL, ""),
 			[VT_PROPERTY_MEMORY] = HOLDING("cgroup-v1", KERNEL, ""),
 			[VT_PROPERTY_PIDS] = HOLDING("cgroup-v1", KERNEL, ""),
 			[VT_PROPERTY_CPU_TIME] = HOLDING(NULL, NONE, ""),
 			[VT_PROPERTY_CPUS] = HOLDING(NULL, NONE, ""),
+			[VT_PROPERTY_TMP] = HOLDING("tmpfs", KERNEL, ""),
 		},
 	};
 }
@@ -90,7 +91,7 @@ static void the_design_s_example(void **state)
 		"\"isolation\": {\"level\": \"full\", \"processes\": \"pidns\", "
 		"\"files\": \"mountns+landlock\", \"network\": \"netns\", \"syscalls\": "
 		"\"seccomp\", "
-		"\"memory\": \"cgroup-v1\", \"pids\": \"cgroup-v1\"}, "
+		"\"memory\": \"cgroup-v1\", \"pids\": \"cgroup-v1\", \"tmp\": \"tmpfs\"}, "
 		"\"files\": {}, \"denials\": null}\n");
 	vt_str_done(&text);
 	vt_result_done(&result);
@@ -183,7 +184,8 @@ static void watched_holdings_state_their_slack(void **state)
 		       "\"files\": \"mountns+landlock\", \"network\": \"host\", \"syscalls\": "
 		       "\"seccomp\", "
 		       "\"memory\": \"watchdog\", \"pids\": \"none\", \"cpu_time\": \"watchdog\", "
-		       "\"cpus\": \"none\", \"notes\": {\"memory\": \"sampled every 2 to 50 ms\", "
+		       "\"cpus\": \"none\", \"tmp\": \"tmpfs\", \"notes\": {\"memory\": \"sampled "
+		       "every 2 to 50 ms\", "
 		       "\"pids\": \"use cgroups\", \"cpus\": \"no cgroup\"}}"));
 	vt_str_done(&text);
 	vt_result_done(&result);

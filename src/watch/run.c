@@ -67,6 +67,7 @@ struct run {
 	struct vt_timer deadline, reaper, look;
 	int fds[VT_NOTE_FDS]; /* from init: the occupant, the cell's proc and root */
 
+	struct vt_pipes *pipes; /* what is not handed on yet */
 	struct vt_findings findings;
 	int64_t started, over; /* when the occupant was there, and when it was all over */
 	int64_t peak_memory, cpu_ns;
@@ -134,17 +135,58 @@ static void finish(struct run *run)
 
 /* ---- what happens -------------------------------------------------------------------------- */
 
+static struct vt_usage_limits limits_of(const struct run *run)
+{
+	const struct vt_plan *plan = run->plan;
+
+	return (struct vt_usage_limits){
+		.memory_bytes = plan->watched_memory_bytes,
+		.cpu_ns = plan->cpu_ms < 0 || !plan->can_look ? -1 : plan->cpu_ms * VT_NS_PER_MS,
+		.tmp_bytes = plan->watched_tmp_bytes < 0 ? 0 : plan->watched_tmp_bytes,
+		.cpus = plan->cpus,
+		.init = plan->own_proc ? 0 : run->cell.init,
+	};
+}
+
+static bool has_limits(const struct vt_usage_limits *limits)
+{
+	return limits->memory_bytes >= 0 || limits->cpu_ns >= 0 || limits->tmp_bytes > 0;
+}
+
+/* A call that cannot be looked after does not go on: it ends, and says why. */
+static void give_up(struct run *run, const struct vt_err *why)
+{
+	if (!run->findings.failed)
+		run->findings.failure = *why;
+	run->findings.failed = true;
+	kill_cell(run);
+}
+
+/* Not before there is somebody to read it: what a cell that is never built took would be lost. */
+static void hand_on_input(struct run *run)
+{
+	struct vt_err err;
+
+	if (run->io->in_relay &&
+	    vt_relay_init(&run->relay, &run->loop, run->io->in_fd, vt_fd_take(&run->pipes->in_read),
+			  vt_fd_take(&run->pipes->in_write), &err) < 0)
+		give_up(run, &err);
+}
+
 static void occupant_runs(struct run *run, const int fds[VT_NOTE_FDS])
 {
 	memcpy(run->fds, fds, sizeof(run->fds));
 	if (run->state != RUN_STARTING)
 		return;
+	const struct vt_usage_limits limits = limits_of(run);
+
 	move(run, RUN_RUNNING);
+	if (!run->plan->own_proc && run->plan->can_look)
+		run->fds[VT_NOTE_PROC_FD] = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	run->started = vt_clock_now();
 	run->deadline.due = run->started + run->plan->wall_ms * VT_NS_PER_MS;
-	run->look.due = run->started + LOOK_AT_CGROUP;
-	if (run->plan->watched_memory_bytes >= 0 || run->plan->cpu_ms >= 0)
-		run->look.due = run->started + FIRST_LOOK;
+	run->look.due = run->started + (has_limits(&limits) ? FIRST_LOOK : LOOK_AT_CGROUP);
+	hand_on_input(run);
 }
 
 static void take_usage(struct run *run, const struct rusage *usage)
@@ -214,13 +256,17 @@ static void status_ready(struct vt_watch *source, uint32_t events)
 static void reap_init(struct run *run)
 {
 	struct rusage usage;
+	int status;
 
-	while (wait4(run->cell.init, NULL, __WALL, &usage) < 0)
+	while (wait4(run->cell.init, &status, __WALL, &usage) < 0)
 		if (errno != EINTR)
 			abort(); /* somebody else took it: what we believe of this cell is not true
 				  */
 	run->cell.init = -1;
 	take_usage(run, &usage);
+	/* Somebody killed the init of a bare cell: what it would have swept may be there. */
+	if (run->plan->bare && WIFSIGNALED(status))
+		run->result->unreaped = true;
 }
 
 /* Init is gone, and with it every process of the cell: the kernel lets it go last. */
@@ -288,28 +334,18 @@ static void look_at_cgroup(struct run *run)
 		run->cpu_ns = usage.cpu_ns;
 }
 
-static struct vt_usage_limits limits_of(const struct vt_plan *plan)
-{
-	return (struct vt_usage_limits){
-		.memory_bytes = plan->watched_memory_bytes,
-		.cpu_ns = plan->cpu_ms < 0 ? -1 : plan->cpu_ms * VT_NS_PER_MS,
-		.cpus = plan->cpus,
-	};
-}
-
-/* A limit that cannot be watched any more does not hold: the call ends, and says why. */
+/* A limit that cannot be watched any more does not hold. */
 static void give_up_watching(struct run *run, int num)
 {
-	if (!run->findings.failed)
-		(void)vt_fail(&run->findings.failure, VT_STEP_WATCH, num,
-			      "see how much the cell uses");
-	run->findings.failed = true;
-	kill_cell(run);
+	struct vt_err err;
+
+	(void)vt_fail(&err, VT_STEP_WATCH, num, "see how much the cell uses");
+	give_up(run, &err);
 }
 
 static void judge_usage(struct run *run, const struct vt_usage *usage)
 {
-	const struct vt_usage_limits limits = limits_of(run->plan);
+	const struct vt_usage_limits limits = limits_of(run);
 	bool above = limits.memory_bytes >= 0 && usage->memory_bytes > limits.memory_bytes;
 
 	if (usage->processes > run->processes)
@@ -327,6 +363,8 @@ static void judge_usage(struct run *run, const struct vt_usage *usage)
 		stop(run, VT_STOP_MEMORY);
 	else if (limits.cpu_ns >= 0 && run->cpu_ns >= limits.cpu_ns && run->state == RUN_RUNNING)
 		stop(run, VT_STOP_CPU);
+	else if (limits.tmp_bytes > 0 && usage->tmp_bytes > limits.tmp_bytes)
+		stop(run, VT_STOP_TMP);
 	run->above = above;
 }
 
@@ -350,10 +388,12 @@ static void reports_ready(struct vt_watch *source, uint32_t events)
 
 static void start_looker(struct run *run)
 {
-	const struct vt_usage_limits limits = limits_of(run->plan);
+	const struct vt_usage_limits limits = limits_of(run);
+	const struct vt_outer outer = vt_spawn_ids(run->plan);
 	struct vt_err err;
 	int r = vt_looker_start(&run->looker, run->fds[VT_NOTE_PROC_FD], run->fds[VT_NOTE_ROOT_FD],
-				&limits, &err);
+				&limits, run->plan->bare && run->plan->own_ids ? &outer : NULL,
+				&err);
 
 	run->reports = (struct vt_watch){ .fd = run->looker.report_fd,
 					  .ready = reports_ready,
@@ -369,13 +409,13 @@ static void start_looker(struct run *run)
 static void look_fires(struct vt_timer *timer)
 {
 	struct run *run = timer->owner;
-	const struct vt_usage_limits limits = limits_of(run->plan);
+	const struct vt_usage_limits limits = limits_of(run);
 	struct vt_usage usage = { 0 };
 
 	if (run->state >= RUN_DYING)
 		return;
 	look_at_cgroup(run);
-	if (limits.memory_bytes >= 0 || limits.cpu_ns >= 0) {
+	if (has_limits(&limits)) {
 		if (run->looker.pid)
 			give_up_watching(run, ETIMEDOUT); /* it has been silent for too long */
 		else
@@ -384,7 +424,8 @@ static void look_fires(struct vt_timer *timer)
 	}
 	/* Nothing to hold: only the number of processes is of interest, and that waits for no lock.
 	 */
-	if (vt_usage_look(run->fds[VT_NOTE_PROC_FD], -1, &limits, &usage) < 0)
+	if (!run->plan->can_look ||
+	    vt_usage_look(run->fds[VT_NOTE_PROC_FD], -1, &limits, &usage) < 0)
 		usage = (struct vt_usage){ 0 };
 	judge_usage(run, &usage);
 	if (run->state < RUN_DYING)
@@ -433,9 +474,6 @@ static int watch_all(struct run *run, struct vt_pipes *p, struct vt_err *err)
 		r = vt_stream_init(&run->err, &run->loop, &io->err,
 				   cap_of(&io->err, plan->stderr_bytes, plan->stderr_capped),
 				   vt_fd_take(&p->err_read), err);
-	if (r == 0 && io->in_relay)
-		r = vt_relay_init(&run->relay, &run->loop, io->in_fd, vt_fd_take(&p->in_read),
-				  vt_fd_take(&p->in_write), err);
 	if (r == 0)
 		r = vt_loop_add(&run->loop, &run->status, EPOLLIN, err);
 	if (r == 0)
@@ -485,7 +523,12 @@ static void conclude(struct run *run)
 	findings->memory_bytes = plan->memory_bytes;
 	findings->file_mb = plan->file_mb;
 	findings->cpu_ns = run->cpu_ns;
+	findings->tmp_bytes = plan->watched_tmp_bytes;
 	vt_verdict_reach(findings, &result->verdict);
+	/* A note of failure comes before the command, and only then. */
+	result->unbuilt = findings->failed && findings->failure.step != VT_STEP_EXEC &&
+			  findings->failure.step != VT_STEP_WATCH;
+	result->failure = findings->failure;
 	result->wall_ms = (double)(run->over - run->started) / VT_NS_PER_MS;
 	result->cpu_ms = (double)run->cpu_ns / VT_NS_PER_MS;
 	result->peak_memory_kb = run->peak_memory / 1024;
@@ -557,8 +600,10 @@ static void release(struct run *run)
 int vt_run(const struct vt_plan *plan, const struct vt_run_io *io, struct vt_result *ret_result,
 	   struct vt_err *err)
 {
-	struct run run = { .plan = plan, .io = io, .result = ret_result, .fds = { -1, -1, -1 } };
 	AUTO_PIPES struct vt_pipes p = VT_PIPES_NONE;
+	struct run run = {
+		.plan = plan, .io = io, .result = ret_result, .pipes = &p, .fds = { -1, -1, -1 }
+	};
 	int r = vt_loop_init(&run.loop, err);
 
 	if (r < 0)

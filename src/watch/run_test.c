@@ -479,11 +479,13 @@ static void test_spawn_fails(void **state)
 	run(&call);
 	assert_int_not_equal(call.result.verdict.status, VT_STATUS_OK);
 	assert_non_null(strstr(call.result.verdict.message, "namespaces"));
+	assert_true(call.result.unbuilt);
+	assert_int_equal(call.result.failure.step, VT_STEP_CLONE);
 	check_output(&call.result.out, "");
 	end(&call);
 }
 
-/* An input that cannot be relayed: an error, and the cell that was made for it is gone. */
+/* An input that cannot be relayed: the call is lost, and the cell that was made for it is gone. */
 static void test_watch_fails(void **state)
 {
 	struct call call;
@@ -492,8 +494,9 @@ static void test_watch_fails(void **state)
 	plan(&call, "{}", "exec sleep 1000");
 	vt_fd_close(&call.io.in_fd);
 	call.io.in_relay = true;
-	assert_true(vt_run(call.plan, &call.io, &call.result, &call.err) < 0);
-	assert_int_equal(call.err.step, VT_STEP_WATCH);
+	run(&call);
+	assert_int_equal(call.result.verdict.status, VT_STATUS_LOST);
+	assert_false(call.result.unbuilt);
 	end(&call);
 }
 

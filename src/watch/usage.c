@@ -18,6 +18,8 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/file.h"
+#include "watch/family.h"
+#include "watch/folder.h"
 
 /* How much one look takes on. */
 enum {
@@ -42,6 +44,7 @@ struct look {
 	int64_t cpu_ns;
 	int64_t anonymous; /* the dear look's */
 	int64_t shared;
+	const struct vt_family *family; /* the cell's processes; NULL: all that show */
 	unsigned memfd_count;
 	struct memfd memfd[MEMFDS];
 };
@@ -475,7 +478,11 @@ enum depth { CHEAP, DEAR, EXACT };
 static int look_at_process(struct look *look, int proc, const char *name, void *arg)
 {
 	const enum depth *depth = arg;
-	bool init = strcmp(name, "1") == 0;
+	pid_t pid = (pid_t)number_at(name, 0);
+	bool init = pid == (look->family ? look->family->init : 1);
+
+	if (look->family && !init && !vt_family_has(look->family, pid))
+		return 0; /* the host's, not the cell's */
 
 	if (init && *depth != CHEAP)
 		return 0;
@@ -551,13 +558,22 @@ int vt_usage_look(int proc_fd, int root_fd, const struct vt_usage_limits *limits
 			     .tick_ns = VT_NS_PER_S / sysconf(_SC_CLK_TCK),
 			     .memfds = limits->memory_bytes >= 0,
 			     .swap = limits->memory_bytes >= 0 && swap_in_use(),
-			     .tmpfs = tmpfs_bytes(root_fd) };
-	int64_t bytes = 0;
-	int r = look_at_cell(&look, proc_fd, limits->memory_bytes, &bytes);
+			     .tmpfs = limits->tmp_bytes > 0 ? 0 : tmpfs_bytes(root_fd) };
+	struct vt_family family = { 0 };
+	bool only_tmp = proc_fd < 0 && limits->tmp_bytes > 0;
+	int64_t bytes = 0, tmp_bytes = 0;
+	int r = limits->init && !only_tmp ? vt_family_find(&family, proc_fd, limits->init) : 0;
 
+	look.family = limits->init ? &family : NULL;
+	if (r == 0 && !only_tmp)
+		r = look_at_cell(&look, proc_fd, limits->memory_bytes, &bytes);
+	if (r == 0 && limits->tmp_bytes > 0)
+		r = vt_folder_measure(root_fd, limits->tmp_bytes, &tmp_bytes);
+	vt_family_done(&family);
 	if (r < 0)
 		return r;
 	*ret_usage = (struct vt_usage){ .memory_bytes = bytes,
+					.tmp_bytes = tmp_bytes,
 					.cpu_ns = look.cpu_ns,
 					.processes = look.processes };
 	return 0;
@@ -578,6 +594,12 @@ int64_t vt_usage_next_look(const struct vt_usage *usage, const struct vt_usage_l
 		int64_t touching = cpus < MEMORY_CPUS ? cpus : MEMORY_CPUS;
 		int64_t left = limits->memory_bytes - usage->memory_bytes;
 		int64_t ns = left / (BYTES_PER_NS * touching);
+
+		next = ns < next ? ns : next;
+	}
+	/* A disk takes a gigabyte in a second, a folder in memory four. */
+	if (limits->tmp_bytes > 0) {
+		int64_t ns = (limits->tmp_bytes - usage->tmp_bytes) / 4;
 
 		next = ns < next ? ns : next;
 	}

@@ -21,9 +21,11 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 struct vt_usage {
 	int64_t  memory_bytes;
+	int64_t  tmp_bytes;   /* in the private folder; 0 where there is none */
 	int64_t  cpu_ns;
 	unsigned processes;   /* without init */
 };
@@ -31,12 +33,14 @@ struct vt_usage {
 struct vt_usage_limits {
 	int64_t memory_bytes; /* -1: do not look at memory beyond the cheap sum */
 	int64_t cpu_ns;       /* -1: none */
+	int64_t tmp_bytes;    /* of the private folder; 0: there is none to look at */
 	unsigned cpus;        /* how many may burn at once: bounds how fast limits can be reached */
+	pid_t init;           /* the cell's, where its proc is the host's; 0: it is the cell's own */
 };
 
 /*
- * Looks once. proc_fd is the folder of the cell's proc, root_fd its root (for its tmpfs), -1 where
- * there is none. The dear look happens only if the cheap sum is above limits->memory_bytes.
+ * Looks once. proc_fd is the folder of the cell's proc, -1 where only its private folder is of
+ * interest; root_fd its root (for its tmpfs) or that folder, -1 where there is none. The dear look happens only if the cheap sum is above limits->memory_bytes.
  *
  * A child of vfork has its parent's memory until it execs, and counts like any other process: so
  * one look above the limit may be that, and only a second one tells.

@@ -147,6 +147,11 @@ static void judge_stop(const struct vt_findings *found, struct vt_verdict *verdi
 	case VT_STOP_MEMORY:
 		judge_memory(found, verdict);
 		break;
+	case VT_STOP_TMP:
+		decide(verdict, VT_STATUS_MEMORY_LIMIT, "TmpLimit",
+		       "the cell's private folder grew past limits.tmp_mb (%" PRId64 " MB)",
+		       found->tmp_bytes >> 20);
+		break;
 	case VT_STOP_CANCEL:
 		verdict->cancel_signal = found->stop_signal;
 		name_signal(found->stop_signal, name);

@@ -28,6 +28,7 @@ enum vt_stop {
 	VT_STOP_DEADLINE,
 	VT_STOP_CPU,
 	VT_STOP_MEMORY,
+	VT_STOP_TMP,
 	VT_STOP_CANCEL,
 };
 
@@ -42,7 +43,7 @@ struct vt_findings {
 	int64_t       oom_kills;   /* by the cell's cgroup */
 	int64_t       cpu_ns;      /* that the cell used in all */
 	/* the limits, for the message; 0 or less: not known */
-	int64_t wall_ms, cpu_ms, memory_bytes, file_mb;
+	int64_t wall_ms, cpu_ms, memory_bytes, file_mb, tmp_bytes;
 };
 
 /*

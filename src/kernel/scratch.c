@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "kernel/scratch.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+
+/* A record of getdents64. */
+struct entry {
+	uint64_t ino;
+	int64_t next;
+	uint16_t size;
+	uint8_t type;
+	char name[];
+};
+
+int vt_scratch_make(const char *path, uid_t uid, gid_t gid, struct vt_err *err)
+{
+	if (mkdir(path, 0700) < 0)
+		return vt_fail_at(err, VT_STEP_MOUNTS, errno, "make the private folder", path);
+	AUTO_CLOSE int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return vt_fail_at(err, VT_STEP_MOUNTS, errno, "open the private folder", path);
+	if ((st.st_uid != uid || st.st_gid != gid) && fchown(fd, uid, gid) < 0) {
+		int num = errno;
+
+		(void)rmdir(path); /* it is empty, and the failure is what is told */
+		return vt_fail_at(err, VT_STEP_MOUNTS, num, "give away the private folder", path);
+	}
+	return vt_fd_take(&fd);
+}
+
+static bool is_dots(const char *name)
+{
+	return name[0] == '.' && (!name[1] || (name[1] == '.' && !name[2]));
+}
+
+/* A folder that its owner closed to himself is opened again. */
+static int open_folder(int at, const char *name)
+{
+	const int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+	int fd = openat(at, name, flags);
+
+	if (fd < 0 && errno == EACCES && fchmodat(at, name, 0700, 0) == 0)
+		fd = openat(at, name, flags);
+	return fd;
+}
+
+static bool unlink_any(int at, const char *name)
+{
+	return unlinkat(at, name, 0) == 0 || unlinkat(at, name, AT_REMOVEDIR) == 0;
+}
+
+/* Whether the entry is gone. A folder with something in it is opened as *ret_folder instead. */
+static bool remove_one(int at, const char *name, int *ret_folder)
+{
+	if (unlink_any(at, name))
+		return true;
+	if (errno == EACCES && fchmodat(at, ".", 0700, 0) == 0 && unlink_any(at, name))
+		return true;
+	*ret_folder = open_folder(at, name);
+	return false;
+}
+
+/*
+ * Removes what is in a folder, up to the first one in it that is not empty, which is returned; -1:
+ * there is none. *ret_left says whether something was left that would not go.
+ */
+static int remove_entries(int at, bool *ret_left)
+{
+	_Alignas(struct entry) char buffer[4096];
+	long got;
+
+	*ret_left = false;
+	if (lseek(at, 0, SEEK_SET) < 0)
+		return -1;
+	while ((got = syscall(SYS_getdents64, at, buffer, sizeof(buffer))) > 0) {
+		for (long i = 0; i < got;) {
+			const struct entry *entry = (const struct entry *)(buffer + i);
+			int folder = -1;
+
+			i += entry->size;
+			if (is_dots(entry->name) || remove_one(at, entry->name, &folder))
+				continue;
+			if (folder >= 0)
+				return folder;
+			*ret_left = true;
+		}
+	}
+	return -1;
+}
+
+/*
+ * Down into each folder, and up again by ".." when it is empty: one descriptor, however deep a cell
+ * went. Nobody moves folders meanwhile, since the cell is gone.
+ */
+void vt_scratch_remove(int fd, const char *path)
+{
+	int at = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+	unsigned depth = 0;
+
+	while (at >= 0) {
+		bool left;
+		int next = remove_entries(at, &left);
+
+		if (next >= 0)
+			depth++;
+		else if (left || depth-- == 0)
+			break;
+		else
+			next = openat(at, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+		(void)close(at); /* only read from */
+		at = next;
+	}
+	if (at >= 0)
+		(void)close(at); /* only read from */
+	(void)rmdir(path);       /* what would not go keeps it there */
+}

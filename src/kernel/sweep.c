@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "kernel/sweep.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "kernel/landlock.h"
+#include "uapi/landlock.h"
+
+/* How many processes of the whole machine one look takes in; what is beyond is seen by the next. */
+enum { MAX_SEEN = 16384 };
+
+struct process {
+	pid_t pid, parent;
+	bool ours;
+};
+
+/* A record of getdents64. */
+struct entry {
+	uint64_t ino;
+	int64_t next;
+	uint16_t size;
+	uint8_t type;
+	char name[];
+};
+
+static int enter_domain(struct vt_err *err)
+{
+	const struct vt_landlock_abi scopes = {
+		.scoped = LANDLOCK_SCOPE_SIGNAL | LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET,
+	};
+	AUTO_CLOSE int ruleset = vt_landlock_new(&scopes, err);
+
+	return ruleset < 0 ? ruleset : vt_landlock_enter(ruleset, err);
+}
+
+int vt_sweep_prepare(enum vt_sweep how, struct vt_err *err)
+{
+	if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) < 0)
+		return vt_fail_at(err, VT_STEP_SESSION, errno, "become the cell's reaper", NULL);
+	if (how == VT_SWEEP_DOMAIN) {
+		int r = enter_domain(err);
+
+		if (r < 0)
+			return r;
+	}
+	/* What must be out of reach of a signal to all: tried on the one process that is known. */
+	if (how != VT_SWEEP_TREE && (kill(getppid(), 0) == 0 || errno != EPERM))
+		return vt_fail_at(err, VT_STEP_SESSION, EPERM, "confine the cell's signals", NULL);
+	return 0;
+}
+
+/* The decimal number at text; 0 where there is none. */
+static pid_t number(const char *text)
+{
+	long value = 0;
+
+	while (*text >= '0' && *text <= '9' && value < 100000000)
+		value = value * 10 + (*text++ - '0');
+	return (pid_t)value;
+}
+
+/* The parent of a process; 0 where it is gone. Its name, in parentheses, may hold anything. */
+static pid_t parent_of(int proc, const char *name)
+{
+	char path[32], text[512];
+	size_t len = strlen(name);
+
+	if (len > 16)
+		return 0;
+	memcpy(path, name, len);
+	memcpy(path + len, "/stat", sizeof("/stat"));
+	AUTO_CLOSE int fd = openat(proc, path, O_RDONLY | O_CLOEXEC);
+	ssize_t got = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+
+	for (ssize_t i = got - 1; i >= 0; i--) {
+		if (text[i] != ')')
+			continue;
+		text[got] = '\0';
+		return i + 4 < got ? number(text + i + 4) : 0; /* ") S PARENT" */
+	}
+	return 0;
+}
+
+static size_t list_processes(int proc, struct process *seen)
+{
+	_Alignas(struct entry) char buffer[16384];
+	size_t count = 0;
+	long got;
+
+	while ((got = syscall(SYS_getdents64, proc, buffer, sizeof(buffer))) > 0) {
+		for (long at = 0; at < got;) {
+			const struct entry *entry = (const struct entry *)(buffer + at);
+			pid_t pid = number(entry->name);
+
+			at += entry->size;
+			if (pid > 0 && count < MAX_SEEN)
+				seen[count++] = (struct process){
+					.pid = pid, .parent = parent_of(proc, entry->name)
+				};
+		}
+	}
+	return count;
+}
+
+static bool is_ours(const struct process *seen, size_t count, pid_t pid, pid_t self)
+{
+	for (size_t i = 0; i < count; i++)
+		if (seen[i].ours && seen[i].pid == pid)
+			return true;
+	return pid == self;
+}
+
+/* By a pidfd, looked at again: a number may have become another process's. */
+static void end_one(int proc, pid_t pid, pid_t parent)
+{
+	char name[16];
+	char *at = name + sizeof(name);
+	AUTO_CLOSE int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+
+	*--at = '\0';
+	for (pid_t rest = pid; rest > 0; rest /= 10)
+		*--at = (char)('0' + rest % 10);
+	pid_t now = parent_of(proc, at);
+
+	if (fd >= 0 && (now == parent || now == getpid()))
+		(void)syscall(SYS_pidfd_send_signal, fd, SIGKILL, NULL,
+			      0); /* the next look tells */
+}
+
+static void end_tree(void)
+{
+	static struct process seen[MAX_SEEN]; /* too much for a stack; init has but one thread */
+	AUTO_CLOSE int proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	size_t count = proc < 0 ? 0 : list_processes(proc, seen);
+	bool grown = true;
+	pid_t self = getpid();
+
+	while (grown) {
+		grown = false;
+		for (size_t i = 0; i < count; i++) {
+			if (seen[i].ours || !is_ours(seen, count, seen[i].parent, self))
+				continue;
+			seen[i].ours = grown = true;
+			end_one(proc, seen[i].pid, seen[i].parent);
+		}
+	}
+}
+
+void vt_sweep(enum vt_sweep how)
+{
+	const struct timespec pause = { .tv_nsec = 1000000 };
+
+	for (;;) {
+		/*
+		 * One signal to all: the kernel holds back every fork meanwhile, so that nobody is
+		 * missed. It never reaches the sender.
+		 */
+		if (how == VT_SWEEP_TREE)
+			end_tree();
+		else
+			(void)kill(-1, SIGKILL); /* ESRCH: nobody is left */
+		pid_t pid;
+
+		do
+			pid = waitpid(-1, NULL, __WALL | (how == VT_SWEEP_TREE ? WNOHANG : 0));
+		while (pid > 0 || (pid < 0 && errno == EINTR));
+		if (pid < 0)
+			return;                /* ECHILD: none is left, and orphans would be ours */
+		(void)nanosleep(&pause, NULL); /* those that were told to die need a moment */
+	}
+}

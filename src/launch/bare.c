@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A cell without namespaces. Its init is a plain process beside the supervisor's, with the cell's
+ * user id, no capability, and no way to signal anybody but the cell. All that the occupant starts
+ * comes to init as an orphan sooner or later, and nothing that it started is left when init has no
+ * child any more: that is how it knows that the cell is empty.
+ *
+ * Init ends the cell when the occupant has ended, and when the supervisor closes its side of the
+ * status socket or dies. Then it removes the private folder. It blocks every signal, and has a
+ * session of its own, so that only SIGKILL from outside can come between.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "kernel/caps.h"
+#include "kernel/process.h"
+#include "kernel/scratch.h"
+#include "kernel/sweep.h"
+#include "launch/cell.h"
+#include "launch/inside_private.h"
+
+/* Where init keeps its descriptors once the occupant runs. */
+enum { OCCUPANT_FD, SCRATCH_FD, STATUS_FD = 3 };
+
+static int stand_apart(struct vt_building *b, struct vt_err *err)
+{
+	sigset_t all;
+
+	(void)b;
+	(void)sigfillset(&all); /* cannot fail */
+	if (setsid() < 0 || sigprocmask(SIG_SETMASK, &all, NULL) < 0)
+		return vt_fail_at(err, VT_STEP_SESSION, errno, "stand apart from the caller", NULL);
+	return 0;
+}
+
+static int make_scratch(struct vt_building *b, struct vt_err *err)
+{
+	b->root_fd = vt_scratch_make(b->plan->scratch, b->in->uid, b->in->gid, err);
+	return b->root_fd < 0 ? b->root_fd : 0;
+}
+
+static int become_user(struct vt_building *b, struct vt_err *err)
+{
+	int r = vt_caps_bound(err); /* while there may be the power to */
+
+	if (r == 0 && b->plan->own_ids)
+		r = vt_process_become(b->in->uid, b->in->gid, true, err);
+	if (r == 0)
+		r = vt_caps_empty(err);
+	return r < 0 ? r : vt_caps_no_new_privs(err);
+}
+
+static int confine_signals(struct vt_building *b, struct vt_err *err)
+{
+	return vt_sweep_prepare(b->plan->sweep, err);
+}
+
+/* The order is the security argument, as it is for the other init. */
+/* clang-format off */
+static const struct vt_inside_step steps[] = {
+	{ "apart",    stand_apart },
+	{ "cgroup",   vt_inside_join_cgroup },    /* before anything that should be counted */
+	{ "await",    vt_inside_await_ids },
+	{ "scratch",  make_scratch },             /* before the ids: giving it away takes the caller's */
+	{ "ids",      become_user },
+	{ "memory",   vt_inside_hide_memory },    /* after the ids: changing those undoes it */
+	{ "signals",  confine_signals },          /* before the occupant, which is under it too */
+	{ "children", vt_inside_expect_children },
+	{ "occupant", vt_inside_start_occupant },
+	{ "running",  vt_inside_tell_running },
+};
+/* clang-format on */
+
+static void child_ended(int number)
+{
+	(void)number; /* all that matters is that a wait was interrupted */
+}
+
+/* Reaps whatever has ended. Returns whether the occupant was among it, with its status. */
+static bool reap(pid_t occupant, int *ret_status)
+{
+	bool ended = false;
+	int status;
+	pid_t pid;
+
+	while ((pid = waitpid(-1, &status, __WALL | WNOHANG)) > 0 || (pid < 0 && errno == EINTR)) {
+		if (pid != occupant)
+			continue;
+		ended = true;
+		*ret_status = status;
+	}
+	return ended;
+}
+
+/* Until the occupant has ended (true), or the supervisor wants no more of it. */
+static bool await_end(pid_t occupant, int *ret_status)
+{
+	const struct sigaction notice = { .sa_handler = child_ended };
+	struct pollfd fds[] = { { .fd = OCCUPANT_FD, .events = POLLIN },
+				{ .fd = STATUS_FD, .events = POLLIN } };
+	sigset_t but_children;
+
+	(void)sigfillset(&but_children);
+	(void)sigdelset(&but_children, SIGCHLD);
+	(void)sigaction(SIGCHLD, &notice, NULL); /* cannot fail: the number is valid */
+	for (;;) {
+		/* EINTR: an orphan has ended, and its place is wanted. */
+		if (ppoll(fds, COUNT(fds), NULL, &but_children) < 0 && errno != EINTR)
+			return false;
+		if (reap(occupant, ret_status))
+			return true;
+		if (fds[1].revents)
+			return false;
+	}
+}
+
+/* The occupant, if there is one, waits for a word that never comes, and dies with us. */
+static void abandon(const struct vt_building *b)
+{
+	if (b->root_fd >= 0)
+		vt_scratch_remove(b->root_fd, b->plan->scratch);
+}
+
+_Noreturn void vt_bare_init(struct vt_building *b)
+{
+	struct vt_note note = { .kind = VT_NOTE_ENDED, .empty = true };
+	struct vt_err err;
+
+	b->abandon = abandon;
+	vt_inside_take_steps(steps, COUNT(steps), b, b->in->status_fd);
+	if (vt_process_descriptors(b->occupant_fd, b->root_fd, b->in->status_fd, b->in->status_fd,
+				   &err) < 0)
+		_exit(125); /* the occupant waits for nothing any more, and dies with us */
+	bool ended = await_end(b->occupant, &note.wait_status);
+
+	vt_sweep(b->plan->sweep);
+	if (ended && getrusage(RUSAGE_CHILDREN, &note.usage) == 0)
+		(void)send(STATUS_FD, &note, sizeof(note), MSG_NOSIGNAL); /* heard or not, we end */
+	vt_scratch_remove(SCRATCH_FD, b->plan->scratch);
+	_exit(0);
+}
+
+/* ---- the occupant -------------------------------------------------------------------------- */
+
+/*
+ * What a process may read about itself; the rest of its folder tells of the host's mounts and
+ * connections. Only the occupant's own: its children have none.
+ */
+static const char *const own_proc[] = {
+	"/proc/self/auxv",   "/proc/self/cmdline",      "/proc/self/comm",   "/proc/self/fd",
+	"/proc/self/fdinfo", "/proc/self/io",           "/proc/self/limits", "/proc/self/maps",
+	"/proc/self/smaps",  "/proc/self/smaps_rollup", "/proc/self/stat",   "/proc/self/statm",
+	"/proc/self/status",
+};
+
+static int allow_own_proc(int ruleset, struct vt_err *err)
+{
+	for (size_t i = 0; i < COUNT(own_proc); i++) {
+		int r = vt_landlock_allow_inode(ruleset, own_proc[i], 0, 0, vt_landlock_read(),
+						err);
+
+		if (r < 0 && r != -ENOENT && r != -EACCES)
+			return r;
+	}
+	return 0;
+}
+
+int vt_bare_enter_landlock(const struct vt_plan *plan, const struct vt_landlock_abi *handled,
+			   struct vt_err *err)
+{
+	if (!handled->fs && !handled->net && !handled->scoped)
+		return 0;
+	AUTO_CLOSE int ruleset = vt_landlock_new(handled, err);
+
+	if (ruleset < 0)
+		return ruleset;
+	for (size_t i = 0; i < plan->landlock_rule_count; i++) {
+		const struct vt_landlock_rule *rule = &plan->landlock_rules[i];
+		int r = vt_landlock_allow_inode(ruleset, rule->to, rule->dev, rule->ino,
+						rule->rights, err);
+
+		if (r < 0)
+			return r;
+	}
+	int r = handled->fs ? allow_own_proc(ruleset, err) : 0;
+
+	return r < 0 ? r : vt_landlock_enter(ruleset, err);
+}
