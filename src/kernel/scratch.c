@@ -22,18 +22,19 @@ struct entry {
 
 int vt_scratch_make(const char *path, uid_t uid, gid_t gid, struct vt_err *err)
 {
+	struct stat st;
+
+	(void)umask(077); /* the caller's may be anything; returns it, cannot fail */
 	if (mkdir(path, 0700) < 0)
 		return vt_fail_at(err, VT_STEP_MOUNTS, errno, "make the private folder", path);
 	AUTO_CLOSE int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	struct stat st;
 
-	if (fd < 0 || fstat(fd, &st) < 0)
-		return vt_fail_at(err, VT_STEP_MOUNTS, errno, "open the private folder", path);
-	if ((st.st_uid != uid || st.st_gid != gid) && fchown(fd, uid, gid) < 0) {
+	if (fd < 0 || fstat(fd, &st) < 0 ||
+	    ((st.st_uid != uid || st.st_gid != gid) && fchown(fd, uid, gid) < 0)) {
 		int num = errno;
 
 		(void)rmdir(path); /* it is empty, and the failure is what is told */
-		return vt_fail_at(err, VT_STEP_MOUNTS, num, "give away the private folder", path);
+		return vt_fail_at(err, VT_STEP_MOUNTS, num, "give out the private folder", path);
 	}
 	return vt_fd_take(&fd);
 }

@@ -9,7 +9,10 @@
 
 #include "base/err.h"
 
-/* Makes it, and gives it to this user. Somebody else's folder of that name is an error. */
+/*
+ * Makes it, and gives it to this user. Somebody else's folder of that name is an error. Leaves a tight
+ * umask behind. Returns the folder's descriptor.
+ */
 int vt_scratch_make(const char *path, uid_t uid, gid_t gid, struct vt_err *err);
 
 /* Removes what is in the folder, and then the folder. What nobody can remove stays. */

@@ -49,11 +49,15 @@ enum vt_seccomp_addon {
 	 */
 	VT_SECCOMP_ALWAYS,
 	/*
-	 * For a cell without namespaces of its own, whose user is the caller's: no changes of modes,
-	 * owners, times and attributes, which Landlock leaves alone; no message queues of the host's;
-	 * and no say in how other processes are scheduled.
+	 * For a cell without namespaces of its own: no message queues of the host's, and no say in how
+	 * other processes are scheduled.
 	 */
 	VT_SECCOMP_BARE,
+	/*
+	 * Beside it, where the cell's user is the caller: no changes of modes, owners, times and
+	 * attributes, which Landlock leaves alone.
+	 */
+	VT_SECCOMP_OWNER,
 	/*
 	 * Beside VT_SECCOMP_BARE, where nothing else bounds whom a signal reaches: no signals but to
 	 * one's own process group, and no tracing.

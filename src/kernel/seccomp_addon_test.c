@@ -45,6 +45,11 @@ static const struct sock_fprog *always(unsigned sockets)
 	return vt_seccomp_addon(VT_SECCOMP_ALWAYS, sockets);
 }
 
+static const struct sock_fprog *owner(void)
+{
+	return vt_seccomp_addon(VT_SECCOMP_OWNER, 0);
+}
+
 static const struct sock_fprog *bare(void)
 {
 	return vt_seccomp_addon(VT_SECCOMP_BARE, VT_SOCKETS_NONE);
@@ -217,34 +222,33 @@ static void test_always_knows_socket_families(void **state)
 	}
 }
 
-static void test_bare_keeps_metadata(void **state)
+static void test_owner_keeps_metadata(void **state)
 {
 	static const long denied[] = {
-		SYS_fchmod,        SYS_fchmodat,     NR_FCHMODAT2,        SYS_fchown,
-		SYS_fchownat,      SYS_utimensat,    SYS_setxattr,        SYS_lsetxattr,
-		SYS_fsetxattr,     NR_SETXATTRAT,    SYS_removexattr,     SYS_lremovexattr,
-		SYS_fremovexattr,  NR_REMOVEXATTRAT, NR_FILE_SETATTR,     SYS_mq_open,
-		SYS_mq_unlink,     SYS_mq_timedsend, SYS_mq_timedreceive, SYS_mq_notify,
-		SYS_mq_getsetattr,
+		SYS_fchmod,       SYS_fchmodat,     NR_FCHMODAT2,    SYS_fchown,
+		SYS_fchownat,     SYS_utimensat,    SYS_setxattr,    SYS_lsetxattr,
+		SYS_fsetxattr,    NR_SETXATTRAT,    SYS_removexattr, SYS_lremovexattr,
+		SYS_fremovexattr, NR_REMOVEXATTRAT, NR_FILE_SETATTR,
 #ifdef __x86_64__
-		SYS_chmod,         SYS_chown,        SYS_lchown,          SYS_utime,
-		SYS_utimes,        SYS_futimesat,
+		SYS_chmod,        SYS_chown,        SYS_lchown,      SYS_utime,
+		SYS_utimes,       SYS_futimesat,
 #endif
 	};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(denied) / sizeof(*denied); i++)
-		WANT(bare(), { denied[i], 0, 0, 0, 0, EPERM }, { denied[i], 3, 0600, 1, 1, EPERM });
-	WANT(bare(), { SYS_getxattr, 0, 0, 0, 0, PASS }, { NR_GETXATTRAT, 0, 0, 0, 0, PASS },
+		WANT(owner(), { denied[i], 0, 0, 0, 0, EPERM },
+		     { denied[i], 3, 0600, 1, 1, EPERM });
+	WANT(owner(), { SYS_getxattr, 0, 0, 0, 0, PASS }, { NR_GETXATTRAT, 0, 0, 0, 0, PASS },
 	     { SYS_truncate, 0, 0, 0, 0, PASS }, { SYS_ftruncate, 0, 0, 0, 0, PASS },
 	     { SYS_ptrace, 0, 0, 0, 0, PASS }, { SYS_kill, 1, 9, 0, 0, PASS },
 	     { SYS_openat, 0, 0, O_CREAT, 0644, PASS }, { SYS_mkdirat, 0, 0, 0755, 0, PASS });
 }
 
-static void test_bare_keeps_attributes_behind_ioctls(void **state)
+static void test_owner_keeps_attributes_behind_ioctls(void **state)
 {
 	(void)state;
-	WANT(bare(), { SYS_ioctl, 3, FS_IOC_SETFLAGS, 0, 0, EPERM },
+	WANT(owner(), { SYS_ioctl, 3, FS_IOC_SETFLAGS, 0, 0, EPERM },
 	     { SYS_ioctl, 3, FS_IOC32_SETFLAGS, 0, 0, EPERM },
 	     { SYS_ioctl, 3, FS_IOC_FSSETXATTR, 0, 0, EPERM },
 	     { SYS_ioctl, 3, FS_IOC_SETVERSION, 0, 0, EPERM },
@@ -257,6 +261,17 @@ static void test_bare_keeps_attributes_behind_ioctls(void **state)
 	     { SYS_ioctl, 3, FS_IOC_FSGETXATTR, 0, 0, PASS }, { SYS_ioctl, 3, FICLONE, 0, 0, PASS },
 	     { SYS_ioctl, 3, FICLONERANGE, 0, 0, PASS }, { SYS_ioctl, 3, FIONREAD, 0, 0, PASS },
 	     { SYS_ioctl, 3, TIOCGWINSZ, 0, 0, PASS });
+}
+
+static void test_bare_has_no_queues(void **state)
+{
+	static const long denied[] = { SYS_mq_open,         SYS_mq_unlink, SYS_mq_timedsend,
+				       SYS_mq_timedreceive, SYS_mq_notify, SYS_mq_getsetattr };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(denied) / sizeof(*denied); i++)
+		WANT(bare(), { denied[i], 0, 0, 0, 0, EPERM });
+	WANT(bare(), { SYS_fchmod, 3, 0600, 0, 0, PASS });
 }
 
 static void test_bare_schedules_only_itself(void **state)
@@ -317,8 +332,9 @@ int main(void)
 		cmocka_unit_test(test_always_leaves_the_rest),
 		cmocka_unit_test(test_always_keeps_the_promises),
 		cmocka_unit_test(test_always_knows_socket_families),
-		cmocka_unit_test(test_bare_keeps_metadata),
-		cmocka_unit_test(test_bare_keeps_attributes_behind_ioctls),
+		cmocka_unit_test(test_owner_keeps_metadata),
+		cmocka_unit_test(test_owner_keeps_attributes_behind_ioctls),
+		cmocka_unit_test(test_bare_has_no_queues),
 		cmocka_unit_test(test_bare_schedules_only_itself),
 		cmocka_unit_test(test_mute_sends_no_signals),
 		cmocka_unit_test(test_families_that_do_not_exist_are_none),

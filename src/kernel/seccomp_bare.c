@@ -35,20 +35,17 @@ enum { BTRFS_LETTER = 0x94, F2FS_LETTER = 0xf5 };
 #define F2FS_GET_FEATURES _IOR(F2FS_LETTER, 12, uint32_t)
 
 /* clang-format off */
-const struct vt_seccomp_group vt_seccomp_bare_groups[] = {
+const struct vt_seccomp_group vt_seccomp_owner_groups[] = {
 	/* Every file of the caller's can be named, and an owner may change all this. */
 	{ ANY(EPERM),
 	  "chmod fchmod fchmodat fchmodat2 chown fchown lchown fchownat utime utimes futimesat "
 	  "utimensat setxattr lsetxattr fsetxattr setxattrat removexattr lremovexattr fremovexattr "
 	  "removexattrat file_setattr" },
 
-	/* The host's: queues outlive the cell, and others read them. */
-	{ ANY(EPERM), "mq_open mq_unlink mq_timedsend mq_timedreceive mq_notify mq_getsetattr" },
-
 	{ { 0 }, NULL },
 };
 
-const struct vt_seccomp_condition vt_seccomp_bare_conditions[] = {
+const struct vt_seccomp_condition vt_seccomp_owner_conditions[] = {
 	/*
 	 * By a descriptor for reading, an owner makes a file immutable, fit for verity or encrypted,
 	 * and a folder on btrfs gets and loses subvolumes. File systems have too many of these to list,
@@ -61,6 +58,17 @@ const struct vt_seccomp_condition vt_seccomp_bare_conditions[] = {
 		{ EPERM, MADE_BY('f') }, { EPERM, MADE_BY('v') }, { EPERM, MADE_BY('X') },
 		{ EPERM, MADE_BY(BTRFS_LETTER) }, { EPERM, MADE_BY(F2FS_LETTER) }) },
 
+	{ NULL },
+};
+
+const struct vt_seccomp_group vt_seccomp_bare_groups[] = {
+	/* The host's: queues outlive the cell, and others read them. */
+	{ ANY(EPERM), "mq_open mq_unlink mq_timedsend mq_timedreceive mq_notify mq_getsetattr" },
+
+	{ { 0 }, NULL },
+};
+
+const struct vt_seccomp_condition vt_seccomp_bare_conditions[] = {
 	{ "fcntl", PASS, TESTS({ EPERM, IS(1, F_SETLEASE) }) },
 
 	/*

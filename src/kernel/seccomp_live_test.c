@@ -261,6 +261,7 @@ static void live_bare(int f)
 	MUST(1, fd >= 0 && !fchmod(fd, 0600) && !futimens(fd, times)); /* the controls */
 	MUST(2, !setpriority(PRIO_PROCESS, (id_t)getppid(), getpriority(PRIO_PROCESS, 0)));
 	seal_with(VT_SECCOMP_BARE, f);
+	seal_with(VT_SECCOMP_OWNER, f);
 	MUST(3, FAILS_WITH(fchmod(fd, 0600), EPERM));
 	MUST(4, FAILS_WITH(futimens(fd, times), EPERM));
 	MUST(5, FAILS_WITH(fchown(fd, (uid_t)-1, (gid_t)-1), EPERM));

@@ -71,6 +71,8 @@ extern const struct vt_seccomp_group     vt_seccomp_groups[];
 extern const struct vt_seccomp_condition vt_seccomp_conditions[];
 
 /* The other add-ons, whose verdicts are the same for every profile. */
+extern const struct vt_seccomp_group     vt_seccomp_owner_groups[];
+extern const struct vt_seccomp_condition vt_seccomp_owner_conditions[];
 extern const struct vt_seccomp_group     vt_seccomp_bare_groups[];
 extern const struct vt_seccomp_condition vt_seccomp_bare_conditions[];
 extern const struct vt_seccomp_group     vt_seccomp_mute_groups[];

@@ -14,6 +14,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -54,6 +55,12 @@ static int become_user(struct vt_building *b, struct vt_err *err)
 		r = vt_process_become(b->in->uid, b->in->gid, true, err);
 	if (r == 0)
 		r = vt_caps_empty(err);
+	/*
+	 * A change of ids hides a process from its own user, who will look at what the occupant
+	 * uses without any power over it. In the cell there is nobody to look before the command.
+	 */
+	if (r == 0 && prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) < 0)
+		r = vt_fail_at(err, VT_STEP_IDS, errno, "become readable", NULL);
 	return r < 0 ? r : vt_caps_no_new_privs(err);
 }
 
@@ -70,10 +77,10 @@ static const struct vt_inside_step steps[] = {
 	{ "await",    vt_inside_await_ids },
 	{ "scratch",  make_scratch },             /* before the ids: giving it away takes the caller's */
 	{ "ids",      become_user },
-	{ "memory",   vt_inside_hide_memory },    /* after the ids: changing those undoes it */
 	{ "signals",  confine_signals },          /* before the occupant, which is under it too */
 	{ "children", vt_inside_expect_children },
 	{ "occupant", vt_inside_start_occupant },
+	{ "memory",   vt_inside_hide_memory },    /* not the occupant's, which is looked at */
 	{ "running",  vt_inside_tell_running },
 };
 /* clang-format on */
@@ -148,6 +155,16 @@ _Noreturn void vt_bare_init(struct vt_building *b)
 }
 
 /* ---- the occupant -------------------------------------------------------------------------- */
+
+int vt_bare_follow_init(struct vt_building *b, struct vt_err *err)
+{
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
+		return vt_fail_at(err, VT_STEP_SESSION, errno, "ask to die with init", NULL);
+	/* It may have died before that. */
+	if (getppid() != b->init)
+		return vt_fail_at(err, VT_STEP_SESSION, ESRCH, "find init", NULL);
+	return 0;
+}
 
 /*
  * What a process may read about itself; the rest of its folder tells of the host's mounts and

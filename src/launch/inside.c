@@ -355,10 +355,9 @@ static int enter_descriptors(struct vt_building *b, struct vt_err *err)
 
 static int enter_session(struct vt_building *b, struct vt_err *err)
 {
-	/* Without a pid namespace it would outlive an init that fails. */
-	if (b->plan->bare && prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
-		return vt_fail_at(err, VT_STEP_SESSION, errno, "ask to die with init", NULL);
-	return vt_process_detach(err);
+	int r = b->plan->bare ? vt_bare_follow_init(b, err) : 0;
+
+	return r < 0 ? r : vt_process_detach(err);
 }
 
 static int enter_folder(struct vt_building *b, struct vt_err *err)
@@ -463,6 +462,7 @@ static _Noreturn void occupy(struct vt_building *b)
 
 int vt_inside_start_occupant(struct vt_building *b, struct vt_err *err)
 {
+	b->init = getpid();
 	b->ready_fd = eventfd(0, EFD_CLOEXEC);
 	if (b->ready_fd < 0)
 		return vt_fail_at(err, VT_STEP_CLONE, errno, "make an eventfd", NULL);

@@ -17,6 +17,7 @@ struct vt_building {
 	int root_fd;     /* the new root, attached; a bare cell's private folder */
 	int proc_fd;     /* the cell's proc; -1: it has none of its own */
 	int ready_fd;    /* an eventfd: init tells the occupant that the root is there */
+	pid_t init;      /* as init sees itself */
 	pid_t occupant;  /* in init */
 	int occupant_fd; /* its pidfd */
 	void (*abandon)(const struct vt_building *); /* in init, where a step failed; NULL: nothing */
@@ -41,6 +42,9 @@ int vt_inside_tell_running(struct vt_building *b, struct vt_err *err);
 
 /* The whole life of a bare cell's init. */
 _Noreturn void vt_bare_init(struct vt_building *b);
+
+/* How the occupant of a bare cell comes to an end with init. */
+int vt_bare_follow_init(struct vt_building *b, struct vt_err *err);
 
 /* How the occupant of a bare cell sees no more of the host than the plan shows. */
 int vt_bare_enter_landlock(const struct vt_plan *plan, const struct vt_landlock_abi *handled,

@@ -90,6 +90,9 @@ static struct vt_holding hold_bare_files(struct grading *g)
 				   "names, sizes and owners of other files can be seen, their "
 				   "content not; modes, owners and times cannot be changed" };
 
+	if (plan->own_ids)
+		held.note = "names, sizes and owners of other files can be seen, their content not";
+
 	if (plan->landlock_fs && plan->filter_count)
 		return held;
 	held.mechanism = "none";

@@ -158,6 +158,10 @@ static void decide_sockets(struct making *m)
 	if (!m->plan->bare)
 		return;
 	m->plan->filters[m->plan->filter_count++] = vt_seccomp_addon(VT_SECCOMP_BARE, sockets);
+	/* A user of its own owns nothing but what it made itself. */
+	if (!m->plan->own_ids)
+		m->plan->filters[m->plan->filter_count++] = vt_seccomp_addon(VT_SECCOMP_OWNER,
+									     sockets);
 	/* Nobody bounds whom a signal reaches: not the id, and not the domain. */
 	if (!m->plan->own_ids && m->plan->sweep == VT_SWEEP_TREE)
 		m->plan->filters[m->plan->filter_count++] = vt_seccomp_addon(VT_SECCOMP_MUTE,

@@ -17,6 +17,8 @@
 /* Where the looker's descriptors are, and nothing else: it must not hold a cell's pipe open. */
 enum { PROC_FD, ROOT_FD, REPORT_FD };
 
+#define SOON (2 * VT_NS_PER_MS) /* after a look that failed */
+
 static _Noreturn void look_on(const struct vt_usage_limits *limits)
 {
 	int proc = limits->memory_bytes >= 0 || limits->cpu_ns >= 0 ? PROC_FD : -1;
@@ -32,6 +34,7 @@ static _Noreturn void look_on(const struct vt_usage_limits *limits)
 		int64_t cost = vt_clock_now() - began;
 		int64_t wait = vt_usage_next_look(&report.usage, limits);
 
+		wait = report.result < 0 ? SOON : wait;
 		wait = wait > 4 * cost ? wait : 4 * cost;
 		const struct timespec pause = { wait / VT_NS_PER_S, wait % VT_NS_PER_S };
 

@@ -72,7 +72,8 @@ struct run {
 	int64_t started, over; /* when the occupant was there, and when it was all over */
 	int64_t peak_memory, cpu_ns;
 	unsigned processes;
-	bool above; /* the last look saw more memory than the limit */
+	bool above;      /* the last look saw more memory than the limit */
+	unsigned unseen; /* so many looks in a row could not see all */
 };
 
 static void move(struct run *run, enum run_state state)
@@ -377,9 +378,11 @@ static void reports_ready(struct vt_watch *source, uint32_t events)
 	(void)events; /* its end shows as such */
 	look_at_cgroup(run);
 	while (run->state < RUN_DYING && (r = vt_looker_read(&run->looker, &report)) != 0) {
-		if (r < 0 || report.result < 0)
+		/* A process that is just executing a program cannot be looked at for a moment. */
+		run->unseen = r > 0 && report.result == -EACCES ? run->unseen + 1 : 0;
+		if (r < 0 || (report.result < 0 && (run->unseen == 0 || run->unseen > 3)))
 			give_up_watching(run, r < 0 ? -r : -report.result);
-		else
+		else if (report.result == 0)
 			judge_usage(run, &report.usage);
 	}
 	if (run->state < RUN_DYING)
