@@ -21,6 +21,7 @@
 
 #include "base/fd.h"
 #include "kernel/caps.h"
+#include "kernel/landlock.h"
 #include "kernel/process.h"
 #include "kernel/scratch.h"
 #include "kernel/sweep.h"
@@ -45,6 +46,32 @@ static int make_scratch(struct vt_building *b, struct vt_err *err)
 {
 	b->root_fd = vt_scratch_make(b->plan->scratch, b->in->uid, b->in->gid, err);
 	return b->root_fd < 0 ? b->root_fd : 0;
+}
+
+/* As the caller, who can look into folders that the cell's user cannot. */
+static int make_ruleset(struct vt_building *b, struct vt_err *err)
+{
+	const struct vt_plan *plan = b->plan;
+	const struct vt_landlock_abi handled = {
+		.fs = plan->landlock_fs,
+		.net = plan->landlock_net,
+		.scoped = plan->landlock_scoped,
+	};
+
+	if (!handled.fs && !handled.net && !handled.scoped)
+		return 0;
+	b->ruleset_fd = vt_landlock_new(&handled, err);
+	if (b->ruleset_fd < 0)
+		return b->ruleset_fd;
+	for (size_t i = 0; i < plan->landlock_rule_count; i++) {
+		const struct vt_landlock_rule *rule = &plan->landlock_rules[i];
+		int r = vt_landlock_allow_inode(b->ruleset_fd, rule->to, rule->dev, rule->ino,
+						rule->rights, err);
+
+		if (r < 0)
+			return r;
+	}
+	return 0;
 }
 
 static int become_user(struct vt_building *b, struct vt_err *err)
@@ -76,6 +103,7 @@ static const struct vt_inside_step steps[] = {
 	{ "cgroup",   vt_inside_join_cgroup },    /* before anything that should be counted */
 	{ "await",    vt_inside_await_ids },
 	{ "scratch",  make_scratch },             /* before the ids: giving it away takes the caller's */
+	{ "ruleset",  make_ruleset },             /* after the private folder, which has a rule too */
 	{ "ids",      become_user },
 	{ "signals",  confine_signals },          /* before the occupant, which is under it too */
 	{ "children", vt_inside_expect_children },
@@ -189,24 +217,11 @@ static int allow_own_proc(int ruleset, struct vt_err *err)
 	return 0;
 }
 
-int vt_bare_enter_landlock(const struct vt_plan *plan, const struct vt_landlock_abi *handled,
-			   struct vt_err *err)
+int vt_bare_enter_domain(struct vt_building *b, struct vt_err *err)
 {
-	if (!handled->fs && !handled->net && !handled->scoped)
+	if (b->ruleset_fd < 0)
 		return 0;
-	AUTO_CLOSE int ruleset = vt_landlock_new(handled, err);
+	int r = b->plan->landlock_fs ? allow_own_proc(b->ruleset_fd, err) : 0;
 
-	if (ruleset < 0)
-		return ruleset;
-	for (size_t i = 0; i < plan->landlock_rule_count; i++) {
-		const struct vt_landlock_rule *rule = &plan->landlock_rules[i];
-		int r = vt_landlock_allow_inode(ruleset, rule->to, rule->dev, rule->ino,
-						rule->rights, err);
-
-		if (r < 0)
-			return r;
-	}
-	int r = handled->fs ? allow_own_proc(ruleset, err) : 0;
-
-	return r < 0 ? r : vt_landlock_enter(ruleset, err);
+	return r < 0 ? r : vt_landlock_enter(b->ruleset_fd, err);
 }

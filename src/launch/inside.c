@@ -345,6 +345,12 @@ static int await_root(struct vt_building *b, struct vt_err *err)
 	return 0;
 }
 
+/* Before the descriptors: the rules were made by init, as the caller. */
+static int enter_domain(struct vt_building *b, struct vt_err *err)
+{
+	return b->plan->bare ? vt_bare_enter_domain(b, err) : 0;
+}
+
 static int enter_descriptors(struct vt_building *b, struct vt_err *err)
 {
 	const struct vt_inside *in = b->in;
@@ -386,14 +392,11 @@ static int enter_landlock(struct vt_building *b, struct vt_err *err)
 	const struct vt_plan *plan = b->plan;
 	const struct vt_landlock_abi handled = {
 		.fs = plan->landlock_fs,
-		.net = plan->landlock_net,
 		.scoped = plan->landlock_scoped,
 	};
 
-	if (plan->bare)
-		return vt_bare_enter_landlock(plan, &handled, err);
-	if (!handled.fs)
-		return 0;
+	if (plan->bare || !handled.fs)
+		return 0; /* a bare cell's is entered early */
 	AUTO_CLOSE int ruleset = vt_landlock_new(&handled, err);
 	AUTO_CLOSE int root_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 
@@ -432,6 +435,7 @@ static const struct vt_inside_step early_steps[] = {
 	{ "session",     enter_session },
 	{ "powerless",   enter_powerless },
 	{ "root",        await_root },
+	{ "domain",      enter_domain },     /* a bare cell's Landlock: its rules are a descriptor yet */
 	{ "descriptors", enter_descriptors },
 };
 static const struct vt_inside_step late_steps[] = {
@@ -561,6 +565,7 @@ _Noreturn void vt_inside_init(const struct vt_inside *inside)
 		.plan = inside->plan,
 		.root_fd = -1,
 		.proc_fd = -1,
+		.ruleset_fd = -1,
 		.ready_fd = -1,
 		.occupant_fd = -1,
 	};

@@ -5,7 +5,6 @@
  */
 #pragma once
 
-#include "kernel/landlock.h"
 #include "launch/inside.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -16,6 +15,7 @@ struct vt_building {
 	const struct vt_plan *plan;
 	int root_fd;     /* the new root, attached; a bare cell's private folder */
 	int proc_fd;     /* the cell's proc; -1: it has none of its own */
+	int ruleset_fd;  /* of a bare cell; -1: no Landlock */
 	int ready_fd;    /* an eventfd: init tells the occupant that the root is there */
 	pid_t init;      /* as init sees itself */
 	pid_t occupant;  /* in init */
@@ -47,5 +47,4 @@ _Noreturn void vt_bare_init(struct vt_building *b);
 int vt_bare_follow_init(struct vt_building *b, struct vt_err *err);
 
 /* How the occupant of a bare cell sees no more of the host than the plan shows. */
-int vt_bare_enter_landlock(const struct vt_plan *plan, const struct vt_landlock_abi *handled,
-			   struct vt_err *err);
+int vt_bare_enter_domain(struct vt_building *b, struct vt_err *err);

@@ -188,7 +188,9 @@ static int leave_in_place(const struct vt_grant *grant, struct vt_entry *entry, 
 			       "refused: %s: '%s' cannot be moved to '%s': that takes a mount "
 			       "namespace, which cannot be had here; `vitro doctor` says why",
 			       grant->origin, grant->from, grant->to);
-	entry->to = entry->from;
+	/* A link to "/" stays a grant of "/" at another place, which nobody gets. */
+	if (strcmp(entry->from, "/") != 0)
+		entry->to = entry->from;
 	return 0;
 }
 
