@@ -49,8 +49,9 @@ enum vt_seccomp_addon {
 	 */
 	VT_SECCOMP_ALWAYS,
 	/*
-	 * For a cell without namespaces of its own: no message queues of the host's, and no say in how
-	 * other processes are scheduled.
+	 * For a cell without namespaces of its own: no message queues of the host's, no watching of
+	 * folders and no attributes by name, which Landlock leaves alone, and no say in how other
+	 * processes are scheduled.
 	 */
 	VT_SECCOMP_BARE,
 	/*

@@ -65,6 +65,14 @@ const struct vt_seccomp_group vt_seccomp_bare_groups[] = {
 	/* The host's: queues outlive the cell, and others read them. */
 	{ ANY(EPERM), "mq_open mq_unlink mq_timedsend mq_timedreceive mq_notify mq_getsetattr" },
 
+	/*
+	 * Landlock guards neither: who watches a folder learns what others do in it, and attributes
+	 * hold what their owners put there. Programs look again where they cannot watch, and take
+	 * this errno for a file system without attributes. Those of open files can be read.
+	 */
+	{ ANY(ENOSYS), "inotify_init inotify_init1" },
+	{ ANY(EOPNOTSUPP), "getxattr lgetxattr getxattrat listxattr llistxattr listxattrat" },
+
 	{ { 0 }, NULL },
 };
 

@@ -325,6 +325,8 @@ const struct vt_seccomp_number vt_seccomp_numbers[] = {
 	{ "listmount", 458, false },
 	{ "mseal", 462, false },
 	{ "setxattrat", 463, false },
+	{ "getxattrat", 464, false },
+	{ "listxattrat", 465, false },
 	{ "removexattrat", 466, false },
 	{ "open_tree_attr", 467, false },
 	{ "file_setattr", 469, false },
