@@ -92,6 +92,10 @@ static void test_the_closest_key(void **state)
 		{ "netwrok", "network" },
 		{ "files.reads", "files.read" },
 		{ "env.pas", "env.pass" },
+		{ "limits.timeout", "limits.wall_ms" },
+		{ "limits.cpu_time", "limits.cpu_ms" },
+		{ "timeout", "limits.wall_ms" },
+		{ "net", "network" },
 	};
 	char longest[2000];
 
