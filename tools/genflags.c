@@ -76,7 +76,7 @@ static int print_flags(void)
 	struct vt_str help;
 
 	vt_str_init(&help);
-	vt_options_help(&help);
+	vt_options_help("run", &help);
 	for (const char *at = help.text; *at;) {
 		size_t len = strcspn(at, "\n");
 

@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "base/str.h"
 #include "cli/cli.h"
+#include "cli/options.h"
 #include "cli/settle.h"
 #include "host/report.h"
 #include "plan/plan.h"
@@ -279,21 +280,33 @@ static int show_help(void)
 	return vt_cli_write(STDOUT_FILENO, help, sizeof(help) - 1) < 0 ? VT_EXIT_OWN : 0;
 }
 
+static int read_flags(int argc, char **argv, bool *ret_json, bool *ret_help, struct vt_err *err)
+{
+	struct vt_options options;
+	int r = vt_options_parse(&options, argc, argv, err);
+
+	if (r == 0 && options.command[0])
+		r = vt_fail(err, VT_STEP_POLICY, EINVAL,
+			    "doctor takes flags only, no '%s'; see vitro doctor --help",
+			    options.command[0]);
+	*ret_json = options.json;
+	*ret_help = options.help;
+	vt_options_done(&options);
+	return r;
+}
+
 int vt_cli_doctor(int argc, char **argv)
 {
 	static struct vt_host host; /* tens of kilobytes */
 	static struct diagnosis diagnosis;
+	bool json = false, help = false;
 	struct vt_err err;
-	bool json = argc == 2 && strcmp(argv[1], "--json") == 0;
+	int r = read_flags(argc, argv, &json, &help, &err);
 
-	if (argc == 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0))
+	if (r == 0 && help)
 		return show_help();
-	if (argc > 1 && !json) {
-		vt_cli_complain("doctor takes --json and nothing else; try: vitro doctor --help");
-		return VT_EXIT_OWN;
-	}
-	int r = vt_host_probe(&host, &err);
-
+	if (r == 0)
+		r = vt_host_probe(&host, &err);
 	if (r == 0) {
 		r = diagnose(&host, &diagnosis, &err);
 		if (r == 0)

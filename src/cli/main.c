@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "base/closest.h"
 #include "base/str.h"
 #include "cli/cli.h"
 
@@ -13,10 +15,9 @@ static const struct verb {
 	int (*run)(int argc, char **argv);
 	const char *sentence;
 } verbs[] = {
-	{ "run", vt_cli_run, "run a command in a sealed cell" },
-	{ "explain", vt_cli_explain, "print the plan for a policy on this machine" },
-	{ "doctor", vt_cli_doctor,
-	  "say what this machine can enforce, and what to do about the rest" },
+#define VERB(...) { __VA_ARGS__ },
+#include "cli/verbs.def"
+#undef VERB
 };
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -61,29 +62,67 @@ static int hold_stdio(void)
 	return close(fd);
 }
 
+static int show_version(void)
+{
+	static const char version[] = "vitro " VITRO_VERSION "\n";
+
+	return vt_cli_write(STDOUT_FILENO, version, strlen(version)) < 0 ? VT_EXIT_OWN : 0;
+}
+
+static const struct verb *find_verb(const char *name)
+{
+	for (size_t i = 0; i < COUNT(verbs); i++)
+		if (strcmp(verbs[i].name, name) == 0)
+			return &verbs[i];
+	return NULL;
+}
+
+static int complain_of_verb(const char *name)
+{
+	struct vt_closest closest;
+	char message[256]; /* a long name is cut */
+
+	vt_closest_init(&closest, name);
+	for (size_t i = 0; i < COUNT(verbs); i++)
+		vt_closest_try(&closest, verbs[i].name, verbs[i].name);
+	if (!*name)
+		(void)snprintf(message, sizeof(message), "no verb given; see vitro --help");
+	else if (*name == '-')
+		(void)snprintf(message, sizeof(message),
+			       "a verb comes before the flags: vitro run %.100s ...", name);
+	else if (closest.best)
+		(void)snprintf(message, sizeof(message),
+			       "there is no verb '%.100s'; did you mean %s?", name, closest.best);
+	else
+		(void)snprintf(message, sizeof(message),
+			       "there is no verb '%.80s'; to run a command: vitro run -- %.80s",
+			       name, name);
+	vt_cli_complain(message);
+	return VT_EXIT_OWN;
+}
+
+static bool is_help(const char *name)
+{
+	return strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0;
+}
+
 int main(int argc, char **argv)
 {
 	const char *name = argc > 1 ? argv[1] : "";
-	char message[256];
+	char help[] = "--help";
 
 	if (hold_stdio() < 0)
 		return VT_EXIT_OWN;
-	if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0)
+	if (strcmp(name, "--version") == 0 || strcmp(name, "version") == 0)
+		return show_version();
+	if (is_help(name) && argc < 3)
 		return show_help();
-	if (strcmp(name, "--version") == 0)
-		return vt_cli_write(STDOUT_FILENO, "vitro " VITRO_VERSION "\n",
-				    strlen("vitro " VITRO_VERSION "\n")) < 0
-			       ? VT_EXIT_OWN
-			       : 0;
+	const struct verb *verb = find_verb(is_help(name) ? argv[2] : name);
+
+	if (!verb)
+		return complain_of_verb(is_help(name) ? argv[2] : name);
+	if (is_help(name))
+		return verb->run(2, (char *[]){ argv[2], help, NULL });
 	raise_open_files();
-	for (size_t i = 0; i < COUNT(verbs); i++)
-		if (strcmp(verbs[i].name, name) == 0)
-			return verbs[i].run(argc - 1, argv + 1);
-	if (*name)
-		(void)snprintf(message, sizeof(message), "there is no verb '%s'; see vitro --help",
-			       name);
-	else
-		(void)snprintf(message, sizeof(message), "no verb given; see vitro --help");
-	vt_cli_complain(message);
-	return VT_EXIT_OWN;
+	return verb->run(argc - 1, argv + 1);
 }

@@ -8,87 +8,170 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/closest.h"
+#include "cli/cli.h"
+
 /* Flags that are not fields of a policy. */
-enum own_flag { OWN_POLICY, OWN_SET, OWN_JSON, OWN_AUDIT, OWN_RAW, OWN_HELP };
+enum own_flag { OWN_POLICY, OWN_SET, OWN_JSON, OWN_REPORT, OWN_AUDIT, OWN_RAW, OWN_HELP };
+
+/* The verbs that take a policy, and so the flags of its fields. */
+static const char policy_verbs[] = "run explain";
 
 static const struct own {
 	enum own_flag id;
-	const char *name, *letter, *argument, *sentence;
-	bool optional; /* the argument is given as --name=ARG or not at all */
+	const char *verbs; /* who takes it */
+	struct vt_flag flag;
 } own_flags[] = {
-	{ OWN_POLICY, "--policy", "-p", "POLICY",
-	  "A policy file, or a built-in one: default, strict, compute.", false },
-	{ OWN_SET, "--set", NULL, "KEY=VALUE", "Set any key of the policy.", false },
-	{ OWN_JSON, "--json", NULL, "FILE",
-	  "Write the result to FILE, or to standard output in place of the command's output.",
-	  true },
-	{ OWN_AUDIT, "--audit", NULL, "FILE", "Append one JSON line about the call to FILE.",
-	  false },
-	{ OWN_RAW, "--raw", NULL, NULL, "Let escape sequences from the command reach the terminal.",
-	  false },
-	{ OWN_HELP, "--help", "-h", NULL, "Show what can be given, and end.", false },
+	{ OWN_POLICY,
+	  policy_verbs,
+	  { "--policy", "-p", "POLICY",
+	    "A policy file, or a built-in one: default, strict, compute.", false, -1 } },
+	{ OWN_SET,
+	  policy_verbs,
+	  { "--set", NULL, "KEY=VALUE", "Set any key of the policy.", false, -1 } },
+	{ OWN_JSON,
+	  "run",
+	  { "--json", NULL, "FILE",
+	    "Write the result to FILE, or to standard output in place of the command's output.",
+	    true, -1 } },
+	{ OWN_REPORT, "doctor", { "--json", NULL, NULL, "Print the report as JSON.", false, -1 } },
+	{ OWN_AUDIT,
+	  "run",
+	  { "--audit", NULL, "FILE", "Append one JSON line about the call to FILE.", false, -1 } },
+	{ OWN_RAW,
+	  "run",
+	  { "--raw", NULL, NULL, "Let escape sequences from the command reach the terminal.", false,
+	    -1 } },
+	{ OWN_HELP,
+	  "run explain doctor",
+	  { "--help", "-h", NULL, "Show what can be given, and end.", false, -1 } },
 };
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 /* A flag as it stands on the command line. */
-struct flag {
+struct given {
 	const char *text; /* as written, without its value: "--timeout" */
-	size_t len;
+	int len;
 	const char *value; /* after '=', or NULL */
 	const struct own *own;
-	int field; /* of the policy, or -1 */
+	struct vt_flag flag; /* whose name is NULL where nobody knows it */
 };
 
-static bool is_named(const struct flag *flag, const char *name)
+/* Whether a verb is among the words of a list. */
+static bool is_one_of(const char *verb, const char *verbs)
 {
-	return name && strncmp(name, flag->text, flag->len) == 0 && name[flag->len] == '\0';
+	size_t len = strlen(verb);
+
+	for (const char *at = verbs; (at = strstr(at, verb)); at += len)
+		if ((at == verbs || at[-1] == ' ') && (at[len] == ' ' || at[len] == '\0'))
+			return true;
+	return false;
 }
 
-static struct flag recognise(const char *text)
+/* What a verb's flag with that index is; *ret_own is NULL for one of the policy's. */
+static bool flag_at(const char *verb, size_t index, struct vt_flag *ret_flag,
+		    const struct own **ret_own)
+{
+	for (size_t i = 0; i < COUNT(own_flags); i++) {
+		if (!is_one_of(verb, own_flags[i].verbs) || index-- > 0)
+			continue;
+		*ret_flag = own_flags[i].flag;
+		*ret_own = &own_flags[i];
+		return true;
+	}
+	if (!is_one_of(verb, policy_verbs) || index >= VT_FIELD_COUNT)
+		return false;
+	const struct vt_field_info *info = vt_field_info((enum vt_field)index);
+
+	*ret_flag = (struct vt_flag){ .name = info->flag,
+				      .argument = info->argument,
+				      .sentence = info->sentence,
+				      .field = (int)index };
+	*ret_own = NULL;
+	return true;
+}
+
+bool vt_options_flag(const char *verb, size_t index, struct vt_flag *ret_flag)
+{
+	const struct own *own;
+
+	return flag_at(verb, index, ret_flag, &own);
+}
+
+static bool is_named(const struct given *given, const char *name)
+{
+	return name && strncmp(name, given->text, (size_t)given->len) == 0 &&
+	       name[given->len] == '\0';
+}
+
+static struct given recognise(const char *verb, const char *text)
 {
 	const char *equals = strncmp(text, "--", 2) == 0 ? strchr(text, '=') : NULL;
-	struct flag flag = {
+	struct given given = {
 		.text = text,
-		.len = equals ? (size_t)(equals - text) : strlen(text),
+		.len = (int)(equals ? (size_t)(equals - text) : strlen(text)),
 		.value = equals ? equals + 1 : NULL,
-		.field = -1,
 	};
+	const struct own *own;
+	struct vt_flag flag;
 
-	for (size_t i = 0; i < COUNT(own_flags); i++)
-		if (is_named(&flag, own_flags[i].name) || is_named(&flag, own_flags[i].letter))
-			flag.own = &own_flags[i];
-	for (int i = 0; i < VT_FIELD_COUNT; i++)
-		if (is_named(&flag, vt_field_info((enum vt_field)i)->flag))
-			flag.field = i;
-	return flag;
+	for (size_t i = 0; flag_at(verb, i, &flag, &own); i++) {
+		if (is_named(&given, flag.name) || is_named(&given, flag.letter)) {
+			given.flag = flag;
+			given.own = own;
+		}
+	}
+	return given;
 }
 
-static bool takes_value(const struct flag *flag)
+/* Says which flag was meant, or which key of those that have none. */
+static int fail_unknown(const struct given *given, const char *verb, struct vt_err *err)
 {
-	return flag->own ? flag->own->argument && !flag->own->optional : true;
+	char typed[VT_CLOSEST_LONGEST + 2]; /* cut: too long to be near to anything */
+	size_t dashes = strspn(given->text, "-");
+	struct vt_closest closest;
+	struct vt_flag flag;
+
+	(void)snprintf(typed, sizeof(typed), "%.*s", given->len - (int)dashes,
+		       given->text + dashes);
+	vt_closest_init(&closest, typed);
+	for (size_t i = 0; vt_options_flag(verb, i, &flag); i++) {
+		const char *key = flag.field < 0 ? NULL
+						 : vt_field_info((enum vt_field)flag.field)->key;
+		const char *dot = key ? strchr(key, '.') : NULL;
+
+		if (flag.name)
+			vt_closest_try(&closest, flag.name + strlen("--"), flag.name);
+		if (key)
+			vt_closest_try(&closest, dot ? dot + 1 : key, flag.name ? flag.name : key);
+	}
+	if (!closest.best)
+		return vt_fail(err, VT_STEP_POLICY, EINVAL,
+			       "%s has no flag '%.*s'; see vitro %s --help", verb, given->len,
+			       given->text, verb);
+	return vt_fail(err, VT_STEP_POLICY, EINVAL, "%s has no flag '%.*s'; did you mean %s%s%s?",
+		       verb, given->len, given->text, *closest.best == '-' ? "" : "--set ",
+		       closest.best, *closest.best == '-' ? "" : "=VALUE");
 }
 
 /* Finds the flag at argv[*at] and its value, which may be the next argument. */
-static int next_flag(int argc, char **argv, int *at, struct flag *ret_flag, struct vt_err *err)
+static int next_flag(int argc, char **argv, int *at, struct given *ret_given, struct vt_err *err)
 {
-	struct flag flag = recognise(argv[*at]);
-	const char *argument;
+	struct given given = recognise(argv[0], argv[*at]);
+	const struct vt_flag *flag = &given.flag;
 
-	if (!flag.own && flag.field < 0)
-		return vt_fail(err, VT_STEP_POLICY, EINVAL,
-			       "unknown flag '%s'; see vitro %s --help", flag.text, argv[0]);
-	if (takes_value(&flag) && !flag.value) {
-		argument = flag.own ? flag.own->argument
-				    : vt_field_info((enum vt_field)flag.field)->argument;
+	if (!flag->name)
+		return fail_unknown(&given, argv[0], err);
+	if (flag->argument && !flag->optional && !given.value) {
 		if (*at + 1 >= argc || strcmp(argv[*at + 1], "--") == 0)
 			return vt_fail(err, VT_STEP_POLICY, EINVAL, "%s needs a value: %s %s",
-				       flag.text, flag.text, argument);
-		flag.value = argv[++*at];
+				       given.text, given.text, flag->argument);
+		given.value = argv[++*at];
 	}
-	if (flag.own && !flag.own->argument && flag.value)
-		return vt_fail(err, VT_STEP_POLICY, EINVAL, "%s takes no value", flag.own->name);
-	*ret_flag = flag;
+	if (!flag->argument && given.value)
+		return vt_fail(err, VT_STEP_POLICY, EINVAL, "%s takes no value", flag->name);
+	*ret_given = given;
 	return 0;
 }
 
@@ -107,22 +190,25 @@ static int set_any(struct vt_policy *policy, const char *assignment, const char 
 	return vt_policy_set(policy, key, equals + 1, cwd, "--set", err);
 }
 
-static int apply_own(struct vt_options *options, const struct flag *flag, const char *cwd,
+static int apply_own(struct vt_options *options, const struct given *given, const char *cwd,
 		     struct vt_err *err)
 {
-	switch (flag->own->id) {
+	switch (given->own->id) {
 	case OWN_POLICY:
 		return 0; /* loaded before all other flags */
 	case OWN_SET:
-		return set_any(options->policy, flag->value, cwd, err);
+		return set_any(options->policy, given->value, cwd, err);
 	case OWN_JSON:
 		options->json = true;
-		options->json_file = flag->value;
-		if (flag->value && !*flag->value)
+		options->json_file = given->value;
+		if (given->value && !*given->value)
 			return vt_fail(err, VT_STEP_POLICY, EINVAL, "--json= needs a file's name");
 		return 0;
+	case OWN_REPORT:
+		options->json = true;
+		return 0;
 	case OWN_AUDIT:
-		options->audit_file = flag->value;
+		options->audit_file = given->value;
 		return 0;
 	case OWN_RAW:
 		options->raw = true;
@@ -134,50 +220,77 @@ static int apply_own(struct vt_options *options, const struct flag *flag, const 
 	return 0;
 }
 
-static int apply(struct vt_options *options, const struct flag *flag, const char *cwd,
+static int apply(struct vt_options *options, const struct given *given, const char *cwd,
 		 struct vt_err *err)
 {
-	if (flag->own)
-		return apply_own(options, flag, cwd, err);
-	const struct vt_field_info *info = vt_field_info((enum vt_field)flag->field);
-	bool time = strcmp(info->argument, "TIME") == 0;
+	if (given->own)
+		return apply_own(options, given, cwd, err);
+	const struct vt_flag *flag = &given->flag;
+	bool time = strcmp(flag->argument, "TIME") == 0;
 
 	/* A key's name says its unit; a flag's does not, and 5 is not 5 ms to everybody. */
-	if ((time || strcmp(info->argument, "SIZE") == 0) && *flag->value &&
-	    strcmp(flag->value, "0") != 0 &&
-	    flag->value[strspn(flag->value, "0123456789.")] == '\0')
+	if ((time || strcmp(flag->argument, "SIZE") == 0) && *given->value &&
+	    strcmp(given->value, "0") != 0 &&
+	    given->value[strspn(given->value, "0123456789.")] == '\0')
 		return vt_fail(err, VT_STEP_POLICY, EINVAL, "%s %s: which unit? write %s%s",
-			       info->flag, flag->value, flag->value,
+			       flag->name, given->value, given->value,
 			       time ? "s for seconds (ms and m work too)"
 				    : "M for megabytes (K and G work too)");
-	return vt_policy_set(options->policy, info->key, flag->value, cwd, info->flag, err);
+	return vt_policy_set(options->policy, vt_field_info((enum vt_field)flag->field)->key,
+			     given->value, cwd, flag->name, err);
 }
 
-/* Calls for each flag up to the command: first for the policies, then for the rest. */
-static int walk(struct vt_options *options, int argc, char **argv, bool policies, const char *cwd,
-		struct vt_err *err)
+/* A variable that is to be passed on and is not there is no failure, but rarely meant. */
+static void note_unset(const struct given *given)
+{
+	char message[256];
+
+	if (given->own || given->flag.field != VT_FIELD_ENV_SET || strchr(given->value, '=') ||
+	    strcmp(given->value, "*") == 0 || getenv(given->value))
+		return;
+	(void)snprintf(message, sizeof(message),
+		       "note: --env %s: no such variable is set here, so the command does not get "
+		       "it",
+		       given->value); /* cut: a long name */
+	vt_cli_complain(message);
+}
+
+/* Policies come before all other flags, wherever they stand; and notes when all is well. */
+enum round { ROUND_POLICIES, ROUND_FLAGS, ROUND_NOTES };
+
+static int take(struct vt_options *options, const struct given *given, enum round round,
+		const char *cwd, struct vt_err *err)
+{
+	bool is_policy = given->own && given->own->id == OWN_POLICY;
+
+	if (round == ROUND_NOTES) {
+		note_unset(given);
+	} else if (round == ROUND_POLICIES && is_policy) {
+		options->policy_name = given->value;
+		return vt_policy_load(options->policy, given->value, err);
+	} else if (round == ROUND_FLAGS && !is_policy) {
+		return apply(options, given, cwd, err);
+	}
+	return 0;
+}
+
+/* Takes each flag up to the command. */
+static int walk(struct vt_options *options, int argc, char **argv, enum round round,
+		const char *cwd, struct vt_err *err)
 {
 	int at = 1;
 
 	for (; at < argc && argv[at][0] == '-' && argv[at][1]; at++) {
-		struct flag flag = { 0 };
+		struct given given = { 0 };
 
 		if (strcmp(argv[at], "--") == 0) {
 			at++;
 			break;
 		}
-		int r = next_flag(argc, argv, &at, &flag, err);
+		int r = next_flag(argc, argv, &at, &given, err);
 
-		if (r < 0)
-			return r;
-		bool is_policy = flag.own && flag.own->id == OWN_POLICY;
-
-		if (policies && is_policy) {
-			options->policy_name = flag.value;
-			r = vt_policy_load(options->policy, flag.value, err);
-		} else if (!policies && !is_policy) {
-			r = apply(options, &flag, cwd, err);
-		}
+		if (r == 0)
+			r = take(options, &given, round, cwd, err);
 		if (r < 0)
 			return r;
 	}
@@ -187,17 +300,19 @@ static int walk(struct vt_options *options, int argc, char **argv, bool policies
 
 int vt_options_parse(struct vt_options *options, int argc, char **argv, struct vt_err *err)
 {
-	char cwd[PATH_MAX];
+	char buffer[PATH_MAX];
+	/* A folder that was deleted is no reason to fail where no relative path is given. */
+	const char *cwd = getcwd(buffer, sizeof(buffer));
 
 	*options = (struct vt_options){ .policy_name = "default", .command = argv + argc };
-	if (!getcwd(cwd, sizeof(cwd)))
-		return vt_fail(err, VT_STEP_POLICY, errno, "the working directory is gone");
 	int r = vt_policy_new(&options->policy, err);
 
 	if (r == 0)
-		r = walk(options, argc, argv, true, cwd, err);
+		r = walk(options, argc, argv, ROUND_POLICIES, cwd, err);
 	if (r == 0)
-		r = walk(options, argc, argv, false, cwd, err);
+		r = walk(options, argc, argv, ROUND_FLAGS, cwd, err);
+	if (r == 0 && !options->help && !(options->json && !options->json_file))
+		r = walk(options, argc, argv, ROUND_NOTES, cwd, err);
 	/* Whoever asked for JSON gets the refusal as JSON too, wherever the flag stands. */
 	for (int i = 1; r < 0 && i < argc && strcmp(argv[i], "--") != 0; i++)
 		options->json |= strcmp(argv[i], "--json") == 0;
@@ -213,10 +328,9 @@ void vt_options_done(struct vt_options *options)
 int vt_options_find_command(const struct vt_options *options, struct vt_arena *arena,
 			    struct vt_command *ret_command, struct vt_err *err)
 {
-	char cwd[PATH_MAX];
+	char buffer[PATH_MAX];
+	const char *cwd = getcwd(buffer, sizeof(buffer));
 
-	if (!getcwd(cwd, sizeof(cwd)))
-		return vt_fail(err, VT_STEP_COMMAND, errno, "the working directory is gone");
 	return vt_command_find(arena, options->command[0], getenv("PATH"), cwd, getenv("HOME"),
 			       getenv("PYENV_VERSION"), ret_command, err);
 }
@@ -229,26 +343,23 @@ static void help_line(struct vt_str *out, const char *flags, const char *sentenc
 		vt_str_addf(out, "  %-26s%s\n", flags, sentence);
 }
 
-void vt_options_help(struct vt_str *out)
+void vt_options_help(const char *verb, struct vt_str *out)
 {
-	char flags[80];
+	char text[80];
+	struct vt_flag flag;
 
-	for (size_t i = 0; i < COUNT(own_flags); i++) {
-		const struct own *own = &own_flags[i];
-
-		(void)snprintf(flags, sizeof(flags), "%s%s%s%s%s%s", own->letter ? own->letter : "",
-			       own->letter ? ", " : "", own->name,
-			       !own->argument  ? ""
-			       : own->optional ? "[="
-					       : " ",
-			       own->argument ? own->argument : "", own->optional ? "]" : "");
-		help_line(out, flags, own->sentence);
-	}
-	for (int i = 0; i < VT_FIELD_COUNT; i++) {
-		const struct vt_field_info *info = vt_field_info((enum vt_field)i);
-
-		(void)snprintf(flags, sizeof(flags), "%s %s%s", info->flag ? info->flag : "--set",
-			       info->flag ? info->argument : info->key, info->flag ? "" : "=VALUE");
-		help_line(out, flags, info->sentence);
+	for (size_t i = 0; vt_options_flag(verb, i, &flag); i++) {
+		if (!flag.name)
+			(void)snprintf(text, sizeof(text), "--set %s=VALUE",
+				       vt_field_info((enum vt_field)flag.field)->key);
+		else
+			(void)snprintf(
+				text, sizeof(text), "%s%s%s%s%s%s", flag.letter ? flag.letter : "",
+				flag.letter ? ", " : "", flag.name,
+				!flag.argument  ? ""
+				: flag.optional ? "[="
+						: " ",
+				flag.argument ? flag.argument : "", flag.optional ? "]" : "");
+		help_line(out, text, flag.sentence);
 	}
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The flags of `run` and `explain`: those of the policy's fields, from their table, and a few of the
- * command line's own. One table parses them and prints them for --help.
+ * The flags of the verbs: those of the policy's fields, from their table, and a few of the command
+ * line's own. One table parses them, prints them for --help and makes the shells' completions.
  */
 #pragma once
 
@@ -23,7 +23,10 @@ struct vt_options {
 	char            **command;     /* what follows the flags; may be empty */
 };
 
-/* argv[0] is the verb. On failure what was parsed so far is valid, so that --json is known. */
+/*
+ * argv[0] is the verb. Notes about what is probably not meant go to standard error, unless the result
+ * goes to standard output as JSON. On failure what was parsed so far is valid, so that --json is known.
+ */
 int  vt_options_parse(struct vt_options *options, int argc, char **argv, struct vt_err *err);
 void vt_options_done(struct vt_options *options);
 
@@ -31,5 +34,18 @@ void vt_options_done(struct vt_options *options);
 int vt_options_find_command(const struct vt_options *options, struct vt_arena *arena,
 			    struct vt_command *ret_command, struct vt_err *err);
 
-/* The flags with their sentences, as --help shows them. */
-void vt_options_help(struct vt_str *out);
+/* A flag of a verb. */
+struct vt_flag {
+	const char *name;     /* "--timeout"; NULL: a field of the policy that only --set reaches */
+	const char *letter;   /* "-p", or NULL */
+	const char *argument; /* "TIME", or NULL */
+	const char *sentence;
+	bool        optional; /* the argument is given as --name=ARG or not at all */
+	int         field;    /* of the policy, or -1 */
+};
+
+/* A verb's flags by their index, in the order of --help. false: there are no more. */
+bool vt_options_flag(const char *verb, size_t index, struct vt_flag *ret_flag);
+
+/* The same with their sentences, as --help shows them. */
+void vt_options_help(const char *verb, struct vt_str *out);

@@ -343,6 +343,8 @@ static bool is_hidden(const struct vt_plan *plan, const char *arg)
 
 	if (*arg == '-' || !*arg || !realpath(arg, real) || vt_plan_shows(plan, real))
 		return false;
+	if (vt_plan_own_place(real) || vt_plan_own_place(arg))
+		return false; /* it cannot be granted */
 	if (*arg == '/')
 		return !vt_plan_shows(plan, arg);
 	if (!getcwd(named, sizeof(named)))
@@ -402,7 +404,7 @@ static void show_help(void)
 		   "usage: vitro run [FLAGS] -- CMD ARG...\n\n"
 		   "Runs CMD in a sealed, single-use cell. Nothing of the host is there but the\n"
 		   "system's runtime, read-only, and what the flags or a policy grant.\n\n");
-	vt_options_help(&text);
+	vt_options_help("run", &text);
 	vt_str_add(
 		&text,
 		"\nExits with the command's own code; 124: timeout or CPU limit; 125: vitro's own\n"

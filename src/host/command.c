@@ -97,8 +97,11 @@ static bool is_untidy(const char *path)
 static int make_absolute(const struct search *search, const char *dir, const char *name,
 			 const char **ret_path)
 {
-	const char *path = name[0] == '/' ? name : join(search, dir, name);
 	char real[PATH_MAX];
+
+	if (name[0] != '/' && dir == NULL)
+		return -ENOENT;
+	const char *path = name[0] == '/' ? name : join(search, dir, name);
 
 	if (path != NULL && is_untidy(path)) {
 		const char *base = base_of(path);
@@ -273,8 +276,8 @@ static int resolve_shim(struct search *search, const char *shims, const char *na
 			const char **ret_path)
 {
 	const char *path = NULL;
-	int r = vt_pyenv_find(search->arena, shims, name, search->pyenv_version, search->cwd,
-			      &path);
+	int r = vt_pyenv_find(search->arena, shims, name, search->pyenv_version,
+			      search->cwd != NULL ? search->cwd : "", &path);
 
 	if (r == 0 && path != NULL) {
 		const char *dir = dir_of(search, path);
@@ -338,6 +341,15 @@ static int find_on_path(struct search *search, const char *name, const char **re
 	}
 }
 
+/* To the kernel the carriage return belongs to the interpreter's name. */
+static int fail_crlf(const struct search *search, const char *script)
+{
+	return vt_fail(search->err, VT_STEP_COMMAND, ENOENT,
+		       "'%s' has Windows line ends (CRLF), so that the interpreter in its first "
+		       "line is not found; remove them: sed -i 's/\\r$//' FILE",
+		       script);
+}
+
 /* By path or on PATH. err is filled; asker is the script that wants it, or NULL. */
 static int find_program(struct search *search, const char *name, const char *asker,
 			const char **ret_path)
@@ -367,8 +379,12 @@ static int find_program(struct search *search, const char *name, const char *ask
 	}
 	if (r == -ENOMEM)
 		return no_memory(search);
+	if (asker != NULL && name[strlen(name) - 1] == '\r')
+		return fail_crlf(search, asker);
 	const char *wrong = r == -EISDIR   ? "is not a file"
 			    : r == -EACCES ? "is not executable"
+			    : by_path && name[0] != '/' && search->cwd == NULL
+				    ? "is relative to the working directory, which is gone"
 			    : r == -ENOENT || r == -ENOTDIR
 				    ? (by_path ? "does not exist" : "is not on PATH")
 				    : "cannot be executed";
@@ -396,7 +412,7 @@ static bool read_script(const char *path, struct script *ret_script)
 	if (len < 3 || head[0] != '#' || head[1] != '!')
 		return false;
 	head[len] = '\0';
-	head[strcspn(head, "\r\n")] = '\0';
+	head[strcspn(head, "\n")] = '\0';
 	char *at = head + 2 + strspn(head + 2, blanks);
 	size_t word = strcspn(at, blanks);
 	char *rest = at + word + strspn(at + word, blanks);
@@ -526,7 +542,7 @@ static bool is_plain(const struct search *search, const char *name)
 		.flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
 		.resolve = RESOLVE_NO_SYMLINKS,
 	};
-	const char *start = search->cwd;
+	const char *start = search->cwd != NULL ? search->cwd : "/";
 
 	if (search->home != NULL && vt_path_lies_in(name, search->home)) {
 		start = search->home;

@@ -25,7 +25,7 @@ struct vt_command {
 };
 
 /*
- * name: as typed. With a '/' it is relative to cwd; otherwise it is looked up on search_path (the
+ * name: as typed. With a '/' it is relative to cwd, which is NULL where there is none; otherwise it is looked up on search_path (the
  * caller's PATH, may be NULL: the default one). home may be NULL; pyenv_version is the caller's
  * PYENV_VERSION or NULL. All strings come from arena.
  *

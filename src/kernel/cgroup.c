@@ -163,11 +163,25 @@ void vt_cgroup_site_init(struct vt_cgroup_site *site)
 {
 	site->version = VT_CGROUP_NONE;
 	site->memory[0] = site->pids[0] = site->cpu[0] = site->cpuacct[0] = site->why[0] = '\0';
+	site->cpu_why[0] = '\0';
 }
 
 int vt_cgroup_fail(struct vt_err *err, int num, const char *act, const char *file, const char *path)
 {
 	return vt_fail(err, VT_STEP_CGROUP, num, "%s %s of cgroup '%s'", act, file, path);
+}
+
+/* On v1 the cpu controller has a folder of its own, and so a reason of its own. */
+static void explain_cpu(const struct vt_cgroup_site *v1, struct vt_cgroup_site *site)
+{
+	const char *why = site->cpu[0]                      ? ""
+			  : v1->cpu_why[0]                  ? v1->cpu_why
+			  : site->version == VT_CGROUP_NONE ? site->why
+							    : "it is not delegated to us";
+	char text[sizeof(site->cpu_why)];
+
+	(void)snprintf(text, sizeof(text), "%s", why); /* fits; why may be the same buffer */
+	memcpy(site->cpu_why, text, sizeof(text));
 }
 
 /*
@@ -189,6 +203,7 @@ void vt_cgroup_find_at(const char *mount, const char *text, struct vt_cgroup_sit
 		       (v2.version == VT_CGROUP_NONE && (v1.version == VT_CGROUP_V1 || named));
 
 	*ret_site = take_v1 ? v1 : v2;
+	explain_cpu(&v1, ret_site);
 	if (ret_site->version != VT_CGROUP_NONE)
 		ret_site->why[0] = '\0';
 }
@@ -204,6 +219,7 @@ void vt_cgroup_find(struct vt_cgroup_site *ret_site)
 	}
 	vt_cgroup_site_init(ret_site);
 	vt_cgroup_say(ret_site, "cannot read /proc/self/cgroup: %s", strerror((int)-len));
+	explain_cpu(ret_site, ret_site);
 }
 
 void vt_cgroup_init(struct vt_cgroup *cgroup)

@@ -26,6 +26,7 @@ struct vt_cgroup_site {
 	char cpu[PATH_MAX];     /* v1: the cpu hierarchy; v2: the same folder as memory */
 	char cpuacct[PATH_MAX]; /* v1: may be the same folder as cpu */
 	char why[160];          /* for VT_CGROUP_NONE: the reason, for a person; else "" */
+	char cpu_why[160];      /* the same for a cpu that is empty */
 };
 
 /* 0 means no limit of that kind. The cell's init is in the cgroup too and counts as one of pids. */

@@ -203,12 +203,14 @@ static void test_find_none(void **state)
 	assert_int_equal(site.version, VT_CGROUP_NONE);
 	assert_string_equal(site.memory, "");
 	assert_non_null(strstr(site.why, "/memory/a/b'"));
+	assert_non_null(strstr(site.cpu_why, "/cpu"));
 	vt_cgroup_find_at(top, "0::/\n", &site);
 	assert_int_equal(site.version, VT_CGROUP_NONE);
 	assert_non_null(strstr(site.why, "mounted"));
 	vt_cgroup_find_at(top, "", &site);
 	assert_int_equal(site.version, VT_CGROUP_NONE);
 	assert_true(site.why[0]);
+	assert_string_equal(site.cpu_why, site.why);
 }
 
 static void test_find_v2_root(void **state)

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -76,6 +77,10 @@ void vt_cgroup_v1_find(const char *mount, const char *text, struct vt_cgroup_sit
 		}
 		if (!site->why[0])
 			vt_cgroup_say(site, "cannot make cgroups: %s: '%s'", strerror(num), folder);
+		if (folder == site->cpu)
+			(void)snprintf(site->cpu_why, sizeof(site->cpu_why),
+				       "cannot make cgroups: %s: '%s'", strerror(num),
+				       folder); /* a cut reason is still one */
 		folder[0] = '\0';
 	}
 	if (site->version == VT_CGROUP_NONE && !site->why[0])

@@ -217,7 +217,7 @@ static void grade_cpu(struct grading *g)
 		if (!held)
 			cpus.note = vt_arena_printf(g->plan->arena,
 						    "no cgroup with a cpu controller: %s",
-						    g->host->cgroup.why);
+						    g->host->cgroup.cpu_why);
 	}
 	hold(g, VT_PROPERTY_CPU_TIME, time);
 	hold(g, VT_PROPERTY_CPUS, cpus);

@@ -46,17 +46,27 @@ static int by_place(const void *a, const void *b)
 	return order ? order : other->writable - one->writable;
 }
 
-/* The cell's own places: the host's, wherever they are put, would undo what they are for. */
-static int check_grant(const struct vt_entry *entry, struct vt_err *err)
+const char *vt_plan_own_place(const char *path)
 {
 	static const char *const own[] = { "/proc", "/dev" };
 
-	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++) {
-		if (vt_path_lies_in(entry->to, own[i]) || vt_path_lies_in(entry->from, own[i]))
-			return vt_fail(err, VT_STEP_PLAN, EPERM,
-				       "refused: %s: '%s': the cell has a %s of its own",
-				       entry->origin, entry->from, own[i]);
-	}
+	for (size_t i = 0; i < sizeof(own) / sizeof(own[0]); i++)
+		if (vt_path_lies_in(path, own[i]))
+			return own[i];
+	return NULL;
+}
+
+/* The host's, wherever they are put, would undo what the cell's own places are for. */
+static int check_grant(const struct vt_entry *entry, struct vt_err *err)
+{
+	const char *own = vt_plan_own_place(entry->to);
+
+	if (!own)
+		own = vt_plan_own_place(entry->from);
+	if (own)
+		return vt_fail(err, VT_STEP_PLAN, EPERM,
+			       "refused: %s: '%s': the cell has a %s of its own", entry->origin,
+			       entry->from, own);
 	if (strcmp(entry->from, "/") != 0)
 		return 0;
 	if (entry->writable || strcmp(entry->to, "/") != 0)

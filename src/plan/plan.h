@@ -180,6 +180,9 @@ int  vt_plan_make(const struct vt_policy *policy, const struct vt_host *host,
 		  const struct vt_request *request, struct vt_plan **ret_plan, struct vt_err *err);
 void vt_plan_free(struct vt_plan *plan);
 
+/* The place of the cell's own that a path lies in, so that no grant of it is taken; NULL: none. */
+const char *vt_plan_own_place(const char *path);
+
 /* Whether an absolute path of the host exists inside, judged from the plan alone. */
 bool vt_plan_shows(const struct vt_plan *plan, const char *path);
 

@@ -158,7 +158,7 @@ static const struct vt_host user_plain = {
 	.seccomp = WORKS,
 	.landlock_abi = 7,
 	INVENTED,
-	.cgroup = { .version = VT_CGROUP_NONE, .why = "no cgroup is delegated to this user" },
+	.cgroup = { .version = VT_CGROUP_NONE, .cpu_why = "no cgroup is delegated to this user" },
 };
 static const struct vt_host user_old = {
 	.uid = 1000,

@@ -1,64 +1,39 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
 #include <string.h>
 
+#include "base/closest.h"
 #include "policy/fields.h"
 
-#define LONGEST 64
-
-/* How many letters to put, drop or change, to make one text the other. Both fit in LONGEST. */
-static size_t distance(const char *a, const char *b)
+/* A flag's name is another word for its key: "limits.timeout" means limits.wall_ms. */
+static void try_flag(struct vt_closest *closest, const struct vt_field_info *info, size_t group)
 {
-	size_t len = strlen(b);
-	size_t row[LONGEST + 1];
+	char known[VT_CLOSEST_LONGEST + 2]; /* cut: too long to be tried */
+	const char *name = info->flag + strlen("--");
 
-	for (size_t j = 0; j <= len; j++)
-		row[j] = j;
-	for (size_t i = 1; a[i - 1]; i++) {
-		size_t diagonal = row[0];
-
-		row[0] = i;
-		for (size_t j = 1; j <= len; j++) {
-			size_t changed = diagonal + (a[i - 1] != b[j - 1]);
-			size_t moved = (row[j] < row[j - 1] ? row[j] : row[j - 1]) + 1;
-
-			diagonal = row[j];
-			row[j] = changed < moved ? changed : moved;
-		}
-	}
-	return row[len];
-}
-
-/* Keeps the candidate if it is nearer than the best so far. */
-static void consider(const char *key, const char *part, const char *candidate, size_t *nearest,
-		     const char **best)
-{
-	size_t steps = distance(key, part);
-
-	if (steps < *nearest) {
-		*nearest = steps;
-		*best = candidate;
-	}
+	(void)snprintf(known, sizeof(known), "%.*s%s", (int)group, info->key, name);
+	vt_closest_try(closest, known, info->key);
 }
 
 const char *vt_field_closest(const char *key)
 {
 	static const char *const others[] = { "limits", "files", "env", "extends" };
-	size_t len = strlen(key);
-	size_t nearest = len / 3 + 2; /* beyond this a guess is noise */
-	const char *best = NULL;
+	struct vt_closest closest;
 
-	if (len > LONGEST)
-		return NULL;
+	vt_closest_init(&closest, key);
 	for (int field = 0; field < VT_FIELD_COUNT; field++) {
-		const char *known = vt_field_info(field)->key;
-		const char *dot = strchr(known, '.');
+		const struct vt_field_info *info = vt_field_info(field);
+		const char *dot = strchr(info->key, '.');
+		/* A key may come without its group, as in {"wall_ms": 500}. */
+		size_t group = dot && strchr(key, '.') ? (size_t)(dot + 1 - info->key) : 0;
 
-		consider(key, known, known, &nearest, &best);
-		/* A key without its group, as in {"wall_ms": 500}. */
-		if (dot && !strchr(key, '.'))
-			consider(key, dot + 1, known, &nearest, &best);
+		vt_closest_try(&closest, info->key, info->key);
+		if (dot && !group)
+			vt_closest_try(&closest, dot + 1, info->key);
+		if (info->flag)
+			try_flag(&closest, info, group);
 	}
 	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
-		consider(key, others[i], others[i], &nearest, &best);
-	return best;
+		vt_closest_try(&closest, others[i], others[i]);
+	return closest.best;
 }

@@ -133,16 +133,6 @@ const char *const *vt_type_words(enum vt_type type)
 	}
 }
 
-const char *vt_network_name(enum vt_network network)
-{
-	return network_words[network];
-}
-
-const char *vt_syscalls_name(enum vt_syscalls syscalls)
-{
-	return syscalls_words[syscalls];
-}
-
 const char *vt_require_name(enum vt_require require)
 {
 	return require_words[require];

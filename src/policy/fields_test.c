@@ -68,11 +68,11 @@ static void test_unknown_keys_are_not_found(void **state)
 static void test_words(void **state)
 {
 	(void)state;
-	assert_string_equal(vt_network_name(VT_NETWORK_NONE), "none");
-	assert_string_equal(vt_network_name(VT_NETWORK_LOOPBACK), "loopback");
-	assert_string_equal(vt_network_name(VT_NETWORK_HOST), "host");
-	assert_string_equal(vt_syscalls_name(VT_SYSCALLS_DEFAULT), "default");
-	assert_string_equal(vt_syscalls_name(VT_SYSCALLS_STRICT), "strict");
+	assert_string_equal(vt_type_words(VT_TYPE_NETWORK)[VT_NETWORK_NONE], "none");
+	assert_string_equal(vt_type_words(VT_TYPE_NETWORK)[VT_NETWORK_LOOPBACK], "loopback");
+	assert_string_equal(vt_type_words(VT_TYPE_NETWORK)[VT_NETWORK_HOST], "host");
+	assert_string_equal(vt_type_words(VT_TYPE_SYSCALLS)[VT_SYSCALLS_DEFAULT], "default");
+	assert_string_equal(vt_type_words(VT_TYPE_SYSCALLS)[VT_SYSCALLS_STRICT], "strict");
 	assert_string_equal(vt_require_name(VT_REQUIRE_BEST_EFFORT), "best-effort");
 	assert_string_equal(vt_require_name(VT_REQUIRE_FULL), "full");
 	assert_string_equal(vt_require_name(VT_REQUIRE_STRICT), "strict");
@@ -92,6 +92,10 @@ static void test_the_closest_key(void **state)
 		{ "netwrok", "network" },
 		{ "files.reads", "files.read" },
 		{ "env.pas", "env.pass" },
+		{ "limits.timeout", "limits.wall_ms" },
+		{ "limits.cpu_time", "limits.cpu_ms" },
+		{ "timeout", "limits.wall_ms" },
+		{ "net", "network" },
 	};
 	char longest[2000];
 

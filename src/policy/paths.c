@@ -105,8 +105,8 @@ int vt_path_resolve(struct vt_arena *arena, const struct vt_source *source, cons
 		if (!base || base[0] != '/')
 			return vt_source_fail(
 				err, source, EINVAL,
-				"'%s' is relative, and there is no folder it could be "
-				"relative to; write the whole path",
+				"'%s' is relative, and the folder it is relative to is "
+				"gone or not known; write the whole path",
 				vt_show(text).text);
 		status = descend(&walk, source, base, false, err);
 	}

@@ -115,9 +115,7 @@ struct vt_field_info {
 const struct vt_field_info *vt_field_info(enum vt_field field);
 /* The field with that key, or -ENOENT. */
 int vt_field_find(const char *key);
-/* The names of the values of an enumeration, as policies write them. */
-const char *vt_network_name(enum vt_network network);
-const char *vt_syscalls_name(enum vt_syscalls syscalls);
+/* The name of a value, as policies write it. */
 const char *vt_require_name(enum vt_require require);
 
 /* The JSON schema of policy files, made from the table. */

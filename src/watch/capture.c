@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "watch/capture.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,7 +27,7 @@ void vt_capture_done(struct vt_capture *capture)
  * Makes room for `need` bytes in all, or for the cap if that is less. A half that cannot grow keeps
  * what it has and its size becomes its cap, so that head and tail stay what their names say.
  */
-static void half_grow(struct vt_capture *capture, struct vt_capture_half *half, size_t need)
+static void half_grow(struct vt_capture_half *half, size_t need)
 {
 	if (need > half->cap)
 		need = half->cap;
@@ -43,7 +42,6 @@ static void half_grow(struct vt_capture *capture, struct vt_capture_half *half, 
 	char *bytes = realloc(half->bytes, size);
 
 	if (!bytes) {
-		capture->failed = -ENOMEM;
 		half->cap = half->size;
 		return;
 	}
@@ -65,7 +63,7 @@ static size_t head_add(struct vt_capture *capture, const char *bytes, size_t len
 
 	if (head->len == head->cap)
 		return 0;
-	half_grow(capture, head, sum_or_max(head->len, len));
+	half_grow(head, sum_or_max(head->len, len));
 	size_t room = head->size - head->len;
 	size_t taken = len < room ? len : room;
 
@@ -80,7 +78,7 @@ static void tail_add(struct vt_capture *capture, const char *bytes, size_t len)
 {
 	struct vt_capture_half *tail = &capture->tail;
 
-	half_grow(capture, tail, sum_or_max(tail->len, len));
+	half_grow(tail, sum_or_max(tail->len, len));
 	if (!tail->size)
 		return;
 	if (len > tail->size) {

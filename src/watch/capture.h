@@ -21,7 +21,6 @@ struct vt_capture {
 	struct vt_capture_half tail;       /* a ring once its cap is reached */
 	size_t                 tail_start; /* where the ring's oldest byte is */
 	uint64_t               total;      /* bytes seen */
-	int                    failed;     /* -ENOMEM once a half could not grow and stayed small */
 };
 
 void vt_capture_init(struct vt_capture *capture, size_t cap);

@@ -210,7 +210,6 @@ static void no_memory_at_all_counts_only(void **state)
 	vt_capture_add(&capture, "hello", 5);
 	vt_capture_add(&capture, "hello", 5);
 	realloc_most = SIZE_MAX;
-	assert_int_equal(capture.failed, -ENOMEM);
 	assert_int_equal(vt_capture_dropped(&capture), 10);
 	expect_text(&capture, "\n[... 10 bytes dropped ...]\n", 28);
 	vt_capture_done(&capture);
@@ -228,7 +227,6 @@ static void short_memory_keeps_head_and_tail(void **state)
 	for (int i = 0; i < 50000; i++)
 		vt_capture_add(&capture, i == 0 ? "first" : i == 49999 ? "final" : "-----", 5);
 	realloc_most = SIZE_MAX;
-	assert_int_equal(capture.failed, -ENOMEM);
 	assert_int_equal(vt_capture_dropped(&capture), 250000 - 2 * 4096);
 	vt_str_init(&text);
 	vt_capture_text(&capture, &text);

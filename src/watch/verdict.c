@@ -66,6 +66,11 @@ static void decide_failure(struct vt_verdict *verdict, enum vt_status status, co
 {
 	if (speaks_for_itself(failure->step))
 		decide(verdict, status, type, "%s", failure->what);
+	else if (failure->step == VT_STEP_EXEC && failure->num == ENOEXEC)
+		decide(verdict, status, type,
+		       "cannot %s: neither a program for this machine, nor a script whose first "
+		       "line names its interpreter, such as #!/bin/sh",
+		       failure->what);
 	else if (failure->step == VT_STEP_EXEC)
 		decide(verdict, status, type, "cannot %s: %s", failure->what,
 		       errno_text(failure->num));

@@ -90,7 +90,9 @@ static const struct row rows[] = {
 	{ "not executable", { FAILED(VT_STEP_EXEC, EACCES) }, VT_STATUS_ERROR, 126, 0, 126,
 	  "CannotExecute", "cannot do this: Permission denied" },
 	{ "no format", { FAILED(VT_STEP_EXEC, ENOEXEC) }, VT_STATUS_ERROR, 126, 0, 126,
-	  "CannotExecute", "cannot do this: Exec format error" },
+	  "CannotExecute",
+	  "cannot do this: neither a program for this machine, nor a script whose first line names its "
+	  "interpreter, such as #!/bin/sh" },
 	{ "exec without memory", { FAILED(VT_STEP_EXEC, ENOMEM) }, VT_STATUS_ERROR, 126, 0, 126,
 	  "CannotExecute", "cannot do this: Cannot allocate memory" },
 	{ "not on PATH", { FAILED(VT_STEP_COMMAND, ENOENT) }, VT_STATUS_ERROR, 127, 0, 127,

@@ -59,8 +59,8 @@ static void check_policy(const struct vt_policy *policy)
 		REQUIRE(strchr(policy->env.set.items[i], '=') > policy->env.set.items[i]);
 	for (size_t i = 0; i < policy->env.pass.count; i++)
 		REQUIRE(*policy->env.pass.items[i] && !strchr(policy->env.pass.items[i], '='));
-	REQUIRE(*vt_network_name(policy->network) && *vt_syscalls_name(policy->syscalls) &&
-		*vt_require_name(policy->require));
+	REQUIRE(policy->network <= VT_NETWORK_HOST && policy->syscalls <= VT_SYSCALLS_STRICT &&
+		policy->require <= VT_REQUIRE_STRICT);
 }
 
 /* A message is one line that a terminal shows as it is. */

@@ -5,9 +5,11 @@
 import json
 import os
 import sys
+import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
-from vitrotest import BINARY, check, check_equal, check_in, folder, main, run, test, vitro, write
+from vitrotest import BINARY, check, check_equal, check_in, folder, main, run, skip, test, vitro, \
+    write
 
 
 
@@ -225,10 +227,150 @@ def _():
 
 @test("--help and --version say so and exit with 0")
 def _():
-    for args in (["--help"], ["run", "--help"], ["--version"]):
+    for args in (["--help"], ["-h"], ["help"], ["run", "--help"], ["--version"], ["version"]):
         call = run([BINARY, *args])
         check_equal((call.code, call.err), (0, ""), f"vitro {' '.join(args)}", call)
         check(len(call.out) > 4, f"{call}")
+    check_equal(run([BINARY, "version"]).out, run([BINARY, "--version"]).out, "vitro version")
+
+
+@test("help VERB, --help VERB, VERB --help and VERB -h are one text, each verb's own")
+def _():
+    texts = set()
+    for verb in ("run", "explain", "doctor"):
+        calls = [run([BINARY, *args]) for args in (["help", verb], ["--help", verb],
+                                                   [verb, "--help"], [verb, "-h"])]
+        for call in calls:
+            check_equal((call.code, call.err), (0, ""), "exit code and stderr", call)
+            check_equal(call.out, calls[0].out, "its text", call)
+        check_in(f"usage: vitro {verb}", calls[0].out, "its text")
+        texts.add(calls[0].out)
+    check_equal(len(texts), 3, "texts")
+    check("--audit" not in run([BINARY, "explain", "--help"]).out, "explain has no --audit")
+    call = run([BINARY, "help", "rnu"])
+    check_equal((call.code, call.out), (125, ""), "help for no verb", call)
+
+
+def complains(*args, says):
+    """vitro itself turns the arguments down, with one line that says these words."""
+    call = run([BINARY, *args])
+    check_equal((call.code, call.out), (125, ""), "exit code and stdout", call)
+    check_equal(len(call.err.splitlines()), 1, "lines on stderr", call)
+    for word in says:
+        check_in(word, call.err, "the message", call)
+
+
+@test("a mistyped flag, verb or key: which one was meant")
+def _():
+    refused("--tiemout", "5s", says=["'--tiemout'", "did you mean --timeout?"])
+    refused("--tiemout=5s", says=["'--tiemout'", "did you mean --timeout?"])
+    refused("-timeout", "5s", says=["did you mean --timeout?"])
+    refused("--network", "host", says=["did you mean --net?"])
+    refused("--wall-ms", "5s", says=["did you mean --timeout?"])
+    refused("--require", "strict", says=["did you mean --set require=VALUE?"])
+    refused("--open-files", "9", says=["did you mean --set limits.open_files=VALUE?"])
+    refused("--no-such-flag", says=["see vitro run --help"])
+    refused("--" + "x" * 5000, says=["has no flag"])
+    refused("--set", "limits.timeout=5s", says=["did you mean 'limits.wall_ms'?"])
+    refused("--set", "timeout=5s", says=["did you mean 'limits.wall_ms'?"])
+    refused_policy({"limits": {"timeout": 5}}, "did you mean 'limits.wall_ms'?")
+    complains("rnu", says=["'rnu'", "did you mean run?"])
+    complains("docter", says=["did you mean doctor?"])
+    complains("python3", "x.py", says=["no verb 'python3'", "vitro run -- python3"])
+    complains("--timeout", "5s", says=["vitro run --timeout"])
+    complains("x" * 5000, says=["no verb"])
+    complains("explain", "--json", says=["explain has no flag '--json'"])
+
+
+@test("bad input: doctor takes its own flags and nothing else")
+def _():
+    complains("doctor", "now", says=["'now'", "vitro doctor --help"])
+    complains("doctor", "--jsn", says=["'--jsn'", "did you mean --json?"])
+    complains("doctor", "--json=file", says=["--json takes no value"])
+    complains("doctor", "--timeout", "5s", says=["doctor has no flag '--timeout'"])
+
+
+@test("a script with CRLF line ends: which file, why, and what to do")
+def _():
+    with folder() as place:
+        for head in ("#!/bin/sh", "#!/usr/bin/env sh", "#! /bin/sh"):
+            script = write(place + "/crlf", head + "\r\necho ran\r\n", 0o755)
+            call = vitro("run", "--", script)
+            check_equal((call.code, call.out), (127, ""), "exit code and stdout", call)
+            for word in (script, "CRLF", "sed -i 's/\\r$//'"):
+                check_in(word, call.err, "the message", call)
+        run(["sed", "-i", "s/\\r$//", script])
+        call = vitro("run", "--", script)
+        check_equal((call.code, call.out), (0, "ran\n"), "after what the message says", call)
+
+
+@test("a script without its first line: what is missing")
+def _():
+    with folder() as place:
+        script = write(place + "/bare", "echo ran\n", 0o755)
+        call = vitro("run", "--", script)
+        check_equal((call.code, call.out), (126, ""), "exit code and stdout", call)
+        check_in(script, call.err, "the message", call)
+        check_in("#!/bin/sh", call.err, "the message", call)
+
+
+@test("from a deleted working directory all runs that needs no relative path")
+def _():
+    def from_nowhere(*args):
+        place = tempfile.mkdtemp(prefix="test-")
+        script = 'cd "$1" && rmdir "$1" && shift && exec "$@"'
+        return vitro(*args, prefix=["/bin/sh", "-c", script, "sh", place])
+
+    call = from_nowhere("run", "--read", "/etc", "--", "pwd")
+    check_equal((call.code, call.out, call.err), (0, "/tmp\n", ""), "a command from PATH", call)
+    call = from_nowhere("run", "--", "/bin/echo", "ran")
+    check_equal((call.code, call.out), (0, "ran\n"), "a command by its whole path", call)
+    call = from_nowhere("explain")
+    check_equal((call.code, call.err), (0, ""), "explain", call)
+    for args, code in ((["--read", "."], 125), (["--cwd", "."], 125)):
+        call = from_nowhere("run", *args, "--", "/bin/echo", "ran")
+        check_equal((call.code, call.out), (code, ""), "a relative path", call)
+        check_in("is gone", call.err, "the message", call)
+    call = from_nowhere("run", "--", "./echo", "ran")
+    check_equal((call.code, call.out), (127, ""), "a relative command", call)
+    check_in("the working directory, which is gone", call.err, "the message", call)
+
+
+@test("--env of a variable that is not set: a note, and the command runs")
+def _():
+    environ = {**os.environ, "IS_SET": ""}
+    environ.pop("NOSUCH", None)
+    call = vitro("run", "--env", "NOSUCH", "--", "/bin/echo", "ran", env=environ)
+    check_equal((call.code, call.out), (0, "ran\n"), "the call", call)
+    check_equal(len(call.err.splitlines()), 1, "lines on stderr", call)
+    check_in("--env NOSUCH", call.err, "the note", call)
+    for args in (["--json", "--env", "NOSUCH"], ["--env", "NOSUCH", "--json"],
+                 ["--env", "IS_SET"], ["--env", "NOSUCH=1"], ["--env", "*"]):
+        call = vitro("run", *args, "--", "/bin/echo", "ran", env=environ)
+        check_equal((call.code, call.err), (0, ""), "no note", call)
+
+
+@test("limits.cpus is refused with the reason of the cpu controller, not of another")
+def _():
+    call = vitro("run", "--cpus", "1", "--", "/bin/echo", "ran")
+    if call.code == 0:
+        skip("limits.cpus can be held here")
+    check_equal(call.code, 125, "exit code", call)
+    check("/memory" not in call.err, f"no word of the memory controller\n{call}")
+    check_in("no cgroup with a cpu controller: ", call.err, "the message", call)
+    check("controller: ;" not in call.err, f"there is a reason\n{call}")
+
+
+@test("no hint to grant what no grant can be had of")
+def _():
+    for path in ("/proc/1/stat", "/dev/kmsg"):
+        call = vitro("run", "--", "/bin/cat", path)
+        check(call.code != 0, f"it is not there\n{call}")
+        check("--read" not in call.err, f"no hint\n{call}")
+    with folder() as place:
+        path = write(place + "/note", "hello\n")
+        call = vitro("run", "--", "/bin/cat", path)
+        check_in(f"--read {path}", call.err, "the hint where it helps", call)
 
 
 if __name__ == "__main__":
