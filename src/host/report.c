@@ -188,7 +188,7 @@ static int act_landlock(struct vt_err *err)
 	return 0;
 }
 
-static int act_clone3(struct vt_err *err)
+static int act_clone(struct vt_err *err)
 {
 	AUTO_CLOSE int pidfd = -1;
 	pid_t pid = vt_ns_clone(0, -1, &pidfd, err);
@@ -197,7 +197,7 @@ static int act_clone3(struct vt_err *err)
 		_exit(0);
 	while (pid > 0 && waitpid(pid, NULL, __WALL) < 0 && errno == EINTR)
 		;
-	return pid < 0 ? vt_fail(err, VT_STEP_CLONE, -pid, "clone3()") : 0;
+	return pid < 0 ? vt_fail(err, VT_STEP_CLONE, -pid, "clone()") : 0;
 }
 
 static int act_pidfd(struct vt_err *err)
@@ -236,14 +236,14 @@ static void report_proc(struct vt_report *report)
 		       "Mount it: sudo mount -t proc proc /proc");
 }
 
-/* Plain system calls that every launch makes. Returns whether the first, clone3, works. */
+/* Plain system calls that every launch makes. Returns whether the first, clone, works. */
 static bool report_calls(const struct vt_host *host, struct vt_report *report)
 {
 	static const struct {
 		const char *name, *kernel;
 		int (*act)(struct vt_err *err);
 	} calls[] = {
-		{ "clone3", "5.3", act_clone3 },
+		{ "clone", "5.3", act_clone },
 		{ "pidfd", "5.3", act_pidfd },
 		{ "close_range", "5.9", act_close_range },
 	};
@@ -262,7 +262,7 @@ static bool report_calls(const struct vt_host *host, struct vt_report *report)
 }
 
 /* Returns whether the rest, all of which happens in one, is worth trying. */
-static bool report_userns(const struct vt_host *host, bool clone3, struct vt_report *report)
+static bool report_userns(const struct vt_host *host, bool clone, struct vt_report *report)
 {
 	struct vt_finding *finding = add(report, "user namespaces", true);
 	struct vt_err err;
@@ -271,8 +271,8 @@ static bool report_userns(const struct vt_host *host, bool clone3, struct vt_rep
 		say(finding, VT_STATE_NOT, "%s: %s", host->userns.tried,
 		    strerror(host->userns.err));
 		vt_advice_userns(host, host->userns.err, finding->advice, sizeof(finding->advice));
-	} else if (!clone3) {
-		say_follows(finding, "clone3");
+	} else if (!clone) {
+		say_follows(finding, "clone");
 	} else if (vt_try(host, CLONE_NEWUSER, act_nothing, &err) < 0) {
 		say_failed(finding, &err);
 		vt_advice_userns(host, err.num, finding->advice, sizeof(finding->advice));
@@ -335,7 +335,7 @@ static void report_mounts(const struct vt_host *host, bool ready, struct vt_repo
 	} tries[] = {
 		{ "tmpfs in a cell", true, act_tmpfs, advise_mount, "" },
 		{ "mounts in a cell", true, act_mounts, advise_mount, "" },
-		{ "proc in a cell", true, act_proc, vt_advice_proc, "" },
+		{ "proc in a cell", false, act_proc, vt_advice_proc, "" },
 		{ "overlay in a cell", false, act_overlay, advise_nothing, "not used yet" },
 	};
 	const uint64_t cell = CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS;
@@ -543,8 +543,8 @@ void vt_report_make(const struct vt_host *host, struct vt_report *ret_report)
 	memset(ret_report, 0, sizeof(*ret_report));
 	ret_report->container = vt_advice_container();
 	report_proc(ret_report);
-	bool clone3 = report_calls(host, ret_report);
-	bool userns = report_userns(host, clone3, ret_report);
+	bool clone = report_calls(host, ret_report);
+	bool userns = report_userns(host, clone, ret_report);
 	bool ready = report_namespaces(host, userns, ret_report);
 
 	report_mounts(host, ready, ret_report);

@@ -277,12 +277,12 @@ static void test_no_pidns(void **state)
 	in_child(check_no_pidns);
 }
 
-/* As in a container whose filter knows no clone3. */
+/* As in a container whose filter knows no close_range. */
 static void check_filtered(void)
 {
 	struct sock_filter code[] = {
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone3, 0, 1),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_close_range, 0, 1),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 	};
@@ -292,8 +292,8 @@ static void check_filtered(void)
 	    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) < 0)
 		_exit(CANNOT);
 	make_report();
-	CHECK(2, find("clone3")->state == VT_STATE_NOT);
-	CHECK(3, strstr(find("clone3")->advice, "seccomp=unconfined") != NULL);
+	CHECK(2, find("close_range")->state == VT_STATE_NOT);
+	CHECK(3, strstr(find("close_range")->advice, "seccomp=unconfined") != NULL);
 	CHECK(4, !vt_report_ok(&report));
 }
 
