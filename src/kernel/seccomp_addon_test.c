@@ -165,6 +165,7 @@ static const struct row promises[] = {
 	{ SYS_io_uring_enter, 3, 0, 0, 0, EPERM },
 	{ SYS_io_uring_register, 3, 0, 0, 0, EPERM },
 	{ SYS_bpf, 0, 0, 0, 0, EPERM },
+	{ SYS_perf_event_open, 0, 0, 0, 0, EPERM },
 	{ SYS_keyctl, 0, 0, 0, 0, EPERM },
 	{ SYS_add_key, 0, 0, 0, 0, EPERM },
 	{ SYS_request_key, 0, 0, 0, 0, EPERM },

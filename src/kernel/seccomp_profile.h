@@ -5,7 +5,7 @@
  * profile, and passes an add-on.
  *
  * The tables are read only by tools/genfilter, on the machine that builds; the library carries what
- * genfilter made of them, vt_seccomp_filters. Only seccomp.c and the generator include this.
+ * genfilter made of them, and the numbers. Only the seccomp sources and the generator include this.
  */
 #pragma once
 
@@ -59,7 +59,7 @@ struct vt_seccomp_condition {
 	.tests = { __VA_ARGS__ },                                                                  \
 	.count = sizeof((struct vt_seccomp_test[]){ __VA_ARGS__ }) / sizeof(struct vt_seccomp_test)
 
-/* Calls that the build machine's libseccomp may be too old to know. */
+/* Calls that libseccomp may be too old to know. */
 struct vt_seccomp_number {
 	const char *call;
 	int         nr;
