@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
+#include <sys/utsname.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -481,6 +482,16 @@ bool vt_host_learn(struct vt_host *host, const struct vt_err *failure)
 	return true;
 }
 
+/* A release that is no number is older than all. */
+static void probe_kernel(struct vt_host *host)
+{
+	struct utsname name;
+
+	if (uname(&name) < 0 ||
+	    sscanf(name.release, "%u.%u", &host->kernel_major, &host->kernel_minor) != 2)
+		host->kernel_major = host->kernel_minor = 0;
+}
+
 int vt_host_probe(struct vt_host *ret_host, struct vt_err *err)
 {
 	struct context *context = calloc(1, sizeof(*context));
@@ -506,6 +517,7 @@ int vt_host_probe(struct vt_host *ret_host, struct vt_err *err)
 	probe_landlock(ret_host);
 	vt_cgroup_find(&ret_host->cgroup);
 	ret_host->cpus = count_cpus();
+	probe_kernel(ret_host);
 	ret_host->look = look;
 	ret_host->read_link = read_link;
 	ret_host->resolve = resolve;

@@ -57,6 +57,7 @@ struct vt_host {
 	/* Of interest only where there are no user namespaces: */
 	const char    *scratch;  /* a folder where private ones can be made; NULL: none */
 	unsigned       tasks;    /* processes and threads of the caller's user */
+	unsigned       kernel_major, kernel_minor; /* for what users write about versions; else probe */
 
 	/*
 	 * Looks at a path, following links. Returns 0 or a negative errno. context belongs to the

@@ -45,6 +45,18 @@ static struct vt_holding by_kernel(struct grading *g, const char *name, const ch
 	};
 }
 
+static void grade_syscalls(struct grading *g)
+{
+	struct vt_holding calls = by_kernel(g, "syscalls", "syscalls", "seccomp",
+					    &g->host->seccomp);
+
+	if (g->policy->syscalls == VT_SYSCALLS_PROFILE && calls.grade == VT_GRADE_KERNEL)
+		calls.note = vt_arena_printf(g->plan->arena,
+					     "the profile %s, and vitro's own rules above it",
+					     g->policy->profile->path);
+	hold(g, VT_PROPERTY_SYSCALLS, calls);
+}
+
 /* ---- a cell in namespaces ------------------------------------------------------------------ */
 
 static void grade_namespaces(struct grading *g)
@@ -131,8 +143,7 @@ static void grade_isolation(struct grading *g)
 	hold(g, VT_PROPERTY_NETWORK,
 	     (struct vt_holding){ "network", "network", NULL, VT_GRADE_NONE,
 				  "the host's network, as the policy says" });
-	hold(g, VT_PROPERTY_SYSCALLS,
-	     by_kernel(g, "syscalls", "syscalls", "seccomp", &g->host->seccomp));
+	grade_syscalls(g);
 	if (g->plan->bare)
 		grade_bare(g);
 	else

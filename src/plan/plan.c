@@ -16,6 +16,7 @@
 #include "base/path.h"
 #include "kernel/landlock.h"
 #include "kernel/seccomp.h"
+#include "kernel/seccomp_oci.h"
 #include "plan/environment.h"
 #include "plan/grade.h"
 #include "plan/places.h"
@@ -135,12 +136,49 @@ static int decide_landlock(struct making *m, struct vt_err *err)
 	return 0;
 }
 
+static void add_filter(struct making *m, const struct sock_fprog *filter)
+{
+	m->plan->filters[m->plan->filter_count++] = filter; /* VT_FILTERS_MAX is the most there are */
+}
+
+static void add_bare_filters(struct making *m, unsigned sockets)
+{
+	add_filter(m, vt_seccomp_addon(VT_SECCOMP_BARE, sockets));
+	/* A user of its own owns nothing but what it made itself. */
+	if (!m->plan->own_ids)
+		add_filter(m, vt_seccomp_addon(VT_SECCOMP_OWNER, sockets));
+	/* Nobody bounds whom a signal reaches: not the id, and not the domain. */
+	if (!m->plan->own_ids && m->plan->sweep == VT_SWEEP_TREE)
+		add_filter(m, vt_seccomp_addon(VT_SECCOMP_MUTE, sockets));
+}
+
+/*
+ * The user's own profile comes last of all filters: it may deny the call that installs one. What
+ * must hold whatever it says comes before.
+ */
+static int decide_profile(struct making *m, unsigned sockets, struct vt_err *err)
+{
+	struct vt_plan *plan = m->plan;
+	struct sock_fprog *filter = vt_arena_alloc(plan->arena, sizeof(*filter));
+	int r;
+
+	if (!filter)
+		return out_of_memory(err);
+	r = vt_oci_compile(m->policy->profile, m->host->kernel_major, m->host->kernel_minor,
+			   plan->arena, filter, err);
+	if (r < 0)
+		return r;
+	add_filter(m, vt_seccomp_addon(VT_SECCOMP_ALWAYS, sockets));
+	add_filter(m, filter);
+	return 0;
+}
+
 /*
  * Which socket families exist inside. A unix socket in a granted folder could be connected to
  * though the folder is for reading only; on the host's network so could abstract ones, where
  * Landlock cannot scope them.
  */
-static void decide_sockets(struct making *m)
+static int decide_sockets(struct making *m, struct vt_err *err)
 {
 	const struct vt_policy *policy = m->policy;
 	bool abstract = policy->network == VT_NETWORK_HOST &&
@@ -151,21 +189,15 @@ static void decide_sockets(struct making *m)
 		sockets |= VT_SOCKETS_UNIX;
 	m->plan->unix_sockets = sockets & VT_SOCKETS_UNIX;
 	if (m->host->seccomp.err)
-		return;
-	m->plan->filters[m->plan->filter_count++] = vt_seccomp_builtin(
-		policy->syscalls == VT_SYSCALLS_STRICT ? VT_SECCOMP_STRICT : VT_SECCOMP_DEFAULT,
-		sockets);
-	if (!m->plan->bare)
-		return;
-	m->plan->filters[m->plan->filter_count++] = vt_seccomp_addon(VT_SECCOMP_BARE, sockets);
-	/* A user of its own owns nothing but what it made itself. */
-	if (!m->plan->own_ids)
-		m->plan->filters[m->plan->filter_count++] = vt_seccomp_addon(VT_SECCOMP_OWNER,
-									     sockets);
-	/* Nobody bounds whom a signal reaches: not the id, and not the domain. */
-	if (!m->plan->own_ids && m->plan->sweep == VT_SWEEP_TREE)
-		m->plan->filters[m->plan->filter_count++] = vt_seccomp_addon(VT_SECCOMP_MUTE,
-									     sockets);
+		return 0;
+	if (m->plan->bare)
+		add_bare_filters(m, sockets);
+	if (policy->syscalls == VT_SYSCALLS_PROFILE)
+		return decide_profile(m, sockets, err);
+	add_filter(m, vt_seccomp_builtin(policy->syscalls == VT_SYSCALLS_STRICT ? VT_SECCOMP_STRICT
+										: VT_SECCOMP_DEFAULT,
+					 sockets));
+	return 0;
 }
 
 /* What ends a cell that has no pid namespace, the best that can be had. */
@@ -376,10 +408,10 @@ static int decide(struct making *m, struct vt_err *err)
 	r = decide_landlock(m, err);
 	if (r == 0)
 		r = decide_rlimits(m, err);
-	if (r < 0)
-		return r;
-	decide_sockets(m);
-	r = decide_occupant(m, err);
+	if (r == 0)
+		r = decide_sockets(m, err);
+	if (r == 0)
+		r = decide_occupant(m, err);
 	if (r < 0)
 		return r;
 	return vt_grade_plan(m->plan, m->policy, m->host, err);

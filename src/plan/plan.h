@@ -90,7 +90,7 @@ struct vt_landlock_rule {
 	uint64_t    dev, ino; /* of a bare cell: what the plan saw there; ino 0: any */
 };
 
-enum { VT_FILTERS_MAX = 4 };
+enum { VT_FILTERS_MAX = 6 };
 
 struct vt_plan {
 	struct vt_arena *arena;

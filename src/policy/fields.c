@@ -17,7 +17,7 @@
 #define KIND_NAMES    TEXTUAL, struct vt_strings, "names"
 #define KIND_ENV      TEXTUAL, struct vt_strings, "map"
 #define KIND_NETWORK  TEXTUAL, enum vt_network, "word"
-#define KIND_SYSCALLS TEXTUAL, enum vt_syscalls, "word"
+#define KIND_SYSCALLS TEXTUAL, enum vt_syscalls, "word or path"
 #define KIND_REQUIRE  TEXTUAL, enum vt_require, "word"
 
 #define CLASS_OF(class, ctype, word) class
@@ -81,7 +81,8 @@ static const char *const wants[] = {
 	[VT_TYPE_NAMES] = "a list of names",
 	[VT_TYPE_ENV] = "an object of strings",
 	[VT_TYPE_NETWORK] = "\"none\", \"loopback\" or \"host\"",
-	[VT_TYPE_SYSCALLS] = "\"default\" or \"strict\"",
+	[VT_TYPE_SYSCALLS] = "\"default\", \"strict\" or the path of an OCI seccomp profile, with "
+			     "a '/' or ending in .json",
 	[VT_TYPE_REQUIRE] = "\"full\", \"strict\" or \"best-effort\"",
 };
 

@@ -17,9 +17,10 @@
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/str.h"
+#include "kernel/seccomp_oci.h"
 
 enum vt_network { VT_NETWORK_NONE, VT_NETWORK_LOOPBACK, VT_NETWORK_HOST };
-enum vt_syscalls { VT_SYSCALLS_DEFAULT, VT_SYSCALLS_STRICT };
+enum vt_syscalls { VT_SYSCALLS_DEFAULT, VT_SYSCALLS_STRICT, VT_SYSCALLS_PROFILE };
 enum vt_require { VT_REQUIRE_BEST_EFFORT, VT_REQUIRE_FULL, VT_REQUIRE_STRICT };
 
 /* One id per row of fields.def, in its order: VT_FIELD_LIMITS_WALL_MS, ... */
@@ -65,6 +66,7 @@ struct vt_policy {
 		struct vt_strings set;  /* "NAME=value" */
 	} env;
 	enum vt_syscalls syscalls;
+	const struct vt_oci_profile *profile; /* where syscalls is VT_SYSCALLS_PROFILE */
 	enum vt_require  require;
 	uint64_t         given; /* bit n: field n was set by somebody, not by default */
 };

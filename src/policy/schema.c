@@ -75,6 +75,10 @@ static json_t *field_schema(const struct vt_field_row *row)
 {
 	if (vt_type_is_numeric(row->type))
 		return numeric_schema(row);
+	if (row->type == VT_TYPE_SYSCALLS)
+		return json_pack("{s:[o, {s:s, s:s}], s:s}", "anyOf",
+				 word_schema(vt_type_words(row->type), row->info.fallback), "type",
+				 "string", "pattern", "/|[.]json$", "default", row->info.fallback);
 	if (vt_type_words(row->type))
 		return word_schema(vt_type_words(row->type), row->info.fallback);
 	if (row->type == VT_TYPE_PATH)

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "policy/oci.h"
 #include "policy/paths.h"
 
 /* Enumerations are stored by their number. */
@@ -77,6 +78,30 @@ static int path_text(struct vt_policy *policy, enum vt_field field, const char *
 	return 0;
 }
 
+/* A file is told from a word by its look, so that a misspelled word is not looked for as a file. */
+static bool is_profile(const char *text)
+{
+	const char *end = strrchr(text, '.');
+
+	return strchr(text, '/') || (end && strcmp(end, ".json") == 0);
+}
+
+static int profile_text(struct vt_policy *policy, enum vt_field field, const char *text,
+			const struct vt_source *source, struct vt_err *err)
+{
+	const enum vt_syscalls value = VT_SYSCALLS_PROFILE;
+	const char *path;
+	int status = vt_path_resolve(policy->arena, source, text, &path, err);
+
+	if (status == 0)
+		status = vt_oci_load(policy->arena, path, &policy->profile, err);
+	if (status < 0)
+		return status;
+	memcpy(vt_value_member(policy, field), &value, sizeof(value));
+	vt_value_mark(policy, field);
+	return 0;
+}
+
 int vt_value_text(struct vt_policy *policy, enum vt_field field, const char *text,
 		  const struct vt_source *source, struct vt_err *err)
 {
@@ -84,6 +109,8 @@ int vt_value_text(struct vt_policy *policy, enum vt_field field, const char *tex
 
 	if (vt_type_is_numeric(type))
 		return vt_number_text(policy, field, text, source, err);
+	if (type == VT_TYPE_SYSCALLS && is_profile(text))
+		return profile_text(policy, field, text, source, err);
 	if (vt_type_words(type))
 		return word_text(policy, field, text, source, err);
 	if (type == VT_TYPE_PATH)
