@@ -5,7 +5,7 @@
 #   make build    the binary is at build/vitro
 #   make test     all tests, as root and as an ordinary user, plain and sanitized
 #   make bench    side by side with the alternatives (QUICK=1: under two minutes)
-#   make fuzz     fuzz the policy parser for a minute (SECONDS=N)
+#   make fuzz     fuzz the parsers of policies and profiles for a minute each (SECONDS=N)
 #   make check    formatting, the layer rule, and a compile for aarch64
 #   make tidy     clang-tidy over the sources
 #   make install  with DESTDIR and PREFIX

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The policy parser under any input. The bytes are taken twice: whole, as a policy's JSON; and line
- * by line, as "key=text" of flags. Built with -DREPLAY it has a main of its own, which runs every
- * file of a folder as a TAP test; else libFuzzer drives it (see meson.build beside it).
+ * by line, as "key=text" of flags. libFuzzer drives it, or replay.c.
  */
 #include <ctype.h>
 #include <stdint.h>
@@ -109,53 +108,3 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	free(text);
 	return 0;
 }
-
-#ifdef REPLAY
-#include <dirent.h>
-
-static int replay(const char *folder, const char *name)
-{
-	static uint8_t bytes[1 << 20];
-	char path[4096];
-
-	snprintf(path, sizeof(path), "%s/%s", folder, name);
-	FILE *file = fopen(path, "rb");
-
-	if (!file)
-		return -1;
-	size_t size = fread(bytes, 1, sizeof(bytes), file);
-	int bad = ferror(file);
-
-	fclose(file);
-	return bad ? -1 : LLVMFuzzerTestOneInput(bytes, size);
-}
-
-static int is_visible(const struct dirent *entry)
-{
-	return entry->d_name[0] != '.';
-}
-
-int main(int argc, char **argv)
-{
-	struct dirent **entries;
-	int count = argc == 2 ? scandir(argv[1], &entries, is_visible, alphasort) : -1;
-	int failed = 0;
-
-	/* An empty corpus would pass with nothing run. */
-	if (count <= 0) {
-		printf("Bail out! usage: policy_replay FOLDER, with files in it\n");
-		return 1;
-	}
-	printf("1..%d\n", count);
-	for (int i = 0; i < count; i++) {
-		int status = replay(argv[1], entries[i]->d_name);
-
-		printf("%sok %d - %s\n", status < 0 ? "not " : "", i + 1, entries[i]->d_name);
-		(void)fflush(stdout); /* so that an abort shows which file came next */
-		failed += status < 0;
-		free(entries[i]);
-	}
-	free(entries);
-	return failed > 0;
-}
-#endif
