@@ -6,6 +6,7 @@
 #   make test     all tests, as root and as an ordinary user, plain and sanitized
 #   make bench    side by side with the alternatives (QUICK=1: under two minutes)
 #   make fuzz     fuzz the parsers of policies and profiles for a minute each (SECONDS=N)
+#   make docs     write the list of system calls in docs/security.md anew
 #   make check    formatting, the layer rule, and a compile for aarch64
 #   make tidy     clang-tidy over the sources
 #   make install  with DESTDIR and PREFIX
@@ -14,7 +15,7 @@
 PREFIX ?= /usr/local
 SECONDS ?= 60
 
-.PHONY: run build test bench fuzz check tidy format install clean setup setup-test tested sanitized
+.PHONY: run build test bench fuzz docs check tidy format install clean setup setup-test tested sanitized
 
 build: setup build/build.ninja
 	@ninja -C build >build/ninja.log || { cat build/ninja.log; exit 1; }
@@ -53,6 +54,9 @@ bench: setup build
 
 fuzz: setup-test
 	@tools/fuzz $(SECONDS)
+
+docs: setup-test tested
+	@build/test/vitro-syscalls --write docs/security.md build/profiles/docker.json
 
 check:
 	@tools/check

@@ -7,7 +7,8 @@ import os
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
-from vitrotest import ROOT, check, check_equal, check_in, folder, main, run, skip, test, vitro, write
+from vitrotest import (BIN, ROOT, check, check_equal, check_in, folder, main, run, skip, test, vitro,
+                       write)
 
 PROFILES = os.environ.get("VITRO_TEST_PROFILES", str(ROOT / "build" / "profiles"))
 ALLOW, ERRNO = "SCMP_ACT_ALLOW", "SCMP_ACT_ERRNO"
@@ -68,6 +69,16 @@ for engine in ("docker", "podman"):
         line = next(line for line in call.out.splitlines() if line.startswith("syscalls"))
         check_in(path, line, "the line about system calls", call)
         check_in("kernel", line, "the line about system calls", call)
+
+
+    @test(f"vitro's filters leave fewer system calls reachable than the default profile of {engine}")
+    def _(engine=engine):
+        call = run([os.path.join(BIN, "vitro-syscalls"), "--json", well_known(engine)])
+        check_equal(call.code, 0, "exit code", call)
+        counts = json.loads(call.out)
+        reach = {name: fates["passes"] + fates["depends"] for name, fates in counts.items()}
+        check(100 < reach["strict"] < reach["default"] < reach["profile"], f"reachable: {reach}")
+        check(counts["default"]["passes"] < counts["profile"]["passes"], f"without a look: {counts}")
 
 
 @test("a call that a profile denies fails with its errno, and without the profile it does not")
