@@ -10,17 +10,17 @@
 #include "base/str.h"
 #include "cli/cli.h"
 #include "cli/options.h"
+#include "cli/selftest.h"
 #include "cli/settle.h"
 #include "host/report.h"
 #include "plan/plan.h"
 #include "policy/policy.h"
-#include "watch/screen.h"
 
 enum {
-	EXIT_NOT = 1,    /* the default policy cannot be enforced here */
+	EXIT_NOT = 1, /* the default policy cannot be enforced here, or a claim does not hold */
+	EXIT_SIGNAL = 128,
 	NAME_WIDTH = 19, /* of the longest name of a finding, and a blank */
 	STATE_WIDTH = 8,
-	LINE_WIDTH = 100,
 };
 
 /* What was found, and what it comes to: the plan of the default policy. */
@@ -56,27 +56,6 @@ static int diagnose(struct vt_host *host, struct diagnosis *diagnosis, struct vt
 	return r == -ENOMEM ? r : 0;
 }
 
-/* Adds text in lines of LINE_WIDTH, all but the first indented; at is where the first one starts.
- */
-static void add_wrapped(struct vt_str *out, const char *text, size_t at, size_t indent)
-{
-	for (bool first = true; *text != '\0'; first = false) {
-		size_t len = strcspn(text, " ");
-
-		if (!first && at + 1 + len > LINE_WIDTH) {
-			vt_str_addf(out, "\n%*s", (int)indent, "");
-			at = indent;
-		} else if (!first) {
-			vt_str_add(out, " ");
-			at++;
-		}
-		vt_str_addn(out, text, len);
-		at += len;
-		text += len + strspn(text + len, " ");
-	}
-	vt_str_add(out, "\n");
-}
-
 /* One cause can stop several: what was said once is only referred to. */
 static void add_advice(struct vt_str *out, const struct vt_report *report, size_t index)
 {
@@ -91,7 +70,7 @@ static void add_advice(struct vt_str *out, const struct vt_report *report, size_
 			return;
 		}
 	}
-	add_wrapped(out, advice, NAME_WIDTH + 2, NAME_WIDTH + 2);
+	vt_cli_wrap(out, advice, NAME_WIDTH + 2, NAME_WIDTH + 2);
 }
 
 static void add_finding(struct vt_str *out, const struct vt_report *report, size_t index)
@@ -101,7 +80,7 @@ static void add_finding(struct vt_str *out, const struct vt_report *report, size
 
 	vt_str_addf(out, "%-*s%-*s", NAME_WIDTH, finding->name,
 		    finding->why[0] != '\0' ? STATE_WIDTH : 0, vt_state_name(finding->state));
-	add_wrapped(out, finding->why, indent, indent);
+	vt_cli_wrap(out, finding->why, indent, indent);
 	add_advice(out, report, index);
 }
 
@@ -157,7 +136,7 @@ static void add_sum(struct vt_str *out, const struct diagnosis *diagnosis)
 	if (diagnosis->plan)
 		add_holdings(&line, diagnosis->plan);
 	out->failed = out->failed || !vt_str_ok(&line);
-	add_wrapped(out, line.text, 0, 0);
+	vt_cli_wrap(out, line.text, 0, 0);
 	vt_str_done(&line);
 }
 
@@ -222,14 +201,8 @@ static json_t *isolation_json(const struct vt_plan *plan)
 	return isolation;
 }
 
-static int add_json(struct vt_str *out, const struct diagnosis *diagnosis, struct vt_err *err)
+static int add_dump(struct vt_str *out, const json_t *root, struct vt_err *err)
 {
-	const char *refused = diagnosis->ok ? "" : diagnosis->refused.what;
-	AUTO_JSON json_t *root = json_pack(
-		"{s:s, s:b, s:s?, s:o, s:o, s:o}", "version", VITRO_VERSION, "ok", diagnosis->ok,
-		"container", diagnosis->report.container, "findings",
-		findings_json(&diagnosis->report), "isolation", isolation_json(diagnosis->plan),
-		"refused", text_or_null(refused));
 	char *text = root == NULL ? NULL : json_dumps(root, JSON_INDENT(2));
 
 	if (text == NULL)
@@ -239,82 +212,137 @@ static int add_json(struct vt_str *out, const struct diagnosis *diagnosis, struc
 	return 0;
 }
 
-/* Prints and returns the exit code, or a negative errno. */
-static int print(const struct vt_host *host, const struct diagnosis *diagnosis, bool json,
-		 struct vt_err *err)
+static int add_json(struct vt_str *out, const struct diagnosis *diagnosis, struct vt_err *err)
 {
-	struct vt_screen screen = { 0 };
-	struct vt_str text, safe;
-	int r = 0;
+	const char *refused = diagnosis->ok ? "" : diagnosis->refused.what;
+	AUTO_JSON json_t *root = json_pack(
+		"{s:s, s:b, s:s?, s:o, s:o, s:o}", "version", VITRO_VERSION, "ok", diagnosis->ok,
+		"container", diagnosis->report.container, "findings",
+		findings_json(&diagnosis->report), "isolation", isolation_json(diagnosis->plan),
+		"refused", text_or_null(refused));
 
-	vt_str_init(&text);
-	vt_str_init(&safe);
-	if (json)
-		r = add_json(&text, diagnosis, err);
-	else
-		add_text(&text, host, diagnosis);
-	/* Reasons quote paths, and a path may hold anything. */
-	vt_screen_add(&screen, text.text, text.len, &safe);
-	vt_screen_end(&screen, &safe);
-	if (r == 0 && !(vt_str_ok(&text) && vt_str_ok(&safe)))
-		r = vt_fail(err, VT_STEP_OUTPUT, ENOMEM, "print the report");
-	if (r == 0) {
-		r = vt_cli_write(STDOUT_FILENO, safe.text, safe.len);
-		if (r < 0)
-			r = vt_fail(err, VT_STEP_OUTPUT, -r, "print the report");
-	}
-	vt_str_done(&text);
-	vt_str_done(&safe);
-	return r < 0 ? r : diagnosis->ok ? 0 : EXIT_NOT;
+	return add_dump(out, root, err);
 }
 
 static int show_help(void)
 {
 	static const char help[] =
-		"usage: vitro doctor [--json]\n\n"
+		"usage: vitro doctor [--json]\n"
+		"       vitro doctor --self-test [-p POLICY] [--set KEY=VALUE] [--json]\n\n"
 		"Tries everything that vitro uses on this machine, and says what works, what does "
 		"not\n"
 		"and why, and what an administrator can do about it. Leaves nothing behind.\n\n"
-		"Exits with 0 if vitro run can enforce its default policy here, with 1 if not.\n";
+		"Exits with 0 if vitro run can enforce its default policy here, with 1 if not.\n\n"
+		"With --self-test it tries forbidden acts instead, each outside and inside a real "
+		"cell of\n"
+		"the policy, and compares what happened with what vitro claims. It takes the flags "
+		"of\n"
+		"vitro run that make a policy. Exits with 0 if all is as claimed, with 1 if "
+		"not.\n\n"
+		"Both exit with 125 for an error of vitro's own.\n";
 
 	return vt_cli_write(STDOUT_FILENO, help, sizeof(help) - 1) < 0 ? VT_EXIT_OWN : 0;
 }
 
-static int read_flags(int argc, char **argv, bool *ret_json, bool *ret_help, struct vt_err *err)
+/* Prints and returns the exit code, or a negative errno. */
+static int print(const struct vt_host *host, const struct diagnosis *diagnosis, bool json,
+		 struct vt_err *err)
 {
-	struct vt_options options;
-	int r = vt_options_parse(&options, argc, argv, err);
+	struct vt_str text;
+	int r = 0;
 
-	if (r == 0 && options.command[0])
-		r = vt_fail(err, VT_STEP_POLICY, EINVAL,
-			    "doctor takes flags only, no '%s'; see vitro doctor --help",
-			    options.command[0]);
-	*ret_json = options.json;
-	*ret_help = options.help;
-	vt_options_done(&options);
+	vt_str_init(&text);
+	if (json)
+		r = add_json(&text, diagnosis, err);
+	else
+		add_text(&text, host, diagnosis);
+	if (r == 0)
+		r = vt_cli_report(&text, err);
+	vt_str_done(&text);
+	return r < 0 ? r : diagnosis->ok ? 0 : EXIT_NOT;
+}
+
+static int examine(bool json, struct vt_err *err)
+{
+	static struct vt_host host; /* tens of kilobytes */
+	static struct diagnosis diagnosis;
+	int r = vt_host_probe(&host, err);
+
+	if (r < 0)
+		return r;
+	r = diagnose(&host, &diagnosis, err);
+	if (r == 0)
+		r = print(&host, &diagnosis, json, err);
+	vt_plan_free(diagnosis.plan);
+	vt_policy_free(diagnosis.policy);
+	vt_host_done(&host);
 	return r;
+}
+
+static int print_selftest(const struct vt_selftest *test, bool json, struct vt_err *err)
+{
+	struct vt_str text;
+	int r = 0;
+
+	vt_str_init(&text);
+	if (json) {
+		AUTO_JSON json_t *root = vt_selftest_json(test);
+
+		r = add_dump(&text, root, err);
+	} else {
+		vt_selftest_text(test, &text);
+	}
+	if (r == 0)
+		r = vt_cli_report(&text, err);
+	vt_str_done(&text);
+	return r < 0 ? r : vt_selftest_ok(test) ? 0 : EXIT_NOT;
+}
+
+static int tell_cancelled(const struct vt_selftest *test)
+{
+	vt_cli_complain("the self-test was cancelled; what it made is gone");
+	return EXIT_SIGNAL + test->cancelled;
+}
+
+static int test_self(const struct vt_options *options, struct vt_err *err)
+{
+	struct vt_selftest test = { 0 };
+	int r = vt_selftest_run(options->policy, isatty(STDERR_FILENO) ? STDERR_FILENO : -1, &test,
+				err);
+
+	if (r == 0)
+		r = test.cancelled ? tell_cancelled(&test)
+				   : print_selftest(&test, options->json, err);
+	vt_selftest_done(&test);
+	return r;
+}
+
+static int serve(const struct vt_options *options, struct vt_err *err)
+{
+	if (options->help)
+		return show_help();
+	if (options->command[0])
+		return vt_fail(err, VT_STEP_POLICY, EINVAL,
+			       "doctor takes flags only, no '%s'; see vitro doctor --help",
+			       options->command[0]);
+	if (options->self_test)
+		return test_self(options, err);
+	if (options->policy->given)
+		return vt_fail(err, VT_STEP_POLICY, EINVAL,
+			       "doctor takes a policy only with --self-test; vitro explain tells "
+			       "what one comes to here");
+	return examine(options->json, err);
 }
 
 int vt_cli_doctor(int argc, char **argv)
 {
-	static struct vt_host host; /* tens of kilobytes */
-	static struct diagnosis diagnosis;
-	bool json = false, help = false;
+	struct vt_options options;
 	struct vt_err err;
-	int r = read_flags(argc, argv, &json, &help, &err);
+	int r = vt_options_parse(&options, argc, argv, &err);
 
-	if (r == 0 && help)
-		return show_help();
 	if (r == 0)
-		r = vt_host_probe(&host, &err);
-	if (r == 0) {
-		r = diagnose(&host, &diagnosis, &err);
-		if (r == 0)
-			r = print(&host, &diagnosis, json, &err);
-		vt_plan_free(diagnosis.plan);
-		vt_policy_free(diagnosis.policy);
-		vt_host_done(&host);
-	}
+		r = serve(&options, &err);
+	vt_options_done(&options);
 	if (r < 0) {
 		vt_cli_complain_err(&err);
 		return VT_EXIT_OWN;

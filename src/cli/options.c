@@ -12,16 +12,30 @@
 #include "cli/cli.h"
 
 /* Flags that are not fields of a policy. */
-enum own_flag { OWN_POLICY, OWN_SET, OWN_JSON, OWN_REPORT, OWN_AUDIT, OWN_RAW, OWN_HELP };
+enum own_flag {
+	OWN_SELF_TEST,
+	OWN_POLICY,
+	OWN_SET,
+	OWN_JSON,
+	OWN_REPORT,
+	OWN_AUDIT,
+	OWN_RAW,
+	OWN_HELP,
+};
 
 /* The verbs that take a policy, and so the flags of its fields. */
-static const char policy_verbs[] = "run explain";
+static const char policy_verbs[] = "run explain doctor";
 
 static const struct own {
 	enum own_flag id;
 	const char *verbs; /* who takes it */
 	struct vt_flag flag;
 } own_flags[] = {
+	{ OWN_SELF_TEST,
+	  "doctor",
+	  { "--self-test", NULL, NULL,
+	    "Attempt the forbidden acts in a real cell of the policy, and compare with its claims.",
+	    false, -1 } },
 	{ OWN_POLICY,
 	  policy_verbs,
 	  { "--policy", "-p", "POLICY",
@@ -203,6 +217,9 @@ static int apply_own(struct vt_options *options, const struct given *given, cons
 		options->json_file = given->value;
 		if (given->value && !*given->value)
 			return vt_fail(err, VT_STEP_POLICY, EINVAL, "--json= needs a file's name");
+		return 0;
+	case OWN_SELF_TEST:
+		options->self_test = true;
 		return 0;
 	case OWN_REPORT:
 		options->json = true;

@@ -19,6 +19,7 @@ struct vt_options {
 	const char       *json_file;   /* NULL: standard output */
 	const char       *audit_file;
 	bool              raw;         /* escape sequences may reach the terminal */
+	bool              self_test;
 	bool              help;
 	char            **command;     /* what follows the flags; may be empty */
 };

@@ -21,6 +21,44 @@ int vt_cli_write(int fd, const char *bytes, size_t len)
 	return 0;
 }
 
+enum { LINE_WIDTH = 100 };
+
+void vt_cli_wrap(struct vt_str *out, const char *text, size_t at, size_t indent)
+{
+	for (bool first = true; *text != '\0'; first = false) {
+		size_t len = strcspn(text, " ");
+
+		if (!first && at + 1 + len > LINE_WIDTH) {
+			vt_str_addf(out, "\n%*s", (int)indent, "");
+			at = indent;
+		} else if (!first) {
+			vt_str_add(out, " ");
+			at++;
+		}
+		vt_str_addn(out, text, len);
+		at += len;
+		text += len + strspn(text + len, " ");
+	}
+	vt_str_add(out, "\n");
+}
+
+int vt_cli_report(const struct vt_str *text, struct vt_err *err)
+{
+	struct vt_screen screen = { 0 };
+	struct vt_str safe;
+	int r = 0;
+
+	vt_str_init(&safe);
+	vt_screen_add(&screen, text->text, text->len, &safe);
+	vt_screen_end(&screen, &safe);
+	if (!vt_str_ok(text) || !vt_str_ok(&safe))
+		r = -ENOMEM;
+	if (r == 0)
+		r = vt_cli_write(STDOUT_FILENO, safe.text, safe.len);
+	vt_str_done(&safe);
+	return r < 0 ? vt_fail(err, VT_STEP_OUTPUT, -r, "print the report") : 0;
+}
+
 /* Messages quote what users and cells wrote: no control character of theirs reaches a terminal. */
 void vt_cli_complain(const char *message)
 {

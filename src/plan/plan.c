@@ -138,7 +138,8 @@ static int decide_landlock(struct making *m, struct vt_err *err)
 
 static void add_filter(struct making *m, const struct sock_fprog *filter)
 {
-	m->plan->filters[m->plan->filter_count++] = filter; /* VT_FILTERS_MAX is the most there are */
+	m->plan->filters[m->plan->filter_count++] =
+		filter; /* VT_FILTERS_MAX is the most there are */
 }
 
 static void add_bare_filters(struct making *m, unsigned sockets)
@@ -194,9 +195,10 @@ static int decide_sockets(struct making *m, struct vt_err *err)
 		add_bare_filters(m, sockets);
 	if (policy->syscalls == VT_SYSCALLS_PROFILE)
 		return decide_profile(m, sockets, err);
-	add_filter(m, vt_seccomp_builtin(policy->syscalls == VT_SYSCALLS_STRICT ? VT_SECCOMP_STRICT
-										: VT_SECCOMP_DEFAULT,
-					 sockets));
+	add_filter(m,
+		   vt_seccomp_builtin(policy->syscalls == VT_SYSCALLS_STRICT ? VT_SECCOMP_STRICT
+									     : VT_SECCOMP_DEFAULT,
+				      sockets));
 	return 0;
 }
 

@@ -68,6 +68,7 @@ class Try:
 FILES = [
     Try("read_absolute", "{secret}/file"),
     Try("read_absolute", "/etc/shadow", "root", label="a runtime file that only root may read"),
+    Try("see_file", "{secret}/file"),
     Try("read_dotdot", "{secret}/file"),
     Try("read_symlink", "{write} {secret}/file", flags="--write {write}"),
     Try("read_symlink_dotdot", "{write} {secret}/file", flags="--write {write}"),
@@ -282,6 +283,8 @@ LIMITS = [
     Try("take_inodes", "8000 /tmp", control_args="8000 {write}", flags="--set limits.tmp_mb=1"),
     Try("take_inodes", "8000 /dev/shm", control_args="8000 {write}",
         flags="--set limits.tmp_mb=1", label="in /dev/shm"),
+    Try("burn", "600 20000", flags="--cpu-time 200ms", ends="cpu_limit"),
+    Try("outstay", "1000", flags="--timeout 200ms", ends="timeout"),
 ]
 
 TRIES = FILES + SETUID + MOUNTS + PROCESSES + KERNEL + NETWORK + LIMITS
@@ -484,7 +487,9 @@ def register():
 
     @test("escape: every act of the program is tried")
     def _():
-        untried = set(mechanisms) - {row.act for row in TRIES} - {"with_key"}
+        # Helpers; and what shows only after the call, which `vitro doctor --self-test` looks at.
+        untried = (set(mechanisms) - {row.act for row in TRIES}
+                   - {"with_key", "idle", "stay_behind"})
         check(not untried, f"not tried: {sorted(untried)}")
 
     return world

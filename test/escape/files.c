@@ -366,6 +366,15 @@ static int write_root(int argc, char **argv)
 	return denied(err, "no place of the root can be written");
 }
 
+static int see_file(int argc, char **argv)
+{
+	(void)argc;
+	struct stat st;
+	if (stat(argv[1], &st) < 0)
+		return denied(errno, "stat %s", argv[1]);
+	return reached("%s has %lld bytes", argv[1], (long long)st.st_size);
+}
+
 /* argv: a folder that may be written */
 static int give_away(int argc, char **argv)
 {
@@ -415,6 +424,7 @@ static int make_whiteout(int argc, char **argv)
 const struct act file_acts[] = {
 	{ "read_absolute", "absolute path", "reads a host file that was not granted",
 	  read_absolute },
+	{ "see_file", "stat", "learns of a host file that was not granted", see_file },
 	{ "read_dotdot", "path with ..", "climbs out of the root", read_dotdot },
 	{ "read_symlink", "planted symbolic link", "reads through a link to a host path",
 	  read_symlink },

@@ -372,6 +372,8 @@ static int take_disk(int argc, char **argv)
 		snprintf(name, sizeof(name), "part%ld", i);
 		unlink(join(argv[2], name));
 	}
+	if (err && have == 0)
+		return unclear("nothing can be written to %s: %s", argv[2], strerrorname_np(err));
 	return err ? denied(err, "after %ld MB", have) : reached("wrote %ld MB", have);
 }
 
@@ -395,7 +397,45 @@ static int take_inodes(int argc, char **argv)
 		snprintf(name, sizeof(name), "i%ld", i);
 		unlink(join(argv[2], name));
 	}
+	if (err && made == 0)
+		return unclear("no file can be made in %s: %s", argv[2], strerrorname_np(err));
 	return err ? denied(err, "after %ld files", made) : reached("made %ld files", made);
+}
+
+static long elapsed_ms(clockid_t clock, const struct timespec *since)
+{
+	struct timespec now;
+	clock_gettime(clock, &now);
+	return (now.tv_sec - since->tv_sec) * 1000 + (now.tv_nsec - since->tv_nsec) / 1000000;
+}
+
+/* argv: CPU time in ms, and the time in ms within which it wants to have it */
+static int burn(int argc, char **argv)
+{
+	static const struct timespec birth;
+	struct timespec start;
+	long wanted = number(argv, 1), within = number(argv, 2), used = 0, passed = 0;
+	(void)argc;
+	clock_gettime(CLOCK_MONOTONIC, &start);
+	while (used < wanted && passed < within) {
+		used = elapsed_ms(CLOCK_PROCESS_CPUTIME_ID, &birth);
+		passed = elapsed_ms(CLOCK_MONOTONIC, &start);
+	}
+	return used < wanted ? denied(0, "got %ld ms of CPU time in %ld ms", used, passed)
+			     : reached("got %ld ms of CPU time in %ld ms", used, passed);
+}
+
+/* argv: ms */
+static int outstay(int argc, char **argv)
+{
+	long ms = number(argv, 1);
+	(void)argc;
+	for (int signal_number = 1; signal_number < NSIG; signal_number++)
+		signal(signal_number, SIG_IGN);
+	struct timespec left = { ms / 1000, ms % 1000 * 1000000 };
+	while (nanosleep(&left, &left) < 0 && errno == EINTR)
+		;
+	return reached("is still here after %ld ms", ms);
 }
 
 const struct act limit_acts[] = {
@@ -422,6 +462,8 @@ const struct act limit_acts[] = {
 	{ "take_signals", "pending signals", "takes kernel memory as signals", take_signals },
 	{ "take_file", "one large file", "fills the disk with a file", take_file },
 	{ "take_disk", "many files' bytes", "fills the private /tmp", take_disk },
+	{ "burn", "a busy loop", "takes the CPU", burn },
+	{ "outstay", "ignoring every signal", "takes longer than it may", outstay },
 	{ "take_inodes", "many empty files", "takes memory as inodes", take_inodes },
 	{ NULL }
 };

@@ -155,6 +155,56 @@ static int kill_parent(int argc, char **argv)
 	return denied(0, "%d lives on", (int)parent);
 }
 
+/* argv: a word to be seen by. Not an act of its own: a process of the host for others to reach for.
+ */
+static _Noreturn int idle(int argc, char **argv)
+{
+	(void)argc;
+	(void)argv;
+	for (;;)
+		pause();
+}
+
+/* Locks the file, tells, and stops: whoever holds the lock lives. */
+static _Noreturn void hold_lock(int lock, int told)
+{
+	struct flock whole = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+	int err = fcntl(lock, F_SETLK, &whole) < 0 ? errno : 0;
+	for (int fd = 0; fd < 3; fd++)
+		close(fd); /* nobody waits for its output */
+	if (write(told, &err, sizeof(err)) != (ssize_t)sizeof(err) || err)
+		_exit(1);
+	for (;;)
+		raise(SIGSTOP);
+}
+
+/*
+ * argv: a folder that may be written. The grandchild has a session of its own and is stopped, so
+ * that neither a hangup nor a signal it could handle ends it. It is told from the lock on the file
+ * "lock" whether it outlived the call.
+ */
+static int stay_behind(int argc, char **argv)
+{
+	int told[2], err = EPIPE;
+	(void)argc;
+	int lock = open(join(argv[1], "lock"), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	if (lock < 0 || pipe2(told, O_CLOEXEC) < 0)
+		return broken("make %s/lock", argv[1]);
+	pid_t child = fork();
+	if (child < 0)
+		return broken("fork");
+	if (child == 0) {
+		if (setsid() < 0 || fork() != 0)
+			_exit(0);
+		hold_lock(lock, told[1]);
+	}
+	(void)waitpid(child, NULL, 0);
+	close(told[1]);
+	if (read(told[0], &err, sizeof(err)) != (ssize_t)sizeof(err) || err)
+		return unclear("nobody holds the lock: %s", strerrorname_np(err));
+	return reached("a grandchild stays behind");
+}
+
 /* argv: a word that stands in the command line of a process of the host */
 static int see_processes(int argc, char **argv)
 {
@@ -497,6 +547,9 @@ const struct act process_acts[] = {
 	{ "signal_group", "kill of a group", "signals a process group of the host", signal_group },
 	{ "open_pidfd", "pidfd_open", "holds a process of the host", open_pidfd },
 	{ "kill_parent", "kill of init", "ends the cell's keeper, to outlive it", kill_parent },
+	{ "idle", "(helper)", "waits to be reached for", idle },
+	{ "stay_behind", "a stopped grandchild in its own session", "outlives its call",
+	  stay_behind },
 	{ "see_processes", "the list in /proc", "sees the host's processes", see_processes },
 	{ "find_secret", "environment of any process", "reads the caller's secrets", find_secret },
 	{ "change_limits", "prlimit", "changes the limits of a process", change_limits },

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/judge.h"
+
+const char *vt_outcome_name(enum vt_outcome outcome)
+{
+	static const char *const names[VT_OUTCOMES] = {
+		[VT_OUTCOME_DENIED] = "denied",     [VT_OUTCOME_LATE] = "denied late",
+		[VT_OUTCOME_REACHED] = "reached",   [VT_OUTCOME_ALLOWED] = "allowed",
+		[VT_OUTCOME_UNJUDGED] = "unjudged", [VT_OUTCOME_UNCLEAR] = "unclear",
+	};
+
+	return names[outcome];
+}
+
+const char *vt_found_name(enum vt_found found)
+{
+	static const char *const names[VT_FOUNDS] = {
+		[VT_FOUND_NOTHING] = "not judged",
+		[VT_FOUND_ABSENT] = "absent",
+		[VT_FOUND_WEAKER] = "weaker",
+		[VT_FOUND_ENFORCED] = "enforced",
+	};
+
+	return names[found];
+}
+
+/* What one act leaves of what was found before it. */
+static enum vt_found lower(enum vt_found found, const struct vt_trial *trial)
+{
+	enum vt_found left = VT_FOUND_ENFORCED;
+
+	if (trial->outcome == VT_OUTCOME_REACHED)
+		left = trial->means == VT_MEANS_ABSENT ? VT_FOUND_ABSENT : VT_FOUND_WEAKER;
+	else if (trial->outcome == VT_OUTCOME_LATE)
+		left = VT_FOUND_WEAKER;
+	return found == VT_FOUND_NOTHING || left < found ? left : found;
+}
+
+static bool differs(const struct vt_claim *claim, enum vt_found found)
+{
+	if (!claim->mechanism || found == VT_FOUND_NOTHING)
+		return false;
+	switch (claim->grade) {
+	case VT_GRADE_KERNEL:
+		return found == VT_FOUND_ABSENT || (found == VT_FOUND_WEAKER && !claim->noted);
+	case VT_GRADE_WATCHED:
+		return found == VT_FOUND_ABSENT;
+	case VT_GRADE_NONE:
+		return found == VT_FOUND_ENFORCED;
+	}
+	return true;
+}
+
+void vt_judge(const struct vt_trial *trials, size_t count, unsigned property,
+	      const struct vt_claim *claim, struct vt_ruling *ret_ruling)
+{
+	struct vt_ruling ruling = { .found = VT_FOUND_NOTHING };
+
+	for (size_t i = 0; i < count; i++) {
+		const struct vt_trial *trial = &trials[i];
+
+		if (trial->property != property)
+			continue;
+		switch (trial->outcome) {
+		case VT_OUTCOME_DENIED:
+		case VT_OUTCOME_LATE:
+			ruling.denied++;
+			/* fall through */
+		case VT_OUTCOME_REACHED:
+			ruling.judged++;
+			ruling.found = lower(ruling.found, trial);
+			break;
+		case VT_OUTCOME_UNCLEAR:
+			ruling.unclear++;
+			break;
+		default:
+			break;
+		}
+	}
+	ruling.mismatch = differs(claim, ruling.found);
+	*ret_ruling = ruling;
+}

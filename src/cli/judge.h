@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the acts of the self-test say about a property, and whether that is what was claimed of it. Pure:
+ * the findings come from what happened alone, and the claim is looked at only after them.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "plan/plan.h"
+
+/* How one act went in its cell. */
+enum vt_outcome {
+	VT_OUTCOME_DENIED,
+	VT_OUTCOME_LATE,     /* denied, but the limit had been passed by then */
+	VT_OUTCOME_REACHED,
+	VT_OUTCOME_ALLOWED,  /* the policy allows it: nothing was tried */
+	VT_OUTCOME_UNJUDGED, /* it does not succeed outside either, or cannot be tried here */
+	VT_OUTCOME_UNCLEAR,  /* it succeeds outside, and inside neither was shown */
+	VT_OUTCOMES
+};
+
+/* What it says of a property that an act was reached. */
+enum vt_means { VT_MEANS_ABSENT, VT_MEANS_WEAKER };
+
+enum vt_found { VT_FOUND_NOTHING, VT_FOUND_ABSENT, VT_FOUND_WEAKER, VT_FOUND_ENFORCED, VT_FOUNDS };
+
+struct vt_trial {
+	unsigned        property; /* an index of the caller's */
+	enum vt_means   means;
+	enum vt_outcome outcome;
+};
+
+/* What a plan says of a property. */
+struct vt_claim {
+	const char   *mechanism; /* NULL: nothing is claimed, since it was not asked for */
+	enum vt_grade grade;
+	bool          noted;     /* and it says in a note what is weaker */
+};
+
+struct vt_ruling {
+	enum vt_found found;
+	size_t        judged;   /* acts that were reached or denied */
+	size_t        denied;   /* of these */
+	size_t        unclear;
+	bool          mismatch; /* not what was claimed */
+};
+
+/*
+ * Judges one property. An act that was reached and means absent makes it absent; one that means weaker,
+ * or that was denied late, weaker. No act judged: nothing is found, and nothing compared.
+ *
+ * The claim agrees with what was found as follows:
+ *    kernel   enforced, or weaker where a note says so
+ *    watched  enforced or weaker
+ *    none     absent or weaker
+ */
+void vt_judge(const struct vt_trial *trials, size_t count, unsigned property,
+	      const struct vt_claim *claim, struct vt_ruling *ret_ruling);
+
+/* "denied", "unjudged" */
+const char *vt_outcome_name(enum vt_outcome outcome);
+/* "enforced", "not judged" */
+const char *vt_found_name(enum vt_found found);

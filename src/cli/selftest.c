@@ -1,0 +1,515 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/selftest.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "base/path.h"
+#include "cli/cli.h"
+#include "cli/world.h"
+#include "host/host.h"
+
+enum {
+	ARGS_SIZE = 4 * PATH_MAX,
+	LATE_MB = 2, /* less is not worth a word */
+	LATE_MS = 50,
+	AFTER_TRIES = 100, /* times AFTER_MS that what outlives a control has to go */
+	AFTER_MS = 10,
+};
+
+/* What a run needs and a report does not. */
+struct session {
+	struct vt_selftest *test;
+	struct vt_policy *policy;
+	struct vt_host host;
+	struct vt_world world;
+	char program[PATH_MAX];
+	int signal_fd;
+	int progress;
+	unsigned allowed; /* VT_BY_* that the policy has */
+	bool writes;      /* a cell can write the folder that is granted for writing */
+};
+
+/*
+ * The words of a row, filled in one by one, as arguments for the program. They lie in text. Returns
+ * NULL, or what the world lacks.
+ */
+static const char *make_words(struct session *s, const char *act, const char *args,
+			      char text[ARGS_SIZE], char *ret_argv[VT_ATTEMPT_WORDS])
+{
+	size_t at = 0;
+	int count = 2;
+
+	ret_argv[0] = s->program;
+	ret_argv[1] = (char *)act;
+	while (*args && count < VT_ATTEMPT_WORDS - 1) {
+		size_t len = strcspn(args, " ");
+		char word[64];
+
+		(void)snprintf(word, sizeof(word), "%.*s", (int)len, args); /* fits: see acts.c */
+		const char *lacks = vt_world_fill(&s->world, word, text + at, ARGS_SIZE - at);
+
+		if (lacks)
+			return lacks;
+		ret_argv[count++] = text + at;
+		at += strlen(text + at) + 1;
+		args += len + strspn(args + len, " ");
+	}
+	ret_argv[count] = NULL;
+	return NULL;
+}
+
+static enum vt_control_kind control_of(const struct vt_try *row)
+{
+	return row->flags & VT_TRY_NAMESPACES ? VT_CONTROL_NAMESPACES
+	       : row->flags & VT_TRY_CHILD    ? VT_CONTROL_CHILD
+					      : VT_CONTROL_PLAIN;
+}
+
+/* Whether the one who stays behind is there. Waits until it is gone, which it is made to. */
+static bool was_left(const struct vt_world *world)
+{
+	bool left = vt_world_is_locked(world);
+
+	for (int i = 0; left && i < AFTER_TRIES && vt_world_is_locked(world); i++)
+		(void)usleep(AFTER_MS * 1000);
+	return left;
+}
+
+/* The control. False where it was not reached: tried->why says why. */
+static bool reach_outside(struct session *s, struct vt_tried *tried)
+{
+	const struct vt_try *row = tried->row;
+	struct vt_control control;
+	struct vt_err err;
+	char text[ARGS_SIZE], *argv[VT_ATTEMPT_WORDS];
+	const char *lacks = make_words(s, row->act, row->outside ? row->outside : row->args, text,
+				       argv);
+
+	if (lacks || vt_control_start(argv, control_of(row), &control, &err) < 0) {
+		(void)snprintf(tried->why, sizeof(tried->why), "%s", lacks ? lacks : err.what);
+		return false;
+	}
+	vt_said_parse(control.out.text, &tried->outside);
+	bool left = row->flags & VT_TRY_AFTER ? was_left(&s->world) : true;
+
+	vt_control_end(&control);
+	if (tried->outside.word == VT_WORD_REACHED && left)
+		return true;
+	(void)snprintf(tried->why, sizeof(tried->why), "outside: %s",
+		       *tried->outside.line ? tried->outside.line : "it said nothing");
+	return false;
+}
+
+/* The policy for a row: the caller's, with limits that are soon reached and what the row needs. */
+static int make_policy(struct session *s, const struct vt_try *row, struct vt_policy *ret_policy,
+		       struct vt_err *err)
+{
+	static const struct {
+		unsigned flag;
+		const char *key, *folder;
+	} grants[] = { { VT_TRY_READ, "files.read", "{read}" },
+		       { VT_TRY_WRITE, "files.write", "{write}" } };
+	struct vt_policy policy = *s->policy;
+	char text[ARGS_SIZE];
+	int r = 0;
+
+	policy.limits.wall_ms = 10000;
+	policy.limits.grace_ms = 0;
+	policy.limits.cpu_ms = -1;
+	policy.limits.cpus = -1;
+	policy.limits.memory_mb = 256;
+	policy.limits.pids = 64;
+	policy.limits.open_files = 256;
+	policy.limits.file_mb = 64;
+	policy.limits.tmp_mb = 64;
+	policy.limits.stdout_kb = policy.limits.stderr_kb = 64;
+	for (size_t i = 0; r == 0 && i < sizeof(grants) / sizeof(grants[0]); i++) {
+		if (!(row->flags & grants[i].flag))
+			continue;
+		/* Cannot fail: the row's own words name the same folder, and were filled in. */
+		(void)vt_world_fill(&s->world, grants[i].folder, text, sizeof(text));
+		r = vt_policy_set(&policy, grants[i].key, text, "/", "--self-test", err);
+	}
+	(void)snprintf(text, sizeof(text), "%s", row->set ? row->set : ""); /* fits */
+	for (char *key = strtok(text, " "); r == 0 && key; key = strtok(NULL, " ")) {
+		char *equals = strchr(key, '=');
+
+		*equals = '\0';
+		r = vt_policy_set(&policy, key, equals + 1, "/", "--self-test", err);
+	}
+	*ret_policy = policy;
+	return r;
+}
+
+/* The highest claim of all calls counts: each of them made it. */
+static void take_claim(struct vt_selftest *test, enum vt_tested property,
+		       const struct vt_plan *plan)
+{
+	struct vt_claim *claim = &test->claims[property];
+
+	for (int i = 0; i < VT_PROPERTIES; i++) {
+		const struct vt_holding *holding = &plan->holdings[i];
+
+		if (strcmp(holding->name, vt_tested_name(property)) != 0)
+			continue;
+		if (holding->mechanism && (!claim->mechanism || claim->grade < holding->grade)) {
+			claim->mechanism = vt_arena_dup(test->arena, holding->mechanism);
+			claim->grade = holding->grade;
+			claim->noted = *holding->note;
+			test->notes[property] = vt_arena_dup(test->arena, holding->note);
+		}
+		return;
+	}
+	if (vt_tested_mechanism(property)) {
+		claim->mechanism = vt_tested_mechanism(property);
+		claim->grade = VT_GRADE_KERNEL;
+	}
+}
+
+static bool has_word(const char *words, const char *word)
+{
+	size_t len = strlen(word);
+
+	for (; words; words = strchr(words, ' ') ? strchr(words, ' ') + 1 : NULL)
+		if (strncmp(words, word, len) == 0 && (words[len] == ' ' || words[len] == '\0'))
+			return true;
+	return false;
+}
+
+/* Whether a cell was above a watched limit when it was ended, as far as its result tells. */
+static bool was_late(const struct vt_try *row, const struct vt_result *result,
+		     const struct vt_plan *plan, char *why, size_t size)
+{
+	int64_t over_mb = (result->peak_memory_kb >> 10) - (plan->memory_bytes >> 20);
+	int64_t over_ms = (int64_t)result->cpu_ms - plan->cpu_ms;
+
+	if (row->property == VT_TESTED_MEMORY && over_mb >= LATE_MB)
+		(void)snprintf(why, size,
+			       "memory passed its limit of %lld MB by %lld MB before it was seen",
+			       (long long)(plan->memory_bytes >> 20), (long long)over_mb);
+	else if (row->property == VT_TESTED_CPU_TIME && over_ms >= LATE_MS)
+		(void)snprintf(why, size,
+			       "CPU time passed its limit of %lld ms by %lld ms before it was seen",
+			       (long long)plan->cpu_ms, (long long)over_ms);
+	else
+		return false;
+	return true;
+}
+
+static enum vt_outcome outcome_inside(struct session *s, struct vt_tried *tried,
+				      const struct vt_result *result, const struct vt_plan *plan)
+{
+	const struct vt_try *row = tried->row;
+	bool ended = tried->inside.word == VT_WORD_NOTHING && has_word(row->ends, tried->status);
+
+	if (row->flags & VT_TRY_AFTER && tried->inside.word == VT_WORD_REACHED) {
+		if (was_left(&s->world))
+			return VT_OUTCOME_REACHED;
+		(void)snprintf(tried->inside.line, sizeof(tried->inside.line),
+			       "it was gone with its call"); /* fits */
+		return VT_OUTCOME_DENIED;
+	}
+	if (tried->inside.word == VT_WORD_DENIED || ended)
+		return was_late(row, result, plan, tried->why, sizeof(tried->why))
+			       ? VT_OUTCOME_LATE
+			       : VT_OUTCOME_DENIED;
+	if (tried->inside.word == VT_WORD_REACHED) {
+		(void)snprintf(tried->why, sizeof(tried->why), "%s",
+			       row->weaker ? row->weaker : "");
+		return VT_OUTCOME_REACHED;
+	}
+	(void)snprintf(tried->why, sizeof(tried->why), "the call ended as %s%s%s", tried->status,
+		       *result->verdict.message ? ": " : "", result->verdict.message);
+	return VT_OUTCOME_UNCLEAR;
+}
+
+static void try_inside(struct session *s, struct vt_tried *tried)
+{
+	const struct vt_try *row = tried->row;
+	struct vt_plan *plan;
+	struct vt_result result;
+	struct vt_policy policy;
+	struct vt_err err;
+	struct vt_str out;
+	char text[ARGS_SIZE], *argv[VT_ATTEMPT_WORDS];
+	const char *lacks = make_words(s, row->act, row->args, text, argv);
+	int r = lacks ? 0 : make_policy(s, row, &policy, &err);
+
+	if (!lacks && r == 0)
+		r = vt_attempt_inside(&s->host, &policy, argv, s->signal_fd, &plan, &result, &err);
+	if (lacks || r < 0) {
+		(void)snprintf(tried->why, sizeof(tried->why), "%s", lacks ? lacks : err.what);
+		tried->outcome = lacks || err.step == VT_STEP_PLAN ? VT_OUTCOME_UNJUDGED
+								   : VT_OUTCOME_UNCLEAR;
+		return;
+	}
+	vt_str_init(&out);
+	vt_capture_text(&result.out, &out);
+	vt_said_parse(out.text, &tried->inside);
+	tried->status = vt_status_name(result.verdict.status);
+	s->test->cancelled = result.verdict.cancel_signal;
+	take_claim(s->test, row->property, plan);
+	tried->outcome = outcome_inside(s, tried, &result, plan);
+	vt_str_done(&out);
+	vt_result_done(&result);
+	vt_plan_free(plan);
+}
+
+static void try_one(struct session *s, struct vt_tried *tried)
+{
+	const struct vt_try *row = tried->row;
+
+	tried->outcome = VT_OUTCOME_UNJUDGED;
+	if (row->allowed & s->allowed) {
+		tried->outcome = VT_OUTCOME_ALLOWED;
+		return;
+	}
+	if (row->flags & VT_TRY_WRITE && !s->writes) {
+		(void)snprintf(tried->why, sizeof(tried->why), "%s",
+			       *s->world.base
+				       ? "cells cannot write a folder that is granted to them here"
+				       : s->world.why);
+		return;
+	}
+	vt_world_refresh(&s->world);
+	if (!reach_outside(s, tried))
+		return;
+	vt_world_refresh(&s->world);
+	try_inside(s, tried);
+	if (row->flags & VT_TRY_AGAIN && tried->outcome == VT_OUTCOME_DENIED &&
+	    !reach_outside(s, tried))
+		tried->outcome = VT_OUTCOME_UNJUDGED;
+}
+
+/* Whether grants for writing work at all: else an act that needs one is denied for nothing. */
+static bool can_write(struct session *s)
+{
+	static const struct vt_try row = { VT_TESTED_FILES, "write_new", "{write}", VT_TRY_WRITE };
+	struct vt_tried tried = { .row = &row };
+
+	try_inside(s, &tried);
+	return tried.outcome == VT_OUTCOME_REACHED;
+}
+
+static bool covers(const struct vt_grants *grants, const char *base)
+{
+	char real[PATH_MAX];
+
+	for (size_t i = 0; *base && i < grants->count; i++)
+		if (realpath(grants->items[i].from, real) && vt_path_lies_in(base, real))
+			return true;
+	return false;
+}
+
+static unsigned find_allowed(const struct vt_policy *policy, const char *base)
+{
+	unsigned allowed = 0;
+
+	if (covers(&policy->files.write, base))
+		allowed |= VT_BY_READ | VT_BY_WRITE;
+	if (covers(&policy->files.read, base))
+		allowed |= VT_BY_READ;
+	if (policy->files.write.count)
+		allowed |= VT_BY_WRITES;
+	if (policy->network == VT_NETWORK_HOST)
+		allowed |= VT_BY_HOST;
+	if (policy->network != VT_NETWORK_NONE)
+		allowed |= VT_BY_NETWORK;
+	return allowed;
+}
+
+/* vitro-escape's own words for each act, from its list. One that it lacks is another version's. */
+static int describe(struct session *s, struct vt_err *err)
+{
+	char *argv[] = { s->program, (char *)"--list", NULL };
+	struct vt_control control;
+	int r = vt_control_start(argv, VT_CONTROL_PLAIN, &control, err);
+
+	if (r < 0)
+		return r;
+	char *list = vt_arena_dup(s->test->arena, control.out.text);
+
+	vt_control_end(&control);
+	if (!list)
+		return vt_fail(err, VT_STEP_WATCH, ENOMEM, "read the acts");
+	for (char *line = strtok(list, "\n"); line; line = strtok(NULL, "\n")) {
+		char *door = strchr(line, '\t'), *sentence = door ? strchr(door + 1, '\t') : NULL;
+
+		if (!sentence)
+			continue;
+		*door++ = *sentence++ = '\0';
+		for (size_t i = 0; i < vt_try_count; i++) {
+			if (strcmp(vt_tries[i].act, line) != 0)
+				continue;
+			s->test->tried[i].door = door;
+			s->test->tried[i].sentence = sentence;
+		}
+	}
+	for (size_t i = 0; i < vt_try_count; i++)
+		if (!s->test->tried[i].door)
+			return vt_fail(err, VT_STEP_COMMAND, EINVAL,
+				       "'%s' is not this vitro's: it has no act '%s'", s->program,
+				       vt_tries[i].act);
+	return 0;
+}
+
+static void show_progress(const struct session *s, size_t index)
+{
+	char line[160];
+
+	if (s->progress < 0)
+		return;
+	int len = index == vt_try_count
+			  ? snprintf(line, sizeof(line), "\r\033[K")
+			  : snprintf(line, sizeof(line), "\r\033[Kself-test: %zu of %zu: %s",
+				     index + 1, vt_try_count, vt_tries[index].act);
+
+	(void)vt_cli_write(s->progress, line, (size_t)len); /* only for the eye */
+}
+
+/* The signals that end a call end the whole: they come through a descriptor. */
+static int take_signals(struct session *s, struct vt_err *err)
+{
+	sigset_t ending;
+
+	(void)sigemptyset(&ending);
+	(void)sigaddset(&ending, SIGINT);
+	(void)sigaddset(&ending, SIGTERM);
+	(void)sigaddset(&ending, SIGHUP);
+	if (signal(SIGPIPE, SIG_IGN) == SIG_ERR || signal(SIGCHLD, SIG_DFL) == SIG_ERR ||
+	    sigprocmask(SIG_BLOCK, &ending, NULL) < 0)
+		return vt_fail(err, VT_STEP_WATCH, errno, "prepare for signals");
+	s->signal_fd = signalfd(-1, &ending, SFD_CLOEXEC | SFD_NONBLOCK);
+	if (s->signal_fd < 0)
+		return vt_fail(err, VT_STEP_WATCH, errno, "prepare for signals");
+	return 0;
+}
+
+static int plan_once(struct session *s, struct vt_err *err)
+{
+	char *const none[] = { NULL };
+	const struct vt_request request = { .argv = none, .environ = none };
+	struct vt_plan *plan = NULL;
+	int r = vt_plan_make(s->policy, &s->host, &request, &plan, err);
+
+	vt_plan_free(plan);
+	return r;
+}
+
+/*
+ * Whether the policy would be refused as it is. All acts are tried with what this machine can do;
+ * where that is nothing, there is nothing to try.
+ */
+static int plan_as_is(struct session *s, struct vt_err *err)
+{
+	if (plan_once(s, &s->test->refusal) == 0)
+		s->test->refusal.num = 0;
+	s->policy->require = VT_REQUIRE_BEST_EFFORT;
+	return plan_once(s, err);
+}
+
+static void try_all(struct session *s)
+{
+	struct vt_selftest *test = s->test;
+
+	s->allowed = find_allowed(s->policy, s->world.base);
+	s->writes = *s->world.base && can_write(s);
+	for (size_t i = 0; i < vt_try_count && !test->cancelled; i++) {
+		show_progress(s, i);
+		try_one(s, &test->tried[i]);
+	}
+	show_progress(s, vt_try_count);
+}
+
+static int rule(struct vt_selftest *test, struct vt_err *err)
+{
+	struct vt_trial *trials = vt_arena_array(test->arena, vt_try_count, sizeof(*trials));
+
+	if (!trials)
+		return vt_fail(err, VT_STEP_WATCH, ENOMEM, "judge");
+	for (size_t i = 0; i < vt_try_count; i++)
+		trials[i] = (struct vt_trial){
+			.property = vt_tries[i].property,
+			.means = vt_tries[i].weaker ? VT_MEANS_WEAKER : VT_MEANS_ABSENT,
+			.outcome = test->tried[i].outcome,
+		};
+	for (unsigned i = 0; i < VT_TESTED_COUNT; i++) {
+		struct vt_ruling *ruling = &test->rulings[i];
+
+		vt_judge(trials, vt_try_count, i, &test->claims[i], ruling);
+		test->judged += ruling->judged;
+		test->unclear += ruling->unclear;
+		test->mismatches += ruling->mismatch;
+	}
+	return 0;
+}
+
+static int run_session(struct session *s, struct vt_err *err)
+{
+	struct vt_err later;
+	int r = describe(s, err);
+
+	if (r == 0)
+		r = take_signals(s, err);
+	if (r == 0)
+		r = plan_as_is(s, err);
+	if (r == 0)
+		r = vt_world_make(&s->world, s->program, err);
+	if (r < 0)
+		return r;
+	try_all(s);
+	r = vt_world_done(&s->world, &later);
+	if (r < 0)
+		*err = later;
+	return r < 0 ? r : rule(s->test, err);
+}
+
+int vt_selftest_run(struct vt_policy *policy, int progress, struct vt_selftest *ret_test,
+		    struct vt_err *err)
+{
+	static struct session session; /* tens of kilobytes */
+	struct session *s = &session;
+
+	*ret_test = (struct vt_selftest){ .arena = vt_arena_new() };
+	*s = (struct session){
+		.test = ret_test, .policy = policy, .signal_fd = -1, .progress = progress
+	};
+	ret_test->tried = ret_test->arena ? vt_arena_array(ret_test->arena, vt_try_count,
+							   sizeof(*ret_test->tried))
+					  : NULL;
+	if (!ret_test->tried)
+		return vt_fail(err, VT_STEP_WATCH, ENOMEM, "begin");
+	for (size_t i = 0; i < vt_try_count; i++)
+		ret_test->tried[i] = (struct vt_tried){ .row = &vt_tries[i],
+							.outcome = VT_OUTCOME_UNJUDGED };
+	int r = vt_escape_find(s->program, err);
+
+	if (r == 0)
+		r = vt_host_probe(&s->host, err);
+	if (r < 0)
+		return r;
+	ret_test->privileged = s->host.privileged;
+	r = run_session(s, err);
+	vt_host_done(&s->host);
+	vt_fd_close(&s->signal_fd);
+	return r;
+}
+
+void vt_selftest_done(struct vt_selftest *test)
+{
+	vt_arena_free(test->arena);
+	test->arena = NULL;
+}
+
+bool vt_selftest_ok(const struct vt_selftest *test)
+{
+	return test->judged > 0 && test->mismatches == 0 && test->unclear == 0;
+}

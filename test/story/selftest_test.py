@@ -1,0 +1,229 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""vitro doctor --self-test: what it finds is what vitro claims, and a hole is called one."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+from vitrotest import (BINARY, ESCAPE, IS_ROOT, check, check_equal, check_in, folder, main, run, skip,
+                       test, vitro, vitro_started, wait_until, write)
+
+PROPERTIES = ["processes", "files", "network", "syscalls", "memory", "tmp", "file_size", "open_files",
+              "pids", "cpu_time", "cpus"]
+
+
+def report(*flags, code=0, **options):
+    """The report as data; by_name has its properties, acts its acts by their names."""
+    call = vitro("doctor", "--self-test", "--json", *flags, timeout=60, **options)
+    check_equal(call.code, code, "exit code", call)
+    found = call.json
+    found["by_name"] = {item["name"]: item for item in found["properties"]}
+    found["by_act"] = {item["act"]: item for item in found["acts"] if not item["label"]}
+    return found
+
+
+def check_honest(found):
+    """Nothing is unclear, and each property is as it is claimed."""
+    check(found["ok"], lambda: f"not ok: {json.dumps(found, indent=1)}")
+    check_equal((found["mismatches"], found["unclear"]), (0, 0), "mismatches, unclear")
+    check_equal([item["name"] for item in found["properties"]], PROPERTIES, "properties")
+    for item in found["properties"]:
+        grade = item["claimed"] and item["claimed"]["grade"]
+        wanted = {"kernel": ("enforced",), "watched": ("enforced", "weaker"),
+                  "none": ("absent", "weaker"), None: ("enforced", "absent", "not judged")}[grade]
+        check(item["found"] in (*wanted, "not judged"), f"{grade}: {item}")
+
+
+@test("self-test: all is as claimed under the default policy, and most acts are judged")
+def _():
+    found = report()
+    check_honest(found)
+    check(found["judged"] >= 80, f"only {found['judged']} acts were judged")
+    for name in PROPERTIES[:-1]:
+        check(found["by_name"][name]["denied"], f"no act of {name} was denied")
+    for act in ("read_absolute", "send_signal", "tcp4", "use_vmsplice", "stay_behind", "outstay",
+                "take_heap", "take_processes", "take_descriptors", "kill_parent"):
+        check_in(found["by_act"][act]["outcome"], ("denied", "denied late"), act)
+    for act in found["acts"]:
+        check(act["outcome"] != "unjudged" or act["why"], f"not judged for no reason: {act}")
+
+
+@test("self-test: a person gets a table and one last line, here for the strict policy")
+def _():
+    call = vitro("doctor", "--self-test", "-p", "strict", "--set", "require=best-effort", timeout=60)
+    check_equal(call.code, 0, "exit code", call)
+    lines = call.out.splitlines()
+    check(any(line.split() == ["PROPERTY", "CLAIMED", "FOUND", "ACTS"] for line in lines), call)
+    for name in PROPERTIES:
+        check(any(line.startswith(name + " ") for line in lines), f"no line for {name}\n{call}")
+    check(lines[-1].startswith("self-test: ") and lines[-1].endswith(" acts, 0 mismatches"), call)
+    check(max(map(len, lines)) <= 100, f"a line is too long\n{call}")
+    check_equal(call.err, "", "standard error without a terminal", call)
+
+
+@test("self-test: what the policy allows is not held against it")
+def _():
+    with folder() as place:
+        found = report("--net", "host", "--read", place, env={**os.environ, "TMPDIR": place})
+        check_equal(os.listdir(place), [], "what is left in TMPDIR")
+    check_honest(found)
+    check_equal(found["by_name"]["network"]["claimed"], None, "the claim on the host's network")
+    for act in ("tcp4", "udp4", "bind_any", "read_absolute", "see_file"):
+        check_equal(found["by_act"][act]["outcome"], "allowed", act)
+    for act in ("raw4", "unix_path"):
+        check_equal(found["by_act"][act]["outcome"], "denied", act)
+    check_equal(found["by_act"]["write_new"]["outcome"], "denied", "writing to what may be read")
+    found = report("--net", "loopback")
+    check_honest(found)
+    for act in ("tcp4", "udp4", "abstract"):
+        check_equal(found["by_act"][act]["outcome"], "denied", act)
+
+
+@test("self-test: a policy that is refused is named, and tried with best effort")
+def _():
+    if IS_ROOT:
+        skip("root may make cgroups here: nothing is refused")
+    found = report("--set", "require=strict", "--cpus", "1")
+    check_in("refused: ", found["refused"], "the refusal")
+    check_honest(found)
+    check_equal(found["by_name"]["cpus"]["found"], "absent", "cpus without a cgroup")
+
+
+@test("self-test: ended by a signal in its middle, it leaves nothing")
+def _():
+    with folder() as place:
+        for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -9)):
+            with vitro_started("doctor", "--self-test", mark=False, stdout=subprocess.DEVNULL,
+                               env={**os.environ, "TMPDIR": place}) as (process, before):
+                wait_until(lambda: os.listdir(place), 10, "its folder is made")
+                time.sleep(0.5)
+                os.kill(process.pid, number)
+                check_equal(process.wait(20), code, f"exit code after {number!r}")
+                before.check_nothing_left(process.pid, cgroups=number != signal.SIGKILL, seconds=5)
+                wait_until(lambda: not os.listdir(place), 5, f"the folder goes after {number!r}")
+
+
+@test("self-test: without a place for its folder, what needs one is not judged", root=True,
+      needs=["unshare", "mount"])
+def _():
+    closed = ("for place in /var/tmp /tmp /dev/shm; do mount --bind $place $place && "
+              "mount -o remount,bind,ro $place || exit 99; done; exec \"$@\"")
+    found = report(prefix=["unshare", "-m", "sh", "-c", closed, "sh"],
+                   env={**os.environ, "TMPDIR": "/nowhere"})
+    check_honest(found)
+    check_equal(found["by_act"]["read_absolute"]["outcome"], "unjudged", "reading a secret")
+    check_in("no folder can be made", found["by_act"]["read_absolute"]["why"], "the reason")
+    check_equal(found["by_act"]["tcp4"]["outcome"], "denied", "what needs no folder")
+
+
+def copy_vitro(place, escape=ESCAPE):
+    """A vitro with a program of acts beside it, which may be another one."""
+    os.mkdir(place + "/test")
+    shutil.copy(escape, place + "/test/vitro-escape")
+    return shutil.copy(BINARY, place + "/vitro")
+
+
+@test("self-test: a program that others may write is not run")
+def _():
+    with folder() as place:
+        binary = copy_vitro(place)
+        os.chmod(place + "/test", 0o777)
+        call = run([binary, "doctor", "--self-test"])
+        check_equal(call.code, 125, "exit code", call)
+        check_in("others may write", call.err, "the reason", call)
+
+
+@test("self-test: without its program, and with another version's, it says so")
+def _():
+    with folder() as place:
+        binary = copy_vitro(place, "/bin/true")
+        call = run([binary, "doctor", "--self-test"])
+        check_equal(call.code, 125, "exit code", call)
+        check_in("is not this vitro's", call.err, "the reason", call)
+        os.unlink(place + "/test/vitro-escape")
+        call = run([binary, "doctor", "--self-test"])
+        check_equal(call.code, 125, "exit code", call)
+        check_in("needs vitro-escape", call.err, "the reason", call)
+    for flags in (["--", "true"], ["--json=file"], ["--audit", "file"], ["--nonsense"]):
+        call = vitro("doctor", "--self-test", *flags)
+        check_equal(call.code, 125, f"exit code with {flags}", call)
+
+
+# Acts that always succeed outside, and inside are denied but for those that a test chooses. Inside
+# there is no file beside the program.
+PRETENDER = """#!/bin/sh
+case $1 in
+--list) cat <<'END'
+@LIST@
+END
+	exit ;;
+idle) exec sleep 60 ;;
+esac
+[ -e "@BESIDE@" ] && { echo "reached: outside"; exit; }
+case "$*" in
+@CASES@
+*) echo "denied: EPERM inside" ;;
+esac
+"""
+HOLE = 'echo "reached: a hole"'
+
+
+def pretend(cases, *flags):
+    """A self-test of cells that have the holes which cases describe."""
+    listing = run([ESCAPE, "--list"]).out
+    if not IS_ROOT:
+        cases = {"burn 150 *": HOLE, **cases}  # vitro claims nothing of cpus to an ordinary user
+    lines = (pattern.replace(" ", "\\ ") + f") {act} ;;" for pattern, act in cases.items())
+    with folder() as place:
+        text = PRETENDER.replace("@LIST@", listing).replace("@BESIDE@", place + "/vitro").replace(
+            "@CASES@", "\n".join(lines))
+        binary = copy_vitro(place, write(place + "/pretender", text, 0o755))
+        return run([binary, "doctor", "--self-test", *flags], timeout=60)
+
+
+def wrong_in(call):
+    """The properties that a report calls mismatches, and how they were found."""
+    wrong = {item["name"]: item["found"] for item in call.json["properties"] if item["mismatch"]}
+    check_equal(call.json["mismatches"], len(wrong), "mismatches", call)
+    return wrong
+
+
+@test("self-test: cells without a hole pass")
+def _():
+    call = pretend({}, "--json")
+    check_equal((call.code, wrong_in(call)), (0, {}), "exit code and mismatches", call)
+
+
+@test("self-test: a hole is a mismatch, in data and in loud words")
+def _():
+    holes = {"files": "read_absolute *", "processes": "send_signal *", "network": "udp4 *",
+             "syscalls": "add_key", "memory": "take_heap *", "pids": "take_threads *"}
+    cases = {act: HOLE for act in holes.values()}
+    call = pretend(cases, "--json")
+    check_equal((call.code, wrong_in(call)), (1, dict.fromkeys(holes, "absent")), "mismatches", call)
+    call = pretend(cases)
+    check_equal(call.code, 1, "exit code", call)
+    for name, act in holes.items():
+        check_in(f"MISMATCH: {name}: ", call.out, "the loud line", call)
+        check_in(act.split()[0] + " (", call.out, "the act", call)
+    check_in(f" acts, {len(holes)} mismatches\n", call.out, "the last line", call)
+
+
+@test("self-test: weaker than claimed is a mismatch too, and silence is unclear")
+def _():
+    call = pretend({"see_processes *": HOLE, "udp4 *": "exit 3"}, "--json")
+    check_equal((call.code, wrong_in(call)), (1, {"processes": "weaker"}), "mismatches", call)
+    check_equal(call.json["unclear"], 1, "unclear acts", call)
+    call = pretend({"udp4 *": "exit 3"})
+    check_equal(call.code, 1, "exit code where an act says nothing", call)
+    check_in("0 mismatches, 1 unclear", call.out, "the last line", call)
+
+
+if __name__ == "__main__":
+    main()
