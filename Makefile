@@ -4,6 +4,7 @@
 #   make run      set up, build, and run a first sealed command
 #   make build    the binary is at build/vitro
 #   make test     all tests, as root and as an ordinary user, plain and sanitized
+#   make test-matrix  in poorer environments, to docs/matrix.md (ROW=REGEX, QUICK=1)
 #   make bench    side by side with the alternatives (QUICK=1: under two minutes)
 #   make fuzz     fuzz the policy parser for a minute (SECONDS=N)
 #   make check    formatting, the layer rule, and a compile for aarch64
@@ -14,7 +15,7 @@
 PREFIX ?= /usr/local
 SECONDS ?= 60
 
-.PHONY: run build test bench fuzz check tidy format install clean setup setup-test tested sanitized
+.PHONY: run build test test-matrix bench fuzz check tidy format install clean setup setup-test tested sanitized
 
 build: setup build/build.ninja
 	@ninja -C build >build/ninja.log || { cat build/ninja.log; exit 1; }
@@ -34,6 +35,10 @@ run: build
 
 test: setup-test tested sanitized check
 	@test/run --build build --build build-sanitized
+
+test-matrix: setup-test tested
+	@tools/setup matrix
+	@test/matrix/run --build build $(if $(QUICK),--quick) $(if $(ROW),--row '$(ROW)')
 
 # A build folder that was set up before the tests' packages were there has no tests yet.
 tested: build/build.ninja
