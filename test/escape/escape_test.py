@@ -312,20 +312,24 @@ class World:
             threading.Thread(target=self._greet, args=(listener,), daemon=True).start()
             return listener.getsockname()
 
-        self.names["tcp4"] = stream(socket.AF_INET, ("0.0.0.0", 0))[1]
-        self.names["tcp6"] = 1
+        # Where this is itself a sandbox, some may not be had, and their controls say so.
+        self.names |= {"tcp4": 1, "tcp6": 1, "udp4": 1}
+        with contextlib.suppress(OSError):
+            self.names["tcp4"] = stream(socket.AF_INET, ("0.0.0.0", 0))[1]
         with contextlib.suppress(OSError):
             self.names["tcp6"] = stream(socket.AF_INET6, ("::1", 0))[1]
-        stream(socket.AF_UNIX, self.names["read"] + "/socket")
-        os.chmod(self.names["read"] + "/socket", 0o777)
-        stream(socket.AF_UNIX, "\0" + self.names["abstract"])
-        udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        udp.bind(("127.0.0.1", 0))
-        self.names["udp4"] = udp.getsockname()[1]
-        threading.Thread(target=self._answer, args=(udp,), daemon=True).start()
-        self.datagrams = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-        self.datagrams.bind(self.names["read"] + "/datagrams")
-        os.chmod(self.names["read"] + "/datagrams", 0o777)
+        with contextlib.suppress(OSError):
+            stream(socket.AF_UNIX, self.names["read"] + "/socket")
+            os.chmod(self.names["read"] + "/socket", 0o777)
+            stream(socket.AF_UNIX, "\0" + self.names["abstract"])
+            self.datagrams = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+            self.datagrams.bind(self.names["read"] + "/datagrams")
+            os.chmod(self.names["read"] + "/datagrams", 0o777)
+        with contextlib.suppress(OSError):
+            udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+            udp.bind(("127.0.0.1", 0))
+            self.names["udp4"] = udp.getsockname()[1]
+            threading.Thread(target=self._answer, args=(udp,), daemon=True).start()
 
     @staticmethod
     def _greet(listener):
@@ -390,6 +394,14 @@ def said(text):
     return (lines[-1][1], lines[-1][0]) if lines else (None, "")
 
 
+def poor():
+    """Whether this is a place that denies honest programs what a machine of one's own gives."""
+    if not os.path.exists("/proc/self"):
+        return True
+    status = dict(line.split(":", 1) for line in proc("self/status").decode().splitlines())
+    return status["Seccomp"].strip() != "0" or (IS_ROOT and not int(status["CapEff"], 16) >> 21 & 1)
+
+
 def outside(row, program, args, world, options):
     """Runs the control. Returns None where the act was reached, else why not."""
     if row.control == "root" and not IS_ROOT:
@@ -408,7 +420,7 @@ def outside(row, program, args, world, options):
     reason = line or call.err.strip().splitlines()[-1:] or f"exit {call.code}"
     if word is None and "unshare" in call.err:
         return f"no namespaces for the control: {call.err.strip()}"
-    if row.maybe:
+    if row.maybe or poor():
         return f"not reached outside either: {reason}"
     raise Failed(f"the control did not reach it\n{call}")
 
