@@ -15,7 +15,7 @@
 PREFIX ?= /usr/local
 SECONDS ?= 60
 
-.PHONY: run build test test-matrix bench fuzz check tidy format install clean setup setup-test tested sanitized
+.PHONY: run build test bench fuzz check tidy format install clean setup setup-test tested sanitized
 
 build: setup build/build.ninja
 	@ninja -C build >build/ninja.log || { cat build/ninja.log; exit 1; }
@@ -36,8 +36,8 @@ run: build
 test: setup-test tested sanitized check
 	@test/run --build build --build build-sanitized
 
+.PHONY: test-matrix
 test-matrix: setup-test tested
-	@tools/setup matrix
 	@test/matrix/run --build build $(if $(QUICK),--quick) $(if $(ROW),--row '$(ROW)')
 
 # A build folder that was set up before the tests' packages were there has no tests yet.

@@ -7,8 +7,7 @@ import os
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
-from vitrotest import (check, check_equal, check_in, folder, main, run, test, vitro, vitro_command,
-                       write)
+from vitrotest import BINARY, check, check_equal, check_in, folder, main, run, test, vitro, write
 
 
 
@@ -189,7 +188,7 @@ def _():
     refused("--set", "syscalls=none", says=["syscalls"])
     refused("--set", "require=maybe", says=["require"])
     for args in (["run", "--timeout"], ["frobnicate"]):
-        call = run(vitro_command(*args))
+        call = run([BINARY, *args])
         check(call.code in (125, 2), f"exit code\n{call}")
         check(call.err, f"it says something\n{call}")
 
@@ -227,7 +226,7 @@ def _():
 @test("--help and --version say so and exit with 0")
 def _():
     for args in (["--help"], ["run", "--help"], ["--version"]):
-        call = run(vitro_command(*args))
+        call = run([BINARY, *args])
         check_equal((call.code, call.err), (0, ""), f"vitro {' '.join(args)}", call)
         check(len(call.out) > 4, f"{call}")
 
