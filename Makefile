@@ -4,6 +4,7 @@
 #   make run      set up, build, and run a first sealed command
 #   make build    the binary is at build/vitro
 #   make test     all tests, as root and as an ordinary user, plain and sanitized
+#   make test-matrix  in poorer environments, to docs/matrix.md (ROW=REGEX, QUICK=1)
 #   make bench    side by side with the alternatives (QUICK=1: under two minutes)
 #   make fuzz     fuzz the parsers of policies and profiles for a minute each (SECONDS=N)
 #   make docs     write the list of system calls in docs/security.md anew
@@ -35,6 +36,10 @@ run: build
 
 test: setup-test tested sanitized check
 	@test/run --build build --build build-sanitized
+
+.PHONY: test-matrix
+test-matrix: setup-test tested
+	@test/matrix/run --build build $(if $(QUICK),--quick) $(if $(ROW),--row '$(ROW)')
 
 # A build folder that was set up before the tests' packages were there has no tests yet.
 tested: build/build.ninja

@@ -5,14 +5,21 @@ A test file registers functions with @test("promise") and ends with main(). A fu
 passes; check() and friends fail it; skip("reason") skips it, visibly.
 
 VITRO_BINARY is the command under test, VITRO_TEST_BIN the folder of vitro-escape and vitro-actor.
+An environment that is made for the tests (test/matrix) tells of itself by more variables:
+VITRO_TEST_PREFIX is a command that vitro, and nothing else, is started with; VITRO_TEST_FLAGS are
+flags for each `vitro run`; VITRO_TEST_PROC is a descriptor of a proc where /proc has none;
+VITRO_TEST_PROTECTED says that mounts and host name are not the machine's.
 """
 
 import contextlib
 import ctypes
+import errno
+import functools
 import json
 import os
 import pathlib
 import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -27,6 +34,8 @@ BINARY = os.environ.get("VITRO_BINARY", str(ROOT / "build" / "vitro"))
 BIN = os.environ.get("VITRO_TEST_BIN", str(ROOT / "build" / "test"))
 ACTOR = os.path.join(BIN, "vitro-actor")
 ESCAPE = os.path.join(BIN, "vitro-escape")
+PREFIX = shlex.split(os.environ.get("VITRO_TEST_PREFIX", ""))
+FLAGS = shlex.split(os.environ.get("VITRO_TEST_FLAGS", ""))
 MARK = "VITRO_TEST_MARK"
 IS_ROOT = os.geteuid() == 0
 TEST_SECONDS = 60
@@ -47,8 +56,9 @@ class TooLong(BaseException):
     """Not an Exception, so that no test swallows it."""
 
 
-def test(name, *, root=False, needs=()):
-    """Registers a test. root: it has a meaning only for root; needs: programs that must exist."""
+def test(name, *, root=False, needs=(), holds=None):
+    """Registers a test. root: it has a meaning only for root; needs: programs that must exist;
+    holds: property → mechanism that the promise stands on, as {"files": "mountns"}."""
 
     def register(function):
         def run():
@@ -57,6 +67,7 @@ def test(name, *, root=False, needs=()):
             for program in needs:
                 if not shutil.which(program):
                     skip(f"{program} is not installed")
+            need_held(holds or {})
             function()
 
         _tests.append((name, run))
@@ -86,20 +97,31 @@ def check_in(part, whole, what, call=None):
 
 
 
-def _read(path):
+def _read(path, folder=None):
     try:
-        with open(path, "rb") as file:
+        with open(os.open(path, os.O_RDONLY | os.O_CLOEXEC, dir_fd=folder), "rb") as file:
             return file.read()
     except OSError:
         return b""
 
 
+@functools.cache
+def _proc_folder():
+    given = os.environ.get("VITRO_TEST_PROC")
+    return int(given) if given else os.open("/proc", os.O_RDONLY | os.O_CLOEXEC)
+
+
+def proc(path):
+    """The bytes of a file of proc, b"" where it cannot be read. Works where /proc is empty, too."""
+    return _read(path, _proc_folder())
+
+
 def _process_table():
     """pid → (parent, state) of everything that can be seen."""
     table = {}
-    for name in os.listdir("/proc"):
+    for name in os.listdir(_proc_folder()):
         if name.isdigit():
-            stat = _read(f"/proc/{name}/stat")
+            stat = proc(f"{name}/stat")
             if stat:
                 fields = stat[stat.rindex(b")") + 2 :].split()
                 table[int(name)] = (int(fields[1]), fields[0].decode())
@@ -121,7 +143,7 @@ def processes_of(token):
     found = _descendants(table)
     for pid in table:
         if pid != os.getpid() and pid not in _known:
-            text = _read(f"/proc/{pid}/cmdline") + b"\0" + _read(f"/proc/{pid}/environ")
+            text = proc(f"{pid}/cmdline") + b"\0" + proc(f"{pid}/environ")
             if token.encode() in text:
                 found.add(pid)
     living = set()
@@ -132,15 +154,14 @@ def processes_of(token):
         elif parent == os.getpid():
             with contextlib.suppress(ChildProcessError):
                 os.waitpid(pid, os.WNOHANG)
-    return {pid: _read(f"/proc/{pid}/cmdline").replace(b"\0", b" ").decode(errors="replace")
+    return {pid: proc(f"{pid}/cmdline").replace(b"\0", b" ").decode(errors="replace")
             for pid in living}
 
 
 def _cgroup_folders():
     """The folders of this process's own cgroups, in every hierarchy that is mounted."""
-    lines = pathlib.Path("/proc/self/cgroup").read_text().splitlines()
-    own = [line.split(":", 2) for line in lines]
-    for line in pathlib.Path("/proc/self/mountinfo").read_text().splitlines():
+    own = [line.split(":", 2) for line in proc("self/cgroup").decode().splitlines()]
+    for line in _mounts():
         fields, _, rest = line.partition(" - ")
         kind, _, options = rest.split(" ", 2)
         point = fields.split()[4]
@@ -158,7 +179,7 @@ def cgroups_left(pid):
         for path, names, _ in os.walk(folder):
             for name in names:
                 match = re.match(r"vitro-(\d+)\b", name)
-                if match and (int(match[1]) == pid or not os.path.exists(f"/proc/{match[1]}")):
+                if match and (int(match[1]) == pid or not proc(f"{match[1]}/stat")):
                     left.add(os.path.join(path, name))
             names[:] = [n for n in names if n.startswith("vitro")]
     return left
@@ -170,7 +191,8 @@ def _temporary_files():
     for folder in ("/tmp", "/var/tmp", "/run", "/dev/shm", os.environ.get("XDG_RUNTIME_DIR", "")):
         with contextlib.suppress(OSError), os.scandir(folder or "/nowhere") as entries:
             for entry in entries:
-                if "vitro" in entry.name and "test" not in entry.name:
+                # A self-test that runs at the same time makes a folder too, and answers for it.
+                if re.search("vitro(?!-self-)", entry.name) and "test" not in entry.name:
                     with contextlib.suppress(OSError):
                         if entry.stat(follow_symlinks=False).st_uid == os.geteuid():
                             found.add(entry.path)
@@ -178,7 +200,7 @@ def _temporary_files():
 
 
 def _mounts():
-    return set(pathlib.Path("/proc/self/mountinfo").read_text().splitlines())
+    return set(proc("self/mountinfo").decode().splitlines())
 
 
 class Before:
@@ -237,11 +259,18 @@ class Call:
                 f"stdout: {short(self.out)}\nstderr: {short(self.err)}")
 
 
+def vitro_command(*args):
+    """The words that start vitro here. Flags of the environment come first, so that a test's win."""
+    args = [*map(str, args)]
+    if args[:1] == ["run"]:
+        args[1:1] = FLAGS
+    return [*PREFIX, BINARY, *args]
+
+
 def _marked(args, token):
-    args = [BINARY, *map(str, args)]
-    if len(args) > 1 and args[1] == "run" and token:
-        args[2:2] = ["--env", f"{MARK}={token}"]
-    return args
+    if args[:1] == ("run",) and token:
+        args = ("run", "--env", f"{MARK}={token}", *args[1:])
+    return vitro_command(*args)
 
 
 def kill_group(process):
@@ -316,7 +345,12 @@ def vitro_started(*args, mark=True, prefix=(), **options):
 @contextlib.contextmanager
 def folder(parent=None):
     """A folder of the test's own, open to everybody, removed afterwards."""
-    path = tempfile.mkdtemp(prefix="test-", dir=parent)
+    try:
+        path = tempfile.mkdtemp(prefix="test-", dir=parent)
+    except OSError as error:
+        if error.errno not in (errno.EROFS, errno.ENOENT):  # ENOENT: none of the usual places
+            raise
+        skip("no folder can be made here")
     os.chmod(path, 0o755)
     try:
         yield path
@@ -346,8 +380,42 @@ def sanitized():
     return b"__asan_init" in _read(BINARY)
 
 
+class Isolation(dict):
+    """property → (mechanism, grade) of a call here; refused: why the default policy is, or None."""
+
+    refused = None
+
+
+def read_holdings(text):
+    """The same from the table of `vitro explain`; a property that is not asked for is not there."""
+    table = re.search(r"^PROPERTY +HELD BY +GRADE.*\n((?:.+\n)*)", text, re.MULTILINE)
+    rows = [line.split()[:3] for line in (table[1] if table else "").splitlines()]
+    return {name: (mechanism, grade) for name, mechanism, grade in rows if mechanism != "-"}
+
+
+@functools.cache
+def isolation():
+    """What holds here, by vitro's own word: under require=best-effort where the default policy is
+    refused, and empty where vitro refuses to run anything at all."""
+    report = run(vitro_command("doctor", "--json")).json
+    found = Isolation(read_holdings(run(vitro_command("explain", "--cpu-time", "60s")).out))
+    if not report["ok"]:
+        found.refused = report["refused"] or "doctor says that it cannot make cells"
+    return found
+
+
+def need_held(holds):
+    """Skips the test unless each property is held by the mechanism, or one of those, that it names."""
+    for name, wanted in holds.items():
+        mechanism, _ = isolation().get(name, ("nothing", "none"))
+        wanted = {wanted} if isinstance(wanted, str) else {*wanted}
+        if not wanted & {mechanism, *mechanism.split("+")}:
+            skip(f"{name}: held by {mechanism} here, which does not promise this")
+
+
 def landlock_abi():
-    return ctypes.CDLL(None, use_errno=True).syscall(444, None, 0, 1)
+    """0 where there is none."""
+    return max(0, ctypes.CDLL(None, use_errno=True).syscall(444, None, 0, 1))
 
 
 
@@ -384,7 +452,7 @@ def _run_one(number, name, function):
 
 def protect_machine():
     """Gives root its own mounts and host name, so that a vitro that does not hold does no harm."""
-    if not IS_ROOT:
+    if not IS_ROOT or os.environ.get("VITRO_TEST_PROTECTED"):
         return
     libc = ctypes.CDLL(None, use_errno=True)
     new_mounts, new_names, private = 0x00020000, 0x04000000, 0x40000 | 0x4000

@@ -166,7 +166,7 @@ def _(shell):
         "vitro explain --po": ["explain", "--policy"],
         "vitro doctor --js": ["doctor", "--json"],
         "vitro explain --js": ["explain", "--js"],
-        "vitro doctor --tim": ["doctor", "--tim"],
+        "vitro doctor --aud": ["doctor", "--aud"],
     })
 
 

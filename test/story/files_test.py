@@ -13,8 +13,8 @@ import sys
 import threading
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
-from vitrotest import (ACTOR, ESCAPE, check, check_equal, check_in, folder, main, processes_of,
-                       test, vitro, vitro_json, vitro_started, wait_until, write)
+from vitrotest import (ACTOR, ESCAPE, check, check_equal, check_in, folder, main, proc,
+                       processes_of, test, vitro, vitro_json, vitro_started, wait_until, write)
 
 
 
@@ -72,8 +72,8 @@ def _():
     with shared_mount() as place:
         os.mkdir(place + "/sub")
         shell(f"touch {place}/sub/x", "--read", place, "--write", place + "/sub")
-        with open("/proc/self/mountinfo", encoding="ascii") as mounts:
-            left = [line for line in mounts if f"{place}/sub" in line]
+        left = [line for line in proc("self/mountinfo").decode().splitlines()
+                if f"{place}/sub" in line]
         check_equal(left, [], "mounts left")
 
 
@@ -150,8 +150,8 @@ def _():
             return [pid for pid in processes_of(before.token) if pid != process.pid]
 
         for pid in wait_until(lambda: len(cell()) >= 2 and cell(), 3, "the cell runs"):
-            with open(f"/proc/{pid}/status", encoding="ascii") as status:
-                uids = [line.split()[1:] for line in status if line.startswith("Uid:")][0]
+            status = proc(f"{pid}/status").decode().splitlines()
+            uids = [line.split()[1:] for line in status if line.startswith("Uid:")][0]
             check(not {"0", "65534"} & set(uids), f"process {pid} has ids {uids}")
 
 

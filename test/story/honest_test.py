@@ -27,7 +27,7 @@ def works(*args, out=None, contains=None, **options):
 def _():
     works("--", "bash", "-c", "seq 1000 | sort -rn | head -n 1 | tr 1 x", out="x000\n")
     works("--", "bash", "-c", "diff <(echo a) <(echo a) && cat <<< here", out="here\n")
-    works("--", "bash", "-c", "for i in 1 2 3; do (sleep 0.0$i; echo $i) & done; wait",
+    works("--", "bash", "-c", "{ for i in 1 2 3; do (sleep 0.0$i; echo $i) & done; wait; } | sort",
           out="1\n2\n3\n")
 
 

@@ -287,7 +287,8 @@ def _():
     complains("doctor", "now", says=["'now'", "vitro doctor --help"])
     complains("doctor", "--jsn", says=["'--jsn'", "did you mean --json?"])
     complains("doctor", "--json=file", says=["--json takes no value"])
-    complains("doctor", "--timeout", "5s", says=["doctor has no flag '--timeout'"])
+    complains("doctor", "--raw", says=["doctor has no flag '--raw'"])
+    complains("doctor", "--timeout", "5s", says=["only with --self-test", "vitro explain"])
 
 
 @test("a script with CRLF line ends: which file, why, and what to do")

@@ -7,13 +7,14 @@ import os
 import pty
 import re
 import select
+import shlex
 import subprocess
 import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
-from vitrotest import (ACTOR, BINARY, check, check_equal, check_in, folder, main, run, sanitized,
-                       test, vitro, vitro_json, vitro_started, write)
+from vitrotest import (ACTOR, check, check_equal, check_in, folder, main, proc, run, sanitized,
+                       test, vitro, vitro_command, vitro_json, vitro_started, write)
 
 MB = 1 << 20
 
@@ -36,11 +37,12 @@ def _():
 
 @test("closed standard streams of the caller do no harm")
 def _():
-    call = run(["sh", "-c", f'"{BINARY}" run -- /bin/sh -c "echo hello" <&-'])
+    start = shlex.join(vitro_command("run", "--", "/bin/sh", "-c"))
+    call = run(["sh", "-c", f'{start} "echo hello" <&-'])
     check_equal((call.code, call.out), (0, "hello\n"), "without stdin", call)
-    call = run(["sh", "-c", f'"{BINARY}" run -- /bin/sh -c "echo hello; exit 4" >&-'])
+    call = run(["sh", "-c", f'{start} "echo hello; exit 4" >&-'])
     check(call.code in (4, 125), f"without stdout\n{call}")
-    call = run(["sh", "-c", f'"{BINARY}" run -- /bin/sh -c "echo hello; exit 4" 2>&-'])
+    call = run(["sh", "-c", f'{start} "echo hello; exit 4" 2>&-'])
     check_equal((call.code, call.out), (4, "hello\n"), "without stderr", call)
 
 
@@ -66,8 +68,7 @@ def _():
 
 
 def peak_kb(pid):
-    with open(f"/proc/{pid}/status", encoding="ascii") as status:
-        return int(re.search(r"VmHWM:\s+(\d+)", status.read())[1])
+    return int(re.search(rb"VmHWM:\s+(\d+)", proc(f"{pid}/status"))[1])
 
 
 @test("a gigabyte of output under a cap of 1 MB: vitro stays small, the command runs to its end")

@@ -13,8 +13,8 @@ import termios
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
-from vitrotest import (ACTOR, BINARY, Failed, cgroups_left, check, check_equal, check_in, main,
-                       processes_of, started, test, vitro, vitro_started, wait_until)
+from vitrotest import (ACTOR, Failed, cgroups_left, check, check_equal, check_in, main,
+                       processes_of, started, test, vitro, vitro_command, vitro_started, wait_until)
 
 
 
@@ -242,7 +242,8 @@ def _():
     outside = at_terminal(b"\x1a", "sh", "-c", "echo ready; exec sleep 2")
     check_in(f"code {128 + signal.SIGTSTP}", outside, "outside a command is stopped")
     start = time.monotonic()
-    inside = at_terminal(b"\x1a", BINARY, "run", "--timeout", "1s", "--", ACTOR, "ignore_term")
+    inside = at_terminal(b"\x1a", *vitro_command("run", "--timeout", "1s", "--", ACTOR,
+                                                 "ignore_term"))
     check_in("code 124", inside, "inside")
     check(time.monotonic() - start < 3, f"it took {time.monotonic() - start:.2f} s")
 

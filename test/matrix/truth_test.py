@@ -1,0 +1,78 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""What vitro says of a machine, whatever machine it is: its words agree with each other and with what
+it does."""
+
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+from vitrotest import (ACTOR, BINARY, PREFIX, check, check_equal, check_in, main, read_holdings, run,
+                       test, vitro, vitro_command)
+
+
+def doctor():
+    call = run(vitro_command("doctor", "--json"))
+    check(call.code in (0, 1), f"exit code of doctor\n{call}")
+    return call.json, call
+
+
+def plainly(*args):
+    """vitro run without the flags that an environment asks for."""
+    return run([*PREFIX, BINARY, "run", *args])
+
+
+@test("truth: a call gets what doctor says, or is refused where doctor says so")
+def _():
+    report, said = doctor()
+    call = plainly("--json", "--", ACTOR, "exit", "7")
+    result = call.json
+    if report["ok"]:
+        check_equal((call.code, result["status"]), (7, "error"), "the call", f"{call}\n{said}")
+        for name, holding in report["isolation"].items():
+            mechanism = holding["mechanism"] if isinstance(holding, dict) else holding
+            check_equal(result["isolation"][name], mechanism, name, call)
+    else:
+        check_equal((call.code, result["status"]), (125, "refused"), "the call", f"{call}\n{said}")
+        if report["refused"]:
+            check_equal(result["error"]["message"], report["refused"], "the reason")
+    check_equal(said.code, 0 if report["ok"] else 1, "doctor's exit code", said)
+
+
+@test("truth: doctor's words say what its data say")
+def _():
+    report, _ = doctor()
+    words = run(vitro_command("doctor"))
+    check_equal(words.code, 0 if report["ok"] else 1, "exit code", words)
+    for finding in report["findings"]:
+        check_in(finding["name"], words.out, "a finding", words)
+        if finding["state"] == "not" and finding["needed"]:
+            check(finding["why"], f"no reason for {finding['name']}\n{words}")
+    check_equal("vitro run enforces here" in words.out, report["ok"], "the sum", words)
+
+
+@test("truth: explain says what doctor says")
+def _():
+    report, said = doctor()
+    call = run(vitro_command("explain"))
+    check_equal(call.code, 0 if report["ok"] else 125, "exit code", f"{call}\n{said}")
+    held = read_holdings(call.out)
+    for name, holding in (report["isolation"] or {}).items():
+        if report["ok"] and isinstance(holding, dict):
+            check_equal(held.get(name), (holding["mechanism"], holding["grade"]), name, call)
+
+
+@test("truth: a call runs, or is refused with a reason before anything ran")
+def _():
+    call = vitro("run", "--", "/bin/sh", "-c", "echo it ran")
+    if call.code == 0:
+        check_equal(call.out, "it ran\n", "stdout", call)
+        return
+    check_equal((call.code, call.out), (125, ""), "the call", call)
+    check_in("vitro: ", call.err, "the reason", call)
+    again = vitro("run", "--json", "--", "/bin/sh", "-c", "echo it ran")
+    check_equal((again.json["status"], again.json["stdout"]), ("refused", ""), "the result", again)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * vitro-within: starts a command in a poorer environment than this one, to see what vitro makes of it. System calls
+ * can be denied, Docker's profile installed, capabilities taken away, and Landlock made to look older. A tool of
+ * the tests; it exits with 125 and a message where it cannot do what it was asked.
+ */
+#pragma once
+
+#include <seccomp.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+enum { MAX_DENIED = 32 };
+
+struct denial {
+	int call;
+	int error;
+};
+
+struct environment {
+	struct denial denied[MAX_DENIED];
+	size_t denied_count;
+	bool no_userns;
+	int landlock_abi;	 /* 0: as it is */
+	const char *oci_profile; /* NULL: none */
+	uint64_t caps;		 /* that stay, by number; ~0: all */
+	uid_t uid;		 /* (uid_t)-1: as it is; also the group */
+};
+
+/* Says what went wrong, with errno's text where error is not 0, and exits. */
+_Noreturn void die(int error, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/*
+ * Installs a container profile as Docker writes them, for the capabilities that stay. Returns the highest number of
+ * a call that it names.
+ */
+int install_profile(const struct environment *environment);
+
+/* Adds the rules that make Landlock look like an older one; some ask the notifier, through answer_landlock(). */
+void add_landlock_rules(scmp_filter_ctx filter, int abi);
+
+/* Answers for the kernel, as the given ABI would, until nobody is left to ask. */
+void answer_landlock(int listener, int abi);
