@@ -7,6 +7,8 @@
 #pragma once
 
 #include "kernel/cgroup.h"
+#include "kernel/work.h"
+#include "launch/veil.h"
 #include "plan/plan.h"
 
 /* The three descriptors that the occupant gets as 0, 1 and 2. Borrowed. */
@@ -21,6 +23,8 @@ struct vt_inside {
 	struct vt_stdio         stdio;
 	int                     status_fd;
 	int                    *mounts; /* per build: a mount that the parent made, or -1 */
+	const struct vt_work   *works;  /* the plan's work folders */
+	struct vt_layers       *layers; /* room for the child: what is opened of them, -1 until then */
 };
 
 /* Runs as pid 1 of a new cell: builds it, starts the occupant, reaps, ends. */
