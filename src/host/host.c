@@ -45,7 +45,7 @@ struct context {
 	size_t mount_count;
 	int userns_fd; /* a map to try with; -1: not made yet */
 	bool userns_failed;
-	struct vt_mounts points; /* read when first needed */
+	struct vt_mounts mounts_here; /* read when first needed */
 	struct vt_layer_tries layers;
 };
 
@@ -215,7 +215,7 @@ static bool can_idmap(const struct vt_host *host, const char *path, const struct
 	if (!host->privileged || host->id_count == 0 || vt_runtime_has(path) ||
 	    !(S_ISDIR(seen->mode) || S_ISREG(seen->mode)))
 		return false;
-	if (S_ISDIR(seen->mode) && vt_mounts_below(&context->points, path))
+	if (S_ISDIR(seen->mode) && vt_mounts_below(&context->mounts_here, path))
 		ino = seen->ino;
 	for (size_t i = 0; i < context->mount_count; i++) {
 		const struct mount_answer *known = &context->mounts[i];
@@ -337,6 +337,14 @@ static int list(const struct vt_host *host, const char *path,
 	return r;
 }
 
+static int aliases(const struct vt_host *host, const char *path,
+		   void (*each)(void *arg, const char *alias), void *arg)
+{
+	struct context *context = host->context;
+
+	return vt_mounts_aliases(&context->mounts_here, path, each, arg);
+}
+
 static int layer(const struct vt_host *host, const char *path, const struct vt_path *seen,
 		 struct vt_layer *ret_layer)
 {
@@ -346,7 +354,7 @@ static int layer(const struct vt_host *host, const char *path, const struct vt_p
 
 	if (r < 0)
 		return r;
-	answer.submounts = vt_mounts_below(&context->points, path);
+	answer.submounts = vt_mounts_below(&context->mounts_here, path);
 	*ret_layer = answer;
 	return 0;
 }
@@ -363,7 +371,7 @@ int vt_host_probe(struct vt_host *ret_host, struct vt_err *err)
 		return vt_fail(err, VT_STEP_PLAN, ENOMEM, "look at this machine");
 	}
 	context->userns_fd = -1;
-	vt_mounts_init(&context->points);
+	vt_mounts_init(&context->mounts_here);
 
 	memset(ret_host, 0, sizeof(*ret_host));
 	ret_host->uid = geteuid();
@@ -381,6 +389,7 @@ int vt_host_probe(struct vt_host *ret_host, struct vt_err *err)
 	ret_host->read_link = read_link;
 	ret_host->resolve = resolve;
 	ret_host->list = list;
+	ret_host->aliases = aliases;
 	ret_host->layer = layer;
 	ret_host->can_work = vt_layer_can_work;
 	ret_host->context = context;
@@ -394,7 +403,7 @@ void vt_host_done(struct vt_host *host)
 	if (context == NULL)
 		return;
 	vt_fd_close(&context->userns_fd);
-	vt_mounts_done(&context->points);
+	vt_mounts_done(&context->mounts_here);
 	free(context);
 	host->context = NULL;
 }

@@ -75,6 +75,12 @@ struct vt_host {
 	int  (*list)(const struct vt_host *host, const char *path,
 		     void (*each)(void *arg, const char *name), void *arg);
 	/*
+	 * Calls each with the other paths at which what an absolute path without links shows, or what
+	 * lies below it, is mounted too. NULL: there are none. Returns 0 or a negative errno.
+	 */
+	int  (*aliases)(const struct vt_host *host, const char *path,
+			void (*each)(void *arg, const char *alias), void *arg);
+	/*
 	 * Tries an overlay of a folder that was looked at. Only asked where a policy needs it, since it
 	 * costs some 500 µs. NULL: there are none. Returns 0 or a negative errno.
 	 */

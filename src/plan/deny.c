@@ -2,30 +2,20 @@
 #include "plan/deny.h"
 
 #include <errno.h>
-#include <limits.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "base/path.h"
+#include "plan/denied.h"
 #include "plan/root_private.h"
-
-/* One host path that is denied. */
-struct deny {
-	const char *path;
-	const char *origin;
-	const char
-		*closed; /* what is closed in its stead: the first part of it that is not there */
-};
 
 struct denying {
 	struct vt_root *root;
 	const struct vt_host *host;
 	struct vt_arena *arena;
 	struct vt_plan *plan;
-	struct deny *denies; /* in the order of by_path(), none of them inside another */
+	struct vt_denied *denies;
 	size_t count;
-	const char *folder, *real_folder; /* of the last deny, as written and where it leads */
 };
 
 /* A veil while its names are being found. */
@@ -42,102 +32,8 @@ static int out_of_memory(struct vt_err *err)
 	return vt_fail(err, VT_STEP_PLAN, ENOMEM, "plan what is denied");
 }
 
-/* ---- which paths --------------------------------------------------------------------------- */
-
-/* What lies in a folder comes right after it: '/' is less than any other byte of a name. */
-static int by_path(const void *a, const void *b)
-{
-	const char *one = ((const struct deny *)a)->path;
-	const char *other = ((const struct deny *)b)->path;
-
-	while (*one && *one == *other) {
-		one++;
-		other++;
-	}
-	int left = *one == '/' ? 1 : (unsigned char)*one;
-	int right = *other == '/' ? 1 : (unsigned char)*other;
-
-	return left - right;
-}
-
-static int resolve(struct denying *d, const char *path, const char *origin, const char **ret_real,
-		   struct vt_err *err)
-{
-	char real[PATH_MAX];
-	int r = d->host->resolve(d->host, path, real, sizeof(real));
-
-	if (r < 0)
-		return vt_fail(err, VT_STEP_PLAN, -r, "%s: '%s': %s", origin, path, strerror(-r));
-	*ret_real = vt_arena_dup(d->arena, real);
-	return *ret_real ? 0 : out_of_memory(err);
-}
-
-/* The folder of a path, as it is on the host. Denies often come many from one: it is resolved once.
- */
-static int resolve_folder(struct denying *d, const struct vt_grant *grant, size_t len,
-			  struct vt_err *err)
-{
-	if (d->folder && strncmp(d->folder, grant->from, len) == 0 && !d->folder[len])
-		return 0;
-	d->folder = vt_arena_dupn(d->arena, grant->from, len);
-	if (!d->folder)
-		return out_of_memory(err);
-	return resolve(d, len ? d->folder : "/", grant->origin, &d->real_folder, err);
-}
-
-/*
- * The name itself, and where it leads if it is a link: that is what is meant, and the host may put
- * something else in the link's place while the call runs.
- */
-static int add_deny(struct denying *d, const struct vt_grant *grant, struct vt_err *err)
-{
-	const char *origin = vt_arena_dup(d->arena, grant->origin);
-	const char *base = strrchr(grant->from, '/');
-	const char *name, *real;
-	char target[PATH_MAX];
-	int r = origin ? resolve_folder(d, grant, (size_t)(base - grant->from), err)
-		       : out_of_memory(err);
-
-	if (r < 0)
-		return r;
-	name = base[1] ? vt_arena_printf(d->arena, "%s%s",
-					 strcmp(d->real_folder, "/") == 0 ? "" : d->real_folder,
-					 base)
-		       : "/";
-	if (!name)
-		return out_of_memory(err);
-	d->denies[d->count++] = (struct deny){ .path = name, .origin = origin };
-	if (d->host->read_link(d->host, name, target, sizeof(target)) < 0)
-		return 0;
-	r = resolve(d, name, origin, &real, err);
-	if (r == 0)
-		d->denies[d->count++] = (struct deny){ .path = real, .origin = origin };
-	return r;
-}
-
-static int collect(struct denying *d, const struct vt_grants *grants, struct vt_err *err)
-{
-	size_t kept = 0;
-
-	d->denies = vt_arena_array(d->arena, 2 * grants->count + 1, sizeof(*d->denies));
-	if (!d->denies)
-		return out_of_memory(err);
-	for (size_t i = 0; i < grants->count; i++) {
-		int r = add_deny(d, &grants->items[i], err);
-
-		if (r < 0)
-			return r;
-	}
-	qsort(d->denies, d->count, sizeof(*d->denies), by_path);
-	for (size_t i = 0; i < d->count; i++)
-		if (!kept || !vt_path_lies_in(d->denies[i].path, d->denies[kept - 1].path))
-			d->denies[kept++] = d->denies[i];
-	d->count = kept;
-	return 0;
-}
-
 /* The deny that a host path lies in, or NULL. */
-static const struct deny *deny_around(const struct denying *d, const char *path)
+static const struct vt_denied *deny_around(const struct denying *d, const char *path)
 {
 	for (size_t i = 0; i < d->count; i++)
 		if (vt_path_lies_in(path, d->denies[i].path))
@@ -174,8 +70,8 @@ static int drop_mounts(struct denying *d, struct vt_err *err)
 	struct vt_node *top = d->root->top, *next;
 
 	for (struct vt_node *node = top->children; node; node = next) {
-		const struct deny *deny = node->act == VT_ACT_BIND ? deny_around(d, node->from)
-								   : NULL;
+		const struct vt_denied *deny = node->act == VT_ACT_BIND ? deny_around(d, node->from)
+									: NULL;
 
 		next = vt_node_next(top, node);
 		if (!deny)
@@ -229,7 +125,7 @@ static struct vt_veiled *add_name(struct veiling *v, enum vt_veiled_kind kind, c
 	return &v->names[v->count++];
 }
 
-static int close_name(struct veiling *v, struct deny *deny, const char *path, size_t len,
+static int close_name(struct veiling *v, struct vt_denied *deny, const char *path, size_t len,
 		      enum vt_veiled_kind kind, struct vt_err *err)
 {
 	const struct vt_veiled *name = add_name(v, kind, path, len, 0);
@@ -244,7 +140,7 @@ static int close_name(struct veiling *v, struct deny *deny, const char *path, si
 }
 
 /* Whoever may not look into a folder cannot mount in it either: then it is closed as a whole. */
-static int close_around(struct veiling *v, struct deny *deny, struct vt_err *err)
+static int close_around(struct veiling *v, struct vt_denied *deny, struct vt_err *err)
 {
 	struct vt_veiled *way = v->count ? &v->names[v->count - 1] : NULL;
 
@@ -257,23 +153,13 @@ static int close_around(struct veiling *v, struct deny *deny, struct vt_err *err
 	return deny->closed ? 0 : out_of_memory(err);
 }
 
-static int refuse_link(const struct deny *deny, const char *path, struct vt_err *err)
-{
-	return vt_fail(
-		err, VT_STEP_PLAN, EPERM,
-		"refused: %s: '%s' is a symbolic link, and cannot be kept closed in a folder "
-		"that can be written; deny what it leads to, or grant the folder for reading",
-		deny->origin, path);
-}
-
 /* One part of the way to a denied name: 1 where there is more to come, 0 where it ends. */
-static int veil_part(struct veiling *v, struct deny *deny, const char *path, size_t len,
+static int veil_part(struct veiling *v, struct vt_denied *deny, const char *path, size_t len,
 		     struct vt_err *err)
 {
 	const struct vt_host *host = v->d->host;
 	const bool writable = v->mount->writable, last = path[len] == '\0';
 	const char *whole = vt_arena_printf(v->d->arena, "%s/%.*s", v->mount->from, (int)len, path);
-	char target[PATH_MAX];
 	struct vt_path seen;
 
 	if (!whole)
@@ -282,8 +168,6 @@ static int veil_part(struct veiling *v, struct deny *deny, const char *path, siz
 
 	if (r == -EACCES && writable)
 		return close_around(v, deny, err);
-	if (writable && host->read_link(host, whole, target, sizeof(target)) == 0)
-		return refuse_link(deny, whole, err);
 	/* What is not there is closed from there on: a folder in its place would be one too many.
 	 */
 	if (r < 0)
@@ -313,7 +197,7 @@ static size_t known_way(const struct veiling *v, const char *path)
 	return 0;
 }
 
-static int veil_deny(struct veiling *v, struct deny *deny, struct vt_err *err)
+static int veil_deny(struct veiling *v, struct vt_denied *deny, struct vt_err *err)
 {
 	const char *path = deny->path + strlen(v->mount->from) + 1;
 	size_t len = known_way(v, path);
@@ -332,7 +216,7 @@ static int veil_deny(struct veiling *v, struct deny *deny, struct vt_err *err)
 /* ---- whether it can hold ------------------------------------------------------------------- */
 
 static int check_layer(const struct denying *d, const struct vt_node *mount,
-		       const struct deny *deny, struct vt_err *err)
+		       const struct vt_denied *deny, struct vt_err *err)
 {
 	struct vt_path seen = mount->seen;
 	struct vt_layer layer = { .overlay = { ENOSYS, "an overlay" } };
@@ -366,17 +250,6 @@ static int check_layer(const struct denying *d, const struct vt_node *mount,
 	return 0;
 }
 
-static bool cell_can_write(const struct denying *d, const char *folder)
-{
-	struct vt_node *top = d->root->top;
-
-	for (struct vt_node *node = top->children; node; node = vt_node_next(top, node))
-		if (node->act == VT_ACT_BIND && node->writable &&
-		    vt_path_lies_in(folder, node->from))
-			return true;
-	return false;
-}
-
 /* The way from a folder to what lies in it, or is it. */
 static const char *way_from(const char *base, const char *path)
 {
@@ -390,7 +263,7 @@ static bool take_work(struct denying *d, const char *from, const char *folder, c
 {
 	struct vt_path seen;
 
-	if (cell_can_write(d, folder) || !d->host->can_work ||
+	if (vt_root_can_write(d->root, folder) || !d->host->can_work ||
 	    d->host->can_work(d->host, from, folder, base, &seen) < 0)
 		return false;
 	veil->base = base;
@@ -406,7 +279,7 @@ static bool take_work(struct denying *d, const char *from, const char *folder, c
  * Around the folder, as near as can be: that is on the same mount most often. Else where everybody
  * can make folders. Never where the cell itself could reach into it.
  */
-static int find_work(struct denying *d, const struct vt_node *mount, const struct deny *deny,
+static int find_work(struct denying *d, const struct vt_node *mount, const struct vt_denied *deny,
 		     struct vt_veil *veil, struct vt_err *err)
 {
 	static const char *const open_to_all[] = { "/tmp", "/var/tmp" };
@@ -434,7 +307,7 @@ static int find_work(struct denying *d, const struct vt_node *mount, const struc
 }
 
 static int make_veil(struct denying *d, struct vt_node *mount, struct veiling *v,
-		     const struct deny *first, struct vt_err *err)
+		     const struct vt_denied *first, struct vt_err *err)
 {
 	struct vt_veil *veil = vt_arena_alloc(d->arena, sizeof(*veil));
 	int r = veil ? check_layer(d, mount, first, err) : out_of_memory(err);
@@ -465,7 +338,7 @@ static int make_veil(struct denying *d, struct vt_node *mount, struct veiling *v
 static int veil_mount(struct denying *d, struct vt_node *mount, struct vt_err *err)
 {
 	struct veiling v = { .d = d, .mount = mount };
-	struct deny *first = NULL;
+	struct vt_denied *first = NULL;
 
 	for (size_t i = 0; i < d->count; i++) {
 		if (!vt_path_lies_in(d->denies[i].path, mount->from))
@@ -490,7 +363,7 @@ static int check_places(struct denying *d, struct vt_err *err)
 		if (node->act != VT_ACT_BIND || !around || !around->veil)
 			continue;
 		const char *place = vt_node_host_path(d->root, around, node);
-		const struct deny *deny = place ? deny_around(d, place) : NULL;
+		const struct vt_denied *deny = place ? deny_around(d, place) : NULL;
 
 		if (!place)
 			return out_of_memory(err);
@@ -510,7 +383,7 @@ static int list_denied(struct denying *d, struct vt_err *err)
 	if (!lines)
 		return out_of_memory(err);
 	for (size_t i = 0; i < d->count; i++) {
-		const struct deny *deny = &d->denies[i];
+		const struct vt_denied *deny = &d->denies[i];
 
 		lines[i] = deny->closed ? vt_arena_printf(d->arena, "%s (all of %s)", deny->path,
 							  deny->closed)
@@ -532,7 +405,7 @@ int vt_deny_decide(struct vt_root *root, const struct vt_policy *policy, struct 
 		.arena = root->arena,
 		.plan = plan,
 	};
-	int r = policy->files.deny.count ? collect(&d, &policy->files.deny, err) : 0;
+	int r = vt_denied_list(root, &policy->files.deny, &d.denies, &d.count, err);
 
 	if (r < 0 || d.count == 0)
 		return r;

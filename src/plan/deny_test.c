@@ -42,6 +42,12 @@ static const struct invented {
 	{ "/p/link", S_IFREG | 0644, "/p/.env" },
 	{ "/p/dangling", 0, "/gone" },
 	{ "/p/shut", S_IFDIR | 0700, NULL },
+	{ "/p/to-a", S_IFDIR | 0700, "a" },
+	{ "/home", S_IFDIR | 0755, NULL },
+	{ "/home/to-p", S_IFDIR | 0755, "../home/../p/to-a" },
+	{ "/twin", S_IFDIR | 0755, NULL },
+	{ "/twin/b", S_IFDIR | 0755, NULL },
+	{ "/twin/b/key", S_IFREG | 0644, NULL },
 	{ "/many", S_IFDIR | 0755, NULL },
 	{ "/odd", S_IFDIR | 0755, NULL },
 	{ "/odd/mounts", S_IFDIR | 0755, NULL },
@@ -86,12 +92,32 @@ static int read_link(const struct vt_host *host, const char *path, char *buf, si
 	return 0;
 }
 
+/* The few links of this machine, and what lies behind them. */
 static int resolve(const struct vt_host *host, const char *path, char *buf, size_t size)
 {
-	const struct invented *found = find(path);
+	static const char *const links[][2] = { { "/p/link", "/p/.env" },
+						{ "/p/dangling", "/gone" },
+						{ "/p/to-a", "/p/a" },
+						{ "/home/to-p", "/p/a" } };
 
 	(void)host;
-	(void)snprintf(buf, size, "%s", found && found->link ? found->link : path);
+	(void)snprintf(buf, size, "%s", path);
+	for (size_t i = 0; i < sizeof(links) / sizeof(links[0]); i++)
+		if (vt_path_lies_in(path, links[i][0]))
+			(void)snprintf(buf, size, "%s%s", links[i][1], path + strlen(links[i][0]));
+	return 0;
+}
+
+/* /p/a is mounted at /twin too. */
+static int aliases(const struct vt_host *host, const char *path,
+		   void (*each)(void *arg, const char *alias), void *arg)
+{
+	char alias[256];
+
+	(void)host;
+	(void)snprintf(alias, sizeof(alias), "/twin%s", path + strlen("/p/a"));
+	if (vt_path_lies_in(path, "/p/a"))
+		each(arg, alias);
 	return 0;
 }
 
@@ -130,6 +156,7 @@ static const struct vt_host works = {
 	.look = look,
 	.read_link = read_link,
 	.resolve = resolve,
+	.aliases = aliases,
 	.layer = layer,
 	.can_work = can_work,
 };
@@ -229,6 +256,14 @@ static void every_grant_that_shows_it_is_veiled(void **state)
 		    "p: a/ a/b/ a/b/key\np/a: b/ b/key\n");
 }
 
+static void other_mounts_of_the_same_are_covered(void **state)
+{
+	(void)state;
+	check_veils("\"read\": [\"/twin\"], \"deny\": [\"/p/a/b/key\"]", "twin: b/ b/key\n");
+	check_veils("\"read\": [\"/twin\", \"/p\"], \"deny\": [\"/p/a/b/key\"]",
+		    "p: a/ a/b/ a/b/key\ntwin: b/ b/key\n");
+}
+
 static void links_mean_both_ends(void **state)
 {
 	(void)state;
@@ -236,6 +271,11 @@ static void links_mean_both_ends(void **state)
 	check_veils("\"read\": [\"/p\"], \"deny\": [\"/p/dangling\"]", "p: dangling\n");
 	check_refused(&works, "\"write\": [\"/p\"], \"deny\": [\"/p/link\"]", "symbolic link");
 	check_refused(&works, "\"write\": [\"/p\"], \"deny\": [\"/p/dangling\"]", "symbolic link");
+	check_veils("\"read\": [\"/p\"], \"deny\": [\"/p/to-a/b\"]", "p: a/ a/b-\n");
+	check_veils("\"write\": [\"/p/a\"], \"deny\": [\"/home/to-p/b\"]", "p/a: b-\n");
+	/* one that the cell could change, at the end of a chain */
+	check_refused(&works, "\"write\": [\"/p\"], \"deny\": [\"/p/to-a/b\"]", "'/p/to-a'");
+	check_refused(&works, "\"write\": [\"/p\"], \"deny\": [\"/home/to-p/b\"]", "'/p/to-a'");
 }
 
 static void check_shown(const char *files, const char *path, bool shown)
@@ -336,6 +376,7 @@ int main(void)
 		cmocka_unit_test(names_are_closed_with_the_ways_to_them),
 		cmocka_unit_test(what_is_not_there_is_closed_from_there_on),
 		cmocka_unit_test(every_grant_that_shows_it_is_veiled),
+		cmocka_unit_test(other_mounts_of_the_same_are_covered),
 		cmocka_unit_test(links_mean_both_ends),
 		cmocka_unit_test(what_lies_in_a_deny_is_not_there),
 		cmocka_unit_test(work_is_done_where_the_cell_cannot_reach),

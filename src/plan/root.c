@@ -338,6 +338,14 @@ bool vt_root_covers(const struct vt_root *root, const char *to)
 	return false;
 }
 
+bool vt_root_can_write(const struct vt_root *root, const char *path)
+{
+	for (struct vt_node *node = root->top->children; node; node = vt_node_next(root->top, node))
+		if (node->act == VT_ACT_BIND && node->writable && vt_path_lies_in(path, node->from))
+			return true;
+	return false;
+}
+
 int vt_root_own(struct vt_root *root, enum vt_act act, const char *to, const char *from,
 		mode_t mode, struct vt_err *err)
 {

@@ -383,7 +383,14 @@ def _():
         call = vitro("run", "--read", p, "--cwd", p, "--deny", p + "/link", "--", "/bin/sh", "-c",
                      "ls link; cat .env; ls plain")
         check_equal(call.out, "plain\n", "a link that lies in the grant", call)
+        # what the cell itself could point elsewhere
         refused("--write", p, "--deny", p + "/link", says=["link", "symbolic"])
+        refused("--write", p, "--deny", p + "/sub-link/key", says=["sub-link", "symbolic"])
+        os.symlink(p + "/sub-link", place + "/chain")
+        refused("--write", p, "--deny", place + "/chain/key", says=["sub-link", "symbolic"])
+        call = vitro("run", "--read", p, "--cwd", p, "--deny", place + "/chain/key", "--", "/bin/sh", "-c",
+                     "cat sub/key sub-link/key; cat sub-link/other")
+        check_equal(call.out, "sub/other\n", "for reading they are followed", call)
 
 
 @test("denies are by name: another hard link of the same file is not covered, as documented")
@@ -464,6 +471,31 @@ def _():
             check_equal((call.code, call.out), (0, ""), "for reading it holds", call)
         finally:
             run(["umount", p + "/free"])
+
+
+@test("a deny holds where the host mounts the same folder elsewhere too", root=True)
+def _():
+    with project() as p:
+        place = os.path.dirname(p)
+        twin, deep = place + "/twin", place + "/outer/sub"
+        for path in (twin, deep):
+            os.makedirs(path)
+        try:
+            check_equal(run(["mount", "--bind", p, twin]).code, 0, "a mount of the test's own")
+            check_equal(run(["mount", "--bind", p + "/sub", deep]).code, 0, "another")
+            script = f"cat {twin}/sub/key {deep}/key 2>/dev/null; cat {twin}/sub/other {deep}/other"
+            flags = ["--read", twin, "--read", deep]
+            control = vitro("run", *flags, "--", "/bin/sh", "-c", script)
+            check_equal(control.out.count(SECRET), 2, "without a deny", control)
+            for denied in (p + "/sub/key", twin + "/sub/key", deep + "/key"):
+                call = vitro("run", *flags, "--deny", denied, "--", "/bin/sh", "-c", script)
+                check_equal((call.code, call.out), (0, "sub/other\n" * 2), f"with {denied} denied", call)
+            call = vitro("run", *flags, "--deny", p, "--", "/bin/sh", "-c", script)
+            check_equal(call.out, "", "with all of it denied", call)
+            refused("--read", place + "/outer", "--deny", p + "/sub/key", says=["mounted in it"])
+        finally:
+            run(["umount", twin])
+            run(["umount", deep])
 
 
 @test("where the folder around a grant cannot be written, another place on the same mount serves", root=True,
