@@ -61,7 +61,8 @@ static int set_plain(int fs)
 static int mount_new(int fs, unsigned attrs, const char *path, struct vt_err *err)
 {
 	if (sys_fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
-		return vt_fail_at(err, VT_STEP_MOUNTS, errno, "lay an overlay over", path);
+		return vt_fail_at(err, VT_STEP_MOUNTS, errno,
+				  "hold what is denied, by an overlay over", path);
 	int fd = sys_fsmount(fs, FSMOUNT_CLOEXEC, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | attrs);
 
 	return fd < 0 ? vt_fail_at(err, VT_STEP_MOUNTS, errno, "mount the overlay of", path) : fd;

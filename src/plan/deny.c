@@ -376,23 +376,16 @@ static int check_places(struct denying *d, struct vt_err *err)
 	return 0;
 }
 
-static int list_denied(struct denying *d, struct vt_err *err)
+static int list_denials(struct denying *d, struct vt_err *err)
 {
-	const char **lines = vt_arena_array(d->arena, d->count + 1, sizeof(*lines));
+	struct vt_denial *denials = vt_arena_array(d->arena, d->count + 1, sizeof(*denials));
 
-	if (!lines)
+	if (!denials)
 		return out_of_memory(err);
-	for (size_t i = 0; i < d->count; i++) {
-		const struct vt_denied *deny = &d->denies[i];
-
-		lines[i] = deny->closed ? vt_arena_printf(d->arena, "%s (all of %s)", deny->path,
-							  deny->closed)
-					: deny->path;
-		if (!lines[i])
-			return out_of_memory(err);
-	}
-	d->plan->denied = lines;
-	d->plan->denied_count = d->count;
+	for (size_t i = 0; i < d->count; i++)
+		denials[i] = (struct vt_denial){ d->denies[i].path, d->denies[i].closed };
+	d->plan->denials = denials;
+	d->plan->denial_count = d->count;
 	return 0;
 }
 
@@ -416,5 +409,5 @@ int vt_deny_decide(struct vt_root *root, const struct vt_policy *policy, struct 
 			r = veil_mount(&d, node, err);
 	if (r == 0)
 		r = check_places(&d, err);
-	return r < 0 ? r : list_denied(&d, err);
+	return r < 0 ? r : list_denials(&d, err);
 }

@@ -309,6 +309,17 @@ void vt_plan_free(struct vt_plan *plan)
 		vt_arena_free(plan->arena);
 }
 
+bool vt_plan_denies(const struct vt_plan *plan, const char *path)
+{
+	for (size_t i = 0; i < plan->denial_count; i++) {
+		const struct vt_denial *denial = &plan->denials[i];
+
+		if (vt_path_lies_in(path, denial->closed ? denial->closed : denial->path))
+			return true;
+	}
+	return false;
+}
+
 bool vt_plan_shows(const struct vt_plan *plan, const char *path)
 {
 	bool shown = false;

@@ -88,6 +88,12 @@ struct vt_veil {
 	uint64_t                base_dev, base_ino;
 };
 
+/* A host path that stays closed, and what is closed in its stead where its folder is not there. */
+struct vt_denial {
+	const char *path;
+	const char *closed; /* or NULL */
+};
+
 struct vt_build {
 	enum vt_act act;
 	const char *to;       /* "usr/lib", no leading '/' */
@@ -145,8 +151,8 @@ struct vt_plan {
 	size_t                 veil_count;
 	size_t                 veiled_count; /* names of all veils together */
 	size_t                 work_count;
-	const char *const     *denied;       /* what `explain` says of each closed path */
-	size_t                 denied_count;
+	const struct vt_denial *denials;
+	size_t                  denial_count;
 
 	/* sealing */
 	bool     loopback_up;
@@ -198,6 +204,9 @@ void vt_plan_free(struct vt_plan *plan);
 
 /* Whether an absolute path of the host exists inside, judged from the plan alone. */
 bool vt_plan_shows(const struct vt_plan *plan, const char *path);
+
+/* Whether an absolute path of the host, free of links, lies in what is denied. */
+bool vt_plan_denies(const struct vt_plan *plan, const char *path);
 
 /* The plan as `vitro explain` prints it. */
 void vt_plan_explain(const struct vt_plan *plan, struct vt_str *out);

@@ -356,6 +356,10 @@ def _():
         check_equal((call.code, call.out), (0, f"{SECRET}\nplain\n{p}\nend\n"), "a grant inside a deny", call)
         call = vitro("run", "--deny", "/usr/bin/env", "--", "/bin/sh", "-c", "ls /usr/bin/env; /usr/bin/env; ls /usr/bin/id")
         check_equal((call.code, call.out), (0, "/usr/bin/id\n"), "a file of the runtime", call)
+        for how in ("--read", "--write"):
+            call = vitro("run", how, p, "--cwd", p, "--deny", p + "/.env", "--", "/bin/cat", ".env", cwd=p)
+            check_equal((call.code, call.out), (1, ""), "a denied argument", call)
+            check_in("'.env' is denied by the policy", call.err, "the hint", call)
         call = vitro("run", "--deny", "/usr/bin/id", "--", "id")
         check_equal(call.code, 127, "a command that is denied", call)
         call = vitro("run", "--deny", "/etc", "--", "/bin/sh", "-c", "cat /etc/ld.so.cache /etc/passwd | head -c 4")
