@@ -359,7 +359,7 @@ static bool is_hidden(const struct vt_plan *plan, const char *arg)
 /* An argument that exists here but not inside is the likeliest reason for a command to fail. */
 static void hint(const struct call *call)
 {
-	char message[PATH_MAX + 256];
+	char message[PATH_MAX + 256], real[PATH_MAX];
 
 	if (call->result.verdict.status != VT_STATUS_ERROR || !call->plan)
 		return;
@@ -368,9 +368,14 @@ static void hint(const struct call *call)
 			continue;
 		bool relative = **arg != '/';
 
-		(void)snprintf(message, sizeof(message),
-			       "'%s' exists here but not inside the cell; add: %s%s", *arg,
-			       relative ? "--read . --cwd ." : "--read ", relative ? "" : *arg);
+		if (realpath(*arg, real) && vt_plan_denies(call->plan, real))
+			(void)snprintf(message, sizeof(message), "'%s' is denied by the policy",
+				       *arg);
+		else
+			(void)snprintf(message, sizeof(message),
+				       "'%s' exists here but not inside the cell; add: %s%s", *arg,
+				       relative ? "--read . --cwd ." : "--read ",
+				       relative ? "" : *arg);
 		vt_cli_complain(message);
 		return;
 	}

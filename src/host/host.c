@@ -20,12 +20,13 @@
 
 #include "base/fd.h"
 #include "base/file.h"
-#include "base/path.h"
-#include "base/str.h"
 #include "host/idrange.h"
+#include "host/layer.h"
+#include "host/mounts.h"
 #include "host/runtime.h"
 #include "kernel/idmap.h"
 #include "kernel/mount.h"
+#include "kernel/overlay.h"
 #include "uapi/landlock.h"
 #include "uapi/mount.h"
 
@@ -47,7 +48,8 @@ struct context {
 	size_t mount_count;
 	int userns_fd; /* a map to try with; -1: not made yet */
 	bool userns_failed;
-	struct vt_str mount_points; /* read when first needed */
+	struct vt_mounts mounts_here; /* read when first needed */
+	struct vt_layer_tries layers;
 };
 
 /* What the child of try_userns() leaves in the memory that it shares with its parent. */
@@ -211,57 +213,6 @@ static bool try_idmap(struct context *context, const struct vt_host *host, const
 	return fd >= 0 && sys_mount_setattr(fd, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr) == 0;
 }
 
-/* The names in mountinfo have blanks and backslashes as octal numbers. In place. */
-static void unescape(char *name)
-{
-	char *to = name;
-
-	for (const char *from = name; *from; to++) {
-		unsigned code;
-
-		if (from[0] == '\\' && sscanf(from + 1, "%3o", &code) == 1) {
-			*to = (char)code;
-			from += 4;
-		} else {
-			*to = *from++;
-		}
-	}
-	*to = '\0';
-}
-
-/* Every mount point of this namespace, one after the other, each with its NUL. */
-static void read_mounts(struct vt_str *points)
-{
-	FILE *file = fopen("/proc/self/mountinfo", "re");
-	char line[PATH_MAX + 1024], point[PATH_MAX];
-
-	/* "36 35 98:0 /root /mount-point options ..." */
-	while (file && fgets(line, sizeof(line), file)) {
-		if (sscanf(line, "%*s %*s %*s %*s %4095s", point) != 1)
-			continue;
-		unescape(point);
-		vt_str_addn(points, point, strlen(point) + 1);
-	}
-	if (file)
-		(void)fclose(file); /* only read from */
-}
-
-/* Whether something is mounted below a folder. Where that is not known, it is taken to be so. */
-static bool has_submounts(struct context *context, const char *path)
-{
-	struct vt_str *points = &context->mount_points;
-
-	if (points->len == 0)
-		read_mounts(points);
-	if (points->len == 0 || !vt_str_ok(points) || path[0] != '/')
-		return true;
-	for (const char *point = points->text; point < points->text + points->len;
-	     point += strlen(point) + 1)
-		if (vt_path_lies_in(point, path) && strcmp(point, path) != 0)
-			return true;
-	return false;
-}
-
 static bool can_idmap(const struct vt_host *host, const char *path, const struct vt_path *seen,
 		      uint64_t mount_id)
 {
@@ -271,7 +222,7 @@ static bool can_idmap(const struct vt_host *host, const char *path, const struct
 	if (!host->privileged || host->id_count == 0 || vt_runtime_has(path) ||
 	    !(S_ISDIR(seen->mode) || S_ISREG(seen->mode)))
 		return false;
-	if (S_ISDIR(seen->mode) && has_submounts(context, path))
+	if (S_ISDIR(seen->mode) && vt_mounts_below(&context->mounts_here, path))
 		ino = seen->ino;
 	for (size_t i = 0; i < context->mount_count; i++) {
 		const struct mount_answer *known = &context->mounts[i];
@@ -468,6 +419,7 @@ bool vt_host_learn(struct vt_host *host, const struct vt_err *failure)
 		built |= failure->step == building[i];
 	/* Denied, or not there; all else may be different the next time. */
 	if (!built || host->userns.err ||
+	    strncmp(failure->what, VT_OVERLAY_FAILED, strlen(VT_OVERLAY_FAILED)) == 0 ||
 	    !(num == EPERM || num == EACCES || num == ENOSYS || num == EOPNOTSUPP ||
 	      num == EINVAL || num == ENODEV || num == ENOSPC || num == EUSERS))
 		return false;
@@ -492,6 +444,28 @@ static void probe_kernel(struct vt_host *host)
 		host->kernel_major = host->kernel_minor = 0;
 }
 
+static int aliases(const struct vt_host *host, const char *path,
+		   void (*each)(void *arg, const char *alias), void *arg)
+{
+	struct context *context = host->context;
+
+	return vt_mounts_aliases(&context->mounts_here, path, each, arg);
+}
+
+static int layer(const struct vt_host *host, const char *path, const struct vt_path *seen,
+		 struct vt_layer *ret_layer)
+{
+	struct context *context = host->context;
+	struct vt_layer answer;
+	int r = vt_layer_try(host, path, seen, &context->layers, &answer);
+
+	if (r < 0)
+		return r;
+	answer.submounts = vt_mounts_below(&context->mounts_here, path);
+	*ret_layer = answer;
+	return 0;
+}
+
 int vt_host_probe(struct vt_host *ret_host, struct vt_err *err)
 {
 	struct context *context = calloc(1, sizeof(*context));
@@ -506,7 +480,7 @@ int vt_host_probe(struct vt_host *ret_host, struct vt_err *err)
 		return vt_fail(err, VT_STEP_PLAN, ENOMEM, "look at this machine");
 	}
 	context->userns_fd = -1;
-	vt_str_init(&context->mount_points);
+	vt_mounts_init(&context->mounts_here);
 	ret_host->supplementary_groups = groups;
 	if (ret_host->privileged || ret_host->can_change_ids)
 		probe_ids(ret_host);
@@ -522,6 +496,9 @@ int vt_host_probe(struct vt_host *ret_host, struct vt_err *err)
 	ret_host->read_link = read_link;
 	ret_host->resolve = resolve;
 	ret_host->list = list;
+	ret_host->aliases = aliases;
+	ret_host->layer = layer;
+	ret_host->can_work = vt_layer_can_work;
 	ret_host->context = context;
 	if (ret_host->userns.err)
 		probe_bare(ret_host);
@@ -535,7 +512,7 @@ void vt_host_done(struct vt_host *host)
 	if (context == NULL)
 		return;
 	vt_fd_close(&context->userns_fd);
-	vt_str_done(&context->mount_points);
+	vt_mounts_done(&context->mounts_here);
 	free(context);
 	host->context = NULL;
 }

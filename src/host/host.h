@@ -36,6 +36,13 @@ struct vt_path {
 	bool idmap;
 };
 
+/* How a folder gets on with an overlay, which is what keeps names in it closed. */
+struct vt_layer {
+	struct vt_fact overlay; /* one for reading was made of it */
+	bool submounts;         /* something is mounted below it, which an overlay would not show */
+	bool upper;             /* its file system can be written through one, and nothing comes loose */
+};
+
 struct vt_host {
 	uid_t uid; /* effective */
 	gid_t gid;
@@ -74,6 +81,25 @@ struct vt_host {
 	/* Calls each with the names in a folder, in no order. NULL: nothing can be listed. */
 	int  (*list)(const struct vt_host *host, const char *path,
 		     void (*each)(void *arg, const char *name), void *arg);
+	/*
+	 * Calls each with the other paths at which what an absolute path without links shows, or what
+	 * lies below it, is mounted too. NULL: there are none. Returns 0 or a negative errno.
+	 */
+	int  (*aliases)(const struct vt_host *host, const char *path,
+			void (*each)(void *arg, const char *alias), void *arg);
+	/*
+	 * Tries an overlay of a folder that was looked at. Only asked where a policy needs it, since it
+	 * costs some 500 µs. NULL: there are none. Returns 0 or a negative errno.
+	 */
+	int  (*layer)(const struct vt_host *host, const char *path, const struct vt_path *seen,
+		      struct vt_layer *ret_layer);
+	/*
+	 * Whether an overlay that writes to path could have its work folder in another folder, with
+	 * base, a folder around both, as the way to them: all on one mount, and the caller may make
+	 * folders there. Returns 0 or a negative errno. *ret_base is what base is.
+	 */
+	int  (*can_work)(const struct vt_host *host, const char *path, const char *folder,
+			 const char *base, struct vt_path *ret_base);
 	void  *context;
 	char   learned[512]; /* what vt_host_learn() was told last */
 };

@@ -32,7 +32,8 @@ static void say(int fd, int result, const struct vt_err *err)
 }
 
 /* The child: waits for its ids, becomes root in its namespace, tries, answers. */
-static _Noreturn void run(int fd, bool drop_groups, bool mapped, int (*act)(struct vt_err *err))
+static _Noreturn void run(int fd, bool drop_groups, bool mapped,
+			  int (*act)(const void *arg, struct vt_err *err), const void *arg)
 {
 	struct vt_err err = { 0 };
 	char go;
@@ -46,7 +47,7 @@ static _Noreturn void run(int fd, bool drop_groups, bool mapped, int (*act)(stru
 	if (result == 0 && prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
 		result = vt_fail(&err, VT_STEP_SESSION, errno, "ask to die with the parent");
 	if (result == 0)
-		result = act(&err);
+		result = act(arg, &err);
 	say(fd, result, &err);
 	_exit(0);
 }
@@ -80,8 +81,9 @@ static int await(int fd, struct vt_err *err)
 	return answer.result;
 }
 
-int vt_try(const struct vt_host *host, uint64_t namespaces, int (*act)(struct vt_err *err),
-	   struct vt_err *err)
+int vt_try_with(const struct vt_host *host, uint64_t namespaces,
+		int (*act)(const void *arg, struct vt_err *err), const void *arg,
+		struct vt_err *err)
 {
 	bool mapped = namespaces & CLONE_NEWUSER;
 	int pair[2];
@@ -96,7 +98,7 @@ int vt_try(const struct vt_host *host, uint64_t namespaces, int (*act)(struct vt
 		return namespaces ? pid : vt_fail(err, VT_STEP_PLAN, errno, "fork");
 	if (pid == 0) {
 		(void)close(ours); /* or the child would not see us go */
-		run(theirs, host->privileged && host->id_count > 0, mapped, act);
+		run(theirs, host->privileged && host->id_count > 0, mapped, act, arg);
 	}
 	vt_fd_close(&theirs);
 	int r = mapped ? map_ids(host, pid, err) : 0;
@@ -109,4 +111,23 @@ int vt_try(const struct vt_host *host, uint64_t namespaces, int (*act)(struct vt
 	while (waitpid(pid, NULL, __WALL) < 0 && errno == EINTR)
 		;
 	return r;
+}
+
+struct plain_act {
+	int (*act)(struct vt_err *err);
+};
+
+static int act_plainly(const void *arg, struct vt_err *err)
+{
+	const struct plain_act *plain = arg;
+
+	return plain->act(err);
+}
+
+int vt_try(const struct vt_host *host, uint64_t namespaces, int (*act)(struct vt_err *err),
+	   struct vt_err *err)
+{
+	const struct plain_act plain = { act };
+
+	return vt_try_with(host, namespaces, act_plainly, &plain, err);
 }

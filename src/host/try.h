@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Trying a mechanism for real, in a short-lived child that takes all traces of the try with it when it
- * ends. Used by report.c alone.
+ * ends. Used by report.c and layer.c alone.
  */
 #pragma once
 
@@ -17,3 +17,7 @@
  */
 int vt_try(const struct vt_host *host, uint64_t namespaces, int (*act)(struct vt_err *err),
 	   struct vt_err *err);
+
+/* The same for an act that needs to be told something. */
+int vt_try_with(const struct vt_host *host, uint64_t namespaces,
+		int (*act)(const void *arg, struct vt_err *err), const void *arg, struct vt_err *err);

@@ -84,6 +84,13 @@ int vt_mount_copy(int dir_fd, const char *path, struct vt_err *err)
 	return fd < 0 ? vt_fail_at(err, VT_STEP_MOUNTS, errno, "copy the mount of", path) : fd;
 }
 
+int vt_mount_copy_alone(int dir_fd, const char *path, struct vt_err *err)
+{
+	int fd = sys_open_tree(dir_fd, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC);
+
+	return fd < 0 ? vt_fail_at(err, VT_STEP_MOUNTS, errno, "copy the mount of", path) : fd;
+}
+
 int vt_mount_check(int mount_fd, uint64_t dev, uint64_t ino, const char *path, struct vt_err *err)
 {
 	struct stat st;
@@ -140,6 +147,14 @@ int vt_mount_attach_nested(int mount_fd, int root_fd, const char *path, struct v
 	if (sys_move_mount(mount_fd, "", at, "",
 			   MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0)
 		return vt_fail_at(err, VT_STEP_MOUNTS, errno, "mount", path);
+	return 0;
+}
+
+int vt_mount_detach(int root_fd, const char *name, struct vt_err *err)
+{
+	/* The working directory is the one way to name a place by descriptor here. */
+	if (fchdir(root_fd) < 0 || umount2(name, MNT_DETACH | UMOUNT_NOFOLLOW) < 0)
+		return vt_fail_at(err, VT_STEP_MOUNTS, errno, "unmount", name);
 	return 0;
 }
 

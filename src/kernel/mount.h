@@ -26,6 +26,9 @@ int vt_mount_proc(struct vt_err *err);
  */
 int vt_mount_copy(int dir_fd, const char *path, struct vt_err *err);
 
+/* The same of one mount alone. In a user namespace that is not its maker's it may be refused. */
+int vt_mount_copy_alone(int dir_fd, const char *path, struct vt_err *err);
+
 /* Insists that a copied mount shows the inode that the plan saw. path is for the message. */
 int vt_mount_check(int mount_fd, uint64_t dev, uint64_t ino, const char *path, struct vt_err *err);
 
@@ -48,6 +51,9 @@ int vt_mount_attach(int mount_fd, int root_fd, const char *path, struct vt_err *
  * and nothing outside root_fd is reached, whatever their owner put there.
  */
 int vt_mount_attach_nested(int mount_fd, int root_fd, const char *path, struct vt_err *err);
+
+/* Takes the mount at a name in root_fd away, with all that is mounted below it. Whoever uses them keeps them. */
+int vt_mount_detach(int root_fd, const char *name, struct vt_err *err);
 
 /* Makes the attached mount root_fd the caller's root and forgets the old one. */
 int vt_mount_enter_root(int root_fd, struct vt_err *err);

@@ -114,26 +114,29 @@ int vt_inside_await_ids(struct vt_building *b, struct vt_err *err)
 }
 
 /* While still the caller's user, who can look into folders that the cell's user cannot. */
+static int copy_mount(const struct vt_building *b, const struct vt_build *build, int *mount,
+		      struct vt_err *err)
+{
+	int work = build->veil ? build->veil->work : -1;
+
+	if (*mount < 0)
+		*mount = vt_mount_copy(AT_FDCWD, work < 0 ? build->from : build->veil->base, err);
+	if (*mount < 0)
+		return *mount;
+	if (work < 0)
+		return vt_mount_check(*mount, build->dev, build->ino, build->from, err);
+	return vt_veil_open(build, *mount, &b->in->works[work], &b->in->layers[work], err);
+}
+
 static int copy_mounts(struct vt_building *b, struct vt_err *err)
 {
 	const struct vt_plan *plan = b->plan;
-	int *mounts = b->in->mounts;
+	int r = 0;
 
-	for (size_t i = 0; i < plan->build_count; i++) {
-		const struct vt_build *build = &plan->builds[i];
-
-		if (build->act != VT_ACT_BIND)
-			continue;
-		if (mounts[i] < 0)
-			mounts[i] = vt_mount_copy(AT_FDCWD, build->from, err);
-		if (mounts[i] < 0)
-			return mounts[i];
-		int r = vt_mount_check(mounts[i], build->dev, build->ino, build->from, err);
-
-		if (r < 0)
-			return r;
-	}
-	return 0;
+	for (size_t i = 0; r == 0 && i < plan->build_count; i++)
+		if (plan->builds[i].act == VT_ACT_BIND)
+			r = copy_mount(b, &plan->builds[i], &b->in->mounts[i], err);
+	return r;
 }
 
 static int become_cell_user(struct vt_building *b, struct vt_err *err)
@@ -211,6 +214,8 @@ static int bind_mount(const struct vt_building *b, const struct vt_build *build,
 		if (r < 0)
 			return r;
 	}
+	if (build->veil)
+		return vt_veil_bind(build, b->stage_fd, mount_fd, b->in->layers, b->root_fd, err);
 	return build->nested ? vt_mount_attach_nested(mount_fd, b->root_fd, build->to, err)
 			     : vt_mount_attach(mount_fd, b->root_fd, build->to, err);
 }
@@ -277,16 +282,19 @@ static int do_build(struct vt_building *b, size_t i, struct vt_err *err)
 static int build_root(struct vt_building *b, struct vt_err *err)
 {
 	const struct vt_mount_traits read_only = { .here = true, .idmap_fd = -1 };
+	const bool veils = b->plan->veil_count;
+	int r = 0;
 
 	(void)umask(0); /* modes are what the plan says; returns the old one, cannot fail */
-	for (size_t i = 0; i < b->plan->build_count; i++) {
-		int r = do_build(b, i, err);
-
-		if (r < 0)
-			return r;
-	}
-	int r = vt_mount_restrict(b->root_fd, &read_only, "/", err);
-
+	if (veils)
+		r = b->stage_fd = vt_veil_stage(b->plan, b->root_fd, err);
+	for (size_t i = 0; r >= 0 && i < b->plan->build_count; i++)
+		r = do_build(b, i, err);
+	/* With it goes what layers were found through: folders around those that were granted. */
+	if (r >= 0 && veils)
+		r = vt_veil_unstage(b->root_fd, err);
+	if (r >= 0)
+		r = vt_mount_restrict(b->root_fd, &read_only, "/", err);
 	return r < 0 ? r : vt_mount_enter_root(b->root_fd, err);
 }
 
@@ -564,6 +572,7 @@ _Noreturn void vt_inside_init(const struct vt_inside *inside)
 		.in = inside,
 		.plan = inside->plan,
 		.root_fd = -1,
+		.stage_fd = -1,
 		.proc_fd = -1,
 		.ruleset_fd = -1,
 		.ready_fd = -1,

@@ -7,6 +7,8 @@
 #pragma once
 
 #include "kernel/cgroup.h"
+#include "kernel/work.h"
+#include "launch/veil.h"
 #include "plan/plan.h"
 
 /* The three descriptors that the occupant gets as 0, 1 and 2. Borrowed. */
@@ -23,6 +25,8 @@ struct vt_inside {
 	int                    *mounts; /* per build: a mount that the parent made, or -1 */
 	uid_t                   uid;    /* of the cell, on the host */
 	gid_t                   gid;
+	const struct vt_work   *works;  /* the plan's work folders */
+	struct vt_layers       *layers; /* room for the child: what is opened of them, -1 until then */
 };
 
 /* Runs as the first process of a new cell: builds it, starts the occupant, reaps, ends. */

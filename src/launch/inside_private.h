@@ -14,6 +14,7 @@ struct vt_building {
 	const struct vt_inside *in;
 	const struct vt_plan *plan;
 	int root_fd;     /* the new root, attached; a bare cell's private folder */
+	int stage_fd;    /* where veils are made, while there are any to make */
 	int proc_fd;     /* the cell's proc; -1: it has none of its own */
 	int ruleset_fd;  /* of a bare cell; -1: no Landlock */
 	int ready_fd;    /* an eventfd: init tells the occupant that the root is there */

@@ -33,6 +33,13 @@ struct vt_outer vt_spawn_ids(const struct vt_plan *plan)
 			     : (struct vt_outer){ plan->outer_uid, plan->outer_gid };
 }
 
+/* Descriptors that a launch works with. */
+struct fds {
+	int *idmaps;              /* per map of the plan */
+	int *mounts;              /* per build */
+	struct vt_layers *layers; /* per work folder; the child's to fill */
+};
+
 static void close_all(int *fds, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
@@ -42,7 +49,10 @@ static void close_all(int *fds, size_t count)
 /* Mounts one grant with its owner mapped to the cell's user. */
 static int map_grant(const struct vt_build *build, int idmap_fd, struct vt_err *err)
 {
-	AUTO_CLOSE int fd = vt_mount_copy(AT_FDCWD, build->from, err);
+	const struct vt_veil *veil = build->veil && build->veil->work >= 0 ? build->veil : NULL;
+	/* What is around a grant may have mounts in it that take no map; they are not wanted. */
+	AUTO_CLOSE int fd = veil ? vt_mount_copy_alone(AT_FDCWD, veil->base, err)
+				 : vt_mount_copy(AT_FDCWD, build->from, err);
 	const struct vt_mount_traits traits = { .writable = build->writable, .idmap_fd = idmap_fd };
 
 	if (fd < 0)
@@ -77,6 +87,30 @@ static int map_grants(const struct vt_plan *plan, struct vt_outer outer, int *id
 	return 0;
 }
 
+/* Each for the user that the overlay writes as on disk. */
+static int make_works(const struct vt_plan *plan, struct vt_outer outer, struct vt_cell *cell,
+		      struct vt_err *err)
+{
+	cell->works = plan->work_count ? calloc(plan->work_count, sizeof(*cell->works)) : NULL;
+	if (plan->work_count && !cell->works)
+		return vt_fail(err, VT_STEP_MOUNTS, ENOMEM, "make room for the work folders");
+	for (size_t i = 0; i < plan->build_count; i++) {
+		const struct vt_build *build = &plan->builds[i];
+
+		if (!build->veil || build->veil->work < 0)
+			continue;
+		int r = vt_work_make(build->veil->work_parent,
+				     build->idmap < 0 ? outer.uid : build->uid,
+				     build->idmap < 0 ? outer.gid : build->gid,
+				     &cell->works[cell->work_count], err);
+
+		if (r < 0)
+			return r;
+		cell->work_count++;
+	}
+	return 0;
+}
+
 /* Whether the child has spoken; before it is released that can only be a failure. */
 static bool has_failed(int status_fd)
 {
@@ -103,7 +137,7 @@ static int release(int status_fd, pid_t pid, const struct vt_plan *plan, struct 
 }
 
 /* Clones init and lets it go on. cell has its cgroup; on failure the child is gone again. */
-static int start(const struct vt_plan *plan, const struct vt_stdio *stdio, int *mounts,
+static int start(const struct vt_plan *plan, const struct vt_stdio *stdio, const struct fds *fds,
 		 struct vt_outer outer, struct vt_cell *cell, struct vt_err *err)
 {
 	int pair[2];
@@ -117,7 +151,9 @@ static int start(const struct vt_plan *plan, const struct vt_stdio *stdio, int *
 		.cgroup = &cell->cgroup,
 		.stdio = *stdio,
 		.status_fd = theirs,
-		.mounts = mounts,
+		.mounts = fds->mounts,
+		.works = cell->works,
+		.layers = fds->layers,
 		.uid = outer.uid,
 		.gid = outer.gid,
 	};
@@ -145,12 +181,14 @@ static int start(const struct vt_plan *plan, const struct vt_stdio *stdio, int *
 }
 
 /* The steps that can fail, with everything that start() needs in scope. */
-static int prepare_and_start(const struct vt_plan *plan, const struct vt_stdio *stdio, int *idmaps,
-			     int *mounts, struct vt_cell *cell, struct vt_err *err)
+static int prepare_and_start(const struct vt_plan *plan, const struct vt_stdio *stdio,
+			     const struct fds *fds, struct vt_cell *cell, struct vt_err *err)
 {
 	struct vt_outer outer = vt_spawn_ids(plan);
-	int r = map_grants(plan, outer, idmaps, mounts, err);
+	int r = map_grants(plan, outer, fds->idmaps, fds->mounts, err);
 
+	if (r == 0)
+		r = make_works(plan, outer, cell, err);
 	if (r < 0)
 		return r;
 	if (plan->cgroup_site.version != VT_CGROUP_NONE) {
@@ -158,24 +196,31 @@ static int prepare_and_start(const struct vt_plan *plan, const struct vt_stdio *
 		if (r < 0)
 			return r;
 	}
-	return start(plan, stdio, mounts, outer, cell, err);
+	return start(plan, stdio, fds, outer, cell, err);
 }
 
 int vt_spawn(const struct vt_plan *plan, const struct vt_stdio *stdio, struct vt_cell *ret_cell,
 	     struct vt_err *err)
 {
 	size_t count = plan->idmap_count + plan->build_count;
-	int *fds = malloc((count + 1) * sizeof(*fds));
+	size_t size = count * sizeof(int) + (plan->work_count + 1) * sizeof(struct vt_layers);
+	int *all = malloc(size);
 	struct vt_cell cell;
 
-	if (!fds)
+	if (!all)
 		return vt_fail(err, VT_STEP_CLONE, ENOMEM, "make room for the mounts");
-	memset(fds, -1, (count + 1) * sizeof(*fds)); /* every descriptor is -1: all bits set */
-	vt_cell_init(&cell);
-	int r = prepare_and_start(plan, stdio, fds, fds + plan->idmap_count, &cell, err);
+	memset(all, -1, size); /* every descriptor is -1: all bits set */
+	const struct fds fds = {
+		.idmaps = all,
+		.mounts = all + plan->idmap_count,
+		.layers = (struct vt_layers *)(all + count),
+	};
 
-	close_all(fds, count);
-	free(fds);
+	vt_cell_init(&cell);
+	int r = prepare_and_start(plan, stdio, &fds, &cell, err);
+
+	close_all(all, count);
+	free(all);
 	if (r < 0) {
 		struct vt_err later;
 
@@ -184,6 +229,18 @@ int vt_spawn(const struct vt_plan *plan, const struct vt_stdio *stdio, struct vt
 	}
 	*ret_cell = cell;
 	return 0;
+}
+
+void vt_spawn_sweep(const struct vt_plan *plan)
+{
+	/* Both are best effort: what stays is for the next one. */
+	(void)vt_cgroup_sweep(&plan->cgroup_site);
+	for (size_t i = 0; plan->work_count && i < plan->build_count; i++) {
+		const struct vt_veil *veil = plan->builds[i].veil;
+
+		if (veil && veil->work >= 0)
+			(void)vt_work_sweep(veil->work_parent);
+	}
 }
 
 /* Takes the descriptors out of a control message. */
@@ -253,5 +310,16 @@ int vt_cell_done(struct vt_cell *cell, struct vt_err *err)
 {
 	vt_fd_close(&cell->init_fd);
 	vt_fd_close(&cell->status_fd);
-	return vt_cgroup_remove(&cell->cgroup, err);
+	int r = vt_cgroup_remove(&cell->cgroup, err);
+
+	for (size_t i = 0; i < cell->work_count; i++) {
+		struct vt_err later;
+		int removed = vt_work_remove(&cell->works[i], r < 0 ? &later : err);
+
+		r = r < 0 ? r : removed;
+	}
+	free(cell->works);
+	cell->works = NULL;
+	cell->work_count = 0;
+	return r;
 }

@@ -10,6 +10,7 @@
 
 #include "base/err.h"
 #include "kernel/cgroup.h"
+#include "kernel/work.h"
 #include "launch/cell.h"
 #include "launch/inside.h"
 #include "plan/plan.h"
@@ -20,6 +21,8 @@ struct vt_cell {
 	bool  bare;      /* without namespaces: init ends it, not init's own end */
 	int   status_fd; /* notes, see launch/cell.h */
 	struct vt_cgroup cgroup;
+	struct vt_work  *works; /* folders that overlays of the cell work in */
+	size_t           work_count;
 };
 
 /* A cell that vt_cell_done() accepts. */
@@ -37,6 +40,9 @@ struct vt_outer vt_spawn_ids(const struct vt_plan *plan);
 int vt_spawn(const struct vt_plan *plan, const struct vt_stdio *stdio, struct vt_cell *ret_cell,
 	     struct vt_err *err);
 
+/* Removes what killed vitro processes left where this plan makes folders. */
+void vt_spawn_sweep(const struct vt_plan *plan);
+
 /*
  * Reads one note without blocking: 1 if there was one, 0 if not, -errno; -EPIPE when the other side
  * is gone. fds gets the descriptors that came with it (VT_NOTE_FDS of them), -1 where there is none.
@@ -50,5 +56,5 @@ int vt_cell_note(const struct vt_cell *cell, struct vt_note *ret_note, int ret_f
  */
 int vt_cell_kill(const struct vt_cell *cell, struct vt_err *err);
 
-/* Closes handles and removes the cgroup. The cell must be dead and reaped. */
+/* Closes handles, removes the cgroup and the work folders. The cell must be dead and reaped. */
 int vt_cell_done(struct vt_cell *cell, struct vt_err *err);

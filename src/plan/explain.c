@@ -109,6 +109,14 @@ void vt_plan_explain(const struct vt_plan *plan, struct vt_str *out)
 	vt_str_addf(out, "\nFILES (working directory %s)\n", plan->cwd);
 	for (size_t i = 0; i < plan->build_count; i++)
 		explain_build(plan, &plan->builds[i], out);
+	for (size_t i = 0; i < plan->denial_count; i++) {
+		const struct vt_denial *denial = &plan->denials[i];
+
+		vt_str_addf(out, "  %-7s %s", "denied", denial->path);
+		if (denial->closed)
+			vt_str_addf(out, " (all of %s)", denial->closed);
+		vt_str_add(out, "\n");
+	}
 	vt_str_add(out, "\nENVIRONMENT\n");
 	for (char **variable = plan->envp; *variable; variable++)
 		vt_str_addf(out, "  %s\n", *variable);

@@ -291,6 +291,10 @@ static void add_notes(struct grading *g)
 		note(g, "files: this kernel's Landlock is older than ABI 6 and does not scope "
 			"signals and "
 			"abstract sockets; the namespaces do");
+	if (plan->work_count)
+		note(g, "files: in a folder for writing with a deny inside, folders beside what is "
+			"denied cannot be renamed (mv copies them), fsync() does not wait for the "
+			"disk, and locks are not shared with the host");
 	if (!plan->own_ids && g->host->supplementary_groups)
 		note(g,
 		     "ids: an ordinary user cannot drop supplementary groups: files that only they "

@@ -9,6 +9,7 @@
 
 #include "base/path.h"
 #include "host/runtime.h"
+#include "plan/deny.h"
 #include "plan/root.h"
 
 /* The user inside, by name. */
@@ -396,31 +397,6 @@ static int add_hosts(struct placing *m, struct vt_err *err)
 	return r;
 }
 
-/*
- * A deny of what is not there anyway holds by itself. One that lies in what is, or around it,
- * cannot be held against renames yet, and is refused rather than weakened.
- */
-static int check_denies(struct placing *m, struct vt_err *err)
-{
-	const struct vt_grants *deny = &m->policy->files.deny;
-
-	for (size_t i = 0; i < deny->count; i++) {
-		const char *real, *shown;
-		int r = resolve(m, deny->items[i].from, deny->items[i].origin, &real, err);
-
-		if (r < 0)
-			return r;
-		shown = vt_root_shows(m->root, real);
-		if (shown)
-			return vt_fail(
-				err, VT_STEP_PLAN, EPERM,
-				"refused: %s: '%s' cannot be kept apart from '%s', which is there "
-				"inside; grant the folders beside it instead",
-				deny->items[i].origin, deny->items[i].from, shown);
-	}
-	return 0;
-}
-
 int vt_places_decide(struct vt_plan *plan, const struct vt_policy *policy,
 		     const struct vt_host *host, const struct vt_command *command,
 		     bool *ret_foreign, struct vt_err *err)
@@ -439,7 +415,7 @@ int vt_places_decide(struct vt_plan *plan, const struct vt_policy *policy,
 	if (r == 0)
 		r = plan->bare ? add_hosts(&m, err) : add_own(&m, err);
 	if (r == 0)
-		r = check_denies(&m, err);
+		r = vt_deny_decide(m.root, policy, plan, err);
 	if (r == 0)
 		r = vt_root_finish(m.root, plan, err);
 	if (r == 0)

@@ -354,6 +354,21 @@ static char **copy_strings(struct vt_arena *arena, char *const *strings)
 	return copy;
 }
 
+/* Whether a path lies in what a veil keeps closed. */
+static bool is_closed(const struct vt_build *build, const char *path)
+{
+	const struct vt_veil *veil = build->veil;
+
+	if (!veil || !vt_path_lies_in(path, build->to) || strcmp(path, build->to) == 0)
+		return false;
+	path += strlen(build->to) + 1;
+	for (size_t i = 0; i < veil->count; i++)
+		if (veil->names[i].kind != VT_VEILED_WAY &&
+		    vt_path_lies_in(path, veil->names[i].path))
+			return true;
+	return false;
+}
+
 static int decide_occupant(struct making *m, struct vt_err *err)
 {
 	const struct vt_request *request = m->request;
@@ -374,6 +389,10 @@ static int decide_occupant(struct making *m, struct vt_err *err)
 	if (!vt_plan_shows(plan, plan->cwd) && m->host->look(m->host, plan->cwd, &seen) < 0)
 		return vt_fail(err, VT_STEP_PLAN, ENOENT,
 			       "refused: the working directory '%s' does not exist", plan->cwd);
+	for (size_t i = 0; i < plan->build_count; i++)
+		if (is_closed(&plan->builds[i], plan->cwd + 1))
+			return vt_fail(err, VT_STEP_PLAN, EPERM,
+				       "refused: the working directory '%s' is denied", plan->cwd);
 	if (!vt_plan_shows(plan, plan->cwd))
 		return vt_fail(
 			err, VT_STEP_PLAN, ENOENT,
@@ -448,8 +467,21 @@ void vt_plan_free(struct vt_plan *plan)
 		vt_arena_free(plan->arena);
 }
 
+bool vt_plan_denies(const struct vt_plan *plan, const char *path)
+{
+	for (size_t i = 0; i < plan->denial_count; i++) {
+		const struct vt_denial *denial = &plan->denials[i];
+
+		if (vt_path_lies_in(path, denial->closed ? denial->closed : denial->path))
+			return true;
+	}
+	return false;
+}
+
 bool vt_plan_shows(const struct vt_plan *plan, const char *path)
 {
+	bool shown = false;
+
 	if (plan->scratch && vt_path_lies_in(path, plan->scratch))
 		return true;
 	while (*path == '/')
@@ -462,7 +494,7 @@ bool vt_plan_shows(const struct vt_plan *plan, const char *path)
 		bool below = build->act == VT_ACT_BIND || build->act == VT_ACT_LINK;
 
 		if (below ? vt_path_lies_in(path, build->to) : strcmp(path, build->to) == 0)
-			return true;
+			shown = !is_closed(build, path); /* the innermost comes last */
 	}
-	return false;
+	return shown;
 }

@@ -65,6 +65,37 @@ enum vt_act {
 	VT_ACT_MASK,    /* cover a file or folder of proc with an empty one; it may be absent */
 };
 
+/* A name below a veiled folder: one that is closed, or a folder on the way to one. */
+enum vt_veiled_kind { VT_VEILED_WAY, VT_VEILED_FILE, VT_VEILED_FOLDER };
+
+struct vt_veiled {
+	enum vt_veiled_kind kind;
+	const char         *path; /* relative to the folder: "sub/.env" */
+	mode_t              mode; /* of a folder on the way, as the host has it */
+};
+
+/*
+ * An overlay over a granted folder that keeps denied names closed in it. One that can be written needs
+ * a work folder on the same mount, outside the granted folder: all that is reached from `base`, which
+ * is around both.
+ */
+struct vt_veil {
+	const char             *name;  /* of its marks while they are being made */
+	mode_t                  mode;  /* of the folder itself */
+	const struct vt_veiled *names; /* parents before children */
+	size_t                  count;
+	int                     work;  /* which of the plan's work folders, -1: for reading only */
+	const char             *base, *base_to_folder, *base_to_work;
+	const char             *work_parent; /* the host folder that the work folder is made in */
+	uint64_t                base_dev, base_ino;
+};
+
+/* A host path that stays closed, and what is closed in its stead where its folder is not there. */
+struct vt_denial {
+	const char *path;
+	const char *closed; /* or NULL */
+};
+
 struct vt_build {
 	enum vt_act act;
 	const char *to;       /* "usr/lib", no leading '/' */
@@ -76,6 +107,9 @@ struct vt_build {
 	bool        device;   /* a device node: may be used as one */
 	int         idmap;    /* index into idmaps, -1: none */
 	uint64_t    dev, ino; /* of a bind: what the plan saw there; the launcher insists on it */
+	uid_t       uid;      /* its owner, where it is written through a veil */
+	gid_t       gid;
+	const struct vt_veil *veil; /* of a bind; NULL: none */
 };
 
 /* The owner of a granted folder, who is the cell's user inside. */
@@ -127,6 +161,11 @@ struct vt_plan {
 	size_t                 build_count;
 	const struct vt_idmap *idmaps;
 	size_t                 idmap_count;
+	size_t                 veil_count;
+	size_t                 veiled_count; /* names of all veils together */
+	size_t                 work_count;
+	const struct vt_denial *denials;
+	size_t                  denial_count;
 
 	/* sealing */
 	bool     loopback_up;
@@ -185,6 +224,9 @@ const char *vt_plan_own_place(const char *path);
 
 /* Whether an absolute path of the host exists inside, judged from the plan alone. */
 bool vt_plan_shows(const struct vt_plan *plan, const char *path);
+
+/* Whether an absolute path of the host, free of links, lies in what is denied. */
+bool vt_plan_denies(const struct vt_plan *plan, const char *path);
 
 /* The plan as `vitro explain` prints it. */
 void vt_plan_explain(const struct vt_plan *plan, struct vt_str *out);

@@ -9,29 +9,9 @@
 #include <sys/stat.h>
 
 #include "base/path.h"
+#include "plan/root_private.h"
 
 enum { MAX_LINK_HOPS = 8 };
-
-/* A place inside. What it is, is an act; a plain folder is one that something below it needs. */
-struct node {
-	struct node *parent, *children, *last_child, *next;
-	const char *name;
-	const char *path; /* "usr/lib" */
-	enum vt_act act;
-	const char *from;
-	const char *origin;
-	bool writable, device, granted, mapped;
-	bool shown; /* it is there already, as part of a mount around it */
-	mode_t mode;
-	struct vt_path seen;
-};
-
-struct vt_root {
-	struct vt_arena *arena;
-	const struct vt_host *host;
-	struct node *top;
-	size_t count;
-};
 
 struct vt_root *vt_root_new(struct vt_arena *arena, const struct vt_host *host)
 {
@@ -43,12 +23,12 @@ struct vt_root *vt_root_new(struct vt_arena *arena, const struct vt_host *host)
 	root->top = vt_arena_alloc(arena, sizeof(*root->top));
 	if (!root->top)
 		return NULL;
-	*root->top = (struct node){ .name = "", .path = "", .act = VT_ACT_DIR, .mode = 0755 };
+	*root->top = (struct vt_node){ .name = "", .path = "", .act = VT_ACT_DIR, .mode = 0755 };
 	return root;
 }
 
 /* Orders a node's name against the first len bytes of another. */
-static int compare(const struct node *node, const char *name, size_t len)
+static int compare(const struct vt_node *node, const char *name, size_t len)
 {
 	int order = strncmp(node->name, name, len);
 
@@ -59,21 +39,21 @@ static int compare(const struct node *node, const char *name, size_t len)
  * Children are in the order of their names, and paths mostly come in that order too: then the last
  * one answers at once, and a folder of a thousand grants is planned in linear time.
  */
-static struct node *find_child(const struct node *parent, const char *name, size_t len)
+static struct vt_node *find_child(const struct vt_node *parent, const char *name, size_t len)
 {
 	if (!parent->last_child || compare(parent->last_child, name, len) < 0)
 		return NULL;
 	if (compare(parent->last_child, name, len) == 0)
 		return parent->last_child;
-	for (struct node *child = parent->children; child; child = child->next)
+	for (struct vt_node *child = parent->children; child; child = child->next)
 		if (compare(child, name, len) == 0)
 			return child;
 	return NULL;
 }
 
-static void insert_child(struct node *parent, struct node *child)
+static void insert_child(struct vt_node *parent, struct vt_node *child)
 {
-	struct node **link = &parent->children;
+	struct vt_node **link = &parent->children;
 
 	if (!parent->last_child || strcmp(parent->last_child->name, child->name) < 0) {
 		if (parent->last_child)
@@ -87,10 +67,10 @@ static void insert_child(struct node *parent, struct node *child)
 	*link = child;
 }
 
-static struct node *add_child(struct vt_root *root, struct node *parent, const char *name,
-			      size_t len)
+static struct vt_node *add_child(struct vt_root *root, struct vt_node *parent, const char *name,
+				 size_t len)
 {
-	struct node *child = vt_arena_alloc(root->arena, sizeof(*child));
+	struct vt_node *child = vt_arena_alloc(root->arena, sizeof(*child));
 
 	if (!child)
 		return NULL;
@@ -108,16 +88,15 @@ static struct node *add_child(struct vt_root *root, struct node *parent, const c
 	return child;
 }
 
-/* The nearest mount at or above a node, and what a path below it is on the host. */
-static const struct node *mount_around(const struct node *node)
+const struct vt_node *vt_node_mount(const struct vt_node *node)
 {
 	while (node && node->act != VT_ACT_BIND)
 		node = node->parent;
 	return node;
 }
 
-static const char *host_path(const struct vt_root *root, const struct node *mount,
-			     const struct node *node)
+const char *vt_node_host_path(const struct vt_root *root, const struct vt_node *mount,
+			      const struct vt_node *node)
 {
 	const char *rest = node->path + strlen(mount->path);
 
@@ -125,7 +104,7 @@ static const char *host_path(const struct vt_root *root, const struct node *moun
 }
 
 /* What a name other than that of a child means, in the target of a link. */
-static struct node *special(struct node *at, const char *name, size_t len)
+static struct vt_node *special(struct vt_node *at, const char *name, size_t len)
 {
 	if (len == 0 || (len == 1 && name[0] == '.'))
 		return at;
@@ -138,21 +117,22 @@ static struct node *special(struct node *at, const char *name, size_t len)
  * Walks to the node at path, making what is missing. A link of the cell's own on the way is
  * followed, so that /bin/x and /usr/bin/x are one place.
  */
-static int walk(struct vt_root *root, const char *path, struct node **ret_node, struct vt_err *err)
+static int walk(struct vt_root *root, const char *path, struct vt_node **ret_node,
+		struct vt_err *err)
 {
-	struct node *at = root->top;
+	struct vt_node *at = root->top;
 	int hops = 0;
 
 	while (*path) {
 		size_t len = strcspn(path, "/");
-		struct node *known = special(at, path, len);
+		struct vt_node *known = special(at, path, len);
 
 		if (known) {
 			at = known;
 			path += len + (path[len] == '/');
 			continue;
 		}
-		struct node *child = find_child(at, path, len);
+		struct vt_node *child = find_child(at, path, len);
 
 		if (!child)
 			child = add_child(root, at, path, len);
@@ -178,15 +158,15 @@ static int walk(struct vt_root *root, const char *path, struct node **ret_node, 
 }
 
 /* A place inside a granted folder must be there already: nothing is made on the host. */
-static int check_place(struct vt_root *root, const struct node *node, const char *origin,
+static int check_place(struct vt_root *root, const struct vt_node *node, const char *origin,
 		       const char *from, mode_t mode, struct vt_err *err)
 {
-	const struct node *around = mount_around(node->parent);
+	const struct vt_node *around = vt_node_mount(node->parent);
 	struct vt_path place;
 
 	if (!around)
 		return 0;
-	const char *path = host_path(root, around, node);
+	const char *path = vt_node_host_path(root, around, node);
 
 	if (!path)
 		return vt_fail(err, VT_STEP_PLAN, ENOMEM, "plan the root");
@@ -216,18 +196,17 @@ static int check_kind(const struct vt_entry *entry, mode_t mode, struct vt_err *
 }
 
 /* Whether a mount shows `from` at `node` already, with no fewer rights. */
-static bool shows(const struct vt_root *root, const struct node *mount, const struct node *node,
-		  const char *from, bool writable)
+static bool shows(const struct vt_root *root, const struct vt_node *mount,
+		  const struct vt_node *node, const char *from, bool writable)
 {
 	if (!mount || (writable && !mount->writable))
 		return false;
-	const char *path = host_path(root, mount, node);
+	const char *path = vt_node_host_path(root, mount, node);
 
 	return path && strcmp(path, from) == 0;
 }
 
-/* The next node of a depth-first walk below top, without recursion, since paths can be deep. */
-static struct node *next_below(const struct node *top, struct node *node)
+struct vt_node *vt_node_next(const struct vt_node *top, struct vt_node *node)
 {
 	if (node->children)
 		return node->children;
@@ -240,10 +219,10 @@ static struct node *next_below(const struct node *top, struct node *node)
  * What came before the mount around it is part of that now: its place must be there on the host,
  * and what the mount shows anyway needs none of its own.
  */
-static int absorb(struct vt_root *root, struct node *mount, struct vt_err *err)
+static int absorb(struct vt_root *root, struct vt_node *mount, struct vt_err *err)
 {
-	for (struct node *node = mount->children; node; node = next_below(mount, node)) {
-		const struct node *around = mount_around(node->parent);
+	for (struct vt_node *node = mount->children; node; node = vt_node_next(mount, node)) {
+		const struct vt_node *around = vt_node_mount(node->parent);
 
 		node->shown = true;
 		if (node->act != VT_ACT_BIND ||
@@ -279,13 +258,13 @@ static int look(const struct vt_root *root, const struct vt_entry *entry, struct
 static int mount_seen(struct vt_root *root, const struct vt_entry *entry,
 		      const struct vt_path *seen, struct vt_err *err)
 {
-	struct node *node;
+	struct vt_node *node;
 	int r = check_kind(entry, seen->mode, err);
 
 	if (r == 0)
 		r = walk(root, entry->to, &node, err);
-	if (r < 0 ||
-	    (!entry->device && shows(root, mount_around(node), node, entry->from, entry->writable)))
+	if (r < 0 || (!entry->device &&
+		      shows(root, vt_node_mount(node), node, entry->from, entry->writable)))
 		return r;
 	if (node->act == VT_ACT_BIND && strcmp(node->from, entry->from) != 0)
 		return vt_fail(err, VT_STEP_PLAN, EEXIST,
@@ -324,7 +303,7 @@ int vt_root_link_or_mount(struct vt_root *root, const struct vt_entry *entry, st
 {
 	char target[PATH_MAX];
 	struct vt_path seen;
-	struct node *node;
+	struct vt_node *node;
 	int r = look(root, entry, &seen, err);
 
 	if (r <= 0)
@@ -344,7 +323,7 @@ int vt_root_link_or_mount(struct vt_root *root, const struct vt_entry *entry, st
 
 bool vt_root_covers(const struct vt_root *root, const char *to)
 {
-	const struct node *at = root->top;
+	const struct vt_node *at = root->top;
 
 	while (at && *to) {
 		size_t len = strcspn(to, "/");
@@ -359,19 +338,18 @@ bool vt_root_covers(const struct vt_root *root, const char *to)
 	return false;
 }
 
-const char *vt_root_shows(const struct vt_root *root, const char *path)
+bool vt_root_can_write(const struct vt_root *root, const char *path)
 {
-	for (struct node *node = root->top->children; node; node = next_below(root->top, node))
-		if (node->act == VT_ACT_BIND &&
-		    (vt_path_lies_in(path, node->from) || vt_path_lies_in(node->from, path)))
-			return node->from;
-	return NULL;
+	for (struct vt_node *node = root->top->children; node; node = vt_node_next(root->top, node))
+		if (node->act == VT_ACT_BIND && node->writable && vt_path_lies_in(path, node->from))
+			return true;
+	return false;
 }
 
 int vt_root_own(struct vt_root *root, enum vt_act act, const char *to, const char *from,
 		mode_t mode, struct vt_err *err)
 {
-	struct node *node;
+	struct vt_node *node;
 
 	if (vt_root_covers(root, to))
 		return 0;
@@ -398,7 +376,7 @@ struct listing {
 	bool map_owners;
 };
 
-static int idmap_for(struct listing *list, const struct node *node)
+static int idmap_for(struct listing *list, const struct vt_node *node)
 {
 	struct vt_plan *plan = list->plan;
 
@@ -411,7 +389,7 @@ static int idmap_for(struct listing *list, const struct node *node)
 	return (int)plan->idmap_count++;
 }
 
-static void list_build(struct listing *list, const struct node *node, enum vt_act act)
+static void list_build(struct listing *list, const struct vt_node *node, enum vt_act act)
 {
 	struct vt_build *build = &list->builds[list->plan->build_count];
 
@@ -432,11 +410,14 @@ static void list_build(struct listing *list, const struct node *node, enum vt_ac
 		.idmap = act == VT_ACT_BIND ? idmap_for(list, node) : -1,
 		.dev = node->seen.dev,
 		.ino = node->seen.ino,
+		.uid = node->seen.uid,
+		.gid = node->seen.gid,
+		.veil = act == VT_ACT_BIND ? node->veil : NULL,
 	};
 }
 
 /* What must be there before the act itself: a mount needs a place to be mounted on. */
-static void list_place(struct listing *list, const struct node *node)
+static void list_place(struct listing *list, const struct vt_node *node)
 {
 	if (node->shown)
 		return;
@@ -447,9 +428,9 @@ static void list_place(struct listing *list, const struct node *node)
 }
 
 /* Parents before children. */
-static void list_nodes(struct listing *list, const struct node *top)
+static void list_nodes(struct listing *list, const struct vt_node *top)
 {
-	for (struct node *node = top->children; node; node = next_below(top, node)) {
+	for (struct vt_node *node = top->children; node; node = vt_node_next(top, node)) {
 		list_place(list, node);
 		if (!(node->shown && node->act == VT_ACT_DIR))
 			list_build(list, node, node->act);

@@ -53,11 +53,8 @@ int vt_root_own(struct vt_root *root, enum vt_act act, const char *to, const cha
 /* Whether something of the host's was granted at or around this absolute path. */
 bool vt_root_covers(const struct vt_root *root, const char *to);
 
-/*
- * The host path of a mount that shows some of what lies at or below this resolved host path, or that
- * lies around it; NULL: there is none.
- */
-const char *vt_root_shows(const struct vt_root *root, const char *path);
+/* Whether a grant for writing lies around a host path. */
+bool vt_root_can_write(const struct vt_root *root, const char *path);
 
 /* Writes the acts, the maps that they use and the folders that may be written into the plan. */
 int vt_root_finish(struct vt_root *root, struct vt_plan *plan, struct vt_err *err);

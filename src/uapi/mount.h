@@ -25,6 +25,7 @@
 #define FSMOUNT_CLOEXEC 0x00000001
 
 enum fsconfig_command {
+	FSCONFIG_SET_FLAG = 0,
 	FSCONFIG_SET_STRING = 1,
 	FSCONFIG_CMD_CREATE = 6,
 };

@@ -556,7 +556,7 @@ static int run_in(struct run *run, struct vt_pipes *p, struct vt_err *err)
 	vt_fd_close(&p->out_write);
 	vt_fd_close(&p->err_write);
 	/* While the cell builds itself there is time to clear up after one that was killed. */
-	(void)vt_cgroup_sweep(&run->plan->cgroup_site);
+	vt_spawn_sweep(run->plan);
 	if (r < 0) {
 		run->findings.failed = true;
 	} else {
@@ -595,7 +595,7 @@ static void release(struct run *run)
 	vt_stream_done(&run->err);
 	for (size_t i = 0; i < VT_NOTE_FDS; i++)
 		vt_fd_close(&run->fds[i]);
-	/* A cgroup that will not go holds nothing that runs; the next vitro sweeps it. */
+	/* A folder that will not go holds nothing that runs; the next vitro sweeps it. */
 	(void)vt_cell_done(&run->cell, &err);
 	vt_loop_done(&run->loop);
 }

@@ -65,41 +65,6 @@ def _():
         refused("--write", place + "/../../../../../../..")
 
 
-@test("files.deny inside a grant is refused, however the grant is written")
-def _():
-    with folder() as place:
-        write(place + "/data/keep/secret", "secret\n")
-        data, keep = place + "/data", place + "/data/keep"
-        moved = json.dumps({"from": data, "to": "/srv"})
-        for flag in ("--read", "--write"):
-            refused(flag, data, "--deny", keep, says=[keep])
-            refused(flag, data, "--deny", data, says=[data])
-            refused(flag, moved, "--deny", keep, says=[keep])
-            refused(flag, moved, "--deny", data, says=[data])
-            refused(flag, data + "/./", "--deny", keep + "/.", says=["keep"])
-            refused(flag, "..", "--deny", ".", says=["keep"], cwd=keep)
-        policy = write(place + "/p.json", json.dumps(
-            {"files": {"read": [{"from": "data", "to": "/srv"}], "deny": ["data/keep"]}}))
-        refused("-p", policy, says=["files.deny", "keep"])
-
-
-@test("files.deny around a grant, of the runtime, and through links is refused")
-def _():
-    with folder() as place:
-        write(place + "/data/keep/secret", "secret\n")
-        os.symlink(place + "/data/keep", place + "/to-keep")
-        os.symlink(place + "/data", place + "/to-data")
-        refused("--read", place + "/data", "--deny", place, says=[place])
-        refused("--read", place + "/data", "--deny", "/", says=["'/'"])
-        refused("--read", place + "/data", "--deny", place + "/to-keep", says=["to-keep"])
-        refused("--read", place + "/to-data", "--deny", place + "/data/keep", says=["keep"])
-        refused("--read", place + "/to-data", "--deny", place + "/to-data/keep", says=["keep"])
-        refused("--deny", "/usr/share", says=["/usr/share"])
-        refused("--deny", "/bin/sh", says=["/bin/sh"])
-        refused("--deny", "/etc", says=["/etc"])
-        refused("--deny", "/etc/ld.so.cache", says=["/etc/ld.so.cache"])
-
-
 @test("files.deny of what no grant shows is no reason to refuse, and it is not there")
 def _():
     with folder() as place:

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* On this machine: stories hold what an overlay does, this what is said of it. */
+#include "kernel/child_test.h"
+
+#include <sys/stat.h>
+
+#include "host/host.h"
+
+static struct vt_host host;
+
+static int setup(void **state)
+{
+	struct vt_err err;
+
+	(void)state;
+	return vt_host_probe(&host, &err);
+}
+
+static int teardown(void **state)
+{
+	(void)state;
+	vt_host_done(&host);
+	return 0;
+}
+
+static void test_layer(void **state)
+{
+	struct vt_path seen;
+	struct vt_layer layer, again;
+	int before;
+
+	(void)state;
+	assert_int_equal(host.look(&host, "/usr", &seen), 0);
+	assert_int_equal(host.layer(&host, "/usr", &seen, &layer), 0);
+	if (layer.overlay.err) {
+		print_message("skipped: %s: %s\n", layer.overlay.tried,
+			      strerror(layer.overlay.err));
+		skip();
+	}
+	before = count_fds();
+	assert_int_equal(host.layer(&host, "/usr", &seen, &again), 0); /* remembered */
+	assert_int_equal(again.overlay.err, 0);
+	assert_int_equal(again.upper, layer.upper);
+	assert_int_equal(count_fds(), before);
+	assert_int_equal(waitpid(-1, NULL, __WALL | WNOHANG), -1);
+}
+
+/* No overlay takes proc for a folder of files that can be written. */
+static void test_other_file_systems(void **state)
+{
+	struct vt_path seen;
+	struct vt_layer layer;
+
+	(void)state;
+	assert_int_equal(host.look(&host, "/proc/self", &seen), 0);
+	assert_int_equal(host.layer(&host, "/proc/self/", &seen, &layer), 0);
+	assert_false(layer.upper);
+}
+
+static void test_work(void **state)
+{
+	struct vt_path base, tmp;
+
+	(void)state;
+	assert_int_equal(host.look(&host, "/tmp", &tmp), 0);
+	assert_int_equal(host.can_work(&host, "/tmp", "/tmp", "/tmp", &base), 0);
+	assert_int_equal(base.ino, tmp.ino);
+	assert_int_equal(host.can_work(&host, "/tmp", "/proc", "/tmp", &base), -EXDEV);
+	assert_int_equal(host.can_work(&host, "/tmp", "/tmp", "/proc", &base), -EXDEV);
+	assert_int_equal(host.can_work(&host, "/no-such", "/tmp", "/tmp", &base), -ENOENT);
+	if (geteuid() != 0)
+		assert_int_equal(host.can_work(&host, "/usr", "/usr", "/usr", &base), -EACCES);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_layer, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_other_file_systems, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_work, setup, teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

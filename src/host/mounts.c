@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "host/mounts.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/path.h"
+
+/* The names in mountinfo have blanks and backslashes as octal numbers. In place. */
+static void unescape(char *name)
+{
+	char *to = name;
+
+	for (const char *from = name; *from; to++) {
+		unsigned code;
+
+		if (from[0] == '\\' && sscanf(from + 1, "%3o", &code) == 1) {
+			*to = (char)code;
+			from += 4;
+		} else {
+			*to = *from++;
+		}
+	}
+	*to = '\0';
+}
+
+static void add_text(struct vt_str *texts, const char *text)
+{
+	vt_str_addn(texts, text, strlen(text) + 1);
+}
+
+static void read_mounts(struct vt_str *texts)
+{
+	FILE *file = fopen("/proc/self/mountinfo", "re");
+	char line[2 * PATH_MAX + 1024], device[32], root[PATH_MAX], point[PATH_MAX];
+
+	/* "36 35 98:0 /root /mount-point options ..." */
+	while (file && fgets(line, sizeof(line), file)) {
+		if (sscanf(line, "%*s %*s %31s %4095s %4095s", device, root, point) != 3)
+			continue;
+		unescape(root);
+		unescape(point);
+		add_text(texts, device);
+		add_text(texts, root);
+		add_text(texts, point);
+	}
+	if (file)
+		(void)fclose(file); /* only read from */
+}
+
+struct mount {
+	const char *device, *root, *point;
+};
+
+/* The mount after another, or the first after none. */
+static bool next_mount(const struct vt_str *texts, struct mount *mount)
+{
+	const char *at = mount->point ? mount->point + strlen(mount->point) + 1 : texts->text;
+
+	if (at >= texts->text + texts->len)
+		return false;
+	mount->device = at;
+	mount->root = mount->device + strlen(mount->device) + 1;
+	mount->point = mount->root + strlen(mount->root) + 1;
+	return true;
+}
+
+void vt_mounts_init(struct vt_mounts *mounts)
+{
+	vt_str_init(&mounts->texts);
+}
+
+void vt_mounts_done(struct vt_mounts *mounts)
+{
+	vt_str_done(&mounts->texts);
+}
+
+static bool know(struct vt_mounts *mounts)
+{
+	if (mounts->texts.len == 0)
+		read_mounts(&mounts->texts);
+	return mounts->texts.len && vt_str_ok(&mounts->texts);
+}
+
+bool vt_mounts_below(struct vt_mounts *mounts, const char *path)
+{
+	struct mount mount = { 0 };
+
+	if (!know(mounts) || path[0] != '/')
+		return true;
+	while (next_mount(&mounts->texts, &mount))
+		if (vt_path_lies_in(mount.point, path) && strcmp(mount.point, path) != 0)
+			return true;
+	return false;
+}
+
+/* The innermost mount that a path is on; of several at one place the last covers the others. */
+static struct mount mount_of(const struct vt_str *texts, const char *path)
+{
+	struct mount mount = { 0 }, found = { 0 };
+
+	while (next_mount(texts, &mount))
+		if (vt_path_lies_in(path, mount.point) &&
+		    (!found.point || strlen(mount.point) >= strlen(found.point)))
+			found = mount;
+	return found;
+}
+
+/* What is left of a path below a folder that it lies in, with its '/'; "" is the folder itself. */
+static const char *rest_of(const char *path, const char *folder)
+{
+	return strcmp(folder, "/") == 0 ? (path[1] ? path : "") : path + strlen(folder);
+}
+
+/* A path of two parts, of which the first may be the root. */
+static bool join(char buf[PATH_MAX], const char *folder, const char *rest)
+{
+	const char *first = strcmp(folder, "/") == 0 && *rest ? "" : folder;
+
+	return snprintf(buf, PATH_MAX, "%s%s", first, rest) < PATH_MAX;
+}
+
+int vt_mounts_aliases(struct vt_mounts *mounts, const char *path,
+		      void (*each)(void *arg, const char *alias), void *arg)
+{
+	const struct vt_str *texts = &mounts->texts;
+	char inside[PATH_MAX], alias[PATH_MAX];
+	struct mount other = { 0 };
+
+	if (!know(mounts) || path[0] != '/')
+		return -EIO;
+	const struct mount own = mount_of(texts, path);
+
+	/* As the file system itself names it. */
+	if (!own.point || !join(inside, own.root, rest_of(path, own.point)))
+		return -EIO;
+	while (next_mount(texts, &other)) {
+		if (other.point == own.point || strcmp(other.device, own.device) != 0)
+			continue;
+		bool around = vt_path_lies_in(inside, other.root);
+
+		if (!around && !vt_path_lies_in(other.root, inside))
+			continue;
+		if (!join(alias, other.point, around ? rest_of(inside, other.root) : ""))
+			return -ENAMETOOLONG;
+		/* What is covered by another mount is not to be seen there. */
+		if (mount_of(texts, alias).point == other.point && strcmp(alias, path) != 0)
+			each(arg, alias);
+	}
+	return 0;
+}

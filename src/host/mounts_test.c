@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <string.h>
+
+#include "host/mounts.h"
+
+/* An invented machine: device, folder of the file system, mount point. */
+static const char *const machine[][3] = {
+	{ "8:1", "/", "/" },
+	{ "0:5", "/", "/proc" },
+	{ "8:2", "/", "/home" },
+	{ "8:2", "/ann/work", "/srv/work" },
+	{ "8:2", "/ann/work/deep", "/opt/deep" },
+	{ "8:1", "/var/lib", "/mnt/lib" },
+	{ "8:2", "/ann", "/covered" },
+	{ "0:9", "/", "/covered" },
+	{ "8:1", "/", "/host" },
+};
+
+static struct vt_mounts invent(void)
+{
+	struct vt_mounts mounts;
+
+	vt_mounts_init(&mounts);
+	for (size_t i = 0; i < sizeof(machine) / sizeof(machine[0]); i++)
+		for (size_t j = 0; j < 3; j++)
+			vt_str_addn(&mounts.texts, machine[i][j], strlen(machine[i][j]) + 1);
+	return mounts;
+}
+
+static void gather(void *arg, const char *alias)
+{
+	char *text = arg;
+
+	(void)snprintf(text + strlen(text), 512 - strlen(text), "%s ", alias);
+}
+
+static void check_aliases(const char *path, const char *wanted)
+{
+	struct vt_mounts mounts = invent();
+	char text[512] = "";
+
+	assert_int_equal(vt_mounts_aliases(&mounts, path, gather, text), 0);
+	assert_string_equal(text, wanted);
+	vt_mounts_done(&mounts);
+}
+
+static void test_aliases(void **state)
+{
+	(void)state;
+	check_aliases("/home/ann/work/.env", "/srv/work/.env ");
+	check_aliases("/srv/work/.env", "/home/ann/work/.env ");
+	check_aliases("/home/ann/work/deep/x", "/srv/work/deep/x /opt/deep/x ");
+	check_aliases("/opt/deep", "/home/ann/work/deep /srv/work/deep ");
+	/* what shows a part of it */
+	check_aliases("/home/ann", "/srv/work /opt/deep ");
+	check_aliases("/home", "/srv/work /opt/deep ");
+	check_aliases("/var/lib/x", "/mnt/lib/x /host/var/lib/x ");
+	check_aliases("/mnt/lib", "/var/lib /host/var/lib ");
+	check_aliases("/etc", "/host/etc ");
+	check_aliases("/host", "/ /mnt/lib ");
+	/* another device, another name, and what another mount covers */
+	check_aliases("/proc/x", "");
+	check_aliases("/home/annabel", "");
+	check_aliases("/covered/work/x", "");
+}
+
+static void test_below(void **state)
+{
+	struct vt_mounts mounts = invent();
+
+	(void)state;
+	assert_true(vt_mounts_below(&mounts, "/"));
+	assert_true(vt_mounts_below(&mounts, "/srv"));
+	assert_false(vt_mounts_below(&mounts, "/srv/work"));
+	assert_false(vt_mounts_below(&mounts, "/srv/wor"));
+	assert_true(vt_mounts_below(&mounts, "relative"));
+	vt_mounts_done(&mounts);
+}
+
+static void test_this_machine(void **state)
+{
+	struct vt_mounts mounts;
+
+	(void)state;
+	vt_mounts_init(&mounts);
+	assert_true(vt_mounts_below(&mounts, "/")); /* /proc, at the least */
+	assert_false(vt_mounts_below(&mounts, "/no/such/folder"));
+	vt_mounts_done(&mounts);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_aliases),
+		cmocka_unit_test(test_below),
+		cmocka_unit_test(test_this_machine),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

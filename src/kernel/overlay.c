@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "kernel/overlay.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/fd.h"
+#include "uapi/mount.h"
+
+#define FD_PATH "/proc/self/fd/"
+
+enum { FD_PATH_MAX = sizeof(FD_PATH) + 10 };
+
+/*
+ * The name of a descriptor, since layers are paths to all but the newest kernels. Returns where it
+ * ends.
+ */
+static char *put_fd(char *at, int fd)
+{
+	char digits[10];
+	size_t count = 0;
+
+	memcpy(at, FD_PATH, sizeof(FD_PATH) - 1);
+	at += sizeof(FD_PATH) - 1;
+	do
+		digits[count++] = (char)('0' + fd % 10);
+	while ((fd /= 10) > 0);
+	while (count > 0)
+		*at++ = digits[--count];
+	*at = '\0';
+	return at;
+}
+
+static int set_fd(int fs, const char *key, int fd)
+{
+	char path[FD_PATH_MAX];
+
+	(void)put_fd(path, fd);
+	return sys_fsconfig(fs, FSCONFIG_SET_STRING, key, path, 0);
+}
+
+/*
+ * What a distribution may have switched on, and what would follow or leave marks on the host's
+ * files.
+ */
+static int set_plain(int fs)
+{
+	static const char *const off[][2] = {
+		{ "redirect_dir", "nofollow" },
+		{ "metacopy", "off" },
+		{ "index", "off" },
+		{ "xino", "off" },
+	};
+
+	for (size_t i = 0; i < sizeof(off) / sizeof(off[0]); i++)
+		if (sys_fsconfig(fs, FSCONFIG_SET_STRING, off[i][0], off[i][1], 0) < 0)
+			return -1;
+	return sys_fsconfig(fs, FSCONFIG_SET_STRING, "source", "vitro", 0);
+}
+
+static int mount_new(int fs, unsigned attrs, const char *path, struct vt_err *err)
+{
+	if (sys_fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
+		return vt_fail_at(err, VT_STEP_MOUNTS, errno, VT_OVERLAY_FAILED, path);
+	int fd = sys_fsmount(fs, FSMOUNT_CLOEXEC, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | attrs);
+
+	return fd < 0 ? vt_fail_at(err, VT_STEP_MOUNTS, errno, "mount the overlay of", path) : fd;
+}
+
+int vt_overlay_read(int marks_fd, int folder_fd, const char *path, struct vt_err *err)
+{
+	char layers[2 * FD_PATH_MAX];
+	AUTO_CLOSE int fs = sys_fsopen("overlay", FSOPEN_CLOEXEC);
+	char *at = put_fd(layers, marks_fd);
+
+	*at++ = ':'; /* the first is the uppermost */
+	(void)put_fd(at, folder_fd);
+	if (fs < 0 || set_plain(fs) < 0 ||
+	    sys_fsconfig(fs, FSCONFIG_SET_STRING, "lowerdir", layers, 0) < 0)
+		return vt_fail_at(err, VT_STEP_MOUNTS, errno, "open an overlay for", path);
+	return mount_new(fs, MOUNT_ATTR_RDONLY, path, err);
+}
+
+int vt_overlay_write(int marks_fd, int folder_fd, int work_fd, const char *path, struct vt_err *err)
+{
+	AUTO_CLOSE int fs = sys_fsopen("overlay", FSOPEN_CLOEXEC);
+
+	if (fs < 0 || set_plain(fs) < 0 ||
+	    sys_fsconfig(fs, FSCONFIG_SET_FLAG, "volatile", NULL, 0) < 0 ||
+	    set_fd(fs, "lowerdir", marks_fd) < 0 || set_fd(fs, "upperdir", folder_fd) < 0 ||
+	    set_fd(fs, "workdir", work_fd) < 0)
+		return vt_fail_at(err, VT_STEP_MOUNTS, errno, "open an overlay for", path);
+	return mount_new(fs, 0, path, err);
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Overlays, which keep names of a host's folder out of a cell. An overlay has names of its own, so that
+ * nothing that is renamed on the host takes anything away from what was mounted or hidden in it.
+ *
+ * Layers are descriptors of attached mounts; the overlay keeps what it needs of them, and they can be
+ * detached. Extended attributes are neither read nor written: the overlay is made in a user namespace,
+ * without "userxattr", so that what somebody left on the host's files means nothing to it, and it leaves
+ * nothing there. Child side: no malloc.
+ */
+#pragma once
+
+#include "base/err.h"
+
+/* How a failure to hold a deny begins: it says nothing about the other mounts of a cell. */
+#define VT_OVERLAY_FAILED "hold what is denied, by an overlay over"
+
+/*
+ * A read-only overlay of marks above folder: where marks has a character device 0:0, there is nothing.
+ * Returns the mount's descriptor. path is for the message.
+ */
+int vt_overlay_read(int marks_fd, int folder_fd, const char *path, struct vt_err *err);
+
+/*
+ * An overlay that is the folder itself, for reading and writing, with what marks has beside it. A folder
+ * that is in both, as the uppermost is, cannot be renamed, nor can others into it or in it: EXDEV. work_fd is an empty folder of the same mount, outside folder_fd,
+ * that the overlay fills and leaves behind. fsync() in it does not wait for the disk; without that the
+ * kernel would write out the whole file system when the cell ends.
+ */
+int vt_overlay_write(int marks_fd, int folder_fd, int work_fd, const char *path, struct vt_err *err);

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plan/denied.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/path.h"
+#include "plan/root_private.h"
+
+enum { MAX_HOPS = 40 }; /* as many links as the kernel follows */
+
+struct listing {
+	const struct vt_root *root;
+	const struct vt_host *host;
+	struct vt_arena *arena;
+	struct vt_denied *denies;
+	size_t count, room;
+	bool failed;                      /* out of memory in the middle of something */
+	const char *folder, *real_folder; /* of the last deny, as written and where it leads */
+};
+
+static int out_of_memory(struct vt_err *err)
+{
+	return vt_fail(err, VT_STEP_PLAN, ENOMEM, "plan what is denied");
+}
+
+/* What lies in a folder comes right after it: '/' is less than any other byte of a name. */
+static int by_path(const void *a, const void *b)
+{
+	const char *one = ((const struct vt_denied *)a)->path;
+	const char *other = ((const struct vt_denied *)b)->path;
+
+	while (*one && *one == *other) {
+		one++;
+		other++;
+	}
+	int left = *one == '/' ? 1 : (unsigned char)*one;
+	int right = *other == '/' ? 1 : (unsigned char)*other;
+
+	return left - right;
+}
+
+static int resolve(struct listing *d, const char *path, const char *origin, const char **ret_real,
+		   struct vt_err *err)
+{
+	char real[PATH_MAX];
+	int r = d->host->resolve(d->host, path, real, sizeof(real));
+
+	if (r < 0)
+		return vt_fail(err, VT_STEP_PLAN, -r, "%s: '%s': %s", origin, path, strerror(-r));
+	*ret_real = vt_arena_dup(d->arena, real);
+	return *ret_real ? 0 : out_of_memory(err);
+}
+
+static int push(struct listing *d, const char *path, const char *origin)
+{
+	if (d->count == d->room) {
+		size_t room = 2 * d->room + 16;
+		struct vt_denied *more = vt_arena_array(d->arena, room, sizeof(*more));
+
+		if (!more)
+			return -ENOMEM;
+		if (d->count)
+			memcpy(more, d->denies, d->count * sizeof(*more));
+		d->denies = more;
+		d->room = room;
+	}
+	d->denies[d->count++] = (struct vt_denied){ .path = path, .origin = origin };
+	return 0;
+}
+
+/* One more name of the path that was added last. */
+static void push_alias(void *arg, const char *alias)
+{
+	struct listing *d = arg;
+	const char *copy = vt_arena_dup(d->arena, alias);
+
+	if (!copy || push(d, copy, d->denies[d->count - 1].origin) < 0)
+		d->failed = true;
+}
+
+/* A path, and each other that the host's mounts show the same at. */
+static int push_all(struct listing *d, const char *path, const char *origin, struct vt_err *err)
+{
+	int r = 0;
+
+	if (push(d, path, origin) < 0)
+		return out_of_memory(err);
+	if (d->host->aliases)
+		r = d->host->aliases(d->host, path, push_alias, d);
+	if (d->failed)
+		return out_of_memory(err);
+	return r < 0 ? vt_fail(err, VT_STEP_PLAN, -r,
+			       "refused: %s: where '%s' is mounted cannot be found out: %s", origin,
+			       path, strerror(-r))
+		     : 0;
+}
+
+/* Takes a path one name on, or back. "" is the root. */
+static bool step_on(char at[PATH_MAX], const char *name, size_t len)
+{
+	size_t have = strlen(at);
+
+	if (len == 0 || (len == 1 && name[0] == '.'))
+		return true;
+	if (len == 2 && name[0] == '.' && name[1] == '.') {
+		while (have && at[--have] != '/')
+			;
+		at[have] = '\0';
+		return true;
+	}
+	return snprintf(at + have, PATH_MAX - have, "/%.*s", (int)len, name) <
+	       (int)(PATH_MAX - have);
+}
+
+/*
+ * A link on the way that the cell can write is the cell's to point elsewhere: then the name that
+ * was denied leads to what was not. path is walked as the kernel would.
+ */
+static int check_links(struct listing *d, const char *path, const char *origin, struct vt_err *err)
+{
+	char at[PATH_MAX] = "", target[PATH_MAX];
+	const char *rest = path;
+	int hops = 0;
+
+	while (*rest) {
+		size_t len = strcspn(rest, "/"), have = strlen(at);
+		const char *next = rest + len + (rest[len] == '/');
+
+		if (!step_on(at, rest, len) || hops > MAX_HOPS)
+			return vt_fail(err, VT_STEP_PLAN, ELOOP, "%s: '%s': %s", origin, path,
+				       strerror(ELOOP));
+		rest = next;
+		if (!*at || d->host->read_link(d->host, at, target, sizeof(target)) < 0)
+			continue;
+		if (vt_root_can_write(d->root, at))
+			return vt_fail(err, VT_STEP_PLAN, EPERM,
+				       "refused: %s: '%s' leads through the symbolic link '%s', "
+				       "which the cell could change; deny what it leads to, or "
+				       "grant that folder for reading",
+				       origin, path, at);
+		at[target[0] == '/' ? 0 : have] = '\0';
+		rest = vt_arena_printf(d->arena, "%s/%s", target, rest);
+		hops++;
+		if (!rest)
+			return out_of_memory(err);
+	}
+	return 0;
+}
+
+/* The folder of a path, as it is on the host. Denies often come many from one: it is resolved once.
+ */
+static int resolve_folder(struct listing *d, const struct vt_grant *grant, size_t len,
+			  struct vt_err *err)
+{
+	if (d->folder && strncmp(d->folder, grant->from, len) == 0 && !d->folder[len])
+		return 0;
+	d->folder = vt_arena_dupn(d->arena, grant->from, len);
+	if (!d->folder)
+		return out_of_memory(err);
+	int r = resolve(d, len ? d->folder : "/", grant->origin, &d->real_folder, err);
+
+	return r < 0 ? r : check_links(d, d->folder, grant->origin, err);
+}
+
+/*
+ * The name itself, and where it leads if it is a link: that is what is meant, and the host may put
+ * something else in the link's place while the call runs.
+ */
+static int add_deny(struct listing *d, const struct vt_grant *grant, struct vt_err *err)
+{
+	const char *origin = vt_arena_dup(d->arena, grant->origin);
+	const char *base = strrchr(grant->from, '/');
+	const char *name, *real;
+	char target[PATH_MAX];
+	int r = origin ? resolve_folder(d, grant, (size_t)(base - grant->from), err)
+		       : out_of_memory(err);
+
+	if (r < 0)
+		return r;
+	name = base[1] ? vt_arena_printf(d->arena, "%s%s",
+					 strcmp(d->real_folder, "/") == 0 ? "" : d->real_folder,
+					 base)
+		       : "/";
+	if (!name)
+		return out_of_memory(err);
+	r = push_all(d, name, origin, err);
+	if (r < 0 || d->host->read_link(d->host, name, target, sizeof(target)) < 0)
+		return r;
+	r = check_links(d, name, origin, err);
+	if (r == 0)
+		r = resolve(d, name, origin, &real, err);
+	return r < 0 ? r : push_all(d, real, origin, err);
+}
+
+int vt_denied_list(const struct vt_root *root, const struct vt_grants *grants,
+		   struct vt_denied **ret_denied, size_t *ret_count, struct vt_err *err)
+{
+	struct listing list = { .root = root, .host = root->host, .arena = root->arena };
+	size_t kept = 0;
+
+	for (size_t i = 0; i < grants->count; i++) {
+		int r = add_deny(&list, &grants->items[i], err);
+
+		if (r < 0)
+			return r;
+	}
+	if (list.count)
+		qsort(list.denies, list.count, sizeof(*list.denies), by_path);
+	for (size_t i = 0; i < list.count; i++)
+		if (!kept || !vt_path_lies_in(list.denies[i].path, list.denies[kept - 1].path))
+			list.denies[kept++] = list.denies[i];
+	*ret_denied = list.denies;
+	*ret_count = kept;
+	return 0;
+}

@@ -1,0 +1,388 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Denies on an invented host: which names a veil closes, where it works, and what is refused. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/clock.h"
+#include "base/path.h"
+#include "plan/plan.h"
+
+static const struct invented {
+	const char *path;
+	mode_t mode;
+	const char *link;
+} machine[] = {
+	{ "/", S_IFDIR | 0755, NULL },
+	{ "/dev/full", S_IFCHR | 0666, NULL },
+	{ "/dev/null", S_IFCHR | 0666, NULL },
+	{ "/dev/random", S_IFCHR | 0666, NULL },
+	{ "/dev/urandom", S_IFCHR | 0666, NULL },
+	{ "/dev/zero", S_IFCHR | 0666, NULL },
+	{ "/usr", S_IFDIR | 0755, NULL },
+	{ "/usr/bin", S_IFDIR | 0755, NULL },
+	{ "/usr/bin/id", S_IFREG | 0755, NULL },
+	{ "/tmp", S_IFDIR | 01777, NULL },
+	{ "/p", S_IFDIR | 0750, NULL },
+	{ "/p/.env", S_IFREG | 0644, NULL },
+	{ "/p/.git", S_IFDIR | 0755, NULL },
+	{ "/p/a", S_IFDIR | 0700, NULL },
+	{ "/p/a/b", S_IFDIR | 0711, NULL },
+	{ "/p/a/b/key", S_IFREG | 0644, NULL },
+	{ "/p/a/b/other", S_IFREG | 0644, NULL },
+	{ "/p/a-b", S_IFREG | 0644, NULL },
+	{ "/p/link", S_IFREG | 0644, "/p/.env" },
+	{ "/p/dangling", 0, "/gone" },
+	{ "/p/shut", S_IFDIR | 0700, NULL },
+	{ "/p/to-a", S_IFDIR | 0700, "a" },
+	{ "/home", S_IFDIR | 0755, NULL },
+	{ "/home/to-p", S_IFDIR | 0755, "../home/../p/to-a" },
+	{ "/twin", S_IFDIR | 0755, NULL },
+	{ "/twin/b", S_IFDIR | 0755, NULL },
+	{ "/twin/b/key", S_IFREG | 0644, NULL },
+	{ "/many", S_IFDIR | 0755, NULL },
+	{ "/odd", S_IFDIR | 0755, NULL },
+	{ "/odd/mounts", S_IFDIR | 0755, NULL },
+	{ "/odd/nfs", S_IFDIR | 0755, NULL },
+	{ "/odd/none", S_IFDIR | 0755, NULL },
+};
+
+static const struct invented *find(const char *path)
+{
+	for (size_t i = 0; i < sizeof(machine) / sizeof(machine[0]); i++)
+		if (strcmp(machine[i].path, path) == 0)
+			return &machine[i];
+	return NULL;
+}
+
+static int look(const struct vt_host *host, const char *path, struct vt_path *ret_path)
+{
+	const struct invented *found = find(path);
+
+	(void)host;
+	if (vt_path_lies_in(path, "/p/shut") && strcmp(path, "/p/shut") != 0)
+		return -EACCES;
+	if (!found || !found->mode)
+		return -ENOENT;
+	*ret_path = (struct vt_path){
+		.mode = found->mode,
+		.dev = 1,
+		.ino = (uint64_t)(found - machine) + 1,
+		.link = found->link,
+	};
+	return 0;
+}
+
+static int read_link(const struct vt_host *host, const char *path, char *buf, size_t size)
+{
+	const struct invented *found = find(path);
+
+	(void)host;
+	if (!found || !found->link)
+		return found ? -EINVAL : -ENOENT;
+	(void)snprintf(buf, size, "%s", found->link);
+	return 0;
+}
+
+/* The few links of this machine, and what lies behind them. */
+static int resolve(const struct vt_host *host, const char *path, char *buf, size_t size)
+{
+	static const char *const links[][2] = { { "/p/link", "/p/.env" },
+						{ "/p/dangling", "/gone" },
+						{ "/p/to-a", "/p/a" },
+						{ "/home/to-p", "/p/a" } };
+
+	(void)host;
+	(void)snprintf(buf, size, "%s", path);
+	for (size_t i = 0; i < sizeof(links) / sizeof(links[0]); i++)
+		if (vt_path_lies_in(path, links[i][0]))
+			(void)snprintf(buf, size, "%s%s", links[i][1], path + strlen(links[i][0]));
+	return 0;
+}
+
+/* /p/a is mounted at /twin too. */
+static int aliases(const struct vt_host *host, const char *path,
+		   void (*each)(void *arg, const char *alias), void *arg)
+{
+	char alias[256];
+
+	(void)host;
+	(void)snprintf(alias, sizeof(alias), "/twin%s", path + strlen("/p/a"));
+	if (vt_path_lies_in(path, "/p/a"))
+		each(arg, alias);
+	return 0;
+}
+
+static int layer(const struct vt_host *host, const char *path, const struct vt_path *seen,
+		 struct vt_layer *ret_layer)
+{
+	(void)host;
+	(void)seen;
+	*ret_layer = (struct vt_layer){
+		.overlay = { strcmp(path, "/odd/none") == 0 ? EINVAL : 0, "a trial" },
+		.submounts = strcmp(path, "/odd/mounts") == 0,
+		.upper = strcmp(path, "/odd/nfs") != 0,
+	};
+	return 0;
+}
+
+/* Only in "/" and /tmp may folders be made; /many is a mount of its own. */
+static int can_work(const struct vt_host *host, const char *path, const char *folder,
+		    const char *base, struct vt_path *ret_base)
+{
+	if (vt_path_lies_in(path, "/many"))
+		return -EXDEV;
+	if (strcmp(folder, "/") != 0 && strcmp(folder, "/tmp") != 0)
+		return -EACCES;
+	return host->look(host, base, ret_base);
+}
+
+static const struct vt_host works = {
+	.uid = 1000,
+	.gid = 1000,
+	.userns = { 0, "a trial" },
+	.seccomp = { 0, "a trial" },
+	.landlock_abi = 7,
+	.cpus = 4,
+	.cgroup = { .why = "none" },
+	.look = look,
+	.read_link = read_link,
+	.resolve = resolve,
+	.aliases = aliases,
+	.layer = layer,
+	.can_work = can_work,
+};
+
+static int plan(const struct vt_host *host, const char *files, struct vt_plan **ret_plan,
+		struct vt_err *err)
+{
+	static char *environment[] = { NULL };
+	const struct vt_request request = { .environ = environment };
+	static char json[1 << 20];
+	struct vt_policy *policy;
+
+	(void)snprintf(json, sizeof(json), "{\"files\": {%s}}", files);
+	assert_int_equal(vt_policy_new(&policy, err), 0);
+	if (vt_policy_load_text(policy, json, strlen(json), "/", "p.json", err) < 0)
+		fail_msg("%s", err->what);
+	int r = vt_plan_make(policy, host, &request, ret_plan, err);
+
+	vt_policy_free(policy);
+	return r;
+}
+
+/* The veils as text: "to: names", each with / for a way, - for a folder, nothing for a file. */
+static void check_veils(const char *files, const char *wanted)
+{
+	struct vt_plan *made;
+	struct vt_err err;
+	char text[4096] = "";
+	size_t len = 0, names = 0;
+
+	if (plan(&works, files, &made, &err) < 0)
+		fail_msg("%s", err.what);
+	for (size_t i = 0; i < made->build_count; i++) {
+		const struct vt_veil *veil = made->builds[i].veil;
+
+		if (!veil)
+			continue;
+		len += (size_t)snprintf(text + len, sizeof(text) - len, "%s:", made->builds[i].to);
+		for (size_t j = 0; j < veil->count; j++)
+			len += (size_t)snprintf(text + len, sizeof(text) - len, " %s%s",
+						veil->names[j].path,
+						veil->names[j].kind == VT_VEILED_WAY      ? "/"
+						: veil->names[j].kind == VT_VEILED_FOLDER ? "-"
+											  : "");
+		len += (size_t)snprintf(text + len, sizeof(text) - len, "\n");
+		names += veil->count;
+		assert_int_equal(veil->work >= 0, made->builds[i].writable);
+	}
+	assert_string_equal(text, wanted);
+	assert_int_equal(made->veiled_count, names);
+	vt_plan_free(made);
+}
+
+static void check_refused(const struct vt_host *host, const char *files, const char *says)
+{
+	struct vt_plan *made;
+	struct vt_err err;
+
+	assert_true(plan(host, files, &made, &err) < 0);
+	assert_non_null(strstr(err.what, "p.json"));
+	if (!strstr(err.what, says))
+		fail_msg("'%s' does not say '%s'", err.what, says);
+}
+
+static void names_are_closed_with_the_ways_to_them(void **state)
+{
+	(void)state;
+	check_veils("\"read\": [\"/p\"], \"deny\": [\"/p/.env\"]", "p: .env\n");
+	check_veils("\"read\": [\"/p\"], \"deny\": [\"/p/a/b/key\", \"/p/.git\", \"/p/a/b/other\"]",
+		    "p: .git- a/ a/b/ a/b/key a/b/other\n");
+	/* a folder's own contents come before names that only begin like it */
+	check_veils("\"write\": [\"/p\"], \"deny\": [\"/p/a-b\", \"/p/a/b\", \"/p/a/b/key\"]",
+		    "p: a/ a/b- a-b\n");
+	check_veils("\"deny\": [\"/usr/bin/id\"]", "usr: bin/ bin/id\n");
+	check_veils("\"read\": [\"/p\"], \"deny\": [\"/elsewhere/x\", \"/pp\"]", "");
+}
+
+static void what_is_not_there_is_closed_from_there_on(void **state)
+{
+	(void)state;
+	check_veils("\"read\": [\"/p\"], \"deny\": [\"/p/new\", \"/p/a/gone/x\", \"/p/a/gone/y\"]",
+		    "p: a/ a/gone new\n");
+	check_veils("\"write\": [\"/p\"], \"deny\": [\"/p/gone/x/y/z\"]", "p: gone\n");
+	/* nobody can mount in a folder that they cannot look into */
+	check_veils("\"write\": [\"/p\"], \"deny\": [\"/p/shut/x\", \"/p/shut/y\"]", "p: shut-\n");
+	check_veils("\"read\": [\"/p\"], \"deny\": [\"/p/shut/x\"]", "p: shut/ shut/x\n");
+}
+
+static void every_grant_that_shows_it_is_veiled(void **state)
+{
+	(void)state;
+	check_veils("\"read\": [{\"from\": \"/p\", \"to\": \"/x\"}], \"write\": [\"/p/a\"],"
+		    " \"deny\": [\"/p/a/b/key\"]",
+		    "p/a: b/ b/key\nx: a/ a/b/ a/b/key\n");
+	check_veils("\"read\": [\"/p\", \"/p/a/b/other\"], \"write\": [\"/p/a\"],"
+		    " \"deny\": [\"/p/a/b/key\"]",
+		    "p: a/ a/b/ a/b/key\np/a: b/ b/key\n");
+}
+
+static void other_mounts_of_the_same_are_covered(void **state)
+{
+	(void)state;
+	check_veils("\"read\": [\"/twin\"], \"deny\": [\"/p/a/b/key\"]", "twin: b/ b/key\n");
+	check_veils("\"read\": [\"/twin\", \"/p\"], \"deny\": [\"/p/a/b/key\"]",
+		    "p: a/ a/b/ a/b/key\ntwin: b/ b/key\n");
+}
+
+static void links_mean_both_ends(void **state)
+{
+	(void)state;
+	check_veils("\"read\": [\"/p\"], \"deny\": [\"/p/link\"]", "p: .env link\n");
+	check_veils("\"read\": [\"/p\"], \"deny\": [\"/p/dangling\"]", "p: dangling\n");
+	check_refused(&works, "\"write\": [\"/p\"], \"deny\": [\"/p/link\"]", "symbolic link");
+	check_refused(&works, "\"write\": [\"/p\"], \"deny\": [\"/p/dangling\"]", "symbolic link");
+	check_veils("\"read\": [\"/p\"], \"deny\": [\"/p/to-a/b\"]", "p: a/ a/b-\n");
+	check_veils("\"write\": [\"/p/a\"], \"deny\": [\"/home/to-p/b\"]", "p/a: b-\n");
+	/* one that the cell could change, at the end of a chain */
+	check_refused(&works, "\"write\": [\"/p\"], \"deny\": [\"/p/to-a/b\"]", "'/p/to-a'");
+	check_refused(&works, "\"write\": [\"/p\"], \"deny\": [\"/home/to-p/b\"]", "'/p/to-a'");
+}
+
+static void check_shown(const char *files, const char *path, bool shown)
+{
+	struct vt_plan *made;
+	struct vt_err err;
+
+	if (plan(&works, files, &made, &err) < 0)
+		fail_msg("%s", err.what);
+	if (vt_plan_shows(made, path) != shown)
+		fail_msg("%s: %s", files, path);
+	vt_plan_free(made);
+}
+
+static void what_lies_in_a_deny_is_not_there(void **state)
+{
+	(void)state;
+	check_shown("\"read\": [\"/p\"], \"deny\": [\"/p\"]", "/p", false);
+	check_shown("\"write\": [\"/p/a\"], \"deny\": [\"/p\"]", "/p/a", false);
+	check_shown("\"read\": [\"/p\", \"/p/a/b\"], \"deny\": [\"/p/a\"]", "/p/a/b/key", false);
+	check_shown("\"read\": [\"/p\", \"/p/a/b\"], \"deny\": [\"/p/a\"]", "/p/.env", true);
+	check_shown("\"deny\": [\"/usr\"]", "/usr/bin/id", false);
+	check_shown("\"read\": [{\"from\": \"/p/a\", \"to\": \"/p/.git\"}, \"/p\"],"
+		    " \"deny\": [\"/p/.env\"]",
+		    "/p/.git/b/key", true);
+	check_veils("\"read\": [\"/p\"], \"write\": [\"/p/a\"], \"deny\": [\"/p/a\"]", "p: a-\n");
+	/* what is moved into a folder that is denied stays */
+	check_shown(
+		"\"read\": [\"/p\", {\"from\": \"/odd\", \"to\": \"/p/a\"}], \"deny\": [\"/p\"]",
+		"/p/a/nfs", true);
+}
+
+static void work_is_done_where_the_cell_cannot_reach(void **state)
+{
+	struct vt_plan *made;
+	struct vt_err err;
+	const struct vt_veil *veil = NULL;
+
+	(void)state;
+	assert_int_equal(plan(&works, "\"write\": [\"/p/a\"], \"deny\": [\"/p/a/b\"]", &made, &err),
+			 0);
+	for (size_t i = 0; i < made->build_count; i++)
+		veil = made->builds[i].veil ? made->builds[i].veil : veil;
+	assert_non_null(veil);
+	assert_string_equal(veil->base, "/");
+	assert_string_equal(veil->base_to_folder, "p/a");
+	assert_string_equal(veil->base_to_work, "");
+	assert_string_equal(veil->work_parent, "/");
+	assert_int_equal(veil->base_ino, 1);
+	assert_int_equal(made->work_count, 1);
+	vt_plan_free(made);
+	check_refused(&works, "\"write\": [\"/many\"], \"deny\": [\"/many/x\"]", "beside it");
+}
+
+static void what_cannot_hold_is_refused(void **state)
+{
+	struct vt_host none = works;
+
+	(void)state;
+	none.layer = NULL;
+	check_refused(&none, "\"read\": [\"/p\"], \"deny\": [\"/p/.env\"]", "an overlay");
+	check_refused(&works, "\"read\": [\"/odd/none\"], \"deny\": [\"/odd/none/x\"]", "a trial");
+	check_refused(&works, "\"read\": [\"/odd/mounts\"], \"deny\": [\"/odd/mounts/x\"]",
+		      "mounted in it");
+	check_refused(&works, "\"write\": [\"/odd/nfs\"], \"deny\": [\"/odd/nfs/x\"]",
+		      "for reading");
+	check_veils("\"read\": [\"/odd/nfs\"], \"deny\": [\"/odd/nfs/x\"]", "odd/nfs: x\n");
+	check_refused(&works, "\"read\": [\"/p\"], \"deny\": [\"/p/.env/x\"]", "no folder");
+	check_refused(&works, "\"deny\": [\"/dev/null\"]", "/dev");
+	check_refused(&works,
+		      "\"read\": [\"/p\", {\"from\": \"/usr\", \"to\": \"/p/a\"}], \"deny\": "
+		      "[\"/p/a\"]",
+		      "denied by");
+}
+
+static void thousands_are_planned_quickly(void **state)
+{
+	static char files[1 << 19];
+	size_t len = (size_t)snprintf(files, sizeof(files), "\"read\": [\"/many\"], \"deny\": [");
+	struct vt_plan *made;
+	struct vt_err err;
+	int64_t begin = vt_clock_now();
+
+	(void)state;
+	for (int i = 0; i < 4000; i++)
+		len += (size_t)snprintf(files + len, sizeof(files) - len, "%s\"/many/%d/x\"",
+					i ? ", " : "", i);
+	(void)snprintf(files + len, sizeof(files) - len, "]");
+	assert_int_equal(plan(&works, files, &made, &err), 0);
+	assert_int_equal(made->veiled_count, 4000);
+	vt_plan_free(made);
+	assert_true(vt_clock_now() - begin < 5 * VT_NS_PER_S);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(names_are_closed_with_the_ways_to_them),
+		cmocka_unit_test(what_is_not_there_is_closed_from_there_on),
+		cmocka_unit_test(every_grant_that_shows_it_is_veiled),
+		cmocka_unit_test(other_mounts_of_the_same_are_covered),
+		cmocka_unit_test(links_mean_both_ends),
+		cmocka_unit_test(what_lies_in_a_deny_is_not_there),
+		cmocka_unit_test(work_is_done_where_the_cell_cannot_reach),
+		cmocka_unit_test(what_cannot_hold_is_refused),
+		cmocka_unit_test(thousands_are_planned_quickly),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
