@@ -13,7 +13,11 @@
 
 #include "kernel/seccomp.h"
 
-/* A verdict is 0, for a call that passes, or the errno that it gets. */
+/*
+ * A verdict is 0, for a call that passes, or the errno that it gets; or this, for a call that waits for
+ * whoever holds the filter's listener.
+ */
+enum { VT_SECCOMP_NOTIFY = 1 << 16 };
 
 /* Calls that need no look at their arguments. The lists end with a row without calls. */
 struct vt_seccomp_group {
@@ -35,7 +39,7 @@ struct vt_seccomp_test {
 	unsigned sockets;  /* socket families, one of which must be allowed for it; 0: always there */
 };
 
-enum { VT_SECCOMP_TESTS = 8 };
+enum { VT_SECCOMP_TESTS = 12 };
 
 /* Calls whose arguments decide: the first test that matches gives the verdict. */
 struct vt_seccomp_condition {
