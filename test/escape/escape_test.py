@@ -225,6 +225,17 @@ NETWORK = [
     Try("abstract", "{abstract}"),
     Try("unix_path", "{read}/socket", flags="--read {read}"),
     Try("unix_pair", "{read}/datagrams", flags="--read {read}"),
+    Try("unix_path", "{read}/socket", flags="--read {read} --socket {read}/named",
+        label="beside a named one"),
+    Try("unix_path", "{read}/socket", flags="--read {read} --socket {read}/named --net host",
+        label="beside a named one under --net host"),
+    Try("unix_pair", "{read}/datagrams", flags="--read {read} --socket {read}/named",
+        label="beside a named one"),
+    Try("abstract", "{abstract}", flags="--read {read} --socket {read}/named",
+        label="beside a named one"),
+    Try("abstract", "{abstract}", flags="--read {read} --socket {read}/named --net host",
+        label="beside a named one under --net host"),
+    Try("tcp4", "{tcp4}", flags="--read {read} --socket {read}/named", label="beside a named socket"),
     Try("raw4", control="namespaces"),
     Try("raw6", control="namespaces", maybe=True),
     Try("packet", control="namespaces", maybe=True),
@@ -317,8 +328,9 @@ class World:
         self.names["tcp6"] = 1
         with contextlib.suppress(OSError):
             self.names["tcp6"] = stream(socket.AF_INET6, ("::1", 0))[1]
-        stream(socket.AF_UNIX, self.names["read"] + "/socket")
-        os.chmod(self.names["read"] + "/socket", 0o777)
+        for name in ("socket", "named"):
+            stream(socket.AF_UNIX, f"{self.names['read']}/{name}")
+            os.chmod(f"{self.names['read']}/{name}", 0o777)
         stream(socket.AF_UNIX, "\0" + self.names["abstract"])
         udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         udp.bind(("127.0.0.1", 0))
