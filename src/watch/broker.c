@@ -223,9 +223,7 @@ static void reap(struct helpers *helpers, size_t i)
 	while (waitpid(helper->pid, NULL, __WALL) < 0 && errno == EINTR)
 		;
 	vt_fd_close(&helper->pid_fd);
-	/* As a rule that is too late: it has answered. One that could not must not leave its caller
-	 * waiting.
-	 */
+	/* Too late as a rule: it has answered. If not, its caller must not wait for ever. */
 	(void)vt_notify_answer(LISTENER_FD, helper->id, -ECONNREFUSED);
 	*helper = helpers->at[--helpers->count];
 }
@@ -355,13 +353,13 @@ static int start(struct vt_broker *broker, struct vt_err *err)
 static void listener_ready(struct vt_watch *source, uint32_t events)
 {
 	struct vt_broker *broker = source->owner;
+	int r = events & EPOLLIN ? vt_notify_receive(source->fd, &broker->first) : -EPIPE;
 	struct vt_err err;
 
-	if (events & EPOLLIN) {
-		if (vt_notify_receive(source->fd, &broker->first) == -ENOENT)
-			return; /* it waits no longer; the next one will come */
+	if (r == -ENOENT || r == -EINTR)
+		return; /* it waits no longer, or shows again */
+	if (r == 0)
 		(void)start(broker, &err);
-	}
 	forget_listener(broker);
 }
 

@@ -240,6 +240,52 @@ static void test_other_families(void **state)
 	run_child(try_inherited, NULL);
 }
 
+/* Two sockets of another network namespace, a listener there, and its abstract name. */
+struct strangers {
+	int fds[2], listener;
+	struct sockaddr_un name;
+	socklen_t len;
+};
+
+static void connect_stranger(void *arg)
+{
+	const struct strangers *s = arg;
+	const struct sockaddr_un own = { .sun_family = AF_UNIX, .sun_path = "\0own" };
+	const struct sockaddr *to = (const struct sockaddr *)&own;
+	int listener = socket(AF_UNIX, SOCK_STREAM, 0), fd = socket(AF_UNIX, SOCK_STREAM, 0);
+
+	MUST_FAIL(connect(s->fds[1], (const struct sockaddr *)&s->name, s->len), EPERM);
+	MUST_FAIL(connect(fd, (const struct sockaddr *)&s->name, s->len), ECONNREFUSED);
+	MUST(bind(listener, to, sizeof(own)) == 0 && listen(listener, 1) == 0);
+	MUST(connect(fd, to, sizeof(own)) == 0);
+}
+
+static void try_stranger(void *arg)
+{
+	const struct sockaddr_un any = { .sun_family = AF_UNIX };
+	struct strangers s = { .fds = { socket(AF_UNIX, SOCK_STREAM, 0),
+					socket(AF_UNIX, SOCK_STREAM, 0) },
+			       .listener = socket(AF_UNIX, SOCK_STREAM, 0),
+			       .len = sizeof(s.name) };
+	struct stage stage;
+
+	(void)arg;
+	MUST(bind(s.listener, (const struct sockaddr *)&any, sizeof(sa_family_t)) == 0);
+	MUST(listen(s.listener, 8) == 0);
+	MUST(getsockname(s.listener, (struct sockaddr *)&s.name, &s.len) == 0);
+	set(&stage);
+	/* The control: a name is looked up where the socket is from, not where its user is. */
+	MUST(connect(s.fds[0], (const struct sockaddr *)&s.name, s.len) == 0);
+	run_brokered(&stage, connect_stranger, &s);
+	check_gone(&stage);
+}
+
+static void test_abstract_names(void **state)
+{
+	(void)state;
+	run_child(try_stranger, NULL);
+}
+
 static void connect_nowhere(void *arg)
 {
 	(void)arg;
@@ -341,7 +387,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_whom_it_reaches),    cmocka_unit_test(test_other_families),
 		cmocka_unit_test(test_made_when_needed),   cmocka_unit_test(test_crowd),
-		cmocka_unit_test(test_ends_with_the_cell),
+		cmocka_unit_test(test_ends_with_the_cell), cmocka_unit_test(test_abstract_names),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

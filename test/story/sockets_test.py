@@ -197,6 +197,34 @@ def _():
         check_equal((call.code, call.out), (0, "[0, 1, 4, 9]\n"), "the job", call)
 
 
+PEER = """
+import collections, fcntl, signal
+seen = collections.Counter()
+s = socket.socket(socket.AF_UNIX); s.bind('/tmp/own'); s.listen(64)
+def dial():
+    for _ in range(100):
+        with socket.socket(socket.AF_UNIX) as c: c.connect('/tmp/own')
+threading.Thread(target=dial).start()
+for _ in range(100):
+    a, _ = s.accept()
+    seen[struct.unpack('3i', a.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))] += 1
+    try: fd, = struct.unpack('i', a.getsockopt(socket.SOL_SOCKET, 77, 4))  # SO_PEERPIDFD
+    except OSError: continue
+    for act in [lambda: signal.pidfd_send_signal(fd, 9)] + [
+            lambda n=n: fcntl.ioctl(fd, 0xff00 | n) for n in range(1, 11)]:  # its namespaces
+        try: act(); seen['reached'] += 1
+        except OSError: pass
+    os.close(fd)
+print(dict(seen))
+"""
+
+
+@test("who connects in a cell's stead cannot be reached from inside", needs=NEEDS)
+def _():
+    with folder() as path:
+        check_equal(inside("--read", path, code=PEER), "{(0, 1000, 1000): 100}\n", "the peer")
+
+
 @test("a link in a writable folder does not lead to a forbidden socket", needs=NEEDS)
 def _():
     with place() as (path, servers), folder() as writable:
