@@ -454,6 +454,25 @@ def _():
             before.check_nothing_left(process.pid, cgroups=False)
 
 
+@test("a broker that is killed takes its helpers along, and nobody connects any more", needs=NEEDS)
+def _():
+    def namespaces(pid):
+        with open(f"/proc/{pid}/status", encoding="utf-8") as file:
+            return len(next(line for line in file if line.startswith("NSpid:")).split()) - 1
+
+    with folder() as path, full_server(f"{path}/full"):
+        code = f"print(try_to('{path}/full')); print(try_to('{path}/full'))"
+        with vitro_started("run", "--read", path, "--socket", f"{path}/full", "--", PYTHON, "-c",
+                           PRELUDE + code, stdout=-1, text=True) as (process, _):
+            wait_until(lambda: len(helpers_of(process.pid)) >= 4, 10, "init, occupant, broker, helper")
+            broker = next(pid for pid in helpers_of(process.pid)  # a looker has no children
+                          if namespaces(pid) == namespaces(process.pid) and helpers_of(pid))
+            helper, = helpers_of(broker)
+            os.kill(broker, 9)
+            wait_until(lambda: _state(broker) == _state(helper) == "Z", 2, "both are gone")
+            check_equal(process.stdout.read(), "ENOSYS\nENOSYS\n", "what the cell gets")
+
+
 def _state(pid):
     try:
         with open(f"/proc/{pid}/stat", encoding="ascii") as file:
