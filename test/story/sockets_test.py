@@ -418,14 +418,28 @@ def full_server(path):
         listener.close()
 
 
-def helpers_of(pid):
-    """The broker of a vitro, and its helpers: processes of vitro's own below it."""
+def children_of(pid):
     found = []
     for name in filter(str.isdigit, os.listdir("/proc")):
         with contextlib.suppress(OSError), open(f"/proc/{name}/stat", encoding="ascii") as file:
             if int(file.read().rpartition(")")[2].split()[1]) == pid:
-                found += [int(name), *helpers_of(int(name))]
+                found.append(int(name))
     return found
+
+
+def namespaces_of(pid):
+    """How deep a process is in pid namespaces."""
+    try:
+        with open(f"/proc/{pid}/status", encoding="utf-8") as file:
+            return len(next(line for line in file if line.startswith("NSpid:")).split()) - 1
+    except OSError:
+        return 0
+
+
+def broker_of(pid):
+    """The child of a vitro that is out of the cell and has a child: a looker has none."""
+    return next((child for child in children_of(pid)
+                 if namespaces_of(child) == namespaces_of(pid) and children_of(child)), None)
 
 
 @test("a connect that nobody accepts ends with the deadline, and nothing is left", needs=NEEDS)
@@ -445,8 +459,8 @@ def _():
     with folder() as path, full_server(f"{path}/full"):
         with vitro_started("run", "--read", path, "--socket", f"{path}/full", "--", PYTHON, "-c",
                            PRELUDE + f"try_to('{path}/full')") as (process, before):
-            wait_until(lambda: len(helpers_of(process.pid)) >= 4, 10, "init, occupant, broker, helper")
-            pids = helpers_of(process.pid)
+            broker = wait_until(lambda: broker_of(process.pid), 10, "a broker with a helper")
+            pids = [*children_of(process.pid), *children_of(broker)]
             process.kill()
             process.wait()
             wait_until(lambda: not any(os.path.exists(f"/proc/{pid}") and "Z" not in
@@ -456,18 +470,12 @@ def _():
 
 @test("a broker that is killed takes its helpers along, and nobody connects any more", needs=NEEDS)
 def _():
-    def namespaces(pid):
-        with open(f"/proc/{pid}/status", encoding="utf-8") as file:
-            return len(next(line for line in file if line.startswith("NSpid:")).split()) - 1
-
     with folder() as path, full_server(f"{path}/full"):
         code = f"print(try_to('{path}/full')); print(try_to('{path}/full'))"
         with vitro_started("run", "--read", path, "--socket", f"{path}/full", "--", PYTHON, "-c",
                            PRELUDE + code, stdout=-1, text=True) as (process, _):
-            wait_until(lambda: len(helpers_of(process.pid)) >= 4, 10, "init, occupant, broker, helper")
-            broker = next(pid for pid in helpers_of(process.pid)  # a looker has no children
-                          if namespaces(pid) == namespaces(process.pid) and helpers_of(pid))
-            helper, = helpers_of(broker)
+            broker = wait_until(lambda: broker_of(process.pid), 10, "a broker with a helper")
+            helper, = children_of(broker)
             os.kill(broker, 9)
             wait_until(lambda: _state(broker) == _state(helper) == "Z", 2, "both are gone")
             check_equal(process.stdout.read(), "ENOSYS\nENOSYS\n", "what the cell gets")
