@@ -225,6 +225,8 @@ static size_t put_return(struct program *program, uint32_t action)
 
 static size_t put_verdict(struct program *program, int verdict)
 {
+	if (verdict == VT_SECCOMP_NOTIFY)
+		return put_return(program, SECCOMP_RET_USER_NOTIF);
 	return put_return(program,
 			  verdict ? SECCOMP_RET_ERRNO | (uint32_t)verdict : SECCOMP_RET_ALLOW);
 }

@@ -4,6 +4,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <sched.h>
 #include <signal.h>
@@ -11,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/capability.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
@@ -26,6 +28,7 @@
 #include "host/runtime.h"
 #include "kernel/idmap.h"
 #include "kernel/mount.h"
+#include "kernel/notify.h"
 #include "kernel/overlay.h"
 #include "uapi/landlock.h"
 #include "uapi/mount.h"
@@ -52,8 +55,8 @@ struct context {
 	struct vt_layer_tries layers;
 };
 
-/* What the child of try_userns() leaves in the memory that it shares with its parent. */
-struct userns_trial {
+/* What a child that tries leaves in the memory that it shares with its parent. */
+struct trial {
 	int err;
 	const char *tried;
 };
@@ -64,7 +67,7 @@ struct userns_trial {
  */
 static int use_userns(void *arg)
 {
-	struct userns_trial *trial = arg;
+	struct trial *trial = arg;
 
 	trial->err = 0;
 	if (unshare(CLONE_NEWUTS) < 0) {
@@ -82,24 +85,29 @@ static int use_userns(void *arg)
  * a fork. Signals are blocked meanwhile: a handler of the caller's must not run in it. Without an
  * exit signal it never shows up in the caller's SIGCHLD handling.
  */
-static struct vt_fact try_userns(void)
+static void try_in_child(int (*act)(void *arg), int namespaces, struct trial *trial)
 {
-	if (access("/proc/self/uid_map", F_OK) < 0)
-		return (struct vt_fact){ errno, "map ids through /proc/self/uid_map" };
 	_Alignas(16) char stack[16384];
-	struct userns_trial trial = { EIO, "clone(CLONE_NEWUSER)" };
 	sigset_t all, old;
 
 	(void)sigfillset(&all);                     /* cannot fail */
 	(void)sigprocmask(SIG_SETMASK, &all, &old); /* cannot fail: both sets are valid */
-	pid_t pid = clone(use_userns, stack + sizeof(stack), CLONE_VM | CLONE_VFORK | CLONE_NEWUSER,
-			  &trial);
+	pid_t pid = clone(act, stack + sizeof(stack), CLONE_VM | CLONE_VFORK | namespaces, trial);
 
 	if (pid < 0)
-		trial.err = errno;
+		trial->err = errno;
 	while (pid > 0 && waitpid(pid, NULL, __WALL) < 0 && errno == EINTR)
 		;
 	(void)sigprocmask(SIG_SETMASK, &old, NULL); /* cannot fail: the set is valid */
+}
+
+static struct vt_fact try_userns(void)
+{
+	struct trial trial = { EIO, "clone(CLONE_NEWUSER)" };
+
+	if (access("/proc/self/uid_map", F_OK) < 0)
+		return (struct vt_fact){ errno, "map ids through /proc/self/uid_map" };
+	try_in_child(use_userns, CLONE_NEWUSER, &trial);
 	return (struct vt_fact){ trial.err, trial.tried };
 }
 
@@ -109,6 +117,36 @@ static struct vt_fact try_seccomp(void)
 	long r = syscall(SYS_seccomp, SECCOMP_GET_ACTION_AVAIL, 0, &action);
 
 	return (struct vt_fact){ r < 0 ? errno : 0, "seccomp(SECCOMP_GET_ACTION_AVAIL)" };
+}
+
+static int listen_for_nothing(void *arg)
+{
+	struct sock_filter pass = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+	const struct sock_fprog filter = { 1, &pass };
+	struct trial *trial = arg;
+
+	trial->err = 0;
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
+	    syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER,
+		    &filter) < 0)
+		trial->err = errno;
+	return 0;
+}
+
+/*
+ * Of all filters around a process only one can have a listener. Where there is no filter, there is
+ * nothing to try, and most callers are spared the child.
+ */
+static struct vt_fact try_notify(void)
+{
+	struct trial trial = { 0, NULL };
+
+	trial.err = -vt_notify_probe(&trial.tried);
+	if (trial.err == 0 && prctl(PR_GET_SECCOMP, 0, 0, 0, 0) != 0) {
+		trial = (struct trial){ EIO, "seccomp(SECCOMP_FILTER_FLAG_NEW_LISTENER)" };
+		try_in_child(listen_for_nothing, 0, &trial);
+	}
+	return (struct vt_fact){ trial.err, trial.tried };
 }
 
 static void probe_landlock(struct vt_host *host)
@@ -220,7 +258,7 @@ static bool can_idmap(const struct vt_host *host, const char *path, const struct
 	uint64_t ino = 0;
 
 	if (!host->privileged || host->id_count == 0 || vt_runtime_has(path) ||
-	    !(S_ISDIR(seen->mode) || S_ISREG(seen->mode)))
+	    !(S_ISDIR(seen->mode) || S_ISREG(seen->mode) || S_ISSOCK(seen->mode)))
 		return false;
 	if (S_ISDIR(seen->mode) && vt_mounts_below(&context->mounts_here, path))
 		ino = seen->ino;
@@ -488,6 +526,7 @@ int vt_host_probe(struct vt_host *ret_host, struct vt_err *err)
 	ret_host->userns = try_userns();
 	ret_host->seccomp = try_seccomp();
 	ret_host->own_proc.tried = VT_MOUNT_PROC;
+	ret_host->notify = try_notify();
 	probe_landlock(ret_host);
 	vt_cgroup_find(&ret_host->cgroup);
 	ret_host->cpus = count_cpus();

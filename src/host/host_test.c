@@ -4,6 +4,8 @@
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -13,7 +15,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -87,6 +91,37 @@ static void test_ignored_sigchld(void **state)
 	assert_int_equal(ignoring.userns.err, plain.userns.err);
 	vt_host_done(&plain);
 	vt_host_done(&ignoring);
+}
+
+/* Of all filters around a process one can have a listener: its child sees that it cannot. */
+static void test_listeners(void **state)
+{
+	struct sock_filter pass = BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+	const struct sock_fprog filter = { 1, &pass };
+	static struct vt_host host;
+	int status;
+
+	(void)state;
+	probe(&host);
+	assert_int_equal(host.notify.err, 0);
+	vt_host_done(&host);
+	for (unsigned flag = 0; flag <= SECCOMP_FILTER_FLAG_NEW_LISTENER;
+	     flag += SECCOMP_FILTER_FLAG_NEW_LISTENER) {
+		pid_t pid = fork();
+
+		if (pid == 0) {
+			struct vt_err err;
+
+			if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ||
+			    syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flag, &filter) < 0 ||
+			    vt_host_probe(&host, &err) < 0)
+				_exit(1);
+			_exit(host.notify.err == (flag ? EBUSY : 0) ? 0 : 2);
+		}
+		assert_true(pid > 0);
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+		assert_int_equal(status, 0);
+	}
 }
 
 static void test_facts(void **state)
@@ -352,10 +387,11 @@ int main(void)
 {
 	const struct CMUnitTest all[] = {
 		cmocka_unit_test(test_leaves_nothing), cmocka_unit_test(test_ignored_sigchld),
-		cmocka_unit_test(test_facts),          cmocka_unit_test(test_affinity),
-		cmocka_unit_test(test_look),           cmocka_unit_test(test_idmap),
-		cmocka_unit_test(test_submounts),      cmocka_unit_test(test_resolve),
-		cmocka_unit_test(test_list),           cmocka_unit_test(test_no_userns),
+		cmocka_unit_test(test_facts),          cmocka_unit_test(test_listeners),
+		cmocka_unit_test(test_affinity),       cmocka_unit_test(test_look),
+		cmocka_unit_test(test_idmap),          cmocka_unit_test(test_submounts),
+		cmocka_unit_test(test_resolve),        cmocka_unit_test(test_list),
+		cmocka_unit_test(test_no_userns),
 	};
 
 	return cmocka_run_group_tests(all, NULL, NULL);

@@ -395,6 +395,23 @@ static void name_lacks(int abi, char *buf, size_t size)
 						kinds[i].name); /* all of them fit */
 }
 
+static void report_notify(const struct vt_host *host, struct vt_report *report)
+{
+	struct vt_finding *finding = add(report, "seccomp listeners", false);
+	int num = host->notify.err;
+
+	if (num == 0)
+		return;
+	say(finding, VT_STATE_NOT, "%s: %s; beside granted folders there are no AF_UNIX sockets",
+	    host->notify.tried, strerror(num));
+	if (num == EBUSY)
+		(void)snprintf(finding->advice, sizeof(finding->advice),
+			       "Somebody answers for system calls of this process already (a "
+			       "container manager, another sandbox): run vitro outside of that.");
+	else
+		vt_advice_call("5.9", num, finding->advice, sizeof(finding->advice));
+}
+
 static void report_landlock(const struct vt_host *host, struct vt_report *report)
 {
 	struct vt_finding *finding = add(report, "Landlock", false);
@@ -551,6 +568,7 @@ void vt_report_make(const struct vt_host *host, struct vt_report *ret_report)
 
 	report_mounts(host, ready, ret_report);
 	report_seccomp(host, ret_report);
+	report_notify(host, ret_report);
 	report_landlock(host, ret_report);
 	report_cgroups(host, ret_report);
 	report_ids(host, ret_report);

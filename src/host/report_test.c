@@ -91,6 +91,8 @@ static void test_real(void **state)
 	assert_int_equal(userns->state, host.userns.err == 0 ? VT_STATE_WORKS : VT_STATE_NOT);
 	assert_int_equal(find("seccomp filters")->state,
 			 host.seccomp.err == 0 ? VT_STATE_WORKS : VT_STATE_NOT);
+	assert_int_equal(find("seccomp listeners")->state,
+			 host.notify.err == 0 ? VT_STATE_WORKS : VT_STATE_NOT);
 	assert_int_equal(find("host ids for cells") != NULL, geteuid() == 0);
 	for (size_t i = 0; i < report.count; i++) {
 		const struct vt_finding *finding = &report.findings[i];
@@ -145,6 +147,7 @@ static void test_invented(void **state)
 		assert_int_equal(find("Landlock")->state, VT_STATE_WORKS);
 		assert_string_equal(find("Landlock")->why, "ABI 6");
 	}
+	host.notify.err = EBUSY;
 	host.landlock_abi = 0;
 	host.landlock_err = EOPNOTSUPP;
 	host.cgroup.version = VT_CGROUP_NONE;
@@ -156,6 +159,8 @@ static void test_invented(void **state)
 	host.id_count = 0;
 	host.supplementary_groups = 2;
 	vt_report_make(&host, &report);
+	assert_int_equal(find("seccomp listeners")->state, VT_STATE_NOT);
+	assert_non_null(strstr(find("seccomp listeners")->advice, "outside of that"));
 	assert_int_equal(find("Landlock")->state, VT_STATE_NOT);
 	assert_non_null(strstr(find("Landlock")->advice, "lsm="));
 	assert_non_null(strstr(find("cgroups")->why, "nothing there"));

@@ -22,8 +22,8 @@
 #define FOREIGN_ARCH AUDIT_ARCH_X86_64
 #endif
 
-/* What a filter answers: 0 passes, an errno refuses, KILLED ends the process. */
-enum { KILLED = -1, PASS = 0 };
+/* What a filter answers: 0 passes, an errno refuses, KILLED ends the process, ASKED asks. */
+enum { KILLED = -1, ASKED = -2, PASS = 0 };
 
 /* Beyond the last number that any kernel knows, and what the filters were made for. */
 enum { NUMBERS = 1100 };
@@ -83,6 +83,8 @@ static inline int bpf_answer(const struct sock_fprog *filter, const struct secco
 		return PASS;
 	if (action == SECCOMP_RET_KILL_PROCESS)
 		return KILLED;
+	if (action == SECCOMP_RET_USER_NOTIF)
+		return ASKED;
 	assert_int_equal(action & SECCOMP_RET_ACTION_FULL, SECCOMP_RET_ERRNO);
 	assert_int_not_equal(action & SECCOMP_RET_DATA, 0); /* errno 0 would look like success */
 	return (int)(action & SECCOMP_RET_DATA);

@@ -24,12 +24,15 @@ enum vt_seccomp_profile {
 /*
  * The socket families that socket() may name: bits. socketpair(AF_UNIX) is always allowed for streams
  * and packets; for datagrams, which can be sent to any other unix socket, only with VT_SOCKETS_UNIX.
+ * With VT_SOCKETS_BROKERED, AF_UNIX sockets are streams and packets only, which reach others by
+ * connect() alone; and every connect() waits for the answer of whoever holds the filter's listener.
  */
 enum vt_seccomp_sockets {
 	VT_SOCKETS_NONE = 0,
 	VT_SOCKETS_UNIX = 1 << 0,
 	VT_SOCKETS_INET = 1 << 1, /* AF_INET and AF_INET6 */
-	VT_SOCKETS_SETS = 1 << 2
+	VT_SOCKETS_BROKERED = 1 << 2,
+	VT_SOCKETS_SETS = 1 << 3
 };
 
 /*
@@ -75,3 +78,9 @@ const struct sock_fprog *vt_seccomp_addon(enum vt_seccomp_addon addon, unsigned 
 
 /* Installs it on the calling thread for good; no_new_privs must be set. Runs in the child: no malloc. */
 int vt_seccomp_install(const struct sock_fprog *filter, struct vt_err *err);
+
+/*
+ * The same for a filter with VT_SOCKETS_BROKERED: its listener, close-on-exec, or a negative errno;
+ * -EBUSY where a filter around us has one already. Whoever has it answers, see kernel/notify.h.
+ */
+int vt_seccomp_listen(const struct sock_fprog *filter, struct vt_err *err);

@@ -108,7 +108,8 @@ static void live_as_usual(int f)
 	MUST(8, FAILS_WITH(syscall(SYS_bpf, 0, NULL, 0), EPERM));
 	MUST(9, FAILS_WITH(socket(AF_NETLINK, SOCK_RAW, 0), EAFNOSUPPORT));
 	MUST(10, (socket(AF_INET, SOCK_STREAM, 0) >= 0) == !!(sockets_of(f) & VT_SOCKETS_INET));
-	MUST(11, (socket(AF_UNIX, SOCK_STREAM, 0) >= 0) == !!(sockets_of(f) & VT_SOCKETS_UNIX));
+	MUST(11, (socket(AF_UNIX, SOCK_STREAM, 0) >= 0) ==
+			 !!(sockets_of(f) & (VT_SOCKETS_UNIX | VT_SOCKETS_BROKERED)));
 	/* A second one, as a program that narrows itself would add. */
 	MUST(12, !syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0,
 			  vt_seccomp_builtin(VT_SECCOMP_STRICT, VT_SOCKETS_NONE)));
@@ -173,7 +174,10 @@ static void escape_by_socketpair(int f)
 {
 	struct sockaddr_un datagram, stream, packet;
 	socklen_t datagram_len, stream_len, packet_len;
-	int refusal = sockets_of(f) ? EISCONN : EPERM;
+	/* ENOSYS: there is nobody here to ask. */
+	int refusal = sockets_of(f) & VT_SOCKETS_BROKERED ? ENOSYS
+		      : sockets_of(f)                     ? EISCONN
+							  : EPERM;
 
 	await_peers(SOCK_DGRAM, &datagram, &datagram_len);
 	await_peers(SOCK_STREAM, &stream, &stream_len);
@@ -242,7 +246,8 @@ static void live_under_always(int f)
 	MUST(4, FAILS_WITH(syscall(SYS_io_uring_setup, 1, NULL), EPERM));
 	MUST(5, FAILS_WITH(socket(AF_NETLINK, SOCK_RAW, 0), EAFNOSUPPORT));
 	MUST(6, (socket(AF_INET, SOCK_STREAM, 0) >= 0) == !!(sockets_of(f) & VT_SOCKETS_INET));
-	MUST(7, (socket(AF_UNIX, SOCK_STREAM, 0) >= 0) == !!(sockets_of(f) & VT_SOCKETS_UNIX));
+	MUST(7, (socket(AF_UNIX, SOCK_STREAM, 0) >= 0) ==
+			!!(sockets_of(f) & (VT_SOCKETS_UNIX | VT_SOCKETS_BROKERED)));
 	/* Left to the profile, and denied by the built-in ones. */
 	MUST(8, personality(READ_IMPLIES_EXEC) >= 0);
 	pid = fork();

@@ -290,7 +290,11 @@ const struct vt_seccomp_condition vt_seccomp_conditions[] = {
 		{ EPROTONOSUPPORT, IS(2, PROTO_SMC), .sockets = VT_SOCKETS_INET },
 		{ PASS, IS(0, AF_UNIX), .sockets = VT_SOCKETS_UNIX },
 		{ PASS, IS(0, AF_INET), .sockets = VT_SOCKETS_INET },
-		{ PASS, IS(0, AF_INET6), .sockets = VT_SOCKETS_INET }),
+		{ PASS, IS(0, AF_INET6), .sockets = VT_SOCKETS_INET },
+		{ EAFNOSUPPORT, IS_NOT(0, AF_UNIX), .sockets = VT_SOCKETS_BROKERED },
+		{ PASS, FIELD(1, SOCK_TYPE, SOCK_STREAM), .sockets = VT_SOCKETS_BROKERED },
+		{ PASS, FIELD(1, SOCK_TYPE, SOCK_SEQPACKET), .sockets = VT_SOCKETS_BROKERED },
+		{ ESOCKTNOSUPPORT, ALWAYS, .sockets = VT_SOCKETS_BROKERED }),
 	  .promised = true },
 
 	/*
@@ -305,8 +309,14 @@ const struct vt_seccomp_condition vt_seccomp_conditions[] = {
 	  .promised = true },
 
 	/* Network: without sockets of its own, a cell could do this only with one that was left to it. */
-	{ "bind connect listen accept accept4", EPERM,
-	  TESTS({ PASS, ALWAYS, .sockets = VT_SOCKETS_UNIX | VT_SOCKETS_INET }),
+	{ "bind listen accept accept4", EPERM,
+	  TESTS({ PASS, ALWAYS,
+		  .sockets = VT_SOCKETS_UNIX | VT_SOCKETS_INET | VT_SOCKETS_BROKERED }),
+	  .promised = true },
+	/* Files: whom it names lies behind a pointer, where no filter can look. */
+	{ "connect", EPERM,
+	  TESTS({ VT_SECCOMP_NOTIFY, ALWAYS, .sockets = VT_SOCKETS_BROKERED },
+		{ PASS, ALWAYS, .sockets = VT_SOCKETS_UNIX | VT_SOCKETS_INET }),
 	  .promised = true },
 
 	{ NULL },

@@ -14,7 +14,11 @@
 
 #include "kernel/seccomp.h"
 
-/* A verdict is 0, for a call that passes, or the errno that it gets. */
+/*
+ * A verdict is 0, for a call that passes, or the errno that it gets; or this, for a call that waits for
+ * whoever holds the filter's listener.
+ */
+enum { VT_SECCOMP_NOTIFY = 1 << 16 };
 
 /* Calls that need no look at their arguments. The lists end with a row without calls. */
 struct vt_seccomp_group {

@@ -14,6 +14,7 @@
 enum vt_note_kind {
 	VT_NOTE_GO,      /* supervisor → init: ids are mapped, go on */
 	VT_NOTE_RUNNING, /* init → supervisor, with descriptors: the occupant's pidfd, root, proc */
+	VT_NOTE_LISTENER, /* occupant → supervisor, with one descriptor: its filter's listener */
 	VT_NOTE_FAILED,  /* init or occupant → supervisor: err says what; nothing of the call ran */
 	VT_NOTE_ENDED,   /* init → supervisor: the occupant's wait status */
 };
@@ -29,3 +30,5 @@ struct vt_note {
 
 /* The root is a bare cell's private folder. The proc may be missing: then the host's shows the cell. */
 enum { VT_NOTE_OCCUPANT_FD, VT_NOTE_ROOT_FD, VT_NOTE_PROC_FD, VT_NOTE_FDS };
+/* Of VT_NOTE_LISTENER: the first. */
+enum { VT_NOTE_LISTENER_FD };

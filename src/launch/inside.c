@@ -47,6 +47,32 @@ static _Noreturn void fail(int status_fd, const struct vt_err *err)
 	_exit(125);
 }
 
+/* A note to the supervisor with descriptors, VT_NOTE_FDS at the most. */
+static int hand_over(int status_fd, enum vt_note_kind kind, const int *fds, size_t count,
+		     struct vt_err *err)
+{
+	struct vt_note note = { .kind = kind };
+	struct iovec iov = { .iov_base = &note, .iov_len = sizeof(note) };
+	union {
+		struct cmsghdr header;
+		char bytes[CMSG_SPACE(VT_NOTE_FDS * sizeof(int))];
+	} control = { 0 };
+	struct msghdr message = {
+		.msg_iov = &iov,
+		.msg_iovlen = 1,
+		.msg_control = &control,
+		.msg_controllen = CMSG_SPACE(count * sizeof(int)),
+	};
+
+	control.header.cmsg_level = SOL_SOCKET;
+	control.header.cmsg_type = SCM_RIGHTS;
+	control.header.cmsg_len = CMSG_LEN(count * sizeof(int));
+	memcpy(CMSG_DATA(&control.header), fds, count * sizeof(int));
+	if (sendmsg(status_fd, &message, MSG_NOSIGNAL) < 0)
+		return vt_fail_at(err, VT_STEP_WATCH, errno, "report to the supervisor", NULL);
+	return 0;
+}
+
 void vt_inside_take_steps(const struct vt_inside_step *steps, size_t count, struct vt_building *b,
 			  int status_fd)
 {
@@ -422,10 +448,21 @@ static int enter_landlock(struct vt_building *b, struct vt_err *err)
 	return vt_landlock_enter(ruleset, err);
 }
 
+/* On the status socket, at 3 by now. Nobody but the supervisor has the listener after exec. */
+static int install_brokered(const struct sock_fprog *filter, struct vt_err *err)
+{
+	AUTO_CLOSE int listener = vt_seccomp_listen(filter, err);
+
+	return listener < 0 ? listener : hand_over(3, VT_NOTE_LISTENER, &listener, 1, err);
+}
+
 static int enter_seccomp(struct vt_building *b, struct vt_err *err)
 {
-	for (size_t i = 0; i < b->plan->filter_count; i++) {
-		int r = vt_seccomp_install(b->plan->filters[i], err);
+	const struct vt_plan *plan = b->plan;
+
+	for (size_t i = 0; i < plan->filter_count; i++) {
+		int r = i == 0 && plan->broker.on ? install_brokered(plan->filters[i], err)
+						  : vt_seccomp_install(plan->filters[i], err);
 
 		if (r < 0)
 			return r;
@@ -487,31 +524,16 @@ int vt_inside_start_occupant(struct vt_building *b, struct vt_err *err)
 int vt_inside_tell_running(struct vt_building *b, struct vt_err *err)
 {
 	const uint64_t ready = 1;
-	struct vt_note note = { .kind = VT_NOTE_RUNNING };
-	struct iovec iov = { .iov_base = &note, .iov_len = sizeof(note) };
 	const int fds[VT_NOTE_FDS] = {
 		[VT_NOTE_OCCUPANT_FD] = b->occupant_fd,
 		[VT_NOTE_ROOT_FD] = b->root_fd,
 		[VT_NOTE_PROC_FD] = b->proc_fd,
 	};
-	const size_t size = (VT_NOTE_FDS - (b->proc_fd < 0)) * sizeof(fds[0]);
-	union {
-		struct cmsghdr header;
-		char bytes[CMSG_SPACE(sizeof(fds))];
-	} control = { 0 };
-	struct msghdr message = {
-		.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = &control,
-		.msg_controllen = CMSG_SPACE(size),
-	};
+	int r = hand_over(b->in->status_fd, VT_NOTE_RUNNING, fds, VT_NOTE_FDS - (b->proc_fd < 0),
+			  err);
 
-	control.header.cmsg_level = SOL_SOCKET;
-	control.header.cmsg_type = SCM_RIGHTS;
-	control.header.cmsg_len = CMSG_LEN(size);
-	memcpy(CMSG_DATA(&control.header), fds, size);
-	if (sendmsg(b->in->status_fd, &message, MSG_NOSIGNAL) < 0)
-		return vt_fail_at(err, VT_STEP_WATCH, errno, "report the occupant", NULL);
+	if (r < 0)
+		return r;
 	/* Not before: the supervisor's clock starts with the note. */
 	if (write(b->ready_fd, &ready, sizeof(ready)) != sizeof(ready))
 		return vt_fail_at(err, VT_STEP_WATCH, errno, "release the occupant", NULL);

@@ -44,6 +44,27 @@ static void test_network(void **state)
 	finish(&stage);
 }
 
+/* The listener comes as a note, once, and the command has no descriptor of it. */
+static void test_listener(void **state)
+{
+	struct stage stage;
+	struct vt_note note;
+
+	(void)state;
+	plan(&stage, "echo $(ls /proc/self/fd)");
+	stage.plan.filters[0] = vt_seccomp_builtin(VT_SECCOMP_DEFAULT, VT_SOCKETS_BROKERED);
+	stage.plan.broker.on = true;
+	assert_int_equal(spawn(&stage), 0);
+	assert_string_equal(output(&stage), "0 1 2 3\n"); /* 3 is the folder that ls reads */
+	assert_int_equal(next_note(&stage, &note), 1);
+	assert_int_equal(note.kind, VT_NOTE_RUNNING);
+	assert_int_equal(next_note(&stage, &note), 1);
+	assert_int_equal(note.kind, VT_NOTE_LISTENER);
+	assert_int_equal(next_note(&stage, &note), 1);
+	assert_int_equal(note.kind, VT_NOTE_ENDED);
+	finish(&stage);
+}
+
 /* The root's tmpfs is bounded in bytes. */
 static void test_scratch_bound(void **state)
 {
@@ -187,6 +208,7 @@ int main(void)
 		cmocka_unit_test(test_scratch_bound),    cmocka_unit_test(test_leaked_descriptor),
 		cmocka_unit_test(test_callers_handlers), cmocka_unit_test(test_bind_was_swapped),
 		cmocka_unit_test(test_exec_fails),       cmocka_unit_test(test_other_steps_fail),
+		cmocka_unit_test(test_listener),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

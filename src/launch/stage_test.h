@@ -172,6 +172,8 @@ static inline int next_note(struct stage *stage, struct vt_note *ret_note)
 		if (r == 1 && ret_note->kind == VT_NOTE_RUNNING) {
 			assert_true(fds[i] >= 0);
 			assert_true(fcntl(fds[i], F_GETFD) & FD_CLOEXEC);
+		} else if (r == 1 && ret_note->kind == VT_NOTE_LISTENER) {
+			assert_int_equal(fds[i] >= 0, i == VT_NOTE_LISTENER_FD);
 		} else {
 			assert_int_equal(fds[i], -1);
 		}

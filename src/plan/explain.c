@@ -58,7 +58,10 @@ static void explain_limits(const struct vt_plan *plan, struct vt_str *out)
 static void explain_build(const struct vt_plan *plan, const struct vt_build *build,
 			  struct vt_str *out)
 {
-	const char *kind = build->device ? "device" : build->writable ? "write" : "read";
+	const char *kind = build->device     ? "device"
+			   : build->socket   ? "socket"
+			   : build->writable ? "write"
+					     : "read";
 
 	switch (build->act) {
 	case VT_ACT_BIND:

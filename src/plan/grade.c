@@ -245,6 +245,14 @@ static bool has_unmapped_write(const struct vt_plan *plan)
 	return false;
 }
 
+static bool has_unmapped_socket(const struct vt_plan *plan)
+{
+	for (size_t i = 0; i < plan->build_count; i++)
+		if (plan->builds[i].socket && plan->builds[i].idmap < 0)
+			return true;
+	return false;
+}
+
 static bool reads_inside_writes(const struct vt_policy *policy)
 {
 	for (size_t i = 0; i < policy->files.read.count; i++)
@@ -275,7 +283,10 @@ static void add_notes(struct grading *g)
 	else if (g->host->own_proc.err)
 		note(g, "files: the cell has no /proc, since this machine's is masked, as in a "
 			"container");
-	if (!plan->bare && !plan->unix_sockets)
+	if (plan->broker.on)
+		note(g, "network: AF_UNIX sockets reach the cell's own, made in /tmp or /dev/shm, "
+			"and those of files.sockets; they are streams or packets, no datagrams");
+	else if (!plan->bare && !plan->unix_sockets)
 		note(g, "network: no AF_UNIX sockets, since a granted folder, or the command's "
 			"own, may "
 			"hold some of the host's; socketpair() works");
@@ -299,6 +310,10 @@ static void add_notes(struct grading *g)
 		note(g,
 		     "ids: an ordinary user cannot drop supplementary groups: files that only they "
 		     "open stay readable where they are granted");
+	if (plan->own_ids && has_unmapped_socket(plan))
+		note(g, "ids: a socket of files.sockets cannot have its owner mapped: the cell "
+			"connects "
+			"to it only where any user may");
 	if (plan->own_ids && has_unmapped_write(plan))
 		note(g, "ids: a folder granted for writing cannot have its owner mapped: the cell "
 			"writes "

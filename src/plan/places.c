@@ -249,6 +249,35 @@ static int add_grants(struct placing *m, struct vt_err *err)
 	return 0;
 }
 
+/*
+ * Each is mounted by itself, whatever lies around it, and with its owner mapped, wherever it is:
+ * who may connect to a socket is who may write to it, and this is the one that the user wants.
+ */
+static int add_sockets(struct placing *m, struct vt_err *err)
+{
+	const struct vt_grants *sockets = &m->policy->files.sockets;
+
+	for (size_t i = 0; i < sockets->count; i++) {
+		const struct vt_grant *grant = &sockets->items[i];
+		struct vt_entry entry = {
+			.to = grant->to,
+			.origin = grant->origin,
+			.socket = true,
+			.granted = true,
+			.mapped = true,
+		};
+		int r = resolve_grant(m, grant, &entry, err);
+
+		if (r == 0)
+			r = check_grant(&entry, err);
+		if (r == 0)
+			r = vt_root_mount(m->root, &entry, err);
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
 static int add_runtime(struct placing *m, struct vt_err *err)
 {
 	const struct vt_command *command = m->command;
@@ -410,6 +439,8 @@ int vt_places_decide(struct vt_plan *plan, const struct vt_policy *policy,
 	plan->scratch_inodes = plan->scratch_bytes / BYTES_PER_INODE + INODES_FOR_BUILDS;
 	int r = add_grants(&m, err);
 
+	if (r == 0)
+		r = add_sockets(&m, err);
 	if (r == 0)
 		r = add_runtime(&m, err);
 	if (r == 0)

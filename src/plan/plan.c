@@ -174,6 +174,55 @@ static int decide_profile(struct making *m, unsigned sockets, struct vt_err *err
 	return 0;
 }
 
+/* The named sockets, as what they are and not by name. */
+static int list_sockets(struct vt_plan *plan, struct vt_err *err)
+{
+	struct vt_inode *sockets = vt_arena_array(plan->arena, plan->build_count + 1,
+						  sizeof(*sockets));
+
+	if (!sockets)
+		return out_of_memory(err);
+	for (size_t i = 0; i < plan->build_count; i++)
+		if (plan->builds[i].socket)
+			sockets[plan->broker.socket_count++] = (struct vt_inode){
+				plan->builds[i].dev, plan->builds[i].ino
+			};
+	plan->broker.sockets = sockets;
+	return 0;
+}
+
+/*
+ * AF_UNIX where it cannot be had as it is: the supervisor connects, and looks whom it connects to.
+ * On the host's network only if sockets are named, since every connect() pays for it there. Without
+ * that, there is no AF_UNIX.
+ */
+static int decide_broker(struct making *m, unsigned *sockets, struct vt_err *err)
+{
+	const struct vt_policy *policy = m->policy;
+	const struct vt_fact *notify = &m->host->notify;
+	bool named = policy->files.sockets.count > 0;
+
+	if (named && m->plan->bare)
+		return vt_fail(err, VT_STEP_PLAN, EPERM,
+			       "refused: files.sockets: a cell has no unix sockets here, for want "
+			       "of namespaces (%s: %s); `vitro doctor` says what to do",
+			       m->host->userns.tried, strerror(m->host->userns.err));
+	if (named && notify->err)
+		return vt_fail(
+			err, VT_STEP_PLAN, EPERM,
+			"refused: files.sockets: other sockets of the host cannot be kept apart "
+			"from these here: %s: %s; grant no folders beside them, or run vitro where "
+			"that works",
+			notify->tried, strerror(notify->err));
+	if (m->plan->bare || notify->err || (!named && policy->network == VT_NETWORK_HOST))
+		return 0;
+	*sockets |= VT_SOCKETS_BROKERED;
+	m->plan->broker.on = true;
+	m->plan->broker.inet = *sockets & VT_SOCKETS_INET;
+	m->plan->broker.abstract = m->plan->own_network;
+	return list_sockets(m->plan, err);
+}
+
 /*
  * Which socket families exist inside. A unix socket in a granted folder could be connected to
  * though the folder is for reading only; on the host's network so could abstract ones, where
@@ -185,12 +234,15 @@ static int decide_sockets(struct making *m, struct vt_err *err)
 	bool abstract = policy->network == VT_NETWORK_HOST &&
 			!(m->plan->landlock_scoped & LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET);
 	unsigned sockets = policy->network == VT_NETWORK_NONE ? 0 : VT_SOCKETS_INET;
+	int r = 0;
 
 	if (!m->foreign && !abstract)
 		sockets |= VT_SOCKETS_UNIX;
+	else
+		r = decide_broker(m, &sockets, err);
 	m->plan->unix_sockets = sockets & VT_SOCKETS_UNIX;
-	if (m->host->seccomp.err)
-		return 0;
+	if (r < 0 || m->host->seccomp.err)
+		return r;
 	if (m->plan->bare)
 		add_bare_filters(m, sockets);
 	if (policy->syscalls == VT_SYSCALLS_PROFILE)
@@ -199,7 +251,7 @@ static int decide_sockets(struct making *m, struct vt_err *err)
 		   vt_seccomp_builtin(policy->syscalls == VT_SYSCALLS_STRICT ? VT_SECCOMP_STRICT
 									     : VT_SECCOMP_DEFAULT,
 				      sockets));
-	return 0;
+	return r;
 }
 
 /* What ends a cell that has no pid namespace, the best that can be had. */

@@ -105,6 +105,7 @@ struct vt_build {
 	bool        granted;  /* by the user, not the system's runtime */
 	bool        nested;   /* its place lies in a mount of the host's, where links may be */
 	bool        device;   /* a device node: may be used as one */
+	bool        socket;   /* may be connected to */
 	int         idmap;    /* index into idmaps, -1: none */
 	uint64_t    dev, ino; /* of a bind: what the plan saw there; the launcher insists on it */
 	uid_t       uid;      /* its owner, where it is written through a veil */
@@ -122,6 +123,20 @@ struct vt_landlock_rule {
 	const char *to;       /* path inside, "" is the root; of a bare cell an absolute path */
 	uint64_t    rights;
 	uint64_t    dev, ino; /* of a bare cell: what the plan saw there; ino 0: any */
+};
+
+struct vt_inode {
+	uint64_t dev, ino;
+};
+
+/* What connect() may reach where the supervisor connects in the cell's stead: watch/broker.h. */
+struct vt_brokered {
+	bool on;       /* filters[0] makes connect() wait, and its listener goes to the supervisor */
+	bool inet;     /* inet sockets: wherever they may go */
+	bool abstract; /* abstract unix sockets of the cell's own network namespace */
+	/* Unix sockets by path: those of the root's own tmpfs, and these of the host's. */
+	const struct vt_inode *sockets;
+	size_t                 socket_count;
 };
 
 enum { VT_FILTERS_MAX = 6 };
@@ -177,7 +192,8 @@ struct vt_plan {
 	/* In the order of installation; the strictest word of all about a call is what counts. */
 	const struct sock_fprog       *filters[VT_FILTERS_MAX];
 	size_t                         filter_count;
-	bool                           unix_sockets; /* they let AF_UNIX sockets be made */
+	bool                           unix_sockets; /* they let AF_UNIX sockets be made, of all types */
+	struct vt_brokered             broker;       /* or only streams and packets, and this answers */
 
 	/* limits that the supervisor holds, or the cgroup for it */
 	struct vt_cgroup_site   cgroup_site; /* version NONE: no cgroup */

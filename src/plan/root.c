@@ -185,14 +185,20 @@ static int check_place(struct vt_root *root, const struct vt_node *node, const c
 
 static int check_kind(const struct vt_entry *entry, mode_t mode, struct vt_err *err)
 {
+	if (entry->socket && S_ISSOCK(mode))
+		return 0;
+	if (entry->socket)
+		return vt_fail(err, VT_STEP_PLAN, ENOTSOCK, "%s: '%s' is no socket", entry->origin,
+			       entry->from);
 	if (S_ISDIR(mode) || S_ISREG(mode) || (entry->device && S_ISCHR(mode)))
 		return 0;
 	return vt_fail(err, VT_STEP_PLAN, EINVAL,
-		       "%s: '%s' is %s, and only files and folders can be granted", entry->origin,
+		       "%s: '%s' is %s, and only files and folders can be granted%s", entry->origin,
 		       entry->from,
 		       S_ISSOCK(mode)   ? "a socket"
 		       : S_ISFIFO(mode) ? "a pipe"
-					: "a device");
+					: "a device",
+		       S_ISSOCK(mode) ? "; --socket lets the cell connect to it" : "");
 }
 
 /* Whether a mount shows `from` at `node` already, with no fewer rights. */
@@ -226,7 +232,7 @@ static int absorb(struct vt_root *root, struct vt_node *mount, struct vt_err *er
 
 		node->shown = true;
 		if (node->act != VT_ACT_BIND ||
-		    (!node->device && !node->mapped &&
+		    (!node->device && !node->socket && !node->mapped &&
 		     shows(root, around, node, node->from, node->writable))) {
 			node->act = VT_ACT_DIR;
 			continue;
@@ -263,7 +269,7 @@ static int mount_seen(struct vt_root *root, const struct vt_entry *entry,
 
 	if (r == 0)
 		r = walk(root, entry->to, &node, err);
-	if (r < 0 || (!entry->device &&
+	if (r < 0 || (!entry->device && !entry->socket &&
 		      shows(root, vt_node_mount(node), node, entry->from, entry->writable)))
 		return r;
 	if (node->act == VT_ACT_BIND && strcmp(node->from, entry->from) != 0)
@@ -282,6 +288,7 @@ static int mount_seen(struct vt_root *root, const struct vt_entry *entry,
 	node->origin = vt_arena_dup(root->arena, entry->origin);
 	node->writable |= entry->writable;
 	node->device = entry->device;
+	node->socket = entry->socket;
 	node->granted = entry->granted;
 	node->mapped = entry->mapped;
 	node->mode = seen->mode;
@@ -407,6 +414,7 @@ static void list_build(struct listing *list, const struct vt_node *node, enum vt
 		.granted = node->granted,
 		.nested = node->shown,
 		.device = node->device,
+		.socket = act == VT_ACT_BIND && node->socket,
 		.idmap = act == VT_ACT_BIND ? idmap_for(list, node) : -1,
 		.dev = node->seen.dev,
 		.ino = node->seen.ino,

@@ -25,6 +25,7 @@ struct vt_entry {
 	bool        writable;
 	bool        optional; /* not being there is fine */
 	bool        device;
+	bool        socket;   /* must be one */
 	bool        granted;  /* by the user */
 	const struct vt_path *seen; /* what is there, where that is known already; else NULL */
 	bool        mapped;   /* its owner is the cell's user, where root launches */

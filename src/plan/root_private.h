@@ -12,7 +12,7 @@ struct vt_node {
 	enum vt_act act;
 	const char *from;
 	const char *origin;
-	bool writable, device, granted, mapped;
+	bool writable, device, socket, granted, mapped;
 	bool shown; /* it is there already, as part of a mount around it */
 	mode_t mode;
 	struct vt_path seen;

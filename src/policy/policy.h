@@ -57,7 +57,7 @@ struct vt_policy {
 		int64_t memory_mb, pids, open_files, file_mb, tmp_mb, stdout_kb, stderr_kb;
 	} limits;
 	struct {
-		struct vt_grants read, write, deny;
+		struct vt_grants read, write, deny, sockets;
 		const char      *cwd;
 	} files;
 	enum vt_network network;

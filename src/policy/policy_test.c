@@ -95,6 +95,7 @@ static void test_defaults(void **state)
 	assert_int_equal(policy->files.read.count, 0);
 	assert_int_equal(policy->files.write.count, 0);
 	assert_int_equal(policy->files.deny.count, 0);
+	assert_int_equal(policy->files.sockets.count, 0);
 	assert_string_equal(policy->files.cwd, "/tmp");
 	assert_int_equal(policy->network, VT_NETWORK_NONE);
 	check_strings(&policy->env.pass, "LANG LC_ALL TZ");
@@ -116,7 +117,8 @@ static void test_a_whole_policy(void **state)
 		  " \"limits\": {\"wall_ms\": 500, \"grace_ms\": \"0.5s\", \"cpu_ms\": 1.5,"
 		  "  \"cpus\": 2, \"memory_mb\": \"1.5G\", \"pids\": 7.0, \"stdout_kb\": 0},"
 		  " \"files\": {\"read\": [\"a\", {\"from\": \"../b\", \"to\": \"/data/\"}],"
-		  "  \"write\": [\"/w\", \"/w\"], \"deny\": [\"a/.env\"], \"cwd\": \"a\"},"
+		  "  \"write\": [\"/w\", \"/w\"], \"deny\": [\"a/.env\"], \"cwd\": \"a\","
+		  "  \"sockets\": [\"/run/s\", \"a/s\"]},"
 		  " \"network\": \"host\", \"syscalls\": \"strict\","
 		  " \"env\": {\"pass\": [\"HOME\"], \"set\": {\"A\": \"x=y\\nz\", \"B\": \"\"}},"
 		  " \"require\": \"best-effort\"}");
@@ -136,6 +138,10 @@ static void test_a_whole_policy(void **state)
 	assert_int_equal(policy->files.write.count, 2);
 	assert_string_equal(policy->files.deny.items[0].from, "/base/a/.env");
 	assert_string_equal(policy->files.deny.items[0].to, "/base/a/.env");
+	assert_int_equal(policy->files.sockets.count, 2);
+	assert_string_equal(policy->files.sockets.items[1].from, "/base/a/s");
+	assert_string_equal(policy->files.sockets.items[1].to, "/base/a/s");
+	assert_string_equal(policy->files.sockets.items[1].origin, "files.sockets[1] of p.json");
 	assert_string_equal(policy->files.cwd, "/base/a");
 	assert_int_equal(policy->network, VT_NETWORK_HOST);
 	assert_int_equal(policy->syscalls, VT_SYSCALLS_STRICT);

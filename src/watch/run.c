@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "launch/spawn.h"
+#include "watch/broker.h"
 #include "watch/looker.h"
 #include "watch/loop.h"
 #include "watch/pipes.h"
@@ -64,6 +65,7 @@ struct run {
 	struct vt_relay relay;
 	struct vt_watch status, init, signals, reports;
 	struct vt_looker looker;
+	struct vt_broker broker;
 	struct vt_timer deadline, reaper, look;
 	int fds[VT_NOTE_FDS]; /* from init: the occupant, the cell's proc and root */
 
@@ -94,6 +96,7 @@ static void let_die(struct run *run)
 	run->reaper.due = vt_clock_now() + REAP_TIMEOUT;
 	vt_loop_remove(&run->loop, &run->reports);
 	vt_looker_stop(&run->looker);
+	vt_broker_stop(&run->broker);
 	/* Our hold on its root would leave us to take that down. */
 	for (size_t i = 0; i < VT_NOTE_FDS; i++)
 		vt_fd_close(&run->fds[i]);
@@ -108,6 +111,15 @@ static void kill_cell(struct run *run)
 		return;
 	let_die(run);
 	(void)vt_cell_kill(&run->cell, &err); /* the reaper's timer speaks if it did not help */
+}
+
+/* The first failure is the one that is reported. */
+static void lose(struct run *run, const struct vt_err *failure)
+{
+	if (!run->findings.failed)
+		run->findings.failure = *failure;
+	run->findings.failed = true;
+	kill_cell(run);
 }
 
 static void stop(struct run *run, enum vt_stop why)
@@ -154,15 +166,6 @@ static bool has_limits(const struct vt_usage_limits *limits)
 	return limits->memory_bytes >= 0 || limits->cpu_ns >= 0 || limits->tmp_bytes > 0;
 }
 
-/* A call that cannot be looked after does not go on: it ends, and says why. */
-static void give_up(struct run *run, const struct vt_err *why)
-{
-	if (!run->findings.failed)
-		run->findings.failure = *why;
-	run->findings.failed = true;
-	kill_cell(run);
-}
-
 /* Not before there is somebody to read it: what a cell that is never built took would be lost. */
 static void hand_on_input(struct run *run)
 {
@@ -171,7 +174,7 @@ static void hand_on_input(struct run *run)
 	if (run->io->in_relay &&
 	    vt_relay_init(&run->relay, &run->loop, run->io->in_fd, vt_fd_take(&run->pipes->in_read),
 			  vt_fd_take(&run->pipes->in_write), &err) < 0)
-		give_up(run, &err);
+		lose(run, &err);
 }
 
 static void occupant_runs(struct run *run, const int fds[VT_NOTE_FDS])
@@ -188,6 +191,18 @@ static void occupant_runs(struct run *run, const int fds[VT_NOTE_FDS])
 	run->deadline.due = run->started + run->plan->wall_ms * VT_NS_PER_MS;
 	run->look.due = run->started + (has_limits(&limits) ? FIRST_LOOK : LOOK_AT_CGROUP);
 	hand_on_input(run);
+}
+
+/* Expected once, and only where the plan wants it. */
+static void take_listener(struct run *run, int listener_fd)
+{
+	struct vt_err err;
+
+	if (run->state >= RUN_DYING || !run->plan->broker.on || run->broker.plan)
+		vt_fd_close(&listener_fd);
+	else if (vt_broker_listen(&run->broker, &run->loop, run->plan, listener_fd,
+				  run->fds[VT_NOTE_ROOT_FD], &err) < 0)
+		lose(run, &err);
 }
 
 static void take_usage(struct run *run, const struct rusage *usage)
@@ -221,12 +236,11 @@ static void take_note(struct run *run, const struct vt_note *note, const int fds
 	case VT_NOTE_RUNNING:
 		occupant_runs(run, fds);
 		return;
+	case VT_NOTE_LISTENER:
+		take_listener(run, fds[VT_NOTE_LISTENER_FD]);
+		return;
 	case VT_NOTE_FAILED:
-		if (!run->findings.failed) {
-			run->findings.failed = true;
-			run->findings.failure = note->err;
-		}
-		kill_cell(run);
+		lose(run, &note->err);
 		return;
 	case VT_NOTE_ENDED:
 		occupant_ended(run, note);
@@ -341,7 +355,7 @@ static void give_up_watching(struct run *run, int num)
 	struct vt_err err;
 
 	(void)vt_fail(&err, VT_STEP_WATCH, num, "see how much the cell uses");
-	give_up(run, &err);
+	lose(run, &err);
 }
 
 static void judge_usage(struct run *run, const struct vt_usage *usage)
@@ -589,6 +603,7 @@ static void release(struct run *run)
 
 	vt_loop_remove(&run->loop, &run->reports);
 	vt_looker_done(&run->looker);
+	vt_broker_done(&run->broker);
 	await_init(run);
 	vt_relay_done(&run->relay);
 	vt_stream_done(&run->out);

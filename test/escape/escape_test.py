@@ -230,6 +230,17 @@ NETWORK = [
     Try("abstract", "{abstract}"),
     Try("unix_path", "{read}/socket", flags="--read {read}"),
     Try("unix_pair", "{read}/datagrams", flags="--read {read}"),
+    Try("unix_path", "{read}/socket", flags="--read {read} --socket {read}/named",
+        label="beside a named one"),
+    Try("unix_path", "{read}/socket", flags="--read {read} --socket {read}/named --net host",
+        label="beside a named one under --net host"),
+    Try("unix_pair", "{read}/datagrams", flags="--read {read} --socket {read}/named",
+        label="beside a named one"),
+    Try("abstract", "{abstract}", flags="--read {read} --socket {read}/named",
+        label="beside a named one"),
+    Try("abstract", "{abstract}", flags="--read {read} --socket {read}/named --net host",
+        label="beside a named one under --net host"),
+    Try("tcp4", "{tcp4}", flags="--read {read} --socket {read}/named", label="beside a named socket"),
     Try("raw4", control="namespaces"),
     Try("raw6", control="namespaces", maybe=True),
     Try("packet", control="namespaces", maybe=True),
@@ -327,8 +338,9 @@ class World:
         with contextlib.suppress(OSError):
             self.names["tcp6"] = stream(socket.AF_INET6, ("::1", 0))[1]
         with contextlib.suppress(OSError):
-            stream(socket.AF_UNIX, self.names["read"] + "/socket")
-            os.chmod(self.names["read"] + "/socket", 0o777)
+            for name in ("socket", "named"):
+                stream(socket.AF_UNIX, f"{self.names['read']}/{name}")
+                os.chmod(f"{self.names['read']}/{name}", 0o777)
             stream(socket.AF_UNIX, "\0" + self.names["abstract"])
             self.datagrams = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
             self.datagrams.bind(self.names["read"] + "/datagrams")

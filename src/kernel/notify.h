@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Answering for system calls that wait: the acts of whoever holds the listener of a filter (see
+ * vt_seccomp_listen()). A caller is never told to go on by itself, since it could change what was looked
+ * at in between: what it asked for is done in its stead, on its own descriptor, and it gets the result.
+ *
+ * What is read of a caller is true only if vt_notify_waits() says so afterwards: a thread that has
+ * ended leaves its number to another.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/* A call that waits. */
+struct vt_notice {
+	uint64_t id;
+	pid_t    tid; /* of the thread, as this process sees it */
+	int      nr;
+	uint64_t args[6];
+};
+
+/*
+ * Whether this kernel has what is needed, and lets us use it: 0, or a negative errno with what was
+ * tried. Whether a listener can be had is another question: a filter around us may have one.
+ */
+int vt_notify_probe(const char **ret_tried);
+
+/* The next call that waits. -ENOENT: it does no longer. Blocks where there is none. */
+int vt_notify_receive(int listener, struct vt_notice *ret_notice);
+
+/* Whether it still does. */
+bool vt_notify_waits(int listener, uint64_t id);
+
+/* Lets it return 0, or fail with this negative errno. A negative errno where it waits no longer. */
+int vt_notify_answer(int listener, uint64_t id, int result);
+
+/* A copy of a descriptor of the thread's, close-on-exec, or a negative errno. */
+int vt_notify_take_fd(pid_t tid, int fd);
+
+/* Reads so many bytes of its memory, all or none: 0, -EFAULT, ... */
+int vt_notify_read(pid_t tid, uint64_t address, void *buf, size_t len);
+
+/* Its working directory, as a path of its own root. */
+int vt_notify_folder(pid_t tid, char *buf, size_t size);
+
+/*
+ * Whether a socket belongs to the thread's own network namespace, as far as we may know: we need
+ * CAP_NET_ADMIN there.
+ */
+bool vt_notify_same_network(pid_t tid, int socket_fd);
+
+/*
+ * Opens what a path leads to, O_PATH, with root_fd as "/": no link and no ".." leads out of it, and
+ * none of proc's that jump. A negative errno else.
+ */
+int vt_notify_open_in(int root_fd, const char *path);
