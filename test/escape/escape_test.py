@@ -26,8 +26,8 @@ import uuid
 from dataclasses import dataclass
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
-from vitrotest import (ESCAPE, IS_ROOT, Failed, check, landlock_abi, main, proc, run, skip, started, test,
-                       vitro, wait_until, write)
+from vitrotest import (ESCAPE, IS_ROOT, Failed, check, landlock_abi, main, need_held, proc, run,
+                       skip, started, test, vitro, wait_until, write)
 
 SECRET = uuid.uuid4().hex
 NAMESPACES = ["unshare", "-Urmpfuin", "--mount-proc"]
@@ -63,6 +63,7 @@ class Try:
     abi: int = 0  # of Landlock, that the denial stands on
     prefix: str = ""  # a control's command that vitro is started with too
     filtered: bool = False  # only the filter denies it, and so a profile may allow it
+    holds: str = ""  # PROPERTY=MECHANISM words, where the group's own are not enough
 
 
 FILES = [
@@ -90,7 +91,7 @@ FILES = [
     Try("make_whiteout", "{write}", "namespaces", flags="--write {write}",
         setup="mount -t tmpfs none {write}"),
     Try("make_whiteout", "/tmp", "namespaces", "{write}", setup="mount -t tmpfs none {write}",
-        label="in the private /tmp"),
+        label="in the private /tmp", holds="files=mountns"),
     Try("hold_lease", "{read}/file", flags="--read {read}"),
     Try("open_device", maybe=True),
     Try("write_new", "{read}", flags="--read {read}"),
@@ -151,8 +152,8 @@ PROCESSES = [
     Try("signal_group", "{victim}"),
     Try("open_pidfd", "{victim}"),
     Try("kill_parent", control="child"),
-    Try("see_processes", "{word}"),
-    Try("find_secret", SECRET),
+    Try("see_processes", "{word}", holds="files=*"),
+    Try("find_secret", SECRET, holds="processes=pidns"),
     Try("change_limits", "1", "init"),
     Try("change_limits", "{victim}", label="of a process of the host"),
     Try("change_priority", "{victim}"),
@@ -251,15 +252,16 @@ NETWORK = [
     Try("exotic", control="namespaces", maybe=True),
     Try("exotic_pair", maybe=True),
 ] + [
-    Try(act, args, flags="--net loopback", label="under --net loopback", maybe=act not in
-        ("tcp4", "udp4", "abstract"))
+    Try(act, args, flags="--net loopback", label="under --net loopback", holds="network=netns",
+        maybe=act not in ("tcp4", "udp4", "abstract"))
     for act, args in (("tcp4", "{tcp4}"), ("tcp4_zero", "{tcp4}"), ("tcp6", "{tcp6}"),
                       ("tcp6_mapped", "{tcp4}"), ("mptcp", "{tcp4}"), ("fast_open", "{tcp4}"),
                       ("udp4", "{udp4}"), ("abstract", "{abstract}"), ("vsock", ""), ("alg", ""))
 ] + [
     Try("packet", control="namespaces", flags="--net loopback", label="under --net loopback",
-        maybe=True),
-    Try("raw4", control="namespaces", flags="--net loopback", label="under --net loopback"),
+        maybe=True, holds="network=netns"),
+    Try("raw4", control="namespaces", flags="--net loopback", label="under --net loopback",
+        holds="network=netns"),
     Try("packet", control="namespaces", flags="--net host", label="under --net host", maybe=True),
     Try("raw4", control="namespaces", flags="--net host", label="under --net host"),
     Try("abstract", "{abstract}", flags="--net host", label="under --net host", abi=6),
@@ -271,7 +273,7 @@ LIMITS = [
     # lost: where no cgroup counts, what is hidden cannot be watched, and the call ends
     Try("take_memfd_undumpable", "200", flags="--memory 64M", ends="memory_limit lost"),
     Try("take_memfd_unreadable", "200 /tmp", control_args="200 {write}", flags="--memory 64M",
-        ends="memory_limit lost"),
+        ends="memory_limit lost", holds="files=mountns"),
     Try("take_memfd_by_thread", "200", flags="--memory 64M", ends="memory_limit"),
     Try("take_memfd_by_unshared", "200", flags="--memory 64M", ends="memory_limit"),
     Try("take_memfd_by_thread", "16", label="however little"),
@@ -298,7 +300,12 @@ LIMITS = [
     Try("outstay", "1000", flags="--timeout 200ms", ends="timeout"),
 ]
 
-TRIES = FILES + SETUID + MOUNTS + PROCESSES + KERNEL + NETWORK + LIMITS
+# What the denials of a group stand on: not promised where nothing holds it.
+GROUPS = [
+    (FILES, "files=*"), (SETUID, "syscalls=*"), (MOUNTS, "syscalls=*"), (PROCESSES, "processes=*"),
+    (KERNEL, "syscalls=*"), (NETWORK, "network=*"), (LIMITS, ""),
+]
+TRIES = [row for rows, _ in GROUPS for row in rows]
 
 
 class World:
@@ -470,7 +477,8 @@ def surroundings(row, world):
             standard_input(row.stdin, world) as input_options, \
             leaked_descriptors(row.leak, world) as leak_options:
         for process in (victim, named):  # an exec is told before its arguments can be seen
-            wait_until(lambda pid=process.pid: proc(f"{pid}/cmdline"), 5, "a process shows its arguments")
+            wait_until(lambda pid=process.pid: proc(f"{pid}/cmdline"), 5,
+                       "a process shows its arguments")
         world.names["victim"] = str(victim.pid)
         os.chmod(copies, 0o755)
         program = shutil.copy(ESCAPE, copies) if row.act == "replace_self" else ESCAPE
@@ -478,9 +486,17 @@ def surroundings(row, world):
                         **input_options, **leak_options}
 
 
+def promises(row):
+    """property → mechanism that the denial stands on."""
+    words = [next(words for rows, words in GROUPS if row in rows), row.holds]
+    words += [f"{name}=*" for name in ("memory", "pids") if f"--{name} " in row.flags]
+    return dict(word.split("=") for word in " ".join(words).split())
+
+
 def attempt(row, world):
     if world is None:
         skip("no folder can be made here")
+    need_held(promises(row))
     if row.abi > landlock_abi():
         skip(f"stands on Landlock ABI {row.abi}; this kernel has {landlock_abi()}")
     with surroundings(row, world) as (program, options):

@@ -260,7 +260,7 @@ class Call:
 
 
 def vitro_command(*args):
-    """The words that start vitro here. Flags of the environment come first, so that a test's win."""
+    """The words that start vitro here. The environment's flags come first: a test's own win."""
     args = [*map(str, args)]
     if args[:1] == ["run"]:
         args[1:1] = FLAGS
@@ -405,11 +405,13 @@ def isolation():
 
 
 def need_held(holds):
-    """Skips the test unless each property is held by the mechanism, or one of those, that it names."""
+    """Skips the test unless each property is held by the mechanism, or one of those, that it names;
+    "*" is any that holds."""
     for name, wanted in holds.items():
-        mechanism, _ = isolation().get(name, ("nothing", "none"))
+        mechanism, grade = isolation().get(name, ("none", "none"))
         wanted = {wanted} if isinstance(wanted, str) else {*wanted}
-        if not wanted & {mechanism, *mechanism.split("+")}:
+        held = {mechanism, *mechanism.split("+"), "*" if grade != "none" else "none"}
+        if not wanted & held:
             skip(f"{name}: held by {mechanism} here, which does not promise this")
 
 

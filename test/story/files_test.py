@@ -67,7 +67,8 @@ def shared_mount():
             subprocess.run(["umount", "-l", place], check=True)
 
 
-@test("mounts: nothing that a cell mounts shows up on the host, though its mounts are shared", root=True)
+@test("mounts: nothing that a cell mounts shows up on the host, though its mounts are shared",
+      root=True, holds={"files": "mountns"})
 def _():
     with shared_mount() as place:
         os.mkdir(place + "/sub")
@@ -77,7 +78,8 @@ def _():
         check_equal(left, [], "mounts left")
 
 
-@test("mounts: nothing that the host mounts below a grant during a call shows up inside", root=True)
+@test("mounts: nothing that the host mounts below a grant during a call shows up inside", root=True,
+      holds={"files": "mountns"})
 def _():
     for prefix in ((), ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")):
         with shared_mount() as place:
@@ -115,7 +117,8 @@ def _():
             check_in("reached", control.stdout, "outside")
 
 
-@test("files.write as root: files keep the owner of the folder on disk", root=True)
+@test("files.write as root: files keep the owner of the folder on disk", root=True,
+      holds={"files": "mountns"})
 def _():
     for owner in (0, 1234):
         with folder() as place:
@@ -135,7 +138,8 @@ def _():
                 check_equal((st.st_uid, st.st_gid), (owner, owner), f"owner of {name} on disk")
 
 
-@test("files.read as root: a folder that only its owner may enter can be read", root=True)
+@test("files.read as root: a folder that only its owner may enter can be read", root=True,
+      holds={"files": "mountns"})
 def _():
     with folder() as place:
         write(place + "/private", "private\n", 0o600)
@@ -155,7 +159,8 @@ def _():
             check(not {"0", "65534"} & set(uids), f"process {pid} has ids {uids}")
 
 
-@test("moves: {\"from\", \"to\"} in a policy puts a host folder at another place")
+@test("moves: {\"from\", \"to\"} in a policy puts a host folder at another place",
+      holds={"files": "mountns"})
 def _():
     with folder() as place:
         write(place + "/data/note", "moved\n")
@@ -201,7 +206,8 @@ def _():
         check_equal(result["stdout"], "hello\n", f"output under {name}", result["call"])
 
 
-@test("/tmp is private, writable and empty; HOME is there; nothing else can be written")
+@test("/tmp is private, writable and empty; HOME is there; nothing else can be written",
+      holds={"files": "mountns"})
 def _():
     marker = f"/tmp/test-marker-{os.getpid()}"
     write(marker, "host\n")
@@ -213,13 +219,14 @@ def _():
     check(not os.path.exists("/tmp/mine"), "the cell's /tmp is not the host's")
 
 
-@test("two calls do not see each other's /tmp")
+@test("two calls do not see each other's /tmp", holds={"files": "mountns"})
 def _():
     shell("echo secret > /tmp/left")
     check_equal(shell("ls -A /tmp"), "", "what the next call finds")
 
 
-@test("/dev has null, zero, full, random, urandom, and no terminal or disk")
+@test("/dev has null, zero, full, random, urandom, and no terminal or disk",
+      holds={"files": "mountns"})
 def _():
     out = shell("ls /dev; head -c 4 /dev/zero | wc -c; head -c 4 /dev/urandom | wc -c;"
                 "echo x > /dev/null && echo ok; (echo x > /dev/full) 2>/dev/null || echo full")
@@ -235,7 +242,8 @@ def _():
     check(len(pids) <= 3, f"processes: {pids}")
 
 
-@test("the environment is minimal: nothing of the caller's but the language and the time zone")
+@test("the environment is minimal: nothing of the caller's but the language and the time zone",
+      holds={"files": "mountns"})
 def _():
     caller = {"PATH": os.environ["PATH"], "SECRET_TOKEN": "x", "LANG": "C.UTF-8", "TZ": "UTC",
               "LD_PRELOAD_NOT": "y", "HOME": "/root"}
@@ -277,7 +285,8 @@ def _():
     check_equal(call.code, 124, "exit code", call)
 
 
-@test("the occupant has no capabilities, no_new_privs, a filter, a session of its own, a umask")
+@test("the occupant has no capabilities, no_new_privs, a filter, a session of its own, a umask",
+      holds={"processes": "pidns"})
 def _():
     out = shell("grep -E '^(Cap|NoNewPrivs|Seccomp:)' /proc/self/status; umask;"
                 "read -r pid name state parent group session rest < /proc/$$/stat;"
@@ -333,7 +342,8 @@ def _():
     check_equal((call.code, call.err), (3, ""), "exit code and stderr", call)
 
 
-@test("--net loopback: a server of the cell's own can be reached by itself", needs=["python3"])
+@test("--net loopback: a server of the cell's own can be reached by itself", needs=["python3"],
+      holds={"network": "netns"})
 def _():
     code = ("import socket; s = socket.create_server(('127.0.0.1', 0));"
             "c = socket.create_connection(s.getsockname()); print('connected')")
@@ -350,7 +360,7 @@ def _():
         check_equal(call.out, "connected\n", "stdout", call)
 
 
-@test("the caller's working directory may be gone, or closed to others")
+@test("the caller's working directory may be gone, or closed to others", holds={"files": "mountns"})
 def _():
     with folder() as place:
         os.mkdir(place + "/closed", 0o700)

@@ -208,7 +208,8 @@ def _():
               "tar czf d.tgz d && tar xzf d.tgz -C /tmp && /tmp/d/script", out="unpacked\n")
 
 
-@test("curl against a server on the cell's own loopback", needs=["curl", "python3"])
+@test("curl against a server on the cell's own loopback", needs=["curl", "python3"],
+      holds={"network": "netns"})
 def _():
     script = ("cd /tmp; echo served > page; /usr/bin/python3 -m http.server 8123 --bind 127.0.0.1 "
               ">/dev/null 2>&1 & for i in $(seq 100); do"

@@ -55,7 +55,7 @@ def _():
         check_equal(os.path.getsize(place + "/large"), 2 << 20, "size on the host")
 
 
-@test("limits.tmp_mb bounds /tmp and /dev/shm together")
+@test("limits.tmp_mb bounds /tmp and /dev/shm together", holds={"files": "mountns"})
 def _():
     result = vitro_json("run", "--set", "limits.tmp_mb=8", "--", "/bin/sh", "-c",
                         "head -c 6000000 /dev/zero > /tmp/a && echo first;"
@@ -120,7 +120,7 @@ def _():
             seconds=3)
 
 
-@test("core dumps are off, whatever the caller's limit")
+@test("core dumps are off, whatever the caller's limit", holds={"processes": "pidns"})
 def _():
     # 1, not 0: a core_pattern with a pipe ignores 0, and runs its program on the host
     call = vitro("run", "--", "/bin/sh", "-c", "grep core /proc/self/limits",

@@ -120,7 +120,7 @@ def _():
          exit_code=ANY, signal_number=ANY)
 
 
-@test("status memory_limit: by the private /tmp")
+@test("status memory_limit: by the private /tmp", holds={"files": "mountns"})
 def _():
     ends(["--memory", "64M", "--set", "limits.tmp_mb=512", "--set", "limits.file_mb=1024"],
          [ACTOR, "eat_tmpfs", "400"], "memory_limit", 137, signal_number=9)
@@ -139,7 +139,7 @@ def _():
          exit_code=ANY, signal_number=ANY)
 
 
-@test("a full /tmp is the command's own error, not memory_limit")
+@test("a full /tmp is the command's own error, not memory_limit", holds={"files": "mountns"})
 def _():
     result = ends(["--set", "limits.tmp_mb=4", "--set", "limits.file_mb=1024"],
                   [ACTOR, "eat_tmpfs", "64"], "error", 1, exit_code=1)
