@@ -162,8 +162,9 @@ static void decide_sockets(struct making *m)
 	if (!m->plan->own_ids)
 		m->plan->filters[m->plan->filter_count++] = vt_seccomp_addon(VT_SECCOMP_OWNER,
 									     sockets);
-	/* Nobody bounds whom a signal reaches: not the id, and not the domain. */
-	if (!m->plan->own_ids && m->plan->sweep == VT_SWEEP_TREE)
+	/* Nobody bounds whom a signal reaches: not the domain, nor an id that others may have too.
+	 */
+	if (m->plan->sweep == VT_SWEEP_TREE)
 		m->plan->filters[m->plan->filter_count++] = vt_seccomp_addon(VT_SECCOMP_MUTE,
 									     sockets);
 }
@@ -171,7 +172,6 @@ static void decide_sockets(struct making *m)
 /* What ends a cell that has no pid namespace, the best that can be had. */
 static int decide_sweep(struct making *m, struct vt_err *err)
 {
-	const uint32_t every_pid = 1 << 22; /* no two live supervisors share an id then */
 	const struct vt_host *host = m->host;
 	struct vt_plan *plan = m->plan;
 
@@ -181,7 +181,7 @@ static int decide_sweep(struct making *m, struct vt_err *err)
 	plan->sweep = VT_SWEEP_TREE;
 	if (vt_landlock_rights(host->landlock_abi).scoped & LANDLOCK_SCOPE_SIGNAL)
 		plan->sweep = VT_SWEEP_DOMAIN;
-	else if (plan->own_ids && plan->id_count >= every_pid)
+	else if (plan->own_ids && plan->id_count >= VT_IDS_FOR_ALL)
 		plan->sweep = VT_SWEEP_USER;
 	if (plan->sweep == VT_SWEEP_TREE && !host->proc)
 		return vt_fail(err, VT_STEP_PLAN, EPERM,
