@@ -423,19 +423,31 @@ static unsigned count_tasks(const struct vt_host *host)
 	return counting.tasks;
 }
 
-/* Where anybody can make a folder that nobody else can take away: sticky, or the caller's own. */
+/*
+ * Whether a folder can be made there that nobody else can take away: it is sticky, or the caller's
+ * own. A cell with a user of its own removes it as that user, who needs the place to be open to
+ * all.
+ */
+static bool takes_scratch(const struct vt_host *host, const char *place)
+{
+	const mode_t for_all = S_ISVTX | S_IWOTH | S_IXOTH;
+	struct stat st;
+
+	if (stat(place, &st) < 0 || !S_ISDIR(st.st_mode) ||
+	    faccessat(AT_FDCWD, place, W_OK | X_OK, AT_EACCESS) < 0)
+		return false;
+	if (host->can_change_ids)
+		return (st.st_mode & for_all) == for_all;
+	return st.st_mode & S_ISVTX || (st.st_uid == host->uid && !(st.st_mode & 022));
+}
+
 static const char *find_scratch(const struct vt_host *host)
 {
 	static const char *const places[] = { "/tmp", "/var/tmp", "/dev/shm" };
 
-	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
-		struct stat st;
-
-		if (stat(places[i], &st) == 0 && S_ISDIR(st.st_mode) &&
-		    (st.st_mode & S_ISVTX || (st.st_uid == host->uid && !(st.st_mode & 022))) &&
-		    faccessat(AT_FDCWD, places[i], W_OK | X_OK, AT_EACCESS) == 0)
+	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++)
+		if (takes_scratch(host, places[i]))
 			return places[i];
-	}
 	return NULL;
 }
 

@@ -170,6 +170,70 @@ static void test_drop_refused(void **state)
 	run_child(drop_without_privilege, NULL);
 }
 
+/* The bounding set and the bits go, and the own sets stay, for the steps that are to come. */
+static void bounds_as_root(void *arg)
+{
+	struct vt_err err;
+
+	(void)arg;
+	become_inner_root(0);
+	struct sets before = read_sets();
+
+	MUST(before.bounding && before.permitted);
+	MUST(vt_caps_bound(&err) == 0);
+	struct sets sets = read_sets();
+
+	MUST(sets.bounding == 0 && sets.ambient == 0);
+	MUST(sets.permitted == before.permitted && sets.effective == before.effective);
+	MUST(prctl(PR_GET_SECUREBITS, 0, 0, 0, 0) & SECBIT_NOROOT_LOCKED);
+	MUST_FAIL(prctl(PR_SET_SECUREBITS, 0, 0, 0, 0), EPERM);
+	MUST(mount("none", "/tmp", "tmpfs", 0, NULL) == 0);
+	MUST(vt_caps_empty(&err) == 0);
+	MUST_FAIL(mount("none", "/tmp", "tmpfs", 0, NULL), EPERM);
+}
+
+/* Whoever has no say in it keeps the set, which is of no use to him, and goes on. */
+static void bounds_as_user(void *arg)
+{
+	struct vt_err err;
+
+	(void)arg;
+	if (geteuid() == 0)
+		MUST(vt_caps_empty(&err) == 0);
+	struct sets before = read_sets();
+
+	MUST(vt_caps_bound(&err) == 0);
+	struct sets sets = read_sets();
+
+	MUST(sets.bounding == before.bounding && !sets.permitted && !sets.ambient);
+}
+
+/* An ambient set would survive the exec of an ordinary user, no_new_privs or not. */
+static void bounds_ambient(void *arg)
+{
+	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	const struct __user_cap_data_struct one[2] = {
+		{ .effective = 1, .permitted = 1, .inheritable = 1 } /* CAP_CHOWN alone */
+	};
+	struct vt_err err;
+
+	(void)arg;
+	become_inner_root(0);
+	MUST(syscall(SYS_capset, &header, one) == 0);
+	MUST(prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, CAP_CHOWN, 0, 0) == 0);
+	MUST(read_sets().ambient == 1);
+	MUST(vt_caps_bound(&err) == 0);
+	MUST(read_sets().ambient == 0);
+}
+
+static void test_bound(void **state)
+{
+	(void)state;
+	run_child(bounds_as_root, NULL);
+	run_child(bounds_as_user, NULL);
+	run_child(bounds_ambient, NULL);
+}
+
 static void sets_no_new_privs(void *arg)
 {
 	struct vt_err err;
@@ -194,6 +258,7 @@ int main(void)
 		cmocka_unit_test(test_nothing_comes_back),
 		cmocka_unit_test(test_nothing_comes_by_exec),
 		cmocka_unit_test(test_drop_refused),
+		cmocka_unit_test(test_bound),
 		cmocka_unit_test(test_no_new_privs),
 	};
 

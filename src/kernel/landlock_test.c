@@ -280,6 +280,43 @@ static void test_abstract_sockets(void **state)
 	run_child(is_scoped, NULL);
 }
 
+/* By an absolute path, through links, to the very file or folder that was seen before. */
+static void allows_inode(void *arg)
+{
+	char path[128], link[128];
+	struct vt_err err = { 0 };
+	struct stat st;
+
+	MUST(chdir(arg) == 0);
+	int ruleset = new_ruleset();
+	uint64_t rights = known(vt_landlock_read() | vt_landlock_write());
+
+	(void)snprintf(path, sizeof(path), "%s/open", (char *)arg); /* fits */
+	(void)snprintf(link, sizeof(link), "%s/link", (char *)arg); /* fits */
+	MUST(symlink(path, link) == 0 && stat(path, &st) == 0);
+	MUST(vt_landlock_allow_inode(ruleset, path, st.st_dev, st.st_ino + 1, rights, &err) ==
+	     -ESTALE);
+	MUST(vt_landlock_allow_inode(ruleset, path, st.st_dev + 1, st.st_ino, rights, &err) ==
+	     -ESTALE);
+	MUST(err.step == VT_STEP_LANDLOCK && strstr(err.what, path));
+	MUST(vt_landlock_allow_inode(ruleset, "/no/such", 0, 0, rights, &err) == -ENOENT);
+	MUST(vt_landlock_allow_inode(ruleset, link, st.st_dev, st.st_ino, rights, &err) == 0);
+	/* A file takes what makes sense for files of the same rights; 0 asks for no inode. */
+	MUST(vt_landlock_allow_inode(ruleset, "/etc/passwd", 0, 0, rights, &err) == 0);
+	MUST(unlink(link) == 0);
+	MUST(vt_landlock_enter(ruleset, &err) == 0);
+	can("open/file", O_RDWR);
+	can("/etc/passwd", O_RDONLY);
+	MUST_FAIL(open("shut/file", O_RDONLY), EACCES);
+	MUST_FAIL(open("/etc/group", O_RDONLY), EACCES);
+}
+
+static void test_allows_inode(void **state)
+{
+	NEEDS_ABI(3);
+	run_child(allows_inode, *state);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -289,6 +326,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_denies_outside, make_places, drop_places),
 		cmocka_unit_test_setup_teardown(test_allows_writing, make_places, drop_places),
 		cmocka_unit_test_setup_teardown(test_allows_one_file, make_places, drop_places),
+		cmocka_unit_test_setup_teardown(test_allows_inode, make_places, drop_places),
 		cmocka_unit_test_setup_teardown(test_failures, make_places, drop_places),
 		cmocka_unit_test(test_abstract_sockets),
 	};

@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 
 #include "base/fd.h"
 #include "kernel/ns.h"
@@ -223,6 +224,121 @@ static void test_no_such_process(void **state)
 	assert_int_equal(err.step, VT_STEP_IDS);
 }
 
+/* ---- where clone3 is denied ---------------------------------------------------------------- */
+
+/* What clone3 does, by clone: namespaces, a pidfd, and no signal at the end. */
+static void clones_without_clone3(void *arg)
+{
+	unsigned num = *(unsigned *)arg;
+	struct vt_err err = { 0 };
+	int pidfd = -1, status;
+
+	deny_call(SYS_clone3, num);
+	MUST_FAIL(syscall(SYS_clone3, NULL, 0), (int)num);
+	MUST(signal(SIGCHLD, SIG_IGN) != SIG_ERR);
+	pid_t pid = vt_ns_clone(CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWUTS, -1, &pidfd, &err);
+
+	if (pid == 0)
+		_exit(getpid() == 1 && sethostname("cell", 4) == 0 ? 7 : 8);
+	MUST(pid > 0);
+	MUST(fcntl(pidfd, F_GETFD) & FD_CLOEXEC);
+	struct pollfd ended = { .fd = pidfd, .events = POLLIN };
+
+	MUST(poll(&ended, 1, 5000) == 1);
+	MUST_FAIL(waitpid(-1, &status, WNOHANG), ECHILD);
+	MUST(waitpid(pid, &status, __WALL) == pid && WEXITSTATUS(status) == 7);
+	(void)close(pidfd);
+
+	/* The pidfd is the child's, and nobody else's. */
+	pid = vt_ns_clone(0, -1, &pidfd, &err);
+	if (pid == 0)
+		for (;;)
+			(void)pause(); /* until killed */
+	MUST(pid > 0 && syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0) == 0);
+	MUST(waitpid(pid, &status, __WALL) == pid && WTERMSIG(status) == SIGKILL);
+	(void)close(pidfd);
+
+	int fds = count_fds();
+
+	pidfd = -5;
+	pid = vt_ns_clone(CLONE_NEWUSER | CLONE_FS, -1, &pidfd, &err);
+	if (pid == 0)
+		_exit(1);
+	MUST(pid == -EINVAL && err.step == VT_STEP_CLONE && err.num == EINVAL);
+	MUST(pidfd == -5 && count_fds() == fds);
+}
+
+static void test_without_clone3(void **state)
+{
+	static unsigned denials[] = { ENOSYS, EPERM };
+
+	(void)state;
+	run_child(clones_without_clone3, &denials[0]);
+	run_child(clones_without_clone3, &denials[1]);
+}
+
+/* A folder with a file of that name is all that the child needs to see of a cgroup. */
+static void joins_cgroup(void *arg)
+{
+	char *top = arg, path[64], text[8] = "";
+	struct vt_err err;
+	int pidfd = -1, status;
+
+	(void)snprintf(path, sizeof(path), "%s/cgroup.procs", top); /* fits */
+	deny_call(SYS_clone3, ENOSYS);
+	int cgroup = open(top, O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	MUST(cgroup >= 0);
+	for (int there = 0; there < 2; there++) {
+		if (there)
+			MUST(mknod(path, S_IFREG | 0600, 0) == 0);
+		pid_t pid = vt_ns_clone(0, cgroup, &pidfd, &err);
+
+		if (pid == 0)
+			_exit(7);
+		MUST(pid > 0);
+		MUST(waitpid(pid, &status, __WALL) == pid);
+		/* Where it cannot be moved, nothing of it runs. */
+		MUST(WEXITSTATUS(status) == (there ? 7 : 125));
+		(void)close(pidfd);
+	}
+	read_own(path, text, sizeof(text));
+	MUST(strcmp(text, "0") == 0);
+}
+
+static void test_without_clone3_in_cgroup(void **state)
+{
+	char top[] = "/tmp/vitro-ns-XXXXXX", path[64];
+
+	(void)state;
+	assert_non_null(mkdtemp(top));
+	run_child(joins_cgroup, top);
+	(void)snprintf(path, sizeof(path), "%s/cgroup.procs", top); /* fits */
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(rmdir(top), 0);
+}
+
+/* Any other answer of clone3 is the answer: clone is not asked. */
+static void keeps_other_errors(void *arg)
+{
+	struct vt_err err = { 0 };
+	int pidfd = -5;
+
+	(void)arg;
+	deny_call(SYS_clone3, ENOSPC);
+	pid_t pid = vt_ns_clone(0, -1, &pidfd, &err);
+
+	if (pid == 0)
+		_exit(0);
+	MUST(pid == -ENOSPC && err.num == ENOSPC && pidfd == -5);
+}
+
+static void test_other_errors_stay(void **state)
+{
+	(void)state;
+	run_child(keeps_other_errors, NULL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -234,6 +350,9 @@ int main(void)
 		cmocka_unit_test(test_other_id_is_mapped),
 		cmocka_unit_test(test_map_refused),
 		cmocka_unit_test(test_no_such_process),
+		cmocka_unit_test(test_without_clone3),
+		cmocka_unit_test(test_without_clone3_in_cgroup),
+		cmocka_unit_test(test_other_errors_stay),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

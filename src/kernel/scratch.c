@@ -65,7 +65,8 @@ static bool remove_one(int at, const char *name, int *ret_folder)
 {
 	if (unlink_any(at, name))
 		return true;
-	if (errno == EACCES && fchmodat(at, ".", 0700, 0) == 0 && unlink_any(at, name))
+	/* By the descriptor: in a folder that cannot be searched not even "." is found. */
+	if (errno == EACCES && fchmod(at, 0700) == 0 && unlink_any(at, name))
 		return true;
 	*ret_folder = open_folder(at, name);
 	return false;
@@ -108,6 +109,7 @@ void vt_scratch_remove(int fd, const char *path)
 	int at = fcntl(fd, F_DUPFD_CLOEXEC, 3);
 	unsigned depth = 0;
 
+	(void)fchmod(fd, 0700); /* the cell may have closed it; if not, the removals tell */
 	while (at >= 0) {
 		bool left;
 		int next = remove_entries(at, &left);

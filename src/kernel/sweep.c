@@ -17,13 +17,9 @@
 #include "kernel/landlock.h"
 #include "uapi/landlock.h"
 
-/* How many processes of the whole machine one look takes in; what is beyond is seen by the next. */
-enum { MAX_SEEN = 16384 };
-
-struct process {
-	pid_t pid, parent;
-	bool ours;
-};
+/* How many of the cell one look ends by what they descend from; the others are orphans by the next.
+ */
+enum { MAX_ENDED = 4096 };
 
 /* A record of getdents64. */
 struct entry {
@@ -92,9 +88,35 @@ static pid_t parent_of(int proc, const char *name)
 	return 0;
 }
 
-static size_t list_processes(int proc, struct process *seen)
+static bool has(const pid_t *pids, size_t count, pid_t pid)
 {
+	for (size_t i = 0; i < count; i++)
+		if (pids[i] == pid)
+			return true;
+	return false;
+}
+
+/* By a pidfd, looked at again: a number may have become another process's. */
+static void end_one(int proc, const char *name, pid_t pid, pid_t parent)
+{
+	AUTO_CLOSE int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+	pid_t now = parent_of(proc, name);
+
+	if (fd >= 0 && (now == parent || now == getpid()))
+		(void)syscall(SYS_pidfd_send_signal, fd, SIGKILL, NULL,
+			      0); /* the next look tells */
+}
+
+/*
+ * Ends init's children, and theirs as far as they come after their parents, as they do unless the
+ * numbers have begun anew. Whoever is missed is init's child once its parent is gone.
+ */
+static void end_tree(void)
+{
+	static pid_t ended[MAX_ENDED]; /* too much for a stack; init has but one thread */
 	_Alignas(struct entry) char buffer[16384];
+	AUTO_CLOSE int proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	pid_t self = getpid();
 	size_t count = 0;
 	long got;
 
@@ -102,57 +124,14 @@ static size_t list_processes(int proc, struct process *seen)
 		for (long at = 0; at < got;) {
 			const struct entry *entry = (const struct entry *)(buffer + at);
 			pid_t pid = number(entry->name);
+			pid_t parent = pid > 0 ? parent_of(proc, entry->name) : 0;
 
 			at += entry->size;
-			if (pid > 0 && count < MAX_SEEN)
-				seen[count++] = (struct process){
-					.pid = pid, .parent = parent_of(proc, entry->name)
-				};
-		}
-	}
-	return count;
-}
-
-static bool is_ours(const struct process *seen, size_t count, pid_t pid, pid_t self)
-{
-	for (size_t i = 0; i < count; i++)
-		if (seen[i].ours && seen[i].pid == pid)
-			return true;
-	return pid == self;
-}
-
-/* By a pidfd, looked at again: a number may have become another process's. */
-static void end_one(int proc, pid_t pid, pid_t parent)
-{
-	char name[16];
-	char *at = name + sizeof(name);
-	AUTO_CLOSE int fd = (int)syscall(SYS_pidfd_open, pid, 0);
-
-	*--at = '\0';
-	for (pid_t rest = pid; rest > 0; rest /= 10)
-		*--at = (char)('0' + rest % 10);
-	pid_t now = parent_of(proc, at);
-
-	if (fd >= 0 && (now == parent || now == getpid()))
-		(void)syscall(SYS_pidfd_send_signal, fd, SIGKILL, NULL,
-			      0); /* the next look tells */
-}
-
-static void end_tree(void)
-{
-	static struct process seen[MAX_SEEN]; /* too much for a stack; init has but one thread */
-	AUTO_CLOSE int proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	size_t count = proc < 0 ? 0 : list_processes(proc, seen);
-	bool grown = true;
-	pid_t self = getpid();
-
-	while (grown) {
-		grown = false;
-		for (size_t i = 0; i < count; i++) {
-			if (seen[i].ours || !is_ours(seen, count, seen[i].parent, self))
+			if (parent <= 0 || (parent != self && !has(ended, count, parent)))
 				continue;
-			seen[i].ours = grown = true;
-			end_one(proc, seen[i].pid, seen[i].parent);
+			end_one(proc, entry->name, pid, parent);
+			if (count < MAX_ENDED)
+				ended[count++] = pid;
 		}
 	}
 }

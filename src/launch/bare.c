@@ -171,8 +171,11 @@ _Noreturn void vt_bare_init(struct vt_building *b)
 	b->abandon = abandon;
 	vt_inside_take_steps(steps, COUNT(steps), b, b->in->status_fd);
 	if (vt_process_descriptors(b->occupant_fd, b->root_fd, b->in->status_fd, b->in->status_fd,
-				   &err) < 0)
-		_exit(125); /* the occupant waits for nothing any more, and dies with us */
+				   &err) < 0) {
+		vt_sweep(b->plan->sweep); /* the occupant runs already, and may not be alone */
+		abandon(b);
+		_exit(125);
+	}
 	bool ended = await_end(b->occupant, &note.wait_status);
 
 	vt_sweep(b->plan->sweep);
@@ -184,8 +187,22 @@ _Noreturn void vt_bare_init(struct vt_building *b)
 
 /* ---- the occupant -------------------------------------------------------------------------- */
 
+/*
+ * Where memory runs out, the kernel kills whoever has most of what it counts, which a cell can make
+ * be init: and nobody would end the cell then. This has all others of it go first. Landlock keeps
+ * them from taking it back. Without a /proc there is no say in it.
+ */
+static void die_before_init(void)
+{
+	AUTO_CLOSE int fd = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+
+	if (fd >= 0 && write(fd, "1000", 4) < 0)
+		return; /* as without a /proc */
+}
+
 int vt_bare_follow_init(struct vt_building *b, struct vt_err *err)
 {
+	die_before_init();
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
 		return vt_fail_at(err, VT_STEP_SESSION, errno, "ask to die with init", NULL);
 	/* It may have died before that. */

@@ -9,14 +9,19 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 #include "kernel/idmap.h"
 #include "kernel/mount.h"
 #include "kernel/ns.h"
+#include "kernel/process.h"
+#include "kernel/scratch.h"
+#include "kernel/sweep.h"
 
 void vt_cell_init(struct vt_cell *cell)
 {
@@ -304,6 +309,59 @@ int vt_cell_kill(const struct vt_cell *cell, struct vt_err *err)
 	if (!cell->bare && kill(cell->init, SIGKILL) < 0 && errno != ESRCH)
 		return vt_fail(err, VT_STEP_WATCH, errno, "kill the cell");
 	return 0;
+}
+
+/*
+ * As the cell's user, who can do no harm to others: nothing else is his. Whoever got the signal may
+ * still end a system call, hence twice.
+ */
+static _Noreturn void bury(const struct vt_plan *plan, struct vt_outer outer)
+{
+	const struct timespec pause = { .tv_nsec = 5000000 };
+	struct vt_err err;
+
+	if (vt_process_become(outer.uid, outer.gid, true, &err) < 0 ||
+	    vt_sweep_prepare(VT_SWEEP_USER, &err) < 0)
+		_exit(1);
+	for (int i = 0; i < 2; i++) {
+		(void)kill(-1, SIGKILL); /* ESRCH: nobody is left */
+		(void)nanosleep(&pause, NULL);
+	}
+	int fd = open(plan->scratch, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+	if (fd < 0 && errno == EACCES && chmod(plan->scratch, 0700) == 0)
+		fd = open(plan->scratch, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd >= 0)
+		vt_scratch_remove(fd, plan->scratch);
+	_exit(access(plan->scratch, F_OK) < 0 && errno == ENOENT ? 0 : 1);
+}
+
+bool vt_cell_bury(const struct vt_plan *plan, int patience_ms)
+{
+	const struct vt_outer outer = vt_spawn_ids(plan);
+	AUTO_CLOSE int pidfd = -1;
+	struct vt_err err;
+	int status;
+
+	if (!plan->bare || !plan->own_ids || plan->id_count < VT_IDS_FOR_ALL)
+		return false;
+	pid_t pid = vt_ns_clone(0, -1, &pidfd, &err);
+
+	if (pid < 0)
+		return false;
+	if (pid == 0)
+		bury(plan, outer);
+	struct pollfd done = { .fd = pidfd, .events = POLLIN };
+
+	while (poll(&done, 1, patience_ms) < 0 && errno == EINTR)
+		;
+	/* Too much to remove: it goes on without us. */
+	if (!done.revents)
+		return false;
+	while (waitpid(pid, &status, __WALL) < 0)
+		if (errno != EINTR)
+			return false;
+	return status == 0;
 }
 
 int vt_cell_done(struct vt_cell *cell, struct vt_err *err)

@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 #include "base/err.h"
@@ -55,6 +56,13 @@ int vt_cell_note(const struct vt_cell *cell, struct vt_note *ret_note, int ret_f
  * told to, and does it.
  */
 int vt_cell_kill(const struct vt_cell *cell, struct vt_err *err);
+
+/*
+ * The init of a bare cell was killed, and nobody ended the rest. Where the cell has a user id that
+ * nobody else has, this ends all of that user's and removes the private folder, and says whether that
+ * is done. It waits no longer than this.
+ */
+bool vt_cell_bury(const struct vt_plan *plan, int patience_ms);
 
 /* Closes handles, removes the cgroup and the work folders. The cell must be dead and reaped. */
 int vt_cell_done(struct vt_cell *cell, struct vt_err *err);

@@ -81,6 +81,11 @@ static struct vt_holding hold_bare_processes(const struct vt_plan *plan)
 				   "and the cell's init are killed at the same time, what the call "
 				   "started in the background stays" };
 
+	/* An id that is the cell's alone lets vitro end what an init that was killed did not. */
+	if (!plan->own_ids || plan->id_count < VT_IDS_FOR_ALL)
+		held.note = "that other processes exist can be seen, and no more; if somebody on "
+			    "the host kills the cell's init, what the call started in the "
+			    "background stays";
 	if (plan->sweep == VT_SWEEP_USER)
 		held.mechanism = "own-uid";
 	if (plan->sweep == VT_SWEEP_TREE) {

@@ -148,8 +148,9 @@ static void add_bare_filters(struct making *m, unsigned sockets)
 	/* A user of its own owns nothing but what it made itself. */
 	if (!m->plan->own_ids)
 		add_filter(m, vt_seccomp_addon(VT_SECCOMP_OWNER, sockets));
-	/* Nobody bounds whom a signal reaches: not the id, and not the domain. */
-	if (!m->plan->own_ids && m->plan->sweep == VT_SWEEP_TREE)
+	/* Nobody bounds whom a signal reaches: not the domain, nor an id that others may have too.
+	 */
+	if (m->plan->sweep == VT_SWEEP_TREE)
 		add_filter(m, vt_seccomp_addon(VT_SECCOMP_MUTE, sockets));
 }
 
@@ -257,7 +258,6 @@ static int decide_sockets(struct making *m, struct vt_err *err)
 /* What ends a cell that has no pid namespace, the best that can be had. */
 static int decide_sweep(struct making *m, struct vt_err *err)
 {
-	const uint32_t every_pid = 1 << 22; /* no two live supervisors share an id then */
 	const struct vt_host *host = m->host;
 	struct vt_plan *plan = m->plan;
 
@@ -267,7 +267,7 @@ static int decide_sweep(struct making *m, struct vt_err *err)
 	plan->sweep = VT_SWEEP_TREE;
 	if (vt_landlock_rights(host->landlock_abi).scoped & LANDLOCK_SCOPE_SIGNAL)
 		plan->sweep = VT_SWEEP_DOMAIN;
-	else if (plan->own_ids && plan->id_count >= every_pid)
+	else if (plan->own_ids && plan->id_count >= VT_IDS_FOR_ALL)
 		plan->sweep = VT_SWEEP_USER;
 	if (plan->sweep == VT_SWEEP_TREE && !host->proc)
 		return vt_fail(err, VT_STEP_PLAN, EPERM,

@@ -141,6 +141,8 @@ struct vt_brokered {
 
 enum { VT_FILTERS_MAX = 6 };
 
+enum { VT_IDS_FOR_ALL = 1 << 22 }; /* as many as there are pid numbers */
+
 struct vt_plan {
 	struct vt_arena *arena;
 
@@ -166,7 +168,7 @@ struct vt_plan {
 	uid_t    inner_uid;
 	gid_t    inner_gid;
 	bool     own_ids;             /* a host id per cell, from the range; else the caller's own */
-	uint32_t id_base, id_count;
+	uint32_t id_base, id_count;   /* from VT_IDS_FOR_ALL on, no two live cells have the same */
 	uid_t    outer_uid;           /* the caller's own, where !own_ids */
 	gid_t    outer_gid;
 

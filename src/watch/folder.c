@@ -37,7 +37,7 @@ static int measure_entry(struct measuring *m, int at, const char *name, unsigned
 	return S_ISDIR(st.st_mode) && !is_enough(m) ? measure(m, at, name, depth + 1) : 0;
 }
 
-/* What is removed meanwhile is no longer there. A folder that its owner closed cannot be seen into.
+/* What is removed meanwhile is no longer there. What cannot be seen into is an error, not nothing.
  */
 static int measure(struct measuring *m, int at, const char *name, unsigned depth)
 {
@@ -50,9 +50,16 @@ static int measure(struct measuring *m, int at, const char *name, unsigned depth
 		return errno == ENOENT || errno == ENOTDIR ? 0 : -errno;
 	int dir = vt_fd_take(&fd); /* the stream's from here on */
 
-	while (r == 0 && !is_enough(m) && (errno = 0, entry = readdir(stream)))
+	while (r == 0 && !is_enough(m)) {
+		errno = 0;
+		entry = readdir(stream);
+		if (!entry) {
+			r = -errno;
+			break;
+		}
 		if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
 			r = measure_entry(m, dir, entry->d_name, depth);
+	}
 	(void)closedir(stream); /* only read from */
 	return r;
 }

@@ -5,12 +5,14 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "kernel/caps.h"
 #include "kernel/ns.h"
 #include "kernel/process.h"
 
@@ -42,13 +44,30 @@ static _Noreturn void look_on(const struct vt_usage_limits *limits)
 	}
 }
 
+/*
+ * Sees what that user sees, by the effective ids. The others stay the supervisor's: a signal to all
+ * of that user's, which is how init ends a cell that has its id alone, does not reach it, and no
+ * signal of the cell's does.
+ */
+static int see_as(const struct vt_outer *as)
+{
+	const long keep = -1;
+	struct vt_err err;
+
+	if (syscall(SYS_setgroups, 0, NULL) < 0 ||
+	    syscall(SYS_setresgid, keep, as->gid, keep) < 0 ||
+	    syscall(SYS_setresuid, keep, as->uid, keep) < 0)
+		return -errno;
+	return vt_caps_empty(&err);
+}
+
 static _Noreturn void become_looker(pid_t parent, int proc_fd, int root_fd, int report_fd,
 				    const struct vt_usage_limits *limits, const struct vt_outer *as)
 {
 	struct vt_err err;
 
 	/* Before the rest: a change of ids undoes the wish to die with one's parent. */
-	if (as && vt_process_become(as->uid, as->gid, true, &err) < 0)
+	if (as && see_as(as) < 0)
 		_exit(1);
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || getppid() != parent ||
 	    vt_process_descriptors(proc_fd, root_fd, report_fd, report_fd, &err) < 0)

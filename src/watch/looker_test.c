@@ -7,12 +7,15 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #include "base/fd.h"
+#include "base/file.h"
 #include "watch/looker.h"
 
 static const struct vt_usage_limits far_away = { .memory_bytes = INT64_MAX / 2,
@@ -83,11 +86,49 @@ static void test_its_end_shows(void **state)
 	assert_int_equal(errno, ECHILD);
 }
 
+/* It sees as the cell's user, and that user has no way to it. */
+static void test_out_of_reach(void **state)
+{
+	const uid_t id = 0x6f000000U + (unsigned)getpid();
+	const struct vt_outer as = { id, id };
+	struct vt_looker looker = { 0 };
+	struct vt_report report;
+	AUTO_CLOSE int proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	struct vt_err err;
+	char path[64], text[4096] = "";
+	int status;
+
+	(void)state;
+	if (geteuid() != 0) {
+		print_message("skipped: only root can do this\n");
+		skip();
+	}
+	assert_int_equal(vt_looker_start(&looker, proc, -1, &far_away, &as, &err), 0);
+	assert_int_equal(next(&looker, &report), 1); /* it is what it will be */
+	pid_t pid = fork();
+
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		if (setresgid(id, id, id) < 0 || setresuid(id, id, id) < 0)
+			_exit(1);
+		_exit(kill(looker.pid, SIGKILL) < 0 && errno == EPERM ? 0 : 2);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	(void)snprintf(path, sizeof(path), "%d/status", looker.pid); /* fits */
+	assert_true(vt_file_read(proc, path, text, sizeof(text)) > 0);
+	assert_non_null(strstr(text, "CapPrm:\t0000000000000000\n"));
+	(void)snprintf(path, sizeof(path), "Uid:\t0\t%u\t0\t%u\n", id, id); /* fits */
+	assert_non_null(strstr(text, path));
+	vt_looker_done(&looker);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_reports_come),
 		cmocka_unit_test(test_its_end_shows),
+		cmocka_unit_test(test_out_of_reach),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -129,7 +129,7 @@ static void stop(struct run *run, enum vt_stop why)
 	if (run->findings.stop == VT_STOP_NONE)
 		run->findings.stop = why;
 	if (run->state != RUN_RUNNING || !run->plan->grace_ms || why == VT_STOP_MEMORY ||
-	    run->fds[VT_NOTE_OCCUPANT_FD] < 0) {
+	    why == VT_STOP_TMP || run->fds[VT_NOTE_OCCUPANT_FD] < 0) {
 		kill_cell(run);
 		return;
 	}
@@ -281,7 +281,7 @@ static void reap_init(struct run *run)
 	take_usage(run, &usage);
 	/* Somebody killed the init of a bare cell: what it would have swept may be there. */
 	if (run->plan->bare && WIFSIGNALED(status))
-		run->result->unreaped = true;
+		run->result->unreaped = !vt_cell_bury(run->plan, REAP_TIMEOUT / VT_NS_PER_MS);
 }
 
 /* Init is gone, and with it every process of the cell: the kernel lets it go last. */
