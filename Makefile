@@ -4,6 +4,7 @@
 #   make run      set up, build, and run a first sealed command
 #   make build    the binary is at build/vitro
 #   make test     all tests, as root and as an ordinary user, plain and sanitized
+#   make test-mutants   switch off each layer in turn; tests must fail (ONLY=REGEX: some of them)
 #   make bench    side by side with the alternatives (QUICK=1: under two minutes)
 #   make fuzz     fuzz the policy parser for a minute (SECONDS=N)
 #   make check    formatting, the layer rule, and a compile for aarch64
@@ -14,7 +15,7 @@
 PREFIX ?= /usr/local
 SECONDS ?= 60
 
-.PHONY: run build test bench fuzz check tidy format install clean setup setup-test tested sanitized
+.PHONY: run build test test-mutants bench fuzz check tidy format install clean setup setup-test tested sanitized
 
 build: setup build/build.ninja
 	@ninja -C build >build/ninja.log || { cat build/ninja.log; exit 1; }
@@ -46,6 +47,9 @@ sanitized: build-sanitized/build.ninja
 build-sanitized/build.ninja:
 	@meson setup build-sanitized -Dtests=enabled -Dwerror=false -Ddebug=true -Doptimization=1 -Db_sanitize=address,undefined \
 		-Db_lundef=false >/dev/null
+
+test-mutants: setup-test
+	@test/mutants/run $(if $(ONLY),--only '$(ONLY)')
 
 bench: setup build
 	@tools/setup bench

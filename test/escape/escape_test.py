@@ -29,6 +29,7 @@ from vitrotest import (ESCAPE, IS_ROOT, Failed, check, landlock_abi, main, run, 
                        vitro, wait_until, write)
 
 SECRET = uuid.uuid4().hex
+LIBC = ctypes.CDLL("librt.so.1", use_errno=True)
 NAMESPACES = ["unshare", "-Urmpfuin", "--mount-proc"]
 STAY = ["sh", "-c", '"$@"; exit $?', "sh"]  # a parent that stays, and is pid 1 of its namespace
 
@@ -110,8 +111,8 @@ FILES = [
     Try("open_init_program", control="init"),
     Try("write_root", "/", control_args="{write}"),
     Try("give_away", "{write}", "root", flags="--write {write}"),
-    Try("read_absolute", "{read}/group", "member", flags="--read {read}", prefix="groups", root=True,
-        label="of a group that the caller is in"),
+    Try("read_absolute", "{read}/group", "member", flags="--read {read}", prefix="groups",
+        root=True, label="of a group that the caller is in"),
     Try("see_dotdot", "{secret}/file"),
     Try("see_leaked_cwd", "file", cwd="{secret}"),
     Try("open_node", "{read}/node", flags="--read {read}", root=True),
@@ -190,6 +191,7 @@ PROCESSES = [
     Try("change_user_priority", "1000", "init", "0", label="by its number"),
     Try("change_group_priority", "1", "group", label="of init"),
     Try("tune_by_proc", "1", "init", label="of init"),
+    Try("tune_by_proc", "self", label="of itself"),
     Try("steal_descriptor", "1", "init", maybe=True),
     Try("compare_processes", maybe=True),
     Try("enter_namespace", "1", "init"),
@@ -258,9 +260,10 @@ KERNEL = [
     Try("see_hostname", "{hostname}"),
     Try("see_cgroup", maybe=True),
     Try("open_queue", "{queue}"),
+    Try("see_segments", "{segment}", maybe=True),
 ] + [
     Try(act, flags="--set syscalls=strict", label="under the strict filter")
-    for act in ("listen_to_filter", "make_queue", "flush_disks", "place_memory")
+    for act in ("listen_to_filter", "drop_queue", "flush_disks", "place_memory")
 ]
 
 NETWORK = [
@@ -273,6 +276,8 @@ NETWORK = [
     Try("fast_open", "{tcp4}", maybe=True),
     Try("udp4", "{udp4}"),
     Try("bind_any"),
+    Try("inet"),
+    Try("inet6", maybe=True),
     Try("abstract", "{abstract}"),
     Try("unix_path", "{read}/socket", flags="--read {read}"),
     Try("unix_pair", "{read}/datagrams", flags="--read {read}"),
@@ -360,21 +365,23 @@ class World:
         if IS_ROOT:
             os.mknod(names["read"] + "/node", 0o666 | stat.S_IFCHR, os.makedev(1, 3))
             os.chmod(names["read"] + "/node", 0o666)
-            os.chown(write(names["read"] + "/group", "of the group\n", 0o040), 0, 4711)
+            os.chown(write(names["read"] + "/group", "of the group\n", 0o040), 4712, 4711)
         self.refresh()
         self._listen()
-        self._open_queue()
+        self._share()
 
-    def _open_queue(self):
-        """A message queue that everybody may read."""
+    def _share(self):
+        """A message queue that everybody may read, and a segment of shared memory."""
+        self.names["segment"] = str(uuid.uuid4().int & 0x7fffffff)
+        self.segment = LIBC.shmget(int(self.names["segment"]), 4096, 0o1600)  # IPC_CREAT
         self.names["queue"] = "/test-" + uuid.uuid4().hex
-        open_queue = ctypes.CDLL("librt.so.1", use_errno=True).mq_open
-        if open_queue(self.names["queue"].encode(), os.O_RDWR | os.O_CREAT, 0o644, None) < 0:
+        if LIBC.mq_open(self.names["queue"].encode(), os.O_RDWR | os.O_CREAT, 0o644, None) < 0:
             raise OSError(ctypes.get_errno(), "mq_open")
 
     def remove(self):
         shutil.rmtree(self.base, ignore_errors=True)
-        ctypes.CDLL("librt.so.1").mq_unlink(self.names["queue"].encode())
+        LIBC.mq_unlink(self.names["queue"].encode())
+        LIBC.shmctl(self.segment, 0, None)  # IPC_RMID
 
     def refresh(self):
         """What acts may have changed outside."""

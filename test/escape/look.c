@@ -98,6 +98,16 @@ static int see_sockets(int argc, char **argv)
 	return found ? reached("sees the socket %s", argv[1]) : denied(0, "it is not listed");
 }
 
+/* argv: the key of a SysV segment of the host's, as the list has it */
+static int see_segments(int argc, char **argv)
+{
+	(void)argc;
+	int found = each_line("/proc/sysvipc/shm", has_word, argv[1]);
+	if (found < 0)
+		return denied(errno, "read /proc/sysvipc/shm");
+	return found ? reached("sees segment %s", argv[1]) : denied(0, "it is not listed");
+}
+
 /* The options of a mount are the sixth word of its line, its place the fifth. */
 static int lacks_option(char *line, const char *option)
 {
@@ -205,6 +215,7 @@ const struct act look_acts[] = {
 	{ "see_hostname", "gethostname", "learns the machine's name", see_hostname },
 	{ "see_cgroup", "/proc/self/cgroup", "learns its place in the host's cgroups", see_cgroup },
 	{ "see_sockets", "/proc/net/unix", "sees the host's sockets", see_sockets },
+	{ "see_segments", "/proc/sysvipc/shm", "sees the host's shared memory", see_segments },
 	{ "find_setuid_mount", "a mount without nosuid", "runs setuid programs",
 	  find_setuid_mount },
 	{ "find_device_mount", "a mount without nodev", "opens device nodes in it",

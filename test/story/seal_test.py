@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The making of a cell: what init keeps, and paths that change or mislead while they are mounted."""
+"""The making of a cell: what init keeps, and paths that mislead while they are mounted."""
 
 import contextlib
 import ctypes
@@ -16,12 +16,13 @@ import threading
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
-from vitrotest import (ACTOR, IS_ROOT, check, check_equal, check_in, folder, main, test, vitro,
-                       vitro_started, wait_until, write)
+from vitrotest import (ACTOR, IS_ROOT, check, check_equal, check_in, folder, landlock_abi, main,
+                       run, skip, test, vitro, vitro_started, wait_until, write)
 
 
 def children(pid):
-    return [int(word) for word in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    text = pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text()
+    return [int(word) for word in text.split()]
 
 
 @contextlib.contextmanager
@@ -123,8 +124,33 @@ def _():
         os.symlink(place + "/work/real", place + "/work/whole")
         for link in ("beside", "above", "whole"):
             target = json.dumps({"from": place + "/given", "to": f"{place}/work/{link}/sub"})
-            call = vitro("run", "--read", place + "/work", "--read", target, "--", "/bin/echo", "ran")
+            call = vitro("run", "--read", place + "/work", "--read", target, "--",
+                         "/bin/echo", "ran")
             check_equal((call.code, call.out), (125, ""), f"through {link}", call)
+
+
+@test("--net host: an abstract socket of the host cannot be reached, though unix sockets work",
+      needs=["/usr/bin/python3"])
+def _():
+    if landlock_abi() < 6:
+        skip(f"stands on Landlock ABI 6; this kernel has {landlock_abi()}")
+    name = "test-" + os.urandom(8).hex()
+    act = ["/usr/bin/python3", "-c", f"""
+import socket
+inside = socket.socket(socket.AF_UNIX)
+inside.bind("\\0{name}-own")
+inside.listen()
+socket.socket(socket.AF_UNIX).connect("\\0{name}-own")
+print("own")
+socket.socket(socket.AF_UNIX).connect("\\0{name}")
+print("host's")
+"""]
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind("\0" + name)
+        listener.listen()
+        check_equal(run(act).out, "own\nhost's\n", "outside")
+        call = vitro("run", "--net", "host", "--", *act)
+        check_equal(call.out, "own\n", "inside", call)
 
 
 @test("a socket, a pipe and a device are no grants")
