@@ -5,6 +5,7 @@
 #   make build    the binary is at build/vitro
 #   make test     all tests, as root and as an ordinary user, plain and sanitized
 #   make test-matrix  in poorer environments, to docs/matrix.md (ROW=REGEX, QUICK=1)
+#   make test-mutants   switch off each layer in turn; tests must fail (ONLY=REGEX: some of them)
 #   make bench    side by side with the alternatives (QUICK=1: under two minutes)
 #   make fuzz     fuzz the parsers of policies and profiles for a minute each (SECONDS=N)
 #   make docs     write the list of system calls in docs/security.md anew
@@ -16,7 +17,7 @@
 PREFIX ?= /usr/local
 SECONDS ?= 60
 
-.PHONY: run build test bench fuzz docs check tidy format install clean setup setup-test tested sanitized
+.PHONY: run build test test-mutants bench fuzz docs check tidy format install clean setup setup-test tested sanitized
 
 build: setup build/build.ninja
 	@ninja -C build >build/ninja.log || { cat build/ninja.log; exit 1; }
@@ -52,6 +53,9 @@ sanitized: build-sanitized/build.ninja
 build-sanitized/build.ninja:
 	@meson setup build-sanitized -Dtests=enabled -Dwerror=false -Ddebug=true -Doptimization=1 -Db_sanitize=address,undefined \
 		-Db_lundef=false >/dev/null
+
+test-mutants: setup-test
+	@test/mutants/run $(if $(ONLY),--only '$(ONLY)')
 
 bench: setup build
 	@tools/setup bench

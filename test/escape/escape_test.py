@@ -12,12 +12,14 @@ says decides about system calls, and about no other promise.
 """
 
 import contextlib
+import ctypes
 import fcntl
 import os
 import pty
 import re
 import shutil
 import socket
+import stat
 import sys
 import tempfile
 import termios
@@ -30,6 +32,7 @@ from vitrotest import (ESCAPE, IS_ROOT, Failed, check, landlock_abi, main, need_
                        skip, started, test, vitro, wait_until, write)
 
 SECRET = uuid.uuid4().hex
+LIBC = ctypes.CDLL("librt.so.1", use_errno=True)
 NAMESPACES = ["unshare", "-Urmpfuin", "--mount-proc"]
 STAY = ["sh", "-c", '"$@"; exit $?', "sh"]  # a parent that stays, and is pid 1 of its namespace
 
@@ -43,6 +46,11 @@ CONTROLS = {
     "group": NAMESPACES + ["setsid"] + STAY,  # the same, with a group of its own
     "child": STAY,
     "key": [ESCAPE, "with_key"],
+    # A caller with a group beside its own, and the ordinary user with that group.
+    "groups": ["setpriv", "--groups=4711"],
+    "member": ["setpriv", "--reuid=65534", "--regid=65534", "--groups=4711"],
+    # A caller whose limits are wider than a cell's.
+    "wide": ["prlimit", "--memlock=67108864", "--msgqueue=67108864", "--rtprio=50", "--nice=40"],
 }
 
 
@@ -64,6 +72,8 @@ class Try:
     prefix: str = ""  # a control's command that vitro is started with too
     filtered: bool = False  # only the filter denies it, and so a profile may allow it
     holds: str = ""  # PROPERTY=MECHANISM words, where the group's own are not enough
+    root: bool = False  # it has a meaning only for root
+    cgroup: bool = False  # the denial stands on a cgroup that counts memory
 
 
 FILES = [
@@ -107,6 +117,17 @@ FILES = [
     Try("open_init_program", control="init"),
     Try("write_root", "/", control_args="{write}"),
     Try("give_away", "{write}", "root", flags="--write {write}"),
+    Try("read_absolute", "{read}/group", "member", flags="--read {read}", prefix="groups",
+        root=True, label="of a group that the caller is in"),
+    Try("see_dotdot", "{secret}/file"),
+    Try("see_leaked_cwd", "file", cwd="{secret}"),
+    Try("open_node", "{read}/node", flags="--read {read}", root=True),
+    Try("drive_device", abi=5),
+    Try("change_root_mode", "/", control_args="{write}"),
+    Try("write_renamed_parent", "{write} held inner",
+        flags='--write {write} --read {{"from":"{read}","to":"{write}/held/inner"}}'),
+    Try("name_handle", "{read}/file", flags="--read {read}"),
+    Try("spy_on_cache", "{read}/file", flags="--read {read}", maybe=True),
 ]
 
 SETUID = [
@@ -136,6 +157,10 @@ MOUNTS = [
     Try("change_root", control="namespaces"),
     Try("pivot", "{read}", "namespaces", flags="--read {read}",
         setup="mount --bind {read} {read}"),
+    Try("open_tree_plain"),
+    Try("list_mounts", maybe=True),
+    Try("find_setuid_mount", flags="--read {read} --write {write}"),
+    Try("find_device_mount", flags="--read {read} --write {write}"),
 ]
 
 PROCESSES = [
@@ -149,6 +174,10 @@ PROCESSES = [
     Try("open_mem", "1", "init"),
     Try("list_descriptors", "1", "init"),
     Try("send_signal", "{victim}"),
+    Try("send_signal", "1", "init", label="of init", abi=6),
+    Try("see_init", control="init"),
+    Try("trace_child", flags="--set syscalls=strict", label="under the strict filter"),
+    Try("keep_capabilities"),
     Try("signal_group", "{victim}"),
     Try("open_pidfd", "{victim}"),
     Try("kill_parent", control="child"),
@@ -168,6 +197,7 @@ PROCESSES = [
     Try("change_user_priority", "1000", "init", "0", label="by its number"),
     Try("change_group_priority", "1", "group", label="of init"),
     Try("tune_by_proc", "1", "init", label="of init"),
+    Try("tune_by_proc", "self", label="of itself"),
     Try("steal_descriptor", "1", "init", maybe=True),
     Try("compare_processes", maybe=True, filtered=True),
     Try("enter_namespace", "1", "init"),
@@ -183,6 +213,13 @@ PROCESSES = [
     Try("raise_core", maybe=True),
     Try("raise_priority", control="root"),
     Try("become_realtime", control="root", maybe=True),
+    Try("raise_priority", control="wide", prefix="wide", root=True, label="of a caller who may"),
+    Try("become_realtime", control="wide", prefix="wide", root=True, label="of a caller who may",
+        maybe=True),
+] + [
+    Try(act, args, flags="--set syscalls=strict", label="of itself under the strict filter")
+    for act, args in (("change_priority", "0"), ("change_scheduler", "0"),
+                      ("change_io_priority", "0 1"))
 ]
 
 KERNEL = [
@@ -216,6 +253,23 @@ KERNEL = [
     Try("load_module", control="root", maybe=True),
     Try("read_kernel_log", maybe=True, filtered=True),
     Try("use_ports", control="root", maybe=True),
+    Try("use_fanotify", maybe=True),
+    Try("use_aio", maybe=True),
+    Try("hide_memory", maybe=True),
+    Try("ask_clock"),
+    Try("ask_terminal", hex(termios.TIOCSTI), label="TIOCSTI"),
+    Try("ask_terminal", "0x541c", label="TIOCLINUX"),
+    Try("ask_terminal", hex(termios.TIOCSETD), label="TIOCSETD"),
+    Try("ask_prctl", "35", label="PR_SET_MM", maybe=True),
+    Try("ask_prctl", "62", label="PR_SCHED_CORE", maybe=True),
+    Try("call_unknown", maybe=True),
+    Try("see_hostname", "{hostname}"),
+    Try("see_cgroup", maybe=True),
+    Try("open_queue", "{queue}"),
+    Try("see_segments", "{segment}", maybe=True),
+] + [
+    Try(act, flags="--set syscalls=strict", label="under the strict filter")
+    for act in ("listen_to_filter", "drop_queue", "flush_disks", "place_memory")
 ]
 
 NETWORK = [
@@ -228,6 +282,8 @@ NETWORK = [
     Try("fast_open", "{tcp4}", maybe=True),
     Try("udp4", "{udp4}"),
     Try("bind_any"),
+    Try("inet"),
+    Try("inet6", maybe=True),
     Try("abstract", "{abstract}"),
     Try("unix_path", "{read}/socket", flags="--read {read}"),
     Try("unix_pair", "{read}/datagrams", flags="--read {read}"),
@@ -251,6 +307,8 @@ NETWORK = [
     Try("alg", maybe=True),
     Try("exotic", control="namespaces", maybe=True),
     Try("exotic_pair", maybe=True),
+    Try("name_pair", flags="--read {read}"),
+    Try("see_sockets", "{abstract}"),
 ] + [
     Try(act, args, flags="--net loopback", label="under --net loopback", holds="network=netns",
         maybe=act not in ("tcp4", "udp4", "abstract"))
@@ -279,6 +337,10 @@ LIMITS = [
     Try("take_memfd_by_thread", "16", label="however little"),
     Try("take_memfd_by_unshared", "16", label="however little"),
     Try("take_shared", "200", flags="--memory 64M", ends="memory_limit"),
+    Try("take_shared", "1", label="however little"),
+    Try("take_semaphores", "10"),
+    Try("take_messages"),
+    Try("take_pipes", "60", flags="--memory 32M", ends="memory_limit", cgroup=True, maybe=True),
     Try("take_together", "200 8", flags="--memory 64M", ends="memory_limit"),
     Try("take_disk", "100 /tmp", control_args="100 {write}",
         flags="--memory 32M --set limits.tmp_mb=512", ends="memory_limit",
@@ -289,6 +351,8 @@ LIMITS = [
     Try("take_watchers", "33", maybe=True),
     Try("take_timers", "1100", maybe=True),
     Try("take_signals", "1100", maybe=True),
+    Try("take_queues", "30", "wide", prefix="wide", root=True),
+    Try("take_locked", "12", "wide", prefix="wide", root=True),
     Try("take_file", "3 {write}", flags="--write {write} --set limits.file_mb=1"),
     Try("take_disk", "12 /tmp", control_args="12 {write}", flags="--set limits.tmp_mb=4"),
     Try("take_disk", "12 /dev/shm", control_args="12 {write}", flags="--set limits.tmp_mb=4",
@@ -320,9 +384,29 @@ class World:
         write(names["secret"] + "/file", "vitro-secret\n")
         self.allow = write(self.base + "/allow.json", '{"defaultAction": "SCMP_ACT_ALLOW"}')
         self.word = "victim-" + uuid.uuid4().hex
-        self.names = names | {"word": self.word, "abstract": "test-" + uuid.uuid4().hex}
+        self.names = names | {"word": self.word, "abstract": "test-" + uuid.uuid4().hex,
+                              "hostname": os.uname().nodename}
+        os.makedirs(names["write"] + "/held/inner")
+        if IS_ROOT:
+            os.mknod(names["read"] + "/node", 0o666 | stat.S_IFCHR, os.makedev(1, 3))
+            os.chmod(names["read"] + "/node", 0o666)
+            os.chown(write(names["read"] + "/group", "of the group\n", 0o040), 4712, 4711)
         self.refresh()
         self._listen()
+        self._share()
+
+    def _share(self):
+        """A message queue that everybody may read, and a segment of shared memory."""
+        self.names["segment"] = str(uuid.uuid4().int & 0x7fffffff)
+        self.segment = LIBC.shmget(int(self.names["segment"]), 4096, 0o1600)  # IPC_CREAT
+        self.names["queue"] = "/test-" + uuid.uuid4().hex
+        if LIBC.mq_open(self.names["queue"].encode(), os.O_RDWR | os.O_CREAT, 0o644, None) < 0:
+            raise OSError(ctypes.get_errno(), "mq_open")
+
+    def remove(self):
+        shutil.rmtree(self.base, ignore_errors=True)
+        LIBC.mq_unlink(self.names["queue"].encode())
+        LIBC.shmctl(self.segment, 0, None)  # IPC_RMID
 
     def refresh(self):
         """What acts may have changed outside."""
@@ -460,6 +544,8 @@ def inside(row, program, args, world, options, flags=()):
                  cwd=world.fill(row.cwd)[0] if row.cwd else None, prefix=prefix, **options)
     result = call.json
     word, line = said(result["stdout"] or "")
+    if row.cgroup and not result["isolation"]["memory"].startswith("cgroup"):
+        skip("only a cgroup counts this memory, and there is none")
     if word == "denied" or (word is None and result["status"] in row.ends.split()):
         return
     if row.stdin == "folder" and result["status"] == "refused":
@@ -497,6 +583,10 @@ def attempt(row, world):
     if world is None:
         skip("no folder can be made here")
     need_held(promises(row))
+    if row.root and not IS_ROOT:
+        skip("needs root")
+    if row.prefix and (caller := run([*CONTROLS[row.prefix], "true"])).code:
+        skip(f"there is no such caller here: {caller.err.strip() or caller.out.strip()}")
     if row.abi > landlock_abi():
         skip(f"stands on Landlock ABI {row.abi}; this kernel has {landlock_abi()}")
     with surroundings(row, world) as (program, options):
@@ -538,4 +628,4 @@ if __name__ == "__main__":
         main()
     finally:
         if made:
-            shutil.rmtree(made.base, ignore_errors=True)
+            made.remove()

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/close_range.h>
+#include <mqueue.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -18,8 +19,10 @@
 #include <string.h>
 #include <sys/inotify.h>
 #include <sys/mman.h>
+#include <sys/msg.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/sem.h>
 #include <sys/shm.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -334,6 +337,76 @@ static int take_signals(int argc, char **argv)
 	return reached("has %ld pending signals", wanted);
 }
 
+static int take_semaphores(int argc, char **argv)
+{
+	(void)argc;
+	int id = semget(IPC_PRIVATE, (int)number(argv, 1), IPC_CREAT | 0600);
+	if (id < 0)
+		return denied(errno, "semget");
+	(void)semctl(id, 0, IPC_RMID); /* nobody else knows it */
+	return reached("has %s semaphores", argv[1]);
+}
+
+static int take_messages(int argc, char **argv)
+{
+	(void)argc;
+	(void)argv;
+	int id = msgget(IPC_PRIVATE, IPC_CREAT | 0600);
+	if (id < 0)
+		return denied(errno, "msgget");
+	(void)msgctl(id, IPC_RMID, NULL); /* nobody else knows it */
+	return reached("has a message queue");
+}
+
+static int take_queues(int argc, char **argv)
+{
+	(void)argc;
+	long wanted = number(argv, 1), got;
+	int err = 0;
+	for (got = 0; got < wanted && !err; got++) {
+		char name[32];
+		struct mq_attr attr = { .mq_maxmsg = 10, .mq_msgsize = 8192 };
+		snprintf(name, sizeof(name), "/taken-%ld", got);
+		if (mq_open(name, O_RDONLY | O_CREAT, 0600, &attr) == (mqd_t)-1)
+			err = errno;
+		else
+			(void)mq_unlink(name); /* it stays as long as it is open */
+	}
+	return err ? denied(err, "after %ld queues", got - 1) : reached("has %ld queues", got);
+}
+
+static int take_locked(int argc, char **argv)
+{
+	(void)argc;
+	long mb = number(argv, 1);
+	void *block = mmap(NULL, (size_t)mb << 20, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (block == MAP_FAILED)
+		return broken("mmap");
+	if (mlock(block, (size_t)mb << 20) < 0)
+		return denied(errno, "mlock");
+	return reached("has %ld MB that cannot be swapped", mb);
+}
+
+/* In buffers of one MB, as large as a pipe's can be for everybody. */
+static int take_pipes(int argc, char **argv)
+{
+	(void)argc;
+	long mb = number(argv, 1);
+	for (long got = 0; got < mb; got++) {
+		static char block[1 << 20];
+		int ends[2];
+		if (pipe2(ends, O_CLOEXEC | O_NONBLOCK) < 0)
+			return denied(errno, "after %ld pipes", got);
+		if (fcntl(ends[1], F_SETPIPE_SZ, sizeof(block)) < 0)
+			return denied(errno, "F_SETPIPE_SZ after %ld pipes", got);
+		if (write(ends[1], block, sizeof(block)) != (ssize_t)sizeof(block))
+			return broken("fill a pipe");
+	}
+	hold();
+	return reached("has %ld MB in pipes", mb);
+}
+
 /* argv: MB, a folder */
 static int take_file(int argc, char **argv)
 {
@@ -460,6 +533,13 @@ const struct act limit_acts[] = {
 	  take_watchers },
 	{ "take_timers", "timers", "takes kernel memory as timers", take_timers },
 	{ "take_signals", "pending signals", "takes kernel memory as signals", take_signals },
+	{ "take_semaphores", "SysV semaphores", "takes memory that outlives its process",
+	  take_semaphores },
+	{ "take_messages", "SysV message queues", "takes memory that outlives its process",
+	  take_messages },
+	{ "take_queues", "POSIX message queues", "takes kernel memory as messages", take_queues },
+	{ "take_locked", "mlock", "takes memory that cannot be swapped", take_locked },
+	{ "take_pipes", "pipe buffers", "takes memory that no process is charged for", take_pipes },
 	{ "take_file", "one large file", "fills the disk with a file", take_file },
 	{ "take_disk", "many files' bytes", "fills the private /tmp", take_disk },
 	{ "burn", "a busy loop", "takes the CPU", burn },

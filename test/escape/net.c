@@ -179,6 +179,20 @@ static int open_socket(int family, int type, int protocol, const char *what)
 	return reached("%s", what);
 }
 
+static int inet(int argc, char **argv)
+{
+	(void)argc;
+	(void)argv;
+	return open_socket(AF_INET, SOCK_DGRAM, 0, "IPv4 socket");
+}
+
+static int inet6(int argc, char **argv)
+{
+	(void)argc;
+	(void)argv;
+	return open_socket(AF_INET6, SOCK_DGRAM, 0, "IPv6 socket");
+}
+
 static int raw4(int argc, char **argv)
 {
 	(void)argc;
@@ -283,6 +297,8 @@ const struct act net_acts[] = {
 	{ "abstract", "abstract unix socket", "reaches a service of the host", abstract },
 	{ "unix_path", "unix socket in a read grant", "reaches a service of the host", unix_path },
 	{ "unix_pair", "socketpair, then connect", "the same without socket()", unix_pair },
+	{ "inet", "IPv4 socket", "reaches the kernel's network code", inet },
+	{ "inet6", "IPv6 socket", "reaches the kernel's network code", inet6 },
 	{ "raw4", "raw IPv4 socket", "forges packets", raw4 },
 	{ "raw6", "raw IPv6 socket", "forges packets", raw6 },
 	{ "packet", "packet socket", "listens to the wire", packet },

@@ -158,7 +158,7 @@ def processes_of(token):
             for pid in living}
 
 
-def _cgroup_folders():
+def own_cgroups():
     """The folders of this process's own cgroups, in every hierarchy that is mounted."""
     own = [line.split(":", 2) for line in proc("self/cgroup").decode().splitlines()]
     for line in _mounts():
@@ -175,7 +175,7 @@ def _cgroup_folders():
 def cgroups_left(pid):
     """Folders that vitro with that pid, or a vitro that is no more, left in our own cgroups."""
     left = set()
-    for folder in set(_cgroup_folders()):
+    for folder in set(own_cgroups()):
         for path, names, _ in os.walk(folder):
             for name in names:
                 match = re.match(r"vitro-(\d+)\b", name)
