@@ -181,19 +181,6 @@ static int listen_to_filter(int argc, char **argv)
 		     "seccomp with a listener");
 }
 
-/* A name for one end, by which others could find it. The kernel chooses one for an empty address.
- */
-static int name_pair(int argc, char **argv)
-{
-	(void)argc;
-	(void)argv;
-	struct sockaddr_un none = { .sun_family = AF_UNIX };
-	int pair[2];
-	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
-		return broken("socketpair");
-	return judge(bind(pair[0], (struct sockaddr *)&none, sizeof(sa_family_t)), "bind");
-}
-
 /* A call that is newer than this filter's tables. */
 static int call_unknown(int argc, char **argv)
 {
@@ -255,7 +242,6 @@ const struct act call_acts[] = {
 	{ "ask_prctl", "rare options of prctl", "reaches code that is not for it", ask_prctl },
 	{ "listen_to_filter", "a filter with a listener", "answers system calls of others",
 	  listen_to_filter },
-	{ "name_pair", "bind of a pair's end", "gives a socket a name", name_pair },
 	{ "call_unknown", "a call that is newer than the filter", "does what nobody thought of",
 	  call_unknown },
 	{ "open_queue", "a message queue of the host", "reads the host's messages", open_queue },
