@@ -59,8 +59,9 @@ static int make_folder_in(struct vt_world *world, const char *parent)
 		return -ENOENT;
 	if (!realpath(parent, real))
 		return -errno;
-	if ((size_t)snprintf(world->base, sizeof(world->base), "%s/vitro-self-XXXXXX",
-			     strcmp(real, "/") == 0 ? "" : real) >= sizeof(world->base))
+	if ((size_t)snprintf(world->base, sizeof(world->base), "%s/vitro-self-%d-XXXXXX",
+			     strcmp(real, "/") == 0 ? "" : real,
+			     (int)getpid()) >= sizeof(world->base))
 		return -ENAMETOOLONG;
 	if (!mkdtemp(world->base))
 		return -errno;
