@@ -41,7 +41,9 @@ static int diagnose(struct vt_host *host, struct diagnosis *diagnosis, struct vt
 	if (r < 0)
 		return r;
 	vt_report_make(host, &diagnosis->report);
-	vt_cli_settle(diagnosis->policy, host, &request);
+	r = vt_cli_settle(diagnosis->policy, host, &request, &diagnosis->refused);
+	if (r < 0)
+		return 0; /* there is no plan that works, and that is the diagnosis */
 	r = vt_plan_make(diagnosis->policy, host, &request, &diagnosis->plan, &diagnosis->refused);
 	if (r == -ENOMEM)
 		*err = diagnosis->refused;

@@ -61,8 +61,9 @@ static int prepare_and_explain(struct vt_options *options, struct vt_arena *aren
 		.environ = environ,
 	};
 
-	vt_cli_settle(options->policy, &host, &request);
-	r = explain(options, &host, &request, err);
+	r = vt_cli_settle(options->policy, &host, &request, err);
+	if (r == 0)
+		r = explain(options, &host, &request, err);
 	vt_host_done(&host);
 	return r;
 }

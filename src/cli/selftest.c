@@ -13,6 +13,7 @@
 #include "base/fd.h"
 #include "base/path.h"
 #include "cli/cli.h"
+#include "cli/settle.h"
 #include "cli/world.h"
 #include "host/host.h"
 
@@ -476,6 +477,8 @@ int vt_selftest_run(struct vt_policy *policy, int progress, struct vt_selftest *
 		    struct vt_err *err)
 {
 	static struct session session; /* tens of kilobytes */
+	static char *none[] = { NULL };
+	const struct vt_request nothing = { .argv = none, .environ = none };
 	struct session *s = &session;
 
 	*ret_test = (struct vt_selftest){ .arena = vt_arena_new() };
@@ -497,7 +500,9 @@ int vt_selftest_run(struct vt_policy *policy, int progress, struct vt_selftest *
 	if (r < 0)
 		return r;
 	ret_test->privileged = s->host.privileged;
-	r = run_session(s, err);
+	r = vt_cli_settle(s->policy, &s->host, &nothing, err);
+	if (r == 0)
+		r = run_session(s, err);
 	vt_host_done(&s->host);
 	vt_fd_close(&s->signal_fd);
 	return r;

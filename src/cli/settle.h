@@ -9,6 +9,7 @@
 /*
  * Builds and seals a cell for the policy in which nothing runs, and lets the host learn from what could
  * not be built, until a cell is or nothing is left to learn. A plan that is made afterwards is the one
- * that `vitro run` would end up with.
+ * that `vitro run` would end up with. Fails where no cell can be made at all, and says why.
  */
-void vt_cli_settle(struct vt_policy *policy, struct vt_host *host, const struct vt_request *request);
+int vt_cli_settle(struct vt_policy *policy, struct vt_host *host, const struct vt_request *request,
+		  struct vt_err *err);

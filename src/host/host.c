@@ -458,27 +458,45 @@ static void probe_bare(struct vt_host *host)
 		host->tasks = count_tasks(host);
 }
 
+/* Denied, or not there; all else may be different the next time. */
+static bool is_lasting(int num)
+{
+	static const int lasting[] = { EPERM,  EACCES, ENOSYS, EOPNOTSUPP,
+				       EINVAL, ENODEV, ENOSPC, EUSERS };
+
+	for (size_t i = 0; i < sizeof(lasting) / sizeof(lasting[0]); i++)
+		if (num == lasting[i])
+			return true;
+	return false;
+}
+
+static bool is_of_namespaces(const struct vt_err *failure)
+{
+	enum vt_step step = failure->step;
+
+	if (strncmp(failure->what, VT_OVERLAY_FAILED, strlen(VT_OVERLAY_FAILED)) == 0)
+		return false;
+	return step == VT_STEP_CLONE || step == VT_STEP_IDS || step == VT_STEP_MOUNTS ||
+	       step == VT_STEP_NETWORK;
+}
+
 bool vt_host_learn(struct vt_host *host, const struct vt_err *failure)
 {
-	static const enum vt_step building[] = { VT_STEP_CLONE, VT_STEP_IDS, VT_STEP_MOUNTS,
-						 VT_STEP_NETWORK };
-	bool built = false;
 	int num = failure->num;
 
-	for (size_t i = 0; i < sizeof(building) / sizeof(building[0]); i++)
-		built |= failure->step == building[i];
-	/* Denied, or not there; all else may be different the next time. */
-	if (!built || host->userns.err ||
-	    strncmp(failure->what, VT_OVERLAY_FAILED, strlen(VT_OVERLAY_FAILED)) == 0 ||
-	    !(num == EPERM || num == EACCES || num == ENOSYS || num == EOPNOTSUPP ||
-	      num == EINVAL || num == ENODEV || num == ENOSPC || num == EUSERS))
+	if (failure->step == VT_STEP_LANDLOCK && host->landlock_abi &&
+	    (num == EPERM || num == ENOSYS || num == EOPNOTSUPP)) {
+		host->landlock_abi = 0;
+		host->landlock_err = num;
+		return true;
+	}
+	if (!is_of_namespaces(failure) || !is_lasting(num) || host->userns.err)
 		return false;
-	(void)snprintf(host->learned, sizeof(host->learned), "%s", failure->what); /* cut is fine */
-	if (failure->step == VT_STEP_MOUNTS && strcmp(failure->what, VT_MOUNT_PROC) == 0 &&
-	    host->own_proc.err == 0) {
+	if (strcmp(failure->what, VT_MOUNT_PROC) == 0 && host->own_proc.err == 0) {
 		host->own_proc = (struct vt_fact){ num, VT_MOUNT_PROC };
 		return true;
 	}
+	(void)snprintf(host->learned, sizeof(host->learned), "%s", failure->what); /* cut is fine */
 	host->userns = (struct vt_fact){ num, host->learned };
 	probe_bare(host);
 	return true;

@@ -68,6 +68,14 @@ static void fire_timers(struct vt_loop *loop)
 	}
 }
 
+/* Rounded up, or a timer would be waited for over and over before it is due. */
+static int milliseconds(int64_t due, int64_t left)
+{
+	if (due == INT64_MAX)
+		return -1;
+	return left <= 0 ? 0 : (int)(left / VT_NS_PER_MS < 60000 ? left / VT_NS_PER_MS + 1 : 60000);
+}
+
 /* One descriptor at a time: a call-back may remove or close any other one. */
 static int wait_once(struct vt_loop *loop, struct vt_err *err)
 {
@@ -81,6 +89,9 @@ static int wait_once(struct vt_loop *loop, struct vt_err *err)
 	int count = epoll_pwait2(loop->epoll_fd, &event, 1, due == INT64_MAX ? NULL : &timeout,
 				 NULL);
 
+	/* A filter that is older than the call; milliseconds have to do. */
+	if (count < 0 && (errno == ENOSYS || errno == EPERM))
+		count = epoll_wait(loop->epoll_fd, &event, 1, milliseconds(due, left));
 	if (count < 0 && errno != EINTR)
 		return vt_fail(err, VT_STEP_WATCH, errno, "wait for events");
 	if (count == 1) {
