@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <libgen.h>
+#include <limits.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
@@ -49,6 +51,27 @@ void vt_world_refresh(const struct vt_world *world)
 	make_file(world->base, "read/spare", "spare\n");
 }
 
+/*
+ * Whether nobody but root and the caller can put another folder in this one's place, at any step of
+ * the way. The paths in it are used by name.
+ */
+static bool is_ours(const char *path)
+{
+	char at[PATH_MAX];
+	struct stat st;
+
+	(void)snprintf(at, sizeof(at), "%s", path); /* fits: it is a real path */
+	for (;;) {
+		if (stat(at, &st) < 0 || (st.st_uid != 0 && st.st_uid != geteuid()))
+			return false;
+		if (!(st.st_mode & S_ISVTX) && st.st_mode & (S_IWGRP | S_IWOTH))
+			return false;
+		if (strcmp(at, "/") == 0)
+			return true;
+		(void)dirname(at);
+	}
+}
+
 /* Others may pass through the folder, as a cell of another user must, but not list it. */
 static int make_folder_in(struct vt_world *world, const char *parent)
 {
@@ -59,6 +82,8 @@ static int make_folder_in(struct vt_world *world, const char *parent)
 		return -ENOENT;
 	if (!realpath(parent, real))
 		return -errno;
+	if (!is_ours(real))
+		return -EPERM;
 	if ((size_t)snprintf(world->base, sizeof(world->base), "%s/vitro-self-%d-XXXXXX",
 			     strcmp(real, "/") == 0 ? "" : real,
 			     (int)getpid()) >= sizeof(world->base))
@@ -110,8 +135,8 @@ static void make_folder(struct vt_world *world)
 			(void)rmdir(world->base); /* it may be half-made */
 		if (r < 0)
 			(void)snprintf(world->why, sizeof(world->why),
-				       "no folder can be made in /var/tmp, /tmp, /dev/shm or "
-				       "TMPDIR: %s",
+				       "no folder can be made that others cannot take away, in "
+				       "/var/tmp, /tmp, /dev/shm or TMPDIR: %s",
 				       strerror(-r));
 	}
 	if (r < 0)

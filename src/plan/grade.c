@@ -277,6 +277,9 @@ static void add_notes(struct grading *g)
 		note(g,
 		     "network: the cell can reach all that this machine can, its own loopback and "
 		     "the cloud's metadata addresses included");
+	if (plan->unix_sockets)
+		note(g, "network: unix sockets of the host that lie in the system's runtime paths, "
+			"below /usr, can be connected to");
 	if (g->policy->network != VT_NETWORK_NONE)
 		note(g, "memory: buffers of inet sockets are counted by nobody");
 	if (plan->bare)

@@ -225,9 +225,9 @@ static int decide_broker(struct making *m, unsigned *sockets, struct vt_err *err
 }
 
 /*
- * Which socket families exist inside. A unix socket in a granted folder could be connected to
- * though the folder is for reading only; on the host's network so could abstract ones, where
- * Landlock cannot scope them.
+ * Which socket families exist inside. A unix socket in a folder of the host's, be it granted or of
+ * the system's runtime, could be connected to though the folder is for reading only; on the host's
+ * network so could abstract ones, where Landlock cannot scope them.
  */
 static int decide_sockets(struct making *m, struct vt_err *err)
 {
@@ -237,7 +237,8 @@ static int decide_sockets(struct making *m, struct vt_err *err)
 	unsigned sockets = policy->network == VT_NETWORK_NONE ? 0 : VT_SOCKETS_INET;
 	int r = 0;
 
-	if (!m->foreign && !abstract)
+	/* On the host's network a broker would cost every connection. */
+	if (policy->network == VT_NETWORK_HOST && !m->foreign && !abstract)
 		sockets |= VT_SOCKETS_UNIX;
 	else
 		r = decide_broker(m, &sockets, err);

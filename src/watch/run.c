@@ -569,8 +569,6 @@ static int run_in(struct run *run, struct vt_pipes *p, struct vt_err *err)
 
 	vt_fd_close(&p->out_write);
 	vt_fd_close(&p->err_write);
-	/* While the cell builds itself there is time to clear up after one that was killed. */
-	vt_spawn_sweep(run->plan);
 	if (r < 0) {
 		run->findings.failed = true;
 	} else {
@@ -612,6 +610,8 @@ static void release(struct run *run)
 		vt_fd_close(&run->fds[i]);
 	/* A folder that will not go holds nothing that runs; the next vitro sweeps it. */
 	(void)vt_cell_done(&run->cell, &err);
+	/* After a vitro that was killed; nobody waits for it while a call has a deadline. */
+	vt_spawn_sweep(run->plan);
 	vt_loop_done(&run->loop);
 }
 
