@@ -238,7 +238,8 @@ static int find_secret(int argc, char **argv)
 	const char *key = "VITRO_TEST_SECRET=";
 	DIR *dir = opendir("/proc");
 	if (!dir)
-		return broken("open /proc");
+		return getenv("VITRO_TEST_SECRET") ? reached("its own environment has it")
+						   : denied(errno, "open /proc");
 	for (struct dirent *entry; (entry = readdir(dir));) {
 		if (atoi(entry->d_name) == 0)
 			continue;
