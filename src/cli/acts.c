@@ -46,8 +46,10 @@ const char *vt_tested_mechanism(enum vt_tested property)
 const struct vt_try vt_tries[] = {
 	PROCESSES("send_signal", "{victim}"),
 	PROCESSES("signal_group", "{victim}"),
-	PROCESSES("kill_parent", "", VT_TRY_CHILD),
+	/* lost: a keeper that can be killed takes the call along, and stay_unkept tells what is left */
+	PROCESSES("kill_parent", "", VT_TRY_CHILD, .ends = "lost"),
 	PROCESSES("stay_behind", "{write}", WRITE | VT_TRY_AFTER),
+	PROCESSES("stay_unkept", "{write}", WRITE | VT_TRY_AFTER | VT_TRY_CHILD, .ends = "lost"),
 	PROCESSES("outstay", "600", .set = "limits.wall_ms=200", .ends = "timeout"),
 	PROCESSES("trace", "{victim}"),
 	PROCESSES("read_memory", "{victim}"),

@@ -213,7 +213,10 @@ static enum vt_outcome outcome_inside(struct session *s, struct vt_tried *tried,
 	const struct vt_try *row = tried->row;
 	bool ended = tried->inside.word == VT_WORD_NOTHING && has_word(row->ends, tried->status);
 
-	if (row->flags & VT_TRY_AFTER && tried->inside.word == VT_WORD_REACHED) {
+	/* Nobody in a pid namespace can kill its init: there, a call that is lost has lost it. */
+	if (row->flags & VT_TRY_CHILD && !plan->bare)
+		ended = false;
+	if (row->flags & VT_TRY_AFTER && (tried->inside.word == VT_WORD_REACHED || ended)) {
 		if (was_left(&s->world))
 			return VT_OUTCOME_REACHED;
 		(void)snprintf(tried->inside.line, sizeof(tried->inside.line),
