@@ -7,6 +7,7 @@
 
 #define SEEN   "the existence of other processes can be seen"
 #define SLOWED "the priorities of other processes can be changed"
+#define BURST  "the private /tmp can pass its limit before that is seen"
 
 static const struct {
 	const char *name, *mechanism;
@@ -45,8 +46,10 @@ const char *vt_tested_mechanism(enum vt_tested property)
 const struct vt_try vt_tries[] = {
 	PROCESSES("send_signal", "{victim}"),
 	PROCESSES("signal_group", "{victim}"),
-	PROCESSES("kill_parent", "", VT_TRY_CHILD),
+	/* lost: a keeper that can be killed takes the call along, and stay_unkept tells what is left */
+	PROCESSES("kill_parent", "", VT_TRY_CHILD, .ends = "lost"),
 	PROCESSES("stay_behind", "{write}", WRITE | VT_TRY_AFTER),
+	PROCESSES("stay_unkept", "{write}", WRITE | VT_TRY_AFTER | VT_TRY_CHILD, .ends = "lost"),
 	PROCESSES("outstay", "600", .set = "limits.wall_ms=200", .ends = "timeout"),
 	PROCESSES("trace", "{victim}"),
 	PROCESSES("read_memory", "{victim}"),
@@ -148,14 +151,19 @@ const struct vt_try vt_tries[] = {
 	MEMORY("take_memfd", "64", .ends = "memory_limit"),
 	/* lost: where no cgroup counts, what is hidden cannot be watched, and the call ends */
 	MEMORY("take_memfd_undumpable", "64", .ends = "memory_limit lost"),
-	{ VT_TESTED_MEMORY, "take_disk", "48 .", .outside = "48 {write}", .ends = "memory_limit",
+	{ VT_TESTED_MEMORY, "take_disk", "48 .", VT_TRY_TMPFS, .outside = "48 {write}",
+	  .ends = "memory_limit",
 	  .set = "limits.memory_mb=24 limits.tmp_mb=256 files.cwd=/tmp",
 	  .weaker = "files in the private /tmp are not counted as memory" },
 
-	{ VT_TESTED_TMP, "take_disk", "12 .", .outside = "12 {write}",
+	/* What stays above the limit is ended; a burst is stopped by a tmpfs alone. */
+	{ VT_TESTED_TMP, "hold_disk", "12 2 .", .outside = "12 0 {write}", .ends = "memory_limit",
 	  .set = "limits.tmp_mb=4 files.cwd=/tmp" },
+	{ VT_TESTED_TMP, "take_disk", "12 .", .outside = "12 {write}", .ends = "memory_limit",
+	  .set = "limits.tmp_mb=4 files.cwd=/tmp", .weaker = BURST },
 	{ VT_TESTED_TMP, "take_inodes", "1600 .", .outside = "1600 {write}",
-	  .set = "limits.tmp_mb=1 files.cwd=/tmp" },
+	  .set = "limits.tmp_mb=1 files.cwd=/tmp",
+	  .weaker = "the number of files in the private /tmp is not bounded" },
 	{ VT_TESTED_FILE_SIZE, "take_file", "3 {write}", WRITE, .set = "limits.file_mb=1" },
 	{ VT_TESTED_OPEN_FILES, "take_descriptors", "300", .set = "limits.open_files=64" },
 	{ VT_TESTED_PIDS, "take_processes", "120", .set = "limits.pids=40" },

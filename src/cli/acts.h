@@ -38,6 +38,8 @@ enum {
 	VT_TRY_AFTER = 1 << 4,
 	/* A busy machine denies it too: after a denial the control must succeed again. */
 	VT_TRY_AGAIN = 1 << 5,
+	/* It is about the private /tmp's being a tmpfs, which no bare cell has. */
+	VT_TRY_TMPFS = 1 << 6,
 };
 
 /* What in a policy allows an act. */

@@ -36,6 +36,8 @@ struct session {
 	int progress;
 	unsigned allowed; /* VT_BY_* that the policy has */
 	bool writes;      /* a cell can write the folder that is granted for writing */
+	bool bare;        /* cells have no namespaces */
+	bool others;      /* and are of another user than the caller */
 };
 
 /*
@@ -211,7 +213,10 @@ static enum vt_outcome outcome_inside(struct session *s, struct vt_tried *tried,
 	const struct vt_try *row = tried->row;
 	bool ended = tried->inside.word == VT_WORD_NOTHING && has_word(row->ends, tried->status);
 
-	if (row->flags & VT_TRY_AFTER && tried->inside.word == VT_WORD_REACHED) {
+	/* Nobody in a pid namespace can kill its init: there, a call that is lost has lost it. */
+	if (row->flags & VT_TRY_CHILD && !plan->bare)
+		ended = false;
+	if (row->flags & VT_TRY_AFTER && (tried->inside.word == VT_WORD_REACHED || ended)) {
 		if (was_left(&s->world))
 			return VT_OUTCOME_REACHED;
 		(void)snprintf(tried->inside.line, sizeof(tried->inside.line),
@@ -271,6 +276,11 @@ static void try_one(struct session *s, struct vt_tried *tried)
 	tried->outcome = VT_OUTCOME_UNJUDGED;
 	if (row->allowed & s->allowed) {
 		tried->outcome = VT_OUTCOME_ALLOWED;
+		return;
+	}
+	if (row->flags & VT_TRY_TMPFS && s->bare) {
+		(void)snprintf(tried->why, sizeof(tried->why),
+			       "the private /tmp is a folder of the host here");
 		return;
 	}
 	if (row->flags & VT_TRY_WRITE && !s->writes) {
@@ -401,8 +411,12 @@ static int plan_once(struct session *s, struct vt_err *err)
 	struct vt_plan *plan = NULL;
 	int r = vt_plan_make(s->policy, &s->host, &request, &plan, err);
 
+	if (r < 0)
+		return r;
+	s->bare = plan->bare;
+	s->others = plan->bare && plan->own_ids;
 	vt_plan_free(plan);
-	return r;
+	return 0;
 }
 
 /*
@@ -411,6 +425,9 @@ static int plan_once(struct session *s, struct vt_err *err)
  */
 static int plan_as_is(struct session *s, struct vt_err *err)
 {
+	char *const none[] = { NULL };
+
+	vt_cli_settle(s->policy, &s->host, &(struct vt_request){ .argv = none, .environ = none });
 	if (plan_once(s, &s->test->refusal) == 0)
 		s->test->refusal.num = 0;
 	s->policy->require = VT_REQUIRE_BEST_EFFORT;
@@ -463,7 +480,7 @@ static int run_session(struct session *s, struct vt_err *err)
 	if (r == 0)
 		r = plan_as_is(s, err);
 	if (r == 0)
-		r = vt_world_make(&s->world, s->program, err);
+		r = vt_world_make(&s->world, s->program, s->others, err);
 	if (r < 0)
 		return r;
 	try_all(s);

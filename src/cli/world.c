@@ -42,6 +42,15 @@ static void make_file(const char *base, const char *name, const char *text)
 		(void)!write(fd, text, strlen(text));
 }
 
+/* The control's is not the cell's to open, where the two are not of one user. */
+static void remove_lock(const struct vt_world *world)
+{
+	char path[PATH_MAX];
+
+	(void)snprintf(path, sizeof(path), "%s/write/lock", world->base); /* fits */
+	(void)unlink(path); /* mostly it is not there */
+}
+
 void vt_world_refresh(const struct vt_world *world)
 {
 	if (!*world->base)
@@ -49,6 +58,7 @@ void vt_world_refresh(const struct vt_world *world)
 	make_file(world->base, "secret/file", "vitro-secret\n");
 	make_file(world->base, "read/file", "read me\n");
 	make_file(world->base, "read/spare", "spare\n");
+	remove_lock(world);
 }
 
 /*
@@ -73,7 +83,7 @@ static bool is_ours(const char *path)
 }
 
 /* Others may pass through the folder, as a cell of another user must, but not list it. */
-static int make_folder_in(struct vt_world *world, const char *parent)
+static int make_folder_in(struct vt_world *world, const char *parent, bool shared)
 {
 	static const char *const names[] = { "secret", "read", "write" };
 	char real[PATH_MAX], path[PATH_MAX];
@@ -97,7 +107,9 @@ static int make_folder_in(struct vt_world *world, const char *parent)
 		if (mkdir(path, 0755) < 0)
 			return -errno;
 	}
-	return 0;
+	/* path is the last one's. Sticky: the kernel lets nobody follow a link that others put
+	 * there. */
+	return shared && chmod(path, 01777) < 0 ? -errno : 0;
 }
 
 static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
@@ -123,14 +135,14 @@ static int remove_folder(const char *base)
 }
 
 /* /var/tmp before /tmp: a cell has a /tmp of its own, and what is granted below it tells less. */
-static void make_folder(struct vt_world *world)
+static void make_folder(struct vt_world *world, bool shared)
 {
 	const char *const parents[] = { getenv("TMPDIR"), "/var/tmp", "/tmp", "/dev/shm" };
 	size_t count = sizeof(parents) / sizeof(parents[0]);
 	int r = -ENOENT;
 
 	for (size_t i = 0; i < count && r < 0; i++) {
-		r = make_folder_in(world, parents[i]);
+		r = make_folder_in(world, parents[i], shared);
 		if (r < 0 && *world->base)
 			(void)rmdir(world->base); /* it may be half-made */
 		if (r < 0)
@@ -299,13 +311,13 @@ static void name_world(struct vt_world *world)
 		       (unsigned long long)number); /* fits */
 }
 
-int vt_world_make(struct vt_world *world, const char *program, struct vt_err *err)
+int vt_world_make(struct vt_world *world, const char *program, bool shared, struct vt_err *err)
 {
 	char secret[PATH_MAX];
 
 	*world = (struct vt_world){ .leak = -1, .keeper_fd = -1, .victim = -1, .keeper = -1 };
 	name_world(world);
-	make_folder(world);
+	make_folder(world, shared);
 	int r = start_keeper(world, err);
 
 	if (r < 0) {

@@ -26,10 +26,11 @@ struct vt_world {
 };
 
 /*
- * Makes it. program is the victim's. What this machine does not let be made is left out; an error only
+ * Makes it. program is the victim's. shared: cells have another user than the caller, and nothing maps
+ * the one to the other, so everybody may write the folder for writing. What this machine does not let be made is left out; an error only
  * where there is no victim or no keeper. The working directory is the secret folder from then on.
  */
-int vt_world_make(struct vt_world *world, const char *program, struct vt_err *err);
+int vt_world_make(struct vt_world *world, const char *program, bool shared, struct vt_err *err);
 
 /* Ends it, with all that belongs to it. -errno where the folder could not be removed. */
 int vt_world_done(struct vt_world *world, struct vt_err *err);

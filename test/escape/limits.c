@@ -422,18 +422,16 @@ static int take_file(int argc, char **argv)
 	return err ? denied(err, "after %ld MB", done) : reached("wrote %ld MB", done);
 }
 
-/* argv: MB, a folder; in files of one MB */
-static int take_disk(int argc, char **argv)
+/* mb files of one MB each, which are there for some seconds. */
+static int take_folder(const char *folder, long mb, long seconds)
 {
-	(void)argc;
-	long mb = number(argv, 1), done;
+	long have = 0, done;
 	char name[32];
 	int err = 0;
-	long have = 0;
 	signal(SIGXFSZ, SIG_IGN);
 	for (; have < mb && !err; have++) {
 		snprintf(name, sizeof(name), "part%ld", have);
-		int fd = open(join(argv[2], name), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+		int fd = open(join(folder, name), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
 		if (fd < 0) {
 			err = errno;
 			break;
@@ -441,13 +439,29 @@ static int take_disk(int argc, char **argv)
 		err = fill(fd, 1, &done);
 		close(fd);
 	}
+	if (!err)
+		(void)nanosleep(&(struct timespec){ .tv_sec = seconds }, NULL);
 	for (long i = 0; i <= have; i++) {
 		snprintf(name, sizeof(name), "part%ld", i);
-		unlink(join(argv[2], name));
+		unlink(join(folder, name));
 	}
 	if (err && have == 0)
-		return unclear("nothing can be written to %s: %s", argv[2], strerrorname_np(err));
+		return unclear("nothing can be written to %s: %s", folder, strerrorname_np(err));
 	return err ? denied(err, "after %ld MB", have) : reached("wrote %ld MB", have);
+}
+
+/* argv: MB, a folder */
+static int take_disk(int argc, char **argv)
+{
+	(void)argc;
+	return take_folder(argv[2], number(argv, 1), 0);
+}
+
+/* argv: MB, seconds, a folder */
+static int hold_disk(int argc, char **argv)
+{
+	(void)argc;
+	return take_folder(argv[3], number(argv, 1), number(argv, 2));
 }
 
 /* argv: how many, a folder */
@@ -542,6 +556,8 @@ const struct act limit_acts[] = {
 	{ "take_pipes", "pipe buffers", "takes memory that no process is charged for", take_pipes },
 	{ "take_file", "one large file", "fills the disk with a file", take_file },
 	{ "take_disk", "many files' bytes", "fills the private /tmp", take_disk },
+	{ "hold_disk", "many files' bytes that stay", "fills the private /tmp for long",
+	  hold_disk },
 	{ "burn", "a busy loop", "takes the CPU", burn },
 	{ "outstay", "ignoring every signal", "takes longer than it may", outstay },
 	{ "take_inodes", "many empty files", "takes memory as inodes", take_inodes },

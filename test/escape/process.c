@@ -205,6 +205,17 @@ static int stay_behind(int argc, char **argv)
 	return reached("a grandchild stays behind");
 }
 
+/* The same, and then the keeper is killed, who would end the grandchild. */
+static int stay_unkept(int argc, char **argv)
+{
+	int code = stay_behind(argc, argv);
+	pid_t parent = getppid();
+	if (code == 0 && kill(parent, SIGKILL) < 0)
+		return denied(errno, "kill %d", (int)parent);
+	pause_ms(100);
+	return code == 0 && getppid() == parent ? denied(0, "%d lives on", (int)parent) : code;
+}
+
 /* argv: a word that stands in the command line of a process of the host */
 static int see_processes(int argc, char **argv)
 {
@@ -238,7 +249,8 @@ static int find_secret(int argc, char **argv)
 	const char *key = "VITRO_TEST_SECRET=";
 	DIR *dir = opendir("/proc");
 	if (!dir)
-		return broken("open /proc");
+		return getenv("VITRO_TEST_SECRET") ? reached("its own environment has it")
+						   : denied(errno, "open /proc");
 	for (struct dirent *entry; (entry = readdir(dir));) {
 		if (atoi(entry->d_name) == 0)
 			continue;
@@ -550,6 +562,8 @@ const struct act process_acts[] = {
 	{ "idle", "(helper)", "waits to be reached for", idle },
 	{ "stay_behind", "a stopped grandchild in its own session", "outlives its call",
 	  stay_behind },
+	{ "stay_unkept", "a grandchild of a cell whose init is killed", "outlives its call",
+	  stay_unkept },
 	{ "see_processes", "the list in /proc", "sees the host's processes", see_processes },
 	{ "find_secret", "environment of any process", "reads the caller's secrets", find_secret },
 	{ "change_limits", "prlimit", "changes the limits of a process", change_limits },

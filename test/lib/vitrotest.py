@@ -38,6 +38,8 @@ PREFIX = shlex.split(os.environ.get("VITRO_TEST_PREFIX", ""))
 FLAGS = shlex.split(os.environ.get("VITRO_TEST_FLAGS", ""))
 MARK = "VITRO_TEST_MARK"
 IS_ROOT = os.geteuid() == 0
+# What lets a program signal itself: where processes are only watched, that is denied too.
+SIGNALS = {"processes": ("pidns", "landlock-scope", "own-uid")}
 TEST_SECONDS = 60
 
 _tests = []
@@ -349,15 +351,16 @@ def vitro_started(*args, mark=True, prefix=(), **options):
 
 
 @contextlib.contextmanager
-def folder(parent=None):
-    """A folder of the test's own, open to everybody, removed afterwards."""
+def folder(parent=None, writable=False):
+    """A folder of the test's own, which everybody may look into, removed afterwards. writable: a cell
+    that is granted it can write there, whoever its user is."""
     try:
         path = tempfile.mkdtemp(prefix="test-", dir=parent)
     except OSError as error:
         if error.errno not in (errno.EROFS, errno.ENOENT):  # ENOENT: none of the usual places
             raise
         skip("no folder can be made here")
-    os.chmod(path, 0o755)
+    os.chmod(path, 0o777 if writable and IS_ROOT and is_bare() else 0o755)
     try:
         yield path
     finally:
@@ -419,6 +422,18 @@ def need_held(holds):
         held = {mechanism, *mechanism.split("+"), "*" if grade != "none" else "none"}
         if not wanted & held:
             skip(f"{name}: held by {mechanism} here, which does not promise this")
+
+
+def is_bare():
+    """Whether cells here are made without namespaces."""
+    return isolation().get("processes", ("pidns",))[0] != "pidns"
+
+
+def need_modes():
+    """Skips a test whose programs change modes, which a filter denies where the cell is of the
+    caller's own user and nothing else keeps it from the caller's files."""
+    if is_bare() and not IS_ROOT:
+        skip("a cell without namespaces cannot change modes as an ordinary user")
 
 
 def landlock_abi():

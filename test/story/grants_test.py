@@ -5,10 +5,12 @@
 import contextlib
 import json
 import os
+import socket
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
-from vitrotest import check, check_equal, check_in, folder, main, run, test, vitro, write
+from vitrotest import (check, check_equal, check_in, folder, is_bare, main, run, skip, test, vitro,
+                       write)
 
 
 def refused(*args, says=(), **options):
@@ -59,10 +61,26 @@ def _():
         refused("--read", place + "/R", says=["'/'"])
         refused("--read", '{"from": "/", "to": "/h"}', says=["'/'"])
         refused("--write", '{"from": "/", "to": "/h"}', says=["'/'"])
-        refused("--read", json.dumps({"from": place + "/R", "to": "/h"}), says=["'/'"])
+        refused("--read", json.dumps({"from": place + "/R", "to": "/h"}),
+                says=[] if is_bare() else ["'/'"])  # nothing can be moved there
         refused("--write", "/", says=["'/'"])
         refused("--write", "../" * 20, says=["'/'"], cwd=place)
         refused("--write", place + "/../../../../../../..")
+
+
+@test("without namespaces, what takes a mount or a network of the cell's own is refused by name")
+def _():
+    if not is_bare():
+        skip("cells have namespaces here")
+    with folder() as place, socket.socket(socket.AF_UNIX) as listener:
+        write(place + "/d/note", "note\n")
+        listener.bind(place + "/socket")
+        call = vitro("run", "--read", place + "/d", "--", "/bin/cat", place + "/d/note")
+        check_equal((call.code, call.out), (0, "note\n"), "the control", call)
+        refused("--read", place + "/d", "--deny", place + "/d/note", says=["--deny", "/d/note"])
+        refused("--write", json.dumps({"from": place + "/d", "to": "/h"}), says=["--write", "'/h'"])
+        refused("--socket", place + "/socket", says=["files.sockets"])
+        refused("--net", "loopback", says=["loopback"])
 
 
 @test("files.deny of what no grant shows is no reason to refuse, and it is not there")

@@ -4,13 +4,14 @@
 
 import ctypes
 import os
+import re
 import resource
 import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
-from vitrotest import (ACTOR, ESCAPE, check, check_equal, check_in, folder, main, skip, test, vitro,
-                       vitro_json, vitro_started)
+from vitrotest import (ACTOR, ESCAPE, IS_ROOT, check, check_equal, check_in, folder, is_bare, main, skip,
+                       test, vitro, vitro_json, vitro_started)
 
 
 
@@ -28,8 +29,10 @@ def _():
 def _():
     for act, kind in (("take_processes", "processes"), ("take_threads", "threads")):
         result = vitro_json("run", "--pids", "20", "--read", ESCAPE, "--", ESCAPE, act, "30")
-        check_equal(result["stdout"], f"denied: EAGAIN after 19 {kind}\n",
-                    "what there is beside the command itself", result["call"])
+        got = re.fullmatch(rf"denied: EAGAIN after (\d+) {kind}\n", result["stdout"])
+        # Where the user is the caller's own, what else that user runs can come and go.
+        wanted = range(10, 30) if is_bare() and not IS_ROOT else (19,)
+        check(got and int(got[1]) in wanted, f"beside the command itself\n{result['call']}")
         result = vitro_json("run", "--pids", "40", "--read", ESCAPE, "--", ESCAPE, act, "30")
         check_equal(result["stdout"], f"reached: has 30 {kind}\n", "within the limit",
                     result["call"])
@@ -69,6 +72,8 @@ def _():
     if result["status"] == "refused":
         check_in("limits.cpus", result["error"]["message"], "the refusal names the key")
         skip(f"refused here: {result['error']['message']}")
+    if result["isolation"]["cpus"] == "none":
+        skip("nothing holds it here, and best effort is asked for")
     check(100 < int(result["stdout"]) < 700, f"CPU ms of 1500: {result['call']}")
 
 
@@ -80,13 +85,15 @@ def _():
         check_in("64 MB", result["error"]["message"], "the message says the limit")
 
 
-@test("CPUs, schedulers and priorities of one's own threads and children can be set")
+@test("CPUs, schedulers and priorities of one's own threads and children can be set",
+      holds={"processes": "pidns"})
 def _():
     call = vitro("run", "--", ACTOR, "own_priority")
     check_equal((call.code, call.out), (0, "thread: Success\ndone\n"), "output", call)
 
 
-@test("inotify: a cell that takes all instances leaves the caller some, and the next cell too")
+@test("inotify: a cell that takes all instances leaves the caller some, and the next cell too",
+      holds={"processes": "pidns"})
 def _():
     libc = ctypes.CDLL(None, use_errno=True)
     with vitro_started("run", "--", ACTOR, "hold_watchers",
@@ -120,10 +127,10 @@ def _():
             seconds=3)
 
 
-@test("core dumps are off, whatever the caller's limit", holds={"processes": "pidns"})
+@test("core dumps are off, whatever the caller's limit")
 def _():
     # 1, not 0: a core_pattern with a pipe ignores 0, and runs its program on the host
-    call = vitro("run", "--", "/bin/sh", "-c", "grep core /proc/self/limits",
+    call = vitro("run", "--", "/bin/grep", "core", "/proc/self/limits",
                  preexec_fn=lambda: resource.setrlimit(
                      resource.RLIMIT_CORE, (resource.getrlimit(resource.RLIMIT_CORE)[1],) * 2))
     check_equal(call.out.split(), "Max core file size 1 1 bytes".split(), "the limit", call)

@@ -8,7 +8,7 @@ import shutil
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
-from vitrotest import check, check_equal, check_in, folder, main, run, test, vitro, write
+from vitrotest import check, check_equal, check_in, folder, is_bare, main, run, test, vitro, write
 
 SECRET = "the-secret-of-another-project"
 
@@ -48,7 +48,8 @@ def _():
         call = vitro("run", "--", ".venv/bin/sh", "-c", f"ls -A {ws}/.venv", cwd=ws)
         names = set(call.out.split())
         check(names <= {"bin", "usr", "lib", "lib64", "sbin"}, f"what is below it: {names}\n{call}")
-        check_equal(call.code, 0, "exit code", call)
+        if not is_bare():  # there the folder is the host's own, and cannot be listed
+            check_equal(call.code, 0, "exit code", call)
 
 
 @test("a folder .venv that is a link to another project: its secret does not come along")

@@ -13,7 +13,7 @@ import termios
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
-from vitrotest import (ACTOR, Failed, cgroups_left, check, check_equal, check_in, main,
+from vitrotest import (ACTOR, SIGNALS, Failed, cgroups_left, check, check_equal, check_in, main,
                        processes_of, started, test, vitro, vitro_command, vitro_started, wait_until)
 
 
@@ -39,7 +39,7 @@ def _():
     ends_soon(ACTOR, "child_ignores_term")
 
 
-@test("a stopped child does not survive")
+@test("a stopped child does not survive", holds=SIGNALS)
 def _():
     ends_soon(ACTOR, "stop_child", out="child is stopped\n")
 
