@@ -193,6 +193,15 @@ echo again > plain; mkfifo pipe; echo x > sub/d3; rm -f sub/d3; touch -d 2001-01
 """
 
 
+@test("what a deny is made of is not in the cell: the folder as it is could be found there")
+def _():
+    with project() as p:
+        for how in ("--read", "--write"):
+            call = vitro("run", how, p, *denies(p), "--", "/bin/ls", "-A", "/")
+            check_in("tmp\n", call.out, how, call)
+            check(".vitro" not in call.out, f"{how}: it is there\n{call}")
+
+
 @test("what a cell may do beside a deny is on the host at once, with the right owner and no marks of an overlay")
 def _():
     with project() as p, project() as plain:
