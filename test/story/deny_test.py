@@ -295,6 +295,21 @@ def _():
             check_equal(one(denies(p)), "[]\n", f"{how}: what the cell saw of them")
 
 
+@test("a denied name that the host makes during the call, before it was asked for, is closed too")
+def _():
+    script = "echo ready; read word; cat later gone/key 2>/dev/null; echo end"
+    for how in ("--read", "--write"):
+        for closed in (False, True):
+            with project() as p, vitro_started("run", how, p, "--cwd", p, *(denies(p) if closed else []), "--",
+                                               "/bin/sh", "-c", script, stdin=subprocess.PIPE,
+                                               stdout=subprocess.PIPE, text=True) as (process, _):
+                check_equal(process.stdout.readline(), "ready\n", "it runs")
+                for name in ("later", "gone/key"):
+                    write(f"{p}/{name}", SECRET + "\n")
+                out, _ = process.communicate("go\n", timeout=20)
+                check_equal(out, "end\n" if closed else f"{SECRET}\n" * 2 + "end\n", f"{how}, denied: {closed}")
+
+
 @test("folders on the way to a denied name cannot be moved, deleted or put somewhere else")
 def _():
     with folder() as place:
