@@ -212,8 +212,7 @@ static int decide_broker(struct making *m, unsigned *sockets, struct vt_err *err
 		return vt_fail(
 			err, VT_STEP_PLAN, EPERM,
 			"refused: files.sockets: other sockets of the host cannot be kept apart "
-			"from these here: %s: %s; grant no folders beside them, or run vitro where "
-			"that works",
+			"from these here: %s: %s; run vitro where that works",
 			notify->tried, strerror(notify->err));
 	if (m->plan->bare || notify->err || (!named && policy->network == VT_NETWORK_HOST))
 		return 0;

@@ -200,6 +200,15 @@ echo again > plain; mkfifo pipe; echo x > sub/d3; rm -f sub/d3; touch -d 2001-01
 """
 
 
+@test("what a deny is made of is not in the cell: the folder as it is could be found there")
+def _():
+    with project() as p:
+        for how in ("--read", "--write"):
+            call = vitro("run", how, p, *denies(p), "--", "/bin/ls", "-A", "/")
+            check_in("tmp\n", call.out, how, call)
+            check(".vitro" not in call.out, f"{how}: it is there\n{call}")
+
+
 @test("what a cell may do beside a deny is on the host at once, with the right owner and no marks of an overlay")
 def _():
     with project() as p, project() as plain:
@@ -291,6 +300,21 @@ def _():
                     return out
             check_in(SECRET, one([]), f"{how}: without a deny it is seen")
             check_equal(one(denies(p)), "[]\n", f"{how}: what the cell saw of them")
+
+
+@test("a denied name that the host makes during the call, before it was asked for, is closed too")
+def _():
+    script = "echo ready; read word; cat later gone/key 2>/dev/null; echo end"
+    for how in ("--read", "--write"):
+        for closed in (False, True):
+            with project() as p, vitro_started("run", how, p, "--cwd", p, *(denies(p) if closed else []), "--",
+                                               "/bin/sh", "-c", script, stdin=subprocess.PIPE,
+                                               stdout=subprocess.PIPE, text=True) as (process, _):
+                check_equal(process.stdout.readline(), "ready\n", "it runs")
+                for name in ("later", "gone/key"):
+                    write(f"{p}/{name}", SECRET + "\n")
+                out, _ = process.communicate("go\n", timeout=20)
+                check_equal(out, "end\n" if closed else f"{SECRET}\n" * 2 + "end\n", f"{how}, denied: {closed}")
 
 
 @test("folders on the way to a denied name cannot be moved, deleted or put somewhere else")

@@ -117,6 +117,30 @@ def _():
         check(shown and caught, f"the race was not run: {shown} shown, {caught} caught")
 
 
+@test("a folder that is swapped for a link to /proc while its rule is made: no rule is for the host's",
+      holds={"processes": "landlock-scope"})
+def _():
+    with folder() as place:
+        write(place + "/open/file", "open\n")
+        os.symlink("/proc", place + "/link")
+        check(run(["cat", "/proc/cmdline"]).out, "outside it can be read")
+        look = f"cat {place}/open/file 2>/dev/null; cat /proc/cmdline 2>/dev/null; :"
+        shown = caught = 0
+        end = time.monotonic() + 40
+        with Swapper(place + "/open", place + "/link"):
+            while (shown < 5 or caught < 3) and time.monotonic() < end:
+                result = vitro("run", "--json", "--read", place + "/open", "--", "/bin/sh", "-c", look,
+                               leaks=False).json
+                if result["status"] == "ok":
+                    check_in(result["stdout"], ("open\n", ""), "what is there", result)
+                    shown += 1
+                elif "what was there before" in result["error"]["message"]:
+                    caught += 1
+                else:  # the plan has seen the link, or neither
+                    check_equal(result["stdout"] or "", "", "nothing ran", result)
+        check(shown and caught, f"the race was not run: {shown} shown, {caught} caught")
+
+
 @test("a mount's place that leads through a link in a granted folder: nothing is mounted elsewhere",
       holds={"files": "mountns"})
 def _():

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Nothing survives a call and nothing hangs: processes, mounts, cgroups and files are looked at."""
 
+import contextlib
 import fcntl
 import os
 import pty
@@ -13,7 +14,7 @@ import termios
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
-from vitrotest import (ACTOR, SIGNALS, Failed, cgroups_left, check, check_equal, check_in, main,
+from vitrotest import (ACTOR, SIGNALS, Failed, cgroups_left, check, check_equal, check_in, main, proc,
                        processes_of, started, test, vitro, vitro_command, vitro_started, wait_until)
 
 
@@ -246,6 +247,32 @@ def _():
                                                  "ignore_term"))
     check_in("code 124", inside, "inside")
     check(time.monotonic() - start < 3, f"it took {time.monotonic() - start:.2f} s")
+
+
+def init_of(pid):
+    """The child of a vitro that has children itself: what it started to look on has none."""
+    children = lambda of: [int(word) for word in proc(f"{of}/task/{of}/children").split()]
+    return next((child for child in children(pid) if children(child)), None)
+
+
+@test("a cell's init that is killed takes the command with it")
+def _():
+    with vitro_started("run", "--timeout", "60s", "--", "/bin/sh", "-c", "pwd; exec sleep 50",
+                       stdout=subprocess.PIPE, text=True) as (process, before):
+        place = process.stdout.readline().strip()
+        check(processes_of(before.token), "it is not seen while it runs")
+        os.kill(wait_until(lambda: init_of(process.pid), 5, "its init"), signal.SIGKILL)
+        check_equal(process.wait(5), 125, "exit code")
+        wait_until(lambda: not processes_of(before.token), 1, "the command's end")
+        if place != "/tmp":  # a folder on the host, which init would have removed
+            with contextlib.suppress(FileNotFoundError):
+                os.rmdir(place)
+
+
+@test("what a command leaves in its private folder goes with the call")
+def _():
+    call = vitro("run", "--", "/bin/sh", "-c", "mkdir -p a/b && echo x > a/b/c && umask 777 && mkdir d && echo made")
+    check_equal((call.code, call.out), (0, "made\n"), "exit code and output", call)
 
 
 @test("a hundred calls in a row leave nothing")
