@@ -426,8 +426,11 @@ static int plan_once(struct session *s, struct vt_err *err)
 static int plan_as_is(struct session *s, struct vt_err *err)
 {
 	char *const none[] = { NULL };
+	const struct vt_request nothing = { .argv = none, .environ = none };
+	int r = vt_cli_settle(s->policy, &s->host, &nothing, err);
 
-	vt_cli_settle(s->policy, &s->host, &(struct vt_request){ .argv = none, .environ = none });
+	if (r < 0)
+		return r;
 	if (plan_once(s, &s->test->refusal) == 0)
 		s->test->refusal.num = 0;
 	s->policy->require = VT_REQUIRE_BEST_EFFORT;
@@ -494,8 +497,6 @@ int vt_selftest_run(struct vt_policy *policy, int progress, struct vt_selftest *
 		    struct vt_err *err)
 {
 	static struct session session; /* tens of kilobytes */
-	static char *none[] = { NULL };
-	const struct vt_request nothing = { .argv = none, .environ = none };
 	struct session *s = &session;
 
 	*ret_test = (struct vt_selftest){ .arena = vt_arena_new() };
@@ -517,9 +518,7 @@ int vt_selftest_run(struct vt_policy *policy, int progress, struct vt_selftest *
 	if (r < 0)
 		return r;
 	ret_test->privileged = s->host.privileged;
-	r = vt_cli_settle(s->policy, &s->host, &nothing, err);
-	if (r == 0)
-		r = run_session(s, err);
+	r = run_session(s, err);
 	vt_host_done(&s->host);
 	vt_fd_close(&s->signal_fd);
 	return r;

@@ -86,8 +86,12 @@ static struct vt_holding hold_bare_processes(const struct vt_plan *plan)
 		held.note = "that other processes exist can be seen, and no more; if somebody on "
 			    "the host kills the cell's init, what the call started in the "
 			    "background stays";
-	if (plan->sweep == VT_SWEEP_USER)
+	if (plan->sweep == VT_SWEEP_USER) {
 		held.mechanism = "own-uid";
+		held.note =
+			"that other processes exist can be seen, and no more; signals are denied "
+			"but to one's own process group";
+	}
 	if (plan->sweep == VT_SWEEP_TREE) {
 		held.mechanism = "subreaper";
 		held.grade = VT_GRADE_WATCHED;

@@ -148,9 +148,12 @@ static void add_bare_filters(struct making *m, unsigned sockets)
 	/* A user of its own owns nothing but what it made itself. */
 	if (!m->plan->own_ids)
 		add_filter(m, vt_seccomp_addon(VT_SECCOMP_OWNER, sockets));
-	/* Nobody bounds whom a signal reaches: not the domain, nor an id that others may have too.
+	/*
+	 * Without a domain nobody bounds whom a signal reaches: others of the caller's, where the
+	 * cell's user is the caller or an id that others may have too; and init, which has the
+	 * cell's own id.
 	 */
-	if (m->plan->sweep == VT_SWEEP_TREE)
+	if (m->plan->sweep != VT_SWEEP_DOMAIN)
 		add_filter(m, vt_seccomp_addon(VT_SECCOMP_MUTE, sockets));
 }
 
