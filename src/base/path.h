@@ -14,3 +14,19 @@ static inline bool vt_path_lies_in(const char *path, const char *folder)
 		return false;
 	return path[len] == '/' || path[len] == '\0' || strcmp(folder, "/") == 0;
 }
+
+/* Whether a name is prefix + "PID.N", as vitro calls what it makes and must find again. */
+static inline bool vt_path_is_numbered(const char *name, const char *prefix)
+{
+	size_t len = strlen(prefix);
+
+	if (strncmp(name, prefix, len) != 0)
+		return false;
+	name += len;
+	len = strspn(name, "0123456789");
+	if (len == 0 || name[len] != '.')
+		return false;
+	name += len + 1;
+	len = strspn(name, "0123456789");
+	return len > 0 && name[len] == '\0';
+}

@@ -16,8 +16,8 @@ static const char *const machine[][3] = {
 	{ "8:1", "/", "/" },
 	{ "0:5", "/", "/proc" },
 	{ "8:2", "/", "/home" },
-	{ "8:2", "/ann/work", "/srv/work" },
-	{ "8:2", "/ann/work/deep", "/opt/deep" },
+	{ "8:2", "/ann/desk", "/srv/desk" },
+	{ "8:2", "/ann/desk/deep", "/opt/deep" },
 	{ "8:1", "/var/lib", "/mnt/lib" },
 	{ "8:2", "/ann", "/covered" },
 	{ "0:9", "/", "/covered" },
@@ -55,13 +55,13 @@ static void check_aliases(const char *path, const char *wanted)
 static void test_aliases(void **state)
 {
 	(void)state;
-	check_aliases("/home/ann/work/.env", "/srv/work/.env ");
-	check_aliases("/srv/work/.env", "/home/ann/work/.env ");
-	check_aliases("/home/ann/work/deep/x", "/srv/work/deep/x /opt/deep/x ");
-	check_aliases("/opt/deep", "/home/ann/work/deep /srv/work/deep ");
+	check_aliases("/home/ann/desk/.env", "/srv/desk/.env ");
+	check_aliases("/srv/desk/.env", "/home/ann/desk/.env ");
+	check_aliases("/home/ann/desk/deep/x", "/srv/desk/deep/x /opt/deep/x ");
+	check_aliases("/opt/deep", "/home/ann/desk/deep /srv/desk/deep ");
 	/* what shows a part of it */
-	check_aliases("/home/ann", "/srv/work /opt/deep ");
-	check_aliases("/home", "/srv/work /opt/deep ");
+	check_aliases("/home/ann", "/srv/desk /opt/deep ");
+	check_aliases("/home", "/srv/desk /opt/deep ");
 	check_aliases("/var/lib/x", "/mnt/lib/x /host/var/lib/x ");
 	check_aliases("/mnt/lib", "/var/lib /host/var/lib ");
 	check_aliases("/etc", "/host/etc ");
@@ -69,7 +69,7 @@ static void test_aliases(void **state)
 	/* another device, another name, and what another mount covers */
 	check_aliases("/proc/x", "");
 	check_aliases("/home/annabel", "");
-	check_aliases("/covered/work/x", "");
+	check_aliases("/covered/desk/x", "");
 }
 
 static void test_below(void **state)
@@ -79,7 +79,7 @@ static void test_below(void **state)
 	(void)state;
 	assert_true(vt_mounts_below(&mounts, "/"));
 	assert_true(vt_mounts_below(&mounts, "/srv"));
-	assert_false(vt_mounts_below(&mounts, "/srv/work"));
+	assert_false(vt_mounts_below(&mounts, "/srv/desk"));
 	assert_false(vt_mounts_below(&mounts, "/srv/wor"));
 	assert_true(vt_mounts_below(&mounts, "relative"));
 	vt_mounts_done(&mounts);

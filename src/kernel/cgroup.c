@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/file.h"
+#include "base/path.h"
 #include "kernel/cgroup_private.h"
 
 int vt_cgroup_path(char buf[PATH_MAX], const char *folder, const char *name)
@@ -423,22 +424,6 @@ int vt_cgroup_remove(struct vt_cgroup *cgroup, struct vt_err *err)
 	return r;
 }
 
-/* "vitro-PID.N" */
-static bool is_ours(const char *name)
-{
-	size_t digits;
-
-	if (strncmp(name, "vitro-", 6) != 0)
-		return false;
-	name += 6;
-	digits = strspn(name, "0123456789");
-	if (digits == 0 || name[digits] != '.')
-		return false;
-	name += digits + 1;
-	digits = strspn(name, "0123456789");
-	return digits > 0 && name[digits] == '\0';
-}
-
 /* Whether the folder's maker is gone and it went too. rmdir harms no cgroup that has processes. */
 static bool sweep_one(int parent, const char *name)
 {
@@ -462,7 +447,8 @@ static int sweep_folder(const char *folder)
 	if (!stream)
 		return 0;
 	while ((entry = readdir(stream)))
-		if (is_ours(entry->d_name) && sweep_one(dirfd(stream), entry->d_name))
+		if (vt_path_is_numbered(entry->d_name, "vitro-") &&
+		    sweep_one(dirfd(stream), entry->d_name))
 			swept++;
 	(void)closedir(stream); /* nothing was written */
 	return swept;

@@ -10,15 +10,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-
-/* A record of getdents64. */
-struct entry {
-	uint64_t ino;
-	int64_t next;
-	uint16_t size;
-	uint8_t type;
-	char name[];
-};
+#include "uapi/dirent.h"
 
 int vt_scratch_make(const char *path, uid_t uid, gid_t gid, struct vt_err *err)
 {
@@ -78,7 +70,7 @@ static bool remove_one(int at, const char *name, int *ret_folder)
  */
 static int remove_entries(int at, bool *ret_left)
 {
-	_Alignas(struct entry) char buffer[4096];
+	_Alignas(struct linux_dirent64) char buffer[4096];
 	long got;
 
 	*ret_left = false;
@@ -86,7 +78,8 @@ static int remove_entries(int at, bool *ret_left)
 		return -1;
 	while ((got = syscall(SYS_getdents64, at, buffer, sizeof(buffer))) > 0) {
 		for (long i = 0; i < got;) {
-			const struct entry *entry = (const struct entry *)(buffer + i);
+			const struct linux_dirent64 *entry =
+				(const struct linux_dirent64 *)(buffer + i);
 			int folder = -1;
 
 			i += entry->size;

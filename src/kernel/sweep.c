@@ -15,20 +15,12 @@
 
 #include "base/fd.h"
 #include "kernel/landlock.h"
+#include "uapi/dirent.h"
 #include "uapi/landlock.h"
 
 /* How many of the cell one look ends by what they descend from; the others are orphans by the next.
  */
 enum { MAX_ENDED = 4096 };
-
-/* A record of getdents64. */
-struct entry {
-	uint64_t ino;
-	int64_t next;
-	uint16_t size;
-	uint8_t type;
-	char name[];
-};
 
 static int enter_domain(struct vt_err *err)
 {
@@ -114,7 +106,7 @@ static void end_one(int proc, const char *name, pid_t pid, pid_t parent)
 static void end_tree(void)
 {
 	static pid_t ended[MAX_ENDED]; /* too much for a stack; init has but one thread */
-	_Alignas(struct entry) char buffer[16384];
+	_Alignas(struct linux_dirent64) char buffer[16384];
 	AUTO_CLOSE int proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	pid_t self = getpid();
 	size_t count = 0;
@@ -122,7 +114,8 @@ static void end_tree(void)
 
 	while ((got = syscall(SYS_getdents64, proc, buffer, sizeof(buffer))) > 0) {
 		for (long at = 0; at < got;) {
-			const struct entry *entry = (const struct entry *)(buffer + at);
+			const struct linux_dirent64 *entry =
+				(const struct linux_dirent64 *)(buffer + at);
 			pid_t pid = number(entry->name);
 			pid_t parent = pid > 0 ? parent_of(proc, entry->name) : 0;
 

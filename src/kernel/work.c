@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/path.h"
 
 /* An overlay leaves work/incompat/volatile/dirty, and at the worst a file it was about to move. */
 enum { MAX_DEPTH = 5 };
@@ -174,22 +175,6 @@ int vt_work_remove(struct vt_work *work, struct vt_err *err)
 	return gone ? 0 : vt_fail(err, VT_STEP_MOUNTS, num, "remove '%s'", work->name);
 }
 
-/* ".vitro-PID.N" */
-static bool is_ours(const char *name)
-{
-	size_t digits;
-
-	if (strncmp(name, ".vitro-", 7) != 0)
-		return false;
-	name += 7;
-	digits = strspn(name, "0123456789");
-	if (digits == 0 || name[digits] != '.')
-		return false;
-	name += digits + 1;
-	digits = strspn(name, "0123456789");
-	return digits > 0 && name[digits] == '\0';
-}
-
 static bool sweep_one(int parent, const char *name)
 {
 	AUTO_CLOSE int fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -206,7 +191,8 @@ int vt_work_sweep(const char *folder)
 	if (!stream)
 		return 0;
 	while ((entry = readdir(stream)))
-		if (is_ours(entry->d_name) && sweep_one(dirfd(stream), entry->d_name))
+		if (vt_path_is_numbered(entry->d_name, ".vitro-") &&
+		    sweep_one(dirfd(stream), entry->d_name))
 			swept++;
 	(void)closedir(stream); /* nothing was written */
 	return swept;

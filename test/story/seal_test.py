@@ -146,17 +146,17 @@ def _():
 def _():
     with folder() as place:
         write(place + "/given/file", "given\n")
-        os.makedirs(place + "/work/real/sub")
-        target = json.dumps({"from": place + "/given", "to": place + "/work/real/sub"})
-        call = vitro("run", "--read", place + "/work", "--read", target, "--", "/bin/cat",
-                     place + "/work/real/sub/file")
+        os.makedirs(place + "/desk/real/sub")
+        target = json.dumps({"from": place + "/given", "to": place + "/desk/real/sub"})
+        call = vitro("run", "--read", place + "/desk", "--read", target, "--", "/bin/cat",
+                     place + "/desk/real/sub/file")
         check_equal(call.out, "given\n", "without a link it is there", call)
-        os.symlink("real", place + "/work/beside")
-        os.symlink("../" * 20 + place + "/work/real", place + "/work/above")
-        os.symlink(place + "/work/real", place + "/work/whole")
+        os.symlink("real", place + "/desk/beside")
+        os.symlink("../" * 20 + place + "/desk/real", place + "/desk/above")
+        os.symlink(place + "/desk/real", place + "/desk/whole")
         for link in ("beside", "above", "whole"):
-            target = json.dumps({"from": place + "/given", "to": f"{place}/work/{link}/sub"})
-            call = vitro("run", "--read", place + "/work", "--read", target, "--",
+            target = json.dumps({"from": place + "/given", "to": f"{place}/desk/{link}/sub"})
+            call = vitro("run", "--read", place + "/desk", "--read", target, "--",
                          "/bin/echo", "ran")
             check_equal((call.code, call.out), (125, ""), f"through {link}", call)
 
