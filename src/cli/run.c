@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
@@ -18,6 +17,7 @@
 #include "base/path.h"
 #include "cli/cli.h"
 #include "cli/options.h"
+#include "cli/signals.h"
 #include "host/command.h"
 #include "host/host.h"
 #include "plan/plan.h"
@@ -88,26 +88,16 @@ static int open_outputs(struct call *call, struct vt_err *err)
 	return 0;
 }
 
-/* The signals that end a call come through a descriptor; a reader that left is no reason to die. */
+/* A reader that left is no reason to die. */
 static int take_signals(struct call *call, struct vt_err *err)
 {
-	sigset_t ending;
-
-	(void)sigemptyset(&ending);
-	(void)sigaddset(&ending, SIGINT);
-	(void)sigaddset(&ending, SIGTERM);
-	(void)sigaddset(&ending, SIGHUP);
 	/* A vitro that is stopped at the terminal would watch no deadline while its cell runs on.
 	 */
 	if (signal(SIGTSTP, SIG_IGN) == SIG_ERR || signal(SIGTTIN, SIG_IGN) == SIG_ERR ||
-	    signal(SIGTTOU, SIG_IGN) == SIG_ERR)
+	    signal(SIGTTOU, SIG_IGN) == SIG_ERR || signal(SIGPIPE, SIG_IGN) == SIG_ERR)
 		return vt_fail(err, VT_STEP_WATCH, errno, "prepare for signals");
-	if (signal(SIGPIPE, SIG_IGN) == SIG_ERR || sigprocmask(SIG_BLOCK, &ending, NULL) < 0)
-		return vt_fail(err, VT_STEP_WATCH, errno, "prepare for signals");
-	call->signal_fd = signalfd(-1, &ending, SFD_CLOEXEC | SFD_NONBLOCK);
-	if (call->signal_fd < 0)
-		return vt_fail(err, VT_STEP_WATCH, errno, "prepare for signals");
-	return 0;
+	call->signal_fd = vt_cli_signals(true, err);
+	return call->signal_fd < 0 ? call->signal_fd : 0;
 }
 
 /* An id that no other line of an audit log has. */

@@ -7,13 +7,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 #include "base/path.h"
 #include "cli/cli.h"
 #include "cli/settle.h"
+#include "cli/signals.h"
 #include "cli/world.h"
 #include "host/host.h"
 
@@ -386,22 +386,13 @@ static void show_progress(const struct session *s, size_t index)
 	(void)vt_cli_write(s->progress, line, (size_t)len); /* only for the eye */
 }
 
-/* The signals that end a call end the whole: they come through a descriptor. */
+/* The signals that end a call end the whole. */
 static int take_signals(struct session *s, struct vt_err *err)
 {
-	sigset_t ending;
-
-	(void)sigemptyset(&ending);
-	(void)sigaddset(&ending, SIGINT);
-	(void)sigaddset(&ending, SIGTERM);
-	(void)sigaddset(&ending, SIGHUP);
-	if (signal(SIGPIPE, SIG_IGN) == SIG_ERR || signal(SIGCHLD, SIG_DFL) == SIG_ERR ||
-	    sigprocmask(SIG_BLOCK, &ending, NULL) < 0)
+	if (signal(SIGPIPE, SIG_IGN) == SIG_ERR || signal(SIGCHLD, SIG_DFL) == SIG_ERR)
 		return vt_fail(err, VT_STEP_WATCH, errno, "prepare for signals");
-	s->signal_fd = signalfd(-1, &ending, SFD_CLOEXEC | SFD_NONBLOCK);
-	if (s->signal_fd < 0)
-		return vt_fail(err, VT_STEP_WATCH, errno, "prepare for signals");
-	return 0;
+	s->signal_fd = vt_cli_signals(true, err);
+	return s->signal_fd < 0 ? s->signal_fd : 0;
 }
 
 static int plan_once(struct session *s, struct vt_err *err)

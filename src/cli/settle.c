@@ -7,19 +7,21 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "cli/signals.h"
 #include "watch/run.h"
 
 /* Builds and seals a cell that runs nothing. 0 if that works, else why it does not, in *err. */
 static int rehearse(const struct vt_plan *plan, struct vt_result *result, struct vt_err *err)
 {
 	AUTO_CLOSE int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	AUTO_CLOSE int signal_fd = vt_cli_signals(false, err);
 	const struct vt_run_io io = {
 		.in_fd = null,
 		.out = { .kind = VT_SINK_CAPTURE, .fd = -1 },
 		.err = { .kind = VT_SINK_CAPTURE, .fd = -1 },
-		.signal_fd = -1,
+		.signal_fd = signal_fd,
 	};
-	int r = vt_run(plan, &io, result, err);
+	int r = signal_fd < 0 ? signal_fd : vt_run(plan, &io, result, err);
 
 	if (r < 0 || result->verdict.status == VT_STATUS_OK)
 		return r;

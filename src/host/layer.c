@@ -140,7 +140,7 @@ int vt_layer_can_work(const struct vt_host *host, const char *path, const char *
 		return (int)mount;
 	if (mount_of(folder) != mount || mount_of(base) != mount)
 		return -EXDEV;
-	if (faccessat(AT_FDCWD, folder, W_OK | X_OK, AT_EACCESS) < 0)
+	if (faccessat(AT_FDCWD, folder, W_OK | X_OK, 0) < 0)
 		return -errno;
 	return host->look(host, base, ret_base);
 }

@@ -27,7 +27,7 @@ static bool is_program(const char *path)
 	struct stat st;
 
 	return stat(path, &st) == 0 && S_ISREG(st.st_mode) &&
-	       faccessat(AT_FDCWD, path, X_OK, AT_EACCESS) == 0;
+	       faccessat(AT_FDCWD, path, X_OK, 0) == 0;
 }
 
 bool vt_pyenv_is_shims(const char *dir)

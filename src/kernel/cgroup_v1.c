@@ -32,7 +32,7 @@ static int usable(const char *folder, const char *file)
 
 	if (dir < 0)
 		return errno;
-	if (faccessat(dir, ".", W_OK | X_OK, AT_EACCESS) < 0 || faccessat(dir, file, F_OK, 0) < 0)
+	if (faccessat(dir, ".", W_OK | X_OK, 0) < 0 || faccessat(dir, file, F_OK, 0) < 0)
 		return errno;
 	return 0;
 }

@@ -69,7 +69,7 @@ static bool is_alone(int dir)
 
 static bool may_write(int dir, const char *name)
 {
-	return faccessat(dir, name, W_OK, AT_EACCESS) == 0;
+	return faccessat(dir, name, W_OK, 0) == 0;
 }
 
 /* What the children of a folder can be given: what it gives already, or could. */
@@ -106,8 +106,8 @@ static unsigned look_own(char folder[PATH_MAX], struct vt_cgroup_site *site)
 	AUTO_CLOSE int dir = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	/* A process is cloned into a child only by who may write the common ancestor's
 	 * cgroup.procs. */
-	if (dir < 0 || faccessat(dir, ".", W_OK | X_OK, AT_EACCESS) < 0 ||
-	    faccessat(dir, "cgroup.procs", W_OK, AT_EACCESS) < 0) {
+	if (dir < 0 || faccessat(dir, ".", W_OK | X_OK, 0) < 0 ||
+	    faccessat(dir, "cgroup.procs", W_OK, 0) < 0) {
 		vt_cgroup_say(site, "cannot make cgroups: %s: '%s'", strerror(errno), folder);
 		return 0;
 	}
@@ -133,7 +133,7 @@ static unsigned look_top(const char *root)
 {
 	AUTO_CLOSE int dir = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
 
-	if (dir < 0 || faccessat(dir, ".", W_OK | X_OK, AT_EACCESS) < 0 || !is_root(dir))
+	if (dir < 0 || faccessat(dir, ".", W_OK | X_OK, 0) < 0 || !is_root(dir))
 		return 0;
 	return offer(dir, true);
 }
