@@ -167,9 +167,11 @@ static int open_by_handle(int argc, char **argv)
 	int mount_id;
 	char text[8];
 
+	/* An overlay has no handles to give. */
 	if (name_to_handle_at(AT_FDCWD, argv[1], &handle.head, &mount_id, 0) < 0)
-		return errno == EPERM || errno == ENOSYS ? denied(errno, "name_to_handle_at")
-							 : broken("name_to_handle_at");
+		return errno == EPERM || errno == ENOSYS || errno == EOPNOTSUPP
+			       ? denied(errno, "name_to_handle_at")
+			       : broken("name_to_handle_at");
 	int mount = open(argv[1], O_RDONLY | O_CLOEXEC);
 	if (mount < 0)
 		return broken("open %s", argv[1]);
