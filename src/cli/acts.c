@@ -90,6 +90,8 @@ const struct vt_try vt_tries[] = {
 	FILES("write_times", "{read}", READ, VT_BY_WRITE),
 	FILES("write_xattr", "{read}", READ, VT_BY_WRITE),
 	FILES("write_unlink", "{read}", READ, VT_BY_WRITE),
+	FILES("write_fifo", "{read}/pipe", READ, VT_BY_WRITE,
+	      .weaker = "named pipes in folders for reading can be written to"),
 	FILES("write_rename_out", "{read} {write}", READ | WRITE, VT_BY_WRITE),
 	FILES("write_hardlink", "{read} {write}", READ | WRITE, VT_BY_WRITE),
 	FILES("write_root", "/", 0, VT_BY_WRITES, .outside = "{write}"),

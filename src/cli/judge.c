@@ -36,13 +36,13 @@ static enum vt_found lower(enum vt_found found, const struct vt_trial *trial)
 	return found == VT_FOUND_NOTHING || left < found ? left : found;
 }
 
-static bool differs(const struct vt_claim *claim, enum vt_found found)
+static bool differs(const struct vt_claim *claim, enum vt_found found, bool unnoted)
 {
 	if (!claim->mechanism || found == VT_FOUND_NOTHING)
 		return false;
 	switch (claim->grade) {
 	case VT_GRADE_KERNEL:
-		return found == VT_FOUND_ABSENT || (found == VT_FOUND_WEAKER && !claim->noted);
+		return found == VT_FOUND_ABSENT || (found == VT_FOUND_WEAKER && unnoted);
 	case VT_GRADE_WATCHED:
 		return found == VT_FOUND_ABSENT;
 	case VT_GRADE_NONE:
@@ -55,6 +55,7 @@ void vt_judge(const struct vt_trial *trials, size_t count, unsigned property,
 	      const struct vt_claim *claim, struct vt_ruling *ret_ruling)
 {
 	struct vt_ruling ruling = { .found = VT_FOUND_NOTHING };
+	bool unnoted = false;
 
 	for (size_t i = 0; i < count; i++) {
 		const struct vt_trial *trial = &trials[i];
@@ -69,6 +70,7 @@ void vt_judge(const struct vt_trial *trials, size_t count, unsigned property,
 		case VT_OUTCOME_REACHED:
 			ruling.judged++;
 			ruling.found = lower(ruling.found, trial);
+			unnoted |= trial->outcome != VT_OUTCOME_DENIED && !trial->noted;
 			break;
 		case VT_OUTCOME_UNCLEAR:
 			ruling.unclear++;
@@ -77,6 +79,6 @@ void vt_judge(const struct vt_trial *trials, size_t count, unsigned property,
 			break;
 		}
 	}
-	ruling.mismatch = differs(claim, ruling.found);
+	ruling.mismatch = differs(claim, ruling.found, unnoted);
 	*ret_ruling = ruling;
 }

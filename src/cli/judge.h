@@ -30,13 +30,13 @@ struct vt_trial {
 	unsigned        property; /* an index of the caller's */
 	enum vt_means   means;
 	enum vt_outcome outcome;
+	bool            noted;    /* the plan of its own call says in a note what is weaker */
 };
 
 /* What a plan says of a property. */
 struct vt_claim {
 	const char   *mechanism; /* NULL: nothing is claimed, since it was not asked for */
 	enum vt_grade grade;
-	bool          noted;     /* and it says in a note what is weaker */
 };
 
 struct vt_ruling {
@@ -52,7 +52,7 @@ struct vt_ruling {
  * or that was denied late, weaker. No act judged: nothing is found, and nothing compared.
  *
  * The claim agrees with what was found as follows:
- *    kernel   enforced, or weaker where a note says so
+ *    kernel   enforced, or weaker where a note says so, of each call in which it is
  *    watched  enforced or weaker
  *    none     absent or weaker
  */

@@ -11,15 +11,16 @@
 
 enum { MINE, OTHERS };
 
-static const struct vt_claim kernel = { "pidns", VT_GRADE_KERNEL, false };
-static const struct vt_claim kernel_noted = { "landlock", VT_GRADE_KERNEL, true };
-static const struct vt_claim watched = { "watchdog", VT_GRADE_WATCHED, true };
-static const struct vt_claim none = { "none", VT_GRADE_NONE, true };
-static const struct vt_claim unasked = { NULL, VT_GRADE_NONE, false };
+static const struct vt_claim kernel = { "pidns", VT_GRADE_KERNEL };
+static const struct vt_claim watched = { "watchdog", VT_GRADE_WATCHED };
+static const struct vt_claim none = { "none", VT_GRADE_NONE };
+static const struct vt_claim unasked = { NULL, VT_GRADE_NONE };
 
 static const struct vt_trial denied = { MINE, VT_MEANS_ABSENT, VT_OUTCOME_DENIED };
 static const struct vt_trial reached = { MINE, VT_MEANS_ABSENT, VT_OUTCOME_REACHED };
 static const struct vt_trial seen = { MINE, VT_MEANS_WEAKER, VT_OUTCOME_REACHED };
+static const struct vt_trial seen_noted = { MINE, VT_MEANS_WEAKER, VT_OUTCOME_REACHED, true };
+static const struct vt_trial reached_noted = { MINE, VT_MEANS_ABSENT, VT_OUTCOME_REACHED, true };
 static const struct vt_trial late = { MINE, VT_MEANS_ABSENT, VT_OUTCOME_LATE };
 static const struct vt_trial elsewhere = { OTHERS, VT_MEANS_ABSENT, VT_OUTCOME_REACHED };
 static const struct vt_trial allowed = { MINE, VT_MEANS_ABSENT, VT_OUTCOME_ALLOWED };
@@ -38,8 +39,7 @@ static struct vt_ruling judge(const struct vt_claim *claim, struct vt_trial one,
 
 static void finds_by_what_happened_alone(void **state)
 {
-	static const struct vt_claim *const claims[] = { &kernel, &kernel_noted, &watched, &none,
-							 &unasked };
+	static const struct vt_claim *const claims[] = { &kernel, &watched, &none, &unasked };
 
 	(void)state;
 	for (size_t i = 0; i < COUNT(claims); i++) {
@@ -61,21 +61,30 @@ static void compares_with_the_claim(void **state)
 		const struct vt_trial *trial;
 		bool mismatch;
 	} cases[] = {
-		{ &kernel, &denied, false },     { &kernel, &seen, true },
-		{ &kernel, &late, true },        { &kernel, &reached, true },
-		{ &kernel, &unjudged, false },   { &kernel_noted, &denied, false },
-		{ &kernel_noted, &seen, false }, { &kernel_noted, &reached, true },
-		{ &watched, &denied, false },    { &watched, &late, false },
-		{ &watched, &reached, true },    { &none, &denied, true },
-		{ &none, &seen, false },         { &none, &reached, false },
-		{ &none, &unjudged, false },     { &unasked, &denied, false },
-		{ &unasked, &reached, false },
+		{ &kernel, &denied, false },       { &kernel, &seen, true },
+		{ &kernel, &late, true },          { &kernel, &reached, true },
+		{ &kernel, &unjudged, false },     { &kernel, &seen_noted, false },
+		{ &kernel, &reached_noted, true }, { &watched, &denied, false },
+		{ &watched, &late, false },        { &watched, &reached, true },
+		{ &none, &denied, true },          { &none, &seen, false },
+		{ &none, &reached, false },        { &none, &unjudged, false },
+		{ &unasked, &denied, false },      { &unasked, &reached, false },
 	};
 
 	(void)state;
 	for (size_t i = 0; i < COUNT(cases); i++)
 		assert_int_equal(judge(cases[i].claim, *cases[i].trial, allowed).mismatch,
 				 cases[i].mismatch);
+}
+
+/* What one call says of itself is no word about another. */
+static void compares_each_with_its_own_note(void **state)
+{
+	(void)state;
+	assert_false(judge(&kernel, seen_noted, denied).mismatch);
+	assert_false(judge(&kernel, seen_noted, seen_noted).mismatch);
+	assert_true(judge(&kernel, seen_noted, seen).mismatch);
+	assert_true(judge(&kernel, seen_noted, late).mismatch);
 }
 
 static void counts(void **state)
@@ -95,6 +104,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(finds_by_what_happened_alone),
 		cmocka_unit_test(compares_with_the_claim),
+		cmocka_unit_test(compares_each_with_its_own_note),
 		cmocka_unit_test(counts),
 	};
 

@@ -152,23 +152,29 @@ static int make_policy(struct session *s, const struct vt_try *row, struct vt_po
 	return r;
 }
 
-/* The highest claim of all calls counts: each of them made it. */
-static void take_claim(struct vt_selftest *test, enum vt_tested property,
-		       const struct vt_plan *plan)
+/*
+ * The highest claim of all calls counts: each of them made it. Its note may be one that only some
+ * of them need.
+ */
+static void take_claim(struct vt_selftest *test, struct vt_tried *tried, const struct vt_plan *plan)
 {
+	const enum vt_tested property = tried->row->property;
 	struct vt_claim *claim = &test->claims[property];
+	const char **note = &test->notes[property];
 
 	for (int i = 0; i < VT_PROPERTIES; i++) {
 		const struct vt_holding *holding = &plan->holdings[i];
 
 		if (strcmp(holding->name, vt_tested_name(property)) != 0)
 			continue;
+		tried->noted = *holding->note;
 		if (holding->mechanism && (!claim->mechanism || claim->grade < holding->grade)) {
 			claim->mechanism = vt_arena_dup(test->arena, holding->mechanism);
 			claim->grade = holding->grade;
-			claim->noted = *holding->note;
-			test->notes[property] = vt_arena_dup(test->arena, holding->note);
+			*note = NULL;
 		}
+		if (holding->mechanism && claim->grade == holding->grade && (!*note || !**note))
+			*note = vt_arena_dup(test->arena, holding->note);
 		return;
 	}
 	if (vt_tested_mechanism(property)) {
@@ -262,7 +268,7 @@ static void try_inside(struct session *s, struct vt_tried *tried)
 	vt_said_parse(out.text, &tried->inside);
 	tried->status = vt_status_name(result.verdict.status);
 	s->test->cancelled = result.verdict.cancel_signal;
-	take_claim(s->test, row->property, plan);
+	take_claim(s->test, tried, plan);
 	tried->outcome = outcome_inside(s, tried, &result, plan);
 	vt_str_done(&out);
 	vt_result_done(&result);
@@ -452,6 +458,7 @@ static int rule(struct vt_selftest *test, struct vt_err *err)
 			.property = vt_tries[i].property,
 			.means = vt_tries[i].weaker ? VT_MEANS_WEAKER : VT_MEANS_ABSENT,
 			.outcome = test->tried[i].outcome,
+			.noted = test->tried[i].noted,
 		};
 	for (unsigned i = 0; i < VT_TESTED_COUNT; i++) {
 		struct vt_ruling *ruling = &test->rulings[i];

@@ -24,6 +24,7 @@ struct vt_tried {
 	const struct vt_try *row;
 	const char          *door, *sentence;       /* vitro-escape's own words for it */
 	enum vt_outcome      outcome;
+	bool                 noted;                 /* the call's plan says what is weaker */
 	struct vt_said       outside, inside;
 	const char          *status;                /* of the call; NULL: none was made */
 	char                 why[VT_WHY_SIZE];      /* why it was not judged; what is weaker */

@@ -26,7 +26,7 @@
 #include "base/fd.h"
 #include "cli/attempt.h"
 
-enum listener { TCP4, TCP6, UDP4, ABSTRACT, PATH, DATAGRAMS, LISTENERS };
+enum listener { TCP4, TCP6, UDP4, ABSTRACT, PATH, DATAGRAMS, PIPE, LISTENERS };
 
 enum { REMOVE_DESCRIPTORS = 16, REMOVE_TRIES = 50, RETRY_MS = 20 };
 
@@ -110,6 +110,18 @@ static int make_folder_in(struct vt_world *world, const char *parent, bool share
 	/* path is the last one's. Sticky: the kernel lets nobody follow a link that others put
 	 * there. */
 	return shared && chmod(path, 01777) < 0 ? -errno : 0;
+}
+
+/* A named pipe that is read from, as the keeper's descriptor of it shows. */
+static int open_pipe(const struct vt_world *world)
+{
+	char path[PATH_MAX];
+
+	(void)snprintf(path, sizeof(path), "%s/read/pipe", world->base); /* fits */
+	if (!*world->base || mkfifo(path, 0666) < 0)
+		return -1;
+	(void)chmod(path, 0666); /* a cell may be another user */
+	return open(path, O_RDWR | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
 }
 
 static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
@@ -217,6 +229,10 @@ static void answer(int fd, enum listener kind)
 	socklen_t len = sizeof(from);
 	char byte[16];
 
+	if (kind == PIPE) {
+		(void)!read(fd, byte, sizeof(byte)); /* what an act has written */
+		return;
+	}
 	if (kind == UDP4 || kind == DATAGRAMS) {
 		ssize_t got = recvfrom(fd, byte, sizeof(byte), 0, (struct sockaddr *)&from, &len);
 
@@ -263,6 +279,7 @@ static int start_keeper(struct vt_world *world, struct vt_err *err)
 		[ABSTRACT] = bind_abstract(world),
 		[PATH] = bind_path(world, "socket", SOCK_STREAM),
 		[DATAGRAMS] = bind_path(world, "datagrams", SOCK_DGRAM),
+		[PIPE] = open_pipe(world),
 	};
 	int ends[2], num = 0;
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What the acts of the self-test reach for, all of it its own: a folder with a secret, one to be granted
- * for reading and one for writing; a process; listeners on the loopback and on unix sockets.
+ * for reading and one for writing; a process; listeners on the loopback and on unix sockets; a reader of
+ * a named pipe.
  *
  * Two processes live as long as it does. The victim waits. The keeper answers at the listeners, and
  * removes the folder when its maker closes a pipe to it, or dies.

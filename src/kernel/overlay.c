@@ -67,14 +67,14 @@ static int mount_new(int fs, unsigned attrs, const char *path, struct vt_err *er
 	return fd < 0 ? vt_fail_at(err, VT_STEP_MOUNTS, errno, "mount the overlay of", path) : fd;
 }
 
-int vt_overlay_read(int marks_fd, int folder_fd, const char *path, struct vt_err *err)
+int vt_overlay_read(int upper_fd, int lower_fd, const char *path, struct vt_err *err)
 {
 	char layers[2 * FD_PATH_MAX];
 	AUTO_CLOSE int fs = sys_fsopen("overlay", FSOPEN_CLOEXEC);
-	char *at = put_fd(layers, marks_fd);
+	char *at = put_fd(layers, upper_fd);
 
 	*at++ = ':'; /* the first is the uppermost */
-	(void)put_fd(at, folder_fd);
+	(void)put_fd(at, lower_fd);
 	if (fs < 0 || set_plain(fs) < 0 ||
 	    sys_fsconfig(fs, FSCONFIG_SET_STRING, "lowerdir", layers, 0) < 0)
 		return vt_fail_at(err, VT_STEP_MOUNTS, errno, "open an overlay for", path);

@@ -12,14 +12,16 @@
 
 #include "base/err.h"
 
-/* How a failure to hold a deny begins: it says nothing about the other mounts of a cell. */
-#define VT_OVERLAY_FAILED "hold what is denied, by an overlay over"
+/* How a failure to make one begins: it says nothing about the other mounts of a cell. */
+#define VT_OVERLAY_FAILED "keep closed what is denied, and pipes apart, by an overlay over"
 
 /*
- * A read-only overlay of marks above folder: where marks has a character device 0:0, there is nothing.
- * Returns the mount's descriptor. path is for the message.
+ * A read-only overlay of one folder above another: where the upper one has a character device 0:0, there
+ * is nothing. Its own owner, mode and times are the upper one's. Named pipes, sockets and locks in it are
+ * its own, and shared with nobody who comes by another way. Returns the mount's descriptor. path is for
+ * the message.
  */
-int vt_overlay_read(int marks_fd, int folder_fd, const char *path, struct vt_err *err);
+int vt_overlay_read(int upper_fd, int lower_fd, const char *path, struct vt_err *err);
 
 /*
  * An overlay that is the folder itself, for reading and writing, with what marks has beside it. A folder

@@ -80,6 +80,34 @@ static void whiteouts_hide(void *arg)
 	MUST_FAIL(mkdir("at/dir", 0755), EROFS);
 }
 
+/* Neither what the host writes to a pipe nor who reads from it is met by the other way. */
+static void pipes_are_apart(void *arg)
+{
+	struct vt_err err;
+	struct stat own, shown;
+	char text[8];
+
+	(void)arg;
+	enter_scratch();
+	MUST(mkfifo("host/pipe", 0666) == 0 && chmod("host", 0750) == 0);
+	int fd = vt_overlay_read(dir("host"), dir("marks"), "host", &err);
+
+	MUST(fd >= 0 && vt_mount_attach(fd, dir("."), "at", &err) == 0);
+	int host = open("host/pipe", O_RDWR | O_NONBLOCK | O_CLOEXEC);
+
+	MUST(host >= 0 && write(host, "host", 4) == 4);
+	MUST_FAIL(open("at/pipe", O_WRONLY | O_NONBLOCK | O_CLOEXEC), ENXIO);
+	int cell = open("at/pipe", O_RDWR | O_NONBLOCK | O_CLOEXEC);
+
+	MUST(cell >= 0);
+	MUST_FAIL(read(cell, text, sizeof(text)), EAGAIN);
+	MUST(write(cell, "cell", 4) == 4);
+	MUST(read(host, text, sizeof(text)) == 4 && memcmp(text, "host", 4) == 0);
+	/* And the folder is as it was. */
+	MUST(stat("host", &own) == 0 && stat("at", &shown) == 0 && own.st_mode == shown.st_mode);
+	MUST(reads("at/sub/open", "open"));
+}
+
 /* What somebody left on the host's files means nothing: they cannot hide anything either. */
 static void attributes_are_not_read(void *arg)
 {
@@ -144,6 +172,7 @@ static void test_read(void **state)
 {
 	(void)state;
 	run_child(whiteouts_hide, NULL);
+	run_child(pipes_are_apart, NULL);
 }
 
 static void test_write(void **state)

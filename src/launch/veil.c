@@ -165,9 +165,12 @@ static int make_overlay(const struct vt_build *build, int stage_fd, int mount_fd
 
 	if (r < 0)
 		return r;
-	return work < 0 ? vt_overlay_read(marks, mount_fd, build->from, err)
-			: vt_overlay_write(marks, layers[work].folder_fd, layers[work].work_fd,
-					   build->from, err);
+	if (work >= 0)
+		return vt_overlay_write(marks, layers[work].folder_fd, layers[work].work_fd,
+					build->from, err);
+	/* Without marks the folder is uppermost: whose it is and when it changed are its own. */
+	return build->veil->count ? vt_overlay_read(marks, mount_fd, build->from, err)
+				  : vt_overlay_read(mount_fd, marks, build->from, err);
 }
 
 static int cover_names(const struct vt_veil *veil, int stage_fd, int overlay_fd, struct vt_err *err)

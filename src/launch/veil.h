@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Veils: denied names inside granted folders, kept closed for as long as the cell lives. Child side, as
- * all that inside.c uses: init calls it while it builds the root.
+ * Veils: denied names inside granted folders, kept closed for as long as the cell lives, and the host's
+ * named pipes in folders for reading, kept apart. Child side, as all that inside.c uses: init calls it
+ * while it builds the root.
  *
  * While veils are made, there is a stage: a tmpfs at a name of the new root that holds their marks, and
  * on which the host's folders are attached to become layers. It is taken away before the root is

@@ -10,6 +10,9 @@
 
 enum { MAX_NOTES = 12 };
 
+/* Of an overlay for reading, whose names the kernel keeps once it has looked for them. */
+#define LATE ": what the host changes there during the call may not show"
+
 struct grading {
 	struct vt_plan *plan;
 	const struct vt_policy *policy;
@@ -62,10 +65,12 @@ static void grade_syscalls(struct grading *g)
 static void grade_namespaces(struct grading *g)
 {
 	const struct vt_fact *userns = &g->host->userns;
-	const char *files = g->plan->landlock_fs ? "mountns+landlock" : "mountns";
+	struct vt_holding files = by_kernel(
+		g, "files", "files", g->plan->landlock_fs ? "mountns+landlock" : "mountns", userns);
 
+	files.note = files.note ? files.note : g->plan->open_pipes;
 	hold(g, VT_PROPERTY_PROCESSES, by_kernel(g, "processes", "processes", "pidns", userns));
-	hold(g, VT_PROPERTY_FILES, by_kernel(g, "files", "files", files, userns));
+	hold(g, VT_PROPERTY_FILES, files);
 	if (g->plan->own_network)
 		hold(g, VT_PROPERTY_NETWORK, by_kernel(g, "network", "network", "netns", userns));
 	hold(g, VT_PROPERTY_TMP,
@@ -263,12 +268,20 @@ static bool has_unmapped_socket(const struct vt_plan *plan)
 	return false;
 }
 
+/* Whether one grant shows at its place what is part of the other. Elsewhere it keeps its own
+ * rights.
+ */
+static bool is_part_of(const struct vt_grant *inner, const struct vt_grant *outer)
+{
+	return vt_path_lies_in(inner->to, outer->to) && vt_path_lies_in(inner->from, outer->from) &&
+	       strcmp(inner->to + strlen(outer->to), inner->from + strlen(outer->from)) == 0;
+}
+
 static bool reads_inside_writes(const struct vt_policy *policy)
 {
 	for (size_t i = 0; i < policy->files.read.count; i++)
 		for (size_t j = 0; j < policy->files.write.count; j++)
-			if (vt_path_lies_in(policy->files.read.items[i].to,
-					    policy->files.write.items[j].to))
+			if (is_part_of(&policy->files.read.items[i], &policy->files.write.items[j]))
 				return true;
 	return false;
 }
@@ -315,6 +328,12 @@ static void add_notes(struct grading *g)
 		note(g, "files: this kernel's Landlock is older than ABI 6 and does not scope "
 			"signals and "
 			"abstract sockets; the namespaces do");
+	if (plan->veiled_pipes)
+		note(g, plan->landlock_fs ? "files: folders for reading below /tmp, or in one for "
+					    "writing, are shown by an overlay, which keeps the "
+					    "host's named pipes apart" LATE
+					  : "files: folders for reading are shown by an overlay, "
+					    "which keeps the host's named pipes apart" LATE);
 	if (plan->work_count)
 		note(g, "files: in a folder for writing with a deny inside, folders beside what is "
 			"denied cannot be renamed (mv copies them), fsync() does not wait for the "

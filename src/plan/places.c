@@ -10,6 +10,7 @@
 #include "base/path.h"
 #include "host/runtime.h"
 #include "plan/deny.h"
+#include "plan/pipes.h"
 #include "plan/root.h"
 
 /* The user inside, by name. */
@@ -447,6 +448,8 @@ int vt_places_decide(struct vt_plan *plan, const struct vt_policy *policy,
 		r = plan->bare ? add_hosts(&m, err) : add_own(&m, err);
 	if (r == 0)
 		r = vt_deny_decide(m.root, policy, plan, err);
+	if (r == 0)
+		r = vt_pipes_decide(m.root, plan, err);
 	if (r == 0)
 		r = vt_root_finish(m.root, plan, err);
 	if (r == 0)

@@ -75,9 +75,9 @@ struct vt_veiled {
 };
 
 /*
- * An overlay over a granted folder that keeps denied names closed in it. One that can be written needs
- * a work folder on the same mount, outside the granted folder: all that is reached from `base`, which
- * is around both.
+ * An overlay over a folder that keeps denied names closed in it, and the host's named pipes apart: for
+ * those it may be without names. One that can be written needs a work folder on the same mount, outside
+ * the granted folder: all that is reached from `base`, which is around both.
  */
 struct vt_veil {
 	const char             *name;  /* of its marks while they are being made */
@@ -181,6 +181,8 @@ struct vt_plan {
 	size_t                 veil_count;
 	size_t                 veiled_count; /* names of all veils together */
 	size_t                 work_count;
+	bool                   veiled_pipes; /* some veils are there for the host's named pipes alone */
+	const char            *open_pipes;   /* what to say where one is missing; NULL: none is */
 	const struct vt_denial *denials;
 	size_t                  denial_count;
 

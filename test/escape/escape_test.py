@@ -28,7 +28,7 @@ import uuid
 from dataclasses import dataclass
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
-from vitrotest import (ESCAPE, IS_ROOT, Failed, check, is_bare, landlock_abi, main, need_held, proc, run,
+from vitrotest import (ESCAPE, IS_ROOT, WITHIN, Failed, check, is_bare, landlock_abi, main, need_held, proc, run,
                        sanitized, skip, started, test, vitro, wait_until, write)
 
 SECRET = uuid.uuid4().hex
@@ -49,6 +49,7 @@ CONTROLS = {
     # A caller with a group beside its own, and the ordinary user with that group.
     "groups": ["setpriv", "--groups=4711"],
     "member": ["setpriv", "--reuid=65534", "--regid=65534", "--groups=4711"],
+    "unlocked": [WITHIN, "--deny", "landlock_create_ruleset=ENOSYS", "--"],
     # A caller whose limits are wider than a cell's.
     "wide": ["prlimit", "--memlock=67108864", "--msgqueue=67108864", "--rtprio=50", "--nice=40"],
 }
@@ -74,6 +75,7 @@ class Try:
     holds: str = ""  # PROPERTY=MECHANISM words, where the group's own are not enough
     root: bool = False  # it has a meaning only for root
     cgroup: bool = False  # the denial stands on a cgroup that counts memory
+    unless: str = ""  # not promised where the result's note about files has these words
 
 
 FILES = [
@@ -111,6 +113,14 @@ FILES = [
     Try("write_times", "{read}", flags="--read {read}"),
     Try("write_xattr", "{read}", flags="--read {read}", maybe=True),
     Try("write_unlink", "{read}", flags="--read {read}"),
+    Try("write_fifo", "{read}/pipe", flags="--read {read}", unless="named pipes"),
+    Try("write_fifo", "{read}/pipe", flags="--read {read}", prefix="unlocked", unless="named pipes",
+        label="without Landlock", holds="files=mountns"),
+    *(Try(act, place + "/pipe", control_args="{read}/pipe", unless="named pipes", label=label,
+          flags=flags + ' --read {{"from":"{read}","to":"' + place + '"}}', holds="files=mountns")
+      for act in ("write_fifo", "read_fifo")
+      for place, flags, label in (("/tmp/below", "", "below the private /tmp"),
+                                  ("{write}/held/inner", "--write {write}", "in a folder for writing"))),
     Try("write_rename_out", "{read} {write}", flags="--read {read} --write {write}"),
     Try("write_hardlink", "{read} {write}", flags="--read {read} --write {write}"),
     Try("replace_self"),
@@ -400,6 +410,9 @@ class World:
             os.mknod(names["read"] + "/node", 0o666 | stat.S_IFCHR, os.makedev(1, 3))
             os.chmod(names["read"] + "/node", 0o666)
             os.chown(write(names["read"] + "/group", "of the group\n", 0o040), 4712, 4711)
+        os.mkfifo(names["read"] + "/pipe")
+        os.chmod(names["read"] + "/pipe", 0o666)
+        self.pipe = os.open(names["read"] + "/pipe", os.O_RDWR | os.O_NONBLOCK)
         self.refresh()
         self._listen()
         self._share()
@@ -422,6 +435,9 @@ class World:
         write(self.names["read"] + "/file", "read me\n")
         write(self.names["read"] + "/spare", "spare\n")
         write(self.names["secret"] + "/input", "input\n")
+        with contextlib.suppress(BlockingIOError):
+            os.read(self.pipe, 100)
+        os.write(self.pipe, b"for the host")
 
     def _listen(self):
         def stream(family, address):
@@ -556,6 +572,9 @@ def inside(row, program, args, world, options, flags=()):
     word, line = said(result["stdout"] or "")
     if row.cgroup and not result["isolation"]["memory"].startswith("cgroup"):
         skip("only a cgroup counts this memory, and there is none")
+    note = result["isolation"].get("notes", {}).get("files", "") if result["isolation"] else ""
+    if row.unless and row.unless in note:
+        skip(f"not promised here: {note}")
     if word == "denied" or (word is None and result["status"] in row.ends.split()):
         return
     if row.stdin == "folder" and result["status"] == "refused":

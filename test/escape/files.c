@@ -167,9 +167,11 @@ static int open_by_handle(int argc, char **argv)
 	int mount_id;
 	char text[8];
 
+	/* An overlay has no handles to give. */
 	if (name_to_handle_at(AT_FDCWD, argv[1], &handle.head, &mount_id, 0) < 0)
-		return errno == EPERM || errno == ENOSYS ? denied(errno, "name_to_handle_at")
-							 : broken("name_to_handle_at");
+		return errno == EPERM || errno == ENOSYS || errno == EOPNOTSUPP
+			       ? denied(errno, "name_to_handle_at")
+			       : broken("name_to_handle_at");
 	int mount = open(argv[1], O_RDONLY | O_CLOEXEC);
 	if (mount < 0)
 		return broken("open %s", argv[1]);
@@ -295,6 +297,40 @@ static int write_unlink(int argc, char **argv)
 	if (unlink(path) < 0)
 		return denied(errno, "unlink %s", path);
 	return reached("removed %s", path);
+}
+
+/*
+ * argv: a named pipe in a folder that may only be read. Somebody of the host's reads from it,
+ * without whom it does not open: one that is another pipe by the same name is told from it by that.
+ */
+static int write_fifo(int argc, char **argv)
+{
+	(void)argc;
+	int fd = open(argv[1], O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+	if (fd < 0 && errno == ENOENT)
+		return broken("open %s", argv[1]);
+	if (fd < 0)
+		return denied(errno, "open %s for writing", argv[1]);
+	ssize_t put = write(fd, "X", 1);
+	int err = errno;
+	close(fd);
+	return put == 1 ? reached("wrote to whoever reads %s", argv[1]) : denied(err, "write");
+}
+
+/* The same; something of the host's waits in it for its reader. */
+static int read_fifo(int argc, char **argv)
+{
+	(void)argc;
+	char text[16];
+	int fd = open(argv[1], O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	if (fd < 0 && errno == ENOENT)
+		return broken("open %s", argv[1]);
+	if (fd < 0)
+		return denied(errno, "open %s", argv[1]);
+	ssize_t got = read(fd, text, sizeof(text));
+	int err = got < 0 ? errno : 0;
+	close(fd);
+	return got > 0 ? reached("took what was in %s", argv[1]) : denied(err, "nothing is in it");
 }
 
 /* argv: a folder that may only be read, one that may be written */
@@ -472,6 +508,10 @@ const struct act file_acts[] = {
 	{ "write_times", "utimensat in a read grant", "changes a file's times", write_times },
 	{ "write_xattr", "setxattr in a read grant", "changes a file's attributes", write_xattr },
 	{ "write_unlink", "unlink in a read grant", "removes a file", write_unlink },
+	{ "write_fifo", "a named pipe in a read grant", "talks to a process of the host's",
+	  write_fifo },
+	{ "read_fifo", "a named pipe of the host's", "takes what was meant for another reader",
+	  read_fifo },
 	{ "write_rename_out", "rename out of a read grant", "takes a file away", write_rename_out },
 	{ "write_hardlink", "hard link out of a read grant", "writes to it by another name",
 	  write_hardlink },

@@ -93,5 +93,75 @@ def _():
         check_equal((call.code, call.out), (0, "note\nabsent\n"), "output", call)
 
 
+@contextlib.contextmanager
+def piped(path):
+    """A named pipe in a folder, and a descriptor of it that has written to it and reads."""
+    os.mkfifo(path + "/pipe")
+    os.chmod(path + "/pipe", 0o666)
+    fd = os.open(path + "/pipe", os.O_RDWR | os.O_NONBLOCK)
+    try:
+        os.write(fd, b"host ")
+        yield fd
+    finally:
+        os.close(fd)
+
+
+def use_pipe(path, *flags, **options):
+    """The call, which writes to the pipe at path whether anybody reads it or not."""
+    script = f"exec 3<>{path}/pipe && echo cell >&3 && test -p {path}/pipe"
+    return vitro("run", "--json", *flags, "--", "/bin/sh", "-c", script, **options)
+
+
+@test("a named pipe in a folder for writing is the host's, in one for reading nobody's",
+      holds={"files": "mountns"})
+def _():
+    def moved(path, to):
+        return ["--read", json.dumps({"from": path, "to": to})]
+
+    with folder() as read, folder(writable=True) as write_to:
+        os.mkdir(write_to + "/inner")
+        with piped(write_to) as host:
+            call = use_pipe(write_to, "--write", write_to)
+            check_equal((call.code, os.read(host, 100)), (0, b"host cell\n"), "the control", call)
+        places = [("/tmp/a/b", moved(read, "/tmp/a/b")), ("/srv/a", moved(read, "/srv/a")),
+                  (write_to + "/inner", ["--write", write_to, *moved(read, write_to + "/inner")])]
+        with piped(read) as host:
+            for path, flags in places:
+                call = use_pipe(path, *flags)
+                if "named pipes" in call.json["isolation"].get("notes", {}).get("files", ""):
+                    skip("no overlay can be had here, and vitro says so")
+                check_equal(os.read(host, 100), b"host ", f"what is in the pipe of {path}", call)
+                os.write(host, b"host ")
+
+
+@test("a folder for reading below /tmp looks as it does on the host", holds={"files": "mountns"})
+def _():
+    script = "cd /tmp/a && stat -c '%n %a %s %Y' . file sub link && ls && ./sub/run && ! echo > file"
+    with folder() as place:
+        write(place + "/file", "text\n")
+        write(place + "/sub/run", "#!/bin/sh\necho ran\n", 0o755)
+        os.symlink("sub/run", place + "/link")
+        os.utime(place, (1, 2))
+        outside = run(["sh", "-c", script.replace("/tmp/a", place).replace(" && ! echo > file", "")])
+        check_in("ran\n", outside.out, "the control", outside)
+        call = vitro("run", "--read", json.dumps({"from": place, "to": "/tmp/a"}), "--", "/bin/sh", "-c",
+                     script)
+        check_equal((call.code, call.out), (0, outside.out), "what is seen inside", call)
+
+
+@test("where no overlay can be made, pipes can be written to, and explain and the result say so",
+      root=True, needs=["unshare", "mount"], holds={"files": "mountns"})
+def _():
+    with folder("/tmp") as place, piped(place) as host:
+        os.mkdir(place + "/sub")
+        mounted = ["unshare", "-m", "sh", "-c", f'mount -t tmpfs none {place}/sub && exec "$@"', "sh"]
+        call = use_pipe(place, "--read", place, prefix=mounted)
+        check_equal(os.read(host, 100), b"host cell\n", "what is in the pipe", call)
+        said = call.json["isolation"]["notes"]["files"]
+        check_in(f"named pipes in folders for reading, as in '{place}', can be written to", said, "the note")
+        check_in(said, vitro("explain", "--read", place, prefix=mounted).out, "explain")
+        check("notes" not in use_pipe(place, "--read", place).json["isolation"], "a note without need")
+
+
 if __name__ == "__main__":
     main()

@@ -137,6 +137,25 @@ def _():
     check_equal(found["by_act"]["tcp4"]["outcome"], "denied", "what needs no folder")
 
 
+@test("self-test: pipes that nothing keeps apart are weaker, as the calls that show them say",
+      root=True, needs=["unshare", "mount"], holds={"files": "landlock", "processes": "pidns"})
+def _():
+    once()
+    # Of an overlay over an overlay no third can be made.
+    with folder("/tmp") as place:
+        stacked = f"""set -e; mount -t tmpfs -o mode=755 none {place}; cd {place}
+            mkdir lower up1 work1 one up2 work2 two
+            mount -t overlay -o lowerdir=lower,upperdir=up1,workdir=work1 none one
+            mount -t overlay -o lowerdir=one,upperdir=up2,workdir=work2 none two
+            cd /; TMPDIR={place}/two exec "$@" """
+        found = report(prefix=["unshare", "-m", "sh", "-c", stacked, "sh"])
+    check_honest(found)
+    check_equal(found["by_act"]["write_fifo"]["outcome"], "reached", "write_fifo")
+    files = found["by_name"]["files"]
+    check_equal(files["found"], "weaker", "files")
+    check_in("named pipes in folders for reading", files["claimed"]["note"], "the note")
+
+
 def copy_vitro(place, escape=ESCAPE):
     """A vitro with a program of acts beside it, which may be another one."""
     os.mkdir(place + "/test")
