@@ -306,7 +306,8 @@ int vt_attempt_inside(const struct vt_host *host, const struct vt_policy *policy
 	int r = arena && null >= 0 ? 0 : vt_fail(err, VT_STEP_WATCH, ENOMEM, "begin");
 
 	if (r == 0)
-		r = vt_command_find(arena, argv[0], NULL, "/", NULL, NULL, &command, err);
+		r = vt_command_find(arena, argv[0], &(struct vt_lookup){ .cwd = "/" }, &command,
+				    err);
 	if (r == 0)
 		r = vt_plan_make(policy, host, &request, &plan, err);
 	if (r == 0) {

@@ -4,52 +4,45 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <linux/openat2.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 #include "base/path.h"
+#include "host/finder.h"
 #include "host/prefix.h"
-#include "host/pyenv.h"
 #include "host/runtime.h"
+#include "host/script.h"
+#include "host/trust.h"
 
 enum {
 	MAX_HOPS = 40,   /* links on one way; the kernel's own bound */
 	MAX_SCRIPTS = 5, /* scripts that are each other's interpreters; the kernel's too */
 	MAX_NEEDS = 256, /* both for each hop of each script, and some */
-	MAX_BIN_DIRS = 1 + 2 * MAX_SCRIPTS, /* one for each program that is looked for */
-	SCRIPT_HEAD = 256, /* as much as the kernel reads of a script to find its interpreter */
-};
-
-static const char default_path[] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
-
-struct bin_dir {
-	const char *path;
-	size_t order; /* its place on search_path */
 };
 
 struct search {
 	struct vt_arena *arena;
-	const char *search_path, *cwd, *home, *pyenv_version;
+	struct vt_finder finder;
+	const char *home;
+	struct vt_givens givens;
 	char real_home[PATH_MAX]; /* "" where there is none */
-	const char *needs[MAX_NEEDS];
+	struct vt_need needs[MAX_NEEDS];
 	size_t need_count;
-	struct bin_dir bin_dirs[MAX_BIN_DIRS];
-	size_t bin_dir_count;
-	/*
-	 * Whether a prefix that only looks like an installation comes along: that of the program,
-	 * where the caller's own words lead to it; and those that its links, "#!" line and
-	 * pyvenv.cfg lead to, where it was found on PATH, which is the caller's own. What is named
-	 * by a path is often the work of an earlier call, which must not choose what a later one
-	 * can read.
-	 */
-	bool trusts_first, trusts_rest;
+	bool by_path;      /* how the program was named */
+	int plain_dir;     /* then its folder, if no link is on the way there; else -1 */
+	const char *asker; /* the script or venv that leads to what is looked at; NULL: none */
 	struct vt_err *err;
+};
+
+/* The way from a name to the file that it stands for, and whether the caller chose it. */
+struct way {
+	bool first; /* the prefix around the name is the caller's choice */
+	bool rest;  /* so are those that its links lead to, and what the file itself leads to */
+	const char *real;
+	uint64_t dev, ino;
 };
 
 static int no_memory(const struct search *search)
@@ -57,92 +50,75 @@ static int no_memory(const struct search *search)
 	return vt_fail(search->err, VT_STEP_COMMAND, ENOMEM, "find the program");
 }
 
-/* dirname and basename of an absolute path without a '/' at its end, in the arena. NULL: no memory.
- */
-static const char *dir_of(const struct search *search, const char *path)
-{
-	size_t len = (size_t)(strrchr(path, '/') - path);
-
-	return vt_arena_dupn(search->arena, path, len == 0 ? 1 : len);
-}
-
-static const char *base_of(const char *path)
-{
-	return strrchr(path, '/') + 1;
-}
-
-static const char *join(const struct search *search, const char *dir, const char *name)
-{
-	return vt_arena_printf(search->arena, "%s/%s", strcmp(dir, "/") == 0 ? "" : dir, name);
-}
-
-/* Whether a path has an empty part, "." or "..": only the kernel knows where that leads. */
-static bool is_untidy(const char *path)
-{
-	while (*path == '/') {
-		size_t len = strcspn(++path, "/");
-
-		if (len == 0 || (len == 1 && path[0] == '.') || strncmp(path, "../", 3) == 0 ||
-		    strcmp(path, "..") == 0)
-			return true;
-		path += len;
-	}
-	return false;
-}
-
-/*
- * name as an absolute path: against dir, and without detours, for inside the cell the folders that
- * a detour passes through may not exist. The last part stays a link if it is one.
- */
-static int make_absolute(const struct search *search, const char *dir, const char *name,
-			 const char **ret_path)
-{
-	char real[PATH_MAX];
-
-	if (name[0] != '/' && dir == NULL)
-		return -ENOENT;
-	const char *path = name[0] == '/' ? name : join(search, dir, name);
-
-	if (path != NULL && is_untidy(path)) {
-		const char *base = base_of(path);
-		bool whole = base[0] == '\0' || strcmp(base, ".") == 0 || strcmp(base, "..") == 0;
-		const char *start = whole ? path : dir_of(search, path);
-
-		if (start != NULL && realpath(start, real) == NULL)
-			return -errno;
-		path = start == NULL ? NULL
-		       : whole       ? vt_arena_dup(search->arena, real)
-				     : join(search, real, base);
-	}
-	if (path == NULL)
-		return -ENOMEM;
-	*ret_path = path;
-	return 0;
-}
-
-/* 0, or why the kernel would not execute it. */
-static int check_program(const char *path)
-{
-	struct stat st;
-
-	/* A folder that may not be looked into has no programs for us, as the shell sees it. */
-	if (stat(path, &st) < 0)
-		return errno == ENOTDIR || errno == EACCES ? -ENOENT : -errno;
-	if (!S_ISREG(st.st_mode))
-		return -EISDIR;
-	return faccessat(AT_FDCWD, path, X_OK, AT_EACCESS) < 0 ? -errno : 0;
-}
-
 /* 1 where it is new, 0 where it is there already. */
-static int add_need(struct search *search, const char *path)
+static int add_need(struct search *search, const char *path, uint64_t dev, uint64_t ino)
 {
 	for (size_t i = 0; i < search->need_count; i++)
-		if (vt_path_lies_in(path, search->needs[i]))
+		if (vt_path_lies_in(path, search->needs[i].path))
 			return 0;
 	if (search->need_count == MAX_NEEDS)
 		return vt_fail(search->err, VT_STEP_COMMAND, ELOOP, "'%s': too many links", path);
-	search->needs[search->need_count++] = path;
+	search->needs[search->need_count++] = (struct vt_need){ path, dev, ino };
 	return 1;
+}
+
+/*
+ * What nobody whose word counts has named comes along if the cell has it anyway, or if it is a
+ * program like the system's own. It is opened through no link: what is judged is what the plan is
+ * told to expect.
+ */
+static int judge(struct search *search, const char *path, struct way *way)
+{
+	const char *why = "cannot be looked at", *asker = search->asker;
+	char real[PATH_MAX];
+	struct stat st;
+
+	if (realpath(path, real) == NULL)
+		return vt_fail(search->err, VT_STEP_COMMAND, errno, "follow '%s'", path);
+	bool has = vt_runtime_covers(real) || vt_trust_is_given(&search->givens, real);
+	AUTO_CLOSE int fd = vt_trust_open(AT_FDCWD, real,
+					  has ? O_PATH : O_RDONLY | O_NOCTTY | O_NONBLOCK);
+
+	if (fd < 0 || fstat(fd, &st) < 0 || (!has && !vt_trust_is_program(fd, &st, &why)))
+		return vt_fail(search->err, VT_STEP_PLAN, EPERM,
+			       "refused: '%s' leads to '%s', which %s, so it does not come along "
+			       "by itself; grant it with --read, or name it as the command",
+			       asker != NULL ? asker : path, real, why);
+	way->real = vt_arena_dup(search->arena, real);
+	way->dev = st.st_dev;
+	way->ino = st.st_ino;
+	return way->real == NULL ? no_memory(search) : 0;
+}
+
+/* named: by the caller, or by something of the caller's own. */
+static int find_way(struct search *search, const char *path, bool named, struct way *ret_way)
+{
+	struct way way = { 0 };
+	char real[PATH_MAX];
+	struct stat st;
+	bool known = false;
+	int r = 0;
+
+	if (named && !search->by_path) {
+		known = vt_trust_links(&search->givens, path, real, &st);
+		way.first = way.rest = known && vt_trust_file(&search->givens, real, &st);
+	} else if (named && search->plain_dir >= 0) {
+		way.first = true;
+		known = fstatat(search->plain_dir, vt_finder_base(path), &st,
+				AT_SYMLINK_NOFOLLOW) == 0 &&
+			S_ISREG(st.st_mode);
+	}
+	if (known) {
+		way.real = search->by_path ? path : vt_arena_dup(search->arena, real);
+		way.dev = st.st_dev;
+		way.ino = st.st_ino;
+		r = way.real == NULL ? no_memory(search) : 0;
+	} else {
+		r = judge(search, path, &way);
+	}
+	if (r == 0)
+		*ret_way = way;
+	return r;
 }
 
 static bool is_too_wide(const struct search *search, const char *prefix)
@@ -152,59 +128,104 @@ static bool is_too_wide(const struct search *search, const char *prefix)
 				     search->real_home[0] != '\0' ? search->real_home : NULL);
 }
 
-/* Whether a prefix comes along whole. A link is judged by what it leads to as well. */
-static bool comes_along(const struct search *search, const char *prefix, bool trusted)
-{
-	char real[PATH_MAX];
+static int follow_links(struct search *search, const char *path, bool named, const char **ret_final,
+			bool *ret_trusted);
 
-	if (realpath(prefix, real) == NULL || is_too_wide(search, prefix) ||
-	    is_too_wide(search, real))
-		return false;
-	return trusted ? vt_prefix_is_installation(prefix) : vt_prefix_is_interpreter(prefix);
-}
-
-static int follow_links(struct search *search, const char *path, bool trusted,
-			const char **ret_final);
-
-static int add_venv_home(struct search *search, const char *prefix)
+static int add_venv_home(struct search *search, const char *prefix, bool trusted)
 {
 	static const char *const names[] = { "python3", "python" };
-	char home[PATH_MAX];
+	const char *config = vt_finder_join(&search->finder, prefix, "pyvenv.cfg");
+	const char *asker = search->asker;
+	char home[PATH_MAX], real[PATH_MAX];
+	struct stat st;
 
+	if (config == NULL)
+		return no_memory(search);
 	if (!vt_prefix_read_venv_home(prefix, home))
 		return 0;
+	trusted = trusted && vt_trust_links(&search->givens, config, real, &st) &&
+		  vt_trust_file(&search->givens, real, &st);
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
 		const char *path, *final;
-		int r = make_absolute(search, home, names[i], &path);
+		int r = vt_finder_absolute(&search->finder, home, names[i], &path);
 
 		if (r == -ENOMEM)
 			return no_memory(search);
-		if (r == 0 && check_program(path) == 0)
-			return follow_links(search, path, search->trusts_rest, &final);
+		if (r < 0 || vt_finder_check(path) < 0)
+			continue;
+		search->asker = config;
+		r = follow_links(search, path, trusted, &final, &trusted);
+		search->asker = asker;
+		return r;
 	}
 	return 0;
 }
 
-/* What a program at this path, or a link to it, has to bring along to be found and to run there. */
-static int add_needs_of(struct search *search, const char *path, bool trusted)
+/* Of a prefix that the caller chose: all of it. 1 where it is new, 0 where it is there already. */
+static int add_whole(struct search *search, const char *prefix)
 {
+	struct stat st;
+	int r = search->by_path ? fstatat(search->plain_dir, "..", &st, 0) : stat(prefix, &st);
+
+	if (r < 0)
+		return vt_fail(search->err, VT_STEP_COMMAND, errno, "look at '%s'", prefix);
+	return add_need(search, prefix, st.st_dev, st.st_ino);
+}
+
+/* Of one that somebody else chose: what an interpreter needs of it. As above. */
+static int add_parts(struct search *search, const char *path, const char *prefix, const char *real,
+		     const struct way *way)
+{
+	const struct vt_prefix_program program = { vt_finder_base(path), vt_finder_base(way->real),
+						   way->dev, way->ino };
+	struct vt_prefix_part parts[VT_PREFIX_PARTS];
+	AUTO_CLOSE int dir = vt_trust_open(AT_FDCWD, real, O_PATH | O_DIRECTORY);
+	size_t count = dir < 0 ? 0 : vt_prefix_find_parts(dir, &program, parts);
+	int added = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		const char *part = vt_finder_join(&search->finder, prefix, parts[i].name);
+		int r = part == NULL ? no_memory(search)
+				     : add_need(search, part, parts[i].dev, parts[i].ino);
+
+		if (r < 0)
+			return r;
+		added |= r;
+	}
+	return added;
+}
+
+/* What a program at this path, or a link to it, has to bring along to be found and to run there. */
+static int add_needs_of(struct search *search, const char *path, bool trusted,
+			const struct way *way)
+{
+	char real[PATH_MAX];
+
 	if (vt_runtime_covers(path))
 		return 0;
-	const char *dir = dir_of(search, path);
-	const char *prefix = dir == NULL ? NULL : dir_of(search, dir);
+	const char *dir = vt_finder_dir(&search->finder, path);
+	const char *prefix = dir == NULL ? NULL : vt_finder_dir(&search->finder, dir);
+	int r = 0;
 
 	if (prefix == NULL)
 		return no_memory(search);
-	if ((strcmp(base_of(dir), "bin") != 0 && strcmp(base_of(dir), "sbin") != 0) ||
-	    !comes_along(search, prefix, trusted)) {
-		int r = add_need(search, path);
-
-		return r < 0 ? r : 0;
+	/* A link is judged by what it leads to as well. */
+	if ((strcmp(vt_finder_base(dir), "bin") == 0 || strcmp(vt_finder_base(dir), "sbin") == 0) &&
+	    realpath(prefix, real) != NULL && !is_too_wide(search, prefix) &&
+	    !is_too_wide(search, real)) {
+		if (!trusted)
+			r = add_parts(search, path, prefix, real, way);
+		else if (vt_prefix_is_installation(prefix))
+			r = add_whole(search, prefix);
 	}
-	int r = add_need(search, prefix);
+	bool added = r > 0;
 
+	if (r >= 0)
+		r = add_need(search, path, way->dev, way->ino);
+	if (r < 0)
+		return r;
 	/* Only once per venv: two that name each other as home must not go round. */
-	return r <= 0 ? r : add_venv_home(search, prefix);
+	return added ? add_venv_home(search, prefix, trusted && way->rest) : 0;
 }
 
 /*
@@ -212,14 +233,18 @@ static int add_needs_of(struct search *search, const char *path, bool trusted)
  * link itself makes two of a stop: by the name that was used, and by the real one, which is what
  * relative links go on from.
  */
-static int follow_links(struct search *search, const char *path, bool trusted,
-			const char **ret_final)
+static int follow_links(struct search *search, const char *path, bool named, const char **ret_final,
+			bool *ret_trusted)
 {
-	for (int hop = 0; hop < MAX_HOPS; hop++) {
-		char real[PATH_MAX], target[PATH_MAX];
-		const char *dir = dir_of(search, path);
-		int r = add_needs_of(search, path, trusted);
+	struct way way;
+	int r = find_way(search, path, named, &way);
+	bool trusted = r == 0 && way.first;
 
+	for (int hop = 0; r == 0 && hop < MAX_HOPS; hop++) {
+		char real[PATH_MAX], target[PATH_MAX];
+		const char *dir = vt_finder_dir(&search->finder, path);
+
+		r = add_needs_of(search, path, trusted, &way);
 		if (r < 0)
 			return r;
 		if (dir == NULL)
@@ -227,10 +252,10 @@ static int follow_links(struct search *search, const char *path, bool trusted,
 		if (realpath(dir, real) == NULL)
 			return vt_fail(search->err, VT_STEP_COMMAND, errno, "follow '%s'", path);
 		if (strcmp(real, dir) != 0) {
-			path = join(search, real, base_of(path));
+			path = vt_finder_join(&search->finder, real, vt_finder_base(path));
 			if (path == NULL)
 				return no_memory(search);
-			r = add_needs_of(search, path, trusted);
+			r = add_needs_of(search, path, trusted, &way);
 			if (r < 0)
 				return r;
 		}
@@ -238,6 +263,7 @@ static int follow_links(struct search *search, const char *path, bool trusted,
 
 		if (len < 0 && errno == EINVAL) {
 			*ret_final = path;
+			*ret_trusted = way.rest;
 			return 0;
 		}
 		if (len < 0)
@@ -245,221 +271,27 @@ static int follow_links(struct search *search, const char *path, bool trusted,
 		target[len] = '\0';
 		const char *next = vt_arena_dup(search->arena, target);
 
-		r = next == NULL ? -ENOMEM : make_absolute(search, real, next, &next);
+		r = next == NULL ? -ENOMEM : vt_finder_absolute(&search->finder, real, next, &next);
 		if (r < 0)
 			return vt_fail(search->err, VT_STEP_COMMAND, -r, "follow '%s'", path);
 		path = next;
-		trusted = search->trusts_rest;
+		trusted = way.rest;
 	}
-	return vt_fail(search->err, VT_STEP_COMMAND, ELOOP, "'%s': too many links", path);
-}
-
-static void add_bin_dir(struct search *search, const char *dir, size_t order)
-{
-	size_t at = search->bin_dir_count;
-
-	for (size_t i = 0; i < search->bin_dir_count; i++)
-		if (strcmp(search->bin_dirs[i].path, dir) == 0)
-			return;
-	for (; at > 0 && search->bin_dirs[at - 1].order > order; at--)
-		search->bin_dirs[at] = search->bin_dirs[at - 1];
-	search->bin_dirs[at] = (struct bin_dir){ dir, order };
-	search->bin_dir_count++;
-}
-
-/*
- * A shim's program, and the folder that pyenv would put on PATH for it. *ret_path is NULL where the
- * shim stands for the system's. From here to find_on_path() nobody fills err: find_program() does,
- * who knows what the name is to the user.
- */
-static int resolve_shim(struct search *search, const char *shims, const char *name, size_t order,
-			const char **ret_path)
-{
-	const char *path = NULL;
-	int r = vt_pyenv_find(search->arena, shims, name, search->pyenv_version,
-			      search->cwd != NULL ? search->cwd : "", &path);
-
-	if (r == 0 && path != NULL) {
-		const char *dir = dir_of(search, path);
-
-		if (dir == NULL)
-			return -ENOMEM;
-		add_bin_dir(search, dir, order);
-	}
-	if (r < 0)
-		return r;
-	*ret_path = path;
-	return 0;
-}
-
-/* One folder of PATH: *ret_path stays NULL where it does not have the program. */
-static int look_in(struct search *search, const char *dir, const char *name, size_t order,
-		   const char **ret_path)
-{
-	const char *path = join(search, dir, name);
-	int r = path == NULL ? -ENOMEM : check_program(path);
-
-	if (r < 0)
-		return r;
-	if (vt_pyenv_is_shims(dir))
-		return resolve_shim(search, dir, name, order, ret_path);
-	add_bin_dir(search, dir, order);
-	*ret_path = path;
-	return 0;
-}
-
-/*
- * As a shell looks: the first that can be executed. One that is there but cannot be is the reason
- * given if there is no other.
- */
-static int find_on_path(struct search *search, const char *name, const char **ret_path)
-{
-	const char *at = search->search_path;
-	int reason = -ENOENT;
-
-	for (size_t order = 0;; order++) {
-		size_t len = strcspn(at, ":");
-		const char *dir = vt_arena_dupn(search->arena, at, len);
-
-		if (dir == NULL)
-			return -ENOMEM;
-		int r = make_absolute(search, search->cwd, len == 0 ? "." : dir, &dir);
-		const char *path = NULL;
-
-		if (r == 0)
-			r = look_in(search, dir, name, order, &path);
-		if (r == -ENOMEM || (r == 0 && path != NULL)) {
-			if (r == 0)
-				*ret_path = path;
-			return r;
-		}
-		if (r < 0 && r != -ENOENT && r != -EISDIR && reason == -ENOENT)
-			reason = r;
-		if (at[len] == '\0')
-			return reason;
-		at += len + 1;
-	}
-}
-
-/* To the kernel the carriage return belongs to the interpreter's name. */
-static int fail_crlf(const struct search *search, const char *script)
-{
-	return vt_fail(search->err, VT_STEP_COMMAND, ENOENT,
-		       "'%s' has Windows line ends (CRLF), so that the interpreter in its first "
-		       "line is not found; remove them: sed -i 's/\\r$//' FILE",
-		       script);
-}
-
-/* By path or on PATH. err is filled; asker is the script that wants it, or NULL. */
-static int find_program(struct search *search, const char *name, const char *asker,
-			const char **ret_path)
-{
-	bool by_path = strchr(name, '/') != NULL;
-	const char *path = NULL, *dir = NULL;
-	int r = by_path ? make_absolute(search, search->cwd, name, &path)
-			: find_on_path(search, name, &path);
-
-	if (r == 0 && by_path) {
-		r = check_program(path);
-		dir = dir_of(search, path);
-		if (dir == NULL)
-			r = -ENOMEM;
-		if (r == 0 && asker == NULL && vt_pyenv_is_shims(dir)) {
-			const char *base = base_of(path), *chosen = NULL;
-
-			r = resolve_shim(search, dir, base, 0, &chosen);
-			if (r == 0 && chosen == NULL)
-				r = find_on_path(search, base, &chosen);
-			path = chosen;
-		}
-	}
-	if (r == 0) {
-		*ret_path = path;
-		return 0;
-	}
-	if (r == -ENOMEM)
-		return no_memory(search);
-	if (asker != NULL && name[strlen(name) - 1] == '\r')
-		return fail_crlf(search, asker);
-	const char *wrong = r == -EISDIR   ? "is not a file"
-			    : r == -EACCES ? "is not executable"
-			    : by_path && name[0] != '/' && search->cwd == NULL
-				    ? "is relative to the working directory, which is gone"
-			    : r == -ENOENT || r == -ENOTDIR
-				    ? (by_path ? "does not exist" : "is not on PATH")
-				    : "cannot be executed";
-
-	r = r == -EISDIR ? -EACCES : r == -ENOTDIR ? -ENOENT : r;
-	if (asker == NULL)
-		return vt_fail(search->err, VT_STEP_COMMAND, -r, "'%s' %s", name, wrong);
-	return vt_fail(search->err, VT_STEP_COMMAND, -r, "'%s', the interpreter of '%s', %s", name,
-		       asker, wrong);
-}
-
-struct script {
-	char interpreter[SCRIPT_HEAD];
-	char argument[SCRIPT_HEAD]; /* all of the rest, as the kernel passes it */
-};
-
-/* Whether the file is a script, and whose. What cannot be read is none: the kernel will say. */
-static bool read_script(const char *path, struct script *ret_script)
-{
-	static const char blanks[] = " \t";
-	AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	char head[SCRIPT_HEAD];
-	ssize_t len = fd < 0 ? -1 : read(fd, head, sizeof(head) - 1);
-
-	if (len < 3 || head[0] != '#' || head[1] != '!')
-		return false;
-	head[len] = '\0';
-	head[strcspn(head, "\n")] = '\0';
-	char *at = head + 2 + strspn(head + 2, blanks);
-	size_t word = strcspn(at, blanks);
-	char *rest = at + word + strspn(at + word, blanks);
-
-	for (size_t end = strlen(rest); end > 0 && strchr(blanks, rest[end - 1]) != NULL; end--)
-		rest[end - 1] = '\0';
-	(void)snprintf(ret_script->interpreter, SCRIPT_HEAD, "%.*s", (int)word, at); /* fits */
-	(void)snprintf(ret_script->argument, SCRIPT_HEAD, "%s", rest);               /* fits */
-	return word > 0;
-}
-
-/*
- * The program that env is to run: the whole argument, or with -S the first word that is neither an
- * option nor an assignment. NULL: none. Changes argument.
- */
-static const char *env_program(char *argument)
-{
-	static const char split_long[] = "--split-string";
-	char *save = NULL;
-	bool split = strncmp(argument, "-S", 2) == 0 || strncmp(argument, "-vS", 3) == 0 ||
-		     strncmp(argument, split_long, sizeof(split_long) - 1) == 0;
-
-	if (!split)
-		return argument[0] == '\0' || argument[0] == '-' ? NULL : argument;
-	argument += argument[1] == '-' ? sizeof(split_long) - 1 : strcspn(argument, "S") + 1;
-	argument += *argument == '=';
-	for (char *word = strtok_r(argument, " \t", &save); word != NULL;
-	     word = strtok_r(NULL, " \t", &save)) {
-		if (strcmp(word, "-u") == 0 || strcmp(word, "-C") == 0)
-			(void)strtok_r(NULL, " \t", &save); /* the option's own argument */
-		else if (word[0] != '-' && strchr(word, '=') == NULL)
-			return word;
-	}
-	return NULL;
+	return r < 0 ? r
+		     : vt_fail(search->err, VT_STEP_COMMAND, ELOOP, "'%s': too many links", path);
 }
 
 /* The program, its interpreter if it is a script, that one's, and so on. */
 static int add_chain(struct search *search, const char *path)
 {
-	for (int scripts = 0;; scripts++) {
-		struct script script;
-		const char *final, *asker = path;
-		int r = follow_links(search, path,
-				     scripts == 0 ? search->trusts_first : search->trusts_rest,
-				     &final);
+	bool trusted = true;
 
-		if (r < 0 || !read_script(final, &script))
+	for (int scripts = 0;; scripts++) {
+		struct vt_script script;
+		const char *final, *asker = path;
+		int r = follow_links(search, path, trusted, &final, &trusted);
+
+		if (r < 0 || !vt_script_read(final, &script))
 			return r;
 		if (scripts == MAX_SCRIPTS)
 			return vt_fail(search->err, VT_STEP_COMMAND, ELOOP,
@@ -468,26 +300,30 @@ static int add_chain(struct search *search, const char *path)
 			search->arena, "%s%s", strchr(script.interpreter, '/') != NULL ? "" : "./",
 			script.interpreter);
 
-		r = name == NULL ? no_memory(search) : find_program(search, name, asker, &path);
+		r = name == NULL ? no_memory(search)
+				 : vt_finder_find(&search->finder, name, asker, &path);
 		if (r < 0)
 			return r;
-		const char *wanted = strcmp(base_of(path), "env") == 0
-					     ? env_program(script.argument)
+		search->asker = asker;
+		const char *wanted = strcmp(vt_finder_base(path), "env") == 0
+					     ? vt_script_env_program(script.argument)
 					     : NULL;
 
 		if (wanted == NULL)
 			continue;
-		r = follow_links(search, path, search->trusts_rest, &final);
+		bool still = trusted;
+
+		r = follow_links(search, path, trusted, &final, &still);
 		name = vt_arena_dup(search->arena, wanted);
 		if (r == 0)
 			r = name == NULL ? no_memory(search)
-					 : find_program(search, name, asker, &path);
+					 : vt_finder_find(&search->finder, name, asker, &path);
 		if (r < 0)
 			return r;
 	}
 }
 
-/* What lies in another need is there with it. */
+/* What lies in another need is there with it, and what the policy gives is there anyway. */
 static int list_prefixes(const struct search *search, struct vt_command *command)
 {
 	command->prefixes = vt_arena_array(search->arena, search->need_count + 1,
@@ -495,54 +331,24 @@ static int list_prefixes(const struct search *search, struct vt_command *command
 	if (command->prefixes == NULL)
 		return no_memory(search);
 	for (size_t i = 0; i < search->need_count; i++) {
-		bool covered = false;
+		bool covered = vt_trust_is_shown(&search->givens, search->needs[i].path);
 
 		for (size_t j = 0; j < search->need_count && !covered; j++)
-			covered = i != j && vt_path_lies_in(search->needs[i], search->needs[j]);
+			covered = i != j &&
+				  vt_path_lies_in(search->needs[i].path, search->needs[j].path);
 		if (!covered)
 			command->prefixes[command->prefix_count++] = search->needs[i];
 	}
 	return 0;
 }
 
-static bool is_default_dir(const char *dir)
-{
-	const char *at = strstr(default_path, dir);
-	size_t len = strlen(dir);
-
-	for (; at != NULL; at = strstr(at + 1, dir))
-		if ((at == default_path || at[-1] == ':') && (at[len] == ':' || at[len] == '\0'))
-			return true;
-	return false;
-}
-
-static int list_bin_dirs(const struct search *search, struct vt_command *command)
-{
-	size_t count = search->bin_dir_count;
-
-	/* Those are on every PATH; they count only where they come before another. */
-	while (count > 0 && is_default_dir(search->bin_dirs[count - 1].path))
-		count--;
-	command->bin_dirs = vt_arena_array(search->arena, count + 1, sizeof(*command->bin_dirs));
-	if (command->bin_dirs == NULL)
-		return no_memory(search);
-	for (size_t i = 0; i < count; i++)
-		command->bin_dirs[i] = search->bin_dirs[i].path;
-	command->bin_dir_count = count;
-	return 0;
-}
-
 /*
- * Whether no link is on the way to the folder of what was named by a path. The working directory
- * and the home are the caller's, however they are reached.
+ * The folder of what was named by a path, if no link is on the way there; else -1. The working
+ * directory and the home are the caller's, however they are reached.
  */
-static bool is_plain(const struct search *search, const char *name)
+static int open_plain(const struct search *search, const char *name)
 {
-	const struct open_how how = {
-		.flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
-		.resolve = RESOLVE_NO_SYMLINKS,
-	};
-	const char *start = search->cwd != NULL ? search->cwd : "/";
+	const char *start = search->finder.cwd != NULL ? search->finder.cwd : "/";
 
 	if (search->home != NULL && vt_path_lies_in(name, search->home)) {
 		start = search->home;
@@ -556,24 +362,25 @@ static bool is_plain(const struct search *search, const char *name)
 				  : vt_arena_dupn(search->arena, name, (size_t)(slash - name));
 	AUTO_CLOSE int at = open(start, O_PATH | O_DIRECTORY | O_CLOEXEC);
 
-	if (at < 0 || dir == NULL)
-		return false;
-	AUTO_CLOSE int fd = (int)syscall(SYS_openat2, at, dir, &how, sizeof(how));
-
-	return fd >= 0;
+	return at < 0 || dir == NULL ? -1 : vt_trust_open(at, dir, O_PATH | O_DIRECTORY);
 }
 
-int vt_command_find(struct vt_arena *arena, const char *name, const char *search_path,
-		    const char *cwd, const char *home, const char *pyenv_version,
+int vt_command_find(struct vt_arena *arena, const char *name, const struct vt_lookup *lookup,
 		    struct vt_command *ret_command, struct vt_err *err)
 {
+	const char *home = lookup->home;
 	struct vt_command command = { 0 };
 	struct search search = {
 		.arena = arena,
-		.search_path = search_path != NULL ? search_path : default_path,
-		.cwd = cwd,
+		.finder = { .arena = arena,
+			    .search_path = lookup->search_path,
+			    .cwd = lookup->cwd,
+			    .pyenv_version = lookup->pyenv_version,
+			    .err = err },
 		.home = home != NULL && home[0] == '/' ? home : NULL,
-		.pyenv_version = pyenv_version,
+		.givens = lookup->givens,
+		.by_path = strchr(name, '/') != NULL,
+		.plain_dir = -1,
 		.err = err,
 	};
 
@@ -581,19 +388,18 @@ int vt_command_find(struct vt_arena *arena, const char *name, const char *search
 		search.real_home[0] = '\0';
 	if (name[0] == '\0')
 		return vt_fail(err, VT_STEP_COMMAND, ENOENT, "the name of the program is empty");
-	int r = find_program(&search, name, NULL, &command.path);
+	int r = vt_finder_find(&search.finder, name, NULL, &command.path);
+	/* Both: a pyenv shim stands for a program elsewhere. */
+	AUTO_CLOSE int typed = r == 0 && search.by_path ? open_plain(&search, name) : -1;
+	AUTO_CLOSE int found = typed >= 0 ? open_plain(&search, command.path) : -1;
 
-	if (r == 0) {
-		search.trusts_rest = strchr(name, '/') == NULL;
-		/* Both: a pyenv shim stands for a program elsewhere. */
-		search.trusts_first = search.trusts_rest ||
-				      (is_plain(&search, name) && is_plain(&search, command.path));
+	search.plain_dir = found;
+	if (r == 0)
 		r = add_chain(&search, command.path);
-	}
 	if (r == 0)
 		r = list_prefixes(&search, &command);
 	if (r == 0)
-		r = list_bin_dirs(&search, &command);
+		r = vt_finder_list(&search.finder, &command.bin_dirs, &command.bin_dir_count);
 	if (r == 0)
 		*ret_command = command;
 	return r;

@@ -8,29 +8,45 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/arena.h"
 #include "base/err.h"
+#include "host/trust.h"
+
+/* A folder or a file to mount read-only at the same place, if it still is the one that was judged. */
+struct vt_need {
+	const char *path;
+	uint64_t    dev, ino;
+};
 
 struct vt_command {
-	const char  *path;       /* absolute, as the occupant will exec it; links are not resolved away */
-	const char **prefixes;   /* folders or files to mount read-only at the same place */
-	size_t       prefix_count;
+	const char     *path;     /* absolute, as the occupant will exec it; links are not resolved away */
+	struct vt_need *prefixes;
+	size_t          prefix_count;
 	/*
 	 * Folders to put in front of PATH: those of search_path in which the program and an interpreter
 	 * named through env were found, in the same order, without those of the system that are last.
 	 */
-	const char **bin_dirs;
-	size_t       bin_dir_count;
+	const char    **bin_dirs;
+	size_t          bin_dir_count;
+};
+
+/* Where a name is looked for, and what the cell gets anyway. Strings may be NULL. */
+struct vt_lookup {
+	const char *search_path;   /* the caller's PATH; NULL: the default one */
+	const char *cwd;           /* NULL: it is gone */
+	const char *home;
+	const char *pyenv_version; /* the caller's PYENV_VERSION */
+	struct vt_givens givens;
 };
 
 /*
- * name: as typed. With a '/' it is relative to cwd, which is NULL where there is none; otherwise it is looked up on search_path (the
- * caller's PATH, may be NULL: the default one). home may be NULL; pyenv_version is the caller's
- * PYENV_VERSION or NULL. All strings come from arena.
+ * name: as typed. With a '/' it is relative to cwd; otherwise it is looked up on search_path. All
+ * strings come from arena.
  *
  * -ENOENT: not found, or the interpreter is not (127); -EACCES, -ELOOP and others: found but cannot
- * be executed (126).
+ * be executed (126). -EPERM: refused, of VT_STEP_PLAN, for what it would bring along.
  *
  * Rules:
  *  - A pyenv shim (…/shims/NAME beside …/versions) is resolved to the version that pyenv would choose.
@@ -39,14 +55,18 @@ struct vt_command {
  *  - A program in PREFIX/bin brings PREFIX along only where PREFIX looks like an installation (it has
  *    lib, lib64, libexec or pyvenv.cfg), and is not /, a folder directly in / or /home, the caller's
  *    home or a folder around it, or a .local, nor a link to one; else the file alone.
- *  - For a command that is named by a path, a PREFIX that only a link, a "#!" line or a pyvenv.cfg
- *    leads to must plainly be an interpreter's (vt_prefix_is_interpreter()); else the file alone. An
- *    earlier call may have written those, and must not choose what this one can read. A link among
- *    the folders of the path counts, below the working directory or the home. PATH is the caller's
- *    own: what is found there by a bare name is trusted, and what it leads to.
- *  - What lies under the system's runtime paths (/usr, /bin, /lib, ...) needs nothing.
+ *  - That is for what the caller names. What a link, a "#!" line or a pyvenv.cfg leads to may be the
+ *    choice of an earlier call, which must not choose what this one can read. So it is where the
+ *    command is named by a path; a link among the folders of the path counts, below the working
+ *    directory or the home. PATH is the caller's own: what is found there by a bare name is trusted,
+ *    and what it leads to, but for what lies where the policy lets cells write, or somebody else than
+ *    root and the caller may.
+ *  - What is led to like that comes along only where the policy gives it anyway, or it is a native
+ *    program that everyone may read and execute (vt_trust_is_program()); else -EPERM. Of its PREFIX
+ *    comes what an interpreter needs (vt_prefix_find_parts()), if that is what it is.
+ *  - What lies under the system's runtime paths (/usr, /bin, /lib, ...) needs nothing, nor does what
+ *    the policy gives in its place.
  *  - A script's "#!" interpreter is followed in the same way, "/usr/bin/env NAME" on search_path too.
  */
-int vt_command_find(struct vt_arena *arena, const char *name, const char *search_path,
-		    const char *cwd, const char *home, const char *pyenv_version,
+int vt_command_find(struct vt_arena *arena, const char *name, const struct vt_lookup *lookup,
 		    struct vt_command *ret_command, struct vt_err *err);

@@ -9,9 +9,9 @@ static void test_system(void **state)
 
 	check(tree, &(struct query){ "sh", "nowhere:/usr/bin:/bin" }, "/usr/bin/sh", "", "");
 	check(tree, &(struct query){ "/usr/bin/env" }, "/usr/bin/env", "", "");
-	assert_int_equal(
-		vt_command_find(tree->arena, "sh", NULL, "/", NULL, NULL, &tree->found, &tree->err),
-		0);
+	assert_int_equal(vt_command_find(tree->arena, "sh", &(struct vt_lookup){ .cwd = "/" },
+					 &tree->found, &tree->err),
+			 0);
 }
 
 static void test_not_found(void **state)
@@ -71,11 +71,14 @@ static void test_scripts(void **state)
 	    0755);
 
 	check(tree, &(struct query){ "@s/plain" }, "s/plain", "s/plain", "");
-	check(tree, &(struct query){ "@s/env", "node/bin" }, "s/env", "s/env node", "node/bin");
-	check(tree, &(struct query){ "@s/split", "node/bin" }, "s/split", "s/split node",
-	      "node/bin");
-	check(tree, &(struct query){ "@s/long", "node/bin" }, "s/long", "s/long node", "node/bin");
-	check(tree, &(struct query){ "@s/direct" }, "s/direct", "s/direct node", "");
+	check(tree, &(struct query){ "@s/env", "node/bin" }, "s/env",
+	      "s/env node/lib node/bin/node", "node/bin");
+	check(tree, &(struct query){ "@s/split", "node/bin" }, "s/split",
+	      "s/split node/lib node/bin/node", "node/bin");
+	check(tree, &(struct query){ "@s/long", "node/bin" }, "s/long",
+	      "s/long node/lib node/bin/node", "node/bin");
+	check(tree, &(struct query){ "@s/direct" }, "s/direct", "s/direct node/lib node/bin/node",
+	      "");
 	check(tree, &(struct query){ "@s/bare" }, "s/bare", "s/bare", "");
 	check(tree, &(struct query){ "@s/empty" }, "s/empty", "s/empty", "");
 	check_fails(tree, &(struct query){ "@s/words", "node/bin" }, ENOENT, "'node --flag'");
@@ -104,20 +107,22 @@ static void test_script_loops(void **state)
 	struct tree *tree = *state;
 	char name[16], text[128];
 
-	put(tree, "self", vt_arena_printf(tree->arena, "#!%s/self\n", tree->top), 0755);
-	check_fails(tree, &(struct query){ "@self" }, ELOOP, "too many scripts");
+	put(tree, "l/self", vt_arena_printf(tree->arena, "#!%s/l/self\n", tree->top), 0755);
+	check_fails(tree, &(struct query){ "self", "l" }, ELOOP, "too many scripts");
 	put(tree, "e/env", "#!/usr/bin/env env\n", 0755);
 	check_fails(tree, &(struct query){ "env", "e" }, ELOOP, "too many scripts");
 
 	/* As deep as the kernel goes. */
-	put(tree, "s0", "#!/bin/sh\n", 0755);
+	put(tree, "l/s0", "#!/bin/sh\n", 0755);
 	for (int i = 1; i <= 5; i++) {
-		(void)snprintf(name, sizeof(name), "s%d", i);
-		(void)snprintf(text, sizeof(text), "#!%s/s%d\n", tree->top, i - 1);
+		(void)snprintf(name, sizeof(name), "l/s%d", i);
+		(void)snprintf(text, sizeof(text), "#!%s/l/s%d\n", tree->top, i - 1);
 		put(tree, name, text, 0755);
 	}
-	check(tree, &(struct query){ "@s4" }, "s4", "s4 s3 s2 s1 s0", "");
-	check_fails(tree, &(struct query){ "@s5" }, ELOOP, "too many scripts");
+	check(tree, &(struct query){ "s4", "l" }, "l/s4", "l/s4 l/s3 l/s2 l/s1 l/s0", "l");
+	check_fails(tree, &(struct query){ "s5", "l" }, ELOOP, "too many scripts");
+	check(tree, &(struct query){ "@l/s4", .read = "l" }, "l/s4", "", "");
+	check_fails(tree, &(struct query){ "@l/s5", .read = "l" }, ELOOP, "too many scripts");
 }
 
 static void test_unreadable(void **state)
@@ -201,12 +206,20 @@ static void test_pyenv(void **state)
 	      "sys/python3", "sys");
 	put(tree, "script", "#!/usr/bin/env python3\n", 0755);
 	check(tree, &(struct query){ "@script", "pyenv/shims:sys", NULL, "3.12.1" }, "script",
-	      "script pyenv/versions/3.12.1", "pyenv/versions/3.12.1/bin");
+	      "script pyenv/versions/3.12.1/lib pyenv/versions/3.12.1/bin/python3 "
+	      "pyenv/versions/3.12.1/bin/python3.12",
+	      "pyenv/versions/3.12.1/bin");
 	/* A pyenv-virtualenv: a link among the versions. */
 	put_venv(tree, "pyenv/versions/3.12.1/envs/web", "pyenv/versions/3.12.1");
 	put_link(tree, "pyenv/versions/web", "3.12.1/envs/web");
 	check(tree, &(struct query){ "@pyenv/shims/python3", "sys", NULL, "web" },
-	      "pyenv/versions/web/bin/python3", "pyenv/versions/web pyenv/versions/3.12.1",
+	      "pyenv/versions/web/bin/python3",
+	      "pyenv/versions/web/lib pyenv/versions/web/pyvenv.cfg "
+	      "pyenv/versions/web/bin/python3 pyenv/versions/3.12.1/lib "
+	      "pyenv/versions/3.12.1/bin/python3 pyenv/versions/3.12.1/bin/python3.12 "
+	      "pyenv/versions/3.12.1/envs/web/lib pyenv/versions/3.12.1/envs/web/pyvenv.cfg "
+	      "pyenv/versions/3.12.1/envs/web/bin/python3 "
+	      "pyenv/versions/3.12.1/envs/web/bin/python",
 	      "pyenv/versions/web/bin");
 }
 

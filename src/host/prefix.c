@@ -39,41 +39,122 @@ bool vt_prefix_is_installation(const char *prefix)
 	return dir >= 0 && has_any(dir, signs, sizeof(signs) / sizeof(signs[0]));
 }
 
-/* A program and a folder of the same name with a version in it: python3.11. */
-static bool has_python(int bin, DIR *lib)
+static bool is_python(const char *name)
 {
-	static const char python[] = "python";
-	size_t len = sizeof(python) - 1;
-	const struct dirent *entry;
+	return strncmp(name, "python", 6) == 0 || strncmp(name, "pypy", 4) == 0;
+}
 
-	while ((entry = readdir(lib)) != NULL)
-		if (strncmp(entry->d_name, python, len) == 0 &&
-		    isdigit((unsigned char)entry->d_name[len]) &&
-		    faccessat(bin, entry->d_name, X_OK, AT_EACCESS) == 0)
+/* python3.12, pypy3.10: what the folder of its library is called as well. */
+static bool is_versioned_python(const char *name)
+{
+	return is_python(name) && isdigit((unsigned char)name[strcspn(name, "0123456789")]);
+}
+
+/* Whether name is that of a program, or that with a version behind it: ruby, ruby3.2. */
+static bool is_called(const char *name, const char *program)
+{
+	size_t len = strlen(program);
+
+	return strncmp(name, program, len) == 0 &&
+	       name[len + strspn(name + len, "0123456789.")] == '\0';
+}
+
+/* Whether lib has what only an interpreter of this name puts there. */
+static bool has_library(int lib, const char *name)
+{
+	static const struct {
+		const char *program, *sign;
+	} signs[] = {
+		{ "node", "node_modules" }, { "nodejs", "node_modules" }, { "ruby", "ruby" },
+		{ "perl", "perl5" },        { "perl", "site_perl" },
+	};
+	struct stat st;
+
+	if (is_versioned_python(name))
+		return fstatat(lib, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode);
+	for (size_t i = 0; i < sizeof(signs) / sizeof(signs[0]); i++)
+		if (is_called(name, signs[i].program) &&
+		    fstatat(lib, signs[i].sign, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+		    S_ISDIR(st.st_mode))
 			return true;
 	return false;
 }
 
-bool vt_prefix_is_interpreter(const char *prefix)
+/* Whether the program is the one in bin, and the library in lib its own. */
+static bool is_home_of(int dir, int lib, const struct vt_prefix_program *program)
 {
-	static const char *const signs[] = { "node_modules", "ruby", "perl5", "site_perl" };
-	AUTO_CLOSE int dir = open(prefix, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	AUTO_CLOSE int bin = openat(dir, "bin", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	AUTO_CLOSE int lib = openat(dir, "lib", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	AUTO_CLOSE int bin = openat(dir, "bin", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	struct stat st;
 
-	if (dir < 0 || lib < 0)
+	return bin >= 0 && fstatat(bin, program->real_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+	       st.st_dev == program->dev && st.st_ino == program->ino &&
+	       has_library(lib, program->real_name);
+}
+
+/* Takes lib. */
+static bool lists_python(int lib)
+{
+	DIR *list = fdopendir(lib);
+	const struct dirent *entry;
+	bool found = false;
+
+	if (list == NULL) {
+		vt_fd_close(&lib);
 		return false;
-	if (has_any(lib, signs, sizeof(signs) / sizeof(signs[0])))
-		return true;
-	DIR *list = bin < 0 ? NULL : fdopendir(lib);
-
-	if (list == NULL)
-		return false;
-	(void)vt_fd_take(&lib); /* the list's now */
-	bool found = has_python(bin, list);
-
+	}
+	while (!found && (entry = readdir(list)) != NULL)
+		found = is_versioned_python(entry->d_name);
 	(void)closedir(list); /* only read from */
 	return found;
+}
+
+static bool is_venv_of(int dir, int lib, const struct vt_prefix_program *program)
+{
+	struct stat st;
+
+	if (!is_python(program->name) || !is_python(program->real_name) ||
+	    fstatat(dir, "pyvenv.cfg", &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode))
+		return false;
+	return lists_python(openat(lib, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+}
+
+/* A folder or a file of the prefix itself; a link, only lib64 as a second name of lib. */
+static size_t add_part(int dir, const char *name, mode_t kind, struct vt_prefix_part *part)
+{
+	char target[8];
+	struct stat st;
+
+	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
+		return 0;
+	if (S_ISLNK(st.st_mode) && strcmp(name, "lib64") == 0) {
+		if (readlinkat(dir, name, target, sizeof(target)) != 3 ||
+		    memcmp(target, "lib", 3) != 0 ||
+		    fstatat(dir, "lib", &st, AT_SYMLINK_NOFOLLOW) < 0)
+			return 0;
+	}
+	if ((st.st_mode & S_IFMT) != kind)
+		return 0;
+	*part = (struct vt_prefix_part){ name, st.st_dev, st.st_ino };
+	return 1;
+}
+
+size_t vt_prefix_find_parts(int dir, const struct vt_prefix_program *program,
+			    struct vt_prefix_part parts[VT_PREFIX_PARTS])
+{
+	AUTO_CLOSE int lib = openat(dir, "lib", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	size_t count = 0;
+
+	if (lib < 0)
+		return 0;
+	bool venv = is_venv_of(dir, lib, program);
+
+	if (!venv && !is_home_of(dir, lib, program))
+		return 0;
+	count += add_part(dir, "lib", S_IFDIR, &parts[count]);
+	count += add_part(dir, "lib64", S_IFDIR, &parts[count]);
+	if (venv)
+		count += add_part(dir, "pyvenv.cfg", S_IFREG, &parts[count]);
+	return count;
 }
 
 bool vt_prefix_read_venv_home(const char *prefix, char home[PATH_MAX])

@@ -88,7 +88,7 @@ static void test_venv(void **state)
 	put(tree, "copies/pyvenv.cfg", config, 0644);
 	put_program(tree, "copies/bin/python3");
 	check(tree, &(struct query){ "@copies/bin/python3" }, "copies/bin/python3",
-	      "copies py/3.12", "");
+	      "copies py/3.12/lib py/3.12/bin/python3 py/3.12/bin/python3.12", "");
 
 	put(tree, "system/pyvenv.cfg", "home = /usr/bin\n", 0644);
 	put_link(tree, "system/bin/python3", "/usr/bin/env");
@@ -97,7 +97,8 @@ static void test_venv(void **state)
 	/* A script of the venv, as pip writes them. */
 	put(tree, "venv/bin/tool",
 	    vt_arena_printf(tree->arena, "#!%s/venv/bin/python3\n", tree->top), 0755);
-	check(tree, &(struct query){ "@venv/bin/tool" }, "venv/bin/tool", "venv py/3.12", "");
+	check(tree, &(struct query){ "@venv/bin/tool" }, "venv/bin/tool",
+	      "venv py/3.12/lib py/3.12/bin/python3 py/3.12/bin/python3.12", "");
 }
 
 /* Whoever wrote a pyvenv.cfg must not hang us, nor lead us to what is no Python. */
@@ -148,6 +149,24 @@ static void check_named(struct tree *tree, const char *name, const char *prefixe
 	const char *typed = vt_arena_printf(tree->arena, "@%s", name);
 
 	check(tree, &(struct query){ typed }, name, prefixes, "");
+}
+
+/* It comes along for nobody but the caller, by any road. */
+static void check_refused(struct tree *tree, const char *name, const char *text)
+{
+	const char *typed = vt_arena_printf(tree->arena, "@%s", name);
+
+	check_fails(tree, &(struct query){ typed }, EPERM, text);
+}
+
+static const char *with(const struct tree *tree, const char *some, const char *more)
+{
+	return vt_arena_printf(tree->arena, "%s %s", some, more);
+}
+
+static void put_script(const struct tree *tree, const char *path, const char *interpreter)
+{
+	put(tree, path, vt_arena_printf(tree->arena, "#!%s\n", at(tree, interpreter)), 0755);
 }
 
 static void test_chosen_by_link(void **state)
@@ -221,9 +240,11 @@ static void test_chosen_by_script(void **state)
 	check(tree, &(struct query){ "env", "ws:proj/bin" }, "ws/env", "ws/env proj",
 	      "ws proj/bin");
 
-	/* Through one script to another. */
+	/* Through one script to another: only where the cell can read that anyway. */
 	put(tree, "ws/second", vt_arena_printf(tree->arena, "#!%s/ws/direct\n", tree->top), 0755);
-	check_named(tree, "ws/second", "ws/second ws/direct proj/bin/tool");
+	check_refused(tree, "ws/second", "ws/direct', which is no native program");
+	check(tree, &(struct query){ "@ws/second", .read = "ws" }, "ws/second", "proj/bin/tool",
+	      "");
 }
 
 static void test_chosen_by_venv(void **state)
@@ -239,61 +260,218 @@ static void test_chosen_by_venv(void **state)
 	      "ws/.venv proj", "ws/.venv/bin");
 }
 
-/* What is plainly an interpreter comes along by every road. */
+/* An interpreter comes along by every road, with its library. */
 static void test_interpreters(void **state)
 {
+	static const char python[] = "py/3.12.1/lib py/3.12.1/bin/python3 py/3.12.1/bin/python3.12";
 	struct tree *tree = *state;
 
 	put_python(tree, "py/3.12.1", "3.12");
+	put(tree, "py/3.12.1/secret", "x", 0644);
 	put_venv(tree, "ws/.venv", "py/3.12.1");
-	check_named(tree, "ws/.venv/bin/python", "ws/.venv py/3.12.1");
-	check_named(tree, "ws/.venv/bin/python3.12", "ws/.venv py/3.12.1");
+	check_named(tree, "ws/.venv/bin/python", with(tree, "ws/.venv", python));
+	check_named(tree, "ws/.venv/bin/python3.12", with(tree, "ws/.venv", python));
 	put_link(tree, "ws/python", at(tree, "py/3.12.1/bin/python"));
-	check_named(tree, "ws/python", "ws/python py/3.12.1");
+	check_named(tree, "ws/python",
+		    "ws/python py/3.12.1/lib py/3.12.1/bin/python py/3.12.1/bin/python3 "
+		    "py/3.12.1/bin/python3.12");
+	check(tree, &(struct query){ "@ws/.venv/bin/python", .write = "ws" }, "ws/.venv/bin/python",
+	      python, "");
 
-	/* A venv at the other end, as pipx has them, brings its own Python. */
-	put_venv(tree, "pipx/venvs/tool", "py/3.12.1");
-	put(tree, "pipx/venvs/tool/bin/tool",
-	    vt_arena_printf(tree->arena, "#!%s/pipx/venvs/tool/bin/python\n", tree->top), 0755);
-	put_link(tree, "ws/tool", at(tree, "pipx/venvs/tool/bin/tool"));
-	check_named(tree, "ws/tool", "ws/tool pipx/venvs/tool py/3.12.1");
-	put(tree, "ws/script",
-	    vt_arena_printf(tree->arena, "#!%s/pipx/venvs/tool/bin/python\n", tree->top), 0755);
-	check_named(tree, "ws/script", "ws/script pipx/venvs/tool py/3.12.1");
+	/* A venv at the other end brings its packages and its own Python. */
+	put_venv(tree, "pipx/tool", "py/3.12.1");
+	put_script(tree, "ws/script", "pipx/tool/bin/python");
+	check_named(tree, "ws/script",
+		    with(tree, "ws/script pipx/tool/lib pipx/tool/pyvenv.cfg pipx/tool/bin/python",
+			 python));
 	put(tree, "ws/env", "#!/usr/bin/env python3\n", 0755);
-	check(tree, &(struct query){ "@ws/env", "py/3.12.1/bin" }, "ws/env", "ws/env py/3.12.1",
-	      "py/3.12.1/bin");
+	check(tree, &(struct query){ "@ws/env", "py/3.12.1/bin" }, "ws/env",
+	      with(tree, "ws/env", python), "py/3.12.1/bin");
 	put_link(tree, "py/3.12", "3.12.1");
 	put_link(tree, "ws/alias", at(tree, "py/3.12/bin/python3"));
-	check_named(tree, "ws/alias", "ws/alias py/3.12 py/3.12.1");
+	check_named(tree, "ws/alias",
+		    with(tree, "ws/alias py/3.12/lib py/3.12/bin/python3", python));
+}
 
-	static const char *const signs[] = { "node_modules", "ruby", "perl5", "site_perl" };
+static void test_other_interpreters(void **state)
+{
+	static const struct {
+		const char *program, *sign;
+		bool comes;
+	} cases[] = {
+		{ "node", "node_modules", true }, { "nodejs", "node_modules", true },
+		{ "ruby", "ruby", true },         { "ruby3.2", "ruby", true },
+		{ "perl", "perl5", true },        { "perl5.36.0", "site_perl", true },
+		{ "pypy3.10", "pypy3.10", true }, { "python3.13t", "python3.13t", true },
+		{ "anything", "node_modules" },   { "node", "ruby" },
+		{ "node-gyp", "node_modules" },   { "python", "python" },
+		{ "python3.12", "python3.11" },   { "ruby-build", "ruby" },
+		{ "anything", "python3.12" },     { "nodes", "node_modules" },
+	};
+	struct tree *tree = *state;
 
-	for (size_t i = 0; i < sizeof(signs) / sizeof(signs[0]); i++) {
-		const char *prefix = vt_arena_printf(tree->arena, "opt/%s", signs[i]);
-		const char *script = vt_arena_printf(tree->arena, "ws/%s", signs[i]);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const char *prefix = vt_arena_printf(tree->arena, "opt/%zu", i);
+		const char *script = vt_arena_printf(tree->arena, "ws/%zu", i);
+		const char *program = vt_arena_printf(tree->arena, "%s/bin/%s", prefix,
+						      cases[i].program);
+		const char *lib = vt_arena_printf(tree->arena, "%s %s/lib", script, prefix);
 
-		put_program(tree, vt_arena_printf(tree->arena, "%s/bin/run", prefix));
-		put_folder(tree, vt_arena_printf(tree->arena, "%s/lib/%s", prefix, signs[i]));
-		put(tree, script, vt_arena_printf(tree->arena, "#!%s/bin/run\n", at(tree, prefix)),
-		    0755);
-		check_named(tree, script, vt_arena_printf(tree->arena, "%s %s", script, prefix));
+		put_program(tree, program);
+		put_folder(tree, vt_arena_printf(tree->arena, "%s/lib/%s", prefix, cases[i].sign));
+		put_script(tree, script, program);
+		check_named(tree, script, with(tree, cases[i].comes ? lib : script, program));
 	}
-	/* A folder of that name without the program is no Python. */
-	put_program(tree, "stray/bin/run");
-	put_folder(tree, "stray/lib/python3.12");
-	put_link(tree, "ws/run", at(tree, "stray/bin/run"));
-	check_named(tree, "ws/run", "ws/run stray/bin/run");
+}
+
+/* What it takes for a prefix to be the interpreter's own. */
+static void test_false_prefixes(void **state)
+{
+	struct tree *tree = *state;
+
+	put_python(tree, "py", "3.12");
+	/* The Python is elsewhere, and no venv is here. */
+	put_link(tree, "a/bin/python3.12", at(tree, "py/bin/python3.12"));
+	put_folder(tree, "a/lib/python3.12");
+	put_script(tree, "ws/a", "a/bin/python3.12");
+	check_named(tree, "ws/a", "ws/a a/bin/python3.12 py/lib py/bin/python3.12");
+	/* bin or lib are links, which whoever may write here could point anywhere. */
+	put_link(tree, "b/bin", at(tree, "py/bin"));
+	put_folder(tree, "b/lib/python3.12");
+	put_script(tree, "ws/b", "b/bin/python3.12");
+	check_named(tree, "ws/b", "ws/b b/bin/python3.12 py/lib py/bin/python3.12");
+	put_program(tree, "c/bin/python3.12");
+	put_link(tree, "c/lib", at(tree, "py/lib"));
+	put_script(tree, "ws/c", "c/bin/python3.12");
+	check_named(tree, "ws/c", "ws/c c/bin/python3.12");
+	/* lib64 may be another name of lib, and of nothing else. */
+	put_program(tree, "d/bin/python3.12");
+	put_folder(tree, "d/lib/python3.12");
+	put_link(tree, "d/lib64", "lib");
+	put_script(tree, "ws/d", "d/bin/python3.12");
+	check_named(tree, "ws/d", "ws/d d/lib d/lib64 d/bin/python3.12");
+	put_program(tree, "e/bin/python3.12");
+	put_folder(tree, "e/lib/python3.12");
+	put_link(tree, "e/lib64", "../home");
+	put_script(tree, "ws/e", "e/bin/python3.12");
+	check_named(tree, "ws/e", "ws/e e/lib e/bin/python3.12");
+	/* Of a venv, no program but Python; and its pyvenv.cfg is a file. */
+	put_venv(tree, "f", "py");
+	put_program(tree, "f/bin/tool");
+	put_script(tree, "ws/f", "f/bin/tool");
+	check_named(tree, "ws/f", "ws/f f/bin/tool");
+	put_link(tree, "g/pyvenv.cfg", at(tree, "f/pyvenv.cfg"));
+	put_link(tree, "g/bin/python", at(tree, "py/bin/python3.12"));
+	put_folder(tree, "g/lib/python3.12");
+	put_script(tree, "ws/g", "g/bin/python");
+	check_named(tree, "ws/g", "ws/g g/bin/python py/lib py/bin/python3.12");
+	/* A home is too wide for any of it. */
+	put_program(tree, "home/u/bin/node");
+	put_folder(tree, "home/u/lib/node_modules");
+	put_script(tree, "ws/home", "home/u/bin/node");
+	check_named(tree, "ws/home", "ws/home home/u/bin/node");
+}
+
+/* What its owner keeps to himself, and every script, comes along only if the caller says so. */
+static void test_private(void **state)
+{
+	static const char *const roads[] = { "ws/script", "ws/env", "ws/link", "ws/dir/prog" };
+	static const struct {
+		const char *text;
+		mode_t mode;
+		const char *why;
+	} cases[] = {
+		{ "#!/bin/sh\necho secret\n", 0755, "is no native program" },
+		{ "\177ELF", 0750, "is not for everyone" },
+		{ "\177ELF", 0711, "is not for everyone" },
+		{ "\177ELF", 0754, "is not for everyone" },
+		{ "\177EL", 0755, "is no native program" },
+	};
+	struct tree *tree = *state;
+
+	put_script(tree, "ws/script", "me/prog");
+	put(tree, "ws/env",
+	    vt_arena_printf(tree->arena, "#!/usr/bin/env %s\n", at(tree, "me/prog")), 0755);
+	put_link(tree, "ws/link", at(tree, "me/prog"));
+	put_link(tree, "ws/dir", at(tree, "me"));
+	put(tree, "ws/.venv/pyvenv.cfg",
+	    vt_arena_printf(tree->arena, "home = %s\n", at(tree, "me")), 0644);
+	put_program(tree, "ws/.venv/bin/python");
+	put_link(tree, "me/python3", "prog");
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		put(tree, "me/prog", cases[i].text, cases[i].mode);
+		for (size_t j = 0; j < sizeof(roads) / sizeof(roads[0]); j++)
+			check_refused(tree, roads[j], cases[i].why);
+		check_refused(tree, "ws/.venv/bin/python", "pyvenv.cfg' leads to");
+		check_refused(tree, "ws/link", "grant it with --read, or name it as the command");
+		/* As the message says, and with what can be read anyway. */
+		check_named(tree, "me/prog", "me/prog");
+		check(tree, &(struct query){ "@ws/link", .read = "me" }, "ws/link", "ws/link", "");
+		check(tree, &(struct query){ "@ws/script", .read = "me/prog", .write = "ws" },
+		      "ws/script", "", "");
+		assert_int_equal(chmod(at(tree, "me/prog"), 0644), 0);
+	}
+	/* A native program for everyone comes along alone. */
+	put_program(tree, "me/prog");
+	check_named(tree, "ws/link", "ws/link me/prog");
+	check_named(tree, "ws/script", "ws/script me/prog");
+}
+
+/* PATH is the caller's own, but what cells or others may write there is not. */
+static void test_writable_path(void **state)
+{
+	struct tree *tree = *state;
+
+	put_project(tree);
+	put(tree, "me/prog", "#!/bin/sh\n", 0755);
+	put_link(tree, "ws/link", at(tree, "me/prog"));
+	put_script(tree, "ws/script", "me/prog");
+	put_script(tree, "ws/tool", "proj/bin/tool");
+	put_link(tree, "ws/dir", at(tree, "me"));
+	check(tree, &(struct query){ "link", "ws" }, "ws/link", "ws/link me/prog", "ws");
+	check(tree, &(struct query){ "tool", "ws" }, "ws/tool", "ws/tool proj", "ws");
+	check(tree, &(struct query){ "prog", "ws/dir" }, "ws/dir/prog", "ws/dir/prog me/prog",
+	      "ws/dir");
+	check_fails(tree, &(struct query){ "link", "ws", .write = "ws" }, EPERM, "no native");
+	check_fails(tree, &(struct query){ "script", "ws", .write = "ws" }, EPERM, "no native");
+	check_fails(tree, &(struct query){ "prog", "ws/dir", .write = "ws" }, EPERM, "no native");
+	check(tree, &(struct query){ "tool", "ws", .write = "ws" }, "ws/tool", "proj/bin/tool",
+	      "ws");
+	/* A link of the caller's to one of a cell's. */
+	put_link(tree, "mine/link", at(tree, "ws/link"));
+	check(tree, &(struct query){ "link", "mine" }, "mine/link", "mine/link ws/link me/prog",
+	      "mine");
+	check_fails(tree, &(struct query){ "link", "mine", .write = "ws" }, EPERM, "no native");
+	/* A program that a cell may have put there does not choose its prefix either. */
+	check(tree, &(struct query){ "tool", "proj/bin" }, "proj/bin/tool", "proj", "proj/bin");
+	check(tree, &(struct query){ "tool", "proj/bin", .write = "proj/bin" }, "proj/bin/tool", "",
+	      "proj/bin");
+	/* Whoever else may write to the folder is not the caller. */
+	assert_int_equal(chmod(at(tree, "ws"), 0777), 0);
+	check_fails(tree, &(struct query){ "link", "ws" }, EPERM, "no native");
+	check_fails(tree, &(struct query){ "script", "ws" }, EPERM, "no native");
+	assert_int_equal(chmod(at(tree, "ws"), 0755), 0);
+	assert_int_equal(chmod(at(tree, "ws/script"), 0757), 0);
+	check_fails(tree, &(struct query){ "script", "ws" }, EPERM, "no native");
 }
 
 int main(void)
 {
 	const struct CMUnitTest all[] = {
-		TREE_TEST(test_prefixes),       TREE_TEST(test_linked_home),
-		TREE_TEST(test_links),          TREE_TEST(test_venv),
-		TREE_TEST(test_bad_venv),       TREE_TEST(test_chosen_by_link),
-		TREE_TEST(test_link_to_home),   TREE_TEST(test_chosen_by_script),
-		TREE_TEST(test_chosen_by_venv), TREE_TEST(test_interpreters),
+		TREE_TEST(test_prefixes),
+		TREE_TEST(test_linked_home),
+		TREE_TEST(test_links),
+		TREE_TEST(test_venv),
+		TREE_TEST(test_bad_venv),
+		TREE_TEST(test_chosen_by_link),
+		TREE_TEST(test_link_to_home),
+		TREE_TEST(test_chosen_by_script),
+		TREE_TEST(test_chosen_by_venv),
+		TREE_TEST(test_interpreters),
+		TREE_TEST(test_other_interpreters),
+		TREE_TEST(test_false_prefixes),
+		TREE_TEST(test_private),
+		TREE_TEST(test_writable_path),
 	};
 
 	return cmocka_run_group_tests(all, NULL, NULL);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * pyenv's choice, made without running it: its shims are shell scripts that take 120 ms, and inside a
- * cell there is no pyenv to run. Used by command.c alone.
+ * cell there is no pyenv to run. Used by finder.c alone.
  */
 #pragma once
 

@@ -97,17 +97,32 @@ struct query {
 	const char *dirs;    /* PATH; NULL: none */
 	const char *cwd;     /* in the tree; NULL: its top */
 	const char *version; /* PYENV_VERSION */
+	const char *read, *write; /* what the policy gives, in the tree; NULL: nothing */
 };
 
 static inline int find(struct tree *tree, const struct query *query)
 {
 	memset(&tree->found, 0, sizeof(tree->found));
 	memset(&tree->err, 0, sizeof(tree->err));
+
+	struct vt_given given[2];
+	size_t count = 0;
+
+	if (query->read)
+		given[count++] = (struct vt_given){ at(tree, query->read), false, true };
+	if (query->write)
+		given[count++] = (struct vt_given){ at(tree, query->write), true, true };
+	const struct vt_lookup lookup = {
+		.search_path = query->dirs ? path_of(tree, query->dirs) : "",
+		.cwd = query->cwd ? at(tree, query->cwd) : tree->top,
+		.home = tree->home,
+		.pyenv_version = query->version,
+		.givens = { given, count },
+	};
+
 	return vt_command_find(tree->arena,
 			       query->name[0] == '@' ? at(tree, query->name + 1) : query->name,
-			       query->dirs ? path_of(tree, query->dirs) : "",
-			       query->cwd ? at(tree, query->cwd) : tree->top, tree->home,
-			       query->version, &tree->found, &tree->err);
+			       &lookup, &tree->found, &tree->err);
 }
 
 /* Compares a list of paths with names in the tree, separated by blanks. */
@@ -136,7 +151,18 @@ static inline void check(struct tree *tree, const struct query *query, const cha
 	if (r < 0)
 		fail_msg("%s: %s", query->name, tree->err.what);
 	assert_string_equal(tree->found.path, path[0] == '/' ? path : at(tree, path));
-	check_list(tree, "prefixes", tree->found.prefixes, tree->found.prefix_count, prefixes);
+	const char *names[64];
+
+	assert_true(tree->found.prefix_count <= 64);
+	for (size_t i = 0; i < tree->found.prefix_count; i++) {
+		const struct vt_need *need = &tree->found.prefixes[i];
+		struct stat st;
+
+		names[i] = need->path;
+		assert_int_equal(stat(need->path, &st), 0);
+		assert_true(need->dev == st.st_dev && need->ino == st.st_ino);
+	}
+	check_list(tree, "prefixes", names, tree->found.prefix_count, prefixes);
 	check_list(tree, "bin_dirs", tree->found.bin_dirs, tree->found.bin_dir_count, bin_dirs);
 }
 
@@ -146,7 +172,7 @@ static inline void check_fails(struct tree *tree, const struct query *query, int
 	int r = find(tree, query);
 
 	assert_int_equal(r, -num);
-	assert_int_equal(tree->err.step, VT_STEP_COMMAND);
+	assert_int_equal(tree->err.step, num == EPERM ? VT_STEP_PLAN : VT_STEP_COMMAND);
 	assert_int_equal(tree->err.num, num);
 	if (strstr(tree->err.what, text) == NULL)
 		fail_msg("'%s' is not in: %s", text, tree->err.what);

@@ -279,6 +279,33 @@ static int add_sockets(struct placing *m, struct vt_err *err)
 	return 0;
 }
 
+/*
+ * It was found by following what somebody else may have written, who may write on: judge where it
+ * leads, and that it is what the search has seen there.
+ */
+static int add_need(struct placing *m, const struct vt_need *need, struct vt_err *err)
+{
+	struct vt_path seen;
+	struct vt_entry entry = {
+		.to = need->path,
+		.origin = "the command's own prefix",
+		.seen = &seen,
+	};
+	int r = resolve(m, need->path, entry.origin, &entry.from, err);
+
+	if (r < 0)
+		return r;
+	r = m->host->look(m->host, entry.from, &seen);
+	if (r == 0 && (seen.dev != need->dev || seen.ino != need->ino))
+		r = -ESTALE;
+	if (r < 0)
+		return vt_fail(err, VT_STEP_PLAN, -r, "%s: '%s': %s", entry.origin, need->path,
+			       r == -ESTALE ? "replaced while it was being looked at"
+					    : strerror(-r));
+	r = check_grant(&entry, err);
+	return r < 0 ? r : vt_root_mount(m->root, &entry, err);
+}
+
 static int add_runtime(struct placing *m, struct vt_err *err)
 {
 	const struct vt_command *command = m->command;
@@ -297,21 +324,8 @@ static int add_runtime(struct placing *m, struct vt_err *err)
 		r = vt_root_link_or_mount(m->root, &entry, err);
 	}
 	m->foreign |= command && command->prefix_count;
-	for (size_t i = 0; r == 0 && command && i < command->prefix_count; i++) {
-		struct vt_entry entry = {
-			.from = command->prefixes[i],
-			.to = command->prefixes[i],
-			.origin = "the command's own prefix",
-		};
-
-		/* It is found by following what somebody else may have written: judge where it
-		 * leads. */
-		r = resolve(m, command->prefixes[i], entry.origin, &entry.from, err);
-		if (r == 0)
-			r = check_grant(&entry, err);
-		if (r == 0)
-			r = vt_root_mount(m->root, &entry, err);
-	}
+	for (size_t i = 0; r == 0 && command && i < command->prefix_count; i++)
+		r = add_need(m, &command->prefixes[i], err);
 	return r;
 }
 

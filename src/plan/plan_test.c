@@ -474,10 +474,37 @@ static void check_golden(void **state)
 	free(text);
 }
 
+/* What the command brings along is what the search has seen, or there is no plan. */
+static void test_replaced(void **state)
+{
+	static char name[] = "x", *argv[] = { name, NULL }, *none[] = { NULL };
+	struct vt_need need = { "/srv/data", 1, (uint64_t)(find("/srv/data") - machine) + 1 };
+	const struct vt_command command = { "/srv/data/x", &need, 1, NULL, 0 };
+	const struct vt_request request = { &command, argv, none };
+	struct vt_policy *policy;
+	struct vt_plan *plan;
+	struct vt_err err;
+
+	(void)state;
+	assert_int_equal(vt_policy_new(&policy, &err), 0);
+	assert_int_equal(vt_plan_make(policy, &root_v1, &request, &plan, &err), 0);
+	vt_plan_free(plan);
+	/* Another file by that name, and a link that leads elsewhere by now. */
+	need.ino++;
+	assert_int_equal(vt_plan_make(policy, &root_v1, &request, &plan, &err), -ESTALE);
+	assert_non_null(strstr(err.what, "'/srv/data': replaced while it was being looked at"));
+	need = (struct vt_need){ "/home/ann/to-data", 1, need.ino - 1 };
+	assert_int_equal(vt_plan_make(policy, &root_v1, &request, &plan, &err), 0);
+	vt_plan_free(plan);
+	need.path = "/home/ann/to-etc";
+	assert_int_equal(vt_plan_make(policy, &root_v1, &request, &plan, &err), -ESTALE);
+	vt_policy_free(policy);
+}
+
 int main(void)
 {
 	enum { COUNT = sizeof(goldens) / sizeof(goldens[0]) };
-	struct CMUnitTest tests[COUNT];
+	struct CMUnitTest tests[COUNT + 1] = { [COUNT] = cmocka_unit_test(test_replaced) };
 
 	for (size_t i = 0; i < COUNT; i++)
 		tests[i] = (struct CMUnitTest){
@@ -485,5 +512,5 @@ int main(void)
 			.test_func = check_golden,
 			.initial_state = (void *)&goldens[i],
 		};
-	return _cmocka_run_group_tests("plan", tests, COUNT, NULL, NULL);
+	return _cmocka_run_group_tests("plan", tests, COUNT + 1, NULL, NULL);
 }

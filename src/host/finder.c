@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "host/finder.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "host/pyenv.h"
+
+static const char default_path[] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+static int no_memory(const struct vt_finder *finder)
+{
+	return vt_fail(finder->err, VT_STEP_COMMAND, ENOMEM, "find the program");
+}
+
+const char *vt_finder_dir(const struct vt_finder *finder, const char *path)
+{
+	size_t len = (size_t)(strrchr(path, '/') - path);
+
+	return vt_arena_dupn(finder->arena, path, len == 0 ? 1 : len);
+}
+
+const char *vt_finder_base(const char *path)
+{
+	return strrchr(path, '/') + 1;
+}
+
+const char *vt_finder_join(const struct vt_finder *finder, const char *dir, const char *name)
+{
+	return vt_arena_printf(finder->arena, "%s/%s", strcmp(dir, "/") == 0 ? "" : dir, name);
+}
+
+/* Whether a path has an empty part, "." or "..": only the kernel knows where that leads. */
+static bool is_untidy(const char *path)
+{
+	while (*path == '/') {
+		size_t len = strcspn(++path, "/");
+
+		if (len == 0 || (len == 1 && path[0] == '.') || strncmp(path, "../", 3) == 0 ||
+		    strcmp(path, "..") == 0)
+			return true;
+		path += len;
+	}
+	return false;
+}
+
+int vt_finder_absolute(const struct vt_finder *finder, const char *dir, const char *name,
+		       const char **ret_path)
+{
+	char real[PATH_MAX];
+
+	if (name[0] != '/' && dir == NULL)
+		return -ENOENT;
+	const char *path = name[0] == '/' ? name : vt_finder_join(finder, dir, name);
+
+	if (path != NULL && is_untidy(path)) {
+		const char *base = vt_finder_base(path);
+		bool whole = base[0] == '\0' || strcmp(base, ".") == 0 || strcmp(base, "..") == 0;
+		const char *start = whole ? path : vt_finder_dir(finder, path);
+
+		if (start != NULL && realpath(start, real) == NULL)
+			return -errno;
+		path = start == NULL ? NULL
+		       : whole       ? vt_arena_dup(finder->arena, real)
+				     : vt_finder_join(finder, real, base);
+	}
+	if (path == NULL)
+		return -ENOMEM;
+	*ret_path = path;
+	return 0;
+}
+
+int vt_finder_check(const char *path)
+{
+	struct stat st;
+
+	/* A folder that may not be looked into has no programs for us, as the shell sees it. */
+	if (stat(path, &st) < 0)
+		return errno == ENOTDIR || errno == EACCES ? -ENOENT : -errno;
+	if (!S_ISREG(st.st_mode))
+		return -EISDIR;
+	return faccessat(AT_FDCWD, path, X_OK, AT_EACCESS) < 0 ? -errno : 0;
+}
+
+static void add_bin_dir(struct vt_finder *finder, const char *dir, size_t order)
+{
+	size_t at = finder->bin_dir_count;
+
+	for (size_t i = 0; i < finder->bin_dir_count; i++)
+		if (strcmp(finder->bin_dirs[i].path, dir) == 0)
+			return;
+	for (; at > 0 && finder->bin_dirs[at - 1].order > order; at--)
+		finder->bin_dirs[at] = finder->bin_dirs[at - 1];
+	finder->bin_dirs[at] = (struct vt_bin_dir){ dir, order };
+	finder->bin_dir_count++;
+}
+
+/*
+ * A shim's program, and the folder that pyenv would put on PATH for it. *ret_path is NULL where the
+ * shim stands for the system's. From here to find_on_path() nobody fills err: vt_finder_find()
+ * does, who knows what the name is to the user.
+ */
+static int resolve_shim(struct vt_finder *finder, const char *shims, const char *name, size_t order,
+			const char **ret_path)
+{
+	const char *path = NULL;
+	int r = vt_pyenv_find(finder->arena, shims, name, finder->pyenv_version,
+			      finder->cwd != NULL ? finder->cwd : "", &path);
+
+	if (r == 0 && path != NULL) {
+		const char *dir = vt_finder_dir(finder, path);
+
+		if (dir == NULL)
+			return -ENOMEM;
+		add_bin_dir(finder, dir, order);
+	}
+	if (r < 0)
+		return r;
+	*ret_path = path;
+	return 0;
+}
+
+/* One folder of PATH: *ret_path stays NULL where it does not have the program. */
+static int look_in(struct vt_finder *finder, const char *dir, const char *name, size_t order,
+		   const char **ret_path)
+{
+	const char *path = vt_finder_join(finder, dir, name);
+	int r = path == NULL ? -ENOMEM : vt_finder_check(path);
+
+	if (r < 0)
+		return r;
+	if (vt_pyenv_is_shims(dir))
+		return resolve_shim(finder, dir, name, order, ret_path);
+	add_bin_dir(finder, dir, order);
+	*ret_path = path;
+	return 0;
+}
+
+/*
+ * As a shell looks: the first that can be executed. One that is there but cannot be is the reason
+ * given if there is no other.
+ */
+static int find_on_path(struct vt_finder *finder, const char *name, const char **ret_path)
+{
+	const char *at = finder->search_path != NULL ? finder->search_path : default_path;
+	int reason = -ENOENT;
+
+	for (size_t order = 0;; order++) {
+		size_t len = strcspn(at, ":");
+		const char *dir = vt_arena_dupn(finder->arena, at, len);
+
+		if (dir == NULL)
+			return -ENOMEM;
+		int r = vt_finder_absolute(finder, finder->cwd, len == 0 ? "." : dir, &dir);
+		const char *path = NULL;
+
+		if (r == 0)
+			r = look_in(finder, dir, name, order, &path);
+		if (r == -ENOMEM || (r == 0 && path != NULL)) {
+			if (r == 0)
+				*ret_path = path;
+			return r;
+		}
+		if (r < 0 && r != -ENOENT && r != -EISDIR && reason == -ENOENT)
+			reason = r;
+		if (at[len] == '\0')
+			return reason;
+		at += len + 1;
+	}
+}
+
+/* To the kernel the carriage return belongs to the interpreter's name. */
+static int fail_crlf(const struct vt_finder *finder, const char *script)
+{
+	return vt_fail(finder->err, VT_STEP_COMMAND, ENOENT,
+		       "'%s' has Windows line ends (CRLF), so that the interpreter in its first "
+		       "line is not found; remove them: sed -i 's/\\r$//' FILE",
+		       script);
+}
+
+int vt_finder_find(struct vt_finder *finder, const char *name, const char *asker,
+		   const char **ret_path)
+{
+	bool by_path = strchr(name, '/') != NULL;
+	const char *path = NULL, *dir = NULL;
+	int r = by_path ? vt_finder_absolute(finder, finder->cwd, name, &path)
+			: find_on_path(finder, name, &path);
+
+	if (r == 0 && by_path) {
+		r = vt_finder_check(path);
+		dir = vt_finder_dir(finder, path);
+		if (dir == NULL)
+			r = -ENOMEM;
+		if (r == 0 && asker == NULL && vt_pyenv_is_shims(dir)) {
+			const char *base = vt_finder_base(path), *chosen = NULL;
+
+			r = resolve_shim(finder, dir, base, 0, &chosen);
+			if (r == 0 && chosen == NULL)
+				r = find_on_path(finder, base, &chosen);
+			path = chosen;
+		}
+	}
+	if (r == 0) {
+		*ret_path = path;
+		return 0;
+	}
+	if (r == -ENOMEM)
+		return no_memory(finder);
+	if (asker != NULL && name[strlen(name) - 1] == '\r')
+		return fail_crlf(finder, asker);
+	const char *wrong = r == -EISDIR   ? "is not a file"
+			    : r == -EACCES ? "is not executable"
+			    : by_path && name[0] != '/' && finder->cwd == NULL
+				    ? "is relative to the working directory, which is gone"
+			    : r == -ENOENT || r == -ENOTDIR
+				    ? (by_path ? "does not exist" : "is not on PATH")
+				    : "cannot be executed";
+
+	r = r == -EISDIR ? -EACCES : r == -ENOTDIR ? -ENOENT : r;
+	if (asker == NULL)
+		return vt_fail(finder->err, VT_STEP_COMMAND, -r, "'%s' %s", name, wrong);
+	return vt_fail(finder->err, VT_STEP_COMMAND, -r, "'%s', the interpreter of '%s', %s", name,
+		       asker, wrong);
+}
+
+static bool is_default_dir(const char *dir)
+{
+	const char *at = strstr(default_path, dir);
+	size_t len = strlen(dir);
+
+	for (; at != NULL; at = strstr(at + 1, dir))
+		if ((at == default_path || at[-1] == ':') && (at[len] == ':' || at[len] == '\0'))
+			return true;
+	return false;
+}
+
+int vt_finder_list(const struct vt_finder *finder, const char ***ret_dirs, size_t *ret_count)
+{
+	size_t count = finder->bin_dir_count;
+
+	/* Those are on every PATH; they count only where they come before another. */
+	while (count > 0 && is_default_dir(finder->bin_dirs[count - 1].path))
+		count--;
+	const char **dirs = vt_arena_array(finder->arena, count + 1, sizeof(*dirs));
+
+	if (dirs == NULL)
+		return no_memory(finder);
+	for (size_t i = 0; i < count; i++)
+		dirs[i] = finder->bin_dirs[i].path;
+	*ret_dirs = dirs;
+	*ret_count = count;
+	return 0;
+}
