@@ -135,7 +135,8 @@ static void test_probe(void **state)
 	const char *tried = NULL;
 
 	(void)state;
-	assert_int_equal(vt_notify_probe(&tried), 0);
+	assert_int_equal(vt_notify_probe(VT_NOTIFY_CONNECT, &tried), 0);
+	assert_int_equal(vt_notify_probe(VT_NOTIFY_MODES, &tried), 0);
 	assert_non_null(tried);
 }
 
