@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -147,6 +148,7 @@ static int race(const char *path, const char *target)
 
 	do {
 		(void)chmod(path, new); /* what it hit is seen below */
+		(void)sched_yield();    /* on one CPU the other would not get to it */
 		tries++;
 		if (stat(target, &st) == 0 && (st.st_mode & 0777) == new) {
 			(void)chmod(target, old);
