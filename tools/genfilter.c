@@ -62,7 +62,7 @@ static const struct kind addons[VT_SECCOMP_ADDONS] = {
 	[VT_SECCOMP_BARE] = { "bare", vt_seccomp_bare_groups, vt_seccomp_bare_conditions,
 			      VT_SECCOMP_DEFAULT, .addon = true, .alike = true },
 	[VT_SECCOMP_OWNER] = { "owner", vt_seccomp_owner_groups, vt_seccomp_owner_conditions,
-			       VT_SECCOMP_DEFAULT, .addon = true, .alike = true },
+			       VT_SECCOMP_DEFAULT, .addon = true },
 	[VT_SECCOMP_MUTE] = { "mute", vt_seccomp_mute_groups, vt_seccomp_mute_conditions,
 			      VT_SECCOMP_DEFAULT, .addon = true, .alike = true },
 };

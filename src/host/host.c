@@ -137,11 +137,11 @@ static int listen_for_nothing(void *arg)
  * Of all filters around a process only one can have a listener. Where there is no filter, there is
  * nothing to try, and most callers are spared the child.
  */
-static struct vt_fact try_notify(void)
+static struct vt_fact try_notify(enum vt_notify_use use)
 {
 	struct trial trial = { 0, NULL };
 
-	trial.err = -vt_notify_probe(&trial.tried);
+	trial.err = -vt_notify_probe(use, &trial.tried);
 	if (trial.err == 0 && prctl(PR_GET_SECCOMP, 0, 0, 0, 0) != 0) {
 		trial = (struct trial){ EIO, "seccomp(SECCOMP_FILTER_FLAG_NEW_LISTENER)" };
 		try_in_child(listen_for_nothing, 0, &trial);
@@ -454,8 +454,11 @@ static const char *find_scratch(const struct vt_host *host)
 static void probe_bare(struct vt_host *host)
 {
 	host->scratch = find_scratch(host);
-	if (!host->can_change_ids && host->proc)
-		host->tasks = count_tasks(host);
+	host->modes = (struct vt_fact){ ENOENT, "/proc/self/fd" };
+	if (host->can_change_ids || !host->proc)
+		return;
+	host->modes = try_notify(VT_NOTIFY_MODES);
+	host->tasks = count_tasks(host);
 }
 
 /* Denied, or not there; all else may be different the next time. */
@@ -556,7 +559,7 @@ int vt_host_probe(struct vt_host *ret_host, struct vt_err *err)
 	ret_host->userns = try_userns();
 	ret_host->seccomp = try_seccomp();
 	ret_host->own_proc.tried = VT_MOUNT_PROC;
-	ret_host->notify = try_notify();
+	ret_host->notify = try_notify(VT_NOTIFY_CONNECT);
 	probe_landlock(ret_host);
 	vt_cgroup_find(&ret_host->cgroup);
 	ret_host->cpus = count_cpus();

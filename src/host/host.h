@@ -65,6 +65,7 @@ struct vt_host {
 	/* Of interest only where there are no user namespaces: */
 	const char    *scratch;  /* a folder where private ones can be made; NULL: none */
 	unsigned       tasks;    /* processes and threads of the caller's user */
+	struct vt_fact modes;    /* as notify, for chmod() by the caller's user and not connect() */
 	unsigned       kernel_major, kernel_minor; /* for what users write about versions; else probe */
 
 	/*

@@ -27,13 +27,30 @@ enum { LOOKUPS = 16 };
 /* The kernel's structs, with room for what a newer one adds. */
 enum { ROOM = 512 };
 
+/* The smallest that a kernel has. */
+enum { PAGE = 4096 };
+
 union message {
 	struct seccomp_notif request;
 	struct seccomp_notif_resp response;
 	char bytes[ROOM];
 };
 
-int vt_notify_probe(const char **ret_tried)
+/*
+ * Where Yama has its say, a process may read the memory of its descendants (1), or without powers
+ * that of nobody (2 and 3).
+ */
+static int probe_yama(const char **ret_tried)
+{
+	char text[8] = "0";
+
+	*ret_tried = "process_vm_readv() under kernel.yama.ptrace_scope";
+	if (vt_file_read(AT_FDCWD, "/proc/sys/kernel/yama/ptrace_scope", text, sizeof(text)) < 0)
+		return 0; /* there is no Yama */
+	return text[0] > '1' ? -EPERM : 0;
+}
+
+int vt_notify_probe(enum vt_notify_use use, const char **ret_tried)
 {
 	struct seccomp_notif_sizes sizes;
 
@@ -46,13 +63,15 @@ int vt_notify_probe(const char **ret_tried)
 		return -E2BIG;
 	/* With nonsense, which the kernel turns down, and a filter around us before it. */
 	*ret_tried = "pidfd_getfd()";
-	if (syscall(SYS_pidfd_getfd, -1, -1, 0) < 0 && errno != EBADF)
+	if (use == VT_NOTIFY_CONNECT && syscall(SYS_pidfd_getfd, -1, -1, 0) < 0 && errno != EBADF)
 		return -errno;
 	*ret_tried = "openat2()";
 	if (syscall(SYS_openat2, -1, "", NULL, 0) < 0 && errno != EINVAL)
 		return -errno;
 	*ret_tried = "process_vm_readv()";
-	return process_vm_readv(getpid(), NULL, 0, NULL, 0, 0) < 0 ? -errno : 0;
+	if (process_vm_readv(getpid(), NULL, 0, NULL, 0, 0) < 0)
+		return -errno;
+	return use == VT_NOTIFY_MODES ? probe_yama(ret_tried) : 0;
 }
 
 int vt_notify_receive(int listener, struct vt_notice *ret_notice)
@@ -132,6 +151,39 @@ int vt_notify_read(pid_t tid, uint64_t address, void *buf, size_t len)
 	return (size_t)n == len ? 0 : -EFAULT;
 }
 
+/* Page by page: what lies behind the text need not be there. */
+int vt_notify_read_text(pid_t tid, uint64_t address, char *buf, size_t size)
+{
+	size_t have = 0;
+
+	while (have < size) {
+		size_t len = PAGE - (address + have) % PAGE;
+		int r;
+
+		len = len < size - have ? len : size - have;
+		r = vt_notify_read(tid, address + have, buf + have, len);
+		if (r < 0)
+			return r;
+		if (memchr(buf + have, '\0', len))
+			return 0;
+		have += len;
+	}
+	return -ENAMETOOLONG;
+}
+
+int vt_notify_open_fd(pid_t tid, int number)
+{
+	char path[64];
+	int fd;
+
+	if (number == AT_FDCWD)
+		(void)snprintf(path, sizeof(path), "/proc/%d/cwd", tid); /* fits */
+	else
+		(void)snprintf(path, sizeof(path), "/proc/%d/fd/%d", tid, number); /* fits */
+	fd = open(path, O_PATH | O_CLOEXEC);
+	return fd >= 0 ? fd : errno == ENOENT ? -EBADF : -errno;
+}
+
 int vt_notify_folder(pid_t tid, char *buf, size_t size)
 {
 	char path[64];
@@ -158,18 +210,33 @@ bool vt_notify_same_network(pid_t tid, int socket_fd)
 	       of_socket.st_dev == of_thread.st_dev && of_socket.st_ino == of_thread.st_ino;
 }
 
-int vt_notify_open_in(int root_fd, const char *path)
+/* The kernel gives up on a ".." while anything anywhere is renamed. */
+static int open_path(int dir_fd, const char *path, int flags, uint64_t resolve)
 {
 	const struct open_how how = {
-		.flags = O_PATH | O_CLOEXEC,
-		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS,
+		.flags = (uint64_t)(O_PATH | O_CLOEXEC | flags),
+		.resolve = RESOLVE_NO_MAGICLINKS | resolve,
 	};
 	long fd;
 	int tries = LOOKUPS;
 
-	/* The kernel gives up on a ".." while anything anywhere is renamed. */
 	do
-		fd = syscall(SYS_openat2, root_fd, path, &how, sizeof(how));
+		fd = syscall(SYS_openat2, dir_fd, path, &how, sizeof(how));
 	while (fd < 0 && errno == EAGAIN && --tries);
 	return fd < 0 ? -errno : (int)fd;
+}
+
+int vt_notify_open_in(int root_fd, const char *path)
+{
+	return open_path(root_fd, path, 0, RESOLVE_IN_ROOT);
+}
+
+int vt_notify_open_at(int dir_fd, const char *path, bool last)
+{
+	return open_path(dir_fd, path, last ? 0 : O_NOFOLLOW, 0);
+}
+
+int vt_notify_open_beneath(int root_fd, const char *path)
+{
+	return open_path(root_fd, path, O_NOFOLLOW, RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
 }

@@ -135,7 +135,8 @@ static void test_probe(void **state)
 	const char *tried = NULL;
 
 	(void)state;
-	assert_int_equal(vt_notify_probe(&tried), 0);
+	assert_int_equal(vt_notify_probe(VT_NOTIFY_CONNECT, &tried), 0);
+	assert_int_equal(vt_notify_probe(VT_NOTIFY_MODES, &tried), 0);
 	assert_non_null(tried);
 }
 
@@ -340,6 +341,66 @@ static void test_open_in(void **state)
 	assert_int_equal(rmdir(base), 0);
 }
 
+/* From below a folder nothing leads out; from anywhere links do, but proc's that jump do not. */
+static void test_open_beneath(void **state)
+{
+	char base[] = "/tmp/test-notify-XXXXXX";
+	struct stat st;
+
+	(void)state;
+	assert_non_null(mkdtemp(base));
+	AUTO_CLOSE int root = open(base, O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	assert_true(root >= 0);
+	assert_int_equal(mkdirat(root, "sub", 0755), 0);
+	assert_int_equal(symlinkat("/etc", root, "out"), 0);
+	assert_int_equal(symlinkat("..", root, "sub/up"), 0);
+	AUTO_CLOSE int sub = vt_notify_open_beneath(root, "sub");
+	AUTO_CLOSE int link = vt_notify_open_beneath(root, "out");
+	AUTO_CLOSE int etc = vt_notify_open_at(root, "out", true);
+	AUTO_CLOSE int itself = vt_notify_open_at(root, "out", false);
+
+	assert_true(sub >= 0 && link >= 0 && etc >= 0 && itself >= 0);
+	assert_true(fstat(link, &st) == 0 && S_ISLNK(st.st_mode));
+	assert_true(fstat(itself, &st) == 0 && S_ISLNK(st.st_mode));
+	assert_true(fstat(etc, &st) == 0 && S_ISDIR(st.st_mode));
+	assert_int_equal(vt_notify_open_beneath(root, "out/passwd"), -ELOOP);
+	assert_int_equal(vt_notify_open_beneath(root, "sub/up/sub"), -ELOOP);
+	assert_int_equal(vt_notify_open_beneath(root, "../etc"), -EXDEV);
+	assert_int_equal(vt_notify_open_beneath(root, "/etc"), -EXDEV);
+	assert_int_equal(vt_notify_open_at(root, "/proc/self/cwd", true), -ELOOP);
+	assert_int_equal(vt_notify_open_at(root, "/proc/self/root/etc", true), -ELOOP);
+	assert_int_equal(unlinkat(root, "out", 0), 0);
+	assert_int_equal(unlinkat(root, "sub/up", 0), 0);
+	assert_int_equal(unlinkat(root, "sub", AT_REMOVEDIR), 0);
+	assert_int_equal(rmdir(base), 0);
+}
+
+static void test_open_fd(void **state)
+{
+	struct stat here, found;
+	AUTO_CLOSE int folder = vt_notify_open_fd(getpid(), AT_FDCWD);
+	AUTO_CLOSE int again = vt_notify_open_fd(getpid(), folder);
+
+	(void)state;
+	assert_true(folder >= 0 && again >= 0 && stat(".", &here) == 0);
+	assert_true(fstat(again, &found) == 0 && found.st_ino == here.st_ino);
+	assert_int_equal(vt_notify_open_fd(getpid(), 999999), -EBADF);
+	assert_int_equal(vt_notify_open_fd(getpid(), -1), -EBADF);
+}
+
+static void test_read_text(void **state)
+{
+	const char text[] = "text";
+	char buf[8];
+
+	(void)state;
+	assert_int_equal(vt_notify_read_text(getpid(), (uintptr_t)text, buf, sizeof(buf)), 0);
+	assert_string_equal(buf, text);
+	assert_int_equal(vt_notify_read_text(getpid(), (uintptr_t)text, buf, 4), -ENAMETOOLONG);
+	assert_int_equal(vt_notify_read_text(getpid(), 1, buf, sizeof(buf)), -EFAULT);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -347,6 +408,8 @@ int main(void)
 		cmocka_unit_test(test_older_kernel),   cmocka_unit_test(test_killed),
 		cmocka_unit_test(test_nobody_answers), cmocka_unit_test(test_one_listener),
 		cmocka_unit_test(test_network),        cmocka_unit_test(test_open_in),
+		cmocka_unit_test(test_open_beneath),   cmocka_unit_test(test_open_fd),
+		cmocka_unit_test(test_read_text),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

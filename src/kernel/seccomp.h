@@ -59,7 +59,8 @@ enum vt_seccomp_addon {
 	VT_SECCOMP_BARE,
 	/*
 	 * Beside it, where the cell's user is the caller: no changes of modes, owners, times and
-	 * attributes, which Landlock leaves alone.
+	 * attributes, which Landlock leaves alone. With VT_SOCKETS_BROKERED, those of modes and times
+	 * wait for the answer of whoever holds the filter's listener.
 	 */
 	VT_SECCOMP_OWNER,
 	/*
@@ -71,8 +72,8 @@ enum vt_seccomp_addon {
 };
 
 /*
- * The add-on; only VT_SECCOMP_ALWAYS depends on the families. Static data, never NULL. `addon` must be
- * one of those above; families that do not exist are none.
+ * The add-on; only VT_SECCOMP_ALWAYS and VT_SECCOMP_OWNER depend on the families. Static data, never
+ * NULL. `addon` must be one of those above; families that do not exist are none.
  */
 const struct sock_fprog *vt_seccomp_addon(enum vt_seccomp_addon addon, unsigned sockets);
 

@@ -38,14 +38,20 @@ enum { BTRFS_LETTER = 0x94, F2FS_LETTER = 0xf5 };
 const struct vt_seccomp_group vt_seccomp_owner_groups[] = {
 	/* Every file of the caller's can be named, and an owner may change all this. */
 	{ ANY(EPERM),
-	  "chmod fchmod fchmodat fchmodat2 chown fchown lchown fchownat utime utimes futimesat "
-	  "utimensat setxattr lsetxattr fsetxattr setxattrat removexattr lremovexattr fremovexattr "
-	  "removexattrat file_setattr" },
+	  "fchmodat2 chown fchown lchown fchownat utime utimes futimesat file_setattr" },
+	/* cp -p sets a mode by an attribute first, and does without where there are none. */
+	{ ANY(EOPNOTSUPP),
+	  "setxattr lsetxattr fsetxattr setxattrat removexattr lremovexattr fremovexattr "
+	  "removexattrat" },
 
 	{ { 0 }, NULL },
 };
 
 const struct vt_seccomp_condition vt_seccomp_owner_conditions[] = {
+	/* The same; but these every tool needs for its own files. */
+	{ "chmod fchmod fchmodat utimensat", EPERM,
+	  TESTS({ VT_SECCOMP_NOTIFY, ALWAYS, .sockets = VT_SOCKETS_BROKERED }) },
+
 	/*
 	 * By a descriptor for reading, an owner makes a file immutable, fit for verity or encrypted,
 	 * and a folder on btrfs gets and loses subvolumes. File systems have too many of these to list,

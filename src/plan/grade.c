@@ -114,11 +114,18 @@ static struct vt_holding hold_bare_files(struct grading *g)
 	const struct vt_plan *plan = g->plan;
 	struct vt_holding held = { "files", "files", "landlock", VT_GRADE_KERNEL,
 				   "names, sizes and owners of other files can be seen, their "
-				   "content not; modes, owners and times cannot be changed" };
+				   "content not" };
 
-	if (plan->own_ids)
-		held.note = "names, sizes and owners of other files can be seen, their content not";
-
+	if (plan->broker.modes)
+		held.note = "names, sizes and owners of other files can be seen, their content "
+			    "not; modes and times can be changed only inside folders that may be "
+			    "written, owners nowhere";
+	else if (!plan->own_ids && g->host->modes.err)
+		held.note = vt_arena_printf(
+			plan->arena,
+			"names, sizes and owners of other files can be seen, their content not; "
+			"modes, owners and times cannot be changed (%s: %s)",
+			g->host->modes.tried, strerror(g->host->modes.err));
 	if (plan->landlock_fs && plan->filter_count)
 		return held;
 	held.mechanism = "none";
@@ -309,7 +316,7 @@ static void add_notes(struct grading *g)
 	else if (g->host->own_proc.err)
 		note(g, "files: the cell has no /proc, since this machine's is masked, as in a "
 			"container");
-	if (plan->broker.on)
+	if (plan->broker.on && !plan->bare)
 		note(g, "network: AF_UNIX sockets reach the cell's own, made in /tmp or /dev/shm, "
 			"and those of files.sockets; they are streams or packets, no datagrams");
 	else if (!plan->bare && !plan->unix_sockets)

@@ -142,12 +142,25 @@ static void add_filter(struct making *m, const struct sock_fprog *filter)
 		filter; /* VT_FILTERS_MAX is the most there are */
 }
 
+/*
+ * A user of its own owns nothing but what it made itself. The caller's own changes modes and times
+ * through the supervisor, who has the same user and no more power; it comes first for its listener.
+ */
+static void add_owner_filter(struct making *m)
+{
+	struct vt_plan *plan = m->plan;
+
+	if (plan->own_ids)
+		return;
+	plan->broker.on = plan->broker.modes = m->host->modes.err == 0;
+	add_filter(m, vt_seccomp_addon(VT_SECCOMP_OWNER,
+				       plan->broker.modes ? VT_SOCKETS_BROKERED : 0));
+}
+
 static void add_bare_filters(struct making *m, unsigned sockets)
 {
+	add_owner_filter(m);
 	add_filter(m, vt_seccomp_addon(VT_SECCOMP_BARE, sockets));
-	/* A user of its own owns nothing but what it made itself. */
-	if (!m->plan->own_ids)
-		add_filter(m, vt_seccomp_addon(VT_SECCOMP_OWNER, sockets));
 	/*
 	 * Without a domain nobody bounds whom a signal reaches: others of the caller's, where the
 	 * cell's user is the caller or an id that others may have too; and init, which has the

@@ -129,9 +129,13 @@ struct vt_inode {
 	uint64_t dev, ino;
 };
 
-/* What connect() may reach where the supervisor connects in the cell's stead: watch/broker.h. */
+/*
+ * What connect() may reach where the supervisor connects in the cell's stead: watch/broker.h. Or, of a
+ * bare cell, that it changes modes and times in the cell's stead: watch/modes.h.
+ */
 struct vt_brokered {
-	bool on;       /* filters[0] makes connect() wait, and its listener goes to the supervisor */
+	bool on;       /* filters[0] makes calls wait, and its listener goes to the supervisor */
+	bool modes;    /* these are chmod() and the like, and not connect() */
 	bool inet;     /* inet sockets: wherever they may go */
 	bool abstract; /* abstract unix sockets of the cell's own network namespace */
 	/* Unix sockets by path: those of the root's own tmpfs, and these of the host's. */

@@ -215,6 +215,7 @@ static const struct vt_host bare_user_old = {
 	NO_USERNS,
 	.tasks = 12,
 	.seccomp = WORKS,
+	.modes = { EBUSY, "seccomp(SECCOMP_FILTER_FLAG_NEW_LISTENER)" },
 	.landlock_abi = 4,
 	INVENTED,
 	.cgroup = { .why = "no cgroups" },

@@ -18,6 +18,7 @@
 #include "watch/broker.h"
 #include "watch/looker.h"
 #include "watch/loop.h"
+#include "watch/modes.h"
 #include "watch/pipes.h"
 #include "watch/relay.h"
 #include "watch/usage.h"
@@ -66,6 +67,7 @@ struct run {
 	struct vt_watch status, init, signals, reports;
 	struct vt_looker looker;
 	struct vt_broker broker;
+	struct vt_modes modes;
 	struct vt_timer deadline, reaper, look;
 	int fds[VT_NOTE_FDS]; /* from init: the occupant, the cell's proc and root */
 
@@ -97,6 +99,7 @@ static void let_die(struct run *run)
 	vt_loop_remove(&run->loop, &run->reports);
 	vt_looker_stop(&run->looker);
 	vt_broker_stop(&run->broker);
+	vt_modes_stop(&run->modes);
 	/* Our hold on its root would leave us to take that down. */
 	for (size_t i = 0; i < VT_NOTE_FDS; i++)
 		vt_fd_close(&run->fds[i]);
@@ -196,12 +199,19 @@ static void occupant_runs(struct run *run, const int fds[VT_NOTE_FDS])
 /* Expected once, and only where the plan wants it. */
 static void take_listener(struct run *run, int listener_fd)
 {
+	const int root_fd = run->fds[VT_NOTE_ROOT_FD];
+	const struct vt_plan *plan = run->plan;
 	struct vt_err err;
+	int r;
 
-	if (run->state >= RUN_DYING || !run->plan->broker.on || run->broker.plan)
+	if (run->state >= RUN_DYING || !plan->broker.on || run->broker.plan || run->modes.plan) {
 		vt_fd_close(&listener_fd);
-	else if (vt_broker_listen(&run->broker, &run->loop, run->plan, listener_fd,
-				  run->fds[VT_NOTE_ROOT_FD], &err) < 0)
+		return;
+	}
+	r = plan->broker.modes
+		    ? vt_modes_listen(&run->modes, &run->loop, plan, listener_fd, root_fd, &err)
+		    : vt_broker_listen(&run->broker, &run->loop, plan, listener_fd, root_fd, &err);
+	if (r < 0)
 		lose(run, &err);
 }
 
@@ -602,6 +612,7 @@ static void release(struct run *run)
 	vt_loop_remove(&run->loop, &run->reports);
 	vt_looker_done(&run->looker);
 	vt_broker_done(&run->broker);
+	vt_modes_done(&run->modes);
 	await_init(run);
 	vt_relay_done(&run->relay);
 	vt_stream_done(&run->out);

@@ -14,9 +14,9 @@
 #include <string.h>
 #include <unistd.h>
 
-static const struct act *const themes[] = { file_acts,    setuid_acts, mount_acts,
-					    process_acts, kernel_acts, net_acts,
-					    limit_acts,   look_acts,   call_acts };
+static const struct act *const themes[] = { file_acts,   setuid_acts, mount_acts, process_acts,
+					    kernel_acts, net_acts,    limit_acts, look_acts,
+					    call_acts,   mode_acts };
 
 enum { THEMES = sizeof(themes) / sizeof(themes[0]) };
 
