@@ -16,6 +16,7 @@
 #include "cli/signals.h"
 #include "cli/world.h"
 #include "host/host.h"
+#include "kernel/seccomp_oci.h"
 
 enum {
 	ARGS_SIZE = 4 * PATH_MAX,
@@ -34,10 +35,11 @@ struct session {
 	char program[PATH_MAX];
 	int signal_fd;
 	int progress;
-	unsigned allowed; /* VT_BY_* that the policy has */
-	bool writes;      /* a cell can write the folder that is granted for writing */
-	bool bare;        /* cells have no namespaces */
-	bool others;      /* and are of another user than the caller */
+	unsigned allowed;          /* VT_BY_* that the policy has */
+	bool writes;               /* a cell can write the folder that is granted for writing */
+	bool bare;                 /* cells have no namespaces */
+	bool others;               /* and are of another user than the caller */
+	struct sock_fprog profile; /* the user's own, in the report's arena; len 0: none */
 };
 
 /*
@@ -86,8 +88,10 @@ static bool was_left(const struct vt_world *world)
 	return left;
 }
 
-/* The control. False where it was not reached: tried->why says why. */
-static bool reach_outside(struct session *s, struct vt_tried *tried)
+/* The control, under a filter if one is given. False where it was not reached: tried->why says why.
+ */
+static bool reach_outside(struct session *s, const struct sock_fprog *filter,
+			  struct vt_tried *tried)
 {
 	const struct vt_try *row = tried->row;
 	struct vt_control control;
@@ -96,7 +100,7 @@ static bool reach_outside(struct session *s, struct vt_tried *tried)
 	const char *lacks = make_words(s, row->act, row->outside ? row->outside : row->args, text,
 				       argv);
 
-	if (lacks || vt_control_start(argv, control_of(row), &control, &err) < 0) {
+	if (lacks || vt_control_start(argv, control_of(row), filter, &control, &err) < 0) {
 		(void)snprintf(tried->why, sizeof(tried->why), "%s", lacks ? lacks : err.what);
 		return false;
 	}
@@ -269,12 +273,23 @@ static void try_inside(struct session *s, struct vt_tried *tried)
 	vt_plan_free(plan);
 }
 
+/* Whether the policy allows the act. What a profile lets through is found by trying it under that
+ * alone. */
+static bool is_allowed(struct session *s, const struct vt_try *row)
+{
+	struct vt_tried tried = { .row = row };
+
+	if (row->flags & VT_TRY_PROFILE && s->profile.len)
+		return reach_outside(s, &s->profile, &tried);
+	return row->allowed & s->allowed;
+}
+
 static void try_one(struct session *s, struct vt_tried *tried)
 {
 	const struct vt_try *row = tried->row;
 
 	tried->outcome = VT_OUTCOME_UNJUDGED;
-	if (row->allowed & s->allowed) {
+	if (is_allowed(s, row)) {
 		tried->outcome = VT_OUTCOME_ALLOWED;
 		return;
 	}
@@ -291,12 +306,12 @@ static void try_one(struct session *s, struct vt_tried *tried)
 		return;
 	}
 	vt_world_refresh(&s->world);
-	if (!reach_outside(s, tried))
+	if (!reach_outside(s, NULL, tried))
 		return;
 	vt_world_refresh(&s->world);
 	try_inside(s, tried);
 	if (row->flags & VT_TRY_AGAIN && tried->outcome == VT_OUTCOME_DENIED &&
-	    !reach_outside(s, tried))
+	    !reach_outside(s, NULL, tried))
 		tried->outcome = VT_OUTCOME_UNJUDGED;
 }
 
@@ -342,7 +357,7 @@ static int describe(struct session *s, struct vt_err *err)
 {
 	char *argv[] = { s->program, (char *)"--list", NULL };
 	struct vt_control control;
-	int r = vt_control_start(argv, VT_CONTROL_PLAIN, &control, err);
+	int r = vt_control_start(argv, VT_CONTROL_PLAIN, NULL, &control, err);
 
 	if (r < 0)
 		return r;
@@ -428,6 +443,15 @@ static int plan_as_is(struct session *s, struct vt_err *err)
 	return plan_once(s, err);
 }
 
+/* What the policy's own profile comes to, where it has one and this machine has filters. */
+static int compile_profile(struct session *s, struct vt_err *err)
+{
+	if (s->policy->syscalls != VT_SYSCALLS_PROFILE || s->host.seccomp.err)
+		return 0;
+	return vt_oci_compile(s->policy->profile, s->host.kernel_major, s->host.kernel_minor,
+			      s->test->arena, &s->profile, err);
+}
+
 static void try_all(struct session *s)
 {
 	struct vt_selftest *test = s->test;
@@ -473,6 +497,8 @@ static int run_session(struct session *s, struct vt_err *err)
 		r = take_signals(s, err);
 	if (r == 0)
 		r = plan_as_is(s, err);
+	if (r == 0)
+		r = compile_profile(s, err);
 	if (r == 0)
 		r = vt_world_make(&s->world, s->program, s->others, err);
 	if (r < 0)

@@ -52,7 +52,9 @@ static void grade_syscalls(struct grading *g)
 
 	if (g->policy->syscalls == VT_SYSCALLS_PROFILE && calls.grade == VT_GRADE_KERNEL)
 		calls.note = vt_arena_printf(g->plan->arena,
-					     "the profile %s, and vitro's own rules above it",
+					     "the profile %s decides which calls pass; vitro's "
+					     "default filter is not in force, only the rules "
+					     "that its other promises stand on",
 					     g->policy->profile->path);
 	hold(g, VT_PROPERTY_SYSCALLS, calls);
 }

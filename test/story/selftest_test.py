@@ -91,6 +91,29 @@ def _():
     check_equal(found["by_act"]["write_new"]["outcome"], "denied", "writing to what may be read")
 
 
+def profile(place, *denied):
+    """A seccomp profile that allows all calls but these."""
+    rules = [{"names": denied, "action": "SCMP_ACT_ERRNO"}] if denied else []
+    return write(place + "/p.json", json.dumps({"defaultAction": "SCMP_ACT_ALLOW", "syscalls": rules}))
+
+
+@test("self-test: a profile of the user's decides, but about what vitro's other promises stand on")
+def _():
+    once()
+    with folder() as place:
+        found = report("--set", "syscalls=" + profile(place, "modify_ldt"))
+        check_honest(found)
+        # The control: under vitro's own filter, this one is judged.
+        own = report()["by_act"]["change_personality"]
+        check_equal(own["outcome"], "denied", "change_personality without the profile")
+    acts = {name: act["outcome"] for name, act in found["by_act"].items()}
+    check_equal(acts["change_personality"], "allowed", "what the profile allows")
+    check_in(acts["change_ldt"], ("denied", "unjudged"), "what it denies")
+    for act in ("use_vmsplice", "unshare_user", "setuid_chmod", "use_io_uring", "add_key"):
+        check_in(acts[act], ("denied", "unjudged"), f"{act}, which it allows and vitro never does")
+    check_equal(acts["use_vmsplice"], "denied", "use_vmsplice, which works outside")
+
+
 @test("self-test: a network of the cell's own is held as none is", holds={"network": "netns"})
 def _():
     once()
@@ -228,6 +251,17 @@ def _():
         check_in(f"MISMATCH: {name}: ", call.out, "the loud line", call)
         check_in(act.split()[0] + " (", call.out, "the act", call)
     check_in(f" acts, {len(holes)} mismatches\n", call.out, "the last line", call)
+
+
+@test("self-test: a profile that allows all is no excuse for what vitro denies under any")
+def _():
+    with folder() as place:
+        call = pretend({"use_vmsplice": HOLE, "change_personality *": HOLE}, "--json", "--set",
+                       "syscalls=" + profile(place))
+    check_equal((call.code, wrong_in(call)), (1, {"syscalls": "absent"}), "mismatches", call)
+    outcomes = {act["act"]: act["outcome"] for act in call.json["acts"]}
+    check_equal((outcomes["use_vmsplice"], outcomes["change_personality"]), ("reached", "allowed"),
+                "the two acts", call)
 
 
 @test("self-test: weaker than claimed is a mismatch too, and silence is unclear")
