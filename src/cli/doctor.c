@@ -151,10 +151,7 @@ static void add_text(struct vt_str *out, const struct vt_host *host,
 	if (uname(&system) < 0)
 		strcpy(system.release, "?");
 	vt_str_addf(out, "vitro %s on Linux %s, as %s%s%s\n\n", VITRO_VERSION, system.release,
-		    host->privileged ? "root"
-		    : host->uid == 0 ? "root without its capabilities"
-				     : "an ordinary user",
-		    container ? ", inside " : "", container ? container : "");
+		    vt_cli_caller(host), container ? ", inside " : "", container ? container : "");
 	for (size_t i = 0; i < diagnosis->report.count; i++)
 		add_finding(out, &diagnosis->report, i);
 	vt_str_add(out, "\n");

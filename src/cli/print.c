@@ -42,6 +42,13 @@ void vt_cli_wrap(struct vt_str *out, const char *text, size_t at, size_t indent)
 	vt_str_add(out, "\n");
 }
 
+const char *vt_cli_caller(const struct vt_host *host)
+{
+	return host->privileged ? "root"
+	       : host->uid == 0 ? "root without some of its capabilities"
+				: "an ordinary user";
+}
+
 int vt_cli_report(const struct vt_str *text, struct vt_err *err)
 {
 	struct vt_screen screen = { 0 };

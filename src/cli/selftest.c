@@ -534,7 +534,7 @@ int vt_selftest_run(struct vt_policy *policy, int progress, struct vt_selftest *
 		r = vt_host_probe(&s->host, err);
 	if (r < 0)
 		return r;
-	ret_test->privileged = s->host.privileged;
+	ret_test->caller = vt_cli_caller(&s->host);
 	r = run_session(s, err);
 	vt_host_done(&s->host);
 	vt_fd_close(&s->signal_fd);

@@ -189,7 +189,7 @@ void vt_selftest_text(const struct vt_selftest *test, struct vt_str *out)
 {
 	vt_str_addf(out,
 		    "vitro %s: forbidden acts, each tried outside and then inside a cell, as %s\n",
-		    VITRO_VERSION, test->privileged ? "root" : "an ordinary user");
+		    VITRO_VERSION, test->caller);
 	if (test->refusal.num) {
 		vt_str_add(out, "\n");
 		vt_cli_wrap(out, test->refusal.what, 0, 0);

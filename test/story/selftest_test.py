@@ -11,7 +11,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
-from vitrotest import (BINARY, ESCAPE, IS_ROOT, check, check_equal, check_in, folder, is_bare, main, run,
+from vitrotest import (BIN, BINARY, ESCAPE, IS_ROOT, check, check_equal, check_in, folder, is_bare, main, run,
                        sanitized, skip, test, vitro, vitro_started, wait_until, write)
 
 PROPERTIES = ["processes", "files", "network", "syscalls", "memory", "tmp", "file_size", "open_files",
@@ -165,6 +165,22 @@ def copy_vitro(place, escape=ESCAPE):
     os.mkdir(place + "/test")
     shutil.copy(escape, place + "/test/vitro-escape")
     return shutil.copy(BINARY, place + "/vitro")
+
+
+def within(place, *options):
+    """A self-test of a copy of vitro, in a folder of the test's own, with less than this machine has."""
+    command = BIN + "/matrix/vitro-within"
+    if not os.access(command, os.X_OK):
+        skip(f"there is no {command}")
+    return run([command, *options, "--", copy_vitro(place), "doctor", "--self-test"], timeout=60)
+
+
+@test("self-test: a root that lacks some capabilities is not called an ordinary user", root=True)
+def _():
+    once()
+    with folder() as place:
+        call = within(place, "--deny-userns", "--caps", "CAP_CHOWN,CAP_KILL,CAP_SETGID,CAP_SETUID")
+    check_in("as root without some of its capabilities\n", call.out, "the first line", call)
 
 
 @test("self-test: a program that others may write is not run")
