@@ -546,8 +546,3 @@ void vt_selftest_done(struct vt_selftest *test)
 	vt_arena_free(test->arena);
 	test->arena = NULL;
 }
-
-bool vt_selftest_ok(const struct vt_selftest *test)
-{
-	return test->judged > 0 && test->mismatches == 0 && test->unclear == 0;
-}
