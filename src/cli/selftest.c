@@ -443,6 +443,32 @@ static int plan_as_is(struct session *s, struct vt_err *err)
 	return plan_once(s, err);
 }
 
+/*
+ * Whether cells can execute the program at all, found with its list in a cell. One of another user
+ * than the caller needs permission for every folder on the way.
+ */
+static int check_reach(struct session *s, struct vt_err *err)
+{
+	char *argv[] = { s->program, (char *)"--list", NULL };
+	struct vt_plan *plan;
+	struct vt_result result;
+	struct vt_err later;
+
+	/* What else keeps a cell from running is told by every act. */
+	if (vt_attempt_inside(&s->host, s->policy, argv, s->signal_fd, &plan, &result, &later) < 0)
+		return 0;
+	bool closed = result.failure.step == VT_STEP_EXEC && result.failure.num == EACCES;
+
+	s->test->cancelled = result.verdict.cancel_signal;
+	vt_result_done(&result);
+	vt_plan_free(plan);
+	if (!closed)
+		return 0;
+	return vt_fail(err, VT_STEP_COMMAND, EACCES,
+		       "the cell's user cannot reach '%s'; install vitro where others can read it",
+		       s->program);
+}
+
 /* What the policy's own profile comes to, where it has one and this machine has filters. */
 static int compile_profile(struct session *s, struct vt_err *err)
 {
@@ -500,8 +526,10 @@ static int run_session(struct session *s, struct vt_err *err)
 	if (r == 0)
 		r = compile_profile(s, err);
 	if (r == 0)
+		r = check_reach(s, err);
+	if (r == 0 && !s->test->cancelled)
 		r = vt_world_make(&s->world, s->program, s->others, err);
-	if (r < 0)
+	if (r < 0 || s->test->cancelled)
 		return r;
 	try_all(s);
 	r = vt_world_done(&s->world, &later);

@@ -183,6 +183,16 @@ def _():
     check_in("as root without some of its capabilities\n", call.out, "the first line", call)
 
 
+@test("self-test: a program that the cell's user cannot reach is named once", root=True)
+def _():
+    with folder() as place:
+        os.chmod(place, 0o700)
+        call = within(place, "--deny-userns")
+    check_equal((call.code, call.out), (125, ""), "exit code and output", call)
+    check_in(f"the cell's user cannot reach '{place}/test/vitro-escape'; install", call.err, "why", call)
+    check_equal(len(call.err.splitlines()), 1, "lines on stderr", call)
+
+
 @test("self-test: a program that others may write is not run")
 def _():
     with folder() as place:
