@@ -76,7 +76,7 @@ static void add_act(struct vt_str *out, const struct vt_tried *tried)
 
 	describe(tried, text, sizeof(text));
 	vt_str_addf(out, "%-*s", NAME_WIDTH, vt_tested_name(tried->row->property));
-	vt_cli_wrap(out, text, NAME_WIDTH, NAME_WIDTH + 2);
+	vt_str_wrap(out, text, NAME_WIDTH, NAME_WIDTH + 2);
 }
 
 /* Whether there is nothing to say of the one that is not said of the other: one cause can stop
@@ -115,7 +115,7 @@ static void add_alike(struct vt_str *out, const struct vt_selftest *test, size_t
 	}
 	out->failed = out->failed || !vt_str_ok(&text);
 	vt_str_addf(out, "%-*s", NAME_WIDTH, "several");
-	vt_cli_wrap(out, text.text, NAME_WIDTH, NAME_WIDTH + 2);
+	vt_str_wrap(out, text.text, NAME_WIDTH, NAME_WIDTH + 2);
 	vt_str_done(&text);
 }
 
@@ -156,7 +156,7 @@ static void add_mismatches(struct vt_str *out, const struct vt_selftest *test)
 				       : "Do not rely on it here, and please report it: "
 					 "SECURITY.md says how.");
 		vt_str_add(out, "\n");
-		vt_cli_wrap(out, text, 0, 2);
+		vt_str_wrap(out, text, 0, 2);
 	}
 }
 
@@ -180,7 +180,7 @@ void vt_selftest_text(const struct vt_selftest *test, struct vt_str *out)
 		    VITRO_VERSION, test->caller);
 	if (test->refusal.num) {
 		vt_str_add(out, "\n");
-		vt_cli_wrap(out, test->refusal.what, 0, 0);
+		vt_str_wrap(out, test->refusal.what, 0, 0);
 		vt_str_add(out, "With require=best-effort:\n");
 	}
 	vt_str_addf(out, "\n%-*s%-*s%-*s%s\n", NAME_WIDTH, "PROPERTY", CLAIM_WIDTH, "CLAIMED",

@@ -4,6 +4,7 @@
 what it does."""
 
 import os
+import re
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
@@ -61,6 +62,16 @@ def _():
     for name, holding in (report["isolation"] or {}).items():
         if report["ok"] and isinstance(holding, dict):
             check_equal(held.get(name), (holding["mechanism"], holding["grade"]), name, call)
+
+
+@test("truth: what explain has to say fits on a screen, reasons of a refusal included")
+def _():
+    for flags in ([], ["--cpu-time", "60s"], ["--set", "require=strict", "--cpus", "0.5"]):
+        call = run(vitro_command("explain", *flags))
+        # Paths and values are as long as they are.
+        said = re.sub(r"^(FILES|DENIED|ENVIRONMENT).*\n(?:  .*\n)*", "", call.out, flags=re.MULTILINE)
+        long = [line for line in said.splitlines() if len(line) > 100]
+        check_equal(long, [], "long lines", call)
 
 
 @test("truth: a call runs, or is refused with a reason before anything ran")
