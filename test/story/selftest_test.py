@@ -290,6 +290,20 @@ def _():
                 "the two acts", call)
 
 
+@test("self-test: a watched limit that holds one time of three is late, not absent",
+      holds={"memory": "watchdog"})
+def _():
+    with folder(writable=True) as place:
+        third = (f"echo >> {place}/n; test $(wc -l < {place}/n) -lt 3 && " + HOLE +
+                 ' || echo "denied: late"')
+        call = pretend({"take_heap *": third}, "--json", "--write", place)
+        check_equal(open(place + "/n").read(), "\n\n\n", "how often it was tried", call)
+    check_equal((call.code, wrong_in(call)), (0, {}), "mismatches", call)
+    act = next(act for act in call.json["acts"] if act["act"] == "take_heap")
+    check_equal(act["outcome"], "denied late", "the act", call)
+    check_in("tried 3 times", act["why"], "why", call)
+
+
 @test("self-test: weaker than claimed is a mismatch too, and silence is unclear")
 def _():
     call = pretend({"netlink": HOLE, "udp4 *": "exit 3"}, "--json")
