@@ -73,3 +73,24 @@ void vt_str_addf(struct vt_str *str, const char *fmt, ...)
 	va_end(again);
 	va_end(args);
 }
+
+enum { LINE_WIDTH = 100 };
+
+void vt_str_wrap(struct vt_str *str, const char *text, size_t at, size_t indent)
+{
+	for (bool first = true; *text != '\0'; first = false) {
+		size_t len = strcspn(text, " ");
+
+		if (!first && at + 1 + len > LINE_WIDTH) {
+			vt_str_addf(str, "\n%*s", (int)indent, "");
+			at = indent;
+		} else if (!first) {
+			vt_str_add(str, " ");
+			at++;
+		}
+		vt_str_addn(str, text, len);
+		at += len;
+		text += len + strspn(text + len, " ");
+	}
+	vt_str_add(str, "\n");
+}

@@ -43,6 +43,31 @@ static void test_keeps_nul_bytes(void **state)
 	vt_str_done(&str);
 }
 
+static void test_wraps(void **state)
+{
+	const char *word = "123456789";
+	struct vt_str text, str;
+
+	(void)state;
+	vt_str_init(&text);
+	vt_str_init(&str);
+	for (int i = 0; i < 20; i++)
+		vt_str_addf(&text, "%s%s", i ? " " : "", word);
+	vt_str_addf(&str, "%-20s", "name");
+	vt_str_wrap(&str, text.text, 20, 4);
+	/* Eight words end in column 99 with what is before them, and nine from column 4 in 93. */
+	const char *second = strchr(str.text, '\n');
+
+	assert_int_equal(second - str.text, 99);
+	assert_memory_equal(second, "\n    1234", 9);
+	const char *third = strchr(second + 1, '\n');
+
+	assert_int_equal(third - second - 1, 93);
+	assert_string_equal(third, "\n    123456789 123456789 123456789\n");
+	vt_str_done(&str);
+	vt_str_done(&text);
+}
+
 /* A length that no memory holds fails before anything is copied, and stays failed. */
 static void test_failure_is_sticky(void **state)
 {
@@ -66,6 +91,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_grows),
 		cmocka_unit_test(test_keeps_nul_bytes),
+		cmocka_unit_test(test_wraps),
 		cmocka_unit_test(test_failure_is_sticky),
 	};
 

@@ -4,6 +4,7 @@
 #define READ       VT_TRY_READ
 #define WRITE      VT_TRY_WRITE
 #define NAMESPACES VT_TRY_NAMESPACES
+#define PROFILE    VT_TRY_PROFILE
 
 #define SEEN   "the existence of other processes can be seen"
 #define SLOWED "the priorities of other processes can be changed"
@@ -131,19 +132,19 @@ const struct vt_try vt_tries[] = {
 	SYSCALLS("use_io_uring", ""),
 	SYSCALLS("use_bpf", ""),
 	SYSCALLS("use_perf", ""),
-	SYSCALLS("use_userfaultfd", ""),
+	SYSCALLS("use_userfaultfd", "", PROFILE),
 	SYSCALLS("use_vmsplice", ""),
-	SYSCALLS("change_ldt", ""),
-	SYSCALLS("change_personality", "0x0400000"),
+	SYSCALLS("change_ldt", "", PROFILE),
+	SYSCALLS("change_personality", "0x0400000", PROFILE),
 	SYSCALLS("call_i386", ""),
 	SYSCALLS("call_x32", ""),
 	SYSCALLS("add_key", ""),
-	SYSCALLS("compare_processes", ""),
+	SYSCALLS("compare_processes", "", PROFILE),
 	SYSCALLS("unshare_user", ""),
 	SYSCALLS("unshare_others", "", NAMESPACES),
 	SYSCALLS("clone_user", ""),
 	SYSCALLS("clone3_user", ""),
-	SYSCALLS("read_kernel_log", ""),
+	SYSCALLS("read_kernel_log", "", PROFILE),
 	SYSCALLS("hold_lease", "{read}/file", READ),
 	SYSCALLS("setuid_chmod", "{write}", WRITE),
 	SYSCALLS("setgid_chmod", "{write}", WRITE),

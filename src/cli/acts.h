@@ -40,6 +40,8 @@ enum {
 	VT_TRY_AGAIN = 1 << 5,
 	/* It is about the private /tmp's being a tmpfs, which no bare cell has. */
 	VT_TRY_TMPFS = 1 << 6,
+	/* Only vitro's own profile denies it: a profile of the user's may allow it. */
+	VT_TRY_PROFILE = 1 << 7,
 };
 
 /* What in a policy allows an act. */

@@ -19,6 +19,8 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "host/command.h"
+#include "kernel/caps.h"
+#include "kernel/seccomp.h"
 #include "plan/plan.h"
 #include "watch/run.h"
 
@@ -169,8 +171,10 @@ static _Noreturn void say_unclear(const char *what, int num)
 }
 
 /* The act itself: leads a group of its own, since some end what they started by their group. */
-static _Noreturn void become_act(char *const *argv, enum vt_control_kind kind, int out)
+static _Noreturn void become_act(char *const *argv, enum vt_control_kind kind,
+				 const struct sock_fprog *filter, int out)
 {
+	struct vt_err err;
 	char *const envp[] = { NULL };
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
@@ -190,6 +194,8 @@ static _Noreturn void become_act(char *const *argv, enum vt_control_kind kind, i
 			_exit(0);
 		}
 	}
+	if (filter && (vt_caps_no_new_privs(&err) < 0 || vt_seccomp_install(filter, &err) < 0))
+		say_unclear("no filter for it outside", err.num);
 	(void)execve(argv[0], argv, envp);
 	say_unclear("it cannot be executed", errno);
 }
@@ -218,7 +224,8 @@ static _Noreturn void reap_all(pid_t act)
 	}
 }
 
-static _Noreturn void keep_control(char *const *argv, enum vt_control_kind kind, int out)
+static _Noreturn void keep_control(char *const *argv, enum vt_control_kind kind,
+				   const struct sock_fprog *filter, int out)
 {
 	pid_t act = -1;
 
@@ -228,7 +235,7 @@ static _Noreturn void keep_control(char *const *argv, enum vt_control_kind kind,
 	if (act < 0)
 		_exit(1);
 	if (act == 0)
-		become_act(argv, kind, out);
+		become_act(argv, kind, filter, out);
 	(void)close(out);
 	reap_all(act);
 }
@@ -254,8 +261,8 @@ static void read_all(int fd, struct vt_str *out)
 	}
 }
 
-int vt_control_start(char *const *argv, enum vt_control_kind kind, struct vt_control *ret_control,
-		     struct vt_err *err)
+int vt_control_start(char *const *argv, enum vt_control_kind kind, const struct sock_fprog *filter,
+		     struct vt_control *ret_control, struct vt_err *err)
 {
 	int ends[2];
 
@@ -269,7 +276,7 @@ int vt_control_start(char *const *argv, enum vt_control_kind kind, struct vt_con
 		return vt_fail(err, VT_STEP_WATCH, errno, "start a control");
 	if (keeper == 0) {
 		(void)close(in);
-		keep_control(argv, kind, out);
+		keep_control(argv, kind, filter, out);
 	}
 	vt_fd_close(&out);
 	ret_control->keeper = keeper;

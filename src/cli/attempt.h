@@ -6,6 +6,7 @@
 #pragma once
 
 #include <limits.h>
+#include <linux/filter.h>
 #include <sys/types.h>
 
 #include "base/err.h"
@@ -50,11 +51,12 @@ struct vt_control {
 };
 
 /*
- * Runs argv outside, in a session of its own and without the caller's environment. When this returns,
- * all who could write its output have closed it. vt_control_end() then waits until nothing of it lives.
+ * Runs argv outside, in a session of its own and without the caller's environment; under the filter, if
+ * it is not NULL, and nothing else of a cell's. When this returns, all who could write its output have
+ * closed it. vt_control_end() then waits until nothing of it lives.
  */
-int  vt_control_start(char *const *argv, enum vt_control_kind kind, struct vt_control *ret_control,
-		      struct vt_err *err);
+int  vt_control_start(char *const *argv, enum vt_control_kind kind, const struct sock_fprog *filter,
+		      struct vt_control *ret_control, struct vt_err *err);
 void vt_control_end(struct vt_control *control);
 
 /*

@@ -5,6 +5,7 @@
 
 #include "base/err.h"
 #include "base/str.h"
+#include "host/host.h"
 
 /* What vitro exits with for an error of its own or a refusal. */
 enum { VT_EXIT_OWN = 125 };
@@ -21,8 +22,8 @@ void vt_cli_complain_err(const struct vt_err *err);
 /* Writes all of it, waiting where it must. 0 or a negative errno. */
 int vt_cli_write(int fd, const char *bytes, size_t len);
 
-/* Adds text in lines of 100 characters, all but the first indented; at is where the first one starts. */
-void vt_cli_wrap(struct vt_str *out, const char *text, size_t at, size_t indent);
+/* Who calls, in words: "root", "an ordinary user". */
+const char *vt_cli_caller(const struct vt_host *host);
 
 /* Writes a report to standard output in its safe form: what it quotes may hold anything. */
 int vt_cli_report(const struct vt_str *text, struct vt_err *err);

@@ -72,7 +72,7 @@ static void add_advice(struct vt_str *out, const struct vt_report *report, size_
 			return;
 		}
 	}
-	vt_cli_wrap(out, advice, NAME_WIDTH + 2, NAME_WIDTH + 2);
+	vt_str_wrap(out, advice, NAME_WIDTH + 2, NAME_WIDTH + 2);
 }
 
 static void add_finding(struct vt_str *out, const struct vt_report *report, size_t index)
@@ -82,7 +82,7 @@ static void add_finding(struct vt_str *out, const struct vt_report *report, size
 
 	vt_str_addf(out, "%-*s%-*s", NAME_WIDTH, finding->name,
 		    finding->why[0] != '\0' ? STATE_WIDTH : 0, vt_state_name(finding->state));
-	vt_cli_wrap(out, finding->why, indent, indent);
+	vt_str_wrap(out, finding->why, indent, indent);
 	add_advice(out, report, index);
 }
 
@@ -138,7 +138,7 @@ static void add_sum(struct vt_str *out, const struct diagnosis *diagnosis)
 	if (diagnosis->plan)
 		add_holdings(&line, diagnosis->plan);
 	out->failed = out->failed || !vt_str_ok(&line);
-	vt_cli_wrap(out, line.text, 0, 0);
+	vt_str_wrap(out, line.text, 0, 0);
 	vt_str_done(&line);
 }
 
@@ -151,10 +151,7 @@ static void add_text(struct vt_str *out, const struct vt_host *host,
 	if (uname(&system) < 0)
 		strcpy(system.release, "?");
 	vt_str_addf(out, "vitro %s on Linux %s, as %s%s%s\n\n", VITRO_VERSION, system.release,
-		    host->privileged ? "root"
-		    : host->uid == 0 ? "root without its capabilities"
-				     : "an ordinary user",
-		    container ? ", inside " : "", container ? container : "");
+		    vt_cli_caller(host), container ? ", inside " : "", container ? container : "");
 	for (size_t i = 0; i < diagnosis->report.count; i++)
 		add_finding(out, &diagnosis->report, i);
 	vt_str_add(out, "\n");

@@ -30,8 +30,10 @@ static int explain(const struct vt_options *options, const struct vt_host *host,
 		}
 	}
 	vt_str_init(&text);
-	if (refused < 0)
-		vt_str_addf(&text, "%s\n\nWith require=best-effort:\n", refusal.what);
+	if (refused < 0) {
+		vt_str_wrap(&text, refusal.what, 0, 0);
+		vt_str_add(&text, "\nWith require=best-effort:\n");
+	}
 	vt_plan_explain(plan, &text);
 	vt_plan_free(plan);
 	int r = vt_cli_write(STDOUT_FILENO, text.text, text.len);

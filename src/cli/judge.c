@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/judge.h"
 
+#include <stdio.h>
+
 const char *vt_outcome_name(enum vt_outcome outcome)
 {
 	static const char *const names[VT_OUTCOMES] = {
@@ -81,4 +83,19 @@ void vt_judge(const struct vt_trial *trials, size_t count, unsigned property,
 	}
 	ruling.mismatch = differs(claim, ruling.found, unnoted);
 	*ret_ruling = ruling;
+}
+
+bool vt_excess_tell(const struct vt_excess *excess, char *why, size_t size)
+{
+	if (excess->over < excess->least)
+		return false;
+	int len = snprintf(why, size,
+			   "%s passed its limit of %lld %s by %lld %s before it was seen",
+			   excess->what, excess->limit, excess->unit, excess->over, excess->unit);
+
+	if (excess->stated && excess->over > excess->stated && len >= 0 && (size_t)len < size)
+		(void)snprintf(why + len, size - (size_t)len,
+			       ", more than the %lld %s that are stated for a quiet machine",
+			       excess->stated, excess->unit); /* cut is fine */
+	return true;
 }

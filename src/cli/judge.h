@@ -59,6 +59,17 @@ struct vt_ruling {
 void vt_judge(const struct vt_trial *trials, size_t count, unsigned property,
 	      const struct vt_claim *claim, struct vt_ruling *ret_ruling);
 
+/* By how much a watched limit was passed before that was seen. */
+struct vt_excess {
+	const char *what, *unit; /* "memory", "MB" */
+	long long   limit, over;
+	long long   least;       /* less is not worth a word */
+	long long   stated;      /* that the plan states for a quiet machine; 0: it states nothing */
+};
+
+/* Whether it is worth a word, and then that in why. */
+bool vt_excess_tell(const struct vt_excess *excess, char *why, size_t size);
+
 /* "denied", "unjudged" */
 const char *vt_outcome_name(enum vt_outcome outcome);
 /* "enforced", "not judged" */

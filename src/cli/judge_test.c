@@ -4,6 +4,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -99,6 +100,29 @@ static void counts(void **state)
 	assert_int_equal(ruling.unclear, 1);
 }
 
+static void tells_an_excess(void **state)
+{
+	struct vt_excess excess = { "memory", "MB", 24, 1, 2, 40 };
+	char why[160] = "as it was", small[24];
+
+	(void)state;
+	assert_false(vt_excess_tell(&excess, why, sizeof(why)));
+	assert_string_equal(why, "as it was");
+	excess.over = 40;
+	assert_true(vt_excess_tell(&excess, why, sizeof(why)));
+	assert_string_equal(why, "memory passed its limit of 24 MB by 40 MB before it was seen");
+	excess.over = 41;
+	assert_true(vt_excess_tell(&excess, why, sizeof(why)));
+	assert_string_equal(why,
+			    "memory passed its limit of 24 MB by 41 MB before it was seen, more "
+			    "than the 40 MB that are stated for a quiet machine");
+	assert_true(vt_excess_tell(&excess, small, sizeof(small)));
+	assert_string_equal(small, "memory passed its limit");
+	excess.stated = 0;
+	assert_true(vt_excess_tell(&excess, why, sizeof(why)));
+	assert_string_equal(why, "memory passed its limit of 24 MB by 41 MB before it was seen");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -106,6 +130,7 @@ int main(void)
 		cmocka_unit_test(compares_with_the_claim),
 		cmocka_unit_test(compares_each_with_its_own_note),
 		cmocka_unit_test(counts),
+		cmocka_unit_test(tells_an_excess),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

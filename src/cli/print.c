@@ -21,25 +21,11 @@ int vt_cli_write(int fd, const char *bytes, size_t len)
 	return 0;
 }
 
-enum { LINE_WIDTH = 100 };
-
-void vt_cli_wrap(struct vt_str *out, const char *text, size_t at, size_t indent)
+const char *vt_cli_caller(const struct vt_host *host)
 {
-	for (bool first = true; *text != '\0'; first = false) {
-		size_t len = strcspn(text, " ");
-
-		if (!first && at + 1 + len > LINE_WIDTH) {
-			vt_str_addf(out, "\n%*s", (int)indent, "");
-			at = indent;
-		} else if (!first) {
-			vt_str_add(out, " ");
-			at++;
-		}
-		vt_str_addn(out, text, len);
-		at += len;
-		text += len + strspn(text + len, " ");
-	}
-	vt_str_add(out, "\n");
+	return host->privileged ? "root"
+	       : host->uid == 0 ? "root without some of its capabilities"
+				: "an ordinary user";
 }
 
 int vt_cli_report(const struct vt_str *text, struct vt_err *err)

@@ -37,7 +37,7 @@ struct vt_selftest {
 	const char        *notes[VT_TESTED_COUNT];
 	struct vt_ruling   rulings[VT_TESTED_COUNT];
 	size_t             judged, mismatches, unclear;
-	bool               privileged;
+	const char        *caller;   /* vt_cli_caller() */
 	struct vt_err      refusal;  /* of the policy as it is; num 0: none */
 	int                cancelled; /* the signal that ended it early; 0: none */
 };

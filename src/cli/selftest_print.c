@@ -12,6 +12,11 @@ enum {
 	TEXT_SIZE = VT_WHY_SIZE + 3 * VT_SAID_SIZE
 };
 
+bool vt_selftest_ok(const struct vt_selftest *test)
+{
+	return test->judged > 0 && test->mismatches == 0 && test->unclear == 0;
+}
+
 static void name_claim(const struct vt_claim *claim, const struct vt_ruling *ruling, char *buf,
 		       size_t size)
 {
@@ -65,20 +70,53 @@ static void describe(const struct vt_tried *tried, char *buf, size_t size)
 		       label ? label : "", tried->door, why, *why && *said ? ": " : "", said);
 }
 
-static bool is_section(const struct vt_tried *tried, enum vt_outcome outcome)
-{
-	if (outcome == VT_OUTCOME_REACHED)
-		return tried->outcome == VT_OUTCOME_REACHED || tried->outcome == VT_OUTCOME_LATE;
-	return tried->outcome == outcome;
-}
-
 static void add_act(struct vt_str *out, const struct vt_tried *tried)
 {
 	char text[TEXT_SIZE];
 
 	describe(tried, text, sizeof(text));
 	vt_str_addf(out, "%-*s", NAME_WIDTH, vt_tested_name(tried->row->property));
-	vt_cli_wrap(out, text, NAME_WIDTH, NAME_WIDTH + 2);
+	vt_str_wrap(out, text, NAME_WIDTH, NAME_WIDTH + 2);
+}
+
+/* Whether there is nothing to say of the one that is not said of the other: one cause can stop
+ * many. */
+static bool is_alike(const struct vt_tried *one, const struct vt_tried *other)
+{
+	return one->outcome == other->outcome && *one->why && strcmp(one->why, other->why) == 0 &&
+	       (one->outcome == VT_OUTCOME_UNJUDGED ||
+		strcmp(one->inside.line, other->inside.line) == 0);
+}
+
+/* Whether there is another like this one: any at all, or before it. */
+static bool has_like(const struct vt_selftest *test, size_t index, bool before)
+{
+	for (size_t i = 0; i < (before ? index : vt_try_count); i++)
+		if (i != index && is_alike(&test->tried[i], &test->tried[index]))
+			return true;
+	return false;
+}
+
+/* What is to be said of several, once, with all of them. */
+static void add_alike(struct vt_str *out, const struct vt_selftest *test, size_t index)
+{
+	const struct vt_tried *first = &test->tried[index];
+	const char *said = first->outcome == VT_OUTCOME_UNJUDGED ? "" : first->inside.line;
+	const char *sep = ": ";
+	struct vt_str text;
+
+	vt_str_init(&text);
+	vt_str_addf(&text, "%s%s%s", first->why, *said ? ": " : "", said);
+	for (size_t i = index; i < vt_try_count; i++) {
+		if (!is_alike(&test->tried[i], first))
+			continue;
+		vt_str_addf(&text, "%s%s", sep, test->tried[i].row->act);
+		sep = ", ";
+	}
+	out->failed = out->failed || !vt_str_ok(&text);
+	vt_str_addf(out, "%-*s", NAME_WIDTH, "several");
+	vt_str_wrap(out, text.text, NAME_WIDTH, NAME_WIDTH + 2);
+	vt_str_done(&text);
 }
 
 static void add_section(struct vt_str *out, const struct vt_selftest *test, const char *title,
@@ -87,65 +125,15 @@ static void add_section(struct vt_str *out, const struct vt_selftest *test, cons
 	bool any = false;
 
 	for (size_t i = 0; i < vt_try_count; i++) {
-		if (!is_section(&test->tried[i], outcome))
+		if (test->tried[i].outcome != outcome || has_like(test, i, true))
 			continue;
 		if (!any)
 			vt_str_addf(out, "\n%s\n", title);
 		any = true;
-		add_act(out, &test->tried[i]);
-	}
-}
-
-static bool is_unjudged_for(const struct vt_tried *tried, const char *why)
-{
-	return tried->outcome == VT_OUTCOME_UNJUDGED && strcmp(tried->why, why) == 0;
-}
-
-/* Whether another act before this one, or any other at all, was not judged for the same reason. */
-static bool shares_reason(const struct vt_selftest *test, size_t index, bool before)
-{
-	for (size_t i = 0; i < (before ? index : vt_try_count); i++)
-		if (i != index && is_unjudged_for(&test->tried[i], test->tried[index].why))
-			return true;
-	return false;
-}
-
-/* One cause can stop many: it is said once, with all of them. */
-static void add_stopped(struct vt_str *out, const struct vt_selftest *test, const char *why)
-{
-	struct vt_str text;
-	const char *sep = ": ";
-
-	vt_str_init(&text);
-	vt_str_add(&text, why);
-	for (size_t i = 0; i < vt_try_count; i++) {
-		if (!is_unjudged_for(&test->tried[i], why))
-			continue;
-		vt_str_addf(&text, "%s%s", sep, test->tried[i].row->act);
-		sep = ", ";
-	}
-	out->failed = out->failed || !vt_str_ok(&text);
-	vt_str_addf(out, "%-*s", NAME_WIDTH, "several");
-	vt_cli_wrap(out, text.text, NAME_WIDTH, NAME_WIDTH + 2);
-	vt_str_done(&text);
-}
-
-static void add_unjudged(struct vt_str *out, const struct vt_selftest *test)
-{
-	bool any = false;
-
-	for (size_t i = 0; i < vt_try_count; i++) {
-		const struct vt_tried *tried = &test->tried[i];
-
-		if (tried->outcome != VT_OUTCOME_UNJUDGED || shares_reason(test, i, true))
-			continue;
-		if (!any)
-			vt_str_add(out, "\nNot judged here:\n");
-		any = true;
-		if (shares_reason(test, i, false))
-			add_stopped(out, test, tried->why);
+		if (has_like(test, i, false))
+			add_alike(out, test, i);
 		else
-			add_act(out, tried);
+			add_act(out, &test->tried[i]);
 	}
 }
 
@@ -168,7 +156,7 @@ static void add_mismatches(struct vt_str *out, const struct vt_selftest *test)
 				       : "Do not rely on it here, and please report it: "
 					 "SECURITY.md says how.");
 		vt_str_add(out, "\n");
-		vt_cli_wrap(out, text, 0, 2);
+		vt_str_wrap(out, text, 0, 2);
 	}
 }
 
@@ -189,10 +177,10 @@ void vt_selftest_text(const struct vt_selftest *test, struct vt_str *out)
 {
 	vt_str_addf(out,
 		    "vitro %s: forbidden acts, each tried outside and then inside a cell, as %s\n",
-		    VITRO_VERSION, test->privileged ? "root" : "an ordinary user");
+		    VITRO_VERSION, test->caller);
 	if (test->refusal.num) {
 		vt_str_add(out, "\n");
-		vt_cli_wrap(out, test->refusal.what, 0, 0);
+		vt_str_wrap(out, test->refusal.what, 0, 0);
 		vt_str_add(out, "With require=best-effort:\n");
 	}
 	vt_str_addf(out, "\n%-*s%-*s%-*s%s\n", NAME_WIDTH, "PROPERTY", CLAIM_WIDTH, "CLAIMED",
@@ -200,8 +188,9 @@ void vt_selftest_text(const struct vt_selftest *test, struct vt_str *out)
 	for (unsigned i = 0; i < VT_TESTED_COUNT; i++)
 		add_property(out, test, i);
 	add_section(out, test, "Not denied:", VT_OUTCOME_REACHED);
+	add_section(out, test, "Stopped late:", VT_OUTCOME_LATE);
 	add_section(out, test, "Unclear, though it works outside:", VT_OUTCOME_UNCLEAR);
-	add_unjudged(out, test);
+	add_section(out, test, "Not judged here:", VT_OUTCOME_UNJUDGED);
 	add_mismatches(out, test);
 	add_sum(out, test);
 }

@@ -489,44 +489,52 @@ static void report_cgroups(const struct vt_host *host, struct vt_report *report)
 		      "limits.cpus cannot be held", report);
 }
 
-static void report_ids(const struct vt_host *host, struct vt_report *report)
+static void report_own_ids(const struct vt_host *host, struct vt_report *report)
 {
-	struct vt_finding *finding;
+	struct vt_finding *finding = add(report, "host ids for cells", true);
+
+	if (host->privileged && host->id_count > 0) {
+		say(finding, VT_STATE_WORKS, "%u to %u", host->id_base,
+		    host->id_base + host->id_count - 1);
+		return;
+	}
+	say(finding, VT_STATE_NOT, "%s",
+	    host->privileged ? "this user namespace maps none but its root"
+			     : "root without CAP_SYS_ADMIN, CAP_SETUID or CAP_SETGID "
+			       "cannot give a cell another id than its own");
+	(void)snprintf(finding->advice, sizeof(finding->advice),
+		       "Run vitro as an ordinary user: setpriv --reuid=USER "
+		       "--regid=GROUP --init-groups vitro run ...; or map a range of ids "
+		       "into this user namespace (unshare --map-auto, "
+		       "/etc/subuid and /etc/subgid).");
+}
+
+/* An id map is a user namespace: without those there is none to try a file system with. */
+static void report_idmap(const struct vt_host *host, bool userns, struct vt_report *report)
+{
+	struct vt_finding *finding = add(report, "id-mapped mounts", false);
 	struct vt_path here;
 
-	if (host->uid == 0) {
-		finding = add(report, "host ids for cells", true);
-		if (host->privileged && host->id_count > 0) {
-			say(finding, VT_STATE_WORKS, "%u to %u", host->id_base,
-			    host->id_base + host->id_count - 1);
-		} else {
-			say(finding, VT_STATE_NOT, "%s",
-			    host->privileged
-				    ? "this user namespace maps none but its root"
-				    : "root without CAP_SYS_ADMIN, CAP_SETUID or CAP_SETGID "
-				      "cannot give a cell another id than its own");
-			(void)snprintf(
-				finding->advice, sizeof(finding->advice),
-				"Run vitro as an ordinary user: setpriv --reuid=USER "
-				"--regid=GROUP --init-groups vitro run ...; or map a range of ids "
-				"into this user namespace (unshare --map-auto, "
-				"/etc/subuid and /etc/subgid).");
-		}
+	if (!userns) {
+		say_follows(finding, "user namespaces");
+	} else if (host->look(host, ".", &here) == 0 && here.idmap) {
+		say(finding, VT_STATE_WORKS, "on the current folder's file system");
+	} else {
+		say(finding, VT_STATE_NOT,
+		    "not on the current folder's file system: a cell "
+		    "writes there only where any user may");
+		(void)snprintf(finding->advice, sizeof(finding->advice),
+			       "Grant folders on ext4, xfs, btrfs or tmpfs, with Linux 5.12 or "
+			       "later (btrfs 5.15, tmpfs 6.3).");
 	}
-	if (host->privileged && host->id_count > 0) {
-		finding = add(report, "id-mapped mounts", false);
-		if (host->look(host, ".", &here) == 0 && here.idmap) {
-			say(finding, VT_STATE_WORKS, "on the current folder's file system");
-		} else {
-			say(finding, VT_STATE_NOT,
-			    "not on the current folder's file system: a cell "
-			    "writes there only where any user may");
-			(void)snprintf(
-				finding->advice, sizeof(finding->advice),
-				"Grant folders on ext4, xfs, btrfs or tmpfs, with Linux 5.12 or "
-				"later (btrfs 5.15, tmpfs 6.3).");
-		}
-	}
+}
+
+static void report_ids(const struct vt_host *host, bool userns, struct vt_report *report)
+{
+	if (host->uid == 0)
+		report_own_ids(host, report);
+	if (host->privileged && host->id_count > 0)
+		report_idmap(host, userns, report);
 }
 
 static void report_groups(const struct vt_host *host, struct vt_report *report)
@@ -571,7 +579,7 @@ void vt_report_make(const struct vt_host *host, struct vt_report *ret_report)
 	report_notify(host, ret_report);
 	report_landlock(host, ret_report);
 	report_cgroups(host, ret_report);
-	report_ids(host, ret_report);
+	report_ids(host, userns, ret_report);
 	report_groups(host, ret_report);
 	report_core(ret_report);
 }

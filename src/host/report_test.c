@@ -175,6 +175,24 @@ static void test_invented(void **state)
 	vt_host_done(&host);
 }
 
+/* What could not be tried is not blamed on the folder that it would have been tried with. */
+static void test_no_idmap_to_try(void **state)
+{
+	(void)state;
+	probe();
+	host.userns.err = EPERM;
+	host.userns.tried = "clone(CLONE_NEWUSER)";
+	host.privileged = true;
+	host.id_base = 1 << 20;
+	host.id_count = 1;
+	vt_report_make(&host, &report);
+	assert_int_equal(find("id-mapped mounts")->state, VT_STATE_NOT);
+	assert_true(find("id-mapped mounts")->follows);
+	assert_non_null(strstr(find("id-mapped mounts")->why, "for want of user namespaces"));
+	assert_string_equal(find("id-mapped mounts")->advice, "");
+	vt_host_done(&host);
+}
+
 /* A cgroup that is promised and cannot be made. */
 static void test_no_cgroup(void **state)
 {
@@ -314,7 +332,7 @@ int main(void)
 		cmocka_unit_test(test_real),      cmocka_unit_test(test_ok),
 		cmocka_unit_test(test_invented),  cmocka_unit_test(test_no_cgroup),
 		cmocka_unit_test(test_no_userns), cmocka_unit_test(test_no_pidns),
-		cmocka_unit_test(test_filtered),
+		cmocka_unit_test(test_filtered),  cmocka_unit_test(test_no_idmap_to_try),
 	};
 
 	return cmocka_run_group_tests(all, NULL, NULL);

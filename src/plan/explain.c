@@ -6,6 +6,13 @@
 
 #include "plan/plan.h"
 
+enum {
+	NAME_WIDTH = 12,
+	MECHANISM_WIDTH = 19,
+	GRADE_WIDTH = 9,
+	NOTE_AT = NAME_WIDTH + MECHANISM_WIDTH + GRADE_WIDTH,
+};
+
 const char *vt_grade_name(enum vt_grade grade)
 {
 	static const char *const names[] = { "none", "watched", "kernel" };
@@ -13,26 +20,35 @@ const char *vt_grade_name(enum vt_grade grade)
 	return names[grade];
 }
 
+static void explain_holding(const struct vt_holding *h, struct vt_str *out)
+{
+	const char *mechanism = h->mechanism ? h->mechanism : "-";
+	const char *grade = h->mechanism ? vt_grade_name(h->grade) : "-";
+	const char *note = h->mechanism || *h->note ? h->note : "not asked for";
+
+	vt_str_addf(out, "%-*s%-*s", NAME_WIDTH, h->name, MECHANISM_WIDTH, mechanism);
+	vt_str_addf(out, "%-*s", *note ? GRADE_WIDTH : 0, grade);
+	vt_str_wrap(out, note, NOTE_AT, NOTE_AT);
+}
+
 static void explain_holdings(const struct vt_plan *plan, struct vt_str *out)
 {
-	vt_str_add(out, "PROPERTY    HELD BY            GRADE\n");
-	for (size_t i = 0; i < VT_PROPERTIES; i++) {
-		const struct vt_holding *h = &plan->holdings[i];
+	vt_str_addf(out, "%-*s%-*s%s\n", NAME_WIDTH, "PROPERTY", MECHANISM_WIDTH, "HELD BY",
+		    "GRADE");
+	for (size_t i = 0; i < VT_PROPERTIES; i++)
+		explain_holding(&plan->holdings[i], out);
+}
 
-		if (!h->mechanism)
-			vt_str_addf(out, "%-11s %-18s %-8s %s\n", h->name, "-", "-",
-				    *h->note ? h->note : "not asked for");
-		else
-			vt_str_addf(out, "%-11s %-18s %s%s%s\n", h->name, h->mechanism,
-				    vt_grade_name(h->grade), *h->note ? "  " : "", h->note);
-	}
+static double in_seconds(int64_t ms)
+{
+	return (double)ms / 1000;
 }
 
 static void explain_limits(const struct vt_plan *plan, struct vt_str *out)
 {
-	vt_str_addf(out, "\nLIMITS\n  %-14s %lld ms", "wall time", (long long)plan->wall_ms);
+	vt_str_addf(out, "\nLIMITS\n  %-14s %.10g s", "wall time", in_seconds(plan->wall_ms));
 	if (plan->grace_ms)
-		vt_str_addf(out, ", then SIGTERM and %lld ms of grace", (long long)plan->grace_ms);
+		vt_str_addf(out, ", then SIGTERM and %.10g s of grace", in_seconds(plan->grace_ms));
 	vt_str_addf(out, "\n  %-14s %lld MB\n", "memory", (long long)(plan->memory_bytes >> 20));
 	if (plan->bare)
 		vt_str_addf(out, "  %-14s %lld MB in %s\n", "private folder",
@@ -45,7 +61,7 @@ static void explain_limits(const struct vt_plan *plan, struct vt_str *out)
 		    (long long)plan->file_mb, (long long)plan->open_files);
 	vt_str_addf(out, "  %-14s %lld, threads included\n", "processes", (long long)plan->pids);
 	if (plan->cpu_ms >= 0)
-		vt_str_addf(out, "  %-14s %lld ms\n", "CPU time", (long long)plan->cpu_ms);
+		vt_str_addf(out, "  %-14s %.10g s\n", "CPU time", in_seconds(plan->cpu_ms));
 	if (plan->cpu_share > 0)
 		vt_str_addf(out, "  %-14s %g at once\n", "CPUs", plan->cpu_share);
 	vt_str_addf(out, "  %-14s %lld kB and %lld kB of standard output and error%s\n", "captured",
@@ -96,6 +112,20 @@ static void explain_build(const struct vt_plan *plan, const struct vt_build *bui
 	vt_str_add(out, "\n");
 }
 
+static void explain_denials(const struct vt_plan *plan, struct vt_str *out)
+{
+	if (plan->denial_count)
+		vt_str_add(out, "\nDENIED (in the order of the policy)\n");
+	for (size_t i = 0; i < plan->denial_count; i++) {
+		const struct vt_denial *denial = &plan->denials[i];
+
+		vt_str_addf(out, "  %s", denial->path);
+		if (denial->closed)
+			vt_str_addf(out, " (all of %s)", denial->closed);
+		vt_str_add(out, "\n");
+	}
+}
+
 void vt_plan_explain(const struct vt_plan *plan, struct vt_str *out)
 {
 	vt_str_addf(out, "isolation: %s\n\n", plan->level);
@@ -112,19 +142,14 @@ void vt_plan_explain(const struct vt_plan *plan, struct vt_str *out)
 	vt_str_addf(out, "\nFILES (working directory %s)\n", plan->cwd);
 	for (size_t i = 0; i < plan->build_count; i++)
 		explain_build(plan, &plan->builds[i], out);
-	for (size_t i = 0; i < plan->denial_count; i++) {
-		const struct vt_denial *denial = &plan->denials[i];
-
-		vt_str_addf(out, "  %-7s %s", "denied", denial->path);
-		if (denial->closed)
-			vt_str_addf(out, " (all of %s)", denial->closed);
-		vt_str_add(out, "\n");
-	}
+	explain_denials(plan, out);
 	vt_str_add(out, "\nENVIRONMENT\n");
 	for (char **variable = plan->envp; *variable; variable++)
 		vt_str_addf(out, "  %s\n", *variable);
 	if (plan->note_count)
 		vt_str_add(out, "\nNOTES\n");
-	for (size_t i = 0; i < plan->note_count; i++)
-		vt_str_addf(out, "  %s\n", plan->notes[i]);
+	for (size_t i = 0; i < plan->note_count; i++) {
+		vt_str_add(out, "  ");
+		vt_str_wrap(out, plan->notes[i], 2, 4);
+	}
 }

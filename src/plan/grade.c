@@ -55,7 +55,9 @@ static void grade_syscalls(struct grading *g)
 
 	if (g->policy->syscalls == VT_SYSCALLS_PROFILE && calls.grade == VT_GRADE_KERNEL)
 		calls.note = vt_arena_printf(g->plan->arena,
-					     "the profile %s, and vitro's own rules above it",
+					     "the profile %s decides which calls pass; vitro's "
+					     "default filter is not in force, only the rules "
+					     "that its other promises stand on",
 					     g->policy->profile->path);
 	hold(g, VT_PROPERTY_SYSCALLS, calls);
 }
@@ -176,6 +178,20 @@ static void grade_isolation(struct grading *g)
 
 static const char no_proc[] = "no cgroup, and no /proc to see what the cell uses";
 
+/*
+ * What can be touched until two looks have found the cell above its limit, from the sampling of
+ * watch/usage.h: near the limit 2 ms lie between two, and what a look of a few processes costs; and
+ * a CPU touches 8 MB in a ms at best, four of them as much as the memory takes. Nobody bounds how
+ * late a look can be where the CPUs are busy, nor what it costs where there are many processes.
+ */
+static int64_t find_slack_mb(const struct vt_host *host)
+{
+	enum { MB_PER_MS = 8, LOOKS_MS = 5, MEMORY_CPUS = 4 };
+	unsigned cpus = host->cpus < MEMORY_CPUS ? host->cpus : MEMORY_CPUS;
+
+	return (int64_t)MB_PER_MS * LOOKS_MS * (cpus ? cpus : 1);
+}
+
 static void grade_memory(struct grading *g)
 {
 	struct vt_holding memory = { "memory", "limits.memory_mb", "watchdog", VT_GRADE_WATCHED,
@@ -190,15 +206,15 @@ static void grade_memory(struct grading *g)
 		memory.grade = VT_GRADE_NONE;
 		memory.note = no_proc;
 	} else {
-		/* From the sampling of watch/usage.h: what can be touched between two looks. */
+		g->plan->memory_slack_mb = find_slack_mb(g->host);
 		memory.note = vt_arena_printf(
 			g->plan->arena,
-			"sampled every 2 to 50 ms: a burst can pass the limit by about %u MB "
-			"before it is "
-			"seen, and a program that means to can hide memory (in pipe and socket "
-			"buffers, "
+			"sampled every 2 to 50 ms, and ended when two looks in a row are above the "
+			"limit: a burst can pass it by up to about %lld MB on a quiet machine, by "
+			"more where the CPUs are busy or the cell has many processes; and a "
+			"program that means to can hide memory (in pipe and socket buffers, "
 			"descriptors in flight, page tables); only a cgroup holds against that",
-			16 * g->host->cpus);
+			(long long)g->plan->memory_slack_mb);
 	}
 	hold(g, VT_PROPERTY_MEMORY, memory);
 }

@@ -24,7 +24,7 @@ struct vt_result {
 	int64_t           processes;      /* the most seen at once; -1: not known */
 	bool              unreaped;       /* the cell did not go within five seconds */
 	bool              unbuilt;        /* the cell could not be built, and nothing of it ran */
-	struct vt_err     failure;        /* then: why */
+	struct vt_err     failure;        /* then, or where the program could not be executed: why */
 };
 
 /* Until a verdict is reached, a result is one of a lost call. */

@@ -400,7 +400,8 @@ class Isolation(dict):
 def read_holdings(text):
     """The same from the table of `vitro explain`; a property that is not asked for is not there."""
     table = re.search(r"^PROPERTY +HELD BY +GRADE.*\n((?:.+\n)*)", text, re.MULTILINE)
-    rows = [line.split()[:3] for line in (table[1] if table else "").splitlines()]
+    # A note that goes on in the next line is indented there.
+    rows = [line.split()[:3] for line in (table[1] if table else "").splitlines() if line[0] != " "]
     return {name: (mechanism, grade) for name, mechanism, grade in rows if mechanism != "-"}
 
 

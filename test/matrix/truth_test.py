@@ -4,11 +4,13 @@
 what it does."""
 
 import os
+import re
+import socket
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
-from vitrotest import (ACTOR, BINARY, PREFIX, check, check_equal, check_in, main, read_holdings,
-                       run, test, vitro, vitro_command)
+from vitrotest import (ACTOR, BINARY, PREFIX, ROOT, check, check_equal, check_in, folder, main,
+                       read_holdings, run, skip, test, vitro, vitro_command)
 
 
 def doctor():
@@ -61,6 +63,39 @@ def _():
     for name, holding in (report["isolation"] or {}).items():
         if report["ok"] and isinstance(holding, dict):
             check_equal(held.get(name), (holding["mechanism"], holding["grade"]), name, call)
+
+
+@test("truth: what explain has to say fits on a screen, reasons of a refusal included")
+def _():
+    for flags in ([], ["--cpu-time", "60s"], ["--set", "require=strict", "--cpus", "0.5"]):
+        call = run(vitro_command("explain", *flags))
+        # Paths and values are as long as they are.
+        said = re.sub(r"^(FILES|DENIED|ENVIRONMENT).*\n(?:  .*\n)*", "", call.out, flags=re.MULTILINE)
+        long = [line for line in said.splitlines() if len(line) > 100]
+        check_equal(long, [], "long lines", call)
+
+
+@test("truth: the manual knows each kind of file and each section that explain prints")
+def _():
+    try:
+        manual = (ROOT / "docs/man/vitro-explain.1.scd").read_text()
+    except OSError:
+        skip("the manual is not beside the tests")
+    with folder() as place, socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(place + "/socket")
+        listener.listen()
+        flags = ["--set", "require=best-effort", "--read", place, "--write", place]
+        for more in ([], ["--socket", place + "/socket"], ["--deny", place + "/file"]):
+            call = run(vitro_command("explain", *flags, *more))
+            if call.code == 125:  # no plan: then there is a reason, and nothing else
+                check_equal((call.out, call.err[:15]), ("", "vitro: refused:"), "a refusal", call)
+                continue
+            words = set(re.findall(r"^  ([a-z]+) +/", call.out, re.MULTILINE))
+            words |= set(re.findall(r"^([A-Z]+)\b", call.out, re.MULTILINE))
+            check("socket" in words or "--socket" not in more, f"no socket is named\n{call}")
+            check("DENIED" in words or "--deny" not in more, f"nothing is denied\n{call}")
+            unknown = {word for word in words if f"*{word}*" not in manual}
+            check_equal(unknown, set(), "words that the manual does not explain", call)
 
 
 @test("truth: a call runs, or is refused with a reason before anything ran")

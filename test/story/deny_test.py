@@ -567,8 +567,8 @@ def _():
 def _():
     with project() as p:
         call = vitro("explain", "--write", p, "--deny", p + "/.env", "--deny", p + "/gone/key")
-        check_in(f"  denied  {p}/.env\n", call.out, "a line", call)
-        check_in(f"  denied  {p}/gone/key (all of {p}/gone)\n", call.out, "a line", call)
+        check_in(f"\n\nDENIED (in the order of the policy)\n  {p}/.env\n  {p}/gone/key (all of {p}/gone)\n\n",
+                 call.out, "the section", call)
         check_equal(re.findall(r"^  write +(\S+)", call.out, re.M), [p], "the grant", call)
 
 

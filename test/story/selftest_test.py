@@ -11,7 +11,7 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
-from vitrotest import (BINARY, ESCAPE, IS_ROOT, check, check_equal, check_in, folder, is_bare, main, run,
+from vitrotest import (BIN, BINARY, ESCAPE, IS_ROOT, check, check_equal, check_in, folder, is_bare, main, run,
                        sanitized, skip, test, vitro, vitro_started, wait_until, write)
 
 PROPERTIES = ["processes", "files", "network", "syscalls", "memory", "tmp", "file_size", "open_files",
@@ -91,6 +91,29 @@ def _():
     check_equal(found["by_act"]["write_new"]["outcome"], "denied", "writing to what may be read")
 
 
+def profile(place, *denied):
+    """A seccomp profile that allows all calls but these."""
+    rules = [{"names": denied, "action": "SCMP_ACT_ERRNO"}] if denied else []
+    return write(place + "/p.json", json.dumps({"defaultAction": "SCMP_ACT_ALLOW", "syscalls": rules}))
+
+
+@test("self-test: a profile of the user's decides, but about what vitro's other promises stand on")
+def _():
+    once()
+    with folder() as place:
+        found = report("--set", "syscalls=" + profile(place, "modify_ldt"))
+        check_honest(found)
+        # The control: under vitro's own filter, this one is judged.
+        own = report()["by_act"]["change_personality"]
+        check_equal(own["outcome"], "denied", "change_personality without the profile")
+    acts = {name: act["outcome"] for name, act in found["by_act"].items()}
+    check_equal(acts["change_personality"], "allowed", "what the profile allows")
+    check_in(acts["change_ldt"], ("denied", "unjudged"), "what it denies")
+    for act in ("use_vmsplice", "unshare_user", "setuid_chmod", "use_io_uring", "add_key"):
+        check_in(acts[act], ("denied", "unjudged"), f"{act}, which it allows and vitro never does")
+    check_equal(acts["use_vmsplice"], "denied", "use_vmsplice, which works outside")
+
+
 @test("self-test: a network of the cell's own is held as none is", holds={"network": "netns"})
 def _():
     once()
@@ -161,6 +184,32 @@ def copy_vitro(place, escape=ESCAPE):
     os.mkdir(place + "/test")
     shutil.copy(escape, place + "/test/vitro-escape")
     return shutil.copy(BINARY, place + "/vitro")
+
+
+def within(place, *options):
+    """A self-test of a copy of vitro, in a folder of the test's own, with less than this machine has."""
+    command = BIN + "/matrix/vitro-within"
+    if not os.access(command, os.X_OK):
+        skip(f"there is no {command}")
+    return run([command, *options, "--", copy_vitro(place), "doctor", "--self-test"], timeout=60)
+
+
+@test("self-test: a root that lacks some capabilities is not called an ordinary user", root=True)
+def _():
+    once()
+    with folder() as place:
+        call = within(place, "--deny-userns", "--caps", "CAP_CHOWN,CAP_KILL,CAP_SETGID,CAP_SETUID")
+    check_in("as root without some of its capabilities\n", call.out, "the first line", call)
+
+
+@test("self-test: a program that the cell's user cannot reach is named once", root=True)
+def _():
+    with folder() as place:
+        os.chmod(place, 0o700)
+        call = within(place, "--deny-userns")
+    check_equal((call.code, call.out), (125, ""), "exit code and output", call)
+    check_in(f"the cell's user cannot reach '{place}/test/vitro-escape'; install", call.err, "why", call)
+    check_equal(len(call.err.splitlines()), 1, "lines on stderr", call)
 
 
 @test("self-test: a program that others may write is not run")
@@ -247,6 +296,31 @@ def _():
         check_in(f"MISMATCH: {name}: ", call.out, "the loud line", call)
         check_in(act.split()[0] + " (", call.out, "the act", call)
     check_in(f" acts, {len(holes)} mismatches\n", call.out, "the last line", call)
+
+
+@test("self-test: a profile that allows all is no excuse for what vitro denies under any")
+def _():
+    with folder() as place:
+        call = pretend({"use_vmsplice": HOLE, "change_personality *": HOLE}, "--json", "--set",
+                       "syscalls=" + profile(place))
+    check_equal((call.code, wrong_in(call)), (1, {"syscalls": "absent"}), "mismatches", call)
+    outcomes = {act["act"]: act["outcome"] for act in call.json["acts"]}
+    check_equal((outcomes["use_vmsplice"], outcomes["change_personality"]), ("reached", "allowed"),
+                "the two acts", call)
+
+
+@test("self-test: a watched limit that holds one time of three is late, not absent",
+      holds={"memory": "watchdog"})
+def _():
+    with folder(writable=True) as place:
+        third = (f"echo >> {place}/n; test $(wc -l < {place}/n) -lt 3 && " + HOLE +
+                 ' || echo "denied: late"')
+        call = pretend({"take_heap *": third}, "--json", "--write", place)
+        check_equal(open(place + "/n").read(), "\n\n\n", "how often it was tried", call)
+    check_equal((call.code, wrong_in(call)), (0, {}), "mismatches", call)
+    act = next(act for act in call.json["acts"] if act["act"] == "take_heap")
+    check_equal(act["outcome"], "denied late", "the act", call)
+    check_in("tried 3 times", act["why"], "why", call)
 
 
 @test("self-test: weaker than claimed is a mismatch too, and silence is unclear")
