@@ -148,6 +148,20 @@ static int prepare(struct call *call, int argc, char **argv, struct vt_err *err)
 	return make_plan(call, err);
 }
 
+/* Before the command can say anything: what it does may come of it. */
+static void warn(const struct vt_plan *plan)
+{
+	struct vt_str message;
+
+	vt_str_init(&message);
+	for (size_t i = 0; i < plan->warning_count; i++) {
+		message.len = 0;
+		vt_str_addf(&message, "note: %s", plan->warnings[i]);
+		vt_cli_complain(vt_str_ok(&message) ? message.text : plan->warnings[i]);
+	}
+	vt_str_done(&message);
+}
+
 static struct vt_sink sink_for(const struct call *call, int fd)
 {
 	if (call->options.json && !call->options.json_file)
@@ -438,6 +452,8 @@ int vt_cli_run(int argc, char **argv)
 		release(&call);
 		return 0;
 	}
+	if (r == 0)
+		warn(call.plan);
 	if (r == 0)
 		r = take_signals(&call, &findings.failure);
 	if (r == 0)

@@ -8,7 +8,7 @@
 #include "base/path.h"
 #include "uapi/landlock.h"
 
-enum { MAX_NOTES = 12 };
+enum { MAX_NOTES = 12 + VT_WARNINGS_MAX };
 
 struct grading {
 	struct vt_plan *plan;
@@ -277,6 +277,8 @@ static void add_notes(struct grading *g)
 {
 	const struct vt_plan *plan = g->plan;
 
+	for (size_t i = 0; i < plan->warning_count; i++)
+		note(g, plan->warnings[i]);
 	if (g->policy->network == VT_NETWORK_HOST)
 		note(g,
 		     "network: the cell can reach all that this machine can, its own loopback and "

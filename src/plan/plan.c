@@ -522,6 +522,12 @@ void vt_plan_free(struct vt_plan *plan)
 		vt_arena_free(plan->arena);
 }
 
+void vt_plan_warn(struct vt_plan *plan, const char *text)
+{
+	if (plan->warning_count < VT_WARNINGS_MAX)
+		plan->warnings[plan->warning_count++] = text;
+}
+
 bool vt_plan_denies(const struct vt_plan *plan, const char *path)
 {
 	for (size_t i = 0; i < plan->denial_count; i++) {
