@@ -273,6 +273,28 @@ static bool reads_inside_writes(const struct vt_policy *policy)
 	return false;
 }
 
+static bool has_grants(const struct vt_policy *policy)
+{
+	return policy->files.read.count || policy->files.write.count;
+}
+
+/* What it means for files who the cell's user is on the host. NULL: nothing to say. */
+static const char *ids_note(const struct grading *g)
+{
+	const struct vt_plan *plan = g->plan;
+
+	if (!plan->own_ids && g->host->supplementary_groups)
+		return "ids: an ordinary user cannot drop supplementary groups: files that only "
+		       "they open stay readable where they are granted";
+	if (plan->own_ids && plan->bare && has_grants(g->policy))
+		return "ids: the cell has a user of its own, and owners cannot be mapped: it reads "
+		       "and writes what is granted only where any user may";
+	if (plan->own_ids && has_unmapped_write(plan))
+		return "ids: a folder granted for writing cannot have its owner mapped: the cell "
+		       "writes there only where any user may";
+	return NULL;
+}
+
 static void add_notes(struct grading *g)
 {
 	const struct vt_plan *plan = g->plan;
@@ -321,18 +343,12 @@ static void add_notes(struct grading *g)
 		note(g, "files: in a folder for writing with a deny inside, folders beside what is "
 			"denied cannot be renamed (mv copies them), fsync() does not wait for the "
 			"disk, and locks are not shared with the host");
-	if (!plan->own_ids && g->host->supplementary_groups)
-		note(g,
-		     "ids: an ordinary user cannot drop supplementary groups: files that only they "
-		     "open stay readable where they are granted");
 	if (plan->own_ids && has_unmapped_socket(plan))
 		note(g, "ids: a socket of files.sockets cannot have its owner mapped: the cell "
 			"connects "
 			"to it only where any user may");
-	if (plan->own_ids && has_unmapped_write(plan))
-		note(g, "ids: a folder granted for writing cannot have its owner mapped: the cell "
-			"writes "
-			"there only where any user may");
+	g->plan->ids_note = ids_note(g);
+	note(g, plan->ids_note);
 }
 
 /* The least grade that a property may have. */

@@ -219,6 +219,7 @@ struct vt_plan {
 	const char       *level;   /* "strict", "full", "partial" */
 	const char *const *notes;  /* what `explain` adds, one sentence each */
 	size_t             note_count;
+	const char        *ids_note; /* of them, what the cell's user on the host means; NULL: nothing */
 	/* What is most likely not meant, one sentence each: among the notes, and told by `run` too. */
 	const char        *warnings[VT_WARNINGS_MAX];
 	size_t             warning_count;

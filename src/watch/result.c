@@ -150,6 +150,8 @@ static json_t *notes_json(const struct vt_plan *plan)
 		if (holding->mechanism && holding->note && *holding->note)
 			put(&notes, properties[i].key, text_json(holding->note));
 	}
+	if (plan->ids_note)
+		put(&notes, "ids", text_json(plan->ids_note + strlen("ids: ")));
 	return object_take(&notes);
 }
 

@@ -6,7 +6,10 @@ import os
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
-from vitrotest import check, check_equal, check_in, folder, is_bare, main, skip, test, vitro, write
+from vitrotest import BIN, check, check_equal, check_in, folder, is_bare, main, skip, test, vitro, write
+
+
+WITHIN = [os.path.join(BIN, "matrix", "vitro-within"), "--deny-userns", "--"]
 
 
 def refused(*args, says=(), **options):
@@ -49,6 +52,49 @@ def _():
         call = vitro("run", "--read", place + "/a", "--deny", place, "--", "/bin/cat", place + "/a/note")
         check_equal(call.out, "", "a deny around a grant", call)
         check("vitro: note:" not in call.err, f"it does deny\n{call}")
+
+
+@test("a root's cell without namespaces: what only an owner reaches is refused, with the remedy", root=True,
+      needs=[WITHIN[0]])
+def _():
+    with folder() as place:
+        options = {"prefix": () if is_bare() else WITHIN, "cwd": place}
+        write(place + "/shut/in/note", "note\n")
+        write(place + "/secret", "secret\n", 0o600)
+        os.chmod(place + "/shut", 0o700)
+        closed = [f"'{place}/shut' belongs to root", f"chmod o+x {place}/shut", "as an ordinary user"]
+        refused("--read", "shut/in", says=["files.read", *closed], **options)
+        refused("--write", "shut", says=["files.write", *closed], **options)
+        refused("--read", ".", "--cwd", "shut/in", says=["the working directory", *closed], **options)
+        refused("--read", "secret", says=[f"chmod o+r {place}/secret"], **options)
+        os.chmod(place + "/shut", 0o711)
+        call = vitro("run", "--read", "shut/in", "--cwd", "shut/in", "--", "/bin/cat", "note", **options)
+        check_equal((call.code, call.out), (0, "note\n"), "after what the message says", call)
+
+
+@test("a root's cell without namespaces: a folder that it cannot write is noted, and ids are in the result", root=True,
+      needs=[WITHIN[0]])
+def _():
+    with folder() as place:
+        options = {"prefix": () if is_bare() else WITHIN, "cwd": place}
+        os.chmod(place, 0o755)
+        call = vitro("run", "--json", "--write", ".", "--", "/bin/touch", place + "/new", **options)
+        check_equal(call.json["exit_code"], 1, "it cannot", call)
+        check_in(f"vitro: note: files.write: '{place}' belongs to root", call.err, "the note", call)
+        check_in("a user of its own", call.json["isolation"]["notes"]["ids"], "the result", call)
+        os.chmod(place, 0o777)
+        call = vitro("run", "--write", ".", "--", "/bin/touch", place + "/new", **options)
+        check_equal((call.code, call.err), (0, ""), "after what the message says", call)
+
+
+@test("a working directory that is a file, or denied; a folder for writing that is not there")
+def _():
+    with folder() as place:
+        write(place + "/tool.py", "")
+        refused("--read", ".", "--cwd", "tool.py", cwd=place, says=["tool.py' is a file, not a folder"])
+        refused("--read", ".", "--write", ".", "--deny", ".", "--cwd", ".", cwd=place,
+                says=["the working directory", "is denied by the policy"])
+        refused("--write", "out", cwd=place, says=["--write", "/out'", "make it first"])
 
 
 if __name__ == "__main__":
