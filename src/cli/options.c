@@ -328,7 +328,7 @@ int vt_options_parse(struct vt_options *options, int argc, char **argv, struct v
 		r = walk(options, argc, argv, ROUND_POLICIES, cwd, err);
 	if (r == 0)
 		r = walk(options, argc, argv, ROUND_FLAGS, cwd, err);
-	if (r == 0 && !options->help && !(options->json && !options->json_file))
+	if (r == 0 && !options->help)
 		r = walk(options, argc, argv, ROUND_NOTES, cwd, err);
 	/* Whoever asked for JSON gets the refusal as JSON too, wherever the flag stands. */
 	for (int i = 1; r < 0 && i < argc && strcmp(argv[i], "--") != 0; i++)

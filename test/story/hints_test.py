@@ -97,5 +97,43 @@ def _():
         refused("--write", "out", cwd=place, says=["--write", "/out'", "make it first"])
 
 
+@test("hint: beside JSON too, on standard error")
+def _():
+    with folder() as place:
+        write(place + "/data/n.txt", "1\n")
+        call = vitro("run", "--json", "--", "/bin/cat", "data/n.txt", cwd=place)
+        check_equal(call.json["exit_code"], 1, "the result", call)
+        check_equal(call.err, "vitro: 'data/n.txt' exists here but not inside the cell; add: --read . --cwd .\n",
+                    "the hint", call)
+
+
+@test("hint: what is granted, but not where the command begins")
+def _():
+    with folder() as place:
+        write(place + "/sum.sh", "echo ran\n")
+        for name in ("sum.sh", "./sum.sh"):
+            call = vitro("run", "--read", ".", "--", "/bin/sh", name, cwd=place)
+            check(call.code != 0, f"it is not there\n{call}")
+            check_in(f"vitro: '{name}' is at {place}/sum.sh inside; add: --cwd .\n", call.err, "the hint", call)
+        call = vitro("run", "--read", ".", "--cwd", ".", "--", "/bin/sh", "sum.sh", cwd=place)
+        check_equal((call.code, call.out, call.err), (0, "ran\n", ""), "and with it it works", call)
+
+
+@test("no hint where the command did not speak of what is missing")
+def _():
+    with folder() as place:
+        write(place + "/data", "x\n")
+        write(place + "/o", "x\n")
+        for args in (["/bin/grep", "data", "/dev/null"], ["/bin/sh", "-c", "exit 3", "data"],
+                     ["/bin/sh", "-c", "echo database mydata >&2; exit 3", "data"],
+                     ["/bin/sh", "-c", "echo no such >&2; exit 3", "o"]):
+            call = vitro("run", "--", *args, cwd=place)
+            check(call.code in (1, 3), f"it fails\n{call}")
+            check("vitro:" not in call.err, f"and vitro has nothing to say\n{call}")
+        script = "yes | head -c 100000 >&2; echo data: gone >&2; exit 1"
+        call = vitro("run", "--", "/bin/sh", "-c", script, "data", cwd=place)
+        check_in("vitro: 'data' exists here", call.err[-200:], "the last words count", call)
+
+
 if __name__ == "__main__":
     main()

@@ -347,8 +347,10 @@ def _():
     check_equal((call.code, call.out), (0, "ran\n"), "the call", call)
     check_equal(len(call.err.splitlines()), 1, "lines on stderr", call)
     check_in("--env NOSUCH", call.err, "the note", call)
-    for args in (["--json", "--env", "NOSUCH"], ["--env", "NOSUCH", "--json"],
-                 ["--env", "IS_SET"], ["--env", "NOSUCH=1"], ["--env", "*"]):
+    for args in (["--json", "--env", "NOSUCH"], ["--env", "NOSUCH", "--json"]):
+        beside = vitro("run", *args, "--", "/bin/echo", "ran", env=environ)
+        check_equal((beside.code, beside.err), (0, call.err), "the note beside JSON", beside)
+    for args in (["--env", "IS_SET"], ["--env", "NOSUCH=1"], ["--env", "*"]):
         call = vitro("run", *args, "--", "/bin/echo", "ran", env=environ)
         check_equal((call.code, call.err), (0, ""), "no note", call)
 
