@@ -312,6 +312,7 @@ static int walk(struct vt_options *options, int argc, char **argv, enum round ro
 			return r;
 	}
 	options->command = argv + at;
+	options->json_last = at > 1 && strcmp(argv[at - 1], "--json") == 0;
 	return 0;
 }
 
@@ -348,8 +349,18 @@ int vt_options_find_command(const struct vt_options *options, struct vt_arena *a
 	char buffer[PATH_MAX];
 	const char *cwd = getcwd(buffer, sizeof(buffer));
 
-	return vt_command_find(arena, options->command[0], getenv("PATH"), cwd, getenv("HOME"),
-			       getenv("PYENV_VERSION"), ret_command, err);
+	int r = vt_command_find(arena, options->command[0], getenv("PATH"), cwd, getenv("HOME"),
+				getenv("PYENV_VERSION"), ret_command, err);
+
+	/* `--json x.json`: the flag's value is optional, and so never the next word. */
+	if (r < 0 && options->json_last && strchr(options->command[0], '.')) {
+		const struct vt_err failed = *err;
+
+		r = vt_fail(err, failed.step, failed.num,
+			    "%s; to write the result to a file: --json=%s", failed.what,
+			    options->command[0]);
+	}
+	return r;
 }
 
 static void help_line(struct vt_str *out, const char *flags, const char *sentence)

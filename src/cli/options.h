@@ -21,6 +21,7 @@ struct vt_options {
 	bool              raw;         /* escape sequences may reach the terminal */
 	bool              self_test;
 	bool              help;
+	bool              json_last;   /* --json without a file is the last flag, and no -- follows it */
 	char            **command;     /* what follows the flags; may be empty */
 };
 

@@ -135,5 +135,16 @@ def _():
         check_in("vitro: 'data' exists here", call.err[-200:], "the last words count", call)
 
 
+@test("--json FILE: the flag takes its file with =")
+def _():
+    for args in (["x.json", "--", "cat"], ["out/x.json"]):
+        call = vitro("run", "--json", *args)
+        check_in(f"to write the result to a file: --json={args[0]}", call.json["error"]["message"], "the message",
+                 call)
+    for args in (["--json", "--", "x.json"], ["--json", "nosuchcommand"]):
+        call = vitro("run", *args)
+        check("--json" not in call.json["error"]["message"], f"that is a command\n{call}")
+
+
 if __name__ == "__main__":
     main()
