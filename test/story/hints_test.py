@@ -146,5 +146,20 @@ def _():
         check("--json" not in call.json["error"]["message"], f"that is a command\n{call}")
 
 
+@test("a policy that is none: a folder, a mistyped name, a seccomp profile, standard input")
+def _():
+    with folder() as place:
+        refused("-p", ".", cwd=place, says=["--policy", "'.' is a folder"])
+        refused("-p", "defalt", cwd=place, says=["'defalt'", "did you mean default?"])
+        refused("-p", "-", cwd=place, says=["/dev/stdin"])
+        write(place + "/profile.json", '{"defaultAction": "SCMP_ACT_ALLOW", "syscalls": []}')
+        refused("-p", "profile.json", cwd=place, says=["a seccomp profile", "--set syscalls=profile.json"])
+        call = vitro("run", "--set", "syscalls=profile.json", "--", "/bin/echo", "ran", cwd=place)
+        check_equal((call.code, call.out), (0, "ran\n"), "with what the message says", call)
+        call = vitro("run", "-p", "/dev/stdin", "--", "/bin/echo", "ran", stdin="{}")
+        check_equal((call.code, call.out), (0, "ran\n"), "from standard input", call)
+        refused("--memory", "64MB", says=["--memory", "write 64M"])
+
+
 if __name__ == "__main__":
     main()
