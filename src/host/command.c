@@ -346,8 +346,8 @@ static int fail_crlf(const struct search *search, const char *script)
 {
 	return vt_fail(search->err, VT_STEP_COMMAND, ENOENT,
 		       "'%s' has Windows line ends (CRLF), so that the interpreter in its first "
-		       "line is not found; remove them: sed -i 's/\\r$//' FILE",
-		       script);
+		       "line is not found; remove them: sed -i 's/\\r$//' %s",
+		       script, script);
 }
 
 /* By path or on PATH. err is filled; asker is the script that wants it, or NULL. */
@@ -389,6 +389,9 @@ static int find_program(struct search *search, const char *name, const char *ask
 				    ? (by_path ? "does not exist" : "is not on PATH")
 				    : "cannot be executed";
 
+	if (r == -EACCES && by_path && asker == NULL)
+		return vt_fail(search->err, VT_STEP_COMMAND, EACCES,
+			       "'%s' is not executable; chmod +x %s", name, name);
 	r = r == -EISDIR ? -EACCES : r == -ENOTDIR ? -ENOENT : r;
 	if (asker == NULL)
 		return vt_fail(search->err, VT_STEP_COMMAND, -r, "'%s' %s", name, wrong);

@@ -234,9 +234,10 @@ static int check_layer(const struct denying *d, const struct vt_node *mount,
 	if (layer.overlay.err)
 		return vt_fail(err, VT_STEP_PLAN, EPERM,
 			       "refused: %s: '%s' cannot be kept closed inside '%s' here (%s: %s); "
-			       "grant the folders beside it instead",
+			       "grant the folders beside it instead%s",
 			       deny->origin, deny->path, mount->from, layer.overlay.tried,
-			       strerror(layer.overlay.err));
+			       strerror(layer.overlay.err),
+			       d->plan->bare ? "; `vitro doctor` says what to do" : "");
 	if (layer.submounts)
 		return vt_fail(
 			err, VT_STEP_PLAN, EPERM,

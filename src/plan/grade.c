@@ -363,15 +363,30 @@ static enum vt_grade needed(enum vt_require require, enum vt_property property)
 	return VT_GRADE_KERNEL;
 }
 
+/* In short: `explain` has the rest. */
+static const char *why_refused(const struct vt_holding *h, enum vt_property property)
+{
+	if (h->grade != VT_GRADE_WATCHED)
+		return h->note;
+	if (property == VT_PROPERTY_MEMORY)
+		return "there is no cgroup to hold it";
+	if (property == VT_PROPERTY_CPU_TIME)
+		return "it is always sampled";
+	return property == VT_PROPERTY_PROCESSES
+		       ? "there are no namespaces, and no Landlock that scopes signals"
+		       : "there are no namespaces";
+}
+
 static int refuse(const struct grading *g, enum vt_property property, struct vt_err *err)
 {
 	const struct vt_holding *h = &g->plan->holdings[property];
+	const char *why = why_refused(h, property);
 
 	return vt_fail(err, VT_STEP_PLAN, EPERM,
 		       "refused: %s %s here, and require is %s%s%s; --set require=%s would run it",
 		       h->key,
 		       h->grade == VT_GRADE_WATCHED ? "can only be watched" : "cannot be enforced",
-		       vt_require_name(g->policy->require), *h->note ? ": " : "", h->note,
+		       vt_require_name(g->policy->require), *why ? ": " : "", why,
 		       h->grade >= needed(VT_REQUIRE_FULL, property) ? "full" : "best-effort");
 }
 

@@ -161,5 +161,17 @@ def _():
         refused("--memory", "64MB", says=["--memory", "write 64M"])
 
 
+@test("a program that is not executable: what makes it so")
+def _():
+    with folder() as place:
+        write(place + "/tool", "#!/bin/sh\necho ran\n", 0o644)
+        call = vitro("run", "--", "./tool", cwd=place)
+        check_equal((call.code, call.out), (126, ""), "exit code and stdout", call)
+        check_in("'./tool' is not executable; chmod +x ./tool", call.err, "the message", call)
+        os.chmod(place + "/tool", 0o755)
+        call = vitro("run", "--", "./tool", cwd=place)
+        check_equal((call.code, call.out), (0, "ran\n"), "after what the message says", call)
+
+
 if __name__ == "__main__":
     main()

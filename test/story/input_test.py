@@ -299,7 +299,7 @@ def _():
             script = write(place + "/crlf", head + "\r\necho ran\r\n", 0o755)
             call = vitro("run", "--", script)
             check_equal((call.code, call.out), (127, ""), "exit code and stdout", call)
-            for word in (script, "CRLF", "sed -i 's/\\r$//'"):
+            for word in (script, "CRLF", f"sed -i 's/\\r$//' {script}"):
                 check_in(word, call.err, "the message", call)
         run(["sed", "-i", "s/\\r$//", script])
         call = vitro("run", "--", script)
