@@ -6,7 +6,8 @@ import os
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
-from vitrotest import BIN, check, check_equal, check_in, folder, is_bare, main, skip, test, vitro, write
+from vitrotest import (BIN, ROOT, check, check_equal, check_in, folder, is_bare, main, run, skip, test, vitro,
+                       write)
 
 
 WITHIN = [os.path.join(BIN, "matrix", "vitro-within"), "--deny-userns", "--"]
@@ -171,6 +172,16 @@ def _():
         os.chmod(place + "/tool", 0o755)
         call = vitro("run", "--", "./tool", cwd=place)
         check_equal((call.code, call.out), (0, "ran\n"), "after what the message says", call)
+
+
+@test("make install: a place that cannot be written is named in a line", needs=["make"])
+def _():
+    if not (ROOT / "Makefile").exists():
+        skip("the sources are not here")
+    call = run(["make", "--no-print-directory", "-C", str(ROOT), "-o", "build", "install", "PREFIX=/dev/null/x"])
+    check_equal(call.code, 2, "exit code", call)
+    check_in("make install: /dev/null cannot be written", call.err, "the message", call)
+    check("Traceback" not in call.err + call.out, f"nothing else\n{call}")
 
 
 if __name__ == "__main__":
