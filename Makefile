@@ -12,12 +12,13 @@
 #   make check    formatting, the layer rule, and a compile for aarch64
 #   make tidy     clang-tidy over the sources
 #   make install  with DESTDIR and PREFIX
-#   make clean
+#   make clean    remove what was built
+#   make help     this list
 
 PREFIX ?= /usr/local
 SECONDS ?= 60
 
-.PHONY: run build test test-mutants bench fuzz docs check tidy format install clean setup setup-test tested sanitized
+.PHONY: help run build test test-mutants bench fuzz docs check tidy format install clean setup setup-test tested sanitized
 
 build: setup build/build.ninja
 	@ninja -C build >build/ninja.log || { cat build/ninja.log; exit 1; }
@@ -31,6 +32,9 @@ setup:
 
 setup-test:
 	@tools/setup build test
+
+help:
+	@sed -n 's/^#   make/make/p' Makefile
 
 run: build
 	@tools/first-run build/vitro
@@ -77,7 +81,15 @@ tidy: setup-test
 format:
 	@clang-format -i $$(git ls-files '*.c')
 
+# Said in a line beforehand: meson would end in a traceback.
 install: build
+	@for at in bin libexec share; do \
+		at='$(abspath $(DESTDIR))$(PREFIX)'/$$at; \
+		while [ ! -e "$$at" ]; do at=$$(dirname "$$at"); done; \
+		[ -d "$$at" ] && [ -w "$$at" ] && continue; \
+		echo "make install: $$at cannot be written; run it as root, or give PREFIX=FOLDER" >&2; \
+		exit 1; \
+	done
 	@meson configure build --prefix $(PREFIX)
 	@DESTDIR=$(abspath $(DESTDIR)) meson install -C build --quiet
 

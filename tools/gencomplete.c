@@ -291,6 +291,32 @@ static void fish_verbs(void)
 	}
 }
 
+/* The words of a flag, each with what it is in short: else fish shows the flag's sentence for each.
+ */
+static void fish_words(enum kind kind, int field)
+{
+	static const struct {
+		const char *word, *what;
+	} known[] = {
+		{ "none", "no network" },
+		{ "loopback", "a loopback of the cell'\\''s own" },
+		{ "host", "the host'\\''s network, its loopback included" },
+	};
+
+	if (kind != KIND_WORDS) {
+		print_words(kind, field, "");
+		return;
+	}
+	const char *const *words = vt_type_words(vt_field_row((enum vt_field)field)->type);
+
+	for (; *words; words++) {
+		printf(" %s", *words);
+		for (size_t i = 0; i < COUNT(known); i++)
+			if (strcmp(known[i].word, *words) == 0)
+				printf("\\t\"%s\"", known[i].what);
+	}
+}
+
 static void fish_flag(const char *verb, const struct vt_flag *flag)
 {
 	static const char *const actions[] = {
@@ -311,7 +337,8 @@ static void fish_flag(const char *verb, const struct vt_flag *flag)
 		fputs(" -F", stdout);
 	} else if (flag->argument) {
 		printf(" %s", actions[kind]);
-		print_words(kind, flag->field, "");
+		if (kind == KIND_WORDS || kind == KIND_POLICY)
+			fish_words(kind, flag->field);
 		if (kind == KIND_WORDS || kind == KIND_POLICY)
 			putchar('\'');
 	}

@@ -312,6 +312,7 @@ static int walk(struct vt_options *options, int argc, char **argv, enum round ro
 			return r;
 	}
 	options->command = argv + at;
+	options->json_last = at > 1 && strcmp(argv[at - 1], "--json") == 0;
 	return 0;
 }
 
@@ -328,7 +329,7 @@ int vt_options_parse(struct vt_options *options, int argc, char **argv, struct v
 		r = walk(options, argc, argv, ROUND_POLICIES, cwd, err);
 	if (r == 0)
 		r = walk(options, argc, argv, ROUND_FLAGS, cwd, err);
-	if (r == 0 && !options->help && !(options->json && !options->json_file))
+	if (r == 0 && !options->help)
 		r = walk(options, argc, argv, ROUND_NOTES, cwd, err);
 	/* Whoever asked for JSON gets the refusal as JSON too, wherever the flag stands. */
 	for (int i = 1; r < 0 && i < argc && strcmp(argv[i], "--") != 0; i++)
@@ -376,7 +377,17 @@ int vt_options_find_command(const struct vt_options *options, struct vt_arena *a
 	};
 	int r = list_givens(options->policy, arena, &lookup.givens, err);
 
-	return r < 0 ? r : vt_command_find(arena, options->command[0], &lookup, ret_command, err);
+	if (r == 0)
+		r = vt_command_find(arena, options->command[0], &lookup, ret_command, err);
+	/* `--json x.json`: the flag's value is optional, and so never the next word. */
+	if (r < 0 && options->json_last && strchr(options->command[0], '.')) {
+		const struct vt_err failed = *err;
+
+		r = vt_fail(err, failed.step, failed.num,
+			    "%s; to write the result to a file: --json=%s", failed.what,
+			    options->command[0]);
+	}
+	return r;
 }
 
 static void help_line(struct vt_str *out, const char *flags, const char *sentence)

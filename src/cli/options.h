@@ -21,12 +21,12 @@ struct vt_options {
 	bool              raw;         /* escape sequences may reach the terminal */
 	bool              self_test;
 	bool              help;
+	bool              json_last;   /* --json without a file is the last flag, and no -- follows it */
 	char            **command;     /* what follows the flags; may be empty */
 };
 
 /*
- * argv[0] is the verb. Notes about what is probably not meant go to standard error, unless the result
- * goes to standard output as JSON. On failure what was parsed so far is valid, so that --json is known.
+ * argv[0] is the verb. Notes about what is probably not meant go to standard error. On failure what was parsed so far is valid, so that --json is known.
  */
 int  vt_options_parse(struct vt_options *options, int argc, char **argv, struct vt_err *err);
 void vt_options_done(struct vt_options *options);

@@ -16,6 +16,7 @@
 #include "base/fd.h"
 #include "base/path.h"
 #include "cli/cli.h"
+#include "cli/hint.h"
 #include "cli/options.h"
 #include "cli/signals.h"
 #include "host/command.h"
@@ -146,6 +147,20 @@ static int prepare(struct call *call, int argc, char **argv, struct vt_err *err)
 		return r;
 	call->probed = true;
 	return make_plan(call, err);
+}
+
+/* Before the command can say anything: what it does may come of it. */
+static void warn(const struct vt_plan *plan)
+{
+	struct vt_str message;
+
+	vt_str_init(&message);
+	for (size_t i = 0; i < plan->warning_count; i++) {
+		message.len = 0;
+		vt_str_addf(&message, "note: %s", plan->warnings[i]);
+		vt_cli_complain(vt_str_ok(&message) ? message.text : plan->warnings[i]);
+	}
+	vt_str_done(&message);
 }
 
 static struct vt_sink sink_for(const struct call *call, int fd)
@@ -326,49 +341,19 @@ static int write_reports(const struct call *call, struct vt_err *err)
 	return audited < 0 ? audited : written;
 }
 
-/* Whether an argument names something that exists here, and by neither of its names inside. */
-static bool is_hidden(const struct vt_plan *plan, const char *arg)
-{
-	char named[PATH_MAX], real[PATH_MAX];
-
-	if (*arg == '-' || !*arg || !realpath(arg, real) || vt_plan_shows(plan, real))
-		return false;
-	if (vt_plan_own_place(real) || vt_plan_own_place(arg))
-		return false; /* it cannot be granted */
-	if (*arg == '/')
-		return !vt_plan_shows(plan, arg);
-	if (!getcwd(named, sizeof(named)))
-		return false;
-	size_t len = strlen(named);
-
-	(void)snprintf(named + len, sizeof(named) - len, "/%s",
-		       arg); /* cut: then it is not there */
-	return !vt_plan_shows(plan, named);
-}
-
-/* An argument that exists here but not inside is the likeliest reason for a command to fail. */
 static void hint(const struct call *call)
 {
-	char message[PATH_MAX + 256], real[PATH_MAX];
+	const struct vt_result *result = &call->result;
+	struct vt_str text;
 
-	if (call->result.verdict.status != VT_STATUS_ERROR || !call->plan)
+	if (result->verdict.status != VT_STATUS_ERROR || !call->plan)
 		return;
-	for (char **arg = call->options.command + 1; *arg; arg++) {
-		if (!is_hidden(call->plan, *arg))
-			continue;
-		bool relative = **arg != '/';
-
-		if (realpath(*arg, real) && vt_plan_denies(call->plan, real))
-			(void)snprintf(message, sizeof(message), "'%s' is denied by the policy",
-				       *arg);
-		else
-			(void)snprintf(message, sizeof(message),
-				       "'%s' exists here but not inside the cell; add: %s%s", *arg,
-				       relative ? "--read . --cwd ." : "--read ",
-				       relative ? "" : *arg);
-		vt_cli_complain(message);
-		return;
-	}
+	vt_str_init(&text);
+	vt_hint_make(call->plan, call->options.command, result->err_tail, result->err_tail_len,
+		     &text);
+	if (text.len)
+		vt_cli_complain(text.text);
+	vt_str_done(&text);
 }
 
 /* Says on standard error what the exit code alone does not. */
@@ -380,9 +365,8 @@ static void tell(const struct call *call)
 			 (verdict->status == VT_STATUS_ERROR &&
 			  strcmp(verdict->type, "ExitCode") == 0);
 
-	if (call->options.json && !call->options.json_file)
-		return;
-	if (!own_words)
+	/* Whoever takes the result from standard output has the message in it. */
+	if (!own_words && !(call->options.json && !call->options.json_file))
 		vt_cli_complain(verdict->message);
 	if (call->result.unreaped)
 		vt_cli_complain("the cell did not end within five seconds of being killed; it is "
@@ -438,6 +422,8 @@ int vt_cli_run(int argc, char **argv)
 		release(&call);
 		return 0;
 	}
+	if (r == 0)
+		warn(call.plan);
 	if (r == 0)
 		r = take_signals(&call, &findings.failure);
 	if (r == 0)

@@ -79,12 +79,11 @@ int vt_finder_check(const char *path)
 {
 	struct stat st;
 
-	/* A folder that may not be looked into has no programs for us, as the shell sees it. */
 	if (stat(path, &st) < 0)
-		return errno == ENOTDIR || errno == EACCES ? -ENOENT : -errno;
+		return errno == ENOTDIR ? -ENOENT : errno == EACCES ? -EPERM : -errno;
 	if (!S_ISREG(st.st_mode))
 		return -EISDIR;
-	return faccessat(AT_FDCWD, path, X_OK, AT_EACCESS) < 0 ? -errno : 0;
+	return faccessat(AT_FDCWD, path, X_OK, 0) < 0 ? -errno : 0;
 }
 
 static void add_bin_dir(struct vt_finder *finder, const char *dir, size_t order)
@@ -132,8 +131,9 @@ static int look_in(struct vt_finder *finder, const char *dir, const char *name, 
 	const char *path = vt_finder_join(finder, dir, name);
 	int r = path == NULL ? -ENOMEM : vt_finder_check(path);
 
+	/* A folder that may not be looked into has no programs for us, as the shell sees it. */
 	if (r < 0)
-		return r;
+		return r == -EPERM ? -ENOENT : r;
 	if (vt_pyenv_is_shims(dir))
 		return resolve_shim(finder, dir, name, order, ret_path);
 	add_bin_dir(finder, dir, order);
@@ -179,8 +179,8 @@ static int fail_crlf(const struct vt_finder *finder, const char *script)
 {
 	return vt_fail(finder->err, VT_STEP_COMMAND, ENOENT,
 		       "'%s' has Windows line ends (CRLF), so that the interpreter in its first "
-		       "line is not found; remove them: sed -i 's/\\r$//' FILE",
-		       script);
+		       "line is not found; remove them: sed -i 's/\\r$//' %s",
+		       script, script);
 }
 
 int vt_finder_find(struct vt_finder *finder, const char *name, const char *asker,
@@ -214,14 +214,15 @@ int vt_finder_find(struct vt_finder *finder, const char *name, const char *asker
 	if (asker != NULL && name[strlen(name) - 1] == '\r')
 		return fail_crlf(finder, asker);
 	const char *wrong = r == -EISDIR   ? "is not a file"
-			    : r == -EACCES ? "is not executable"
+			    : r == -EACCES ? "is not executable: chmod +x"
+			    : r == -EPERM  ? "is in a folder that you may not look into"
 			    : by_path && name[0] != '/' && finder->cwd == NULL
 				    ? "is relative to the working directory, which is gone"
 			    : r == -ENOENT || r == -ENOTDIR
 				    ? (by_path ? "does not exist" : "is not on PATH")
 				    : "cannot be executed";
 
-	r = r == -EISDIR ? -EACCES : r == -ENOTDIR ? -ENOENT : r;
+	r = r == -EISDIR || r == -EPERM ? -EACCES : r == -ENOTDIR ? -ENOENT : r;
 	if (asker == NULL)
 		return vt_fail(finder->err, VT_STEP_COMMAND, -r, "'%s' %s", name, wrong);
 	return vt_fail(finder->err, VT_STEP_COMMAND, -r, "'%s', the interpreter of '%s', %s", name,

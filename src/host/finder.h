@@ -45,7 +45,7 @@ int vt_finder_list(const struct vt_finder *finder, const char ***ret_dirs, size_
 int vt_finder_absolute(const struct vt_finder *finder, const char *dir, const char *name,
 		       const char **ret_path);
 
-/* 0, or why the kernel would not execute it. */
+/* 0, or why the kernel would not execute it; -EPERM where a folder around it is closed to us. */
 int vt_finder_check(const char *path);
 
 /* dirname and basename of an absolute path without a '/' at its end, in the arena. NULL: no memory. */

@@ -166,6 +166,21 @@ static int resolve_folder(struct listing *d, const struct vt_grant *grant, size_
 	return r < 0 ? r : check_links(d, d->folder, grant->origin, err);
 }
 
+/* A pattern is the name of no file, and a deny of it would close nothing. */
+static int check_pattern(const struct listing *d, const struct vt_grant *grant, struct vt_err *err)
+{
+	char target[PATH_MAX];
+	struct vt_path seen;
+
+	if (!strpbrk(grant->from, "*?[") || d->host->look(d->host, grant->from, &seen) == 0 ||
+	    d->host->read_link(d->host, grant->from, target, sizeof(target)) == 0)
+		return 0;
+	return vt_fail(err, VT_STEP_PLAN, EINVAL,
+		       "%s: '%s' does not exist, and denies are paths; there are no patterns: name "
+		       "the file or its folder",
+		       grant->origin, grant->from);
+}
+
 /*
  * The name itself, and where it leads if it is a link: that is what is meant, and the host may put
  * something else in the link's place while the call runs.
@@ -176,9 +191,10 @@ static int add_deny(struct listing *d, const struct vt_grant *grant, struct vt_e
 	const char *base = strrchr(grant->from, '/');
 	const char *name, *real;
 	char target[PATH_MAX];
-	int r = origin ? resolve_folder(d, grant, (size_t)(base - grant->from), err)
-		       : out_of_memory(err);
+	int r = origin ? check_pattern(d, grant, err) : out_of_memory(err);
 
+	if (r == 0)
+		r = resolve_folder(d, grant, (size_t)(base - grant->from), err);
 	if (r < 0)
 		return r;
 	name = base[1] ? vt_arena_printf(d->arena, "%s%s",

@@ -33,7 +33,7 @@ static int out_of_memory(struct vt_err *err)
 }
 
 /* The deny that a host path lies in, or NULL. */
-static const struct vt_denied *deny_around(const struct denying *d, const char *path)
+static struct vt_denied *deny_around(const struct denying *d, const char *path)
 {
 	for (size_t i = 0; i < d->count; i++)
 		if (vt_path_lies_in(path, d->denies[i].path))
@@ -70,8 +70,8 @@ static int drop_mounts(struct denying *d, struct vt_err *err)
 	struct vt_node *top = d->root->top, *next;
 
 	for (struct vt_node *node = top->children; node; node = next) {
-		const struct vt_denied *deny = node->act == VT_ACT_BIND ? deny_around(d, node->from)
-									: NULL;
+		struct vt_denied *deny = node->act == VT_ACT_BIND ? deny_around(d, node->from)
+								  : NULL;
 
 		next = vt_node_next(top, node);
 		if (!deny)
@@ -80,6 +80,7 @@ static int drop_mounts(struct denying *d, struct vt_err *err)
 			return vt_fail(err, VT_STEP_PLAN, EPERM,
 				       "refused: %s: '%s': the cell has a /dev of its own",
 				       deny->origin, deny->path);
+		deny->used = true;
 		node->act = VT_ACT_DIR;
 		node->mode = 0755;
 		node->from = NULL;
@@ -233,9 +234,10 @@ static int check_layer(const struct denying *d, const struct vt_node *mount,
 	if (layer.overlay.err)
 		return vt_fail(err, VT_STEP_PLAN, EPERM,
 			       "refused: %s: '%s' cannot be kept closed inside '%s' here (%s: %s); "
-			       "grant the folders beside it instead",
+			       "grant the folders beside it instead%s",
 			       deny->origin, deny->path, mount->from, layer.overlay.tried,
-			       strerror(layer.overlay.err));
+			       strerror(layer.overlay.err),
+			       d->plan->bare ? "; `vitro doctor` says what to do" : "");
 	if (layer.submounts)
 		return vt_fail(
 			err, VT_STEP_PLAN, EPERM,
@@ -346,6 +348,7 @@ static int veil_mount(struct denying *d, struct vt_node *mount, struct vt_err *e
 		if (!vt_path_lies_in(d->denies[i].path, mount->from))
 			continue;
 		first = first ? first : &d->denies[i];
+		d->denies[i].used = true;
 		int r = veil_deny(&v, &d->denies[i], err);
 
 		if (r < 0)
@@ -374,6 +377,40 @@ static int check_places(struct denying *d, struct vt_err *err)
 				       "refused: %s: '%s' cannot be placed at '/%s', which is "
 				       "denied by %s",
 				       node->origin, node->from, node->path, deny->origin);
+	}
+	return 0;
+}
+
+/* One entry of a policy may name more than one path: a link, where it leads, where else it is. */
+static bool is_used(const struct denying *d, const char *origin)
+{
+	for (size_t i = 0; i < d->count; i++)
+		if (d->denies[i].origin == origin && d->denies[i].used)
+			return true;
+	return false;
+}
+
+/* A deny that takes nothing away is a slip most often: of the name, or of what it is relative to.
+ */
+static int warn_unused(struct denying *d, struct vt_err *err)
+{
+	enum { ENOUGH = VT_WARNINGS_MAX / 2 };
+	const char *last = NULL;
+
+	for (size_t i = 0; i < d->count && d->plan->warning_count < ENOUGH; i++) {
+		const struct vt_denied *deny = &d->denies[i];
+
+		if (deny->used || deny->origin == last || is_used(d, deny->origin))
+			continue;
+		const char *text = vt_arena_printf(d->arena,
+						   "%s: '%s' lies in nothing that the cell could "
+						   "see, so it denies nothing",
+						   deny->origin, deny->path);
+
+		if (!text)
+			return out_of_memory(err);
+		vt_plan_warn(d->plan, text);
+		last = deny->origin;
 	}
 	return 0;
 }
@@ -411,5 +448,7 @@ int vt_deny_decide(struct vt_root *root, const struct vt_policy *policy, struct 
 			r = veil_mount(&d, node, err);
 	if (r == 0)
 		r = check_places(&d, err);
+	if (r == 0)
+		r = warn_unused(&d, err);
 	return r < 0 ? r : list_denials(&d, err);
 }

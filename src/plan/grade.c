@@ -8,7 +8,7 @@
 #include "base/path.h"
 #include "uapi/landlock.h"
 
-enum { MAX_NOTES = 12 };
+enum { MAX_NOTES = 12 + VT_WARNINGS_MAX };
 
 /* Of an overlay for reading, whose names the kernel keeps once it has looked for them. */
 #define LATE ": what the host changes there during the call may not show"
@@ -309,10 +309,34 @@ static bool reads_inside_writes(const struct vt_policy *policy)
 	return false;
 }
 
+static bool has_grants(const struct vt_policy *policy)
+{
+	return policy->files.read.count || policy->files.write.count;
+}
+
+/* What it means for files who the cell's user is on the host. NULL: nothing to say. */
+static const char *ids_note(const struct grading *g)
+{
+	const struct vt_plan *plan = g->plan;
+
+	if (!plan->own_ids && g->host->supplementary_groups)
+		return "ids: an ordinary user cannot drop supplementary groups: files that only "
+		       "they open stay readable where they are granted";
+	if (plan->own_ids && plan->bare && has_grants(g->policy))
+		return "ids: the cell has a user of its own, and owners cannot be mapped: it reads "
+		       "and writes what is granted only where any user may";
+	if (plan->own_ids && has_unmapped_write(plan))
+		return "ids: a folder granted for writing cannot have its owner mapped: the cell "
+		       "writes there only where any user may";
+	return NULL;
+}
+
 static void add_notes(struct grading *g)
 {
 	const struct vt_plan *plan = g->plan;
 
+	for (size_t i = 0; i < plan->warning_count; i++)
+		note(g, plan->warnings[i]);
 	if (g->policy->network == VT_NETWORK_HOST)
 		note(g,
 		     "network: the cell can reach all that this machine can, its own loopback and "
@@ -361,18 +385,12 @@ static void add_notes(struct grading *g)
 		note(g, "files: in a folder for writing with a deny inside, folders beside what is "
 			"denied cannot be renamed (mv copies them), fsync() does not wait for the "
 			"disk, and locks are not shared with the host");
-	if (!plan->own_ids && g->host->supplementary_groups)
-		note(g,
-		     "ids: an ordinary user cannot drop supplementary groups: files that only they "
-		     "open stay readable where they are granted");
 	if (plan->own_ids && has_unmapped_socket(plan))
 		note(g, "ids: a socket of files.sockets cannot have its owner mapped: the cell "
 			"connects "
 			"to it only where any user may");
-	if (plan->own_ids && has_unmapped_write(plan))
-		note(g, "ids: a folder granted for writing cannot have its owner mapped: the cell "
-			"writes "
-			"there only where any user may");
+	g->plan->ids_note = ids_note(g);
+	note(g, plan->ids_note);
 }
 
 /* The least grade that a property may have. */
@@ -387,15 +405,30 @@ static enum vt_grade needed(enum vt_require require, enum vt_property property)
 	return VT_GRADE_KERNEL;
 }
 
+/* In short: `explain` has the rest. */
+static const char *why_refused(const struct vt_holding *h, enum vt_property property)
+{
+	if (h->grade != VT_GRADE_WATCHED)
+		return h->note;
+	if (property == VT_PROPERTY_MEMORY)
+		return "there is no cgroup to hold it";
+	if (property == VT_PROPERTY_CPU_TIME)
+		return "it is always sampled";
+	return property == VT_PROPERTY_PROCESSES
+		       ? "there are no namespaces, and no Landlock that scopes signals"
+		       : "there are no namespaces";
+}
+
 static int refuse(const struct grading *g, enum vt_property property, struct vt_err *err)
 {
 	const struct vt_holding *h = &g->plan->holdings[property];
+	const char *why = why_refused(h, property);
 
 	return vt_fail(err, VT_STEP_PLAN, EPERM,
 		       "refused: %s %s here, and require is %s%s%s; --set require=%s would run it",
 		       h->key,
 		       h->grade == VT_GRADE_WATCHED ? "can only be watched" : "cannot be enforced",
-		       vt_require_name(g->policy->require), *h->note ? ": " : "", h->note,
+		       vt_require_name(g->policy->require), *why ? ": " : "", why,
 		       h->grade >= needed(VT_REQUIRE_FULL, property) ? "full" : "best-effort");
 }
 

@@ -20,6 +20,7 @@
 #include "plan/environment.h"
 #include "plan/grade.h"
 #include "plan/places.h"
+#include "plan/reach.h"
 #include "uapi/landlock.h"
 
 /* The user that the occupant is inside; plan/places.c gives it a name. */
@@ -452,22 +453,10 @@ static int decide_occupant(struct making *m, struct vt_err *err)
 					 plan->scratch);
 	if (!plan->cwd || !plan->envp)
 		return out_of_memory(err);
-	struct vt_path seen;
+	int r = vt_reach_check(plan, m->host, err);
 
-	if (!vt_plan_shows(plan, plan->cwd) && m->host->look(m->host, plan->cwd, &seen) < 0)
-		return vt_fail(err, VT_STEP_PLAN, ENOENT,
-			       "refused: the working directory '%s' does not exist", plan->cwd);
-	for (size_t i = 0; i < plan->build_count; i++)
-		if (is_closed(&plan->builds[i], plan->cwd + 1))
-			return vt_fail(err, VT_STEP_PLAN, EPERM,
-				       "refused: the working directory '%s' is denied", plan->cwd);
-	if (!vt_plan_shows(plan, plan->cwd))
-		return vt_fail(
-			err, VT_STEP_PLAN, ENOENT,
-			"refused: the working directory '%s' is not there inside; add --read %s",
-			plan->cwd, plan->cwd);
-	if (!request->command)
-		return 0;
+	if (r < 0 || !request->command)
+		return r;
 	plan->exec_path = vt_arena_dup(plan->arena, request->command->path);
 	plan->argv = copy_strings(plan->arena, request->argv);
 	/* A relative name is relative to the caller's folder; Python, for one, finds its venv by
@@ -533,6 +522,12 @@ void vt_plan_free(struct vt_plan *plan)
 {
 	if (plan)
 		vt_arena_free(plan->arena);
+}
+
+void vt_plan_warn(struct vt_plan *plan, const char *text)
+{
+	if (plan->warning_count < VT_WARNINGS_MAX)
+		plan->warnings[plan->warning_count++] = text;
 }
 
 bool vt_plan_denies(const struct vt_plan *plan, const char *path)

@@ -145,6 +145,8 @@ struct vt_brokered {
 
 enum { VT_FILTERS_MAX = 6 };
 
+enum { VT_WARNINGS_MAX = 4 };
+
 enum { VT_IDS_FOR_ALL = 1 << 22 }; /* as many as there are pid numbers */
 
 struct vt_plan {
@@ -224,6 +226,10 @@ struct vt_plan {
 	const char       *level;   /* "strict", "full", "partial" */
 	const char *const *notes;  /* what `explain` adds, one sentence each */
 	size_t             note_count;
+	const char        *ids_note; /* of them, what the cell's user on the host means; NULL: nothing */
+	/* What is most likely not meant, one sentence each: among the notes, and told by `run` too. */
+	const char        *warnings[VT_WARNINGS_MAX];
+	size_t             warning_count;
 };
 
 /* What to run and with what; argv[0] is what the occupant sees. environ is the caller's. */
@@ -252,6 +258,9 @@ bool vt_plan_shows(const struct vt_plan *plan, const char *path);
 
 /* Whether an absolute path of the host, free of links, lies in what is denied. */
 bool vt_plan_denies(const struct vt_plan *plan, const char *path);
+
+/* Adds a warning while the plan is being made; what is too much is left out. text is the plan's own. */
+void vt_plan_warn(struct vt_plan *plan, const char *text);
 
 /* The plan as `vitro explain` prints it. */
 void vt_plan_explain(const struct vt_plan *plan, struct vt_str *out);

@@ -49,6 +49,9 @@ static const struct invented_path machine[] = {
 	{ "/srv/data/out", S_IFDIR | 0755, 1234, NULL },
 	{ "/srv/data/note.txt", S_IFREG | 0644, 1234, NULL },
 	{ "/srv/socket", S_IFSOCK | 0666, 0, NULL },
+	{ "/srv/secret", S_IFREG | 0600, 1234, NULL },
+	{ "/vault", S_IFDIR | 0700, 0, NULL },
+	{ "/vault/open", S_IFDIR | 0755, 0, NULL },
 	{ "/home/ann/work", S_IFDIR | 0755, 1000, NULL },
 	{ "/home/ann/to-etc", S_IFDIR | 0755, 0, "/etc" },
 	{ "/home/ann/to-proc", S_IFDIR | 0555, 0, "/proc" },
@@ -347,6 +350,13 @@ static const struct golden {
 	{ "bare-user-old-refused", &bare_user_old, "{}" },
 	{ "bare-user-old-best-effort", &bare_user_old, "{\"require\": \"best-effort\"}" },
 	{ "bare-root-old", &bare_root_old, "{}" },
+	{ "bare-root-grants", &bare_root_old,
+	  "{\"files\": {\"read\": [\"/home/ann/work\"], \"write\": [\"/srv/data\"], \"cwd\": "
+	  "\"/srv/data\"}}" },
+	{ "bare-root-closed-refused", &bare_root_old,
+	  "{\"files\": {\"read\": [\"/vault/open\"]}}" },
+	{ "bare-root-secret-refused", &bare_root_old,
+	  "{\"files\": {\"read\": [\"/srv/secret\"]}}" },
 	{ "bare-root-powerless-refused", &bare_root_powerless, "{\"require\": \"best-effort\"}" },
 	{ "bare-nothing-refused", &bare_nothing, "{}" },
 	{ "bare-nothing-best-effort", &bare_nothing, "{\"require\": \"best-effort\"}" },
@@ -435,6 +445,15 @@ static const struct golden {
 	  " {\"from\": \"/etc\", \"to\": \"/x\"}]}}" },
 	{ "no-place-refused", &user_v2,
 	  "{\"files\": {\"read\": [\"/srv\", {\"from\": \"/etc\", \"to\": \"/srv/new\"}]}}" },
+	{ "cwd-file-refused", &user_v2,
+	  "{\"files\": {\"read\": [\"/srv/data\"], \"cwd\": \"/srv/data/note.txt\"}}" },
+	{ "cwd-denied-refused", &user_v2,
+	  "{\"files\": {\"read\": [\"/srv/data\"], \"deny\": [\"/srv/data\"], \"cwd\": "
+	  "\"/srv/data\"}}" },
+	{ "cwd-closed-refused", &user_v2,
+	  "{\"files\": {\"read\": [\"/srv\"], \"deny\": [\"/srv/data\"], \"cwd\": "
+	  "\"/srv/data/out\"}}" },
+	{ "write-missing-refused", &user_v2, "{\"files\": {\"write\": [\"/nowhere\"]}}" },
 	{ "cwd-refused", &user_v2, "{\"files\": {\"cwd\": \"/srv/data\"}}" },
 };
 

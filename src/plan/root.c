@@ -256,8 +256,9 @@ static int look(const struct vt_root *root, const struct vt_entry *entry, struct
 	else
 		r = root->host->look(root->host, entry->from, ret_seen);
 	if (r < 0 && !entry->optional)
-		return vt_fail(err, VT_STEP_PLAN, -r, "%s: '%s': %s", entry->origin, entry->from,
-			       strerror(-r));
+		return vt_fail(err, VT_STEP_PLAN, -r, "%s: '%s': %s%s", entry->origin, entry->from,
+			       strerror(-r),
+			       r == -ENOENT && entry->writable ? "; make it first" : "");
 	return r == 0;
 }
 

@@ -4,6 +4,8 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "base/closest.h"
+
 /* None grants anything: granting is for whoever extends them. */
 static const struct {
 	const char *name, *text;
@@ -22,6 +24,16 @@ const char *vt_builtin_find(const char *name)
 			return builtins[i].text;
 	}
 	return NULL;
+}
+
+const char *vt_builtin_closest(const char *name)
+{
+	struct vt_closest closest;
+
+	vt_closest_init(&closest, name);
+	for (size_t i = 0; i < sizeof(builtins) / sizeof(builtins[0]); i++)
+		vt_closest_try(&closest, builtins[i].name, builtins[i].name);
+	return closest.best;
 }
 
 const char *vt_builtin_names(void)

@@ -5,9 +5,11 @@
  */
 #include <errno.h>
 #include <limits.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/json.h"
@@ -143,23 +145,38 @@ static int find_file(const char *name, char real[PATH_MAX], char folder[PATH_MAX
 	return realpath(part, folder) ? 0 : -errno;
 }
 
+static bool is_folder(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
 static int fail_missing(const char *name, const struct link *from, int num, struct vt_err *err)
 {
-	struct vt_source source = { from ? from->name : "policy", from ? "extends" : "", NULL };
+	struct vt_source source = { from ? from->name : "--policy", from ? "extends" : "", NULL };
 	struct vt_shown shown = vt_show(name);
+	const char *closest = vt_builtin_closest(name);
 
+	if (strcmp(name, "-") == 0)
+		return vt_source_fail(err, &source, num,
+				      "there is no file '-'; standard input is /dev/stdin");
+	if (num == EISDIR)
+		return vt_source_fail(err, &source, num, "'%s' is a folder, not a file",
+				      shown.text);
 	if (num == ENOENT || num == ENOTDIR)
 		return vt_source_fail(
 			err, &source, num,
-			"there is no file '%s', nor a built-in policy of that name (%s)",
-			shown.text, vt_builtin_names());
+			"there is no file '%s', nor a built-in policy of that name (%s)%s%s%s",
+			shown.text, vt_builtin_names(), closest ? "; did you mean " : "",
+			closest ? closest : "", closest ? "?" : "");
 	return vt_source_fail(err, &source, num, "'%s': %s", shown.text, strerror(num));
 }
 
 static int load_named(struct vt_policy *policy, const char *name, const struct link *from,
 		      struct vt_err *err)
 {
-	struct vt_source source = { from ? from->name : "policy", from ? "extends" : "", NULL };
+	struct vt_source source = { from ? from->name : "--policy", from ? "extends" : "", NULL };
 	struct link link = { .name = name, .from = from, .depth = from ? from->depth + 1 : 0 };
 	const char *builtin = vt_builtin_find(name);
 	char real[PATH_MAX], folder[PATH_MAX];
@@ -172,6 +189,8 @@ static int load_named(struct vt_policy *policy, const char *name, const struct l
 	if (status < 0)
 		return status;
 	status = find_file(name, real, folder);
+	if (status == 0 && is_folder(real))
+		status = -EISDIR;
 	if (status < 0)
 		return fail_missing(name, from, -status, err);
 	link.real = real;

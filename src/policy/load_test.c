@@ -190,15 +190,16 @@ static void test_missing_and_unreadable(void **state)
 {
 	(void)state;
 	check_bad("strickt", ENOENT,
-		  "policy: there is no file 'strickt', nor a built-in policy of that name "
-		  "(default, strict, compute)");
+		  "--policy: there is no file 'strickt', nor a built-in policy of that name "
+		  "(default, strict, compute); did you mean strict?");
+	check_bad("-", ENOENT, "--policy: there is no file '-'; standard input is /dev/stdin");
 	put("p.json", "{\"extends\": \"gone.json\"}");
 	check_bad("p.json", ENOENT,
 		  "p.json: extends: there is no file 'gone.json', nor a built-in policy of that "
 		  "name (default, strict, compute)");
-	check_bad("sub", EISDIR, "sub: is a folder, not a file");
-	check_bad("", EINVAL, "policy: the path is empty");
-	check_bad("a\nb", EINVAL, "policy: 'a\\nb' has a control character in it");
+	check_bad("sub", EISDIR, "--policy: 'sub' is a folder, not a file");
+	check_bad("", EINVAL, "--policy: the path is empty");
+	check_bad("a\nb", EINVAL, "--policy: 'a\\nb' has a control character in it");
 	put("p.json", "{\"extends\": \"~/base.json\"}");
 	check_bad("p.json", EINVAL,
 		  "p.json: extends: '~/base.json': the shell knows what ~ is, a policy does not; "
@@ -206,7 +207,7 @@ static void test_missing_and_unreadable(void **state)
 	put("p.json", "{\"extends\": \"\"}");
 	check_bad("p.json", EINVAL, "p.json: extends: the path is empty");
 	assert_int_equal(symlink("loop", "loop"), 0);
-	check_bad("loop", ELOOP, "policy: 'loop': Too many levels of symbolic links");
+	check_bad("loop", ELOOP, "--policy: 'loop': Too many levels of symbolic links");
 }
 
 static void test_errors_name_their_file_and_line(void **state)

@@ -74,6 +74,23 @@ static bool is_whole(double number)
 	return number <= -WHOLE_FROM || number >= WHOLE_FROM || (double)(int64_t)number == number;
 }
 
+static bool is_plain(const char *text)
+{
+	return *text && text[strspn(text, "0123456789.")] == '\0';
+}
+
+/* Whoever writes "5" for a time has seconds in mind as often as the key's own unit. */
+static int fail_plain(const struct vt_field_row *row, const char *text,
+		      const struct vt_source *source, struct vt_err *err)
+{
+	return vt_source_fail(err, source, EINVAL,
+			      "\"%s\" has no unit (%s); without quotes it is a number of %s",
+			      vt_show(text).text, vt_units_names(row->type),
+			      row->type == VT_TYPE_MS   ? "milliseconds"
+			      : row->type == VT_TYPE_KB ? "kilobytes"
+							: "megabytes");
+}
+
 int vt_number_json(struct vt_policy *policy, enum vt_field field, const json_t *value,
 		   const struct vt_source *source, struct vt_err *err)
 {
@@ -82,6 +99,8 @@ int vt_number_json(struct vt_policy *policy, enum vt_field field, const json_t *
 
 	if (json_is_null(value) && can_be_none(row))
 		return store_none(policy, field);
+	if (json_is_string(value) && has_units(row->type) && is_plain(json_string_value(value)))
+		return fail_plain(row, json_string_value(value), source, err);
 	if (json_is_string(value) && has_units(row->type))
 		return vt_number_text(policy, field, json_string_value(value), source, err);
 	if (json_is_integer(value)) {
@@ -106,6 +125,22 @@ int vt_number_json(struct vt_policy *policy, enum vt_field field, const json_t *
 	return vt_value_wrong(value, want, source, err);
 }
 
+/* "64MB", "5sec": what is meant is plain, and how it is written here is told. */
+static int fail_unit(enum vt_type type, const char *text, const struct vt_source *source,
+		     struct vt_err *err)
+{
+	const int digits = (int)strspn(text, "0123456789.");
+	const char *unit = vt_units_meant(type, text + digits);
+	struct vt_shown shown = vt_show(text);
+
+	if (unit)
+		return vt_source_fail(err, source, EINVAL,
+				      "'%s' has no unit known here (%s); write %.*s%s", shown.text,
+				      vt_units_names(type), digits, text, unit);
+	return vt_source_fail(err, source, EINVAL, "'%s' has no unit known here (%s)", shown.text,
+			      vt_units_names(type));
+}
+
 static int fail_text(const struct vt_field_row *row, int status, const char *text,
 		     const struct vt_source *source, struct vt_err *err)
 {
@@ -119,8 +154,7 @@ static int fail_text(const struct vt_field_row *row, int status, const char *tex
 	case -E2BIG:
 		return vt_source_fail(err, source, EINVAL, "%s has too many digits", shown.text);
 	case -ENOTSUP:
-		return vt_source_fail(err, source, EINVAL, "'%s' has no unit known here (%s)",
-				      shown.text, vt_units_names(row->type));
+		return fail_unit(row->type, text, source, err);
 	default:
 		return vt_source_fail(err, source, EINVAL, "'%s' is not a number%s%s%s", shown.text,
 				      has_units(row->type) ? ", with or without a unit (" : "",

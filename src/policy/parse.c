@@ -16,7 +16,8 @@ int vt_parse_unknown(const char *key, const struct vt_source *source, struct vt_
 	struct vt_shown shown = vt_show(key);
 
 	if (!closest)
-		return vt_source_fail(err, source, EINVAL, "unknown key '%s'", shown.text);
+		return vt_source_fail(err, source, EINVAL, "unknown key '%s'; see vitro-policy(5)",
+				      shown.text);
 	return vt_source_fail(err, source, EINVAL, "unknown key '%s'; did you mean '%s'?",
 			      shown.text, closest);
 }
@@ -79,6 +80,11 @@ int vt_parse_check(const json_t *root, const char **ret_extends, const struct vt
 
 	if (!json_is_object(root))
 		return vt_value_wrong(root, "a policy, which is an object: {...}", source, err);
+	if (json_object_get(root, "defaultAction"))
+		return vt_source_fail(err, source, EINVAL,
+				      "this is a seccomp profile, and not a policy: --set "
+				      "syscalls=%s, or \"syscalls\" in a policy, takes it",
+				      vt_show(source->name).text);
 	json_object_foreach((json_t *)root, name, value)
 	{
 		struct vt_source part = { source->name, "extends", source->base_dir };

@@ -240,9 +240,13 @@ static void test_unknown_keys(void **state)
 	check_bad_text("{\"wall_ms\": 5}",
 		       "p.json: unknown key 'wall_ms'; did you mean 'limits.wall_ms'?");
 	check_bad_text("{\"limit\": {}}", "p.json: unknown key 'limit'; did you mean 'limits'?");
-	check_bad_text("{\"zzzzzzzz\": 1}", "p.json: unknown key 'zzzzzzzz'");
-	check_bad_text("{\"\": 1}", "p.json: unknown key ''");
-	check_bad_text("{\"\\u001b[2J\": 1}", "p.json: unknown key '\\u001b[2J'");
+	check_bad_text("{\"zzzzzzzz\": 1}", "p.json: unknown key 'zzzzzzzz'; see vitro-policy(5)");
+	check_bad_text("{\"defaultAction\": \"SCMP_ACT_ALLOW\", \"syscalls\": []}",
+		       "p.json: this is a seccomp profile, and not a policy: --set "
+		       "syscalls=p.json, or \"syscalls\" in a policy, takes it");
+	check_bad_text("{\"\": 1}", "p.json: unknown key ''; see vitro-policy(5)");
+	check_bad_text("{\"\\u001b[2J\": 1}",
+		       "p.json: unknown key '\\u001b[2J'; see vitro-policy(5)");
 	check_bad_text("{\"limits.pids\": 5}",
 		       "p.json: write 'limits.pids' nested, as {\"limits\": {\"pids\": ...}}");
 	check_bad_text("{\"limits\": {\"extends\": \"strict\"}}",
@@ -330,11 +334,33 @@ static void test_numbers_out_of_range(void **state)
 		       "--flag: limits.wall_ms: -5s is out of range (1 to 86400000)");
 }
 
+static void test_texts_without_a_unit(void **state)
+{
+	(void)state;
+	check_bad_text("{\"limits\": {\"wall_ms\": \"5\"}}",
+		       "p.json: limits.wall_ms: \"5\" has no unit (ms, s or m); without quotes it "
+		       "is a number of milliseconds");
+	check_bad_text("{\"limits\": {\"memory_mb\": \"1.5\"}}",
+		       "p.json: limits.memory_mb: \"1.5\" has no unit (K, M or G); without quotes "
+		       "it is a number of megabytes");
+}
+
 static void test_texts_that_are_no_numbers(void **state)
 {
 	(void)state;
 	check_bad_flag("limits.wall_ms", "5h",
 		       "--flag: limits.wall_ms: '5h' has no unit known here (ms, s or m)");
+	check_bad_flag("limits.memory_mb", "64MB",
+		       "--flag: limits.memory_mb: '64MB' has no unit known here (K, M or G); write "
+		       "64M");
+	check_bad_flag("limits.stdout_kb", "1.5gib",
+		       "--flag: limits.stdout_kb: '1.5gib' has no unit known here (K, M or G); "
+		       "write 1.5G");
+	check_bad_flag("limits.wall_ms", "5sec",
+		       "--flag: limits.wall_ms: '5sec' has no unit known here (ms, s or m); write "
+		       "5s");
+	check_bad_flag("limits.wall_ms", "5MB",
+		       "--flag: limits.wall_ms: '5MB' has no unit known here (ms, s or m)");
 	check_bad_flag("limits.wall_ms", "nan",
 		       "--flag: limits.wall_ms: 'nan' is not a number, with or without a unit (ms, "
 		       "s or m)");
@@ -462,6 +488,7 @@ int main(void)
 		cmocka_unit_test(test_unknown_keys),
 		cmocka_unit_test(test_wrong_types),
 		cmocka_unit_test(test_numbers_out_of_range),
+		cmocka_unit_test(test_texts_without_a_unit),
 		cmocka_unit_test(test_texts_that_are_no_numbers),
 		cmocka_unit_test(test_bad_moves),
 		cmocka_unit_test(test_bad_variables),

@@ -31,8 +31,8 @@ static json_t *numeric_types(const struct vt_field_row *row)
 
 static json_t *numeric_schema(const struct vt_field_row *row)
 {
-	const char *pattern = row->type == VT_TYPE_MS ? "^[0-9]+([.][0-9]+)?(ms|s|m)?$"
-						      : "^[0-9]+([.][0-9]+)?[KMG]?$";
+	const char *pattern = row->type == VT_TYPE_MS ? "^[0-9]+([.][0-9]+)?(ms|s|m)$"
+						      : "^[0-9]+([.][0-9]+)?[KMG]$";
 	json_t *schema = json_object();
 
 	json_object_set_new(schema, "type", numeric_types(row));

@@ -78,6 +78,7 @@ static void test_types_and_ranges(void **state)
 	check_is(root, "limits.wall_ms", "exclusiveMinimum", "0");
 	check_is(root, "limits.wall_ms", "maximum", "86400000");
 	check_is(root, "limits.wall_ms", "default", "30000");
+	check_is(root, "limits.wall_ms", "pattern", "\"^[0-9]+([.][0-9]+)?(ms|s|m)$\"");
 	check_is(root, "limits.cpu_ms", "type", "[\"number\", \"string\", \"null\"]");
 	check_is(root, "limits.cpu_ms", "default", "null");
 	check_is(root, "limits.pids", "type", "[\"integer\"]");

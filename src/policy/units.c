@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <strings.h>
 
 __extension__ typedef unsigned __int128 wide; /* holds 18 digits times any unit */
 
@@ -107,6 +108,30 @@ int vt_units_number(const char *text, double *ret_value)
 		return -EINVAL;
 	*ret_value = (double)decimal.digits / (double)power_of_ten(decimal.scale);
 	return 0;
+}
+
+const char *vt_units_meant(enum vt_type type, const char *suffix)
+{
+	static const struct {
+		enum vt_type type;
+		const char *written, *unit;
+	} others[] = {
+		{ VT_TYPE_MS, "msec", "ms" },   { VT_TYPE_MS, "sec", "s" },
+		{ VT_TYPE_MS, "secs", "s" },    { VT_TYPE_MS, "second", "s" },
+		{ VT_TYPE_MS, "seconds", "s" }, { VT_TYPE_MS, "min", "m" },
+		{ VT_TYPE_MS, "mins", "m" },    { VT_TYPE_MS, "minute", "m" },
+		{ VT_TYPE_MS, "minutes", "m" }, { VT_TYPE_MB, "K", "K" },
+		{ VT_TYPE_MB, "KB", "K" },      { VT_TYPE_MB, "KiB", "K" },
+		{ VT_TYPE_MB, "M", "M" },       { VT_TYPE_MB, "MB", "M" },
+		{ VT_TYPE_MB, "MiB", "M" },     { VT_TYPE_MB, "G", "G" },
+		{ VT_TYPE_MB, "GB", "G" },      { VT_TYPE_MB, "GiB", "G" },
+	};
+
+	type = type == VT_TYPE_KB ? VT_TYPE_MB : type; /* sizes are written alike */
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		if (others[i].type == type && strcasecmp(others[i].written, suffix) == 0)
+			return others[i].unit;
+	return NULL;
 }
 
 const char *vt_units_names(enum vt_type type)

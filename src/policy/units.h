@@ -22,3 +22,6 @@ int vt_units_number(const char *text, double *ret_value);
 
 /* The units of a type, for messages: "ms, s or m"; "" where it has none. */
 const char *vt_units_names(enum vt_type type);
+
+/* The unit that a suffix which is none means to a person: "M" for "MB". NULL: nobody knows. */
+const char *vt_units_meant(enum vt_type type, const char *suffix);

@@ -150,6 +150,8 @@ static json_t *notes_json(const struct vt_plan *plan)
 		if (holding->mechanism && holding->note && *holding->note)
 			put(&notes, properties[i].key, text_json(holding->note));
 	}
+	if (plan->ids_note)
+		put(&notes, "ids", text_json(plan->ids_note + strlen("ids: ")));
 	return object_take(&notes);
 }
 
@@ -235,14 +237,21 @@ int vt_result_json(const struct vt_result *result, const struct vt_plan *plan, s
 	return write_line(object_take(&root), out, err);
 }
 
-static json_t *grants_json(const struct vt_plan *plan, bool writable)
+enum granted { GRANTED_READ, GRANTED_WRITE, GRANTED_SOCKET };
+
+static enum granted kind_of(const struct vt_build *build)
+{
+	return build->socket ? GRANTED_SOCKET : build->writable ? GRANTED_WRITE : GRANTED_READ;
+}
+
+static json_t *grants_json(const struct vt_plan *plan, enum granted kind)
 {
 	json_t *list = json_array();
 
 	for (size_t i = 0; list && i < plan->build_count; i++) {
 		const struct vt_build *build = &plan->builds[i];
 
-		if (build->act != VT_ACT_BIND || !build->granted || build->writable != writable)
+		if (build->act != VT_ACT_BIND || !build->granted || kind_of(build) != kind)
 			continue;
 		if (json_array_append_new(list, text_json(build->from)) < 0) {
 			json_decref(list);
@@ -252,15 +261,30 @@ static json_t *grants_json(const struct vt_plan *plan, bool writable)
 	return list;
 }
 
-/* What the user opened, as host paths, and the limits that were set for it. */
+static json_t *denials_json(const struct vt_plan *plan)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; list && i < plan->denial_count; i++) {
+		if (json_array_append_new(list, text_json(plan->denials[i].path)) < 0) {
+			json_decref(list);
+			return NULL;
+		}
+	}
+	return list;
+}
+
+/* What the user opened and closed, as host paths, and the limits that were set for it. */
 static json_t *granted_json(const struct vt_plan *plan)
 {
 	if (!plan)
 		return json_null();
 	struct object granted = object_new();
 
-	put(&granted, "read", grants_json(plan, false));
-	put(&granted, "write", grants_json(plan, true));
+	put(&granted, "read", grants_json(plan, GRANTED_READ));
+	put(&granted, "write", grants_json(plan, GRANTED_WRITE));
+	put(&granted, "deny", denials_json(plan));
+	put(&granted, "sockets", grants_json(plan, GRANTED_SOCKET));
 	put(&granted, "wall_ms", json_integer(plan->wall_ms));
 	put(&granted, "memory_mb", json_integer(plan->memory_bytes >> 20));
 	put(&granted, "pids", json_integer(plan->pids));

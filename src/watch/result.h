@@ -12,6 +12,7 @@
 #include "base/str.h"
 #include "plan/plan.h"
 #include "watch/capture.h"
+#include "watch/stream.h"
 #include "watch/verdict.h"
 
 struct vt_result {
@@ -19,6 +20,8 @@ struct vt_result {
 	struct vt_verdict verdict;
 	struct vt_capture out, err;
 	bool              passed_on;      /* output went to where vitro's own goes, and is not in here */
+	char              err_tail[VT_STREAM_TAIL]; /* the end of standard error, passed on or not */
+	size_t            err_tail_len;
 	double            wall_ms, cpu_ms;
 	int64_t           peak_memory_kb; /* -1: not known */
 	int64_t           processes;      /* the most seen at once; -1: not known */

@@ -276,6 +276,14 @@ static void failed_text_is_an_error(void **state)
 	vt_result_done(&result);
 }
 
+static void check_only(json_t *granted, const char *key, const char *path)
+{
+	json_t *list = json_object_get(granted, key);
+
+	assert_int_equal(json_array_size(list), 1);
+	assert_string_equal(json_string_value(json_array_get(list, 0)), path);
+}
+
 static void audit_says_who_what_and_how(void **state)
 {
 	char shell[] = "sh", option[] = "-c", script[] = "echo \"\xff\"\n";
@@ -289,7 +297,13 @@ static void audit_says_who_what_and_how(void **state)
 		  .to = "out",
 		  .granted = true,
 		  .writable = true },
+		{ .act = VT_ACT_BIND,
+		  .from = "/srv/s",
+		  .to = "srv/s",
+		  .granted = true,
+		  .socket = true },
 	};
+	static const struct vt_denial denials[] = { { "/srv/out/.env", NULL } };
 	struct vt_plan plan = full_plan();
 	struct vt_result result;
 	struct vt_err err;
@@ -297,7 +311,9 @@ static void audit_says_who_what_and_how(void **state)
 
 	(void)state;
 	plan.builds = builds;
-	plan.build_count = 2;
+	plan.build_count = 3;
+	plan.denials = denials;
+	plan.denial_count = 1;
 	vt_result_init(&result);
 	vt_verdict_reach(&found, &result.verdict);
 	vt_str_init(&text);
@@ -322,11 +338,11 @@ static void audit_says_who_what_and_how(void **state)
 
 	assert_string_equal(json_string_value(json_object_get(isolation, "level")), "full");
 	json_t *granted = json_object_get(root, "granted");
-	json_t *written = json_object_get(granted, "write");
 
 	assert_int_equal(json_array_size(json_object_get(granted, "read")), 0);
-	assert_int_equal(json_array_size(written), 1);
-	assert_string_equal(json_string_value(json_array_get(written, 0)), "/srv/out");
+	check_only(granted, "write", "/srv/out");
+	check_only(granted, "sockets", "/srv/s");
+	check_only(granted, "deny", "/srv/out/.env");
 	assert_string_equal(json_string_value(json_object_get(root, "status")), "error");
 	assert_int_equal(json_integer_value(json_object_get(root, "exit_code")), 3);
 	assert_true(json_is_object(json_object_get(root, "usage")));

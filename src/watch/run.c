@@ -561,6 +561,8 @@ static void conclude(struct run *run)
 	result->peak_memory_kb = run->peak_memory / 1024;
 	result->processes = run->processes ? run->processes : 1;
 	result->passed_on = run->io->out.kind != VT_SINK_CAPTURE;
+	memcpy(result->err_tail, run->err.tail, run->err.tail_len);
+	result->err_tail_len = run->err.tail_len;
 	/* Ownership of what was captured goes to the result. */
 	result->out = run->out.capture;
 	result->err = run->err.capture;

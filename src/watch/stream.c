@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -35,8 +36,20 @@ static void enqueue(struct vt_stream *stream, const char *bytes, size_t len)
 		give_up(stream, -ENOMEM);
 }
 
+static void keep_tail(struct vt_stream *stream, const char *bytes, size_t len)
+{
+	size_t fresh = len < sizeof(stream->tail) ? len : sizeof(stream->tail);
+	size_t room = sizeof(stream->tail) - fresh;
+	size_t old = stream->tail_len < room ? stream->tail_len : room;
+
+	memmove(stream->tail, stream->tail + stream->tail_len - old, old);
+	memcpy(stream->tail + old, bytes + len - fresh, fresh);
+	stream->tail_len = old + fresh;
+}
+
 static void take(struct vt_stream *stream, const char *bytes, size_t len)
 {
+	keep_tail(stream, bytes, len);
 	if (stream->kind == VT_SINK_CAPTURE) {
 		vt_capture_add(&stream->capture, bytes, len);
 		return;

@@ -26,6 +26,9 @@ struct vt_sink {
 	int               fd;
 };
 
+/* How much of a stream's end is kept whatever becomes of it: its last words, for hints. */
+enum { VT_STREAM_TAIL = 4096 };
+
 struct vt_stream {
 	struct vt_loop   *loop;
 	struct vt_watch  pipe;      /* its reading end, non-blocking, owned; -1 when done */
@@ -37,6 +40,8 @@ struct vt_stream {
 	struct vt_capture capture;
 	struct vt_str     pending;   /* ready to be written */
 	size_t            written;   /* of pending */
+	char              tail[VT_STREAM_TAIL];
+	size_t            tail_len;
 	int               failed;    /* -errno of a sink that cannot be written; the pipe is closed */
 };
 

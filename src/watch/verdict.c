@@ -61,6 +61,12 @@ static bool speaks_for_itself(enum vt_step step)
 	return step == VT_STEP_POLICY || step == VT_STEP_COMMAND || step == VT_STEP_PLAN;
 }
 
+/* Steps whose errors name what was tried, in words that mean something outside of vitro too. */
+static bool speaks_of_an_act(enum vt_step step)
+{
+	return step == VT_STEP_EXEC || step == VT_STEP_SESSION || step == VT_STEP_OUTPUT;
+}
+
 static void decide_failure(struct vt_verdict *verdict, enum vt_status status, const char *type,
 			   const struct vt_err *failure)
 {
@@ -71,7 +77,7 @@ static void decide_failure(struct vt_verdict *verdict, enum vt_status status, co
 		       "cannot %s: neither a program for this machine, nor a script whose first "
 		       "line names its interpreter, such as #!/bin/sh",
 		       failure->what);
-	else if (failure->step == VT_STEP_EXEC)
+	else if (speaks_of_an_act(failure->step))
 		decide(verdict, status, type, "cannot %s: %s", failure->what,
 		       errno_text(failure->num));
 	else

@@ -197,6 +197,8 @@ def _(shell):
         "vitro run --timeout pla": ["run", "--timeout", "pla"],
     })
     offers(shell, "vitro run --net ", ["none", "loopback", "host"])
+    if shell == "fish":
+        offers(shell, "vitro run --net ", ["no network", "a loopback of the cell's own"])
     offers(shell, "vitro run --set syscalls=", ["default", "strict"])
     offers(shell, "vitro run --set limits.", ["wall_ms", "open_files", "tmp_mb"])
 

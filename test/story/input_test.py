@@ -299,7 +299,7 @@ def _():
             script = write(place + "/crlf", head + "\r\necho ran\r\n", 0o755)
             call = vitro("run", "--", script)
             check_equal((call.code, call.out), (127, ""), "exit code and stdout", call)
-            for word in (script, "CRLF", "sed -i 's/\\r$//'"):
+            for word in (script, "CRLF", f"sed -i 's/\\r$//' {script}"):
                 check_in(word, call.err, "the message", call)
         run(["sed", "-i", "s/\\r$//", script])
         call = vitro("run", "--", script)
@@ -347,8 +347,10 @@ def _():
     check_equal((call.code, call.out), (0, "ran\n"), "the call", call)
     check_equal(len(call.err.splitlines()), 1, "lines on stderr", call)
     check_in("--env NOSUCH", call.err, "the note", call)
-    for args in (["--json", "--env", "NOSUCH"], ["--env", "NOSUCH", "--json"],
-                 ["--env", "IS_SET"], ["--env", "NOSUCH=1"], ["--env", "*"]):
+    for args in (["--json", "--env", "NOSUCH"], ["--env", "NOSUCH", "--json"]):
+        beside = vitro("run", *args, "--", "/bin/echo", "ran", env=environ)
+        check_equal((beside.code, beside.err), (0, call.err), "the note beside JSON", beside)
+    for args in (["--env", "IS_SET"], ["--env", "NOSUCH=1"], ["--env", "*"]):
         call = vitro("run", *args, "--", "/bin/echo", "ran", env=environ)
         check_equal((call.code, call.err), (0, ""), "no note", call)
 

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/hint.h"
+
+#include <ctype.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/path.h"
+
+static bool is_word(char byte)
+{
+	return isalnum((unsigned char)byte) || byte == '_';
+}
+
+/* Whether the last name of a path is in the text, and not as a part of another word. */
+static bool names(const char *said, size_t len, const char *arg)
+{
+	const char *slash = strrchr(arg, '/');
+	const char *name = slash && slash[1] ? slash + 1 : arg;
+	const char *end = said + len, *at = said;
+	size_t size = strlen(name);
+
+	while ((at = memmem(at, (size_t)(end - at), name, size))) {
+		const char *after = at + size;
+
+		if ((at == said || !is_word(at[-1])) && (after == end || !is_word(*after)))
+			return true;
+		at++;
+	}
+	return false;
+}
+
+/* A name as it stands in a folder. Cut: then it is not there. */
+static void join(char out[PATH_MAX], const char *folder, const char *name)
+{
+	if (*name == '/')
+		folder = "";
+	while (name[0] == '.' && name[1] == '/')
+		name += 2;
+	(void)snprintf(out, PATH_MAX, "%s%s%s", folder, *name == '/' ? "" : "/", name);
+}
+
+/* About one argument that exists here, as real, and is named there. Whether there is a hint. */
+static bool hint_about(const struct vt_plan *plan, const char *arg, const char *cwd,
+		       const char *real, struct vt_str *out)
+{
+	char named[PATH_MAX], inside[PATH_MAX];
+
+	join(named, cwd, arg);
+	join(inside, plan->cwd, arg);
+	if (vt_plan_own_place(real) || vt_plan_own_place(named))
+		return false; /* it cannot be granted */
+	if (!vt_plan_shows(plan, real) && !vt_plan_shows(plan, named)) {
+		if (vt_plan_denies(plan, real))
+			vt_str_addf(out, "'%s' is denied by the policy", arg);
+		else
+			vt_str_addf(out, "'%s' exists here but not inside the cell; add: %s%s", arg,
+				    *arg == '/' ? "--read " : "--read . --cwd .",
+				    *arg == '/' ? arg : "");
+		return true;
+	}
+	if (*arg == '/' || strcmp(named, inside) == 0)
+		return false;
+	vt_str_addf(out, "'%s' is at %s inside; add: --cwd .", arg,
+		    vt_plan_shows(plan, named) ? named : real);
+	return true;
+}
+
+void vt_hint_make(const struct vt_plan *plan, char *const *argv, const char *said, size_t len,
+		  struct vt_str *out)
+{
+	char cwd[PATH_MAX], real[PATH_MAX];
+
+	if (!argv[0] || !getcwd(cwd, sizeof(cwd)))
+		return;
+	if (strcmp(cwd, "/") == 0)
+		cwd[0] = '\0';
+	for (char *const *arg = argv + 1; *arg; arg++)
+		if (**arg && **arg != '-' && names(said, len, *arg) && realpath(*arg, real) &&
+		    hint_about(plan, *arg, cwd, real, out))
+			return;
+}

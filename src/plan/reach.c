@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plan/reach.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/path.h"
+
+/* The host path that a path inside shows; itself where no mount does. Cut: then it is not there. */
+static void host_path(const struct vt_plan *plan, const char *path, char out[PATH_MAX])
+{
+	(void)snprintf(out, PATH_MAX, "%s", path);
+	for (size_t i = 0; i < plan->build_count; i++) {
+		const struct vt_build *build = &plan->builds[i];
+
+		if (build->act == VT_ACT_BIND && vt_path_lies_in(path + 1, build->to))
+			(void)snprintf(out, PATH_MAX, "%s%s", build->from,
+				       path + 1 + strlen(build->to));
+	}
+}
+
+/* ---- the working directory ----------------------------------------------------------------- */
+
+static int check_cwd(const struct vt_plan *plan, const struct vt_host *host, struct vt_err *err)
+{
+	char path[PATH_MAX], real[PATH_MAX];
+	struct vt_path seen;
+	bool shown = vt_plan_shows(plan, plan->cwd);
+
+	host_path(plan, plan->cwd, path);
+	bool there = host->look(host, path, &seen) == 0;
+
+	if (!shown && !there)
+		return vt_fail(err, VT_STEP_PLAN, ENOENT,
+			       "refused: the working directory '%s' does not exist", plan->cwd);
+	if (!shown && host->resolve(host, path, real, sizeof(real)) == 0 &&
+	    vt_plan_denies(plan, real))
+		return vt_fail(err, VT_STEP_PLAN, EPERM,
+			       "refused: the working directory '%s' is denied by the policy",
+			       plan->cwd);
+	if (there && !S_ISDIR(seen.mode))
+		return vt_fail(err, VT_STEP_PLAN, ENOTDIR,
+			       "refused: the working directory '%s' is a file, not a folder",
+			       plan->cwd);
+	if (!shown)
+		return vt_fail(
+			err, VT_STEP_PLAN, ENOENT,
+			"refused: the working directory '%s' is not there inside; add --read %s",
+			plan->cwd, plan->cwd);
+	return 0;
+}
+
+/* ---- a user who owns nothing --------------------------------------------------------------- */
+
+static bool is_cells_own(const struct vt_plan *plan, const struct vt_path *seen)
+{
+	return seen->uid >= plan->id_base && seen->uid - plan->id_base < plan->id_count;
+}
+
+/* The first on the way to path, and path itself, that others than its owner do not get through. */
+static bool find_closed(const struct vt_plan *plan, const struct vt_host *host, const char *path,
+			char ret_closed[PATH_MAX], struct vt_path *ret_seen)
+{
+	size_t len = 0;
+
+	do {
+		len += 1 + strcspn(path + len + 1, "/");
+		(void)snprintf(ret_closed, PATH_MAX, "%.*s", (int)len, path); /* it was looked at */
+		/* What cannot be looked at is for the launcher to find. */
+		if (host->look(host, ret_closed, ret_seen) < 0 || is_cells_own(plan, ret_seen))
+			continue;
+		if (!(ret_seen->mode & (S_ISDIR(ret_seen->mode) ? S_IXOTH : S_IROTH)))
+			return true;
+	} while (path[len]);
+	return false;
+}
+
+static void name_owner(const struct vt_path *seen, char out[32])
+{
+	if (seen->uid == 0)
+		(void)snprintf(out, 32, "root");
+	else
+		(void)snprintf(out, 32, "user %u", seen->uid);
+}
+
+static int check_way(const struct vt_plan *plan, const struct vt_host *host, const char *what,
+		     const char *path, struct vt_err *err)
+{
+	char closed[PATH_MAX], owner[32];
+	struct vt_path seen;
+
+	if (!find_closed(plan, host, path, closed, &seen))
+		return 0;
+	name_owner(&seen, owner);
+	return vt_fail(err, VT_STEP_PLAN, EACCES,
+		       "refused: %s '%s' is out of the cell's reach: '%s' belongs to %s and is "
+		       "closed to others, and without user namespaces a root's cell has a user of "
+		       "its own; chmod o+%s %s, or run vitro as an ordinary user",
+		       what, path, closed, owner, S_ISDIR(seen.mode) ? "x" : "r", closed);
+}
+
+static int warn_unwritable(struct vt_plan *plan, const struct vt_host *host, const char *path,
+			   struct vt_err *err)
+{
+	char owner[32];
+	struct vt_path seen;
+
+	if (host->look(host, path, &seen) < 0 || is_cells_own(plan, &seen) || (seen.mode & S_IWOTH))
+		return 0;
+	name_owner(&seen, owner);
+	const char *text = vt_arena_printf(
+		plan->arena,
+		"files.write: '%s' belongs to %s, and others may not write to it, the cell's user "
+		"included; chmod or chown it, or run vitro as an ordinary user",
+		path, owner);
+
+	if (!text)
+		return vt_fail(err, VT_STEP_PLAN, ENOMEM, "make the plan");
+	vt_plan_warn(plan, text);
+	return 0;
+}
+
+int vt_reach_check(struct vt_plan *plan, const struct vt_host *host, struct vt_err *err)
+{
+	int r = check_cwd(plan, host, err);
+
+	if (r < 0 || !plan->bare || !plan->own_ids)
+		return r;
+	for (size_t i = 0; r == 0 && i < plan->build_count; i++) {
+		const struct vt_build *build = &plan->builds[i];
+
+		if (!build->granted)
+			continue;
+		r = check_way(plan, host,
+			      build->writable ? "files.write:" : "files.read:", build->from, err);
+		if (r == 0 && build->writable)
+			r = warn_unwritable(plan, host, build->from, err);
+	}
+	if (r == 0 && !vt_path_lies_in(plan->cwd, plan->scratch))
+		r = check_way(plan, host, "the working directory", plan->cwd, err);
+	return r;
+}

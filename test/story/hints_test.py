@@ -1,0 +1,188 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""What vitro says beside the result: notes about a policy, and hints about what failed."""
+
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
+from vitrotest import (BIN, ROOT, check, check_equal, check_in, folder, is_bare, main, run, skip, test, vitro,
+                       write)
+
+
+WITHIN = [os.path.join(BIN, "matrix", "vitro-within"), "--deny-userns", "--"]
+
+
+def refused(*args, says=(), **options):
+    """The call is turned down with exit 125 and one line that says these words, and nothing runs."""
+    call = vitro("run", *args, "--", "/bin/echo", "ran", **options)
+    check_equal((call.code, call.out), (125, ""), "exit code and stdout", call)
+    check_equal(len(call.err.splitlines()), 1, "lines on stderr", call)
+    for word in says:
+        check_in(word, call.err, "the message", call)
+
+
+@test("files.deny: a pattern is refused, and a name with such letters is none")
+def _():
+    with folder() as place:
+        write(place + "/data/.env", "secret\n")
+        for pattern in ("*.env", "data/.en?", "data/[.]env", place + "/*/.env"):
+            refused("--read", ".", "--deny", pattern, cwd=place,
+                    says=["--deny", "there are no patterns", "name the file or its folder"])
+        if is_bare():
+            skip("no deny inside a grant without namespaces")
+        write(place + "/data/[x]*?", "secret\n")
+        call = vitro("run", "--read", ".", "--deny", "data/[x]*?", "--", "/bin/cat", place + "/data/[x]*?",
+                     cwd=place)
+        check_equal((call.code, call.out), (1, ""), "a file of that name is denied", call)
+
+
+@test("files.deny: one that denies nothing is noted, by explain too")
+def _():
+    with folder() as place:
+        write(place + "/a/note", "note\n")
+        write(place + "/b/secret", "secret\n")
+        says = f"--deny: '{place}/b/secret' lies in nothing that the cell could see, so it denies nothing"
+        flags = ["--read", place + "/a", "--deny", place + "/b/secret"]
+        call = vitro("run", *flags, "--", "/bin/true")
+        check_equal((call.code, call.err), (0, f"vitro: note: {says}\n"), "exit code and note", call)
+        call = vitro("run", "--json", *flags, "--", "/bin/true")
+        check_equal((call.code, call.err), (0, f"vitro: note: {says}\n"), "the same beside JSON", call)
+        check_equal(call.json["ok"], True, "the result", call)
+        check_in(says, vitro("explain", *flags).out, "explain")
+        call = vitro("run", "--read", place + "/a", "--deny", place, "--", "/bin/cat", place + "/a/note")
+        check_equal(call.out, "", "a deny around a grant", call)
+        check("vitro: note:" not in call.err, f"it does deny\n{call}")
+
+
+@test("a root's cell without namespaces: what only an owner reaches is refused, with the remedy", root=True,
+      needs=[WITHIN[0]])
+def _():
+    with folder() as place:
+        options = {"prefix": () if is_bare() else WITHIN, "cwd": place}
+        write(place + "/shut/in/note", "note\n")
+        write(place + "/secret", "secret\n", 0o600)
+        os.chmod(place + "/shut", 0o700)
+        closed = [f"'{place}/shut' belongs to root", f"chmod o+x {place}/shut", "as an ordinary user"]
+        refused("--read", "shut/in", says=["files.read", *closed], **options)
+        refused("--write", "shut", says=["files.write", *closed], **options)
+        refused("--read", ".", "--cwd", "shut/in", says=["the working directory", *closed], **options)
+        refused("--read", "secret", says=[f"chmod o+r {place}/secret"], **options)
+        os.chmod(place + "/shut", 0o711)
+        call = vitro("run", "--read", "shut/in", "--cwd", "shut/in", "--", "/bin/cat", "note", **options)
+        check_equal((call.code, call.out), (0, "note\n"), "after what the message says", call)
+
+
+@test("a root's cell without namespaces: a folder that it cannot write is noted, and ids are in the result", root=True,
+      needs=[WITHIN[0]])
+def _():
+    with folder() as place:
+        options = {"prefix": () if is_bare() else WITHIN, "cwd": place}
+        os.chmod(place, 0o755)
+        call = vitro("run", "--json", "--write", ".", "--", "/bin/touch", place + "/new", **options)
+        check_equal(call.json["exit_code"], 1, "it cannot", call)
+        check_in(f"vitro: note: files.write: '{place}' belongs to root", call.err, "the note", call)
+        check_in("a user of its own", call.json["isolation"]["notes"]["ids"], "the result", call)
+        os.chmod(place, 0o777)
+        call = vitro("run", "--write", ".", "--", "/bin/touch", place + "/new", **options)
+        check_equal((call.code, call.err), (0, ""), "after what the message says", call)
+
+
+@test("a working directory that is a file, or denied; a folder for writing that is not there")
+def _():
+    with folder() as place:
+        write(place + "/tool.py", "")
+        refused("--read", ".", "--cwd", "tool.py", cwd=place, says=["tool.py' is a file, not a folder"])
+        refused("--read", ".", "--write", ".", "--deny", ".", "--cwd", ".", cwd=place,
+                says=["the working directory", "is denied by the policy"])
+        refused("--write", "out", cwd=place, says=["--write", "/out'", "make it first"])
+
+
+@test("hint: beside JSON too, on standard error")
+def _():
+    with folder() as place:
+        write(place + "/data/n.txt", "1\n")
+        call = vitro("run", "--json", "--", "/bin/cat", "data/n.txt", cwd=place)
+        check_equal(call.json["exit_code"], 1, "the result", call)
+        check_equal(call.err, "vitro: 'data/n.txt' exists here but not inside the cell; add: --read . --cwd .\n",
+                    "the hint", call)
+
+
+@test("hint: what is granted, but not where the command begins")
+def _():
+    with folder() as place:
+        write(place + "/sum.sh", "echo ran\n")
+        for name in ("sum.sh", "./sum.sh"):
+            call = vitro("run", "--read", ".", "--", "/bin/sh", name, cwd=place)
+            check(call.code != 0, f"it is not there\n{call}")
+            check_in(f"vitro: '{name}' is at {place}/sum.sh inside; add: --cwd .\n", call.err, "the hint", call)
+        call = vitro("run", "--read", ".", "--cwd", ".", "--", "/bin/sh", "sum.sh", cwd=place)
+        check_equal((call.code, call.out, call.err), (0, "ran\n", ""), "and with it it works", call)
+
+
+@test("no hint where the command did not speak of what is missing")
+def _():
+    with folder() as place:
+        write(place + "/data", "x\n")
+        write(place + "/o", "x\n")
+        for args in (["/bin/grep", "data", "/dev/null"], ["/bin/sh", "-c", "exit 3", "data"],
+                     ["/bin/sh", "-c", "echo database mydata >&2; exit 3", "data"],
+                     ["/bin/sh", "-c", "echo no such >&2; exit 3", "o"]):
+            call = vitro("run", "--", *args, cwd=place)
+            check(call.code in (1, 3), f"it fails\n{call}")
+            check("vitro:" not in call.err, f"and vitro has nothing to say\n{call}")
+        script = "yes | head -c 100000 >&2; echo data: gone >&2; exit 1"
+        call = vitro("run", "--", "/bin/sh", "-c", script, "data", cwd=place)
+        check_in("vitro: 'data' exists here", call.err[-200:], "the last words count", call)
+
+
+@test("--json FILE: the flag takes its file with =")
+def _():
+    for args in (["x.json", "--", "cat"], ["out/x.json"]):
+        call = vitro("run", "--json", *args)
+        check_in(f"to write the result to a file: --json={args[0]}", call.json["error"]["message"], "the message",
+                 call)
+    for args in (["--json", "--", "x.json"], ["--json", "nosuchcommand"]):
+        call = vitro("run", *args)
+        check("--json" not in call.json["error"]["message"], f"that is a command\n{call}")
+
+
+@test("a policy that is none: a folder, a mistyped name, a seccomp profile, standard input")
+def _():
+    with folder() as place:
+        refused("-p", ".", cwd=place, says=["--policy", "'.' is a folder"])
+        refused("-p", "defalt", cwd=place, says=["'defalt'", "did you mean default?"])
+        refused("-p", "-", cwd=place, says=["/dev/stdin"])
+        write(place + "/profile.json", '{"defaultAction": "SCMP_ACT_ALLOW", "syscalls": []}')
+        refused("-p", "profile.json", cwd=place, says=["a seccomp profile", "--set syscalls=profile.json"])
+        call = vitro("run", "--set", "syscalls=profile.json", "--", "/bin/echo", "ran", cwd=place)
+        check_equal((call.code, call.out), (0, "ran\n"), "with what the message says", call)
+        call = vitro("run", "-p", "/dev/stdin", "--", "/bin/echo", "ran", stdin="{}")
+        check_equal((call.code, call.out), (0, "ran\n"), "from standard input", call)
+        refused("--memory", "64MB", says=["--memory", "write 64M"])
+
+
+@test("a program that is not executable: what makes it so")
+def _():
+    with folder() as place:
+        write(place + "/tool", "#!/bin/sh\necho ran\n", 0o644)
+        call = vitro("run", "--", "./tool", cwd=place)
+        check_equal((call.code, call.out), (126, ""), "exit code and stdout", call)
+        check_in("'./tool' is not executable; chmod +x ./tool", call.err, "the message", call)
+        os.chmod(place + "/tool", 0o755)
+        call = vitro("run", "--", "./tool", cwd=place)
+        check_equal((call.code, call.out), (0, "ran\n"), "after what the message says", call)
+
+
+@test("make install: a place that cannot be written is named in a line", needs=["make"])
+def _():
+    if not (ROOT / "Makefile").exists():
+        skip("the sources are not here")
+    call = run(["make", "--no-print-directory", "-C", str(ROOT), "-o", "build", "install", "PREFIX=/dev/null/x"])
+    check_equal(call.code, 2, "exit code", call)
+    check_in("make install: /dev/null cannot be written", call.err, "the message", call)
+    check("Traceback" not in call.err + call.out, f"nothing else\n{call}")
+
+
+if __name__ == "__main__":
+    main()
