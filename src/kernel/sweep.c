@@ -129,7 +129,19 @@ static void end_tree(void)
 	}
 }
 
-void vt_sweep(enum vt_sweep how)
+/* Reaps, and waits for it or not. Returns whether there are children yet. */
+static bool reap(int options, pid_t wanted, int *ret_status)
+{
+	int status;
+	pid_t pid;
+
+	while ((pid = waitpid(-1, &status, __WALL | options)) > 0 || (pid < 0 && errno == EINTR))
+		if (pid == wanted)
+			*ret_status = status;
+	return pid == 0;
+}
+
+void vt_sweep(enum vt_sweep how, pid_t wanted, int *ret_status)
 {
 	const struct timespec pause = { .tv_nsec = 1000000 };
 
@@ -142,13 +154,8 @@ void vt_sweep(enum vt_sweep how)
 			end_tree();
 		else
 			(void)kill(-1, SIGKILL); /* ESRCH: nobody is left */
-		pid_t pid;
-
-		do
-			pid = waitpid(-1, NULL, __WALL | (how == VT_SWEEP_TREE ? WNOHANG : 0));
-		while (pid > 0 || (pid < 0 && errno == EINTR));
-		if (pid < 0)
-			return;                /* ECHILD: none is left, and orphans would be ours */
+		if (!reap(how == VT_SWEEP_TREE ? WNOHANG : 0, wanted, ret_status))
+			return;                /* none is left, and orphans would be ours */
 		(void)nanosleep(&pause, NULL); /* those that were told to die need a moment */
 	}
 }

@@ -234,7 +234,10 @@ static void sweeps(void *arg)
 	struct pollfd life = { .fd = ends[0], .events = POLLIN };
 
 	MUST(!cell->members || poll(&life, 1, 50) == 0);
-	vt_sweep(cell->how);
+	int status = -5;
+
+	vt_sweep(cell->how, getpid(), &status);
+	MUST(status == -5); /* nobody's that was asked for */
 	MUST_FAIL(waitpid(-1, NULL, __WALL | WNOHANG), ECHILD);
 	MUST(poll(&life, 1, 0) == 1 && read(ends[0], &byte, 1) == 0);
 }
