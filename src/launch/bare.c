@@ -187,7 +187,9 @@ _Noreturn void vt_bare_init(struct vt_building *b)
 	bool ended = await_end(b->occupant, &note.wait_status);
 
 	vt_sweep(b->plan->sweep, b->occupant, &note.wait_status);
-	if (ended && getrusage(RUSAGE_CHILDREN, &note.usage) == 0)
+	if (!ended)
+		note.kind = VT_NOTE_EMPTY;
+	if (getrusage(RUSAGE_CHILDREN, &note.usage) == 0)
 		(void)send(STATUS_FD, &note, sizeof(note), MSG_NOSIGNAL); /* heard or not, we end */
 	vt_scratch_remove(SCRATCH_FD, b->plan->scratch);
 	_exit(0);

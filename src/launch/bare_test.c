@@ -135,6 +135,8 @@ static void check_killed(enum vt_sweep how)
 	expect(&stage, VT_NOTE_RUNNING, &note);
 	assert_int_equal(vt_cell_kill(&stage.cell, &stage.err), 0);
 	assert_string_equal(output(&stage), "");
+	expect(&stage, VT_NOTE_EMPTY, &note);
+	assert_true(note.empty);
 	assert_int_equal(next_note(&stage, &note), -EPIPE);
 	assert_int_equal(vt_cell_kill(&stage.cell, &stage.err), 0); /* twice is fine */
 	end(&stage);
@@ -228,6 +230,7 @@ static void test_bury(void **state)
 	assert_true(left > 1);
 	assert_int_equal(kill(stage.cell.init, SIGKILL), 0);
 	assert_int_equal(next_note(&stage, &note), -EPIPE);
+	assert_int_equal(waitpid(stage.cell.init, NULL, __WALL), stage.cell.init);
 	assert_int_equal(kill(left, 0), 0); /* the control: it would stay */
 	bool buried = vt_cell_bury(&stage.plan, PATIENCE_MS);
 
@@ -241,7 +244,10 @@ static void test_bury(void **state)
 		assert_int_equal(system(command), 0);
 	}
 	assert_string_equal(output(&stage), "");
-	end(&stage);
+	assert_int_equal(vt_cell_done(&stage.cell, &stage.err), 0);
+	vt_fd_close(&stage.out);
+	assert_int_equal(count_fds(), stage.fds_before);
+	check_gone(&stage);
 }
 
 /* An id that is not the cell's alone is nobody's to end. */

@@ -47,6 +47,11 @@ static const struct {
 
 /* Hundreds of processes that spin take seconds to die; one that sleeps in the kernel may never. */
 #define REAP_TIMEOUT (5 * VT_NS_PER_S)
+/* How long the removal of a private folder, which may be full, is waited for once nobody is left.
+ */
+#define FOLDER_TIMEOUT (10 * VT_NS_PER_S)
+/* Init dies at once of a SIGKILL, unless it sleeps in the kernel. */
+#define KILL_TIMEOUT (1 * VT_NS_PER_S)
 /* How often a cgroup is asked whether the kernel killed for memory, and a call's size is looked at.
  */
 #define FIRST_LOOK     (4 * VT_NS_PER_MS) /* most calls of a tool are over by then */
@@ -74,6 +79,7 @@ struct run {
 	int64_t started, over; /* when the occupant was there, and when it was all over */
 	int64_t peak_memory, cpu_ns;
 	unsigned processes;
+	bool empty;      /* no process is left but init */
 	bool above;      /* the last look saw more memory than the limit */
 	unsigned unseen; /* so many looks in a row could not see all */
 };
@@ -215,19 +221,25 @@ static void take_usage(struct run *run, const struct rusage *usage)
 		run->peak_memory = usage->ru_maxrss * 1024;
 }
 
+/* No process is left but init, which ends by itself: it can be waited for at the very end. */
+static void cell_is_empty(struct run *run, const struct vt_note *note)
+{
+	take_usage(run, &note->usage);
+	run->empty = true;
+	if (run->state < RUN_DYING)
+		let_die(run);
+	if (run->state == RUN_DYING)
+		finish(run);
+}
+
 static void occupant_ended(struct run *run, const struct vt_note *note)
 {
 	run->findings.ended = true;
 	run->findings.wait_status = note->wait_status;
-	if (!note->empty || run->state >= RUN_DYING) {
+	if (note->empty)
+		cell_is_empty(run, note);
+	else
 		kill_cell(run);
-		return;
-	}
-	/* No process is left but init, which ends by itself: it can be waited for at the very end.
-	 */
-	take_usage(run, &note->usage);
-	let_die(run);
-	finish(run);
 }
 
 static void take_note(struct run *run, const struct vt_note *note, const int fds[VT_NOTE_FDS])
@@ -244,6 +256,9 @@ static void take_note(struct run *run, const struct vt_note *note, const int fds
 		return;
 	case VT_NOTE_ENDED:
 		occupant_ended(run, note);
+		return;
+	case VT_NOTE_EMPTY:
+		cell_is_empty(run, note);
 		return;
 	case VT_NOTE_GO:
 		return; /* ours to say, not init's */
@@ -323,12 +338,33 @@ static void deadline_fires(struct vt_timer *timer)
 		stop(run, VT_STOP_DEADLINE);
 }
 
-/* An uninterruptible sleep. Nobody waits for it: the result says so. */
+static bool init_goes_within(const struct run *run, int64_t patience)
+{
+	struct pollfd gone = { .fd = run->cell.init_fd, .events = POLLIN };
+
+	while (poll(&gone, 1, (int)(patience / VT_NS_PER_MS)) < 0 && errno == EINTR)
+		;
+	return gone.revents;
+}
+
+/*
+ * An uninterruptible sleep, or an init that somebody stopped. Where others can bury the cell, init
+ * is not needed for it; else it is the only one who may end the cell yet. Nobody waits for it
+ * longer: the result says so.
+ */
+static void give_up_reaping(struct run *run)
+{
+	run->result->unreaped = true;
+	if (vt_cell_can_bury(run->plan) && kill(run->cell.init, SIGKILL) == 0 &&
+	    init_goes_within(run, KILL_TIMEOUT))
+		reap_init(run); /* which buries, and knows better */
+}
+
 static void reaper_fires(struct vt_timer *timer)
 {
 	struct run *run = timer->owner;
 
-	run->result->unreaped = true;
+	give_up_reaping(run);
 	finish(run);
 }
 
@@ -583,16 +619,16 @@ static int run_in(struct run *run, struct vt_pipes *p, struct vt_err *err)
 /* What was not waited for while there was something better to do. */
 static void await_init(struct run *run)
 {
-	struct pollfd gone = { .fd = run->cell.init_fd, .events = POLLIN };
+	bool clearing = run->empty && run->plan->bare;
 
 	if (run->cell.init < 0 || run->result->unreaped)
 		return;
-	while (poll(&gone, 1, REAP_TIMEOUT / VT_NS_PER_MS) < 0 && errno == EINTR)
-		;
-	if (gone.revents)
+	if (init_goes_within(run, clearing ? FOLDER_TIMEOUT : REAP_TIMEOUT))
 		reap_init(run);
+	else if (clearing)
+		run->result->uncleared = true; /* init goes on without us */
 	else
-		run->result->unreaped = true;
+		give_up_reaping(run);
 }
 
 static void release(struct run *run)

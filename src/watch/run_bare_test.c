@@ -256,6 +256,25 @@ static void test_kills_init(void **state)
 	end_bare(&call);
 }
 
+/* An init that does nothing any more is not waited for: others can end what it should have. */
+static void test_stops_init(void **state)
+{
+	struct call call;
+
+	(void)state;
+	NEEDS_ROOT();
+	plan_like(&call, &unscoped, "{" BEST ", \"limits\": {\"wall_ms\": 300}}",
+		  "echo text >file; (setsid sleep 1000 &) ; kill -STOP $PPID; sleep 1000");
+	assert_int_equal(call.plan->sweep, VT_SWEEP_USER);
+	unmute(call.plan);
+	uid_t uid = vt_spawn_ids(call.plan).uid;
+
+	run(&call);
+	assert_int_equal(call.result.verdict.status, VT_STATUS_TIMEOUT);
+	assert_int_equal(count_of(uid), 0);
+	end_bare(&call);
+}
+
 /* With one it cannot, and without one it has no signals at all. */
 static void test_cannot_kill_init(void **state)
 {
@@ -275,13 +294,10 @@ static void test_cannot_kill_init(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_ends),
-		cmocka_unit_test(test_memory),
-		cmocka_unit_test(test_tmp),
-		cmocka_unit_test(test_input_waits),
-		cmocka_unit_test(test_rehearsal),
-		cmocka_unit_test(test_kills_init),
-		cmocka_unit_test(test_cannot_kill_init),
+		cmocka_unit_test(test_ends),       cmocka_unit_test(test_memory),
+		cmocka_unit_test(test_tmp),        cmocka_unit_test(test_input_waits),
+		cmocka_unit_test(test_rehearsal),  cmocka_unit_test(test_kills_init),
+		cmocka_unit_test(test_stops_init), cmocka_unit_test(test_cannot_kill_init),
 	};
 
 	(void)signal(SIGPIPE, SIG_IGN); /* as whoever passes output on does; it cannot fail */
