@@ -113,6 +113,7 @@ static void test_tmp(void **state)
 	static const char *const scripts[] = {
 		"yes | head -c 30000000 >file; sleep 1000",
 		"mkdir -p a/b; trap '' TERM; (setsid yes | head -c 30000000 >a/b/c &); sleep 1000",
+		"exec 3>file; rm file; yes | head -c 30000000 >&3; sleep 1000",
 		"p=.; for i in $(seq 100); do p=$p/d; mkdir $p; done; sleep 1000",
 	};
 	struct call call;
