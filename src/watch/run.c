@@ -57,6 +57,7 @@ static const struct {
 #define FIRST_LOOK     (4 * VT_NS_PER_MS) /* most calls of a tool are over by then */
 #define LOOK_SILENCE   (3 * VT_NS_PER_S)
 #define LOOK_AT_CGROUP (50 * VT_NS_PER_MS)
+enum { MAX_UNSEEN = 3 }; /* looks in a row that something may be out of sight */
 
 struct run {
 	const struct vt_plan *plan;
@@ -82,6 +83,7 @@ struct run {
 	bool empty;      /* no process is left but init */
 	bool above;      /* the last look saw more memory than the limit */
 	unsigned unseen; /* so many looks in a row could not see all */
+	unsigned closed; /* the same of the private folder */
 };
 
 static void move(struct run *run, enum run_state state)
@@ -394,6 +396,20 @@ static void give_up_watching(struct run *run, int num)
 	lose(run, &err);
 }
 
+static void judge_tmp(struct run *run, const struct vt_usage *usage, int64_t most)
+{
+	bool closed = usage->tmp_odd == VT_FOLDER_CLOSED;
+
+	run->closed = closed ? run->closed + 1 : 0;
+	if (usage->tmp_bytes > most)
+		run->findings.tmp_odd = VT_FOLDER_PLAIN;
+	else if (usage->tmp_odd != VT_FOLDER_PLAIN && (!closed || run->closed > MAX_UNSEEN))
+		run->findings.tmp_odd = usage->tmp_odd;
+	else
+		return;
+	stop(run, VT_STOP_TMP);
+}
+
 static void judge_usage(struct run *run, const struct vt_usage *usage)
 {
 	const struct vt_usage_limits limits = limits_of(run);
@@ -414,8 +430,8 @@ static void judge_usage(struct run *run, const struct vt_usage *usage)
 		stop(run, VT_STOP_MEMORY);
 	else if (limits.cpu_ns >= 0 && run->cpu_ns >= limits.cpu_ns && run->state == RUN_RUNNING)
 		stop(run, VT_STOP_CPU);
-	else if (limits.tmp_bytes > 0 && usage->tmp_bytes > limits.tmp_bytes)
-		stop(run, VT_STOP_TMP);
+	else if (limits.tmp_bytes > 0)
+		judge_tmp(run, usage, limits.tmp_bytes);
 	run->above = above;
 }
 
@@ -430,7 +446,7 @@ static void reports_ready(struct vt_watch *source, uint32_t events)
 	while (run->state < RUN_DYING && (r = vt_looker_read(&run->looker, &report)) != 0) {
 		/* A process that is just executing a program cannot be looked at for a moment. */
 		run->unseen = r > 0 && report.result == -EACCES ? run->unseen + 1 : 0;
-		if (r < 0 || (report.result < 0 && (run->unseen == 0 || run->unseen > 3)))
+		if (r < 0 || (report.result < 0 && (run->unseen == 0 || run->unseen > MAX_UNSEEN)))
 			give_up_watching(run, r < 0 ? -r : -report.result);
 		else if (report.result == 0)
 			judge_usage(run, &report.usage);

@@ -16,7 +16,6 @@
 #include "base/fd.h"
 #include "base/file.h"
 #include "watch/family.h"
-#include "watch/folder.h"
 #include "watch/held.h"
 #include "watch/procfs.h"
 
@@ -356,7 +355,8 @@ int vt_usage_look(int proc_fd, int root_fd, const struct vt_usage_limits *limits
 			     .tmpfs = limits->tmp_bytes > 0 ? 0 : tmpfs_bytes(root_fd) };
 	struct vt_family family = { 0 };
 	bool only_tmp = proc_fd < 0 && limits->tmp_bytes > 0;
-	int64_t bytes = 0, tmp_bytes = 0;
+	struct vt_folder_size tmp = { .bytes = 0 };
+	int64_t bytes = 0;
 	int r = limits->init && !only_tmp ? vt_family_find(&family, proc_fd, limits->init) : 0;
 
 	look.family = limits->init ? &family : NULL;
@@ -365,13 +365,14 @@ int vt_usage_look(int proc_fd, int root_fd, const struct vt_usage_limits *limits
 	if (r == 0 && !only_tmp)
 		r = look_at_cell(&look, proc_fd, limits->memory_bytes, &bytes);
 	if (r == 0 && limits->tmp_bytes > 0)
-		r = vt_folder_measure(root_fd, limits->tmp_bytes, &tmp_bytes);
-	vt_proc_add(&tmp_bytes, look.held.nameless_bytes);
+		r = vt_folder_measure(root_fd, limits->tmp_bytes, &tmp);
+	vt_proc_add(&tmp.bytes, look.held.nameless_bytes);
 	vt_family_done(&family);
 	if (r < 0)
 		return r;
 	*ret_usage = (struct vt_usage){ .memory_bytes = bytes,
-					.tmp_bytes = tmp_bytes,
+					.tmp_bytes = tmp.bytes,
+					.tmp_odd = tmp.odd,
 					.cpu_ns = look.cpu_ns,
 					.processes = look.processes };
 	return 0;

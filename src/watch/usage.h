@@ -23,9 +23,12 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "watch/folder.h"
+
 struct vt_usage {
 	int64_t  memory_bytes;
 	int64_t  tmp_bytes;   /* in the private folder, or of open files without a name; 0: there is none */
+	enum vt_folder_odd tmp_odd; /* about the private folder */
 	int64_t  cpu_ns;
 	unsigned processes;   /* without init */
 };
