@@ -2,7 +2,12 @@
 /* Cells without namespaces: whatever happens to them, no process and no folder is left. */
 #include "launch/stage_test.h"
 
+#include <sys/prctl.h>
+#include <sys/resource.h>
+
 #include "kernel/landlock.h"
+
+enum { OTHER_ID = 0x6f000005 };
 
 /* The ways of ending a cell that this machine and user have. */
 static size_t list_ways(enum vt_sweep ways[3])
@@ -373,6 +378,64 @@ static void test_landlock(void **state)
 	check_bare_prints(&stage, "text\nown\nsh\nshut\n");
 }
 
+static int send_ten(int to, int fd)
+{
+	union {
+		struct cmsghdr header;
+		char bytes[CMSG_SPACE(10 * sizeof(int))];
+	} control = { 0 };
+	char byte = 'x';
+	struct iovec iov = { .iov_base = &byte, .iov_len = 1 };
+	const struct msghdr message = { .msg_iov = &iov,
+					.msg_iovlen = 1,
+					.msg_control = &control,
+					.msg_controllen = sizeof(control) };
+	const int fds[10] = { fd, fd, fd, fd, fd, fd, fd, fd, fd, fd };
+
+	control.header.cmsg_level = SOL_SOCKET;
+	control.header.cmsg_type = SCM_RIGHTS;
+	control.header.cmsg_len = CMSG_LEN(sizeof(fds));
+	memcpy(CMSG_DATA(&control.header), fds, sizeof(fds));
+	return (int)sendmsg(to, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+/* Another of the same user has so many descriptors on their way that nobody may send one. */
+static void is_crowded(void *arg)
+{
+	struct rlimit limit;
+	struct stage stage;
+	struct vt_note note;
+	int pair[2], sent = 0;
+
+	(void)arg;
+	if (geteuid() == 0) {
+		MUST(setresgid(OTHER_ID, OTHER_ID, OTHER_ID) == 0);
+		MUST(setresuid(OTHER_ID, OTHER_ID, OTHER_ID) == 0);
+		MUST(prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) == 0);
+	}
+	MUST(getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_max > 200);
+	limit.rlim_cur = 100;
+	MUST(setrlimit(RLIMIT_NOFILE, &limit) == 0);
+	MUST(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) == 0);
+	for (int i = 0; i < 20 && sent >= 0; i++)
+		sent = send_ten(pair[0], pair[1]);
+	MUST(sent < 0 && errno == ETOOMANYREFS); /* the control */
+	plan_bare(&stage, VT_SWEEP_TREE, "ulimit -n");
+	MUST(spawn(&stage) == 0);
+	MUST(next_note(&stage, &note) == 1);
+	if (note.kind == VT_NOTE_FAILED)
+		child_fail(__FILE__, __LINE__, note.err.what, note.err.num);
+	MUST(note.kind == VT_NOTE_RUNNING);
+	MUST(next_note(&stage, &note) == 1 && note.kind == VT_NOTE_ENDED && note.wait_status == 0);
+	finish(&stage);
+}
+
+static void test_is_crowded(void **state)
+{
+	(void)state;
+	run_child(is_crowded, NULL);
+}
+
 /* What the caller has in its environment is not there for anybody who looks at init. */
 static void test_init_is_hidden(void **state)
 {
@@ -526,6 +589,7 @@ int main(void)
 		cmocka_unit_test(test_finds),
 		cmocka_unit_test(test_init_is_out_of_reach),
 		cmocka_unit_test(test_landlock),
+		cmocka_unit_test(test_is_crowded),
 		cmocka_unit_test(test_init_is_hidden),
 		cmocka_unit_test(test_rehearsal),
 		cmocka_unit_test(test_folder_is_taken),
