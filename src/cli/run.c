@@ -371,6 +371,9 @@ static void tell(const struct call *call)
 	if (call->result.unreaped)
 		vt_cli_complain("the cell did not end within five seconds of being killed; it is "
 				"left behind");
+	if (call->result.uncleared)
+		vt_cli_complain("the cell has ended; what it left in its private folder is so much "
+				"that it is still being removed");
 	hint(call);
 }
 

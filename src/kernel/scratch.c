@@ -64,17 +64,51 @@ static bool remove_one(int at, const char *name, int *ret_folder)
 	return false;
 }
 
+enum {
+	REMEMBERED = 1024,
+	MAX_FRUITLESS = 8, /* ways up in a row, without anything removed between them */
+};
+
 /*
- * Removes what is in a folder, up to the first one in it that is not empty, which is returned; -1:
- * there is none. *ret_left says whether something was left that would not go.
+ * Where the reading of the folders above goes on: to begin anew after each folder in one would take
+ * the square of their number. Of those that are further up than this the place is forgotten; it
+ * takes as many folders each time to make that happen.
  */
-static int remove_entries(int at, bool *ret_left)
+struct removal {
+	off_t places[REMEMBERED];
+	unsigned depth, known;
+	unsigned fruitless;
+};
+
+static void remember(struct removal *removal, off_t place)
+{
+	removal->places[removal->depth++ % REMEMBERED] = place;
+	if (removal->known < REMEMBERED)
+		removal->known++;
+}
+
+static off_t recall(struct removal *removal)
+{
+	removal->depth--;
+	removal->fruitless++;
+	if (removal->known == 0)
+		return 0;
+	removal->known--;
+	return removal->places[removal->depth % REMEMBERED];
+}
+
+/*
+ * Removes what is in a folder from *place on, up to the first one in it that is not empty, which is
+ * returned, and *place is its own; -1: there is none. *ret_left says whether something was left
+ * that would not go.
+ */
+static int remove_entries(struct removal *removal, int at, off_t *place, bool *ret_left)
 {
 	_Alignas(struct linux_dirent64) char buffer[4096];
 	long got;
 
 	*ret_left = false;
-	if (lseek(at, 0, SEEK_SET) < 0)
+	if (lseek(at, *place, SEEK_SET) < 0)
 		return -1;
 	while ((got = syscall(SYS_getdents64, at, buffer, sizeof(buffer))) > 0) {
 		for (long i = 0; i < got;) {
@@ -83,11 +117,15 @@ static int remove_entries(int at, bool *ret_left)
 			int folder = -1;
 
 			i += entry->size;
-			if (is_dots(entry->name) || remove_one(at, entry->name, &folder))
-				continue;
-			if (folder >= 0)
+			if (is_dots(entry->name))
+				;
+			else if (remove_one(at, entry->name, &folder))
+				removal->fruitless = 0;
+			else if (folder >= 0)
 				return folder;
-			*ret_left = true;
+			else
+				*ret_left = true;
+			*place = entry->next;
 		}
 	}
 	return -1;
@@ -95,24 +133,33 @@ static int remove_entries(int at, bool *ret_left)
 
 /*
  * Down into each folder, and up again by ".." when it is empty: one descriptor, however deep a cell
- * went. Nobody moves folders meanwhile, since the cell is gone.
+ * went. Nobody moves folders meanwhile, since the cell is gone. A folder is empty when a reading
+ * from its beginning says so: in some file systems places move as entries go.
  */
 void vt_scratch_remove(int fd, const char *path)
 {
+	struct removal removal = { .depth = 0 };
 	int at = fcntl(fd, F_DUPFD_CLOEXEC, 3);
-	unsigned depth = 0;
+	off_t place = 0;
 
 	(void)fchmod(fd, 0700); /* the cell may have closed it; if not, the removals tell */
-	while (at >= 0) {
-		bool left;
-		int next = remove_entries(at, &left);
+	while (at >= 0 && removal.fruitless < MAX_FRUITLESS) {
+		bool left, whole = place == 0;
+		int next = remove_entries(&removal, at, &place, &left);
 
-		if (next >= 0)
-			depth++;
-		else if (left || depth-- == 0)
+		if (next < 0 && !left && !whole) {
+			place = 0;
+			continue;
+		}
+		if (next >= 0) {
+			remember(&removal, place);
+			place = 0;
+		} else if (left || removal.depth == 0) {
 			break;
-		else
+		} else {
 			next = openat(at, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+			place = recall(&removal);
+		}
 		(void)close(at); /* only read from */
 		at = next;
 	}

@@ -5,11 +5,12 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <time.h>
 
 #include "base/fd.h"
 #include "kernel/scratch.h"
 
-enum { OTHER_ID = 0x6f000001, DEEP = 5000, MANY = 20000, SUBFOLDERS = 300 };
+enum { OTHER_ID = 0x6f000001, DEEP = 5000, MANY = 20000, SUBFOLDERS = 300, WIDE = 3000 };
 
 /* A folder of the test's own, with the scratch folder in it. */
 struct place {
@@ -229,6 +230,84 @@ static void removes_many(void *arg)
 	remove_all(&place, fd);
 }
 
+static double cpu_seconds(void)
+{
+	struct timespec now;
+
+	MUST(clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now) == 0);
+	return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+/* Long names, so that reading what was removed already takes its time on a disk. */
+static void fill_wide(int fd, int files, int folders)
+{
+	char name[256];
+
+	for (int i = 0; i < files + folders; i++) {
+		(void)snprintf(name, sizeof(name), "%0200d", i); /* fits */
+		if (i < files) {
+			MUST(mknodat(fd, name, S_IFREG | 0600, 0) == 0);
+			continue;
+		}
+		MUST(mkdirat(fd, name, 0700) == 0);
+		memcpy(name + 200, "/x", 3);
+		MUST(mknodat(fd, name, S_IFREG | 0600, 0) == 0);
+	}
+}
+
+static double seconds_to_remove(int files, int folders)
+{
+	struct place place = { .top = "/tmp/vitro-scratch-XXXXXX" };
+
+	MUST(mkdtemp(place.top) != NULL);
+	(void)snprintf(place.path, sizeof(place.path), "%s/private", place.top); /* fits */
+	int fd = make(&place);
+
+	fill_wide(fd, files, folders);
+	double start = cpu_seconds();
+
+	remove_all(&place, fd);
+	return cpu_seconds() - start;
+}
+
+/* Folders among many files take no longer than both apart: nothing is read twice. */
+static void goes_on_where_it_was(void *arg)
+{
+	(void)arg;
+	step_down();
+	double apart = seconds_to_remove(MANY, 0) + seconds_to_remove(0, WIDE);
+	double together = seconds_to_remove(MANY, WIDE);
+
+	if (together > 1.6 * apart + 0.1)
+		child_fail(__FILE__, __LINE__, "reads again and again", 0);
+}
+
+/* Deeper than what is remembered on the way down, with folders on either side of it. */
+static void removes_deep_and_wide(void *arg)
+{
+	struct place place;
+
+	(void)arg;
+	step_down();
+	find_place(&place);
+	int fd = make(&place);
+	int at = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+
+	for (int depth = 0; depth < 2500; depth++) {
+		MUST(mkdirat(at, "a", 0700) == 0 && mkdirat(at, "b", 0700) == 0);
+		MUST(mkdirat(at, "c", 0700) == 0);
+		put(at, "a/file", "text");
+		put(at, "c/file", "text");
+		int next = openat(at, "b", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+		MUST(next >= 0);
+		(void)close(at); /* only looked through */
+		at = next;
+	}
+	(void)close(at);
+	remove_all(&place, fd);
+}
+
 /* What a cell closed to itself, its own private folder included. */
 static void removes_closed(void *arg)
 {
@@ -322,6 +401,13 @@ static void test_remove_many(void **state)
 {
 	(void)state;
 	run_child(removes_many, NULL);
+}
+
+static void test_remove_goes_on(void **state)
+{
+	(void)state;
+	run_child(removes_deep_and_wide, NULL);
+	run_child(goes_on_where_it_was, NULL);
 }
 
 static void test_remove_closed(void **state)
@@ -420,17 +506,12 @@ static void test_remove_gives_up(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_make),
-		cmocka_unit_test(test_make_for_another),
-		cmocka_unit_test(test_make_fails),
-		cmocka_unit_test(test_make_refused),
-		cmocka_unit_test(test_remove_deep),
-		cmocka_unit_test(test_remove_many),
-		cmocka_unit_test(test_remove_closed),
-		cmocka_unit_test(test_remove_links),
-		cmocka_unit_test(test_remove_odd_files),
-		cmocka_unit_test(test_remove_moved),
-		cmocka_unit_test(test_remove_gives_up),
+		cmocka_unit_test(test_make),           cmocka_unit_test(test_make_for_another),
+		cmocka_unit_test(test_make_fails),     cmocka_unit_test(test_make_refused),
+		cmocka_unit_test(test_remove_deep),    cmocka_unit_test(test_remove_many),
+		cmocka_unit_test(test_remove_goes_on), cmocka_unit_test(test_remove_closed),
+		cmocka_unit_test(test_remove_links),   cmocka_unit_test(test_remove_odd_files),
+		cmocka_unit_test(test_remove_moved),   cmocka_unit_test(test_remove_gives_up),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

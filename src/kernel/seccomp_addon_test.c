@@ -271,6 +271,13 @@ static void test_owner_asks_about_modes_and_times(void **state)
 #endif
 }
 
+static void test_owner_keeps_pipes_small(void **state)
+{
+	(void)state;
+	WANT(owner(), { SYS_fcntl, 3, F_SETPIPE_SZ, 1 << 20, 0, EPERM },
+	     { SYS_fcntl, 3, F_GETPIPE_SZ, 0, 0, PASS }, { SYS_fcntl, 3, F_SETFL, 0, 0, PASS });
+}
+
 static void test_owner_keeps_attributes_behind_ioctls(void **state)
 {
 	(void)state;
@@ -362,6 +369,7 @@ int main(void)
 		cmocka_unit_test(test_owner_keeps_metadata),
 		cmocka_unit_test(test_owner_asks_about_modes_and_times),
 		cmocka_unit_test(test_owner_keeps_attributes_behind_ioctls),
+		cmocka_unit_test(test_owner_keeps_pipes_small),
 		cmocka_unit_test(test_bare_has_no_queues),
 		cmocka_unit_test(test_bare_schedules_only_itself),
 		cmocka_unit_test(test_mute_sends_no_signals),

@@ -64,6 +64,9 @@ const struct vt_seccomp_condition vt_seccomp_owner_conditions[] = {
 		{ EPERM, MADE_BY('f') }, { EPERM, MADE_BY('v') }, { EPERM, MADE_BY('X') },
 		{ EPERM, MADE_BY(BTRFS_LETTER) }, { EPERM, MADE_BY(F2FS_LETTER) }) },
 
+	/* What all pipes of a user may hold is one count: when it is used up, new ones are tiny. */
+	{ "fcntl", PASS, TESTS({ EPERM, IS(1, F_SETPIPE_SZ) }) },
+
 	{ NULL },
 };
 

@@ -100,6 +100,31 @@ static void end_one(int proc, const char *name, pid_t pid, pid_t parent)
 }
 
 /*
+ * Ends init's children, whatever a proc that hides processes shows of them: one that is not
+ * dumpable is out of its sight. Nobody but init reaps them, so their numbers stay theirs. Where the
+ * kernel has no such list, the walk has to do.
+ */
+static void end_children(void)
+{
+	char buffer[4096];
+	AUTO_CLOSE int fd = open("/proc/thread-self/children", O_RDONLY | O_CLOEXEC);
+	pid_t pid = 0;
+	ssize_t got;
+
+	while (fd >= 0 && (got = read(fd, buffer, sizeof(buffer))) > 0) {
+		for (ssize_t i = 0; i < got; i++) {
+			if (buffer[i] >= '0' && buffer[i] <= '9' && pid < 100000000) {
+				pid = pid * 10 + (buffer[i] - '0');
+				continue;
+			}
+			if (pid > 1)
+				(void)kill(pid, SIGKILL); /* the next look tells */
+			pid = 0;
+		}
+	}
+}
+
+/*
  * Ends init's children, and theirs as far as they come after their parents, as they do unless the
  * numbers have begun anew. Whoever is missed is init's child once its parent is gone.
  */
@@ -129,7 +154,19 @@ static void end_tree(void)
 	}
 }
 
-void vt_sweep(enum vt_sweep how)
+/* Reaps, and waits for it or not. Returns whether there are children yet. */
+static bool reap(int options, pid_t wanted, int *ret_status)
+{
+	int status;
+	pid_t pid;
+
+	while ((pid = waitpid(-1, &status, __WALL | options)) > 0 || (pid < 0 && errno == EINTR))
+		if (pid == wanted)
+			*ret_status = status;
+	return pid == 0;
+}
+
+void vt_sweep(enum vt_sweep how, pid_t wanted, int *ret_status)
 {
 	const struct timespec pause = { .tv_nsec = 1000000 };
 
@@ -138,17 +175,14 @@ void vt_sweep(enum vt_sweep how)
 		 * One signal to all: the kernel holds back every fork meanwhile, so that nobody is
 		 * missed. It never reaches the sender.
 		 */
-		if (how == VT_SWEEP_TREE)
+		if (how != VT_SWEEP_TREE) {
+			(void)kill(-1, SIGKILL);
+		} else {
 			end_tree();
-		else
-			(void)kill(-1, SIGKILL); /* ESRCH: nobody is left */
-		pid_t pid;
-
-		do
-			pid = waitpid(-1, NULL, __WALL | (how == VT_SWEEP_TREE ? WNOHANG : 0));
-		while (pid > 0 || (pid < 0 && errno == EINTR));
-		if (pid < 0)
-			return;                /* ECHILD: none is left, and orphans would be ours */
+			end_children();
+		}
+		if (!reap(how == VT_SWEEP_TREE ? WNOHANG : 0, wanted, ret_status))
+			return;                /* none is left, and orphans would be ours */
 		(void)nanosleep(&pause, NULL); /* those that were told to die need a moment */
 	}
 }

@@ -5,6 +5,8 @@
  */
 #pragma once
 
+#include <sys/types.h>
+
 #include "base/err.h"
 
 enum vt_sweep {
@@ -21,5 +23,9 @@ enum vt_sweep {
  */
 int vt_sweep_prepare(enum vt_sweep how, struct vt_err *err);
 
-/* Kills all and waits until none is left. */
-void vt_sweep(enum vt_sweep how);
+/*
+ * Kills all and waits until none is left. If one of them is `wanted`, *ret_status is its wait status;
+ * else it is untouched. Somebody who is traced from within the cell can be waited for only here, when
+ * the tracer is gone.
+ */
+void vt_sweep(enum vt_sweep how, pid_t wanted, int *ret_status);

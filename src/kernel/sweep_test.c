@@ -13,6 +13,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/resource.h>
@@ -21,6 +22,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "kernel/caps.h"
 #include "kernel/landlock.h"
 #include "kernel/sweep.h"
 #include "uapi/landlock.h"
@@ -234,7 +236,10 @@ static void sweeps(void *arg)
 	struct pollfd life = { .fd = ends[0], .events = POLLIN };
 
 	MUST(!cell->members || poll(&life, 1, 50) == 0);
-	vt_sweep(cell->how);
+	int status = -5;
+
+	vt_sweep(cell->how, getpid(), &status);
+	MUST(status == -5); /* nobody's that was asked for */
 	MUST_FAIL(waitpid(-1, NULL, __WALL | WNOHANG), ECHILD);
 	MUST(poll(&life, 1, 0) == 1 && read(ends[0], &byte, 1) == 0);
 }
@@ -315,6 +320,67 @@ static void test_tree(void **state)
 {
 	(void)state;
 	check_all(VT_SWEEP_TREE);
+}
+
+/* A proc that shows nobody but those whom the reader may trace, and a child that nobody may. */
+static _Noreturn void sweep_unseen(void)
+{
+	struct vt_err err;
+	char path[32];
+	int ends[2], status = 0;
+	char byte;
+
+	(void)alarm(30); /* returns the old one: none */
+	MUST(pipe2(ends, O_CLOEXEC) == 0);
+	MUST(vt_sweep_prepare(VT_SWEEP_TREE, &err) == 0);
+	MUST(vt_caps_empty(&err) == 0);
+	MUST(prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) == 0);
+	pid_t child = must_fork();
+
+	if (child == 0) {
+		MUST(prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == 0);
+		if (must_fork() == 0)
+			sleep_on(ends[1]);
+		sleep_on(ends[1]);
+	}
+	MUST(read(ends[0], &byte, 1) == 1 && read(ends[0], &byte, 1) == 1);
+	(void)snprintf(path, sizeof(path), "/proc/%d/stat", child); /* fits */
+	MUST_FAIL(access(path, F_OK), ENOENT);                      /* the control */
+	vt_sweep(VT_SWEEP_TREE, child, &status);
+	MUST(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+	_exit(0);
+}
+
+static void sweeps_unseen(void *arg)
+{
+	int status;
+
+	become(*(uid_t *)arg); /* root's group sees everybody */
+	MUST(prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) == 0);
+	become_inner_root(CLONE_NEWPID | CLONE_NEWNS);
+	pid_t pid = must_fork();
+
+	if (pid == 0) {
+		MUST(mount("proc", "/proc", "proc", 0, "hidepid=2") == 0);
+		pid = must_fork();
+		if (pid == 0)
+			sweep_unseen();
+		MUST(waitpid(pid, &status, 0) == pid);
+		_exit(status == 0 ? 0 : 1);
+	}
+	MUST(waitpid(pid, &status, 0) == pid && status == 0);
+}
+
+static void test_unseen(void **state)
+{
+	uid_t uid = geteuid() ? geteuid() : ID_BASE + ((unsigned)getpid() << 1);
+
+	(void)state;
+	if (access("/proc/thread-self/children", R_OK) < 0) {
+		print_message("skipped: this kernel does not list children\n");
+		skip();
+	}
+	run_child(sweeps_unseen, &uid);
 }
 
 /* ---- the safety catch ---------------------------------------------------------------------- */
@@ -405,6 +471,7 @@ int main(void)
 		cmocka_unit_test(test_domain),
 		cmocka_unit_test(test_user),
 		cmocka_unit_test(test_tree),
+		cmocka_unit_test(test_unseen),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -134,7 +134,11 @@ static bool reap(pid_t occupant, int *ret_status)
 	return ended;
 }
 
-/* Until the occupant has ended (true), or the supervisor wants no more of it. */
+/*
+ * Until the occupant has ended (true), or the supervisor wants no more of it. Whom another process
+ * of the cell traces cannot be reaped while that one lives: its pidfd tells all the same, and the
+ * sweep has the rest.
+ */
 static bool await_end(pid_t occupant, int *ret_status)
 {
 	const struct sigaction notice = { .sa_handler = child_ended };
@@ -147,9 +151,12 @@ static bool await_end(pid_t occupant, int *ret_status)
 	(void)sigaction(SIGCHLD, &notice, NULL); /* cannot fail: the number is valid */
 	for (;;) {
 		/* EINTR: an orphan has ended, and its place is wanted. */
-		if (ppoll(fds, COUNT(fds), NULL, &but_children) < 0 && errno != EINTR)
-			return false;
-		if (reap(occupant, ret_status))
+		if (ppoll(fds, COUNT(fds), NULL, &but_children) < 0) {
+			if (errno != EINTR)
+				return false;
+			fds[0].revents = fds[1].revents = 0; /* an interrupted call leaves them */
+		}
+		if (reap(occupant, ret_status) || fds[0].revents)
 			return true;
 		if (fds[1].revents)
 			return false;
@@ -172,14 +179,17 @@ _Noreturn void vt_bare_init(struct vt_building *b)
 	vt_inside_take_steps(steps, COUNT(steps), b, b->in->status_fd);
 	if (vt_process_descriptors(b->occupant_fd, b->root_fd, b->in->status_fd, b->in->status_fd,
 				   &err) < 0) {
-		vt_sweep(b->plan->sweep); /* the occupant runs already, and may not be alone */
+		/* the occupant runs already, and may not be alone */
+		vt_sweep(b->plan->sweep, b->occupant, &note.wait_status);
 		abandon(b);
 		_exit(125);
 	}
 	bool ended = await_end(b->occupant, &note.wait_status);
 
-	vt_sweep(b->plan->sweep);
-	if (ended && getrusage(RUSAGE_CHILDREN, &note.usage) == 0)
+	vt_sweep(b->plan->sweep, b->occupant, &note.wait_status);
+	if (!ended)
+		note.kind = VT_NOTE_EMPTY;
+	if (getrusage(RUSAGE_CHILDREN, &note.usage) == 0)
 		(void)send(STATUS_FD, &note, sizeof(note), MSG_NOSIGNAL); /* heard or not, we end */
 	vt_scratch_remove(SCRATCH_FD, b->plan->scratch);
 	_exit(0);

@@ -2,7 +2,12 @@
 /* Cells without namespaces: whatever happens to them, no process and no folder is left. */
 #include "launch/stage_test.h"
 
+#include <sys/prctl.h>
+#include <sys/resource.h>
+
 #include "kernel/landlock.h"
+
+enum { OTHER_ID = 0x6f000005 };
 
 /* The ways of ending a cell that this machine and user have. */
 static size_t list_ways(enum vt_sweep ways[3])
@@ -88,8 +93,22 @@ static void check_ends(enum vt_sweep how, const char *script, int wait_status)
 	end(&stage);
 }
 
+/* It ends traced by its own child, which never waits for it: so nobody else can. */
+static const char ends_traced[] =
+	"exec python3 -c '\n"
+	"import ctypes, os, time\n"
+	"libc, parent, (read, write) = ctypes.CDLL(None), os.getpid(), os.pipe()\n"
+	"libc.prctl(0x59616d61, ctypes.c_ulong(-1))\n" /* PR_SET_PTRACER, should there be Yama */
+	"if os.fork() == 0:\n"
+	"    if libc.ptrace(0x4206, parent, None, None) == 0: os.write(write, b\"x\")\n"
+	"    else: os.kill(parent, 9)\n"
+	"    time.sleep(1000)\n"
+	"os.read(read, 1)\n"
+	"os._exit(6)'";
+
 static void check_all_ends(enum vt_sweep how)
 {
+	check_ends(how, ends_traced, W_EXITCODE(6, 0));
 	check_ends(how, "exit 0", 0);
 	check_ends(how, "exit 7", W_EXITCODE(7, 0));
 	check_ends(how, "kill -SEGV $$", W_EXITCODE(0, SIGSEGV));
@@ -121,6 +140,8 @@ static void check_killed(enum vt_sweep how)
 	expect(&stage, VT_NOTE_RUNNING, &note);
 	assert_int_equal(vt_cell_kill(&stage.cell, &stage.err), 0);
 	assert_string_equal(output(&stage), "");
+	expect(&stage, VT_NOTE_EMPTY, &note);
+	assert_true(note.empty);
 	assert_int_equal(next_note(&stage, &note), -EPIPE);
 	assert_int_equal(vt_cell_kill(&stage.cell, &stage.err), 0); /* twice is fine */
 	end(&stage);
@@ -214,6 +235,7 @@ static void test_bury(void **state)
 	assert_true(left > 1);
 	assert_int_equal(kill(stage.cell.init, SIGKILL), 0);
 	assert_int_equal(next_note(&stage, &note), -EPIPE);
+	assert_int_equal(waitpid(stage.cell.init, NULL, __WALL), stage.cell.init);
 	assert_int_equal(kill(left, 0), 0); /* the control: it would stay */
 	bool buried = vt_cell_bury(&stage.plan, PATIENCE_MS);
 
@@ -227,7 +249,10 @@ static void test_bury(void **state)
 		assert_int_equal(system(command), 0);
 	}
 	assert_string_equal(output(&stage), "");
-	end(&stage);
+	assert_int_equal(vt_cell_done(&stage.cell, &stage.err), 0);
+	vt_fd_close(&stage.out);
+	assert_int_equal(count_fds(), stage.fds_before);
+	check_gone(&stage);
 }
 
 /* An id that is not the cell's alone is nobody's to end. */
@@ -351,6 +376,64 @@ static void test_landlock(void **state)
 	stage.plan.landlock_rules = rules;
 	stage.plan.landlock_rule_count = count;
 	check_bare_prints(&stage, "text\nown\nsh\nshut\n");
+}
+
+static int send_ten(int to, int fd)
+{
+	union {
+		struct cmsghdr header;
+		char bytes[CMSG_SPACE(10 * sizeof(int))];
+	} control = { 0 };
+	char byte = 'x';
+	struct iovec iov = { .iov_base = &byte, .iov_len = 1 };
+	const struct msghdr message = { .msg_iov = &iov,
+					.msg_iovlen = 1,
+					.msg_control = &control,
+					.msg_controllen = sizeof(control) };
+	const int fds[10] = { fd, fd, fd, fd, fd, fd, fd, fd, fd, fd };
+
+	control.header.cmsg_level = SOL_SOCKET;
+	control.header.cmsg_type = SCM_RIGHTS;
+	control.header.cmsg_len = CMSG_LEN(sizeof(fds));
+	memcpy(CMSG_DATA(&control.header), fds, sizeof(fds));
+	return (int)sendmsg(to, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+/* Another of the same user has so many descriptors on their way that nobody may send one. */
+static void is_crowded(void *arg)
+{
+	struct rlimit limit;
+	struct stage stage;
+	struct vt_note note;
+	int pair[2], sent = 0;
+
+	(void)arg;
+	if (geteuid() == 0) {
+		MUST(setresgid(OTHER_ID, OTHER_ID, OTHER_ID) == 0);
+		MUST(setresuid(OTHER_ID, OTHER_ID, OTHER_ID) == 0);
+		MUST(prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) == 0);
+	}
+	MUST(getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_max > 200);
+	limit.rlim_cur = 100;
+	MUST(setrlimit(RLIMIT_NOFILE, &limit) == 0);
+	MUST(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) == 0);
+	for (int i = 0; i < 20 && sent >= 0; i++)
+		sent = send_ten(pair[0], pair[1]);
+	MUST(sent < 0 && errno == ETOOMANYREFS); /* the control */
+	plan_bare(&stage, VT_SWEEP_TREE, "ulimit -n");
+	MUST(spawn(&stage) == 0);
+	MUST(next_note(&stage, &note) == 1);
+	if (note.kind == VT_NOTE_FAILED)
+		child_fail(__FILE__, __LINE__, note.err.what, note.err.num);
+	MUST(note.kind == VT_NOTE_RUNNING);
+	MUST(next_note(&stage, &note) == 1 && note.kind == VT_NOTE_ENDED && note.wait_status == 0);
+	finish(&stage);
+}
+
+static void test_is_crowded(void **state)
+{
+	(void)state;
+	run_child(is_crowded, NULL);
 }
 
 /* What the caller has in its environment is not there for anybody who looks at init. */
@@ -506,6 +589,7 @@ int main(void)
 		cmocka_unit_test(test_finds),
 		cmocka_unit_test(test_init_is_out_of_reach),
 		cmocka_unit_test(test_landlock),
+		cmocka_unit_test(test_is_crowded),
 		cmocka_unit_test(test_init_is_hidden),
 		cmocka_unit_test(test_rehearsal),
 		cmocka_unit_test(test_folder_is_taken),

@@ -17,11 +17,12 @@ enum vt_note_kind {
 	VT_NOTE_LISTENER, /* occupant → supervisor, with one descriptor: its filter's listener */
 	VT_NOTE_FAILED,  /* init or occupant → supervisor: err says what; nothing of the call ran */
 	VT_NOTE_ENDED,   /* init → supervisor: the occupant's wait status */
+	VT_NOTE_EMPTY,   /* a bare cell's init → supervisor, who wanted its end: no process is left */
 };
 
 struct vt_note {
 	enum vt_note_kind kind;
-	/* of VT_NOTE_ENDED */
+	/* of VT_NOTE_ENDED, and but for the status of VT_NOTE_EMPTY */
 	int               wait_status;
 	bool              empty; /* nothing but init is left in the cell, and init is about to go */
 	struct rusage     usage; /* then: of everything that ever ran in it */

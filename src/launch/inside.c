@@ -47,6 +47,20 @@ static _Noreturn void fail(int status_fd, const struct vt_err *err)
 	_exit(125);
 }
 
+/*
+ * How many descriptors may be on their way is a count of the user's, and who sends one more is held
+ * to his own limit of open files: another cell can have used up that, but not more than its own.
+ */
+static bool raise_limit(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur >= limit.rlim_max)
+		return false;
+	limit.rlim_cur = limit.rlim_max;
+	return setrlimit(RLIMIT_NOFILE, &limit) == 0;
+}
+
 /* A note to the supervisor with descriptors, VT_NOTE_FDS at the most. */
 static int hand_over(int status_fd, enum vt_note_kind kind, const int *fds, size_t count,
 		     struct vt_err *err)
@@ -68,7 +82,11 @@ static int hand_over(int status_fd, enum vt_note_kind kind, const int *fds, size
 	control.header.cmsg_type = SCM_RIGHTS;
 	control.header.cmsg_len = CMSG_LEN(count * sizeof(int));
 	memcpy(CMSG_DATA(&control.header), fds, count * sizeof(int));
-	if (sendmsg(status_fd, &message, MSG_NOSIGNAL) < 0)
+	ssize_t sent = sendmsg(status_fd, &message, MSG_NOSIGNAL);
+
+	if (sent < 0 && errno == ETOOMANYREFS && raise_limit())
+		sent = sendmsg(status_fd, &message, MSG_NOSIGNAL);
+	if (sent < 0)
 		return vt_fail_at(err, VT_STEP_WATCH, errno, "report to the supervisor", NULL);
 	return 0;
 }

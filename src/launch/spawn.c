@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -16,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "kernel/caps.h"
 #include "kernel/idmap.h"
 #include "kernel/mount.h"
 #include "kernel/ns.h"
@@ -311,29 +313,60 @@ int vt_cell_kill(const struct vt_cell *cell, struct vt_err *err)
 	return 0;
 }
 
-/*
- * As the cell's user, who can do no harm to others: nothing else is his. Whoever got the signal may
- * still end a system call, hence twice.
+bool vt_cell_can_bury(const struct vt_plan *plan)
+{
+	return plan->bare && plan->own_ids && plan->id_count >= VT_IDS_FOR_ALL;
+}
+
+/* All of the user's count for the limit, so with room for one more it tells whether there are any.
  */
-static _Noreturn void bury(const struct vt_plan *plan, struct vt_outer outer)
+static bool is_alone(void)
+{
+	const struct rlimit two = { 2, 2 };
+	pid_t pid = setrlimit(RLIMIT_NPROC, &two) < 0 ? -1 : fork();
+
+	if (pid == 0)
+		_exit(0);
+	while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+		;
+	return pid > 0;
+}
+
+/*
+ * Ends all of the user's, who must be nobody but the cell's. What kill() returns does not tell
+ * whether there was anybody, as others whom it may not signal count too.
+ */
+static bool end_all_of(uid_t uid, int patience_ms)
 {
 	const struct timespec pause = { .tv_nsec = 5000000 };
-	struct vt_err err;
 
-	if (vt_process_become(outer.uid, outer.gid, true, &err) < 0 ||
-	    vt_sweep_prepare(VT_SWEEP_USER, &err) < 0)
-		_exit(1);
-	for (int i = 0; i < 2; i++) {
-		(void)kill(-1, SIGKILL); /* ESRCH: nobody is left */
+	for (int ms = 0; ms <= patience_ms; ms += 5) {
+		if (uid == 0 || getuid() != uid || geteuid() != uid)
+			return false;
+		(void)kill(-1, SIGKILL);
+		if (is_alone())
+			return true;
 		(void)nanosleep(&pause, NULL);
 	}
+	return false;
+}
+
+/* As the cell's user, who can do no harm to others: nothing else is his. */
+static _Noreturn void bury(const struct vt_plan *plan, struct vt_outer outer, int patience_ms)
+{
+	struct vt_err err;
+
+	if (vt_process_become(outer.uid, outer.gid, true, &err) < 0 || vt_caps_empty(&err) < 0 ||
+	    vt_sweep_prepare(VT_SWEEP_USER, &err) < 0)
+		_exit(1);
+	bool ended = end_all_of(outer.uid, patience_ms);
 	int fd = open(plan->scratch, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 
 	if (fd < 0 && errno == EACCES && chmod(plan->scratch, 0700) == 0)
 		fd = open(plan->scratch, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	if (fd >= 0)
 		vt_scratch_remove(fd, plan->scratch);
-	_exit(access(plan->scratch, F_OK) < 0 && errno == ENOENT ? 0 : 1);
+	_exit(ended && access(plan->scratch, F_OK) < 0 && errno == ENOENT ? 0 : 1);
 }
 
 bool vt_cell_bury(const struct vt_plan *plan, int patience_ms)
@@ -343,14 +376,14 @@ bool vt_cell_bury(const struct vt_plan *plan, int patience_ms)
 	struct vt_err err;
 	int status;
 
-	if (!plan->bare || !plan->own_ids || plan->id_count < VT_IDS_FOR_ALL)
+	if (!vt_cell_can_bury(plan))
 		return false;
 	pid_t pid = vt_ns_clone(0, -1, &pidfd, &err);
 
 	if (pid < 0)
 		return false;
 	if (pid == 0)
-		bury(plan, outer);
+		bury(plan, outer, patience_ms / 2);
 	struct pollfd done = { .fd = pidfd, .events = POLLIN };
 
 	while (poll(&done, 1, patience_ms) < 0 && errno == EINTR)

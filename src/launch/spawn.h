@@ -57,10 +57,13 @@ int vt_cell_note(const struct vt_cell *cell, struct vt_note *ret_note, int ret_f
  */
 int vt_cell_kill(const struct vt_cell *cell, struct vt_err *err);
 
+/* Whether a cell of this plan has a user id that nobody else has, by which vt_cell_bury() can end it. */
+bool vt_cell_can_bury(const struct vt_plan *plan);
+
 /*
- * The init of a bare cell was killed, and nobody ended the rest. Where the cell has a user id that
- * nobody else has, this ends all of that user's and removes the private folder, and says whether that
- * is done. It waits no longer than this.
+ * The init of a bare cell was killed and reaped, and nobody ended the rest. If vt_cell_can_bury(), this ends all
+ * of that user's and removes the private folder, and says whether that is done. It waits no longer than
+ * this.
  */
 bool vt_cell_bury(const struct vt_plan *plan, int patience_ms);
 

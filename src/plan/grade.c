@@ -157,9 +157,13 @@ static void grade_bare(struct grading *g)
 			       &g->host->seccomp));
 	hold(g, VT_PROPERTY_TMP,
 	     (struct vt_holding){ "tmp", "limits.tmp_mb", "watchdog", VT_GRADE_WATCHED,
-				  "a folder on the host, sampled every 2 to 50 ms: a burst passes "
-				  "unseen, and so do deleted files that are open; its inodes are "
-				  "not bounded" });
+				  plan->can_look
+					  ? "a folder on the host, sampled every 2 to 50 ms: a "
+					    "burst passes unseen; its inodes are not bounded"
+					  : "a folder on the host, sampled every 2 to 50 ms: a "
+					    "burst passes unseen, and without a /proc so do "
+					    "deleted files that are open; its inodes are not "
+					    "bounded" });
 }
 
 static void grade_isolation(struct grading *g)

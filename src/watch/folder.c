@@ -11,16 +11,24 @@
 
 #include "base/fd.h"
 
-enum { MAX_DEPTH = 64, MAX_ENTRIES = 200000 };
-
 struct measuring {
-	int64_t bytes, most;
+	struct vt_folder_size size;
+	int64_t most;
 	unsigned entries;
 };
 
 static bool is_enough(const struct measuring *m)
 {
-	return m->bytes > m->most;
+	return m->size.bytes > m->most || m->size.odd == VT_FOLDER_DEEP ||
+	       m->size.odd == VT_FOLDER_MANY;
+}
+
+/* What is removed meanwhile is no longer there, and what cannot be seen into is not nothing. */
+static int judge(struct measuring *m, int num)
+{
+	if (num == EACCES)
+		m->size.odd = VT_FOLDER_CLOSED;
+	return num == ENOENT || num == ENOTDIR || num == ELOOP || num == EACCES ? 0 : -num;
 }
 
 static int measure(struct measuring *m, int at, const char *name, unsigned depth);
@@ -30,15 +38,15 @@ static int measure_entry(struct measuring *m, int at, const char *name, unsigned
 	struct stat st;
 
 	if (fstatat(at, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
-		return errno == ENOENT ? 0 : -errno;
-	m->bytes += (int64_t)st.st_blocks * 512;
-	if (++m->entries > MAX_ENTRIES || depth > MAX_DEPTH)
-		m->bytes = m->most + 1;
+		return judge(m, errno);
+	m->size.bytes += (int64_t)st.st_blocks * 512;
+	if (++m->entries > VT_FOLDER_MAX_ENTRIES)
+		m->size.odd = VT_FOLDER_MANY;
+	else if (depth > VT_FOLDER_MAX_DEPTH)
+		m->size.odd = VT_FOLDER_DEEP;
 	return S_ISDIR(st.st_mode) && !is_enough(m) ? measure(m, at, name, depth + 1) : 0;
 }
 
-/* What is removed meanwhile is no longer there. What cannot be seen into is an error, not nothing.
- */
 static int measure(struct measuring *m, int at, const char *name, unsigned depth)
 {
 	AUTO_CLOSE int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -47,7 +55,7 @@ static int measure(struct measuring *m, int at, const char *name, unsigned depth
 	int r = 0;
 
 	if (!stream)
-		return errno == ENOENT || errno == ENOTDIR ? 0 : -errno;
+		return judge(m, errno);
 	int dir = vt_fd_take(&fd); /* the stream's from here on */
 
 	while (r == 0 && !is_enough(m)) {
@@ -64,12 +72,12 @@ static int measure(struct measuring *m, int at, const char *name, unsigned depth
 	return r;
 }
 
-int vt_folder_measure(int fd, int64_t most, int64_t *ret_bytes)
+int vt_folder_measure(int fd, int64_t most, struct vt_folder_size *ret_size)
 {
 	struct measuring m = { .most = most };
 	int r = measure(&m, fd, ".", 0);
 
 	if (r == 0)
-		*ret_bytes = m.bytes;
+		*ret_size = m.size;
 	return r;
 }

@@ -4,9 +4,24 @@
 
 #include <stdint.h>
 
+/* What one look takes on. */
+enum { VT_FOLDER_MAX_DEPTH = 64, VT_FOLDER_MAX_ENTRIES = 200000 };
+
+/* Why a folder could not be measured to its end, though it may hold little. */
+enum vt_folder_odd {
+	VT_FOLDER_PLAIN,
+	VT_FOLDER_DEEP,   /* folders in folders, more than anybody needs */
+	VT_FOLDER_MANY,   /* the same of entries */
+	VT_FOLDER_CLOSED, /* some folder cannot be looked into; the rest was measured */
+};
+
+struct vt_folder_size {
+	int64_t            bytes;
+	enum vt_folder_odd odd;
+};
+
 /*
- * The blocks of all that is in it, up to a little more than `most`: beyond that nobody asks. What is
- * deeper, or has more entries, than anybody needs counts as more. Links are not followed. Returns 0 or
- * a negative errno.
+ * The blocks of all that is in it, up to a little more than `most`: beyond that nobody asks. Links are
+ * not followed. What has only just been made may be closed for a moment. Returns 0 or a negative errno.
  */
-int vt_folder_measure(int fd, int64_t most, int64_t *ret_bytes);
+int vt_folder_measure(int fd, int64_t most, struct vt_folder_size *ret_size);

@@ -21,9 +21,9 @@ enum { PROC_FD, ROOT_FD, REPORT_FD };
 
 #define SOON (2 * VT_NS_PER_MS) /* after a look that failed */
 
-static _Noreturn void look_on(const struct vt_usage_limits *limits)
+static _Noreturn void look_on(const struct vt_usage_limits *limits, bool has_proc)
 {
-	int proc = limits->memory_bytes >= 0 || limits->cpu_ns >= 0 ? PROC_FD : -1;
+	int proc = has_proc ? PROC_FD : -1;
 
 	for (;;) {
 		struct vt_report report = { 0 };
@@ -64,15 +64,17 @@ static int see_as(const struct vt_outer *as)
 static _Noreturn void become_looker(pid_t parent, int proc_fd, int root_fd, int report_fd,
 				    const struct vt_usage_limits *limits, const struct vt_outer *as)
 {
+	bool has_proc = proc_fd >= 0;
 	struct vt_err err;
 
 	/* Before the rest: a change of ids undoes the wish to die with one's parent. */
 	if (as && see_as(as) < 0)
 		_exit(1);
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || getppid() != parent ||
-	    vt_process_descriptors(proc_fd, root_fd, report_fd, report_fd, &err) < 0)
+	    vt_process_descriptors(has_proc ? proc_fd : report_fd, root_fd, report_fd, report_fd,
+				   &err) < 0)
 		_exit(1);
-	look_on(limits);
+	look_on(limits, has_proc);
 }
 
 int vt_looker_start(struct vt_looker *looker, int proc_fd, int root_fd,
@@ -94,8 +96,8 @@ int vt_looker_start(struct vt_looker *looker, int proc_fd, int root_fd,
 	if (pid < 0)
 		return pid;
 	if (pid == 0)
-		become_looker(parent, proc_fd < 0 ? writing : proc_fd,
-			      root_fd < 0 ? writing : root_fd, writing, limits, as);
+		become_looker(parent, proc_fd, root_fd < 0 ? writing : root_fd, writing, limits,
+			      as);
 	looker->pid = pid;
 	looker->report_fd = vt_fd_take(&reading);
 	return 0;

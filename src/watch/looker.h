@@ -26,7 +26,7 @@ struct vt_report {
 
 /*
  * Starts it. It looks at once, then as often as the limits call for. proc_fd may be -1 where neither
- * memory nor CPU time is looked at. `as`, if it is not NULL, is as whom it looks: a root without
+ * memory nor CPU time is looked at; then nameless files are not seen. `as`, if it is not NULL, is as whom it looks: a root without
  * CAP_SYS_PTRACE sees less of a cell than the cell's own user.
  */
 int vt_looker_start(struct vt_looker *looker, int proc_fd, int root_fd,

@@ -234,6 +234,8 @@ int vt_result_json(const struct vt_result *result, const struct vt_plan *plan, s
 	put(&root, "denials", json_null());
 	if (result->unreaped)
 		put(&root, "unreaped", json_true());
+	if (result->uncleared && plan && plan->scratch)
+		put(&root, "uncleared", text_json(plan->scratch));
 	return write_line(object_take(&root), out, err);
 }
 

@@ -26,6 +26,7 @@ struct vt_result {
 	int64_t           peak_memory_kb; /* -1: not known */
 	int64_t           processes;      /* the most seen at once; -1: not known */
 	bool              unreaped;       /* the cell did not go within five seconds */
+	bool              uncleared;      /* it is empty, but its private folder took too long to go */
 	bool              unbuilt;        /* the cell could not be built, and nothing of it ran */
 	struct vt_err     failure;        /* then, or where the program could not be executed: why */
 };

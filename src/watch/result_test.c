@@ -258,6 +258,22 @@ static void unreaped_is_said(void **state)
 	vt_result_done(&result);
 }
 
+static void uncleared_is_said(void **state)
+{
+	struct vt_plan plan = full_plan();
+	struct vt_result result;
+	struct vt_str text;
+
+	(void)state;
+	plan.scratch = "/tmp/vitro-call";
+	vt_result_init(&result);
+	result.uncleared = true;
+	print(&result, &plan, &text);
+	assert_non_null(strstr(text.text, "null, \"uncleared\": \"/tmp/vitro-call\"}\n"));
+	vt_str_done(&text);
+	vt_result_done(&result);
+}
+
 /* A text that has failed before says so, and is no result. */
 static void failed_text_is_an_error(void **state)
 {
@@ -383,6 +399,7 @@ int main(void)
 		cmocka_unit_test(output_is_data),
 		cmocka_unit_test(numbers_have_one_decimal),
 		cmocka_unit_test(unreaped_is_said),
+		cmocka_unit_test(uncleared_is_said),
 		cmocka_unit_test(failed_text_is_an_error),
 		cmocka_unit_test(audit_says_who_what_and_how),
 		cmocka_unit_test(audit_of_a_refusal),

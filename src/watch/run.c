@@ -48,11 +48,17 @@ static const struct {
 
 /* Hundreds of processes that spin take seconds to die; one that sleeps in the kernel may never. */
 #define REAP_TIMEOUT (5 * VT_NS_PER_S)
+/* How long the removal of a private folder, which may be full, is waited for once nobody is left.
+ */
+#define FOLDER_TIMEOUT (10 * VT_NS_PER_S)
+/* Init dies at once of a SIGKILL, unless it sleeps in the kernel. */
+#define KILL_TIMEOUT (1 * VT_NS_PER_S)
 /* How often a cgroup is asked whether the kernel killed for memory, and a call's size is looked at.
  */
 #define FIRST_LOOK     (4 * VT_NS_PER_MS) /* most calls of a tool are over by then */
 #define LOOK_SILENCE   (3 * VT_NS_PER_S)
 #define LOOK_AT_CGROUP (50 * VT_NS_PER_MS)
+enum { MAX_UNSEEN = 3 }; /* looks in a row that something may be out of sight */
 
 struct run {
 	const struct vt_plan *plan;
@@ -76,8 +82,10 @@ struct run {
 	int64_t started, over; /* when the occupant was there, and when it was all over */
 	int64_t peak_memory, cpu_ns;
 	unsigned processes;
+	bool empty;      /* no process is left but init */
 	bool above;      /* the last look saw more memory than the limit */
 	unsigned unseen; /* so many looks in a row could not see all */
+	unsigned closed; /* the same of the private folder */
 };
 
 static void move(struct run *run, enum run_state state)
@@ -225,19 +233,25 @@ static void take_usage(struct run *run, const struct rusage *usage)
 		run->peak_memory = usage->ru_maxrss * 1024;
 }
 
+/* No process is left but init, which ends by itself: it can be waited for at the very end. */
+static void cell_is_empty(struct run *run, const struct vt_note *note)
+{
+	take_usage(run, &note->usage);
+	run->empty = true;
+	if (run->state < RUN_DYING)
+		let_die(run);
+	if (run->state == RUN_DYING)
+		finish(run);
+}
+
 static void occupant_ended(struct run *run, const struct vt_note *note)
 {
 	run->findings.ended = true;
 	run->findings.wait_status = note->wait_status;
-	if (!note->empty || run->state >= RUN_DYING) {
+	if (note->empty)
+		cell_is_empty(run, note);
+	else
 		kill_cell(run);
-		return;
-	}
-	/* No process is left but init, which ends by itself: it can be waited for at the very end.
-	 */
-	take_usage(run, &note->usage);
-	let_die(run);
-	finish(run);
 }
 
 static void take_note(struct run *run, const struct vt_note *note, const int fds[VT_NOTE_FDS])
@@ -254,6 +268,9 @@ static void take_note(struct run *run, const struct vt_note *note, const int fds
 		return;
 	case VT_NOTE_ENDED:
 		occupant_ended(run, note);
+		return;
+	case VT_NOTE_EMPTY:
+		cell_is_empty(run, note);
 		return;
 	case VT_NOTE_GO:
 		return; /* ours to say, not init's */
@@ -333,12 +350,33 @@ static void deadline_fires(struct vt_timer *timer)
 		stop(run, VT_STOP_DEADLINE);
 }
 
-/* An uninterruptible sleep. Nobody waits for it: the result says so. */
+static bool init_goes_within(const struct run *run, int64_t patience)
+{
+	struct pollfd gone = { .fd = run->cell.init_fd, .events = POLLIN };
+
+	while (poll(&gone, 1, (int)(patience / VT_NS_PER_MS)) < 0 && errno == EINTR)
+		;
+	return gone.revents;
+}
+
+/*
+ * An uninterruptible sleep, or an init that somebody stopped. Where others can bury the cell, init
+ * is not needed for it; else it is the only one who may end the cell yet. Nobody waits for it
+ * longer: the result says so.
+ */
+static void give_up_reaping(struct run *run)
+{
+	run->result->unreaped = true;
+	if (vt_cell_can_bury(run->plan) && kill(run->cell.init, SIGKILL) == 0 &&
+	    init_goes_within(run, KILL_TIMEOUT))
+		reap_init(run); /* which buries, and knows better */
+}
+
 static void reaper_fires(struct vt_timer *timer)
 {
 	struct run *run = timer->owner;
 
-	run->result->unreaped = true;
+	give_up_reaping(run);
 	finish(run);
 }
 
@@ -368,6 +406,20 @@ static void give_up_watching(struct run *run, int num)
 	lose(run, &err);
 }
 
+static void judge_tmp(struct run *run, const struct vt_usage *usage, int64_t most)
+{
+	bool closed = usage->tmp_odd == VT_FOLDER_CLOSED;
+
+	run->closed = closed ? run->closed + 1 : 0;
+	if (usage->tmp_bytes > most)
+		run->findings.tmp_odd = VT_FOLDER_PLAIN;
+	else if (usage->tmp_odd != VT_FOLDER_PLAIN && (!closed || run->closed > MAX_UNSEEN))
+		run->findings.tmp_odd = usage->tmp_odd;
+	else
+		return;
+	stop(run, VT_STOP_TMP);
+}
+
 static void judge_usage(struct run *run, const struct vt_usage *usage)
 {
 	const struct vt_usage_limits limits = limits_of(run);
@@ -388,8 +440,8 @@ static void judge_usage(struct run *run, const struct vt_usage *usage)
 		stop(run, VT_STOP_MEMORY);
 	else if (limits.cpu_ns >= 0 && run->cpu_ns >= limits.cpu_ns && run->state == RUN_RUNNING)
 		stop(run, VT_STOP_CPU);
-	else if (limits.tmp_bytes > 0 && usage->tmp_bytes > limits.tmp_bytes)
-		stop(run, VT_STOP_TMP);
+	else if (limits.tmp_bytes > 0)
+		judge_tmp(run, usage, limits.tmp_bytes);
 	run->above = above;
 }
 
@@ -404,7 +456,7 @@ static void reports_ready(struct vt_watch *source, uint32_t events)
 	while (run->state < RUN_DYING && (r = vt_looker_read(&run->looker, &report)) != 0) {
 		/* A process that is just executing a program cannot be looked at for a moment. */
 		run->unseen = r > 0 && report.result == -EACCES ? run->unseen + 1 : 0;
-		if (r < 0 || (report.result < 0 && (run->unseen == 0 || run->unseen > 3)))
+		if (r < 0 || (report.result < 0 && (run->unseen == 0 || run->unseen > MAX_UNSEEN)))
 			give_up_watching(run, r < 0 ? -r : -report.result);
 		else if (report.result == 0)
 			judge_usage(run, &report.usage);
@@ -595,16 +647,16 @@ static int run_in(struct run *run, struct vt_pipes *p, struct vt_err *err)
 /* What was not waited for while there was something better to do. */
 static void await_init(struct run *run)
 {
-	struct pollfd gone = { .fd = run->cell.init_fd, .events = POLLIN };
+	bool clearing = run->empty && run->plan->bare;
 
 	if (run->cell.init < 0 || run->result->unreaped)
 		return;
-	while (poll(&gone, 1, REAP_TIMEOUT / VT_NS_PER_MS) < 0 && errno == EINTR)
-		;
-	if (gone.revents)
+	if (init_goes_within(run, clearing ? FOLDER_TIMEOUT : REAP_TIMEOUT))
 		reap_init(run);
+	else if (clearing)
+		run->result->uncleared = true; /* init goes on without us */
 	else
-		run->result->unreaped = true;
+		give_up_reaping(run);
 }
 
 static void release(struct run *run)

@@ -110,32 +110,43 @@ static void test_memory(void **state)
 /* The private folder is not the machine's disk. There is no grace: it would go on growing. */
 static void test_tmp(void **state)
 {
-	static const char *const scripts[] = {
-		"yes | head -c 30000000 >file; sleep 1000",
-		"mkdir -p a/b; trap '' TERM; (setsid yes | head -c 30000000 >a/b/c &); sleep 1000",
-		"p=.; for i in $(seq 100); do p=$p/d; mkdir $p; done; sleep 1000",
+	static const struct {
+		const char *script, *why;
+	} rows[] = {
+		{ "yes | head -c 30000000 >file; sleep 1000", "grew past" },
+		{ "mkdir -p a/b; trap '' TERM; (setsid yes | head -c 30000000 >a/b/c &); sleep "
+		  "1000",
+		  "grew past" },
+		{ "exec 3>file; rm file; yes | head -c 30000000 >&3; sleep 1000", "grew past" },
+		{ "p=.; for i in $(seq 100); do p=$p/d; mkdir $p; done; sleep 1000", "64 deep" },
+		{ "umask 777; mkdir d; sleep 1000", "closed a folder" },
+		{ "umask 777; mkdir d; exec 3>file; rm -f file; yes | head -c 30000000 >&3; sleep "
+		  "1000",
+		  "private folder" },
 	};
 	struct call call;
 
 	(void)state;
-	for (size_t i = 0; i < sizeof(scripts) / sizeof(scripts[0]); i++) {
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		plan_like(&call, &bare,
 			  "{" BEST ", \"limits\": {\"tmp_mb\": 8, \"wall_ms\": 30000, "
 			  "\"grace_ms\": 20000}}",
-			  scripts[i]);
+			  rows[i].script);
 		run(&call);
 		if (call.result.verdict.status != VT_STATUS_MEMORY_LIMIT)
-			fail_msg("'%s': %s: %s", scripts[i],
+			fail_msg("'%s': %s: %s", rows[i].script,
 				 vt_status_name(call.result.verdict.status),
 				 call.result.verdict.message);
 		assert_string_equal(call.result.verdict.type, "TmpLimit");
 		assert_non_null(strstr(call.result.verdict.message, "limits.tmp_mb (8 MB)"));
+		assert_non_null(strstr(call.result.verdict.message, rows[i].why));
 		assert_true(call.took < 10 * VT_NS_PER_S);
 		end_bare(&call);
 	}
 	/* the control: below it nothing happens */
 	plan_like(&call, &bare, "{" BEST ", \"limits\": {\"tmp_mb\": 8}}",
-		  "yes | head -c 5000000 >file; sleep 0.3; echo done");
+		  "yes | head -c 5000000 >file; (umask 777; mkdir d); rmdir d; sleep 0.3; echo "
+		  "done");
 	run(&call);
 	check_output(&call.result.out, "done\n");
 	end_bare(&call);
@@ -256,6 +267,25 @@ static void test_kills_init(void **state)
 	end_bare(&call);
 }
 
+/* An init that does nothing any more is not waited for: others can end what it should have. */
+static void test_stops_init(void **state)
+{
+	struct call call;
+
+	(void)state;
+	NEEDS_ROOT();
+	plan_like(&call, &unscoped, "{" BEST ", \"limits\": {\"wall_ms\": 300}}",
+		  "echo text >file; (setsid sleep 1000 &) ; kill -STOP $PPID; sleep 1000");
+	assert_int_equal(call.plan->sweep, VT_SWEEP_USER);
+	unmute(call.plan);
+	uid_t uid = vt_spawn_ids(call.plan).uid;
+
+	run(&call);
+	assert_int_equal(call.result.verdict.status, VT_STATUS_TIMEOUT);
+	assert_int_equal(count_of(uid), 0);
+	end_bare(&call);
+}
+
 /* With one it cannot, and without one it has no signals at all. */
 static void test_cannot_kill_init(void **state)
 {
@@ -275,13 +305,10 @@ static void test_cannot_kill_init(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_ends),
-		cmocka_unit_test(test_memory),
-		cmocka_unit_test(test_tmp),
-		cmocka_unit_test(test_input_waits),
-		cmocka_unit_test(test_rehearsal),
-		cmocka_unit_test(test_kills_init),
-		cmocka_unit_test(test_cannot_kill_init),
+		cmocka_unit_test(test_ends),       cmocka_unit_test(test_memory),
+		cmocka_unit_test(test_tmp),        cmocka_unit_test(test_input_waits),
+		cmocka_unit_test(test_rehearsal),  cmocka_unit_test(test_kills_init),
+		cmocka_unit_test(test_stops_init), cmocka_unit_test(test_cannot_kill_init),
 	};
 
 	(void)signal(SIGPIPE, SIG_IGN); /* as whoever passes output on does; it cannot fail */

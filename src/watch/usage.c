@@ -2,15 +2,12 @@
 #include "watch/usage.h"
 
 #include <ctype.h>
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
 #include <sys/sysinfo.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -19,242 +16,40 @@
 #include "base/fd.h"
 #include "base/file.h"
 #include "watch/family.h"
-#include "watch/folder.h"
+#include "watch/held.h"
+#include "watch/procfs.h"
 
 /* How much one look takes on. */
 enum {
 	MAX_PROCESSES = 4096,
 	MAX_ENTRIES = 65536,       /* descriptors, threads and processes, each as often as seen */
 	MAX_MAPS_BYTES = 64 << 20, /* of smaps text, all processes together */
-	MEMFDS = 1024,             /* told apart; beyond, one that is open twice counts twice */
 };
 
-struct memfd {
-	uint64_t dev, ino; /* ino 0: a free place */
-};
+enum depth { CHEAP, DEAR, EXACT };
 
 struct look {
+	enum depth depth;
 	int64_t page, tick_ns;
-	bool swap;   /* some is in use */
-	bool memfds; /* to be looked for */
-	unsigned processes, entries;
+	bool swap;                /* some is in use */
+	unsigned processes, left; /* that may be looked at yet */
 	size_t maps_bytes;
 	int64_t resident; /* or swapped */
-	int64_t tmpfs, memfd_bytes;
+	int64_t tmpfs;
 	int64_t cpu_ns;
 	int64_t anonymous; /* the dear look's */
 	int64_t shared;
 	const struct vt_family *family; /* the cell's processes; NULL: all that show */
-	unsigned memfd_count;
-	struct memfd memfd[MEMFDS];
+	struct vt_held held;            /* open files of both kinds */
 };
-
-/* Sums saturate: what a cell says is not a reason to overflow. */
-static void add(int64_t *sum, int64_t more)
-{
-	if (more > 0 && __builtin_add_overflow(*sum, more, sum))
-		*sum = INT64_MAX;
-}
-
-static void add_scaled(int64_t *sum, int64_t count, int64_t unit)
-{
-	int64_t more;
-
-	if (count > 0)
-		add(sum, __builtin_mul_overflow(count, unit, &more) ? INT64_MAX : more);
-}
-
-/* The process ended, or is not shown. */
-static bool vanished(int num)
-{
-	return num == ENOENT || num == ESRCH;
-}
-
-static bool refused(int num)
-{
-	return num == EACCES || num == EPERM;
-}
-
-/* The n-th number of a text of words, from 0; 0 if there is none. Never negative. */
-static int64_t number_at(const char *text, unsigned n)
-{
-	while (n-- > 0) {
-		text += strspn(text, " \t");
-		text += strcspn(text, " \t\n");
-	}
-
-	long long number = strtoll(text, NULL, 10);
-	return number > 0 ? number : 0;
-}
-
-/* The number on the line "KEY:  N"; -1 if there is no such line. */
-static int64_t number_of(const char *text, const char *key)
-{
-	size_t len = strlen(key);
-
-	for (const char *line = text; line; line = strchr(line, '\n')) {
-		if (*line == '\n')
-			line++;
-		if (strncmp(line, key, len) == 0 && line[len] == ':')
-			return number_at(line + len + 1, 0);
-	}
-	return -1;
-}
 
 /* The kilobytes on the line "KEY:  N kB", as bytes; -1 if there is no such line. */
 static int64_t bytes_of(const char *text, const char *key)
 {
-	int64_t kb = number_of(text, key), bytes = 0;
+	int64_t kb = vt_proc_number_of(text, key), bytes = 0;
 
-	add_scaled(&bytes, kb, 1024);
+	vt_proc_add_scaled(&bytes, kb, 1024);
 	return kb < 0 ? -1 : bytes;
-}
-
-typedef int visit(struct look *look, int dir, const char *name, void *arg);
-
-/* Visits the numbers in a folder of proc, until one visit returns something else than 0. */
-static int walk(struct look *look, int at, const char *folder, visit *visit_one, void *arg)
-{
-	AUTO_CLOSE int fd = openat(at, folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	const struct dirent *entry;
-	int r = 0;
-
-	if (fd < 0)
-		return -errno;
-
-	DIR *stream = fdopendir(fd);
-	if (!stream)
-		return -errno;
-	(void)vt_fd_take(&fd); /* the stream's from here on */
-	while (r == 0) {
-		errno = 0;
-		entry = readdir(stream);
-		if (!entry) {
-			r = -errno;
-			break;
-		}
-		if (!isdigit((unsigned char)entry->d_name[0]))
-			continue;
-		r = ++look->entries > MAX_ENTRIES
-			    ? -E2BIG
-			    : visit_one(look, dirfd(stream), entry->d_name, arg);
-	}
-	(void)closedir(stream); /* nothing was written */
-	return r;
-}
-
-static uint64_t device(unsigned major, unsigned minor)
-{
-	return (uint64_t)major << 32 | minor;
-}
-
-/* Adds to the set, and says whether it was new to it. A full set takes everything for new. */
-static bool remember(struct look *look, uint64_t dev, uint64_t ino)
-{
-	size_t at = (size_t)((ino ^ dev << 7) * UINT64_C(0x9e3779b97f4a7c15) >> 32) % MEMFDS;
-
-	for (; look->memfd[at].ino; at = (at + 1) % MEMFDS)
-		if (look->memfd[at].ino == ino && look->memfd[at].dev == dev)
-			return false;
-	if (look->memfd_count < MEMFDS * 3 / 4) {
-		look->memfd[at] = (struct memfd){ dev, ino };
-		look->memfd_count++;
-	}
-	return true;
-}
-
-static bool knows(const struct look *look, uint64_t dev, uint64_t ino)
-{
-	for (size_t i = 0; i < MEMFDS; i++)
-		if (look->memfd[i].ino == ino && look->memfd[i].dev == dev)
-			return true;
-	return false;
-}
-
-/*
- * The link is read before anything is asked of the file: a stat of whatever a cell has open may
- * wait for a network or a process. What begins like this is a memfd, whose name the cell chose, and
- * which is the kernel's own; or else a file in the root of the cell, which costs nothing but its
- * size.
- */
-static int look_at_descriptor(struct look *look, int fd_dir, const char *name, void *arg)
-{
-	static const char prefix[] = "/memfd:";
-	char target[sizeof(prefix)];
-	struct statx st;
-	ssize_t len = readlinkat(fd_dir, name, target, sizeof(target));
-
-	(void)arg;
-	if (len < 0)
-		return refused(errno) ? -errno : 0; /* closed meanwhile */
-	if (len < (ssize_t)sizeof(prefix) - 1 || memcmp(target, prefix, sizeof(prefix) - 1) != 0)
-		return 0;
-	if (statx(fd_dir, name, AT_STATX_DONT_SYNC, STATX_INO | STATX_BLOCKS, &st) < 0)
-		return refused(errno) ? -errno : 0;
-	if (remember(look, device(st.stx_dev_major, st.stx_dev_minor), st.stx_ino))
-		add_scaled(&look->memfd_bytes, (int64_t)st.stx_blocks, 512);
-	return 0;
-}
-
-/* The kernel's own mount, on which all memfds are, as fdinfo numbers it; -errno. */
-static int64_t memfd_mount(void)
-{
-	AUTO_CLOSE int fd = memfd_create("vitro", MFD_CLOEXEC);
-	char path[32], text[512];
-
-	if (fd < 0)
-		return -errno;
-	(void)snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd); /* fits */
-	ssize_t len = vt_file_read(AT_FDCWD, path, text, sizeof(text));
-
-	return len < 0 ? len : number_of(text, "mnt_id");
-}
-
-static int look_at_hidden_descriptor(struct look *look, int dir, const char *name, void *arg)
-{
-	const int64_t *memfds = arg;
-	char text[512]; /* what comes later is the file's own kind of news */
-	ssize_t len = vt_file_read(dir, name, text, sizeof(text));
-
-	(void)look;
-	if (len < 0)
-		return vanished((int)-len) ? 0 : (int)len;
-	return number_of(text, "mnt_id") == *memfds ? -EACCES : 0;
-}
-
-/*
- * The links of a process that is not dumpable, by its own wish or because its program cannot be
- * read, are root's. Its fdinfo is open to whoever may trace it, as the maker of its user namespace
- * may; that says which descriptors are memfds, though not how large. (pidfd_getfd would get at
- * them, but not from a number in the cell's pid namespace.) So such a process may have none: hardly
- * a program that hides its memory uses them, and a cell must not hide any by wishing so.
- */
-static int look_at_hidden_table(struct look *look, int dir)
-{
-	char statm[128];
-	ssize_t len = vt_file_read(dir, "statm", statm, sizeof(statm));
-
-	if (len < 0)
-		return vanished((int)-len) ? 0 : (int)len;
-	if (number_at(statm, 0) == 0)
-		return 0; /* a zombie's are root's too, and none */
-
-	int64_t memfds = memfd_mount();
-	if (memfds < 0)
-		return -EACCES;
-
-	int r = walk(look, dir, "fdinfo", look_at_hidden_descriptor, &memfds);
-	return vanished(-r) ? 0 : r;
-}
-
-/* Memory of an open memfd need not be mapped, and so is in no other file of proc. */
-static int look_at_table(struct look *look, int dir)
-{
-	int r = walk(look, dir, "fd", look_at_descriptor, NULL);
-
-	if (refused(-r))
-		return look_at_hidden_table(look, dir);
-	return vanished(-r) ? 0 : r;
 }
 
 /*
@@ -268,11 +63,12 @@ static int look_at_stat(struct look *look, int pid_dir, bool init)
 	ssize_t len = vt_file_read(pid_dir, "stat", text, sizeof(text));
 
 	if (len < 0)
-		return vanished((int)-len) ? 0 : (int)len;
+		return vt_proc_vanished((int)-len) ? 0 : (int)len;
 
 	const char *rest = strrchr(text, ')');
 	for (unsigned field = init ? 16 : 14; rest && field <= 17; field++)
-		add_scaled(&look->cpu_ns, number_at(rest + 1, field - 3), look->tick_ns);
+		vt_proc_add_scaled(&look->cpu_ns, vt_proc_number_at(rest + 1, field - 3),
+				   look->tick_ns);
 	return 0;
 }
 
@@ -297,18 +93,17 @@ static int read_statm(int dir, struct memory *memory)
 	ssize_t len = vt_file_read(dir, "statm", memory->statm, sizeof(memory->statm));
 
 	if (len < 0)
-		return vanished((int)-len) ? 0 : (int)len;
-	return number_at(memory->statm, 0) > 0;
+		return vt_proc_vanished((int)-len) ? 0 : (int)len;
+	return vt_proc_number_at(memory->statm, 0) > 0;
 }
 
-static int find_thread(struct look *look, int tasks, const char *name, void *arg)
+static int find_thread(int tasks, const char *name, void *arg)
 {
 	struct memory *memory = arg;
 	AUTO_CLOSE int thread = openat(tasks, name, O_PATH | O_DIRECTORY | O_CLOEXEC);
 
-	(void)look;
 	if (thread < 0)
-		return vanished(errno) ? 0 : -errno;
+		return vt_proc_vanished(errno) ? 0 : -errno;
 	int r = read_statm(thread, memory);
 	if (r > 0) {
 		vt_fd_close(&memory->dir);
@@ -329,8 +124,8 @@ static int find_memory(struct look *look, struct memory *memory)
 
 	if (r != 0)
 		return r;
-	r = walk(look, memory->dir, "task", find_thread, memory);
-	return vanished(-r) ? 0 : r;
+	r = vt_proc_walk(memory->dir, "task", &look->left, find_thread, memory);
+	return vt_proc_vanished(-r) ? 0 : r;
 }
 
 /* Never too small: what is shared counts once per process, and mapped files count. */
@@ -338,9 +133,9 @@ static int64_t resident(const struct look *look, const struct memory *memory)
 {
 	int64_t bytes = 0;
 
-	add_scaled(&bytes, number_at(memory->statm, 1), look->page);
+	vt_proc_add_scaled(&bytes, vt_proc_number_at(memory->statm, 1), look->page);
 	if (look->swap)
-		add(&bytes, swapped(memory->dir));
+		vt_proc_add(&bytes, swapped(memory->dir));
 	return bytes;
 }
 
@@ -352,12 +147,12 @@ static int look_cheaply(struct look *look, struct memory *memory)
 	int r = find_memory(look, memory);
 	if (r <= 0)
 		return r;
-	add(&look->resident, resident(look, memory));
+	vt_proc_add(&look->resident, resident(look, memory));
 	/*
 	 * One table speaks for all threads: the filter lets none have one of its own. It is that of
 	 * a thread that lives, since an ended one has none.
 	 */
-	return look->memfds ? look_at_table(look, memory->dir) : 0;
+	return vt_held_look(&look->held, memory->dir, &look->left);
 }
 
 /*
@@ -376,7 +171,7 @@ static bool is_loose(const struct look *look, const char *head)
 		return false;
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
 		if (strncmp(head + at, names[i], strlen(names[i])) == 0)
-			return !knows(look, device(major, minor), ino);
+			return !vt_held_knows(&look->held, major, minor, ino);
 	return false;
 }
 
@@ -386,7 +181,7 @@ static void take_line(const struct look *look, const char *line, bool *loose, in
 	if (isdigit((unsigned char)*line) || islower((unsigned char)*line))
 		*loose = is_loose(look, line);
 	else if (*loose && strncmp(line, "Pss:", 4) == 0)
-		add_scaled(sum, number_at(line + 4, 0), 1024);
+		vt_proc_add_scaled(sum, vt_proc_number_at(line + 4, 0), 1024);
 }
 
 /*
@@ -436,7 +231,7 @@ static int look_at_mappings(struct look *look, int pid_dir, int64_t *ret_bytes)
 /*
  * Anonymous memory, in proportion where processes share it after a fork, and shared memory. Of the
  * latter the rollup has one sum, in which pages of the cell's tmpfs and of open memfds are counted
- * that look->tmpfs and look->memfd_bytes have already: `exact` takes them out.
+ * that look->tmpfs and look->held.memfd_bytes have already: `exact` takes them out.
  */
 static int look_dearly(struct look *look, struct memory *memory, bool exact)
 {
@@ -447,11 +242,11 @@ static int look_dearly(struct look *look, struct memory *memory, bool exact)
 		return r;
 
 	ssize_t len = vt_file_read(memory->dir, "smaps_rollup", text, sizeof(text));
-	if (len == 0 || (len < 0 && vanished((int)-len)))
+	if (len == 0 || (len < 0 && vt_proc_vanished((int)-len)))
 		return 0;
-	if (len < 0 && refused((int)-len)) {
+	if (len < 0 && vt_proc_refused((int)-len)) {
 		/* The program is one that its user may run and not read. */
-		add(&look->anonymous, resident(look, memory));
+		vt_proc_add(&look->anonymous, resident(look, memory));
 		return 0;
 	}
 	if (len < 0)
@@ -461,40 +256,39 @@ static int look_dearly(struct look *look, struct memory *memory, bool exact)
 	int64_t shared = bytes_of(text, "Pss_Shmem");
 	if (anonymous < 0)
 		anonymous = bytes_of(text, "Pss"); /* before Linux 5.4, and more than that */
-	add(&look->anonymous, anonymous);
-	add(&look->anonymous, bytes_of(text, "SwapPss"));
+	vt_proc_add(&look->anonymous, anonymous);
+	vt_proc_add(&look->anonymous, bytes_of(text, "SwapPss"));
 	if (exact && shared > 0) {
 		r = look_at_mappings(look, memory->dir, &shared);
 		/* What cannot be told apart counts in full. */
-		if (r < 0 && !vanished(-r) && !refused(-r) && r != -EBADMSG && r != -EFBIG)
+		if (r < 0 && !vt_proc_vanished(-r) && !vt_proc_refused(-r) && r != -EBADMSG &&
+		    r != -EFBIG)
 			return r;
 	}
-	add(&look->shared, shared);
+	vt_proc_add(&look->shared, shared);
 	return 0;
 }
 
-enum depth { CHEAP, DEAR, EXACT };
-
-static int look_at_process(struct look *look, int proc, const char *name, void *arg)
+static int look_at_process(int proc, const char *name, void *arg)
 {
-	const enum depth *depth = arg;
-	pid_t pid = (pid_t)number_at(name, 0);
+	struct look *look = arg;
+	pid_t pid = (pid_t)vt_proc_number_at(name, 0);
 	bool init = pid == (look->family ? look->family->init : 1);
 
 	if (look->family && !init && !vt_family_has(look->family, pid))
 		return 0; /* the host's, not the cell's */
 
-	if (init && *depth != CHEAP)
+	if (init && look->depth != CHEAP)
 		return 0;
 
 	/* The folder stays that of this process, even if its number is given to another. */
 	struct memory memory = { .dir = openat(proc, name, O_PATH | O_DIRECTORY | O_CLOEXEC) };
 	if (memory.dir < 0)
-		return vanished(errno) ? 0 : -errno;
+		return vt_proc_vanished(errno) ? 0 : -errno;
 
-	int r = *depth == CHEAP ? look_at_stat(look, memory.dir, init) : 0;
-	if (r == 0 && *depth != CHEAP)
-		r = look_dearly(look, &memory, *depth == EXACT);
+	int r = look->depth == CHEAP ? look_at_stat(look, memory.dir, init) : 0;
+	if (r == 0 && look->depth != CHEAP)
+		r = look_dearly(look, &memory, look->depth == EXACT);
 	else if (r == 0 && !init)
 		r = look_cheaply(look, &memory);
 	vt_fd_close(&memory.dir);
@@ -511,7 +305,7 @@ static int64_t tmpfs_bytes(int root_fd)
 	if (root_fd < 0 || fstatfs(root_fd, &fs) < 0 || fs.f_type != TMPFS_MAGIC ||
 	    fs.f_bfree > fs.f_blocks)
 		return 0;
-	add_scaled(&bytes, (int64_t)(fs.f_blocks - fs.f_bfree), (int64_t)fs.f_bsize);
+	vt_proc_add_scaled(&bytes, (int64_t)(fs.f_blocks - fs.f_bfree), (int64_t)fs.f_bsize);
 	return bytes;
 }
 
@@ -526,24 +320,23 @@ static int64_t total(const struct look *look, int64_t of_processes)
 {
 	int64_t sum = of_processes;
 
-	add(&sum, look->tmpfs);
-	add(&sum, look->memfd_bytes);
+	vt_proc_add(&sum, look->tmpfs);
+	vt_proc_add(&sum, look->held.memfd_bytes);
 	return sum;
 }
 
 static int look_at_cell(struct look *look, int proc, int64_t limit, int64_t *ret_bytes)
 {
-	enum depth depth = CHEAP;
-	int r = walk(look, proc, ".", look_at_process, &depth);
+	int r = vt_proc_walk(proc, ".", &look->left, look_at_process, look);
 	int64_t bytes = total(look, look->resident);
 
-	for (depth = DEAR; r == 0 && limit >= 0 && bytes > limit; depth++) {
+	for (look->depth = DEAR; r == 0 && limit >= 0 && bytes > limit; look->depth++) {
 		look->anonymous = look->shared = 0;
-		r = walk(look, proc, ".", look_at_process, &depth);
+		r = vt_proc_walk(proc, ".", &look->left, look_at_process, look);
 		bytes = total(look, look->anonymous);
-		add(&bytes, look->shared);
+		vt_proc_add(&bytes, look->shared);
 		/* Taking the shared pages apart is of use only if there are any. */
-		if (depth == EXACT || look->shared == 0)
+		if (look->depth == EXACT || look->shared == 0)
 			break;
 	}
 	if (r == 0)
@@ -556,24 +349,30 @@ int vt_usage_look(int proc_fd, int root_fd, const struct vt_usage_limits *limits
 {
 	struct look look = { .page = sysconf(_SC_PAGESIZE),
 			     .tick_ns = VT_NS_PER_S / sysconf(_SC_CLK_TCK),
-			     .memfds = limits->memory_bytes >= 0,
+			     .left = MAX_ENTRIES,
+			     .held = { .memfds = limits->memory_bytes >= 0 },
 			     .swap = limits->memory_bytes >= 0 && swap_in_use(),
 			     .tmpfs = limits->tmp_bytes > 0 ? 0 : tmpfs_bytes(root_fd) };
 	struct vt_family family = { 0 };
 	bool only_tmp = proc_fd < 0 && limits->tmp_bytes > 0;
-	int64_t bytes = 0, tmp_bytes = 0;
+	struct vt_folder_size tmp = { .bytes = 0 };
+	int64_t bytes = 0;
 	int r = limits->init && !only_tmp ? vt_family_find(&family, proc_fd, limits->init) : 0;
 
 	look.family = limits->init ? &family : NULL;
+	if (limits->tmp_bytes > 0)
+		vt_held_want_nameless(&look.held, root_fd);
 	if (r == 0 && !only_tmp)
 		r = look_at_cell(&look, proc_fd, limits->memory_bytes, &bytes);
 	if (r == 0 && limits->tmp_bytes > 0)
-		r = vt_folder_measure(root_fd, limits->tmp_bytes, &tmp_bytes);
+		r = vt_folder_measure(root_fd, limits->tmp_bytes, &tmp);
+	vt_proc_add(&tmp.bytes, look.held.nameless_bytes);
 	vt_family_done(&family);
 	if (r < 0)
 		return r;
 	*ret_usage = (struct vt_usage){ .memory_bytes = bytes,
-					.tmp_bytes = tmp_bytes,
+					.tmp_bytes = tmp.bytes,
+					.tmp_odd = tmp.odd,
 					.cpu_ns = look.cpu_ns,
 					.processes = look.processes };
 	return 0;

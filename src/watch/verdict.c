@@ -141,6 +141,39 @@ static bool spent_its_cpu(const struct vt_findings *found, const struct vt_verdi
 	       found->cpu_ns / 1000000 >= found->cpu_ms;
 }
 
+/* What cannot be measured cannot be held to its limit either. */
+static void judge_tmp(const struct vt_findings *found, struct vt_verdict *verdict)
+{
+	static const char type[] = "TmpLimit";
+	const enum vt_status status = VT_STATUS_MEMORY_LIMIT;
+	const int64_t mb = found->tmp_bytes >> 20;
+
+	switch (found->tmp_odd) {
+	case VT_FOLDER_PLAIN:
+		decide(verdict, status, type,
+		       "the cell's private folder grew past limits.tmp_mb (%" PRId64 " MB)", mb);
+		break;
+	case VT_FOLDER_DEEP:
+		decide(verdict, status, type,
+		       "the cell's private folder has folders more than %d deep, too deep to be "
+		       "held to limits.tmp_mb (%" PRId64 " MB)",
+		       VT_FOLDER_MAX_DEPTH, mb);
+		break;
+	case VT_FOLDER_MANY:
+		decide(verdict, status, type,
+		       "the cell's private folder has more than %d files and folders, too many to "
+		       "be held to limits.tmp_mb (%" PRId64 " MB)",
+		       VT_FOLDER_MAX_ENTRIES, mb);
+		break;
+	case VT_FOLDER_CLOSED:
+		decide(verdict, status, type,
+		       "the call closed a folder in its private folder to itself, which thus "
+		       "cannot be held to limits.tmp_mb (%" PRId64 " MB)",
+		       mb);
+		break;
+	}
+}
+
 static void judge_stop(const struct vt_findings *found, struct vt_verdict *verdict)
 {
 	char name[24];
@@ -159,9 +192,7 @@ static void judge_stop(const struct vt_findings *found, struct vt_verdict *verdi
 		judge_memory(found, verdict);
 		break;
 	case VT_STOP_TMP:
-		decide(verdict, VT_STATUS_MEMORY_LIMIT, "TmpLimit",
-		       "the cell's private folder grew past limits.tmp_mb (%" PRId64 " MB)",
-		       found->tmp_bytes >> 20);
+		judge_tmp(found, verdict);
 		break;
 	case VT_STOP_CANCEL:
 		verdict->cancel_signal = found->stop_signal;

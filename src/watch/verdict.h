@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "watch/folder.h"
 
 enum vt_status {
 	VT_STATUS_OK,
@@ -40,6 +41,7 @@ struct vt_findings {
 	int           wait_status;
 	enum vt_stop  stop;
 	int           stop_signal; /* a cancel by a signal to vitro: which; 0: none */
+	enum vt_folder_odd tmp_odd; /* of VT_STOP_TMP: why, where it is not the size */
 	int64_t       oom_kills;   /* by the cell's cgroup */
 	int64_t       cpu_ns;      /* that the cell used in all */
 	/* the limits, for the message; 0 or less: not known */

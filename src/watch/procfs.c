@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "watch/procfs.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/fd.h"
+
+void vt_proc_add(int64_t *sum, int64_t more)
+{
+	if (more > 0 && __builtin_add_overflow(*sum, more, sum))
+		*sum = INT64_MAX;
+}
+
+void vt_proc_add_scaled(int64_t *sum, int64_t count, int64_t unit)
+{
+	int64_t more;
+
+	if (count > 0)
+		vt_proc_add(sum, __builtin_mul_overflow(count, unit, &more) ? INT64_MAX : more);
+}
+
+bool vt_proc_vanished(int num)
+{
+	return num == ENOENT || num == ESRCH;
+}
+
+bool vt_proc_refused(int num)
+{
+	return num == EACCES || num == EPERM;
+}
+
+int64_t vt_proc_number_at(const char *text, unsigned n)
+{
+	while (n-- > 0) {
+		text += strspn(text, " \t");
+		text += strcspn(text, " \t\n");
+	}
+
+	long long number = strtoll(text, NULL, 10);
+	return number > 0 ? number : 0;
+}
+
+int64_t vt_proc_number_of(const char *text, const char *key)
+{
+	size_t len = strlen(key);
+
+	for (const char *line = text; line; line = strchr(line, '\n')) {
+		if (*line == '\n')
+			line++;
+		if (strncmp(line, key, len) == 0 && line[len] == ':')
+			return vt_proc_number_at(line + len + 1, 0);
+	}
+	return -1;
+}
+
+int vt_proc_walk(int at, const char *folder, unsigned *left, vt_proc_visit *visit, void *arg)
+{
+	AUTO_CLOSE int fd = openat(at, folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	const struct dirent *entry;
+	int r = 0;
+
+	if (fd < 0)
+		return -errno;
+
+	DIR *stream = fdopendir(fd);
+	if (!stream)
+		return -errno;
+	(void)vt_fd_take(&fd); /* the stream's from here on */
+	while (r == 0) {
+		errno = 0;
+		entry = readdir(stream);
+		if (!entry) {
+			r = -errno;
+			break;
+		}
+		if (!isdigit((unsigned char)entry->d_name[0]))
+			continue;
+		if (*left == 0) {
+			r = -E2BIG;
+			break;
+		}
+		(*left)--;
+		r = visit(dirfd(stream), entry->d_name, arg);
+	}
+	(void)closedir(stream); /* nothing was written */
+	return r;
+}
