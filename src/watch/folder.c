@@ -9,18 +9,19 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 
 struct measuring {
 	struct vt_folder_size size;
-	int64_t most;
+	int64_t most, until;
 	unsigned entries;
 };
 
 static bool is_enough(const struct measuring *m)
 {
 	return m->size.bytes > m->most || m->size.odd == VT_FOLDER_DEEP ||
-	       m->size.odd == VT_FOLDER_MANY;
+	       m->size.odd == VT_FOLDER_MANY || m->size.odd == VT_FOLDER_SLOW;
 }
 
 /* What is removed meanwhile is no longer there, and what cannot be seen into is not nothing. */
@@ -44,6 +45,8 @@ static int measure_entry(struct measuring *m, int at, const char *name, unsigned
 		m->size.odd = VT_FOLDER_MANY;
 	else if (depth > VT_FOLDER_MAX_DEPTH)
 		m->size.odd = VT_FOLDER_DEEP;
+	else if (m->entries % 256 == 0 && vt_clock_now() > m->until)
+		m->size.odd = VT_FOLDER_SLOW;
 	return S_ISDIR(st.st_mode) && !is_enough(m) ? measure(m, at, name, depth + 1) : 0;
 }
 
@@ -74,7 +77,7 @@ static int measure(struct measuring *m, int at, const char *name, unsigned depth
 
 int vt_folder_measure(int fd, int64_t most, struct vt_folder_size *ret_size)
 {
-	struct measuring m = { .most = most };
+	struct measuring m = { .most = most, .until = vt_clock_now() + VT_NS_PER_S };
 	int r = measure(&m, fd, ".", 0);
 
 	if (r == 0)

@@ -13,6 +13,7 @@ enum vt_folder_odd {
 	VT_FOLDER_DEEP,   /* folders in folders, more than anybody needs */
 	VT_FOLDER_MANY,   /* the same of entries */
 	VT_FOLDER_CLOSED, /* some folder cannot be looked into; the rest was measured */
+	VT_FOLDER_SLOW,   /* it took a second, and there is more */
 };
 
 struct vt_folder_size {
@@ -22,6 +23,6 @@ struct vt_folder_size {
 
 /*
  * The blocks of all that is in it, up to a little more than `most`: beyond that nobody asks. Links are
- * not followed. What has only just been made may be closed for a moment. Returns 0 or a negative errno.
+ * not followed. What has only just been made may be closed for a moment, and a machine slow. Returns 0 or a negative errno.
  */
 int vt_folder_measure(int fd, int64_t most, struct vt_folder_size *ret_size);

@@ -19,7 +19,8 @@
 /* Where the looker's descriptors are, and nothing else: it must not hold a cell's pipe open. */
 enum { PROC_FD, ROOT_FD, REPORT_FD };
 
-#define SOON (2 * VT_NS_PER_MS) /* after a look that failed */
+#define SOON    (2 * VT_NS_PER_MS) /* after a look that failed */
+#define LONGEST (1 * VT_NS_PER_S)  /* who is silent for longer is taken for stuck */
 
 static _Noreturn void look_on(const struct vt_usage_limits *limits, bool has_proc)
 {
@@ -38,6 +39,7 @@ static _Noreturn void look_on(const struct vt_usage_limits *limits, bool has_pro
 
 		wait = report.result < 0 ? SOON : wait;
 		wait = wait > 4 * cost ? wait : 4 * cost;
+		wait = wait < LONGEST ? wait : LONGEST;
 		const struct timespec pause = { wait / VT_NS_PER_S, wait % VT_NS_PER_S };
 
 		(void)nanosleep(&pause, NULL); /* woken early, it looks early */

@@ -82,10 +82,10 @@ struct run {
 	int64_t started, over; /* when the occupant was there, and when it was all over */
 	int64_t peak_memory, cpu_ns;
 	unsigned processes;
-	bool empty;      /* no process is left but init */
-	bool above;      /* the last look saw more memory than the limit */
-	unsigned unseen; /* so many looks in a row could not see all */
-	unsigned closed; /* the same of the private folder */
+	bool empty;          /* no process is left but init */
+	bool above;          /* the last look saw more memory than the limit */
+	unsigned unseen;     /* so many looks in a row could not see all */
+	unsigned unmeasured; /* the same of the private folder */
 };
 
 static void move(struct run *run, enum run_state state)
@@ -408,12 +408,12 @@ static void give_up_watching(struct run *run, int num)
 
 static void judge_tmp(struct run *run, const struct vt_usage *usage, int64_t most)
 {
-	bool closed = usage->tmp_odd == VT_FOLDER_CLOSED;
+	bool passing = usage->tmp_odd == VT_FOLDER_CLOSED || usage->tmp_odd == VT_FOLDER_SLOW;
 
-	run->closed = closed ? run->closed + 1 : 0;
+	run->unmeasured = passing ? run->unmeasured + 1 : 0;
 	if (usage->tmp_bytes > most)
 		run->findings.tmp_odd = VT_FOLDER_PLAIN;
-	else if (usage->tmp_odd != VT_FOLDER_PLAIN && (!closed || run->closed > MAX_UNSEEN))
+	else if (usage->tmp_odd != VT_FOLDER_PLAIN && (!passing || run->unmeasured > MAX_UNSEEN))
 		run->findings.tmp_odd = usage->tmp_odd;
 	else
 		return;

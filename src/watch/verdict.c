@@ -165,6 +165,12 @@ static void judge_tmp(const struct vt_findings *found, struct vt_verdict *verdic
 		       "be held to limits.tmp_mb (%" PRId64 " MB)",
 		       VT_FOLDER_MAX_ENTRIES, mb);
 		break;
+	case VT_FOLDER_SLOW:
+		decide(verdict, status, type,
+		       "the cell's private folder takes too long to be looked through, and thus "
+		       "cannot be held to limits.tmp_mb (%" PRId64 " MB)",
+		       mb);
+		break;
 	case VT_FOLDER_CLOSED:
 		decide(verdict, status, type,
 		       "the call closed a folder in its private folder to itself, which thus "
