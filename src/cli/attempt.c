@@ -309,9 +309,13 @@ int vt_attempt_inside(const struct vt_host *host, const struct vt_policy *policy
 	struct vt_result result;
 	struct vt_arena *arena = vt_arena_new();
 	AUTO_CLOSE int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	const struct vt_request request = { &command, argv, environ };
+	char name[48];
+	const struct vt_request request = { &command, argv, environ, .name = name };
 	int r = arena && null >= 0 ? 0 : vt_fail(err, VT_STEP_WATCH, ENOMEM, "begin");
 
+	/* Another self-test may run at the same time, and one that was killed leave a folder. */
+	(void)snprintf(name, sizeof(name), "self-%d-%lld", (int)getpid(),
+		       (long long)vt_clock_now()); /* fits */
 	if (r == 0)
 		r = vt_command_find(arena, argv[0], &(struct vt_lookup){ .cwd = "/" }, &command,
 				    err);

@@ -186,12 +186,12 @@ def copy_vitro(place, escape=ESCAPE):
     return shutil.copy(BINARY, place + "/vitro")
 
 
-def within(place, *options):
+def within(place, *options, prefix=()):
     """A self-test of a copy of vitro, in a folder of the test's own, with less than this machine has."""
     command = BIN + "/matrix/vitro-within"
     if not os.access(command, os.X_OK):
         skip(f"there is no {command}")
-    return run([command, *options, "--", copy_vitro(place), "doctor", "--self-test"], timeout=60)
+    return run([*prefix, command, *options, "--", copy_vitro(place), "doctor", "--self-test"], timeout=60)
 
 
 @test("self-test: a root that lacks some capabilities is not called an ordinary user", root=True)
@@ -200,6 +200,17 @@ def _():
     with folder() as place:
         call = within(place, "--deny-userns", "--caps", "CAP_CHOWN,CAP_KILL,CAP_SETGID,CAP_SETUID")
     check_in("as root without some of its capabilities\n", call.out, "the first line", call)
+
+
+@test("self-test: another that runs, or left its folder, is not in its way without namespaces",
+      root=True, needs=["unshare", "mount"])
+def _():
+    once()
+    taken = "mount -t tmpfs -o mode=1777 own /tmp && mkdir /tmp/vitro-CALL || exit 99; exec \"$@\""
+    with folder("/var/tmp") as place:
+        call = within(place, "--deny-userns", prefix=["unshare", "-m", "sh", "-c", taken, "sh"])
+    check_equal(call.code, 0, "exit code", call)
+    check(call.out.endswith(" acts, 0 mismatches\n"), call)
 
 
 @test("self-test: a program that the cell's user cannot reach is named once", root=True)
