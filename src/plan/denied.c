@@ -18,6 +18,7 @@ struct listing {
 	struct vt_arena *arena;
 	struct vt_denied *denies;
 	size_t count, room;
+	const char *named;                /* what is being listed */
 	bool failed;                      /* out of memory in the middle of something */
 	const char *folder, *real_folder; /* of the last deny, as written and where it leads */
 };
@@ -68,7 +69,9 @@ static int push(struct listing *d, const char *path, const char *origin)
 		d->denies = more;
 		d->room = room;
 	}
-	d->denies[d->count++] = (struct vt_denied){ .path = path, .origin = origin };
+	d->denies[d->count++] = (struct vt_denied){ .path = path,
+						    .named = d->named,
+						    .origin = origin };
 	return 0;
 }
 
@@ -191,7 +194,10 @@ static int add_deny(struct listing *d, const struct vt_grant *grant, struct vt_e
 	const char *base = strrchr(grant->from, '/');
 	const char *name, *real;
 	char target[PATH_MAX];
-	int r = origin ? check_pattern(d, grant, err) : out_of_memory(err);
+	int r;
+
+	d->named = vt_arena_dup(d->arena, grant->from);
+	r = origin && d->named ? check_pattern(d, grant, err) : out_of_memory(err);
 
 	if (r == 0)
 		r = resolve_folder(d, grant, (size_t)(base - grant->from), err);

@@ -14,6 +14,7 @@
 
 struct vt_denied {
 	const char *path;   /* absolute, free of links */
+	const char *named;  /* as the policy names it */
 	const char *origin; /* for messages; one and the same for all that one entry of the policy names */
 	const char *closed; /* what is closed in its stead, NULL: itself. For deny.c to fill */
 	bool        used;   /* it takes away something that the cell would see. For deny.c to fill */

@@ -405,7 +405,7 @@ static int warn_unused(struct denying *d, struct vt_err *err)
 		const char *text = vt_arena_printf(d->arena,
 						   "%s: '%s' lies in nothing that the cell could "
 						   "see, so it denies nothing",
-						   deny->origin, deny->path);
+						   deny->origin, deny->named);
 
 		if (!text)
 			return out_of_memory(err);
