@@ -157,7 +157,7 @@ const struct vt_try vt_tries[] = {
 	MEMORY("take_together", "66 6", .ends = "memory_limit"),
 	MEMORY("take_memfd", "64", .ends = "memory_limit"),
 	/* lost: where no cgroup counts, what is hidden cannot be watched, and the call ends */
-	MEMORY("take_memfd_undumpable", "64", .ends = "memory_limit lost"),
+	MEMORY("take_memfd_undumpable", "64", .flags = VT_TRY_SHOWN, .ends = "memory_limit lost"),
 	{ VT_TESTED_MEMORY, "take_disk", "48 .", VT_TRY_TMPFS, .outside = "48 {write}",
 	  .ends = "memory_limit",
 	  .set = "limits.memory_mb=24 limits.tmp_mb=256 files.cwd=/tmp",

@@ -42,6 +42,8 @@ enum {
 	VT_TRY_TMPFS = 1 << 6,
 	/* Only vitro's own profile denies it: a profile of the user's may allow it. */
 	VT_TRY_PROFILE = 1 << 7,
+	/* It hides in a way that the plan owns up to where proc hides processes. */
+	VT_TRY_SHOWN = 1 << 8,
 };
 
 /* What in a policy allows an act. */

@@ -311,25 +311,29 @@ static void try_watched(struct session *s, struct vt_tried *tried)
 		       "it was stopped only when it was tried %d times", tries);
 }
 
+/* Why an act cannot be tried here, or NULL. */
+static const char *obstacle(const struct session *s, const struct vt_try *row)
+{
+	if (row->flags & VT_TRY_TMPFS && s->bare)
+		return "the private /tmp is a folder of the host here";
+	if (row->flags & VT_TRY_SHOWN && s->bare && s->host.proc_hides)
+		return "/proc hides such processes here, as the plan says";
+	if (row->flags & VT_TRY_WRITE && !s->writes)
+		return *s->world.base ? "cells cannot write a folder that is granted to them here"
+				      : s->world.why;
+	return NULL;
+}
+
 static void try_one(struct session *s, struct vt_tried *tried)
 {
 	const struct vt_try *row = tried->row;
+	const char *why = obstacle(s, row);
 
-	tried->outcome = VT_OUTCOME_UNJUDGED;
-	if (is_allowed(s, row)) {
-		tried->outcome = VT_OUTCOME_ALLOWED;
+	tried->outcome = is_allowed(s, row) ? VT_OUTCOME_ALLOWED : VT_OUTCOME_UNJUDGED;
+	if (tried->outcome == VT_OUTCOME_ALLOWED)
 		return;
-	}
-	if (row->flags & VT_TRY_TMPFS && s->bare) {
-		(void)snprintf(tried->why, sizeof(tried->why),
-			       "the private /tmp is a folder of the host here");
-		return;
-	}
-	if (row->flags & VT_TRY_WRITE && !s->writes) {
-		(void)snprintf(tried->why, sizeof(tried->why), "%s",
-			       *s->world.base
-				       ? "cells cannot write a folder that is granted to them here"
-				       : s->world.why);
+	if (why) {
+		(void)snprintf(tried->why, sizeof(tried->why), "%s", why);
 		return;
 	}
 	vt_world_refresh(&s->world);

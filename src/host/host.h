@@ -62,6 +62,7 @@ struct vt_host {
 	struct vt_cgroup_site cgroup;
 	unsigned       cpus;     /* that the caller may use */
 	bool           proc;     /* /proc shows the processes of this machine */
+	bool           proc_hides; /* but not those that the caller may not trace */
 	/* Of interest only where there are no user namespaces: */
 	const char    *scratch;  /* a folder where private ones can be made; NULL: none */
 	unsigned       tasks;    /* processes and threads of the caller's user */

@@ -217,8 +217,11 @@ static void grade_memory(struct grading *g)
 			"limit: a burst can pass it by up to about %lld MB on a quiet machine, by "
 			"more where the CPUs are busy or the cell has many processes; and a "
 			"program that means to can hide memory (in pipe and socket buffers, "
-			"descriptors in flight, page tables); only a cgroup holds against that",
-			(long long)g->plan->memory_slack_mb);
+			"descriptors in flight, page tables%s); only a cgroup holds against that",
+			(long long)g->plan->memory_slack_mb,
+			g->plan->bare && g->host->proc_hides
+				? ", processes that are not dumpable, which /proc hides here"
+				: "");
 	}
 	hold(g, VT_PROPERTY_MEMORY, memory);
 }

@@ -432,7 +432,8 @@ class World:
         self.names["segment"] = str(uuid.uuid4().int & 0x7fffffff)
         self.segment = LIBC.shmget(int(self.names["segment"]), 4096, 0o1600)  # IPC_CREAT
         self.names["queue"] = "/test-" + uuid.uuid4().hex
-        if LIBC.mq_open(self.names["queue"].encode(), os.O_RDWR | os.O_CREAT, 0o644, None) < 0:
+        queue = LIBC.mq_open(self.names["queue"].encode(), os.O_RDWR | os.O_CREAT, 0o644, None)
+        if queue < 0 and not poor():
             raise OSError(ctypes.get_errno(), "mq_open")
 
     def remove(self):
