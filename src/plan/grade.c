@@ -105,6 +105,14 @@ static struct vt_holding hold_bare_processes(const struct vt_plan *plan)
 		held.note = "what the call leaves behind is looked for and killed, and a program "
 			    "that means to can dodge that for a while; signals are denied";
 	}
+	/* The memory of a process with the same id is a file of proc's. */
+	if (plan->sweep == VT_SWEEP_TREE && !plan->own_ids && !plan->landlock_fs) {
+		held.mechanism = "none";
+		held.grade = VT_GRADE_NONE;
+		held.note = "what the call leaves behind is looked for and killed, and signals are "
+			    "denied, but through /proc it reaches the memory and environment of "
+			    "the caller's other processes: without Landlock nothing keeps it out";
+	}
 	if (plan->sweep == VT_SWEEP_TREE && !plan->own_ids && !plan->filter_count)
 		held.note = "what the call leaves behind is looked for and killed; nothing keeps "
 			    "it from signalling the caller's other processes";
