@@ -193,6 +193,14 @@ static const struct row promises[] = {
 	{ SYS_ioctl, 0, TIOCLINUX, 0, 0, EPERM },
 	{ SYS_ioctl, 0, TIOCSETD, 0, 0, EPERM },
 	{ SYS_ioctl, 0, TIOCGWINSZ, 0, 0, PASS },
+	{ SYS_ioctl, 3, FS_IOC_SET_ENCRYPTION_POLICY, 0, 0, EPERM },
+	{ SYS_ioctl, 3, FS_IOC_ADD_ENCRYPTION_KEY, 0, 0, EPERM },
+	{ SYS_ioctl, 3, FS_IOC_REMOVE_ENCRYPTION_KEY, 0, 0, EPERM },
+	{ SYS_ioctl, 3, FS_IOC_REMOVE_ENCRYPTION_KEY_ALL_USERS, 0, 0, EPERM },
+	{ SYS_ioctl, 3, FS_IOC_GET_ENCRYPTION_POLICY, 0, 0, PASS },
+	{ SYS_ioctl, 3, FS_IOC_GET_ENCRYPTION_POLICY_EX, 0, 0, PASS },
+	{ SYS_ioctl, 3, FS_IOC_GET_ENCRYPTION_KEY_STATUS, 0, 0, PASS },
+	{ SYS_ioctl, 3, FS_IOC_GETFLAGS, 0, 0, PASS },
 };
 /* clang-format on */
 

@@ -215,6 +215,10 @@ enum { SOCK_TYPE = 0xf };
 enum { IOPRIO_USER = 3 };
 enum { PROTO_L2TP = 115, PROTO_SMC = 256 };
 
+/* Requests of fscrypt by letter and number. How much they carry is in the bits above. */
+enum { SET_POLICY = 19, ADD_KEY = 23, REMOVE_KEY = 24, REMOVE_KEY_ALL_USERS = 25 };
+#define FSCRYPT(number) FIELD(1, 0xffff, 'f' << 8 | (number))
+
 const struct vt_seccomp_condition vt_seccomp_conditions[] = {
 	{ "chmod fchmod creat mknod", PASS, TESTS({ EPERM, HAS(1, SETID) }), .promised = true },
 	{ "fchmodat mknodat", PASS, TESTS({ EPERM, HAS(2, SETID) }), .promised = true },
@@ -253,9 +257,15 @@ const struct vt_seccomp_condition vt_seccomp_conditions[] = {
 	/* Files: a whiteout is a device node by another name. */
 	{ "renameat2", PASS, TESTS({ EPERM, HAS(4, RENAME_WHITEOUT) }), .promised = true },
 
-	/* Processes: typing into the caller's terminal, its console's clipboard, its line disciplines. */
+	/*
+	 * Processes: typing into the caller's terminal, its console's clipboard, its line disciplines.
+	 * Files: through any folder that can be read, on a read-only mount too, the keys of its file
+	 * system are added and removed for the caller's user, whose files are locked then.
+	 */
 	{ "ioctl", PASS,
-	  TESTS({ EPERM, IS(1, TIOCSTI) }, { EPERM, IS(1, TIOCLINUX) }, { EPERM, IS(1, TIOCSETD) }),
+	  TESTS({ EPERM, IS(1, TIOCSTI) }, { EPERM, IS(1, TIOCLINUX) }, { EPERM, IS(1, TIOCSETD) },
+		{ EPERM, FSCRYPT(SET_POLICY) }, { EPERM, FSCRYPT(ADD_KEY) },
+		{ EPERM, FSCRYPT(REMOVE_KEY) }, { EPERM, FSCRYPT(REMOVE_KEY_ALL_USERS) }),
 	  .promised = true },
 
 	/*

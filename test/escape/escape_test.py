@@ -105,6 +105,9 @@ FILES = [
     Try("make_whiteout", "{tmp}", "namespaces", "{write}", setup="mount -t tmpfs none {write}",
         label="in the private /tmp", holds="files=mountns"),
     Try("hold_lease", "{read}/file", flags="--read {read}"),
+    *(Try("ask_encryption", "{read} " + request, flags="--read {read}", label=label, holds="syscalls=*")
+      for request, label in (("0x800c6613", "to set a policy"), ("0xc0506617", "to add a key"),
+                             ("0xc0406618", "to remove a key"))),
     Try("open_device", maybe=True),
     Try("write_new", "{read}", flags="--read {read}"),
     Try("write_over", "{read}", flags="--read {read}"),
