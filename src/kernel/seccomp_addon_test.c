@@ -8,6 +8,7 @@
 #include <linux/fs.h>
 #include <linux/sched.h>
 #include <linux/sockios.h>
+#include <netinet/in.h>
 #include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
@@ -189,6 +190,13 @@ static const struct row promises[] = {
 	{ SYS_prlimit64, 0, 0, 0, 0, PASS },
 	{ SYS_fcntl, 0, F_SETLEASE, 0, 0, EPERM },
 	{ SYS_fcntl, 0, F_SETFL, 0, 0, PASS },
+	{ SYS_setsockopt, 3, SOL_SOCKET, SO_ATTACH_FILTER, 0, EPERM },
+	{ SYS_setsockopt, 3, SOL_SOCKET, SO_ATTACH_BPF, 0, EPERM },
+	{ SYS_setsockopt, 3, SOL_SOCKET, SO_ATTACH_REUSEPORT_CBPF, 0, EPERM },
+	{ SYS_setsockopt, 3, SOL_SOCKET, SO_ATTACH_REUSEPORT_EBPF, 0, EPERM },
+	{ SYS_setsockopt, 3, SOL_SOCKET, SO_REUSEADDR, 0, PASS },
+	{ SYS_setsockopt, 3, SOL_SOCKET, SO_DETACH_FILTER, 0, PASS },
+	{ SYS_setsockopt, 3, IPPROTO_IPV6, IPV6_V6ONLY /* 26 too */, 0, PASS },
 	{ SYS_ioctl, 0, TIOCSTI, 0, 0, EPERM },
 	{ SYS_ioctl, 0, TIOCLINUX, 0, 0, EPERM },
 	{ SYS_ioctl, 0, TIOCSETD, 0, 0, EPERM },

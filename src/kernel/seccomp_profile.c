@@ -91,10 +91,10 @@ const struct vt_seccomp_group vt_seccomp_groups[] = {
 	  "sched_yield sched_getparam sched_getscheduler sched_get_priority_max "
 	  "sched_get_priority_min sched_rr_get_interval sched_getattr sched_getaffinity" },
 
-	/* Traffic on sockets that one has; socket and socketpair are in the other table. */
+	/* Traffic on sockets that one has; what makes and sets them is in the other table. */
 	{ { PASS, PASS },
 	  "sendto recvfrom sendmsg recvmsg sendmmsg recvmmsg shutdown getsockname getpeername "
-	  "getsockopt setsockopt" },
+	  "getsockopt" },
 
 	/*
 	 * Tracing one's own children. LeakSanitizer cannot do without: under EPERM a correct program
@@ -291,6 +291,15 @@ const struct vt_seccomp_condition vt_seccomp_conditions[] = {
 	{ "seccomp", PASS,
 	  TESTS({ EPERM, HAS(1, SECCOMP_FILTER_FLAG_NEW_LISTENER),
 		  .profiles = 1 << VT_SECCOMP_STRICT }) },
+
+	/*
+	 * Memory: a socket's filter is compiled into memory that no cgroup counts, out of what the
+	 * whole machine has for it.
+	 */
+	{ "setsockopt", PASS,
+	  TESTS({ PASS, IS_NOT(1, SOL_SOCKET) }, { EPERM, IS(2, SO_ATTACH_FILTER) },
+		{ EPERM, IS(2, SO_ATTACH_BPF) }, { EPERM, IS(2, SO_ATTACH_REUSEPORT_CBPF) },
+		{ EPERM, IS(2, SO_ATTACH_REUSEPORT_EBPF) }), .promised = true },
 
 	/* Network. Rare protocols hide behind the common families, and asking for one loads its module. */
 	{ "socket", EAFNOSUPPORT,

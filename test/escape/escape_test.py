@@ -285,6 +285,10 @@ KERNEL = [
     Try("ask_terminal", hex(termios.TIOCSTI), label="TIOCSTI"),
     Try("ask_terminal", "0x541c", label="TIOCLINUX"),
     Try("ask_terminal", hex(termios.TIOCSETD), label="TIOCSETD"),
+    Try("attach_filter"),
+    *(Try("ask_socket", str(option), label=label)
+      for option, label in ((50, "SO_ATTACH_BPF"), (51, "SO_ATTACH_REUSEPORT_CBPF"),
+                            (52, "SO_ATTACH_REUSEPORT_EBPF"))),
     Try("ask_prctl", "35", label="PR_SET_MM", maybe=True),
     Try("ask_prctl", "62", label="PR_SCHED_CORE", maybe=True),
     Try("call_unknown", maybe=True, filtered=True),
