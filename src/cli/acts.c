@@ -146,6 +146,7 @@ const struct vt_try vt_tries[] = {
 	SYSCALLS("clone3_user", ""),
 	SYSCALLS("read_kernel_log", "", PROFILE),
 	SYSCALLS("hold_lease", "{read}/file", READ),
+	SYSCALLS("set_hint", "{read}/file", READ),
 	SYSCALLS("attach_filter", ""),
 	SYSCALLS("ask_encryption", "{read} 0xc0506617", READ, .label = "to add a key"),
 	SYSCALLS("ask_encryption", "{read} 0xc0406618", READ, .label = "to remove a key"),

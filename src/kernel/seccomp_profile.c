@@ -251,8 +251,13 @@ const struct vt_seccomp_condition vt_seccomp_conditions[] = {
 	  TESTS({ EPERM, ALWAYS, .profiles = 1 << VT_SECCOMP_STRICT },
 		{ EPERM, IS(0, IOPRIO_USER) }, { EPERM, IS(1, 1) }), .promised = true },
 
-	/* Files: a lease on one that the cell may only read makes others wait to write it. */
-	{ "fcntl", PASS, TESTS({ EPERM, IS(1, F_SETLEASE) }), .promised = true },
+	/*
+	 * Files: a lease on one that the cell may only read makes others wait to write it, and a hint
+	 * about how long its data lives says where the disk puts what others write.
+	 */
+	{ "fcntl", PASS,
+	  TESTS({ EPERM, IS(1, F_SETLEASE) }, { EPERM, IS(1, F_SET_RW_HINT) },
+		{ EPERM, IS(1, F_SET_FILE_RW_HINT) }), .promised = true },
 
 	/* Files: a whiteout is a device node by another name. */
 	{ "renameat2", PASS, TESTS({ EPERM, HAS(4, RENAME_WHITEOUT) }), .promised = true },

@@ -362,6 +362,8 @@ static void test_arguments(void **state)
 		{ SYS_ioprio_set, 1, 1, { EPERM, EPERM } },
 		{ SYS_ioprio_set, 3 /* IOPRIO_WHO_USER */, 0, { EPERM, EPERM } },
 		{ SYS_fcntl, 0, F_SETLEASE, { EPERM, EPERM } },
+		{ SYS_fcntl, 0, F_SET_RW_HINT, { EPERM, EPERM } },
+		{ SYS_fcntl, 0, F_SET_FILE_RW_HINT, { EPERM, EPERM } },
 		{ SYS_fcntl, 0, F_SETFL, { PASS, PASS } },
 		{ SYS_clone, CLONE_THREAD | CLONE_SIGHAND | CLONE_VM, 0, { EPERM, EPERM } },
 		{ SYS_clone,

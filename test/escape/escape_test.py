@@ -105,6 +105,7 @@ FILES = [
     Try("make_whiteout", "{tmp}", "namespaces", "{write}", setup="mount -t tmpfs none {write}",
         label="in the private /tmp", holds="files=mountns"),
     Try("hold_lease", "{read}/file", flags="--read {read}"),
+    Try("set_hint", "{read}/file", flags="--read {read}"),
     *(Try("ask_encryption", "{read} " + request, flags="--read {read}", label=label, holds="syscalls=*")
       for request, label in (("0x800c6613", "to set a policy"), ("0xc0506617", "to add a key"),
                              ("0xc0406618", "to remove a key"))),
