@@ -92,6 +92,8 @@ const struct vt_try vt_tries[] = {
 	FILES("mode_absolute", "{secret}/file", 0, VT_BY_WRITE),
 	FILES("mode_symlink", "{write} {secret}/file", WRITE, VT_BY_WRITE),
 	FILES("mode_descriptor", "{read}/file", READ | WRITE, VT_BY_WRITE),
+	FILES("owner_absolute", "{secret}/file", 0, VT_BY_WRITE),
+	FILES("owner_descriptor", "{read}/file", READ, VT_BY_WRITE),
 	FILES("mode_race", "{write} {read}", READ | WRITE, VT_BY_WRITE),
 	FILES("write_xattr", "{read}", READ, VT_BY_WRITE),
 	FILES("write_unlink", "{read}", READ, VT_BY_WRITE),

@@ -125,6 +125,9 @@ FILES = [
     Try("times_descriptor", "{read}/file", flags="--read {read} --write {write}"),
     Try("mode_proc_fd", "{read}/file", flags="--read {read} --write {write}"),
     Try("mode_proc_root", "{secret}/file"),
+    Try("owner_absolute", "{secret}/file", "user"),
+    Try("owner_descriptor", "{read}/file", "user", flags="--read {read}"),
+    Try("attribute_absolute", "{secret}/free", "user", maybe=True),
     Try("mode_race", "{write} {read}", flags="--read {read} --write {write}"),
     Try("write_unlink", "{read}", flags="--read {read}"),
     Try("write_fifo", "{read}/pipe", flags="--read {read}", unless="named pipes"),
@@ -416,6 +419,7 @@ class World:
         for path in names.values():
             os.mkdir(path)
         write(names["secret"] + "/file", "vitro-secret\n")
+        os.chmod(write(names["secret"] + "/free", "anybody's\n"), 0o666)
         self.allow = write(self.base + "/allow.json", '{"defaultAction": "SCMP_ACT_ALLOW"}')
         self.word = "victim-" + uuid.uuid4().hex
         self.names = names | {"word": self.word, "abstract": "test-" + uuid.uuid4().hex,
