@@ -53,14 +53,14 @@ enum vt_seccomp_addon {
 	VT_SECCOMP_ALWAYS,
 	/*
 	 * For a cell without namespaces of its own: no message queues of the host's, no watching of
-	 * folders and no attributes by name, which Landlock leaves alone, and no say in how other
-	 * processes are scheduled.
+	 * folders, no attributes by name and no changes of owners and attributes, which Landlock
+	 * leaves alone, and no say in how other processes are scheduled.
 	 */
 	VT_SECCOMP_BARE,
 	/*
-	 * Beside it, where the cell's user is the caller: no changes of modes, owners, times and
-	 * attributes, which Landlock leaves alone. With VT_SOCKETS_BROKERED, those of modes and times
-	 * wait for the answer of whoever holds the filter's listener.
+	 * Beside it, where the cell's user is the caller: no changes of modes and times, which
+	 * Landlock leaves alone too, and no large pipes. With VT_SOCKETS_BROKERED, those of modes and
+	 * times wait for the answer of whoever holds the filter's listener.
 	 */
 	VT_SECCOMP_OWNER,
 	/*

@@ -37,12 +37,7 @@ enum { BTRFS_LETTER = 0x94, F2FS_LETTER = 0xf5 };
 /* clang-format off */
 const struct vt_seccomp_group vt_seccomp_owner_groups[] = {
 	/* Every file of the caller's can be named, and an owner may change all this. */
-	{ ANY(EPERM),
-	  "fchmodat2 chown fchown lchown fchownat utime utimes futimesat file_setattr" },
-	/* cp -p sets a mode by an attribute first, and does without where there are none. */
-	{ ANY(EOPNOTSUPP),
-	  "setxattr lsetxattr fsetxattr setxattrat removexattr lremovexattr fremovexattr "
-	  "removexattrat" },
+	{ ANY(EPERM), "fchmodat2 utime utimes futimesat file_setattr" },
 
 	{ { 0 }, NULL },
 };
@@ -51,18 +46,6 @@ const struct vt_seccomp_condition vt_seccomp_owner_conditions[] = {
 	/* The same; but these every tool needs for its own files. */
 	{ "chmod fchmod fchmodat utimensat", EPERM,
 	  TESTS({ VT_SECCOMP_NOTIFY, ALWAYS, .sockets = VT_SOCKETS_BROKERED }) },
-
-	/*
-	 * By a descriptor for reading, an owner makes a file immutable, fit for verity or encrypted,
-	 * and a folder on btrfs gets and loses subvolumes. File systems have too many of these to list,
-	 * so only what asks, and what clones into a file that is open for writing, passes.
-	 */
-	{ "ioctl", PASS,
-	  TESTS({ PASS, IS(1, FS_IOC_GETFLAGS) }, { PASS, IS(1, FS_IOC_FSGETXATTR) },
-		{ PASS, IS(1, FICLONE) }, { PASS, IS(1, FICLONERANGE) },
-		{ PASS, IS(1, F2FS_GET_FEATURES) }, { EPERM, IS(1, FAT_IOCTL_SET_ATTRIBUTES) },
-		{ EPERM, MADE_BY('f') }, { EPERM, MADE_BY('v') }, { EPERM, MADE_BY('X') },
-		{ EPERM, MADE_BY(BTRFS_LETTER) }, { EPERM, MADE_BY(F2FS_LETTER) }) },
 
 	/* What all pipes of a user may hold is one count: when it is used up, new ones are tiny. */
 	{ "fcntl", PASS, TESTS({ EPERM, IS(1, F_SETPIPE_SZ) }) },
@@ -82,11 +65,34 @@ const struct vt_seccomp_group vt_seccomp_bare_groups[] = {
 	{ ANY(ENOSYS), "inotify_init inotify_init1" },
 	{ ANY(EOPNOTSUPP), "getxattr lgetxattr getxattrat listxattr llistxattr listxattrat" },
 
+	/*
+	 * A change of owners that changes none takes a file's capabilities away, and anybody may ask
+	 * for that. Attributes are anybody's whom the mode lets write. cp -p sets a mode by an
+	 * attribute first, and does without where there are none.
+	 */
+	{ ANY(EPERM), "chown fchown lchown fchownat" },
+	{ ANY(EOPNOTSUPP),
+	  "setxattr lsetxattr fsetxattr setxattrat removexattr lremovexattr fremovexattr "
+	  "removexattrat" },
+
 	{ { 0 }, NULL },
 };
 
 const struct vt_seccomp_condition vt_seccomp_bare_conditions[] = {
 	{ "fcntl", PASS, TESTS({ EPERM, IS(1, F_SETLEASE) }) },
+
+	/*
+	 * By a descriptor for reading, an owner makes a file immutable or encrypted, whoever its mode
+	 * lets write seals it for verity, and a folder on btrfs gets and loses subvolumes. File
+	 * systems have too many of these to list, so only what asks, and what clones into a file that
+	 * is open for writing, passes.
+	 */
+	{ "ioctl", PASS,
+	  TESTS({ PASS, IS(1, FS_IOC_GETFLAGS) }, { PASS, IS(1, FS_IOC_FSGETXATTR) },
+		{ PASS, IS(1, FICLONE) }, { PASS, IS(1, FICLONERANGE) },
+		{ PASS, IS(1, F2FS_GET_FEATURES) }, { EPERM, IS(1, FAT_IOCTL_SET_ATTRIBUTES) },
+		{ EPERM, MADE_BY('f') }, { EPERM, MADE_BY('v') }, { EPERM, MADE_BY('X') },
+		{ EPERM, MADE_BY(BTRFS_LETTER) }, { EPERM, MADE_BY(F2FS_LETTER) }) },
 
 	/*
 	 * Oneself, which is 0, and nobody else: a filter cannot tell the cell's processes from the

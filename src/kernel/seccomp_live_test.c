@@ -23,6 +23,7 @@
 #include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -267,11 +268,14 @@ static void live_bare(int f)
 
 	MUST(1, fd >= 0 && !fchmod(fd, 0600) && !futimens(fd, times)); /* the controls */
 	MUST(2, !setpriority(PRIO_PROCESS, (id_t)getppid(), getpriority(PRIO_PROCESS, 0)));
+	MUST(11, !fchown(fd, (uid_t)-1, (gid_t)-1));
 	seal_with(VT_SECCOMP_BARE, f);
+	MUST(5, FAILS_WITH(fchown(fd, (uid_t)-1, (gid_t)-1), EPERM));
+	MUST(12, FAILS_WITH(fsetxattr(fd, "user.vitro", "x", 1, 0), EOPNOTSUPP));
+	MUST(13, !fchmod(fd, 0600) && !futimens(fd, times));
 	seal_with(VT_SECCOMP_OWNER, f);
 	MUST(3, FAILS_WITH(fchmod(fd, 0600), changes));
 	MUST(4, FAILS_WITH(futimens(fd, times), changes));
-	MUST(5, FAILS_WITH(fchown(fd, (uid_t)-1, (gid_t)-1), EPERM));
 	MUST(6, FAILS_WITH(setpriority(PRIO_PROCESS, (id_t)getppid(), 0), EPERM));
 	MUST(7, !setpriority(PRIO_PROCESS, 0, getpriority(PRIO_PROCESS, 0)));
 	MUST(8, FAILS_WITH(prlimit(getppid(), RLIMIT_NOFILE, NULL, &limit), EPERM));

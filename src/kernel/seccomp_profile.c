@@ -91,10 +91,10 @@ const struct vt_seccomp_group vt_seccomp_groups[] = {
 	  "sched_yield sched_getparam sched_getscheduler sched_get_priority_max "
 	  "sched_get_priority_min sched_rr_get_interval sched_getattr sched_getaffinity" },
 
-	/* Traffic on sockets that one has; socket and socketpair are in the other table. */
+	/* Traffic on sockets that one has; what makes and sets them is in the other table. */
 	{ { PASS, PASS },
 	  "sendto recvfrom sendmsg recvmsg sendmmsg recvmmsg shutdown getsockname getpeername "
-	  "getsockopt setsockopt" },
+	  "getsockopt" },
 
 	/*
 	 * Tracing one's own children. LeakSanitizer cannot do without: under EPERM a correct program
@@ -215,6 +215,10 @@ enum { SOCK_TYPE = 0xf };
 enum { IOPRIO_USER = 3 };
 enum { PROTO_L2TP = 115, PROTO_SMC = 256 };
 
+/* Requests of fscrypt by letter and number. How much they carry is in the bits above. */
+enum { SET_POLICY = 19, ADD_KEY = 23, REMOVE_KEY = 24, REMOVE_KEY_ALL_USERS = 25 };
+#define FSCRYPT(number) FIELD(1, 0xffff, 'f' << 8 | (number))
+
 const struct vt_seccomp_condition vt_seccomp_conditions[] = {
 	{ "chmod fchmod creat mknod", PASS, TESTS({ EPERM, HAS(1, SETID) }), .promised = true },
 	{ "fchmodat mknodat", PASS, TESTS({ EPERM, HAS(2, SETID) }), .promised = true },
@@ -247,15 +251,26 @@ const struct vt_seccomp_condition vt_seccomp_conditions[] = {
 	  TESTS({ EPERM, ALWAYS, .profiles = 1 << VT_SECCOMP_STRICT },
 		{ EPERM, IS(0, IOPRIO_USER) }, { EPERM, IS(1, 1) }), .promised = true },
 
-	/* Files: a lease on one that the cell may only read makes others wait to write it. */
-	{ "fcntl", PASS, TESTS({ EPERM, IS(1, F_SETLEASE) }), .promised = true },
+	/*
+	 * Files: a lease on one that the cell may only read makes others wait to write it, and a hint
+	 * about how long its data lives says where the disk puts what others write.
+	 */
+	{ "fcntl", PASS,
+	  TESTS({ EPERM, IS(1, F_SETLEASE) }, { EPERM, IS(1, F_SET_RW_HINT) },
+		{ EPERM, IS(1, F_SET_FILE_RW_HINT) }), .promised = true },
 
 	/* Files: a whiteout is a device node by another name. */
 	{ "renameat2", PASS, TESTS({ EPERM, HAS(4, RENAME_WHITEOUT) }), .promised = true },
 
-	/* Processes: typing into the caller's terminal, its console's clipboard, its line disciplines. */
+	/*
+	 * Processes: typing into the caller's terminal, its console's clipboard, its line disciplines.
+	 * Files: through any folder that can be read, on a read-only mount too, the keys of its file
+	 * system are added and removed for the caller's user, whose files are locked then.
+	 */
 	{ "ioctl", PASS,
-	  TESTS({ EPERM, IS(1, TIOCSTI) }, { EPERM, IS(1, TIOCLINUX) }, { EPERM, IS(1, TIOCSETD) }),
+	  TESTS({ EPERM, IS(1, TIOCSTI) }, { EPERM, IS(1, TIOCLINUX) }, { EPERM, IS(1, TIOCSETD) },
+		{ EPERM, FSCRYPT(SET_POLICY) }, { EPERM, FSCRYPT(ADD_KEY) },
+		{ EPERM, FSCRYPT(REMOVE_KEY) }, { EPERM, FSCRYPT(REMOVE_KEY_ALL_USERS) }),
 	  .promised = true },
 
 	/*
@@ -281,6 +296,15 @@ const struct vt_seccomp_condition vt_seccomp_conditions[] = {
 	{ "seccomp", PASS,
 	  TESTS({ EPERM, HAS(1, SECCOMP_FILTER_FLAG_NEW_LISTENER),
 		  .profiles = 1 << VT_SECCOMP_STRICT }) },
+
+	/*
+	 * Memory: a socket's filter is compiled into memory that no cgroup counts, out of what the
+	 * whole machine has for it.
+	 */
+	{ "setsockopt", PASS,
+	  TESTS({ PASS, IS_NOT(1, SOL_SOCKET) }, { EPERM, IS(2, SO_ATTACH_FILTER) },
+		{ EPERM, IS(2, SO_ATTACH_BPF) }, { EPERM, IS(2, SO_ATTACH_REUSEPORT_CBPF) },
+		{ EPERM, IS(2, SO_ATTACH_REUSEPORT_EBPF) }), .promised = true },
 
 	/* Network. Rare protocols hide behind the common families, and asking for one loads its module. */
 	{ "socket", EAFNOSUPPORT,

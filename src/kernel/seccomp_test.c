@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/fs.h>
 #include <linux/prctl.h>
 #include <linux/sched.h>
 #include <linux/seccomp.h>
@@ -337,6 +338,9 @@ static void test_arguments(void **state)
 		{ SYS_ioctl, 0, TIOCLINUX, { EPERM, EPERM } },
 		{ SYS_ioctl, 0, TIOCSETD, { EPERM, EPERM } },
 		{ SYS_ioctl, TIOCSTI, TCGETS, { PASS, PASS } },
+		{ SYS_ioctl, 3, FS_IOC_ADD_ENCRYPTION_KEY, { EPERM, EPERM } },
+		{ SYS_ioctl, 3, FS_IOC_REMOVE_ENCRYPTION_KEY, { EPERM, EPERM } },
+		{ SYS_ioctl, 3, FS_IOC_GET_ENCRYPTION_KEY_STATUS, { PASS, PASS } },
 		{ SYS_ioctl, 0, TIOCGWINSZ, { PASS, PASS } },
 		{ SYS_ioctl, 0, FIONREAD, { PASS, PASS } },
 		{ SYS_personality, 0xffffffff, 0, { PASS, PASS } },
@@ -358,6 +362,8 @@ static void test_arguments(void **state)
 		{ SYS_ioprio_set, 1, 1, { EPERM, EPERM } },
 		{ SYS_ioprio_set, 3 /* IOPRIO_WHO_USER */, 0, { EPERM, EPERM } },
 		{ SYS_fcntl, 0, F_SETLEASE, { EPERM, EPERM } },
+		{ SYS_fcntl, 0, F_SET_RW_HINT, { EPERM, EPERM } },
+		{ SYS_fcntl, 0, F_SET_FILE_RW_HINT, { EPERM, EPERM } },
 		{ SYS_fcntl, 0, F_SETFL, { PASS, PASS } },
 		{ SYS_clone, CLONE_THREAD | CLONE_SIGHAND | CLONE_VM, 0, { EPERM, EPERM } },
 		{ SYS_clone,

@@ -426,9 +426,26 @@ static int enter_folder(struct vt_building *b, struct vt_err *err)
 	return 0;
 }
 
+/* That of open files, or all others. */
+static int set_limits(const struct vt_plan *plan, bool open_files, struct vt_err *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < plan->rlimit_count; i++)
+		if ((plan->rlimits[i].resource == RLIMIT_NOFILE) == open_files)
+			r = vt_process_limit(&plan->rlimits[i], 1, err);
+	return r;
+}
+
+/*
+ * Who hands over a listener is held to his limit of open files, of which another cell of the same
+ * user can have used up as many as this one gets: it comes after that.
+ */
 static int enter_limits(struct vt_building *b, struct vt_err *err)
 {
-	return vt_process_limit(b->plan->rlimits, b->plan->rlimit_count, err);
+	int r = set_limits(b->plan, false, err);
+
+	return r < 0 || b->plan->broker.on ? r : set_limits(b->plan, true, err);
 }
 
 static int enter_powerless(struct vt_building *b, struct vt_err *err)
@@ -466,12 +483,16 @@ static int enter_landlock(struct vt_building *b, struct vt_err *err)
 	return vt_landlock_enter(ruleset, err);
 }
 
-/* On the status socket, at 3 by now. Nobody but the supervisor has the listener after exec. */
-static int install_brokered(const struct sock_fprog *filter, struct vt_err *err)
+/*
+ * On the status socket, at 3 by now. Nobody but the supervisor has the listener after exec. All
+ * filters with a listener let a process narrow its own limits.
+ */
+static int install_brokered(const struct vt_plan *plan, struct vt_err *err)
 {
-	AUTO_CLOSE int listener = vt_seccomp_listen(filter, err);
+	AUTO_CLOSE int listener = vt_seccomp_listen(plan->filters[0], err);
+	int r = listener < 0 ? listener : hand_over(3, VT_NOTE_LISTENER, &listener, 1, err);
 
-	return listener < 0 ? listener : hand_over(3, VT_NOTE_LISTENER, &listener, 1, err);
+	return r < 0 ? r : set_limits(plan, true, err);
 }
 
 static int enter_seccomp(struct vt_building *b, struct vt_err *err)
@@ -479,7 +500,7 @@ static int enter_seccomp(struct vt_building *b, struct vt_err *err)
 	const struct vt_plan *plan = b->plan;
 
 	for (size_t i = 0; i < plan->filter_count; i++) {
-		int r = i == 0 && plan->broker.on ? install_brokered(plan->filters[i], err)
+		int r = i == 0 && plan->broker.on ? install_brokered(plan, err)
 						  : vt_seccomp_install(plan->filters[i], err);
 
 		if (r < 0)

@@ -158,6 +158,48 @@ static int ask_terminal(int argc, char **argv)
 	return gated(errno, "ioctl");
 }
 
+/*
+ * An encrypted file system's request without what it needs: that of any other is missing
+ * altogether. argv: a folder that may be read, the request
+ */
+static int ask_encryption(int argc, char **argv)
+{
+	(void)argc;
+	int fd = open(argv[1], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return broken("open %s", argv[1]);
+	(void)ioctl(fd, (unsigned long)number(argv, 2), NULL); /* cannot succeed: see above */
+	if (errno == EFAULT || errno == EOPNOTSUPP || errno == ENOTTY || errno == EINVAL)
+		return reached("only the argument was missing");
+	return gated(errno, "ioctl");
+}
+
+static int attach_filter(int argc, char **argv)
+{
+	(void)argc;
+	(void)argv;
+	struct sock_filter code[] = { { BPF_RET | BPF_K, 0, 0, UINT32_MAX } };
+	struct sock_fprog program = { 1, code };
+	int ends[2];
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
+		return broken("socketpair");
+	return judge(setsockopt(ends[0], SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program)),
+		     "SO_ATTACH_FILTER");
+}
+
+/* argv: an option that attaches a program, which is none */
+static int ask_socket(int argc, char **argv)
+{
+	(void)argc;
+	int ends[2], none = -1;
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
+		return broken("socketpair");
+	if (setsockopt(ends[0], SOL_SOCKET, (int)number(argv, 1), &none, sizeof(none)) == 0)
+		return unclear("no program was attached");
+	return errno == EBADF || errno == EINVAL ? reached("only the program was missing")
+						 : gated(errno, "setsockopt");
+}
+
 /* argv: the option. EINVAL and ENODEV come from a kernel that was built without it. */
 static int ask_prctl(int argc, char **argv)
 {
@@ -243,6 +285,10 @@ const struct act call_acts[] = {
 	{ "hide_memory", "memfd_secret", "holds memory that nobody can look at", hide_memory },
 	{ "ask_terminal", "a terminal's request", "steers a terminal that was left to it",
 	  ask_terminal },
+	{ "ask_encryption", "fscrypt's requests", "locks encrypted files of the caller's",
+	  ask_encryption },
+	{ "attach_filter", "SO_ATTACH_FILTER", "takes memory that nobody counts", attach_filter },
+	{ "ask_socket", "programs on sockets", "takes memory that nobody counts", ask_socket },
 	{ "ask_prctl", "rare options of prctl", "reaches code that is not for it", ask_prctl },
 	{ "listen_to_filter", "a filter with a listener", "answers system calls of others",
 	  listen_to_filter },

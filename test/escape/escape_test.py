@@ -105,6 +105,10 @@ FILES = [
     Try("make_whiteout", "{tmp}", "namespaces", "{write}", setup="mount -t tmpfs none {write}",
         label="in the private /tmp", holds="files=mountns"),
     Try("hold_lease", "{read}/file", flags="--read {read}"),
+    Try("set_hint", "{read}/file", flags="--read {read}"),
+    *(Try("ask_encryption", "{read} " + request, flags="--read {read}", label=label, holds="syscalls=*")
+      for request, label in (("0x800c6613", "to set a policy"), ("0xc0506617", "to add a key"),
+                             ("0xc0406618", "to remove a key"))),
     Try("open_device", maybe=True),
     Try("write_new", "{read}", flags="--read {read}"),
     Try("write_over", "{read}", flags="--read {read}"),
@@ -121,6 +125,9 @@ FILES = [
     Try("times_descriptor", "{read}/file", flags="--read {read} --write {write}"),
     Try("mode_proc_fd", "{read}/file", flags="--read {read} --write {write}"),
     Try("mode_proc_root", "{secret}/file"),
+    Try("owner_absolute", "{secret}/file", "user"),
+    Try("owner_descriptor", "{read}/file", "user", flags="--read {read}"),
+    Try("attribute_absolute", "{secret}/free", "user", maybe=True),
     Try("mode_race", "{write} {read}", flags="--read {read} --write {write}"),
     Try("write_unlink", "{read}", flags="--read {read}"),
     Try("write_fifo", "{read}/pipe", flags="--read {read}", unless="named pipes"),
@@ -282,6 +289,10 @@ KERNEL = [
     Try("ask_terminal", hex(termios.TIOCSTI), label="TIOCSTI"),
     Try("ask_terminal", "0x541c", label="TIOCLINUX"),
     Try("ask_terminal", hex(termios.TIOCSETD), label="TIOCSETD"),
+    Try("attach_filter"),
+    *(Try("ask_socket", str(option), label=label)
+      for option, label in ((50, "SO_ATTACH_BPF"), (51, "SO_ATTACH_REUSEPORT_CBPF"),
+                            (52, "SO_ATTACH_REUSEPORT_EBPF"))),
     Try("ask_prctl", "35", label="PR_SET_MM", maybe=True),
     Try("ask_prctl", "62", label="PR_SCHED_CORE", maybe=True),
     Try("call_unknown", maybe=True, filtered=True),
@@ -408,6 +419,7 @@ class World:
         for path in names.values():
             os.mkdir(path)
         write(names["secret"] + "/file", "vitro-secret\n")
+        os.chmod(write(names["secret"] + "/free", "anybody's\n"), 0o666)
         self.allow = write(self.base + "/allow.json", '{"defaultAction": "SCMP_ACT_ALLOW"}')
         self.word = "victim-" + uuid.uuid4().hex
         self.names = names | {"word": self.word, "abstract": "test-" + uuid.uuid4().hex,

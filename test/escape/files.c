@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -437,6 +438,19 @@ static int hold_lease(int argc, char **argv)
 	return reached("whoever writes %s waits for it", argv[1]);
 }
 
+/* argv: a file that may only be read */
+static int set_hint(int argc, char **argv)
+{
+	(void)argc;
+	uint64_t none = 0; /* as it is with every file that nobody gave one */
+	int fd = open(argv[1], O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return broken("open %s", argv[1]);
+	if (fcntl(fd, F_SET_RW_HINT, &none) < 0)
+		return gated(errno, "F_SET_RW_HINT");
+	return reached("says where the data of %s goes", argv[1]);
+}
+
 /* argv: a folder that may be written */
 static int make_whiteout(int argc, char **argv)
 {
@@ -498,6 +512,7 @@ const struct act file_acts[] = {
 	  make_whiteout },
 	{ "hold_lease", "F_SETLEASE", "makes others wait to write what it may only read",
 	  hold_lease },
+	{ "set_hint", "F_SET_RW_HINT", "says where the disk puts what others write", set_hint },
 	{ "open_device", "device nodes", "opens a device of the host", open_device },
 	{ "write_new", "creating in a read grant", "writes where only reading was granted",
 	  write_new },

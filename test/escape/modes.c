@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Modes and times of a file that a cell may not write, by every road to it. Where no mount keeps
- * the file away, somebody has to look where each of these leads.
+ * Modes, owners, attributes and times of a file that a cell may not write, by every road to it.
+ * Where no mount keeps the file away, somebody has to look where each of these leads.
  */
 #include "escape.h"
 
@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <sys/xattr.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -129,6 +130,38 @@ static int mode_proc_root(int argc, char **argv)
 	return reached("changed the mode of %s", argv[1]);
 }
 
+/* A change that changes no owner, and takes away a file's capabilities. argv: a file */
+static int owner_absolute(int argc, char **argv)
+{
+	(void)argc;
+	if (chown(argv[1], (uid_t)-1, (gid_t)-1) < 0)
+		return denied(errno, "chown %s", argv[1]);
+	return reached("changed %s", argv[1]);
+}
+
+/* The same. argv: a file that may be read */
+static int owner_descriptor(int argc, char **argv)
+{
+	int fd = open(argv[1], O_RDONLY | O_CLOEXEC);
+
+	(void)argc;
+	if (fd < 0)
+		return broken("open %s", argv[1]);
+	if (fchown(fd, (uid_t)-1, (gid_t)-1) < 0)
+		return denied(errno, "fchown %s", argv[1]);
+	return reached("changed %s", argv[1]);
+}
+
+/* argv: a file that everybody may write */
+static int attribute_absolute(int argc, char **argv)
+{
+	(void)argc;
+	if (setxattr(argv[1], "user.vitro", "x", 1, 0) < 0)
+		return denied(errno, "setxattr %s", argv[1]);
+	(void)removexattr(argv[1], "user.vitro"); /* else it goes with the file */
+	return reached("set an attribute of %s", argv[1]);
+}
+
 static void swap_for_ever(const char *one, const char *other)
 {
 	for (;;)
@@ -207,6 +240,12 @@ const struct act mode_acts[] = {
 	  times_descriptor },
 	{ "mode_proc_fd", "chmod of /proc/self/fd/N", "changes a file's mode", mode_proc_fd },
 	{ "mode_proc_root", "chmod past /proc/PID/root", "changes a file's mode", mode_proc_root },
+	{ "owner_absolute", "chown of a path to nobody else", "takes away a file's capabilities",
+	  owner_absolute },
+	{ "owner_descriptor", "fchown of a file open for reading",
+	  "takes away a file's capabilities", owner_descriptor },
+	{ "attribute_absolute", "setxattr of a path", "changes a file's attributes",
+	  attribute_absolute },
 	{ "mode_race", "chmod while a folder becomes a link", "changes a file's mode", mode_race },
 	{ NULL }
 };

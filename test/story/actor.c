@@ -14,6 +14,7 @@
 #include <sys/inotify.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -491,6 +492,36 @@ static int part_hold_watchers(int argc, char **argv)
 	forever();
 }
 
+/* As many descriptors on their way through a socket as it may have. Never ends. */
+static int part_hold_rights(int argc, char **argv)
+{
+	union {
+		struct cmsghdr header;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} control = { 0 };
+	char byte = 'x';
+	struct iovec iov = { &byte, 1 };
+	struct msghdr message = { .msg_iov = &iov,
+				  .msg_iovlen = 1,
+				  .msg_control = &control,
+				  .msg_controllen = sizeof(control) };
+	int got = 0, ends[2] = { -1, -1 };
+	(void)argc;
+	(void)argv;
+	control.header.cmsg_level = SOL_SOCKET;
+	control.header.cmsg_type = SCM_RIGHTS;
+	control.header.cmsg_len = CMSG_LEN(sizeof(int)); /* the descriptor is 0 */
+	do {
+		if (got % 100 == 0 && socketpair(AF_UNIX, SOCK_STREAM, 0, ends) < 0)
+			return 1;
+		if (sendmsg(ends[0], &message, MSG_DONTWAIT) < 0)
+			break;
+	} while (++got < 100000);
+	printf("%d %s\n", got, strerrorname_np(errno));
+	fflush(stdout);
+	forever();
+}
+
 static const struct {
 	const char *name;
 	int (*play)(int argc, char **argv);
@@ -526,6 +557,7 @@ static const struct {
 	{ "own_priority", part_own_priority },
 	{ "hog", part_hog },
 	{ "hold_watchers", part_hold_watchers },
+	{ "hold_rights", part_hold_rights },
 };
 
 int main(int argc, char **argv)

@@ -10,8 +10,8 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
-from vitrotest import (ACTOR, ESCAPE, IS_ROOT, check, check_equal, check_in, folder, is_bare, main, skip,
-                       test, vitro, vitro_json, vitro_started)
+from vitrotest import (ACTOR, ESCAPE, IS_ROOT, check, check_equal, check_in, folder, is_bare, main, run,
+                       skip, test, vitro, vitro_json, vitro_started)
 
 
 
@@ -105,6 +105,28 @@ def _():
         os.close(fd)
         call = vitro("run", "--read", ESCAPE, "--", ESCAPE, "take_watchers", "8", leaks=False)
         check_in("reached", call.out, "another cell", call)
+        process.terminate()
+        process.wait(5)
+        before.check_nothing_left(process.pid)
+
+
+@test("a cell that has all descriptors on their way that it may does not stop another", needs=("prlimit",))
+def _():
+    if IS_ROOT:
+        skip("each of root's cells has an id of its own, and so a count of its own")
+    send = ("import array, socket; a, b = socket.socketpair(); "
+            "a.sendmsg([b'x'], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array('i', [0]))])")
+    with folder() as place, \
+            vitro_started("run", "--set", "limits.open_files=600", "--", ACTOR, "hold_rights",
+                          stdout=subprocess.PIPE) as (process, before):
+        check_equal(process.stdout.readline().split()[1:], [b"ETOOMANYREFS"], "the flood's end")
+        # The control: the count is the user's, and a program with no higher limit cannot send.
+        control = run(["prlimit", "--nofile=500", sys.executable, "-c", send])
+        check_in("Too many references", control.err, "a send outside", control)
+        for flags in ([], ["--read", place]):
+            call = vitro("run", "--set", "limits.open_files=500", *flags, "--", "/bin/sh", "-c",
+                         "ulimit -n; ulimit -Hn", leaks=False, prefix=("prlimit", "--nofile=500:"))
+            check_equal(call.out, "500\n500\n", f"another cell, {flags}", call)
         process.terminate()
         process.wait(5)
         before.check_nothing_left(process.pid)
