@@ -242,9 +242,8 @@ static void grade_pids(struct grading *g)
 	if (plan->cgroup.pids) {
 		pids.mechanism = "cgroup-v2";
 	} else if (plan->bare && !plan->own_ids && !g->host->proc) {
-		pids.mechanism = "none";
-		pids.grade = VT_GRADE_NONE;
-		pids.note = "no cgroup, and no /proc to count the caller's other processes in";
+		pids.note = "the caller's other processes count too, and how many there are cannot "
+			    "be seen without /proc: the cell may have so many fewer";
 	} else if (plan->bare && !plan->own_ids) {
 		pids.note = vt_arena_printf(
 			plan->arena,

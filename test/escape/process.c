@@ -336,12 +336,15 @@ static int change_group_priority(int argc, char **argv)
 	return reached("slowed the group of %s", argv[1]);
 }
 
-/* Its share of the CPU, its precision, its name, its end when memory runs out. */
+/*
+ * Its share of the CPU, its name, its end when memory runs out. (timerslack_ns opens for everybody,
+ * and asks only at the write.)
+ */
 static int tune_by_proc(int argc, char **argv)
 {
-	static const char *const names[] = { "autogroup",     "sched",    "timerslack_ns",
-					     "oom_score_adj", "comm",     "coredump_filter",
-					     "clear_refs",    "setgroups" };
+	static const char *const names[] = { "autogroup", "sched",           "oom_score_adj",
+					     "comm",      "coredump_filter", "clear_refs",
+					     "setgroups" };
 	int err = ENOENT;
 	(void)argc;
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {

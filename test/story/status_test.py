@@ -95,46 +95,47 @@ def _():
     check(0.45 <= result["call"].seconds < 2, f"took {result['call'].seconds:.2f} s")
 
 
-@test("status cpu_limit: one process that burns")
+@test("status cpu_limit: one process that burns", holds={"cpu_time": "*"})
 def _():
     result = ends(["--cpu-time", "300ms"], [ACTOR, "burn_cpu"], "cpu_limit", 124, signal_number=9)
     check(200 <= result["usage"]["cpu_ms"] < 1500, f"cpu_ms: {result['usage']}")
 
 
-@test("status cpu_limit: two threads together")
+@test("status cpu_limit: two threads together", holds={"cpu_time": "*"})
 def _():
     ends(["--cpu-time", "500ms"], [ACTOR, "burn_cpu", "2"], "cpu_limit", 124, signal_number=9)
 
 
-@test("status cpu_limit: many short children together")
+@test("status cpu_limit: many short children together", holds={"cpu_time": "*"})
 def _():
     ends(["--cpu-time", "300ms"], [ACTOR, "burn_children"], "cpu_limit", 124, signal_number=9)
 
 
-@test("status memory_limit: by the heap")
+@test("status memory_limit: by the heap", holds={"memory": "*"})
 def _():
     ends(["--memory", "64M"], [ACTOR, "eat_heap", "400"], "memory_limit", 137, signal_number=9)
 
 
-@test("status memory_limit: by many processes together, none of them large")
+@test("status memory_limit: by many processes together, none of them large", holds={"memory": "*"})
 def _():
     ends(["--memory", "96M"], [ACTOR, "eat_many", "30", "8"], "memory_limit", 137,
          exit_code=ANY, signal_number=ANY)
 
 
-@test("status memory_limit: by the private /tmp", holds={"files": "mountns"})
+@test("status memory_limit: by the private /tmp", holds={"files": "mountns", "memory": "*"})
 def _():
     ends(["--memory", "64M", "--set", "limits.tmp_mb=512", "--set", "limits.file_mb=1024"],
          [ACTOR, "eat_tmpfs", "400"], "memory_limit", 137, signal_number=9)
 
 
-@test("status memory_limit: by memory files")
+@test("status memory_limit: by memory files", holds={"memory": "*"})
 def _():
     ends(["--memory", "64M", "--set", "limits.file_mb=1024"], [ACTOR, "eat_memfd", "400"],
          "memory_limit", 137, signal_number=9)
 
 
-@test("status memory_limit: also where the shell around it lives on, and exits with 0")
+@test("status memory_limit: also where the shell around it lives on, and exits with 0",
+      holds={"memory": "*"})
 def _():
     ends(["--memory", "64M", "--read", BIN],
          ["/bin/sh", "-c", f"{ACTOR} eat_heap 400; exit 0"], "memory_limit", 137,
