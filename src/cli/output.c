@@ -286,6 +286,14 @@ static int take_given(struct judging *j, struct vt_output *output, int given, st
 {
 	AUTO_CLOSE int fd = -1;
 
+	/* Among what the command prints, its own words could pass for ours. */
+	if (given == STDOUT_FILENO || given == STDERR_FILENO)
+		return vt_fail(err, VT_STEP_POLICY, EINVAL,
+			       "%s %s: the command's own output goes there; %s", output->flag,
+			       output->name,
+			       strcmp(output->flag, "--json") == 0
+				       ? "use --json alone, and its output is in the result"
+				       : "name a file");
 	fd = fcntl(given, F_DUPFD_CLOEXEC, 3);
 	if (fd < 0)
 		return fail(output, errno, err);

@@ -275,7 +275,33 @@ static int write_reports(const struct call *call, struct vt_err *err)
 	return audited < 0 ? audited : written;
 }
 
-static void hint(const struct call *call)
+static bool are_one(int a, int b)
+{
+	struct stat one, other;
+
+	return fstat(a, &one) == 0 && fstat(b, &other) == 0 && one.st_dev == other.st_dev &&
+	       one.st_ino == other.st_ino;
+}
+
+/* Messages are lines of their own, whatever the command left unended where they go. */
+static void end_line(struct call *call)
+{
+	struct vt_result *result = &call->result;
+	bool unended = result->err_unended ||
+		       (result->out_unended && are_one(STDOUT_FILENO, STDERR_FILENO));
+
+	if (result->passed_on && unended)
+		(void)vt_cli_write(STDERR_FILENO, "\n", 1); /* there is nobody else to tell */
+	result->out_unended = result->err_unended = false;
+}
+
+static void complain(struct call *call, const char *message)
+{
+	end_line(call);
+	vt_cli_complain(message);
+}
+
+static void hint(struct call *call)
 {
 	const struct vt_result *result = &call->result;
 	struct vt_str text;
@@ -286,12 +312,12 @@ static void hint(const struct call *call)
 	vt_hint_make(call->plan, call->options.command, result->err_tail, result->err_tail_len,
 		     &text);
 	if (text.len)
-		vt_cli_complain(text.text);
+		complain(call, text.text);
 	vt_str_done(&text);
 }
 
 /* Says on standard error what the exit code alone does not. */
-static void tell(const struct call *call)
+static void tell(struct call *call)
 {
 	const struct vt_verdict *verdict = &call->result.verdict;
 	/* A command that wrote to a pipe which nobody reads any more ends quietly everywhere. */
@@ -301,13 +327,13 @@ static void tell(const struct call *call)
 
 	/* Whoever takes the result from standard output has the message in it. */
 	if (!own_words && !(call->options.json && !call->options.json_file))
-		vt_cli_complain(verdict->message);
+		complain(call, verdict->message);
 	if (call->result.unreaped)
-		vt_cli_complain("the cell did not end within five seconds of being killed; it is "
-				"left behind");
+		complain(call, "the cell did not end within five seconds of being killed; it is "
+			       "left behind");
 	if (call->result.uncleared)
-		vt_cli_complain("the cell has ended; what it left in its private folder is so much "
-				"that it is still being removed");
+		complain(call, "the cell has ended; what it left in its private folder is so much "
+			       "that it is still being removed");
 	hint(call);
 }
 
@@ -375,6 +401,7 @@ int vt_cli_run(int argc, char **argv)
 	r = write_reports(&call, &findings.failure);
 	tell(&call);
 	if (r < 0) {
+		end_line(&call);
 		vt_cli_complain_err(&findings.failure);
 		code = VT_EXIT_OWN;
 	}

@@ -472,6 +472,8 @@ static void conclude(struct run *run)
 	result->passed_on = run->io->out.kind != VT_SINK_CAPTURE;
 	memcpy(result->err_tail, run->err.tail, run->err.tail_len);
 	result->err_tail_len = run->err.tail_len;
+	result->out_unended = vt_stream_unended(&run->out);
+	result->err_unended = vt_stream_unended(&run->err);
 	/* Ownership of what was captured goes to the result. */
 	result->out = run->out.capture;
 	result->err = run->err.capture;

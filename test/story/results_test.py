@@ -223,5 +223,33 @@ def _():
         check_equal((call.code, call.out, call.err), (0, out, ""), f"vitro run {args}", call)
 
 
+@test("a result or audit line among the command's own output is refused, and another descriptor taken")
+def _():
+    for path in ("/dev/fd/1", "/dev/fd/2", "/dev/stdout", "/dev/stderr"):
+        for flags in ([f"--json={path}"], ["--audit", path]):
+            call = vitro("run", *flags, "--", "/bin/echo", "ran")
+            check_equal(call.code, 125, f"exit code with {flags}", call)
+            check("ran\n" not in call.out, f"nothing ran\n{call}")
+            if path.startswith("/dev/fd/"):
+                check_in("output goes there", call.err, "the message", call)
+    call = vitro("run", "--json=/dev/fd/1", "--", "/bin/true")
+    check_in("use --json alone", call.err, "what to do", call)
+    reading, writing = os.pipe()
+    with os.fdopen(reading, "rb") as pipe:
+        call = vitro("run", f"--json=/dev/fd/{writing}", "--", "/bin/echo", "ran",
+                     pass_fds=[writing])
+        os.close(writing)
+        check_equal((call.code, call.out), (0, "ran\n"), "a descriptor of its own", call)
+        check_equal(json.loads(pipe.read())["status"], "ok", "the result")
+    with folder() as place:
+        os.mkdir(place + "/ws")
+        for grant, code in (("ws", 125), ("x", 0)):
+            os.makedirs(f"{place}/{grant}", exist_ok=True)
+            with open(place + "/ws/r", "wb") as file:
+                call = vitro("run", f"--json=/dev/fd/{file.fileno()}", "--write",
+                             f"{place}/{grant}", "--", "/bin/true", pass_fds=[file.fileno()])
+            check_equal(call.code, code, f"a descriptor of a file, with {grant} granted", call)
+
+
 if __name__ == "__main__":
     main()
