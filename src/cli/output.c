@@ -124,12 +124,15 @@ static int judge_link(void *arg, const char *link, struct vt_err *err)
 {
 	struct judging *j = arg;
 	const char *folder = folder_of(j, link);
-	AUTO_CLOSE int fd = folder ? open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
 
 	if (!folder)
 		return out_of_memory(err);
+	AUTO_CLOSE int fd = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd < 0)
+		return lost_way(j, errno, err);
 	judge_names(j, link);
-	int r = fd < 0 ? lost_way(j, errno, err) : judge_folders(j, fd, link, err);
+	int r = judge_folders(j, fd, link, err);
 
 	return r < 0 ? r : refuse_found(j, err);
 }
@@ -140,6 +143,8 @@ static int judge_way(struct judging *j, struct vt_err *err)
 	const char *name = j->output->name;
 	char folder[PATH_MAX];
 
+	if (!j->count)
+		return 0; /* nothing may be written */
 	if (*name != '/') {
 		if (!getcwd(folder, sizeof(folder)) || folder[0] != '/')
 			return lost_way(j, errno, err);
@@ -180,6 +185,8 @@ static int judge_folder(struct judging *j, int folder_fd, struct vt_err *err)
 	const char *folder = name_of(j, folder_fd);
 	char real[PATH_MAX];
 
+	if (!j->count)
+		return 0; /* nothing may be written */
 	/* Without a proc the way that was just walked is walked again. */
 	if (!folder) {
 		const char *way = folder_name(j);
