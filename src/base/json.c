@@ -3,18 +3,22 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/str.h"
 
 #define READ_SIZE  ((size_t)16 << 10)
 #define NAME_SHOWN 200
 #define TEXT_SHOWN 220
+/* A program that writes a policy into a pipe is done by then; who never writes holds nobody up. */
+#define PIPE_PATIENCE (10 * VT_NS_PER_S)
 
 /* A character, or what stands where one should. */
 struct utf8 {
@@ -216,16 +220,45 @@ int vt_json_load_text(const char *text, size_t len, const char *name, json_t **r
 			   syntax_text(&error));
 }
 
-/* Takes in all of fd, and no more than one byte beyond the limit, by which the caller sees it. */
+/*
+ * Waits for something to read, or for the end. Of a named pipe that nobody has opened for writing
+ * yet, a read would say that it is at its end; poll() waits for a writer.
+ */
+static int await(int fd, int64_t until)
+{
+	struct pollfd ready = { .fd = fd, .events = POLLIN };
+
+	for (;;) {
+		int64_t left = until - vt_clock_now();
+		int r = poll(&ready, 1, left > 0 ? (int)(left / VT_NS_PER_MS) + 1 : 0);
+
+		if (r > 0)
+			return 0;
+		if (r == 0 && left <= 0)
+			return -ETIMEDOUT;
+		if (r < 0 && errno != EINTR)
+			return -errno;
+	}
+}
+
+/*
+ * Takes in all of fd, which does not block, and no more than one byte beyond the limit, by which
+ * the caller sees it.
+ */
 static int read_all(int fd, struct vt_str *text)
 {
+	const int64_t until = vt_clock_now() + PIPE_PATIENCE;
 	char chunk[READ_SIZE];
 
 	while (text->len <= VT_JSON_MAX_BYTES) {
 		size_t room = VT_JSON_MAX_BYTES + 1 - text->len;
+		int r = await(fd, until);
+
+		if (r < 0)
+			return r;
 		ssize_t got = read(fd, chunk, room < sizeof(chunk) ? room : sizeof(chunk));
 
-		if (got < 0 && errno == EINTR)
+		if (got < 0 && (errno == EINTR || errno == EAGAIN))
 			continue;
 		if (got < 0)
 			return -errno;
@@ -238,9 +271,18 @@ static int read_all(int fd, struct vt_str *text)
 	return 0;
 }
 
+static int fail_reading(struct vt_err *err, int num, const char *path)
+{
+	if (num == ETIMEDOUT)
+		return fail_named(err, num, path,
+				  "is a pipe, and what is written to it did not come to an end "
+				  "within 10 s");
+	return fail_named(err, num, path, strerror(num));
+}
+
 int vt_json_load_file(const char *path, json_t **ret_root, struct vt_err *err)
 {
-	AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 
 	if (fd < 0)
 		return fail_named(err, errno, path, strerror(errno));
@@ -259,7 +301,7 @@ int vt_json_load_file(const char *path, json_t **ret_root, struct vt_err *err)
 	int status = read_all(fd, &text);
 
 	if (status < 0)
-		status = fail_named(err, -status, path, strerror(-status));
+		status = fail_reading(err, -status, path);
 	else
 		status = vt_json_load_text(text.text, text.len, path, ret_root, err);
 	vt_str_done(&text);

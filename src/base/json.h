@@ -15,8 +15,8 @@
 #define VT_JSON_MAX_BYTES ((size_t)4 << 20)
 
 /*
- * Reads the file at path; a pipe is fine, a folder or a device is not. The caller owns *ret_root:
- * json_decref().
+ * Reads the file at path; a pipe is fine if its writers are done within ten seconds, a folder or a
+ * device is not. The caller owns *ret_root: json_decref().
  */
 int vt_json_load_file(const char *path, json_t **ret_root, struct vt_err *err);
 

@@ -2,7 +2,6 @@
 /* vitro run: seals a command and says what happened to it. */
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,10 +13,10 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
-#include "base/path.h"
 #include "cli/cli.h"
 #include "cli/hint.h"
 #include "cli/options.h"
+#include "cli/output.h"
 #include "cli/signals.h"
 #include "host/command.h"
 #include "host/host.h"
@@ -34,59 +33,42 @@ struct call {
 	struct vt_command command;
 	struct vt_plan *plan;
 	struct vt_result result;
-	int json_fd, audit_fd, signal_fd;
+	struct vt_output json, audit;
+	int signal_fd;
 };
 
-/* "/dev/fd/3": a descriptor that the caller opened for this. -1: it is none. */
-static int given_descriptor(const char *path)
+static int open_output(struct call *call, struct vt_output *output, const char *name, int flags,
+		       struct vt_err *err)
 {
-	int fd = -1, end = 0;
-
-	if (sscanf(path, "/dev/fd/%d%n", &fd, &end) != 1 || path[end])
-		return -1;
-	return fcntl(fd, F_DUPFD_CLOEXEC, 3);
+	output->name = name;
+	return name ? vt_output_open(output, flags, call->options.policy, &call->host, call->arena,
+				     err)
+		    : 0;
 }
 
-static int open_output(const char *path, int flags, const char *flag, struct vt_err *err)
-{
-	int given = given_descriptor(path);
-
-	if (given >= 0)
-		return given;
-	/* No link: somebody else may have put it there for another file to be written. */
-	int fd = open(path,
-		      O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW | O_NONBLOCK | flags,
-		      0600);
-
-	if (fd < 0)
-		return vt_fail(err, VT_STEP_POLICY, errno, "%s %s: %s", flag, path,
-			       strerror(errno));
-	/* A pipe that nobody reads must not keep us here; one that somebody reads may be slow. */
-	if (fcntl(fd, F_SETFL, flags) < 0) {
-		int num = errno;
-
-		(void)close(fd); /* nothing was written */
-		return vt_fail(err, VT_STEP_POLICY, num, "%s %s: %s", flag, path, strerror(num));
-	}
-	return fd;
-}
-
-/* Before anything runs: a call that cannot be reported on is not made. */
+/*
+ * Before anything runs: a call that cannot be reported on is not made. One of them that cannot be
+ * opened is told by the other.
+ */
 static int open_outputs(struct call *call, struct vt_err *err)
 {
 	const struct vt_options *options = &call->options;
+	struct vt_err later;
+	int r = open_output(call, &call->json, options->json_file, 0, err);
+	int audit = open_output(call, &call->audit, options->audit_file, O_APPEND,
+				r < 0 ? &later : err);
 
-	if (options->json_file) {
-		call->json_fd = open_output(options->json_file, 0, "--json", err);
-		if (call->json_fd < 0)
-			return call->json_fd;
-	}
-	if (options->audit_file) {
-		call->audit_fd = open_output(options->audit_file, O_APPEND, "--audit", err);
-		if (call->audit_fd < 0)
-			return call->audit_fd;
-	}
-	return 0;
+	return r < 0 ? r : audit;
+}
+
+static int check_outputs(struct call *call, struct vt_err *err)
+{
+	struct vt_err later;
+	int r = vt_output_check(&call->json, call->plan, &call->host, call->arena, err);
+	int audit = vt_output_check(&call->audit, call->plan, &call->host, call->arena,
+				    r < 0 ? &later : err);
+
+	return r < 0 ? r : audit;
 }
 
 /* A reader that left is no reason to die. */
@@ -135,18 +117,17 @@ static int prepare(struct call *call, int argc, char **argv, struct vt_err *err)
 	call->arena = vt_arena_new();
 	if (!call->arena)
 		return vt_fail(err, VT_STEP_WATCH, ENOMEM, "begin");
+	r = vt_host_probe(&call->host, err);
+	if (r < 0)
+		return r;
+	call->probed = true;
 	r = open_outputs(call, err);
 	if (r == 0 && (!call->options.command[0] || !*call->options.command[0]))
 		r = vt_fail(err, VT_STEP_POLICY, EINVAL,
 			    "no command given: vitro run [FLAGS] -- CMD ARG...");
 	if (r == 0)
 		r = vt_options_find_command(&call->options, call->arena, &call->command, err);
-	if (r == 0)
-		r = vt_host_probe(&call->host, err);
-	if (r < 0)
-		return r;
-	call->probed = true;
-	return make_plan(call, err);
+	return r < 0 ? r : make_plan(call, err);
 }
 
 /* Before the command can say anything: what it does may come of it. */
@@ -190,50 +171,6 @@ static int judge_stdin(bool *ret_relay, struct vt_err *err)
 	return 0;
 }
 
-static const struct vt_build *writable_around(const struct vt_plan *plan, const char *path)
-{
-	for (size_t i = 0; i < plan->build_count; i++) {
-		const struct vt_build *build = &plan->builds[i];
-
-		if (build->act == VT_ACT_BIND && build->writable &&
-		    vt_path_lies_in(path, build->from))
-			return build;
-	}
-	return NULL;
-}
-
-/*
- * What a cell can replace is no place to report on it: neither the file itself, nor a name that
- * leads to it through a folder where a cell can put a link.
- */
-static int check_output(const struct vt_plan *plan, int fd, const char *name, const char *flag,
-			struct vt_err *err)
-{
-	char link[32], path[PATH_MAX], named[PATH_MAX] = "";
-
-	if (fd < 0)
-		return 0;
-	(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", fd); /* fits */
-	ssize_t len = readlink(link, path, sizeof(path) - 1);
-
-	if (len < 0 || (*name != '/' && !getcwd(named, sizeof(named))))
-		return vt_fail(err, VT_STEP_POLICY, errno, "%s: find out where it is", flag);
-	path[len] = '\0';
-	len = (ssize_t)strlen(named);
-	(void)snprintf(named + len, sizeof(named) - (size_t)len, "%s%s", len ? "/" : "",
-		       name); /* it was opened */
-	const struct vt_build *around = writable_around(plan, path);
-
-	if (!around)
-		around = writable_around(plan, named);
-	if (around)
-		return vt_fail(err, VT_STEP_POLICY, EPERM,
-			       "refused: %s '%s' lies in '%s', which the command may write: put it "
-			       "elsewhere",
-			       flag, name, around->from);
-	return 0;
-}
-
 static int run_again(struct call *call, const struct vt_run_io *io, struct vt_err *err)
 {
 	char call_id[sizeof(call->result.call_id)];
@@ -256,10 +193,7 @@ static int execute(struct call *call, struct vt_err *err)
 	int r = judge_stdin(&io.in_relay, err);
 
 	if (r == 0)
-		r = check_output(call->plan, call->json_fd, call->options.json_file, "--json", err);
-	if (r == 0)
-		r = check_output(call->plan, call->audit_fd, call->options.audit_file, "--audit",
-				 err);
+		r = check_outputs(call, err);
 	if (r == 0)
 		r = vt_run(call->plan, &io, &call->result, err);
 	/*
@@ -279,12 +213,12 @@ static int execute(struct call *call, struct vt_err *err)
 /* What was printed goes to a terminal only in its safe form. */
 static int print_json(const struct call *call, const struct vt_str *json)
 {
-	int fd = call->json_fd >= 0 ? call->json_fd : STDOUT_FILENO;
+	int fd = call->json.fd >= 0 ? call->json.fd : STDOUT_FILENO;
 	struct vt_screen screen = { 0 };
 	struct vt_str safe;
 
 	/* Not before there is something to put in its place. What is no file has nothing to cut. */
-	if (call->json_fd >= 0 && ftruncate(fd, 0) < 0 && errno != EINVAL)
+	if (call->json.fd >= 0 && ftruncate(fd, 0) < 0 && errno != EINVAL)
 		return -errno;
 	if (!isatty(fd) || call->options.raw)
 		return vt_cli_write(fd, json->text, json->len);
@@ -308,7 +242,7 @@ static int append_audit(const struct call *call, struct vt_err *err)
 	int r = vt_result_audit(&call->result, call->plan, &audit, &line, err);
 
 	if (r == 0) {
-		ssize_t written = write(call->audit_fd, line.text, line.len);
+		ssize_t written = write(call->audit.fd, line.text, line.len);
 
 		if (written != (ssize_t)line.len)
 			r = vt_fail(err, VT_STEP_OUTPUT, written < 0 ? errno : ENOSPC,
@@ -335,13 +269,39 @@ static int write_json(const struct call *call, struct vt_err *err)
 static int write_reports(const struct call *call, struct vt_err *err)
 {
 	struct vt_err later;
-	int audited = call->audit_fd >= 0 ? append_audit(call, err) : 0;
+	int audited = call->audit.fd >= 0 ? append_audit(call, err) : 0;
 	int written = call->options.json ? write_json(call, audited < 0 ? &later : err) : 0;
 
 	return audited < 0 ? audited : written;
 }
 
-static void hint(const struct call *call)
+static bool are_one(int a, int b)
+{
+	struct stat one, other;
+
+	return fstat(a, &one) == 0 && fstat(b, &other) == 0 && one.st_dev == other.st_dev &&
+	       one.st_ino == other.st_ino;
+}
+
+/* Messages are lines of their own, whatever the command left unended where they go. */
+static void end_line(struct call *call)
+{
+	struct vt_result *result = &call->result;
+	bool unended = result->err_unended ||
+		       (result->out_unended && are_one(STDOUT_FILENO, STDERR_FILENO));
+
+	if (result->passed_on && unended)
+		(void)vt_cli_write(STDERR_FILENO, "\n", 1); /* there is nobody else to tell */
+	result->out_unended = result->err_unended = false;
+}
+
+static void complain(struct call *call, const char *message)
+{
+	end_line(call);
+	vt_cli_complain(message);
+}
+
+static void hint(struct call *call)
 {
 	const struct vt_result *result = &call->result;
 	struct vt_str text;
@@ -352,12 +312,12 @@ static void hint(const struct call *call)
 	vt_hint_make(call->plan, call->options.command, result->err_tail, result->err_tail_len,
 		     &text);
 	if (text.len)
-		vt_cli_complain(text.text);
+		complain(call, text.text);
 	vt_str_done(&text);
 }
 
 /* Says on standard error what the exit code alone does not. */
-static void tell(const struct call *call)
+static void tell(struct call *call)
 {
 	const struct vt_verdict *verdict = &call->result.verdict;
 	/* A command that wrote to a pipe which nobody reads any more ends quietly everywhere. */
@@ -367,13 +327,13 @@ static void tell(const struct call *call)
 
 	/* Whoever takes the result from standard output has the message in it. */
 	if (!own_words && !(call->options.json && !call->options.json_file))
-		vt_cli_complain(verdict->message);
+		complain(call, verdict->message);
 	if (call->result.unreaped)
-		vt_cli_complain("the cell did not end within five seconds of being killed; it is "
-				"left behind");
+		complain(call, "the cell did not end within five seconds of being killed; it is "
+			       "left behind");
 	if (call->result.uncleared)
-		vt_cli_complain("the cell has ended; what it left in its private folder is so much "
-				"that it is still being removed");
+		complain(call, "the cell has ended; what it left in its private folder is so much "
+			       "that it is still being removed");
 	hint(call);
 }
 
@@ -405,14 +365,18 @@ static void release(struct call *call)
 		vt_host_done(&call->host);
 	vt_arena_free(call->arena);
 	vt_options_done(&call->options);
-	vt_fd_close(&call->json_fd);
-	vt_fd_close(&call->audit_fd);
+	vt_output_done(&call->json);
+	vt_output_done(&call->audit);
 	vt_fd_close(&call->signal_fd);
 }
 
 int vt_cli_run(int argc, char **argv)
 {
-	struct call call = { .json_fd = -1, .audit_fd = -1, .signal_fd = -1 };
+	struct call call = {
+		.json = { .flag = "--json", .fd = -1, .folder_fd = -1 },
+		.audit = { .flag = "--audit", .fd = -1, .folder_fd = -1 },
+		.signal_fd = -1,
+	};
 	struct vt_findings findings = { .failed = true };
 	int code;
 
@@ -437,6 +401,7 @@ int vt_cli_run(int argc, char **argv)
 	r = write_reports(&call, &findings.failure);
 	tell(&call);
 	if (r < 0) {
+		end_line(&call);
 		vt_cli_complain_err(&findings.failure);
 		code = VT_EXIT_OWN;
 	}

@@ -320,6 +320,17 @@ static int read_link(const struct vt_host *host, const char *path, char *buf, si
 	return 0;
 }
 
+static int link_owner(const struct vt_host *host, const char *path, uid_t *ret_owner)
+{
+	struct stat st;
+
+	(void)host;
+	if (lstat(path, &st) < 0)
+		return -errno;
+	*ret_owner = st.st_uid;
+	return 0;
+}
+
 /* The kernel's own name for what a path leads to. */
 static int resolve_whole(const char *path, char *buf, size_t size)
 {
@@ -567,6 +578,7 @@ int vt_host_probe(struct vt_host *ret_host, struct vt_err *err)
 	probe_kernel(ret_host);
 	ret_host->look = look;
 	ret_host->read_link = read_link;
+	ret_host->link_owner = link_owner;
 	ret_host->resolve = resolve;
 	ret_host->list = list;
 	ret_host->aliases = aliases;

@@ -76,6 +76,8 @@ struct vt_host {
 	int  (*look)(const struct vt_host *host, const char *path, struct vt_path *ret_path);
 	/* Reads a symbolic link into buf, NUL-terminated. Returns 0, -EINVAL if it is none, ... */
 	int  (*read_link)(const struct vt_host *host, const char *path, char *buf, size_t size);
+	/* Whose a symbolic link itself is. Returns 0 or a negative errno. NULL: all are root's. */
+	int  (*link_owner)(const struct vt_host *host, const char *path, uid_t *ret_owner);
 	/*
 	 * Where the links in an absolute path lead, into buf. Of a path that is not there, as far as it
 	 * is there. Returns 0 or a negative errno.

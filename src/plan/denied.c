@@ -3,14 +3,12 @@
 
 #include <errno.h>
 #include <limits.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/path.h"
+#include "plan/links.h"
 #include "plan/root_private.h"
-
-enum { MAX_HOPS = 40 }; /* as many links as the kernel follows */
 
 struct listing {
 	const struct vt_root *root;
@@ -102,56 +100,32 @@ static int push_all(struct listing *d, const char *path, const char *origin, str
 		     : 0;
 }
 
-/* Takes a path one name on, or back. "" is the root. */
-static bool step_on(char at[PATH_MAX], const char *name, size_t len)
-{
-	size_t have = strlen(at);
+struct following {
+	const struct vt_root *root;
+	const char *path, *origin;
+};
 
-	if (len == 0 || (len == 1 && name[0] == '.'))
-		return true;
-	if (len == 2 && name[0] == '.' && name[1] == '.') {
-		while (have && at[--have] != '/')
-			;
-		at[have] = '\0';
-		return true;
-	}
-	return snprintf(at + have, PATH_MAX - have, "/%.*s", (int)len, name) <
-	       (int)(PATH_MAX - have);
+static int check_link(void *arg, const char *link, struct vt_err *err)
+{
+	const struct following *following = arg;
+
+	if (!vt_root_can_write(following->root, link))
+		return 0;
+	return vt_fail(err, VT_STEP_PLAN, EPERM,
+		       "refused: %s: '%s' leads through the symbolic link '%s', which the cell "
+		       "could change; deny what it leads to, or grant that folder for reading",
+		       following->origin, following->path, link);
 }
 
 /*
  * A link on the way that the cell can write is the cell's to point elsewhere: then the name that
- * was denied leads to what was not. path is walked as the kernel would.
+ * was denied leads to what was not.
  */
 static int check_links(struct listing *d, const char *path, const char *origin, struct vt_err *err)
 {
-	char at[PATH_MAX] = "", target[PATH_MAX];
-	const char *rest = path;
-	int hops = 0;
+	struct following following = { .root = d->root, .path = path, .origin = origin };
 
-	while (*rest) {
-		size_t len = strcspn(rest, "/"), have = strlen(at);
-		const char *next = rest + len + (rest[len] == '/');
-
-		if (!step_on(at, rest, len) || hops > MAX_HOPS)
-			return vt_fail(err, VT_STEP_PLAN, ELOOP, "%s: '%s': %s", origin, path,
-				       strerror(ELOOP));
-		rest = next;
-		if (!*at || d->host->read_link(d->host, at, target, sizeof(target)) < 0)
-			continue;
-		if (vt_root_can_write(d->root, at))
-			return vt_fail(err, VT_STEP_PLAN, EPERM,
-				       "refused: %s: '%s' leads through the symbolic link '%s', "
-				       "which the cell could change; deny what it leads to, or "
-				       "grant that folder for reading",
-				       origin, path, at);
-		at[target[0] == '/' ? 0 : have] = '\0';
-		rest = vt_arena_printf(d->arena, "%s/%s", target, rest);
-		hops++;
-		if (!rest)
-			return out_of_memory(err);
-	}
-	return 0;
+	return vt_links_follow(d->host, d->arena, path, origin, check_link, &following, err);
 }
 
 /* The folder of a path, as it is on the host. Denies often come many from one: it is resolved once.

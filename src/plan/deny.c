@@ -394,10 +394,11 @@ static bool is_used(const struct denying *d, const char *origin)
  */
 static int warn_unused(struct denying *d, struct vt_err *err)
 {
-	enum { ENOUGH = VT_WARNINGS_MAX / 2 };
+	enum { ENOUGH = 2 };
 	const char *last = NULL;
+	size_t told = 0;
 
-	for (size_t i = 0; i < d->count && d->plan->warning_count < ENOUGH; i++) {
+	for (size_t i = 0; i < d->count && told < ENOUGH; i++) {
 		const struct vt_denied *deny = &d->denies[i];
 
 		if (deny->used || deny->origin == last || is_used(d, deny->origin))
@@ -410,6 +411,7 @@ static int warn_unused(struct denying *d, struct vt_err *err)
 		if (!text)
 			return out_of_memory(err);
 		vt_plan_warn(d->plan, text);
+		told++;
 		last = deny->origin;
 	}
 	return 0;

@@ -10,6 +10,7 @@
 #include "base/path.h"
 #include "host/runtime.h"
 #include "plan/deny.h"
+#include "plan/links.h"
 #include "plan/pipes.h"
 #include "plan/root.h"
 
@@ -31,6 +32,9 @@ struct placing {
 	struct vt_plan *plan;
 	struct vt_root *root;
 	const char *folder, *real_folder; /* of the last grant, as written and where it leads */
+	const struct vt_entry *entries;   /* the grants of files and folders, once they are known */
+	size_t entry_count;
+	size_t link_notes;
 	bool foreign;
 };
 
@@ -192,6 +196,97 @@ static int resolve_grant(struct placing *m, const struct vt_grant *grant,
 	return 0;
 }
 
+static const struct vt_entry *writable_around(const struct placing *m, const char *path)
+{
+	for (size_t i = 0; i < m->entry_count; i++)
+		if (m->entries[i].writable && vt_path_lies_in(path, m->entries[i].from))
+			return &m->entries[i];
+	return NULL;
+}
+
+/* A grant whose way leads through links. */
+struct following {
+	const struct placing *m;
+	const struct vt_grant *grant;
+	const char *real;            /* where it leads */
+	const struct vt_entry *open; /* the write grant that a link lies in */
+	const char *planted;         /* the first link that a cell may have made */
+};
+
+static void check_alias(void *arg, const char *alias)
+{
+	struct following *following = arg;
+
+	if (!following->open)
+		following->open = writable_around(following->m, alias);
+}
+
+static int check_link(void *arg, const char *link, struct vt_err *err)
+{
+	struct following *following = arg;
+	const struct placing *m = following->m;
+	int r = 0;
+
+	following->open = writable_around(m, link);
+	if (!following->open && m->host->aliases)
+		r = m->host->aliases(m->host, link, check_alias, following);
+	if (r < 0)
+		return vt_fail(err, VT_STEP_PLAN, -r,
+			       "refused: %s: where '%s' is mounted cannot be found out: %s",
+			       following->grant->origin, link, strerror(-r));
+	if (following->open)
+		return vt_fail(err, VT_STEP_PLAN, EPERM,
+			       "refused: %s: '%s' leads through the symbolic link '%s', which lies "
+			       "in '%s', where cells may write and choose what it leads to; name "
+			       "'%s' itself if that is meant",
+			       following->grant->origin, following->grant->from, link,
+			       following->open->from, following->real);
+	if (!following->planted && !vt_links_trusted(m->host, link)) {
+		following->planted = vt_arena_dup(m->plan->arena, link);
+		if (!following->planted)
+			return out_of_memory(err);
+	}
+	return 0;
+}
+
+/* An earlier cell may have made the link, and the caller thinks of another folder. */
+static int note_link(struct placing *m, const struct following *following, struct vt_err *err)
+{
+	enum { ENOUGH = VT_WARNINGS_MAX / 2 };
+	const struct vt_grant *grant = following->grant;
+	struct vt_plan *plan = m->plan;
+	bool last = strcmp(following->planted, grant->from) == 0;
+
+	if (m->link_notes++ >= ENOUGH)
+		return 0;
+	const char *text = vt_arena_printf(
+		plan->arena, "%s: '%s' %s%s%sleads to '%s'", grant->origin, grant->from,
+		last ? "is a link and " : "passes the link '", last ? "" : following->planted,
+		last ? "" : "' and ", following->real);
+
+	if (!text)
+		return out_of_memory(err);
+	vt_plan_warn(plan, text);
+	plan->links_note = plan->links_note
+				   ? vt_arena_printf(plan->arena, "%s; %s", plan->links_note, text)
+				   : text;
+	return plan->links_note ? 0 : out_of_memory(err);
+}
+
+/* Names are followed where they lead; but never by the word of this call's own cell. */
+static int check_links(struct placing *m, const struct vt_grant *grant, const char *real,
+		       struct vt_err *err)
+{
+	struct following following = { .m = m, .grant = grant, .real = real };
+
+	if (strcmp(grant->from, real) == 0)
+		return 0;
+	int r = vt_links_follow(m->host, m->plan->arena, grant->from, grant->origin, check_link,
+				&following, err);
+
+	return r < 0 || !following.planted ? r : note_link(m, &following, err);
+}
+
 /* Without mounts a path shows where it is, or not at all. */
 static int leave_in_place(const struct vt_grant *grant, struct vt_entry *entry, struct vt_err *err)
 {
@@ -204,6 +299,12 @@ static int leave_in_place(const struct vt_grant *grant, struct vt_entry *entry, 
 	if (strcmp(entry->from, "/") != 0)
 		entry->to = entry->from;
 	return 0;
+}
+
+static const struct vt_grant *grant_of(const struct vt_grants *lists[2], size_t index)
+{
+	return index < lists[0]->count ? &lists[0]->items[index]
+				       : &lists[1]->items[index - lists[0]->count];
 }
 
 static int add_grants(struct placing *m, struct vt_err *err)
@@ -234,6 +335,14 @@ static int add_grants(struct placing *m, struct vt_err *err)
 			if (r < 0)
 				return r;
 		}
+	}
+	m->entries = entries;
+	m->entry_count = n;
+	for (size_t i = 0; i < n; i++) {
+		int r = check_links(m, grant_of(lists, i), entries[i].from, err);
+
+		if (r < 0)
+			return r;
 	}
 	qsort(entries, n, sizeof(*entries), by_place); /* outer folders first */
 	m->foreign = n > 0;
@@ -269,6 +378,8 @@ static int add_sockets(struct placing *m, struct vt_err *err)
 		};
 		int r = resolve_grant(m, grant, &entry, err);
 
+		if (r == 0)
+			r = check_links(m, grant, entry.from, err);
 		if (r == 0)
 			r = check_grant(&entry, err);
 		if (r == 0)

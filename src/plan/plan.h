@@ -145,7 +145,7 @@ struct vt_brokered {
 
 enum { VT_FILTERS_MAX = 6 };
 
-enum { VT_WARNINGS_MAX = 4 };
+enum { VT_WARNINGS_MAX = 12 };
 
 enum { VT_IDS_FOR_ALL = 1 << 22 }; /* as many as there are pid numbers */
 
@@ -227,6 +227,7 @@ struct vt_plan {
 	const char *const *notes;  /* what `explain` adds, one sentence each */
 	size_t             note_count;
 	const char        *ids_note; /* of them, what the cell's user on the host means; NULL: nothing */
+	const char        *links_note; /* the warnings about links that grants lead through; NULL: none */
 	/* What is most likely not meant, one sentence each: among the notes, and told by `run` too. */
 	const char        *warnings[VT_WARNINGS_MAX];
 	size_t             warning_count;

@@ -56,6 +56,8 @@ static const struct invented_path machine[] = {
 	{ "/home/ann/to-etc", S_IFDIR | 0755, 0, "/etc" },
 	{ "/home/ann/to-proc", S_IFDIR | 0555, 0, "/proc" },
 	{ "/home/ann/to-data", S_IFDIR | 0755, 1234, "/srv/data" },
+	{ "/home/ann/work/out", S_IFDIR | 0755, 1234, "/srv/data" },
+	{ "/home/ann/work/socket", S_IFSOCK | 0666, 0, "/srv/socket" },
 };
 
 static const struct invented_path *find(const char *path)
@@ -92,6 +94,14 @@ static int read_link(const struct vt_host *host, const char *path, char *buf, si
 	if (!found || !found->link)
 		return found ? -EINVAL : -ENOENT;
 	(void)snprintf(buf, size, "%s", found->link);
+	return 0;
+}
+
+/* Of this machine's links, those in a home are its user's. */
+static int link_owner(const struct vt_host *host, const char *path, uid_t *ret_owner)
+{
+	(void)host;
+	*ret_owner = strncmp(path, "/home/ann/", 10) == 0 ? 1000 : 0;
 	return 0;
 }
 
@@ -143,7 +153,7 @@ static int can_work(const struct vt_host *host, const char *path, const char *fo
 
 #define INVENTED                                                                           \
 	.cpus = 4, .look = look, .read_link = read_link, .resolve = resolve, .list = list, \
-	.layer = layer, .can_work = can_work
+	.layer = layer, .can_work = can_work, .link_owner = link_owner
 #define WORKS                \
 	{                    \
 		0, "a trial" \
@@ -409,6 +419,16 @@ static const struct golden {
 	  "{\"files\": {\"read\": [\"/srv/data\"], \"deny\": [\"/srv\"]}}" },
 	{ "deny-runtime", &user_v2, "{\"files\": {\"deny\": [\"/usr/share/doc\"]}}" },
 	{ "deny-link", &user_v2, "{\"files\": {\"read\": [\"/srv\"], \"deny\": [\"to-data\"]}}" },
+	{ "link-planted-refused", &user_v2,
+	  "{\"files\": {\"write\": [\"work\"], \"read\": [\"work/out\"]}}" },
+	{ "link-planted-bare-refused", &bare_user,
+	  "{\"files\": {\"write\": [\"work\"], \"read\": [\"work/out\"]}}" },
+	{ "link-planted-moved-refused", &root_v1,
+	  "{\"files\": {\"write\": [\"work\", {\"from\": \"work/out\", \"to\": \"/x\"}]}}" },
+	{ "link-planted-socket-refused", &user_v2,
+	  "{\"files\": {\"write\": [\"work\"], \"sockets\": [\"work/socket\"]}}" },
+	{ "link-planted-before", &user_v2,
+	  "{\"files\": {\"read\": [\"work/out\"], \"sockets\": [\"work/socket\"]}}" },
 	{ "link-to-etc-root", &root_v1, "{\"files\": {\"read\": [\"to-etc\"]}}" },
 	{ "link-to-proc-refused", &root_v1, "{\"files\": {\"read\": [\"to-proc\"]}}" },
 	{ "missing-refused", &user_v2, "{\"files\": {\"read\": [\"/nowhere\"]}}" },

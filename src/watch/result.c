@@ -152,6 +152,8 @@ static json_t *notes_json(const struct vt_plan *plan)
 	}
 	if (plan->ids_note)
 		put(&notes, "ids", text_json(plan->ids_note + strlen("ids: ")));
+	if (plan->links_note)
+		put(&notes, "links", text_json(plan->links_note));
 	return object_take(&notes);
 }
 

@@ -22,6 +22,7 @@ struct vt_result {
 	bool              passed_on;      /* output went to where vitro's own goes, and is not in here */
 	char              err_tail[VT_STREAM_TAIL]; /* the end of standard error, passed on or not */
 	size_t            err_tail_len;
+	bool              out_unended, err_unended; /* the last line of a stream has no end */
 	double            wall_ms, cpu_ms;
 	int64_t           peak_memory_kb; /* -1: not known */
 	int64_t           processes;      /* the most seen at once; -1: not known */

@@ -16,12 +16,11 @@
 #include "base/fd.h"
 #include "launch/spawn.h"
 #include "watch/broker.h"
-#include "watch/looker.h"
+#include "watch/look.h"
 #include "watch/loop.h"
 #include "watch/modes.h"
 #include "watch/pipes.h"
 #include "watch/relay.h"
-#include "watch/usage.h"
 
 /*
  *   STARTING ──► RUNNING ──► WARNED      the deadline or a cancel, with a grace period: SIGTERM
@@ -53,13 +52,6 @@ static const struct {
 #define FOLDER_TIMEOUT (10 * VT_NS_PER_S)
 /* Init dies at once of a SIGKILL, unless it sleeps in the kernel. */
 #define KILL_TIMEOUT (1 * VT_NS_PER_S)
-/* How often a cgroup is asked whether the kernel killed for memory, and a call's size is looked at.
- */
-#define FIRST_LOOK     (4 * VT_NS_PER_MS) /* most calls of a tool are over by then */
-#define LOOK_SILENCE   (3 * VT_NS_PER_S)
-#define LOOK_AT_CGROUP (50 * VT_NS_PER_MS)
-enum { MAX_UNSEEN = 3 }; /* looks in a row that something may be out of sight */
-
 struct run {
 	const struct vt_plan *plan;
 	const struct vt_run_io *io;
@@ -70,22 +62,17 @@ struct run {
 	struct vt_cell cell;
 	struct vt_stream out, err;
 	struct vt_relay relay;
-	struct vt_watch status, init, signals, reports;
-	struct vt_looker looker;
+	struct vt_watch status, init, signals;
+	struct vt_look look;
 	struct vt_broker broker;
 	struct vt_modes modes;
-	struct vt_timer deadline, reaper, look;
+	struct vt_timer deadline, reaper;
 	int fds[VT_NOTE_FDS]; /* from init: the occupant, the cell's proc and root */
 
 	struct vt_pipes *pipes; /* what is not handed on yet */
 	struct vt_findings findings;
 	int64_t started, over; /* when the occupant was there, and when it was all over */
-	int64_t peak_memory, cpu_ns;
-	unsigned processes;
-	bool empty;          /* no process is left but init */
-	bool above;          /* the last look saw more memory than the limit */
-	unsigned unseen;     /* so many looks in a row could not see all */
-	unsigned unmeasured; /* the same of the private folder */
+	bool empty;            /* no process is left but init */
 };
 
 static void move(struct run *run, enum run_state state)
@@ -102,10 +89,8 @@ static void let_die(struct run *run)
 {
 	move(run, RUN_DYING);
 	run->deadline.due = INT64_MAX;
-	run->look.due = INT64_MAX;
 	run->reaper.due = vt_clock_now() + REAP_TIMEOUT;
-	vt_loop_remove(&run->loop, &run->reports);
-	vt_looker_stop(&run->looker);
+	vt_look_stop(&run->look);
 	vt_broker_stop(&run->broker);
 	vt_modes_stop(&run->modes);
 	/* Our hold on its root would leave us to take that down. */
@@ -150,6 +135,20 @@ static void stop(struct run *run, enum vt_stop why)
 	run->deadline.due = vt_clock_now() + run->plan->grace_ms * VT_NS_PER_MS;
 }
 
+/* A call that was told to end for its CPU time has its grace, whatever it burns meanwhile. */
+static void limit_passed(void *owner, enum vt_stop why)
+{
+	struct run *run = owner;
+
+	if (why != VT_STOP_CPU || run->state == RUN_RUNNING)
+		stop(run, why);
+}
+
+static void watch_failed(void *owner, const struct vt_err *failure)
+{
+	lose(owner, failure);
+}
+
 static void finish(struct run *run)
 {
 	move(run, RUN_DONE);
@@ -158,24 +157,6 @@ static void finish(struct run *run)
 }
 
 /* ---- what happens -------------------------------------------------------------------------- */
-
-static struct vt_usage_limits limits_of(const struct run *run)
-{
-	const struct vt_plan *plan = run->plan;
-
-	return (struct vt_usage_limits){
-		.memory_bytes = plan->watched_memory_bytes,
-		.cpu_ns = plan->cpu_ms < 0 || !plan->can_look ? -1 : plan->cpu_ms * VT_NS_PER_MS,
-		.tmp_bytes = plan->watched_tmp_bytes < 0 ? 0 : plan->watched_tmp_bytes,
-		.cpus = plan->cpus,
-		.init = plan->own_proc ? 0 : run->cell.init,
-	};
-}
-
-static bool has_limits(const struct vt_usage_limits *limits)
-{
-	return limits->memory_bytes >= 0 || limits->cpu_ns >= 0 || limits->tmp_bytes > 0;
-}
 
 /* Not before there is somebody to read it: what a cell that is never built took would be lost. */
 static void hand_on_input(struct run *run)
@@ -193,14 +174,12 @@ static void occupant_runs(struct run *run, const int fds[VT_NOTE_FDS])
 	memcpy(run->fds, fds, sizeof(run->fds));
 	if (run->state != RUN_STARTING)
 		return;
-	const struct vt_usage_limits limits = limits_of(run);
-
 	move(run, RUN_RUNNING);
 	if (!run->plan->own_proc && run->plan->can_look)
 		run->fds[VT_NOTE_PROC_FD] = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	run->started = vt_clock_now();
 	run->deadline.due = run->started + run->plan->wall_ms * VT_NS_PER_MS;
-	run->look.due = run->started + (has_limits(&limits) ? FIRST_LOOK : LOOK_AT_CGROUP);
+	vt_look_begin(&run->look, run->fds[VT_NOTE_PROC_FD], run->fds[VT_NOTE_ROOT_FD]);
 	hand_on_input(run);
 }
 
@@ -228,9 +207,10 @@ static void take_usage(struct run *run, const struct rusage *usage)
 	int64_t cpu = (usage->ru_utime.tv_sec + usage->ru_stime.tv_sec) * VT_NS_PER_S +
 		      (usage->ru_utime.tv_usec + usage->ru_stime.tv_usec) * 1000;
 
-	run->cpu_ns = cpu > run->cpu_ns ? cpu : run->cpu_ns;
-	if (usage->ru_maxrss * 1024 > run->peak_memory)
-		run->peak_memory = usage->ru_maxrss * 1024;
+	if (cpu > run->look.cpu_ns)
+		run->look.cpu_ns = cpu;
+	if (usage->ru_maxrss * 1024 > run->look.peak_memory)
+		run->look.peak_memory = usage->ru_maxrss * 1024;
 }
 
 /* No process is left but init, which ends by itself: it can be waited for at the very end. */
@@ -380,147 +360,24 @@ static void reaper_fires(struct vt_timer *timer)
 	finish(run);
 }
 
-/* ---- looking ------------------------------------------------------------------------------- */
-
-static void look_at_cgroup(struct run *run)
-{
-	struct vt_cgroup_usage usage;
-	struct vt_err err;
-
-	if (run->cell.cgroup.version == VT_CGROUP_NONE ||
-	    vt_cgroup_read(&run->cell.cgroup, &usage, &err) < 0)
-		return;
-	run->findings.oom_kills = usage.oom_kills;
-	if (usage.memory_peak_bytes > run->peak_memory)
-		run->peak_memory = usage.memory_peak_bytes;
-	if (usage.cpu_ns > run->cpu_ns)
-		run->cpu_ns = usage.cpu_ns;
-}
-
-/* A limit that cannot be watched any more does not hold. */
-static void give_up_watching(struct run *run, int num)
-{
-	struct vt_err err;
-
-	(void)vt_fail(&err, VT_STEP_WATCH, num, "see how much the cell uses");
-	lose(run, &err);
-}
-
-static void judge_tmp(struct run *run, const struct vt_usage *usage, int64_t most)
-{
-	bool passing = usage->tmp_odd == VT_FOLDER_CLOSED || usage->tmp_odd == VT_FOLDER_SLOW;
-
-	run->unmeasured = passing ? run->unmeasured + 1 : 0;
-	if (usage->tmp_bytes > most)
-		run->findings.tmp_odd = VT_FOLDER_PLAIN;
-	else if (usage->tmp_odd != VT_FOLDER_PLAIN && (!passing || run->unmeasured > MAX_UNSEEN))
-		run->findings.tmp_odd = usage->tmp_odd;
-	else
-		return;
-	stop(run, VT_STOP_TMP);
-}
-
-static void judge_usage(struct run *run, const struct vt_usage *usage)
-{
-	const struct vt_usage_limits limits = limits_of(run);
-	bool above = limits.memory_bytes >= 0 && usage->memory_bytes > limits.memory_bytes;
-
-	if (usage->processes > run->processes)
-		run->processes = usage->processes;
-	/* Where a cgroup counts memory, its peak is the better one. */
-	if (limits.memory_bytes >= 0 && usage->memory_bytes > run->peak_memory)
-		run->peak_memory = usage->memory_bytes;
-	if (usage->cpu_ns > run->cpu_ns)
-		run->cpu_ns = usage->cpu_ns;
-	/*
-	 * A child of vfork has its parent's memory until it execs: one look may be that, two are
-	 * not.
-	 */
-	if (run->findings.oom_kills > 0 || (above && run->above))
-		stop(run, VT_STOP_MEMORY);
-	else if (limits.cpu_ns >= 0 && run->cpu_ns >= limits.cpu_ns && run->state == RUN_RUNNING)
-		stop(run, VT_STOP_CPU);
-	else if (limits.tmp_bytes > 0)
-		judge_tmp(run, usage, limits.tmp_bytes);
-	run->above = above;
-}
-
-static void reports_ready(struct vt_watch *source, uint32_t events)
-{
-	struct run *run = source->owner;
-	struct vt_report report = { 0 };
-	int r;
-
-	(void)events; /* its end shows as such */
-	look_at_cgroup(run);
-	while (run->state < RUN_DYING && (r = vt_looker_read(&run->looker, &report)) != 0) {
-		/* A process that is just executing a program cannot be looked at for a moment. */
-		run->unseen = r > 0 && report.result == -EACCES ? run->unseen + 1 : 0;
-		if (r < 0 || (report.result < 0 && (run->unseen == 0 || run->unseen > MAX_UNSEEN)))
-			give_up_watching(run, r < 0 ? -r : -report.result);
-		else if (report.result == 0)
-			judge_usage(run, &report.usage);
-	}
-	if (run->state < RUN_DYING)
-		run->look.due = vt_clock_now() + LOOK_SILENCE;
-}
-
-static void start_looker(struct run *run)
-{
-	const struct vt_usage_limits limits = limits_of(run);
-	const struct vt_outer outer = vt_spawn_ids(run->plan);
-	struct vt_err err;
-	int r = vt_looker_start(&run->looker, run->fds[VT_NOTE_PROC_FD], run->fds[VT_NOTE_ROOT_FD],
-				&limits, run->plan->bare && run->plan->own_ids ? &outer : NULL,
-				&err);
-
-	run->reports = (struct vt_watch){ .fd = run->looker.report_fd,
-					  .ready = reports_ready,
-					  .owner = run };
-	if (r == 0)
-		r = vt_loop_add(&run->loop, &run->reports, EPOLLIN, &err);
-	if (r < 0)
-		give_up_watching(run, err.num);
-	else
-		run->look.due = vt_clock_now() + LOOK_SILENCE;
-}
-
-static void look_fires(struct vt_timer *timer)
-{
-	struct run *run = timer->owner;
-	const struct vt_usage_limits limits = limits_of(run);
-	struct vt_usage usage = { 0 };
-
-	if (run->state >= RUN_DYING)
-		return;
-	look_at_cgroup(run);
-	if (has_limits(&limits)) {
-		if (run->looker.pid)
-			give_up_watching(run, ETIMEDOUT); /* it has been silent for too long */
-		else
-			start_looker(run);
-		return;
-	}
-	/* Nothing to hold: only the number of processes is of interest, and that waits for no lock.
-	 */
-	if (!run->plan->can_look ||
-	    vt_usage_look(run->fds[VT_NOTE_PROC_FD], -1, &limits, &usage) < 0)
-		usage = (struct vt_usage){ 0 };
-	judge_usage(run, &usage);
-	if (run->state < RUN_DYING)
-		timer->due = vt_clock_now() + LOOK_AT_CGROUP;
-}
-
 /* ---- from beginning to end ----------------------------------------------------------------- */
 
 static void prepare(struct run *run)
 {
 	run->deadline = (struct vt_timer){ .fire = deadline_fires, .owner = run };
 	run->reaper = (struct vt_timer){ .fire = reaper_fires, .owner = run };
-	run->look = (struct vt_timer){ .fire = look_fires, .owner = run };
+	run->look = (struct vt_look){
+		.plan = run->plan,
+		.loop = &run->loop,
+		.cell = &run->cell,
+		.findings = &run->findings,
+		.stop = limit_passed,
+		.lose = watch_failed,
+		.owner = run,
+	};
 	/* The last one added is the first to fire: a deadline that has passed beats a silent
 	 * looker. */
-	vt_loop_add_timer(&run->loop, &run->look);
+	vt_look_init(&run->look);
 	vt_loop_add_timer(&run->loop, &run->reaper);
 	vt_loop_add_timer(&run->loop, &run->deadline);
 	run->status = (struct vt_watch){ .fd = run->cell.status_fd,
@@ -596,12 +453,12 @@ static void conclude(struct run *run)
 	const struct vt_plan *plan = run->plan;
 	struct vt_result *result = run->result;
 
-	look_at_cgroup(run);
+	vt_look_at_cgroup(&run->look);
 	findings->wall_ms = plan->wall_ms;
 	findings->cpu_ms = plan->cpu_ms;
 	findings->memory_bytes = plan->memory_bytes;
 	findings->file_mb = plan->file_mb;
-	findings->cpu_ns = run->cpu_ns;
+	findings->cpu_ns = run->look.cpu_ns;
 	findings->tmp_bytes = plan->watched_tmp_bytes;
 	vt_verdict_reach(findings, &result->verdict);
 	/* A note of failure comes before the command, and only then. */
@@ -609,12 +466,14 @@ static void conclude(struct run *run)
 			  findings->failure.step != VT_STEP_WATCH;
 	result->failure = findings->failure;
 	result->wall_ms = (double)(run->over - run->started) / VT_NS_PER_MS;
-	result->cpu_ms = (double)run->cpu_ns / VT_NS_PER_MS;
-	result->peak_memory_kb = run->peak_memory / 1024;
-	result->processes = run->processes ? run->processes : 1;
+	result->cpu_ms = (double)run->look.cpu_ns / VT_NS_PER_MS;
+	result->peak_memory_kb = run->look.peak_memory / 1024;
+	result->processes = run->look.processes ? run->look.processes : 1;
 	result->passed_on = run->io->out.kind != VT_SINK_CAPTURE;
 	memcpy(result->err_tail, run->err.tail, run->err.tail_len);
 	result->err_tail_len = run->err.tail_len;
+	result->out_unended = vt_stream_unended(&run->out);
+	result->err_unended = vt_stream_unended(&run->err);
 	/* Ownership of what was captured goes to the result. */
 	result->out = run->out.capture;
 	result->err = run->err.capture;
@@ -663,8 +522,7 @@ static void release(struct run *run)
 {
 	struct vt_err err;
 
-	vt_loop_remove(&run->loop, &run->reports);
-	vt_looker_done(&run->looker);
+	vt_look_done(&run->look);
 	vt_broker_done(&run->broker);
 	vt_modes_done(&run->modes);
 	await_init(run);

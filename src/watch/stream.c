@@ -208,3 +208,8 @@ void vt_stream_finish(struct vt_stream *stream, int cancel_fd)
 		vt_screen_end(&stream->screen, &stream->pending);
 	(void)flush_all(stream, cancel_fd); /* what cannot be written has no reader */
 }
+
+bool vt_stream_unended(const struct vt_stream *stream)
+{
+	return stream->tail_len > 0 && stream->tail[stream->tail_len - 1] != '\n';
+}

@@ -55,3 +55,6 @@ void vt_stream_done(struct vt_stream *stream);
  * A signal on cancel_fd (-1: none) ends the wait.
  */
 void vt_stream_finish(struct vt_stream *stream, int cancel_fd);
+
+/* Whether the last byte that came was no newline: what follows it would be in the same line. */
+bool vt_stream_unended(const struct vt_stream *stream);

@@ -119,7 +119,10 @@ static void name_signal(int number, char name[24])
 
 static void judge_memory(const struct vt_findings *found, struct vt_verdict *verdict)
 {
-	if (found->memory_bytes > 0)
+	if (found->unmeasured && found->oom_kills <= 0)
+		decide(verdict, VT_STATUS_MEMORY_LIMIT, "MemoryLimit",
+		       "how much memory the cell uses could not be measured in time");
+	else if (found->memory_bytes > 0)
 		decide(verdict, VT_STATUS_MEMORY_LIMIT, "MemoryLimit",
 		       "the cell used more than its %.10g MB of memory",
 		       (double)found->memory_bytes / (1 << 20));
@@ -130,8 +133,13 @@ static void judge_memory(const struct vt_findings *found, struct vt_verdict *ver
 
 static void judge_cpu(const struct vt_findings *found, struct vt_verdict *verdict)
 {
-	decide(verdict, VT_STATUS_CPU_LIMIT, "CpuLimit",
-	       "the call used more than its %.10g s of CPU time", (double)found->cpu_ms / 1000);
+	if (found->unmeasured)
+		decide(verdict, VT_STATUS_CPU_LIMIT, "CpuLimit",
+		       "how much CPU time the cell uses could not be measured in time");
+	else
+		decide(verdict, VT_STATUS_CPU_LIMIT, "CpuLimit",
+		       "the call used more than its %.10g s of CPU time",
+		       (double)found->cpu_ms / 1000);
 }
 
 /* RLIMIT_CPU, the backstop, may kill before the supervisor looks again. */
@@ -148,6 +156,11 @@ static void judge_tmp(const struct vt_findings *found, struct vt_verdict *verdic
 	const enum vt_status status = VT_STATUS_MEMORY_LIMIT;
 	const int64_t mb = found->tmp_bytes >> 20;
 
+	if (found->unmeasured) {
+		decide(verdict, status, type,
+		       "how much the cell's private folder holds could not be measured in time");
+		return;
+	}
 	switch (found->tmp_odd) {
 	case VT_FOLDER_PLAIN:
 		decide(verdict, status, type,

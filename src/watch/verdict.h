@@ -41,6 +41,7 @@ struct vt_findings {
 	int           wait_status;
 	enum vt_stop  stop;
 	int           stop_signal; /* a cancel by a signal to vitro: which; 0: none */
+	bool          unmeasured;  /* of a limit's stop: not passed; a look took too long */
 	enum vt_folder_odd tmp_odd; /* of VT_STOP_TMP: why, where it is not the size */
 	int64_t       oom_kills;   /* by the cell's cgroup */
 	int64_t       cpu_ns;      /* that the cell used in all */

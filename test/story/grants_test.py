@@ -10,7 +10,7 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 from vitrotest import (check, check_equal, check_in, folder, is_bare, main, run, skip, test, vitro,
-                       write)
+                       vitro_command, write)
 
 
 def refused(*args, says=(), **options):
@@ -161,6 +161,81 @@ def _():
         check_in(f"named pipes in folders for reading, as in '{place}', can be written to", said, "the note")
         check_in(said, vitro("explain", "--read", place, prefix=mounted).out, "explain")
         check("notes" not in use_pipe(place, "--read", place).json["isolation"], "a note without need")
+
+
+@contextlib.contextmanager
+def workspace():
+    """A folder for cells to write to, and a private one beside it, with a socket in it."""
+    with folder(writable=True) as place, socket.socket(socket.AF_UNIX) as listener:
+        os.mkdir(place + "/ws")
+        os.chmod(place + "/ws", os.stat(place).st_mode & 0o777)
+        write(place + "/priv/secret", "secret\n")
+        listener.bind(place + "/priv/socket")
+        listener.listen()
+        yield place
+
+
+@test("a grant through a link that this call's cell could change is refused, of every kind")
+def _():
+    with workspace() as place:
+        ws, priv = place + "/ws", place + "/priv"
+        os.symlink(priv, ws + "/out")
+        os.symlink("ws/out", place + "/far")
+        moved = json.dumps({"from": ws + "/out", "to": "/x"})
+        says = ["symbolic link", f"'{ws}/out'", f"'{ws}'"]
+        for flags in (["--read", ws + "/out"], ["--write", ws + "/out"],
+                      ["--read", ws + "/out/secret"], ["--read", place + "/far"]):
+            refused("--write", ws, *flags, says=says)
+            refused(*flags, "--write", ws, says=says)
+        if not is_bare():
+            refused("--write", ws, "--read", moved, says=says)
+            refused("--write", ws, "--socket", ws + "/out/socket", says=says)
+            refused("--write", ws, "--deny", ws + "/out/secret", says=["symbolic link"])
+        call = vitro("run", "--write", ws, "--read", priv, "--", "/bin/cat", priv + "/secret")
+        check_equal((call.code, call.out, call.err), (0, "secret\n", ""), "by its own name", call)
+
+
+@test("the same where the link is reached by another mount of the folder", root=True)
+def _():
+    with workspace() as place:
+        os.symlink(place + "/priv", place + "/ws/out")
+        os.mkdir(place + "/other")
+        words = " ".join(vitro_command("run", "--write", place + "/other", "--read",
+                                       place + "/ws/out", "--", "/bin/echo", "ran"))
+        control = run(["unshare", "-m", "sh", "-c", words])
+        check_equal((control.code, control.out), (0, "ran\n"), "without the mount", control)
+        call = run(["unshare", "-m", "sh", "-c",
+                    f"mount --bind {place}/ws {place}/other && {words}"])
+        check_equal((call.code, call.out), (125, ""), "with it", call)
+        check_in("symbolic link", call.err, "the message", call)
+
+
+@test("a grant through a link that an earlier cell made: a note says where it leads")
+def _():
+    with workspace() as place:
+        ws, priv = place + "/ws", place + "/priv"
+        call = vitro("run", "--write", ws, "--", "/bin/ln", "-s", priv, ws + "/out")
+        check_equal((call.code, call.err), (0, ""), "the earlier call", call)
+        note = f"--read: '{ws}/out' is a link and leads to '{priv}'"
+        call = vitro("run", "--read", ws + "/out", "--", "/bin/cat", priv + "/secret")
+        check_equal(call.err.splitlines()[0], f"vitro: note: {note}", "on stderr", call)
+        call = vitro("run", "--json", "--read", ws + "/out", "--", "/bin/true")
+        check_equal(call.json["isolation"]["notes"]["links"], note, "in the result", call)
+        call = vitro("explain", "--read", ws + "/out")
+        check_in(note, " ".join(call.out.split()), "in explain", call)
+        call = vitro("run", "--write", ws + "/out/secret", "--", "/bin/true")
+        check_in(f"passes the link '{ws}/out' and leads to '{priv}/secret'", call.err,
+                 "a link on the way", call)
+
+
+@test("links of the system's own, and paths without any, get no note")
+def _():
+    with folder() as place:
+        for path in (place, "/var/run", "/usr/bin"):
+            call = vitro("run", "--json", "--read", path, "--", "/bin/true")
+            check("is a link" not in call.err, f"no note on {path}\n{call}")
+            check("links" not in (call.json["isolation"] or {}).get("notes", {}),
+                  f"no note on {path}\n{call}")
 
 
 if __name__ == "__main__":

@@ -5,12 +5,13 @@
 import json
 import os
 import re
+import shlex
 import sys
 import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 from vitrotest import (BINARY, check, check_equal, check_in, folder, is_bare, isolation, main, run,
-                       skip, test, vitro, write)
+                       skip, started, test, vitro, vitro_command, write)
 
 
 
@@ -376,6 +377,36 @@ def _():
         path = write(place + "/note", "hello\n")
         call = vitro("run", "--", "/bin/cat", path)
         check_in(f"--read {path}", call.err, "the hint where it helps", call)
+
+
+@test("a named pipe that nobody writes to, as policy or profile: an error, and no call hangs")
+def _():
+    with folder() as place:
+        os.mkfifo(place + "/pipe")
+        for flags in (["-p", place + "/pipe"], ["--set", "syscalls=./pipe"]):
+            call = vitro("run", *flags, "--", "/bin/echo", "ran", cwd=place, timeout=20)
+            check_equal((call.code, call.out), (125, ""), "exit code and stdout", call)
+            check(8 < call.seconds < 15, f"it waits for a while, and not for ever\n{call}")
+            check_in("is a pipe", call.err, "the message", call)
+
+
+@test("a policy out of a pipe: by a slow writer, a late one, and one that writes nothing",
+      needs=["bash"])
+def _():
+    policy = '{"limits": {"wall_ms": 7000}}'
+    for script in (f"echo '{policy}'", f"sleep 1; echo '{policy}'",
+                   f"printf '{policy[:9]}'; sleep 1; echo '{policy[9:]}'"):
+        words = " ".join(map(shlex.quote, vitro_command("explain")))
+        call = run(["bash", "-c", f"exec {words} -p <({script})"])
+        check_equal(call.code, 0, "exit code", call)
+        check_in("7 s", call.out, "the policy counts", call)
+    with folder() as place:
+        os.mkfifo(place + "/pipe")
+        for text, code in ((policy, 0), ("", 125)):
+            with started(["sh", "-c", f"sleep 0.5; printf '{text}' > {place}/pipe"]):
+                call = vitro("run", "-p", place + "/pipe", "--", "/bin/true")
+                check_equal(call.code, code, f"exit code with {text!r}", call)
+                check(call.seconds < 5, f"it ends with its writer\n{call}")
 
 
 if __name__ == "__main__":

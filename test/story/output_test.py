@@ -227,5 +227,29 @@ def _():
     os.close(ours)
 
 
+@test("vitro's messages are lines of their own, whatever the command left unended")
+def _():
+    says = "vitro: the call ran past its 0.3 s deadline"
+    for script, err in (("printf foo >&2; sleep 5", f"foo\n{says}\n"),
+                        ("echo foo >&2; sleep 5", f"foo\n{says}\n"),
+                        ("printf foo; sleep 5", f"{says}\n"), ("sleep 5", f"{says}\n")):
+        call = vitro("run", "--timeout", "300ms", "--", "/bin/sh", "-c", script)
+        check_equal((call.code, call.err), (124, err), f"stderr of {script!r}", call)
+    call = vitro("run", "--", "/bin/sh", "-c", "printf foo >&2; printf bar")
+    check_equal((call.code, call.out, call.err), (0, "bar", "foo"), "where vitro says nothing", call)
+    call = vitro("run", "--json", "--timeout", "300ms", "--", "/bin/sh", "-c",
+                 "printf foo >&2; sleep 5")
+    check_equal((call.err, call.json["stderr"]), ("", "foo"), "where it is captured", call)
+
+
+@test("the same where both streams go to one place")
+def _():
+    for script in ("printf foo; sleep 5", "printf foo >&2; sleep 5", "echo foo; sleep 5"):
+        with vitro_started("run", "--timeout", "300ms", "--", "/bin/sh", "-c", script,
+                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as (process, _):
+            out, _ = process.communicate(timeout=10)
+            check_equal(out, b"foo\nvitro: the call ran past its 0.3 s deadline\n", script)
+
+
 if __name__ == "__main__":
     main()

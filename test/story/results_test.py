@@ -4,12 +4,13 @@
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
-from vitrotest import (check, check_equal, check_in, folder, main, test, vitro, vitro_started,
-                       write)
+from vitrotest import (check, check_equal, check_in, folder, main, run, test, vitro, vitro_command,
+                       vitro_started, write)
 
 
 def read(path):
@@ -40,6 +41,88 @@ def _():
             call = vitro("run", *flags, "--write", moved, "--", "/bin/touch", "/srv/ran")
             check_equal(call.code, 125, "exit code", call)
             check(not os.path.exists(place + "/ws/ran"), f"nothing ran\n{call}")
+
+
+def reports(place, flags, grant, prepare="true"):
+    """A call in a mount namespace of its own whose command, in its grant, puts another file in place
+    of r. Its exit code, and whether the file is what vitro wrote."""
+    forge = f"cd {grant}; test -e r && mv r old; echo FORGED > r"
+    words = " ".join(map(shlex.quote, vitro_command("run", *flags, "--write", grant, "--",
+                                                    "/bin/sh", "-c", forge)))
+    return run(["unshare", "-m", "sh", "-c", f"{prepare} && exec {words}"], cwd=place)
+
+
+@test("another mount of a write grant is no place for a result or audit file", root=True,
+      holds={"files": "mountns"})
+def _():
+    with folder() as place:
+        for name in ("w/deep", "other", "aside", "file"):
+            os.makedirs(f"{place}/{name}")
+        write(place + "/w/f", "")
+        write(place + "/one", "")
+        bind = f"mount --bind {place}/w {place}/other"
+        deep = f"mount --bind {place}/w/deep {place}/aside"
+        for prepare, grant, path in (
+                (bind, place + "/other", place + "/w/r"), (bind, place + "/w", place + "/other/r"),
+                (bind, place + "/other", place + "/w/deep/r"),
+                (deep, place + "/w", place + "/aside/r"),
+                (f"{bind} && mount --bind {place}/w {place}/w/deep", place + "/other",
+                 place + "/w/deep/r"),
+                (bind, place + "/other", "w/r")):
+            for flags in flags_for(path):
+                call = reports(place, flags, grant, prepare)
+                check_equal(call.code, 125, "exit code", call)
+                check_in("may write", call.out + call.err, "the message", call)
+                for name in ("w/r", "w/deep/r", "w/old"):
+                    check(not os.path.exists(f"{place}/{name}"), f"{name} is not there\n{call}")
+        call = reports(place, [f"--json={place}/one"], place + "/w/f",
+                       f"mount --bind {place}/one {place}/w/f")
+        check_equal(call.code, 125, "a file that is granted by another mount", call)
+        # The same without the mount: each folder is its own.
+        for flags in flags_for(place + "/other/r"):
+            call = reports(place, flags, place + "/w")
+            check_equal(call.code, 0, "the control", call)
+            check_equal(read(place + "/w/r"), "FORGED\n", "what the command wrote", call)
+            check_in('"ok"', read(place + "/other/r"), "what vitro wrote", call)
+            os.remove(place + "/w/r")
+
+
+@test("a link to a folder that an earlier cell made leads no result or audit file elsewhere")
+def _():
+    with folder() as place:
+        for name in ("ws", "target", "x"):
+            os.mkdir(f"{place}/{name}")
+        os.symlink(place + "/target", place + "/ws/link")
+        os.symlink("ws/link", place + "/far")
+        for name in ("ws/link/r", "x/../ws/link/r", "far/r", "ws/../ws/link/r"):
+            for flags in flags_for(f"{place}/{name}"):
+                for more in ([], ["--read", "/no/such/file"]):
+                    call = vitro("run", *flags, *more, "--write", place + "/ws", "--",
+                                 "/bin/echo", "ran")
+                    check_equal(call.code, 125, "exit code", call)
+                    check("ran\n" not in call.out, f"nothing ran\n{call}")
+                    check_equal(os.listdir(place + "/target"), [], "what was made there", call)
+        for flags in flags_for(place + "/far/r"):
+            call = vitro("run", *flags, "--write", place + "/x", "--", "/bin/true")
+            check_equal(call.code, 0, "the control: no cell writes to that folder", call)
+        check_equal(os.listdir(place + "/target"), ["r"], "what was made there")
+
+
+@test("a file for results that is refused is as it was: neither made nor written")
+def _():
+    with folder() as place:
+        os.mkdir(place + "/ws")
+        kept = write(place + "/ws/kept", "kept\n")
+        for path in (kept, place + "/ws/new"):
+            for flags in flags_for(path):
+                call = vitro("run", *flags, "--write", place + "/ws", "--", "/bin/true")
+                check_equal(call.code, 125, "exit code", call)
+        check_equal((read(kept), os.listdir(place + "/ws")), ("kept\n", ["kept"]), "the folder")
+        audit = place + "/log"
+        call = vitro("run", f"--json={kept}", "--audit", audit, "--write", place + "/ws", "--",
+                     "/bin/true")
+        check_equal(call.code, 125, "exit code", call)
+        check_equal(json.loads(read(audit))["status"], "refused", "the audit log has it", call)
 
 
 @test("a result or audit file beside a write grant, or in a read grant, is written")
@@ -138,6 +221,34 @@ def _():
                       (["echo", "--", "--timeout", "5"], "-- --timeout 5\n")):
         call = vitro("run", *args)
         check_equal((call.code, call.out, call.err), (0, out, ""), f"vitro run {args}", call)
+
+
+@test("a result or audit line among the command's own output is refused, and another descriptor taken")
+def _():
+    for path in ("/dev/fd/1", "/dev/fd/2", "/dev/stdout", "/dev/stderr"):
+        for flags in ([f"--json={path}"], ["--audit", path]):
+            call = vitro("run", *flags, "--", "/bin/echo", "ran")
+            check_equal(call.code, 125, f"exit code with {flags}", call)
+            check("ran\n" not in call.out, f"nothing ran\n{call}")
+            if path.startswith("/dev/fd/"):
+                check_in("output goes there", call.err, "the message", call)
+    call = vitro("run", "--json=/dev/fd/1", "--", "/bin/true")
+    check_in("use --json alone", call.err, "what to do", call)
+    reading, writing = os.pipe()
+    with os.fdopen(reading, "rb") as pipe:
+        call = vitro("run", f"--json=/dev/fd/{writing}", "--", "/bin/echo", "ran",
+                     pass_fds=[writing])
+        os.close(writing)
+        check_equal((call.code, call.out), (0, "ran\n"), "a descriptor of its own", call)
+        check_equal(json.loads(pipe.read())["status"], "ok", "the result")
+    with folder() as place:
+        os.mkdir(place + "/ws")
+        for grant, code in (("ws", 125), ("x", 0)):
+            os.makedirs(f"{place}/{grant}", exist_ok=True)
+            with open(place + "/ws/r", "wb") as file:
+                call = vitro("run", f"--json=/dev/fd/{file.fileno()}", "--write",
+                             f"{place}/{grant}", "--", "/bin/true", pass_fds=[file.fileno()])
+            check_equal(call.code, code, f"a descriptor of a file, with {grant} granted", call)
 
 
 if __name__ == "__main__":

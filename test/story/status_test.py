@@ -2,14 +2,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """How a call ended: one cause, one status; and what vitro run exits with."""
 
+import json
 import os
 import signal
+import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import vitrotest
-from vitrotest import (ACTOR, BIN, SIGNALS, check, check_equal, check_in, folder, main, test,
-                       vitro_json, write)
+from vitrotest import (ACTOR, BIN, SIGNALS, check, check_equal, check_in, folder, main, proc,
+                       skip, test, vitro_json, vitro_started, wait_until, write)
 
 ANY = object()
 ERROR_TYPES = {}  # status → error.type, to see that no two statuses share one
@@ -159,6 +161,75 @@ def _():
     code = "import mmap; m = mmap.mmap(-1, 64 << 30, flags=0x4022); print('reserved')"
     result = ends(["--memory", "128M"], ["/usr/bin/python3", "-c", code], "ok", 0, exit_code=0)
     check_equal(result["stdout"], "reserved\n", "stdout", result["call"])
+
+
+# One memory file, mapped so often that adding up the mappings takes seconds.
+MAPPING = """if 1:
+    import ctypes, os, time
+    libc = ctypes.CDLL(None)
+    libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *3 * [ctypes.c_int], ctypes.c_long]
+    file = os.memfd_create("m")
+    os.ftruncate(file, 16 << 20)
+    for _ in range(8):
+        if os.fork() == 0:
+            for _ in range(1500):
+                libc.mmap(None, 16 << 20, 3, 0x8001, file, 0)  # MAP_SHARED | MAP_POPULATE
+            time.sleep(60)
+    time.sleep(60)
+"""
+
+
+@test("a cell that is slow to measure is never lost", needs=["python3"],
+      holds={"memory": "watchdog"})
+def _():
+    before = vitrotest.Before()
+    result = vitro_json("run", "--timeout", "15s", "--memory", "512M", "--", "/usr/bin/python3",
+                        "-c", MAPPING, leaks=False)
+    call = result["call"]
+    before.check_nothing_left(call.pid, seconds=20)  # so many mappings take long to go
+    # A fast machine measures it in time, and then the deadline comes.
+    check(result["status"] in ("memory_limit", "timeout"), f"status\n{call}")
+    if result["status"] == "memory_limit" and result["usage"]["wall_ms"] > 3000:
+        check_in("measured in time", result["error"]["message"], "the message", call)
+
+
+def without_looker(number, *flags):
+    """The result of a call whose looker gets a signal while it runs."""
+    with vitro_started("run", "--json", *flags, "--", "/bin/sleep", "20",
+                       stdout=subprocess.PIPE) as (process, before):
+        def children(pid):
+            return [int(child) for child in proc(f"{pid}/task/{pid}/children").split()]
+
+        def looker():
+            # Vitro's children are init, which has a child, and the looker.
+            found = {bool(children(pid)): pid for pid in children(process.pid)}
+            return found.get(False) if len(found) == 2 else None
+
+        os.kill(wait_until(looker, 5, "there is a looker"), number)
+        out, _ = process.communicate(timeout=15)
+        before.check_nothing_left(process.pid)
+        return json.loads(out), process.returncode
+
+
+@test("a looker that is silent is a limit that cannot be held, one that died is vitro's own failure",
+      holds={"processes": "pidns", "memory": "watchdog"})
+def _():
+    result, code = without_looker(signal.SIGSTOP)
+    check_equal((result["status"], code), ("memory_limit", 137), f"silent: {result}")
+    check_in("measured in time", result["error"]["message"], "the message")
+    result, code = without_looker(signal.SIGKILL)
+    check_equal((result["status"], code), ("lost", 125), f"dead: {result}")
+
+
+@test("a looker of CPU time alone that is silent: cpu_limit", holds={"processes": "pidns"})
+def _():
+    if vitrotest.isolation()["memory"][0] == "watchdog":
+        skip("memory is sampled here")
+    result, code = without_looker(signal.SIGSTOP, "--cpu-time", "10s")
+    check_equal((result["status"], code), ("cpu_limit", 124), f"silent: {result}")
+    check_in("measured in time", result["error"]["message"], "the message")
+    result, code = without_looker(signal.SIGKILL, "--cpu-time", "10s")
+    check_equal((result["status"], code), ("lost", 125), f"dead: {result}")
 
 
 @test("status refused, exit 125: a policy that this machine cannot enforce says what and how")
