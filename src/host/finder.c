@@ -214,7 +214,7 @@ int vt_finder_find(struct vt_finder *finder, const char *name, const char *asker
 	if (asker != NULL && name[strlen(name) - 1] == '\r')
 		return fail_crlf(finder, asker);
 	const char *wrong = r == -EISDIR   ? "is not a file"
-			    : r == -EACCES ? "is not executable: chmod +x"
+			    : r == -EACCES ? "is not executable"
 			    : r == -EPERM  ? "is in a folder that you may not look into"
 			    : by_path && name[0] != '/' && finder->cwd == NULL
 				    ? "is relative to the working directory, which is gone"
@@ -222,6 +222,9 @@ int vt_finder_find(struct vt_finder *finder, const char *name, const char *asker
 				    ? (by_path ? "does not exist" : "is not on PATH")
 				    : "cannot be executed";
 
+	if (r == -EACCES && by_path && asker == NULL)
+		return vt_fail(finder->err, VT_STEP_COMMAND, EACCES,
+			       "'%s' is not executable; chmod +x %s", name, name);
 	r = r == -EISDIR || r == -EPERM ? -EACCES : r == -ENOTDIR ? -ENOENT : r;
 	if (asker == NULL)
 		return vt_fail(finder->err, VT_STEP_COMMAND, -r, "'%s' %s", name, wrong);
