@@ -10,7 +10,7 @@
 #include "base/fd.h"
 #include "kernel/scratch.h"
 
-enum { OTHER_ID = 0x6f000001, DEEP = 5000, MANY = 20000, SUBFOLDERS = 300, WIDE = 3000 };
+enum { OTHER_ID = 0x6f000001, DEEP = 5000, MANY = 5000, SUBFOLDERS = 300, WIDE = 1000 };
 
 /* A folder of the test's own, with the scratch folder in it. */
 struct place {
