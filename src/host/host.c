@@ -434,6 +434,15 @@ static unsigned count_tasks(const struct vt_host *host)
 	return counting.tasks;
 }
 
+/* By making one: in a cell of vitro's, permissions do not tell. */
+static bool can_make_folder(const char *place)
+{
+	char path[PATH_MAX];
+	int len = snprintf(path, sizeof(path), "%s/vitro-probe-%d", place, getpid());
+
+	return len < (int)sizeof(path) && mkdir(path, 0700) == 0 && rmdir(path) == 0;
+}
+
 /*
  * Whether a folder can be made there that nobody else can take away: it is sticky, or the caller's
  * own. A cell with a user of its own removes it as that user, who needs the place to be open to
@@ -443,18 +452,19 @@ static bool takes_scratch(const struct vt_host *host, const char *place)
 {
 	const mode_t for_all = S_ISVTX | S_IWOTH | S_IXOTH;
 	struct stat st;
+	bool lasting;
 
-	if (stat(place, &st) < 0 || !S_ISDIR(st.st_mode) ||
-	    faccessat(AT_FDCWD, place, W_OK | X_OK, 0) < 0)
+	if (place == NULL || place[0] != '/' || stat(place, &st) < 0 || !S_ISDIR(st.st_mode))
 		return false;
-	if (host->can_change_ids)
-		return (st.st_mode & for_all) == for_all;
-	return st.st_mode & S_ISVTX || (st.st_uid == host->uid && !(st.st_mode & 022));
+	lasting = host->can_change_ids
+			  ? (st.st_mode & for_all) == for_all
+			  : st.st_mode & S_ISVTX || (st.st_uid == host->uid && !(st.st_mode & 022));
+	return lasting && can_make_folder(place);
 }
 
 static const char *find_scratch(const struct vt_host *host)
 {
-	static const char *const places[] = { "/tmp", "/var/tmp", "/dev/shm" };
+	const char *const places[] = { getenv("TMPDIR"), "/tmp", "/var/tmp", "/dev/shm" };
 
 	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++)
 		if (takes_scratch(host, places[i]))

@@ -45,9 +45,9 @@ def _():
 
 @test("nested: the inner cell sees no file of the outer one's, and none of its processes survives")
 def _():
-    script = ('echo secret > /tmp/secret; cat /tmp/secret; '
-              '"$@" 2>/dev/null || echo denied; sleep 0.2; ps -e -o comm= | grep -c sleep')
-    call = nested("run", "--", "/bin/sh", "-c", "sleep 100 & cat /tmp/secret", script=script)
+    script = ('echo secret > $HOME/secret; cat $HOME/secret; '
+              '"$@" $HOME/secret 2>/dev/null || echo denied; sleep 0.2; ps -e -o comm= | grep -c sleep')
+    call = nested("run", "--", "/bin/sh", "-c", 'sleep 100 & cat "$1"', "sh", script=script)
     check_equal(call.out, "secret\ndenied\n0\n", "stdout", call)
 
 
