@@ -434,15 +434,6 @@ static unsigned count_tasks(const struct vt_host *host)
 	return counting.tasks;
 }
 
-/* By making one: in a cell of vitro's, permissions do not tell. */
-static bool can_make_folder(const char *place)
-{
-	char path[PATH_MAX];
-	int len = snprintf(path, sizeof(path), "%s/vitro-probe-%d", place, getpid());
-
-	return len < (int)sizeof(path) && mkdir(path, 0700) == 0 && rmdir(path) == 0;
-}
-
 /*
  * Whether a folder can be made there that nobody else can take away: it is sticky, or the caller's
  * own. A cell with a user of its own removes it as that user, who needs the place to be open to
@@ -452,16 +443,16 @@ static bool takes_scratch(const struct vt_host *host, const char *place)
 {
 	const mode_t for_all = S_ISVTX | S_IWOTH | S_IXOTH;
 	struct stat st;
-	bool lasting;
 
-	if (place == NULL || place[0] != '/' || stat(place, &st) < 0 || !S_ISDIR(st.st_mode))
+	if (place == NULL || place[0] != '/' || stat(place, &st) < 0 || !S_ISDIR(st.st_mode) ||
+	    faccessat(AT_FDCWD, place, W_OK | X_OK, 0) < 0)
 		return false;
-	lasting = host->can_change_ids
-			  ? (st.st_mode & for_all) == for_all
-			  : st.st_mode & S_ISVTX || (st.st_uid == host->uid && !(st.st_mode & 022));
-	return lasting && can_make_folder(place);
+	if (host->can_change_ids)
+		return (st.st_mode & for_all) == for_all;
+	return st.st_mode & S_ISVTX || (st.st_uid == host->uid && !(st.st_mode & 022));
 }
 
+/* TMPDIR first: in a bare cell of vitro's /tmp looks open, and is not. */
 static const char *find_scratch(const struct vt_host *host)
 {
 	const char *const places[] = { getenv("TMPDIR"), "/tmp", "/var/tmp", "/dev/shm" };

@@ -226,7 +226,7 @@ PROCESSES = [
     Try("change_user_priority", "1000", "init", "0", label="by its number"),
     Try("change_group_priority", "1", "group", label="of init"),
     Try("tune_by_proc", "1", "init", label="of init"),
-    Try("tune_by_proc", "self", label="of itself"),
+    Try("tune_by_proc", "self", label="of itself", holds="files=*"),
     Try("steal_descriptor", "1", "init", maybe=True),
     Try("compare_processes", maybe=True, filtered=True),
     Try("enter_namespace", "1", "init"),
@@ -272,7 +272,7 @@ KERNEL = [
     Try("write_terminal", stdin="terminal"),
     Try("open_core_pattern", control="root"),
     Try("open_sysctl", control="namespaces", maybe=True),
-    Try("open_proc_global"),
+    Try("open_proc_global", holds="files=*"),
     Try("open_sysrq", control="root", maybe=True),
     Try("open_cgroup", control="root", maybe=True),
     Try("set_hostname", control="namespaces"),
@@ -297,9 +297,9 @@ KERNEL = [
     Try("ask_prctl", "62", label="PR_SCHED_CORE", maybe=True),
     Try("call_unknown", maybe=True, filtered=True),
     Try("see_hostname", "{hostname}", holds="processes=pidns"),
-    Try("see_cgroup", maybe=True),
+    Try("see_cgroup", maybe=True, holds="files=*"),
     Try("open_queue", "{queue}"),
-    Try("see_segments", "{segment}", maybe=True),
+    Try("see_segments", "{segment}", maybe=True, holds="files=*"),
 ] + [
     Try(act, flags="--set syscalls=strict", label="under the strict filter")
     for act in ("listen_to_filter", "drop_queue", "flush_disks", "place_memory")
@@ -341,7 +341,7 @@ NETWORK = [
     Try("alg", maybe=True),
     Try("exotic", control="namespaces", maybe=True),
     Try("exotic_pair", maybe=True),
-    Try("see_sockets", "{abstract}"),
+    Try("see_sockets", "{abstract}", holds="files=*"),
 ] + [
     Try(act, args, flags="--net loopback", label="under --net loopback", holds="network=netns",
         maybe=act not in ("tcp4", "udp4", "abstract"))

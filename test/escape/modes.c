@@ -8,8 +8,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <poll.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -162,9 +162,12 @@ static int attribute_absolute(int argc, char **argv)
 	return reached("set an attribute of %s", argv[1]);
 }
 
-static void swap_for_ever(const char *one, const char *other)
+/* Until the pipe's other end is closed: where signals are denied, nobody could end it. */
+static void swap_on(int pipe_fd, const char *one, const char *other)
 {
-	for (;;)
+	struct pollfd end = { .fd = pipe_fd };
+
+	while (poll(&end, 1, 0) == 0)
 		(void)syscall(SYS_renameat2, AT_FDCWD, one, AT_FDCWD, other,
 			      2 /* RENAME_EXCHANGE */);
 }
@@ -207,16 +210,21 @@ static int mode_race(int argc, char **argv)
 	(void)snprintf(path, sizeof(path), "%s/file", folder);
 	if (mkdir(folder, 0755) < 0 || symlink(argv[2], link) < 0)
 		return broken("make %s", folder);
+	int ends[2];
 	int fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0644);
-	pid_t child = fd < 0 ? -1 : fork();
+	pid_t child = fd < 0 || pipe(ends) < 0 ? -1 : fork();
 
 	if (child < 0)
 		return broken("begin in %s", folder);
-	if (child == 0)
-		swap_for_ever(folder, link);
+	if (child == 0) {
+		(void)close(ends[1]);
+		swap_on(ends[0], folder, link);
+		_exit(0);
+	}
+	(void)close(ends[0]);
 	int result = race(path, join(argv[2], "file"));
 
-	(void)kill(child, SIGKILL);
+	(void)close(ends[1]);
 	(void)waitpid(child, NULL, 0);
 	/* One of them is the link, whichever, and is taken away first. */
 	const char *left = unlink(link) == 0 ? folder : link;

@@ -34,7 +34,7 @@ def _():
         check(not os.path.exists(place + "/new"), "nothing was made on the host")
 
 
-@test("files.read: a single file, and a relative path in a flag")
+@test("files.read: a single file, and a relative path in a flag", holds={"files": "*"})
 def _():
     with folder() as place:
         write(place + "/note", "hello\n")
@@ -209,7 +209,8 @@ def _():
         check_equal(result["stdout"], "hello\n", f"output under {name}", result["call"])
 
 
-@test("/tmp is private, writable and empty; HOME is there; nothing else can be written")
+@test("/tmp is private, writable and empty; HOME is there; nothing else can be written",
+      holds={"files": "*"})
 def _():
     marker = f"/tmp/test-marker-{os.getpid()}"
     write(marker, "host\n")
@@ -251,7 +252,7 @@ def _():
     check_in("4\n4\nok\nfull\n", out, "what devices do")
 
 
-@test("/proc shows the cell alone")
+@test("/proc shows the cell alone", holds={"files": "*"})
 def _():
     pids = shell("cd /proc; echo [0-9]*").split()
     check(len(pids) <= 3, f"processes: {pids}")

@@ -37,7 +37,7 @@ def _():
         check_equal((call.code, call.out), (1, ""), "a file of that name is denied", call)
 
 
-@test("files.deny: one that denies nothing is noted, by explain too")
+@test("files.deny: one that denies nothing is noted, by explain too", holds={"files": "*"})
 def _():
     with folder() as place:
         write(place + "/a/note", "note\n")

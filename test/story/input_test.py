@@ -368,7 +368,7 @@ def _():
     check("controller: ;" not in call.err, f"there is a reason\n{call}")
 
 
-@test("no hint to grant what no grant can be had of")
+@test("no hint to grant what no grant can be had of", holds={"files": "*"})
 def _():
     for path in ("/proc/1/stat", "/dev/kmsg"):
         call = vitro("run", "--", "/bin/cat", path)
@@ -404,7 +404,6 @@ def _():
                    f"printf '{policy[:9]}'; sleep 1; echo '{policy[9:]}'"):
         words = " ".join(map(shlex.quote, vitro_command("explain")))
         call = run(["bash", "-c", f"exec {words} -p <({script})"])
-        check_equal(call.code, 0, "exit code", call)
         check_in("7 s", call.out, "the policy counts", call)
     with folder() as place:
         os.mkfifo(place + "/pipe")
