@@ -244,7 +244,7 @@ def _():
 
 POLL = r'''
 import os, sys, time
-end = time.monotonic() + 2.5
+end = time.monotonic() + 1.5
 open("/tmp/ready", "w").close()
 print("ready", flush=True)
 seen = set()
