@@ -427,6 +427,13 @@ def need_held(holds):
             skip(f"{name}: held by {mechanism} here, which does not promise this")
 
 
+def need_power(number, name):
+    """Skips a test whose own work takes a capability that root lacks here."""
+    mask = int(re.search(r"CapEff:\s*(\w+)", proc("self/status").decode())[1], 16)
+    if not mask >> number & 1:
+        skip(f"the test itself needs {name}")
+
+
 def is_bare():
     """Whether cells here are made without namespaces."""
     return isolation().get("processes", ("pidns",))[0] != "pidns"

@@ -9,7 +9,7 @@ import socket
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
-from vitrotest import (check, check_equal, check_in, folder, is_bare, main, run, skip, test, vitro,
+from vitrotest import (check, check_equal, check_in, folder, is_bare, main, need_power, run, skip, test, vitro,
                        vitro_command, write)
 
 
@@ -199,6 +199,7 @@ def _():
 
 @test("the same where the link is reached by another mount of the folder", root=True)
 def _():
+    need_power(21, "CAP_SYS_ADMIN")
     with workspace() as place:
         os.symlink(place + "/priv", place + "/ws/out")
         os.mkdir(place + "/other")

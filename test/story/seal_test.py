@@ -18,7 +18,8 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 from vitrotest import (ACTOR, IS_ROOT, check, check_equal, check_in, folder, is_bare,
-                       landlock_abi, main, run, skip, test, vitro, vitro_started, wait_until, write)
+                       landlock_abi, main, need_power, run, skip, test, vitro, vitro_started,
+                       wait_until, write)
 
 
 def children(pid):
@@ -49,6 +50,7 @@ def _():
 
 @test("init keeps nothing of the caller's environment, and no descriptor but its socket", root=True)
 def _():
+    need_power(19, "CAP_SYS_PTRACE")
     secret = "secret-of-the-caller"
     with init_of_call(env={**os.environ, "SECRET": secret}) as init:
         parent = pathlib.Path(f"/proc/{init}/status").read_text().split("PPid:")[1].split()[0]
