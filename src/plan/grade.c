@@ -119,36 +119,48 @@ static struct vt_holding hold_bare_processes(const struct vt_plan *plan)
 	return held;
 }
 
+/* What a cell with the caller's own id can do about modes. "" where it has one of its own. */
+static const char *tell_modes(const struct grading *g)
+{
+	const struct vt_fact *modes = &g->host->modes;
+
+	if (g->plan->broker.modes)
+		return "; modes and times can be changed only inside folders that may be written, "
+		       "owners nowhere";
+	if (g->plan->own_ids || !modes->err)
+		return "";
+	return vt_arena_printf(g->plan->arena,
+			       "; modes, owners and times cannot be changed (%s: %s)", modes->tried,
+			       strerror(modes->err));
+}
+
 static struct vt_holding hold_bare_files(struct grading *g)
 {
 	const struct vt_plan *plan = g->plan;
-	struct vt_holding held = { "files", "files", "landlock", VT_GRADE_KERNEL,
-				   "names, sizes and owners of other files can be seen, their "
-				   "content not" };
+	const char *modes = tell_modes(g);
+	struct vt_holding held = { "files", "files", "none", VT_GRADE_NONE, NULL };
 
-	if (plan->broker.modes)
-		held.note = "names, sizes and owners of other files can be seen, their content "
-			    "not; modes and times can be changed only inside folders that may be "
-			    "written, owners nowhere";
-	else if (!plan->own_ids && g->host->modes.err)
-		held.note = vt_arena_printf(
-			plan->arena,
-			"names, sizes and owners of other files can be seen, their content not; "
-			"modes, owners and times cannot be changed (%s: %s)",
-			g->host->modes.tried, strerror(g->host->modes.err));
-	if (plan->landlock_fs && plan->filter_count)
-		return held;
-	held.mechanism = "none";
-	held.grade = VT_GRADE_NONE;
-	if (plan->landlock_fs)
+	if (plan->landlock_fs && plan->filter_count) {
+		held.mechanism = "landlock";
+		held.grade = VT_GRADE_KERNEL;
+		held.note = vt_arena_printf(plan->arena,
+					    "names, sizes and owners of other files can be seen, "
+					    "their content not%s",
+					    modes);
+	} else if (plan->landlock_fs) {
 		held.note = "without a system call filter modes and owners of the caller's files "
 			    "can be changed";
-	else if (g->host->landlock_abi)
-		held.note = "no mount namespace, and this kernel's Landlock is older than ABI 3, "
-			    "which cannot keep files from being emptied";
-	else
-		held.note = vt_arena_printf(plan->arena, "no mount namespace, and no Landlock: %s",
-					    strerror(g->host->landlock_err));
+	} else if (g->host->landlock_abi) {
+		held.note = vt_arena_printf(
+			plan->arena,
+			"no mount namespace, and this kernel's Landlock is older than ABI 3, "
+			"which cannot keep files from being emptied%s",
+			modes);
+	} else {
+		held.note = vt_arena_printf(plan->arena,
+					    "no mount namespace, and no Landlock: %s%s",
+					    strerror(g->host->landlock_err), modes);
+	}
 	return held;
 }
 

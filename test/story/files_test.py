@@ -25,7 +25,7 @@ def shell(script, *flags, **options):
     return call.out
 
 
-@test("files.read: a folder is there at the same place, and only to be read")
+@test("files.read: a folder is there at the same place, and only to be read", holds={"files": "*"})
 def _():
     with folder() as place:
         write(place + "/note", "hello\n")
@@ -231,7 +231,7 @@ def _():
     check_equal(shell("ls -A $HOME"), "", "what the next call finds")
 
 
-@test("two calls at the same time do not see each other's /tmp")
+@test("two calls at the same time do not see each other's /tmp", holds={"files": "*"})
 def _():
     with vitro_started("run", "--", "/bin/sh", "-c", "echo secret > $HOME/left; echo $HOME; sleep 20",
                        stdout=subprocess.PIPE) as (process, _):

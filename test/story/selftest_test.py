@@ -334,7 +334,7 @@ def _():
 
 
 @test("self-test: a watched limit that holds one time of three is late, not absent",
-      holds={"memory": "watchdog"})
+      holds={"files": "*", "memory": "watchdog"})
 def _():
     with folder(writable=True) as place:
         third = (f"echo >> {place}/n; test $(wc -l < {place}/n) -lt 3 && " + HOLE +
