@@ -9,17 +9,24 @@
 
 #include "base/path.h"
 
-/* The host path that a path inside shows; itself where no mount does. Cut: then it is not there. */
-static void host_path(const struct vt_plan *plan, const char *path, char out[PATH_MAX])
+/*
+ * The host path that a path inside shows, and whether a mount does; else out is path itself. Cut:
+ * then it is not there.
+ */
+static bool host_path(const struct vt_plan *plan, const char *path, char out[PATH_MAX])
 {
+	bool mounted = false;
+
 	(void)snprintf(out, PATH_MAX, "%s", path);
 	for (size_t i = 0; i < plan->build_count; i++) {
 		const struct vt_build *build = &plan->builds[i];
 
-		if (build->act == VT_ACT_BIND && vt_path_lies_in(path + 1, build->to))
-			(void)snprintf(out, PATH_MAX, "%s%s", build->from,
-				       path + 1 + strlen(build->to));
+		if (build->act != VT_ACT_BIND || !vt_path_lies_in(path + 1, build->to))
+			continue;
+		(void)snprintf(out, PATH_MAX, "%s%s", build->from, path + 1 + strlen(build->to));
+		mounted = true;
 	}
+	return mounted;
 }
 
 /* ---- the working directory ----------------------------------------------------------------- */
@@ -30,7 +37,10 @@ static int check_cwd(const struct vt_plan *plan, const struct vt_host *host, str
 	struct vt_path seen;
 	bool shown = vt_plan_shows(plan, plan->cwd);
 
-	host_path(plan, plan->cwd, path);
+	/* The cell's own, as /tmp is: a look at the host's says nothing, and costs a probe of it.
+	 */
+	if (!host_path(plan, plan->cwd, path) && shown)
+		return 0;
 	bool there = host->look(host, path, &seen) == 0;
 
 	if (!shown && !there)
