@@ -28,8 +28,8 @@ import uuid
 from dataclasses import dataclass
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
-from vitrotest import (ESCAPE, IS_ROOT, WITHIN, Failed, check, is_bare, landlock_abi, main, need_held, proc, run,
-                       sanitized, skip, started, test, vitro, wait_until, write)
+from vitrotest import (ESCAPE, Failed, IS_ROOT, WITHIN, check, is_bare, landlock_abi, main, need_broker,
+                       need_held, proc, run, sanitized, skip, started, test, vitro, wait_until, write)
 
 SECRET = uuid.uuid4().hex
 LIBC = ctypes.CDLL("librt.so.1", use_errno=True)
@@ -635,6 +635,8 @@ def attempt(row, world):
     if world is None:
         skip("no folder can be made here")
     need_held(promises(row))
+    if "--socket" in row.flags:
+        need_broker()
     if row.root and not IS_ROOT:
         skip("needs root")
     if row.prefix and (caller := run([*CONTROLS[row.prefix], "true"])).code:

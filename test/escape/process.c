@@ -165,11 +165,27 @@ static _Noreturn int idle(int argc, char **argv)
 		pause();
 }
 
+/*
+ * It is to outlive whoever looks, and nobody's machine: not even one who stops it keeps it, where
+ * whoever started it is killed.
+ */
+static int live_for(time_t seconds)
+{
+	struct sigevent end = { .sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGKILL };
+	const struct itimerspec when = { .it_value.tv_sec = seconds };
+	timer_t timer;
+
+	return timer_create(CLOCK_MONOTONIC, &end, &timer) < 0 ||
+			       timer_settime(timer, 0, &when, NULL) < 0
+		       ? errno
+		       : 0;
+}
+
 /* Locks the file, tells, and stops: whoever holds the lock lives. */
 static _Noreturn void hold_lock(int lock, int told)
 {
 	struct flock whole = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
-	int err = fcntl(lock, F_SETLK, &whole) < 0 ? errno : 0;
+	int err = fcntl(lock, F_SETLK, &whole) < 0 ? errno : live_for(5);
 	for (int fd = 0; fd < 3; fd++)
 		close(fd); /* nobody waits for its output */
 	if (write(told, &err, sizeof(err)) != (ssize_t)sizeof(err) || err)

@@ -56,7 +56,7 @@ def _():
 
 
 @test("a root's cell without namespaces: what only an owner reaches is refused, with the remedy", root=True,
-      needs=[WITHIN[0]])
+      needs=[WITHIN[0]], holds={"files": "landlock"})
 def _():
     with folder() as place:
         options = {"prefix": () if is_bare() else WITHIN, "cwd": place}
@@ -74,7 +74,7 @@ def _():
 
 
 @test("a root's cell without namespaces: a folder that it cannot write is noted, and ids are in the result", root=True,
-      needs=[WITHIN[0]])
+      needs=[WITHIN[0]], holds={"files": "landlock"})
 def _():
     with folder() as place:
         options = {"prefix": () if is_bare() else WITHIN, "cwd": place}

@@ -152,7 +152,8 @@ def _():
                 time.sleep(0.5)
                 os.kill(process.pid, number)
                 check_equal(process.wait(20), code, f"exit code after {number!r}")
-                before.check_nothing_left(process.pid, cgroups=number != signal.SIGKILL, seconds=5)
+                # What the control of an act left behind lives for five seconds, if nobody ends it.
+                before.check_nothing_left(process.pid, cgroups=number != signal.SIGKILL, seconds=8)
                 wait_until(lambda: not os.listdir(place), 5, f"the folder goes after {number!r}")
 
 

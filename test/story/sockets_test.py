@@ -11,13 +11,19 @@ import threading
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import vitrotest
-from vitrotest import (IS_ROOT, check, check_equal, check_in, folder, landlock_abi, main, run, vitro,
-                       vitro_json, vitro_started, wait_until, write)
+from vitrotest import (IS_ROOT, check, check_equal, check_in, folder, landlock_abi, main, need_broker,
+                       run, vitro, vitro_json, vitro_started, wait_until, write)
 
 
 def test(name, **options):
-    """A cell without namespaces has no unix sockets but pairs."""
-    return vitrotest.test(name, holds={"processes": "pidns"}, **options)
+    """A cell without namespaces has no unix sockets but pairs, nor has one where nobody can connect in
+    its stead."""
+    def register(function):
+        def brokered():
+            need_broker()
+            function()
+        return vitrotest.test(name, holds={"processes": "pidns"}, **options)(brokered)
+    return register
 
 
 PYTHON = "/usr/bin/python3"
