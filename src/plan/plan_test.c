@@ -52,12 +52,12 @@ static const struct invented_path machine[] = {
 	{ "/srv/secret", S_IFREG | 0600, 1234, NULL },
 	{ "/vault", S_IFDIR | 0700, 0, NULL },
 	{ "/vault/open", S_IFDIR | 0755, 0, NULL },
-	{ "/home/ann/work", S_IFDIR | 0755, 1000, NULL },
+	{ "/home/ann/ws", S_IFDIR | 0755, 1000, NULL },
 	{ "/home/ann/to-etc", S_IFDIR | 0755, 0, "/etc" },
 	{ "/home/ann/to-proc", S_IFDIR | 0555, 0, "/proc" },
 	{ "/home/ann/to-data", S_IFDIR | 0755, 1234, "/srv/data" },
-	{ "/home/ann/work/out", S_IFDIR | 0755, 1234, "/srv/data" },
-	{ "/home/ann/work/socket", S_IFSOCK | 0666, 0, "/srv/socket" },
+	{ "/home/ann/ws/out", S_IFDIR | 0755, 1234, "/srv/data" },
+	{ "/home/ann/ws/socket", S_IFSOCK | 0666, 0, "/srv/socket" },
 };
 
 static const struct invented_path *find(const char *path)
@@ -354,14 +354,14 @@ static const struct golden {
 	{ "default-user-old", &user_old, "{}" },
 	{ "bare-user", &bare_user, "{}" },
 	{ "bare-user-grants", &bare_user,
-	  "{\"files\": {\"read\": [\"to-data\"], \"write\": [\"/home/ann/work\"], \"cwd\": "
-	  "\"/home/ann/work\"}, \"network\": \"host\"}" },
+	  "{\"files\": {\"read\": [\"to-data\"], \"write\": [\"/home/ann/ws\"], \"cwd\": "
+	  "\"/home/ann/ws\"}, \"network\": \"host\"}" },
 	{ "bare-user-strict-refused", &bare_user, "{\"require\": \"strict\"}" },
 	{ "bare-user-old-refused", &bare_user_old, "{}" },
 	{ "bare-user-old-best-effort", &bare_user_old, "{\"require\": \"best-effort\"}" },
 	{ "bare-root-old", &bare_root_old, "{}" },
 	{ "bare-root-grants", &bare_root_old,
-	  "{\"files\": {\"read\": [\"/home/ann/work\"], \"write\": [\"/srv/data\"], \"cwd\": "
+	  "{\"files\": {\"read\": [\"/home/ann/ws\"], \"write\": [\"/srv/data\"], \"cwd\": "
 	  "\"/srv/data\"}}" },
 	{ "bare-root-closed-refused", &bare_root_old,
 	  "{\"files\": {\"read\": [\"/vault/open\"]}}" },
@@ -386,7 +386,7 @@ static const struct golden {
 	  "{\"require\": \"best-effort\", \"files\": {\"write\": [\"/srv/data\"]}}" },
 	{ "default-root-without-ids", &root_without_ids, "{}" },
 	{ "grants-root", &root_v1,
-	  "{\"files\": {\"read\": [\"/srv/data\", \"/etc\", {\"from\": \"work\", \"to\": \"/in\"}],"
+	  "{\"files\": {\"read\": [\"/srv/data\", \"/etc\", {\"from\": \"ws\", \"to\": \"/in\"}],"
 	  " \"write\": [\"/srv/data/out\"], \"cwd\": \"/in\"}}" },
 	{ "grants-nested-user", &user_v2,
 	  "{\"files\": {\"read\": [\"/srv/data/note.txt\", \"/srv\"], \"write\": "
@@ -420,15 +420,15 @@ static const struct golden {
 	{ "deny-runtime", &user_v2, "{\"files\": {\"deny\": [\"/usr/share/doc\"]}}" },
 	{ "deny-link", &user_v2, "{\"files\": {\"read\": [\"/srv\"], \"deny\": [\"to-data\"]}}" },
 	{ "link-planted-refused", &user_v2,
-	  "{\"files\": {\"write\": [\"work\"], \"read\": [\"work/out\"]}}" },
+	  "{\"files\": {\"write\": [\"ws\"], \"read\": [\"ws/out\"]}}" },
 	{ "link-planted-bare-refused", &bare_user,
-	  "{\"files\": {\"write\": [\"work\"], \"read\": [\"work/out\"]}}" },
+	  "{\"files\": {\"write\": [\"ws\"], \"read\": [\"ws/out\"]}}" },
 	{ "link-planted-moved-refused", &root_v1,
-	  "{\"files\": {\"write\": [\"work\", {\"from\": \"work/out\", \"to\": \"/x\"}]}}" },
+	  "{\"files\": {\"write\": [\"ws\", {\"from\": \"ws/out\", \"to\": \"/x\"}]}}" },
 	{ "link-planted-socket-refused", &user_v2,
-	  "{\"files\": {\"write\": [\"work\"], \"sockets\": [\"work/socket\"]}}" },
+	  "{\"files\": {\"write\": [\"ws\"], \"sockets\": [\"ws/socket\"]}}" },
 	{ "link-planted-before", &user_v2,
-	  "{\"files\": {\"read\": [\"work/out\"], \"sockets\": [\"work/socket\"]}}" },
+	  "{\"files\": {\"read\": [\"ws/out\"], \"sockets\": [\"ws/socket\"]}}" },
 	{ "link-to-etc-root", &root_v1, "{\"files\": {\"read\": [\"to-etc\"]}}" },
 	{ "link-to-proc-refused", &root_v1, "{\"files\": {\"read\": [\"to-proc\"]}}" },
 	{ "missing-refused", &user_v2, "{\"files\": {\"read\": [\"/nowhere\"]}}" },
