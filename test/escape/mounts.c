@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -38,11 +39,20 @@ static int mount_bind(int argc, char **argv)
 	return reached("bound a folder");
 }
 
-/* argv: a mount that is read-only */
+/* argv: a mount that is read-only. What else is forbidden there stays so: the kernel may insist on
+ * it. */
 static int remount_writable(int argc, char **argv)
 {
+	struct statvfs st;
+
 	(void)argc;
-	if (mount(NULL, argv[1], NULL, MS_REMOUNT | MS_BIND, NULL) < 0)
+	if (statvfs(argv[1], &st) < 0)
+		return unclear("statvfs: %s", strerrorname_np(errno));
+	const unsigned long kept = (st.f_flag & ST_NOSUID ? MS_NOSUID : 0) |
+				   (st.f_flag & ST_NODEV ? MS_NODEV : 0) |
+				   (st.f_flag & ST_NOEXEC ? MS_NOEXEC : 0);
+
+	if (mount(NULL, argv[1], NULL, MS_REMOUNT | MS_BIND | kept, NULL) < 0)
 		return gated(errno, "remount");
 	return reached("%s is writable", argv[1]);
 }
