@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "host/pyenv.h"
 
 static const char default_path[] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
@@ -83,7 +84,7 @@ int vt_finder_check(const char *path)
 		return errno == ENOTDIR ? -ENOENT : errno == EACCES ? -EPERM : -errno;
 	if (!S_ISREG(st.st_mode))
 		return -EISDIR;
-	return faccessat(AT_FDCWD, path, X_OK, 0) < 0 ? -errno : 0;
+	return vt_file_access(AT_FDCWD, path, X_OK) < 0 ? -errno : 0;
 }
 
 static void add_bin_dir(struct vt_finder *finder, const char *dir, size_t order)

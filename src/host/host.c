@@ -445,7 +445,7 @@ static bool takes_scratch(const struct vt_host *host, const char *place)
 	struct stat st;
 
 	if (place == NULL || place[0] != '/' || stat(place, &st) < 0 || !S_ISDIR(st.st_mode) ||
-	    faccessat(AT_FDCWD, place, W_OK | X_OK, 0) < 0)
+	    vt_file_access(AT_FDCWD, place, W_OK | X_OK) < 0)
 		return false;
 	if (host->can_change_ids)
 		return (st.st_mode & for_all) == for_all;

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/file.h"
 #include "host/try.h"
 #include "kernel/idmap.h"
 #include "kernel/mount.h"
@@ -140,7 +141,7 @@ int vt_layer_can_work(const struct vt_host *host, const char *path, const char *
 		return (int)mount;
 	if (mount_of(folder) != mount || mount_of(base) != mount)
 		return -EXDEV;
-	if (faccessat(AT_FDCWD, folder, W_OK | X_OK, 0) < 0)
+	if (vt_file_access(AT_FDCWD, folder, W_OK | X_OK) < 0)
 		return -errno;
 	return host->look(host, base, ret_base);
 }

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/file.h"
 #include "base/path.h"
 
 bool vt_prefix_is_too_wide(const char *prefix, const char *home)
@@ -26,7 +27,7 @@ bool vt_prefix_is_too_wide(const char *prefix, const char *home)
 static bool has_any(int dir, const char *const *names, size_t count)
 {
 	for (size_t i = 0; i < count; i++)
-		if (faccessat(dir, names[i], F_OK, 0) == 0)
+		if (vt_file_access(dir, names[i], F_OK) == 0)
 			return true;
 	return false;
 }

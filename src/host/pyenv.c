@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/file.h"
 
 enum { MAX_VERSION_FILE = 4096 };
 
@@ -27,7 +28,7 @@ static bool is_program(const char *path)
 	struct stat st;
 
 	return stat(path, &st) == 0 && S_ISREG(st.st_mode) &&
-	       faccessat(AT_FDCWD, path, X_OK, 0) == 0;
+	       vt_file_access(AT_FDCWD, path, X_OK) == 0;
 }
 
 bool vt_pyenv_is_shims(const char *dir)

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/file.h"
 #include "kernel/cgroup_private.h"
 
 /* A file that shows that the folder is of that controller; the root of pids has no pids.max. */
@@ -32,7 +33,7 @@ static int usable(const char *folder, const char *file)
 
 	if (dir < 0)
 		return errno;
-	if (faccessat(dir, ".", W_OK | X_OK, 0) < 0 || faccessat(dir, file, F_OK, 0) < 0)
+	if (vt_file_access(dir, ".", W_OK | X_OK) < 0 || vt_file_access(dir, file, F_OK) < 0)
 		return errno;
 	return 0;
 }

@@ -45,8 +45,8 @@ static unsigned controllers_in(int dir, const char *file)
 /* The real root has no type, whatever a cgroup namespace calls root. */
 static bool is_root(int dir)
 {
-	return faccessat(dir, "cgroup.type", F_OK, 0) < 0 && errno == ENOENT &&
-	       faccessat(dir, "cgroup.controllers", F_OK, 0) == 0;
+	return vt_file_access(dir, "cgroup.type", F_OK) < 0 && errno == ENOENT &&
+	       vt_file_access(dir, "cgroup.controllers", F_OK) == 0;
 }
 
 static bool is_threaded(int dir)
@@ -69,7 +69,7 @@ static bool is_alone(int dir)
 
 static bool may_write(int dir, const char *name)
 {
-	return faccessat(dir, name, W_OK, 0) == 0;
+	return vt_file_access(dir, name, W_OK) == 0;
 }
 
 /* What the children of a folder can be given: what it gives already, or could. */
@@ -106,8 +106,8 @@ static unsigned look_own(char folder[PATH_MAX], struct vt_cgroup_site *site)
 	AUTO_CLOSE int dir = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	/* A process is cloned into a child only by who may write the common ancestor's
 	 * cgroup.procs. */
-	if (dir < 0 || faccessat(dir, ".", W_OK | X_OK, 0) < 0 ||
-	    faccessat(dir, "cgroup.procs", W_OK, 0) < 0) {
+	if (dir < 0 || vt_file_access(dir, ".", W_OK | X_OK) < 0 ||
+	    vt_file_access(dir, "cgroup.procs", W_OK) < 0) {
 		vt_cgroup_say(site, "cannot make cgroups: %s: '%s'", strerror(errno), folder);
 		return 0;
 	}
@@ -133,7 +133,7 @@ static unsigned look_top(const char *root)
 {
 	AUTO_CLOSE int dir = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
 
-	if (dir < 0 || faccessat(dir, ".", W_OK | X_OK, 0) < 0 || !is_root(dir))
+	if (dir < 0 || vt_file_access(dir, ".", W_OK | X_OK) < 0 || !is_root(dir))
 		return 0;
 	return offer(dir, true);
 }
@@ -148,7 +148,7 @@ static bool find_root(const char *mount, char root[PATH_MAX])
 
 		if (vt_cgroup_path(root, mount, places[i]) == 0 &&
 		    vt_cgroup_path(file, root, "cgroup.controllers") == 0 &&
-		    faccessat(AT_FDCWD, file, F_OK, 0) == 0)
+		    vt_file_access(AT_FDCWD, file, F_OK) == 0)
 			return true;
 	}
 	return false;

@@ -29,6 +29,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/file.h"
 #include "kernel/caps.h"
 #include "kernel/landlock.h"
 #include "kernel/mount.h"
@@ -284,7 +285,7 @@ static int mount_proc(struct vt_building *b, const struct vt_build *build, struc
  */
 static int mask(const struct vt_building *b, const struct vt_build *build, struct vt_err *err)
 {
-	if (faccessat(b->root_fd, build->to, F_OK, AT_SYMLINK_NOFOLLOW) < 0 && errno == ENOENT)
+	if (vt_file_access(b->root_fd, build->to, F_OK) < 0 && errno == ENOENT)
 		return 0;
 	AUTO_CLOSE int fd = vt_mount_copy(b->root_fd, build->from, err);
 	const struct vt_mount_traits traits = { .idmap_fd = -1 };
