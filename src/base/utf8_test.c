@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/utf8.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define SEQUENCES ((size_t)0x110000 - 0x800)
+
+/* Every character there is comes back as it went, and its length is that of its range. */
+static void test_every_character(void **state)
+{
+	size_t seen = 0;
+
+	(void)state;
+	for (uint32_t code = 0; code <= 0x10ffff; code++) {
+		char bytes[4];
+
+		if (code >= 0xd800 && code <= 0xdfff)
+			continue;
+		size_t len = vt_utf8_put(bytes, code);
+		struct vt_utf8 next = vt_utf8_next(bytes, len);
+
+		assert_true(next.valid);
+		assert_int_equal(next.code, code);
+		assert_int_equal(next.len, len);
+		assert_int_equal(len, 1 + (code > 0x7f) + (code > 0x7ff) + (code > 0xffff));
+		seen++;
+	}
+	assert_int_equal(seen, SEQUENCES);
+}
+
+/*
+ * Of all beginnings of three bytes, as many are valid as there are characters: nothing is read
+ * twice, in an overlong form or as a surrogate.
+ */
+static void test_nothing_else(void **state)
+{
+	size_t valid[5] = { 0 };
+
+	(void)state;
+	for (uint32_t value = 0; value < 1 << 24; value++) {
+		char bytes[4] = { (char)(value >> 16), (char)(value >> 8), (char)value, '\x80' };
+		struct vt_utf8 next = vt_utf8_next(bytes, 4);
+
+		assert_in_range(next.len, 1, 4);
+		if (next.valid)
+			valid[next.len]++;
+	}
+	assert_int_equal(valid[1], 0x80 << 16);
+	assert_int_equal(valid[2], (0x800 - 0x80) << 8);
+	assert_int_equal(valid[3], 0x10000 - 0x800 - 0x800);
+	/* The fourth byte is one of the 64 that end them. */
+	assert_int_equal(valid[4], 0x100000 / 64);
+}
+
+/* The examples of the Unicode standard, chapter 3.9: what one U+FFFD stands for. */
+static void test_maximal_subparts(void **state)
+{
+	static const struct {
+		const char *bytes;
+		size_t len;
+	} cases[] = {
+		{ "\x80", 1 },         { "\xc0\xaf", 1 },  { "\xe0\x80", 1 },
+		{ "\xed\xa0\x80", 1 }, { "\xf4\x91", 1 },  { "\xff", 1 },
+		{ "\xc2", 1 },         { "\xe2\x82", 2 },  { "\xf0\x9f\x98", 3 },
+		{ "\xf1\x80\xe1", 2 }, { "\xe1\x80q", 2 }, { "\xf5\x80", 1 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct vt_utf8 next = vt_utf8_next(cases[i].bytes, strlen(cases[i].bytes));
+
+		assert_false(next.valid);
+		assert_int_equal(next.len, cases[i].len);
+	}
+	assert_int_equal(vt_utf8_next(VT_UTF8_REPLACEMENT, 3).code, 0xfffd);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_every_character),
+		cmocka_unit_test(test_nothing_else),
+		cmocka_unit_test(test_maximal_subparts),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
