@@ -16,6 +16,7 @@ static const char *const step_names[VT_STEP_COUNT] = {
 	[VT_STEP_LANDLOCK] = "landlock", [VT_STEP_DESCRIPTORS] = "descriptors",
 	[VT_STEP_SECCOMP] = "seccomp",   [VT_STEP_EXEC] = "exec",
 	[VT_STEP_WATCH] = "watch",       [VT_STEP_OUTPUT] = "output",
+	[VT_STEP_WIRE] = "wire",
 };
 
 static int begin(struct vt_err *err, enum vt_step step, int num)

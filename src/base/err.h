@@ -28,6 +28,7 @@ enum vt_step {
 	VT_STEP_EXEC,
 	VT_STEP_WATCH,    /* the supervisor's own work while the call runs */
 	VT_STEP_OUTPUT,   /* writing a result, a report or an audit line */
+	VT_STEP_WIRE,     /* talking with a client, or with a supervisor */
 	VT_STEP_COUNT
 };
 

@@ -91,7 +91,7 @@ static void judge_failure(const struct vt_err *failure, struct vt_verdict *verdi
 	bool of_program = step == VT_STEP_EXEC ||
 			  (step == VT_STEP_COMMAND && !is_exhaustion(failure->num));
 	bool of_vitro = step == VT_STEP_NONE || step == VT_STEP_WATCH || step == VT_STEP_OUTPUT ||
-			is_exhaustion(failure->num);
+			step == VT_STEP_WIRE || is_exhaustion(failure->num);
 
 	if (of_program && failure->num == ENOENT) {
 		decide_failure(verdict, VT_STATUS_ERROR, "NotFound", failure);

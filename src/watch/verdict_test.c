@@ -144,6 +144,8 @@ static const struct row rows[] = {
 	  "Refused", "mounts: do this: unknown error" },
 	{ "supervisor", { FAILED(VT_STEP_WATCH, EIO) }, VT_STATUS_LOST, -1, 0, 125, "Lost",
 	  "watch: do this: Input/output error" },
+	{ "client gone", { FAILED(VT_STEP_WIRE, EPIPE) }, VT_STATUS_LOST, -1, 0, 125, "Lost",
+	  "wire: do this: Broken pipe" },
 
 	/* nothing known */
 	{ "init vanished", { LIMITS }, VT_STATUS_LOST, -1, 0, 125, "Lost",
