@@ -22,6 +22,14 @@ void vt_str_done(struct vt_str *str)
 	vt_str_init(str);
 }
 
+void vt_str_clear(struct vt_str *str)
+{
+	str->len = 0;
+	str->failed = false;
+	if (str->cap)
+		str->text[0] = '\0';
+}
+
 static bool reserve(struct vt_str *str, size_t more)
 {
 	if (str->failed || more >= SIZE_MAX / 4 - str->len) {

@@ -17,6 +17,8 @@ struct vt_str {
 
 void vt_str_init(struct vt_str *str);
 void vt_str_done(struct vt_str *str);
+/* Empties it, and keeps its memory; a failure before is forgotten. */
+void vt_str_clear(struct vt_str *str);
 void vt_str_add(struct vt_str *str, const char *text);
 void vt_str_addn(struct vt_str *str, const char *bytes, size_t len);
 void vt_str_addf(struct vt_str *str, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

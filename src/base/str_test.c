@@ -68,6 +68,28 @@ static void test_wraps(void **state)
 	vt_str_done(&text);
 }
 
+static void test_clears(void **state)
+{
+	struct vt_str str;
+
+	(void)state;
+	vt_str_init(&str);
+	vt_str_clear(&str);
+	assert_string_equal(str.text, "");
+	vt_str_add(&str, "before");
+	vt_str_addn(&str, "x", SIZE_MAX / 2);
+	const char *text = str.text;
+
+	vt_str_clear(&str);
+	assert_string_equal(str.text, "");
+	assert_true(vt_str_ok(&str));
+	vt_str_add(&str, "after");
+	assert_string_equal(str.text, "after");
+	assert_int_equal(str.len, 5);
+	assert_ptr_equal(str.text, text);
+	vt_str_done(&str);
+}
+
 /* A length that no memory holds fails before anything is copied, and stays failed. */
 static void test_failure_is_sticky(void **state)
 {
@@ -92,6 +114,7 @@ int main(void)
 		cmocka_unit_test(test_grows),
 		cmocka_unit_test(test_keeps_nul_bytes),
 		cmocka_unit_test(test_wraps),
+		cmocka_unit_test(test_clears),
 		cmocka_unit_test(test_failure_is_sticky),
 	};
 
