@@ -1,0 +1,583 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/head.h"
+
+#include <errno.h>
+#include <locale.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/utf8.h"
+
+/* Where the scanner is. */
+struct scan {
+	char *text, *at, *end;
+	struct vt_err *err;
+};
+
+static int fail_at(const struct scan *scan, const char *at, const char *what)
+{
+	return vt_fail(scan->err, VT_STEP_WIRE, EBADMSG, "the head of a message, byte %zu: %s",
+		       (size_t)(at - scan->text), what);
+}
+
+static int fail(const struct scan *scan, const char *what)
+{
+	return fail_at(scan, scan->at, scan->at == scan->end ? "the text ends too early" : what);
+}
+
+static void skip_space(struct scan *scan)
+{
+	while (scan->at < scan->end &&
+	       (*scan->at == ' ' || *scan->at == '\t' || *scan->at == '\n' || *scan->at == '\r'))
+		scan->at++;
+}
+
+/* Whether the next byte is that one; it is skipped then. */
+static bool skip(struct scan *scan, char byte)
+{
+	if (scan->at == scan->end || *scan->at != byte)
+		return false;
+	scan->at++;
+	return true;
+}
+
+static bool is_digit(const struct scan *scan)
+{
+	return scan->at < scan->end && *scan->at >= '0' && *scan->at <= '9';
+}
+
+/* Four hexadecimal digits, or negative. */
+static int32_t scan_hex(struct scan *scan)
+{
+	int32_t code = 0;
+
+	for (int i = 0; i < 4; i++, scan->at++) {
+		if (scan->at == scan->end)
+			return -1;
+		char byte = *scan->at, lower = (char)(byte | 0x20);
+
+		if (byte >= '0' && byte <= '9')
+			code = code << 4 | (byte - '0');
+		else if (lower >= 'a' && lower <= 'f')
+			code = code << 4 | (lower - 'a' + 10);
+		else
+			return -1;
+	}
+	return code;
+}
+
+/* What follows a "\u", of which the first stands at `from`. */
+static int scan_code(struct scan *scan, const char *from, uint32_t *ret_code)
+{
+	int32_t code = scan_hex(scan);
+
+	if (code < 0)
+		return fail(scan, "\\u is not followed by four hexadecimal digits");
+	if (code >= 0xd800 && code <= 0xdbff) {
+		int32_t low = skip(scan, '\\') && skip(scan, 'u') ? scan_hex(scan) : -1;
+
+		if (low < 0xdc00 || low > 0xdfff)
+			return fail_at(scan, from, "half of a surrogate pair");
+		code = 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00);
+	} else if (code >= 0xdc00 && code <= 0xdfff) {
+		return fail_at(scan, from, "half of a surrogate pair");
+	}
+	if (code == 0)
+		return fail_at(scan, from, "the escape \\u0000 is not allowed");
+	*ret_code = (uint32_t)code;
+	return 0;
+}
+
+/* An escape, which is longer than what it stands for: that is written to *out, behind what was
+ * read. */
+static int scan_escape(struct scan *scan, char **out)
+{
+	static const char escapes[] = "\"\\/bfnrt", meanings[] = "\"\\/\b\f\n\r\t";
+	const char *from = scan->at++;
+	uint32_t code = 0;
+
+	if (skip(scan, 'u')) {
+		int r = scan_code(scan, from, &code);
+
+		if (r < 0)
+			return r;
+		*out += vt_utf8_put(*out, code);
+		return 0;
+	}
+	const char *found = scan->at < scan->end && *scan->at ? strchr(escapes, *scan->at) : NULL;
+
+	if (!found)
+		return fail(scan, "no such escape");
+	*(*out)++ = meanings[found - escapes];
+	scan->at++;
+	return 0;
+}
+
+static int scan_wide(struct scan *scan, char **out)
+{
+	struct vt_utf8 next = vt_utf8_next(scan->at, (size_t)(scan->end - scan->at));
+
+	if (!next.valid)
+		return fail(scan, "this is not UTF-8");
+	memmove(*out, scan->at, next.len);
+	*out += next.len;
+	scan->at += next.len;
+	return 0;
+}
+
+/* Bytes that stand for themselves; most texts have no others. */
+static bool is_plain(char byte)
+{
+	return (unsigned char)byte >= 0x20 && (unsigned char)byte < 0x80 && byte != '"' &&
+	       byte != '\\';
+}
+
+/* A text, in place: it never grows, and its NUL takes the place of the closing quote at the latest.
+ */
+static int scan_text(struct scan *scan, const char **ret_text, size_t *ret_len, const char *missing)
+{
+	if (!skip(scan, '"'))
+		return fail(scan, missing);
+	char *from = scan->at;
+
+	while (scan->at < scan->end && is_plain(*scan->at))
+		scan->at++;
+	char *out = scan->at;
+
+	while (!skip(scan, '"')) {
+		int r = 0;
+
+		if (scan->at == scan->end || (unsigned char)*scan->at < 0x20)
+			return fail(scan, "a control character in a text");
+		if (*scan->at == '\\')
+			r = scan_escape(scan, &out);
+		else if ((unsigned char)*scan->at >= 0x80)
+			r = scan_wide(scan, &out);
+		else
+			*out++ = *scan->at++;
+		if (r < 0)
+			return r;
+	}
+	*out = '\0';
+	*ret_text = from;
+	*ret_len = (size_t)(out - from);
+	return 0;
+}
+
+static void skip_digits(struct scan *scan)
+{
+	while (is_digit(scan))
+		scan->at++;
+}
+
+/* Whether len digits are within int64_t, with that sign; *ret_value then. */
+static bool read_whole(const char *digits, size_t len, bool minus, int64_t *ret_value)
+{
+	int64_t value = 0;
+
+	for (size_t i = 0; i < len; i++) {
+		int digit = digits[i] - '0';
+
+		/* Downwards, since there is one more of them below zero. */
+		if (__builtin_mul_overflow(value, 10, &value) ||
+		    __builtin_sub_overflow(value, digit, &value))
+			return false;
+	}
+	if (!minus && value == INT64_MIN)
+		return false;
+	*ret_value = minus ? value : -value;
+	return true;
+}
+
+static int scan_number(struct scan *scan, struct vt_head_member *member)
+{
+	const char *from = scan->at;
+	bool minus = skip(scan, '-'), whole = true;
+	const char *digits = scan->at;
+
+	if (!is_digit(scan))
+		return fail(scan, "a digit is missing");
+	if (!skip(scan, '0'))
+		skip_digits(scan);
+	size_t len = (size_t)(scan->at - digits);
+
+	if (skip(scan, '.')) {
+		whole = false;
+		if (!is_digit(scan))
+			return fail(scan, "a digit is missing");
+		skip_digits(scan);
+	}
+	if (skip(scan, 'e') || skip(scan, 'E')) {
+		whole = false;
+		if (!skip(scan, '-'))
+			(void)skip(scan, '+'); /* it may stand there */
+		if (!is_digit(scan))
+			return fail(scan, "a digit is missing");
+		skip_digits(scan);
+	}
+	if (whole && read_whole(digits, len, minus, &member->whole)) {
+		member->type = VT_HEAD_INT;
+		return 0;
+	}
+	member->type = VT_HEAD_REAL;
+	member->text = from;
+	member->len = (size_t)(scan->at - from);
+	return 0;
+}
+
+static bool skip_word(struct scan *scan, const char *word)
+{
+	size_t len = strlen(word);
+
+	if ((size_t)(scan->end - scan->at) < len || memcmp(scan->at, word, len) != 0)
+		return false;
+	scan->at += len;
+	return true;
+}
+
+static int scan_value(struct scan *scan, struct vt_head_member *member)
+{
+	char byte = scan->at < scan->end ? *scan->at : '\0';
+
+	if (byte == '"') {
+		member->type = VT_HEAD_TEXT;
+		return scan_text(scan, &member->text, &member->len, NULL);
+	}
+	if (byte == '-' || is_digit(scan))
+		return scan_number(scan, member);
+	if (byte == '{' || byte == '[')
+		return fail(scan, "nothing is nested in a head");
+	if (skip_word(scan, "null")) {
+		member->type = VT_HEAD_NULL;
+		return 0;
+	}
+	member->type = VT_HEAD_FLAG;
+	member->flag = skip_word(scan, "true");
+	if (member->flag || skip_word(scan, "false"))
+		return 0;
+	return fail(scan, "a value is missing");
+}
+
+static const struct vt_head_member *find(const struct vt_head *head, const char *name, size_t len)
+{
+	for (size_t i = 0; i < head->count; i++)
+		if (head->members[i].name_len == len &&
+		    memcmp(head->members[i].name, name, len) == 0)
+			return &head->members[i];
+	return NULL;
+}
+
+static int scan_member(struct scan *scan, struct vt_head *head)
+{
+	struct vt_head_member *member = &head->members[head->count];
+	const char *from = scan->at;
+
+	if (head->count == VT_HEAD_MEMBERS)
+		return fail(scan, "too many members");
+	int r = scan_text(scan, &member->name, &member->name_len, "a name is missing");
+
+	if (r < 0)
+		return r;
+	if (find(head, member->name, member->name_len))
+		return fail_at(scan, from, "this name is there twice");
+	skip_space(scan);
+	if (!skip(scan, ':'))
+		return fail(scan, "a ':' is missing");
+	skip_space(scan);
+	r = scan_value(scan, member);
+	if (r < 0)
+		return r;
+	head->count++;
+	skip_space(scan);
+	return 0;
+}
+
+static int scan_object(struct scan *scan, struct vt_head *head)
+{
+	skip_space(scan);
+	if (!skip(scan, '{'))
+		return fail(scan, "a '{' is missing");
+	skip_space(scan);
+	if (!skip(scan, '}')) {
+		do {
+			skip_space(scan);
+			int r = scan_member(scan, head);
+
+			if (r < 0)
+				return r;
+		} while (skip(scan, ','));
+		if (!skip(scan, '}'))
+			return fail(scan, "a ',' or a '}' is missing");
+	}
+	skip_space(scan);
+	if (scan->at < scan->end)
+		return fail(scan, "there is more text after the end of the object");
+	return 0;
+}
+
+int vt_head_parse(char *text, size_t len, struct vt_head *ret_head, struct vt_err *err)
+{
+	struct scan scan = { .text = text, .at = text, .end = text + len, .err = err };
+
+	ret_head->count = 0;
+	int r = scan_object(&scan, ret_head);
+
+	if (r < 0)
+		ret_head->count = 0;
+	return r;
+}
+
+const struct vt_head_member *vt_head_find(const struct vt_head *head, const char *name)
+{
+	return find(head, name, strlen(name));
+}
+
+/* The member of that name, if its type is one of the wanted ones: a bit for each. */
+static int get(const struct vt_head *head, const char *name, unsigned types, const char *wanted,
+	       const struct vt_head_member **ret_member, struct vt_err *err)
+{
+	const struct vt_head_member *member = vt_head_find(head, name);
+
+	if (!member || member->type == VT_HEAD_NULL)
+		return 0;
+	if (!(types & 1u << member->type))
+		return vt_fail(err, VT_STEP_WIRE, EBADMSG, "the head of a message: '%s' is not %s",
+			       name, wanted);
+	*ret_member = member;
+	return 1;
+}
+
+int vt_head_get_text(const struct vt_head *head, const char *name, const char **ret_text,
+		     size_t *ret_len, struct vt_err *err)
+{
+	const struct vt_head_member *member = NULL;
+	int r = get(head, name, 1u << VT_HEAD_TEXT, "a text", &member, err);
+
+	if (r <= 0)
+		return r;
+	*ret_text = member->text;
+	if (ret_len)
+		*ret_len = member->len;
+	return 1;
+}
+
+int vt_head_get_int(const struct vt_head *head, const char *name, int64_t *ret_value,
+		    struct vt_err *err)
+{
+	const struct vt_head_member *member = NULL;
+	int r = get(head, name, 1u << VT_HEAD_INT, "an integer of 64 bits", &member, err);
+
+	if (r <= 0)
+		return r;
+	*ret_value = member->whole;
+	return 1;
+}
+
+/*
+ * strtod() takes the point from the locale of its thread. Who built this text saw to it that the
+ * number ends where JSON's does: the object's end is behind it at the latest. Of the C locale there
+ * is one for all; it is neither made nor freed.
+ */
+static int read_real(const char *text, double *ret_value)
+{
+	locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+
+	if (plain == (locale_t)0)
+		return -ENOMEM;
+	double value = strtod_l(text, NULL, plain);
+
+	freelocale(plain);
+	if (isinf(value))
+		return -ERANGE;
+	*ret_value = value;
+	return 0;
+}
+
+int vt_head_get_real(const struct vt_head *head, const char *name, double *ret_value,
+		     struct vt_err *err)
+{
+	const struct vt_head_member *member = NULL;
+	int r = get(head, name, 1u << VT_HEAD_INT | 1u << VT_HEAD_REAL, "a number", &member, err);
+
+	if (r <= 0)
+		return r;
+	if (member->type == VT_HEAD_INT) {
+		*ret_value = (double)member->whole;
+		return 1;
+	}
+	r = read_real(member->text, ret_value);
+	if (r == -ERANGE)
+		return vt_fail(err, VT_STEP_WIRE, EBADMSG,
+			       "the head of a message: '%s' is too large a number", name);
+	if (r < 0)
+		return vt_fail(err, VT_STEP_WIRE, -r, "no memory for a number");
+	return 1;
+}
+
+int vt_head_get_flag(const struct vt_head *head, const char *name, bool *ret_value,
+		     struct vt_err *err)
+{
+	const struct vt_head_member *member = NULL;
+	int r = get(head, name, 1u << VT_HEAD_FLAG, "true or false", &member, err);
+
+	if (r <= 0)
+		return r;
+	*ret_value = member->flag;
+	return 1;
+}
+
+const char *vt_head_text(const struct vt_head *head, const char *name, size_t *ret_len)
+{
+	const char *text = NULL;
+	struct vt_err err;
+
+	(void)vt_head_get_text(head, name, &text, ret_len, &err); /* text stays NULL */
+	return text;
+}
+
+int64_t vt_head_int(const struct vt_head *head, const char *name, int64_t fallback)
+{
+	struct vt_err err;
+
+	(void)vt_head_get_int(head, name, &fallback, &err); /* the fallback stays */
+	return fallback;
+}
+
+double vt_head_real(const struct vt_head *head, const char *name, double fallback)
+{
+	struct vt_err err;
+
+	(void)vt_head_get_real(head, name, &fallback, &err); /* the fallback stays */
+	return fallback;
+}
+
+bool vt_head_flag(const struct vt_head *head, const char *name, bool fallback)
+{
+	struct vt_err err;
+
+	(void)vt_head_get_flag(head, name, &fallback, &err); /* the fallback stays */
+	return fallback;
+}
+
+/* A character that does not stand for itself in JSON, or what is not one. */
+static void add_escape(struct vt_str *str, struct vt_utf8 next)
+{
+	static const char letters[] = "btn.fr"; /* from U+0008 on */
+
+	if (!next.valid || next.code == 0)
+		vt_str_add(str, VT_UTF8_REPLACEMENT);
+	else if (next.code == '"' || next.code == '\\')
+		vt_str_addf(str, "\\%c", (int)next.code);
+	else if (next.code >= '\b' && next.code <= '\r' && next.code != '\v')
+		vt_str_addf(str, "\\%c", letters[next.code - '\b']);
+	else
+		vt_str_addf(str, "\\u%04x", (unsigned)next.code);
+}
+
+static void add_quoted(struct vt_str *str, const char *text, size_t len)
+{
+	size_t kept = 0; /* what comes before is in str already */
+
+	vt_str_addn(str, "\"", 1);
+	for (size_t at = 0; at < len;) {
+		if (is_plain(text[at])) {
+			at++;
+			continue;
+		}
+		struct vt_utf8 next = vt_utf8_next(text + at, len - at);
+
+		if (!next.valid || next.code < 0x80) {
+			vt_str_addn(str, text + kept, at - kept);
+			add_escape(str, next);
+			kept = at + next.len;
+		}
+		at += next.len;
+	}
+	vt_str_addn(str, text + kept, len - kept);
+	vt_str_addn(str, "\"", 1);
+}
+
+/* No value ends in a brace: where there is one, it is the object's own, and this is the first
+ * member. */
+static void add_name(struct vt_str *str, const char *name)
+{
+	if (str->len > 0 && str->text[str->len - 1] != '{')
+		vt_str_addn(str, ",", 1);
+	add_quoted(str, name, strlen(name));
+	vt_str_addn(str, ":", 1);
+}
+
+void vt_head_begin(struct vt_str *str)
+{
+	vt_str_clear(str);
+	vt_str_addn(str, "{", 1);
+}
+
+void vt_head_add_text(struct vt_str *str, const char *name, const char *text, size_t len)
+{
+	add_name(str, name);
+	if (text)
+		add_quoted(str, text, len);
+	else
+		vt_str_add(str, "null");
+}
+
+void vt_head_add_int(struct vt_str *str, const char *name, int64_t value)
+{
+	char digits[20];
+	size_t at = sizeof(digits);
+	uint64_t left = value < 0 ? -(uint64_t)value : (uint64_t)value;
+
+	do {
+		digits[--at] = (char)('0' + left % 10);
+		left /= 10;
+	} while (left > 0);
+	if (value < 0)
+		digits[--at] = '-';
+	add_name(str, name);
+	vt_str_addn(str, digits + at, sizeof(digits) - at);
+}
+
+/*
+ * printf() takes the point from the locale, where it may be any text: whatever is none of the other
+ * characters of a number is the point. A number without one gets one, so that it is a real again.
+ */
+void vt_head_add_real(struct vt_str *str, const char *name, double value)
+{
+	char printed[64];
+	bool whole = true;
+
+	add_name(str, name);
+	if (!isfinite(value)) {
+		vt_str_add(str, "null");
+		return;
+	}
+	(void)snprintf(printed, sizeof(printed), "%.17g", value); /* 24 bytes and a point */
+	for (const char *at = printed; *at;) {
+		size_t len = strspn(at, "0123456789+-e"), point = strcspn(at + len, "0123456789");
+
+		vt_str_addn(str, at, len);
+		if (point > 0)
+			vt_str_addn(str, ".", 1);
+		whole = whole && point == 0 && !memchr(at, 'e', len);
+		at += len + point;
+	}
+	if (whole)
+		vt_str_add(str, ".0");
+}
+
+void vt_head_add_flag(struct vt_str *str, const char *name, bool value)
+{
+	add_name(str, name);
+	vt_str_add(str, value ? "true" : "false");
+}
+
+int vt_head_end(struct vt_str *str, struct vt_err *err)
+{
+	vt_str_addn(str, "}", 1);
+	if (!vt_str_ok(str))
+		return vt_fail(err, VT_STEP_WIRE, ENOMEM, "no memory for a head");
+	return 0;
+}

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Heads of frames (base/frame.h): flat JSON objects, whose members are texts, numbers, flags and
+ * null, and nothing nested. They are read and written on the way of every call, so the reader is a
+ * scanner of its own that works in place and allocates nothing. It runs in the client and in the
+ * supervisor, and trusts neither: what is not JSON to the letter is refused, and so are a name that
+ * comes twice, a NUL in any form, text that is not UTF-8, and more than VT_HEAD_MEMBERS members. No
+ * locale has a say in it, in either direction. Errors have VT_STEP_WIRE.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/str.h"
+
+/* The most members of one head. */
+#define VT_HEAD_MEMBERS 24
+
+enum vt_head_type {
+	VT_HEAD_NULL,
+	VT_HEAD_FLAG, /* true, false */
+	VT_HEAD_INT,  /* digits alone, and within int64_t */
+	VT_HEAD_REAL, /* every other number */
+	VT_HEAD_TEXT,
+};
+
+/* A name and its value. */
+struct vt_head_member {
+	const char       *name; /* NUL-terminated, without escapes */
+	size_t            name_len;
+	enum vt_head_type type;
+	union {
+		bool    flag;
+		int64_t whole;
+		struct {
+			const char *text; /* TEXT: NUL-terminated, without escapes; REAL: as it was written */
+			size_t      len;
+		};
+	};
+};
+
+/* What was read, in its order. It points into the text, and owns nothing. */
+struct vt_head {
+	size_t                count;
+	struct vt_head_member members[VT_HEAD_MEMBERS];
+};
+
+/*
+ * Reads len bytes, which need no NUL behind them. They are changed, also where it fails, and have
+ * to stay as long as *ret_head is used. Where it fails, *ret_head has no members: -EBADMSG, and the
+ * message says what is wrong at which byte, counted from 0.
+ */
+int vt_head_parse(char *text, size_t len, struct vt_head *ret_head, struct vt_err *err);
+
+/* The member of that name, or NULL. */
+const struct vt_head_member *vt_head_find(const struct vt_head *head, const char *name);
+
+/*
+ * The value of a member, for whom a wrong one must not pass for none. They return 1 and the value;
+ * 0 where there is no such member, or it is null; -EBADMSG where it is of another type, and the
+ * message names it. A real may be asked for where an integer was written, but not the other way
+ * round, even if it is whole; an integer beyond int64_t counts as a real; and a real beyond double
+ * is an error as well. A text is NUL-terminated and has no other NUL in it; ret_len may be NULL.
+ */
+int vt_head_get_text(const struct vt_head *head, const char *name, const char **ret_text,
+		     size_t *ret_len, struct vt_err *err);
+int vt_head_get_int(const struct vt_head *head, const char *name, int64_t *ret_value,
+		    struct vt_err *err);
+int vt_head_get_real(const struct vt_head *head, const char *name, double *ret_value,
+		     struct vt_err *err);
+int vt_head_get_flag(const struct vt_head *head, const char *name, bool *ret_value,
+		     struct vt_err *err);
+
+/* The same, where all that is not such a value is as good as none: NULL, or the fallback. */
+const char *vt_head_text(const struct vt_head *head, const char *name, size_t *ret_len);
+int64_t vt_head_int(const struct vt_head *head, const char *name, int64_t fallback);
+double vt_head_real(const struct vt_head *head, const char *name, double fallback);
+bool vt_head_flag(const struct vt_head *head, const char *name, bool fallback);
+
+/*
+ * Writing: begin, add, add, end. The members and their names are the caller's to choose: that they
+ * are no more than VT_HEAD_MEMBERS, and no two the same, is not looked at.
+ */
+
+/* Starts a head in str, whatever was there before; its memory is used again. */
+void vt_head_begin(struct vt_str *str);
+/*
+ * A text of len bytes, escaped as it has to be. A NUL, which no reader takes, and what is not UTF-8
+ * become U+FFFD (as vt_json_text() does it). A text that is NULL is written as null.
+ */
+void vt_head_add_text(struct vt_str *str, const char *name, const char *text, size_t len);
+void vt_head_add_int(struct vt_str *str, const char *name, int64_t value);
+/* It is read as the very same number. JSON has no NaN and no infinities: they become null. */
+void vt_head_add_real(struct vt_str *str, const char *name, double value);
+void vt_head_add_flag(struct vt_str *str, const char *name, bool value);
+/* Ends it. -ENOMEM where anything since vt_head_begin() found no memory. */
+int vt_head_end(struct vt_str *str, struct vt_err *err);
