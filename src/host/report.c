@@ -87,7 +87,7 @@ static int act_nothing(struct vt_err *err)
 
 static int act_proc(struct vt_err *err)
 {
-	AUTO_CLOSE int fd = vt_mount_proc(err);
+	AUTO_CLOSE int fd = vt_mount_proc(false, err);
 
 	return fd < 0 ? fd : 0;
 }

@@ -60,15 +60,15 @@ int vt_mount_tmpfs(int64_t bytes, int64_t inodes, struct vt_err *err)
 	return r < 0 ? r : create(fs, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, "tmpfs", err);
 }
 
-int vt_mount_proc(struct vt_err *err)
+int vt_mount_proc(bool writable, struct vt_err *err)
 {
-	const unsigned attrs = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV |
-			       MOUNT_ATTR_NOEXEC;
+	const unsigned attrs = (writable ? 0 : MOUNT_ATTR_RDONLY) | MOUNT_ATTR_NOSUID |
+			       MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC;
 	AUTO_CLOSE int fs = sys_fsopen("proc", FSOPEN_CLOEXEC);
 	int r = fs < 0 ? -errno : 0;
 
 	/* Init is not dumpable, so that to the occupant it is not there at all. */
-	if (r == 0)
+	if (r == 0 && !writable)
 		r = set(fs, "hidepid", "ptraceable", err);
 	if (r == 0)
 		r = create(fs, attrs, "proc", err);

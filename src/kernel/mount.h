@@ -17,8 +17,11 @@ int vt_mount_tmpfs(int64_t bytes, int64_t inodes, struct vt_err *err);
 /* What a failure of vt_mount_proc() is called: in containers whose proc is masked it fails alone. */
 #define VT_MOUNT_PROC "mount a proc of the cell's own"
 
-/* A proc of the caller's pid namespace, read-only, where others' processes do not show. */
-int vt_mount_proc(struct vt_err *err);
+/*
+ * A proc of the caller's pid namespace: read-only, where others' processes do not show; or, for a
+ * process of vitro's own, writable and without anything hidden.
+ */
+int vt_mount_proc(bool writable, struct vt_err *err);
 
 /*
  * A detached copy of the mount at path (relative to dir_fd, links followed), with everything mounted

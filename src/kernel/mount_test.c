@@ -158,7 +158,7 @@ static void proc_of_own(void *arg)
 		_exit(status != 0);
 	}
 	MUST(mkdir("p", 0755) == 0);
-	int fd = vt_mount_proc(&err);
+	int fd = vt_mount_proc(false, &err);
 
 	MUST(fd >= 0);
 	MUST(vt_mount_attach(fd, here(), "p", &err) == 0);
@@ -371,7 +371,7 @@ static void leaves_nothing(void *arg)
 	MUST(root >= 0);
 	MUST(vt_mount_attach(root, old, ".", &err) == 0);
 	MUST(mkdirat(root, "proc", 0755) == 0);
-	MUST(vt_mount_attach(vt_mount_proc(&err), root, "proc", &err) == 0);
+	MUST(vt_mount_attach(vt_mount_proc(false, &err), root, "proc", &err) == 0);
 	MUST(access("/etc/passwd", F_OK) == 0); /* the control */
 	MUST(vt_mount_enter_root(root, &err) == 0);
 	MUST_FAIL(access("/etc", F_OK), ENOENT);

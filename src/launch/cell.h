@@ -3,11 +3,16 @@
  * What supervisor, init and occupant say to each other on the status socket, a SOCK_SEQPACKET pair
  * that only they hold: vitro's own code, before anything untrusted runs, and init after it. The
  * occupant's end is closed by exec.
+ *
+ * In a pool the supervisor has such a socket to the spawner of the hull, which the inits of cells share
+ * until they are built, and one to each zygote.
  */
 #pragma once
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/resource.h>
+#include <sys/types.h>
 
 #include "base/err.h"
 
@@ -18,10 +23,25 @@ enum vt_note_kind {
 	VT_NOTE_FAILED,  /* init or occupant → supervisor: err says what; nothing of the call ran */
 	VT_NOTE_ENDED,   /* init → supervisor: the occupant's wait status */
 	VT_NOTE_EMPTY,   /* a bare cell's init → supervisor, who wanted its end: no process is left */
+
+	/* of pools; those about one cell have its number */
+	VT_NOTE_HULL,    /* the hull's init → supervisor, with descriptors: its namespaces */
+	VT_NOTE_PLAN,    /* supervisor → spawner or zygote, with the plan's image; to a zygote the hull's
+			    namespaces too */
+	VT_NOTE_READY,   /* spawner or zygote → supervisor: it takes orders now */
+	VT_NOTE_MAKE,    /* supervisor → spawner, with the cgroup's joins: make a cell */
+	VT_NOTE_MADE,    /* spawner → supervisor, with a pidfd: its init lives */
+	VT_NOTE_BUILT,   /* a cell's init → supervisor, with descriptors: its root, proc */
+	VT_NOTE_ENTER,   /* supervisor → zygote, with descriptors: fork an occupant into a cell */
+	VT_NOTE_ENTERED, /* zygote → supervisor, with a pidfd: it lives, and is the supervisor's child */
+	VT_NOTE_PARKED,  /* an occupant → supervisor, on its call socket: it is sealed, and waits */
 };
 
 struct vt_note {
 	enum vt_note_kind kind;
+	uint64_t          cell;  /* of a pool's: which */
+	int               joins; /* of VT_NOTE_MAKE and VT_NOTE_ENTER: how many descriptors of cgroups */
+	pid_t             pid;   /* of VT_NOTE_ENTERED: as the supervisor sees it; 0: not known */
 	/* of VT_NOTE_ENDED, and but for the status of VT_NOTE_EMPTY */
 	int               wait_status;
 	bool              empty; /* nothing but init is left in the cell, and init is about to go */
@@ -30,6 +50,14 @@ struct vt_note {
 };
 
 /* The root is a bare cell's private folder. The proc may be missing: then the host's shows the cell. */
-enum { VT_NOTE_OCCUPANT_FD, VT_NOTE_ROOT_FD, VT_NOTE_PROC_FD, VT_NOTE_FDS };
+enum { VT_NOTE_OCCUPANT_FD, VT_NOTE_ROOT_FD, VT_NOTE_PROC_FD, VT_NOTE_RUNNING_FDS };
 /* Of VT_NOTE_LISTENER: the first. */
 enum { VT_NOTE_LISTENER_FD };
+/* Of VT_NOTE_HULL, and after the image of VT_NOTE_PLAN: what a zygote joins, in this order. */
+enum { VT_HULL_USER_FD, VT_HULL_MOUNT_FD, VT_HULL_IPC_FD, VT_HULL_UTS_FD, VT_HULL_NET_FD, VT_HULL_FDS };
+/* Of VT_NOTE_BUILT. */
+enum { VT_BUILT_ROOT_FD, VT_BUILT_PROC_FD, VT_BUILT_FDS };
+/* Of VT_NOTE_ENTER; after them the cgroup's joins. */
+enum { VT_ENTER_INIT_FD, VT_ENTER_CALL_FD, VT_ENTER_IN_FD, VT_ENTER_OUT_FD, VT_ENTER_ERR_FD, VT_ENTER_FDS };
+
+enum { VT_NOTE_FDS = VT_ENTER_FDS + 4 }; /* the most that any has */

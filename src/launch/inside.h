@@ -27,6 +27,7 @@ struct vt_inside {
 	gid_t                   gid;
 	const struct vt_work   *works;  /* the plan's work folders */
 	struct vt_layers       *layers; /* room for the child: what is opened of them, -1 until then */
+	int                     spawner_fd; /* of a hull: the program that its init becomes */
 };
 
 /* Runs as the first process of a new cell: builds it, starts the occupant, reaps, ends. */

@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include "launch/cell.h"
 #include "launch/inside.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -29,6 +30,13 @@ struct vt_inside_step {
 	int (*take)(struct vt_building *, struct vt_err *);
 };
 
+/* Tells the supervisor, and ends. Without a supervisor there is nobody to tell. */
+_Noreturn void vt_inside_fail(int status_fd, const struct vt_err *err);
+
+/* A note to the supervisor with descriptors, VT_NOTE_FDS at the most. */
+int vt_inside_hand_over(int status_fd, enum vt_note_kind kind, const int *fds, size_t count,
+			struct vt_err *err);
+
 /* Takes them in order. The first that fails is told to the supervisor, and the process ends. */
 void vt_inside_take_steps(const struct vt_inside_step *steps, size_t count, struct vt_building *b,
 			  int status_fd);
@@ -40,6 +48,30 @@ int vt_inside_hide_memory(struct vt_building *b, struct vt_err *err);
 int vt_inside_expect_children(struct vt_building *b, struct vt_err *err);
 int vt_inside_start_occupant(struct vt_building *b, struct vt_err *err);
 int vt_inside_tell_running(struct vt_building *b, struct vt_err *err);
+
+int vt_inside_bound_counts(struct vt_building *b, struct vt_err *err);
+int vt_inside_become_user(struct vt_building *b, struct vt_err *err);
+int vt_inside_name_host(struct vt_building *b, struct vt_err *err);
+
+/* Steps of an init that builds a root: root.c. */
+int vt_inside_copy_mounts(struct vt_building *b, struct vt_err *err);
+int vt_inside_attach_root(struct vt_building *b, struct vt_err *err);
+int vt_inside_build_root(struct vt_building *b, struct vt_err *err); /* and enters it */
+
+/* In a cell of a pool: opens the root that the hull built, and adds what is the cell's own. */
+int vt_inside_finish_root(struct vt_building *b, struct vt_err *err);
+
+/*
+ * All that an occupant does before a byte of the call runs: seal.c. Its descriptors are in place then,
+ * the status socket at 3, where exec closes it. Returns only if every step was taken.
+ */
+void vt_seal(struct vt_building *b);
+
+/* The same in an occupant that a zygote forked, which stands in its cell and is its user. */
+void vt_seal_entered(struct vt_building *b);
+
+/* What a hull's init does before it becomes the spawner: hull.c. */
+_Noreturn void vt_hull_init(struct vt_building *b);
 
 /* The whole life of a bare cell's init. */
 _Noreturn void vt_bare_init(struct vt_building *b);

@@ -21,6 +21,7 @@
 #include "kernel/idmap.h"
 #include "kernel/mount.h"
 #include "kernel/ns.h"
+#include "kernel/pass.h"
 #include "kernel/process.h"
 #include "kernel/scratch.h"
 #include "kernel/sweep.h"
@@ -45,6 +46,7 @@ struct fds {
 	int *idmaps;              /* per map of the plan */
 	int *mounts;              /* per build */
 	struct vt_layers *layers; /* per work folder; the child's to fill */
+	int spawner;              /* of a hull */
 };
 
 static void close_all(int *fds, size_t count)
@@ -131,8 +133,9 @@ static int release(int status_fd, pid_t pid, const struct vt_plan *plan, struct 
 {
 	const struct vt_note go = { .kind = VT_NOTE_GO };
 	int r = plan->bare ? 0
-			   : vt_ns_map_ids(pid, plan->inner_uid, outer.uid, plan->inner_gid,
-					   outer.gid, plan->own_ids, err);
+			   : vt_ns_map_ids(pid, plan->pooled ? 0 : plan->inner_uid, outer.uid,
+					   plan->pooled ? 0 : plan->inner_gid, outer.gid,
+					   plan->own_ids, err);
 
 	/* Of a child that is gone nothing can be mapped; its note says what really happened. */
 	if (r < 0)
@@ -161,6 +164,7 @@ static int start(const struct vt_plan *plan, const struct vt_stdio *stdio, const
 		.mounts = fds->mounts,
 		.works = cell->works,
 		.layers = fds->layers,
+		.spawner_fd = fds->spawner,
 		.uid = outer.uid,
 		.gid = outer.gid,
 	};
@@ -198,7 +202,7 @@ static int prepare_and_start(const struct vt_plan *plan, const struct vt_stdio *
 		r = make_works(plan, outer, cell, err);
 	if (r < 0)
 		return r;
-	if (plan->cgroup_site.version != VT_CGROUP_NONE) {
+	if (plan->cgroup_site.version != VT_CGROUP_NONE && !plan->pooled) {
 		r = vt_cgroup_make(&plan->cgroup_site, &plan->cgroup, &cell->cgroup, err);
 		if (r < 0)
 			return r;
@@ -206,8 +210,8 @@ static int prepare_and_start(const struct vt_plan *plan, const struct vt_stdio *
 	return start(plan, stdio, fds, outer, cell, err);
 }
 
-int vt_spawn(const struct vt_plan *plan, const struct vt_stdio *stdio, struct vt_cell *ret_cell,
-	     struct vt_err *err)
+static int spawn(const struct vt_plan *plan, const struct vt_stdio *stdio, int spawner_fd,
+		 struct vt_cell *ret_cell, struct vt_err *err)
 {
 	size_t count = plan->idmap_count + plan->build_count;
 	size_t size = count * sizeof(int) + (plan->work_count + 1) * sizeof(struct vt_layers);
@@ -221,6 +225,7 @@ int vt_spawn(const struct vt_plan *plan, const struct vt_stdio *stdio, struct vt
 		.idmaps = all,
 		.mounts = all + plan->idmap_count,
 		.layers = (struct vt_layers *)(all + count),
+		.spawner = spawner_fd,
 	};
 
 	vt_cell_init(&cell);
@@ -238,6 +243,23 @@ int vt_spawn(const struct vt_plan *plan, const struct vt_stdio *stdio, struct vt
 	return 0;
 }
 
+int vt_spawn(const struct vt_plan *plan, const struct vt_stdio *stdio, struct vt_cell *ret_cell,
+	     struct vt_err *err)
+{
+	return spawn(plan, stdio, -1, ret_cell, err);
+}
+
+int vt_spawn_hull(const struct vt_plan *plan, int spawner_fd, struct vt_cell *ret_hull,
+		  struct vt_err *err)
+{
+	AUTO_CLOSE int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	const struct vt_stdio stdio = { null, null, null };
+
+	if (null < 0)
+		return vt_fail(err, VT_STEP_CLONE, errno, "open '/dev/null'");
+	return spawn(plan, &stdio, spawner_fd, ret_hull, err);
+}
+
 void vt_spawn_sweep(const struct vt_plan *plan)
 {
 	/* Both are best effort: what stays is for the next one. */
@@ -250,53 +272,15 @@ void vt_spawn_sweep(const struct vt_plan *plan)
 	}
 }
 
-/* Takes the descriptors out of a control message. */
-static void take_fds(struct msghdr *message, int ret_fds[VT_NOTE_FDS])
-{
-	for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c; c = CMSG_NXTHDR(message, c)) {
-		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
-			continue;
-		size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-
-		memcpy(ret_fds, CMSG_DATA(c),
-		       (count < VT_NOTE_FDS ? count : VT_NOTE_FDS) * sizeof(int));
-	}
-}
-
 int vt_cell_note(const struct vt_cell *cell, struct vt_note *ret_note, int ret_fds[VT_NOTE_FDS],
 		 struct vt_err *err)
 {
 	struct vt_note note;
-	struct iovec iov = { .iov_base = &note, .iov_len = sizeof(note) };
-	union {
-		struct cmsghdr header;
-		char bytes[CMSG_SPACE(VT_NOTE_FDS * sizeof(int))];
-	} control;
-	struct msghdr message = {
-		.msg_iov = &iov,
-		.msg_iovlen = 1,
-		.msg_control = &control,
-		.msg_controllen = sizeof(control),
-	};
-	ssize_t len;
+	int r = vt_pass_take(cell->status_fd, &note, sizeof(note), ret_fds, VT_NOTE_FDS,
+			     MSG_DONTWAIT, err);
 
-	memset(ret_fds, -1, VT_NOTE_FDS * sizeof(int)); /* all bits set is -1 */
-	/* A child that failed before it was released has left that unread: told once, before its
-	 * note. */
-	do
-		len = recvmsg(cell->status_fd, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-	while (len < 0 && (errno == EINTR || errno == ECONNRESET));
-	if (len < 0 && errno == EAGAIN)
-		return 0;
-	if (len < 0)
-		return vt_fail(err, VT_STEP_WATCH, errno, "read the cell's notes");
-	if (len == 0)
-		return vt_fail(err, VT_STEP_WATCH, EPIPE, "read the cell's notes: it is gone");
-	take_fds(&message, ret_fds);
-	if (len != sizeof(note)) {
-		close_all(ret_fds, VT_NOTE_FDS);
-		return vt_fail(err, VT_STEP_WATCH, EBADMSG, "read the cell's notes");
-	}
+	if (r <= 0)
+		return r;
 	note.err.what[sizeof(note.err.what) - 1] = '\0';
 	*ret_note = note;
 	return 1;

@@ -41,6 +41,14 @@ struct vt_outer vt_spawn_ids(const struct vt_plan *plan);
 int vt_spawn(const struct vt_plan *plan, const struct vt_stdio *stdio, struct vt_cell *ret_cell,
 	     struct vt_err *err);
 
+/*
+ * Starts the hull of a pooled plan. What it says comes as notes, as of a cell: VT_NOTE_HULL, and once it
+ * has been told the plan VT_NOTE_READY. spawner_fd is the program that its init becomes, which calls
+ * vt_spawner_run(). It is killed and done with like a cell, and all cells in it end with it.
+ */
+int vt_spawn_hull(const struct vt_plan *plan, int spawner_fd, struct vt_cell *ret_hull,
+		  struct vt_err *err);
+
 /* Removes what killed vitro processes left where this plan makes folders. */
 void vt_spawn_sweep(const struct vt_plan *plan);
 

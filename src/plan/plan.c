@@ -20,6 +20,7 @@
 #include "plan/environment.h"
 #include "plan/grade.h"
 #include "plan/places.h"
+#include "plan/pooled.h"
 #include "plan/reach.h"
 #include "uapi/landlock.h"
 
@@ -387,6 +388,7 @@ static void decide_limits(struct making *m)
 	plan->own_proc = !plan->bare && m->host->own_proc.err == 0;
 	plan->can_look = plan->own_proc || m->host->proc;
 	plan->watched_memory_bytes = plan->can_look ? plan->memory_bytes : -1;
+	plan->result_bytes = 64 << 20;
 	plan->stdout_bytes = policy->limits.stdout_kb << 10;
 	plan->stderr_bytes = policy->limits.stderr_kb << 10;
 	plan->stdout_capped = vt_policy_gave(policy, VT_FIELD_LIMITS_STDOUT_KB);
@@ -490,6 +492,8 @@ static int decide(struct making *m, struct vt_err *err)
 		r = decide_sockets(m, err);
 	if (r == 0)
 		r = decide_occupant(m, err);
+	if (r == 0 && m->request->pooled && !m->plan->bare)
+		r = vt_pooled_divide(m->plan, err);
 	if (r < 0)
 		return r;
 	return vt_grade_plan(m->plan, m->policy, m->host, err);
@@ -508,6 +512,7 @@ int vt_plan_make(const struct vt_policy *policy, const struct vt_host *host,
 	}
 	plan->arena = arena;
 	plan->rehearsal = request->rehearsal;
+	plan->pooled = request->pooled;
 	int r = decide(&m, err);
 
 	if (r < 0) {

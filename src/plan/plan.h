@@ -61,7 +61,7 @@ enum vt_act {
 	VT_ACT_FILE,    /* make a file with the text `from` */
 	VT_ACT_BIND,    /* mount the host's `from` */
 	VT_ACT_SCRATCH, /* make a folder of the root's own tmpfs writable */
-	VT_ACT_PROC,    /* mount a proc of the cell's own */
+	VT_ACT_PROC,    /* mount a proc of the cell's own; writable: of the hull, for its spawner */
 	VT_ACT_MASK,    /* cover a file or folder of proc with an empty one; it may be absent */
 };
 
@@ -106,6 +106,8 @@ struct vt_build {
 	bool        nested;   /* its place lies in a mount of the host's, where links may be */
 	bool        device;   /* a device node: may be used as one */
 	bool        socket;   /* may be connected to */
+	bool        per_cell; /* of a pooled plan: done in each cell, not once in the hull */
+	bool        inner;    /* of a bind: `from` is a path inside, where the hull put it aside */
 	int         idmap;    /* index into idmaps, -1: none */
 	uint64_t    dev, ino; /* of a bind: what the plan saw there; the launcher insists on it */
 	uid_t       uid;      /* its owner, where it is written through a veil */
@@ -158,6 +160,12 @@ struct vt_plan {
 	char       **envp;
 	const char  *cwd;
 	bool         rehearsal; /* everything is built and sealed, and ends where it would begin */
+
+	/*
+	 * A pooled plan is for many cells: a hull is built once, and cells in it, each by the builds that
+	 * are marked for it. It has no command; occupants come from a zygote.
+	 */
+	bool pooled;
 
 	/*
 	 * A bare cell has no namespaces, for want of user namespaces. It lives in the host's own root,
@@ -219,6 +227,7 @@ struct vt_plan {
 	int64_t memory_slack_mb;      /* by how much a burst can pass that on a quiet machine */
 	int64_t memory_bytes, file_mb; /* the limits, whoever holds them; for messages */
 	int64_t stdout_bytes, stderr_bytes; /* caps of captured output */
+	int64_t result_bytes;               /* the largest value, and the largest argument */
 	bool    stdout_capped, stderr_capped; /* the caller gave one: it holds for passed-on output too */
 
 	/* the truth about it */
@@ -239,6 +248,7 @@ struct vt_request {
 	char *const             *argv;
 	char *const             *environ;
 	bool                     rehearsal;
+	bool                     pooled;
 	const char              *name; /* of the call, as no other has it; NULL where none is made */
 };
 

@@ -49,7 +49,11 @@ static inline void plan_as_said(struct call *call, const char *json, const char 
 	static unsigned count;
 	char *argv[] = { shell, flag, text, NULL };
 	const struct vt_command command = { .path = *script == '/' ? script : shell };
-	const struct vt_request request = { &command, argv, environ, call->rehearsal, name };
+	const struct vt_request request = { .command = &command,
+					    .argv = argv,
+					    .environ = environ,
+					    .rehearsal = call->rehearsal,
+					    .name = name };
 
 	(void)snprintf(name, sizeof(name), "test-%d-%u", getpid(), count++); /* fits */
 	call->fds_before = count_fds();

@@ -67,7 +67,7 @@ struct run {
 	struct vt_broker broker;
 	struct vt_modes modes;
 	struct vt_timer deadline, reaper;
-	int fds[VT_NOTE_FDS]; /* from init: the occupant, the cell's proc and root */
+	int fds[VT_NOTE_RUNNING_FDS]; /* from init: the occupant, the cell's proc and root */
 
 	struct vt_pipes *pipes; /* what is not handed on yet */
 	struct vt_findings findings;
@@ -94,7 +94,7 @@ static void let_die(struct run *run)
 	vt_broker_stop(&run->broker);
 	vt_modes_stop(&run->modes);
 	/* Our hold on its root would leave us to take that down. */
-	for (size_t i = 0; i < VT_NOTE_FDS; i++)
+	for (size_t i = 0; i < VT_NOTE_RUNNING_FDS; i++)
 		vt_fd_close(&run->fds[i]);
 }
 
@@ -252,8 +252,8 @@ static void take_note(struct run *run, const struct vt_note *note, const int fds
 	case VT_NOTE_EMPTY:
 		cell_is_empty(run, note);
 		return;
-	case VT_NOTE_GO:
-		return; /* ours to say, not init's */
+	default:
+		return; /* not a cell's to say */
 	}
 }
 
@@ -529,7 +529,7 @@ static void release(struct run *run)
 	vt_relay_done(&run->relay);
 	vt_stream_done(&run->out);
 	vt_stream_done(&run->err);
-	for (size_t i = 0; i < VT_NOTE_FDS; i++)
+	for (size_t i = 0; i < VT_NOTE_RUNNING_FDS; i++)
 		vt_fd_close(&run->fds[i]);
 	/* A folder that will not go holds nothing that runs; the next vitro sweeps it. */
 	(void)vt_cell_done(&run->cell, &err);

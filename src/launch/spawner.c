@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * In the spawner: everything but what `steps` lists, which a cell's new init runs. Init builds what
+ * is the cell's own, tells the supervisor, gives up all it has, and waits to be killed. It reaps by
+ * ignoring SIGCHLD. The kernel kills it, with its cell, when the spawner ends.
+ */
+#include "launch/spawner.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/sched.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "kernel/caps.h"
+#include "kernel/ns.h"
+#include "kernel/pass.h"
+#include "kernel/process.h"
+#include "launch/image.h"
+#include "launch/inside_private.h"
+
+enum { CONTROL_FD = 3 };
+
+struct spawner {
+	const struct vt_plan *plan;
+	int go_fd; /* an eventfd: a new init's ids are mapped */
+};
+
+/* ---- a cell's init ------------------------------------------------------------------------- */
+
+static int await_ids(struct vt_building *b, struct vt_err *err)
+{
+	uint64_t go;
+
+	if (read(b->ready_fd, &go, sizeof(go)) != sizeof(go))
+		return vt_fail_at(err, VT_STEP_IDS, errno, "wait for the spawner", NULL);
+	return vt_process_become(b->plan->inner_uid, b->plan->inner_gid, b->plan->own_ids, err);
+}
+
+/* clang-format off */
+static const struct vt_inside_step steps[] = {
+	{ "cgroup", vt_inside_join_cgroup },   /* before anything is allocated that should be counted */
+	{ "ids",    await_ids },
+	{ "counts", vt_inside_bound_counts },  /* through the hull's proc, before it is covered */
+	{ "root",   vt_inside_finish_root },
+};
+/* clang-format on */
+
+static void tell(const struct vt_note *note, const int *fds, size_t count)
+{
+	struct vt_err err;
+
+	/* Without a supervisor everything ends. */
+	if (vt_pass_send(CONTROL_FD, note, sizeof(*note), fds, count, &err) < 0)
+		_exit(125);
+}
+
+static _Noreturn void live(const struct spawner *spawner, const struct vt_cgroup *cgroup,
+			   uint64_t cell)
+{
+	const struct vt_inside inside = { .plan = spawner->plan, .cgroup = cgroup };
+	struct vt_building b = {
+		.in = &inside,
+		.plan = spawner->plan,
+		.root_fd = -1,
+		.proc_fd = -1,
+		.ready_fd = spawner->go_fd,
+	};
+	struct vt_note note = { .kind = VT_NOTE_BUILT, .cell = cell };
+	struct vt_err *err = &note.err;
+
+	for (size_t i = 0; i < COUNT(steps) && note.kind == VT_NOTE_BUILT; i++)
+		if (steps[i].take(&b, err) < 0)
+			note.kind = VT_NOTE_FAILED;
+	if (note.kind == VT_NOTE_BUILT && vt_caps_empty(err) < 0)
+		note.kind = VT_NOTE_FAILED;
+	const int fds[VT_BUILT_FDS] = {
+		[VT_BUILT_ROOT_FD] = b.root_fd, [VT_BUILT_PROC_FD] = b.proc_fd
+	};
+
+	tell(&note, fds, note.kind == VT_NOTE_FAILED ? 0 : VT_BUILT_FDS - (b.proc_fd < 0));
+	if (note.kind == VT_NOTE_FAILED || syscall(SYS_close_range, 0U, ~0U, 0) < 0)
+		_exit(125);
+	for (;;)
+		(void)pause(); /* until the end */
+}
+
+/* ---- the spawner --------------------------------------------------------------------------- */
+
+/* Clones an init, maps its ids and lets it go on. Of one that cannot be mapped nothing is left. */
+static int make(const struct spawner *spawner, const struct vt_cgroup *cgroup, uint64_t cell,
+		struct vt_err *err)
+{
+	const struct vt_plan *plan = spawner->plan;
+	const uint64_t go = 1;
+	struct vt_note made = { .kind = VT_NOTE_MADE, .cell = cell };
+	AUTO_CLOSE int init_fd = -1;
+	pid_t pid = vt_ns_clone(plan->namespaces | (plan->own_network ? CLONE_NEWNET : 0), -1,
+				&init_fd, err);
+
+	if (pid == 0)
+		live(spawner, cgroup, cell);
+	if (pid < 0)
+		return pid;
+	/* The cell's user is the hull's root, whom nobody outside takes for more than he is. */
+	int r = vt_ns_map_ids(pid, plan->inner_uid, 0, plan->inner_gid, 0, plan->own_ids, err);
+
+	if (r < 0) {
+		(void)kill(pid, SIGKILL); /* our own child, which nobody reaped */
+		return r;
+	}
+	tell(&made, &init_fd, 1);
+	if (write(spawner->go_fd, &go, sizeof(go)) != sizeof(go))
+		_exit(125);
+	return 0;
+}
+
+/* Takes one order, and obeys. */
+static void obey(struct spawner *spawner)
+{
+	struct vt_note order, failed = { .kind = VT_NOTE_FAILED };
+	struct vt_cgroup cgroup;
+	int fds[VT_NOTE_FDS];
+
+	if (vt_pass_take(CONTROL_FD, &order, sizeof(order), fds, VT_NOTE_FDS, 0, &failed.err) < 0)
+		_exit(0); /* the supervisor is gone */
+	failed.cell = order.cell;
+	vt_cgroup_init(&cgroup);
+	cgroup.version = order.joins > 0 ? VT_CGROUP_V1 : VT_CGROUP_NONE;
+	for (int i = 0; i < order.joins && i < VT_CGROUP_HIERARCHIES; i++)
+		cgroup.joins[i] = fds[i];
+	if (order.kind != VT_NOTE_MAKE)
+		_exit(125);
+	if (make(spawner, &cgroup, order.cell, &failed.err) < 0)
+		tell(&failed, NULL, 0);
+	for (size_t i = 0; i < VT_NOTE_FDS; i++)
+		vt_fd_close(&fds[i]);
+}
+
+static int prepare(struct spawner *spawner, struct vt_err *err)
+{
+	struct vt_note order;
+	int fds[VT_NOTE_FDS];
+
+	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0 || prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
+		return vt_fail(err, VT_STEP_IDS, errno, "become unreadable");
+	if (signal(SIGCHLD, SIG_IGN) == SIG_ERR)
+		return vt_fail(err, VT_STEP_SESSION, errno, "have children reaped");
+	if (vt_pass_take(CONTROL_FD, &order, sizeof(order), fds, VT_NOTE_FDS, 0, err) < 0)
+		_exit(0);
+	if (order.kind != VT_NOTE_PLAN)
+		return vt_fail(err, VT_STEP_CLONE, EBADMSG, "understand the first order");
+	int r = vt_image_open(fds[0], &spawner->plan, err);
+
+	vt_fd_close(&fds[0]);
+	if (r < 0)
+		return r;
+	spawner->go_fd = eventfd(0, EFD_CLOEXEC);
+	return spawner->go_fd < 0 ? vt_fail(err, VT_STEP_CLONE, errno, "make an eventfd") : 0;
+}
+
+_Noreturn void vt_spawner_run(void)
+{
+	struct vt_note note = { .kind = VT_NOTE_READY };
+	struct spawner spawner;
+
+	if (prepare(&spawner, &note.err) < 0)
+		note.kind = VT_NOTE_FAILED;
+	tell(&note, NULL, 0);
+	while (note.kind == VT_NOTE_READY)
+		obey(&spawner);
+	_exit(125);
+}

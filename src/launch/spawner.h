@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The spawner of a hull: pid 1 there, root in its user namespace and nobody outside. It makes cells when
+ * the supervisor orders one, and ends with the supervisor; everything in the hull ends with it. It runs
+ * no code of anybody's, reads nothing but orders, and each cell's init is a fork of it.
+ */
+#pragma once
+
+/* The whole life of the program "vitro-spawner". Its control socket is descriptor 3. */
+_Noreturn void vt_spawner_run(void);

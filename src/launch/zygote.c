@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "launch/zygote.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/sched.h>
+#include <sched.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "kernel/ns.h"
+#include "kernel/pass.h"
+#include "kernel/process.h"
+#include "launch/image.h"
+#include "launch/inside_private.h"
+
+/* Whose fork would come with locks that a thread held which it does not have. */
+static int insist_on_one_thread(const struct vt_zygote *zygote, struct vt_err *err)
+{
+	struct stat st;
+
+	/* A folder has a link for itself, one from its parent, and one for each below it. */
+	if (fstat(zygote->tasks_fd, &st) < 0)
+		return vt_fail(err, VT_STEP_CLONE, errno, "count the zygote's threads");
+	if (st.st_nlink != 3)
+		return vt_fail(err, VT_STEP_CLONE, EBUSY,
+			       "fork a program that has %d threads: nothing may start one before "
+			       "its tools are ready",
+			       (int)st.st_nlink - 2);
+	return 0;
+}
+
+/* The user namespace first: it gives the power over the others. */
+static int join(const struct vt_zygote *zygote, const int hull[VT_HULL_FDS], struct vt_err *err)
+{
+	for (size_t i = 0; i < VT_HULL_FDS; i++)
+		if (setns(hull[i], 0) < 0)
+			return vt_fail(err, VT_STEP_CLONE, errno, "join the hull");
+	int r = vt_process_become(0, 0, zygote->plan->own_ids, err);
+
+	/* What was loaded, and which addresses it has, is nobody's business in a cell. */
+	if (r == 0 && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
+		r = vt_fail(err, VT_STEP_IDS, errno, "become unreadable");
+	return r;
+}
+
+static int prepare(struct vt_zygote *zygote, struct vt_err *err)
+{
+	struct vt_note order;
+	int fds[VT_NOTE_FDS];
+	int r = vt_pass_take(zygote->control_fd, &order, sizeof(order), fds, VT_NOTE_FDS, 0, err);
+
+	if (r < 0)
+		return r;
+	if (order.kind != VT_NOTE_PLAN)
+		r = vt_fail(err, VT_STEP_CLONE, EBADMSG, "understand the first order");
+	if (r > 0)
+		r = vt_image_open(fds[0], &zygote->plan, err);
+	if (r == 0) {
+		zygote->tasks_fd = open("/proc/self/task", O_PATH | O_DIRECTORY | O_CLOEXEC);
+		r = insist_on_one_thread(zygote, err);
+	}
+	if (r == 0)
+		r = join(zygote, fds + 1, err);
+	for (size_t i = 0; i < VT_NOTE_FDS; i++)
+		vt_fd_close(&fds[i]);
+	return r;
+}
+
+static int tell(const struct vt_zygote *zygote, const struct vt_note *note, const int *fds,
+		size_t count, struct vt_err *err)
+{
+	return vt_pass_send(zygote->control_fd, note, sizeof(*note), fds, count, err);
+}
+
+int vt_zygote_join(struct vt_zygote *zygote, int control_fd, struct vt_err *err)
+{
+	struct vt_note note = { .kind = VT_NOTE_READY };
+	struct vt_err unheard;
+
+	*zygote = (struct vt_zygote){ .control_fd = control_fd, .tasks_fd = -1 };
+	int r = prepare(zygote, err);
+
+	if (r == 0)
+		return tell(zygote, &note, NULL, 0, err);
+	note.kind = VT_NOTE_FAILED;
+	note.err = *err;
+	(void)tell(zygote, &note, NULL, 0, &unheard); /* there may be nobody to tell */
+	vt_fd_close(&zygote->tasks_fd);
+	vt_fd_close(&zygote->control_fd);
+	return r;
+}
+
+/* ---- the occupant -------------------------------------------------------------------------- */
+
+static int enter_cgroup(struct vt_building *b, struct vt_err *err)
+{
+	return vt_cgroup_join(b->in->cgroup, err);
+}
+
+static int enter_cell(struct vt_building *b, struct vt_err *err)
+{
+	const int all = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWNET |
+			CLONE_NEWCGROUP;
+
+	if (setns(b->occupant_fd, all) < 0)
+		return vt_fail_at(err, VT_STEP_CLONE, errno, "enter the cell", NULL);
+	return vt_process_become(b->plan->inner_uid, b->plan->inner_gid, b->plan->own_ids, err);
+}
+
+/* A change of ids hides a process from its own user, who may look at himself. */
+static int show_itself(struct vt_building *b, struct vt_err *err)
+{
+	(void)b;
+	if (prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) < 0)
+		return vt_fail_at(err, VT_STEP_IDS, errno, "become readable", NULL);
+	return 0;
+}
+
+/* clang-format off */
+static const struct vt_inside_step steps[] = {
+	{ "cgroup", enter_cgroup },  /* before its namespace, in which there is no other */
+	{ "cell",   enter_cell },
+	{ "shown",  show_itself },
+};
+/* clang-format on */
+
+static void occupy(const struct vt_plan *plan, const struct vt_cgroup *cgroup, const int *fds)
+{
+	const struct vt_inside inside = {
+		.plan = plan,
+		.cgroup = cgroup,
+		.stdio = { fds[VT_ENTER_IN_FD], fds[VT_ENTER_OUT_FD], fds[VT_ENTER_ERR_FD] },
+		.status_fd = fds[VT_ENTER_CALL_FD],
+	};
+	struct vt_building b = {
+		.in = &inside,
+		.plan = plan,
+		.root_fd = -1,
+		.stage_fd = -1,
+		.proc_fd = -1,
+		.ruleset_fd = -1,
+		.ready_fd = -1,
+		.occupant_fd = fds[VT_ENTER_INIT_FD],
+	};
+
+	vt_inside_take_steps(steps, COUNT(steps), &b, inside.status_fd);
+	vt_seal_entered(&b);
+}
+
+/* ---- the zygote ---------------------------------------------------------------------------- */
+
+/* Returns the occupant's pid, 0 in the occupant, or a failure. */
+static pid_t fork_into(const struct vt_zygote *zygote, const struct vt_cgroup *cgroup,
+		       const int *fds, int *ret_pidfd, struct vt_err *err)
+{
+	int r = insist_on_one_thread(zygote, err);
+
+	if (r < 0)
+		return r;
+	/* Of the next children; it moves on with the next order. */
+	if (setns(fds[VT_ENTER_INIT_FD], CLONE_NEWPID) < 0)
+		return vt_fail(err, VT_STEP_CLONE, errno, "turn to the cell");
+	pid_t pid = vt_ns_clone(CLONE_PARENT, -1, ret_pidfd, err);
+
+	if (pid == 0)
+		occupy(zygote->plan, cgroup, fds);
+	return pid;
+}
+
+/* 1 in the zygote, 0 in an occupant. */
+static int obey(const struct vt_zygote *zygote, struct vt_err *err)
+{
+	struct vt_note order, note = { .kind = VT_NOTE_ENTERED };
+	struct vt_cgroup cgroup;
+	AUTO_CLOSE int pidfd = -1;
+	int fds[VT_NOTE_FDS];
+	int r = vt_pass_take(zygote->control_fd, &order, sizeof(order), fds, VT_NOTE_FDS, 0, err);
+
+	if (r < 0)
+		return r;
+	note.cell = order.cell;
+	vt_cgroup_init(&cgroup);
+	cgroup.version = order.joins > 0 ? VT_CGROUP_V1 : VT_CGROUP_NONE;
+	for (int i = 0; i < order.joins && i < VT_CGROUP_HIERARCHIES; i++)
+		cgroup.joins[i] = fds[VT_ENTER_FDS + i];
+	if (order.kind != VT_NOTE_ENTER)
+		return vt_fail(err, VT_STEP_WATCH, EBADMSG, "understand an order");
+	note.pid = fork_into(zygote, &cgroup, fds, &pidfd, &note.err);
+	if (note.pid == 0)
+		return 0;
+	if (note.pid < 0)
+		note.kind = VT_NOTE_FAILED;
+	for (size_t i = 0; i < VT_NOTE_FDS; i++)
+		vt_fd_close(&fds[i]);
+	r = tell(zygote, &note, &pidfd, note.kind == VT_NOTE_ENTERED, err);
+	return r < 0 ? r : 1;
+}
+
+int vt_zygote_serve(struct vt_zygote *zygote, struct vt_err *err)
+{
+	int r;
+
+	do
+		r = obey(zygote, err);
+	while (r > 0);
+	return r;
+}
+
+int vt_zygote_park(struct vt_err *err)
+{
+	const struct vt_note note = { .kind = VT_NOTE_PARKED };
+
+	return vt_pass_send(VT_OCCUPANT_CALL_FD, &note, sizeof(note), NULL, 0, err);
+}
