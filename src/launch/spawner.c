@@ -30,7 +30,6 @@ enum { CONTROL_FD = 3 };
 
 struct spawner {
 	const struct vt_plan *plan;
-	int go_fd; /* an eventfd: a new init's ids are mapped */
 };
 
 /* ---- a cell's init ------------------------------------------------------------------------- */
@@ -62,7 +61,7 @@ static void tell(const struct vt_note *note, const int *fds, size_t count)
 		_exit(125);
 }
 
-static _Noreturn void live(const struct spawner *spawner, const struct vt_cgroup *cgroup,
+static _Noreturn void live(const struct spawner *spawner, const struct vt_cgroup *cgroup, int go_fd,
 			   uint64_t cell)
 {
 	const struct vt_inside inside = { .plan = spawner->plan, .cgroup = cgroup };
@@ -71,7 +70,7 @@ static _Noreturn void live(const struct spawner *spawner, const struct vt_cgroup
 		.plan = spawner->plan,
 		.root_fd = -1,
 		.proc_fd = -1,
-		.ready_fd = spawner->go_fd,
+		.ready_fd = go_fd,
 	};
 	struct vt_note note = { .kind = VT_NOTE_BUILT, .cell = cell };
 	struct vt_err *err = &note.err;
@@ -102,11 +101,15 @@ static int make(const struct spawner *spawner, const struct vt_cgroup *cgroup, u
 	const uint64_t go = 1;
 	struct vt_note made = { .kind = VT_NOTE_MADE, .cell = cell };
 	AUTO_CLOSE int init_fd = -1;
+	AUTO_CLOSE int go_fd = eventfd(0, EFD_CLOEXEC); /* its ids are mapped */
+
+	if (go_fd < 0)
+		return vt_fail(err, VT_STEP_CLONE, errno, "make an eventfd");
 	pid_t pid = vt_ns_clone(plan->namespaces | (plan->own_network ? CLONE_NEWNET : 0), -1,
 				&init_fd, err);
 
 	if (pid == 0)
-		live(spawner, cgroup, cell);
+		live(spawner, cgroup, go_fd, cell);
 	if (pid < 0)
 		return pid;
 	/* The cell's user is the hull's root, whom nobody outside takes for more than he is. */
@@ -117,7 +120,7 @@ static int make(const struct spawner *spawner, const struct vt_cgroup *cgroup, u
 		return r;
 	}
 	tell(&made, &init_fd, 1);
-	if (write(spawner->go_fd, &go, sizeof(go)) != sizeof(go))
+	if (write(go_fd, &go, sizeof(go)) != sizeof(go))
 		_exit(125);
 	return 0;
 }
@@ -160,10 +163,7 @@ static int prepare(struct spawner *spawner, struct vt_err *err)
 	int r = vt_image_open(fds[0], &spawner->plan, err);
 
 	vt_fd_close(&fds[0]);
-	if (r < 0)
-		return r;
-	spawner->go_fd = eventfd(0, EFD_CLOEXEC);
-	return spawner->go_fd < 0 ? vt_fail(err, VT_STEP_CLONE, errno, "make an eventfd") : 0;
+	return r;
 }
 
 _Noreturn void vt_spawner_run(void)

@@ -205,5 +205,6 @@ void vt_look_done(struct vt_look *look)
 	if (!look->loop)
 		return; /* never begun */
 	vt_loop_remove(look->loop, &look->reports);
+	vt_loop_remove_timer(look->loop, &look->timer);
 	vt_looker_done(&look->looker);
 }

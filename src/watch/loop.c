@@ -47,6 +47,18 @@ void vt_loop_add_timer(struct vt_loop *loop, struct vt_timer *timer)
 	loop->timers = timer;
 }
 
+void vt_loop_remove_timer(struct vt_loop *loop, struct vt_timer *timer)
+{
+	struct vt_timer **at = &loop->timers;
+
+	while (*at && *at != timer)
+		at = &(*at)->next;
+	if (*at)
+		*at = timer->next;
+	if (loop->turn == timer)
+		loop->turn = timer->next;
+}
+
 static int64_t next_due(const struct vt_loop *loop)
 {
 	int64_t due = INT64_MAX;
@@ -60,7 +72,8 @@ static void fire_timers(struct vt_loop *loop)
 {
 	int64_t now = vt_clock_now();
 
-	for (struct vt_timer *timer = loop->timers; timer; timer = timer->next) {
+	for (struct vt_timer *timer = loop->timers; timer; timer = loop->turn) {
+		loop->turn = timer->next;
 		if (timer->due > now)
 			continue;
 		timer->due = INT64_MAX;

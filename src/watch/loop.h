@@ -29,6 +29,7 @@ struct vt_timer {
 struct vt_loop {
 	int              epoll_fd;
 	struct vt_timer *timers;
+	struct vt_timer *turn; /* whose turn is next, while they are fired */
 	bool             over; /* set by a call-back: vt_loop_run() returns */
 };
 
@@ -43,6 +44,9 @@ void vt_loop_remove(struct vt_loop *loop, struct vt_watch *source);
 
 /* Makes a timer known to the loop; it fires once each time `due` is set to a time that comes. */
 void vt_loop_add_timer(struct vt_loop *loop, struct vt_timer *timer);
+
+/* Forgets one; a call-back may forget any. Fine if it is not known. */
+void vt_loop_remove_timer(struct vt_loop *loop, struct vt_timer *timer);
 
 /* Runs until a call-back sets `over`. Timers that are due get their turn after each source. */
 int vt_loop_run(struct vt_loop *loop, struct vt_err *err);

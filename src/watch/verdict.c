@@ -18,6 +18,8 @@ static const char *const status_names[VT_STATUS_COUNT] = {
 	[VT_STATUS_CPU_LIMIT] = "cpu_limit",
 	[VT_STATUS_MEMORY_LIMIT] = "memory_limit",
 	[VT_STATUS_CRASHED] = "crashed",
+	[VT_STATUS_NO_RESULT] = "no_result",
+	[VT_STATUS_RESULT_LIMIT] = "result_limit",
 	[VT_STATUS_CANCELLED] = "cancelled",
 	[VT_STATUS_REFUSED] = "refused",
 	[VT_STATUS_LOST] = "lost",
@@ -298,6 +300,36 @@ void vt_verdict_reach(const struct vt_findings *findings, struct vt_verdict *ret
 	*ret_verdict = verdict;
 }
 
+void vt_verdict_tool_failed(struct vt_verdict *ret_verdict, const char *type, const char *message)
+{
+	struct vt_verdict verdict = { .exit_code = -1 };
+
+	decide(&verdict, VT_STATUS_ERROR, *type ? type : "Error", "%s", message);
+	*ret_verdict = verdict;
+}
+
+void vt_verdict_no_result(struct vt_verdict *ret_verdict)
+{
+	struct vt_verdict verdict = { .exit_code = 0 };
+
+	decide(&verdict, VT_STATUS_NO_RESULT, "NoResult", "the tool ended without a result");
+	*ret_verdict = verdict;
+}
+
+void vt_verdict_bad_talk(struct vt_verdict *ret_verdict, bool too_long, int64_t limit_bytes)
+{
+	struct vt_verdict verdict = { .exit_code = -1, .signal = SIGKILL };
+
+	if (too_long)
+		decide(&verdict, VT_STATUS_RESULT_LIMIT, "ResultLimit",
+		       "what the tool gave is larger than limits.result_mb (%" PRId64 " MB)",
+		       limit_bytes >> 20);
+	else
+		decide(&verdict, VT_STATUS_CRASHED, "Crashed",
+		       "the tool wrote to the call's own socket what nobody understands");
+	*ret_verdict = verdict;
+}
+
 int vt_verdict_exit_code(const struct vt_verdict *verdict)
 {
 	switch (verdict->status) {
@@ -314,6 +346,8 @@ int vt_verdict_exit_code(const struct vt_verdict *verdict)
 		return 128 + verdict->signal;
 	case VT_STATUS_CANCELLED:
 		return 128 + (verdict->cancel_signal ? verdict->cancel_signal : SIGKILL);
+	case VT_STATUS_NO_RESULT:
+	case VT_STATUS_RESULT_LIMIT:
 	case VT_STATUS_REFUSED:
 	case VT_STATUS_LOST:
 	case VT_STATUS_COUNT:

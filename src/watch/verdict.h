@@ -17,6 +17,8 @@ enum vt_status {
 	VT_STATUS_CPU_LIMIT,
 	VT_STATUS_MEMORY_LIMIT,
 	VT_STATUS_CRASHED,      /* died of a signal */
+	VT_STATUS_NO_RESULT,    /* a tool ended without giving one */
+	VT_STATUS_RESULT_LIMIT, /* what it gave is too large */
 	VT_STATUS_CANCELLED,
 	VT_STATUS_REFUSED,      /* the policy cannot be enforced here, or the request is not valid */
 	VT_STATUS_LOST,         /* the supervisor or the cell's init failed */
@@ -67,6 +69,15 @@ struct vt_verdict {
  * stop, an OOM kill in the cell, the occupant's wait status. None of them: the call is lost.
  */
 void vt_verdict_reach(const struct vt_findings *findings, struct vt_verdict *ret_verdict);
+
+/* Of a tool that said by itself what went wrong. What it says is cut where it is too long. */
+void vt_verdict_tool_failed(struct vt_verdict *ret_verdict, const char *type, const char *message);
+
+/* Of a tool that would be ok, had it given a result. */
+void vt_verdict_no_result(struct vt_verdict *ret_verdict);
+
+/* Of one whose messages cannot be understood, or are longer than limit_bytes. */
+void vt_verdict_bad_talk(struct vt_verdict *ret_verdict, bool too_long, int64_t limit_bytes);
 
 /* "memory_limit" */
 const char *vt_status_name(enum vt_status status);

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * One call of a pool, seen by whoever made it: what to run, and what to tell about it. It belongs to its
+ * maker, and is the pool's from vt_pool_call() until done() is told, which happens once, whatever goes
+ * wrong, and never from within vt_pool_call().
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "watch/result.h"
+
+struct vt_call;
+struct vt_pool;
+struct vt_warm;
+
+/* How a call ended. What is pointed to is there until done() returns. */
+struct vt_outcome {
+	struct vt_result result; /* its verdict, output and usage */
+	const char      *value;  /* where the status is ok: bytes that nobody looked into */
+	size_t           value_len;
+};
+
+struct vt_call_events {
+	/* What it prints, as it comes: stream 1 or 2. NULL: only the result is of interest. */
+	void (*output)(struct vt_call *call, int stream, const char *bytes, size_t len);
+	void (*log)(struct vt_call *call, const char *level, const char *text, size_t len);
+	/* It calls a tool. The answer is given by vt_call_answer(), now or later. */
+	void (*ask)(struct vt_call *call, uint64_t id, const char *tool, const char *arguments,
+		    size_t len);
+	void (*done)(struct vt_call *call, const struct vt_outcome *outcome);
+};
+
+struct vt_call {
+	/* the maker's; name and arguments are borrowed until done() */
+	const struct vt_call_events *events;
+	void       *user;
+	const char *name; /* the tool, NUL, the call's id */
+	size_t      name_len;
+	const char *arguments;
+	size_t      arguments_len;
+	int64_t     wall_ms; /* a shorter deadline than the plan's; 0: the plan's */
+
+	/* the pool's */
+	struct vt_pool *pool;
+	struct vt_warm *warm;         /* where it runs */
+	struct vt_call *next, **link; /* among those that wait; link is NULL otherwise */
+	int64_t         due;          /* until when it waits at the most */
+};
+
+/* Answers what a call asked. Where it is over, or the id is none, nothing happens. */
+void vt_call_answer(struct vt_call *call, uint64_t id, bool ok, const char *body, size_t len);
+
+/* Ends it: it is `cancelled`, unless it is over. */
+void vt_call_cancel(struct vt_call *call);

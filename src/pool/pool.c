@@ -1,0 +1,623 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "pool/pool.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <syslog.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "kernel/pass.h"
+#include "launch/image.h"
+#include "launch/spawn.h"
+#include "pool/warm.h"
+#include "pool/zygote.h"
+
+enum {
+	MAKING_MAX = 4,  /* cells under way: more would only slow each other */
+	FAILURES_MAX = 3 /* in a row, until calls are told of it */
+};
+
+/* How long a cell whose call is over may wait to be killed, for the next call's sake. */
+#define LINGER (1 * VT_NS_PER_MS)
+/* How long nobody tries again after what failed over and over. */
+#define PAUSE (1 * VT_NS_PER_S)
+/* How often it is asked whether fewer ready cells would do. */
+#define DECAY (5 * VT_NS_PER_S)
+
+struct vt_pool {
+	struct vt_pool_options options;
+	const struct vt_plan *plan;
+	struct vt_loop *loop;
+	struct vt_warm_owner owner;
+	struct vt_timer timer;
+
+	struct vt_cell hull;
+	struct vt_watch hull_notes, hull_end;
+	int hull_fds[VT_HULL_FDS];
+	bool hull_ready;
+	struct vt_pool_zygote zygote;
+	int image_fd, null_fd;
+
+	struct vt_warm *warm[VT_WARM_STATES], **last[VT_WARM_STATES];
+	unsigned count[VT_WARM_STATES];
+	struct vt_call *waiting, **last_waiting;
+	unsigned waiting_count;
+	uint64_t numbers; /* of cells */
+
+	unsigned target;   /* how many are to be ready */
+	unsigned failures; /* in a row */
+	struct vt_err failure;
+	int64_t paused_until, over_since, decay_at;
+	struct vt_pool_counts counts;
+	bool closing;
+};
+
+static void refill(struct vt_pool *pool);
+static void serve_waiting(struct vt_pool *pool);
+static void set_timer(struct vt_pool *pool);
+
+static void log_line(const struct vt_pool *pool, int level, const char *what,
+		     const struct vt_err *err)
+{
+	char text[sizeof(err->what) + 128];
+
+	if (!pool->options.log)
+		return;
+	/* What does not fit is cut: it is for a person. */
+	(void)snprintf(text, sizeof(text), "%s: %s: %s", what, err->what, strerror(err->num));
+	pool->options.log(pool->options.user, level, text);
+}
+
+static void wake_by(struct vt_pool *pool, int64_t due)
+{
+	if (due < pool->timer.due)
+		pool->timer.due = due;
+}
+
+/* ---- lists of cells ------------------------------------------------------------------------ */
+
+static void link_warm(struct vt_pool *pool, struct vt_warm *warm)
+{
+	enum vt_warm_state state = warm->state;
+
+	warm->next = NULL;
+	warm->link = pool->last[state];
+	*pool->last[state] = warm;
+	pool->last[state] = &warm->next;
+	pool->count[state]++;
+}
+
+static void unlink_warm(struct vt_pool *pool, struct vt_warm *warm, enum vt_warm_state state)
+{
+	*warm->link = warm->next;
+	if (warm->next)
+		warm->next->link = warm->link;
+	else
+		pool->last[state] = warm->link;
+	pool->count[state]--;
+}
+
+/* ---- calls that are over without a cell ---------------------------------------------------- */
+
+static void unqueue(struct vt_pool *pool, struct vt_call *call)
+{
+	*call->link = call->next;
+	if (call->next)
+		call->next->link = call->link;
+	else
+		pool->last_waiting = call->link;
+	call->link = NULL;
+	pool->waiting_count--;
+}
+
+static void end_unrun(struct vt_call *call, enum vt_status status, const char *type,
+		      const char *message)
+{
+	struct vt_outcome outcome = { 0 };
+	struct vt_verdict *verdict = &outcome.result.verdict;
+
+	vt_result_init(&outcome.result);
+	verdict->status = status;
+	verdict->exit_code = -1;
+	verdict->signal = 0;
+	(void)snprintf(verdict->type, sizeof(verdict->type), "%s", type);
+	(void)snprintf(verdict->message, sizeof(verdict->message), "%s", message); /* or cut */
+	outcome.result.peak_memory_kb = outcome.result.processes = -1;
+	call->events->done(call, &outcome);
+}
+
+/* Nothing can be made: whoever waits is told why, and need not wait until his time is over. */
+static void refuse_waiting(struct vt_pool *pool)
+{
+	const struct vt_err *why = &pool->failure;
+	struct vt_findings findings = { .failed = true, .failure = *why };
+	struct vt_verdict verdict;
+
+	vt_verdict_reach(&findings, &verdict);
+	while (pool->waiting) {
+		struct vt_call *call = pool->waiting;
+
+		unqueue(pool, call);
+		end_unrun(call, verdict.status, verdict.type, verdict.message);
+	}
+}
+
+static void count_failure(struct vt_pool *pool, const struct vt_err *err)
+{
+	pool->failure = *err;
+	if (++pool->failures < FAILURES_MAX)
+		return;
+	pool->paused_until = vt_clock_now() + PAUSE;
+	refuse_waiting(pool);
+}
+
+/* ---- cells --------------------------------------------------------------------------------- */
+
+static void warm_moved(struct vt_warm *warm, enum vt_warm_state from)
+{
+	struct vt_pool *pool = warm->owner->user;
+
+	unlink_warm(pool, warm, from);
+	link_warm(pool, warm);
+	if (pool->closing)
+		return;
+	if (warm->state == VT_WARM_PARKED) {
+		pool->failures = 0;
+		serve_waiting(pool);
+		if (pool->waiting)
+			refill(pool);
+	} else if (warm->state == VT_WARM_OVER && !pool->over_since) {
+		pool->over_since = vt_clock_now();
+		wake_by(pool, pool->over_since + LINGER);
+	}
+	if (warm->state == VT_WARM_BUILT && pool->zygote.ready)
+		vt_warm_enter(warm, pool->zygote.control.fd, pool->null_fd);
+}
+
+static void warm_failed(struct vt_warm *warm, const struct vt_err *err)
+{
+	struct vt_pool *pool = warm->owner->user;
+
+	if (pool->closing)
+		return;
+	log_line(pool, LOG_WARNING, "a cell could not be made", err);
+	count_failure(pool, err);
+}
+
+static void warm_gone(struct vt_warm *warm)
+{
+	struct vt_pool *pool = warm->owner->user;
+
+	unlink_warm(pool, warm, warm->state);
+	vt_warm_free(warm);
+	if (!pool->closing)
+		refill(pool);
+}
+
+static unsigned under_way(const struct vt_pool *pool)
+{
+	return pool->count[VT_WARM_MAKING] + pool->count[VT_WARM_BUILT] +
+	       pool->count[VT_WARM_ENTERING];
+}
+
+static unsigned live(const struct vt_pool *pool)
+{
+	return pool->count[VT_WARM_RUNNING];
+}
+
+/* As many as are to be ready, and one for each that waits; never more than may live. */
+static bool wants_more(const struct vt_pool *pool)
+{
+	unsigned ready = pool->count[VT_WARM_PARKED] + under_way(pool);
+	unsigned wanted = pool->target + pool->waiting_count;
+	unsigned room = pool->options.live_max + pool->options.ready_max;
+
+	return ready < wanted && under_way(pool) < MAKING_MAX && ready + live(pool) < room &&
+	       vt_clock_now() >= pool->paused_until;
+}
+
+static void refill(struct vt_pool *pool)
+{
+	struct vt_warm *warm;
+	struct vt_err err;
+
+	while (pool->hull_ready && wants_more(pool)) {
+		if (vt_warm_new(&pool->owner, pool->loop, pool->plan, ++pool->numbers,
+				pool->hull.status_fd, &warm, &err) < 0) {
+			log_line(pool, LOG_WARNING, "a cell could not be ordered", &err);
+			count_failure(pool, &err);
+			break;
+		}
+		pool->counts.cells_made++;
+		link_warm(pool, warm);
+	}
+	set_timer(pool);
+}
+
+/* ---- the hull ------------------------------------------------------------------------------ */
+
+static struct vt_warm *find(const struct vt_pool *pool, uint64_t number)
+{
+	for (size_t state = 0; state < VT_WARM_STATES; state++)
+		for (struct vt_warm *warm = pool->warm[state]; warm; warm = warm->next)
+			if (warm->number == number)
+				return warm;
+	return NULL;
+}
+
+static void give_note(struct vt_pool *pool, const struct vt_note *note, int fds[VT_NOTE_FDS])
+{
+	struct vt_warm *warm = find(pool, note->cell);
+
+	if (warm)
+		vt_warm_note(warm, note, fds);
+}
+
+static void hull_ready(struct vt_pool *pool)
+{
+	pool->hull_ready = true;
+	refill(pool);
+}
+
+/* Its namespaces are there: the spawner gets the plan, and a zygote can join. */
+static void hull_built(struct vt_pool *pool, int fds[VT_NOTE_FDS])
+{
+	const struct vt_note plan = { .kind = VT_NOTE_PLAN };
+	struct vt_err err;
+
+	for (size_t i = 0; i < VT_HULL_FDS; i++)
+		pool->hull_fds[i] = vt_fd_take(&fds[i]);
+	int r = vt_pass_send(pool->hull.status_fd, &plan, sizeof(plan), &pool->image_fd, 1, &err);
+
+	if (r == 0)
+		r = vt_pool_zygote_start(&pool->zygote, pool->image_fd, pool->hull_fds, &err);
+	if (r < 0)
+		count_failure(pool, &err);
+}
+
+static void end_hull(struct vt_pool *pool);
+
+static void hull_notes(struct vt_watch *source, uint32_t events)
+{
+	struct vt_pool *pool = source->owner;
+	struct vt_note note;
+	struct vt_err err;
+	int fds[VT_NOTE_FDS];
+	int r;
+
+	(void)events; /* a hang-up shows as the end of the notes */
+	while ((r = vt_cell_note(&pool->hull, &note, fds, &err)) > 0) {
+		if (note.kind == VT_NOTE_HULL)
+			hull_built(pool, fds);
+		else if (note.kind == VT_NOTE_READY)
+			hull_ready(pool);
+		else if (note.cell)
+			give_note(pool, &note, fds);
+		else if (note.kind == VT_NOTE_FAILED)
+			count_failure(pool, &note.err);
+		for (size_t i = 0; i < VT_NOTE_FDS; i++)
+			vt_fd_close(&fds[i]);
+	}
+	if (r < 0)
+		vt_loop_remove(pool->loop, source); /* its end is told by its pidfd */
+}
+
+static int start_hull(struct vt_pool *pool, struct vt_err *err)
+{
+	int r = vt_spawn_hull(pool->plan, pool->options.spawner_fd, &pool->hull, err);
+
+	if (r < 0)
+		return r;
+	pool->hull_notes.fd = pool->hull.status_fd;
+	pool->hull_end.fd = pool->hull.init_fd;
+	r = vt_loop_add(pool->loop, &pool->hull_notes, EPOLLIN, err);
+	return r < 0 ? r : vt_loop_add(pool->loop, &pool->hull_end, EPOLLIN, err);
+}
+
+static void kill_all(struct vt_pool *pool)
+{
+	for (size_t state = 0; state < VT_WARM_ENDING; state++)
+		while (pool->warm[state]) {
+			struct vt_warm *warm = pool->warm[state];
+
+			if (state == VT_WARM_RUNNING)
+				vt_warm_stop(warm, VT_STOP_CANCEL);
+			else
+				vt_warm_kill(warm);
+		}
+}
+
+/* The kernel has killed whatever was in it. */
+static void end_hull(struct vt_pool *pool)
+{
+	struct vt_err err;
+
+	vt_loop_remove(pool->loop, &pool->hull_notes);
+	vt_loop_remove(pool->loop, &pool->hull_end);
+	if (pool->hull.init > 0) {
+		(void)vt_cell_kill(&pool->hull, &err); /* it may have ended */
+		while (waitpid(pool->hull.init, NULL, __WALL) < 0 && errno == EINTR)
+			;
+	}
+	/* What is left of it holds nothing that runs. */
+	(void)vt_cell_done(&pool->hull, &err);
+	vt_cell_init(&pool->hull);
+	for (size_t i = 0; i < VT_HULL_FDS; i++)
+		vt_fd_close(&pool->hull_fds[i]);
+	pool->hull_ready = false;
+	vt_pool_zygote_end(&pool->zygote);
+}
+
+/* Somebody killed the spawner: its cells are gone, and another hull is made. */
+static void hull_ended(struct vt_watch *source, uint32_t events)
+{
+	struct vt_pool *pool = source->owner;
+	struct vt_err err;
+
+	(void)events;
+	hull_notes(&pool->hull_notes, 0); /* its last words */
+	end_hull(pool);
+	(void)vt_fail(&err, VT_STEP_CLONE, ECHILD, "keep the spawner");
+	log_line(pool, LOG_WARNING, "the hull is made anew", &err);
+	count_failure(pool, &err);
+	/* Cells that were never parked wait for a word that will not come. */
+	for (size_t state = 0; state <= VT_WARM_ENTERING; state++)
+		while (pool->warm[state])
+			vt_warm_kill(pool->warm[state]);
+	if (start_hull(pool, &err) < 0)
+		count_failure(pool, &err);
+}
+
+/* ---- the zygote ---------------------------------------------------------------------------- */
+
+static void zygote_ready(void *user)
+{
+	struct vt_pool *pool = user;
+
+	while (pool->warm[VT_WARM_BUILT] && pool->zygote.ready)
+		vt_warm_enter(pool->warm[VT_WARM_BUILT], pool->zygote.control.fd, pool->null_fd);
+}
+
+static void zygote_note(void *user, const struct vt_note *note, int fds[VT_NOTE_FDS])
+{
+	give_note(user, note, fds);
+}
+
+/* Those that it was to fork into cells are not coming. Others that live go on. */
+static void zygote_ended(void *user, const struct vt_err *err)
+{
+	struct vt_pool *pool = user;
+	struct vt_err later;
+
+	while (pool->warm[VT_WARM_ENTERING])
+		vt_warm_kill(pool->warm[VT_WARM_ENTERING]);
+	log_line(pool, LOG_WARNING, "the zygote is started anew", err);
+	count_failure(pool, err);
+	if (pool->hull_ready && !pool->closing &&
+	    vt_pool_zygote_start(&pool->zygote, pool->image_fd, pool->hull_fds, &later) < 0)
+		count_failure(pool, &later);
+	refill(pool);
+}
+
+/* ---- time ---------------------------------------------------------------------------------- */
+
+static void set_timer(struct vt_pool *pool)
+{
+	int64_t due = pool->over_since ? pool->over_since + LINGER : INT64_MAX;
+
+	for (size_t state = VT_WARM_RUNNING; state < VT_WARM_STATES; state++)
+		for (const struct vt_warm *warm = pool->warm[state]; warm; warm = warm->next) {
+			int64_t next = vt_warm_due(warm);
+
+			due = next < due ? next : due;
+		}
+	for (const struct vt_call *call = pool->waiting; call; call = call->next)
+		due = call->due < due ? call->due : due;
+	if (pool->paused_until && pool->paused_until < due)
+		due = pool->paused_until;
+	if (pool->decay_at && pool->decay_at < due)
+		due = pool->decay_at;
+	pool->timer.due = due;
+}
+
+static void end_overdue_waiting(struct vt_pool *pool, int64_t now)
+{
+	for (struct vt_call *call = pool->waiting, *next; call; call = next) {
+		next = call->next;
+		if (call->due > now)
+			continue;
+		unqueue(pool, call);
+		end_unrun(call, VT_STATUS_TIMEOUT, "Timeout",
+			  "no cell was free within limits.queue_ms");
+	}
+}
+
+static void timer_fires(struct vt_timer *timer)
+{
+	struct vt_pool *pool = timer->owner;
+	int64_t now = vt_clock_now();
+
+	if (pool->over_since && pool->over_since + LINGER <= now) {
+		pool->over_since = 0;
+		while (pool->warm[VT_WARM_OVER])
+			vt_warm_kill(pool->warm[VT_WARM_OVER]);
+	}
+	for (size_t state = VT_WARM_RUNNING; state < VT_WARM_STATES; state++)
+		for (struct vt_warm *warm = pool->warm[state], *next; warm; warm = next) {
+			next = warm->next;
+			if (vt_warm_due(warm) <= now)
+				vt_warm_tick(warm, now);
+		}
+	end_overdue_waiting(pool, now);
+	if (pool->paused_until && pool->paused_until <= now) {
+		pool->paused_until = 0;
+		pool->failures = 0;
+	}
+	if (pool->decay_at && pool->decay_at <= now) {
+		if (pool->target > pool->options.ready_min)
+			pool->target--;
+		pool->decay_at = pool->target > pool->options.ready_min ? now + DECAY : 0;
+	}
+	refill(pool);
+}
+
+/* ---- calls --------------------------------------------------------------------------------- */
+
+static void serve_waiting(struct vt_pool *pool)
+{
+	while (pool->waiting && pool->warm[VT_WARM_PARKED] && live(pool) < pool->options.live_max) {
+		struct vt_call *call = pool->waiting;
+
+		unqueue(pool, call);
+		vt_warm_run(pool->warm[VT_WARM_PARKED], call);
+	}
+}
+
+/* More was wanted than was there: keep more ready for a while. */
+static void learn(struct vt_pool *pool)
+{
+	unsigned more = pool->target * 2;
+
+	pool->target = more < pool->options.ready_max ? more : pool->options.ready_max;
+	pool->decay_at = vt_clock_now() + DECAY;
+}
+
+void vt_pool_call(struct vt_pool *pool, struct vt_call *call)
+{
+	pool->counts.calls++;
+	call->warm = NULL;
+	call->pool = pool;
+	call->link = NULL;
+	if (!pool->waiting && pool->warm[VT_WARM_PARKED] && live(pool) < pool->options.live_max) {
+		struct vt_warm *warm = pool->warm[VT_WARM_PARKED];
+
+		vt_warm_run(warm, call);
+		/* Nobody else sets it while the call runs. */
+		if (warm->call == call)
+			wake_by(pool, vt_warm_due(warm));
+		return;
+	}
+	pool->counts.cold_calls++;
+	call->due = vt_clock_now() + pool->options.queue_ms * VT_NS_PER_MS;
+	call->next = NULL;
+	call->link = pool->last_waiting;
+	*pool->last_waiting = call;
+	pool->last_waiting = &call->next;
+	pool->waiting_count++;
+	learn(pool);
+	refill(pool);
+}
+
+void vt_call_answer(struct vt_call *call, uint64_t id, bool ok, const char *body, size_t len)
+{
+	if (call->warm)
+		vt_warm_answer(call->warm, id, ok, body, len);
+}
+
+void vt_call_cancel(struct vt_call *call)
+{
+	if (call->warm) {
+		vt_warm_stop(call->warm, VT_STOP_CANCEL);
+	} else if (call->link) {
+		unqueue(call->pool, call);
+		end_unrun(call, VT_STATUS_CANCELLED, "Cancelled", "the call was cancelled");
+	}
+}
+
+void vt_pool_count(const struct vt_pool *pool, struct vt_pool_counts *ret_counts)
+{
+	*ret_counts = pool->counts;
+	ret_counts->ready = pool->count[VT_WARM_PARKED];
+	ret_counts->refilling = under_way(pool);
+	ret_counts->live = live(pool);
+	ret_counts->waiting = pool->waiting_count;
+}
+
+/* ---- its beginning and end ----------------------------------------------------------------- */
+
+static void init_lists(struct vt_pool *pool)
+{
+	for (size_t i = 0; i < VT_WARM_STATES; i++)
+		pool->last[i] = &pool->warm[i];
+	pool->last_waiting = &pool->waiting;
+}
+
+static int start(struct vt_pool *pool, struct vt_err *err)
+{
+	pool->null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	if (pool->null_fd < 0)
+		return vt_fail(err, VT_STEP_CLONE, errno, "open '/dev/null'");
+	pool->image_fd = vt_image_make(pool->plan, err);
+	return pool->image_fd < 0 ? pool->image_fd : start_hull(pool, err);
+}
+
+int vt_pool_new(struct vt_loop *loop, const struct vt_pool_options *options,
+		struct vt_pool **ret_pool, struct vt_err *err)
+{
+	struct vt_pool *pool = calloc(1, sizeof(*pool));
+
+	if (!pool)
+		return vt_fail(err, VT_STEP_CLONE, ENOMEM, "make a pool");
+	pool->options = *options;
+	pool->plan = options->plan;
+	pool->loop = loop;
+	pool->owner = (struct vt_warm_owner){
+		.user = pool, .moved = warm_moved, .failed = warm_failed, .gone = warm_gone
+	};
+	pool->timer = (struct vt_timer){ .fire = timer_fires, .owner = pool };
+	pool->hull_notes = (struct vt_watch){ .fd = -1, .ready = hull_notes, .owner = pool };
+	pool->hull_end = (struct vt_watch){ .fd = -1, .ready = hull_ended, .owner = pool };
+	pool->image_fd = pool->null_fd = -1;
+	pool->target = options->ready_min;
+	memset(pool->hull_fds, -1, sizeof(pool->hull_fds)); /* all bits set is -1 */
+	vt_cell_init(&pool->hull);
+	init_lists(pool);
+	vt_loop_add_timer(loop, &pool->timer);
+	pool->zygote = (struct vt_pool_zygote){ .loop = loop,
+						.program = options->program,
+						.argv = options->argv,
+						.envp = pool->plan->envp,
+						.is_ready = zygote_ready,
+						.note = zygote_note,
+						.ended = zygote_ended,
+						.user = pool };
+	vt_pool_zygote_init(&pool->zygote);
+	int r = start(pool, err);
+
+	if (r < 0) {
+		vt_pool_free(pool);
+		return r;
+	}
+	*ret_pool = pool;
+	return 0;
+}
+
+void vt_pool_free(struct vt_pool *pool)
+{
+	struct vt_err err;
+
+	if (!pool)
+		return;
+	pool->closing = true;
+	while (pool->waiting)
+		vt_call_cancel(pool->waiting);
+	kill_all(pool);
+	/* All die with the spawner, which goes only when the last occupant was reaped. */
+	if (pool->hull.init > 0)
+		(void)vt_cell_kill(&pool->hull, &err); /* it may have ended */
+	while (pool->warm[VT_WARM_ENDING])
+		vt_warm_await(pool->warm[VT_WARM_ENDING]);
+	end_hull(pool);
+	vt_loop_remove_timer(pool->loop, &pool->timer);
+	vt_fd_close(&pool->image_fd);
+	vt_fd_close(&pool->null_fd);
+	free(pool);
+}

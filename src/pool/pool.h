@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A pool: cells that wait, each with an occupant that has sealed itself, for calls of one program under one
+ * plan. Runs in the supervisor, on its loop. A call is handed to the next of them; it is used once, and
+ * another is made behind the caller's back. What is kept ready follows demand.
+ *
+ *	 supervisor ──► spawner, of the hull ──► init of a cell, of the next ...
+ *	            ──► zygote ──► occupant: a fork of it, in that cell, a child of the supervisor's
+ *
+ * Nothing here waits: spawner, zygote and occupants answer when they do, and whoever dies is replaced.
+ */
+#pragma once
+
+#include "base/err.h"
+#include "plan/plan.h"
+#include "pool/call.h"
+#include "watch/loop.h"
+
+struct vt_pool_options {
+	const struct vt_plan *plan;    /* pooled; borrowed */
+	const char           *program; /* the zygote's: an absolute path */
+	char *const          *argv;
+	int                   spawner_fd; /* vitro's own program; borrowed */
+	unsigned ready_min, ready_max;    /* cells that wait */
+	unsigned live_max;                /* calls at once */
+	int64_t  queue_ms;                /* how long a call may wait */
+	/* What is worth a line in a log. NULL: nobody wants to know. */
+	void (*log)(void *user, int level, const char *text);
+	void *user;
+};
+
+struct vt_pool_counts {
+	unsigned ready, refilling, live, waiting;
+	uint64_t calls, cells_made, cold_calls; /* cold: no cell was ready */
+};
+
+struct vt_pool;
+
+int  vt_pool_new(struct vt_loop *loop, const struct vt_pool_options *options,
+		 struct vt_pool **ret_pool, struct vt_err *err);
+/* Ends whatever runs, and reaps. Calls that are not over end as cancelled, first. */
+void vt_pool_free(struct vt_pool *pool);
+
+void vt_pool_call(struct vt_pool *pool, struct vt_call *call);
+void vt_pool_count(const struct vt_pool *pool, struct vt_pool_counts *ret_counts);

@@ -1,0 +1,669 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "pool/warm.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "kernel/pass.h"
+
+/* Hundreds of processes that spin take seconds to die; one that sleeps in the kernel may never. */
+#define REAP_TIMEOUT (5 * VT_NS_PER_S)
+
+#define TO(state) (1U << VT_WARM_##state)
+
+static const struct {
+	const char *name;
+	unsigned next;
+} states[VT_WARM_STATES] = {
+	[VT_WARM_MAKING] = { "making", TO(BUILT) | TO(ENDING) },
+	[VT_WARM_BUILT] = { "built", TO(ENTERING) | TO(ENDING) },
+	[VT_WARM_ENTERING] = { "entering", TO(PARKED) | TO(ENDING) },
+	[VT_WARM_PARKED] = { "parked", TO(RUNNING) | TO(ENDING) },
+	[VT_WARM_RUNNING] = { "running", TO(OVER) | TO(ENDING) },
+	[VT_WARM_OVER] = { "over", TO(ENDING) },
+	[VT_WARM_ENDING] = { "ending", 0 },
+};
+
+static void move(struct vt_warm *warm, enum vt_warm_state state)
+{
+	enum vt_warm_state from = warm->state;
+
+	if (!(states[from].next & 1U << state))
+		abort(); /* a bug in this file; going on would take one cell for another */
+	warm->state = state;
+	warm->owner->moved(warm, from);
+}
+
+/* ---- its end ------------------------------------------------------------------------------- */
+
+static void close_watch(struct vt_warm *warm, struct vt_watch *watch)
+{
+	vt_loop_remove(warm->loop, watch);
+	vt_fd_close(&watch->fd);
+}
+
+static void close_streams(struct vt_warm *warm)
+{
+	close_watch(warm, &warm->talk);
+	for (size_t i = 0; i < VT_WARM_STREAMS; i++)
+		close_watch(warm, &warm->pipes[i]);
+}
+
+static void conclude_end(struct vt_warm *warm);
+static void occupant_ended(struct vt_watch *source, uint32_t events);
+static void init_ended(struct vt_watch *source, uint32_t events);
+
+static void check_gone(struct vt_warm *warm)
+{
+	if (warm->state != VT_WARM_ENDING || warm->init.fd >= 0 || warm->pid)
+		return;
+	conclude_end(warm);
+	warm->owner->gone(warm);
+}
+
+void vt_warm_kill(struct vt_warm *warm)
+{
+	if (warm->state == VT_WARM_ENDING)
+		return;
+	move(warm, VT_WARM_ENDING);
+	if (warm->look.loop)
+		vt_look_stop(&warm->look);
+	/* With a call that is not over, there may be more in its pipes until the last writer is
+	 * gone. */
+	if (warm->call)
+		vt_loop_remove(warm->loop, &warm->talk);
+	else
+		close_streams(warm);
+	vt_fd_close(&warm->root_fd);
+	vt_fd_close(&warm->proc_fd);
+	/* ESRCH: it has ended. Without an init there is nothing yet, or nothing any more. */
+	if (warm->init.fd >= 0)
+		(void)syscall(SYS_pidfd_send_signal, warm->init.fd, SIGKILL, NULL, 0);
+	check_gone(warm);
+}
+
+/* One that never came to be parked. */
+static void fail(struct vt_warm *warm, const struct vt_err *err)
+{
+	if (warm->state == VT_WARM_ENDING)
+		return;
+	warm->owner->failed(warm, err);
+	vt_warm_kill(warm);
+}
+
+void vt_warm_await(struct vt_warm *warm)
+{
+	if (warm->pid)
+		occupant_ended(&warm->occupant, 0);
+	else if (warm->init.fd >= 0)
+		init_ended(&warm->init, 0);
+	else
+		check_gone(warm);
+}
+
+void vt_warm_free(struct vt_warm *warm)
+{
+	struct vt_err err;
+
+	if (!warm)
+		return;
+	vt_look_done(&warm->look);
+	vt_talk_in_done(&warm->in);
+	vt_str_done(&warm->going);
+	for (size_t i = 0; i < VT_WARM_STREAMS; i++)
+		vt_capture_done(&warm->captures[i]);
+	/* A folder that will not go holds nothing that runs; the next vitro sweeps it. */
+	(void)vt_cell_done(&warm->cell, &err);
+	free(warm);
+}
+
+/* ---- its call ------------------------------------------------------------------------------ */
+
+/* What is in a pipe now, which is no more than fits in it. */
+static void drain(struct vt_warm *warm, size_t stream)
+{
+	char bytes[16384];
+
+	for (size_t left = 1 << 20; left;) {
+		ssize_t len = warm->pipes[stream].fd < 0
+				      ? 0
+				      : read(warm->pipes[stream].fd, bytes, sizeof(bytes));
+
+		if (len < 0 && errno == EINTR)
+			continue;
+		if (len == 0)
+			close_watch(warm, &warm->pipes[stream]);
+		if (len <= 0)
+			return;
+		vt_capture_add(&warm->captures[stream], bytes, (size_t)len);
+		if (warm->call && warm->call->events->output)
+			warm->call->events->output(warm->call, (int)stream + 1, bytes, (size_t)len);
+		left -= (size_t)len < left ? (size_t)len : left;
+	}
+}
+
+static int64_t cpu_time(pid_t pid)
+{
+	struct timespec used;
+	clockid_t clock;
+
+	if (pid <= 0 || clock_getcpuclockid(pid, &clock) != 0 || clock_gettime(clock, &used) < 0)
+		return 0;
+	return used.tv_sec * VT_NS_PER_S + used.tv_nsec;
+}
+
+static void reach_verdict(struct vt_warm *warm, struct vt_verdict *verdict)
+{
+	struct vt_findings *findings = &warm->findings;
+	const struct vt_plan *plan = warm->plan;
+
+	findings->wall_ms = (warm->deadline - warm->started) / VT_NS_PER_MS;
+	findings->cpu_ms = plan->cpu_ms;
+	findings->memory_bytes = plan->memory_bytes;
+	findings->file_mb = plan->file_mb;
+	findings->cpu_ns = warm->look.cpu_ns;
+	findings->tmp_bytes = plan->watched_tmp_bytes;
+	vt_verdict_reach(findings, verdict);
+}
+
+/* Tells the call's maker, once. */
+static void conclude(struct vt_warm *warm, struct vt_outcome *outcome)
+{
+	struct vt_call *call = warm->call;
+	struct vt_result *result = &outcome->result;
+	int64_t cpu = cpu_time(warm->pid);
+
+	if (!call)
+		return;
+	result->wall_ms = (double)(vt_clock_now() - warm->started) / VT_NS_PER_MS;
+	result->cpu_ms = (double)(cpu > warm->look.cpu_ns ? cpu : warm->look.cpu_ns) / VT_NS_PER_MS;
+	result->peak_memory_kb = warm->look.peak_memory ? warm->look.peak_memory / 1024 : -1;
+	result->processes = warm->look.processes ? warm->look.processes : 1;
+	for (size_t i = 0; i < VT_WARM_STREAMS; i++)
+		drain(warm, i);
+	result->out = warm->captures[0];
+	result->err = warm->captures[1];
+	warm->call = NULL;
+	call->warm = NULL;
+	call->events->done(call, outcome);
+}
+
+/* The occupant gave a result: the cell can be killed when there is time. */
+static void take_result(struct vt_warm *warm, const struct vt_talk *talk)
+{
+	struct vt_outcome outcome = { 0 };
+	struct vt_verdict *verdict = &outcome.result.verdict;
+
+	vt_result_init(&outcome.result);
+	verdict->exit_code = -1;
+	verdict->signal = 0;
+	if (talk->kind == VT_TALK_RESULT) {
+		verdict->status = VT_STATUS_OK;
+		outcome.value = talk->body;
+		outcome.value_len = talk->body_len;
+	} else {
+		vt_verdict_tool_failed(verdict, talk->name, talk->body);
+	}
+	move(warm, VT_WARM_OVER);
+	conclude(warm, &outcome);
+}
+
+/* The cell is gone, and its call is not over: what is in its pipes is all that there will ever be.
+ */
+static void conclude_end(struct vt_warm *warm)
+{
+	struct vt_outcome outcome = { 0 };
+
+	if (!warm->call)
+		return;
+	vt_look_at_cgroup(&warm->look);
+	vt_result_init(&outcome.result);
+	outcome.result.unreaped = warm->init.fd >= 0 || warm->pid;
+	if (warm->broken)
+		vt_verdict_bad_talk(&outcome.result.verdict, warm->broken == EMSGSIZE,
+				    warm->plan->result_bytes);
+	else
+		reach_verdict(warm, &outcome.result.verdict);
+	if (outcome.result.verdict.status == VT_STATUS_OK)
+		vt_verdict_no_result(&outcome.result.verdict);
+	conclude(warm, &outcome);
+	close_streams(warm);
+}
+
+/* Whatever is no result ends the cell first. */
+static void end(struct vt_warm *warm)
+{
+	if (warm->state != VT_WARM_RUNNING)
+		return;
+	warm->given_up = vt_clock_now() + REAP_TIMEOUT;
+	vt_warm_kill(warm);
+}
+
+void vt_warm_tick(struct vt_warm *warm, int64_t now)
+{
+	if (warm->state == VT_WARM_RUNNING && warm->deadline <= now)
+		vt_warm_stop(warm, VT_STOP_DEADLINE);
+	else if (warm->state == VT_WARM_ENDING && warm->given_up <= now)
+		conclude_end(warm); /* nobody waits longer for it */
+}
+
+int64_t vt_warm_due(const struct vt_warm *warm)
+{
+	if (!warm->call)
+		return INT64_MAX;
+	return warm->state == VT_WARM_RUNNING ? warm->deadline : warm->given_up;
+}
+
+void vt_warm_stop(struct vt_warm *warm, enum vt_stop why)
+{
+	if (warm->findings.stop == VT_STOP_NONE)
+		warm->findings.stop = why;
+	end(warm);
+}
+
+static void limit_passed(void *owner, enum vt_stop why)
+{
+	vt_warm_stop(owner, why);
+}
+
+static void lose(void *owner, const struct vt_err *failure)
+{
+	struct vt_warm *warm = owner;
+
+	if (!warm->findings.failed)
+		warm->findings.failure = *failure;
+	warm->findings.failed = true;
+	end(warm);
+}
+
+/* It broke the rules of the socket, and cannot be understood any more. */
+static void break_off(struct vt_warm *warm, const struct vt_err *err)
+{
+	if (!warm->broken && !warm->findings.failed && warm->findings.stop == VT_STOP_NONE)
+		warm->broken = err->num;
+	end(warm);
+}
+
+static void take_talk(struct vt_warm *warm, const struct vt_talk *talk)
+{
+	struct vt_call *call = warm->call;
+	struct vt_err err;
+
+	switch (talk->kind) {
+	case VT_TALK_LOG:
+		if (call->events->log)
+			call->events->log(call, talk->name, talk->body, talk->body_len);
+		return;
+	case VT_TALK_ASK:
+		call->events->ask(call, talk->id, talk->name, talk->body, talk->body_len);
+		return;
+	case VT_TALK_RESULT:
+	case VT_TALK_ERROR:
+		take_result(warm, talk);
+		return;
+	default:
+		(void)vt_fail(&err, VT_STEP_WATCH, EBADMSG, "understand what the occupant says");
+		break_off(warm, &err);
+	}
+}
+
+/* ---- what happens -------------------------------------------------------------------------- */
+
+static void send_going(struct vt_warm *warm)
+{
+	while (warm->going_at < warm->going.len) {
+		ssize_t sent = send(warm->talk.fd, warm->going.text + warm->going_at,
+				    warm->going.len - warm->going_at, MSG_DONTWAIT | MSG_NOSIGNAL);
+
+		if (sent < 0 && errno == EINTR)
+			continue;
+		if (sent <= 0)
+			break; /* full; or it is gone, which shows by itself */
+		warm->going_at += (size_t)sent;
+	}
+	const bool all = warm->going_at == warm->going.len;
+	struct vt_err err;
+
+	if (all) {
+		vt_str_clear(&warm->going);
+		warm->going_at = 0;
+	}
+	vt_loop_remove(warm->loop, &warm->talk);
+	if (vt_loop_add(warm->loop, &warm->talk, all ? EPOLLIN : EPOLLIN | EPOLLOUT, &err) < 0)
+		lose(warm, &err);
+}
+
+/* Puts a message in line, and sends what can be sent. */
+static void say(struct vt_warm *warm, const struct vt_talk *talk)
+{
+	size_t at = 0;
+	struct vt_err err;
+
+	if (warm->going.len == 0) {
+		int r = vt_talk_send(warm->talk.fd, MSG_DONTWAIT, talk, &at, &err);
+
+		if (r != 0)
+			return; /* all of it went, or nobody is there: that shows by itself */
+	}
+	const struct vt_talk_head head = { .kind = talk->kind,
+					   .flags = talk->flags,
+					   .name_len = (uint32_t)talk->name_len,
+					   .id = talk->id,
+					   .body_len = talk->body_len };
+
+	vt_str_addn(&warm->going, (const char *)&head, sizeof(head));
+	vt_str_addn(&warm->going, talk->name, talk->name_len);
+	vt_str_addn(&warm->going, talk->body, talk->body_len);
+	if (!vt_str_ok(&warm->going)) {
+		(void)vt_fail(&err, VT_STEP_WATCH, ENOMEM, "speak to the occupant");
+		lose(warm, &err);
+		return;
+	}
+	warm->going_at += at;
+	send_going(warm);
+}
+
+/* The first words are vitro's own code's, before anything else can run: its listener, its end, or
+ * that it is ready. */
+static void take_first_words(struct vt_warm *warm)
+{
+	struct vt_note note;
+	struct vt_err err;
+	int none;
+	int r = vt_pass_take(warm->talk.fd, &note, sizeof(note), &none, 1, MSG_DONTWAIT, &err);
+
+	if (r == 0)
+		return;
+	vt_fd_close(&none);
+	if (r < 0) {
+		fail(warm, &err);
+	} else if (note.kind == VT_NOTE_FAILED) {
+		note.err.what[sizeof(note.err.what) - 1] = '\0';
+		fail(warm, &note.err);
+	} else if (note.kind == VT_NOTE_PARKED) {
+		move(warm, VT_WARM_PARKED);
+	}
+}
+
+static void talk_ready(struct vt_watch *source, uint32_t events)
+{
+	struct vt_warm *warm = source->owner;
+	struct vt_talk talk;
+	struct vt_err err;
+	int r = 1;
+
+	if (warm->state == VT_WARM_ENTERING) {
+		take_first_words(warm);
+		return;
+	}
+	if (events & EPOLLOUT)
+		send_going(warm);
+	while (warm->state == VT_WARM_RUNNING && r > 0) {
+		r = vt_talk_next(&warm->in, source->fd, MSG_DONTWAIT, &talk, &err);
+		if (r > 0)
+			take_talk(warm, &talk);
+	}
+	if (r >= 0 && warm->state == VT_WARM_RUNNING)
+		return;
+	/* Closed: its end will tell more. What it says after its result is of no interest. */
+	vt_loop_remove(warm->loop, source);
+	if (r < 0 && err.num != EPIPE)
+		break_off(warm, &err);
+	else if (warm->state == VT_WARM_PARKED)
+		vt_warm_kill(warm); /* it may not speak, nor end, before it is spoken to */
+}
+
+static void pipe_ready(struct vt_watch *source, uint32_t events)
+{
+	struct vt_warm *warm = source->owner;
+
+	(void)events; /* a hang-up is read as such */
+	drain(warm, (size_t)(source - warm->pipes));
+}
+
+/* The occupant is our own child. */
+static void occupant_ended(struct vt_watch *source, uint32_t events)
+{
+	struct vt_warm *warm = source->owner;
+	int status = 0;
+
+	(void)events;
+	/* What it said before it ended counts first. */
+	if (warm->state == VT_WARM_RUNNING)
+		talk_ready(&warm->talk, EPOLLIN);
+	while (waitpid(warm->pid, &status, __WALL) < 0 && errno == EINTR)
+		;
+	warm->pid = 0;
+	close_watch(warm, source);
+	warm->findings.ended = true;
+	warm->findings.wait_status = status;
+	if (warm->state == VT_WARM_RUNNING)
+		end(warm);
+	else if (warm->state == VT_WARM_ENTERING)
+		take_first_words(warm); /* which say what went wrong */
+	if (warm->state != VT_WARM_ENDING)
+		vt_warm_kill(warm);
+	else
+		check_gone(warm);
+}
+
+/* Init is gone, and with it every process of the cell: the kernel lets it go last. */
+static void init_ended(struct vt_watch *source, uint32_t events)
+{
+	struct vt_warm *warm = source->owner;
+	struct vt_err err;
+
+	(void)events;
+	close_watch(warm, source);
+	(void)vt_fail(&err, VT_STEP_WATCH, ECHILD, "keep the cell's init");
+	if (warm->state == VT_WARM_RUNNING)
+		lose(warm, &err);
+	else if (warm->state < VT_WARM_PARKED)
+		fail(warm, &err);
+	if (warm->state != VT_WARM_ENDING)
+		vt_warm_kill(warm);
+	else
+		check_gone(warm);
+}
+
+/* ---- its beginning ------------------------------------------------------------------------- */
+
+static int order(struct vt_warm *warm, enum vt_note_kind kind, int to, const int *fds, size_t count,
+		 struct vt_err *err)
+{
+	struct vt_note note = { .kind = kind, .cell = warm->number };
+	int all[VT_NOTE_FDS];
+
+	memcpy(all, fds, count * sizeof(int));
+	for (int i = 0; i < VT_CGROUP_HIERARCHIES; i++)
+		if (warm->cell.cgroup.joins[i] >= 0)
+			all[count + (size_t)note.joins++] = warm->cell.cgroup.joins[i];
+	return vt_pass_send(to, &note, sizeof(note), all, count + (size_t)note.joins, err);
+}
+
+int vt_warm_new(const struct vt_warm_owner *owner, struct vt_loop *loop, const struct vt_plan *plan,
+		uint64_t number, int spawner_fd, struct vt_warm **ret_warm, struct vt_err *err)
+{
+	struct vt_warm *warm = calloc(1, sizeof(*warm));
+	int r = 0;
+
+	if (!warm)
+		return vt_fail(err, VT_STEP_CLONE, ENOMEM, "make a cell");
+	warm->owner = owner;
+	warm->loop = loop;
+	warm->plan = plan;
+	warm->number = number;
+	warm->root_fd = warm->proc_fd = -1;
+	warm->init = (struct vt_watch){ .fd = -1, .ready = init_ended, .owner = warm };
+	warm->occupant = (struct vt_watch){ .fd = -1, .ready = occupant_ended, .owner = warm };
+	warm->talk = (struct vt_watch){ .fd = -1, .ready = talk_ready, .owner = warm };
+	for (size_t i = 0; i < VT_WARM_STREAMS; i++)
+		warm->pipes[i] = (struct vt_watch){ .fd = -1, .ready = pipe_ready, .owner = warm };
+	vt_cell_init(&warm->cell);
+	vt_str_init(&warm->going);
+	vt_talk_in_init(&warm->in, (size_t)plan->result_bytes);
+	vt_capture_init(&warm->captures[0], (size_t)plan->stdout_bytes);
+	vt_capture_init(&warm->captures[1], (size_t)plan->stderr_bytes);
+	if (plan->cgroup_site.version != VT_CGROUP_NONE)
+		r = vt_cgroup_make(&plan->cgroup_site, &plan->cgroup, &warm->cell.cgroup, err);
+	if (r == 0)
+		r = order(warm, VT_NOTE_MAKE, spawner_fd, NULL, 0, err);
+	if (r < 0) {
+		vt_warm_free(warm);
+		return r;
+	}
+	*ret_warm = warm;
+	return 0;
+}
+
+/* The reading end is ours, and does not wait. */
+static int make_pipe(struct vt_watch *ours, int *ret_theirs, struct vt_err *err)
+{
+	int ends[2];
+
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return vt_fail(err, VT_STEP_CLONE, errno, "make a pipe");
+	ours->fd = ends[0];
+	*ret_theirs = ends[1];
+	if (fcntl(ends[0], F_SETFL, O_NONBLOCK) < 0)
+		return vt_fail(err, VT_STEP_CLONE, errno, "make a pipe that does not wait");
+	return 0;
+}
+
+static int enter(struct vt_warm *warm, int zygote_fd, int null_fd, int theirs[3],
+		 struct vt_err *err)
+{
+	int pair[2];
+
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+		return vt_fail(err, VT_STEP_CLONE, errno, "make a call's socket");
+	warm->talk.fd = pair[0];
+	theirs[0] = pair[1];
+	int r = make_pipe(&warm->pipes[0], &theirs[1], err);
+
+	if (r == 0)
+		r = make_pipe(&warm->pipes[1], &theirs[2], err);
+	const int fds[VT_ENTER_FDS] = {
+		[VT_ENTER_INIT_FD] = warm->init.fd, [VT_ENTER_CALL_FD] = theirs[0],
+		[VT_ENTER_IN_FD] = null_fd,         [VT_ENTER_OUT_FD] = theirs[1],
+		[VT_ENTER_ERR_FD] = theirs[2],
+	};
+
+	if (r == 0)
+		r = order(warm, VT_NOTE_ENTER, zygote_fd, fds, VT_ENTER_FDS, err);
+	if (r == 0)
+		r = vt_loop_add(warm->loop, &warm->talk, EPOLLIN, err);
+	for (size_t i = 0; r == 0 && i < VT_WARM_STREAMS; i++)
+		r = vt_loop_add(warm->loop, &warm->pipes[i], EPOLLIN, err);
+	return r;
+}
+
+void vt_warm_enter(struct vt_warm *warm, int zygote_fd, int null_fd)
+{
+	int theirs[] = { -1, -1, -1 };
+	struct vt_err err;
+
+	move(warm, VT_WARM_ENTERING);
+	int r = enter(warm, zygote_fd, null_fd, theirs, &err);
+
+	for (size_t i = 0; i < 3; i++)
+		vt_fd_close(&theirs[i]);
+	if (r < 0)
+		fail(warm, &err);
+}
+
+/* A descriptor of a process that is watched for its end. */
+static void watch_process(struct vt_warm *warm, struct vt_watch *watch, int *fd)
+{
+	struct vt_err err;
+
+	watch->fd = vt_fd_take(fd);
+	if (vt_loop_add(warm->loop, watch, EPOLLIN, &err) < 0)
+		fail(warm, &err);
+}
+
+void vt_warm_note(struct vt_warm *warm, const struct vt_note *note, int fds[VT_NOTE_FDS])
+{
+	bool dying = warm->state == VT_WARM_ENDING;
+
+	switch (note->kind) {
+	case VT_NOTE_MADE:
+		watch_process(warm, &warm->init, &fds[0]);
+		if (dying) /* before there was anybody to kill */
+			(void)syscall(SYS_pidfd_send_signal, warm->init.fd, SIGKILL, NULL, 0);
+		return;
+	case VT_NOTE_BUILT:
+		if (dying)
+			return;
+		warm->root_fd = vt_fd_take(&fds[VT_BUILT_ROOT_FD]);
+		warm->proc_fd = vt_fd_take(&fds[VT_BUILT_PROC_FD]);
+		move(warm, VT_WARM_BUILT);
+		return;
+	case VT_NOTE_ENTERED:
+		warm->pid = note->pid;
+		watch_process(warm, &warm->occupant, &fds[0]);
+		return;
+	default:
+		fail(warm, &note->err);
+	}
+}
+
+/* ---- the call ------------------------------------------------------------------------------ */
+
+static void begin_look(struct vt_warm *warm)
+{
+	warm->look = (struct vt_look){
+		.plan = warm->plan,
+		.loop = warm->loop,
+		.cell = &warm->cell,
+		.findings = &warm->findings,
+		.stop = limit_passed,
+		.lose = lose,
+		.owner = warm,
+	};
+	vt_look_init(&warm->look);
+	vt_look_begin(&warm->look, warm->proc_fd, warm->root_fd);
+}
+
+void vt_warm_run(struct vt_warm *warm, struct vt_call *call)
+{
+	const struct vt_talk talk = { .kind = VT_TALK_EXECUTE,
+				      .name = (char *)call->name,
+				      .name_len = call->name_len,
+				      .body = (char *)call->arguments,
+				      .body_len = call->arguments_len };
+	int64_t wall_ms = warm->plan->wall_ms;
+
+	if (call->wall_ms > 0 && call->wall_ms < wall_ms)
+		wall_ms = call->wall_ms;
+	warm->call = call;
+	call->warm = warm;
+	warm->started = vt_clock_now();
+	warm->deadline = warm->started + wall_ms * VT_NS_PER_MS;
+	move(warm, VT_WARM_RUNNING);
+	say(warm, &talk);
+	if (warm->state == VT_WARM_RUNNING)
+		begin_look(warm);
+}
+
+void vt_warm_answer(struct vt_warm *warm, uint64_t id, bool ok, const char *body, size_t len)
+{
+	const struct vt_talk talk = { .kind = VT_TALK_ANSWER,
+				      .flags = ok ? 0 : VT_TALK_FAILED,
+				      .id = id,
+				      .body = (char *)body,
+				      .body_len = len };
+
+	if (warm->state == VT_WARM_RUNNING)
+		say(warm, &talk);
+}

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "pool/zygote.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "kernel/ns.h"
+#include "kernel/pass.h"
+#include "kernel/process.h"
+#include "launch/spawn.h"
+
+#define VARIABLE "VITRO_ZYGOTE=3"
+
+/* Between clone and exec. */
+static _Noreturn void become(const struct vt_pool_zygote *zygote, char **envp, int control)
+{
+	struct vt_err err;
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	if (null < 0 || vt_process_detach(&err) < 0 ||
+	    vt_process_descriptors(null, null, null, control, &err) < 0 ||
+	    fcntl(3, F_SETFD, 0) < 0 || prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
+		_exit(125);
+	(void)execve(zygote->program, zygote->argv, envp); /* returns only to fail */
+	(void)vt_fail_at(&err, VT_STEP_EXEC, errno, "execute", zygote->program);
+	const struct vt_note failed = { .kind = VT_NOTE_FAILED, .err = err };
+
+	(void)vt_pass_send(3, &failed, sizeof(failed), NULL, 0, &err); /* we end, heard or not */
+	_exit(127);
+}
+
+/* The plan's environment, and a variable that says what it is. */
+static char **make_environment(char *const *envp)
+{
+	size_t count = 0;
+
+	while (envp && envp[count])
+		count++;
+	char **all = calloc(count + 2, sizeof(char *));
+
+	if (!all)
+		return NULL;
+	memcpy(all, envp, count * sizeof(char *));
+	all[count] = (char *)VARIABLE;
+	return all;
+}
+
+static void control_ready(struct vt_watch *source, uint32_t events)
+{
+	struct vt_pool_zygote *zygote = source->owner;
+	struct vt_note note;
+	struct vt_err err;
+	int fds[VT_NOTE_FDS];
+	int r;
+
+	(void)events;
+	while (source->fd >= 0 && (r = vt_pass_take(source->fd, &note, sizeof(note), fds,
+						    VT_NOTE_FDS, MSG_DONTWAIT, &err)) > 0) {
+		note.err.what[sizeof(note.err.what) - 1] = '\0';
+		if (note.kind == VT_NOTE_READY) {
+			zygote->ready = true;
+			zygote->is_ready(zygote->user);
+		} else if (note.cell) {
+			zygote->note(zygote->user, &note, fds);
+		} else if (note.kind == VT_NOTE_FAILED) {
+			zygote->failure = note.err;
+		}
+		for (size_t i = 0; i < VT_NOTE_FDS; i++)
+			vt_fd_close(&fds[i]);
+	}
+	if (source->fd >= 0 && r < 0)
+		vt_loop_remove(zygote->loop, source); /* its end is told by its pidfd */
+}
+
+static void ended(struct vt_watch *source, uint32_t events)
+{
+	struct vt_pool_zygote *zygote = source->owner;
+	struct vt_err err;
+
+	(void)events;
+	control_ready(&zygote->control, 0); /* its last words */
+	(void)vt_fail(&err, VT_STEP_EXEC, ECHILD, "keep '%s' ready: it ended", zygote->program);
+	if (zygote->failure.num)
+		err = zygote->failure;
+	vt_pool_zygote_end(zygote);
+	zygote->ended(zygote->user, &err);
+}
+
+void vt_pool_zygote_init(struct vt_pool_zygote *zygote)
+{
+	zygote->control = (struct vt_watch){ .fd = -1, .ready = control_ready, .owner = zygote };
+	zygote->end = (struct vt_watch){ .fd = -1, .ready = ended, .owner = zygote };
+}
+
+static int watch(struct vt_pool_zygote *zygote, int image_fd, const int hull_fds[VT_HULL_FDS],
+		 struct vt_err *err)
+{
+	const struct vt_note plan = { .kind = VT_NOTE_PLAN };
+	int fds[1 + VT_HULL_FDS] = { image_fd };
+
+	memcpy(fds + 1, hull_fds, VT_HULL_FDS * sizeof(int));
+	int r = vt_pass_send(zygote->control.fd, &plan, sizeof(plan), fds, 1 + VT_HULL_FDS, err);
+
+	if (r == 0)
+		r = vt_loop_add(zygote->loop, &zygote->control, EPOLLIN, err);
+	return r < 0 ? r : vt_loop_add(zygote->loop, &zygote->end, EPOLLIN, err);
+}
+
+int vt_pool_zygote_start(struct vt_pool_zygote *zygote, int image_fd,
+			 const int hull_fds[VT_HULL_FDS], struct vt_err *err)
+{
+	int pair[2];
+	char **envp = make_environment(zygote->envp);
+
+	if (!envp || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0) {
+		free(envp);
+		return vt_fail(err, VT_STEP_CLONE, errno, "start a zygote");
+	}
+	AUTO_CLOSE int theirs = pair[1];
+
+	zygote->control.fd = pair[0];
+	zygote->failure.num = 0;
+	zygote->pid = vt_ns_clone(0, -1, &zygote->end.fd, err);
+	if (zygote->pid == 0)
+		become(zygote, envp, theirs);
+	free(envp);
+	int r = zygote->pid < 0 ? zygote->pid : watch(zygote, image_fd, hull_fds, err);
+
+	if (r < 0)
+		vt_pool_zygote_end(zygote);
+	return r;
+}
+
+void vt_pool_zygote_end(struct vt_pool_zygote *zygote)
+{
+	vt_loop_remove(zygote->loop, &zygote->control);
+	vt_loop_remove(zygote->loop, &zygote->end);
+	vt_fd_close(&zygote->control.fd);
+	if (zygote->pid > 0) {
+		(void)kill(zygote->pid, SIGKILL); /* our own child, not yet reaped */
+		while (waitpid(zygote->pid, NULL, __WALL) < 0 && errno == EINTR)
+			;
+	}
+	zygote->pid = 0;
+	zygote->ready = false;
+	vt_fd_close(&zygote->end.fd);
+}
