@@ -271,9 +271,23 @@ static int check_sizes(size_t head_len, size_t body_len, struct vt_err *err)
 int vt_frames_put(struct vt_frames_out *out, int fd, const void *head, size_t head_len,
 		  const void *body, size_t body_len, struct vt_err *err)
 {
+	const struct iovec part = { (void *)body, body_len };
+
+	return vt_frames_put_parts(out, fd, head, head_len, &part, 1, err);
+}
+
+int vt_frames_put_parts(struct vt_frames_out *out, int fd, const void *head, size_t head_len,
+			const struct iovec *body, size_t count, struct vt_err *err)
+{
+	size_t body_len = 0;
+
 	if (out->broken)
 		return fail_gone(out, err);
-	int r = check_sizes(head_len, body_len, err);
+	for (size_t i = 0; i < count && i < VT_FRAME_PARTS; i++)
+		body_len += body[i].iov_len;
+	int r = count > VT_FRAME_PARTS
+			? vt_fail(err, VT_STEP_WIRE, EINVAL, "a frame has too many parts")
+			: check_sizes(head_len, body_len, err);
 
 	if (r < 0)
 		return r;
@@ -283,22 +297,23 @@ int vt_frames_put(struct vt_frames_out *out, int fd, const void *head, size_t he
 		return vt_fail(err, VT_STEP_WIRE, ENOBUFS,
 			       "%zu bytes wait for the other side, which does not read", queued);
 	char prefix[VT_FRAME_PREFIX];
-	struct iovec parts[] = {
+	struct iovec parts[2 + VT_FRAME_PARTS] = {
 		{ prefix, sizeof(prefix) },
 		{ (void *)head, head_len },
-		{ (void *)body, body_len },
 	};
+
+	memcpy(parts + 2, body, count * sizeof(*body));
 	size_t all = sizeof(prefix) + head_len + body_len;
 
 	put_number(prefix, head_len + body_len);
 	put_number(prefix + 4, head_len);
-	ssize_t sent = queued ? 0 : send_parts(out, fd, parts, 3, err);
+	ssize_t sent = queued ? 0 : send_parts(out, fd, parts, 2 + count, err);
 
 	if (sent < 0)
 		return (int)sent;
 	if ((size_t)sent == all)
 		return 1;
-	return queue(out, parts, 3, (size_t)sent, err);
+	return queue(out, parts, 2 + count, (size_t)sent, err);
 }
 
 int vt_frames_flush(struct vt_frames_out *out, int fd, struct vt_err *err)

@@ -19,6 +19,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
+#include <sys/uio.h>
 
 #include "base/err.h"
 
@@ -99,6 +100,12 @@ void vt_frames_out_done(struct vt_frames_out *out);
  */
 int vt_frames_put(struct vt_frames_out *out, int fd, const void *head, size_t head_len,
 		  const void *body, size_t body_len, struct vt_err *err);
+
+enum { VT_FRAME_PARTS = 3 };
+
+/* The same of a body in several parts, VT_FRAME_PARTS at the most. */
+int vt_frames_put_parts(struct vt_frames_out *out, int fd, const void *head, size_t head_len,
+			const struct iovec *body, size_t count, struct vt_err *err);
 
 /* Sends what is queued, in one system call. Returns as vt_frames_put() does; it refuses nothing. */
 int vt_frames_flush(struct vt_frames_out *out, int fd, struct vt_err *err);

@@ -14,6 +14,9 @@ int vt_cli_run(int argc, char **argv);
 int vt_cli_explain(int argc, char **argv);
 int vt_cli_doctor(int argc, char **argv);
 
+/* Not among the verbs that people see: a client starts it. */
+int vt_cli_supervise(int argc, char **argv);
+
 /* "vitro: " and the message on standard error, in one line whatever it holds. */
 void vt_cli_complain(const char *message);
 /* The same for an error: its text, and what errno says where the text is not a sentence yet. */

@@ -9,6 +9,7 @@
 #include "base/closest.h"
 #include "base/str.h"
 #include "cli/cli.h"
+#include "launch/spawner.h"
 
 static const struct verb {
 	const char *name;
@@ -111,12 +112,18 @@ int main(int argc, char **argv)
 	const char *name = argc > 1 ? argv[1] : "";
 	char help[] = "--help";
 
+	if (argc > 0 && strcmp(argv[0], "vitro-spawner") == 0)
+		vt_spawner_run();
 	if (hold_stdio() < 0)
 		return VT_EXIT_OWN;
 	if (strcmp(name, "--version") == 0 || strcmp(name, "version") == 0)
 		return show_version();
 	if (is_help(name) && argc < 3)
 		return show_help();
+	if (strcmp(name, "supervise") == 0) {
+		raise_open_files();
+		return vt_cli_supervise(argc - 1, argv + 1);
+	}
 	const struct verb *verb = find_verb(is_help(name) ? argv[2] : name);
 
 	if (!verb)

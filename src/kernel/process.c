@@ -62,6 +62,11 @@ int vt_process_detach(struct vt_err *err)
 	if (sigprocmask(SIG_SETMASK, &none, NULL) < 0)
 		return vt_fail_at(err, VT_STEP_SESSION, errno, "unblock the signals", NULL);
 	(void)umask(022); /* returns the old one; cannot fail */
+	return 0;
+}
+
+int vt_process_leave_keys(struct vt_err *err)
+{
 	/*
 	 * ENOSYS: a kernel without keyrings has none to leak. EPERM: a filter around us denies the
 	 * call, and the occupant is under that filter too.

@@ -19,8 +19,14 @@ struct vt_rlimit {
 /* Becomes this user and group, alone; drop_groups where setgroups is not denied. */
 int vt_process_become(uid_t uid, gid_t gid, int drop_groups, struct vt_err *err);
 
-/* A session without a terminal, default signals, none blocked, umask 022, an empty session keyring. */
+/* A session without a terminal, default signals, none blocked, umask 022. */
 int vt_process_detach(struct vt_err *err);
+
+/*
+ * An empty session keyring. A user has some 200 keys, and those that were let go of count for a while:
+ * who makes many processes makes it once for all of them, which cannot speak of keys.
+ */
+int vt_process_leave_keys(struct vt_err *err);
 
 /* Sets these limits, each at most what the caller's own hard limit is: nobody can go above that. */
 int vt_process_limit(const struct vt_rlimit *limits, size_t count, struct vt_err *err);

@@ -130,7 +130,7 @@ static void detaches(void *arg)
 	(void)umask(0077); /* returns the old one */
 	long keyring = session_keyring();
 
-	MUST(vt_process_detach(&err) == 0);
+	MUST(vt_process_detach(&err) == 0 && vt_process_leave_keys(&err) == 0);
 	for (int number = 1; number < NSIG; number++) {
 		if (number == 32 || number == 33)
 			continue; /* libc's own */

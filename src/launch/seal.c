@@ -68,7 +68,10 @@ static int enter_session(struct vt_building *b, struct vt_err *err)
 {
 	int r = b->plan->bare ? vt_bare_follow_init(b, err) : 0;
 
-	return r < 0 ? r : vt_process_detach(err);
+	if (r == 0)
+		r = vt_process_detach(err);
+	/* A zygote has left them for all that it forks. */
+	return r < 0 || b->plan->pooled ? r : vt_process_leave_keys(err);
 }
 
 static int enter_folder(struct vt_building *b, struct vt_err *err)

@@ -41,6 +41,8 @@ static int join(const struct vt_zygote *zygote, const int hull[VT_HULL_FDS], str
 			return vt_fail(err, VT_STEP_CLONE, errno, "join the hull");
 	int r = vt_process_become(0, 0, zygote->plan->own_ids, err);
 
+	if (r == 0)
+		r = vt_process_leave_keys(err);
 	/* What was loaded, and which addresses it has, is nobody's business in a cell. */
 	if (r == 0 && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
 		r = vt_fail(err, VT_STEP_IDS, errno, "become unreadable");

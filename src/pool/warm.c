@@ -78,6 +78,7 @@ void vt_warm_kill(struct vt_warm *warm)
 	move(warm, VT_WARM_ENDING);
 	if (warm->look.loop)
 		vt_look_stop(&warm->look);
+	vt_broker_stop(&warm->broker);
 	/* With a call that is not over, there may be more in its pipes until the last writer is
 	 * gone. */
 	if (warm->call)
@@ -118,6 +119,7 @@ void vt_warm_free(struct vt_warm *warm)
 	if (!warm)
 		return;
 	vt_look_done(&warm->look);
+	vt_broker_done(&warm->broker);
 	vt_talk_in_done(&warm->in);
 	vt_str_done(&warm->going);
 	for (size_t i = 0; i < VT_WARM_STREAMS; i++)
@@ -384,6 +386,9 @@ static void take_first_words(struct vt_warm *warm)
 
 	if (r == 0)
 		return;
+	if (r > 0 && note.kind == VT_NOTE_LISTENER && warm->plan->broker.on && !warm->broker.loop)
+		r = vt_broker_listen(&warm->broker, warm->loop, warm->plan, vt_fd_take(&none),
+				     warm->root_fd, &err);
 	vt_fd_close(&none);
 	if (r < 0) {
 		fail(warm, &err);

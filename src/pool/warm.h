@@ -20,6 +20,7 @@
 #include "launch/talk.h"
 #include "plan/plan.h"
 #include "pool/call.h"
+#include "watch/broker.h"
 #include "watch/look.h"
 #include "watch/loop.h"
 
@@ -65,6 +66,7 @@ struct vt_warm {
 	size_t             going_at;
 	struct vt_capture  captures[VT_WARM_STREAMS];
 	struct vt_look     look;
+	struct vt_broker   broker;
 	struct vt_findings findings;
 	int                broken;  /* what was wrong with what it said; 0: nothing */
 	int64_t            started, deadline, given_up;

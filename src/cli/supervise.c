@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* vitro supervise: the private supervisor of one client, which started it and speaks on
+ * descriptor 3. */
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "serve/session.h"
+
+enum { CLIENT_FD = 3 };
+
+static int supervise(struct vt_err *err)
+{
+	struct vt_session *session;
+	struct vt_host host;
+	struct vt_loop loop;
+	int r = vt_host_probe(&host, err);
+
+	if (r < 0)
+		return r;
+	r = vt_loop_init(&loop, err);
+	if (r == 0) {
+		r = vt_session_new(&loop, &host, CLIENT_FD, &session, err);
+		if (r == 0) {
+			r = vt_loop_run(&loop, err);
+			vt_session_free(session);
+		}
+		vt_loop_done(&loop);
+	}
+	vt_host_done(&host);
+	return r;
+}
+
+int vt_cli_supervise(int argc, char **argv)
+{
+	struct vt_err err;
+
+	(void)argv;
+	if (argc > 1 || fcntl(CLIENT_FD, F_SETFD, FD_CLOEXEC) < 0) {
+		vt_cli_complain("this is for programs that embed vitro: they start it themselves");
+		return VT_EXIT_OWN;
+	}
+	/* A Ctrl-C at the client's terminal is the client's to deal with: we end when it does. */
+	if (signal(SIGPIPE, SIG_IGN) == SIG_ERR || signal(SIGINT, SIG_IGN) == SIG_ERR ||
+	    signal(SIGHUP, SIG_IGN) == SIG_ERR || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
+		return VT_EXIT_OWN;
+	if (supervise(&err) < 0) {
+		vt_cli_complain(err.what);
+		return VT_EXIT_OWN;
+	}
+	return 0;
+}

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The inside of a C tool: the program, started afresh, becomes a zygote in vitro_host_main(), and
+ * each fork of it an occupant that waits for its one call. Part of libvitro. Everything here that
+ * an occupant runs is as untrusted as the tool itself: what matters is what the supervisor believes
+ * of it.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "launch/talk.h"
+#include "launch/zygote.h"
+#include "vitro.h"
+
+#define ZYGOTE_VARIABLE "VITRO_ZYGOTE"
+
+/* An answer that came while another was awaited. */
+struct answer {
+	struct answer *next;
+	uint64_t ticket;
+	bool failed;
+	char *text;
+};
+
+struct vitro_task {
+	const char *call_id, *arguments;
+	size_t arguments_len;
+	struct vt_talk_in in;
+	uint64_t tickets;
+	struct answer *answers;
+	bool over; /* a result was given */
+};
+
+/* ---- a call -------------------------------------------------------------------------------- */
+
+const char *vitro_task_arguments(const vitro_task *task, size_t *ret_len)
+{
+	if (ret_len)
+		*ret_len = task->arguments_len;
+	return task->arguments;
+}
+
+const char *vitro_task_call_id(const vitro_task *task)
+{
+	return task->call_id;
+}
+
+static int say(uint32_t kind, uint64_t id, const char *name, const char *body, size_t len)
+{
+	const struct vt_talk talk = { .kind = kind,
+				      .id = id,
+				      .name = (char *)name,
+				      .name_len = strlen(name),
+				      .body = (char *)body,
+				      .body_len = len };
+	struct vt_err err;
+	size_t at = 0;
+
+	if (talk.name_len > VT_TALK_NAME_MAX)
+		return -ENAMETOOLONG;
+	int r = vt_talk_send(VT_OCCUPANT_CALL_FD, 0, &talk, &at, &err);
+
+	return r < 0 ? r : 0;
+}
+
+/* What was printed before the result belongs to it. */
+static int give(vitro_task *task, uint32_t kind, const char *name, const char *body, size_t len)
+{
+	if (task->over)
+		return -EALREADY;
+	task->over = true;
+	(void)fflush(NULL); /* what cannot be written has no reader */
+	return say(kind, 0, name, body, len);
+}
+
+int vitro_task_return_bytes(vitro_task *task, const char *json, size_t len)
+{
+	return give(task, VT_TALK_RESULT, "", json, len);
+}
+
+int vitro_task_return(vitro_task *task, const char *json)
+{
+	return vitro_task_return_bytes(task, json, strlen(json));
+}
+
+int vitro_task_fail(vitro_task *task, const char *type, const char *message)
+{
+	return give(task, VT_TALK_ERROR, type, message, strlen(message));
+}
+
+int vitro_task_log(vitro_task *task, const char *level, const char *text)
+{
+	size_t len = strlen(text);
+
+	(void)task;
+	return say(VT_TALK_LOG, 0, level, text, len < VT_TALK_LOG_MAX ? len : VT_TALK_LOG_MAX);
+}
+
+int vitro_task_submit(vitro_task *task, const char *tool, const char *arguments,
+		      uint64_t *ret_ticket)
+{
+	uint64_t ticket = task->tickets + 1;
+	int r = say(VT_TALK_ASK, ticket, tool, arguments ? arguments : "{}",
+		    arguments ? strlen(arguments) : 2);
+
+	if (r < 0)
+		return r;
+	task->tickets = ticket;
+	*ret_ticket = ticket;
+	return 0;
+}
+
+/* One that came before; ticket 0: any. */
+static struct answer *take_kept(vitro_task *task, uint64_t ticket)
+{
+	struct answer **at = &task->answers;
+
+	while (*at && ticket && (*at)->ticket != ticket)
+		at = &(*at)->next;
+	struct answer *answer = *at;
+
+	if (answer)
+		*at = answer->next;
+	return answer;
+}
+
+static int keep(vitro_task *task, const struct vt_talk *talk)
+{
+	struct answer *answer = malloc(sizeof(*answer)), **at = &task->answers;
+
+	if (!answer)
+		return -ENOMEM;
+	*answer = (struct answer){ .ticket = talk->id,
+				   .failed = talk->flags & VT_TALK_FAILED,
+				   .text = strdup(talk->body) };
+	if (!answer->text) {
+		free(answer);
+		return -ENOMEM;
+	}
+	while (*at)
+		at = &(*at)->next;
+	*at = answer;
+	return 0;
+}
+
+int vitro_task_await(vitro_task *task, uint64_t ticket, uint64_t *ret_ticket, char **ret_value)
+{
+	struct answer *answer;
+	struct vt_talk talk;
+	struct vt_err err;
+
+	if (ticket > task->tickets || task->tickets == 0)
+		return -ENOENT;
+	while (!(answer = take_kept(task, ticket))) {
+		int r = vt_talk_next(&task->in, VT_OCCUPANT_CALL_FD, 0, &talk, &err);
+
+		if (r > 0)
+			r = talk.kind == VT_TALK_ANSWER ? keep(task, &talk) : -EBADMSG;
+		if (r < 0)
+			return r;
+	}
+	bool failed = answer->failed;
+
+	if (ret_ticket)
+		*ret_ticket = answer->ticket;
+	*ret_value = answer->text;
+	free(answer);
+	return failed ? -EREMOTEIO : 0;
+}
+
+int vitro_task_call(vitro_task *task, const char *tool, const char *arguments, char **ret_value)
+{
+	uint64_t ticket;
+	int r = vitro_task_submit(task, tool, arguments, &ticket);
+
+	return r < 0 ? r : vitro_task_await(task, ticket, NULL, ret_value);
+}
+
+/* ---- an occupant --------------------------------------------------------------------------- */
+
+/*
+ * Says to itself what a call would be, and answers. The pages that are written then are the
+ * process's own by now, and not copied while a caller waits.
+ */
+static void rehearse(vitro_task *task)
+{
+	const struct vt_talk dummy = {
+		.kind = VT_TALK_EXECUTE, .name = (char *)"", .body = (char *)"{}", .body_len = 2
+	};
+	struct vt_talk heard;
+	struct vt_err err;
+	size_t at = 0;
+	int pair[2];
+
+	/* One that cannot be had costs time, and nothing else. */
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+		return;
+	if (vt_talk_send(pair[0], 0, &dummy, &at, &err) == 1)
+		(void)vt_talk_next(&task->in, pair[1], MSG_DONTWAIT, &heard, &err);
+	(void)close(pair[0]);
+	(void)close(pair[1]);
+	(void)fflush(NULL);
+}
+
+static const struct vitro_tool *find(const struct vitro_tool *tools, const char *name)
+{
+	for (; tools && tools->name; tools++)
+		if (tools->function && strcmp(tools->name, name) == 0)
+			return tools;
+	return NULL;
+}
+
+static _Noreturn void occupy(const struct vitro_tool *tools)
+{
+	vitro_task task = { 0 };
+	struct vt_talk talk;
+	struct vt_err err;
+
+	vt_talk_in_init(&task.in, SIZE_MAX / 4); /* the supervisor's bound is the one that counts */
+	rehearse(&task);
+	if (vt_zygote_park(&err) < 0 ||
+	    vt_talk_next(&task.in, VT_OCCUPANT_CALL_FD, 0, &talk, &err) != 1)
+		_exit(125);
+	const struct vitro_tool *tool = find(tools, talk.name);
+	size_t name_len = strlen(talk.name);
+
+	task.call_id = name_len < talk.name_len ? talk.name + name_len + 1 : "";
+	task.arguments = talk.body;
+	task.arguments_len = talk.body_len;
+	task.in.data = NULL; /* it is the task's now */
+	task.in.cap = 0;
+	if (tool)
+		(void)tool->function(&task); /* what it has to say, it has said */
+	else
+		(void)vitro_task_fail(&task, "NotFound",
+				      "the program has no function for this tool");
+	/* The end of a process takes longer than most calls: it is left to whoever kills the cell.
+	 */
+	while (task.over)
+		(void)pause();
+	(void)fflush(NULL);
+	_exit(0);
+}
+
+/* The descriptor that the supervisor said we have, if it is what it should be. */
+static int control_fd(void)
+{
+	const char *text = getenv(ZYGOTE_VARIABLE);
+	int type = 0;
+	socklen_t len = sizeof(type);
+
+	if (!text || strcmp(text, "3") != 0 ||
+	    getsockopt(3, SOL_SOCKET, SO_TYPE, &type, &len) < 0 || type != SOCK_SEQPACKET)
+		return -1;
+	return 3;
+}
+
+void vitro_host_main(int argc, char **argv, const struct vitro_tool *tools)
+{
+	struct vt_zygote zygote;
+	struct vt_err err;
+	int fd = control_fd();
+
+	(void)argc;
+	(void)argv;
+	if (fd < 0)
+		return;
+	(void)unsetenv(ZYGOTE_VARIABLE); /* of a name without '=': cannot fail */
+	if (vt_zygote_join(&zygote, fd, &err) < 0 || vt_zygote_serve(&zygote, &err) < 0)
+		_exit(err.num == EPIPE ? 0 : 1);
+	occupy(tools);
+}
