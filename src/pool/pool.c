@@ -22,11 +22,15 @@
 
 enum {
 	MAKING_MAX = 4,  /* cells under way: more would only slow each other */
+	OVER_MAX = 64,   /* that are over and live on, while calls keep coming */
 	FAILURES_MAX = 3 /* in a row, until calls are told of it */
 };
 
-/* How long a cell whose call is over may wait to be killed, for the next call's sake. */
-#define LINGER (1 * VT_NS_PER_MS)
+/*
+ * Cells are made, and those whose call is over are killed, when no call came for so long: either
+ * takes longer than a call, and would keep the next one from its CPU.
+ */
+#define QUIET (2 * VT_NS_PER_MS)
 /* How long nobody tries again after what failed over and over. */
 #define PAUSE (1 * VT_NS_PER_S)
 /* How often it is asked whether fewer ready cells would do. */
@@ -55,7 +59,7 @@ struct vt_pool {
 	unsigned target;   /* how many are to be ready */
 	unsigned failures; /* in a row */
 	struct vt_err failure;
-	int64_t paused_until, over_since, decay_at;
+	int64_t paused_until, last_call, decay_at;
 	struct vt_pool_counts counts;
 	bool closing;
 };
@@ -174,9 +178,8 @@ static void warm_moved(struct vt_warm *warm, enum vt_warm_state from)
 		serve_waiting(pool);
 		if (pool->waiting)
 			refill(pool);
-	} else if (warm->state == VT_WARM_OVER && !pool->over_since) {
-		pool->over_since = vt_clock_now();
-		wake_by(pool, pool->over_since + LINGER);
+	} else if (warm->state == VT_WARM_OVER) {
+		wake_by(pool, pool->last_call + QUIET);
 	}
 	if (warm->state == VT_WARM_BUILT && pool->zygote.ready)
 		vt_warm_enter(warm, pool->zygote.control.fd, pool->null_fd);
@@ -213,15 +216,22 @@ static unsigned live(const struct vt_pool *pool)
 	return pool->count[VT_WARM_RUNNING];
 }
 
+static bool is_short(const struct vt_pool *pool)
+{
+	unsigned ready = pool->count[VT_WARM_PARKED] + under_way(pool);
+
+	return ready < pool->target + pool->waiting_count &&
+	       ready + live(pool) < pool->options.live_max + pool->options.ready_max;
+}
+
 /* As many as are to be ready, and one for each that waits; never more than may live. */
 static bool wants_more(const struct vt_pool *pool)
 {
-	unsigned ready = pool->count[VT_WARM_PARKED] + under_way(pool);
-	unsigned wanted = pool->target + pool->waiting_count;
-	unsigned room = pool->options.live_max + pool->options.ready_max;
+	int64_t now = vt_clock_now();
+	bool soon = pool->waiting || pool->count[VT_WARM_PARKED] <= pool->target / 4 ||
+		    now - pool->last_call >= QUIET;
 
-	return ready < wanted && under_way(pool) < MAKING_MAX && ready + live(pool) < room &&
-	       vt_clock_now() >= pool->paused_until;
+	return is_short(pool) && soon && under_way(pool) < MAKING_MAX && now >= pool->paused_until;
 }
 
 static void refill(struct vt_pool *pool)
@@ -411,7 +421,9 @@ static void zygote_ended(void *user, const struct vt_err *err)
 
 static void set_timer(struct vt_pool *pool)
 {
-	int64_t due = pool->over_since ? pool->over_since + LINGER : INT64_MAX;
+	int64_t due = pool->count[VT_WARM_OVER] || (is_short(pool) && !under_way(pool))
+			      ? pool->last_call + QUIET
+			      : INT64_MAX;
 
 	for (size_t state = VT_WARM_RUNNING; state < VT_WARM_STATES; state++)
 		for (const struct vt_warm *warm = pool->warm[state]; warm; warm = warm->next) {
@@ -445,11 +457,9 @@ static void timer_fires(struct vt_timer *timer)
 	struct vt_pool *pool = timer->owner;
 	int64_t now = vt_clock_now();
 
-	if (pool->over_since && pool->over_since + LINGER <= now) {
-		pool->over_since = 0;
-		while (pool->warm[VT_WARM_OVER])
-			vt_warm_kill(pool->warm[VT_WARM_OVER]);
-	}
+	while (pool->warm[VT_WARM_OVER] &&
+	       (now - pool->last_call >= QUIET || pool->count[VT_WARM_OVER] > OVER_MAX))
+		vt_warm_kill(pool->warm[VT_WARM_OVER]);
 	for (size_t state = VT_WARM_RUNNING; state < VT_WARM_STATES; state++)
 		for (struct vt_warm *warm = pool->warm[state], *next; warm; warm = next) {
 			next = warm->next;
@@ -493,6 +503,7 @@ static void learn(struct vt_pool *pool)
 void vt_pool_call(struct vt_pool *pool, struct vt_call *call)
 {
 	pool->counts.calls++;
+	pool->last_call = vt_clock_now();
 	call->warm = NULL;
 	call->pool = pool;
 	call->link = NULL;

@@ -17,7 +17,10 @@
 #include "kernel/process.h"
 #include "launch/spawn.h"
 
-#define VARIABLE "VITRO_ZYGOTE=3"
+/* What it is; and to have every function found once, before it forks, and not in each call. */
+static const char *const variables[] = { "VITRO_ZYGOTE=3", "LD_BIND_NOW=1" };
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 /* Between clone and exec. */
 static _Noreturn void become(const struct vt_pool_zygote *zygote, char **envp, int control)
@@ -37,19 +40,19 @@ static _Noreturn void become(const struct vt_pool_zygote *zygote, char **envp, i
 	_exit(127);
 }
 
-/* The plan's environment, and a variable that says what it is. */
+/* The plan's environment, and ours. */
 static char **make_environment(char *const *envp)
 {
 	size_t count = 0;
 
 	while (envp && envp[count])
 		count++;
-	char **all = calloc(count + 2, sizeof(char *));
+	char **all = calloc(count + COUNT(variables) + 1, sizeof(char *));
 
 	if (!all)
 		return NULL;
 	memcpy(all, envp, count * sizeof(char *));
-	all[count] = (char *)VARIABLE;
+	memcpy(all + count, variables, sizeof(variables));
 	return all;
 }
 

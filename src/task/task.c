@@ -183,6 +183,19 @@ int vitro_task_call(vitro_task *task, const char *tool, const char *arguments, c
 
 /* ---- an occupant --------------------------------------------------------------------------- */
 
+/* What most tools do with their arguments first. */
+static void rehearse_libc(void)
+{
+	char text[256];
+	int whole = 0;
+	double real = 0;
+
+	(void)snprintf(text, sizeof(text), "%d %g %s", 7, 0.5, "text");
+	(void)sscanf(text, "%d %lg", &whole, &real);
+	for (size_t size = 16; size <= 16384; size *= 4)
+		free(malloc(size));
+}
+
 /*
  * Says to itself what a call would be, and answers. The pages that are written then are the
  * process's own by now, and not copied while a caller waits.
@@ -205,6 +218,7 @@ static void rehearse(vitro_task *task)
 	(void)close(pair[0]);
 	(void)close(pair[1]);
 	(void)fflush(NULL);
+	rehearse_libc();
 }
 
 static const struct vitro_tool *find(const struct vitro_tool *tools, const char *name)
@@ -271,6 +285,7 @@ void vitro_host_main(int argc, char **argv, const struct vitro_tool *tools)
 	if (fd < 0)
 		return;
 	(void)unsetenv(ZYGOTE_VARIABLE); /* of a name without '=': cannot fail */
+	(void)unsetenv("LD_BIND_NOW");
 	if (vt_zygote_join(&zygote, fd, &err) < 0 || vt_zygote_serve(&zygote, &err) < 0)
 		_exit(err.num == EPIPE ? 0 : 1);
 	occupy(tools);
