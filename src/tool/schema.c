@@ -459,6 +459,11 @@ int vt_schema_compile(const json_t *root, const char *name, struct vt_schema **r
 	return 0;
 }
 
+const json_t *vt_schema_source(const struct vt_schema *schema)
+{
+	return schema->source;
+}
+
 void vt_schema_free(struct vt_schema *schema)
 {
 	if (!schema)

@@ -55,5 +55,8 @@ int vt_schema_compile(const json_t *root, const char *name, struct vt_schema **r
 int vt_schema_check(const struct vt_schema *schema, const json_t *value, const char *name,
 		    struct vt_err *err);
 
+/* What it was compiled from; the schema's own. */
+const json_t *vt_schema_source(const struct vt_schema *schema);
+
 /* NULL is fine. */
 void vt_schema_free(struct vt_schema *schema);
