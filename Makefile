@@ -7,7 +7,7 @@
 #   make test-matrix  in poorer environments, to docs/matrix.md (ROW=REGEX, QUICK=1)
 #   make test-mutants   switch off each layer in turn; tests must fail (ONLY=REGEX: some of them)
 #   make bench    side by side with the alternatives (QUICK=1: under two minutes)
-#   make fuzz     fuzz the parsers of policies, profiles and schemas for a minute each (SECONDS=N)
+#   make fuzz     fuzz the parsers of policies, profiles, schemas and commands for a minute each (SECONDS=N)
 #   make docs     write the list of system calls in docs/security.md anew
 #   make check    formatting, the layer rule, and a compile for aarch64
 #   make tidy     clang-tidy over the sources
