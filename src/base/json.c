@@ -49,6 +49,18 @@ json_t *vt_json_text(const char *bytes, size_t len)
 	return string;
 }
 
+bool vt_json_is_utf8(const char *bytes, size_t len)
+{
+	for (size_t at = 0; at < len;) {
+		struct vt_utf8 next = vt_utf8_next(bytes + at, len - at);
+
+		if (!next.valid)
+			return false;
+		at += next.len;
+	}
+	return true;
+}
+
 /* C0, DEL and C1 steer terminals; line separators and bidirectional controls forge what is read. */
 static bool is_unshowable(uint32_t code)
 {
