@@ -211,13 +211,10 @@ static void test_too_many_questions(void **state)
 	for (int i = 0; asked->count < 1024 && i < 10000; i++)
 		(void)fake_turn(asked->host);
 	assert_int_equal(asked->count, 1024);
-	for (int i = 0; i < 1024; i++)
-		vitro_question_answer(asked->questions[i], "1", NULL);
-	while (asked->over < 1)
-		(void)fake_turn(asked->host);
-	assert_true(asked->count <= 1500);
-	for (int i = 1024; i < asked->count; i++)
-		vitro_question_answer(asked->questions[i], "1", NULL);
+	/* Those that came too early were told so; answers make room for those that come now. */
+	for (int next = 0; asked->over < 1; (void)fake_turn(asked->host))
+		while (next < asked->count)
+			vitro_question_answer(asked->questions[next++], "1", NULL);
 	end(asked);
 }
 
