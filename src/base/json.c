@@ -51,7 +51,17 @@ json_t *vt_json_text(const char *bytes, size_t len)
 
 bool vt_json_is_utf8(const char *bytes, size_t len)
 {
+	uint64_t eight;
+
 	for (size_t at = 0; at < len;) {
+		/* Most text is ASCII. */
+		if (len - at >= sizeof(eight)) {
+			memcpy(&eight, bytes + at, sizeof(eight));
+			if (!(eight & UINT64_C(0x8080808080808080))) {
+				at += sizeof(eight);
+				continue;
+			}
+		}
 		struct vt_utf8 next = vt_utf8_next(bytes + at, len - at);
 
 		if (!next.valid)

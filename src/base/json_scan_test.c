@@ -107,6 +107,29 @@ static void test_what_is_not(void **state)
 	assert_false(vt_json_is_valid("[1]", 2));
 }
 
+/* Strings are looked at several bytes at a time: each byte counts, wherever it stands. */
+static void test_each_byte_in_each_place(void **state)
+{
+	(void)state;
+	for (int byte = 0; byte < 256; byte++) {
+		bool plain = byte >= 0x20 && byte < 0x80 && byte != '"' && byte != '\\';
+
+		for (size_t place = 1; place < 21; place++) {
+			char text[22];
+
+			memset(text, 'x', sizeof(text));
+			text[0] = text[sizeof(text) - 1] = '"';
+			text[place] = (char)byte;
+			/* What follows the end of the string, and an escape, are wrong here too. */
+			if (vt_json_is_valid(text, sizeof(text)) != plain)
+				fail_msg("byte %d at %zu", byte, place);
+			memcpy(text + 18, "\xe2\x82\xac", 3);
+			if (place < 18 && vt_json_is_valid(text, sizeof(text)) != plain)
+				fail_msg("byte %d at %zu, beside others", byte, place);
+		}
+	}
+}
+
 static void test_depth_is_bounded(void **state)
 {
 	size_t most = VT_JSON_SCAN_DEPTH;
@@ -138,6 +161,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_what_is_json),
 		cmocka_unit_test(test_what_is_not),
+		cmocka_unit_test(test_each_byte_in_each_place),
 		cmocka_unit_test(test_depth_is_bounded),
 		cmocka_unit_test(test_compact),
 	};
