@@ -196,7 +196,8 @@ int vt_json_load_text(const char *text, size_t len, const char *name, json_t **r
 		*ret_root = root;
 		return 0;
 	}
-	if (json_error_code(&error) == json_error_out_of_memory)
+	/* Where jansson has no memory, it mostly fails without a word of where. */
+	if (json_error_code(&error) == json_error_out_of_memory || error.line < 0)
 		return vt_fail(err, VT_STEP_POLICY, ENOMEM, "out of memory");
 	/* jansson counts columns from 1, but says 0 where it read nothing. */
 	return fail_syntax(err, name, error.line, error.column ? error.column : 1,

@@ -192,6 +192,38 @@ static inline bool fake_break(struct fake *fake, const char *how)
 	return false;
 }
 
+/* Messages that are right or nearly so, in any order, for any call. The seed is in the body. */
+static inline void fake_ramble(struct fake *fake, const char *body, size_t len)
+{
+	static const char *const heads[] = {
+		"{\"is\":\"done\",\"call\":%d,\"status\":\"ok\",\"value\":%d,\"stdout\":%d}",
+		"{\"is\":\"done\",\"call\":%d,\"status\":\"error\",\"stderr\":%d,\"signal\":%d}",
+		"{\"is\":\"output\",\"call\":%d,\"stream\":%d}",
+		"{\"is\":\"log\",\"call\":%d,\"level\":\"%d\"}",
+		"{\"is\":\"log\",\"level\":%d}",
+		"{\"is\":\"ask\",\"call\":%d,\"ask\":%d,\"tool\":\"hang\"}",
+		"{\"is\":\"ask\",\"call\":%d,\"ask\":%d,\"tool\":\"mine\"}",
+		"{\"is\":\"count\",\"pool\":%d}",
+		"{\"is\":\"pool\",\"pool\":%d,\"ok\":true}",
+	};
+	static const char *const bodies[] = { "", "1", "{}", "[12]", "\"a\xff\"", "{\"a\":", "nul" };
+	const char *digits = memchr(body, ':', len);
+	unsigned seed = digits ? (unsigned)atoi(digits + 1) : 0;
+
+	for (int i = 0; i < 40; i++) {
+		char head[256];
+		const char *text = bodies[(unsigned)rand_r(&seed) % 7];
+
+		_Pragma("GCC diagnostic push");
+		_Pragma("GCC diagnostic ignored \"-Wformat-nonliteral\"");
+		(void)snprintf(head, sizeof(head), heads[(unsigned)rand_r(&seed) % 7 + (i > 30) * 2],
+			       rand_r(&seed) % 6, rand_r(&seed) % 5, rand_r(&seed) % 3);
+		_Pragma("GCC diagnostic pop");
+		fake_send(fake, head, text, strlen(text));
+	}
+	fake_die();
+}
+
 static inline void fake_ask(struct fake *fake, int64_t call, const char *body, size_t len)
 {
 	char head[256];
@@ -257,6 +289,8 @@ static inline void fake_call(struct fake *fake, const struct vt_head *head, cons
 		value[0] = value[bytes - 1] = '"';
 		fake_done(fake, call, "ok", value, bytes);
 		free(value);
+	} else if (strcmp(tool, "ramble") == 0) {
+		fake_ramble(fake, body, len);
 	} else if (strcmp(tool, "oops") == 0) {
 		fake_done(fake, call, "ok", "{oops", 5);
 	} else if (strcmp(tool, "hang") != 0 && !fake_break(fake, tool)) {

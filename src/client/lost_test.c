@@ -58,6 +58,50 @@ static void test_garbage(void **state)
 	lose_by("lengths");
 }
 
+static void on_call(void *user, vitro_question *question, const char *tool, const char *arguments)
+{
+	(void)user;
+	(void)tool;
+	(void)arguments;
+	vitro_question_answer(question, "1", NULL);
+}
+
+static void on_output(void *user, int stream, const char *bytes, size_t len)
+{
+	(void)user;
+	assert_true(stream == VITRO_STDOUT || stream == VITRO_STDERR);
+	assert_int_equal(bytes[len], '\0');
+}
+
+/* Whatever is said, in whatever order, each call is over once. */
+static void test_rambling(void **state)
+{
+	(void)state;
+	for (int seed = 0; seed < 200; seed++) {
+		vitro_toolhost *host = FAKE_HOST("hang", "ramble");
+		struct told told = { 0 };
+		char arguments[32];
+		struct vitro_request request = {
+			.tool = "hang",
+			.user = &told,
+			.on_call = on_call,
+			.on_output = on_output,
+		};
+
+		for (int i = 0; i < 4; i++)
+			assert_int_equal(vitro_submit(host, &request, on_done), 0);
+		(void)snprintf(arguments, sizeof(arguments), "{\"seed\":%d}", seed);
+		request.tool = "ramble";
+		request.arguments = arguments;
+		assert_int_equal(vitro_submit(host, &request, on_done), 0);
+		while (told.over < 5)
+			(void)fake_turn(host);
+		(void)vitro_dispatch(host);
+		assert_int_equal(told.over, 5);
+		vitro_toolhost_free(host);
+	}
+}
+
 static void test_death(void **state)
 {
 	(void)state;
@@ -168,6 +212,7 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		FAKE_TEST(test_garbage),
+		FAKE_TEST(test_rambling),
 		FAKE_TEST(test_death),
 		FAKE_TEST(test_death_while_waiting),
 		FAKE_TEST(test_results_before_death),
