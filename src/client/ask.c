@@ -65,6 +65,15 @@ void vt_ask_answer(vitro_question *question, const vitro_result *result)
 		answer(question, false, result->message, strlen(result->message));
 }
 
+/* The program's call-back, and what it stands for, may be gone with the call that brought it in. */
+static void silence(struct vt_call *call)
+{
+	call->on_call = NULL;
+	for (vitro_question *question = call->asks; question; question = question->next)
+		if (question->call)
+			silence(question->call);
+}
+
 /* Calls that were made for it are ended; questions to the program stay the program's. */
 void vt_ask_drop_all(vitro_toolhost *host, struct vt_call *call)
 {
@@ -72,8 +81,10 @@ void vt_ask_drop_all(vitro_toolhost *host, struct vt_call *call)
 		vitro_question *question = call->asks;
 
 		unlink_question(question);
-		if (question->call)
+		if (question->call) {
+			silence(question->call);
 			vt_call_cancel(host, question->call);
+		}
 	}
 }
 

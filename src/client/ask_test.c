@@ -33,7 +33,7 @@ static struct asked *begin(const char *arguments)
 	struct asked *asked = calloc(1, sizeof(*asked));
 
 	assert_non_null(asked);
-	asked->host = FAKE_HOST("ask", "echo", "error", "hang");
+	asked->host = FAKE_HOST("ask", "echo", "error", "hang", "late");
 	struct vitro_request request = {
 		.tool = "ask",
 		.arguments = arguments,
@@ -203,6 +203,23 @@ static void test_nested_calls_end_with_theirs(void **state)
 	end(asked);
 }
 
+/* A call that lives on for a moment does not reach the program by one that is over. */
+static void test_nested_call_that_asks_late(void **state)
+{
+	(void)state;
+	struct asked *asked = begin("{\"ask\":\"late\"}");
+
+	while (!vitro_is_running(asked->host, "c2"))
+		(void)fake_turn(asked->host);
+	assert_int_equal(vitro_cancel(asked->host, "c1"), 0);
+	while (vitro_is_running(asked->host, NULL))
+		(void)fake_turn(asked->host);
+	(void)vitro_dispatch(asked->host);
+	assert_int_equal(asked->over, 1);
+	assert_int_equal(asked->count, 0);
+	end(asked);
+}
+
 static void test_too_many_questions(void **state)
 {
 	(void)state;
@@ -241,6 +258,7 @@ int main(int argc, char **argv)
 		FAKE_TEST(test_question_of_a_call_that_is_over),
 		FAKE_TEST(test_question_of_a_host_that_is_gone),
 		FAKE_TEST(test_nested_calls_end_with_theirs),
+		FAKE_TEST(test_nested_call_that_asks_late),
 		FAKE_TEST(test_too_many_questions),
 		FAKE_TEST(test_too_deep),
 	};

@@ -39,6 +39,7 @@ struct fake {
 	struct vt_frames_out out;
 	struct vt_str        head;
 	int64_t              calls;
+	int64_t              late; /* the call that asks when it is told to end */
 	struct {
 		int64_t call, left;
 	}                    askers[64]; /* and the answers that they wait for; 0: none */
@@ -289,6 +290,8 @@ static inline void fake_call(struct fake *fake, const struct vt_head *head, cons
 		value[0] = value[bytes - 1] = '"';
 		fake_done(fake, call, "ok", value, bytes);
 		free(value);
+	} else if (strcmp(tool, "late") == 0) {
+		fake->late = call;
 	} else if (strcmp(tool, "ramble") == 0) {
 		fake_ramble(fake, body, len);
 	} else if (strcmp(tool, "oops") == 0) {
@@ -367,7 +370,14 @@ static inline void fake_take(struct fake *fake, const struct vt_head *head, cons
 	} else if (strcmp(what, "call") == 0) {
 		fake_call(fake, head, body, len);
 	} else if (strcmp(what, "cancel") == 0) {
-		fake_done(fake, vt_head_int(head, "call", -1), "cancelled", NULL, 0);
+		int64_t call = vt_head_int(head, "call", -1);
+
+		(void)snprintf(text, sizeof(text),
+			       "{\"is\":\"ask\",\"call\":%lld,\"ask\":1,\"tool\":\"mine\"}",
+			       (long long)call);
+		if (call == fake->late)
+			fake_send(fake, text, "{}", 2);
+		fake_done(fake, call, "cancelled", NULL, 0);
 	} else if (strcmp(what, "answer") == 0) {
 		fake_answer(fake, head, body, len);
 	} else if (strcmp(what, "count") == 0) {

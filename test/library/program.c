@@ -11,7 +11,8 @@ static const struct vitro_tool tools[] = {
 	{ 0 },
 };
 
-/* The supervisor is no such program: what is looked at is that the library gets that far, and says so. */
+/* The supervisor is no such program: what is looked at is that the library gets that far, and says
+ * so. */
 int main(void)
 {
 	vitro_policy *policy = vitro_policy_new();
