@@ -22,7 +22,7 @@
  *			return puts(error.text), 1;
  *		vitro_result *result = vitro_call(host, &(struct vitro_request){ .tool = "hello" });
  *
- *		puts(vitro_result_json(result));
+ *		puts(vitro_result_value(result, NULL));
  *		vitro_result_free(result);
  *		vitro_toolhost_free(host);
  *	}
@@ -36,10 +36,15 @@
  * - Functions that can fail return 0 or a negative errno value, and fill *error, which may be NULL.
  *   What they give through a `ret_` argument is untouched on failure.
  * - Text is UTF-8 and ends in NUL. What is handed in is copied before the function returns.
- * - A tool host belongs to one thread at a time. Different ones can be used by different threads.
+ * - A handle belongs to one thread at a time. Different ones can be used by different threads at once;
+ *   results and policies do not belong to a tool host, and outlive it.
+ * - Functions that free take NULL, and do nothing.
  * - The library prints nothing, starts no threads, never exits (but for vitro_host_main() in a process
  *   that the library started), touches no signals, and keeps no state of its own between handles.
+ *   What it starts is no child of this program: neither wait() nor SIGCHLD tells of it, unless this
+ *   program adopts orphans (it is pid 1, or has asked for them by PR_SET_CHILD_SUBREAPER).
  * - A handle does not survive fork(): in the child it can only be freed.
+ * - Call-backs may use the library, the handle that makes them included, but must not free it.
  *
  * The manual has a page for each part: vitro(3).
  */
@@ -52,7 +57,11 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#ifdef __GNUC__
+#pragma GCC visibility push(default)
+#endif
 
+/* The version that a program was compiled with. */
 #define VITRO_VERSION_MAJOR 0
 #define VITRO_VERSION_MINOR 1
 #define VITRO_VERSION_PATCH 0
@@ -60,10 +69,10 @@ extern "C" {
 /* The version of the library that runs: "0.1.0". */
 const char *vitro_version(void);
 
-/* What failed and why, for a person. */
+/* What failed and why. */
 struct vitro_error {
-	int  num; /* an errno value */
-	char text[1020];
+	int  num;        /* an errno value */
+	char text[1020]; /* a sentence for a person; what does not fit is cut */
 };
 
 /* ---- policies ------------------------------------------------------------------------------- */
@@ -73,15 +82,27 @@ typedef struct vitro_policy vitro_policy;
 
 /* A policy of defaults: the system's programs to read, no network, 512 MB, 30 s. NULL: no memory. */
 vitro_policy *vitro_policy_new(void);
+/* Tool hosts and tools that were made with it are not affected. */
 void vitro_policy_free(vitro_policy *policy);
 
-/* Applies a policy file, or a built-in one by its name: "default", "strict", "compute". */
+/*
+ * These three add to a policy: what comes later wins for single values; lists grow. What is added is
+ * checked at once: -EINVAL and the like, and the policy is as it was.
+ */
+
+/*
+ * Adds a policy file, or a built-in policy by its name: "default", "strict", "compute". Paths in a file
+ * are relative to its folder. The file is read again when a tool host starts to use it.
+ */
 int vitro_policy_load(vitro_policy *policy, const char *name, struct vitro_error *error);
 
-/* Applies JSON text. Paths in it must be absolute. */
+/* Adds JSON text. Paths in it must be absolute. */
 int vitro_policy_load_json(vitro_policy *policy, const char *json, struct vitro_error *error);
 
-/* Applies one key, as --set does: "limits.wall_ms" and "5s", "files.read" and "/srv/data". */
+/*
+ * Adds one key, as --set does: "limits.wall_ms" and "5s", "files.read" and "/srv/data". Paths must be
+ * absolute.
+ */
 int vitro_policy_set(vitro_policy *policy, const char *key, const char *value,
 		     struct vitro_error *error);
 
@@ -100,12 +121,12 @@ typedef int vitro_function(vitro_task *task);
 
 /*
  * A tool: exactly one of function, symbol and command is set. A table of them ends with one that has
- * no name. Members that are added later are 0 in programs that do not know them.
+ * no name. All that is not set must be 0, the reserved members too.
  */
 struct vitro_tool {
 	const char *name;        /* letters, digits and "_-.:/", at most 128 */
 	const char *description; /* for a model to read; NULL: none */
-	const char *schema;      /* JSON schema of the arguments; NULL: any object */
+	const char *schema;      /* JSON schema of the arguments, an object; NULL: any object will do */
 
 	/* This program's own: it is started afresh to run it, and must call vitro_host_main(). */
 	vitro_function *function;
@@ -115,10 +136,21 @@ struct vitro_tool {
 	const char *symbol;
 
 	/*
-	 * A command, ending with NULL. "{name}" in a word stands for the argument of that name, as
-	 * text or as JSON, and a word that is nothing but "{name...}" for as many words as the list
-	 * has. Standard input is the arguments as JSON. Its standard output is the value: as it is if
-	 * that is JSON, else as text.
+	 * A command, ending with NULL: words that are executed as they are, by no shell, in which these
+	 * stand for arguments of a call:
+	 *
+	 *   {name}     the argument of that name: a string as it is, anything else as JSON. It must be there
+	 *   {name?}    the same; where it is missing or null, its word is left out, with the text around it
+	 *   {name...}  alone in its word: one word for each item of a list; none if it is missing
+	 *   {-name}    (and {-name?}, {-name...}) the same, and it may begin with '-'
+	 *   {{ and }}  a brace
+	 *
+	 * No argument becomes an option, whatever a model puts in it: one that begins with '-' is refused
+	 * where the template does not allow it, by {-name} or by "--" before it. The program has no
+	 * argument in it, and a shell's script only as a whole: sh -c 'wc -l "$1"' sh {file}.
+	 *
+	 * Standard input is the arguments as JSON. Standard output is the value: as it is if that is JSON,
+	 * else as text. An exit code other than 0 is an error.
 	 */
 	const char *const *command;
 
@@ -128,7 +160,7 @@ struct vitro_tool {
 	/* Tools of the host that a call may call itself, ending with NULL; NULL: none. "*": all. */
 	const char *const *may_call;
 
-	void *reserved[8];
+	void *reserved[8]; /* NULL; for members that are added later */
 };
 
 /*
@@ -140,14 +172,17 @@ void vitro_host_main(int argc, char **argv, const struct vitro_tool *tools);
 
 /* ---- the tool host -------------------------------------------------------------------------- */
 
+/* Named tools, and the supervisor that runs their calls. */
 typedef struct vitro_toolhost vitro_toolhost;
 
-/* How many cells are kept ready for each policy and program. */
+/* How a tool host works. All may be left out, which is 0. */
 struct vitro_options {
 	const vitro_policy *policy; /* of tools without their own; NULL: the default one */
-	uint32_t ready_min;         /* at the least; 0: 2 */
-	uint32_t ready_max;         /* at the most, when calls come fast; 0: 64 */
-	uint32_t live_max;          /* calls at once; more wait, as limits.queue_ms allows; 0: 1024 */
+
+	/* How many cells are kept ready for each policy and program. */
+	uint32_t ready_min; /* at the least; 0: 2 */
+	uint32_t ready_max; /* at the most, when calls come fast; 0: 64 */
+	uint32_t live_max;  /* calls at once; more wait, as limits.queue_ms allows; 0: 1024 */
 
 	/*
 	 * This process is forked to run its own functions, instead of starting the program afresh. Then
@@ -158,81 +193,104 @@ struct vitro_options {
 
 	/* What the library has to say about its own work. level as in syslog(3); NULL: nobody. */
 	void (*log)(void *user, int level, const char *text);
-	void *user; /* for log and watch */
 
-	/* A tool was added, removed or changed. NULL: nobody is interested. */
+	/* A tool was added, removed or changed after the start: VITRO_TOOL_ADDED, ... NULL: nobody. */
 	void (*watch)(void *user, int event, const char *tool);
 
-	void *reserved[8];
+	void *user; /* for log and watch */
+
+	void *reserved[8]; /* NULL; for members that are added later */
 };
 
+/* What `watch` is told. */
 enum { VITRO_TOOL_ADDED = 1, VITRO_TOOL_REMOVED = 2, VITRO_TOOL_CHANGED = 3 };
 
 /*
- * Starts a supervisor of one's own, which ends with this process. tools may be NULL, options too.
- * -EPERM: a policy cannot be enforced on this machine; the text says which part and what to do.
+ * Starts a supervisor of one's own, which ends with this process, and waits until it is ready. It is
+ * the program `vitro`: what VITRO_BINARY in the environment names, else the one that was installed with
+ * the library, else the first on PATH. tools may be NULL, options too. -EPERM: a policy cannot be
+ * enforced on this machine; the text says which part and what to do.
  */
 int vitro_toolhost_new(vitro_toolhost **ret_host, const struct vitro_tool *tools,
 		       const struct vitro_options *options, struct vitro_error *error);
 
-/* Ends whatever runs, and everything that was kept ready. Calls that were not over get no result. */
+/*
+ * Ends whatever runs, and everything that was kept ready, and waits for that. Calls that were not over
+ * get no result.
+ */
 void vitro_toolhost_free(vitro_toolhost *host);
 
-/* Adds a tool, or changes the one of that name. Calls that run already are not affected. */
+/*
+ * Adds a tool, or changes the one of that name. Calls that run already are not affected. Where its
+ * policy and program are new to the tool host, it waits until cells of them can be made.
+ */
 int vitro_toolhost_add(vitro_toolhost *host, const struct vitro_tool *tool,
 		       struct vitro_error *error);
-/* -ENOENT: there is none of that name. */
+/* Removes a tool. Calls that run already are not affected. -ENOENT: there is none of that name. */
 int vitro_toolhost_remove(vitro_toolhost *host, const char *name, struct vitro_error *error);
 
 /*
  * The tools as a JSON array of {"name", "description", "input_schema"}, in the order of their names:
- * those whose name or description has every word of query in it; NULL: all. Freed with free().
+ * those whose name or description has every word of query in it; NULL: all. Freed with free(); NULL:
+ * no memory.
  */
 char *vitro_toolhost_list(vitro_toolhost *host, const char *query);
 
 /*
- * What a call of this tool is held by on this machine, as JSON: for each property the mechanism and
- * its grade, as `vitro explain` has them. NULL as tool: of the tool host's own policy. Freed with
- * free(); NULL: there is no such tool, or no memory.
+ * What a call of this tool is held by on this machine, as JSON: for each property the mechanism, and
+ * what is weaker than it might be. NULL as tool: a call under the tool host's own policy; the
+ * supervisor is asked the first time. Freed with free(); NULL: there is no such tool, that policy cannot
+ * be enforced here, the supervisor is gone, or no memory.
  */
 char *vitro_toolhost_capabilities(vitro_toolhost *host, const char *tool);
 
-/* How many cells are ready, being made and in use, and what was done so far. */
+/* Cells and calls of a tool host, over all of its policies and programs. */
 struct vitro_counts {
-	uint32_t ready, refilling, live, waiting;
-	uint64_t calls, cells_made, cold_calls; /* cold: no cell was ready */
+	uint32_t ready;      /* cells that wait for a call */
+	uint32_t refilling;  /* cells that are being made */
+	uint32_t live;       /* calls that run */
+	uint32_t waiting;    /* calls that wait for a cell */
+	uint64_t calls;      /* that were begun so far */
+	uint64_t cells_made; /* so far */
+	uint64_t cold_calls; /* that found no cell ready */
 };
+
+/* Asks the supervisor, and waits for its answer. All is 0 where it is gone. */
 void vitro_toolhost_count(vitro_toolhost *host, struct vitro_counts *ret_counts);
 
 /* ---- calls ---------------------------------------------------------------------------------- */
 
+/* How a call ended. */
 typedef struct vitro_result vitro_result;
 
+/* The streams of what a call prints. */
 enum { VITRO_STDOUT = 1, VITRO_STDERR = 2 };
 
 /* A tool that runs asks for something of this program. See `on_call`. */
 typedef struct vitro_question vitro_question;
 
-/* One call. All but the tool's name may be left out. */
+/* One call. All but the tool's name may be left out, which is 0. */
 struct vitro_request {
-	const char *tool;
-	const char *arguments; /* a JSON object; NULL: {} */
-	const char *call_id;   /* yours, for the result; NULL: one is made */
+	const char *tool;      /* its name */
+	const char *arguments; /* the text of a JSON object; NULL: {} */
+	const char *call_id;   /* yours, at most 63 bytes, of no other call that runs; NULL: one is made */
 	int64_t     wall_ms;   /* a shorter deadline than the policy's; 0: the policy's */
 
 	/* The rest is told while the call runs, from within vitro_call() or vitro_dispatch(). */
-	void *user;
+	void *user; /* for the call-backs, and for vitro_done */
 	/* What it prints, as it comes. The result has it too. */
 	void (*on_output)(void *user, int stream, const char *bytes, size_t len);
 	/* A line of vitro_task_log(). */
 	void (*on_log)(void *user, const char *level, const char *text);
 	/*
 	 * It calls a tool, by vitro_task_call(), that this tool host does not have. The question is
-	 * answered by vitro_question_answer(), now or later. NULL: it is told that there is no such tool.
+	 * answered by vitro_question_answer(), now or later, once. tool and arguments are what untrusted
+	 * code says: arguments is JSON, and no more than that is known. NULL: it is told that there is no
+	 * such tool. Tools that this one calls ask here too.
 	 */
 	void (*on_call)(void *user, vitro_question *question, const char *tool, const char *arguments);
 
-	void *reserved[8];
+	void *reserved[8]; /* NULL; for members that are added later */
 };
 
 /*
@@ -245,10 +303,11 @@ vitro_result *vitro_call(vitro_toolhost *host, const struct vitro_request *reque
 typedef void vitro_done(void *user, vitro_result *result);
 
 /*
- * Begins a call and returns at once. done is called once, by a later vitro_dispatch(), never from
- * within this function, whatever goes wrong.
+ * Begins a call and returns at once. done is called once, by a later vitro_dispatch() or vitro_call(),
+ * never from within this function, whatever goes wrong. NULL: nobody wants the result. -ENOMEM: there
+ * is no call, and done is not called.
  */
-void vitro_submit(vitro_toolhost *host, const struct vitro_request *request, vitro_done *done);
+int vitro_submit(vitro_toolhost *host, const struct vitro_request *request, vitro_done *done);
 
 /*
  * A descriptor to poll for reading: when it is readable, vitro_dispatch() has something to do. The
@@ -259,70 +318,100 @@ int vitro_toolhost_fd(vitro_toolhost *host);
 /* Makes the call-backs that are due, without waiting. Returns how many calls were over. */
 int vitro_dispatch(vitro_toolhost *host);
 
-/* Ends a call: its result says `cancelled`, unless it was over. -ENOENT: none of that id runs. */
+/*
+ * Ends a call, and what it called: its result, which comes as ever, says `cancelled`, unless it was
+ * over. -ENOENT: none of that id runs.
+ */
 int vitro_cancel(vitro_toolhost *host, const char *call_id);
 /* Ends all of them. */
 void vitro_cancel_all(vitro_toolhost *host);
-/* Whether a call of that id is not over; NULL: whether any is. */
+/* Whether a call of that id is not over; NULL: whether any is. 1 or 0. */
 int vitro_is_running(vitro_toolhost *host, const char *call_id);
 
 /*
- * Answers a question, and frees it: with a JSON value, or, where that is NULL, with an error. One
- * whose call is over meanwhile is answered in vain, which does no harm.
+ * Answers a question, and frees it: with a JSON value, or, where that is NULL, with a sentence that says
+ * what went wrong. One whose call is over meanwhile, or whose tool host is freed, is answered in vain,
+ * which does no harm.
  */
 void vitro_question_answer(vitro_question *question, const char *value, const char *error);
 
 /* ---- results -------------------------------------------------------------------------------- */
 
+/* Why a call ended. One cause, one status. */
 enum vitro_status {
-	VITRO_OK = 0,
+	VITRO_OK = 0,       /* there is a value */
 	VITRO_ERROR,        /* the tool failed: an error of its own, an exit code, no such program */
-	VITRO_TIMEOUT,
-	VITRO_CPU_LIMIT,
-	VITRO_MEMORY_LIMIT,
-	VITRO_CRASHED,      /* a signal */
-	VITRO_NO_RESULT,    /* it ended without one */
-	VITRO_RESULT_LIMIT, /* larger than limits.result_mb */
-	VITRO_CANCELLED,
+	VITRO_TIMEOUT,      /* it ran past its deadline */
+	VITRO_CPU_LIMIT,    /* it used more CPU time than it may */
+	VITRO_MEMORY_LIMIT, /* it used more memory than it may */
+	VITRO_CRASHED,      /* it died of a signal */
+	VITRO_NO_RESULT,    /* it ended without one, or gave one that is not JSON */
+	VITRO_RESULT_LIMIT, /* its value is larger than it may be */
+	VITRO_CANCELLED,    /* by vitro_cancel() */
 	VITRO_REFUSED,      /* the policy cannot be enforced, or the request is not valid */
-	VITRO_LOST,         /* the supervisor failed; whether the tool ran is not known */
+	VITRO_LOST          /* the supervisor failed; whether the tool ran is not known */
 };
 
+/* What a call took. */
 struct vitro_usage {
-	double  wall_ms, cpu_ms;
+	double  wall_ms;        /* from its hand-over to its end */
+	double  cpu_ms;         /* of all its processes */
 	int64_t peak_memory_kb; /* -1: not known */
-	int64_t processes;      /* -1: not known */
+	int64_t processes;      /* the most at once; -1: not known */
 };
 
-/* All that is given here is the result's own, and there until it is freed. */
+/* Frees it, with all that the functions below gave of it. */
 void vitro_result_free(vitro_result *result);
+
 enum vitro_status vitro_result_status(const vitro_result *result);
-const char *vitro_status_name(enum vitro_status status); /* "memory_limit" */
+/* The word for a status, as results as JSON have it: "memory_limit". Never NULL. */
+const char *vitro_status_name(enum vitro_status status);
+
+/* The request's, or the one that was made for it. */
 const char *vitro_result_call_id(const vitro_result *result);
-/* The value as JSON text; NULL unless the status is VITRO_OK. ret_len may be NULL. */
+
+/* The value: valid JSON, from untrusted code. NULL unless the status is VITRO_OK. ret_len may be NULL. */
 const char *vitro_result_value(const vitro_result *result, size_t *ret_len);
-/* The error: a word such as "Timeout", and a sentence. NULL if the status is VITRO_OK. */
+
+/* The error: a word such as "Timeout". NULL if the status is VITRO_OK. */
 const char *vitro_result_error_type(const vitro_result *result);
+/* The error: a sentence. NULL if the status is VITRO_OK. */
 const char *vitro_result_error(const vitro_result *result);
-/* What was printed, as bytes; streams are VITRO_STDOUT and VITRO_STDERR. */
+
+/*
+ * What was printed, as bytes, which may be anything; a NUL follows them. stream is VITRO_STDOUT or
+ * VITRO_STDERR. Never NULL.
+ */
 const char *vitro_result_output(const vitro_result *result, int stream, size_t *ret_len);
-/* How much of it was dropped, since there was too much. */
+/* How many bytes of it were dropped, since there was too much. */
 uint64_t vitro_result_dropped(const vitro_result *result, int stream);
-/* -1: it did not exit by itself; 0: it did not die of a signal. */
+
+/* -1: it did not exit by itself. */
 int vitro_result_exit_code(const vitro_result *result);
+/* 0: it did not die of a signal. */
 int vitro_result_signal(const vitro_result *result);
+
 void vitro_result_usage(const vitro_result *result, struct vitro_usage *ret_usage);
-/* The whole as `vitro run --json` prints it. */
+
+/* What held the call, as vitro_toolhost_capabilities() has it; NULL: it came to no cell. */
+const char *vitro_result_isolation(const vitro_result *result);
+
+/*
+ * The whole as `vitro run --json` prints it, in one line with a newline. "logs" has the lines of
+ * vitro_task_log(), as {"level", "text"}, until they are 256 KB. NULL: no memory.
+ */
 const char *vitro_result_json(vitro_result *result);
 
 /* ---- inside a cell -------------------------------------------------------------------------- */
 
 /* The arguments, as the JSON text of an object that the schema allows. ret_len may be NULL. */
 const char *vitro_task_arguments(const vitro_task *task, size_t *ret_len);
+/* The call's id. */
 const char *vitro_task_call_id(const vitro_task *task);
 
 /* The result: a JSON value. Once; what comes after it counts no more. */
 int vitro_task_return(vitro_task *task, const char *json);
+/* The same, of len bytes. */
 int vitro_task_return_bytes(vitro_task *task, const char *json, size_t len);
 /* An error instead: a word such as "ValueError", and a sentence. */
 int vitro_task_fail(vitro_task *task, const char *type, const char *message);
@@ -342,6 +431,9 @@ int vitro_task_submit(vitro_task *task, const char *tool, const char *arguments,
 /* Waits for that one, or, with ticket 0, for any; *ret_ticket says which, and may be NULL. */
 int vitro_task_await(vitro_task *task, uint64_t ticket, uint64_t *ret_ticket, char **ret_value);
 
+#ifdef __GNUC__
+#pragma GCC visibility pop
+#endif
 #ifdef __cplusplus
 }
 #endif

@@ -65,13 +65,16 @@ static void rest(struct vt_frames_in *in)
 	in->end = 0;
 }
 
-/* To twice the size, and no larger than the frame under way: it is full, so all of it came. */
+/*
+ * To twice the size, and no larger than the frame under way: it is full, so all of it came. One
+ * byte more is for who takes the buffer, and ends the body with a NUL.
+ */
 static int grow(struct vt_frames_in *in, size_t need, struct vt_err *err)
 {
 	size_t cap = in->cap ? in->cap * 2 : VT_FRAMES_IDLE;
 
-	if (in->cap && cap > need)
-		cap = need;
+	if (in->cap && cap > need + 1)
+		cap = need + 1;
 	char *buf = realloc(in->buf, cap);
 
 	if (!buf)
@@ -94,9 +97,11 @@ static int make_room(struct vt_frames_in *in, size_t need, struct vt_err *err)
 		in->start = 0;
 		in->end = have;
 	}
-	if (in->end < in->cap)
+	bool whole = in->cap && need <= have;
+
+	if (in->end < in->cap && !(whole && in->cap > VT_FRAMES_IDLE))
 		return 0;
-	if (in->cap && need <= have)
+	if (whole)
 		return vt_fail(err, VT_STEP_WIRE, ENOBUFS, "nobody takes the frames that came");
 	return grow(in, need, err);
 }
@@ -114,9 +119,13 @@ ssize_t vt_frames_read(struct vt_frames_in *in, int fd, struct vt_err *err)
 	if (r < 0)
 		return r;
 	ssize_t got;
+	size_t room = in->cap - in->end, missing = (size_t)need - (in->end - in->start);
 
+	/* A large buffer has nothing of the next frame in it, so that it can go with this one. */
+	if (in->cap > VT_FRAMES_IDLE && missing < room)
+		room = missing;
 	do {
-		got = recv(fd, in->buf + in->end, in->cap - in->end, MSG_DONTWAIT);
+		got = recv(fd, in->buf + in->end, room, MSG_DONTWAIT);
 	} while (got < 0 && errno == EINTR);
 	if (got > 0) {
 		in->end += (size_t)got;
@@ -156,6 +165,17 @@ int vt_frames_next(struct vt_frames_in *in, struct vt_frame *ret_frame, struct v
 	};
 	in->start += (size_t)need;
 	return 1;
+}
+
+void *vt_frames_take(struct vt_frames_in *in)
+{
+	char *buf = in->buf;
+
+	if (in->start < in->end || in->end == in->cap || in->cap <= VT_FRAMES_IDLE)
+		return NULL;
+	in->buf = NULL;
+	vt_frames_in_done(in);
+	return buf;
 }
 
 void vt_frames_out_init(struct vt_frames_out *out, size_t max)

@@ -71,6 +71,13 @@ ssize_t vt_frames_read(struct vt_frames_in *in, int fd, struct vt_err *err);
  */
 int vt_frames_next(struct vt_frames_in *in, struct vt_frame *ret_frame, struct vt_err *err);
 
+/*
+ * Gives the buffer away, with the frame in it that was handed out last, and a byte of room behind that.
+ * The caller frees it. NULL where it is small, or has more in it than that frame: then the frame is to
+ * be copied. So a large body is had without one.
+ */
+void *vt_frames_take(struct vt_frames_in *in);
+
 /* The writer. Its members are its own. */
 struct vt_frames_out {
 	char  *buf;    /* what the socket did not take yet */

@@ -291,7 +291,7 @@ static void test_a_large_frame_leaves_nothing_behind(void **state)
 	assert_int_equal(got, 1);
 	assert_int_equal(frame.body_len, size);
 	assert_memory_equal(frame.body, body, size);
-	assert_int_equal(pair->in.cap, VT_FRAME_PREFIX + 5 + size);
+	assert_int_equal(pair->in.cap, VT_FRAME_PREFIX + 5 + size + 1);
 	/* Without a further read: a client may be silent for hours now. */
 	assert_int_equal(next(pair, &frame), 0);
 	assert_null(pair->in.buf);
@@ -300,6 +300,41 @@ static void test_a_large_frame_leaves_nothing_behind(void **state)
 	assert_true(take_in(pair) > 0);
 	assert_frame(pair, "small", "after");
 	assert_int_equal(pair->in.cap, VT_FRAMES_IDLE);
+	free(body);
+}
+
+/* A large frame is had with its buffer, whatever follows it; a small one is not. */
+static void test_taking_the_buffer(void **state)
+{
+	struct pair *pair = *state;
+	size_t size = 3 * VT_FRAMES_IDLE;
+	char *body = calloc(1, size);
+	struct vt_frame frame;
+
+	assert_non_null(body);
+	assert_null(vt_frames_take(&pair->in));
+	assert_int_equal(put(pair, "small", "1", 1), 1);
+	assert_true(take_in(pair) > 0);
+	assert_int_equal(next(pair, &frame), 1);
+	assert_null(vt_frames_take(&pair->in));
+	assert_true(put(pair, "large", body, size) >= 0);
+	assert_true(put(pair, "after", NULL, 0) >= 0);
+	while (next(pair, &frame) == 0) {
+		assert_true(vt_frames_flush(&pair->out, pair->ends[0], &pair->err) >= 0);
+		assert_true(take_in(pair) >= 0);
+	}
+	assert_int_equal(frame.body_len, size);
+	char *taken = vt_frames_take(&pair->in);
+
+	assert_non_null(taken);
+	assert_int_equal(pair->in.cap, 0);
+	assert_true(frame.body >= taken);
+	frame.body[frame.body_len] = '\0'; /* there is room */
+	assert_memory_equal(frame.body, body, size);
+	free(taken);
+	while (next(pair, &frame) == 0)
+		assert_true(take_in(pair) >= 0);
+	assert_memory_equal(frame.head, "after", 5);
 	free(body);
 }
 
@@ -523,6 +558,7 @@ int main(void)
 		IN_PAIR(test_the_bound_of_the_owner),
 		IN_PAIR(test_memory_follows_what_came),
 		IN_PAIR(test_a_large_frame_leaves_nothing_behind),
+		IN_PAIR(test_taking_the_buffer),
 		IN_PAIR(test_the_end),
 		IN_PAIR(test_a_reset_is_an_end),
 		IN_PAIR(test_nobody_takes_the_frames),

@@ -49,6 +49,28 @@ json_t *vt_json_text(const char *bytes, size_t len)
 	return string;
 }
 
+bool vt_json_is_utf8(const char *bytes, size_t len)
+{
+	uint64_t eight;
+
+	for (size_t at = 0; at < len;) {
+		/* Most text is ASCII. */
+		if (len - at >= sizeof(eight)) {
+			memcpy(&eight, bytes + at, sizeof(eight));
+			if (!(eight & UINT64_C(0x8080808080808080))) {
+				at += sizeof(eight);
+				continue;
+			}
+		}
+		struct vt_utf8 next = vt_utf8_next(bytes + at, len - at);
+
+		if (!next.valid)
+			return false;
+		at += next.len;
+	}
+	return true;
+}
+
 /* C0, DEL and C1 steer terminals; line separators and bidirectional controls forge what is read. */
 static bool is_unshowable(uint32_t code)
 {
@@ -174,7 +196,8 @@ int vt_json_load_text(const char *text, size_t len, const char *name, json_t **r
 		*ret_root = root;
 		return 0;
 	}
-	if (json_error_code(&error) == json_error_out_of_memory)
+	/* Where jansson has no memory, it mostly fails without a word of where. */
+	if (json_error_code(&error) == json_error_out_of_memory || error.line < 0)
 		return vt_fail(err, VT_STEP_POLICY, ENOMEM, "out of memory");
 	/* jansson counts columns from 1, but says 0 where it read nothing. */
 	return fail_syntax(err, name, error.line, error.column ? error.column : 1,

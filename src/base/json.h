@@ -8,6 +8,7 @@
 #pragma once
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/err.h"
@@ -37,6 +38,9 @@ static inline void vt_json_drop(json_t **root)
  * standard recommends (one per maximal subpart). NULL when out of memory.
  */
 json_t *vt_json_text(const char *bytes, size_t len);
+
+/* Whether the bytes are UTF-8. */
+bool vt_json_is_utf8(const char *bytes, size_t len);
 
 /*
  * Writes bytes to buf as a message can show them: control and bidirectional characters and what is

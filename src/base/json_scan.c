@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/json_scan.h"
+
+#include <stdint.h>
+#include <string.h>
+
+#include "base/json.h"
+
+struct scan {
+	const char *at, *end;
+};
+
+static bool is_space(char c)
+{
+	return c == ' ' || c == '\t' || c == '\n' || c == '\r';
+}
+
+static void skip_space(struct scan *s)
+{
+	while (s->at < s->end && is_space(*s->at))
+		s->at++;
+}
+
+/* Takes one character, if it comes next. */
+static bool take(struct scan *s, char c)
+{
+	if (s->at == s->end || *s->at != c)
+		return false;
+	s->at++;
+	return true;
+}
+
+static bool take_word(struct scan *s, const char *word)
+{
+	while (*word && take(s, *word))
+		word++;
+	return *word == '\0';
+}
+
+static bool take_digits(struct scan *s)
+{
+	const char *start = s->at;
+
+	while (s->at < s->end && *s->at >= '0' && *s->at <= '9')
+		s->at++;
+	return s->at > start;
+}
+
+static bool take_number(struct scan *s)
+{
+	take(s, '-');
+	if (!take(s, '0') && !take_digits(s))
+		return false;
+	if (take(s, '.') && !take_digits(s))
+		return false;
+	if (!take(s, 'e') && !take(s, 'E'))
+		return true;
+	if (!take(s, '+'))
+		take(s, '-');
+	return take_digits(s);
+}
+
+/* The four digits of a \u escape. -1: they are not there. */
+static int take_unit(struct scan *s)
+{
+	int unit = 0;
+
+	if (s->end - s->at < 4)
+		return -1;
+	for (int i = 0; i < 4; i++, s->at++) {
+		char c = *s->at, low = (char)(c | 0x20);
+
+		if (c >= '0' && c <= '9')
+			unit = unit << 4 | (c - '0');
+		else if (low >= 'a' && low <= 'f')
+			unit = unit << 4 | (low - 'a' + 10);
+		else
+			return -1;
+	}
+	return unit;
+}
+
+static bool take_escape(struct scan *s)
+{
+	if (s->at == s->end)
+		return false;
+	char c = *s->at++;
+
+	if (c != 'u')
+		return c != '\0' && strchr("\"\\/bfnrt", c);
+	int unit = take_unit(s);
+
+	if (unit < 0xd800 || unit > 0xdfff)
+		return unit >= 0;
+	if (unit > 0xdbff || !take_word(s, "\\u"))
+		return false;
+	unit = take_unit(s);
+	return unit >= 0xdc00 && unit <= 0xdfff;
+}
+
+/*
+ * Moves over what stands for itself in a string, eight bytes at a time: most of what is large is
+ * that. A byte of w is below n (up to 128) where (w - n) & ~w has its highest bit; a borrow from
+ * the byte beside it can only make that true too often.
+ */
+static void skip_plain(struct scan *s)
+{
+	static const uint64_t ones = UINT64_C(0x0101010101010101);
+	uint64_t w;
+
+	for (; s->end - s->at >= (ptrdiff_t)sizeof(w); s->at += sizeof(w)) {
+		memcpy(&w, s->at, sizeof(w));
+		uint64_t quote = w ^ ones * '"', slash = w ^ ones * '\\';
+		uint64_t found = ((w - ones * 0x20) & ~w) | ((quote - ones) & ~quote) |
+				 ((slash - ones) & ~slash);
+
+		if (found & ones * 0x80)
+			return;
+	}
+}
+
+static bool take_string(struct scan *s)
+{
+	if (!take(s, '"'))
+		return false;
+	for (skip_plain(s); s->at < s->end; skip_plain(s)) {
+		unsigned char c = (unsigned char)*s->at++;
+
+		if (c == '"')
+			return true;
+		if (c < 0x20 || (c == '\\' && !take_escape(s)))
+			return false;
+	}
+	return false;
+}
+
+static bool take_value(struct scan *s, unsigned depth);
+
+/* What stands between brackets, the first of which is taken already. */
+static bool take_items(struct scan *s, unsigned depth, bool named, char close)
+{
+	skip_space(s);
+	if (take(s, close))
+		return true;
+	do {
+		skip_space(s);
+		if (named && !take_string(s))
+			return false;
+		skip_space(s);
+		if (named && !take(s, ':'))
+			return false;
+		if (!take_value(s, depth + 1))
+			return false;
+	} while (take(s, ','));
+	return take(s, close);
+}
+
+static bool take_value(struct scan *s, unsigned depth)
+{
+	bool taken = false;
+
+	skip_space(s);
+	if (depth > VT_JSON_SCAN_DEPTH || s->at == s->end)
+		return false;
+	switch (*s->at) {
+	case '{':
+	case '[':
+		taken = *s->at++ == '{' ? take_items(s, depth, true, '}')
+					: take_items(s, depth, false, ']');
+		break;
+	case '"':
+		taken = take_string(s);
+		break;
+	case 't':
+		taken = take_word(s, "true");
+		break;
+	case 'f':
+		taken = take_word(s, "false");
+		break;
+	case 'n':
+		taken = take_word(s, "null");
+		break;
+	default:
+		taken = take_number(s);
+		break;
+	}
+	skip_space(s);
+	return taken;
+}
+
+bool vt_json_is_valid(const char *bytes, size_t len)
+{
+	if (len == 0)
+		return false;
+	struct scan s = { bytes, bytes + len };
+
+	return take_value(&s, 1) && s.at == s.end && vt_json_is_utf8(bytes, len);
+}
+
+void vt_json_add_compact(struct vt_str *str, const char *text, size_t len)
+{
+	const char *end = text + len;
+
+	while (text < end) {
+		const char *start = text;
+
+		if (is_space(*text)) {
+			text++;
+			continue;
+		}
+		if (*text == '"') {
+			for (text++; text < end && *text != '"'; text++)
+				text += *text == '\\' && text + 1 < end;
+			text += text < end;
+		} else {
+			while (text < end && *text != '"' && !is_space(*text))
+				text++;
+		}
+		vt_str_addn(str, start, (size_t)(text - start));
+	}
+}

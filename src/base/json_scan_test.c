@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/json_scan.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static void test_what_is_json(void **state)
+{
+	static const char *const texts[] = {
+		"null",
+		"true",
+		"false",
+		"0",
+		"-0",
+		"-0.5e+10",
+		"1E5",
+		"12345678901234567890123",
+		"1e999",
+		"\"\"",
+		"\"\\u0000\\\"\\\\\\/\\b\\f\\n\\r\\t\"",
+		"\"\\ud83d\\ude00\"",
+		"\"\xe2\x82\xac\x7f\"",
+		"[]",
+		" [ ] ",
+		"{}",
+		"\t{\r\n}\n",
+		"[1,[2,{\"a\":[]}],\"]\"]",
+		"{\"a\":1,\"a\":2}",
+		"{ \"a\" : 1 , \"\" : { } }",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+		if (!vt_json_is_valid(texts[i], strlen(texts[i])))
+			fail_msg("%s", texts[i]);
+}
+
+static void test_what_is_not(void **state)
+{
+	static const char *const texts[] = {
+		" ",
+		"nul",
+		"nulll",
+		"True",
+		"01",
+		"-",
+		"+1",
+		".5",
+		"1.",
+		"1e",
+		"1e+",
+		"0x1",
+		"NaN",
+		"Infinity",
+		"\"",
+		"\"\\\"",
+		"\"\\",
+		"\"\\x\"",
+		"\"\\u12\"",
+		"\"\\u12g4\"",
+		"\"\\ud800\"",
+		"\"\\udc00\"",
+		"\"\\ud800\\n\"",
+		"\"\\ud800\\ud800\"",
+		"\"a\nb\"",
+		"\"\xff\"",
+		"\"\xed\xa0\x80\"",
+		"'a'",
+		"[",
+		"[1",
+		"[1,",
+		"[1,]",
+		"[,]",
+		"[1 2]",
+		"[1}",
+		"]",
+		"{",
+		"{\"a\"}",
+		"{\"a\":}",
+		"{\"a\":1,}",
+		"{a:1}",
+		"{1:1}",
+		"{\"a\" 1}",
+		"1 2",
+		"[] x",
+		"// x\n1",
+		"\xef\xbb\xbf{}",
+		"\v1",
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+		if (vt_json_is_valid(texts[i], strlen(texts[i])))
+			fail_msg("%s", texts[i]);
+	assert_false(vt_json_is_valid(NULL, 0));
+	assert_false(vt_json_is_valid("1\0", 2));
+	assert_false(vt_json_is_valid("\"\\\0\"", 4));
+	/* No byte past the end is looked at, where it would make a whole of it. */
+	assert_false(vt_json_is_valid("\"\\u12345\"", 5));
+	assert_false(vt_json_is_valid("true", 3));
+	assert_false(vt_json_is_valid("[1]", 2));
+}
+
+/* Strings are looked at several bytes at a time: each byte counts, wherever it stands. */
+static void test_each_byte_in_each_place(void **state)
+{
+	(void)state;
+	for (int byte = 0; byte < 256; byte++) {
+		bool plain = byte >= 0x20 && byte < 0x80 && byte != '"' && byte != '\\';
+
+		for (size_t place = 1; place < 21; place++) {
+			char text[22];
+
+			memset(text, 'x', sizeof(text));
+			text[0] = text[sizeof(text) - 1] = '"';
+			text[place] = (char)byte;
+			/* What follows the end of the string, and an escape, are wrong here too. */
+			if (vt_json_is_valid(text, sizeof(text)) != plain)
+				fail_msg("byte %d at %zu", byte, place);
+			memcpy(text + 18, "\xe2\x82\xac", 3);
+			if (place < 18 && vt_json_is_valid(text, sizeof(text)) != plain)
+				fail_msg("byte %d at %zu, beside others", byte, place);
+		}
+	}
+}
+
+static void test_depth_is_bounded(void **state)
+{
+	size_t most = VT_JSON_SCAN_DEPTH;
+	char text[2 * VT_JSON_SCAN_DEPTH + 2];
+
+	(void)state;
+	memset(text, '[', most + 1);
+	memset(text + most + 1, ']', most + 1);
+	assert_false(vt_json_is_valid(text, 2 * most + 2));
+	assert_true(vt_json_is_valid(text + 1, 2 * most));
+}
+
+static void test_compact(void **state)
+{
+	static const char text[] =
+		" { \"a b\" :\t[ 1 ,\n2.50 , \"\\\" \\\\\" , \" \" ] ,\r\n\"c\":{ } } ";
+	struct vt_str str;
+
+	(void)state;
+	vt_str_init(&str);
+	vt_json_add_compact(&str, text, strlen(text));
+	assert_string_equal(str.text, "{\"a b\":[1,2.50,\"\\\" \\\\\",\" \"],\"c\":{}}");
+	assert_true(vt_json_is_valid(str.text, str.len));
+	vt_str_done(&str);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_what_is_json),
+		cmocka_unit_test(test_what_is_not),
+		cmocka_unit_test(test_each_byte_in_each_place),
+		cmocka_unit_test(test_depth_is_bounded),
+		cmocka_unit_test(test_compact),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A call's life: checked, sent, over, told. It is sent only where its arguments fit the tool's
+ * schema, so that no cell is used for what cannot work; and however it ends, it is here that its
+ * one result is made.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "client/host_private.h"
+
+static struct vt_target *target_of(const struct vt_call *call)
+{
+	return call->tool->owner;
+}
+
+void vt_call_free(struct vt_call *call)
+{
+	vitro_result_free(call->result);
+	vt_str_done(&call->logs);
+	vt_tool_unref(call->tool);
+	free(call);
+}
+
+/* ---- the end -------------------------------------------------------------------------------- */
+
+void vt_call_end(vitro_toolhost *host, struct vt_call *call, struct vitro_result *parts)
+{
+	if (call->listed)
+		vt_calls_remove(&host->calls, call);
+	vt_ask_drop_all(host, call);
+	parts->call_id = call->id;
+	parts->logs = (struct vt_bytes){ call->logs.text, call->logs.len };
+	call->result = vt_result_new(parts);
+	if (call->waited)
+		return;
+	if (call->question) {
+		vt_ask_answer(call->question, call->result);
+		vt_call_free(call);
+		return;
+	}
+	call->next = NULL;
+	*host->ready_end = call;
+	host->ready_end = &call->next;
+	host->ready_count++;
+	vt_dispatch_later(host);
+}
+
+static void end_failed(vitro_toolhost *host, struct vt_call *call, enum vitro_status status,
+		       const char *type, const char *message)
+{
+	struct vitro_result parts = vt_result_failed(status, message);
+
+	if (type)
+		parts.type = type;
+	vt_call_end(host, call, &parts);
+}
+
+static void end_lost(vitro_toolhost *host, struct vt_call *call)
+{
+	char text[sizeof(host->peer.why.what) + 64];
+
+	(void)snprintf(text, sizeof(text), "the supervisor was lost: %s", host->peer.why.what);
+	end_failed(host, call, VITRO_LOST, NULL, text);
+}
+
+void vt_call_end_all(vitro_toolhost *host)
+{
+	while (host->calls.first)
+		end_lost(host, host->calls.first);
+}
+
+int vt_call_tell(vitro_toolhost *host)
+{
+	int told = 0;
+
+	/* What its call-backs bring about is for the next time: they may begin calls for ever. */
+	for (size_t left = host->ready_count; left > 0 && host->ready; left--, told++) {
+		struct vt_call *call = host->ready;
+		vitro_result *result = call->result;
+		vitro_done *done = call->done;
+		void *user = call->user;
+
+		host->ready = call->next;
+		if (!host->ready)
+			host->ready_end = &host->ready;
+		host->ready_count--;
+		call->result = NULL;
+		vt_call_free(call);
+		if (done)
+			done(user, result);
+		else
+			vitro_result_free(result);
+	}
+	return told;
+}
+
+/* ---- the beginning -------------------------------------------------------------------------- */
+
+/* Its id: the request's, or one that no other call has. */
+static int name_call(vitro_toolhost *host, struct vt_call *call, const char *id, struct vt_err *err)
+{
+	if (id) {
+		size_t len = strlen(id);
+
+		if (len == 0 || len >= sizeof(call->id))
+			return vt_fail(err, VT_STEP_WIRE, EINVAL, "call_id must have 1 to %d bytes",
+				       VT_CALL_ID - 1);
+		if (!vt_json_is_utf8(id, len))
+			return vt_fail(err, VT_STEP_WIRE, EINVAL, "call_id is not UTF-8");
+		memcpy(call->id, id, len + 1);
+		if (vt_calls_find_id(&host->calls, id))
+			return vt_fail(err, VT_STEP_WIRE, EEXIST,
+				       "a call of the id '%s' is under way", id);
+		return 0;
+	}
+	(void)snprintf(call->id, sizeof(call->id), "c%" PRIu64, call->number); /* fits */
+	for (unsigned i = 1; vt_calls_find_id(&host->calls, call->id); i++)
+		(void)snprintf(call->id, sizeof(call->id), "c%" PRIu64 ".%u", call->number, i);
+	return 0;
+}
+
+/* The body of a command's call: its words as JSON, and then its standard input. NULL: no memory. */
+static char *command_body(char **argv, const char *input, size_t len, size_t *ret_len)
+{
+	AUTO_JSON json_t *words = json_array();
+	struct vt_str body;
+
+	for (; words && *argv; argv++)
+		if (json_array_append_new(words, vt_json_text(*argv, strlen(*argv))) < 0)
+			return NULL;
+	char *text = words ? json_dumps(words, JSON_COMPACT) : NULL;
+
+	if (!text)
+		return NULL;
+	vt_str_init(&body);
+	vt_str_add(&body, text);
+	vt_str_addn(&body, input, len);
+	free(text);
+	if (!vt_str_ok(&body)) {
+		vt_str_done(&body);
+		return NULL;
+	}
+	*ret_len = body.len;
+	return body.text; /* it is not empty, so it is on the heap */
+}
+
+static struct vt_str *begin_head(vitro_toolhost *host, const struct vt_call *call, int64_t wall_ms)
+{
+	const struct vt_target *target = target_of(call);
+	const char *name = target->symbol ? target->symbol : call->tool->name;
+	struct vt_str *head = vt_peer_begin(&host->peer, "call");
+
+	vt_head_add_int(head, "call", (int64_t)call->number);
+	vt_head_add_int(head, "pool", target->pool->number);
+	vt_head_add_text(head, "tool", name, strlen(name));
+	vt_head_add_text(head, "id", call->id, strlen(call->id));
+	if (wall_ms > 0)
+		vt_head_add_int(head, "wall_ms", wall_ms);
+	if (call->on_output)
+		vt_head_add_flag(head, "stream", true);
+	return head;
+}
+
+static int send_command(vitro_toolhost *host, const struct vt_call *call,
+			const struct vitro_request *request, const json_t *arguments,
+			struct vt_err *err)
+{
+	char **argv;
+	size_t len, input_len = strlen(request->arguments);
+	int status = vt_command_expand(target_of(call)->command, arguments, &argv, err);
+
+	if (status < 0)
+		return status;
+	char *body = command_body(argv, request->arguments, input_len, &len);
+
+	free(argv);
+	if (!body)
+		return vt_fail(err, VT_STEP_WIRE, ENOMEM, "out of memory");
+	struct vt_str *head = begin_head(host, call, request->wall_ms);
+
+	vt_head_add_int(head, "stdin", (int64_t)input_len);
+	status = vt_peer_send(&host->peer, body, len, err);
+	free(body);
+	return status;
+}
+
+/* Checks all there is to check, and sends it. */
+static int send_call(vitro_toolhost *host, struct vt_call *call,
+		     const struct vitro_request *request, struct vt_err *err)
+{
+	AUTO_JSON json_t *arguments = NULL;
+	size_t len = strlen(request->arguments);
+	int status = vt_tool_check(call->tool, request->arguments, len, &arguments, err);
+
+	if (status < 0)
+		return status;
+	if (request->wall_ms < 0)
+		return vt_fail(err, VT_STEP_WIRE, EINVAL, "wall_ms must not be negative");
+	if (vt_calls_add(&host->calls, call) < 0)
+		return vt_fail(err, VT_STEP_WIRE, ENOMEM, "out of memory");
+	if (target_of(call)->command)
+		return send_command(host, call, request, arguments, err);
+	begin_head(host, call, request->wall_ms);
+	return vt_peer_send(&host->peer, request->arguments, len, err);
+}
+
+/* It ends at once where it cannot be begun. */
+static void begin(vitro_toolhost *host, struct vt_call *call, const struct vitro_request *request)
+{
+	struct vt_err err = { 0 };
+	char text[VT_TOOL_MAX_NAME + 64], shown[VT_TOOL_MAX_NAME];
+
+	if (name_call(host, call, request->call_id, &err) < 0) {
+		end_failed(host, call, VITRO_REFUSED, "InvalidRequest", err.what);
+	} else if (!call->tool) {
+		const char *name = request->tool ? request->tool : "";
+
+		(void)snprintf(text, sizeof(text), "there is no tool '%s'",
+			       vt_json_show(shown, sizeof(shown), name, strlen(name)));
+		end_failed(host, call, VITRO_REFUSED, "NoSuchTool", text);
+	} else if (host->peer.lost) {
+		end_lost(host, call);
+	} else if (send_call(host, call, request, &err) == 0) {
+		return;
+	} else if (host->peer.lost) {
+		end_lost(host, call);
+	} else if (err.num == ENOMEM) {
+		end_failed(host, call, VITRO_LOST, NULL, err.what);
+	} else {
+		end_failed(host, call, VITRO_REFUSED, "InvalidArguments", err.what);
+	}
+}
+
+struct vt_call *vt_call_begin(vitro_toolhost *host, const struct vitro_request *request,
+			      vitro_done *done, bool waited, vitro_question *question)
+{
+	struct vitro_request whole = *request;
+	struct vt_call *call = calloc(1, sizeof(*call));
+	struct vt_tool *tool = request->tool ? vt_toolset_find(host->tools, request->tool) : NULL;
+
+	if (!call)
+		return NULL;
+	whole.arguments = whole.arguments ? whole.arguments : "{}";
+	*call = (struct vt_call){
+		.number = ++host->last_call,
+		.tool = tool ? vt_tool_ref(tool) : NULL,
+		.user = request->user,
+		.on_output = request->on_output,
+		.on_log = request->on_log,
+		.on_call = request->on_call,
+		.done = done,
+		.waited = waited,
+		.question = question,
+		.depth = question ? question->asker->depth + 1 : 0,
+	};
+	vt_str_init(&call->logs);
+	if (question)
+		question->call = call;
+	begin(host, call, &whole);
+	return call;
+}
+
+int vitro_submit(vitro_toolhost *host, const struct vitro_request *request, vitro_done *done)
+{
+	return vt_call_begin(host, request, done, false, NULL) ? 0 : -ENOMEM;
+}
+
+/* ---- in between ----------------------------------------------------------------------------- */
+
+void vt_call_cancel(vitro_toolhost *host, struct vt_call *call)
+{
+	struct vt_err err;
+
+	if (call->cancelled)
+		return;
+	call->cancelled = true;
+	struct vt_str *head = vt_peer_begin(&host->peer, "cancel");
+
+	vt_head_add_int(head, "call", (int64_t)call->number);
+	/* Where it cannot be sent, the supervisor is lost, and the call ends of that. */
+	(void)vt_peer_send(&host->peer, NULL, 0, &err);
+}
+
+int vitro_cancel(vitro_toolhost *host, const char *call_id)
+{
+	struct vt_call *call = vt_calls_find_id(&host->calls, call_id);
+
+	if (!call)
+		return -ENOENT;
+	vt_call_cancel(host, call);
+	return 0;
+}
+
+void vitro_cancel_all(vitro_toolhost *host)
+{
+	for (struct vt_call *call = host->calls.first; call; call = call->next)
+		vt_call_cancel(host, call);
+}
+
+int vitro_is_running(vitro_toolhost *host, const char *call_id)
+{
+	return call_id ? !!vt_calls_find_id(&host->calls, call_id) : !!host->calls.first;
+}

@@ -1,0 +1,353 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <syslog.h>
+#include <unistd.h>
+
+#include "client/error.h"
+#include "client/host_private.h"
+#include "client/policy.h"
+
+enum { PROTOCOL = 1, HELLO_MS = 30000 };
+
+const char *vitro_version(void)
+{
+	return VITRO_VERSION;
+}
+
+/* ---- what a tool does ----------------------------------------------------------------------- */
+
+static void target_free(void *owner)
+{
+	struct vt_target *target = owner;
+
+	free(target->symbol);
+	vt_command_free(target->command);
+	free(target->may_call);
+	free(target);
+}
+
+/* A copy that is freed as a whole. NULL: no memory. */
+static char **copy_words(const char *const *words)
+{
+	size_t count = 0, bytes = 0;
+
+	for (; words[count]; count++)
+		bytes += strlen(words[count]) + 1;
+	char **copy = malloc((count + 1) * sizeof(char *) + bytes);
+	char *at = copy ? (char *)(copy + count + 1) : NULL;
+
+	for (size_t i = 0; copy && i < count; i++) {
+		copy[i] = at;
+		at = stpcpy(at, words[i]) + 1;
+	}
+	if (copy)
+		copy[count] = NULL;
+	return copy;
+}
+
+/* Which program this is, by its own file. */
+static int find_program(char path[PATH_MAX], struct vt_err *err)
+{
+	ssize_t len = readlink("/proc/self/exe", path, PATH_MAX - 1);
+
+	if (len <= 0 || len >= PATH_MAX - 1)
+		return vt_fail(err, VT_STEP_COMMAND, len < 0 ? errno : ENAMETOOLONG,
+			       "cannot find out which program this is: /proc/self/exe");
+	path[len] = '\0';
+	if (access(path, X_OK) < 0)
+		return vt_fail(err, VT_STEP_COMMAND, errno,
+			       "this program's own file '%s' cannot be executed any more", path);
+	return 0;
+}
+
+static int choose_pool(vitro_toolhost *host, const struct vitro_tool *tool,
+		       struct vt_target *target, struct vt_err *err)
+{
+	const vitro_policy *policy = tool->policy ? tool->policy : host->policy;
+	enum vt_pool_kind kind = tool->function ? VT_POOL_PROGRAM
+				 : tool->symbol ? VT_POOL_OBJECT
+						: VT_POOL_COMMANDS;
+	const char *path = tool->object;
+	char program[PATH_MAX];
+
+	if (kind == VT_POOL_PROGRAM) {
+		int status = find_program(program, err);
+
+		if (status < 0)
+			return status;
+		path = program;
+	}
+	target->pool = vt_pool_get(host, kind, path, policy);
+	return target->pool ? 0 : vt_error_no_memory(err);
+}
+
+static int check_kind(const struct vitro_tool *tool, struct vt_err *err)
+{
+	int kinds = !!tool->function + !!tool->symbol + !!tool->command;
+
+	if (kinds != 1)
+		return vt_fail(err, VT_STEP_POLICY, EINVAL,
+			       "%s: exactly one of function, symbol and command must be set",
+			       tool->name);
+	if (!tool->object != !tool->symbol)
+		return vt_fail(err, VT_STEP_POLICY, EINVAL,
+			       "%s: object and symbol must be set together", tool->name);
+	if (tool->object && tool->object[0] != '/')
+		return vt_fail(err, VT_STEP_POLICY, EINVAL, "%s: object must be an absolute path",
+			       tool->name);
+	return 0;
+}
+
+static int fill_target(vitro_toolhost *host, const struct vitro_tool *tool,
+		       const struct vt_tool *made, struct vt_target *target, struct vt_err *err)
+{
+	struct vt_err inner = { 0 };
+
+	if (tool->symbol && !(target->symbol = strdup(tool->symbol)))
+		return vt_error_no_memory(err);
+	if (tool->may_call && !(target->may_call = copy_words(tool->may_call)))
+		return vt_error_no_memory(err);
+	if (tool->command && vt_command_compile(tool->command, made->schema, "command",
+						&target->command, &inner) < 0)
+		return vt_fail(err, inner.step, inner.num, "%s: %s", tool->name, inner.what);
+	return choose_pool(host, tool, target, err);
+}
+
+/* A tool with its target, whose pool may not be open yet. */
+static int make_tool(vitro_toolhost *host, const struct vitro_tool *tool, struct vt_tool **ret_tool,
+		     struct vt_err *err)
+{
+	struct vt_tool *made;
+	int status = vt_tool_new(tool->name, tool->description, tool->schema, &made, err);
+
+	if (status < 0)
+		return status;
+	struct vt_target *target = calloc(1, sizeof(*target));
+
+	made->owner = target;
+	made->release = target ? target_free : NULL;
+	status = target ? check_kind(tool, err) : vt_error_no_memory(err);
+	if (status == 0)
+		status = fill_target(host, tool, made, target, err);
+	if (status < 0)
+		vt_tool_unref(made);
+	else
+		*ret_tool = made;
+	return status;
+}
+
+static void tell_warnings(const vitro_toolhost *host, const struct vt_tool *tool)
+{
+	struct vt_str text;
+
+	vt_str_init(&text);
+	for (size_t i = 0; i < tool->warnings.count; i++) {
+		vt_str_clear(&text);
+		vt_str_addf(&text, "%s: %s", tool->name, tool->warnings.items[i]);
+		if (vt_str_ok(&text))
+			vt_host_log(host, LOG_WARNING, text.text);
+	}
+	vt_str_done(&text);
+}
+
+static int add_tool(vitro_toolhost *host, const struct vitro_tool *tool, struct vt_err *err)
+{
+	struct vt_tool *made;
+	int status = make_tool(host, tool, &made, err);
+
+	if (status == 0) {
+		status = vt_toolset_add(host->tools, made, err);
+		if (status == 0)
+			tell_warnings(host, made);
+		vt_tool_unref(made);
+	}
+	return status;
+}
+
+/* ---- beginning and end ---------------------------------------------------------------------- */
+
+static void tell_change(void *user, enum vt_toolset_event event, const struct vt_tool *tool)
+{
+	vitro_toolhost *host = user;
+
+	if (host->watched && host->options.watch)
+		host->options.watch(host->options.user, (int)event, tool->name);
+}
+
+static enum vt_peer_taken take_hello(void *user, const struct vt_message *message,
+				     struct vt_err *err)
+{
+	int64_t version = vt_head_int(&message->head, "version", -1);
+	const char *program = vt_head_text(&message->head, "vitro", NULL);
+
+	(void)user; /* nothing is kept of it */
+	if (strcmp(message->is, "log") == 0)
+		return VT_PEER_OTHER;
+	if (strcmp(message->is, "hello") == 0 && version == PROTOCOL)
+		return VT_PEER_LAST;
+	vt_fail(err, VT_STEP_WIRE, EPROTO,
+		"this library is vitro " VITRO_VERSION " and the supervisor %s: "
+		"they do not understand each other",
+		program ? program : "something else");
+	return VT_PEER_WRONG;
+}
+
+static int say_hello(struct vt_peer *peer, struct vt_err *err)
+{
+	struct vt_str *head = vt_peer_begin(peer, "hello");
+
+	vt_head_add_int(head, "version", PROTOCOL);
+	int status = vt_peer_send(peer, NULL, 0, err);
+
+	return status < 0 ? status : vt_peer_await(peer, HELLO_MS, take_hello, NULL, err);
+}
+
+static int take_options(vitro_toolhost *host, const struct vitro_options *given, struct vt_err *err)
+{
+	struct vitro_options *options = &host->options;
+
+	if (given)
+		*options = *given;
+	options->ready_min = options->ready_min ? options->ready_min : 2;
+	options->ready_max = options->ready_max ? options->ready_max : 64;
+	options->live_max = options->live_max ? options->live_max : 1024;
+	if (options->ready_min > options->ready_max)
+		return vt_fail(err, VT_STEP_POLICY, EINVAL,
+			       "ready_min is %u, and ready_max %u: less than that",
+			       options->ready_min, options->ready_max);
+	if (options->expose_memory)
+		return vt_fail(err, VT_STEP_POLICY, EOPNOTSUPP,
+			       "expose_memory is not supported by this version");
+	host->policy = vitro_policy_new();
+	if (!host->policy)
+		return vt_error_no_memory(err);
+	if (options->policy)
+		vt_str_addn(&host->policy->sources, options->policy->sources.text,
+			    options->policy->sources.len);
+	options->policy = NULL;
+	return vt_str_ok(&host->policy->sources) ? 0 : vt_error_no_memory(err);
+}
+
+/* All but the pools, which all open at once. */
+static int set_up(vitro_toolhost *host, const struct vitro_tool *tools,
+		  const struct vitro_options *options, struct vt_err *err)
+{
+	int status = take_options(host, options, err);
+
+	host->tools = vt_toolset_new(tell_change, host);
+	if (status == 0 && !host->tools)
+		status = vt_error_no_memory(err);
+	for (; status == 0 && tools && tools->name; tools++) {
+		if (vt_toolset_find(host->tools, tools->name))
+			return vt_fail(err, VT_STEP_POLICY, EEXIST,
+				       "%s: there are two tools of that name", tools->name);
+		status = add_tool(host, tools, err);
+	}
+	if (status == 0)
+		status = vt_peer_init(&host->peer, err);
+	return status < 0 ? status : say_hello(&host->peer, err);
+}
+
+int vitro_toolhost_new(vitro_toolhost **ret_host, const struct vitro_tool *tools,
+		       const struct vitro_options *options, struct vitro_error *error)
+{
+	vitro_toolhost *host = calloc(1, sizeof(*host));
+	struct vt_err err = { 0 };
+
+	if (!host)
+		return vt_error_give(error, ENOMEM, "out of memory");
+	host->ready_end = &host->ready;
+	vt_peer_clear(&host->peer);
+	int status = set_up(host, tools, options, &err);
+
+	status = status < 0 ? vt_error_pass(error, &err) : vt_pools_open(host, error);
+	if (status < 0) {
+		vitro_toolhost_free(host);
+		return status;
+	}
+	host->watched = true;
+	*ret_host = host;
+	return 0;
+}
+
+void vitro_toolhost_free(vitro_toolhost *host)
+{
+	if (!host)
+		return;
+	vt_peer_close(&host->peer);
+	host->busy++; /* nobody is told */
+	vt_call_end_all(host);
+	while (host->ready) {
+		struct vt_call *next = host->ready->next;
+
+		vt_call_free(host->ready);
+		host->ready = next;
+	}
+	vt_calls_done(&host->calls);
+	vt_toolset_free(host->tools);
+	vt_pools_free(host);
+	vitro_policy_free(host->policy);
+	vt_peer_done(&host->peer);
+	free(host);
+}
+
+/* ---- tools ---------------------------------------------------------------------------------- */
+
+/* The pool opens before the tool is there, so that there is none that cannot be called. */
+int vitro_toolhost_add(vitro_toolhost *host, const struct vitro_tool *tool,
+		       struct vitro_error *error)
+{
+	struct vt_tool *made;
+	struct vt_err err = { 0 };
+
+	if (make_tool(host, tool, &made, &err) < 0)
+		return vt_error_pass(error, &err);
+	int status = vt_pools_open(host, error);
+
+	if (status == 0 && vt_toolset_add(host->tools, made, &err) < 0)
+		status = vt_error_pass(error, &err);
+	if (status == 0)
+		tell_warnings(host, made);
+	vt_tool_unref(made);
+	return status;
+}
+
+int vitro_toolhost_remove(vitro_toolhost *host, const char *name, struct vitro_error *error)
+{
+	struct vt_err err = { 0 };
+	int status = vt_toolset_remove(host->tools, name, &err);
+
+	return status < 0 ? vt_error_pass(error, &err) : 0;
+}
+
+char *vitro_toolhost_list(vitro_toolhost *host, const char *query)
+{
+	struct vt_err err;
+	char *json;
+
+	return vt_toolset_list(host->tools, query, &json, &err) < 0 ? NULL : json;
+}
+
+char *vitro_toolhost_capabilities(vitro_toolhost *host, const char *tool)
+{
+	struct vt_pool *pool;
+
+	if (tool) {
+		struct vt_tool *found = vt_toolset_find(host->tools, tool);
+
+		pool = found ? ((struct vt_target *)found->owner)->pool : NULL;
+	} else {
+		pool = vt_pool_get(host, VT_POOL_NONE, NULL, host->policy);
+		if (pool && !pool->capabilities && vt_pools_open(host, NULL) < 0)
+			return NULL;
+	}
+	return pool ? strdup(pool->capabilities) : NULL;
+}
+
+void vitro_toolhost_count(vitro_toolhost *host, struct vitro_counts *ret_counts)
+{
+	vt_pools_count(host, ret_counts);
+}

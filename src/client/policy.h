@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A policy as a client has it: the list of what it is made of, in order, as the supervisor is told it.
+ * Each source is checked when it is added, so that an error names it; what it means on this machine
+ * is the supervisor's to say. Two policies with the same list are the same.
+ */
+#pragma once
+
+#include "base/str.h"
+#include <vitro.h>
+
+struct vitro_policy {
+	struct vt_str sources; /* JSON objects with commas between them */
+};
+
+/* The sources as a JSON array; NULL as policy: the default one. Freed with free(); NULL: no memory. */
+char *vt_policy_sources(const vitro_policy *policy);

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json_scan.h"
+#include "client/error.h"
+#include "client/host_private.h"
+#include "client/policy.h"
+
+static bool is_same(const char *a, const char *b)
+{
+	return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+static void pool_free(struct vt_pool *pool)
+{
+	free(pool->path);
+	free(pool->policy);
+	free(pool->capabilities);
+	free(pool);
+}
+
+struct vt_pool *vt_pool_get(vitro_toolhost *host, enum vt_pool_kind kind, const char *path,
+			    const vitro_policy *policy)
+{
+	char *sources = vt_policy_sources(policy);
+
+	for (struct vt_pool *pool = host->pools; sources && pool; pool = pool->next) {
+		if (pool->kind == kind && is_same(pool->path, path) &&
+		    is_same(pool->policy, sources)) {
+			free(sources);
+			return pool;
+		}
+	}
+	struct vt_pool *pool = sources ? calloc(1, sizeof(*pool)) : NULL;
+	char *path_copy = path ? strdup(path) : NULL;
+
+	if (!pool || (path && !path_copy)) {
+		free(path_copy);
+		free(sources);
+		free(pool);
+		return NULL;
+	}
+	*pool = (struct vt_pool){
+		.next = host->pools,
+		.number = ++host->last_pool,
+		.kind = kind,
+		.path = path_copy,
+		.policy = sources,
+	};
+	host->pools = pool;
+	return pool;
+}
+
+void vt_pools_free(vitro_toolhost *host)
+{
+	while (host->pools) {
+		struct vt_pool *next = host->pools->next;
+
+		pool_free(host->pools);
+		host->pools = next;
+	}
+}
+
+/* ---- opening -------------------------------------------------------------------------------- */
+
+/* What is waited for, of all pools that were asked. */
+struct waiting {
+	vitro_toolhost *host;
+	const char *is;
+	struct vitro_error *error;
+	int status; /* of the first that was refused */
+};
+
+static int ask_for(vitro_toolhost *host, struct vt_pool *pool, struct vt_err *err)
+{
+	const struct vitro_options *options = &host->options;
+	bool used = pool->kind != VT_POOL_NONE;
+	struct vt_str *head = vt_peer_begin(&host->peer, "pool");
+
+	vt_head_add_int(head, "pool", pool->number);
+	if (pool->path)
+		vt_head_add_text(head, pool->kind == VT_POOL_OBJECT ? "object" : "program",
+				 pool->path, strlen(pool->path));
+	vt_head_add_int(head, "ready_min", used ? options->ready_min : 0);
+	vt_head_add_int(head, "ready_max", used ? options->ready_max : 0);
+	vt_head_add_int(head, "live_max", used ? options->live_max : 0);
+	pool->asked = true;
+	return vt_peer_send(&host->peer, pool->policy, strlen(pool->policy), err);
+}
+
+static void drop(vitro_toolhost *host, const struct vt_pool *pool)
+{
+	for (struct vt_pool **at = &host->pools; *at; at = &(*at)->next) {
+		if (*at == pool) {
+			struct vt_pool *gone = *at;
+
+			*at = gone->next;
+			pool_free(gone);
+			return;
+		}
+	}
+}
+
+static void take_refusal(struct waiting *waiting, struct vt_pool *pool,
+			 const struct vt_message *message)
+{
+	const char *text = vt_head_text(&message->head, "error", NULL);
+	int64_t num = vt_head_int(&message->head, "num", EPERM);
+
+	if (waiting->status == 0)
+		waiting->status = vt_error_give(waiting->error,
+						num > 0 && num < 4096 ? (int)num : EPERM,
+						text ? text : "the supervisor refuses the policy");
+	drop(waiting->host, pool);
+}
+
+static int take_capabilities(struct vt_pool *pool, const struct vt_message *message,
+			     struct vt_err *err)
+{
+	size_t len = message->body_len;
+
+	if (!vt_json_is_valid(message->body, len))
+		return vt_fail(err, VT_STEP_WIRE, EBADMSG, "the capabilities are not JSON");
+	while (len && strchr(" \t\r\n", message->body[len - 1]))
+		len--;
+	pool->capabilities = strndup(message->body, len);
+	return pool->capabilities ? 0 : vt_error_no_memory(err);
+}
+
+static int64_t count_at(const struct vt_head *head, const char *name, int64_t most)
+{
+	int64_t count = vt_head_int(head, name, 0);
+
+	return count < 0 ? 0 : count > most ? most : count;
+}
+
+static void take_counts(struct vt_pool *pool, const struct vt_head *head)
+{
+	pool->counts = (struct vitro_counts){
+		.ready = (uint32_t)count_at(head, "ready", UINT32_MAX),
+		.refilling = (uint32_t)count_at(head, "refilling", UINT32_MAX),
+		.live = (uint32_t)count_at(head, "live", UINT32_MAX),
+		.waiting = (uint32_t)count_at(head, "waiting", UINT32_MAX),
+		.calls = (uint64_t)count_at(head, "calls", INT64_MAX),
+		.cells_made = (uint64_t)count_at(head, "cells_made", INT64_MAX),
+		.cold_calls = (uint64_t)count_at(head, "cold_calls", INT64_MAX),
+	};
+}
+
+static bool any_asked(const vitro_toolhost *host)
+{
+	for (struct vt_pool *pool = host->pools; pool; pool = pool->next)
+		if (pool->asked)
+			return true;
+	return false;
+}
+
+static enum vt_peer_taken take_answer(void *user, const struct vt_message *message,
+				      struct vt_err *err)
+{
+	struct waiting *waiting = user;
+	int64_t number = vt_head_int(&message->head, "pool", -1);
+	struct vt_pool *pool = waiting->host->pools;
+
+	if (strcmp(message->is, waiting->is) != 0)
+		return VT_PEER_OTHER;
+	while (pool && (pool->number != number || !pool->asked))
+		pool = pool->next;
+	if (!pool) {
+		vt_fail(err, VT_STEP_WIRE, EBADMSG, "an answer of a pool that was not asked");
+		return VT_PEER_WRONG;
+	}
+	pool->asked = false;
+	if (strcmp(message->is, "count") == 0)
+		take_counts(pool, &message->head);
+	else if (!vt_head_flag(&message->head, "ok", false))
+		take_refusal(waiting, pool, message);
+	else if (take_capabilities(pool, message, err) < 0)
+		return VT_PEER_WRONG;
+	return any_asked(waiting->host) ? VT_PEER_TAKEN : VT_PEER_LAST;
+}
+
+int vt_pools_open(vitro_toolhost *host, struct vitro_error *error)
+{
+	struct waiting waiting = { .host = host, .is = "pool", .error = error };
+	struct vt_err err = { 0 };
+	int status = 0;
+
+	for (struct vt_pool *pool = host->pools; pool && status == 0; pool = pool->next)
+		if (!pool->capabilities)
+			status = ask_for(host, pool, &err);
+	if (status == 0 && any_asked(host))
+		status = vt_peer_await(&host->peer, -1, take_answer, &waiting, &err);
+	if (status == 0)
+		return waiting.status;
+	for (struct vt_pool *pool = host->pools, *next; pool; pool = next) {
+		next = pool->next;
+		if (!pool->capabilities)
+			drop(host, pool);
+	}
+	return vt_error_pass(error, &err);
+}
+
+void vt_pools_count(vitro_toolhost *host, struct vitro_counts *ret_counts)
+{
+	struct waiting waiting = { .host = host, .is = "count" };
+	struct vitro_counts sum = { 0 };
+	struct vt_err err;
+	int status = 0;
+
+	for (struct vt_pool *pool = host->pools; pool && status == 0; pool = pool->next) {
+		struct vt_str *head = vt_peer_begin(&host->peer, "count");
+
+		vt_head_add_int(head, "pool", pool->number);
+		pool->asked = true;
+		status = vt_peer_send(&host->peer, NULL, 0, &err);
+	}
+	if (status == 0 && any_asked(host))
+		status = vt_peer_await(&host->peer, -1, take_answer, &waiting, &err);
+	for (struct vt_pool *pool = host->pools; pool; pool = pool->next) {
+		pool->asked = false;
+		if (status < 0)
+			continue;
+		sum.ready += pool->counts.ready;
+		sum.refilling += pool->counts.refilling;
+		sum.live += pool->counts.live;
+		sum.waiting += pool->counts.waiting;
+		sum.calls += pool->counts.calls;
+		sum.cells_made += pool->counts.cells_made;
+		sum.cold_calls += pool->counts.cold_calls;
+	}
+	*ret_counts = sum;
+}

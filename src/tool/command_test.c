@@ -1,0 +1,417 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * test/vectors/commands.json, which every implementation of templates has to pass, and what is this
+ * one's own: its messages and its bounds.
+ */
+#include "tool/command.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/str.h"
+#include "tool/schema_test.h"
+
+/* ---- the vectors --------------------------------------------------------------------------- */
+
+struct tally {
+	size_t words, refusals, errors, failed;
+};
+
+static const char *text_of(const json_t *object, const char *key)
+{
+	const char *text = json_string_value(json_object_get(object, key));
+
+	return text ? text : "";
+}
+
+static void note(struct tally *tally, const json_t *group, const json_t *test, const char *what)
+{
+	print_error("%s: %s: %s\n", text_of(group, "description"),
+		    test ? text_of(test, "description") : "the command", what);
+	tally->failed++;
+}
+
+static bool begins_with_place(const char *message, const char *place)
+{
+	size_t len = strlen(place);
+
+	return strncmp(message, place, len) == 0 && message[len] == ':' && message[len + 1] == ' ';
+}
+
+static bool is_same(char *const *argv, const json_t *want)
+{
+	size_t count = 0;
+
+	for (; argv[count]; count++) {
+		const char *word = json_string_value(json_array_get(want, count));
+
+		if (!word || strcmp(word, argv[count]) != 0)
+			return false;
+	}
+	return count == json_array_size(want);
+}
+
+static void run_call(struct tally *tally, const struct vt_command *command, const json_t *group,
+		     const json_t *test)
+{
+	const json_t *want = json_object_get(test, "argv");
+	struct vt_err err = { 0 };
+	char **argv = NULL;
+	int status = vt_command_expand(command, json_object_get(test, "arguments"), &argv, &err);
+
+	if (want && (status < 0 || !is_same(argv, want)))
+		note(tally, group, test, status ? err.what : "other words");
+	if (!want && (status != -EINVAL || !begins_with_place(err.what, text_of(test, "where"))))
+		note(tally, group, test, status ? err.what : "it passes");
+	tally->words += json_array_size(want);
+	tally->refusals += !want;
+	free(argv);
+}
+
+/* The words as C has them; the JSON owns them. */
+static const char **words_of(const json_t *array)
+{
+	size_t count = json_array_size(array);
+	const char **words = calloc(count + 1, sizeof(*words));
+
+	assert_non_null(words);
+	for (size_t i = 0; i < count; i++)
+		words[i] = json_string_value(json_array_get(array, i));
+	return words;
+}
+
+static void run_group(struct tally *tally, const json_t *group)
+{
+	const json_t *error = json_object_get(group, "error"), *test;
+	json_t *schema_text = json_object_get(group, "schema");
+	const char **words = words_of(json_object_get(group, "command"));
+	struct vt_schema *schema = NULL;
+	struct vt_command *command = NULL;
+	struct vt_err err = { 0 };
+	size_t i;
+
+	if (schema_text)
+		assert_int_equal(vt_schema_compile(schema_text, "schema", &schema, NULL, &err), 0);
+	int status = vt_command_compile(words, schema, "command", &command, &err);
+
+	tally->errors += error != NULL;
+	if (error && (status != -EINVAL || !begins_with_place(err.what, json_string_value(error))))
+		note(tally, group, NULL, status ? err.what : "it is accepted");
+	if (!error && status < 0)
+		note(tally, group, NULL, err.what);
+	vt_schema_free(schema);
+	free(words);
+	if (status == 0)
+		json_array_foreach((json_t *)json_object_get(group, "tests"), i, test)
+			run_call(tally, command, group, test);
+	vt_command_free(command);
+}
+
+static void test_vectors(void **state)
+{
+	const char *folder = getenv("VITRO_TEST_DIR");
+	AUTO_JSON json_t *groups = NULL;
+	struct tally tally = { 0 };
+	struct vt_err err = { 0 };
+	json_t *group;
+	char path[4096];
+	size_t i;
+
+	(void)state;
+	(void)snprintf(path, sizeof(path), "%s/vectors/commands.json", folder ? folder : TEST_DIR);
+	if (vt_json_load_file(path, &groups, &err) < 0)
+		fail_msg("%s", err.what);
+	json_array_foreach(groups, i, group) run_group(&tally, group);
+	assert_int_equal(tally.failed, 0);
+	/* A file that lost its tests would pass. */
+	assert_true(tally.words >= 170 && tally.refusals >= 22 && tally.errors >= 42);
+}
+
+/* ---- messages ------------------------------------------------------------------------------ */
+
+#define WORDS(...) ((const char *const[]){ __VA_ARGS__, NULL })
+
+static void assert_wrong(const char *const *words, const char *schema_text, const char *message)
+{
+	struct vt_schema *schema = compiled(schema_text);
+	struct vt_command *command = NULL;
+	struct vt_err err = { 0 };
+
+	assert_int_equal(vt_command_compile(words, schema, "command", &command, &err), -EINVAL);
+	assert_string_equal(err.what, message);
+	assert_null(command);
+	vt_schema_free(schema);
+}
+
+static void test_a_wrong_template_says_what_to_do(void **state)
+{
+	(void)state;
+	assert_wrong(WORDS("cat", "{fiel}"),
+		     "{\"properties\": {\"file\": {}, \"x\": {}}, \"additionalProperties\": false}",
+		     "command[1]: the schema has no argument 'fiel'; did you mean 'file'?");
+	assert_wrong(WORDS("cat", "{x\x1b:5}"), "{}",
+		     "command[1]: there is no form '{x\\u001b:5}'; want {name}, {name?}, {name...} "
+		     "or {-name}, or {{ and }} for braces");
+	assert_wrong(
+		WORDS("cat", "-n", "{x?}"), "{}",
+		"command[2]: this word can be left out, and an option before it would then take "
+		"the next one; put '--' right before it, or make it one word with its option");
+	assert_wrong(WORDS("cat", "{"), "{}",
+		     "command[1]: there is a '{' without a '}'; write '{{' for a brace");
+	assert_wrong(WORDS("sh", "-c", "cat {x}"), "{}",
+		     "command[2]: an argument inside a script would be code; write \"$1\" for it "
+		     "there, and add the words 'sh' and the argument");
+}
+
+static int expand(const char *const *words, json_t *arguments, char ***ret_argv, struct vt_err *err)
+{
+	struct vt_command *command = NULL;
+	struct vt_err compiling = { 0 };
+
+	if (vt_command_compile(words, NULL, "command", &command, &compiling) < 0)
+		fail_msg("%s", compiling.what);
+	int status = vt_command_expand(command, arguments, ret_argv, err);
+
+	vt_command_free(command);
+	return status;
+}
+
+static void assert_refused(const char *const *words, const char *text, const char *message)
+{
+	AUTO_JSON json_t *arguments = parsed(text);
+	struct vt_err err = { 0 };
+	char **argv = NULL;
+
+	assert_int_equal(expand(words, arguments, &argv, &err), -EINVAL);
+	assert_string_equal(err.what, message);
+	assert_null(argv);
+}
+
+static void test_a_refusal_says_what_to_change(void **state)
+{
+	(void)state;
+	assert_refused(WORDS("cat", "{x}"), "{}", "arguments: \"x\" is missing");
+	assert_refused(WORDS("cat", "{x}"), "{\"x\": null}",
+		       "arguments.x: want a value, found null");
+	assert_refused(WORDS("cat", "{x...}"), "{\"x\": 1}", "arguments.x: want an array, found 1");
+	assert_refused(
+		WORDS("cat", "{x}.c"), "{\"x\": \"-\\u001b[2J\"}",
+		"arguments.x: this gives a word that begins with '-', \"-\\u001b[2J\", which "
+		"could be taken for an option");
+}
+
+static void test_nul(void **state)
+{
+	AUTO_JSON json_t *arguments = json_object();
+	struct vt_err err = { 0 };
+	char **argv = NULL;
+
+	(void)state;
+	json_object_set_new(arguments, "x", json_stringn("a\0b", 3));
+	assert_int_equal(expand(WORDS("say", "{x}"), arguments, &argv, &err), -EINVAL);
+	assert_string_equal(err.what, "arguments.x: there is a NUL in the text");
+	json_object_set_new(arguments, "x", json_pack("[o]", json_stringn("a\0b", 3)));
+	assert_int_equal(expand(WORDS("say", "{x...}"), arguments, &argv, &err), -EINVAL);
+	assert_string_equal(err.what, "arguments.x[0]: there is a NUL in the text");
+	/* Within JSON it is escaped, and no byte. */
+	assert_int_equal(expand(WORDS("say", "{x}"), arguments, &argv, &err), 0);
+	assert_string_equal(argv[1], "[\"a\\u0000b\"]");
+	free(argv);
+}
+
+/* ---- bounds -------------------------------------------------------------------------------- */
+
+static char *filled(size_t len)
+{
+	char *text = malloc(len + 1);
+
+	assert_non_null(text);
+	memset(text, 'x', len);
+	text[len] = '\0';
+	return text;
+}
+
+static int expand_text(const char *const *words, size_t len)
+{
+	AUTO_JSON json_t *arguments = json_object();
+	struct vt_err err = { 0 };
+	char **argv = NULL, *text = filled(len);
+
+	json_object_set_new(arguments, "x", json_string(text));
+	free(text);
+	int status = expand(words, arguments, &argv, &err);
+
+	if (status < 0)
+		assert_non_null(strstr(err.what, ": this is too long for a command line"));
+	free(argv);
+	return status;
+}
+
+static void test_long_words(void **state)
+{
+	const char *words[11] = { "say" };
+
+	(void)state;
+	assert_int_equal(expand_text(WORDS("say", "{x}"), VT_COMMAND_MAX_WORD), 0);
+	assert_int_equal(expand_text(WORDS("say", "{x}"), VT_COMMAND_MAX_WORD + 1), -E2BIG);
+	assert_int_equal(expand_text(WORDS("say", "a{x}"), VT_COMMAND_MAX_WORD), -E2BIG);
+	assert_int_equal(expand_text(WORDS("say", "{x}a"), VT_COMMAND_MAX_WORD), -E2BIG);
+	assert_int_equal(expand_text(WORDS("say", "{x}{x}"), VT_COMMAND_MAX_WORD / 2 + 1), -E2BIG);
+	for (size_t i = 1; i < 9; i++)
+		words[i] = "{x}";
+	/* Eight words and "say": the bound of all of them. */
+	size_t most = (VT_COMMAND_MAX_BYTES - 4 - 8) / 8;
+
+	assert_int_equal(expand_text(words, most), 0);
+	assert_int_equal(expand_text(words, most + 1), -E2BIG);
+	/* Four bytes are left. */
+	words[9] = "abc";
+	assert_int_equal(expand_text(words, most), 0);
+	words[9] = "abcd";
+	assert_int_equal(expand_text(words, most), -E2BIG);
+}
+
+static void test_many_words(void **state)
+{
+	AUTO_JSON json_t *arguments = json_object();
+	json_t *list = json_array();
+	struct vt_err err = { 0 };
+	char **argv = NULL;
+
+	(void)state;
+	json_object_set_new(arguments, "x", list);
+	while (json_array_size(list) < VT_COMMAND_MAX_WORDS - 1)
+		json_array_append_new(list, json_string(""));
+	assert_int_equal(expand(WORDS("say", "{x...}"), arguments, &argv, &err), 0);
+	assert_null(argv[VT_COMMAND_MAX_WORDS]);
+	assert_string_equal(argv[VT_COMMAND_MAX_WORDS - 1], "");
+	free(argv);
+	json_array_append_new(list, json_string(""));
+	assert_int_equal(expand(WORDS("say", "{x...}"), arguments, &argv, &err), -E2BIG);
+	assert_string_equal(err.what, "arguments.x[4095]: this is too long for a command line");
+}
+
+static void test_large_and_deep_json(void **state)
+{
+	AUTO_JSON json_t *arguments = json_object(), *deep = json_array();
+	json_t *list = json_array();
+	struct vt_err err = { 0 };
+	char **argv = NULL;
+
+	(void)state;
+	json_object_set_new(arguments, "x", list);
+	for (int i = 0; i < 100000; i++)
+		json_array_append_new(list, json_integer(i));
+	assert_int_equal(expand(WORDS("say", "{x}"), arguments, &argv, &err), -E2BIG);
+	for (int i = 0; i < 2048; i++)
+		deep = json_pack("[o]", deep);
+	json_object_set(arguments, "x", deep);
+	assert_int_equal(expand(WORDS("say", "{x}"), arguments, &argv, &err), 0);
+	assert_int_equal(strlen(argv[1]), 2 * 2049);
+	free(argv);
+	json_object_set_new(arguments, "x", json_pack("[O]", deep));
+	assert_int_equal(expand(WORDS("say", "{x}"), arguments, &argv, &err), -E2BIG);
+	assert_string_equal(err.what, "arguments.x: this is nested too deeply");
+}
+
+static void test_long_templates(void **state)
+{
+	static const char *words[VT_COMMAND_MAX_WORDS + 2];
+	struct vt_command *command = NULL;
+	struct vt_err err = { 0 };
+	char *text = filled(VT_COMMAND_MAX_TEMPLATE - 2), name[VT_COMMAND_MAX_NAME + 4];
+
+	(void)state;
+	assert_int_equal(vt_command_compile(WORDS("a", text), NULL, "command", &command, &err),
+			 -E2BIG);
+	assert_string_equal(err.what, "command[1]: the command is too long");
+	/* Nothing but names, as many as fit. */
+	for (size_t i = 0; i < VT_COMMAND_MAX_TEMPLATE - 6; i += 3)
+		memcpy(text + i, "{x}", 4);
+	assert_int_equal(vt_command_compile(WORDS("a", text), NULL, "command", &command, &err), 0);
+	vt_command_free(command);
+	free(text);
+	for (size_t i = 0; i <= VT_COMMAND_MAX_WORDS; i++)
+		words[i] = "a";
+	assert_int_equal(vt_command_compile(words, NULL, "command", &command, &err), -E2BIG);
+	words[VT_COMMAND_MAX_WORDS] = NULL;
+	assert_int_equal(vt_command_compile(words, NULL, "command", &command, &err), 0);
+	vt_command_free(command);
+	memset(name, 'n', sizeof(name));
+	name[0] = '{';
+	memcpy(name + VT_COMMAND_MAX_NAME + 1, "}", 2);
+	assert_int_equal(vt_command_compile(WORDS("a", name), NULL, "command", &command, &err), 0);
+	vt_command_free(command);
+	memcpy(name + VT_COMMAND_MAX_NAME + 1, "n}", 3);
+	assert_int_equal(vt_command_compile(WORDS("a", name), NULL, "command", &command, &err),
+			 -EINVAL);
+}
+
+/* ---- output -------------------------------------------------------------------------------- */
+
+static void test_output(void **state)
+{
+	static const struct {
+		const char *output, *json;
+	} cases[] = {
+		{ "", "\"\"" },
+		{ "hello\n", "\"hello\\n\"" },
+		{ "  \n", "\"  \\n\"" },
+		{ " {\"a\": [1.50, \"\\u0000\"]} \r\n", "{\"a\": [1.50, \"\\u0000\"]}" },
+		{ "123456789012345678901234567890\n", "123456789012345678901234567890" },
+		{ "null", "null" },
+		{ "\"text\"\n", "\"text\"" },
+		{ "{}{}", "\"{}{}\"" },
+		{ "{\"a\":1}\n{\"a\":2}\n", "\"{\\\"a\\\":1}\\n{\\\"a\\\":2}\\n\"" },
+		{ "007", "\"007\"" },
+		{ "NaN", "\"NaN\"" },
+		{ "[1,", "\"[1,\"" },
+		{ "\"\xff\"", "\"\\\"\xef\xbf\xbd\\\"\"" },
+	};
+	size_t len;
+	char *json;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		assert_int_equal(
+			vt_command_value(cases[i].output, strlen(cases[i].output), &json, &len), 0);
+		assert_string_equal(json, cases[i].json);
+		assert_int_equal(len, strlen(cases[i].json));
+		free(json);
+	}
+	assert_int_equal(vt_command_value("a\0b", 3, &json, NULL), 0);
+	assert_string_equal(json, "\"a\\u0000b\"");
+	free(json);
+	assert_int_equal(vt_command_value(NULL, 0, &json, NULL), 0);
+	assert_string_equal(json, "\"\"");
+	free(json);
+	/* What comes after its end is not looked at. */
+	assert_int_equal(vt_command_value(" 12", 2, &json, NULL), 0);
+	assert_string_equal(json, "1");
+	free(json);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_vectors),
+		cmocka_unit_test(test_a_wrong_template_says_what_to_do),
+		cmocka_unit_test(test_a_refusal_says_what_to_change),
+		cmocka_unit_test(test_nul),
+		cmocka_unit_test(test_long_words),
+		cmocka_unit_test(test_many_words),
+		cmocka_unit_test(test_large_and_deep_json),
+		cmocka_unit_test(test_long_templates),
+		cmocka_unit_test(test_output),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Schemas and values from text, for tests. Include it after cmocka.h. */
+#pragma once
+
+#include "base/json.h"
+#include "tool/schema.h"
+
+static inline json_t *parsed(const char *text)
+{
+	struct vt_err err = { 0 };
+	json_t *root = NULL;
+
+	if (vt_json_load_text(text, strlen(text), "test", &root, &err) < 0)
+		fail_msg("%s", err.what);
+	return root;
+}
+
+static inline int compile(const char *text, struct vt_schema **ret_schema, struct vt_err *err)
+{
+	AUTO_JSON json_t *root = parsed(text);
+
+	return vt_schema_compile(root, "inputSchema", ret_schema, NULL, err);
+}
+
+static inline struct vt_schema *compiled(const char *text)
+{
+	struct vt_schema *schema = NULL;
+	struct vt_err err = { 0 };
+
+	if (compile(text, &schema, &err) < 0)
+		fail_msg("%s", err.what);
+	return schema;
+}
+
+static inline int check(const char *schema_text, const char *text, struct vt_err *err)
+{
+	struct vt_schema *schema = compiled(schema_text);
+	AUTO_JSON json_t *value = parsed(text);
+	int status = vt_schema_check(schema, value, "arguments", err);
+
+	vt_schema_free(schema);
+	return status;
+}
+
+/* JSON is written with ' here, to be read. */
+static inline char *quoted(char *text)
+{
+	for (char *at = text; *at; at++)
+		*at = *at == '\'' ? '"' : *at;
+	return text;
+}
