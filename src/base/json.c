@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -13,52 +12,13 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/str.h"
+#include "base/utf8.h"
 
 #define READ_SIZE  ((size_t)16 << 10)
 #define NAME_SHOWN 200
 #define TEXT_SHOWN 220
 /* A program that writes a policy into a pipe is done by then; who never writes holds nobody up. */
 #define PIPE_PATIENCE (10 * VT_NS_PER_S)
-
-/* A character, or what stands where one should. */
-struct utf8 {
-	uint32_t code;
-	size_t len; /* where !valid: of the maximal subpart, 1 at least */
-	bool valid;
-};
-
-/* Well-formed sequences by lead byte: how long, and the bounds of the second byte (Unicode 3.9). */
-static const struct {
-	unsigned char first, last, len, low, high;
-} leads[] = {
-	{ 0x00, 0x7f, 1, 0, 0 },       { 0xc2, 0xdf, 2, 0x80, 0xbf }, { 0xe0, 0xe0, 3, 0xa0, 0xbf },
-	{ 0xe1, 0xec, 3, 0x80, 0xbf }, { 0xed, 0xed, 3, 0x80, 0x9f }, { 0xee, 0xef, 3, 0x80, 0xbf },
-	{ 0xf0, 0xf0, 4, 0x90, 0xbf }, { 0xf1, 0xf3, 4, 0x80, 0xbf }, { 0xf4, 0xf4, 4, 0x80, 0x8f },
-};
-
-/* What starts at bytes, of which there is one at least. */
-static struct utf8 utf8_next(const char *bytes, size_t len)
-{
-	const unsigned char *at = (const unsigned char *)bytes;
-	size_t row = 0, rows = sizeof(leads) / sizeof(leads[0]);
-
-	while (row < rows && (at[0] < leads[row].first || at[0] > leads[row].last))
-		row++;
-	if (row == rows)
-		return (struct utf8){ .len = 1 };
-	size_t want = leads[row].len;
-	uint32_t code = want == 1 ? at[0] : at[0] & (0x7fu >> want);
-
-	for (size_t i = 1; i < want; i++) {
-		unsigned char low = i == 1 ? leads[row].low : 0x80;
-		unsigned char high = i == 1 ? leads[row].high : 0xbf;
-
-		if (i == len || at[i] < low || at[i] > high)
-			return (struct utf8){ .len = i };
-		code = code << 6 | (at[i] & 0x3f);
-	}
-	return (struct utf8){ .code = code, .len = want, .valid = true };
-}
 
 json_t *vt_json_text(const char *bytes, size_t len)
 {
@@ -67,7 +27,7 @@ json_t *vt_json_text(const char *bytes, size_t len)
 
 	vt_str_init(&text);
 	for (size_t at = 0; at < len;) {
-		struct utf8 next = utf8_next(bytes + at, len - at);
+		struct vt_utf8 next = vt_utf8_next(bytes + at, len - at);
 
 		if (!next.valid) {
 			vt_str_addn(&text, bytes + kept, at - kept);
@@ -88,40 +48,14 @@ json_t *vt_json_text(const char *bytes, size_t len)
 	return string;
 }
 
-/* C0, DEL and C1 steer terminals; line separators and bidirectional controls forge what is read. */
-static bool is_unshowable(uint32_t code)
-{
-	return code < 0x20 || (code >= 0x7f && code < 0xa0) || code == 0x2028 || code == 0x2029 ||
-	       code == 0x200e || code == 0x200f || (code >= 0x202a && code <= 0x202e) ||
-	       (code >= 0x2066 && code <= 0x2069);
-}
-
-/* One character as it is shown; out has room for four escaped bytes. Returns its length. */
-static size_t show_one(char out[16], const char *bytes, struct utf8 next)
-{
-	if (next.valid && !is_unshowable(next.code)) {
-		memcpy(out, bytes, next.len);
-		return next.len;
-	}
-	if (next.valid && next.code == '\n')
-		return (size_t)sprintf(out, "\\n");
-	if (next.valid)
-		return (size_t)sprintf(out, "\\u%04x", (unsigned)next.code);
-	size_t len = 0;
-
-	for (size_t i = 0; i < next.len; i++)
-		len += (size_t)sprintf(out + len, "\\x%02x", (unsigned char)bytes[i]);
-	return len;
-}
-
 char *vt_json_show(char *buf, size_t size, const char *bytes, size_t len)
 {
 	size_t used = 0, mark = 0; /* up to mark there is room left for "..." */
 
 	for (size_t at = 0; at < len;) {
-		struct utf8 next = utf8_next(bytes + at, len - at);
-		char one[16];
-		size_t count = show_one(one, bytes + at, next);
+		struct vt_utf8 next = vt_utf8_next(bytes + at, len - at);
+		char one[VT_UTF8_SHOWN];
+		size_t count = vt_utf8_show(one, bytes + at, next);
 
 		if (used + 4 <= size)
 			mark = used;

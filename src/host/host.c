@@ -491,6 +491,10 @@ static bool is_of_namespaces(const struct vt_err *failure)
 
 	if (strncmp(failure->what, VT_OVERLAY_FAILED, strlen(VT_OVERLAY_FAILED)) == 0)
 		return false;
+	/* The owner of a folder on the way has closed it: that is so for this policy alone. */
+	if (failure->num == EACCES &&
+	    strncmp(failure->what, VT_MOUNT_PLACE, strlen(VT_MOUNT_PLACE)) == 0)
+		return false;
 	return step == VT_STEP_CLONE || step == VT_STEP_IDS || step == VT_STEP_MOUNTS ||
 	       step == VT_STEP_NETWORK;
 }

@@ -231,6 +231,24 @@ def _():
                  "a link on the way", call)
 
 
+@test("a grant inside another that a folder closed by its owner lies around: the message says so",
+      root=True, holds={"files": "mountns"})
+def _():
+    with folder() as place:
+        out = place + "/ws/a/out"
+        os.makedirs(out)
+        os.chown(place + "/ws/a", 1234, 1234)
+        os.chmod(place + "/ws/a", 0o700)
+        flags = ["--read", place + "/ws", "--write", out, "--", "/bin/true"]
+        call = vitro("run", *flags)
+        check_equal((call.code, call.out), (125, ""), "exit code", call)
+        for words in ("as the cell's user", out[1:], "Permission denied"):
+            check_in(words, call.err, "the message", call)
+        check("namespaces" not in call.err, f"of what is not the cause\n{call}")
+        os.chmod(place + "/ws/a", 0o711)
+        check_equal(vitro("run", *flags).code, 0, "the control")
+
+
 @test("links of the system's own, and paths without any, get no note")
 def _():
     with folder() as place:

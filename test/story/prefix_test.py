@@ -290,5 +290,35 @@ def _():
                 check_equal((call.code, call.out), (0, "True\nnone\n"), f"{command}", call)
 
 
+@test("a Python in a folder of the caller's own: a library that others may not read does not come along",
+      needs=["/usr/bin/python3"])
+def _():
+    with places() as (ws, project):
+        prefix = os.path.dirname(project) + "/private/py"
+        python = install_python(prefix)
+        library = f"{prefix}/lib/{os.path.basename(python)}"
+        write(library + "/secret.txt", SECRET, 0o600)
+        os.chmod(os.path.dirname(prefix), 0o700)
+        text = f"print('begins')\nprint(open('{library}/secret.txt').read())\n"
+        write(ws + "/job", f"#!{python} -IS\n{text}", 0o755)
+        for closed in (library, prefix + "/lib"):
+            os.chmod(closed, 0o700)
+            refused(ws, "./job")
+            os.chmod(closed, 0o755)
+        # The caller's own word.
+        call = vitro("run", "--read", ".", "--cwd", ".", "--", python, "-IS", "job", cwd=ws)
+        check_in("begins", call.out, "the interpreter as the command", call)
+        # What is open comes along, in a folder that is closed: pyenv lives in such ones.
+        call = vitro("run", "--read", ".", "--cwd", ".", "--", "./job", cwd=ws)
+        check_in("begins", call.out, "an open library", call)
+        # A folder of that name which is no library of Python's.
+        os.unlink(library + "/os.py")
+        outside = run(["./job"], cwd=ws)
+        check_in(SECRET, outside.out, "outside", outside)
+        for grant in ("--read", "--write"):
+            call = vitro("run", grant, ".", "--cwd", ".", "--", "./job", cwd=ws)
+            check(SECRET not in call.out + call.err, f"the secret is seen\n{call}")
+
+
 if __name__ == "__main__":
     main()
