@@ -247,6 +247,7 @@ def _():
         check_equal(call.json["isolation"]["notes"]["links"], note, "in the result", call)
         call = vitro("explain", "--read", ws + "/out")
         check_in(note, " ".join(call.out.split()), "in explain", call)
+        need_proc()  # for where it is mounted, beside a grant for writing
         call = vitro("run", "--write", ws + "/out/secret", "--", "/bin/true")
         check_in(f"passes the link '{ws}/out' and leads to '{priv}/secret'", call.err,
                  "a link on the way", call)
