@@ -151,24 +151,27 @@ def _():
 @test("as root no process of the cell is root or nobody on the host", root=True)
 def _():
     with vitro_started("run", "--", ACTOR, "sleep_ms", "5000") as (process, before):
-        def cell():
-            return [pid for pid in processes_of(before.token) if pid != process.pid]
-
         def status(pid, key):
             lines = proc(f"{pid}/status").decode().splitlines()
-            return [line.split()[1:] for line in lines if line.startswith(key + ":")][0]
+            return next((line.split()[1:] for line in lines if line.startswith(key + ":")), [])
+
+        def is_occupant(pid):
+            return proc(f"{pid}/cmdline").startswith(ACTOR.encode())
 
         def is_inside(pid):  # and not vitro's own, beside the cell and out of its reach
             if is_bare():
-                return proc(f"{pid}/cmdline").startswith(ACTOR.encode())
+                return is_occupant(pid)
             return len(status(pid, "NSpid")) > len(status(process.pid, "NSpid"))
 
-        wait_until(lambda: len(cell()) >= 2, 3, "the cell runs")
-        inside = [pid for pid in cell() if is_inside(pid)]
-        check(len(inside) >= (1 if is_bare() else 2), f"processes of the cell: {inside}")
-        for pid in inside:
+        def inside():  # once the command runs: until then the cell is being made, by root
+            found = [pid for pid in processes_of(before.token) if is_inside(pid)]
+            return found if any(map(is_occupant, found)) else None
+
+        found = wait_until(inside, 5, "the command runs")
+        check(is_bare() or len(found) == 2, f"init and occupant: {found}")
+        for pid in found:
             uids = status(pid, "Uid")
-            check(not {"0", "65534"} & set(uids), f"process {pid} has ids {uids}")
+            check(len(uids) == 4 and not {"0", "65534"} & set(uids), f"process {pid} has ids {uids}")
 
 
 @test("moves: {\"from\", \"to\"} in a policy puts a host folder at another place",

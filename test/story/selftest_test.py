@@ -72,7 +72,7 @@ def _():
                       ("use_vmsplice", "syscalls"), ("stay_behind", "processes"), ("outstay", "processes"),
                       ("take_heap", "memory"), ("take_processes", "pids"), ("take_descriptors", "open_files"),
                       ("kill_parent", "processes")):
-        wanted = ("denied", "denied late") if held[name] else ("reached",)
+        wanted = ("denied", "denied late") if held.get(name, True) else ("reached",)
         check_in(found["by_act"][act]["outcome"], (*wanted, "unjudged") if poor else wanted, act)
     for act in found["acts"]:
         check(act["outcome"] != "unjudged" or act["why"], f"not judged for no reason: {act}")
