@@ -147,6 +147,9 @@ def _():
     found = report("--set", "require=strict", "--cpus", "1")
     check_in("refused: ", found["refused"], "the refusal")
     check_honest(found)
+    burn = next(act for act in found["acts"] if act["property"] == "cpus")
+    if burn["outcome"] == "unjudged" and burn["why"].startswith("outside: "):
+        skip(f"the machine is too busy for it: {burn['why']}")
     check_equal(found["by_name"]["cpus"]["found"], "absent", "cpus without a cgroup")
 
 
