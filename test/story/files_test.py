@@ -13,8 +13,9 @@ import sys
 import threading
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
-from vitrotest import (ACTOR, ESCAPE, IS_ROOT, check, check_equal, check_in, folder, is_bare, main,
-                       need_proc, proc, processes_of, skip, test, vitro, vitro_json, vitro_started, wait_until, write)
+from vitrotest import (ACTOR, ESCAPE, IS_ROOT, check, check_equal, check_in, children, folder, is_bare,
+                       main, need_proc, proc, skip, test, vitro, vitro_json, vitro_started, wait_until,
+                       write)
 
 
 
@@ -150,7 +151,7 @@ def _():
 
 @test("as root no process of the cell is root or nobody on the host", root=True)
 def _():
-    with vitro_started("run", "--", ACTOR, "sleep_ms", "5000") as (process, before):
+    with vitro_started("run", "--", ACTOR, "sleep_ms", "5000") as (process, _):
         def status(pid, key):
             lines = proc(f"{pid}/status").decode().splitlines()
             return next((line.split()[1:] for line in lines if line.startswith(key + ":")), [])
@@ -163,8 +164,11 @@ def _():
                 return is_occupant(pid)
             return len(status(pid, "NSpid")) > len(status(process.pid, "NSpid"))
 
+        def below(pid):
+            return [each for child in children(pid) for each in (child, *below(child))]
+
         def inside():  # once the command runs: until then the cell is being made, by root
-            found = [pid for pid in processes_of(before.token) if is_inside(pid)]
+            found = [pid for pid in below(process.pid) if is_inside(pid)]
             return found if any(map(is_occupant, found)) else None
 
         found = wait_until(inside, 5, "the command runs")

@@ -7,7 +7,7 @@ import os
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
-from vitrotest import (BINARY, FLAGS, check, check_equal, check_in, isolation, landlock_abi, main, sanitized,
+from vitrotest import (BINARY, FLAGS, check, check_equal, check_in, is_bare, isolation, landlock_abi, main, sanitized,
                        skip, test, vitro)
 
 WHERE = os.path.dirname(os.path.realpath(BINARY))
@@ -21,7 +21,11 @@ def nested(*args, script=None):
         skip("the sanitizer's own needs are not a cell's")
     words = [BINARY, *args[:1], *(FLAGS if args[:1] == ("run",) else []), *args[1:]]
     command = ["/bin/sh", "-c", script, "sh", *words] if script else words
-    return vitro("run", "--read", WHERE, "--timeout", "20s", "--", *command, mark=False)
+    call = vitro("run", "--read", WHERE, "--timeout", "20s", "--", *command, mark=False)
+    # The inner init is not dumpable: where nobody may look into it for a while, the limit does not hold.
+    if is_bare() and call.code == 125 and "see how much the cell uses: Permission denied" in call.err:
+        skip("the outer cell's memory cannot be watched while a vitro is inside")
+    return call
 
 
 @test("nested: a cell in a cell runs, and its result names what holds it")
