@@ -265,7 +265,17 @@ static int judge_file(struct judging *j, int fd, struct vt_err *err)
 	return refuse_found(j, err);
 }
 
-/* A descriptor that the caller opened has a name, or it is out of a cell's reach. */
+static bool is_file(int fd)
+{
+	struct stat st;
+
+	return fstat(fd, &st) < 0 || S_ISREG(st.st_mode);
+}
+
+/*
+ * A descriptor that the caller opened has a name, or it is out of a cell's reach; but a file has
+ * one in any case, and without a proc it may be anywhere.
+ */
 static int judge_given(struct judging *j, int fd, struct vt_err *err)
 {
 	const char *path = name_of(j, fd);
@@ -273,6 +283,11 @@ static int judge_given(struct judging *j, int fd, struct vt_err *err)
 	AUTO_CLOSE int folder_fd = folder ? open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
 	int r = 0;
 
+	if (!path && j->count && is_file(fd))
+		return vt_fail(err, VT_STEP_POLICY, ENOENT,
+			       "refused: %s %s: without /proc there is no telling whether the "
+			       "command may write there: name the file",
+			       j->output->flag, j->output->name);
 	if (path)
 		judge_names(j, path);
 	if (folder_fd >= 0)

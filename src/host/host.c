@@ -572,7 +572,7 @@ int vt_host_probe(struct vt_host *ret_host, struct vt_err *err)
 	if (ret_host->privileged || ret_host->can_change_ids)
 		probe_ids(ret_host);
 	ret_host->proc = access("/proc/self/stat", R_OK) == 0;
-	ret_host->proc_hides = ret_host->proc && access("/proc/1", F_OK) < 0;
+	ret_host->proc_hides = ret_host->proc && access("/proc/1/stat", R_OK) < 0;
 	ret_host->userns = try_userns();
 	ret_host->seccomp = try_seccomp();
 	ret_host->own_proc.tried = VT_MOUNT_PROC;

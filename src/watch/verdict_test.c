@@ -47,6 +47,10 @@ static const struct row rows[] = {
 	  "killed by SIGABRT" },
 	{ "file size", { KILLED(SIGXFSZ), LIMITS }, VT_STATUS_CRASHED, -1, SIGXFSZ, 128 + SIGXFSZ,
 	  "Crashed", "killed by SIGXFSZ: a file grew past limits.file_mb (64 MB)" },
+	{ "file size, of the caller", { KILLED(SIGXFSZ), LIMITS, .lower_file_kb = 16 },
+	  VT_STATUS_CRASHED, -1, SIGXFSZ, 128 + SIGXFSZ, "Crashed",
+	  "killed by SIGXFSZ: a file grew past the caller's own limit, 16 KB (ulimit -f), which is "
+	  "below limits.file_mb" },
 	{ "file size, limit not known", { KILLED(SIGXFSZ) }, VT_STATUS_CRASHED, -1, SIGXFSZ,
 	  128 + SIGXFSZ, "Crashed", "killed by SIGXFSZ: a file grew past limits.file_mb" },
 	{ "filter", { KILLED(SIGSYS) }, VT_STATUS_CRASHED, -1, SIGSYS, 159, "Crashed",

@@ -4,7 +4,6 @@
 
 import json
 import os
-import pty
 import re
 import select
 import shlex
@@ -14,8 +13,8 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
-from vitrotest import (ACTOR, WITHIN, check, check_equal, check_in, folder, main, proc, run, sanitized,
-                       test, vitro, vitro_command, vitro_json, vitro_started, write)
+from vitrotest import (ACTOR, WITHIN, check, check_equal, check_in, folder, main, open_terminal, proc,
+                       run, sanitized, test, vitro, vitro_command, vitro_json, vitro_started, write)
 
 MB = 1 << 20
 
@@ -177,7 +176,7 @@ def _():
 
 def on_terminal(*args, seconds=10):
     """What a terminal gets to see when vitro's stdout is one."""
-    ours, theirs = pty.openpty()
+    ours, theirs = open_terminal()
     seen = b""
     with vitro_started(*args, stdout=theirs, stderr=theirs) as (process, _):
         os.close(theirs)
@@ -218,7 +217,7 @@ def _():
 
 @test("a terminal as standard input reaches the command as text")
 def _():
-    ours, theirs = pty.openpty()
+    ours, theirs = open_terminal()
     with vitro_started("run", "--", "/bin/sh", "-c", "read line; echo got $line; test -t 0",
                        stdin=theirs, stdout=subprocess.PIPE) as (process, _):
         os.close(theirs)

@@ -259,7 +259,7 @@ def install_python(prefix):
     os.makedirs(own + "/lib-dynload")
     shutil.copy(python, f"{prefix}/bin/{name}")
     shutil.copytree(library + "/encodings", own + "/encodings")
-    for module in glob.glob(library + "/*.py"):
+    for module in filter(os.path.exists, glob.glob(library + "/*.py")):  # some are links out of it
         shutil.copy(module, own)
     write(prefix + "/secret", SECRET)
     return f"{prefix}/bin/{name}"

@@ -280,7 +280,9 @@ def _():
         check_equal(json.loads(pipe.read())["status"], "ok", "the result")
     with folder() as place:
         os.mkdir(place + "/ws")
-        for grant, code in (("ws", 125), ("x", 0)):
+        # Without a /proc the file may be anywhere.
+        elsewhere = 0 if os.path.exists("/proc/self") else 125
+        for grant, code in (("ws", 125), ("x", elsewhere)):
             os.makedirs(f"{place}/{grant}", exist_ok=True)
             with open(place + "/ws/r", "wb") as file:
                 call = vitro("run", f"--json=/dev/fd/{file.fileno()}", "--write",
