@@ -217,7 +217,8 @@ static int list_sockets(struct vt_plan *plan, struct vt_err *err)
 static int decide_broker(struct making *m, unsigned *sockets, struct vt_err *err)
 {
 	const struct vt_policy *policy = m->policy;
-	const struct vt_fact *notify = &m->host->notify;
+	/* What the supervisor answers is asked by a filter. */
+	const struct vt_fact *notify = m->host->seccomp.err ? &m->host->seccomp : &m->host->notify;
 	bool named = policy->files.sockets.count > 0;
 
 	if (named && m->plan->bare)
@@ -258,9 +259,9 @@ static int decide_sockets(struct making *m, struct vt_err *err)
 		sockets |= VT_SOCKETS_UNIX;
 	else
 		r = decide_broker(m, &sockets, err);
-	m->plan->unix_sockets = sockets & VT_SOCKETS_UNIX;
 	if (r < 0 || m->host->seccomp.err)
 		return r;
+	m->plan->unix_sockets = sockets & VT_SOCKETS_UNIX;
 	if (m->plan->bare)
 		add_bare_filters(m, sockets);
 	if (policy->syscalls == VT_SYSCALLS_PROFILE)

@@ -382,6 +382,11 @@ static const struct golden {
 	{ "masked-proc", &masked_proc, "{}" },
 	{ "no-seccomp-refused", &no_seccomp, "{}" },
 	{ "no-seccomp-best-effort", &no_seccomp, "{\"require\": \"best-effort\"}" },
+	{ "no-seccomp-host-network", &no_seccomp,
+	  "{\"require\": \"best-effort\", \"network\": \"host\", "
+	  "\"files\": {\"read\": [\"/srv/data\"]}}" },
+	{ "no-seccomp-sockets-refused", &no_seccomp,
+	  "{\"require\": \"best-effort\", \"files\": {\"sockets\": [\"/srv/socket\"]}}" },
 	{ "no-seccomp-write-refused", &no_seccomp,
 	  "{\"require\": \"best-effort\", \"files\": {\"write\": [\"/srv/data\"]}}" },
 	{ "default-root-without-ids", &root_without_ids, "{}" },
