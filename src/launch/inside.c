@@ -419,8 +419,16 @@ static int enter_session(struct vt_building *b, struct vt_err *err)
 	return r < 0 ? r : vt_process_detach(err);
 }
 
+/* Before the descriptors: a bare cell's may be one of them. */
+static int enter_bare_folder(struct vt_building *b, struct vt_err *err)
+{
+	return b->plan->bare ? vt_bare_enter_folder(b, err) : 0;
+}
+
 static int enter_folder(struct vt_building *b, struct vt_err *err)
 {
+	if (b->plan->bare)
+		return 0; /* entered early */
 	if (chdir(b->plan->cwd) < 0)
 		return vt_fail_at(err, VT_STEP_SESSION, errno, "enter the working directory",
 				  b->plan->cwd);
@@ -521,6 +529,7 @@ static const struct vt_inside_step early_steps[] = {
 	{ "powerless",   enter_powerless },
 	{ "root",        await_root },
 	{ "domain",      enter_domain },     /* a bare cell's Landlock: its rules are a descriptor yet */
+	{ "bare folder", enter_bare_folder },
 	{ "descriptors", enter_descriptors },
 };
 static const struct vt_inside_step late_steps[] = {
@@ -634,6 +643,7 @@ _Noreturn void vt_inside_init(const struct vt_inside *inside)
 		.in = inside,
 		.plan = inside->plan,
 		.root_fd = -1,
+		.place_fd = -1,
 		.stage_fd = -1,
 		.proc_fd = -1,
 		.ruleset_fd = -1,

@@ -93,7 +93,8 @@ static void decide_bare_landlock(struct making *m, const struct vt_landlock_abi 
 		};
 	}
 	rules[plan->landlock_rule_count++] = (struct vt_landlock_rule){ .to = plan->scratch,
-									.rights = writing };
+									.rights = writing,
+									.scratch = true };
 }
 
 static int decide_landlock(struct making *m, struct vt_err *err)
@@ -454,7 +455,7 @@ static int decide_occupant(struct making *m, struct vt_err *err)
 					 plan->scratch);
 	if (!plan->cwd || !plan->envp)
 		return out_of_memory(err);
-	int r = vt_reach_check(plan, m->host, err);
+	int r = vt_reach_check(plan, m->policy, m->host, err);
 
 	if (r < 0 || !request->command)
 		return r;

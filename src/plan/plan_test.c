@@ -356,6 +356,11 @@ static const struct golden {
 	{ "bare-user-grants", &bare_user,
 	  "{\"files\": {\"read\": [\"to-data\"], \"write\": [\"/home/ann/ws\"], \"cwd\": "
 	  "\"/home/ann/ws\"}, \"network\": \"host\"}" },
+	{ "bare-user-place-refused", &bare_user, "{\"files\": {\"write\": [\"/tmp\"]}}" },
+	{ "bare-user-place-best-effort", &bare_user,
+	  "{\"files\": {\"write\": [\"/tmp\"]}, \"require\": \"best-effort\"}" },
+	{ "bare-user-place-read", &bare_user, "{\"files\": {\"read\": [\"/tmp\"]}}" },
+	{ "bare-root-place", &bare_root_old, "{\"files\": {\"write\": [\"/tmp\"]}}" },
 	{ "bare-user-strict-refused", &bare_user, "{\"require\": \"strict\"}" },
 	{ "bare-user-old-refused", &bare_user_old, "{}" },
 	{ "bare-user-old-best-effort", &bare_user_old, "{\"require\": \"best-effort\"}" },
