@@ -141,6 +141,18 @@ static int warn_unwritable(struct vt_plan *plan, const struct vt_host *host, con
 
 /* ---- the private folders of other calls ---------------------------------------------------- */
 
+enum grants { GRANTS_NONE, GRANTS_READ, GRANTS_WRITE };
+
+static enum grants grants_of(const struct vt_plan *plan)
+{
+	enum grants most = GRANTS_NONE;
+
+	for (size_t i = 0; i < plan->build_count; i++)
+		if (plan->builds[i].granted && most != GRANTS_WRITE)
+			most = plan->builds[i].writable ? GRANTS_WRITE : GRANTS_READ;
+	return most;
+}
+
 struct around {
 	const struct vt_plan *plan;
 	const struct vt_build
@@ -167,17 +179,27 @@ static void find_around(void *arg, const char *place)
 static int check_place(struct vt_plan *plan, const struct vt_policy *policy,
 		       const struct vt_host *host, struct vt_err *err)
 {
+	const enum grants grants = grants_of(plan);
 	struct around around = { .plan = plan };
 	char place[PATH_MAX];
+
+	if (grants == GRANTS_NONE)
+		return 0;
 	int r = host->resolve(host, host->scratch, place, sizeof(place));
 
-	if (r == 0) {
-		find_around(&around, place);
-		r = host->aliases ? host->aliases(host, place, find_around, &around) : 0;
-	}
 	if (r < 0)
 		return vt_fail(err, VT_STEP_PLAN, -r, "look at '%s': %s", host->scratch,
 			       strerror(-r));
+	find_around(&around, place);
+	r = host->aliases ? host->aliases(host, place, find_around, &around) : 0;
+	/* Where else it is mounted is not known, and what can be written there might be. */
+	if (r < 0 && grants == GRANTS_WRITE && policy->require != VT_REQUIRE_BEST_EFFORT)
+		return vt_fail(
+			err, VT_STEP_PLAN, EPERM,
+			"refused: files.write: whether '%s', where private folders are made, "
+			"lies in what is granted cannot be told, since /proc/self/mountinfo "
+			"cannot be read; --set require=best-effort would run it",
+			place);
 	if (!around.found)
 		return 0;
 	const bool writable = around.found->writable;

@@ -323,13 +323,14 @@ def _():
     with folder() as place:
         odd = f"{place}/{FORGERY}"
         write(odd + "/secret", "")
-        shutil.copy("/bin/true", odd + "/tool")
+        os.mkdir(odd + "2")
+        shutil.copy("/bin/true", odd + "2/tool")
         os.symlink(FORGERY, place + "/out")
         call = vitro("explain", "--read", place + "/out", "--env", "A=" + FORGERY, "--set",
-                     "require=best-effort", "--", odd + "/tool")
+                     "require=best-effort", "--", odd + "2/tool")
         check_own(call.out + call.err, "explain", call)
         seen = call.out.replace("\n    ", " ")
-        for words in (f" {place}/{SHOWN}", f"  read    {place}/{SHOWN}/tool\n", f"  A={SHOWN}\n",
+        for words in (f" {place}/{SHOWN}", f"  read    {place}/{SHOWN}2/tool\n", f"  A={SHOWN}\n",
                       f"leads to '{place}/{SHOWN}'"):
             check_in(words, seen, "explain", call)
         call = vitro("explain", "--deny", place + "/out/secret")

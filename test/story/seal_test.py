@@ -59,9 +59,10 @@ def _():
 
         def is_little():
             kinds = sorted(name.split(":")[0] for name in kept())
-            # Without namespaces it sees that vitro dies by itself, and removes the private folder.
+            # Without namespaces it sees that vitro dies by itself, and removes the private folder
+            # from the one around it.
             return kinds[-1:] == ["socket"] and (kinds[:-1] == [] or is_bare() and re.fullmatch(
-                r"/\S*/vitro-\w+ anon_inode", " ".join(kinds[:-1])))
+                r"/\S* /\S*/vitro-\w+ anon_inode", " ".join(kinds[:-1])))
 
         wait_until(is_little, 5, f"one socket is all that is open: {kept()}")
 
