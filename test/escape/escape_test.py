@@ -105,9 +105,9 @@ FILES = [
     Try("make_whiteout", "{write}", "namespaces", flags="--write {write}",
         setup="mount -t tmpfs none {write}"),
     Try("make_whiteout", "{tmp}", "namespaces", "{write}", setup="mount -t tmpfs none {write}",
-        label="in the private /tmp", holds="files=mountns"),
-    Try("hold_lease", "{read}/file", flags="--read {read}"),
-    Try("set_hint", "{read}/file", flags="--read {read}"),
+        label="in the private /tmp", holds="files=mountns syscalls=*"),
+    Try("hold_lease", "{read}/file", flags="--read {read}", holds="syscalls=*"),
+    Try("set_hint", "{read}/file", flags="--read {read}", holds="syscalls=*"),
     *(Try("ask_encryption", "{read} " + request, flags="--read {read}", label=label, holds="syscalls=*")
       for request, label in (("0x800c6613", "to set a policy"), ("0xc0506617", "to add a key"),
                              ("0xc0406618", "to remove a key"))),
@@ -214,29 +214,30 @@ PROCESSES = [
     Try("kill_parent", control="child", ends="lost" if is_bare() else ""),
     Try("see_processes", "{word}", holds="files=*"),
     Try("find_secret", SECRET),
-    Try("change_limits", "1", "init"),
+    Try("change_limits", "1", "init", holds="syscalls=*"),
     Try("change_limits", "{victim}", label="of a process of the host"),
     Try("change_priority", "{victim}"),
     Try("change_affinity", "{victim}"),
-    Try("change_priority", "1", "init", label="of init"),
-    Try("change_affinity", "1", "init", label="of init"),
-    Try("change_scheduler", "1", "init", label="of init"),
-    Try("change_io_priority", "1 1", "init", label="of init"),
-    Try("change_io_priority", "1 2", "group", label="of init's group"),
-    Try("change_io_priority", "1000 3", "init", "0 3", label="of all of a user's processes"),
-    Try("change_user_priority", "0", "init"),
-    Try("change_user_priority", "1000", "init", "0", label="by its number"),
-    Try("change_group_priority", "1", "group", label="of init"),
+    Try("change_priority", "1", "init", label="of init", holds="syscalls=*"),
+    Try("change_affinity", "1", "init", label="of init", holds="syscalls=*"),
+    Try("change_scheduler", "1", "init", label="of init", holds="syscalls=*"),
+    Try("change_io_priority", "1 1", "init", label="of init", holds="syscalls=*"),
+    Try("change_io_priority", "1 2", "group", label="of init's group", holds="syscalls=*"),
+    Try("change_io_priority", "1000 3", "init", "0 3", label="of all of a user's processes",
+        holds="syscalls=*"),
+    Try("change_user_priority", "0", "init", holds="syscalls=*"),
+    Try("change_user_priority", "1000", "init", "0", label="by its number", holds="syscalls=*"),
+    Try("change_group_priority", "1", "group", label="of init", holds="syscalls=*"),
     Try("tune_by_proc", "1", "init", label="of init"),
     Try("tune_by_proc", "self", label="of itself", holds="files=*"),
     Try("steal_descriptor", "1", "init", maybe=True),
     Try("compare_processes", maybe=True, filtered=True),
     Try("enter_namespace", "1", "init"),
     Try("enter_by_pidfd", control="namespaces"),
-    Try("unshare_user", maybe=True),
+    Try("unshare_user", maybe=True, holds="syscalls=*"),
     Try("unshare_others", control="namespaces"),
-    Try("clone_user", maybe=True),
-    Try("clone3_user", maybe=True),
+    Try("clone_user", maybe=True, holds="syscalls=*"),
+    Try("clone3_user", maybe=True, holds="syscalls=*"),
     Try("raise_capabilities", control="namespaces"),
     Try("raise_ambient", control="namespaces"),
     Try("become_root", control="namespaces"),
@@ -367,14 +368,16 @@ LIMITS = [
     Try("take_memfd_undumpable", "200", flags="--memory 64M", ends="memory_limit lost"),
     Try("take_memfd_unreadable", "200 {tmp}", control_args="200 {write}", flags="--memory 64M",
         ends="memory_limit lost", holds="files=mountns"),
-    Try("take_memfd_by_thread", "200", flags="--memory 64M", ends="memory_limit"),
-    Try("take_memfd_by_unshared", "200", flags="--memory 64M", ends="memory_limit"),
-    Try("take_memfd_by_thread", "16", label="however little"),
-    Try("take_memfd_by_unshared", "16", label="however little"),
+    Try("take_memfd_by_thread", "200", flags="--memory 64M", ends="memory_limit",
+        holds="syscalls=*"),
+    Try("take_memfd_by_unshared", "200", flags="--memory 64M", ends="memory_limit",
+        holds="syscalls=*"),
+    Try("take_memfd_by_thread", "16", label="however little", holds="syscalls=*"),
+    Try("take_memfd_by_unshared", "16", label="however little", holds="syscalls=*"),
     Try("take_shared", "200", flags="--memory 64M", ends="memory_limit"),
-    Try("take_shared", "1", label="however little"),
-    Try("take_semaphores", "10"),
-    Try("take_messages"),
+    Try("take_shared", "1", label="however little", holds="syscalls=*"),
+    Try("take_semaphores", "10", holds="syscalls=*"),
+    Try("take_messages", holds="syscalls=*"),
     Try("take_pipes", "60", flags="--memory 32M", ends="memory_limit", cgroup=True, maybe=True),
     Try("take_together", "200 8", flags="--memory 64M", ends="memory_limit"),
     Try("take_disk", "100 {tmp}", control_args="100 {write}",
@@ -409,6 +412,8 @@ GROUPS = [
     (KERNEL, "syscalls=*"), (NETWORK, "network=*"), (LIMITS, ""),
 ]
 TRIES = [row for rows, _ in GROUPS for row in rows]
+# Denied by a network namespace alone, also where the network as a whole is not held.
+PARTED = {"tcp4", "tcp4_other", "tcp4_zero", "tcp6", "tcp6_mapped", "mptcp", "fast_open", "udp4", "abstract"}
 
 
 class World:
@@ -630,7 +635,13 @@ def promises(row):
     """property → mechanism that the denial stands on."""
     words = [next(words for rows, words in GROUPS if row in rows), row.holds]
     words += [f"{name}=*" for name in ("memory", "pids") if f"--{name} " in row.flags]
-    return dict(word.split("=") for word in " ".join(words).split())
+    # A filter is what denies it; or what a folder for writing cannot be had without.
+    if row.filtered or "syscalls=" in row.flags or "--write " in row.flags:
+        words.append("syscalls=*")
+    promised = dict(word.split("=") for word in " ".join(words).split())
+    if row.act in PARTED and "--net host" not in row.flags and not is_bare():
+        del promised["network"]
+    return promised
 
 
 def attempt(row, world):
