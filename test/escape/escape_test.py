@@ -414,6 +414,8 @@ GROUPS = [
     (KERNEL, "syscalls=*"), (NETWORK, "network=*"), (LIMITS, ""),
 ]
 TRIES = [row for rows, _ in GROUPS for row in rows]
+# Denied by a network namespace alone, also where the network as a whole is not held.
+PARTED = {"tcp4", "tcp4_other", "tcp4_zero", "tcp6", "tcp6_mapped", "mptcp", "fast_open", "udp4", "abstract"}
 
 
 class World:
@@ -633,7 +635,10 @@ def promises(row):
     # A filter is what denies it; or what a folder for writing cannot be had without.
     if row.filtered or "syscalls=" in row.flags or "--write " in row.flags:
         words.append("syscalls=*")
-    return dict(word.split("=") for word in " ".join(words).split())
+    promised = dict(word.split("=") for word in " ".join(words).split())
+    if row.act in PARTED and "--net host" not in row.flags and not is_bare():
+        del promised["network"]
+    return promised
 
 
 def attempt(row, world):
