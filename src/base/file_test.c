@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -14,15 +15,18 @@
 
 static void test_whole_and_cut(void **state)
 {
-	char buf[16];
-	ssize_t len = vt_file_read(AT_FDCWD, "/proc/self/comm", buf, sizeof(buf));
+	char path[] = "/tmp/vitro-file-XXXXXX", buf[16];
+	int fd = mkstemp(path);
 
 	(void)state;
-	assert_true(len > 4);
-	assert_int_equal(buf[len - 1], '\n');
-	assert_int_equal(strlen(buf), len);
-	assert_int_equal(vt_file_read(AT_FDCWD, "/proc/self/comm", buf, 5), 4);
-	assert_int_equal(strlen(buf), 4);
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, "a line\n", 7), 7);
+	assert_int_equal(close(fd), 0);
+	assert_int_equal(vt_file_read(AT_FDCWD, path, buf, sizeof(buf)), 7);
+	assert_string_equal(buf, "a line\n");
+	assert_int_equal(vt_file_read(AT_FDCWD, path, buf, 5), 4);
+	assert_string_equal(buf, "a li");
+	assert_int_equal(unlink(path), 0);
 }
 
 static void test_failures(void **state)
@@ -31,7 +35,7 @@ static void test_failures(void **state)
 
 	(void)state;
 	assert_int_equal(vt_file_read(AT_FDCWD, "/nowhere", buf, sizeof(buf)), -ENOENT);
-	assert_int_equal(vt_file_read(AT_FDCWD, "/proc", buf, sizeof(buf)), -EISDIR);
+	assert_int_equal(vt_file_read(AT_FDCWD, "/", buf, sizeof(buf)), -EISDIR);
 	assert_string_equal(buf, "kept");
 }
 

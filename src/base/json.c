@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <stdbool.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -71,40 +70,14 @@ bool vt_json_is_utf8(const char *bytes, size_t len)
 	return true;
 }
 
-/* C0, DEL and C1 steer terminals; line separators and bidirectional controls forge what is read. */
-static bool is_unshowable(uint32_t code)
-{
-	return code < 0x20 || (code >= 0x7f && code < 0xa0) || code == 0x2028 || code == 0x2029 ||
-	       code == 0x200e || code == 0x200f || (code >= 0x202a && code <= 0x202e) ||
-	       (code >= 0x2066 && code <= 0x2069);
-}
-
-/* One character as it is shown; out has room for four escaped bytes. Returns its length. */
-static size_t show_one(char out[16], const char *bytes, struct vt_utf8 next)
-{
-	if (next.valid && !is_unshowable(next.code)) {
-		memcpy(out, bytes, next.len);
-		return next.len;
-	}
-	if (next.valid && next.code == '\n')
-		return (size_t)sprintf(out, "\\n");
-	if (next.valid)
-		return (size_t)sprintf(out, "\\u%04x", (unsigned)next.code);
-	size_t len = 0;
-
-	for (size_t i = 0; i < next.len; i++)
-		len += (size_t)sprintf(out + len, "\\x%02x", (unsigned char)bytes[i]);
-	return len;
-}
-
 char *vt_json_show(char *buf, size_t size, const char *bytes, size_t len)
 {
 	size_t used = 0, mark = 0; /* up to mark there is room left for "..." */
 
 	for (size_t at = 0; at < len;) {
 		struct vt_utf8 next = vt_utf8_next(bytes + at, len - at);
-		char one[16];
-		size_t count = show_one(one, bytes + at, next);
+		char one[VT_UTF8_SHOWN];
+		size_t count = vt_utf8_show(one, bytes + at, next);
 
 		if (used + 4 <= size)
 			mark = used;

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/utf8.h"
+
 /* What text points to while nothing was added. It is never written: cap is 0. */
 static char empty[1];
 
@@ -82,9 +84,20 @@ void vt_str_addf(struct vt_str *str, const char *fmt, ...)
 	va_end(args);
 }
 
+void vt_str_show(struct vt_str *str, const char *bytes, size_t len)
+{
+	for (size_t at = 0; at < len;) {
+		struct vt_utf8 next = vt_utf8_next(bytes + at, len - at);
+		char one[VT_UTF8_SHOWN];
+
+		vt_str_addn(str, one, vt_utf8_show(one, bytes + at, next));
+		at += next.len;
+	}
+}
+
 enum { LINE_WIDTH = 100 };
 
-void vt_str_wrap(struct vt_str *str, const char *text, size_t at, size_t indent)
+static void wrap(struct vt_str *str, const char *text, size_t at, size_t indent)
 {
 	for (bool first = true; *text != '\0'; first = false) {
 		size_t len = strcspn(text, " ");
@@ -101,4 +114,15 @@ void vt_str_wrap(struct vt_str *str, const char *text, size_t at, size_t indent)
 		text += len + strspn(text + len, " ");
 	}
 	vt_str_add(str, "\n");
+}
+
+void vt_str_wrap(struct vt_str *str, const char *text, size_t at, size_t indent)
+{
+	struct vt_str shown;
+
+	vt_str_init(&shown);
+	vt_str_show(&shown, text, strlen(text));
+	wrap(str, shown.text, at, indent);
+	str->failed = str->failed || shown.failed;
+	vt_str_done(&shown);
 }

@@ -90,6 +90,21 @@ static void test_clears(void **state)
 	vt_str_done(&str);
 }
 
+/* Who writes a text begins no line by it, and steers no terminal. */
+static void test_shows(void **state)
+{
+	struct vt_str str;
+
+	(void)state;
+	vt_str_init(&str);
+	vt_str_show(&str, "a\nb\r\x1b[2J\xe2\x80\xae\xff\0\xc3\xa9", 15);
+	assert_string_equal(str.text, "a\\nb\\r\\u001b[2J\\u202e\\xff\\u0000\xc3\xa9");
+	str.len = 0;
+	vt_str_wrap(&str, "one\ntwo\rthree  \x1b[m", 0, 4);
+	assert_string_equal(str.text, "one\\ntwo\\rthree \\u001b[m\n");
+	vt_str_done(&str);
+}
+
 /* A length that no memory holds fails before anything is copied, and stays failed. */
 static void test_failure_is_sticky(void **state)
 {
@@ -111,11 +126,9 @@ static void test_failure_is_sticky(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_grows),
-		cmocka_unit_test(test_keeps_nul_bytes),
-		cmocka_unit_test(test_wraps),
-		cmocka_unit_test(test_clears),
-		cmocka_unit_test(test_failure_is_sticky),
+		cmocka_unit_test(test_grows), cmocka_unit_test(test_keeps_nul_bytes),
+		cmocka_unit_test(test_wraps), cmocka_unit_test(test_clears),
+		cmocka_unit_test(test_shows), cmocka_unit_test(test_failure_is_sticky),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/utf8.h"
 
+#include <stdio.h>
+#include <string.h>
+
 /* Well-formed sequences by lead byte: how long, and the bounds of the second byte (Unicode 3.9). */
 static const struct {
 	unsigned char first, last, len, low, high;
@@ -46,5 +49,56 @@ size_t vt_utf8_put(char out[4], uint32_t code)
 		code >>= 6;
 	}
 	out[0] = (char)((0xf00u >> len & 0xf0) | code);
+	return len;
+}
+
+bool vt_utf8_steers(uint32_t code)
+{
+	static const struct {
+		uint32_t first, last;
+	} steering[] = {
+		{ 0x00, 0x1f },       { 0x7f, 0x9f },     /* DEL and C1: 0x9b is CSI, 0x9d OSC */
+		{ 0x061c, 0x061c },                       /* marks of direction */
+		{ 0x200e, 0x200f },   { 0x2028, 0x2029 }, /* line and paragraph separators */
+		{ 0x202a, 0x202e },                       /* embeddings and overrides */
+		{ 0x2066, 0x2069 },                       /* isolates */
+		{ 0xe0000, 0xe007f },                     /* tags: text that nobody sees */
+	};
+
+	for (size_t i = 0; i < sizeof(steering) / sizeof(steering[0]); i++)
+		if (code >= steering[i].first && code <= steering[i].last)
+			return true;
+	return false;
+}
+
+size_t vt_utf8_escape(char out[VT_UTF8_SHOWN], uint32_t code)
+{
+	int len;
+
+	if (code == '\n')
+		len = snprintf(out, VT_UTF8_SHOWN, "\\n");
+	else if (code == '\r')
+		len = snprintf(out, VT_UTF8_SHOWN, "\\r");
+	else if (code > 0xffff)
+		len = snprintf(out, VT_UTF8_SHOWN, "\\u%04x\\u%04x",
+			       0xd7c0 + (unsigned)(code >> 10), 0xdc00 + (unsigned)(code & 0x3ff));
+	else
+		len = snprintf(out, VT_UTF8_SHOWN, "\\u%04x", (unsigned)code);
+	return (size_t)len;
+}
+
+size_t vt_utf8_show(char out[VT_UTF8_SHOWN], const char *bytes, struct vt_utf8 next)
+{
+	size_t len = 0;
+
+	if (next.valid && vt_utf8_steers(next.code))
+		return vt_utf8_escape(out, next.code);
+	if (next.valid) {
+		memcpy(out, bytes, next.len);
+		return next.len;
+	}
+	/* A maximal subpart has three bytes at most. */
+	for (size_t i = 0; i < next.len; i++)
+		len += (size_t)sprintf(out + len, "\\x%02x", (unsigned char)bytes[i]);
 	return len;
 }

@@ -3,6 +3,9 @@
  * UTF-8 as the Unicode standard has it (3.9): nothing overlong, no surrogates, nothing beyond
  * U+10FFFF. NUL is a character like any other. Who reads names what is not valid, or replaces it by
  * VT_UTF8_REPLACEMENT, one for each maximal subpart.
+ *
+ * And which characters a message must not hold as they are: they steer a terminal, begin a line, or
+ * reorder what a person reads.
  */
 #pragma once
 
@@ -15,8 +18,8 @@
 
 /* A character, or what stands where one should. */
 struct vt_utf8 {
-	uint32_t code;  /* where valid */
-	size_t   len;   /* in bytes; where not valid: of the maximal subpart, 1 at least */
+	uint32_t code;
+	size_t   len; /* where !valid: of the maximal subpart, 1 at least */
 	bool     valid;
 };
 
@@ -25,3 +28,14 @@ struct vt_utf8 vt_utf8_next(const char *bytes, size_t len);
 
 /* Writes the character to out, and returns its length. code is none of the surrogates. */
 size_t vt_utf8_put(char out[4], uint32_t code);
+
+/* Whether a character is shown as an escape: controls, separators of lines, marks of direction, tags. */
+bool vt_utf8_steers(uint32_t code);
+
+enum { VT_UTF8_SHOWN = 16 }; /* room for four escaped bytes */
+
+/* A character as JSON escapes it: \n, \u001b, in two halves beyond 16 bits. Returns its length. */
+size_t vt_utf8_escape(char out[VT_UTF8_SHOWN], uint32_t code);
+
+/* What vt_utf8_next() found at bytes as a message shows it: itself, or its escape. Returns its length. */
+size_t vt_utf8_show(char out[VT_UTF8_SHOWN], const char *bytes, struct vt_utf8 next);

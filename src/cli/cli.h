@@ -17,7 +17,10 @@ int vt_cli_doctor(int argc, char **argv);
 /* Not among the verbs that people see: a client starts it. */
 int vt_cli_supervise(int argc, char **argv);
 
-/* "vitro: " and the message on standard error, in one line whatever it holds. */
+/*
+ * "vitro: " and the message on standard error, in one line whatever it holds: all of vitro's own words
+ * go there through this. What quotes others is shown by vt_str_show().
+ */
 void vt_cli_complain(const char *message);
 /* The same for an error: its text, and what errno says where the text is not a sentence yet. */
 void vt_cli_complain_err(const struct vt_err *err);
@@ -28,5 +31,8 @@ int vt_cli_write(int fd, const char *bytes, size_t len);
 /* Who calls, in words: "root", "an ordinary user". */
 const char *vt_cli_caller(const struct vt_host *host);
 
-/* Writes a report to standard output in its safe form: what it quotes may hold anything. */
+/*
+ * Writes a report to standard output, each of its lines shown by vt_str_show(). What it quotes must not
+ * hold a newline: that is for whoever makes the lines to show (vt_str_wrap() does).
+ */
 int vt_cli_report(const struct vt_str *text, struct vt_err *err);

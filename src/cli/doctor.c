@@ -86,14 +86,17 @@ static void add_finding(struct vt_str *out, const struct vt_report *report, size
 	add_advice(out, report, index);
 }
 
-/* Why cells have no namespaces here. */
-static void add_wants(struct vt_str *line, const struct vt_report *report)
+/* Why cells have no namespaces here, or no filter. */
+static void add_wants(struct vt_str *line, const struct diagnosis *diagnosis)
 {
+	const struct vt_report *report = &diagnosis->report;
 	const char *sep = "";
 
 	if (vt_report_ok(report))
 		return;
-	vt_str_add(line, "Cells have no namespaces of their own here, for want of: ");
+	vt_str_add(line, diagnosis->plan && !diagnosis->plan->bare
+				 ? "Not all of a cell's walls can be had here, for want of: "
+				 : "Cells have no namespaces of their own here, for want of: ");
 	for (size_t i = 0; i < report->count; i++) {
 		const struct vt_finding *finding = &report->findings[i];
 
@@ -127,7 +130,7 @@ static void add_sum(struct vt_str *out, const struct diagnosis *diagnosis)
 	struct vt_str line;
 
 	vt_str_init(&line);
-	add_wants(&line, &diagnosis->report);
+	add_wants(&line, diagnosis);
 	if (!diagnosis->ok)
 		vt_str_addf(&line, "vitro run with the default policy is %s. ",
 			    diagnosis->refused.what);

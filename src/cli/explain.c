@@ -36,11 +36,11 @@ static int explain(const struct vt_options *options, const struct vt_host *host,
 	}
 	vt_plan_explain(plan, &text);
 	vt_plan_free(plan);
-	int r = vt_cli_write(STDOUT_FILENO, text.text, text.len);
+	int r = vt_cli_report(&text, err);
 
 	vt_str_done(&text);
 	if (r < 0)
-		return vt_fail(err, VT_STEP_OUTPUT, -r, "print the plan");
+		return r;
 	return refused < 0 ? VT_EXIT_OWN : 0;
 }
 

@@ -26,7 +26,10 @@ struct judging {
 	struct vt_arena *arena;
 	const struct place *places;
 	size_t count;
+	size_t more;               /* places behind those, which the command may only read */
 	const struct place *found; /* that something lies in */
+	const char *folder;        /* where the name leads: the real path of its folder */
+	const char *planted;       /* the first link on the way that a cell may have made */
 };
 
 static int out_of_memory(struct vt_err *err)
@@ -119,10 +122,9 @@ static const char *folder_of(struct judging *j, const char *path)
 	return vt_arena_dupn(j->arena, path, len ? len : 1);
 }
 
-/* A link on the way, which is where it is: whoever may write there says what is written to. */
-static int judge_link(void *arg, const char *link, struct vt_err *err)
+/* Whether the place that a link is in is among the places. */
+static int find_link(struct judging *j, const char *link, struct vt_err *err)
 {
-	struct judging *j = arg;
 	const char *folder = folder_of(j, link);
 
 	if (!folder)
@@ -132,9 +134,45 @@ static int judge_link(void *arg, const char *link, struct vt_err *err)
 	if (fd < 0)
 		return lost_way(j, errno, err);
 	judge_names(j, link);
-	int r = judge_folders(j, fd, link, err);
+	return judge_folders(j, fd, link, err);
+}
 
-	return r < 0 ? r : refuse_found(j, err);
+/*
+ * A link that an earlier cell may have made. What this call shows to its cell is where others
+ * worked before it: there it is refused. Elsewhere it is as likely the caller's own, who is told.
+ */
+static int judge_planted(struct judging *j, const char *link, struct vt_err *err)
+{
+	size_t count = j->count;
+
+	j->count += j->more;
+	int r = find_link(j, link, err);
+
+	j->count = count;
+	if (r < 0)
+		return r;
+	if (j->found)
+		return vt_fail(err, VT_STEP_POLICY, EPERM,
+			       "refused: %s '%s' passes the link '%s', which lies in '%s', where "
+			       "an earlier cell may have made it, and leads to '%s'; name that "
+			       "folder itself if it is meant",
+			       j->output->flag, j->output->name, link, j->found->path, j->folder);
+	if (!j->planted)
+		j->planted = vt_arena_dup(j->arena, link);
+	return j->planted ? 0 : out_of_memory(err);
+}
+
+/* A link on the way, which is where it is: whoever may write there says what is written to. */
+static int judge_link(void *arg, const char *link, struct vt_err *err)
+{
+	struct judging *j = arg;
+	int r = j->count ? find_link(j, link, err) : 0;
+
+	if (r == 0)
+		r = refuse_found(j, err);
+	if (r < 0 || vt_links_trusted(j->host, link))
+		return r;
+	return judge_planted(j, link, err);
 }
 
 /* Every link on the way that the file was named by. */
@@ -143,11 +181,11 @@ static int judge_way(struct judging *j, struct vt_err *err)
 	const char *name = j->output->name;
 	char folder[PATH_MAX];
 
-	if (!j->count)
-		return 0; /* nothing may be written */
 	if (*name != '/') {
-		if (!getcwd(folder, sizeof(folder)) || folder[0] != '/')
+		if (!getcwd(folder, sizeof(folder)))
 			return lost_way(j, errno, err);
+		if (folder[0] != '/')
+			return lost_way(j, ENOENT, err); /* it is out of this root */
 		name = vt_arena_printf(j->arena, "%s/%s", folder, name);
 		if (!name)
 			return out_of_memory(err);
@@ -179,27 +217,34 @@ static const char *folder_name(const struct judging *j)
 	return vt_arena_dupn(j->arena, name, (size_t)(base - name));
 }
 
-static int judge_folder(struct judging *j, int folder_fd, struct vt_err *err)
+/* Where the folder really is. */
+static int find_folder(struct judging *j, int folder_fd, struct vt_err *err)
 {
-	const char *base = strrchr(j->output->name, '/');
-	const char *folder = name_of(j, folder_fd);
 	char real[PATH_MAX];
 
-	if (!j->count)
-		return 0; /* nothing may be written */
+	j->folder = name_of(j, folder_fd);
 	/* Without a proc the way that was just walked is walked again. */
-	if (!folder) {
+	if (!j->folder) {
 		const char *way = folder_name(j);
 
 		if (!way)
 			return out_of_memory(err);
 		if (!realpath(way, real))
 			return lost_way(j, errno, err);
-		folder = real;
+		j->folder = vt_arena_dup(j->arena, real);
 	}
+	return j->folder ? 0 : out_of_memory(err);
+}
+
+static int judge_folder(struct judging *j, int folder_fd, struct vt_err *err)
+{
+	const char *base = strrchr(j->output->name, '/');
+
+	if (!j->count)
+		return 0; /* nothing may be written */
 	base = base ? base + 1 : j->output->name;
-	const char *path = vt_arena_printf(j->arena, "%s/%s", strcmp(folder, "/") ? folder : "",
-					   base);
+	const char *path = vt_arena_printf(j->arena, "%s/%s",
+					   strcmp(j->folder, "/") ? j->folder : "", base);
 
 	if (!path)
 		return out_of_memory(err);
@@ -220,7 +265,17 @@ static int judge_file(struct judging *j, int fd, struct vt_err *err)
 	return refuse_found(j, err);
 }
 
-/* A descriptor that the caller opened has a name, or it is out of a cell's reach. */
+static bool is_file(int fd)
+{
+	struct stat st;
+
+	return fstat(fd, &st) < 0 || S_ISREG(st.st_mode);
+}
+
+/*
+ * A descriptor that the caller opened has a name, or it is out of a cell's reach; but a file has
+ * one in any case, and without a proc it may be anywhere.
+ */
 static int judge_given(struct judging *j, int fd, struct vt_err *err)
 {
 	const char *path = name_of(j, fd);
@@ -228,6 +283,11 @@ static int judge_given(struct judging *j, int fd, struct vt_err *err)
 	AUTO_CLOSE int folder_fd = folder ? open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
 	int r = 0;
 
+	if (!path && j->count && is_file(fd))
+		return vt_fail(err, VT_STEP_POLICY, ENOENT,
+			       "refused: %s %s: without /proc there is no telling whether the "
+			       "command may write there: name the file",
+			       j->output->flag, j->output->name);
 	if (path)
 		judge_names(j, path);
 	if (folder_fd >= 0)
@@ -235,14 +295,12 @@ static int judge_given(struct judging *j, int fd, struct vt_err *err)
 	return r < 0 ? r : judge_file(j, fd, err);
 }
 
-static int list_policy(struct judging *j, const struct vt_policy *policy, struct vt_err *err)
+/* Appends what is granted to the places that are there, and counts on. */
+static int list_grants(struct judging *j, const struct vt_grants *grants, struct place *places,
+		       size_t *count, struct vt_err *err)
 {
-	const struct vt_grants *grants = &policy->files.write;
-	struct place *places = vt_arena_array(j->arena, grants->count + 1, sizeof(*places));
 	char real[PATH_MAX];
 
-	if (!places)
-		return out_of_memory(err);
 	for (size_t i = 0; i < grants->count; i++) {
 		const char *from = grants->items[i].from;
 		struct stat st;
@@ -250,14 +308,28 @@ static int list_policy(struct judging *j, const struct vt_policy *policy, struct
 		/* What is not there is not granted either: the plan says so. */
 		if (j->host->resolve(j->host, from, real, sizeof(real)) < 0 || stat(from, &st) < 0)
 			continue;
-		places[j->count] = (struct place){ .path = vt_arena_dup(j->arena, real),
-						   .dev = st.st_dev,
-						   .ino = st.st_ino };
-		if (!places[j->count++].path)
+		*places = (struct place){ .path = vt_arena_dup(j->arena, real),
+					  .dev = st.st_dev,
+					  .ino = st.st_ino };
+		if (!places++->path)
 			return out_of_memory(err);
+		++*count;
 	}
-	j->places = places;
 	return 0;
+}
+
+static int list_policy(struct judging *j, const struct vt_policy *policy, struct vt_err *err)
+{
+	const struct vt_grants *write = &policy->files.write, *read = &policy->files.read;
+	struct place *places = vt_arena_array(j->arena, write->count + read->count + 1,
+					      sizeof(*places));
+
+	if (!places)
+		return out_of_memory(err);
+	j->places = places;
+	int r = list_grants(j, write, places, &j->count, err);
+
+	return r < 0 ? r : list_grants(j, read, places + j->count, &j->more, err);
 }
 
 static int list_plan(struct judging *j, const struct vt_plan *plan, struct vt_err *err)
@@ -345,6 +417,18 @@ static int open_folder(struct judging *j, int *ret_fd, struct vt_err *err)
 	return 0;
 }
 
+/* As of a grant that leads through such a link. */
+static int note_link(const struct judging *j, struct vt_output *output, struct vt_err *err)
+{
+	if (!j->planted)
+		return 0;
+	output->note = vt_arena_printf(j->arena,
+				       "note: %s '%s' passes the link '%s' and leads to "
+				       "'%s'",
+				       output->flag, output->name, j->planted, j->folder);
+	return output->note ? 0 : out_of_memory(err);
+}
+
 static int open_named(struct judging *j, struct vt_output *output, int flags, struct vt_err *err)
 {
 	const char *base = strrchr(output->name, '/');
@@ -354,9 +438,13 @@ static int open_named(struct judging *j, struct vt_output *output, int flags, st
 
 	base = base ? base + 1 : output->name;
 	if (r == 0)
+		r = find_folder(j, folder, err);
+	if (r == 0)
 		r = judge_way(j, err);
 	if (r == 0)
 		r = judge_folder(j, folder, err);
+	if (r == 0)
+		r = note_link(j, output, err);
 	if (r < 0)
 		return r;
 	fd = open_in(output, folder, *base ? base : ".", flags);
@@ -404,7 +492,7 @@ int vt_output_check(struct vt_output *output, const struct vt_plan *plan,
 
 	if (r == 0 && output->folder_fd < 0)
 		r = judge_given(&j, output->fd, err);
-	else if (r == 0)
+	else if (r == 0 && (r = find_folder(&j, output->folder_fd, err)) == 0)
 		r = judge_folder(&j, output->folder_fd, err);
 	if (r == 0)
 		r = judge_file(&j, output->fd, err);

@@ -20,11 +20,14 @@ struct vt_output {
 	int         fd;        /* -1: none */
 	int         folder_fd; /* that it is in; -1: the caller gave a descriptor */
 	bool        made;      /* the file is new */
+	const char *note;      /* what to tell of its way once it is open; NULL: nothing. The arena's */
 };
 
 /*
  * Opens the file at output->name, or takes the descriptor N of "/dev/fd/N", unless it lies in what the
- * policy grants for writing. flags: more of those of open().
+ * policy grants for writing. A link on the way that an earlier cell may have made (vt_links_trusted())
+ * is refused where it lies in what the policy grants at all; elsewhere there is a note. flags: more of
+ * those of open().
  */
 int vt_output_open(struct vt_output *output, int flags, const struct vt_policy *policy,
 		   const struct vt_host *host, struct vt_arena *arena, struct vt_err *err);

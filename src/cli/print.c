@@ -5,7 +5,6 @@
 
 #include "base/str.h"
 #include "cli/cli.h"
-#include "watch/screen.h"
 #include "watch/verdict.h"
 
 int vt_cli_write(int fd, const char *bytes, size_t len)
@@ -30,13 +29,18 @@ const char *vt_cli_caller(const struct vt_host *host)
 
 int vt_cli_report(const struct vt_str *text, struct vt_err *err)
 {
-	struct vt_screen screen = { 0 };
 	struct vt_str safe;
 	int r = 0;
 
 	vt_str_init(&safe);
-	vt_screen_add(&screen, text->text, text->len, &safe);
-	vt_screen_end(&screen, &safe);
+	for (size_t at = 0; at < text->len;) {
+		const char *end = memchr(text->text + at, '\n', text->len - at);
+		size_t len = end ? (size_t)(end - text->text) - at : text->len - at;
+
+		vt_str_show(&safe, text->text + at, len);
+		vt_str_add(&safe, end ? "\n" : "");
+		at += len + (end ? 1 : 0);
+	}
 	if (!vt_str_ok(text) || !vt_str_ok(&safe))
 		r = -ENOMEM;
 	if (r == 0)
@@ -48,18 +52,11 @@ int vt_cli_report(const struct vt_str *text, struct vt_err *err)
 /* Messages quote what users and cells wrote: no control character of theirs reaches a terminal. */
 void vt_cli_complain(const char *message)
 {
-	struct vt_screen screen = { 0 };
 	struct vt_str line;
 
 	vt_str_init(&line);
 	vt_str_add(&line, "vitro: ");
-	for (const char *at = message; *at; at++) {
-		if (*at == '\n')
-			vt_str_add(&line, at[1] ? " " : "");
-		else
-			vt_screen_add(&screen, at, 1, &line);
-	}
-	vt_screen_end(&screen, &line);
+	vt_str_show(&line, message, strlen(message));
 	vt_str_add(&line, "\n");
 	(void)vt_cli_write(STDERR_FILENO, line.text, line.len); /* there is nobody else to tell */
 	vt_str_done(&line);

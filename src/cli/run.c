@@ -40,10 +40,15 @@ struct call {
 static int open_output(struct call *call, struct vt_output *output, const char *name, int flags,
 		       struct vt_err *err)
 {
+	if (!name)
+		return 0;
 	output->name = name;
-	return name ? vt_output_open(output, flags, call->options.policy, &call->host, call->arena,
-				     err)
-		    : 0;
+	int r = vt_output_open(output, flags, call->options.policy, &call->host, call->arena, err);
+
+	/* Whatever becomes of the call, there will be something written. */
+	if (r == 0 && output->note)
+		vt_cli_complain(output->note);
+	return r;
 }
 
 /*

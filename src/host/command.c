@@ -50,12 +50,19 @@ static int no_memory(const struct search *search)
 	return vt_fail(search->err, VT_STEP_COMMAND, ENOMEM, "find the program");
 }
 
-/* 1 where it is new, 0 where it is there already. */
-static int add_need(struct search *search, const char *path, uint64_t dev, uint64_t ino)
+static bool is_needed(const struct search *search, const char *path)
 {
 	for (size_t i = 0; i < search->need_count; i++)
 		if (vt_path_lies_in(path, search->needs[i].path))
-			return 0;
+			return true;
+	return false;
+}
+
+/* 1 where it is new, 0 where it is there already. */
+static int add_need(struct search *search, const char *path, uint64_t dev, uint64_t ino)
+{
+	if (is_needed(search, path))
+		return 0;
 	if (search->need_count == MAX_NEEDS)
 		return vt_fail(search->err, VT_STEP_COMMAND, ELOOP, "'%s': too many links", path);
 	search->needs[search->need_count++] = (struct vt_need){ path, dev, ino };
@@ -172,6 +179,25 @@ static int add_whole(struct search *search, const char *prefix)
 	return add_need(search, prefix, st.st_dev, st.st_ino);
 }
 
+/* What its owner keeps to himself comes along only if the cell has it anyway. */
+static int judge_part(struct search *search, const char *path, const char *name, const char *prefix,
+		      const struct vt_prefix_part *part)
+{
+	const char *real = vt_finder_join(&search->finder, prefix, part->name);
+
+	if (real == NULL)
+		return no_memory(search);
+	if (part->closed[0] == '\0' || is_needed(search, name) ||
+	    vt_trust_is_given(&search->givens, real))
+		return 0;
+	return vt_fail(
+		search->err, VT_STEP_PLAN, EPERM,
+		"refused: '%s' leads to '%s', which needs '%s/%s', which is not for everyone "
+		"to read, so it does not come along by itself; grant it with --read, or "
+		"name the program as the command",
+		search->asker != NULL ? search->asker : path, path, prefix, part->closed);
+}
+
 /* Of one that somebody else chose: what an interpreter needs of it. As above. */
 static int add_parts(struct search *search, const char *path, const char *prefix, const char *real,
 		     const struct way *way)
@@ -186,7 +212,10 @@ static int add_parts(struct search *search, const char *path, const char *prefix
 	for (size_t i = 0; i < count; i++) {
 		const char *part = vt_finder_join(&search->finder, prefix, parts[i].name);
 		int r = part == NULL ? no_memory(search)
-				     : add_need(search, part, parts[i].dev, parts[i].ino);
+				     : judge_part(search, path, part, real, &parts[i]);
+
+		if (r == 0)
+			r = add_need(search, part, parts[i].dev, parts[i].ino);
 
 		if (r < 0)
 			return r;

@@ -63,7 +63,8 @@ struct vt_lookup {
  *    root and the caller may.
  *  - What is led to like that comes along only where the policy gives it anyway, or it is a native
  *    program that everyone may read and execute (vt_trust_is_program()); else -EPERM. Of its PREFIX
- *    comes what an interpreter needs (vt_prefix_find_parts()), if that is what it is.
+ *    comes what an interpreter needs (vt_prefix_find_parts()), if that is what it is; -EPERM where not
+ *    everyone may read that.
  *  - What lies under the system's runtime paths (/usr, /bin, /lib, ...) needs nothing, nor does what
  *    the policy gives in its place.
  *  - A script's "#!" interpreter is followed in the same way, "/usr/bin/env NAME" on search_path too.

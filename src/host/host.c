@@ -491,6 +491,10 @@ static bool is_of_namespaces(const struct vt_err *failure)
 
 	if (strncmp(failure->what, VT_OVERLAY_FAILED, strlen(VT_OVERLAY_FAILED)) == 0)
 		return false;
+	/* The owner of a folder on the way has closed it: that is so for this policy alone. */
+	if (failure->num == EACCES &&
+	    strncmp(failure->what, VT_MOUNT_PLACE, strlen(VT_MOUNT_PLACE)) == 0)
+		return false;
 	return step == VT_STEP_CLONE || step == VT_STEP_IDS || step == VT_STEP_MOUNTS ||
 	       step == VT_STEP_NETWORK;
 }
@@ -568,7 +572,7 @@ int vt_host_probe(struct vt_host *ret_host, struct vt_err *err)
 	if (ret_host->privileged || ret_host->can_change_ids)
 		probe_ids(ret_host);
 	ret_host->proc = access("/proc/self/stat", R_OK) == 0;
-	ret_host->proc_hides = ret_host->proc && access("/proc/1", F_OK) < 0;
+	ret_host->proc_hides = ret_host->proc && access("/proc/1/stat", R_OK) < 0;
 	ret_host->userns = try_userns();
 	ret_host->seccomp = try_seccomp();
 	ret_host->own_proc.tried = VT_MOUNT_PROC;

@@ -90,6 +90,18 @@ static void test_learn_nothing(void **state)
 	}
 }
 
+/* A folder that its owner has closed says nothing of namespaces; a call that is missing does. */
+static void test_learn_closed_way(void **state)
+{
+	struct vt_host host = fresh();
+
+	(void)state;
+	assert_false(learns(&host, VT_STEP_MOUNTS, EACCES, VT_MOUNT_PLACE " 'srv/a/out'"));
+	assert_int_equal(host.userns.err, 0);
+	assert_true(learns(&host, VT_STEP_MOUNTS, ENOSYS, VT_MOUNT_PLACE " 'srv/a/out'"));
+	assert_int_equal(host.userns.err, ENOSYS);
+}
+
 /* A masked proc costs a cell its own proc; only then, if it fails again, its namespaces. */
 static void test_learn_masked_proc(void **state)
 {
@@ -296,6 +308,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_learn),
 		cmocka_unit_test(test_learn_nothing),
+		cmocka_unit_test(test_learn_closed_way),
 		cmocka_unit_test(test_learn_masked_proc),
 		cmocka_unit_test(test_scratch),
 		cmocka_unit_test(test_tasks),

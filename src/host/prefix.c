@@ -60,8 +60,30 @@ static bool is_called(const char *name, const char *program)
 	       name[len + strspn(name + len, "0123456789.")] == '\0';
 }
 
-/* Whether lib has what only an interpreter of this name puts there. */
-static bool has_library(int lib, const char *name)
+static bool is_folder(int dir, const char *name)
+{
+	struct stat st;
+
+	return fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode);
+}
+
+/* Where Python looks for its library is where this file is, and so it is in every installation. */
+static bool has_standard_library(int dir, const char *name)
+{
+	static const char *const libs[] = { "lib", "lib64" };
+	char path[NAME_MAX + 16];
+	struct stat st;
+
+	for (size_t i = 0; i < sizeof(libs) / sizeof(libs[0]); i++) {
+		(void)snprintf(path, sizeof(path), "%s/%s/os.py", libs[i], name); /* fits */
+		if (fstatat(dir, path, &st, 0) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* The folder of lib that only an interpreter of this name puts there. NULL: there is none. */
+static const char *find_library(int dir, int lib, const char *name)
 {
 	static const struct {
 		const char *program, *sign;
@@ -69,31 +91,29 @@ static bool has_library(int lib, const char *name)
 		{ "node", "node_modules" }, { "nodejs", "node_modules" }, { "ruby", "ruby" },
 		{ "perl", "perl5" },        { "perl", "site_perl" },
 	};
-	struct stat st;
 
 	if (is_versioned_python(name))
-		return fstatat(lib, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode);
+		return is_folder(lib, name) && has_standard_library(dir, name) ? name : NULL;
 	for (size_t i = 0; i < sizeof(signs) / sizeof(signs[0]); i++)
-		if (is_called(name, signs[i].program) &&
-		    fstatat(lib, signs[i].sign, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-		    S_ISDIR(st.st_mode))
-			return true;
-	return false;
+		if (is_called(name, signs[i].program) && is_folder(lib, signs[i].sign))
+			return signs[i].sign;
+	return NULL;
 }
 
-/* Whether the program is the one in bin, and the library in lib its own. */
-static bool is_home_of(int dir, int lib, const struct vt_prefix_program *program)
+/* The same, if the program is the one in bin. */
+static const char *find_own_library(int dir, int lib, const struct vt_prefix_program *program)
 {
 	AUTO_CLOSE int bin = openat(dir, "bin", O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
 	struct stat st;
 
-	return bin >= 0 && fstatat(bin, program->real_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-	       st.st_dev == program->dev && st.st_ino == program->ino &&
-	       has_library(lib, program->real_name);
+	if (bin < 0 || fstatat(bin, program->real_name, &st, AT_SYMLINK_NOFOLLOW) < 0 ||
+	    st.st_dev != program->dev || st.st_ino != program->ino)
+		return NULL;
+	return find_library(dir, lib, program->real_name);
 }
 
 /* Takes lib. */
-static bool lists_python(int lib)
+static bool list_python(int lib, char ret_name[NAME_MAX + 1])
 {
 	DIR *list = fdopendir(lib);
 	const struct dirent *entry;
@@ -103,27 +123,39 @@ static bool lists_python(int lib)
 		vt_fd_close(&lib);
 		return false;
 	}
-	while (!found && (entry = readdir(list)) != NULL)
+	while (!found && (entry = readdir(list)) != NULL) {
 		found = is_versioned_python(entry->d_name);
+		if (found)
+			(void)snprintf(ret_name, NAME_MAX + 1, "%s", entry->d_name); /* fits */
+	}
 	(void)closedir(list); /* only read from */
 	return found;
 }
 
-static bool is_venv_of(int dir, int lib, const struct vt_prefix_program *program)
+static bool is_venv_of(int dir, int lib, const struct vt_prefix_program *program,
+		       char ret_library[NAME_MAX + 1])
 {
 	struct stat st;
 
 	if (!is_python(program->name) || !is_python(program->real_name) ||
 	    fstatat(dir, "pyvenv.cfg", &st, AT_SYMLINK_NOFOLLOW) < 0 || !S_ISREG(st.st_mode))
 		return false;
-	return lists_python(openat(lib, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+	return list_python(openat(lib, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC), ret_library);
+}
+
+static bool is_for_everyone(const struct stat *st)
+{
+	mode_t everyone = S_ISDIR(st->st_mode) ? S_IROTH | S_IXOTH : S_IROTH;
+
+	return (st->st_mode & everyone) == everyone;
 }
 
 /* A folder or a file of the prefix itself; a link, only lib64 as a second name of lib. */
-static size_t add_part(int dir, const char *name, mode_t kind, struct vt_prefix_part *part)
+static size_t add_part(int dir, const char *name, mode_t kind, const char *library,
+		       struct vt_prefix_part *part)
 {
-	char target[8];
-	struct stat st;
+	char target[8], path[sizeof(part->closed)];
+	struct stat st, inner;
 
 	if (fstatat(dir, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return 0;
@@ -135,7 +167,13 @@ static size_t add_part(int dir, const char *name, mode_t kind, struct vt_prefix_
 	}
 	if ((st.st_mode & S_IFMT) != kind)
 		return 0;
-	*part = (struct vt_prefix_part){ name, st.st_dev, st.st_ino };
+	*part = (struct vt_prefix_part){ .name = name, .dev = st.st_dev, .ino = st.st_ino };
+	(void)snprintf(path, sizeof(path), "%s/%s", name, library); /* fits */
+	if (!is_for_everyone(&st))
+		(void)snprintf(part->closed, sizeof(part->closed), "%s", name); /* fits */
+	else if (kind == S_IFDIR && fstatat(dir, path, &inner, AT_SYMLINK_NOFOLLOW) == 0 &&
+		 !is_for_everyone(&inner))
+		memcpy(part->closed, path, sizeof(path));
 	return 1;
 }
 
@@ -143,18 +181,20 @@ size_t vt_prefix_find_parts(int dir, const struct vt_prefix_program *program,
 			    struct vt_prefix_part parts[VT_PREFIX_PARTS])
 {
 	AUTO_CLOSE int lib = openat(dir, "lib", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	char listed[NAME_MAX + 1];
 	size_t count = 0;
 
 	if (lib < 0)
 		return 0;
-	bool venv = is_venv_of(dir, lib, program);
+	bool venv = is_venv_of(dir, lib, program, listed);
+	const char *library = venv ? listed : find_own_library(dir, lib, program);
 
-	if (!venv && !is_home_of(dir, lib, program))
+	if (library == NULL)
 		return 0;
-	count += add_part(dir, "lib", S_IFDIR, &parts[count]);
-	count += add_part(dir, "lib64", S_IFDIR, &parts[count]);
+	count += add_part(dir, "lib", S_IFDIR, library, &parts[count]);
+	count += add_part(dir, "lib64", S_IFDIR, library, &parts[count]);
 	if (venv)
-		count += add_part(dir, "pyvenv.cfg", S_IFREG, &parts[count]);
+		count += add_part(dir, "pyvenv.cfg", S_IFREG, library, &parts[count]);
 	return count;
 }
 

@@ -318,7 +318,8 @@ static void test_other_interpreters(void **state)
 		const char *lib = vt_arena_printf(tree->arena, "%s %s/lib", script, prefix);
 
 		put_program(tree, program);
-		put_folder(tree, vt_arena_printf(tree->arena, "%s/lib/%s", prefix, cases[i].sign));
+		put(tree, vt_arena_printf(tree->arena, "%s/lib/%s/os.py", prefix, cases[i].sign),
+		    "", 0644);
 		put_script(tree, script, program);
 		check_named(tree, script, with(tree, cases[i].comes ? lib : script, program));
 	}
@@ -346,12 +347,12 @@ static void test_false_prefixes(void **state)
 	check_named(tree, "ws/c", "ws/c c/bin/python3.12");
 	/* lib64 may be another name of lib, and of nothing else. */
 	put_program(tree, "d/bin/python3.12");
-	put_folder(tree, "d/lib/python3.12");
+	put(tree, "d/lib/python3.12/os.py", "", 0644);
 	put_link(tree, "d/lib64", "lib");
 	put_script(tree, "ws/d", "d/bin/python3.12");
 	check_named(tree, "ws/d", "ws/d d/lib d/lib64 d/bin/python3.12");
 	put_program(tree, "e/bin/python3.12");
-	put_folder(tree, "e/lib/python3.12");
+	put(tree, "e/lib/python3.12/os.py", "", 0644);
 	put_link(tree, "e/lib64", "../home");
 	put_script(tree, "ws/e", "e/bin/python3.12");
 	check_named(tree, "ws/e", "ws/e e/lib e/bin/python3.12");
@@ -365,6 +366,13 @@ static void test_false_prefixes(void **state)
 	put_folder(tree, "g/lib/python3.12");
 	put_script(tree, "ws/g", "g/bin/python");
 	check_named(tree, "ws/g", "ws/g g/bin/python py/lib py/bin/python3.12");
+	/* A copy of Python beside a folder of that name, in which no library of Python's is. */
+	put_program(tree, "h/bin/python3.12");
+	put(tree, "h/lib/python3.12/secret.txt", "x", 0600);
+	put_script(tree, "ws/h", "h/bin/python3.12");
+	check_named(tree, "ws/h", "ws/h h/bin/python3.12");
+	put(tree, "h/lib64/python3.12/os.py", "", 0644);
+	check_named(tree, "ws/h", "ws/h h/lib h/lib64 h/bin/python3.12");
 	/* A home is too wide for any of it. */
 	put_program(tree, "home/u/bin/node");
 	put_folder(tree, "home/u/lib/node_modules");
@@ -415,6 +423,49 @@ static void test_private(void **state)
 	put_program(tree, "me/prog");
 	check_named(tree, "ws/link", "ws/link me/prog");
 	check_named(tree, "ws/script", "ws/script me/prog");
+}
+
+/* A library that its owner keeps to himself is not for an earlier call to choose. */
+static void test_closed_libraries(void **state)
+{
+	static const char python[] = "py/lib py/bin/python3 py/bin/python3.12";
+	static const struct {
+		const char *path;
+		mode_t closed, open;
+	} cases[] = {
+		{ "py/lib", 0700, 0755 },
+		{ "py/lib", 0754, 0755 },
+		{ "py/lib/python3.12", 0750, 0755 },
+		{ "py/lib/python3.12", 0751, 0755 },
+		{ "venv/lib", 0700, 0755 },
+		{ "venv/lib/python3.12", 0700, 0755 },
+		{ "venv/pyvenv.cfg", 0600, 0644 },
+	};
+	struct tree *tree = *state;
+
+	put_python(tree, "py", "3.12");
+	put_venv(tree, "venv", "py");
+	put_script(tree, "ws/script", "venv/bin/python");
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const char *why = vt_arena_printf(tree->arena, "needs '%s', which is not for",
+						  at(tree, cases[i].path));
+		const char *read = cases[i].path[0] == 'p' ? "py/lib" : "venv";
+
+		assert_int_equal(chmod(at(tree, cases[i].path), cases[i].closed), 0);
+		check_refused(tree, "ws/script", why);
+		/* Granted, or in the prefix of what the caller names. */
+		assert_int_equal(find(tree, &(struct query){ "@ws/script", .read = read }), 0);
+		check(tree, &(struct query){ "python3", "py/bin" }, "py/bin/python3", "py",
+		      "py/bin");
+		check(tree, &(struct query){ "python", "venv/bin" }, "venv/bin/python", "venv py",
+		      "venv/bin");
+		assert_int_equal(chmod(at(tree, cases[i].path), cases[i].open), 0);
+	}
+	/* The folders around do not count: homes are closed. */
+	assert_int_equal(chmod(at(tree, "py"), 0700), 0);
+	assert_int_equal(chmod(at(tree, "py/bin"), 0700), 0);
+	check_named(tree, "ws/script",
+		    with(tree, "ws/script venv/lib venv/pyvenv.cfg venv/bin/python", python));
 }
 
 /* PATH is the caller's own, but what cells or others may write there is not. */
@@ -471,6 +522,7 @@ int main(void)
 		TREE_TEST(test_other_interpreters),
 		TREE_TEST(test_false_prefixes),
 		TREE_TEST(test_private),
+		TREE_TEST(test_closed_libraries),
 		TREE_TEST(test_writable_path),
 	};
 

@@ -402,8 +402,9 @@ static void report_notify(const struct vt_host *host, struct vt_report *report)
 
 	if (num == 0)
 		return;
-	say(finding, VT_STATE_NOT, "%s: %s; beside granted folders there are no AF_UNIX sockets",
-	    host->notify.tried, strerror(num));
+	/* Without a filter nothing denies what there is nobody to ask about. */
+	say(finding, VT_STATE_NOT, "%s: %s%s", host->notify.tried, strerror(num),
+	    host->seccomp.err ? "" : "; beside granted folders there are no AF_UNIX sockets");
 	if (num == EBUSY)
 		(void)snprintf(finding->advice, sizeof(finding->advice),
 			       "Somebody answers for system calls of this process already (a "

@@ -219,7 +219,7 @@ static inline void put_python(const struct tree *tree, const char *prefix, const
 	put_link(tree, vt_arena_printf(tree->arena, "%s/bin/python3", prefix),
 		 vt_arena_printf(tree->arena, "python%s", version));
 	put_link(tree, vt_arena_printf(tree->arena, "%s/bin/python", prefix), "python3");
-	put_folder(tree, vt_arena_printf(tree->arena, "%s/lib/python%s", prefix, version));
+	put(tree, vt_arena_printf(tree->arena, "%s/lib/python%s/os.py", prefix, version), "", 0644);
 }
 
 /* As `python3.12 -m venv` makes it. */

@@ -108,15 +108,26 @@ int vt_landlock_allow(int ruleset, int root_fd, const char *path, uint64_t right
 int vt_landlock_allow_inode(int ruleset, const char *path, uint64_t dev, uint64_t ino,
 			    uint64_t rights, struct vt_err *err)
 {
+	/* Links are followed: what counts is where they lead, and that it is what was seen there.
+	 */
 	AUTO_CLOSE int fd = open(path, O_PATH | O_CLOEXEC);
 	struct stat st;
 
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return vt_fail_at(err, VT_STEP_LANDLOCK, errno, "look at", path);
-	if (ino && (st.st_dev != dev || st.st_ino != ino))
+	if (st.st_dev != dev || st.st_ino != ino)
 		return vt_fail_at(err, VT_STEP_LANDLOCK, ESTALE, "find what was there before at",
 				  path);
 	return allow(ruleset, fd, st.st_mode, rights, path, err);
+}
+
+int vt_landlock_allow_fd(int ruleset, int fd, uint64_t rights, const char *what, struct vt_err *err)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return vt_fail_at(err, VT_STEP_LANDLOCK, errno, "look at", what);
+	return allow(ruleset, fd, st.st_mode, rights, what, err);
 }
 
 int vt_landlock_enter(int ruleset, struct vt_err *err)

@@ -26,8 +26,10 @@ int vt_landlock_new(const struct vt_landlock_abi *handled, struct vt_err *err);
 /* Allows rights below path (relative to root_fd; "" is root_fd itself). */
 int vt_landlock_allow(int ruleset, int root_fd, const char *path, uint64_t rights,
 		      struct vt_err *err);
-/* Allows them below an absolute path, through links, if it leads to this inode (ino 0: any). */
+/* Allows them below an absolute path, through links, if it leads to this inode; else -ESTALE. */
 int vt_landlock_allow_inode(int ruleset, const char *path, uint64_t dev, uint64_t ino,
 			    uint64_t rights, struct vt_err *err);
+/* Allows them below what is open, whatever its name is by now. `what` is for the error. */
+int vt_landlock_allow_fd(int ruleset, int fd, uint64_t rights, const char *what, struct vt_err *err);
 /* Enters it for good; no_new_privs must be set. */
 int vt_landlock_enter(int ruleset, struct vt_err *err);

@@ -301,8 +301,13 @@ static void allows_inode(void *arg)
 	MUST(err.step == VT_STEP_LANDLOCK && strstr(err.what, path));
 	MUST(vt_landlock_allow_inode(ruleset, "/no/such", 0, 0, rights, &err) == -ENOENT);
 	MUST(vt_landlock_allow_inode(ruleset, link, st.st_dev, st.st_ino, rights, &err) == 0);
-	/* A file takes what makes sense for files of the same rights; 0 asks for no inode. */
-	MUST(vt_landlock_allow_inode(ruleset, "/etc/passwd", 0, 0, rights, &err) == 0);
+	/* No number stands for any file. */
+	MUST(vt_landlock_allow_inode(ruleset, path, 0, 0, rights, &err) == -ESTALE);
+	/* A file takes what makes sense for files of the same rights. */
+	AUTO_CLOSE int file = open("/etc/passwd", O_PATH | O_CLOEXEC);
+
+	MUST(file >= 0 && vt_landlock_allow_fd(ruleset, file, rights, "it", &err) == 0);
+	MUST(vt_landlock_allow_fd(ruleset, -1, rights, "it", &err) == -EBADF);
 	MUST(unlink(link) == 0);
 	MUST(vt_landlock_enter(ruleset, &err) == 0);
 	can("open/file", O_RDWR);

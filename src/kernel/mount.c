@@ -143,7 +143,7 @@ int vt_mount_attach_nested(int mount_fd, int root_fd, const char *path, struct v
 	AUTO_CLOSE int at = (int)syscall(SYS_openat2, root_fd, path, &how, sizeof(how));
 
 	if (at < 0)
-		return vt_fail_at(err, VT_STEP_MOUNTS, errno, "find the mount point", path);
+		return vt_fail_at(err, VT_STEP_MOUNTS, errno, VT_MOUNT_PLACE, path);
 	if (sys_move_mount(mount_fd, "", at, "",
 			   MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) < 0)
 		return vt_fail_at(err, VT_STEP_MOUNTS, errno, "mount", path);

@@ -17,6 +17,9 @@ int vt_mount_tmpfs(int64_t bytes, int64_t inodes, struct vt_err *err);
 /* What a failure of vt_mount_proc() is called: in containers whose proc is masked it fails alone. */
 #define VT_MOUNT_PROC "mount a proc of the cell's own"
 
+/* What vt_mount_attach_nested() says where the way to the place is closed to the cell's user. */
+#define VT_MOUNT_PLACE "reach, as the cell's user, the place inside another grant:"
+
 /*
  * A proc of the caller's pid namespace: read-only, where others' processes do not show; or, for a
  * process of vitro's own, writable and without anything hidden.

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Private folders: made for one user alone, and removed whatever a cell left in them. */
-#include "kernel/child_test.h"
+#include "kernel/moment_test.h"
 
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -8,13 +8,16 @@
 #include <time.h>
 
 #include "base/fd.h"
+#include "kernel/landlock.h"
 #include "kernel/scratch.h"
+#include "uapi/landlock.h"
 
 enum { OTHER_ID = 0x6f000001, DEEP = 5000, MANY = 5000, SUBFOLDERS = 300, WIDE = 1000 };
 
 /* A folder of the test's own, with the scratch folder in it. */
 struct place {
 	char top[40], path[64];
+	int around; /* the folder that it is in, once it is made */
 	struct vt_err err;
 };
 
@@ -39,7 +42,7 @@ static void find_place(struct place *place)
 
 static int make(struct place *place)
 {
-	int fd = vt_scratch_make(place->path, geteuid(), getegid(), &place->err);
+	int fd = vt_scratch_make(place->path, geteuid(), getegid(), &place->around, &place->err);
 
 	MUST(fd >= 0);
 	return fd;
@@ -51,11 +54,12 @@ static void remove_all(struct place *place, int fd)
 	int fds = count_fds();
 	struct stat st;
 
-	vt_scratch_remove(fd, place->path);
+	vt_scratch_remove(fd, place->around, place->path);
 	MUST(count_fds() == fds);
 	MUST_FAIL(lstat(place->path, &st), ENOENT);
 	MUST(rmdir(place->top) == 0);
 	(void)close(fd); /* only looked through */
+	(void)close(place->around);
 }
 
 static void put(int at, const char *name, const char *text)
@@ -113,12 +117,13 @@ static void makes_for_another(void *arg)
 
 	(void)arg;
 	find_place(&place);
-	AUTO_CLOSE int fd = vt_scratch_make(place.path, OTHER_ID, OTHER_ID + 1, &place.err);
+	AUTO_CLOSE int fd = vt_scratch_make(place.path, OTHER_ID, OTHER_ID + 1, &place.around,
+					    &place.err);
 
 	MUST(fd >= 0 && fstat(fd, &st) == 0);
 	MUST(st.st_uid == OTHER_ID && st.st_gid == OTHER_ID + 1);
 	MUST(st.st_mode == (S_IFDIR | 0700));
-	vt_scratch_remove(fd, place.path);
+	vt_scratch_remove(fd, place.around, place.path);
 	MUST(rmdir(place.top) == 0);
 }
 
@@ -139,7 +144,8 @@ static void cannot_give_away(void *arg)
 	find_place(&place);
 	int fds = count_fds();
 
-	MUST(vt_scratch_make(place.path, geteuid() + 1, getegid(), &place.err) == -EPERM);
+	MUST(vt_scratch_make(place.path, geteuid() + 1, getegid(), &place.around, &place.err) ==
+	     -EPERM);
 	MUST(place.err.step == VT_STEP_MOUNTS && strstr(place.err.what, place.path));
 	MUST(count_fds() == fds);
 	MUST(rmdir(place.top) == 0);
@@ -163,16 +169,19 @@ static void refuses_what_is_there(void *arg)
 	find_place(&place);
 	(void)snprintf(target, sizeof(target), "%s/target", place.top); /* fits */
 	MUST(mkdir(place.path, 0755) == 0);
-	MUST(vt_scratch_make(place.path, geteuid(), getegid(), &place.err) == -EEXIST);
+	MUST(vt_scratch_make(place.path, geteuid(), getegid(), &place.around, &place.err) ==
+	     -EEXIST);
 	MUST(stat(place.path, &st) == 0 && st.st_mode == (S_IFDIR | 0755));
 	MUST(rmdir(place.path) == 0);
 
 	MUST(symlink(target, place.path) == 0); /* to nowhere: mkdir must not follow it */
-	MUST(vt_scratch_make(place.path, geteuid(), getegid(), &place.err) == -EEXIST);
+	MUST(vt_scratch_make(place.path, geteuid(), getegid(), &place.around, &place.err) ==
+	     -EEXIST);
 	MUST_FAIL(lstat(target, &st), ENOENT);
 	(void)umask(022); /* a tight one was left; cannot fail */
 	MUST(mkdir(target, 0755) == 0);
-	MUST(vt_scratch_make(place.path, geteuid(), getegid(), &place.err) == -EEXIST);
+	MUST(vt_scratch_make(place.path, geteuid(), getegid(), &place.around, &place.err) ==
+	     -EEXIST);
 	MUST(stat(target, &st) == 0 && st.st_mode == (S_IFDIR | 0755));
 	MUST(rmdir(target) == 0 && unlink(place.path) == 0 && rmdir(place.top) == 0);
 }
@@ -355,7 +364,7 @@ static void removes_links(void *arg)
 	MUST(symlinkat("..", fd, "folder/up") == 0 && symlinkat("/", fd, "root") == 0);
 	MUST(symlinkat("loop", fd, "loop") == 0 && symlinkat("/no/such", fd, "nowhere") == 0);
 	MUST(linkat(AT_FDCWD, file, fd, "hard", 0) == 0);
-	vt_scratch_remove(fd, place.path);
+	vt_scratch_remove(fd, place.around, place.path);
 	(void)close(fd); /* only looked through */
 	MUST_FAIL(lstat(place.path, &st), ENOENT);
 	MUST(stat(outside, &st) == 0 && st.st_mode == (S_IFDIR | 0500));
@@ -445,7 +454,7 @@ static void removes_what_was_moved(void *arg)
 	(void)snprintf(victim, sizeof(victim), "%s/victim", place.top); /* fits */
 	MUST(mkdir(victim, 0700) == 0 && rename(place.path, away) == 0);
 	MUST(symlink(victim, place.path) == 0);
-	vt_scratch_remove(fd, place.path);
+	vt_scratch_remove(fd, place.around, place.path);
 	(void)close(fd); /* only looked through */
 	MUST(stat(victim, &st) == 0 && lstat(place.path, &st) == 0);
 	MUST(unlink(place.path) == 0 && rmdir(victim) == 0);
@@ -463,7 +472,8 @@ static void leaves_what_must_stay(void *arg)
 	(void)arg;
 	find_place(&place);
 	MUST(chmod(place.top, 0777) == 0);
-	AUTO_CLOSE int fd = vt_scratch_make(place.path, OTHER_ID, OTHER_ID, &place.err);
+	AUTO_CLOSE int fd = vt_scratch_make(place.path, OTHER_ID, OTHER_ID, &place.around,
+					    &place.err);
 
 	MUST(fd >= 0);
 	(void)snprintf(stuck, sizeof(stuck), "%s/stuck", place.path); /* fits */
@@ -478,7 +488,7 @@ static void leaves_what_must_stay(void *arg)
 		(void)alarm(30); /* returns the old one: none */
 		int fds = count_fds();
 
-		vt_scratch_remove(fd, place.path);
+		vt_scratch_remove(fd, place.around, place.path);
 		MUST(count_fds() == fds);
 		_exit(0);
 	}
@@ -486,7 +496,7 @@ static void leaves_what_must_stay(void *arg)
 
 	MUST(waitpid(pid, &status, 0) == pid && status == 0);
 	MUST(stat(file, &st) == 0 && st.st_size == 4);
-	vt_scratch_remove(fd, place.path); /* as root it goes */
+	vt_scratch_remove(fd, place.around, place.path); /* as root it goes */
 	MUST(rmdir(place.top) == 0);
 }
 
@@ -503,6 +513,238 @@ static void test_remove_gives_up(void **state)
 	run_child(leaves_what_must_stay, NULL);
 }
 
+/* ---- somebody else renames meanwhile ------------------------------------------------------- */
+
+/* A folder with a file that must stay, which is a neighbour of the private one. */
+struct race {
+	struct place place;
+	int fd, result;
+	char other[64], file[80], kept[64];
+	int when; /* before which call something is swapped */
+};
+
+static void prepare_race(struct race *race)
+{
+	step_down();
+	find_place(&race->place);
+	(void)snprintf(race->other, sizeof(race->other), "%s/x", race->place.top); /* fits */
+	MUST(mkdir(race->other, 0700) == 0);
+	(void)snprintf(race->other, sizeof(race->other), "%s/x/other", race->place.top); /* fits */
+	(void)snprintf(race->file, sizeof(race->file), "%s/file", race->other);          /* fits */
+	(void)snprintf(race->kept, sizeof(race->kept), "%s/kept", race->place.top);      /* fits */
+	MUST(mkdir(race->other, 0700) == 0);
+	put(AT_FDCWD, race->file, "text");
+}
+
+static void check_file(const struct race *race)
+{
+	struct stat st;
+
+	MUST(lstat(race->file, &st) == 0 && st.st_size == 4 && st.st_mode == (S_IFREG | 0600));
+}
+
+static void clear_race(const struct race *race)
+{
+	char x[64];
+
+	(void)snprintf(x, sizeof(x), "%s/x", race->place.top); /* fits */
+	MUST(unlink(race->file) == 0 && rmdir(race->other) == 0 && rmdir(x) == 0);
+	MUST(rmdir(race->place.top) == 0);
+}
+
+static void make_in_race(void *arg)
+{
+	struct race *race = arg;
+	struct place *place = &race->place;
+
+	race->result = vt_scratch_make(place->path, geteuid(), getegid(), &place->around,
+				       &place->err);
+}
+
+/* After the folder was made, and before it is opened. */
+static void put_link(void *arg, int nth)
+{
+	struct race *race = arg;
+	struct stat st;
+
+	(void)nth;
+	if (lstat(race->place.path, &st) == 0 && S_ISDIR(st.st_mode))
+		MUST(rename(race->place.path, race->kept) == 0 &&
+		     symlink(race->other, race->place.path) == 0);
+}
+
+static void put_folder(void *arg, int nth)
+{
+	struct race *race = arg;
+	struct stat st;
+
+	(void)nth;
+	if (lstat(race->place.path, &st) == 0 && lstat(race->kept, &st) < 0)
+		MUST(rename(race->place.path, race->kept) == 0 &&
+		     rename(race->other, race->place.path) == 0);
+}
+
+static void opens_what_it_made(void *arg)
+{
+	struct race race = { .fd = -1 };
+	struct stat st;
+
+	(void)arg;
+	prepare_race(&race);
+	MUST(meet_moments(SYS_openat, make_in_race, put_link, &race) > 0);
+	MUST(race.result == -ENOTDIR || race.result == -ELOOP);
+	MUST(lstat(race.place.path, &st) == 0 &&
+	     S_ISLNK(st.st_mode)); /* the control: it was there */
+	check_file(&race);
+	MUST(unlink(race.place.path) == 0 && rmdir(race.kept) == 0);
+
+	MUST(meet_moments(SYS_openat, make_in_race, put_folder, &race) > 0);
+	MUST(race.result == -ESTALE && strstr(race.place.err.what, race.place.path));
+	MUST(rename(race.place.path, race.other) == 0 && rmdir(race.kept) == 0);
+	check_file(&race);
+	clear_race(&race);
+}
+
+static void remove_in_race(void *arg)
+{
+	struct race *race = arg;
+
+	vt_scratch_remove(race->fd, race->place.around, race->place.path);
+}
+
+/* The folder that is being emptied, when one of its files is gone. */
+static void move_folder(void *arg, int nth)
+{
+	struct race *race = arg;
+	char to[80];
+
+	if (nth != race->when)
+		return;
+	(void)snprintf(to, sizeof(to), "%s/moved", race->other); /* fits */
+	MUST(renameat(race->fd, "a/b", AT_FDCWD, to) == 0);
+}
+
+/* From the first call for the folder itself to that for the last file in it. */
+static void leaves_new_neighbours(void *arg)
+{
+	enum { FIRST = 2, LAST = 6 };
+	struct race race = { .fd = -1 };
+	char moved[80], path[96];
+	struct stat st;
+
+	(void)arg;
+	prepare_race(&race);
+	(void)snprintf(moved, sizeof(moved), "%s/moved", race.other); /* fits */
+	for (race.when = FIRST; race.when <= LAST; race.when++) {
+		race.fd = make(&race.place);
+		MUST(mkdirat(race.fd, "a", 0700) == 0 && mkdirat(race.fd, "a/b", 0700) == 0);
+		for (char name[] = "a/b/1"; name[4] <= '3'; name[4]++)
+			put(race.fd, name, "text");
+		MUST(meet_moments(SYS_unlinkat, remove_in_race, move_folder, &race) > race.when);
+		check_file(&race);
+		MUST_FAIL(lstat(race.place.path, &st), ENOENT);
+		(void)close(race.fd); /* only looked through */
+		(void)close(race.place.around);
+		for (int left = 1; left <= 3; left++) {
+			(void)snprintf(path, sizeof(path), "%s/%d", moved, left); /* fits */
+			MUST(unlink(path) == 0 || errno == ENOENT);
+		}
+		MUST(rmdir(moved) == 0); /* the control: it was moved */
+	}
+	clear_race(&race);
+}
+
+/* A closed folder, once its mode is to be changed by whatever call does it. */
+static void swap_closed(void *arg, int nth)
+{
+	struct race *race = arg;
+
+	if (nth == 0)
+		MUST(renameat(race->fd, "z", race->fd, "z.kept") == 0 &&
+		     symlinkat(race->file, race->fd, "z") == 0);
+}
+
+static void opens_up_what_it_opened(void *arg)
+{
+#ifdef SYS_chmod
+	static const int calls[] = { SYS_chmod, SYS_fchmodat };
+#else
+	static const int calls[] = { SYS_fchmodat, SYS_fchmodat };
+#endif
+	struct race race = { .fd = -1 };
+	struct stat st;
+	int swaps = 0;
+
+	(void)arg;
+	prepare_race(&race);
+	for (size_t i = 0; i < 2; i++) {
+		race.fd = make(&race.place);
+		put_closed(race.fd, "z", 0);
+		swaps += meet_moments(calls[i], remove_in_race, swap_closed, &race);
+		check_file(&race);
+		MUST_FAIL(lstat(race.place.path, &st), ENOENT);
+		(void)close(race.fd); /* only looked through */
+		(void)close(race.place.around);
+	}
+	MUST(swaps > 0); /* the control: there was a moment */
+	clear_race(&race);
+}
+
+/* As the kernel sees it: from outside of the folder nothing goes, whatever is tried. */
+static void is_confined(void *arg)
+{
+	const uint64_t rights = vt_landlock_rights(
+					sys_landlock_create_ruleset(
+						NULL, 0, LANDLOCK_CREATE_RULESET_VERSION))
+					.fs;
+	struct race race = { .fd = -1 };
+	struct stat st;
+
+	(void)arg;
+	prepare_race(&race);
+	race.fd = make(&race.place);
+	put(race.fd, "file", "text");
+	MUST(mkdirat(race.fd, "moved", 0700) == 0);
+	put(race.fd, "moved/file", "text");
+	AUTO_CLOSE int moved = openat(race.fd, "moved", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	MUST(moved >= 0 && renameat(race.fd, "moved", AT_FDCWD, race.kept) == 0);
+	pid_t pid = fork();
+	int status;
+
+	MUST(pid >= 0);
+	if (pid == 0) {
+		MUST(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
+		MUST(vt_scratch_confine(race.fd, race.place.around, rights, &race.place.err) == 0);
+		MUST_FAIL(unlink(race.file), EACCES);
+		MUST_FAIL(unlinkat(moved, "file", 0), EACCES);
+		vt_scratch_remove(race.fd, race.place.around, race.place.path);
+		_exit(0);
+	}
+	MUST(waitpid(pid, &status, 0) == pid && status == 0);
+	MUST_FAIL(lstat(race.place.path, &st), ENOENT);
+	MUST(unlinkat(moved, "file", 0) == 0 && rmdir(race.kept) == 0); /* the control */
+	clear_race(&race);
+}
+
+static void test_races(void **state)
+{
+	(void)state;
+	run_child(opens_what_it_made, NULL);
+	run_child(leaves_new_neighbours, NULL);
+	run_child(opens_up_what_it_opened, NULL);
+}
+
+static void test_confine(void **state)
+{
+	(void)state;
+	if (sys_landlock_create_ruleset(NULL, 0, LANDLOCK_CREATE_RULESET_VERSION) < 3) {
+		print_message("skipped: Landlock knows too little here\n");
+		skip();
+	}
+	run_child(is_confined, NULL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -512,6 +754,7 @@ int main(void)
 		cmocka_unit_test(test_remove_goes_on), cmocka_unit_test(test_remove_closed),
 		cmocka_unit_test(test_remove_links),   cmocka_unit_test(test_remove_odd_files),
 		cmocka_unit_test(test_remove_moved),   cmocka_unit_test(test_remove_gives_up),
+		cmocka_unit_test(test_races),          cmocka_unit_test(test_confine),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,9 +8,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/stat.h>
-#include <unistd.h>
+#include <sys/socket.h>
 
 #include "base/fd.h"
 #include "kernel/seccomp_profile.h"
@@ -224,35 +222,55 @@ static int keep_fallbacks(const struct compiling *c, struct vt_err *err)
 	return 0;
 }
 
-/* libseccomp writes code only to a descriptor. */
-static int export_code(const struct compiling *c, struct vt_arena *arena, size_t room,
-		       struct sock_fprog *ret_filter, struct vt_err *err)
+static int refuse_length(const struct compiling *c, const char *length, struct vt_err *err)
 {
-	AUTO_CLOSE int fd = memfd_create("vitro-filter", MFD_CLOEXEC);
-	struct sock_filter *code;
-	struct stat st;
-	size_t count;
-	int r;
+	return refuse(err, c, E2BIG, "is too long for the kernel: %s instructions, of %d at most",
+		      length, BPF_MAXINSNS);
+}
 
-	if (fd < 0)
-		return refuse(err, c, errno, "make a file in memory: %s", strerror(errno));
-	r = seccomp_export_bpf(c->filter, fd);
-	if (r < 0)
-		return refuse(err, c, -r, "libseccomp cannot compile it: %s", strerror(-r));
-	if (fstat(fd, &st) < 0)
+static int copy_code(const struct compiling *c, int fd, struct vt_arena *arena, size_t room,
+		     struct sock_fprog *ret_filter, struct vt_err *err)
+{
+	ssize_t size = recv(fd, NULL, 0, MSG_PEEK | MSG_TRUNC);
+	struct sock_filter *code;
+	char length[24];
+
+	if (size < 0)
 		return refuse(err, c, errno, "read its code: %s", strerror(errno));
-	count = (size_t)st.st_size / sizeof(*code);
+	size_t count = (size_t)size / sizeof(*code);
+
+	(void)snprintf(length, sizeof(length), "%zu", count + room); /* fits */
 	if (count + room > BPF_MAXINSNS)
-		return refuse(err, c, E2BIG,
-			      "is too long for the kernel: %zu instructions, of %d at most",
-			      count + room, BPF_MAXINSNS);
+		return refuse_length(c, length, err);
 	code = vt_arena_array(arena, count + room, sizeof(*code));
 	if (!code)
 		return vt_fail(err, VT_STEP_PLAN, ENOMEM, "make the plan");
-	if (pread(fd, code + room, count * sizeof(*code), 0) != (ssize_t)(count * sizeof(*code)))
+	if (recv(fd, code + room, count * sizeof(*code), 0) != size)
 		return refuse(err, c, EIO, "read its code");
 	*ret_filter = (struct sock_fprog){ (unsigned short)(count + room), code };
 	return 0;
+}
+
+/*
+ * libseccomp writes code only to a descriptor, and at once. As a packet it is there whole or not at
+ * all, and takes no call that vitro does not need anyway, as a file in memory would.
+ */
+static int export_code(const struct compiling *c, struct vt_arena *arena, size_t room,
+		       struct sock_fprog *ret_filter, struct vt_err *err)
+{
+	int pair[2], r;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) < 0)
+		return refuse(err, c, errno, "make a socket pair: %s", strerror(errno));
+	AUTO_CLOSE int in = pair[0];
+	AUTO_CLOSE int out = pair[1];
+
+	r = seccomp_export_bpf(c->filter, in);
+	if (r == -EMSGSIZE)
+		return refuse_length(c, "many more", err);
+	if (r < 0)
+		return refuse(err, c, -r, "libseccomp cannot compile it: %s", strerror(-r));
+	return copy_code(c, out, arena, room, ret_filter, err);
 }
 
 enum { NEWER_LENGTH = 5 };
@@ -304,6 +322,9 @@ int vt_oci_compile(const struct vt_oci_profile *profile, unsigned major, unsigne
 	r = seccomp_attr_set(c.filter, SCMP_FLTATR_CTL_OPTIMIZE, 2);
 	if (r == 0)
 		r = seccomp_attr_set(c.filter, SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS);
+	/* Why it cannot write, as the kernel says it. */
+	if (r == 0)
+		r = seccomp_attr_set(c.filter, SCMP_FLTATR_API_SYSRAWRC, 1);
 	if (r < 0)
 		r = refuse(err, &c, -r, "libseccomp: %s", strerror(-r));
 	else

@@ -22,14 +22,25 @@
  */
 enum { MAX_ENDED = 4096 };
 
+/*
+ * For signals alone. But the kernel denies what is not mentioned here too: whoever is in a domain
+ * moves no file from one folder to another, unless every layer of it says that he may. So this one
+ * does, everywhere; the occupant's own says where.
+ */
 static int enter_domain(struct vt_err *err)
 {
-	const struct vt_landlock_abi scopes = {
+	const struct vt_landlock_abi handled = {
+		.fs = LANDLOCK_ACCESS_FS_REFER,
 		.scoped = LANDLOCK_SCOPE_SIGNAL | LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET,
 	};
-	AUTO_CLOSE int ruleset = vt_landlock_new(&scopes, err);
+	AUTO_CLOSE int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	AUTO_CLOSE int ruleset = vt_landlock_new(&handled, err);
 
-	return ruleset < 0 ? ruleset : vt_landlock_enter(ruleset, err);
+	if (ruleset < 0)
+		return ruleset;
+	int r = vt_landlock_allow_fd(ruleset, root, LANDLOCK_ACCESS_FS_REFER, "/", err);
+
+	return r < 0 ? r : vt_landlock_enter(ruleset, err);
 }
 
 int vt_sweep_prepare(enum vt_sweep how, struct vt_err *err)

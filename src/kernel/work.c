@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/path.h"
+#include "kernel/closed.h"
 
 /* An overlay leaves work/incompat/volatile/dirty, and at the worst a file it was about to move. */
 enum { MAX_DEPTH = 5 };
@@ -106,29 +107,6 @@ int vt_work_make(const char *folder, uid_t uid, gid_t gid, struct vt_work *ret_w
 	return 0;
 }
 
-/*
- * Opens a folder to be emptied: no link, no other mount, whatever somebody put there. Its mode may
- * be 0, as an overlay makes them; a descriptor that is not for reading can be had all the same.
- */
-static int open_to_empty(int parent, const char *name)
-{
-	const int flags = O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
-	AUTO_CLOSE int at = openat(parent, name, O_PATH | flags);
-	struct stat st, around;
-	char link[32];
-
-	if (at < 0 || fstat(at, &st) < 0 || fstat(parent, &around) < 0)
-		return -1;
-	if (st.st_dev != around.st_dev) {
-		errno = EXDEV;
-		return -1;
-	}
-	(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", at); /* fits */
-	if (!(st.st_mode & S_IRUSR) && chmod(link, 0700) < 0)
-		return -1;
-	return openat(at, ".", O_RDONLY | flags);
-}
-
 /* What overlays call what they leave; of a folder that somebody put there nothing else goes. */
 static bool is_overlays(const char *name)
 {
@@ -151,7 +129,7 @@ static bool remove_name(int parent, const char *name, int depth)
 		return unlinkat(parent, name, 0) == 0;
 	if (depth == 0)
 		return false;
-	int fd = open_to_empty(parent, name);
+	int fd = vt_closed_open(parent, name);
 	DIR *stream = fd < 0 ? NULL : fdopendir(fd);
 
 	if (!stream) {

@@ -16,6 +16,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -29,7 +30,7 @@
 #include "launch/inside_private.h"
 
 /* Where init keeps its descriptors once the occupant runs. */
-enum { OCCUPANT_FD, SCRATCH_FD, STATUS_FD = 3 };
+enum { OCCUPANT_FD, SCRATCH_FD, PLACE_FD, STATUS_FD };
 
 static int stand_apart(struct vt_building *b, struct vt_err *err)
 {
@@ -44,7 +45,7 @@ static int stand_apart(struct vt_building *b, struct vt_err *err)
 
 static int make_scratch(struct vt_building *b, struct vt_err *err)
 {
-	b->root_fd = vt_scratch_make(b->plan->scratch, b->in->uid, b->in->gid, err);
+	b->root_fd = vt_scratch_make(b->plan->scratch, b->in->uid, b->in->gid, &b->place_fd, err);
 	return b->root_fd < 0 ? b->root_fd : 0;
 }
 
@@ -65,8 +66,11 @@ static int make_ruleset(struct vt_building *b, struct vt_err *err)
 		return b->ruleset_fd;
 	for (size_t i = 0; i < plan->landlock_rule_count; i++) {
 		const struct vt_landlock_rule *rule = &plan->landlock_rules[i];
-		int r = vt_landlock_allow_inode(b->ruleset_fd, rule->to, rule->dev, rule->ino,
-						rule->rights, err);
+		/* The private folder is what was made, whatever has its name by now. */
+		int r = rule->scratch ? vt_landlock_allow_fd(b->ruleset_fd, b->root_fd,
+							     rule->rights, rule->to, err)
+				      : vt_landlock_allow_inode(b->ruleset_fd, rule->to, rule->dev,
+								rule->ino, rule->rights, err);
 
 		if (r < 0)
 			return r;
@@ -167,7 +171,7 @@ static bool await_end(pid_t occupant, int *ret_status)
 static void abandon(const struct vt_building *b)
 {
 	if (b->root_fd >= 0)
-		vt_scratch_remove(b->root_fd, b->plan->scratch);
+		vt_scratch_remove(b->root_fd, b->place_fd, b->plan->scratch);
 }
 
 _Noreturn void vt_bare_init(struct vt_building *b)
@@ -177,7 +181,7 @@ _Noreturn void vt_bare_init(struct vt_building *b)
 
 	b->abandon = abandon;
 	vt_inside_take_steps(steps, COUNT(steps), b, b->in->status_fd);
-	if (vt_process_descriptors(b->occupant_fd, b->root_fd, b->in->status_fd, b->in->status_fd,
+	if (vt_process_descriptors(b->occupant_fd, b->root_fd, b->place_fd, b->in->status_fd,
 				   &err) < 0) {
 		/* the occupant runs already, and may not be alone */
 		vt_sweep(b->plan->sweep, b->occupant, &note.wait_status);
@@ -191,7 +195,9 @@ _Noreturn void vt_bare_init(struct vt_building *b)
 		note.kind = VT_NOTE_EMPTY;
 	if (getrusage(RUSAGE_CHILDREN, &note.usage) == 0)
 		(void)send(STATUS_FD, &note, sizeof(note), MSG_NOSIGNAL); /* heard or not, we end */
-	vt_scratch_remove(SCRATCH_FD, b->plan->scratch);
+	/* Only now: the cell would be in that domain too. Without it there is one wall less. */
+	(void)vt_scratch_confine(SCRATCH_FD, PLACE_FD, b->plan->landlock_fs, &err);
+	vt_scratch_remove(SCRATCH_FD, PLACE_FD, b->plan->scratch);
 	_exit(0);
 }
 
@@ -222,23 +228,47 @@ int vt_bare_follow_init(struct vt_building *b, struct vt_err *err)
 }
 
 /*
+ * Before the descriptors go. The private folder is entered as what was made, and any other as what
+ * the plan saw: a name may lead elsewhere by now.
+ */
+int vt_bare_enter_folder(struct vt_building *b, struct vt_err *err)
+{
+	const struct vt_plan *plan = b->plan;
+	AUTO_CLOSE int other = plan->cwd_private
+				       ? -1
+				       : open(plan->cwd, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	const int fd = plan->cwd_private ? b->root_fd : other;
+	struct stat st;
+
+	if (fd < 0 || fchdir(fd) < 0 || fstat(fd, &st) < 0)
+		return vt_fail_at(err, VT_STEP_SESSION, errno, "enter the working directory",
+				  plan->cwd);
+	if (!plan->cwd_private && (st.st_dev != plan->cwd_dev || st.st_ino != plan->cwd_ino))
+		return vt_fail_at(err, VT_STEP_SESSION, ESTALE, "find what was there before at",
+				  plan->cwd);
+	return 0;
+}
+
+/*
  * What a process may read about itself; the rest of its folder tells of the host's mounts and
  * connections. Only the occupant's own: its children have none.
  */
 static const char *const own_proc[] = {
-	"/proc/self/auxv",   "/proc/self/cmdline",      "/proc/self/comm",   "/proc/self/fd",
-	"/proc/self/fdinfo", "/proc/self/io",           "/proc/self/limits", "/proc/self/maps",
-	"/proc/self/smaps",  "/proc/self/smaps_rollup", "/proc/self/stat",   "/proc/self/statm",
-	"/proc/self/status",
+	"auxv", "cmdline", "comm",         "fd",   "fdinfo", "io",     "limits",
+	"maps", "smaps",   "smaps_rollup", "stat", "statm",  "status",
 };
 
 static int allow_own_proc(int ruleset, struct vt_err *err)
 {
-	for (size_t i = 0; i < COUNT(own_proc); i++) {
-		int r = vt_landlock_allow_inode(ruleset, own_proc[i], 0, 0, vt_landlock_read(),
-						err);
+	AUTO_CLOSE int self = open("/proc/self", O_PATH | O_DIRECTORY | O_CLOEXEC);
 
-		if (r < 0 && r != -ENOENT && r != -EACCES)
+	for (size_t i = 0; self >= 0 && i < COUNT(own_proc); i++) {
+		AUTO_CLOSE int fd = openat(self, own_proc[i], O_PATH | O_NOFOLLOW | O_CLOEXEC);
+		int r = fd < 0 ? 0
+			       : vt_landlock_allow_fd(ruleset, fd, vt_landlock_read(), own_proc[i],
+						      err);
+
+		if (r < 0)
 			return r;
 	}
 	return 0;

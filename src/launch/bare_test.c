@@ -353,6 +353,7 @@ static void test_landlock(void **state)
 		sys_landlock_create_ruleset(NULL, 0, LANDLOCK_CREATE_RULESET_VERSION));
 	struct vt_landlock_rule rules[8];
 	struct stage stage;
+	struct stat st;
 	size_t count = 0;
 
 	(void)state;
@@ -364,13 +365,17 @@ static void test_landlock(void **state)
 	check_bare_prints(&stage, "outside\ntext\nown\nsh\n");
 	plan_bare(&stage, VT_SWEEP_TREE, script);
 	for (size_t i = 0; i < sizeof(shown) / sizeof(shown[0]); i++)
-		if (access(shown[i], F_OK) == 0)
+		if (stat(shown[i], &st) == 0)
 			rules[count++] = (struct vt_landlock_rule){
 				.to = shown[i],
-				.rights = vt_landlock_read() | LANDLOCK_ACCESS_FS_WRITE_FILE
+				.rights = vt_landlock_read() | LANDLOCK_ACCESS_FS_WRITE_FILE,
+				.dev = st.st_dev,
+				.ino = st.st_ino,
 			};
 	rules[count++] = (struct vt_landlock_rule){
-		.to = stage.scratch, .rights = (vt_landlock_read() | vt_landlock_write()) & abi.fs
+		.to = stage.scratch,
+		.rights = (vt_landlock_read() | vt_landlock_write()) & abi.fs,
+		.scratch = true,
 	};
 	stage.plan.landlock_fs = abi.fs;
 	stage.plan.landlock_rules = rules;
@@ -563,7 +568,14 @@ static void test_occupant_fails(void **state)
 	check_gone(&stage);
 	plan_bare(&stage, VT_SWEEP_TREE, "echo ran");
 	stage.plan.cwd = "/no/such";
+	stage.plan.cwd_private = false;
 	check_fails(&stage, VT_STEP_SESSION, ENOENT, true);
+	check_gone(&stage);
+	plan_bare(&stage, VT_SWEEP_TREE, "echo ran");
+	stage.plan.cwd = "/usr"; /* but the plan saw another */
+	stage.plan.cwd_private = false;
+	stage.plan.cwd_dev = stage.plan.cwd_ino = 1;
+	check_fails(&stage, VT_STEP_SESSION, ESTALE, true);
 	check_gone(&stage);
 	if (sys_landlock_create_ruleset(NULL, 0, LANDLOCK_CREATE_RULESET_VERSION) < 3)
 		return;

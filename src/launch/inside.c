@@ -235,6 +235,7 @@ _Noreturn void vt_inside_init(const struct vt_inside *inside)
 		.in = inside,
 		.plan = inside->plan,
 		.root_fd = -1,
+		.place_fd = -1,
 		.stage_fd = -1,
 		.proc_fd = -1,
 		.ruleset_fd = -1,

@@ -15,6 +15,7 @@ struct vt_building {
 	const struct vt_inside *in;
 	const struct vt_plan *plan;
 	int root_fd;     /* the new root, attached; a bare cell's private folder */
+	int place_fd;    /* of a bare cell: the folder around that; -1: none */
 	int stage_fd;    /* where veils are made, while there are any to make */
 	int proc_fd;     /* the cell's proc; -1: it has none of its own */
 	int ruleset_fd;  /* of a bare cell; -1: no Landlock */
@@ -78,6 +79,9 @@ _Noreturn void vt_bare_init(struct vt_building *b);
 
 /* How the occupant of a bare cell comes to an end with init. */
 int vt_bare_follow_init(struct vt_building *b, struct vt_err *err);
+
+/* How it comes to its working directory. */
+int vt_bare_enter_folder(struct vt_building *b, struct vt_err *err);
 
 /* How the occupant of a bare cell sees no more of the host than the plan shows. */
 int vt_bare_enter_domain(struct vt_building *b, struct vt_err *err);

@@ -74,8 +74,16 @@ static int enter_session(struct vt_building *b, struct vt_err *err)
 	return r < 0 || b->plan->pooled ? r : vt_process_leave_keys(err);
 }
 
+/* Before the descriptors: a bare cell's may be one of them. */
+static int enter_bare_folder(struct vt_building *b, struct vt_err *err)
+{
+	return b->plan->bare ? vt_bare_enter_folder(b, err) : 0;
+}
+
 static int enter_folder(struct vt_building *b, struct vt_err *err)
 {
+	if (b->plan->bare)
+		return 0; /* entered early */
 	if (chdir(b->plan->cwd) < 0)
 		return vt_fail_at(err, VT_STEP_SESSION, errno, "enter the working directory",
 				  b->plan->cwd);
@@ -177,6 +185,7 @@ static const struct vt_inside_step early_steps[] = {
 	{ "powerless",   enter_powerless },
 	{ "root",        await_root },
 	{ "domain",      enter_domain },     /* a bare cell's Landlock: its rules are a descriptor yet */
+	{ "bare folder", enter_bare_folder },
 	{ "descriptors", enter_descriptors },
 };
 static const struct vt_inside_step late_steps[] = {

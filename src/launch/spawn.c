@@ -338,18 +338,19 @@ static bool end_all_of(uid_t uid, int patience_ms)
 /* As the cell's user, who can do no harm to others: nothing else is his. */
 static _Noreturn void bury(const struct vt_plan *plan, struct vt_outer outer, int patience_ms)
 {
+	int place = -1;
 	struct vt_err err;
 
 	if (vt_process_become(outer.uid, outer.gid, true, &err) < 0 || vt_caps_empty(&err) < 0 ||
 	    vt_sweep_prepare(VT_SWEEP_USER, &err) < 0)
 		_exit(1);
 	bool ended = end_all_of(outer.uid, patience_ms);
-	int fd = open(plan->scratch, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	int fd = vt_scratch_find(plan->scratch, outer.uid, &place);
 
-	if (fd < 0 && errno == EACCES && chmod(plan->scratch, 0700) == 0)
-		fd = open(plan->scratch, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	if (fd >= 0 && vt_caps_no_new_privs(&err) == 0)
+		(void)vt_scratch_confine(fd, place, plan->landlock_fs, &err); /* a second wall */
 	if (fd >= 0)
-		vt_scratch_remove(fd, plan->scratch);
+		vt_scratch_remove(fd, place, plan->scratch);
 	_exit(ended && access(plan->scratch, F_OK) < 0 && errno == ENOENT ? 0 : 1);
 }
 

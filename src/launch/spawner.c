@@ -69,6 +69,7 @@ static _Noreturn void live(const struct spawner *spawner, const struct vt_cgroup
 		.in = &inside,
 		.plan = spawner->plan,
 		.root_fd = -1,
+		.place_fd = -1,
 		.proc_fd = -1,
 		.ready_fd = go_fd,
 	};

@@ -142,6 +142,7 @@ static inline void plan_bare(struct stage *stage, enum vt_sweep sweep, const cha
 	stage->plan.bare = true;
 	stage->plan.sweep = sweep;
 	stage->plan.scratch = stage->plan.cwd = stage->scratch;
+	stage->plan.cwd_private = true;
 	stage->plan.namespaces = 0;
 	stage->plan.own_network = false;
 	stage->plan.build_count = 0;

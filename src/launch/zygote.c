@@ -142,6 +142,7 @@ static void occupy(const struct vt_plan *plan, const struct vt_cgroup *cgroup, c
 		.in = &inside,
 		.plan = plan,
 		.root_fd = -1,
+		.place_fd = -1,
 		.stage_fd = -1,
 		.proc_fd = -1,
 		.ruleset_fd = -1,

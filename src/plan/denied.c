@@ -96,7 +96,8 @@ static int push_all(struct listing *d, const char *path, const char *origin, str
 		return out_of_memory(err);
 	return r < 0 ? vt_fail(err, VT_STEP_PLAN, -r,
 			       "refused: %s: where '%s' is mounted cannot be found out: %s", origin,
-			       path, strerror(-r))
+			       path,
+			       r == -EIO ? "/proc/self/mountinfo cannot be read" : strerror(-r))
 		     : 0;
 }
 

@@ -39,6 +39,13 @@ static void explain_holdings(const struct vt_plan *plan, struct vt_str *out)
 		explain_holding(&plan->holdings[i], out);
 }
 
+/* Paths and variables hold what anybody wrote into them. */
+static void show(struct vt_str *out, const char *before, const char *text)
+{
+	vt_str_add(out, before);
+	vt_str_show(out, text, strlen(text));
+}
+
 static double in_seconds(int64_t ms)
 {
 	return (double)ms / 1000;
@@ -51,13 +58,15 @@ static void explain_limits(const struct vt_plan *plan, struct vt_str *out)
 		vt_str_addf(out, ", then SIGTERM and %.10g s of grace", in_seconds(plan->grace_ms));
 	vt_str_addf(out, "\n  %-14s %lld MB\n", "memory", (long long)(plan->memory_bytes >> 20));
 	if (plan->bare)
-		vt_str_addf(out, "  %-14s %lld MB in %s\n", "private folder",
-			    (long long)(plan->watched_tmp_bytes >> 20), plan->scratch);
+		vt_str_addf(out, "  %-14s %lld MB", "private folder",
+			    (long long)(plan->watched_tmp_bytes >> 20));
 	else
-		vt_str_addf(out, "  %-14s %lld MB and %lld inodes, /dev/shm included\n",
+		vt_str_addf(out, "  %-14s %lld MB and %lld inodes, /dev/shm included",
 			    "private /tmp", (long long)(plan->scratch_bytes >> 20),
 			    (long long)plan->scratch_inodes);
-	vt_str_addf(out, "  %-14s %lld MB each, %lld open at once\n", "files",
+	if (plan->bare)
+		show(out, " in ", plan->scratch);
+	vt_str_addf(out, "\n  %-14s %lld MB each, %lld open at once\n", "files",
 		    (long long)plan->file_mb, (long long)plan->open_files);
 	vt_str_addf(out, "  %-14s %lld, threads included\n", "processes", (long long)plan->pids);
 	if (plan->cpu_ms >= 0)
@@ -71,6 +80,12 @@ static void explain_limits(const struct vt_plan *plan, struct vt_str *out)
 			    : "");
 }
 
+static void explain_place(const char *kind, const struct vt_build *build, struct vt_str *out)
+{
+	vt_str_addf(out, "  %-7s ", kind);
+	show(out, "/", build->to);
+}
+
 static void explain_build(const struct vt_plan *plan, const struct vt_build *build,
 			  struct vt_str *out)
 {
@@ -81,30 +96,31 @@ static void explain_build(const struct vt_plan *plan, const struct vt_build *bui
 
 	switch (build->act) {
 	case VT_ACT_BIND:
-		vt_str_addf(out, "  %-7s /%s", kind, build->to);
+		explain_place(kind, build, out);
 		if (strcmp(build->from + 1, build->to) != 0)
-			vt_str_addf(out, " from %s", build->from);
+			show(out, " from ", build->from);
 		if (build->idmap >= 0)
 			vt_str_addf(out, " (owner %u:%u is the cell's user)",
 				    plan->idmaps[build->idmap].uid, plan->idmaps[build->idmap].gid);
 		break;
 	case VT_ACT_SCRATCH:
-		vt_str_addf(out, "  %-7s /%s", "private", build->to);
+		explain_place("private", build, out);
 		break;
 	case VT_ACT_LINK:
-		vt_str_addf(out, "  %-7s /%s -> %s", "link", build->to, build->from);
+		explain_place("link", build, out);
+		show(out, " -> ", build->from);
 		break;
 	case VT_ACT_PROC:
-		vt_str_addf(out, "  %-7s /%s with the cell's own processes only", "private",
-			    build->to);
+		explain_place("private", build, out);
+		vt_str_add(out, " with the cell's own processes only");
 		break;
 	case VT_ACT_MASK:
-		vt_str_addf(out, "  %-7s /%s", "masked", build->to);
+		explain_place("masked", build, out);
 		break;
 	case VT_ACT_FILE:
 		if (!*build->from)
 			return; /* the place that a file is mounted on */
-		vt_str_addf(out, "  %-7s /%s", "made", build->to);
+		explain_place("made", build, out);
 		break;
 	case VT_ACT_DIR:
 		return;
@@ -119,10 +135,10 @@ static void explain_denials(const struct vt_plan *plan, struct vt_str *out)
 	for (size_t i = 0; i < plan->denial_count; i++) {
 		const struct vt_denial *denial = &plan->denials[i];
 
-		vt_str_addf(out, "  %s", denial->path);
+		show(out, "  ", denial->path);
 		if (denial->closed)
-			vt_str_addf(out, " (all of %s)", denial->closed);
-		vt_str_add(out, "\n");
+			show(out, " (all of ", denial->closed);
+		vt_str_add(out, denial->closed ? ")\n" : "\n");
 	}
 }
 
@@ -139,13 +155,16 @@ void vt_plan_explain(const struct vt_plan *plan, struct vt_str *out)
 			    plan->id_base + plan->id_count - 1);
 	else
 		vt_str_addf(out, "%u:%u, the caller\n", plan->outer_uid, plan->outer_gid);
-	vt_str_addf(out, "\nFILES (working directory %s)\n", plan->cwd);
+	show(out, "\nFILES (working directory ", plan->cwd);
+	vt_str_add(out, ")\n");
 	for (size_t i = 0; i < plan->build_count; i++)
 		explain_build(plan, &plan->builds[i], out);
 	explain_denials(plan, out);
 	vt_str_add(out, "\nENVIRONMENT\n");
-	for (char **variable = plan->envp; *variable; variable++)
-		vt_str_addf(out, "  %s\n", *variable);
+	for (char **variable = plan->envp; *variable; variable++) {
+		show(out, "  ", *variable);
+		vt_str_add(out, "\n");
+	}
 	if (plan->note_count)
 		vt_str_add(out, "\nNOTES\n");
 	for (size_t i = 0; i < plan->note_count; i++) {

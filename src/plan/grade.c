@@ -64,6 +64,29 @@ static void grade_syscalls(struct grading *g)
 
 /* ---- a cell in namespaces ------------------------------------------------------------------ */
 
+/*
+ * The namespace has inet and abstract sockets of its own. Unix sockets are found by path in
+ * whatever shows of the host, also for reading only, and vsock ones are the machine's: a filter
+ * parts these.
+ */
+static struct vt_holding hold_network(struct grading *g)
+{
+	const struct vt_fact *seccomp = &g->host->seccomp;
+	struct vt_holding held = by_kernel(g, "network", "network", "netns", &g->host->userns);
+
+	if (!g->plan->filter_count) {
+		held.mechanism = "none";
+		held.grade = VT_GRADE_NONE;
+		held.note = vt_arena_printf(
+			g->plan->arena,
+			"a network namespace, but no system call filter (%s: %s) to keep the cell "
+			"from unix sockets of the host that it sees, and from vsock ones; "
+			"`vitro doctor` says what to do",
+			seccomp->tried, strerror(seccomp->err));
+	}
+	return held;
+}
+
 static void grade_namespaces(struct grading *g)
 {
 	const struct vt_fact *userns = &g->host->userns;
@@ -74,7 +97,7 @@ static void grade_namespaces(struct grading *g)
 	hold(g, VT_PROPERTY_PROCESSES, by_kernel(g, "processes", "processes", "pidns", userns));
 	hold(g, VT_PROPERTY_FILES, files);
 	if (g->plan->own_network)
-		hold(g, VT_PROPERTY_NETWORK, by_kernel(g, "network", "network", "netns", userns));
+		hold(g, VT_PROPERTY_NETWORK, hold_network(g));
 	hold(g, VT_PROPERTY_TMP,
 	     (struct vt_holding){ "tmp", "limits.tmp_mb", "tmpfs", VT_GRADE_KERNEL, NULL });
 }
@@ -237,11 +260,14 @@ static void grade_memory(struct grading *g)
 			"limit: a burst can pass it by up to about %lld MB on a quiet machine, by "
 			"more where the CPUs are busy or the cell has many processes; and a "
 			"program that means to can hide memory (in pipe and socket buffers, "
-			"descriptors in flight, page tables%s); only a cgroup holds against that",
+			"descriptors in flight, page tables%s%s); only a cgroup holds against that",
 			(long long)g->plan->memory_slack_mb,
 			g->plan->bare && g->host->proc_hides
 				? ", processes that are not dumpable, which /proc hides here"
-				: "");
+				: "",
+			g->plan->filter_count
+				? ""
+				: ", threads with descriptors of their own, System V segments");
 	}
 	hold(g, VT_PROPERTY_MEMORY, memory);
 }
@@ -357,6 +383,25 @@ static const char *ids_note(const struct grading *g)
 	return NULL;
 }
 
+/* Which AF_UNIX sockets there are. NULL: nothing to say. */
+static const char *sockets_note(const struct vt_plan *plan)
+{
+	if (!plan->filter_count) /* hold_network() says it of a network of the cell's own */
+		return plan->own_network
+			       ? NULL
+			       : "network: unix sockets of the host that the cell sees can be "
+				 "connected to: no system call filter keeps it from that";
+	if (plan->bare)
+		return "network: no AF_UNIX sockets; socketpair() works";
+	if (plan->broker.on)
+		return "network: AF_UNIX sockets reach the cell's own, made in /tmp or /dev/shm, "
+		       "and those of files.sockets; they are streams or packets, no datagrams";
+	if (plan->unix_sockets)
+		return NULL;
+	return "network: no AF_UNIX sockets, since a granted folder, or the command's own, may "
+	       "hold some of the host's; socketpair() works";
+}
+
 static void add_notes(struct grading *g)
 {
 	const struct vt_plan *plan = g->plan;
@@ -382,22 +427,14 @@ static void add_notes(struct grading *g)
 	else if (g->host->own_proc.err)
 		note(g, "files: the cell has no /proc, since this machine's is masked, as in a "
 			"container");
-	if (plan->broker.on && !plan->bare)
-		note(g, "network: AF_UNIX sockets reach the cell's own, made in /tmp or /dev/shm, "
-			"and those of files.sockets; they are streams or packets, no datagrams");
-	else if (!plan->bare && !plan->unix_sockets)
-		note(g, "network: no AF_UNIX sockets, since a granted folder, or the command's "
-			"own, may "
-			"hold some of the host's; socketpair() works");
+	note(g, sockets_note(plan));
 	if (reads_inside_writes(g->policy))
 		note(g, "files: a folder granted for reading lies in one granted for writing, and "
 			"can be "
 			"written: write beats read");
-	if (plan->bare)
-		note(g, "network: no AF_UNIX sockets; socketpair() works");
-	else if (!plan->landlock_fs)
+	if (!plan->bare && !plan->landlock_fs)
 		note(g, "files: this kernel has no Landlock; the mount namespace alone holds them");
-	else if (!(plan->landlock_scoped & LANDLOCK_SCOPE_SIGNAL))
+	else if (!plan->bare && !(plan->landlock_scoped & LANDLOCK_SCOPE_SIGNAL))
 		note(g, "files: this kernel's Landlock is older than ABI 6 and does not scope "
 			"signals and "
 			"abstract sockets; the namespaces do");
@@ -472,6 +509,15 @@ static int check_writes(const struct grading *g, struct vt_err *err)
 		       g->host->seccomp.tried, strerror(g->host->seccomp.err));
 }
 
+/* What a refusal names: the network falls with the filter, and that is the one to do something
+ * about.
+ */
+static enum vt_property cause_of(const struct grading *g, enum vt_property property)
+{
+	return property == VT_PROPERTY_NETWORK && !g->plan->filter_count ? VT_PROPERTY_SYSCALLS
+									 : property;
+}
+
 static int judge(struct grading *g, struct vt_err *err)
 {
 	enum vt_grade least = VT_GRADE_KERNEL;
@@ -487,7 +533,7 @@ static int judge(struct grading *g, struct vt_err *err)
 		if (!h->mechanism)
 			continue;
 		if (h->grade < needed(g->policy->require, (enum vt_property)i))
-			return refuse(g, (enum vt_property)i, err);
+			return refuse(g, cause_of(g, (enum vt_property)i), err);
 		if (h->grade < needed(VT_REQUIRE_FULL, (enum vt_property)i))
 			partial = true;
 		least = h->grade < least ? h->grade : least;

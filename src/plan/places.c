@@ -196,6 +196,14 @@ static int resolve_grant(struct placing *m, const struct vt_grant *grant,
 	return 0;
 }
 
+static bool has_writable(const struct placing *m)
+{
+	for (size_t i = 0; i < m->entry_count; i++)
+		if (m->entries[i].writable)
+			return true;
+	return false;
+}
+
 static const struct vt_entry *writable_around(const struct placing *m, const char *path)
 {
 	for (size_t i = 0; i < m->entry_count; i++)
@@ -228,12 +236,13 @@ static int check_link(void *arg, const char *link, struct vt_err *err)
 	int r = 0;
 
 	following->open = writable_around(m, link);
-	if (!following->open && m->host->aliases)
+	if (!following->open && m->host->aliases && has_writable(m))
 		r = m->host->aliases(m->host, link, check_alias, following);
 	if (r < 0)
 		return vt_fail(err, VT_STEP_PLAN, -r,
 			       "refused: %s: where '%s' is mounted cannot be found out: %s",
-			       following->grant->origin, link, strerror(-r));
+			       following->grant->origin, link,
+			       r == -EIO ? "/proc/self/mountinfo cannot be read" : strerror(-r));
 	if (following->open)
 		return vt_fail(err, VT_STEP_PLAN, EPERM,
 			       "refused: %s: '%s' leads through the symbolic link '%s', which lies "

@@ -94,7 +94,8 @@ static void decide_bare_landlock(struct making *m, const struct vt_landlock_abi 
 		};
 	}
 	rules[plan->landlock_rule_count++] = (struct vt_landlock_rule){ .to = plan->scratch,
-									.rights = writing };
+									.rights = writing,
+									.scratch = true };
 }
 
 static int decide_landlock(struct making *m, struct vt_err *err)
@@ -218,7 +219,8 @@ static int list_sockets(struct vt_plan *plan, struct vt_err *err)
 static int decide_broker(struct making *m, unsigned *sockets, struct vt_err *err)
 {
 	const struct vt_policy *policy = m->policy;
-	const struct vt_fact *notify = &m->host->notify;
+	/* What the supervisor answers is asked by a filter. */
+	const struct vt_fact *notify = m->host->seccomp.err ? &m->host->seccomp : &m->host->notify;
 	bool named = policy->files.sockets.count > 0;
 
 	if (named && m->plan->bare)
@@ -259,9 +261,9 @@ static int decide_sockets(struct making *m, struct vt_err *err)
 		sockets |= VT_SOCKETS_UNIX;
 	else
 		r = decide_broker(m, &sockets, err);
-	m->plan->unix_sockets = sockets & VT_SOCKETS_UNIX;
 	if (r < 0 || m->host->seccomp.err)
 		return r;
+	m->plan->unix_sockets = sockets & VT_SOCKETS_UNIX;
 	if (m->plan->bare)
 		add_bare_filters(m, sockets);
 	if (policy->syscalls == VT_SYSCALLS_PROFILE)
@@ -455,7 +457,7 @@ static int decide_occupant(struct making *m, struct vt_err *err)
 					 plan->scratch);
 	if (!plan->cwd || !plan->envp)
 		return out_of_memory(err);
-	int r = vt_reach_check(plan, m->host, err);
+	int r = vt_reach_check(plan, m->policy, m->host, err);
 
 	if (r < 0 || !request->command)
 		return r;

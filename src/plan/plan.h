@@ -124,7 +124,8 @@ struct vt_idmap {
 struct vt_landlock_rule {
 	const char *to;       /* path inside, "" is the root; of a bare cell an absolute path */
 	uint64_t    rights;
-	uint64_t    dev, ino; /* of a bare cell: what the plan saw there; ino 0: any */
+	uint64_t    dev, ino; /* of a bare cell: what the plan saw there; the launcher insists on it */
+	bool        scratch;  /* it is the bare cell's private folder, which is not there yet */
 };
 
 struct vt_inode {
@@ -159,6 +160,8 @@ struct vt_plan {
 	char       **argv;
 	char       **envp;
 	const char  *cwd;
+	bool         cwd_private;      /* of a bare cell: it is the private folder, */
+	uint64_t     cwd_dev, cwd_ino; /* or what the plan saw there; the launcher insists on it */
 	bool         rehearsal; /* everything is built and sealed, and ends where it would begin */
 
 	/*

@@ -356,6 +356,11 @@ static const struct golden {
 	{ "bare-user-grants", &bare_user,
 	  "{\"files\": {\"read\": [\"to-data\"], \"write\": [\"/home/ann/ws\"], \"cwd\": "
 	  "\"/home/ann/ws\"}, \"network\": \"host\"}" },
+	{ "bare-user-place-refused", &bare_user, "{\"files\": {\"write\": [\"/tmp\"]}}" },
+	{ "bare-user-place-best-effort", &bare_user,
+	  "{\"files\": {\"write\": [\"/tmp\"]}, \"require\": \"best-effort\"}" },
+	{ "bare-user-place-read", &bare_user, "{\"files\": {\"read\": [\"/tmp\"]}}" },
+	{ "bare-root-place", &bare_root_old, "{\"files\": {\"write\": [\"/tmp\"]}}" },
 	{ "bare-user-strict-refused", &bare_user, "{\"require\": \"strict\"}" },
 	{ "bare-user-old-refused", &bare_user_old, "{}" },
 	{ "bare-user-old-best-effort", &bare_user_old, "{\"require\": \"best-effort\"}" },
@@ -382,6 +387,11 @@ static const struct golden {
 	{ "masked-proc", &masked_proc, "{}" },
 	{ "no-seccomp-refused", &no_seccomp, "{}" },
 	{ "no-seccomp-best-effort", &no_seccomp, "{\"require\": \"best-effort\"}" },
+	{ "no-seccomp-host-network", &no_seccomp,
+	  "{\"require\": \"best-effort\", \"network\": \"host\", "
+	  "\"files\": {\"read\": [\"/srv/data\"]}}" },
+	{ "no-seccomp-sockets-refused", &no_seccomp,
+	  "{\"require\": \"best-effort\", \"files\": {\"sockets\": [\"/srv/socket\"]}}" },
 	{ "no-seccomp-write-refused", &no_seccomp,
 	  "{\"require\": \"best-effort\", \"files\": {\"write\": [\"/srv/data\"]}}" },
 	{ "default-root-without-ids", &root_without_ids, "{}" },

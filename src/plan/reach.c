@@ -31,17 +31,23 @@ static bool host_path(const struct vt_plan *plan, const char *path, char out[PAT
 
 /* ---- the working directory ----------------------------------------------------------------- */
 
-static int check_cwd(const struct vt_plan *plan, const struct vt_host *host, struct vt_err *err)
+static int check_cwd(struct vt_plan *plan, const struct vt_host *host, struct vt_err *err)
 {
 	char path[PATH_MAX], real[PATH_MAX];
 	struct vt_path seen;
 	bool shown = vt_plan_shows(plan, plan->cwd);
 
+	plan->cwd_private = plan->scratch && vt_path_lies_in(plan->cwd, plan->scratch);
 	/* The cell's own, as /tmp is: a look at the host's says nothing, and costs a probe of it.
 	 */
-	if (!host_path(plan, plan->cwd, path) && shown)
+	if (plan->cwd_private || (!host_path(plan, plan->cwd, path) && shown && !plan->bare))
 		return 0;
 	bool there = host->look(host, path, &seen) == 0;
+
+	if (there) {
+		plan->cwd_dev = seen.dev;
+		plan->cwd_ino = seen.ino;
+	}
 
 	if (!shown && !there)
 		return vt_fail(err, VT_STEP_PLAN, ENOENT,
@@ -133,10 +139,99 @@ static int warn_unwritable(struct vt_plan *plan, const struct vt_host *host, con
 	return 0;
 }
 
-int vt_reach_check(struct vt_plan *plan, const struct vt_host *host, struct vt_err *err)
+/* ---- the private folders of other calls ---------------------------------------------------- */
+
+enum grants { GRANTS_NONE, GRANTS_READ, GRANTS_WRITE };
+
+static enum grants grants_of(const struct vt_plan *plan)
+{
+	enum grants most = GRANTS_NONE;
+
+	for (size_t i = 0; i < plan->build_count; i++)
+		if (plan->builds[i].granted && most != GRANTS_WRITE)
+			most = plan->builds[i].writable ? GRANTS_WRITE : GRANTS_READ;
+	return most;
+}
+
+struct around {
+	const struct vt_plan *plan;
+	const struct vt_build
+		*found; /* the grant that a place lies in; one for writing, if there is */
+};
+
+static void find_around(void *arg, const char *place)
+{
+	struct around *around = arg;
+
+	for (size_t i = 0; i < around->plan->build_count; i++) {
+		const struct vt_build *build = &around->plan->builds[i];
+
+		if (build->granted && vt_path_lies_in(place, build->from) &&
+		    (!around->found || (build->writable && !around->found->writable)))
+			around->found = build;
+	}
+}
+
+/*
+ * They belong to the same user, and a grant of the place that all of them are made in is one of
+ * each of them. Whoever may write there can replace them too, as they are made and removed.
+ */
+static int check_place(struct vt_plan *plan, const struct vt_policy *policy,
+		       const struct vt_host *host, struct vt_err *err)
+{
+	const enum grants grants = grants_of(plan);
+	struct around around = { .plan = plan };
+	char place[PATH_MAX];
+
+	if (grants == GRANTS_NONE)
+		return 0;
+	int r = host->resolve(host, host->scratch, place, sizeof(place));
+
+	if (r < 0)
+		return vt_fail(err, VT_STEP_PLAN, -r, "look at '%s': %s", host->scratch,
+			       strerror(-r));
+	find_around(&around, place);
+	r = host->aliases ? host->aliases(host, place, find_around, &around) : 0;
+	/* Where else it is mounted is not known, and what can be written there might be. */
+	if (r < 0 && grants == GRANTS_WRITE && policy->require != VT_REQUIRE_BEST_EFFORT)
+		return vt_fail(
+			err, VT_STEP_PLAN, EPERM,
+			"refused: files.write: whether '%s', where private folders are made, "
+			"lies in what is granted cannot be told, since /proc/self/mountinfo "
+			"cannot be read; --set require=best-effort would run it",
+			place);
+	if (!around.found)
+		return 0;
+	const bool writable = around.found->writable;
+
+	if (writable && policy->require != VT_REQUIRE_BEST_EFFORT)
+		return vt_fail(
+			err, VT_STEP_PLAN, EPERM,
+			"refused: files.write: with '%s' the cell could change the private folders "
+			"of the caller's other calls, which are made in '%s' here; grant a folder "
+			"below that, or set TMPDIR to a folder of your own that is not granted; "
+			"--set require=best-effort would run it",
+			around.found->from, place);
+	const char *text = vt_arena_printf(
+		plan->arena,
+		"files.%s: with '%s' the cell can read%s the private folders of the caller's other "
+		"calls, which are made in '%s'",
+		writable ? "write" : "read", around.found->from, writable ? " and change" : "",
+		place);
+
+	if (!text)
+		return vt_fail(err, VT_STEP_PLAN, ENOMEM, "make the plan");
+	vt_plan_warn(plan, text);
+	return 0;
+}
+
+int vt_reach_check(struct vt_plan *plan, const struct vt_policy *policy, const struct vt_host *host,
+		   struct vt_err *err)
 {
 	int r = check_cwd(plan, host, err);
 
+	if (r == 0 && plan->bare && !plan->own_ids)
+		r = check_place(plan, policy, host, err);
 	if (r < 0 || !plan->bare || !plan->own_ids)
 		return r;
 	for (size_t i = 0; r == 0 && i < plan->build_count; i++) {

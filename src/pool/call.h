@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One call of a pool, seen by whoever made it: what to run, and what to tell about it. It belongs to its
- * maker, and is the pool's from vt_pool_call() until done() is told, which happens once, whatever goes
- * wrong, and never from within vt_pool_call().
+ * maker, and is the pool's from vt_pool_submit() until done() is told, which happens once, whatever goes
+ * wrong, and never from within vt_pool_submit().
  */
 #pragma once
 
@@ -12,7 +12,7 @@
 
 #include "watch/result.h"
 
-struct vt_call;
+struct vt_pool_call;
 struct vt_pool;
 struct vt_warm;
 
@@ -23,19 +23,19 @@ struct vt_outcome {
 	size_t           value_len;
 };
 
-struct vt_call_events {
+struct vt_pool_events {
 	/* What it prints, as it comes: stream 1 or 2. NULL: only the result is of interest. */
-	void (*output)(struct vt_call *call, int stream, const char *bytes, size_t len);
-	void (*log)(struct vt_call *call, const char *level, const char *text, size_t len);
-	/* It calls a tool. The answer is given by vt_call_answer(), now or later. */
-	void (*ask)(struct vt_call *call, uint64_t id, const char *tool, const char *arguments,
+	void (*output)(struct vt_pool_call *call, int stream, const char *bytes, size_t len);
+	void (*log)(struct vt_pool_call *call, const char *level, const char *text, size_t len);
+	/* It calls a tool. The answer is given by vt_pool_answer(), now or later. */
+	void (*ask)(struct vt_pool_call *call, uint64_t id, const char *tool, const char *arguments,
 		    size_t len);
-	void (*done)(struct vt_call *call, const struct vt_outcome *outcome);
+	void (*done)(struct vt_pool_call *call, const struct vt_outcome *outcome);
 };
 
-struct vt_call {
+struct vt_pool_call {
 	/* the maker's; name and arguments are borrowed until done() */
-	const struct vt_call_events *events;
+	const struct vt_pool_events *events;
 	void       *user;
 	const char *name; /* the tool, NUL, the call's id */
 	size_t      name_len;
@@ -46,12 +46,12 @@ struct vt_call {
 	/* the pool's */
 	struct vt_pool *pool;
 	struct vt_warm *warm;         /* where it runs */
-	struct vt_call *next, **link; /* among those that wait; link is NULL otherwise */
+	struct vt_pool_call *next, **link; /* among those that wait; link is NULL otherwise */
 	int64_t         due;          /* until when it waits at the most */
 };
 
 /* Answers what a call asked. Where it is over, or the id is none, nothing happens. */
-void vt_call_answer(struct vt_call *call, uint64_t id, bool ok, const char *body, size_t len);
+void vt_pool_answer(struct vt_pool_call *call, uint64_t id, bool ok, const char *body, size_t len);
 
 /* Ends it: it is `cancelled`, unless it is over. */
-void vt_call_cancel(struct vt_call *call);
+void vt_pool_cancel(struct vt_pool_call *call);

@@ -52,7 +52,7 @@ struct vt_pool {
 
 	struct vt_warm *warm[VT_WARM_STATES], **last[VT_WARM_STATES];
 	unsigned count[VT_WARM_STATES];
-	struct vt_call *waiting, **last_waiting;
+	struct vt_pool_call *waiting, **last_waiting;
 	unsigned waiting_count;
 	uint64_t numbers; /* of cells */
 
@@ -111,7 +111,7 @@ static void unlink_warm(struct vt_pool *pool, struct vt_warm *warm, enum vt_warm
 
 /* ---- calls that are over without a cell ---------------------------------------------------- */
 
-static void unqueue(struct vt_pool *pool, struct vt_call *call)
+static void unqueue(struct vt_pool *pool, struct vt_pool_call *call)
 {
 	*call->link = call->next;
 	if (call->next)
@@ -122,7 +122,7 @@ static void unqueue(struct vt_pool *pool, struct vt_call *call)
 	pool->waiting_count--;
 }
 
-static void end_unrun(struct vt_call *call, enum vt_status status, const char *type,
+static void end_unrun(struct vt_pool_call *call, enum vt_status status, const char *type,
 		      const char *message)
 {
 	struct vt_outcome outcome = { 0 };
@@ -147,7 +147,7 @@ static void refuse_waiting(struct vt_pool *pool)
 
 	vt_verdict_reach(&findings, &verdict);
 	while (pool->waiting) {
-		struct vt_call *call = pool->waiting;
+		struct vt_pool_call *call = pool->waiting;
 
 		unqueue(pool, call);
 		end_unrun(call, verdict.status, verdict.type, verdict.message);
@@ -431,7 +431,7 @@ static void set_timer(struct vt_pool *pool)
 
 			due = next < due ? next : due;
 		}
-	for (const struct vt_call *call = pool->waiting; call; call = call->next)
+	for (const struct vt_pool_call *call = pool->waiting; call; call = call->next)
 		due = call->due < due ? call->due : due;
 	if (pool->paused_until && pool->paused_until < due)
 		due = pool->paused_until;
@@ -442,7 +442,7 @@ static void set_timer(struct vt_pool *pool)
 
 static void end_overdue_waiting(struct vt_pool *pool, int64_t now)
 {
-	for (struct vt_call *call = pool->waiting, *next; call; call = next) {
+	for (struct vt_pool_call *call = pool->waiting, *next; call; call = next) {
 		next = call->next;
 		if (call->due > now)
 			continue;
@@ -484,7 +484,7 @@ static void timer_fires(struct vt_timer *timer)
 static void serve_waiting(struct vt_pool *pool)
 {
 	while (pool->waiting && pool->warm[VT_WARM_PARKED] && live(pool) < pool->options.live_max) {
-		struct vt_call *call = pool->waiting;
+		struct vt_pool_call *call = pool->waiting;
 
 		unqueue(pool, call);
 		vt_warm_run(pool->warm[VT_WARM_PARKED], call);
@@ -500,7 +500,7 @@ static void learn(struct vt_pool *pool)
 	pool->decay_at = vt_clock_now() + DECAY;
 }
 
-void vt_pool_call(struct vt_pool *pool, struct vt_call *call)
+void vt_pool_submit(struct vt_pool *pool, struct vt_pool_call *call)
 {
 	pool->counts.calls++;
 	pool->last_call = vt_clock_now();
@@ -527,13 +527,13 @@ void vt_pool_call(struct vt_pool *pool, struct vt_call *call)
 	refill(pool);
 }
 
-void vt_call_answer(struct vt_call *call, uint64_t id, bool ok, const char *body, size_t len)
+void vt_pool_answer(struct vt_pool_call *call, uint64_t id, bool ok, const char *body, size_t len)
 {
 	if (call->warm)
 		vt_warm_answer(call->warm, id, ok, body, len);
 }
 
-void vt_call_cancel(struct vt_call *call)
+void vt_pool_cancel(struct vt_pool_call *call)
 {
 	if (call->warm) {
 		vt_warm_stop(call->warm, VT_STOP_CANCEL);
@@ -619,7 +619,7 @@ void vt_pool_free(struct vt_pool *pool)
 		return;
 	pool->closing = true;
 	while (pool->waiting)
-		vt_call_cancel(pool->waiting);
+		vt_pool_cancel(pool->waiting);
 	kill_all(pool);
 	/* All die with the spawner, which goes only when the last occupant was reaped. */
 	if (pool->hull.init > 0)

@@ -41,5 +41,5 @@ int  vt_pool_new(struct vt_loop *loop, const struct vt_pool_options *options,
 /* Ends whatever runs, and reaps. Calls that are not over end as cancelled, first. */
 void vt_pool_free(struct vt_pool *pool);
 
-void vt_pool_call(struct vt_pool *pool, struct vt_call *call);
+void vt_pool_submit(struct vt_pool *pool, struct vt_pool_call *call);
 void vt_pool_count(const struct vt_pool *pool, struct vt_pool_counts *ret_counts);

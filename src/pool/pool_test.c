@@ -123,7 +123,7 @@ struct watched {
 };
 
 struct made {
-	struct vt_call call;
+	struct vt_pool_call call;
 	struct watched *watched;
 	char name[32], arguments[64];
 	struct vt_verdict verdict;
@@ -132,14 +132,14 @@ struct made {
 	bool over;
 };
 
-static void take_output(struct vt_call *call, int stream, const char *bytes, size_t len)
+static void take_output(struct vt_pool_call *call, int stream, const char *bytes, size_t len)
 {
 	struct made *made = call->user;
 
 	strncat(stream == 1 ? made->out : made->err, bytes, len);
 }
 
-static void take_log(struct vt_call *call, const char *level, const char *text, size_t len)
+static void take_log(struct vt_pool_call *call, const char *level, const char *text, size_t len)
 {
 	struct made *made = call->user;
 
@@ -147,15 +147,15 @@ static void take_log(struct vt_call *call, const char *level, const char *text, 
 	strncat(made->log, text, len);
 }
 
-static void answer(struct vt_call *call, uint64_t id, const char *tool, const char *arguments,
+static void answer(struct vt_pool_call *call, uint64_t id, const char *tool, const char *arguments,
 		   size_t len)
 {
 	assert_int_equal(id, 7);
 	assert_string_equal(tool, "other");
-	vt_call_answer(call, id, true, arguments, len);
+	vt_pool_answer(call, id, true, arguments, len);
 }
 
-static void take_done(struct vt_call *call, const struct vt_outcome *outcome)
+static void take_done(struct vt_pool_call *call, const struct vt_outcome *outcome)
 {
 	struct made *made = call->user;
 
@@ -170,7 +170,7 @@ static void take_done(struct vt_call *call, const struct vt_outcome *outcome)
 	made->watched->loop.over = true;
 }
 
-static const struct vt_call_events events = {
+static const struct vt_pool_events events = {
 	.output = take_output, .log = take_log, .ask = answer, .done = take_done
 };
 
@@ -242,13 +242,13 @@ static void submit(struct watched *w, struct made *made, const char *tool, const
 	*made = (struct made){ .watched = w };
 	strcpy(made->name, tool);
 	strcpy(made->arguments, arguments);
-	made->call = (struct vt_call){ .events = &events,
-				       .user = made,
-				       .name = made->name,
-				       .name_len = strlen(tool),
-				       .arguments = made->arguments,
-				       .arguments_len = strlen(arguments) };
-	vt_pool_call(w->pool, &made->call);
+	made->call = (struct vt_pool_call){ .events = &events,
+					    .user = made,
+					    .name = made->name,
+					    .name_len = strlen(tool),
+					    .arguments = made->arguments,
+					    .arguments_len = strlen(arguments) };
+	vt_pool_submit(w->pool, &made->call);
 }
 
 static void run_until(struct watched *w, unsigned over)
@@ -369,7 +369,7 @@ static void test_cancel(void **state)
 	start_watched(&w);
 	(void)call_one(&w, "echo", "warm by now");
 	submit(&w, &made[0], "wait", "");
-	vt_call_cancel(&made[0].call);
+	vt_pool_cancel(&made[0].call);
 	run_until(&w, 2);
 	assert_int_equal(made[0].verdict.status, VT_STATUS_CANCELLED);
 	for (int i = 0; i < 3; i++)

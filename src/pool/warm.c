@@ -181,7 +181,7 @@ static void reach_verdict(struct vt_warm *warm, struct vt_verdict *verdict)
 /* Tells the call's maker, once. */
 static void conclude(struct vt_warm *warm, struct vt_outcome *outcome)
 {
-	struct vt_call *call = warm->call;
+	struct vt_pool_call *call = warm->call;
 	struct vt_result *result = &outcome->result;
 	int64_t cpu = cpu_time(warm->pid);
 
@@ -298,7 +298,7 @@ static void break_off(struct vt_warm *warm, const struct vt_err *err)
 
 static void take_talk(struct vt_warm *warm, const struct vt_talk *talk)
 {
-	struct vt_call *call = warm->call;
+	struct vt_pool_call *call = warm->call;
 	struct vt_err err;
 
 	switch (talk->kind) {
@@ -640,7 +640,7 @@ static void begin_look(struct vt_warm *warm)
 	vt_look_begin(&warm->look, warm->proc_fd, warm->root_fd);
 }
 
-void vt_warm_run(struct vt_warm *warm, struct vt_call *call)
+void vt_warm_run(struct vt_warm *warm, struct vt_pool_call *call)
 {
 	const struct vt_talk talk = { .kind = VT_TALK_EXECUTE,
 				      .name = (char *)call->name,

@@ -60,7 +60,7 @@ struct vt_warm {
 	pid_t                       pid; /* the occupant's; 0: there is none, or it was reaped */
 
 	/* of its call */
-	struct vt_call    *call;
+	struct vt_pool_call    *call;
 	struct vt_talk_in  in;
 	struct vt_str      going; /* messages to the occupant that its socket did not take yet */
 	size_t             going_at;
@@ -83,7 +83,7 @@ void vt_warm_note(struct vt_warm *warm, const struct vt_note *note, int fds[VT_N
 void vt_warm_enter(struct vt_warm *warm, int zygote_fd, int null_fd);
 
 /* Hands a call to one that is parked. */
-void vt_warm_run(struct vt_warm *warm, struct vt_call *call);
+void vt_warm_run(struct vt_warm *warm, struct vt_pool_call *call);
 
 /* To one that runs. */
 void vt_warm_answer(struct vt_warm *warm, uint64_t id, bool ok, const char *body, size_t len);

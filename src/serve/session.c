@@ -38,7 +38,7 @@ struct serve_pool {
 };
 
 struct serve_call {
-	struct vt_call call; /* first: it is found by it */
+	struct vt_pool_call call; /* first: it is found by it */
 	struct vt_session *session;
 	struct serve_call *next, **link;
 	int64_t number;
@@ -136,12 +136,12 @@ static struct serve_call *find_call(struct vt_session *session, int64_t number)
 	return call;
 }
 
-static struct serve_call *of(struct vt_call *call)
+static struct serve_call *of(struct vt_pool_call *call)
 {
 	return (struct serve_call *)call;
 }
 
-static void call_output(struct vt_call *call, int stream, const char *bytes, size_t len)
+static void call_output(struct vt_pool_call *call, int stream, const char *bytes, size_t len)
 {
 	struct vt_session *session = of(call)->session;
 
@@ -153,7 +153,7 @@ static void call_output(struct vt_call *call, int stream, const char *bytes, siz
 	put_bytes(session, bytes, len);
 }
 
-static void call_log(struct vt_call *call, const char *level, const char *text, size_t len)
+static void call_log(struct vt_pool_call *call, const char *level, const char *text, size_t len)
 {
 	struct vt_session *session = of(call)->session;
 
@@ -163,8 +163,8 @@ static void call_log(struct vt_call *call, const char *level, const char *text, 
 	put_bytes(session, text, len);
 }
 
-static void call_ask(struct vt_call *call, uint64_t id, const char *tool, const char *arguments,
-		     size_t len)
+static void call_ask(struct vt_pool_call *call, uint64_t id, const char *tool,
+		     const char *arguments, size_t len)
 {
 	struct vt_session *session = of(call)->session;
 
@@ -185,7 +185,7 @@ static void add_usage(struct vt_session *session, const struct vt_result *result
 		vt_head_add_flag(&session->head, "unreaped", true);
 }
 
-static void call_done(struct vt_call *call, const struct vt_outcome *outcome)
+static void call_done(struct vt_pool_call *call, const struct vt_outcome *outcome)
 {
 	struct serve_call *done = of(call);
 	struct vt_session *session = done->session;
@@ -227,7 +227,7 @@ static void call_done(struct vt_call *call, const struct vt_outcome *outcome)
 	free(done);
 }
 
-static const struct vt_call_events call_events = {
+static const struct vt_pool_events call_events = {
 	.output = call_output, .log = call_log, .ask = call_ask, .done = call_done
 };
 
@@ -283,7 +283,7 @@ static int do_call(struct vt_session *session, const struct frame *frame, struct
 	memcpy(call->bytes, tool, tool_len + 1);
 	memcpy(call->bytes + tool_len + 1, id, id_len);
 	memcpy(call->bytes + tool_len + 1 + id_len, frame->body, frame->len);
-	call->call = (struct vt_call){
+	call->call = (struct vt_pool_call){
 		.events = &call_events,
 		.name = call->bytes,
 		.name_len = tool_len + 1 + id_len,
@@ -299,7 +299,7 @@ static int do_call(struct vt_session *session, const struct frame *frame, struct
 	if (call->next)
 		call->next->link = &call->next;
 	*call->link = call;
-	vt_pool_call(pool->pool, &call->call);
+	vt_pool_submit(pool->pool, &call->call);
 	return 0;
 }
 
@@ -310,7 +310,7 @@ static int do_cancel(struct vt_session *session, const struct frame *frame, stru
 
 	(void)err;
 	if (call)
-		vt_call_cancel(&call->call);
+		vt_pool_cancel(&call->call);
 	return 0;
 }
 
@@ -320,7 +320,7 @@ static int do_answer(struct vt_session *session, const struct frame *frame, stru
 
 	(void)err;
 	if (call)
-		vt_call_answer(&call->call, (uint64_t)vt_head_int(&frame->head, "ask", 0),
+		vt_pool_answer(&call->call, (uint64_t)vt_head_int(&frame->head, "ask", 0),
 			       vt_head_flag(&frame->head, "ok", false), frame->body, frame->len);
 	return 0;
 }
@@ -444,26 +444,9 @@ static int start_pool(struct vt_session *session, struct serve_pool *pool,
 	return vt_pool_new(session->loop, &options, &pool->pool, err);
 }
 
-static json_t *capabilities(const struct vt_plan *plan)
-{
-	json_t *all = json_pack("{s:s}", "level", plan->level);
-
-	for (size_t i = 0; all && i < VT_PROPERTIES; i++) {
-		const struct vt_holding *holding = &plan->holdings[i];
-
-		if (holding->mechanism)
-			(void)json_object_set_new(all, holding->name,
-						  json_pack("{s:s, s:s, s:s}", "mechanism",
-							    holding->mechanism, "grade",
-							    vt_grade_name(holding->grade), "note",
-							    holding->note));
-	}
-	return all;
-}
-
 static void tell_pool(struct vt_session *session, const struct serve_pool *pool)
 {
-	AUTO_JSON json_t *all = capabilities(pool->plan);
+	AUTO_JSON json_t *all = vt_result_isolation(pool->plan);
 	char *text = all ? json_dumps(all, 0) : NULL;
 
 	begin(session, "pool");

@@ -47,12 +47,15 @@ static void put(int at, const char *name, size_t size)
 		MUST(write(fd, block, sizeof(block)) == sizeof(block));
 }
 
+/* Where the CPUs are busy, a look may run out of its time: another one does not. */
 static struct vt_folder_size measure_odd(const struct place *place, int64_t most)
 {
 	struct vt_folder_size size = { .bytes = -1 };
 	int fds = count_fds();
 	int r = vt_folder_measure(place->fd, most, &size);
 
+	for (int tries = 1; r == 0 && size.odd == VT_FOLDER_SLOW && tries < 20; tries++)
+		r = vt_folder_measure(place->fd, most, &size);
 	errno = -r;
 	MUST(r == 0);
 	MUST(count_fds() == fds);

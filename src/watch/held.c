@@ -82,6 +82,19 @@ static bool ends_with(const char *text, size_t len, const char *end)
 	return len >= strlen(end) && memcmp(text + len - strlen(end), end, strlen(end)) == 0;
 }
 
+static int ask(int dir, const char *name, struct statx *ret_st)
+{
+	const unsigned wanted = STATX_BASIC_STATS | STATX_MNT_ID;
+
+	if (statx(dir, name, AT_STATX_DONT_SYNC, wanted, ret_st) == 0)
+		return 0;
+	/* Where a filter denies the call as unknown, libc asks fstatat(), and takes no such flag.
+	 */
+	if (errno != EINVAL)
+		return -errno;
+	return statx(dir, name, 0, wanted, ret_st) < 0 ? -errno : 0;
+}
+
 /*
  * The link is read before anything is asked of the file: a stat of whatever a cell has open may
  * wait for a network or a process. What begins like a memfd is one, whose name the cell chose, and
@@ -103,8 +116,11 @@ static int look_at_descriptor(int fd_dir, const char *name, void *arg)
 
 	if (!memfd && !nameless)
 		return 0;
-	if (statx(fd_dir, name, AT_STATX_DONT_SYNC, STATX_BASIC_STATS | STATX_MNT_ID, &st) < 0)
-		return vt_proc_refused(errno) ? -errno : 0;
+	int r = ask(fd_dir, name, &st);
+
+	/* Of a memfd nothing but its end is a reason not to be counted. */
+	if (r < 0)
+		return vt_proc_refused(-r) || (memfd && !vt_proc_vanished(-r)) ? r : 0;
 	nameless = nameless && is_nameless(held, &st);
 	if ((memfd || nameless) &&
 	    remember(held, device(st.stx_dev_major, st.stx_dev_minor), st.stx_ino))

@@ -207,12 +207,26 @@ static void test_tells_kinds_apart(void **state)
 	run_child(tells_kinds_apart, NULL);
 }
 
+/* A filter that does not know statx(): what libc asks in its stead tells as much. */
+static void finds_without_statx(void *arg)
+{
+	deny_call(SYS_statx, ENOSYS);
+	tells_kinds_apart(arg);
+}
+
+static void test_finds_without_statx(void **state)
+{
+	(void)state;
+	run_child(finds_without_statx, NULL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_finds_nameless),
 		cmocka_unit_test(test_finds_deep),
 		cmocka_unit_test(test_tells_kinds_apart),
+		cmocka_unit_test(test_finds_without_statx),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -157,7 +157,7 @@ static json_t *notes_json(const struct vt_plan *plan)
 	return object_take(&notes);
 }
 
-static json_t *isolation_json(const struct vt_plan *plan)
+json_t *vt_result_isolation(const struct vt_plan *plan)
 {
 	if (!plan)
 		return json_null();
@@ -231,7 +231,7 @@ int vt_result_json(const struct vt_result *result, const struct vt_plan *plan, s
 	put(&root, "dropped", dropped_json(result));
 	put(&root, "logs", json_array());
 	put(&root, "usage", usage_json(result));
-	put(&root, "isolation", isolation_json(plan));
+	put(&root, "isolation", vt_result_isolation(plan));
 	put(&root, "files", json_object());
 	put(&root, "denials", json_null());
 	if (result->unreaped)
@@ -336,7 +336,7 @@ int vt_result_audit(const struct vt_result *result, const struct vt_plan *plan,
 	put(&root, "argv", argv_json(audit->argv));
 	put(&root, "program", plan && plan->exec_path ? text_json(plan->exec_path) : json_null());
 	put(&root, "policy", text_json(audit->policy));
-	put(&root, "isolation", isolation_json(plan));
+	put(&root, "isolation", vt_result_isolation(plan));
 	put(&root, "granted", granted_json(plan));
 	put(&root, "status", json_string(vt_status_name(verdict->status)));
 	put(&root, "message", text_json(verdict->message));

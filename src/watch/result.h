@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -44,6 +45,9 @@ void vt_result_done(struct vt_result *result);
  */
 int vt_result_json(const struct vt_result *result, const struct vt_plan *plan, struct vt_str *out,
 		   struct vt_err *err);
+
+/* What holds a cell of this plan, as results have it. NULL: out of memory. */
+json_t *vt_result_isolation(const struct vt_plan *plan);
 
 /* One line for the audit log: who, what, policy, verdict, usage. */
 struct vt_audit {

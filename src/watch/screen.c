@@ -4,35 +4,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Code points beyond ASCII that steer a terminal or reorder what a person reads. */
-static const struct {
-	uint32_t first, last;
-} steering[] = {
-	{ 0x80, 0x9f },                           /* C1: 0x9b is CSI, 0x9d OSC */
-	{ 0x061c, 0x061c },                       /* marks of direction */
-	{ 0x200e, 0x200f },   { 0x2028, 0x2029 }, /* line and paragraph separators */
-	{ 0x202a, 0x202e },                       /* embeddings and overrides */
-	{ 0x2066, 0x2069 },                       /* isolates */
-	{ 0xe0000, 0xe007f },                     /* tags: text that nobody sees */
-};
-
-static bool is_steering(uint32_t point)
-{
-	for (size_t i = 0; i < sizeof(steering) / sizeof(steering[0]); i++)
-		if (point >= steering[i].first && point <= steering[i].last)
-			return true;
-	return false;
-}
-
-/* As JSON writes it, so that text which is JSON stays the same: in two halves beyond 16 bits. */
-static void show_point(uint32_t point, struct vt_str *out)
-{
-	if (point > 0xffff)
-		vt_str_addf(out, "\\u%04x\\u%04x", 0xd7c0 + (unsigned)(point >> 10),
-			    0xdc00 + (unsigned)(point & 0x3ff));
-	else
-		vt_str_addf(out, "\\u%04x", (unsigned)point);
-}
+#include "base/utf8.h"
 
 static bool is_plain(unsigned char byte)
 {
@@ -76,12 +48,13 @@ static bool continues(const struct vt_screen *screen, unsigned char byte)
 static void show_complete(struct vt_screen *screen, struct vt_str *out)
 {
 	static const unsigned char lead_bits[] = { [2] = 0x1f, [3] = 0x0f, [4] = 0x07 };
+	char shown[VT_UTF8_SHOWN];
 	uint32_t point = screen->pending[0] & lead_bits[screen->pending_len];
 
 	for (unsigned i = 1; i < screen->pending_len; i++)
 		point = point << 6 | (screen->pending[i] & 0x3f);
-	if (is_steering(point))
-		show_point(point, out);
+	if (vt_utf8_steers(point))
+		vt_str_addn(out, shown, vt_utf8_escape(shown, point));
 	else
 		vt_str_addn(out, (const char *)screen->pending, screen->pending_len);
 	screen->pending_len = 0;

@@ -292,7 +292,12 @@ static int look_at_process(int proc, const char *name, void *arg)
 	else if (r == 0 && !init)
 		r = look_cheaply(look, &memory);
 	vt_fd_close(&memory.dir);
-	return r;
+	/*
+	 * With hidepid the folder itself is closed to who may not trace the process: it was listed,
+	 * and is not shown any more. So ends a process that is not dumpable, since without its
+	 * memory no namespace but the first can vouch for who looks.
+	 */
+	return r == -EPERM ? 0 : r;
 }
 
 static int64_t tmpfs_bytes(int root_fd)

@@ -48,6 +48,8 @@ struct vt_usage_limits {
  * A child of vfork has its parent's memory until it execs, and counts like any other process: so
  * one look above the limit may be that, and only a second one tells.
  *
+ * A process that ends, or that proc hides from one file to the next, counts as far as it was seen.
+ *
  * After a failure what the cell uses is not known, and the caller had better end it. -E2BIG: there
  * are more processes or descriptors than one look takes. -EACCES, where memory is watched:
  * a process that is not dumpable has a memfd, whose size nobody can tell, or hides even its fdinfo

@@ -231,7 +231,12 @@ static void judge_signal(const struct vt_findings *found, struct vt_verdict *ver
 	name_signal(verdict->signal, name);
 	switch (verdict->signal) {
 	case SIGXFSZ:
-		if (found->file_mb > 0)
+		if (found->lower_file_kb > 0)
+			decide(verdict, VT_STATUS_CRASHED, "Crashed",
+			       "killed by %s: a file grew past the caller's own limit, %" PRId64
+			       " KB (ulimit -f), which is below limits.file_mb",
+			       name, found->lower_file_kb);
+		else if (found->file_mb > 0)
 			decide(verdict, VT_STATUS_CRASHED, "Crashed",
 			       "killed by %s: a file grew past limits.file_mb (%" PRId64 " MB)",
 			       name, found->file_mb);

@@ -49,6 +49,7 @@ struct vt_findings {
 	int64_t       cpu_ns;      /* that the cell used in all */
 	/* the limits, for the message; 0 or less: not known */
 	int64_t wall_ms, cpu_ms, memory_bytes, file_mb, tmp_bytes;
+	int64_t lower_file_kb; /* the caller's own limit of a file's size, below file_mb; 0: it is not */
 };
 
 /*

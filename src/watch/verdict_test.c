@@ -47,6 +47,10 @@ static const struct row rows[] = {
 	  "killed by SIGABRT" },
 	{ "file size", { KILLED(SIGXFSZ), LIMITS }, VT_STATUS_CRASHED, -1, SIGXFSZ, 128 + SIGXFSZ,
 	  "Crashed", "killed by SIGXFSZ: a file grew past limits.file_mb (64 MB)" },
+	{ "file size, of the caller", { KILLED(SIGXFSZ), LIMITS, .lower_file_kb = 16 },
+	  VT_STATUS_CRASHED, -1, SIGXFSZ, 128 + SIGXFSZ, "Crashed",
+	  "killed by SIGXFSZ: a file grew past the caller's own limit, 16 KB (ulimit -f), which is "
+	  "below limits.file_mb" },
 	{ "file size, limit not known", { KILLED(SIGXFSZ) }, VT_STATUS_CRASHED, -1, SIGXFSZ,
 	  128 + SIGXFSZ, "Crashed", "killed by SIGXFSZ: a file grew past limits.file_mb" },
 	{ "filter", { KILLED(SIGSYS) }, VT_STATUS_CRASHED, -1, SIGSYS, 159, "Crashed",
@@ -206,6 +210,8 @@ static void each_finding_has_its_verdict(void **state)
 		assert_int_equal(vt_verdict_exit_code(&verdict), row->exits_with);
 		seen |= 1u << verdict.status;
 	}
+	/* What a tool gives is not among the findings. */
+	seen |= 1u << VT_STATUS_NO_RESULT | 1u << VT_STATUS_RESULT_LIMIT;
 	assert_int_equal(seen, (1u << VT_STATUS_COUNT) - 1);
 }
 
@@ -265,11 +271,31 @@ static void odd_limits_read_well(void **state)
 	}
 }
 
+static void what_a_tool_says(void **state)
+{
+	struct vt_verdict verdict;
+
+	(void)state;
+	vt_verdict_tool_failed(&verdict, "ValueError", "no such thing");
+	assert_int_equal(verdict.status, VT_STATUS_ERROR);
+	assert_string_equal(verdict.type, "ValueError");
+	assert_string_equal(verdict.message, "no such thing");
+	vt_verdict_tool_failed(&verdict, "", "");
+	assert_string_equal(verdict.type, "Error");
+	vt_verdict_no_result(&verdict);
+	assert_int_equal(verdict.status, VT_STATUS_NO_RESULT);
+	vt_verdict_bad_talk(&verdict, true, 64 << 20);
+	assert_int_equal(verdict.status, VT_STATUS_RESULT_LIMIT);
+	assert_non_null(strstr(verdict.message, "64 MB"));
+	vt_verdict_bad_talk(&verdict, false, 64 << 20);
+	assert_int_equal(verdict.status, VT_STATUS_CRASHED);
+}
+
 static void every_status_has_a_name(void **state)
 {
-	static const char *const names[] = { "ok",        "error",        "timeout",
-					     "cpu_limit", "memory_limit", "crashed",
-					     "cancelled", "refused",      "lost" };
+	static const char *const names[] = { "ok",           "error",   "timeout",   "cpu_limit",
+					     "memory_limit", "crashed", "no_result", "result_limit",
+					     "cancelled",    "refused", "lost" };
 
 	(void)state;
 	assert_int_equal(sizeof(names) / sizeof(names[0]), VT_STATUS_COUNT);
@@ -285,6 +311,7 @@ int main(void)
 		cmocka_unit_test(no_failure_is_ok),
 		cmocka_unit_test(long_errors_are_cut_not_overrun),
 		cmocka_unit_test(odd_limits_read_well),
+		cmocka_unit_test(what_a_tool_says),
 		cmocka_unit_test(every_status_has_a_name),
 	};
 

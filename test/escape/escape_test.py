@@ -15,7 +15,6 @@ import contextlib
 import ctypes
 import fcntl
 import os
-import pty
 import re
 import shutil
 import socket
@@ -28,8 +27,8 @@ import uuid
 from dataclasses import dataclass
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
-from vitrotest import (ESCAPE, Failed, IS_ROOT, WITHIN, check, is_bare, landlock_abi, main, need_broker,
-                       need_held, proc, run, sanitized, skip, started, test, vitro, wait_until, write)
+from vitrotest import (ESCAPE, Failed, IS_ROOT, WITHIN, check, is_bare, is_confined, landlock_abi, main,
+                       need_alone, need_broker, need_held, open_terminal, proc, run, sanitized, skip, started, test, vitro, wait_until, write)
 
 SECRET = uuid.uuid4().hex
 LIBC = ctypes.CDLL("librt.so.1", use_errno=True)
@@ -75,10 +74,12 @@ class Try:
     holds: str = ""  # PROPERTY=MECHANISM words, where the group's own are not enough
     root: bool = False  # it has a meaning only for root
     cgroup: bool = False  # the denial stands on a cgroup that counts memory
-    unless: str = ""  # not promised where the result's note about files has these words
+    unless: str = ""  # not promised where one of the result's notes has these words
 
 
-NO_DEVICES = bool(os.statvfs(tempfile.gettempdir()).f_flag & os.ST_NODEV)  # where the world is made
+# Where the world is made; None: nowhere.
+PARENT = next((path for path in ("/var/tmp", "/tmp") if os.access(path, os.W_OK)), None)
+NO_DEVICES = bool(os.statvfs(PARENT or "/").f_flag & os.ST_NODEV)
 
 FILES = [
     Try("read_absolute", "{secret}/file"),
@@ -105,9 +106,9 @@ FILES = [
     Try("make_whiteout", "{write}", "namespaces", flags="--write {write}",
         setup="mount -t tmpfs none {write}"),
     Try("make_whiteout", "{tmp}", "namespaces", "{write}", setup="mount -t tmpfs none {write}",
-        label="in the private /tmp", holds="files=mountns"),
-    Try("hold_lease", "{read}/file", flags="--read {read}"),
-    Try("set_hint", "{read}/file", flags="--read {read}"),
+        label="in the private /tmp", holds="files=mountns syscalls=*"),
+    Try("hold_lease", "{read}/file", flags="--read {read}", holds="syscalls=*"),
+    Try("set_hint", "{read}/file", flags="--read {read}", holds="syscalls=*"),
     *(Try("ask_encryption", "{read} " + request, flags="--read {read}", label=label, holds="syscalls=*")
       for request, label in (("0x800c6613", "to set a policy"), ("0xc0506617", "to add a key"),
                              ("0xc0406618", "to remove a key"))),
@@ -214,29 +215,30 @@ PROCESSES = [
     Try("kill_parent", control="child", ends="lost" if is_bare() else ""),
     Try("see_processes", "{word}", holds="files=*"),
     Try("find_secret", SECRET),
-    Try("change_limits", "1", "init"),
+    Try("change_limits", "1", "init", holds="syscalls=*"),
     Try("change_limits", "{victim}", label="of a process of the host"),
     Try("change_priority", "{victim}"),
     Try("change_affinity", "{victim}"),
-    Try("change_priority", "1", "init", label="of init"),
-    Try("change_affinity", "1", "init", label="of init"),
-    Try("change_scheduler", "1", "init", label="of init"),
-    Try("change_io_priority", "1 1", "init", label="of init"),
-    Try("change_io_priority", "1 2", "group", label="of init's group"),
-    Try("change_io_priority", "1000 3", "init", "0 3", label="of all of a user's processes"),
-    Try("change_user_priority", "0", "init"),
-    Try("change_user_priority", "1000", "init", "0", label="by its number"),
-    Try("change_group_priority", "1", "group", label="of init"),
+    Try("change_priority", "1", "init", label="of init", holds="syscalls=*"),
+    Try("change_affinity", "1", "init", label="of init", holds="syscalls=*"),
+    Try("change_scheduler", "1", "init", label="of init", holds="syscalls=*"),
+    Try("change_io_priority", "1 1", "init", label="of init", holds="syscalls=*"),
+    Try("change_io_priority", "1 2", "group", label="of init's group", holds="syscalls=*"),
+    Try("change_io_priority", "1000 3", "init", "0 3", label="of all of a user's processes",
+        holds="syscalls=*"),
+    Try("change_user_priority", "0", "init", holds="syscalls=*"),
+    Try("change_user_priority", "1000", "init", "0", label="by its number", holds="syscalls=*"),
+    Try("change_group_priority", "1", "group", label="of init", holds="syscalls=*"),
     Try("tune_by_proc", "1", "init", label="of init"),
     Try("tune_by_proc", "self", label="of itself", holds="files=*"),
     Try("steal_descriptor", "1", "init", maybe=True),
     Try("compare_processes", maybe=True, filtered=True),
     Try("enter_namespace", "1", "init"),
     Try("enter_by_pidfd", control="namespaces"),
-    Try("unshare_user", maybe=True),
+    Try("unshare_user", maybe=True, holds="syscalls=*"),
     Try("unshare_others", control="namespaces"),
-    Try("clone_user", maybe=True),
-    Try("clone3_user", maybe=True),
+    Try("clone_user", maybe=True, holds="syscalls=*"),
+    Try("clone3_user", maybe=True, holds="syscalls=*"),
     Try("raise_capabilities", control="namespaces"),
     Try("raise_ambient", control="namespaces"),
     Try("become_root", control="namespaces"),
@@ -364,17 +366,20 @@ LIMITS = [
     Try("take_heap", "200", flags="--memory 64M", ends="memory_limit"),
     Try("take_memfd", "200", flags="--memory 64M", ends="memory_limit"),
     # lost: where no cgroup counts, what is hidden cannot be watched, and the call ends
-    Try("take_memfd_undumpable", "200", flags="--memory 64M", ends="memory_limit lost"),
+    Try("take_memfd_undumpable", "200", flags="--memory 64M", ends="memory_limit lost",
+        unless="processes that are not dumpable, which /proc hides here"),
     Try("take_memfd_unreadable", "200 {tmp}", control_args="200 {write}", flags="--memory 64M",
         ends="memory_limit lost", holds="files=mountns"),
-    Try("take_memfd_by_thread", "200", flags="--memory 64M", ends="memory_limit"),
-    Try("take_memfd_by_unshared", "200", flags="--memory 64M", ends="memory_limit"),
-    Try("take_memfd_by_thread", "16", label="however little"),
-    Try("take_memfd_by_unshared", "16", label="however little"),
+    Try("take_memfd_by_thread", "200", flags="--memory 64M", ends="memory_limit",
+        holds="syscalls=*"),
+    Try("take_memfd_by_unshared", "200", flags="--memory 64M", ends="memory_limit",
+        holds="syscalls=*"),
+    Try("take_memfd_by_thread", "16", label="however little", holds="syscalls=*"),
+    Try("take_memfd_by_unshared", "16", label="however little", holds="syscalls=*"),
     Try("take_shared", "200", flags="--memory 64M", ends="memory_limit"),
-    Try("take_shared", "1", label="however little"),
-    Try("take_semaphores", "10"),
-    Try("take_messages"),
+    Try("take_shared", "1", label="however little", holds="syscalls=*"),
+    Try("take_semaphores", "10", holds="syscalls=*"),
+    Try("take_messages", holds="syscalls=*"),
     Try("take_pipes", "60", flags="--memory 32M", ends="memory_limit", cgroup=True, maybe=True),
     Try("take_together", "200 8", flags="--memory 64M", ends="memory_limit"),
     Try("take_disk", "100 {tmp}", control_args="100 {write}",
@@ -409,6 +414,8 @@ GROUPS = [
     (KERNEL, "syscalls=*"), (NETWORK, "network=*"), (LIMITS, ""),
 ]
 TRIES = [row for rows, _ in GROUPS for row in rows]
+# Denied by a network namespace alone, also where the network as a whole is not held.
+PARTED = {"tcp4", "tcp4_other", "tcp4_zero", "tcp6", "tcp6_mapped", "mptcp", "fast_open", "udp4", "abstract"}
 
 
 class World:
@@ -447,7 +454,7 @@ class World:
         self.segment = LIBC.shmget(int(self.names["segment"]), 4096, 0o1600)  # IPC_CREAT
         self.names["queue"] = "/test-" + uuid.uuid4().hex
         queue = LIBC.mq_open(self.names["queue"].encode(), os.O_RDWR | os.O_CREAT, 0o644, None)
-        if queue < 0 and not poor():
+        if queue < 0 and not is_confined():
             raise OSError(ctypes.get_errno(), "mq_open")
 
     def remove(self):
@@ -513,7 +520,7 @@ class World:
 def standard_input(kind, world):
     """Options for Popen that give the act this standard input."""
     if kind == "terminal":
-        ours, theirs = pty.openpty()
+        ours, theirs = open_terminal()
 
         def control():  # it becomes the new session's terminal
             fcntl.ioctl(0, termios.TIOCSCTTY, 0)
@@ -555,14 +562,6 @@ def said(text):
     return (lines[-1][1], lines[-1][0]) if lines else (None, "")
 
 
-def poor():
-    """Whether this is a place that denies honest programs what a machine of one's own gives."""
-    if not os.path.exists("/proc/self"):
-        return True
-    status = dict(line.split(":", 1) for line in proc("self/status").decode().splitlines())
-    return status["Seccomp"].strip() != "0" or (IS_ROOT and not int(status["CapEff"], 16) >> 21 & 1)
-
-
 def outside(row, program, args, world, options):
     """Runs the control. Returns None where the act was reached, else why not."""
     if row.control == "root" and not IS_ROOT:
@@ -581,13 +580,13 @@ def outside(row, program, args, world, options):
     reason = line or call.err.strip().splitlines()[-1:] or f"exit {call.code}"
     if word is None and "unshare" in call.err:
         return f"no namespaces for the control: {call.err.strip()}"
-    if row.maybe or poor():
+    if row.maybe or is_confined():
         return f"not reached outside either: {reason}"
     raise Failed(f"the control did not reach it\n{call}")
 
 
-def inside(row, program, args, world, options, flags=()):
-    """Runs the act in a cell, and fails unless it was denied."""
+def inside(row, program, args, world, options, missing, flags=()):
+    """Runs the act in a cell, and fails unless it was denied. missing: why the control did not reach it."""
     prefix = CONTROLS[row.prefix] if row.prefix else []
     flags = [*world.fill(row.flags), *flags, *(["--cwd", "/tmp"] if "{tmp}" in row.args else [])]
     call = vitro("run", "--json", "--read", os.path.dirname(program), *flags,
@@ -597,13 +596,15 @@ def inside(row, program, args, world, options, flags=()):
     word, line = said(result["stdout"] or "")
     if row.cgroup and not result["isolation"]["memory"].startswith("cgroup"):
         skip("only a cgroup counts this memory, and there is none")
-    note = result["isolation"].get("notes", {}).get("files", "") if result["isolation"] else ""
-    if row.unless and row.unless in note:
-        skip(f"not promised here: {note}")
+    notes = (result["isolation"] or {}).get("notes", {})
+    if row.unless and any(row.unless in note for note in notes.values()):
+        skip(f"not promised here: {row.unless}")
     if word == "denied" or (word is None and result["status"] in row.ends.split()):
         return
     if row.stdin == "folder" and result["status"] == "refused":
         return  # a folder as standard input may be turned down altogether
+    if word == "unclear" and missing and "either: unclear" in missing:
+        skip(f"cannot be tried here: {line}")
     raise Failed(f"inside: {line or 'the act said nothing'}\n{call}")
 
 
@@ -629,8 +630,15 @@ def surroundings(row, world):
 def promises(row):
     """property → mechanism that the denial stands on."""
     words = [next(words for rows, words in GROUPS if row in rows), row.holds]
-    words += [f"{name}=*" for name in ("memory", "pids") if f"--{name} " in row.flags]
-    return dict(word.split("=") for word in " ".join(words).split())
+    words += [f"{name}=*" for name in ("memory", "pids", "cpu_time")
+              if f"--{name.replace('_', '-')} " in row.flags]
+    # A filter is what denies it; or what a folder for writing cannot be had without.
+    if row.filtered or "syscalls=" in row.flags or "--write " in row.flags:
+        words.append("syscalls=*")
+    promised = dict(word.split("=") for word in " ".join(words).split())
+    if row.act in PARTED and "--net host" not in row.flags and not is_bare():
+        del promised["network"]
+    return promised
 
 
 def attempt(row, world):
@@ -639,6 +647,8 @@ def attempt(row, world):
     need_held(promises(row))
     if "--socket" in row.flags:
         need_broker()
+    if row.ends == "memory_limit lost":
+        need_alone()
     if row.root and not IS_ROOT:
         skip("needs root")
     if row.prefix and (caller := run([*CONTROLS[row.prefix], "true"])).code:
@@ -648,18 +658,17 @@ def attempt(row, world):
     with surroundings(row, world) as (program, options):
         missing = outside(row, program, world.fill(row.control_args or row.args), world, options)
     with surroundings(row, world) as (program, options):
-        inside(row, program, world.fill(row.args), world, options)
+        inside(row, program, world.fill(row.args), world, options, missing)
     if not (row.filtered or "syscalls=" in row.flags or sanitized()):  # one build is enough
         with surroundings(row, world) as (program, options):
-            inside(row, program, world.fill(row.args), world, options,
+            inside(row, program, world.fill(row.args), world, options, missing,
                    ["--set", f"syscalls={world.allow}"])
     if missing:
         skip(f"denied inside, but without a control: {missing}")
 
 
 def register():
-    parent = next((path for path in ("/var/tmp", "/tmp") if os.access(path, os.W_OK)), None)
-    world = World(parent) if parent else None
+    world = World(PARENT) if PARENT else None
     listing = run([ESCAPE, "--list"])
     check(listing.code == 0, lambda: f"vitro-escape does not run\n{listing}")
     mechanisms = dict(line.split("\t")[:2] for line in listing.out.splitlines())

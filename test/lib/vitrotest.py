@@ -9,7 +9,8 @@ matrix/vitro-within.
 An environment that is made for the tests (test/matrix) tells of itself by more variables:
 VITRO_TEST_PREFIX is a command that vitro, and nothing else, is started with; VITRO_TEST_FLAGS are
 flags for each `vitro run`; VITRO_TEST_PROC is a descriptor of a proc where /proc has none;
-VITRO_TEST_PROTECTED says that mounts and host name are not the machine's.
+VITRO_TEST_PROTECTED says that mounts and host name are not the machine's, VITRO_TEST_NESTED that a cell
+is around all.
 """
 
 import contextlib
@@ -19,7 +20,9 @@ import functools
 import json
 import os
 import pathlib
+import pty
 import re
+import resource
 import shlex
 import shutil
 import signal
@@ -118,6 +121,17 @@ def _proc_folder():
 def proc(path):
     """The bytes of a file of proc, b"" where it cannot be read. Works where /proc is empty, too."""
     return _read(path, _proc_folder())
+
+
+def children(pid):
+    """The pids of a process's children, [] where proc does not show them."""
+    return [int(word) for word in proc(f"{pid}/task/{pid}/children").split()]
+
+
+def init_of(pid):
+    """The init of a running vitro: the child that has children itself, as what looks on has not."""
+    need_shown()
+    return next((child for child in children(pid) if children(child)), None)
 
 
 def _process_table():
@@ -436,6 +450,47 @@ def need_power(number, name):
         skip(f"the test itself needs {name}")
 
 
+def need_proc():
+    """Skips a test whose programs read /proc themselves, or go by /dev/fd, which leads there."""
+    if not os.path.exists("/proc/self/stat"):
+        skip("nothing is mounted at /proc")
+
+
+def need_shown():
+    """Skips a test that looks at a cell's init, which is not dumpable."""
+    if not proc("1/stat"):
+        skip("proc hides what may not be traced")
+
+
+def need_file_size(size):
+    """Skips a test that makes, or lets a cell make, so large a file."""
+    most = resource.getrlimit(resource.RLIMIT_FSIZE)[1]
+    if most != resource.RLIM_INFINITY and most < size:
+        skip(f"files may have {most >> 20} MB at most")
+
+
+def need_alone():
+    """Skips a test of what makes a cell slow to measure, inside a cell that is itself measured."""
+    if os.environ.get("VITRO_TEST_NESTED"):
+        skip("the cell around the tests would be ended for it")
+
+
+def open_terminal():
+    """A new terminal: the end of who types and reads, and the programs' end."""
+    try:
+        return pty.openpty()
+    except OSError:
+        skip("there are no terminals")
+
+
+def is_confined():
+    """Whether this is a place that denies honest programs what a machine of one's own gives."""
+    if not os.path.exists("/proc/self"):
+        return True
+    status = dict(line.split(":", 1) for line in proc("self/status").decode().splitlines())
+    return status["Seccomp"].strip() != "0" or (IS_ROOT and not int(status["CapEff"], 16) >> 21 & 1)
+
+
 def is_bare():
     """Whether cells here are made without namespaces."""
     return isolation().get("processes", ("pidns",))[0] != "pidns"
@@ -450,7 +505,9 @@ def need_modes():
 
 
 def need_broker():
-    """Skips a test of sockets that the supervisor connects, where another filter has the one listener."""
+    """Skips a test of sockets that the supervisor connects, where another filter has the one listener, or
+    there is no filter at all."""
+    need_held({"syscalls": "*"})
     said = " ".join(run(vitro_command("explain", "--read", "/srv", "--set", "require=best-effort")).out.split())
     if "network: no AF_UNIX sockets" in said:
         skip("nobody can connect in a cell's stead here")

@@ -7,8 +7,6 @@
 #include "uapi/landlock.h"
 
 #include <errno.h>
-#include <poll.h>
-#include <string.h>
 #include <sys/uio.h>
 
 #include "matrix/within.h"
@@ -83,39 +81,15 @@ static int judge_ruleset(pid_t pid, uint64_t address, uint64_t size, int abi)
 	return 0;
 }
 
-static void answer(int listener, int abi, struct seccomp_notif *question,
-		   struct seccomp_notif_resp *reply)
+void answer_landlock(const struct seccomp_notif *question, struct seccomp_notif_resp *reply,
+		     int abi)
 {
 	const uint64_t *args = (const uint64_t *)question->data.args;
 
-	memset(reply, 0, sizeof(*reply));
-	reply->id = question->id;
 	if (args[2] == LANDLOCK_CREATE_RULESET_VERSION && args[0] == 0 && args[1] == 0)
 		reply->val = abi;
 	else if (args[2] == 0)
 		reply->error = -judge_ruleset((pid_t)question->pid, args[0], args[1], abi);
 	if (reply->val == 0 && reply->error == 0)
 		reply->flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
-	(void)seccomp_notify_respond(listener, reply); /* a caller may have died meanwhile */
-}
-
-void answer_landlock(int listener, int abi)
-{
-	struct seccomp_notif *question = NULL;
-	struct seccomp_notif_resp *reply = NULL;
-	struct pollfd poller = { .fd = listener, .events = POLLIN };
-	int r = seccomp_notify_alloc(&question, &reply);
-
-	if (r < 0)
-		die(-r, "listen to a filter");
-	for (;;) {
-		if (poll(&poller, 1, -1) < 0 && errno != EINTR)
-			die(errno, "wait for a question");
-		if (poller.revents & (POLLHUP | POLLERR))
-			break; /* the last one that the filter was on is gone */
-		memset(question, 0, sizeof(*question));
-		if ((poller.revents & POLLIN) && seccomp_notify_receive(listener, question) == 0)
-			answer(listener, abi, question, reply);
-	}
-	seccomp_notify_free(question, reply);
 }

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <grp.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -24,6 +25,9 @@ static const char usage[] =
 	"usage: vitro-within [OPTION]... -- CMD ARG...\n"
 	"  --deny CALL=ERRNO    a system call that is answered with an error; may be repeated\n"
 	"  --deny-userns        no user namespaces: EPERM, and ENOSYS for clone3\n"
+	"  --at CALL=COMMAND    a system call before which a shell command is run, each time; may "
+	"be\n"
+	"                       repeated\n"
 	"  --landlock-abi N     Landlock answers as one of ABI N would\n"
 	"  --oci-profile FILE   a seccomp profile as Docker writes them\n"
 	"  --caps LIST          the capabilities that stay, as CAP_CHOWN,CAP_KILL\n"
@@ -72,6 +76,23 @@ static void parse_denial(struct environment *environment, char *text)
 		die(0, "no system call is called '%s'", text);
 }
 
+static void parse_moment(struct environment *environment, char *text)
+{
+	char *command = strchr(text, '=');
+
+	if (command == NULL)
+		die(0, "--at wants CALL=COMMAND, not '%s'", text);
+	if (environment->moment_count == MAX_MOMENTS)
+		die(0, "more than %d times --at", MAX_MOMENTS);
+	struct moment *moment = &environment->moments[environment->moment_count++];
+
+	*command++ = '\0';
+	moment->command = command;
+	moment->call = seccomp_syscall_resolve_name(text);
+	if (moment->call < 0)
+		die(0, "no system call is called '%s' here", text);
+}
+
 static uint64_t parse_caps(char *text)
 {
 	uint64_t caps = 0;
@@ -100,6 +121,8 @@ static char **parse(struct environment *environment, char **argv)
 			die(0, "%s", usage);
 		} else if (strcmp(*arg, "--deny") == 0) {
 			parse_denial(environment, arg[1]);
+		} else if (strcmp(*arg, "--at") == 0) {
+			parse_moment(environment, arg[1]);
 		} else if (strcmp(*arg, "--landlock-abi") == 0) {
 			environment->landlock_abi = atoi(arg[1]);
 		} else if (strcmp(*arg, "--oci-profile") == 0) {
@@ -131,14 +154,19 @@ static void deny_userns(scmp_filter_ctx filter)
 		die(-r, "deny user namespaces");
 }
 
+static bool has_questions(const struct environment *environment)
+{
+	return environment->landlock_abi || environment->moment_count;
+}
+
 /*
- * Returns the descriptor that questions about Landlock arrive at, or -1 if none can. Calls that are
+ * Returns the descriptor that questions arrive at, or -1 if none can. Calls that are
  * newer than the profile get ENOSYS, as runc does it; 0: there is no profile.
  */
 static int install_filter(const struct environment *environment, int newest_call)
 {
 	if (environment->denied_count == 0 && !environment->no_userns &&
-	    environment->landlock_abi == 0 && newest_call == 0)
+	    !has_questions(environment) && newest_call == 0)
 		return -1;
 	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
 	int r = filter ? 0 : -ENOMEM;
@@ -151,6 +179,8 @@ static int install_filter(const struct environment *environment, int newest_call
 	for (size_t i = 0; r == 0 && i < environment->denied_count; i++)
 		r = seccomp_rule_add(filter, SCMP_ACT_ERRNO((uint16_t)environment->denied[i].error),
 				     environment->denied[i].call, 0);
+	for (size_t i = 0; r == 0 && i < environment->moment_count; i++)
+		r = seccomp_rule_add(filter, SCMP_ACT_NOTIFY, environment->moments[i].call, 0);
 	for (int i = 1; r == 0 && newest_call && i <= NEWER_CALLS; i++)
 		r = seccomp_rule_add(filter, SCMP_ACT_ERRNO(ENOSYS), newest_call + i, 0);
 	if (r < 0)
@@ -162,9 +192,9 @@ static int install_filter(const struct environment *environment, int newest_call
 	r = seccomp_load(filter);
 	if (r < 0)
 		die(-r, "install a filter");
-	int listener = environment->landlock_abi ? seccomp_notify_fd(filter) : -1;
+	int listener = has_questions(environment) ? seccomp_notify_fd(filter) : -1;
 
-	if (environment->landlock_abi && listener < 0)
+	if (has_questions(environment) && listener < 0)
 		die(-listener, "listen to a filter");
 	return listener;
 }
@@ -253,7 +283,48 @@ static int receive_descriptor(int socket)
 	return fd;
 }
 
-/* The parent stays and answers for Landlock; it ends as the command does. */
+static void answer(const struct environment *environment, const struct seccomp_notif *question,
+		   struct seccomp_notif_resp *reply)
+{
+	memset(reply, 0, sizeof(*reply));
+	reply->id = question->id;
+	reply->flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
+	for (size_t i = 0; i < environment->moment_count; i++)
+		if (environment->moments[i].call == question->data.nr &&
+		    system(environment->moments[i].command) < 0)
+			die(errno, "%s", environment->moments[i].command);
+	if (environment->landlock_abi && question->data.nr == SCMP_SYS(landlock_create_ruleset)) {
+		reply->flags = 0;
+		answer_landlock(question, reply, environment->landlock_abi);
+	}
+}
+
+/* Until nobody is left to ask. */
+static void answer_all(const struct environment *environment, int listener)
+{
+	struct seccomp_notif *question = NULL;
+	struct seccomp_notif_resp *reply = NULL;
+	struct pollfd poller = { .fd = listener, .events = POLLIN };
+	int r = seccomp_notify_alloc(&question, &reply);
+
+	if (r < 0)
+		die(-r, "listen to a filter");
+	for (;;) {
+		if (poll(&poller, 1, -1) < 0 && errno != EINTR)
+			die(errno, "wait for a question");
+		if (poller.revents & (POLLHUP | POLLERR))
+			break; /* the last one that the filter was on is gone */
+		memset(question, 0, sizeof(*question));
+		if (!(poller.revents & POLLIN) || seccomp_notify_receive(listener, question) != 0)
+			continue;
+		answer(environment, question, reply);
+		(void)seccomp_notify_respond(listener,
+					     reply); /* a caller may have died meanwhile */
+	}
+	seccomp_notify_free(question, reply);
+}
+
+/* The parent stays and answers; it ends as the command does. */
 static int answer_for(const struct environment *environment, char **command)
 {
 	int pair[2], status;
@@ -283,7 +354,7 @@ static int answer_for(const struct environment *environment, char **command)
 	int listener = receive_descriptor(pair[0]);
 
 	if (listener >= 0)
-		answer_landlock(listener, environment->landlock_abi);
+		answer_all(environment, listener);
 	while (waitpid(pid, &status, 0) < 0)
 		if (errno != EINTR)
 			die(errno, "wait");
@@ -296,7 +367,7 @@ int main(int argc, char **argv)
 	char **command = parse(&environment, argv);
 
 	(void)argc;
-	if (environment.landlock_abi)
+	if (has_questions(&environment))
 		return answer_for(&environment, command);
 	(void)enter(&environment); /* nobody to answer */
 	start(command);

@@ -12,16 +12,24 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-enum { MAX_DENIED = 32 };
+enum { MAX_DENIED = 32, MAX_MOMENTS = 8 };
 
 struct denial {
 	int call;
 	int error;
 };
 
+/* A command that is run each time before a call happens: so that a test is there at the right moment. */
+struct moment {
+	int call;
+	const char *command;
+};
+
 struct environment {
 	struct denial denied[MAX_DENIED];
 	size_t denied_count;
+	struct moment moments[MAX_MOMENTS];
+	size_t moment_count;
 	bool no_userns;
 	int landlock_abi;	 /* 0: as it is */
 	const char *oci_profile; /* NULL: none */
@@ -38,8 +46,8 @@ _Noreturn void die(int error, const char *format, ...) __attribute__((format(pri
  */
 int install_profile(const struct environment *environment);
 
-/* Adds the rules that make Landlock look like an older one; some ask the notifier, through answer_landlock(). */
+/* Adds the rules that make Landlock look like an older one; some ask the notifier, and answer_landlock() answers. */
 void add_landlock_rules(scmp_filter_ctx filter, int abi);
 
-/* Answers for the kernel, as the given ABI would, until nobody is left to ask. */
-void answer_landlock(int listener, int abi);
+/* Answers landlock_create_ruleset() for the kernel, as the given ABI would. */
+void answer_landlock(const struct seccomp_notif *question, struct seccomp_notif_resp *reply, int abi);

@@ -5,7 +5,6 @@
 import contextlib
 import fcntl
 import os
-import pty
 import re
 import select
 import struct
@@ -14,7 +13,8 @@ import termios
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
-from vitrotest import BINARY, check, check_equal, folder, main, run, started, test, wait_until, write
+from vitrotest import (BINARY, check, check_equal, folder, main, open_terminal, run, started, test, wait_until,
+                       write)
 
 COMPLETIONS = os.path.join(os.path.dirname(os.path.abspath(BINARY)), "completions")
 READY = "ready-for-input> "
@@ -104,7 +104,7 @@ def typing(shell):
         write(f"{place}/a folder/a note", "x")
         write(f"{place}/plain.json", "{}")
         write(f"{place}/it's odd", "x")
-        main_end, shell_end = pty.openpty()
+        main_end, shell_end = open_terminal()
         fcntl.ioctl(shell_end, termios.TIOCSWINSZ, struct.pack("HHHH", 200, 200, 0, 0))
         if shell == "bash":
             command = [*command[:-1], "--rcfile", f"{home}/{start}", "-i"]

@@ -9,8 +9,8 @@ import socket
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
-from vitrotest import (check, check_equal, check_in, folder, is_bare, main, need_power, run, skip, test, vitro,
-                       vitro_command, write)
+from vitrotest import (check, check_equal, check_in, folder, is_bare, main, need_power, need_proc, run, skip,
+                       test, vitro, vitro_command, write)
 
 
 def refused(*args, says=(), **options):
@@ -86,6 +86,7 @@ def _():
 @test("files.deny of what no grant shows is no reason to refuse, and it is not there",
       holds={"files": "*"})
 def _():
+    need_proc()
     with folder() as place:
         write(place + "/a/note", "note\n")
         write(place + "/b/secret", "secret\n")
@@ -162,7 +163,8 @@ def _():
         check_in(f"named pipes in folders for reading, as in '{place}', can be written to", said, "the note")
         explained = vitro("explain", "--read", place, prefix=mounted).out
         check_in(said, " ".join(explained.split()), "explain")
-        check("notes" not in use_pipe(place, "--read", place).json["isolation"], "a note without need")
+        notes = use_pipe(place, "--read", place).json["isolation"].get("notes", {})
+        check("files" not in notes, f"a note without need: {notes}")
 
 
 @contextlib.contextmanager
@@ -177,8 +179,27 @@ def workspace():
         yield place
 
 
+@test("without /proc a deny and a link beside a grant for writing are refused, and a link without one is not",
+      root=True, needs=["unshare", "umount", "setpriv"])
+def _():
+    need_power(21, "CAP_SYS_ADMIN")
+    user = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+    hidden = {"prefix": ["unshare", "-m", "sh", "-c", 'umount -l /proc && exec "$@"', "sh", *user]}
+    best = ["--set", "require=best-effort"]
+    with workspace() as place:
+        os.chown(place + "/ws", 65534, 65534)
+        os.symlink("priv", place + "/link")
+        link, priv = place + "/link", place + "/priv"
+        call = vitro("run", *best, "--read", link, "--", "/bin/cat", priv + "/secret", **hidden)
+        check_equal((call.code, call.out), (0, "secret\n"), "a link without a grant for writing", call)
+        for flags in (["--read", priv, "--deny", priv + "/secret"], ["--read", link, "--write", place + "/ws"]):
+            refused(*best, *flags, **hidden,
+                    says=["is mounted cannot be found out: /proc/self/mountinfo cannot be read"])
+
+
 @test("a grant through a link that this call's cell could change is refused, of every kind")
 def _():
+    need_proc()
     with workspace() as place:
         ws, priv = place + "/ws", place + "/priv"
         os.symlink(priv, ws + "/out")
@@ -226,9 +247,28 @@ def _():
         check_equal(call.json["isolation"]["notes"]["links"], note, "in the result", call)
         call = vitro("explain", "--read", ws + "/out")
         check_in(note, " ".join(call.out.split()), "in explain", call)
+        need_proc()  # for where it is mounted, beside a grant for writing
         call = vitro("run", "--write", ws + "/out/secret", "--", "/bin/true")
         check_in(f"passes the link '{ws}/out' and leads to '{priv}/secret'", call.err,
                  "a link on the way", call)
+
+
+@test("a grant inside another that a folder closed by its owner lies around: the message says so",
+      root=True, holds={"files": "mountns"})
+def _():
+    with folder() as place:
+        out = place + "/ws/a/out"
+        os.makedirs(out)
+        os.chown(place + "/ws/a", 1234, 1234)
+        os.chmod(place + "/ws/a", 0o700)
+        flags = ["--read", place + "/ws", "--write", out, "--", "/bin/true"]
+        call = vitro("run", *flags)
+        check_equal((call.code, call.out), (125, ""), "exit code", call)
+        for words in ("as the cell's user", out[1:], "Permission denied"):
+            check_in(words, call.err, "the message", call)
+        check("namespaces" not in call.err, f"of what is not the cause\n{call}")
+        os.chmod(place + "/ws/a", 0o711)
+        check_equal(vitro("run", *flags).code, 0, "the control")
 
 
 @test("links of the system's own, and paths without any, get no note")

@@ -8,8 +8,8 @@ import shutil
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
-from vitrotest import (IS_ROOT, check, check_equal, check_in, folder, is_bare, main, need_modes, run,
-                       skip, test, vitro, write)
+from vitrotest import (IS_ROOT, check, check_equal, check_in, folder, is_bare, main, need_modes,
+                       need_proc, run, skip, test, vitro, write)
 
 
 
@@ -27,6 +27,7 @@ def works(*args, out=None, contains=None, **options):
 @test("bash: pipelines, process substitution, here documents, job control", needs=["bash"])
 def _():
     works("--", "bash", "-c", "seq 1000 | sort -rn | head -n 1 | tr 1 x", out="x000\n")
+    need_proc()
     works("--", "bash", "-c", "diff <(echo a) <(echo a) && cat <<< here", out="here\n")
     works("--", "bash", "-c", "{ for i in 1 2 3; do (sleep 0.0$i; echo $i) & done; wait; } | sort",
           out="1\n2\n3\n")
@@ -192,6 +193,7 @@ def _():
 
 @test("java: compile and run a single file", needs=["java", "javac"])
 def _():
+    need_proc()
     with folder() as place:
         source = write(place + "/Hello.java",
                        "public class Hello { public static void main(String[] a) throws Exception {"

@@ -7,12 +7,11 @@ import os
 import re
 import shlex
 import sys
-import tempfile
 from concurrent import futures
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
-from vitrotest import (BINARY, check, check_equal, check_in, folder, is_bare, isolation, main, run,
-                       sanitized, skip, started, test, vitro, vitro_command, write)
+from vitrotest import (BINARY, check, check_equal, check_in, folder, is_bare, isolation, main,
+                       need_file_size, need_proc, run, sanitized, skip, started, test, vitro, vitro_command, write)
 
 
 
@@ -170,6 +169,7 @@ def _():
 
 @test("bad input: a policy file that is too large is not read into memory")
 def _():
+    need_file_size(1 << 33)
     with folder() as place:
         path = place + "/large.json"
         with open(path, "wb") as file:
@@ -321,9 +321,9 @@ def _():
 @test("from a deleted working directory all runs that needs no relative path")
 def _():
     def from_nowhere(*args):
-        place = tempfile.mkdtemp(prefix="test-")
         script = 'cd "$1" && rmdir "$1" && shift && exec "$@"'
-        return vitro(*args, prefix=["/bin/sh", "-c", script, "sh", place])
+        with folder() as place:
+            return vitro(*args, prefix=["/bin/sh", "-c", script, "sh", place])
 
     call = from_nowhere("run", "--read", "/etc", "--", "pwd")
     check_equal((call.code, call.err), (0, ""), "a command from PATH", call)
@@ -399,6 +399,7 @@ def _():
 @test("a policy out of a pipe: by a slow writer, a late one, and one that writes nothing",
       needs=["bash"])
 def _():
+    need_proc()
     policy = '{"limits": {"wall_ms": 7000}}'
     for script in (f"echo '{policy}'", f"sleep 1; echo '{policy}'",
                    f"printf '{policy[:9]}'; sleep 1; echo '{policy[9:]}'"):

@@ -3,6 +3,7 @@
 """Modes and times in an ordinary user's cell without namespaces: its own files', and no others'."""
 
 import os
+import re
 import stat
 import sys
 
@@ -18,7 +19,8 @@ CHANGES = "modes and times can be changed only inside folders that may be writte
 def explained(prefix):
     """What explain says of files."""
     call = run([*prefix, *vitro_command("explain", "--set", "require=best-effort")])
-    return next((line for line in call.out.splitlines() if line.startswith("files")), str(call))
+    found = re.search(r"^files .*(\n .*)*", call.out, re.MULTILINE)
+    return " ".join(found[0].split()) if found else str(call)
 
 
 def need_changes(prefix=BARE):

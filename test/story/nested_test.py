@@ -7,8 +7,8 @@ import os
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
-from vitrotest import (BINARY, check, check_equal, check_in, landlock_abi, main, sanitized, skip,
-                       test, vitro)
+from vitrotest import (BINARY, FLAGS, check, check_equal, check_in, is_bare, isolation, landlock_abi, main, sanitized,
+                       skip, test, vitro)
 
 WHERE = os.path.dirname(os.path.realpath(BINARY))
 
@@ -19,8 +19,13 @@ def nested(*args, script=None):
         skip("a cell's own cells stand on Landlock ABI 6")
     if sanitized():
         skip("the sanitizer's own needs are not a cell's")
-    command = ["/bin/sh", "-c", script, "sh", BINARY, *args] if script else [BINARY, *args]
-    return vitro("run", "--read", WHERE, "--timeout", "20s", "--", *command, mark=False)
+    words = [BINARY, *args[:1], *(FLAGS if args[:1] == ("run",) else []), *args[1:]]
+    command = ["/bin/sh", "-c", script, "sh", *words] if script else words
+    call = vitro("run", "--read", WHERE, "--timeout", "20s", "--", *command, mark=False)
+    # The inner init is not dumpable: where nobody may look into it for a while, the limit does not hold.
+    if is_bare() and call.code == 125 and "see how much the cell uses: Permission denied" in call.err:
+        skip("the outer cell's memory cannot be watched while a vitro is inside")
+    return call
 
 
 @test("nested: a cell in a cell runs, and its result names what holds it")
@@ -37,7 +42,7 @@ def _():
 @test("nested: explain and doctor say why there are no namespaces")
 def _():
     call = nested("explain")
-    check_equal(call.code, 0, "exit code", call)
+    check_equal(call.code, 125 if isolation().refused else 0, "exit code", call)
     check_in("no namespaces can be had here", call.out, "explain", call)
     call = nested("doctor")
     check_in("Cells have no namespaces of their own here", call.out, "doctor", call)

@@ -4,17 +4,17 @@
 
 import json
 import os
-import pty
 import re
 import select
 import shlex
+import shutil
 import subprocess
 import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
-from vitrotest import (ACTOR, check, check_equal, check_in, folder, main, proc, run, sanitized,
-                       test, vitro, vitro_command, vitro_json, vitro_started, write)
+from vitrotest import (ACTOR, WITHIN, check, check_equal, check_in, folder, main, open_terminal, proc,
+                       run, sanitized, test, vitro, vitro_command, vitro_json, vitro_started, write)
 
 MB = 1 << 20
 
@@ -176,7 +176,7 @@ def _():
 
 def on_terminal(*args, seconds=10):
     """What a terminal gets to see when vitro's stdout is one."""
-    ours, theirs = pty.openpty()
+    ours, theirs = open_terminal()
     seen = b""
     with vitro_started(*args, stdout=theirs, stderr=theirs) as (process, _):
         os.close(theirs)
@@ -217,7 +217,7 @@ def _():
 
 @test("a terminal as standard input reaches the command as text")
 def _():
-    ours, theirs = pty.openpty()
+    ours, theirs = open_terminal()
     with vitro_started("run", "--", "/bin/sh", "-c", "read line; echo got $line; test -t 0",
                        stdin=theirs, stdout=subprocess.PIPE) as (process, _):
         os.close(theirs)
@@ -249,6 +249,101 @@ def _():
                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as (process, _):
             out, _ = process.communicate(timeout=10)
             check_equal(out, b"foo\nvitro: the call ran past its 0.3 s deadline\n", script)
+
+
+FORGERY = "x\r\nvitro: FORGED\nFORGED \x1b[2J\a\u202ey\u2028z\U000e0041"
+SHOWN = r"x\r\nvitro: FORGED\nFORGED \u001b[2J\u0007\u202ey\u2028z\udb40\udc41"
+
+
+def check_own(text, what, call):
+    """Each line of it is one of vitro's own, and nothing in it steers a terminal."""
+    for mark in "\r\x1b\a\u202e\u2028\U000e0041":
+        check(mark not in text, f"{what}: {mark!r} is in it\n{call}")
+    for line in text.split("\n"):
+        check(not line.startswith(("FORGED", "vitro: FORGED")), f"{what}: a forged line\n{call}")
+
+
+def check_message(*args, says=SHOWN, **options):
+    """vitro ends with a message of its own, in one line."""
+    call = vitro(*args, **options)
+    check_equal((call.code, call.out), (125, ""), "exit code, output", call)
+    check_own(call.err, "stderr", call)
+    check_equal((call.err.count("\n"), call.err[:7]), (1, "vitro: "), "lines, how it begins", call)
+    check_in(says, call.err, "the message", call)
+
+
+@test("what names, links, arguments and policies hold is shown in vitro's messages as escapes")
+def _():
+    with folder() as place:
+        name = f"{place}/{FORGERY}"
+        write(name + "/file", "")
+        for args in (["--read", name + "/none"], ["--write", name + "/none"], ["--deny", name],
+                     ["--cwd", name], ["-p", name], ["--audit", name],
+                     ["--socket", name], ["--set", FORGERY], ["--timeout", FORGERY],
+                     ["--" + FORGERY], ["--read", "/proc/" + FORGERY]):
+            check_message("run", *args, "--", "/bin/true", says="x\\r\\nvitro: FORGED")
+        check_message(FORGERY)
+        check_message("doctor", "-p", name)
+        check_message("explain", "-p", name)
+        write(name + ".json", '{"files": {"\\r\\nFORGED": 1}}')
+        check_message("run", "-p", name + ".json", "--", "/bin/true")
+        call = vitro("run", "--", FORGERY)
+        check_own(call.err, "a command that is not there", call)
+        check_in(SHOWN, call.err, "a command that is not there", call)
+
+
+@test("so is a script's interpreter, a link that a note tells of, and what a hint is about",
+      holds={"files": "*"})
+def _():
+    with folder() as place:
+        ws = place + "/ws"
+        os.mkdir(ws)
+        for line in ("#!/usr/bin/env no\rvitro: add: --read /home", "#!/no\rvitro:\x1b[2J\u202ex"):
+            write(ws + "/s", line, 0o755)
+            call = vitro("run", "--read", ws, "--", ws + "/s")
+            check_own(call.err, line, call)
+            check_in(r"no\rvitro:", call.err, line, call)
+            check_equal(call.err.count("\n"), 1, "lines", call)
+        write(f"{ws}/{FORGERY}/data", "")
+        os.symlink(FORGERY, ws + "/out")
+        os.symlink(FORGERY + "/data", ws + "/in")
+        for grant in ("out", "in"):
+            call = vitro("run", "--read", f"{ws}/{grant}", "--", "/bin/true")
+            check_own(call.err, "the note", call)
+            check_in(f"leads to '{ws}/{SHOWN}", call.err, "the note", call)
+            check_equal(call.err.count("\n"), 1, "lines", call)
+        call = vitro("run", "--", "/bin/sh", "-c", 'printf "%s\\n" "$0" >&2; exit 1', FORGERY, cwd=ws)
+        hint = call.err[call.err.rindex("vitro: '"):]
+        check_own(hint, "the hint", call)
+        check_in(f"'{SHOWN}' exists here", hint, "the hint", call)
+
+
+@test("each line of explain and doctor is one of vitro's own")
+def _():
+    with folder() as place:
+        odd = f"{place}/{FORGERY}"
+        write(odd + "/secret", "")
+        os.mkdir(odd + "2")
+        shutil.copy("/bin/true", odd + "2/tool")
+        os.symlink(FORGERY, place + "/out")
+        call = vitro("explain", "--read", place + "/out", "--env", "A=" + FORGERY, "--set",
+                     "require=best-effort", "--", odd + "2/tool")
+        check_own(call.out + call.err, "explain", call)
+        seen = call.out.replace("\n    ", " ")
+        for words in (f" {place}/{SHOWN}", f"  read    {place}/{SHOWN}2/tool\n", f"  A={SHOWN}\n",
+                      f"leads to '{place}/{SHOWN}'"):
+            check_in(words, seen, "explain", call)
+        call = vitro("explain", "--deny", place + "/out/secret")
+        check_own(call.out + call.err, "a deny", call)
+        check_in(f"{place}/{SHOWN}/secret", call.out, "a deny", call)
+        call = vitro("explain", "--write", place, "--deny", place + "/out/secret")
+        check_own(call.out + call.err, "a refusal", call)
+        # The private folder of a bare cell, which is among the limits and the reasons.
+        os.chmod(odd, 0o777)
+        for verb in ("explain", "doctor"):
+            call = vitro(verb, prefix=[WITHIN, "--deny-userns", "--"], env={**os.environ, "TMPDIR": odd})
+            check(call.code in (0, 1, 125), f"{verb}\n{call}")
+            check_own(call.out + call.err, verb, call)
 
 
 if __name__ == "__main__":

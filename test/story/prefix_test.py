@@ -10,7 +10,8 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import vitrotest
-from vitrotest import check, check_equal, check_in, folder, is_bare, main, run, vitro, write
+from vitrotest import (IS_ROOT, check, check_equal, check_in, folder, is_bare, main, run, vitro,
+                       write)
 
 
 def test(name, **options):
@@ -259,7 +260,7 @@ def install_python(prefix):
     os.makedirs(own + "/lib-dynload")
     shutil.copy(python, f"{prefix}/bin/{name}")
     shutil.copytree(library + "/encodings", own + "/encodings")
-    for module in glob.glob(library + "/*.py"):
+    for module in filter(os.path.exists, glob.glob(library + "/*.py")):  # some are links out of it
         shutil.copy(module, own)
     write(prefix + "/secret", SECRET)
     return f"{prefix}/bin/{name}"
@@ -288,6 +289,37 @@ def _():
             for grant in ("--read", "--write"):
                 call = vitro("run", grant, ".", "--cwd", ".", "--", *command, cwd=ws)
                 check_equal((call.code, call.out), (0, "True\nnone\n"), f"{command}", call)
+
+
+@test("a Python in a folder of the caller's own: a library that others may not read does not come along",
+      needs=["/usr/bin/python3"])
+def _():
+    with places() as (ws, project):
+        prefix = os.path.dirname(project) + "/private/py"
+        python = install_python(prefix)
+        library = f"{prefix}/lib/{os.path.basename(python)}"
+        write(library + "/secret.txt", SECRET, 0o600)
+        if not (is_bare() and IS_ROOT):  # whose cell has a user of its own, and nothing maps it
+            os.chmod(os.path.dirname(prefix), 0o700)
+        text = f"print('begins')\nprint(open('{library}/secret.txt').read())\n"
+        write(ws + "/job", f"#!{python} -IS\n{text}", 0o755)
+        for closed in (library, prefix + "/lib"):
+            os.chmod(closed, 0o700)
+            refused(ws, "./job")
+            os.chmod(closed, 0o755)
+        # The caller's own word.
+        call = vitro("run", "--read", ".", "--cwd", ".", "--", python, "-IS", "job", cwd=ws)
+        check_in("begins", call.out, "the interpreter as the command", call)
+        # What is open comes along, in a folder that is closed: pyenv lives in such ones.
+        call = vitro("run", "--read", ".", "--cwd", ".", "--", "./job", cwd=ws)
+        check_in("begins", call.out, "an open library", call)
+        # A folder of that name which is no library of Python's.
+        os.unlink(library + "/os.py")
+        outside = run(["./job"], cwd=ws)
+        check_in(SECRET, outside.out, "outside", outside)
+        for grant in ("--read", "--write"):
+            call = vitro("run", grant, ".", "--cwd", ".", "--", "./job", cwd=ws)
+            check(SECRET not in call.out + call.err, f"the secret is seen\n{call}")
 
 
 if __name__ == "__main__":

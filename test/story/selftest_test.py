@@ -13,7 +13,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 from vitrotest import (BIN, BINARY, ESCAPE, IS_ROOT, check, check_equal, check_in, folder, is_bare,
-                       main, read_holdings, run, sanitized, skip, test, vitro, vitro_started,
+                       is_confined, main, read_holdings, run, sanitized, skip, test, vitro, vitro_started,
                        wait_until, write)
 
 PROPERTIES = ["processes", "files", "network", "syscalls", "memory", "tmp", "file_size", "open_files",
@@ -60,12 +60,20 @@ def once():
 def _():
     found = usual()
     check_honest(found)
-    check(found["judged"] >= 80, f"only {found['judged']} acts were judged")
+    # What the tests' own place denies, or has no folder for, has no control.
+    poor = is_confined() or not any(os.access(path, os.W_OK) for path in ("/tmp", "/var/tmp", "/dev/shm"))
+    check(found["judged"] >= (50 if poor else 80), f"only {found['judged']} acts were judged")
+    held = {name: item["claimed"]["grade"] != "none" for name, item in found["by_name"].items() if item["claimed"]}
     for name in PROPERTIES[:-1]:
-        check(found["by_name"][name]["denied"], f"no act of {name} was denied")
-    for act in ("read_absolute", "send_signal", "tcp4", "use_vmsplice", "stay_behind", "outstay",
-                "take_heap", "take_processes", "take_descriptors", "kill_parent"):
-        check_in(found["by_act"][act]["outcome"], ("denied", "denied late"), act)
+        tried = found["by_name"][name]["judged"] if poor else True
+        check(found["by_name"][name]["denied"] or not (tried and held.get(name, True)),
+              f"no act of {name} was denied")
+    for act, name in (("read_absolute", "files"), ("send_signal", "processes"), ("tcp4", "network"),
+                      ("use_vmsplice", "syscalls"), ("stay_behind", "processes"), ("outstay", "processes"),
+                      ("take_heap", "memory"), ("take_processes", "pids"), ("take_descriptors", "open_files"),
+                      ("kill_parent", "processes")):
+        wanted = ("denied", "denied late") if held.get(name, True) else ("reached",)
+        check_in(found["by_act"][act]["outcome"], (*wanted, "unjudged") if poor else wanted, act)
     for act in found["acts"]:
         check(act["outcome"] != "unjudged" or act["why"], f"not judged for no reason: {act}")
 
@@ -139,6 +147,9 @@ def _():
     found = report("--set", "require=strict", "--cpus", "1")
     check_in("refused: ", found["refused"], "the refusal")
     check_honest(found)
+    burn = next(act for act in found["acts"] if act["property"] == "cpus")
+    if burn["outcome"] == "unjudged" and burn["why"].startswith("outside: "):
+        skip(f"the machine is too busy for it: {burn['why']}")
     check_equal(found["by_name"]["cpus"]["found"], "absent", "cpus without a cgroup")
 
 
@@ -280,12 +291,22 @@ esac
 HOLE = 'echo "reached: a hole"'
 
 
+# An act that shows whether the limit is held.
+LIMITS = {"cpus": "burn 150 *", "cpu_time": "burn 400 *", "memory": "take_heap *"}
+
+
+@functools.cache
+def claims(name):
+    """Whether vitro says that it holds this at all."""
+    said = read_holdings(vitro("explain", "--cpus", "0.1", "--cpu-time", "60s", "--set",
+                               "require=best-effort").out)
+    return said[name][0] != "none"
+
+
 def pretend(cases, *flags):
     """A self-test of cells that have the holes which cases describe."""
     listing = run([ESCAPE, "--list"]).out
-    claimed = read_holdings(vitro("explain", "--cpus", "0.1", "--set", "require=best-effort").out)
-    if claimed["cpus"][0] == "none":
-        cases = {"burn 150 *": HOLE, **cases}
+    cases = {**{act: HOLE for name, act in LIMITS.items() if not claims(name)}, **cases}
     lines = (pattern.replace(" ", "\\ ") + f") {act} ;;" for pattern, act in cases.items())
     with folder() as place:
         text = PRETENDER.replace("@LIST@", listing).replace("@BESIDE@", place + "/vitro").replace(
@@ -311,6 +332,7 @@ def _():
 def _():
     holes = {"files": "read_absolute *", "processes": "send_signal *", "network": "udp4 *",
              "syscalls": "add_key", "memory": "take_heap *", "pids": "take_threads *"}
+    holes = {name: act for name, act in holes.items() if claims(name)}
     cases = {act: HOLE for act in holes.values()}
     call = pretend(cases, "--json")
     check_equal((call.code, wrong_in(call)), (1, dict.fromkeys(holes, "absent")), "mismatches", call)

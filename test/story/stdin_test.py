@@ -10,8 +10,8 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
-from vitrotest import (ACTOR, IS_ROOT, check, check_equal, check_in, folder, main, run, test, vitro,
-                       write)
+from vitrotest import (ACTOR, IS_ROOT, check, check_equal, check_in, folder, main, need_proc, run, test,
+                       vitro, write)
 
 INJECT = ("for name in /proc/self/fd/0 /dev/stdin /dev/fd/0; do"
           " (printf 'injected\\n' > $name) 2>/dev/null; done; :")
@@ -41,6 +41,8 @@ def rest_after(start, script):
 
 @test("a pipe as standard input: the next reader never gets text of the cell's")
 def _():
+    need_proc()
+
     def outside(stdin, script):
         return run(["sh", "-c", script], stdin=stdin)
 
@@ -105,6 +107,7 @@ def _():
 
 @test("a file as standard input is never put back before where the call began")
 def _():
+    need_proc()
     before, given = 100_000, 1000
     with folder() as place, open(write(place + "/in", "x" * (before + given)), "rb") as file:
         for script in (":", "head -c 100 >/dev/null"):

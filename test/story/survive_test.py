@@ -5,7 +5,6 @@
 import contextlib
 import fcntl
 import os
-import pty
 import select
 import signal
 import subprocess
@@ -14,8 +13,8 @@ import termios
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
-from vitrotest import (ACTOR, SIGNALS, Failed, cgroups_left, check, check_equal, check_in, main, proc,
-                       processes_of, started, test, vitro, vitro_command, vitro_started, wait_until)
+from vitrotest import (ACTOR, SIGNALS, Failed, cgroups_left, check, check_equal, check_in, init_of,
+                       is_bare, main, need_proc, open_terminal, processes_of, started, test, vitro, vitro_command, vitro_started, wait_until)
 
 
 
@@ -91,6 +90,8 @@ def _():
 
 @test("a fork bomb does not stop another call from forking")
 def _():
+    if is_bare():
+        need_proc()  # which shows how many processes the caller has
     with vitro_started("run", "--timeout", "20s", "--pids", "200", "--", ACTOR, "fork_bomb",
                        stdout=subprocess.PIPE) as (bomb, before):
         check_equal(bomb.stdout.readline(), b"ready\n", "the bomb's first line")
@@ -220,7 +221,7 @@ def _():
 
 def at_terminal(key, *command):
     """What a shell with job control says when a key is pressed while it runs a command."""
-    ours, theirs = pty.openpty()
+    ours, theirs = open_terminal()
     seen, pressed, end = b"", False, time.monotonic() + 15
     with started(["sh", "-mc", '"$@"; echo "code $?"', "sh", *command], stdin=theirs, stdout=theirs,
                  stderr=theirs, preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0)):
@@ -249,12 +250,6 @@ def _():
     check(time.monotonic() - start < 3, f"it took {time.monotonic() - start:.2f} s")
 
 
-def init_of(pid):
-    """The child of a vitro that has children itself: what it started to look on has none."""
-    children = lambda of: [int(word) for word in proc(f"{of}/task/{of}/children").split()]
-    return next((child for child in children(pid) if children(child)), None)
-
-
 @test("a cell's init that is killed takes the command with it")
 def _():
     with vitro_started("run", "--timeout", "60s", "--", "/bin/sh", "-c", "pwd; exec sleep 50",
@@ -267,6 +262,26 @@ def _():
         if place != "/tmp":  # a folder on the host, which init would have removed
             with contextlib.suppress(FileNotFoundError):
                 os.rmdir(place)
+
+
+# Processes that nobody may look at, and that are gone at once.
+FLEETING = """if 1:
+    import ctypes, os, time
+    end = time.monotonic() + 1.5
+    while time.monotonic() < end:
+        if os.fork() == 0:
+            ctypes.CDLL(None).prctl(4, 0, 0, 0, 0)  # PR_SET_DUMPABLE
+            os._exit(0)
+        os.wait()
+    print("lived on")
+"""
+
+
+@test("a call whose processes are not dumpable, and end while they are looked at, lives on",
+      needs=["/usr/bin/python3"])
+def _():
+    call = vitro("run", "--cpu-time", "20s", "--", "/usr/bin/python3", "-c", FLEETING)
+    check_equal((call.code, call.out), (0, "lived on\n"), "exit code and output", call)
 
 
 @test("what a command leaves in its private folder goes with the call")

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "kernel/closed.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+
+#define MODE_OF_DESCRIPTOR 452 /* fchmodat2(), from Linux 6.6 on; libc has no name for it yet */
+
+static void name_descriptor(int fd, char out[32])
+{
+	static const char links[] = "/proc/self/fd/";
+	char digits[16];
+	size_t count = 0, len = strlen(links);
+
+	do
+		digits[count++] = (char)('0' + fd % 10);
+	while ((fd /= 10) > 0);
+	memcpy(out, links, len);
+	while (count > 0)
+		out[len++] = digits[--count];
+	out[len] = '\0';
+}
+
+/* By the descriptor, which is not for reading, as fchmod() wants it. */
+static int open_up(int fd)
+{
+	char link[32];
+
+	name_descriptor(fd, link);
+	if (chmod(link, 0700) == 0)
+		return 0;
+	/* No /proc. */
+	return (int)syscall(MODE_OF_DESCRIPTOR, fd, "", 0700, AT_EMPTY_PATH);
+}
+
+int vt_closed_open(int parent, const char *name)
+{
+	const int flags = O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+	AUTO_CLOSE int at = openat(parent, name, O_PATH | flags);
+	struct stat st, around;
+
+	if (at < 0 || fstat(at, &st) < 0 || fstat(parent, &around) < 0)
+		return -1;
+	if (st.st_dev != around.st_dev) {
+		errno = EXDEV;
+		return -1;
+	}
+	if ((st.st_mode & S_IRWXU) != S_IRWXU && open_up(at) < 0)
+		return -1;
+	return openat(at, ".", O_RDONLY | flags);
+}
