@@ -11,11 +11,11 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include <vitro.h>
 
 #include "base/fd.h"
 #include "launch/talk.h"
 #include "launch/zygote.h"
-#include "vitro.h"
 
 #define ZYGOTE_VARIABLE "VITRO_ZYGOTE"
 
