@@ -21,7 +21,7 @@ int main(int argc, char **argv)
 		return fprintf(stderr, "%s\n", error.text), 1;
 	vitro_result *result = vitro_call(host, &(struct vitro_request){ .tool = "hello" });
 
-	puts(vitro_result_json(result));
+	fputs(vitro_result_json(result), stdout);
 	vitro_result_free(result);
 	vitro_toolhost_free(host);
 	return 0;
