@@ -3,7 +3,6 @@
  * descriptor 3. */
 #include <fcntl.h>
 #include <signal.h>
-#include <sys/prctl.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
@@ -44,7 +43,7 @@ int vt_cli_supervise(int argc, char **argv)
 	}
 	/* A Ctrl-C at the client's terminal is the client's to deal with: we end when it does. */
 	if (signal(SIGPIPE, SIG_IGN) == SIG_ERR || signal(SIGINT, SIG_IGN) == SIG_ERR ||
-	    signal(SIGHUP, SIG_IGN) == SIG_ERR || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
+	    signal(SIGHUP, SIG_IGN) == SIG_ERR)
 		return VT_EXIT_OWN;
 	if (supervise(&err) < 0) {
 		vt_cli_complain(err.what);

@@ -254,6 +254,12 @@ static int set_up(vitro_toolhost *host, const struct vitro_tool *tools,
 int vitro_toolhost_new(vitro_toolhost **ret_host, const struct vitro_tool *tools,
 		       const struct vitro_options *options, struct vitro_error *error)
 {
+	/* Each such process would start the next. */
+	if (getenv("VITRO_ZYGOTE"))
+		return vt_error_give(
+			error, EDEADLK,
+			"this process was started to hold tools ready, and the program "
+			"has not called vitro_host_main() first");
 	vitro_toolhost *host = calloc(1, sizeof(*host));
 	struct vt_err err = { 0 };
 

@@ -277,6 +277,18 @@ static void hull_ready(struct vt_pool *pool)
 	refill(pool);
 }
 
+/* One that dies at once is not started again and again. */
+static void keep_zygote(struct vt_pool *pool)
+{
+	struct vt_err err;
+
+	if (pool->closing || pool->zygote.pid || pool->hull_fds[0] < 0 ||
+	    vt_clock_now() < pool->paused_until)
+		return;
+	if (vt_pool_zygote_start(&pool->zygote, pool->image_fd, pool->hull_fds, &err) < 0)
+		count_failure(pool, &err);
+}
+
 /* Its namespaces are there: the spawner gets the plan, and a zygote can join. */
 static void hull_built(struct vt_pool *pool, int fds[VT_NOTE_FDS])
 {
@@ -285,12 +297,9 @@ static void hull_built(struct vt_pool *pool, int fds[VT_NOTE_FDS])
 
 	for (size_t i = 0; i < VT_HULL_FDS; i++)
 		pool->hull_fds[i] = vt_fd_take(&fds[i]);
-	int r = vt_pass_send(pool->hull.status_fd, &plan, sizeof(plan), &pool->image_fd, 1, &err);
-
-	if (r == 0)
-		r = vt_pool_zygote_start(&pool->zygote, pool->image_fd, pool->hull_fds, &err);
-	if (r < 0)
+	if (vt_pass_send(pool->hull.status_fd, &plan, sizeof(plan), &pool->image_fd, 1, &err) < 0)
 		count_failure(pool, &err);
+	keep_zygote(pool);
 }
 
 static void end_hull(struct vt_pool *pool);
@@ -405,15 +414,13 @@ static void zygote_note(void *user, const struct vt_note *note, int fds[VT_NOTE_
 static void zygote_ended(void *user, const struct vt_err *err)
 {
 	struct vt_pool *pool = user;
-	struct vt_err later;
 
 	while (pool->warm[VT_WARM_ENTERING])
 		vt_warm_kill(pool->warm[VT_WARM_ENTERING]);
-	log_line(pool, LOG_WARNING, "the zygote is started anew", err);
+	log_line(pool, LOG_WARNING, "the program that holds the tools ended, and is started anew",
+		 err);
 	count_failure(pool, err);
-	if (pool->hull_ready && !pool->closing &&
-	    vt_pool_zygote_start(&pool->zygote, pool->image_fd, pool->hull_fds, &later) < 0)
-		count_failure(pool, &later);
+	keep_zygote(pool);
 	refill(pool);
 }
 
@@ -470,6 +477,7 @@ static void timer_fires(struct vt_timer *timer)
 	if (pool->paused_until && pool->paused_until <= now) {
 		pool->paused_until = 0;
 		pool->failures = 0;
+		keep_zygote(pool);
 	}
 	if (pool->decay_at && pool->decay_at <= now) {
 		if (pool->target > pool->options.ready_min)

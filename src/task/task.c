@@ -19,12 +19,12 @@
 
 #define ZYGOTE_VARIABLE "VITRO_ZYGOTE"
 
-/* An answer that came while another was awaited. */
+/* Of a call that was submitted, in their order, until it is awaited. */
 struct answer {
 	struct answer *next;
 	uint64_t ticket;
 	bool failed;
-	char *text;
+	char *text; /* NULL: it has not come yet */
 };
 
 struct vitro_task {
@@ -61,8 +61,6 @@ static int say(uint32_t kind, uint64_t id, const char *name, const char *body, s
 	struct vt_err err;
 	size_t at = 0;
 
-	if (talk.name_len > VT_TALK_NAME_MAX)
-		return -ENAMETOOLONG;
 	int r = vt_talk_send(VT_OCCUPANT_CALL_FD, 0, &talk, &at, &err);
 
 	return r < 0 ? r : 0;
@@ -73,6 +71,8 @@ static int give(vitro_task *task, uint32_t kind, const char *name, const char *b
 {
 	if (task->over)
 		return -EALREADY;
+	if (strlen(name) > VT_TALK_NAME_MAX)
+		return -ENAMETOOLONG;
 	task->over = true;
 	(void)fflush(NULL); /* what cannot be written has no reader */
 	return say(kind, 0, name, body, len);
@@ -104,68 +104,76 @@ int vitro_task_log(vitro_task *task, const char *level, const char *text)
 int vitro_task_submit(vitro_task *task, const char *tool, const char *arguments,
 		      uint64_t *ret_ticket)
 {
+	struct answer *answer = calloc(1, sizeof(*answer)), **at = &task->answers;
 	uint64_t ticket = task->tickets + 1;
-	int r = say(VT_TALK_ASK, ticket, tool, arguments ? arguments : "{}",
-		    arguments ? strlen(arguments) : 2);
-
-	if (r < 0)
-		return r;
-	task->tickets = ticket;
-	*ret_ticket = ticket;
-	return 0;
-}
-
-/* One that came before; ticket 0: any. */
-static struct answer *take_kept(vitro_task *task, uint64_t ticket)
-{
-	struct answer **at = &task->answers;
-
-	while (*at && ticket && (*at)->ticket != ticket)
-		at = &(*at)->next;
-	struct answer *answer = *at;
-
-	if (answer)
-		*at = answer->next;
-	return answer;
-}
-
-static int keep(vitro_task *task, const struct vt_talk *talk)
-{
-	struct answer *answer = malloc(sizeof(*answer)), **at = &task->answers;
 
 	if (!answer)
 		return -ENOMEM;
-	*answer = (struct answer){ .ticket = talk->id,
-				   .failed = talk->flags & VT_TALK_FAILED,
-				   .text = strdup(talk->body) };
-	if (!answer->text) {
+	int r = strlen(tool) > VT_TALK_NAME_MAX
+			? -ENAMETOOLONG
+			: say(VT_TALK_ASK, ticket, tool, arguments ? arguments : "{}",
+			      arguments ? strlen(arguments) : 2);
+
+	if (r < 0) {
 		free(answer);
-		return -ENOMEM;
+		return r;
 	}
+	task->tickets = answer->ticket = *ret_ticket = ticket;
 	while (*at)
 		at = &(*at)->next;
 	*at = answer;
 	return 0;
 }
 
-int vitro_task_await(vitro_task *task, uint64_t ticket, uint64_t *ret_ticket, char **ret_value)
+/* The one of that ticket; 0: one that has come, or else any. NULL: there is none. */
+static struct answer **find_answer(vitro_task *task, uint64_t ticket)
 {
-	struct answer *answer;
+	struct answer **found = NULL;
+
+	for (struct answer **at = &task->answers; *at; at = &(*at)->next) {
+		if (ticket && (*at)->ticket != ticket)
+			continue;
+		if (!found || ((*at)->text && !(*found)->text))
+			found = at;
+	}
+	return found;
+}
+
+/* Takes the next answer to come. */
+static int hear_answer(vitro_task *task)
+{
 	struct vt_talk talk;
 	struct vt_err err;
+	int r = vt_talk_next(&task->in, VT_OCCUPANT_CALL_FD, 0, &talk, &err);
 
-	if (ticket > task->tickets || task->tickets == 0)
-		return -ENOENT;
-	while (!(answer = take_kept(task, ticket))) {
-		int r = vt_talk_next(&task->in, VT_OCCUPANT_CALL_FD, 0, &talk, &err);
+	if (r < 0)
+		return r;
+	struct answer **at = talk.kind == VT_TALK_ANSWER && talk.id ? find_answer(task, talk.id)
+								    : NULL;
 
-		if (r > 0)
-			r = talk.kind == VT_TALK_ANSWER ? keep(task, &talk) : -EBADMSG;
+	if (!at || (*at)->text)
+		return -EBADMSG;
+	(*at)->failed = talk.flags & VT_TALK_FAILED;
+	(*at)->text = strdup(talk.body);
+	return (*at)->text ? 0 : -ENOMEM;
+}
+
+int vitro_task_await(vitro_task *task, uint64_t ticket, uint64_t *ret_ticket, char **ret_value)
+{
+	struct answer **at;
+
+	while ((at = find_answer(task, ticket)) && !(*at)->text) {
+		int r = hear_answer(task);
+
 		if (r < 0)
 			return r;
 	}
+	if (!at)
+		return -ENOENT;
+	struct answer *answer = *at;
 	bool failed = answer->failed;
 
+	*at = answer->next;
 	if (ret_ticket)
 		*ret_ticket = answer->ticket;
 	*ret_value = answer->text;
