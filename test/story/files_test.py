@@ -13,9 +13,9 @@ import sys
 import threading
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
-from vitrotest import (ACTOR, ESCAPE, IS_ROOT, check, check_equal, check_in, children, folder, is_bare,
-                       main, need_proc, proc, skip, test, vitro, vitro_json, vitro_started, wait_until,
-                       write)
+from vitrotest import (ACTOR, ESCAPE, IS_ROOT, binary_for_all, check, check_equal, check_in, children,
+                       folder, is_bare, main, need_proc, proc, skip, test, vitro, vitro_json,
+                       vitro_started, wait_until, write)
 
 
 
@@ -84,7 +84,7 @@ def _():
       holds={"files": "mountns"})
 def _():
     for prefix in ((), ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")):
-        with shared_mount() as place:
+        with binary_for_all(), shared_mount() as place:
             os.mkdir(place + "/later", 0o777)
             script = f"echo ready; read line; ls {place}/later"
             with vitro_started("run", "--read", place, "--", "/bin/sh", "-c", script,
