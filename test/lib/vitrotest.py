@@ -402,6 +402,20 @@ def wait_until(condition, seconds, what):
     return value
 
 
+@contextlib.contextmanager
+def binary_for_all():
+    """vitro where every user can start it, for tests by root that call it as another."""
+    global BINARY
+    kept = BINARY
+    with tempfile.TemporaryDirectory(prefix="test-") as place:
+        os.chmod(place, 0o755)
+        BINARY = shutil.copy(kept, place)
+        try:
+            yield
+        finally:
+            BINARY = kept
+
+
 def sanitized():
     """Whether the command was built with sanitizers, whose memory is not vitro's own."""
     return b"__asan_init" in _read(BINARY)

@@ -484,12 +484,13 @@ def _():
         write(place + "/.vitro-3.x/file", "x")
         os.mkdir(place + "/.vitro-4.4")
         os.symlink(place + "/precious", place + "/.vitro-4.4/work")
-        write(place + "/.vitro-5.5/work/notes/file", "x")
+        notes = os.path.join(place, ".vitro-5.5", "work", "notes")
+        write(notes + "/file", "x")
         call = vitro("run", "--write", p, "--deny", p + "/.env", "--", "/bin/true")
         check_equal(call.code, 0, "the call", call)
         check_equal(sorted(os.listdir(place)), 
                     [".vitro-1.1", ".vitro-2", ".vitro-3.x", ".vitro-5.5", "p", "precious"], "what is there")
-        check_equal(os.listdir(place + "/.vitro-5.5/work/notes"), ["file"], "what no overlay left")
+        check_equal(os.listdir(notes), ["file"], "what no overlay left")
         check_equal(os.listdir(place + "/precious"), ["file"], "what a link leads to")
 
 

@@ -3,6 +3,7 @@
 """Files and surroundings of a cell: grants, moves, owners, environment, ids, hints."""
 
 import contextlib
+import itertools
 import json
 import os
 import shutil
@@ -13,9 +14,9 @@ import sys
 import threading
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
-from vitrotest import (ACTOR, ESCAPE, IS_ROOT, check, check_equal, check_in, children, folder, is_bare,
-                       main, need_proc, proc, skip, test, vitro, vitro_json, vitro_started, wait_until,
-                       write)
+from vitrotest import (ACTOR, ESCAPE, IS_ROOT, binary_for_all, check, check_equal, check_in, children,
+                       folder, is_bare, main, need_proc, proc, skip, test, vitro, vitro_json,
+                       vitro_started, wait_until, write)
 
 
 
@@ -83,11 +84,13 @@ def _():
 @test("mounts: nothing that the host mounts below a grant during a call shows up inside", root=True,
       holds={"files": "mountns"})
 def _():
-    for prefix in ((), ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")):
-        with shared_mount() as place:
+    users = (), ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
+    # A folder for reading may be shown by an overlay, one for writing is always a copied mount.
+    for prefix, grant in itertools.product(users, ("--read", "--write")):
+        with binary_for_all(), shared_mount() as place:
             os.mkdir(place + "/later", 0o777)
             script = f"echo ready; read line; ls {place}/later"
-            with vitro_started("run", "--read", place, "--", "/bin/sh", "-c", script,
+            with vitro_started("run", grant, place, "--", "/bin/sh", "-c", script,
                                stdin=subprocess.PIPE, stdout=subprocess.PIPE, prefix=prefix,
                                text=True) as (call, _):
                 check_equal(call.stdout.readline(), "ready\n", "the call has begun")

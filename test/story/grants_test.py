@@ -9,8 +9,8 @@ import socket
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
-from vitrotest import (check, check_equal, check_in, folder, is_bare, main, need_power, need_proc, run, skip,
-                       test, vitro, vitro_command, write)
+from vitrotest import (binary_for_all, check, check_equal, check_in, folder, is_bare, landlock_abi, main,
+                       need_power, need_proc, run, sanitized, skip, test, vitro, vitro_command, write)
 
 
 def refused(*args, says=(), **options):
@@ -183,10 +183,14 @@ def workspace():
       root=True, needs=["unshare", "umount", "setpriv"])
 def _():
     need_power(21, "CAP_SYS_ADMIN")
+    if sanitized():
+        skip("a sanitizer needs /proc itself")
+    if landlock_abi() < 6:
+        skip("without /proc a cell of an ordinary user stands on Landlock ABI 6")
     user = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
     hidden = {"prefix": ["unshare", "-m", "sh", "-c", 'umount -l /proc && exec "$@"', "sh", *user]}
     best = ["--set", "require=best-effort"]
-    with workspace() as place:
+    with binary_for_all(), workspace() as place:
         os.chown(place + "/ws", 65534, 65534)
         os.symlink("priv", place + "/link")
         link, priv = place + "/link", place + "/priv"

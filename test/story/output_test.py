@@ -13,8 +13,9 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
-from vitrotest import (ACTOR, WITHIN, check, check_equal, check_in, folder, main, open_terminal, proc,
-                       run, sanitized, test, vitro, vitro_command, vitro_json, vitro_started, write)
+from vitrotest import (ACTOR, WITHIN, check, check_equal, check_in, folder, main, need_proc,
+                       open_terminal, proc, run, sanitized, test, vitro, vitro_command, vitro_json,
+                       vitro_started, write)
 
 MB = 1 << 20
 
@@ -322,7 +323,7 @@ def _():
 def _():
     with folder() as place:
         odd = f"{place}/{FORGERY}"
-        write(odd + "/secret", "")
+        os.mkdir(odd)
         os.mkdir(odd + "2")
         shutil.copy("/bin/true", odd + "2/tool")
         os.symlink(FORGERY, place + "/out")
@@ -333,17 +334,26 @@ def _():
         for words in (f" {place}/{SHOWN}", f"  read    {place}/{SHOWN}2/tool\n", f"  A={SHOWN}\n",
                       f"leads to '{place}/{SHOWN}'"):
             check_in(words, seen, "explain", call)
-        call = vitro("explain", "--deny", place + "/out/secret")
-        check_own(call.out + call.err, "a deny", call)
-        check_in(f"{place}/{SHOWN}/secret", call.out, "a deny", call)
-        call = vitro("explain", "--write", place, "--deny", place + "/out/secret")
-        check_own(call.out + call.err, "a refusal", call)
         # The private folder of a bare cell, which is among the limits and the reasons.
         os.chmod(odd, 0o777)
         for verb in ("explain", "doctor"):
             call = vitro(verb, prefix=[WITHIN, "--deny-userns", "--"], env={**os.environ, "TMPDIR": odd})
             check(call.code in (0, 1, 125), f"{verb}\n{call}")
             check_own(call.out + call.err, verb, call)
+
+
+@test("each line about what is denied is one of vitro's own, too")
+def _():
+    need_proc()
+    with folder() as place:
+        odd = f"{place}/{FORGERY}"
+        write(odd + "/secret", "")
+        os.symlink(FORGERY, place + "/out")
+        call = vitro("explain", "--deny", place + "/out/secret")
+        check_own(call.out + call.err, "a deny", call)
+        check_in(f"{place}/{SHOWN}/secret", call.out, "a deny", call)
+        call = vitro("explain", "--write", place, "--deny", place + "/out/secret")
+        check_own(call.out + call.err, "a refusal", call)
 
 
 if __name__ == "__main__":

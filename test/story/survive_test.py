@@ -257,7 +257,7 @@ def _():
         place = process.stdout.readline().strip()
         check(processes_of(before.token), "it is not seen while it runs")
         os.kill(wait_until(lambda: init_of(process.pid), 5, "its init"), signal.SIGKILL)
-        check_equal(process.wait(5), 125, "exit code")
+        check_equal(process.wait(20), 125, "exit code")
         wait_until(lambda: not processes_of(before.token), 5, "the command's end")
         if place != "/tmp":  # a folder on the host, which init would have removed
             with contextlib.suppress(FileNotFoundError):
