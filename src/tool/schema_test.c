@@ -25,25 +25,10 @@ struct tally {
 	size_t values, errors, warnings, failed;
 };
 
-static const char *text_of(const json_t *object, const char *key)
-{
-	const char *text = json_string_value(json_object_get(object, key));
-
-	return text ? text : "";
-}
-
 static void note(struct tally *tally, const json_t *group, const json_t *test, const char *what)
 {
-	print_error("%s: %s: %s\n", text_of(group, "description"),
-		    test ? text_of(test, "description") : "the schema", what);
+	print_case(group, test, "the schema", what);
 	tally->failed++;
-}
-
-static bool begins_with_place(const char *message, const char *place)
-{
-	size_t len = strlen(place);
-
-	return strncmp(message, place, len) == 0 && message[len] == ':' && message[len + 1] == ' ';
 }
 
 static void run_value(struct tally *tally, const struct vt_schema *schema, const json_t *group,

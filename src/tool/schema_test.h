@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Schemas and values from text, for tests. Include it after cmocka.h. */
+/* Schemas and values from text, and what test vectors share. Include it after cmocka.h. */
 #pragma once
 
 #include "base/json.h"
@@ -48,4 +48,26 @@ static inline char *quoted(char *text)
 	for (char *at = text; *at; at++)
 		*at = *at == '\'' ? '"' : *at;
 	return text;
+}
+
+static inline const char *text_of(const json_t *object, const char *key)
+{
+	const char *text = json_string_value(json_object_get(object, key));
+
+	return text ? text : "";
+}
+
+/* Which case of the vectors went wrong; without a test, the group's own `thing`. */
+static inline void print_case(const json_t *group, const json_t *test, const char *thing,
+			      const char *what)
+{
+	print_error("%s: %s: %s\n", text_of(group, "description"),
+		    test ? text_of(test, "description") : thing, what);
+}
+
+static inline bool begins_with_place(const char *message, const char *place)
+{
+	size_t len = strlen(place);
+
+	return strncmp(message, place, len) == 0 && message[len] == ':' && message[len + 1] == ' ';
 }

@@ -14,17 +14,8 @@
 
 #include "base/json.h"
 #include "base/json_scan.h"
+#include "fuzz.h"
 #include "tool/command.h"
-
-#define REQUIRE(condition)                                                              \
-	do {                                                                            \
-		if (!(condition)) {                                                     \
-			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition); \
-			abort();                                                        \
-		}                                                                       \
-	} while (0)
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* What a template promises, as a reader of it would say. */
 struct promise {

@@ -14,16 +14,7 @@
 #include <unistd.h>
 
 #include "base/frame.h"
-
-#define REQUIRE(condition)                                                              \
-	do {                                                                            \
-		if (!(condition)) {                                                     \
-			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition); \
-			abort();                                                        \
-		}                                                                       \
-	} while (0)
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "fuzz.h"
 
 /* The stream: how far it was sent, how far it came, and how far frames were taken from it. */
 struct stream {

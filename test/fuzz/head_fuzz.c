@@ -15,16 +15,7 @@
 
 #include "base/head.h"
 #include "base/utf8.h"
-
-#define REQUIRE(condition)                                                              \
-	do {                                                                            \
-		if (!(condition)) {                                                     \
-			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition); \
-			abort();                                                        \
-		}                                                                       \
-	} while (0)
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+#include "fuzz.h"
 
 /* A text that the owner may use as a C string, and print. */
 static void check_text(const char *text, size_t len)

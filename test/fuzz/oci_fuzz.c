@@ -11,17 +11,8 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "fuzz.h"
 #include "policy/oci.h"
-
-#define REQUIRE(condition)                                                              \
-	do {                                                                            \
-		if (!(condition)) {                                                     \
-			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition); \
-			abort();                                                        \
-		}                                                                       \
-	} while (0)
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 /* A message is one line that a terminal shows as it is. */
 static void check_failure(int status, const struct vt_err *err, enum vt_step step)

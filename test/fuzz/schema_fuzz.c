@@ -13,17 +13,8 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "fuzz.h"
 #include "tool/schema.h"
-
-#define REQUIRE(condition)                                                              \
-	do {                                                                            \
-		if (!(condition)) {                                                     \
-			fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition); \
-			abort();                                                        \
-		}                                                                       \
-	} while (0)
-
-int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static void check_line(const char *text)
 {
