@@ -21,6 +21,7 @@
 #include "plan/grade.h"
 #include "plan/places.h"
 #include "plan/reach.h"
+#include "plan/sources.h"
 #include "uapi/landlock.h"
 
 /* The user that the occupant is inside; plan/places.c gives it a name. */
@@ -457,6 +458,8 @@ static int decide_occupant(struct making *m, struct vt_err *err)
 		return out_of_memory(err);
 	int r = vt_reach_check(plan, m->policy, m->host, err);
 
+	if (r == 0)
+		r = vt_sources_check(plan, m->policy, m->host, err);
 	if (r < 0 || !request->command)
 		return r;
 	plan->exec_path = vt_arena_dup(plan->arena, request->command->path);

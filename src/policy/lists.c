@@ -65,6 +65,12 @@ static int add_string(struct vt_policy *policy, struct vt_strings *list, const c
 	return 0;
 }
 
+int vt_list_add_source(struct vt_policy *policy, const char *path, const struct vt_source *source,
+		       struct vt_err *err)
+{
+	return add_string(policy, &policy->sources, path, source, err);
+}
+
 static int check_name(const char *name, const struct vt_source *source, struct vt_err *err)
 {
 	if (!*name)

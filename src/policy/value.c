@@ -95,6 +95,8 @@ static int profile_text(struct vt_policy *policy, enum vt_field field, const cha
 
 	if (status == 0)
 		status = vt_oci_load(policy->arena, path, &policy->profile, err);
+	if (status == 0)
+		status = vt_list_add_source(policy, path, source, err);
 	if (status < 0)
 		return status;
 	memcpy(vt_value_member(policy, field), &value, sizeof(value));
