@@ -13,7 +13,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/path.h"
 #include "kernel/landlock.h"
 #include "kernel/seccomp.h"
 #include "kernel/seccomp_oci.h"
@@ -425,21 +424,6 @@ static char **copy_strings(struct vt_arena *arena, char *const *strings)
 	return copy;
 }
 
-/* Whether a path lies in what a veil keeps closed. */
-static bool is_closed(const struct vt_build *build, const char *path)
-{
-	const struct vt_veil *veil = build->veil;
-
-	if (!veil || !vt_path_lies_in(path, build->to) || strcmp(path, build->to) == 0)
-		return false;
-	path += strlen(build->to) + 1;
-	for (size_t i = 0; i < veil->count; i++)
-		if (veil->names[i].kind != VT_VEILED_WAY &&
-		    vt_path_lies_in(path, veil->names[i].path))
-			return true;
-	return false;
-}
-
 static int decide_occupant(struct making *m, struct vt_err *err)
 {
 	const struct vt_request *request = m->request;
@@ -530,36 +514,4 @@ void vt_plan_warn(struct vt_plan *plan, const char *text)
 {
 	if (plan->warning_count < VT_WARNINGS_MAX)
 		plan->warnings[plan->warning_count++] = text;
-}
-
-bool vt_plan_denies(const struct vt_plan *plan, const char *path)
-{
-	for (size_t i = 0; i < plan->denial_count; i++) {
-		const struct vt_denial *denial = &plan->denials[i];
-
-		if (vt_path_lies_in(path, denial->closed ? denial->closed : denial->path))
-			return true;
-	}
-	return false;
-}
-
-bool vt_plan_shows(const struct vt_plan *plan, const char *path)
-{
-	bool shown = false;
-
-	if (plan->scratch && vt_path_lies_in(path, plan->scratch))
-		return true;
-	while (*path == '/')
-		path++;
-	if (!*path)
-		return true;
-	for (size_t i = 0; i < plan->build_count; i++) {
-		const struct vt_build *build = &plan->builds[i];
-
-		bool below = build->act == VT_ACT_BIND || build->act == VT_ACT_LINK;
-
-		if (below ? vt_path_lies_in(path, build->to) : strcmp(path, build->to) == 0)
-			shown = !is_closed(build, path); /* the innermost comes last */
-	}
-	return shown;
 }

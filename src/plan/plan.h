@@ -8,6 +8,7 @@
  */
 #pragma once
 
+#include <limits.h>
 #include <linux/filter.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -259,6 +260,12 @@ const char *vt_plan_own_place(const char *path);
 
 /* Whether an absolute path of the host exists inside, judged from the plan alone. */
 bool vt_plan_shows(const struct vt_plan *plan, const char *path);
+
+/*
+ * Where an absolute path of the host, free of links, is inside, be it there or moved. False: nowhere; then
+ * ret_place is untouched.
+ */
+bool vt_plan_finds(const struct vt_plan *plan, const char *path, char ret_place[PATH_MAX]);
 
 /* Whether an absolute path of the host, free of links, lies in what is denied. */
 bool vt_plan_denies(const struct vt_plan *plan, const char *path);

@@ -43,6 +43,8 @@ static const struct invented_path machine[] = {
 	{ "/dev/random", S_IFCHR | 0666, 0, NULL },
 	{ "/dev/urandom", S_IFCHR | 0666, 0, NULL },
 	{ "/dev/zero", S_IFCHR | 0666, 0, NULL },
+	{ "/dev/shm/x", S_IFDIR | 0755, 1000, NULL },
+	{ "/var/tmp/x", S_IFDIR | 0755, 1000, NULL },
 	{ "/dev/sda", S_IFBLK | 0660, 0, NULL },
 	{ "/srv", S_IFDIR | 0755, 0, NULL },
 	{ "/srv/data", S_IFDIR | 0755, 1234, NULL },
@@ -484,6 +486,15 @@ static const struct golden {
 	  "{\"files\": {\"read\": [\"/srv\"], \"deny\": [\"/srv/data\"], \"cwd\": "
 	  "\"/srv/data/out\"}}" },
 	{ "write-missing-refused", &user_v2, "{\"files\": {\"write\": [\"/nowhere\"]}}" },
+	{ "cwd-own-refused", &user_v2, "{\"files\": {\"cwd\": \"/dev/shm/x\"}}" },
+	{ "cwd-moved-refused", &user_v2,
+	  "{\"files\": {\"read\": [{\"from\": \"/srv/data\", \"to\": \"/work\"}], \"cwd\": "
+	  "\"/srv/data/out\"}}" },
+	{ "cwd-var-tmp-refused", &user_v2, "{\"files\": {\"cwd\": \"/var/tmp/x\"}}" },
+	{ "cwd-var-tmp", &user_v2,
+	  "{\"files\": {\"read\": [\"/var/tmp/x\"], \"cwd\": \"/var/tmp/x\"}}" },
+	{ "cwd-behind-link", &user_v2, "{\"files\": {\"cwd\": \"/bin/x\"}}" },
+	{ "colon-refused", &user_v2, "{\"files\": {\"read\": [\"/srv/data:/work\"]}}" },
 	{ "cwd-refused", &user_v2, "{\"files\": {\"cwd\": \"/srv/data\"}}" },
 };
 
