@@ -342,7 +342,7 @@ static int decide_rlimits(struct making *m, struct vt_err *err)
 		 */
 		{ RLIMIT_NPROC,
 		  { policy->limits.pids + 1 + others, policy->limits.pids + 1 + others } },
-		{ RLIMIT_NOFILE, { policy->limits.open_files, policy->limits.open_files } },
+		{ RLIMIT_NOFILE, { plan->open_files, plan->open_files } },
 		{ RLIMIT_FSIZE, { policy->limits.file_mb << 20, policy->limits.file_mb << 20 } },
 		/* 1, not 0: a core_pattern with a pipe ignores 0, and runs its program on the host.
 		 */
@@ -408,6 +408,40 @@ static void decide_limits(struct making *m)
 		plan->cgroup_site = *site;
 }
 
+/* A limit that the caller does not have cannot be given on. Who asked for more is told. */
+static int warn_lower(struct making *m, enum vt_field field, const char *option, int64_t most,
+		      const char *unit, struct vt_err *err)
+{
+	if (!vt_policy_gave(m->policy, field))
+		return 0;
+	const char *text = vt_arena_printf(
+		m->plan->arena,
+		"%s: the caller's own hard limit (ulimit -H%s) is lower and holds: %lld%s",
+		vt_field_info(field)->key, option, (long long)most, unit);
+
+	if (!text)
+		return out_of_memory(err);
+	vt_plan_warn(m->plan, text);
+	return 0;
+}
+
+static int lower_limits(struct making *m, struct vt_err *err)
+{
+	const struct vt_host *host = m->host;
+	struct vt_plan *plan = m->plan;
+	int r = 0;
+
+	if (host->most_open_files && host->most_open_files < plan->open_files) {
+		plan->open_files = host->most_open_files;
+		r = warn_lower(m, VT_FIELD_LIMITS_OPEN_FILES, "n", plan->open_files, "", err);
+	}
+	if (r == 0 && host->most_file_kb && host->most_file_kb < plan->file_mb << 10) {
+		plan->lower_file_kb = host->most_file_kb;
+		r = warn_lower(m, VT_FIELD_LIMITS_FILE_MB, "f", plan->lower_file_kb, " KB", err);
+	}
+	return r;
+}
+
 static char **copy_strings(struct vt_arena *arena, char *const *strings)
 {
 	size_t count = 0;
@@ -469,7 +503,9 @@ static int decide(struct making *m, struct vt_err *err)
 	if (r < 0)
 		return r;
 	decide_limits(m);
-	r = decide_landlock(m, err);
+	r = lower_limits(m, err);
+	if (r == 0)
+		r = decide_landlock(m, err);
 	if (r == 0)
 		r = decide_rlimits(m, err);
 	if (r == 0)

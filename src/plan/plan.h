@@ -222,6 +222,7 @@ struct vt_plan {
 	int64_t watched_memory_bytes; /* -1: the kernel does it, or nobody can */
 	int64_t memory_slack_mb;      /* by how much a burst can pass that on a quiet machine */
 	int64_t memory_bytes, file_mb; /* the limits, whoever holds them; for messages */
+	int64_t lower_file_kb; /* the caller's own limit of a file's size, below file_mb; 0: it is not */
 	int64_t stdout_bytes, stderr_bytes; /* caps of captured output */
 	bool    stdout_capped, stderr_capped; /* the caller gave one: it holds for passed-on output too */
 

@@ -309,6 +309,18 @@ static const struct vt_host no_seccomp = {
 	INVENTED,
 	.cgroup = { .why = "no cgroups" },
 };
+static const struct vt_host poor_user = {
+	.uid = 1000,
+	.gid = 1000,
+	.userns = WORKS,
+	.seccomp = WORKS,
+	.notify = WORKS,
+	.landlock_abi = 7,
+	.most_open_files = 512,
+	.most_file_kb = 100,
+	INVENTED,
+	.cgroup = { .why = "no cgroups" },
+};
 static const struct vt_host root_without_ids = {
 	.privileged = true,
 	.userns = WORKS,
@@ -496,6 +508,9 @@ static const struct golden {
 	{ "cwd-behind-link", &user_v2, "{\"files\": {\"cwd\": \"/bin/x\"}}" },
 	{ "colon-refused", &user_v2, "{\"files\": {\"read\": [\"/srv/data:/work\"]}}" },
 	{ "cwd-refused", &user_v2, "{\"files\": {\"cwd\": \"/srv/data\"}}" },
+	{ "lower-limits", &poor_user, "{}" },
+	{ "lower-limits-asked", &poor_user,
+	  "{\"limits\": {\"open_files\": 1048576, \"file_mb\": 1}}" },
 };
 
 static char *read_whole(const char *path)
