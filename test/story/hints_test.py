@@ -177,6 +177,69 @@ def _():
         check_equal((call.code, call.out), (0, "ran\n"), "after what the message says", call)
 
 
+@test("a file that is no program: no chmod makes it one")
+def _():
+    with folder() as place:
+        write(place + "/data.txt", "no program\n", 0o644)
+        for name in (place + "/data.txt", "/etc/passwd"):
+            call = vitro("run", "--", name)
+            check_equal((call.code, call.out), (126, ""), "exit code and stdout", call)
+            check_equal(call.err, f"vitro: '{name}' is not executable\n", "the message", call)
+
+
+@test("hint: below /var/tmp, which is the cell's own inside, as anywhere else", holds={"files": "mountns"})
+def _():
+    if os.path.realpath("/var/tmp") != "/var/tmp" or not os.access("/var/tmp", os.W_OK):
+        skip("there is no /var/tmp here")
+    with folder("/var/tmp") as place:
+        write(place + "/sum.sh", "echo ran\n")
+        call = vitro("run", "--", "/bin/sh", "sum.sh", cwd=place)
+        check_in("vitro: 'sum.sh' exists here but not inside the cell; add: --read . --cwd .\n", call.err,
+                 "the hint", call)
+        call = vitro("run", "--read", ".", "--cwd", ".", "--", "/bin/sh", "sum.sh", cwd=place)
+        check_equal((call.code, call.out, call.err), (0, "ran\n", ""), "and with it it works", call)
+        refused("--cwd", place, says=[f"'{place}' is not there inside; add --read {place}"])
+        call = vitro("explain", "--cwd", place)
+        check_in(f"'{place}' is not there inside; add --read {place}", " ".join((call.out + call.err).split()),
+                 "explain", call)
+
+
+@test("a working directory that cannot be granted, or was moved", holds={"files": "mountns"})
+def _():
+    with folder() as place:
+        write(place + "/real/sum.sh", "echo ran\n")
+        move = f'{{"from": "{place}/real", "to": "/work"}}'
+        refused("--read", move, "--cwd", "real", cwd=place, says=["is at '/work' inside: --cwd /work"])
+        call = vitro("run", "--read", move, "--", "/bin/sh", "sum.sh", cwd=place + "/real")
+        check_in("vitro: 'sum.sh' is at /work/sum.sh inside; add: --cwd /work\n", call.err, "the hint", call)
+        call = vitro("run", "--read", move, "--cwd", "/work", "--", "/bin/sh", "sum.sh", cwd=place + "/real")
+        check_equal((call.code, call.out), (0, "ran\n"), "with what the hint says", call)
+        call = vitro("run", "--read", move, "--", "/bin/cat", "real/sum.sh", cwd=place)
+        check_in("vitro: 'real/sum.sh' is at /work/sum.sh inside\n", call.err, "without a --cwd that helps", call)
+        refused("--read", "real:/work", cwd=place, says=[f'{{"from": "{place}/real", "to": "/work"}}'])
+    if not os.access("/dev/shm", os.W_OK):
+        skip("there is no /dev/shm here")
+    with folder("/dev/shm") as place:
+        refused("--cwd", ".", cwd=place, says=["cannot be granted: the cell has a /dev of its own"])
+
+
+@test("hint: unix sockets that a grant beside --net host takes away", holds={"network": "netns"})
+def _():
+    code = "import socket; socket.socket(socket.AF_UNIX)"
+    says = "there are no unix sockets inside but those that --socket names"
+    if is_bare():
+        skip("without namespaces there are none at all")
+    with folder() as place:
+        call = vitro("run", "--net", "host", "--read", place, "--", "/usr/bin/python3", "-c", code)
+        check_equal(call.code, 1, "it fails", call)
+        check_in(says, call.err, "the hint", call)
+        call = vitro("run", "--net", "host", "--", "/usr/bin/python3", "-c", code)
+        check_equal((call.code, call.err), (0, ""), "without a grant they are there", call)
+        call = vitro("run", "--read", place, "--", "/usr/bin/python3", "-c", code.replace("UNIX", "INET"))
+        check_equal(call.code, 1, "another kind of socket fails", call)
+        check(says not in call.err, f"and that is not what it is about\n{call}")
+
+
 @test("make install: a place that cannot be written is named in a line", needs=["make"])
 def _():
     if not (ROOT / "Makefile").exists():
