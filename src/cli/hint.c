@@ -100,6 +100,30 @@ static void hint_sockets(const struct vt_plan *plan, const char *said, size_t le
 				"names");
 }
 
+/* The words of errors that a limit makes, and which it is: the kernel counts none of them. */
+static void hint_limits(const struct vt_plan *plan, const char *said, size_t len,
+			struct vt_str *out)
+{
+	bool starts = says(said, len, "fork") || says(said, len, "thread");
+
+	if (says(said, len, "No space left on device") && !plan->bare)
+		vt_str_addf(out,
+			    "/tmp and /dev/shm inside hold %lld MB together; for more: --set "
+			    "limits.tmp_mb=SIZE",
+			    (long long)(plan->scratch_bytes >> 20));
+	else if (says(said, len, "File too large") && !plan->lower_file_kb)
+		vt_str_addf(out,
+			    "a file inside can grow to %lld MB; for more: --set "
+			    "limits.file_mb=SIZE",
+			    (long long)plan->file_mb);
+	else if ((starts && says(said, len, "Resource temporarily unavailable")) ||
+		 says(said, len, "Cannot fork") || says(said, len, "can't start new thread"))
+		vt_str_addf(out,
+			    "there can be %lld processes and threads inside; for more: "
+			    "--pids N",
+			    (long long)plan->pids);
+}
+
 void vt_hint_make(const struct vt_plan *plan, char *const *argv, const char *said, size_t len,
 		  struct vt_str *out)
 {
@@ -114,4 +138,6 @@ void vt_hint_make(const struct vt_plan *plan, char *const *argv, const char *sai
 		    hint_about(plan, *arg, cwd, real, out))
 			return;
 	hint_sockets(plan, said, len, out);
+	if (!out->len)
+		hint_limits(plan, said, len, out);
 }

@@ -240,6 +240,22 @@ def _():
         check(says not in call.err, f"and that is not what it is about\n{call}")
 
 
+@test("hint: the limit that an error may come of, and none of another", holds={"files": "mountns"})
+def _():
+    cases = ((["--set", "limits.tmp_mb=1"], "head -c 3000000 /dev/zero >/tmp/x",
+              "/tmp and /dev/shm inside hold 1 MB together; for more: --set limits.tmp_mb=SIZE"),
+             (["--set", "limits.file_mb=1"], "trap '' XFSZ; head -c 3000000 /dev/zero >/tmp/x",
+              "a file inside can grow to 1 MB; for more: --set limits.file_mb=SIZE"),
+             (["--pids", "5"], "for i in 1 2 3 4 5 6 7 8 9; do sleep 9 & done",
+              "there can be 5 processes and threads inside; for more: --pids N"))
+    for flags, script, says in cases:
+        call = vitro("run", *flags, "--", "/bin/sh", "-c", script)
+        check(call.code not in (0, 124, 125), f"it fails\n{call}")
+        check_equal(call.err.splitlines()[-1], f"vitro: {says}", "the hint", call)
+    call = vitro("run", "--", "/bin/sh", "-c", "echo fork: Resource unavailable >&2; exit 1")
+    check_equal(call.err, "fork: Resource unavailable\n", "other words", call)
+
+
 @test("make install: a place that cannot be written is named in a line", needs=["make"])
 def _():
     if not (ROOT / "Makefile").exists():
