@@ -266,5 +266,23 @@ def _():
     check("Traceback" not in call.err + call.out, f"nothing else\n{call}")
 
 
+@test("make install: says what went where, and leaves meson's words in a log", needs=["make"])
+def _():
+    if not (ROOT / "Makefile").exists() or not os.access(ROOT / "build", os.W_OK):
+        skip("the sources and their build folder are not here, or cannot be written")
+    with folder() as place:
+        write(place + "/bin/meson", "#!/bin/sh\necho noise\n[ $1 != install ] || exit ${FAILS:-0}\n", 0o755)
+        command = ["make", "--no-print-directory", "-C", str(ROOT), "-o", "build", "install", f"PREFIX={place}/to"]
+        env = {**os.environ, "PATH": f"{place}/bin:{os.environ['PATH']}"}
+        call = run(command, env=env)
+        check_equal((call.code, call.err), (0, ""), "exit code and stderr", call)
+        check_in(f"installed in {place}/to:\n  bin/vitro ", call.out, "what was said", call)
+        check("noise" not in call.out, f"nothing of meson's\n{call}")
+        call = run(command, env={**env, "FAILS": "1"})
+        check_equal(call.code, 2, "exit code of one that fails", call)
+        check_in("noise", call.out, "then meson's words", call)
+        check("installed in" not in call.out, f"and no claim\n{call}")
+
+
 if __name__ == "__main__":
     main()
