@@ -390,8 +390,7 @@ static int fail_open(const struct vt_output *output, int num, struct vt_err *err
 	if (num != ELOOP)
 		return fail(output, num, err);
 	return vt_fail(err, VT_STEP_POLICY, num,
-		       "%s %s: that is a link, which is not followed: name the file itself, or a "
-		       "descriptor, as /dev/fd/1",
+		       "%s %s: that is a link, which is not followed: name the file itself",
 		       output->flag, output->name);
 }
 
