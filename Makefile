@@ -21,6 +21,7 @@ SECONDS ?= 60
 .PHONY: help run build test test-mutants bench fuzz docs check tidy format install clean setup setup-test tested sanitized
 
 build: setup build/build.ninja
+	@[ -e build/vitro ] || echo 'building build/vitro; this takes about a minute'
 	@ninja -C build >build/ninja.log || { cat build/ninja.log; exit 1; }
 
 build/build.ninja:
@@ -90,8 +91,15 @@ install: build
 		echo "make install: $$at cannot be written; run it as root, or give PREFIX=FOLDER" >&2; \
 		exit 1; \
 	done
-	@meson configure build --prefix $(PREFIX)
-	@DESTDIR=$(abspath $(DESTDIR)) meson install -C build --quiet
+	@{ meson configure build --prefix $(PREFIX) && \
+		DESTDIR=$(abspath $(DESTDIR)) meson install -C build --quiet; } >build/install.log || \
+		{ cat build/install.log; exit 1; }
+	@to='$(abspath $(DESTDIR))$(PREFIX)'; echo "installed in $$to:"; \
+	echo '  bin/vitro                        the program'; \
+	echo '  libexec/vitro                    what vitro doctor --self-test runs'; \
+	echo '  share/man                        man pages'; \
+	echo '  share/vitro/policy.schema.json   for editors'; \
+	echo '  share                            completions for bash, zsh and fish'
 
 clean:
 	@rm -rf build build-sanitized build-fuzz

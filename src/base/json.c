@@ -161,6 +161,10 @@ int vt_json_load_text(const char *text, size_t len, const char *name, json_t **r
 
 	if (nul)
 		return fail_nul(err, name, text, nul);
+	/* It cannot be seen in an editor, nor in jansson's words. */
+	if (len >= 3 && memcmp(text, "\xef\xbb\xbf", 3) == 0)
+		return fail_syntax(err, name, 1, 1,
+				   "the text begins with a byte order mark; save it without one");
 	json_error_t error;
 	json_t *root = json_loadb(len ? text : "", len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY,
 				  &error);

@@ -62,6 +62,9 @@ static void test_nul_bytes_and_bad_utf8(void **state)
 	assert_non_null(strstr(err.what, "p\\n:1:"));
 	assert_non_null(strstr(err.what, "UTF-8"));
 	assert_null(strchr(err.what, '\n'));
+	assert_int_equal(vt_json_load_text("\xef\xbb\xbf{}", 5, "p", &root, &err), -EINVAL);
+	assert_string_equal(err.what,
+			    "p:1:1: the text begins with a byte order mark; save it without one");
 }
 
 static void test_too_deep_and_too_big(void **state)

@@ -43,11 +43,22 @@ static void join(char out[PATH_MAX], const char *folder, const char *name)
 	(void)snprintf(out, PATH_MAX, "%s%s%s", folder, *name == '/' ? "" : "/", name);
 }
 
+/* Where a grant shows it at another place: there, and how to begin there if that helps. */
+static void hint_moved(const char *arg, const char *place, struct vt_str *out)
+{
+	size_t len = strlen(place), size = strlen(arg);
+
+	vt_str_addf(out, "'%s' is at %s inside", arg, place);
+	if (*arg != '/' && len > size + 1 && place[len - size - 1] == '/' &&
+	    strcmp(place + len - size, arg) == 0)
+		vt_str_addf(out, "; add: --cwd %.*s", (int)(len - size - 1), place);
+}
+
 /* About one argument that exists here, as real, and is named there. Whether there is a hint. */
 static bool hint_about(const struct vt_plan *plan, const char *arg, const char *cwd,
 		       const char *real, struct vt_str *out)
 {
-	char named[PATH_MAX], inside[PATH_MAX];
+	char named[PATH_MAX], inside[PATH_MAX], place[PATH_MAX];
 
 	join(named, cwd, arg);
 	join(inside, plan->cwd, arg);
@@ -56,6 +67,8 @@ static bool hint_about(const struct vt_plan *plan, const char *arg, const char *
 	if (!vt_plan_shows(plan, real) && !vt_plan_shows(plan, named)) {
 		if (vt_plan_denies(plan, real))
 			vt_str_addf(out, "'%s' is denied by the policy", arg);
+		else if (vt_plan_finds(plan, real, place))
+			hint_moved(arg, place, out);
 		else
 			vt_str_addf(out, "'%s' exists here but not inside the cell; add: %s%s", arg,
 				    *arg == '/' ? "--read " : "--read . --cwd .",
@@ -67,6 +80,48 @@ static bool hint_about(const struct vt_plan *plan, const char *arg, const char *
 	vt_str_addf(out, "'%s' is at %s inside; add: --cwd .", arg,
 		    vt_plan_shows(plan, named) ? named : real);
 	return true;
+}
+
+static bool says(const char *said, size_t len, const char *text)
+{
+	return memmem(said, len, text, strlen(text)) != NULL;
+}
+
+/* On the host's network a grant takes the unix sockets away, and the kernel's words do not tell. */
+static void hint_sockets(const struct vt_plan *plan, const char *said, size_t len,
+			 struct vt_str *out)
+{
+	bool none = !plan->bare && !plan->own_network && !plan->unix_sockets && !plan->broker.on;
+
+	if (none && !says(said, len, "etlink") &&
+	    (says(said, len, "Address family not supported") || says(said, len, "EAFNOSUPPORT")))
+		vt_str_add(out, "with --net host and a grant, or a command with a prefix of its "
+				"own, there are no unix sockets inside but those that --socket "
+				"names");
+}
+
+/* The words of errors that a limit makes, and which it is: the kernel counts none of them. */
+static void hint_limits(const struct vt_plan *plan, const char *said, size_t len,
+			struct vt_str *out)
+{
+	bool starts = says(said, len, "fork") || says(said, len, "thread");
+
+	if (says(said, len, "No space left on device") && !plan->bare)
+		vt_str_addf(out,
+			    "/tmp and /dev/shm inside hold %lld MB together; for more: --set "
+			    "limits.tmp_mb=SIZE",
+			    (long long)(plan->scratch_bytes >> 20));
+	else if (says(said, len, "File too large") && !plan->lower_file_kb)
+		vt_str_addf(out,
+			    "a file inside can grow to %lld MB; for more: --set "
+			    "limits.file_mb=SIZE",
+			    (long long)plan->file_mb);
+	else if ((starts && says(said, len, "Resource temporarily unavailable")) ||
+		 says(said, len, "Cannot fork") || says(said, len, "can't start new thread"))
+		vt_str_addf(out,
+			    "there can be %lld processes and threads inside; for more: "
+			    "--pids N",
+			    (long long)plan->pids);
 }
 
 void vt_hint_make(const struct vt_plan *plan, char *const *argv, const char *said, size_t len,
@@ -82,4 +137,7 @@ void vt_hint_make(const struct vt_plan *plan, char *const *argv, const char *sai
 		if (**arg && **arg != '-' && names(said, len, *arg) && realpath(*arg, real) &&
 		    hint_about(plan, *arg, cwd, real, out))
 			return;
+	hint_sockets(plan, said, len, out);
+	if (!out->len)
+		hint_limits(plan, said, len, out);
 }

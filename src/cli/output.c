@@ -39,6 +39,8 @@ static int out_of_memory(struct vt_err *err)
 
 static int fail(const struct vt_output *output, int num, struct vt_err *err)
 {
+	if (!*output->name)
+		return vt_fail(err, VT_STEP_POLICY, EINVAL, "%s: the path is empty", output->flag);
 	return vt_fail(err, VT_STEP_POLICY, num, "%s %s: %s", output->flag, output->name,
 		       strerror(num));
 }
@@ -383,6 +385,15 @@ static int take_given(struct judging *j, struct vt_output *output, int given, st
 	return r;
 }
 
+static int fail_open(const struct vt_output *output, int num, struct vt_err *err)
+{
+	if (num != ELOOP)
+		return fail(output, num, err);
+	return vt_fail(err, VT_STEP_POLICY, num,
+		       "%s %s: that is a link, which is not followed: name the file itself",
+		       output->flag, output->name);
+}
+
 /* The file in its folder; made if there is none. No link: it would lead to another file. */
 static int open_in(struct vt_output *output, int folder_fd, const char *base, int flags)
 {
@@ -450,7 +461,7 @@ static int open_named(struct judging *j, struct vt_output *output, int flags, st
 	fd = open_in(output, folder, *base ? base : ".", flags);
 	/* A pipe that nobody reads must not keep us here; one that somebody reads may be slow. */
 	if (fd < 0 || fcntl(fd, F_SETFL, flags) < 0)
-		return fail(output, errno, err);
+		return fail_open(output, errno, err);
 	r = judge_file(j, fd, err);
 	if (r < 0)
 		return r;

@@ -272,6 +272,11 @@ void vt_advice_cgroup(const struct vt_host *host, char *buf, size_t size)
 		(void)snprintf(buf, size,
 			       "Start vitro where it may make cgroups: systemd-run --scope -p "
 			       "Delegate=yes vitro run ...; in a service: Delegate=yes.");
+	else if (exists("/sys/fs/cgroup/memory/tasks"))
+		(void)snprintf(buf, size,
+			       "This machine has cgroup v1, which gives nothing to ordinary users: "
+			       "run vitro as root, or boot with v2 alone "
+			       "(systemd.unified_cgroup_hierarchy=1).");
 	else
 		(void)snprintf(buf, size,
 			       "Start vitro where it may make cgroups: systemd-run --user "

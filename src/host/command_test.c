@@ -30,6 +30,8 @@ static void test_not_found(void **state)
 	check_fails(tree, &(struct query){ "@bin/dangling" }, ENOENT, "does not exist");
 	check_fails(tree, &(struct query){ "@bin/loop" }, ELOOP, "cannot be executed");
 	check_fails(tree, &(struct query){ "@bin/data" }, EACCES, "is not executable");
+	put(tree, "bin/script", "#!/bin/sh\n", 0644);
+	check_fails(tree, &(struct query){ "@bin/script" }, EACCES, "not executable; chmod +x");
 	check_fails(tree, &(struct query){ "@bin/folder" }, EACCES, "is not a file");
 	check_fails(tree, &(struct query){ ".." }, ENOENT, "is not on PATH");
 	check_fails(tree, &(struct query){ "../" }, EACCES, "is not a file");

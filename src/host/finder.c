@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "host/finder.h"
 
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -9,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "base/file.h"
 #include "host/pyenv.h"
 
@@ -184,6 +186,19 @@ static int fail_crlf(const struct vt_finder *finder, const char *script)
 		       script, script);
 }
 
+/* Whether it is the caller's own and looks like a program: others are not made one by a chmod. */
+static bool is_unmarked(const char *path)
+{
+	AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	char head[SELFMAG];
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) || st.st_uid != geteuid() ||
+	    read(fd, head, sizeof(head)) != (ssize_t)sizeof(head))
+		return false;
+	return memcmp(head, "#!", 2) == 0 || memcmp(head, ELFMAG, SELFMAG) == 0;
+}
+
 int vt_finder_find(struct vt_finder *finder, const char *name, const char *asker,
 		   const char **ret_path)
 {
@@ -223,7 +238,7 @@ int vt_finder_find(struct vt_finder *finder, const char *name, const char *asker
 				    ? (by_path ? "does not exist" : "is not on PATH")
 				    : "cannot be executed";
 
-	if (r == -EACCES && by_path && asker == NULL)
+	if (r == -EACCES && by_path && asker == NULL && is_unmarked(path))
 		return vt_fail(finder->err, VT_STEP_COMMAND, EACCES,
 			       "'%s' is not executable; chmod +x %s", name, name);
 	r = r == -EISDIR || r == -EPERM ? -EACCES : r == -ENOTDIR ? -ENOENT : r;

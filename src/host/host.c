@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/capability.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
@@ -553,6 +554,16 @@ static int layer(const struct vt_host *host, const char *path, const struct vt_p
 	return 0;
 }
 
+/* In units of so many; 0: there is none, or it is less than one of them. */
+static int64_t hard_limit(__rlimit_resource_t resource, rlim_t unit)
+{
+	struct rlimit own;
+
+	if (getrlimit(resource, &own) < 0 || own.rlim_max == RLIM_INFINITY)
+		return 0;
+	return (int64_t)(own.rlim_max / unit);
+}
+
 int vt_host_probe(struct vt_host *ret_host, struct vt_err *err)
 {
 	struct context *context = calloc(1, sizeof(*context));
@@ -580,6 +591,8 @@ int vt_host_probe(struct vt_host *ret_host, struct vt_err *err)
 	probe_landlock(ret_host);
 	vt_cgroup_find(&ret_host->cgroup);
 	ret_host->cpus = count_cpus();
+	ret_host->most_open_files = hard_limit(RLIMIT_NOFILE, 1);
+	ret_host->most_file_kb = hard_limit(RLIMIT_FSIZE, 1024);
 	probe_kernel(ret_host);
 	ret_host->look = look;
 	ret_host->read_link = read_link;

@@ -61,6 +61,7 @@ struct vt_host {
 	int            landlock_err; /* why, if 0 */
 	struct vt_cgroup_site cgroup;
 	unsigned       cpus;     /* that the caller may use */
+	int64_t        most_open_files, most_file_kb; /* the caller's own hard limits; 0: none */
 	bool           proc;     /* /proc shows the processes of this machine */
 	bool           proc_hides; /* but not those that the caller may not trace */
 	/* Of interest only where there are no user namespaces: */

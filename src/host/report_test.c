@@ -18,6 +18,8 @@
 
 #include <cmocka.h>
 
+#include "host/advice.h"
+
 enum { CANNOT = 77 }; /* this machine does not let the test be made */
 
 static struct vt_host host;
@@ -164,7 +166,7 @@ static void test_invented(void **state)
 	assert_int_equal(find("Landlock")->state, VT_STATE_NOT);
 	assert_non_null(strstr(find("Landlock")->advice, "lsm="));
 	assert_non_null(strstr(find("cgroups")->why, "nothing there"));
-	assert_non_null(strstr(find("cgroups")->advice, "Delegate=yes"));
+	assert_string_not_equal(find("cgroups")->advice, "");
 	assert_null(find("cgroup memory"));
 	assert_null(find("id-mapped mounts"));
 	assert_int_equal(find("dropping groups")->state, VT_STATE_PARTLY);
@@ -205,6 +207,23 @@ static void test_no_cgroup(void **state)
 	assert_int_equal(find("cgroup memory")->state, VT_STATE_NOT);
 	assert_non_null(strstr(find("cgroup memory")->why, "sampling"));
 	assert_int_equal(find("cgroup cpu")->state, VT_STATE_NOT);
+	vt_host_done(&host);
+}
+
+/* Of v1 an ordinary user gets nothing, and is not sent to look for it. */
+static void test_cgroup_advice(void **state)
+{
+	char advice[512];
+	bool v1 = access("/sys/fs/cgroup/memory/tasks", F_OK) == 0;
+
+	(void)state;
+	if (vt_advice_container() != NULL)
+		skip();
+	probe();
+	host.privileged = false;
+	vt_advice_cgroup(&host, advice, sizeof(advice));
+	assert_non_null(strstr(advice, v1 ? "cgroup v1" : "systemd-run --user"));
+	assert_true((strstr(advice, "systemd-run --user") == NULL) == v1);
 	vt_host_done(&host);
 }
 
@@ -329,10 +348,15 @@ static void test_filtered(void **state)
 int main(void)
 {
 	const struct CMUnitTest all[] = {
-		cmocka_unit_test(test_real),      cmocka_unit_test(test_ok),
-		cmocka_unit_test(test_invented),  cmocka_unit_test(test_no_cgroup),
-		cmocka_unit_test(test_no_userns), cmocka_unit_test(test_no_pidns),
-		cmocka_unit_test(test_filtered),  cmocka_unit_test(test_no_idmap_to_try),
+		cmocka_unit_test(test_real),
+		cmocka_unit_test(test_ok),
+		cmocka_unit_test(test_invented),
+		cmocka_unit_test(test_no_cgroup),
+		cmocka_unit_test(test_cgroup_advice),
+		cmocka_unit_test(test_no_userns),
+		cmocka_unit_test(test_no_pidns),
+		cmocka_unit_test(test_filtered),
+		cmocka_unit_test(test_no_idmap_to_try),
 	};
 
 	return cmocka_run_group_tests(all, NULL, NULL);

@@ -66,8 +66,9 @@ static void explain_limits(const struct vt_plan *plan, struct vt_str *out)
 			    (long long)plan->scratch_inodes);
 	if (plan->bare)
 		show(out, " in ", plan->scratch);
-	vt_str_addf(out, "\n  %-14s %lld MB each, %lld open at once\n", "files",
-		    (long long)plan->file_mb, (long long)plan->open_files);
+	vt_str_addf(out, "\n  %-14s %lld %s each, %lld open at once\n", "files",
+		    (long long)(plan->lower_file_kb ? plan->lower_file_kb : plan->file_mb),
+		    plan->lower_file_kb ? "KB" : "MB", (long long)plan->open_files);
 	vt_str_addf(out, "  %-14s %lld, threads included\n", "processes", (long long)plan->pids);
 	if (plan->cpu_ms >= 0)
 		vt_str_addf(out, "  %-14s %.10g s\n", "CPU time", in_seconds(plan->cpu_ms));

@@ -13,7 +13,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/path.h"
 #include "kernel/landlock.h"
 #include "kernel/seccomp.h"
 #include "kernel/seccomp_oci.h"
@@ -22,6 +21,7 @@
 #include "plan/places.h"
 #include "plan/pooled.h"
 #include "plan/reach.h"
+#include "plan/sources.h"
 #include "uapi/landlock.h"
 
 /* The user that the occupant is inside; plan/places.c gives it a name. */
@@ -344,7 +344,7 @@ static int decide_rlimits(struct making *m, struct vt_err *err)
 		 */
 		{ RLIMIT_NPROC,
 		  { policy->limits.pids + 1 + others, policy->limits.pids + 1 + others } },
-		{ RLIMIT_NOFILE, { policy->limits.open_files, policy->limits.open_files } },
+		{ RLIMIT_NOFILE, { plan->open_files, plan->open_files } },
 		{ RLIMIT_FSIZE, { policy->limits.file_mb << 20, policy->limits.file_mb << 20 } },
 		/* 1, not 0: a core_pattern with a pipe ignores 0, and runs its program on the host.
 		 */
@@ -411,6 +411,40 @@ static void decide_limits(struct making *m)
 		plan->cgroup_site = *site;
 }
 
+/* A limit that the caller does not have cannot be given on. Who asked for more is told. */
+static int warn_lower(struct making *m, enum vt_field field, const char *option, int64_t most,
+		      const char *unit, struct vt_err *err)
+{
+	if (!vt_policy_gave(m->policy, field))
+		return 0;
+	const char *text = vt_arena_printf(
+		m->plan->arena,
+		"%s: the caller's own hard limit (ulimit -H%s) is lower and holds: %lld%s",
+		vt_field_info(field)->key, option, (long long)most, unit);
+
+	if (!text)
+		return out_of_memory(err);
+	vt_plan_warn(m->plan, text);
+	return 0;
+}
+
+static int lower_limits(struct making *m, struct vt_err *err)
+{
+	const struct vt_host *host = m->host;
+	struct vt_plan *plan = m->plan;
+	int r = 0;
+
+	if (host->most_open_files && host->most_open_files < plan->open_files) {
+		plan->open_files = host->most_open_files;
+		r = warn_lower(m, VT_FIELD_LIMITS_OPEN_FILES, "n", plan->open_files, "", err);
+	}
+	if (r == 0 && host->most_file_kb && host->most_file_kb < plan->file_mb << 10) {
+		plan->lower_file_kb = host->most_file_kb;
+		r = warn_lower(m, VT_FIELD_LIMITS_FILE_MB, "f", plan->lower_file_kb, " KB", err);
+	}
+	return r;
+}
+
 static char **copy_strings(struct vt_arena *arena, char *const *strings)
 {
 	size_t count = 0;
@@ -425,21 +459,6 @@ static char **copy_strings(struct vt_arena *arena, char *const *strings)
 			return NULL;
 	}
 	return copy;
-}
-
-/* Whether a path lies in what a veil keeps closed. */
-static bool is_closed(const struct vt_build *build, const char *path)
-{
-	const struct vt_veil *veil = build->veil;
-
-	if (!veil || !vt_path_lies_in(path, build->to) || strcmp(path, build->to) == 0)
-		return false;
-	path += strlen(build->to) + 1;
-	for (size_t i = 0; i < veil->count; i++)
-		if (veil->names[i].kind != VT_VEILED_WAY &&
-		    vt_path_lies_in(path, veil->names[i].path))
-			return true;
-	return false;
 }
 
 static int decide_occupant(struct making *m, struct vt_err *err)
@@ -459,6 +478,8 @@ static int decide_occupant(struct making *m, struct vt_err *err)
 		return out_of_memory(err);
 	int r = vt_reach_check(plan, m->policy, m->host, err);
 
+	if (r == 0)
+		r = vt_sources_check(plan, m->policy, m->host, err);
 	if (r < 0 || !request->command)
 		return r;
 	plan->exec_path = vt_arena_dup(plan->arena, request->command->path);
@@ -487,7 +508,9 @@ static int decide(struct making *m, struct vt_err *err)
 	if (r < 0)
 		return r;
 	decide_limits(m);
-	r = decide_landlock(m, err);
+	r = lower_limits(m, err);
+	if (r == 0)
+		r = decide_landlock(m, err);
 	if (r == 0)
 		r = decide_rlimits(m, err);
 	if (r == 0)
@@ -535,36 +558,4 @@ void vt_plan_warn(struct vt_plan *plan, const char *text)
 {
 	if (plan->warning_count < VT_WARNINGS_MAX)
 		plan->warnings[plan->warning_count++] = text;
-}
-
-bool vt_plan_denies(const struct vt_plan *plan, const char *path)
-{
-	for (size_t i = 0; i < plan->denial_count; i++) {
-		const struct vt_denial *denial = &plan->denials[i];
-
-		if (vt_path_lies_in(path, denial->closed ? denial->closed : denial->path))
-			return true;
-	}
-	return false;
-}
-
-bool vt_plan_shows(const struct vt_plan *plan, const char *path)
-{
-	bool shown = false;
-
-	if (plan->scratch && vt_path_lies_in(path, plan->scratch))
-		return true;
-	while (*path == '/')
-		path++;
-	if (!*path)
-		return true;
-	for (size_t i = 0; i < plan->build_count; i++) {
-		const struct vt_build *build = &plan->builds[i];
-
-		bool below = build->act == VT_ACT_BIND || build->act == VT_ACT_LINK;
-
-		if (below ? vt_path_lies_in(path, build->to) : strcmp(path, build->to) == 0)
-			shown = !is_closed(build, path); /* the innermost comes last */
-	}
-	return shown;
 }

@@ -8,6 +8,7 @@
  */
 #pragma once
 
+#include <limits.h>
 #include <linux/filter.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -229,6 +230,7 @@ struct vt_plan {
 	int64_t watched_memory_bytes; /* -1: the kernel does it, or nobody can */
 	int64_t memory_slack_mb;      /* by how much a burst can pass that on a quiet machine */
 	int64_t memory_bytes, file_mb; /* the limits, whoever holds them; for messages */
+	int64_t lower_file_kb; /* the caller's own limit of a file's size, below file_mb; 0: it is not */
 	int64_t stdout_bytes, stderr_bytes; /* caps of captured output */
 	int64_t result_bytes;               /* the largest value, and the largest argument */
 	bool    stdout_capped, stderr_capped; /* the caller gave one: it holds for passed-on output too */
@@ -269,6 +271,12 @@ const char *vt_plan_own_place(const char *path);
 
 /* Whether an absolute path of the host exists inside, judged from the plan alone. */
 bool vt_plan_shows(const struct vt_plan *plan, const char *path);
+
+/*
+ * Where an absolute path of the host, free of links, is inside, be it there or moved. False: nowhere; then
+ * ret_place is untouched.
+ */
+bool vt_plan_finds(const struct vt_plan *plan, const char *path, char ret_place[PATH_MAX]);
 
 /* Whether an absolute path of the host, free of links, lies in what is denied. */
 bool vt_plan_denies(const struct vt_plan *plan, const char *path);

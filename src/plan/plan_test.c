@@ -43,6 +43,8 @@ static const struct invented_path machine[] = {
 	{ "/dev/random", S_IFCHR | 0666, 0, NULL },
 	{ "/dev/urandom", S_IFCHR | 0666, 0, NULL },
 	{ "/dev/zero", S_IFCHR | 0666, 0, NULL },
+	{ "/dev/shm/x", S_IFDIR | 0755, 1000, NULL },
+	{ "/var/tmp/x", S_IFDIR | 0755, 1000, NULL },
 	{ "/dev/sda", S_IFBLK | 0660, 0, NULL },
 	{ "/srv", S_IFDIR | 0755, 0, NULL },
 	{ "/srv/data", S_IFDIR | 0755, 1234, NULL },
@@ -307,6 +309,18 @@ static const struct vt_host no_seccomp = {
 	INVENTED,
 	.cgroup = { .why = "no cgroups" },
 };
+static const struct vt_host poor_user = {
+	.uid = 1000,
+	.gid = 1000,
+	.userns = WORKS,
+	.seccomp = WORKS,
+	.notify = WORKS,
+	.landlock_abi = 7,
+	.most_open_files = 512,
+	.most_file_kb = 100,
+	INVENTED,
+	.cgroup = { .why = "no cgroups" },
+};
 static const struct vt_host root_without_ids = {
 	.privileged = true,
 	.userns = WORKS,
@@ -484,7 +498,19 @@ static const struct golden {
 	  "{\"files\": {\"read\": [\"/srv\"], \"deny\": [\"/srv/data\"], \"cwd\": "
 	  "\"/srv/data/out\"}}" },
 	{ "write-missing-refused", &user_v2, "{\"files\": {\"write\": [\"/nowhere\"]}}" },
+	{ "cwd-own-refused", &user_v2, "{\"files\": {\"cwd\": \"/dev/shm/x\"}}" },
+	{ "cwd-moved-refused", &user_v2,
+	  "{\"files\": {\"read\": [{\"from\": \"/srv/data\", \"to\": \"/work\"}], \"cwd\": "
+	  "\"/srv/data/out\"}}" },
+	{ "cwd-var-tmp-refused", &user_v2, "{\"files\": {\"cwd\": \"/var/tmp/x\"}}" },
+	{ "cwd-var-tmp", &user_v2,
+	  "{\"files\": {\"read\": [\"/var/tmp/x\"], \"cwd\": \"/var/tmp/x\"}}" },
+	{ "cwd-behind-link", &user_v2, "{\"files\": {\"cwd\": \"/bin/x\"}}" },
+	{ "colon-refused", &user_v2, "{\"files\": {\"read\": [\"/srv/data:/work\"]}}" },
 	{ "cwd-refused", &user_v2, "{\"files\": {\"cwd\": \"/srv/data\"}}" },
+	{ "lower-limits", &poor_user, "{}" },
+	{ "lower-limits-asked", &poor_user,
+	  "{\"limits\": {\"open_files\": 1048576, \"file_mb\": 1}}" },
 };
 
 static char *read_whole(const char *path)

@@ -31,6 +31,33 @@ static bool host_path(const struct vt_plan *plan, const char *path, char out[PAT
 
 /* ---- the working directory ----------------------------------------------------------------- */
 
+/* It is on the host, and not inside under that name. What to do about it. */
+static int fail_unshown(const struct vt_plan *plan, const char *real, struct vt_err *err)
+{
+	const char *own = vt_plan_own_place(plan->cwd);
+	char place[PATH_MAX];
+
+	if (!own)
+		own = vt_plan_own_place(real);
+	if (vt_plan_denies(plan, real))
+		return vt_fail(err, VT_STEP_PLAN, EPERM,
+			       "refused: the working directory '%s' is denied by the policy",
+			       plan->cwd);
+	if (own)
+		return vt_fail(err, VT_STEP_PLAN, ENOENT,
+			       "refused: the working directory '%s' is not there inside, and "
+			       "cannot be granted: the cell has a %s of its own; work in a folder "
+			       "elsewhere",
+			       plan->cwd, own);
+	if (vt_plan_finds(plan, real, place))
+		return vt_fail(err, VT_STEP_PLAN, ENOENT,
+			       "refused: the working directory '%s' is at '%s' inside: --cwd %s",
+			       plan->cwd, place, place);
+	return vt_fail(err, VT_STEP_PLAN, ENOENT,
+		       "refused: the working directory '%s' is not there inside; add --read %s",
+		       plan->cwd, plan->cwd);
+}
+
 static int check_cwd(struct vt_plan *plan, const struct vt_host *host, struct vt_err *err)
 {
 	char path[PATH_MAX], real[PATH_MAX];
@@ -52,21 +79,14 @@ static int check_cwd(struct vt_plan *plan, const struct vt_host *host, struct vt
 	if (!shown && !there)
 		return vt_fail(err, VT_STEP_PLAN, ENOENT,
 			       "refused: the working directory '%s' does not exist", plan->cwd);
-	if (!shown && host->resolve(host, path, real, sizeof(real)) == 0 &&
-	    vt_plan_denies(plan, real))
-		return vt_fail(err, VT_STEP_PLAN, EPERM,
-			       "refused: the working directory '%s' is denied by the policy",
-			       plan->cwd);
 	if (there && !S_ISDIR(seen.mode))
 		return vt_fail(err, VT_STEP_PLAN, ENOTDIR,
 			       "refused: the working directory '%s' is a file, not a folder",
 			       plan->cwd);
-	if (!shown)
-		return vt_fail(
-			err, VT_STEP_PLAN, ENOENT,
-			"refused: the working directory '%s' is not there inside; add --read %s",
-			plan->cwd, plan->cwd);
-	return 0;
+	if (shown)
+		return 0;
+	return fail_unshown(plan, host->resolve(host, path, real, sizeof(real)) < 0 ? path : real,
+			    err);
 }
 
 /* ---- a user who owns nothing --------------------------------------------------------------- */

@@ -245,6 +245,21 @@ static int absorb(struct vt_root *root, struct vt_node *mount, struct vt_err *er
 	return 0;
 }
 
+/* "data:/in" is how others write a move. */
+static int fail_missing(const struct vt_entry *entry, int num, struct vt_err *err)
+{
+	const char *colon = num == ENOENT ? strstr(entry->from, ":/") : NULL;
+
+	if (colon)
+		return vt_fail(err, VT_STEP_PLAN, num,
+			       "%s: '%s': %s; to show a path at another place inside: "
+			       "{\"from\": \"%.*s\", \"to\": \"%s\"}",
+			       entry->origin, entry->from, strerror(num),
+			       (int)(colon - entry->from), entry->from, colon + 1);
+	return vt_fail(err, VT_STEP_PLAN, num, "%s: '%s': %s%s", entry->origin, entry->from,
+		       strerror(num), num == ENOENT && entry->writable ? "; make it first" : "");
+}
+
 /* 1: it is there; 0: it is not, and need not be. */
 static int look(const struct vt_root *root, const struct vt_entry *entry, struct vt_path *ret_seen,
 		struct vt_err *err)
@@ -256,9 +271,7 @@ static int look(const struct vt_root *root, const struct vt_entry *entry, struct
 	else
 		r = root->host->look(root->host, entry->from, ret_seen);
 	if (r < 0 && !entry->optional)
-		return vt_fail(err, VT_STEP_PLAN, -r, "%s: '%s': %s%s", entry->origin, entry->from,
-			       strerror(-r),
-			       r == -ENOENT && entry->writable ? "; make it first" : "");
+		return fail_missing(entry, -r, err);
 	return r == 0;
 }
 

@@ -65,6 +65,12 @@ static int add_string(struct vt_policy *policy, struct vt_strings *list, const c
 	return 0;
 }
 
+int vt_list_add_source(struct vt_policy *policy, const char *path, const struct vt_source *source,
+		       struct vt_err *err)
+{
+	return add_string(policy, &policy->sources, path, source, err);
+}
+
 static int check_name(const char *name, const struct vt_source *source, struct vt_err *err)
 {
 	if (!*name)
@@ -299,7 +305,12 @@ static int set_json(struct vt_policy *policy, enum vt_field field, const char *t
 		    const struct vt_source *source, struct vt_err *err)
 {
 	AUTO_JSON json_t *root = NULL;
-	int status = vt_json_load_text(text, strlen(text), source->name, &root, err);
+	char name[KEY_SIZE];
+	bool any = strcmp(source->name, "--set") == 0; /* which alone does not tell the key */
+
+	(void)snprintf(name, sizeof(name), "%s%s%s", source->name, any ? " " : "",
+		       any ? source->key : ""); /* both are short */
+	int status = vt_json_load_text(text, strlen(text), name, &root, err);
 
 	if (status < 0)
 		return status;

@@ -16,6 +16,7 @@
 #include "policy/builtin.h"
 #include "policy/parse.h"
 #include "policy/paths.h"
+#include "policy/value.h"
 
 #define DEEPEST 16
 
@@ -173,6 +174,23 @@ static int fail_missing(const char *name, const struct link *from, int num, stru
 	return vt_source_fail(err, &source, num, "'%s': %s", shown.text, strerror(num));
 }
 
+/* By the name that it was given by: whoever can change a link on that way chooses the next policy.
+ */
+static int add_source(struct vt_policy *policy, const char *name, const struct vt_source *source,
+		      struct vt_err *err)
+{
+	char folder[PATH_MAX];
+
+	if (*name == '/')
+		return vt_list_add_source(policy, name, source, err);
+	if (!getcwd(folder, sizeof(folder)))
+		return vt_source_fail(err, source, errno, "'%s': find where it is: %s",
+				      vt_show(name).text, strerror(errno));
+	const char *path = vt_arena_printf(policy->arena, "%s/%s", folder, name);
+
+	return path ? vt_list_add_source(policy, path, source, err) : vt_source_nomem(err);
+}
+
 static int load_named(struct vt_policy *policy, const char *name, const struct link *from,
 		      struct vt_err *err)
 {
@@ -196,6 +214,8 @@ static int load_named(struct vt_policy *policy, const char *name, const struct l
 	link.real = real;
 	link.base_dir = folder;
 	status = check_chain(&link, err);
+	if (status == 0)
+		status = add_source(policy, name, &source, err);
 	if (status == 0)
 		status = vt_json_load_file(name, &root, err);
 	return status < 0 ? status : load_root(policy, root, &link, err);

@@ -10,8 +10,15 @@
 static int fail_range(const struct vt_field_row *row, const char *shown,
 		      const struct vt_source *source, struct vt_err *err)
 {
-	return vt_source_fail(err, source, ERANGE, "%s is out of range (%s)", shown,
-			      row->info.range);
+	char least[VT_UNITS_SHOWN], most[VT_UNITS_SHOWN];
+
+	if (!*vt_units_names(row->type))
+		return vt_source_fail(err, source, ERANGE, "%s is out of range (%s)", shown,
+				      row->info.range);
+	vt_units_show(row->type, (int64_t)row->least, least);
+	vt_units_show(row->type, (int64_t)row->most, most);
+	return vt_source_fail(err, source, ERANGE, "%s is out of range (%s to %s)", shown, least,
+			      most);
 }
 
 static int fail_fraction(const char *shown, const struct vt_source *source, struct vt_err *err)
@@ -156,9 +163,13 @@ static int fail_text(const struct vt_field_row *row, int status, const char *tex
 	case -ENOTSUP:
 		return fail_unit(row->type, text, source, err);
 	default:
-		return vt_source_fail(err, source, EINVAL, "'%s' is not a number%s%s%s", shown.text,
-				      has_units(row->type) ? ", with or without a unit (" : "",
-				      vt_units_names(row->type), has_units(row->type) ? ")" : "");
+		if (!has_units(row->type))
+			return vt_source_fail(err, source, EINVAL, "'%s' is not a number",
+					      shown.text);
+		return vt_source_fail(err, source, EINVAL,
+				      "'%s' is not a %s; write a number and its unit (%s)",
+				      shown.text, row->type == VT_TYPE_MS ? "time" : "size",
+				      vt_units_names(row->type));
 	}
 }
 

@@ -2,6 +2,7 @@
 #include "policy/parse.h"
 
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -10,11 +11,28 @@
 /* Longer than any known key; a longer one is cut, and so known to nobody. */
 #define KEY_SIZE 96
 
+/* "env.HOME": a variable that stands where its map should. */
+static bool is_variable(const char *key, const char *closest)
+{
+	static const char group[] = "env.";
+
+	if (strncmp(key, group, strlen(group)) != 0)
+		return false;
+	key += strlen(group);
+	return *key && (!closest || vt_field_is_group(closest) ||
+			!key[strcspn(key, "abcdefghijklmnopqrstuvwxyz")]);
+}
+
 int vt_parse_unknown(const char *key, const struct vt_source *source, struct vt_err *err)
 {
 	const char *closest = vt_field_closest(key);
 	struct vt_shown shown = vt_show(key);
 
+	if (is_variable(key, closest))
+		return vt_source_fail(err, source, EINVAL,
+				      "unknown key '%s'; variables stand in 'env.set', as in "
+				      "{\"env\": {\"set\": {\"NAME\": \"value\"}}}",
+				      shown.text);
 	if (!closest)
 		return vt_source_fail(err, source, EINVAL, "unknown key '%s'; see vitro-policy(5)",
 				      shown.text);

@@ -68,6 +68,7 @@ struct vt_policy {
 	enum vt_syscalls syscalls;
 	const struct vt_oci_profile *profile; /* where syscalls is VT_SYSCALLS_PROFILE */
 	enum vt_require  require;
+	struct vt_strings sources; /* policies and profiles that it was read from: absolute, as named */
 	uint64_t         given; /* bit n: field n was set by somebody, not by default */
 };
 

@@ -232,6 +232,17 @@ static void test_flags(void **state)
 	vt_policy_free(policy);
 }
 
+static void test_variables_out_of_place(void **state)
+{
+	(void)state;
+	check_bad_text("{\"env\": {\"A\": \"1\"}}",
+		       "p.json: unknown key 'env.A'; variables stand in 'env.set', as in "
+		       "{\"env\": {\"set\": {\"NAME\": \"value\"}}}");
+	check_bad_flag("env.PASS", "1",
+		       "--flag: unknown key 'env.PASS'; variables stand in 'env.set', as in "
+		       "{\"env\": {\"set\": {\"NAME\": \"value\"}}}");
+}
+
 static void test_unknown_keys(void **state)
 {
 	(void)state;
@@ -255,6 +266,8 @@ static void test_unknown_keys(void **state)
 		       "p.json: network: found an object, want \"none\", \"loopback\" or \"host\"");
 	check_bad_flag("limits.wal_ms", "5",
 		       "--flag: unknown key 'limits.wal_ms'; did you mean 'limits.wall_ms'?");
+	check_bad_text("{\"env\": {\"sett\": {}}}",
+		       "p.json: unknown key 'env.sett'; did you mean 'env.set'?");
 	check_bad_flag("limits", "5", "--flag: 'limits' is a group of keys, not a key");
 	check_bad_flag(
 		"extends", "strict",
@@ -305,18 +318,18 @@ static void test_numbers_out_of_range(void **state)
 {
 	(void)state;
 	check_bad_text("{\"limits\": {\"wall_ms\": 0}}",
-		       "p.json: limits.wall_ms: 0 is out of range (1 to 86400000)");
+		       "p.json: limits.wall_ms: 0 is out of range (1ms to 1440m)");
 	check_bad_text("{\"limits\": {\"wall_ms\": -5}}",
-		       "p.json: limits.wall_ms: -5 is out of range (1 to 86400000)");
+		       "p.json: limits.wall_ms: -5 is out of range (1ms to 1440m)");
 	check_bad_text("{\"limits\": {\"grace_ms\": -0.5}}",
-		       "p.json: limits.grace_ms: -0.5 is out of range (0 to 600000)");
+		       "p.json: limits.grace_ms: -0.5 is out of range (0 to 10m)");
 	check_bad_text("{\"limits\": {\"wall_ms\": 1e300}}",
-		       "p.json: limits.wall_ms: 1e+300 is out of range (1 to 86400000)");
+		       "p.json: limits.wall_ms: 1e+300 is out of range (1ms to 1440m)");
 	check_bad_text(
 		"{\"limits\": {\"wall_ms\": 9223372036854775807}}",
-		"p.json: limits.wall_ms: 9223372036854775807 is out of range (1 to 86400000)");
+		"p.json: limits.wall_ms: 9223372036854775807 is out of range (1ms to 1440m)");
 	check_bad_text("{\"limits\": {\"wall_ms\": \"86400001ms\"}}",
-		       "p.json: limits.wall_ms: 86400001ms is out of range (1 to 86400000)");
+		       "p.json: limits.wall_ms: 86400001ms is out of range (1ms to 1440m)");
 	check_bad_text("{\"limits\": {\"cpus\": 0}}",
 		       "p.json: limits.cpus: 0 is out of range (0.01 to 4096)");
 	check_bad_text("{\"limits\": {\"cpus\": -1}}",
@@ -326,12 +339,14 @@ static void test_numbers_out_of_range(void **state)
 	check_bad_text("{\"limits\": {\"pids\": -1e300}}",
 		       "p.json: limits.pids: -1e+300 is out of range (1 to 4000000)");
 	check_bad_text("{\"limits\": {\"cpu_ms\": -1}}",
-		       "p.json: limits.cpu_ms: -1 is out of range (1 to 86400000)");
+		       "p.json: limits.cpu_ms: -1 is out of range (1ms to 1440m)");
 	check_bad_flag(
 		"limits.memory_mb", "99999999999999999999G",
-		"--flag: limits.memory_mb: 99999999999999999999G is out of range (1 to 16777216)");
+		"--flag: limits.memory_mb: 99999999999999999999G is out of range (1M to 16384G)");
+	check_bad_flag("limits.wall_ms", "1441m",
+		       "--flag: limits.wall_ms: 1441m is out of range (1ms to 1440m)");
 	check_bad_flag("limits.wall_ms", "-5s",
-		       "--flag: limits.wall_ms: -5s is out of range (1 to 86400000)");
+		       "--flag: limits.wall_ms: -5s is out of range (1ms to 1440m)");
 }
 
 static void test_texts_without_a_unit(void **state)
@@ -361,12 +376,16 @@ static void test_texts_that_are_no_numbers(void **state)
 		       "5s");
 	check_bad_flag("limits.wall_ms", "5MB",
 		       "--flag: limits.wall_ms: '5MB' has no unit known here (ms, s or m)");
-	check_bad_flag("limits.wall_ms", "nan",
-		       "--flag: limits.wall_ms: 'nan' is not a number, with or without a unit (ms, "
-		       "s or m)");
+	check_bad_flag(
+		"limits.wall_ms", "nan",
+		"--flag: limits.wall_ms: 'nan' is not a time; write a number and its unit (ms, "
+		"s or m)");
 	check_bad_flag("limits.wall_ms", "none",
-		       "--flag: limits.wall_ms: 'none' is not a number, with or without a unit "
+		       "--flag: limits.wall_ms: 'none' is not a time; write a number and its unit "
 		       "(ms, s or m)");
+	check_bad_flag("limits.memory_mb", "",
+		       "--flag: limits.memory_mb: '' is not a size; write a number and its unit "
+		       "(K, M or G)");
 	check_bad_flag("limits.pids", "5K", "--flag: limits.pids: '5K' is not a number");
 	check_bad_flag("limits.pids", "1.5", "--flag: limits.pids: 1.5 is not a whole number");
 	check_bad_flag("limits.cpus", "", "--flag: limits.cpus: '' is not a number");
@@ -415,6 +434,13 @@ static void test_bad_variables(void **state)
 	check_bad_flag("env.set", "", "--flag: env.set: the name of the variable is empty");
 }
 
+static void test_profile_that_is_not_there(void **state)
+{
+	(void)state;
+	check_bad_text("{\"syscalls\": \"no/foo.json\"}",
+		       "p.json: syscalls: /base/no/foo.json: No such file or directory");
+}
+
 static void test_flags_that_name_their_key(void **state)
 {
 	struct vt_policy *policy = fresh();
@@ -432,6 +458,13 @@ static void test_flags_that_name_their_key(void **state)
 	assert_int_equal(vt_policy_set(policy, "files.read", "[\"/a\",\n x]", "/", "--read", &err),
 			 -EINVAL);
 	assert_string_equal(err.what, "--read:2:2: invalid token near 'x'");
+	assert_int_equal(vt_policy_set(policy, "files.read", "[\"/x\"", "/", "--set", &err),
+			 -EINVAL);
+	assert_string_equal(err.what, "--set files.read:1:5: the text ends too early");
+	assert_int_equal(vt_policy_set(policy, "syscalls", "no.json", "/nowhere", "--set", &err),
+			 -ENOENT);
+	assert_string_equal(err.what,
+			    "--set: syscalls: /nowhere/no.json: No such file or directory");
 	vt_policy_free(policy);
 }
 
@@ -485,6 +518,7 @@ int main(void)
 		cmocka_unit_test(test_merging),
 		cmocka_unit_test(test_passing_variables),
 		cmocka_unit_test(test_flags),
+		cmocka_unit_test(test_variables_out_of_place),
 		cmocka_unit_test(test_unknown_keys),
 		cmocka_unit_test(test_wrong_types),
 		cmocka_unit_test(test_numbers_out_of_range),
@@ -492,6 +526,7 @@ int main(void)
 		cmocka_unit_test(test_texts_that_are_no_numbers),
 		cmocka_unit_test(test_bad_moves),
 		cmocka_unit_test(test_bad_variables),
+		cmocka_unit_test(test_profile_that_is_not_there),
 		cmocka_unit_test(test_flags_that_name_their_key),
 		cmocka_unit_test(test_lists_are_bounded),
 		cmocka_unit_test(test_long_inputs_are_cut),

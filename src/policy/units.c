@@ -2,6 +2,7 @@
 #include "policy/units.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 
@@ -108,6 +109,21 @@ int vt_units_number(const char *text, double *ret_value)
 		return -EINVAL;
 	*ret_value = (double)decimal.digits / (double)power_of_ten(decimal.scale);
 	return 0;
+}
+
+void vt_units_show(enum vt_type type, int64_t value, char out[VT_UNITS_SHOWN])
+{
+	const char *suffix = "";
+	int64_t times = 1;
+
+	for (size_t row = 0; value > 0 && row < sizeof(units) / sizeof(units[0]); row++) {
+		if (units[row].type != type || units[row].per != 1 || value % units[row].times)
+			continue;
+		suffix = units[row].suffix; /* the largest comes last */
+		times = units[row].times;
+	}
+	(void)snprintf(out, VT_UNITS_SHOWN, "%lld%s", (long long)(value / times),
+		       suffix); /* fits */
 }
 
 const char *vt_units_meant(enum vt_type type, const char *suffix)

@@ -9,6 +9,8 @@
 
 #include "policy/fields.h"
 
+enum { VT_UNITS_SHOWN = 32 };
+
 /*
  * The value of text in the unit of the type (MS, KB, MB or COUNT), rounded up to a whole one. A bare
  * number is in that unit already.
@@ -19,6 +21,9 @@ int vt_units_whole(enum vt_type type, const char *text, int64_t *ret_value);
 
 /* The same for a plain number, of type NUMBER. */
 int vt_units_number(const char *text, double *ret_value);
+
+/* A value of the type as a person writes it, in the largest unit that holds it whole: "10m", "16384G". */
+void vt_units_show(enum vt_type type, int64_t value, char out[VT_UNITS_SHOWN]);
 
 /* The units of a type, for messages: "ms, s or m"; "" where it has none. */
 const char *vt_units_names(enum vt_type type);

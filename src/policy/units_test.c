@@ -118,12 +118,36 @@ static void test_numbers(void **state)
 	assert_true(value == 4096);
 }
 
+static void test_show(void **state)
+{
+	static const struct {
+		enum vt_type type;
+		int64_t value;
+		const char *shown;
+	} cases[] = {
+		{ VT_TYPE_MS, 0, "0" },          { VT_TYPE_MS, 1, "1ms" },
+		{ VT_TYPE_MS, 1500, "1500ms" },  { VT_TYPE_MS, 90000, "90s" },
+		{ VT_TYPE_MS, 600000, "10m" },   { VT_TYPE_MB, 1, "1M" },
+		{ VT_TYPE_MB, 1536, "1536M" },   { VT_TYPE_MB, 16777216, "16384G" },
+		{ VT_TYPE_KB, 1048576, "1G" },   { VT_TYPE_KB, 3, "3K" },
+		{ VT_TYPE_COUNT, 1024, "1024" },
+	};
+	char shown[VT_UNITS_SHOWN];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		vt_units_show(cases[i].type, cases[i].value, shown);
+		assert_string_equal(shown, cases[i].shown);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_values),
 		cmocka_unit_test(test_refusals),
 		cmocka_unit_test(test_numbers),
+		cmocka_unit_test(test_show),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

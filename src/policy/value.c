@@ -93,8 +93,15 @@ static int profile_text(struct vt_policy *policy, enum vt_field field, const cha
 	const char *path;
 	int status = vt_path_resolve(policy->arena, source, text, &path, err);
 
-	if (status == 0)
-		status = vt_oci_load(policy->arena, path, &policy->profile, err);
+	if (status < 0)
+		return status;
+	struct vt_err why = { 0 };
+
+	/* Who asks for the profile is named too: its own name says nothing of that. */
+	status = vt_oci_load(policy->arena, path, &policy->profile, &why);
+	if (status < 0)
+		return vt_source_fail(err, source, why.num, "%s", why.what);
+	status = vt_list_add_source(policy, path, source, err);
 	if (status < 0)
 		return status;
 	memcpy(vt_value_member(policy, field), &value, sizeof(value));

@@ -28,6 +28,10 @@ int vt_list_json(struct vt_policy *policy, enum vt_field field, const json_t *va
 int vt_list_text(struct vt_policy *policy, enum vt_field field, const char *text,
 		 const struct vt_source *source, struct vt_err *err);
 
+/* Adds a file to those that the policy was read from. */
+int vt_list_add_source(struct vt_policy *policy, const char *path, const struct vt_source *source,
+		       struct vt_err *err);
+
 /* "found a list, want ...": a JSON value of the wrong type. */
 int vt_value_wrong(const json_t *value, const char *want, const struct vt_source *source,
 		   struct vt_err *err);

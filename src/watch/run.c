@@ -7,7 +7,6 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -448,17 +447,6 @@ static int watch_cell(struct run *run, struct vt_pipes *p, struct vt_err *err)
 	return r < 0 ? r : check_written(&run->err, "standard error", err);
 }
 
-/* A cell's limit is never above the caller's own. */
-static int64_t lower_file_kb(int64_t file_mb)
-{
-	struct rlimit own;
-
-	if (getrlimit(RLIMIT_FSIZE, &own) < 0 || own.rlim_max == RLIM_INFINITY ||
-	    own.rlim_max >= (rlim_t)file_mb << 20)
-		return 0;
-	return (int64_t)(own.rlim_max >> 10);
-}
-
 static void conclude(struct run *run)
 {
 	struct vt_findings *findings = &run->findings;
@@ -470,7 +458,7 @@ static void conclude(struct run *run)
 	findings->cpu_ms = plan->cpu_ms;
 	findings->memory_bytes = plan->memory_bytes;
 	findings->file_mb = plan->file_mb;
-	findings->lower_file_kb = lower_file_kb(plan->file_mb);
+	findings->lower_file_kb = plan->lower_file_kb;
 	findings->cpu_ns = run->look.cpu_ns;
 	findings->tmp_bytes = plan->watched_tmp_bytes;
 	vt_verdict_reach(findings, &result->verdict);

@@ -177,6 +177,85 @@ def _():
         check_equal((call.code, call.out), (0, "ran\n"), "after what the message says", call)
 
 
+@test("a file that is no program: no chmod makes it one")
+def _():
+    with folder() as place:
+        write(place + "/data.txt", "no program\n", 0o644)
+        for name in (place + "/data.txt", "/etc/passwd"):
+            call = vitro("run", "--", name)
+            check_equal((call.code, call.out), (126, ""), "exit code and stdout", call)
+            check_equal(call.err, f"vitro: '{name}' is not executable\n", "the message", call)
+
+
+@test("hint: below /var/tmp, which is the cell's own inside, as anywhere else", holds={"files": "mountns"})
+def _():
+    if os.path.realpath("/var/tmp") != "/var/tmp" or not os.access("/var/tmp", os.W_OK):
+        skip("there is no /var/tmp here")
+    with folder("/var/tmp") as place:
+        write(place + "/sum.sh", "echo ran\n")
+        call = vitro("run", "--", "/bin/sh", "sum.sh", cwd=place)
+        check_in("vitro: 'sum.sh' exists here but not inside the cell; add: --read . --cwd .\n", call.err,
+                 "the hint", call)
+        call = vitro("run", "--read", ".", "--cwd", ".", "--", "/bin/sh", "sum.sh", cwd=place)
+        check_equal((call.code, call.out, call.err), (0, "ran\n", ""), "and with it it works", call)
+        refused("--cwd", place, says=[f"'{place}' is not there inside; add --read {place}"])
+        call = vitro("explain", "--cwd", place)
+        check_in(f"'{place}' is not there inside; add --read {place}", " ".join((call.out + call.err).split()),
+                 "explain", call)
+
+
+@test("a working directory that cannot be granted, or was moved", holds={"files": "mountns"})
+def _():
+    with folder() as place:
+        write(place + "/real/sum.sh", "echo ran\n")
+        move = f'{{"from": "{place}/real", "to": "/work"}}'
+        refused("--read", move, "--cwd", "real", cwd=place, says=["is at '/work' inside: --cwd /work"])
+        call = vitro("run", "--read", move, "--", "/bin/sh", "sum.sh", cwd=place + "/real")
+        check_in("vitro: 'sum.sh' is at /work/sum.sh inside; add: --cwd /work\n", call.err, "the hint", call)
+        call = vitro("run", "--read", move, "--cwd", "/work", "--", "/bin/sh", "sum.sh", cwd=place + "/real")
+        check_equal((call.code, call.out), (0, "ran\n"), "with what the hint says", call)
+        call = vitro("run", "--read", move, "--", "/bin/cat", "real/sum.sh", cwd=place)
+        check_in("vitro: 'real/sum.sh' is at /work/sum.sh inside\n", call.err, "without a --cwd that helps", call)
+        refused("--read", "real:/work", cwd=place, says=[f'{{"from": "{place}/real", "to": "/work"}}'])
+    if not os.access("/dev/shm", os.W_OK):
+        skip("there is no /dev/shm here")
+    with folder("/dev/shm") as place:
+        refused("--cwd", ".", cwd=place, says=["cannot be granted: the cell has a /dev of its own"])
+
+
+@test("hint: unix sockets that a grant beside --net host takes away", holds={"network": "netns"})
+def _():
+    code = "import socket; socket.socket(socket.AF_UNIX)"
+    says = "there are no unix sockets inside but those that --socket names"
+    if is_bare():
+        skip("without namespaces there are none at all")
+    with folder() as place:
+        call = vitro("run", "--net", "host", "--read", place, "--", "/usr/bin/python3", "-c", code)
+        check_equal(call.code, 1, "it fails", call)
+        check_in(says, call.err, "the hint", call)
+        call = vitro("run", "--net", "host", "--", "/usr/bin/python3", "-c", code)
+        check_equal((call.code, call.err), (0, ""), "without a grant they are there", call)
+        call = vitro("run", "--read", place, "--", "/usr/bin/python3", "-c", code.replace("UNIX", "INET"))
+        check_equal(call.code, 1, "another kind of socket fails", call)
+        check(says not in call.err, f"and that is not what it is about\n{call}")
+
+
+@test("hint: the limit that an error may come of, and none of another", holds={"files": "mountns"})
+def _():
+    cases = ((["--set", "limits.tmp_mb=1"], "head -c 3000000 /dev/zero >/tmp/x",
+              "/tmp and /dev/shm inside hold 1 MB together; for more: --set limits.tmp_mb=SIZE"),
+             (["--set", "limits.file_mb=1"], "trap '' XFSZ; head -c 3000000 /dev/zero >/tmp/x",
+              "a file inside can grow to 1 MB; for more: --set limits.file_mb=SIZE"),
+             (["--pids", "5"], "for i in 1 2 3 4 5 6 7 8 9; do sleep 9 & done",
+              "there can be 5 processes and threads inside; for more: --pids N"))
+    for flags, script, says in cases:
+        call = vitro("run", *flags, "--", "/bin/sh", "-c", script)
+        check(call.code not in (0, 124, 125), f"it fails\n{call}")
+        check_equal(call.err.splitlines()[-1], f"vitro: {says}", "the hint", call)
+    call = vitro("run", "--", "/bin/sh", "-c", "echo fork: Resource unavailable >&2; exit 1")
+    check_equal(call.err, "fork: Resource unavailable\n", "other words", call)
+
+
 @test("make install: a place that cannot be written is named in a line", needs=["make"])
 def _():
     if not (ROOT / "Makefile").exists():
@@ -185,6 +264,24 @@ def _():
     check_equal(call.code, 2, "exit code", call)
     check_in("make install: /dev/null cannot be written", call.err, "the message", call)
     check("Traceback" not in call.err + call.out, f"nothing else\n{call}")
+
+
+@test("make install: says what went where, and leaves meson's words in a log", needs=["make"])
+def _():
+    if not (ROOT / "Makefile").exists() or not os.access(ROOT / "build", os.W_OK):
+        skip("the sources and their build folder are not here, or cannot be written")
+    with folder() as place:
+        write(place + "/bin/meson", "#!/bin/sh\necho noise\n[ $1 != install ] || exit ${FAILS:-0}\n", 0o755)
+        command = ["make", "--no-print-directory", "-C", str(ROOT), "-o", "build", "install", f"PREFIX={place}/to"]
+        env = {**os.environ, "PATH": f"{place}/bin:{os.environ['PATH']}"}
+        call = run(command, env=env)
+        check_equal((call.code, call.err), (0, ""), "exit code and stderr", call)
+        check_in(f"installed in {place}/to:\n  bin/vitro ", call.out, "what was said", call)
+        check("noise" not in call.out, f"nothing of meson's\n{call}")
+        call = run(command, env={**env, "FAILS": "1"})
+        check_equal(call.code, 2, "exit code of one that fails", call)
+        check_in("noise", call.out, "then meson's words", call)
+        check("installed in" not in call.out, f"and no claim\n{call}")
 
 
 if __name__ == "__main__":

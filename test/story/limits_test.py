@@ -48,6 +48,20 @@ def _():
     check_equal(call.out, "50\n50\n", "ulimit", call)
 
 
+@test("limits.open_files: the caller's own hard limit is in the plan, and noted where more is asked for",
+      needs=("prlimit",))
+def _():
+    lower = ("prlimit", "--nofile=500:500")
+    says = "limits.open_files: the caller's own hard limit (ulimit -Hn) is lower and holds: 500"
+    call = vitro("run", "--set", "limits.open_files=1048576", "--", "/bin/sh", "-c", "ulimit -n", prefix=lower)
+    check_equal((call.out, call.err), ("500\n", f"vitro: note: {says}\n"), "ulimit and note", call)
+    call = vitro("explain", "--set", "limits.open_files=1048576", prefix=lower)
+    check_in("500 open at once", call.out, "explain", call)
+    check_in(says, " ".join(call.out.split()), "explain's note", call)
+    call = vitro("run", "--", "/bin/sh", "-c", "ulimit -n", prefix=lower)
+    check_equal((call.out, call.err), ("500\n", ""), "of the default nobody asked for", call)
+
+
 @test("limits.file_mb: a file that grows past it, in a write grant")
 def _():
     with folder() as place:

@@ -9,8 +9,8 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
-from vitrotest import (check, check_equal, check_in, folder, main, run, test, vitro, vitro_command,
-                       vitro_started, write)
+from vitrotest import (FLAGS, check, check_equal, check_in, folder, main, run, skip, test, vitro,
+                       vitro_command, vitro_started, write)
 
 
 def read(path):
@@ -41,6 +41,58 @@ def _():
             call = vitro("run", *flags, "--write", moved, "--", "/bin/touch", "/srv/ran")
             check_equal(call.code, 125, "exit code", call)
             check(not os.path.exists(place + "/ws/ran"), f"nothing ran\n{call}")
+
+
+@test("a policy that the command could change is refused, and nothing runs")
+def _():
+    if FLAGS:
+        skip("calls here ask for best effort, which only warns")
+    with folder() as place:
+        os.makedirs(place + "/ws/sub")
+        os.symlink("../own.json", place + "/ws/link.json")
+        os.symlink("ws", place + "/way")
+        write(place + "/own.json", "{}")
+        write(place + "/ws/own.json", "{}")
+        write(place + "/ws/profile.json", '{"defaultAction": "SCMP_ACT_ALLOW"}')
+        write(place + "/extends.json", '{"extends": "ws/own.json"}')
+        for flags in (["-p", place + "/ws/own.json"], ["-p", place + "/ws/link.json"],
+                      ["-p", place + "/way/sub/../own.json"], ["-p", place + "/extends.json"],
+                      ["--set", f"syscalls={place}/ws/profile.json"]):
+            call = vitro("run", *flags, "--write", place + "/ws", "--", "/bin/touch", place + "/ws/ran")
+            check_equal(call.code, 125, "exit code", call)
+            check_in("what the next call may do", call.err, "the message", call)
+            check(not os.path.exists(place + "/ws/ran"), f"nothing ran\n{call}")
+
+
+@test("a policy that is denied stays as it is, though the command may write around it",
+      holds={"files": "mountns"})
+def _():
+    with folder() as place:
+        os.mkdir(place + "/ws")
+        attack = ("--write", place + "/ws", "--", "/bin/sh", "-c",
+                  f"cd {place}/ws; rm -f own.json; echo changed >own.json; mv own.json x; true")
+        for policy, left in (("/ws/own.json", "{}"), ("/other.json", None)):
+            write(place + "/ws/own.json", "{}")
+            write(place + policy, "{}")
+            call = vitro("run", "-p", place + policy, "--deny", place + policy, *attack)
+            check_equal(call.code, 0, "exit code", call)
+            found = read(place + "/ws/own.json") if os.path.exists(place + "/ws/own.json") else None
+            check_equal(found, left, f"its file, with {policy}")
+
+
+@test("a result or audit file that is a link, or has no name, is refused in words")
+def _():
+    with folder() as place:
+        os.symlink("other", place + "/link")
+        for path in (place + "/link", "/dev/stdout"):
+            for flags in flags_for(path):
+                call = vitro("run", *flags, "--", "/bin/true")
+                check_equal(call.code, 125, "exit code", call)
+                check_in(f"{path}: that is a link, which is not followed", call.err + call.out,
+                         "the message", call)
+        check_equal(os.listdir(place), ["link"], "what is there")
+        call = vitro("run", "--audit", "", "--", "/bin/true")
+        check_in("--audit: the path is empty", call.err, "the message", call)
 
 
 def reports(place, flags, grant, prepare="true"):

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plan/sources.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdbool.h>
+
+#include "base/path.h"
+#include "plan/links.h"
+
+struct checking {
+	struct vt_plan *plan;
+	const struct vt_policy *policy;
+	const struct vt_host *host;
+	const char *source; /* as it was named */
+	bool warned;
+};
+
+static bool is_denied(const struct checking *c, const char *path)
+{
+	const struct vt_grants *deny = &c->policy->files.deny;
+	char real[PATH_MAX];
+
+	for (size_t i = 0; i < deny->count; i++)
+		if (c->host->resolve(c->host, deny->items[i].from, real, sizeof(real)) == 0 &&
+		    vt_path_lies_in(path, real))
+			return true;
+	return false;
+}
+
+struct around {
+	const struct vt_plan *plan;
+	const struct vt_build *found; /* what may be written, and a path lies in */
+};
+
+static void find_around(void *arg, const char *path)
+{
+	struct around *around = arg;
+
+	for (size_t i = 0; !around->found && i < around->plan->build_count; i++) {
+		const struct vt_build *build = &around->plan->builds[i];
+
+		if (build->act == VT_ACT_BIND && build->writable &&
+		    vt_path_lies_in(path, build->from))
+			around->found = build;
+	}
+}
+
+/* path is where the source is, or a link on the way to it. */
+static int check(void *arg, const char *path, struct vt_err *err)
+{
+	struct checking *c = arg;
+	struct around around = { .plan = c->plan };
+
+	find_around(&around, path);
+	/* Where the mounts are not known, its own name still is. */
+	if (!around.found && c->host->aliases)
+		(void)c->host->aliases(c->host, path, find_around, &around);
+	if (!around.found || c->warned || is_denied(c, path))
+		return 0;
+	if (c->policy->require != VT_REQUIRE_BEST_EFFORT)
+		return vt_fail(err, VT_STEP_PLAN, EPERM,
+			       "refused: files.write: with '%s' the command could change '%s', "
+			       "which says what the next call may do: put that elsewhere, or deny "
+			       "it (--deny); --set require=best-effort would run it",
+			       around.found->from, c->source);
+	const char *text = vt_arena_printf(
+		c->plan->arena,
+		"files.write: with '%s' the command can change '%s', which says what the next "
+		"call may do",
+		around.found->from, c->source);
+
+	if (!text)
+		return vt_fail(err, VT_STEP_PLAN, ENOMEM, "make the plan");
+	vt_plan_warn(c->plan, text);
+	c->warned = true;
+	return 0;
+}
+
+int vt_sources_check(struct vt_plan *plan, const struct vt_policy *policy,
+		     const struct vt_host *host, struct vt_err *err)
+{
+	const struct vt_strings *sources = &policy->sources;
+	char real[PATH_MAX];
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && policy->files.write.count && i < sources->count; i++) {
+		struct checking c = {
+			.plan = plan, .policy = policy, .host = host, .source = sources->items[i]
+		};
+
+		r = vt_links_follow(host, plan->arena, c.source, "--policy", check, &c, err);
+		/* What has no place any more, as a pipe, is in no cell's reach. */
+		if (r == 0 && host->resolve(host, c.source, real, sizeof(real)) == 0)
+			r = check(&c, real, err);
+	}
+	return r;
+}

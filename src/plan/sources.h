@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A policy that its cells can change says nothing about the next call. Pure. */
+#pragma once
+
+#include "base/err.h"
+#include "host/host.h"
+#include "plan/plan.h"
+#include "policy/policy.h"
+
+/*
+ * Refuses a policy, or a profile that it names, which lies in what the plan lets the cell write, itself
+ * or a link on the way to it, and is not denied. Under best effort it is a warning.
+ */
+int vt_sources_check(struct vt_plan *plan, const struct vt_policy *policy, const struct vt_host *host,
+		     struct vt_err *err);
