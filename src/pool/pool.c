@@ -165,6 +165,13 @@ static void count_failure(struct vt_pool *pool, const struct vt_err *err)
 
 /* ---- cells --------------------------------------------------------------------------------- */
 
+/* One that nobody takes the order for waits for the next zygote. */
+static void enter(struct vt_pool *pool, struct vt_warm *warm)
+{
+	if (pool->zygote.ready && !vt_pool_zygote_is_gone(&pool->zygote))
+		vt_warm_enter(warm, pool->zygote.control.fd, pool->null_fd);
+}
+
 static void warm_moved(struct vt_warm *warm, enum vt_warm_state from)
 {
 	struct vt_pool *pool = warm->owner->user;
@@ -180,9 +187,11 @@ static void warm_moved(struct vt_warm *warm, enum vt_warm_state from)
 			refill(pool);
 	} else if (warm->state == VT_WARM_OVER) {
 		wake_by(pool, pool->last_call + QUIET);
+	} else if (warm->state == VT_WARM_ENDING) {
+		wake_by(pool, vt_warm_due(warm));
 	}
-	if (warm->state == VT_WARM_BUILT && pool->zygote.ready)
-		vt_warm_enter(warm, pool->zygote.control.fd, pool->null_fd);
+	if (warm->state == VT_WARM_BUILT)
+		enter(pool, warm);
 }
 
 static void warm_failed(struct vt_warm *warm, const struct vt_err *err)
@@ -248,6 +257,8 @@ static void refill(struct vt_pool *pool)
 		}
 		pool->counts.cells_made++;
 		link_warm(pool, warm);
+		if (warm->state == VT_WARM_BUILT)
+			enter(pool, warm);
 	}
 	set_timer(pool);
 }
@@ -282,7 +293,7 @@ static void keep_zygote(struct vt_pool *pool)
 {
 	struct vt_err err;
 
-	if (pool->closing || pool->zygote.pid || pool->hull_fds[0] < 0 ||
+	if (pool->closing || pool->zygote.pid || (!pool->plan->bare && pool->hull_fds[0] < 0) ||
 	    vt_clock_now() < pool->paused_until)
 		return;
 	if (vt_pool_zygote_start(&pool->zygote, pool->image_fd, pool->hull_fds, &err) < 0)
@@ -575,7 +586,13 @@ static int start(struct vt_pool *pool, struct vt_err *err)
 	if (pool->null_fd < 0)
 		return vt_fail(err, VT_STEP_CLONE, errno, "open '/dev/null'");
 	pool->image_fd = vt_image_make(pool->plan, err);
-	return pool->image_fd < 0 ? pool->image_fd : start_hull(pool, err);
+	if (pool->image_fd < 0)
+		return pool->image_fd;
+	if (!pool->plan->bare)
+		return start_hull(pool, err);
+	keep_zygote(pool);
+	hull_ready(pool); /* there is none to wait for */
+	return 0;
 }
 
 int vt_pool_new(struct vt_loop *loop, const struct vt_pool_options *options,
@@ -629,6 +646,9 @@ void vt_pool_free(struct vt_pool *pool)
 	while (pool->waiting)
 		vt_pool_cancel(pool->waiting);
 	kill_all(pool);
+	/* Of a bare cell that was ordered it is certain only then whether it is to come. */
+	if (pool->plan->bare)
+		vt_pool_zygote_end(&pool->zygote);
 	/* All die with the spawner, which goes only when the last occupant was reaped. */
 	if (pool->hull.init > 0)
 		(void)vt_cell_kill(&pool->hull, &err); /* it may have ended */

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A pool with a real hull and a real zygote, which is this program started afresh. */
+/*
+ * A pool with a real hull and a real zygote, which is this program started afresh; and the same
+ * without a hull, whose cells are bare.
+ */
 #include "launch/stage_test.h"
 
 #include <sys/mman.h>
@@ -48,15 +51,65 @@ static void be_big(const char *size)
 	say(VT_TALK_RESULT, 0, "", bytes, len);
 }
 
+/* More than the limit, and not all that there is. */
 static void eat(void)
 {
-	for (;;) {
+	for (int i = 0; i < 300; i++) {
 		char *bytes = mmap(NULL, 1 << 20, PROT_READ | PROT_WRITE,
 				   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 		if (bytes != MAP_FAILED)
 			memset(bytes, 1, 1 << 20);
 	}
+}
+
+/* Goes on in a child of nobody's, in a session of its own, and returns that one's pid to the tool.
+ */
+static pid_t start_daemon(void)
+{
+	int ends[2];
+	pid_t pid = -1;
+
+	if (pipe(ends) < 0)
+		_exit(6);
+	if (fork() == 0) {
+		if (fork() == 0) {
+			(void)setsid();
+			pid = getpid();
+			(void)!write(ends[1], &pid, sizeof(pid));
+			for (;;)
+				(void)pause();
+		}
+		_exit(0);
+	}
+	if (read(ends[0], &pid, sizeof(pid)) != sizeof(pid))
+		_exit(6);
+	return pid;
+}
+
+static void leave(void)
+{
+	char path[PATH_MAX];
+	const char *home = getenv("HOME");
+
+	(void)snprintf(path, sizeof(path), "%s/left", home ? home : "nowhere"); /* fits */
+	int fd = open(path, O_CREAT | O_EXCL | O_WRONLY, 0600);
+
+	say(VT_TALK_RESULT, 0, "", fd < 0 ? "old" : "new", 3);
+}
+
+/* Who it is: its init, a process that it leaves behind, and its folder. */
+static void tell_self(uint32_t kind)
+{
+	char text[256], cwd[128];
+	const char *home = getenv("HOME");
+
+	if (!getcwd(cwd, sizeof(cwd)))
+		_exit(6);
+	int len = snprintf(text, sizeof(text), "%d %d %u %s %s", getppid(), start_daemon(),
+			   getuid(), home ? home : "nowhere", cwd); /* fits */
+
+	say(kind, 0, kind == VT_TALK_LOG ? "info" : "", text, (size_t)len);
 }
 
 static _Noreturn void be_tool(const char *name, char *arguments, size_t len)
@@ -87,9 +140,11 @@ static _Noreturn void be_tool(const char *name, char *arguments, size_t len)
 	} else if (strcmp(name, "eat") == 0) {
 		eat();
 	} else if (strcmp(name, "leave") == 0) {
-		int fd = open("/tmp/left", O_CREAT | O_EXCL | O_WRONLY, 0600);
-
-		say(VT_TALK_RESULT, 0, "", fd < 0 ? "old" : "new", 3);
+		leave();
+	} else if (strcmp(name, "self") == 0) {
+		tell_self(VT_TALK_RESULT);
+	} else if (strcmp(name, "self and wait") == 0) {
+		tell_self(VT_TALK_LOG);
 	}
 	/* what is left of it never ends by itself */
 	for (;;)
@@ -113,6 +168,10 @@ static _Noreturn void be_zygote(void)
 
 /* ---- the supervisor ------------------------------------------------------------------------ */
 
+static bool bare;                  /* whether the cells of the next pool are, */
+static enum vt_sweep sweep;        /* and how those are ended */
+static struct vt_cgroup_site site; /* where they have cgroups; zeroed: nowhere */
+
 struct watched {
 	struct vt_loop loop;
 	struct stage stage;
@@ -127,8 +186,10 @@ struct made {
 	struct watched *watched;
 	char name[32], arguments[64];
 	struct vt_verdict verdict;
-	char value[64], out[64], err[64], log[64];
+	char value[256], out[64], err[64], log[256];
 	size_t value_len;
+	bool unreaped;
+	void (*at_log)(struct made *made); /* NULL: it is not waited for */
 	bool over;
 };
 
@@ -145,6 +206,8 @@ static void take_log(struct vt_pool_call *call, const char *level, const char *t
 
 	assert_string_equal(level, "info");
 	strncat(made->log, text, len);
+	if (made->at_log)
+		made->at_log(made);
 }
 
 static void answer(struct vt_pool_call *call, uint64_t id, const char *tool, const char *arguments,
@@ -165,7 +228,8 @@ static void take_done(struct vt_pool_call *call, const struct vt_outcome *outcom
 	made->value_len = outcome->value_len;
 	if (outcome->value)
 		memcpy(made->value, outcome->value,
-		       outcome->value_len < 63 ? outcome->value_len : 63);
+		       outcome->value_len < 255 ? outcome->value_len : 255);
+	made->unreaped = outcome->result.unreaped;
 	made->watched->over++;
 	made->watched->loop.over = true;
 }
@@ -186,6 +250,27 @@ static void log_to_test(void *user, int level, const char *text)
 	print_message("log %d: %s\n", level, text);
 }
 
+static void plan_pooled(struct stage *stage)
+{
+	struct vt_err err;
+
+	stage->plan.pooled = true;
+	stage->plan.arena = vt_arena_new();
+	stage->plan.can_look = true;
+	if (site.version != VT_CGROUP_NONE) {
+		stage->plan.cgroup_site = site;
+		stage->plan.cgroup.memory_bytes = stage->plan.memory_bytes;
+		stage->plan.watched_memory_bytes = -1;
+	}
+	if (!bare) {
+		stage->plan.own_proc = true;
+		assert_int_equal(vt_pooled_divide(&stage->plan, &err), 0);
+		return;
+	}
+	strcat(stage->scratch, "-000000000000");
+	(void)snprintf(stage->home, sizeof(stage->home), "HOME=%.58s", stage->scratch); /* fits */
+}
+
 static void start_watched(struct watched *w)
 {
 	static char program[PATH_MAX];
@@ -197,18 +282,18 @@ static void start_watched(struct watched *w)
 
 	assert_true(readlink("/proc/self/exe", program, sizeof(program) - 1) > 0);
 	assert_int_equal(vt_loop_init(&w->loop, &err), 0);
-	plan(&w->stage, "");
-	w->stage.plan.pooled = true;
-	w->stage.plan.arena = vt_arena_new();
+	if (bare)
+		plan_bare(&w->stage, sweep, "");
+	else
+		plan(&w->stage, "");
 	w->stage.plan.wall_ms = 10000;
 	w->stage.plan.cpu_ms = w->stage.plan.watched_tmp_bytes = -1;
 	w->stage.plan.watched_memory_bytes = 64 << 20;
-	w->stage.plan.can_look = w->stage.plan.own_proc = true;
 	w->stage.plan.cpus = 2;
 	w->stage.plan.memory_bytes = 64 << 20;
 	w->stage.plan.result_bytes = 8 << 20;
 	w->stage.plan.stdout_bytes = w->stage.plan.stderr_bytes = 1 << 20;
-	assert_int_equal(vt_pooled_divide(&w->stage.plan, &err), 0);
+	plan_pooled(&w->stage);
 	const struct vt_pool_options options = {
 		.plan = &w->stage.plan,
 		.program = program,
@@ -269,6 +354,26 @@ static struct made *call_one(struct watched *w, const char *tool, const char *ar
 	submit(w, &made, tool, arguments);
 	run_until(w, w->over + 1);
 	return &made;
+}
+
+static void end_loop(struct vt_timer *timer)
+{
+	struct vt_loop *loop = timer->owner;
+
+	loop->over = true;
+}
+
+static void run_for(struct watched *w, int64_t ms)
+{
+	struct vt_timer timer = { .fire = end_loop, .owner = &w->loop };
+	struct vt_err err;
+
+	vt_loop_add_timer(&w->loop, &timer);
+	timer.due = vt_clock_now() + ms * VT_NS_PER_MS;
+	w->patience.due = INT64_MAX;
+	w->loop.over = false;
+	assert_int_equal(vt_loop_run(&w->loop, &err), 0);
+	vt_loop_remove_timer(&w->loop, &timer);
 }
 
 static void test_results(void **state)
@@ -379,6 +484,267 @@ static void test_cancel(void **state)
 		assert_int_equal(made[i].verdict.status, VT_STATUS_CANCELLED);
 }
 
+/* What a limit is told by: the kernel's own hand, which reaches whoever is in the cell's cgroup. */
+static void test_cgroup(void **state)
+{
+	struct watched w;
+	struct made *made;
+
+	(void)state;
+	vt_cgroup_find(&site);
+	if (!*site.memory) {
+		site = (struct vt_cgroup_site){ 0 };
+		print_message("skipped: no memory cgroup can be made here\n");
+		skip();
+	}
+	start_watched(&w);
+	site = (struct vt_cgroup_site){ 0 };
+	made = call_one(&w, "eat", "");
+	assert_int_equal(made->verdict.status, VT_STATUS_MEMORY_LIMIT);
+	end_watched(&w);
+}
+
+/* ---- bare cells ---------------------------------------------------------------------------- */
+
+/* What an occupant tells of itself. */
+struct self {
+	pid_t init, daemon;
+	uid_t uid;
+	char home[128], cwd[128];
+};
+
+static void read_self(const char *text, struct self *self)
+{
+	if (sscanf(text, "%d %d %u %127s %127s", &self->init, &self->daemon, &self->uid, self->home,
+		   self->cwd) != 5)
+		fail_msg("it says: %s", text);
+}
+
+static bool is_there(const char *path)
+{
+	struct stat st;
+
+	return lstat(path, &st) == 0;
+}
+
+static bool is_alive(pid_t pid)
+{
+	return kill(pid, 0) == 0;
+}
+
+static void await_removal(struct watched *w, const char *path)
+{
+	for (int ms = 0; is_there(path); ms += 5) {
+		if (ms > PATIENCE_MS)
+			fail_msg("'%s' stays", path);
+		run_for(w, 5);
+	}
+}
+
+static void test_bare_cells_have_their_own(void **state)
+{
+	struct self self[3];
+	struct watched w;
+
+	(void)state;
+	start_watched(&w);
+	for (int i = 0; i < 3; i++) {
+		read_self(call_one(&w, "self", "")->value, &self[i]);
+		assert_string_equal(self[i].home, self[i].cwd);
+		assert_int_equal(strlen(self[i].home), strlen(w.stage.scratch));
+		assert_int_equal(
+			strncmp(self[i].home, w.stage.scratch, strlen(w.stage.scratch) - 12), 0);
+		assert_true(is_there(self[i].home));
+		assert_true(is_alive(self[i].daemon));
+		assert_int_equal(self[i].uid, w.stage.plan.own_ids
+						      ? w.stage.plan.id_base + (uid_t)self[i].init
+						      : geteuid());
+		for (int j = 0; j < i; j++)
+			assert_string_not_equal(self[i].home, self[j].home);
+	}
+	for (int i = 0; i < 3; i++) {
+		await_removal(&w, self[i].home);
+		assert_false(is_alive(self[i].daemon));
+	}
+	assert_false(is_there(w.stage.scratch));
+	end_watched(&w);
+}
+
+static void test_bare_cells_end_alone(void **state)
+{
+	static struct made made;
+	struct self self, other;
+	struct watched w;
+
+	(void)state;
+	start_watched(&w);
+	submit(&w, &made, "self and wait", "");
+	read_self(call_one(&w, "self", "")->value, &other);
+	await_removal(&w, other.home);
+	assert_false(is_alive(other.daemon));
+	read_self(made.log, &self);
+	assert_false(made.over);
+	assert_true(is_alive(self.daemon) && is_there(self.home));
+	end_watched(&w);
+	assert_int_equal(made.verdict.status, VT_STATUS_CANCELLED);
+	assert_false(is_alive(self.daemon) || is_there(self.home));
+}
+
+/* Nobody of it is left when the result is there. */
+static void test_bare_ends_with_its_deadline(void **state)
+{
+	struct self self;
+	struct watched w;
+	struct made *made;
+
+	(void)state;
+	start_watched(&w);
+	w.stage.plan.wall_ms = 300;
+	made = call_one(&w, "self and wait", "");
+	assert_int_equal(made->verdict.status, VT_STATUS_TIMEOUT);
+	assert_false(made->unreaped);
+	read_self(made->log, &self);
+	assert_false(is_alive(self.daemon));
+	await_removal(&w, self.home);
+	end_watched(&w);
+}
+
+static void kill_init(struct made *made)
+{
+	struct self self;
+
+	read_self(made->log, &self);
+	assert_int_equal(kill(self.init, SIGKILL), 0);
+}
+
+/* With an id of its own the cell is ended all the same; else the result says that it may not be. */
+static void test_bare_init_is_killed(void **state)
+{
+	static struct made made;
+	struct self self;
+	struct watched w;
+
+	(void)state;
+	start_watched(&w);
+	submit(&w, &made, "self and wait", "");
+	made.at_log = kill_init;
+	run_until(&w, 1);
+	assert_int_equal(made.verdict.status, VT_STATUS_LOST);
+	read_self(made.log, &self);
+	assert_int_equal(made.unreaped, geteuid() != 0);
+	if (geteuid() != 0) {
+		assert_int_equal(kill(self.daemon, SIGKILL), 0);
+		assert_int_equal(rmdir(self.home), 0);
+	}
+	assert_false(is_there(self.home));
+	assert_string_equal(call_one(&w, "echo", "next")->value, "next");
+	end_watched(&w);
+	while (is_alive(self.daemon)) /* of somebody else to reap */
+		(void)usleep(1000);
+}
+
+/* It is the first that the pool started. */
+static void kill_zygote(struct made *made)
+{
+	char text[16] = "";
+	AUTO_CLOSE int fd = open("/proc/thread-self/children", O_RDONLY | O_CLOEXEC);
+
+	(void)made;
+	assert_true(read(fd, text, sizeof(text) - 1) > 0);
+	assert_int_equal(kill(atoi(text), SIGKILL), 0);
+}
+
+static void test_bare_zygote_is_killed(void **state)
+{
+	static struct made made;
+	struct self self;
+	struct watched w;
+
+	(void)state;
+	start_watched(&w);
+	submit(&w, &made, "self and wait", "");
+	made.at_log = kill_zygote;
+	for (int i = 0; i < 10; i++)
+		assert_string_equal(call_one(&w, "echo", "next")->value, "next");
+	read_self(made.log, &self);
+	assert_true(is_alive(self.daemon));
+	vt_pool_cancel(&made.call);
+	run_until(&w, 11);
+	assert_int_equal(made.verdict.status, VT_STATUS_CANCELLED);
+	assert_false(is_alive(self.daemon));
+	end_watched(&w);
+}
+
+static int heir; /* hears of the dead supervisor's cell */
+
+static void die_telling(struct made *made)
+{
+	(void)!write(heir, made->log, strlen(made->log));
+	(void)raise(SIGKILL);
+}
+
+static void test_bare_supervisor_is_killed(void **state)
+{
+	static struct made made;
+	struct watched w;
+	struct self self;
+	char text[256] = "";
+	int ends[2], status;
+
+	(void)state;
+	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+	heir = ends[1];
+	pid_t pid = fork();
+
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		start_watched(&w);
+		submit(&w, &made, "self and wait", "");
+		made.at_log = die_telling;
+		run_until(&w, 1);
+		_exit(1);
+	}
+	assert_true(read(ends[0], text, sizeof(text) - 1) > 0);
+	(void)close(ends[0]);
+	(void)close(ends[1]);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFSIGNALED(status));
+	read_self(text, &self);
+	for (int ms = 0; is_there(self.home) || is_alive(self.daemon); ms++) {
+		if (ms > PATIENCE_MS)
+			fail_msg("it stays");
+		(void)usleep(1000);
+	}
+}
+
+static int run_bare(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_results),
+		cmocka_unit_test(test_endings),
+		cmocka_unit_test(test_nothing_of_a_call_is_left_for_the_next),
+		cmocka_unit_test(test_many_at_once),
+		cmocka_unit_test(test_cancel),
+		cmocka_unit_test(test_cgroup),
+		cmocka_unit_test(test_bare_cells_have_their_own),
+		cmocka_unit_test(test_bare_cells_end_alone),
+		cmocka_unit_test(test_bare_ends_with_its_deadline),
+		cmocka_unit_test(test_bare_init_is_killed),
+		cmocka_unit_test(test_bare_zygote_is_killed),
+		cmocka_unit_test(test_bare_supervisor_is_killed),
+	};
+	enum vt_sweep ways[3];
+	size_t count = list_ways(ways);
+	int failed = 0;
+
+	bare = true;
+	for (size_t i = 0; i < count; i++) {
+		sweep = ways[i];
+		failed += cmocka_run_group_tests(tests, NULL, NULL);
+	}
+	return failed;
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -387,11 +753,15 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_nothing_of_a_call_is_left_for_the_next),
 		cmocka_unit_test(test_many_at_once),
 		cmocka_unit_test(test_cancel),
+		cmocka_unit_test(test_cgroup),
 	};
 
 	if (argc > 0 && strcmp(argv[0], "vitro-spawner") == 0)
 		vt_spawner_run();
 	if (getenv("VITRO_ZYGOTE"))
 		be_zygote();
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	int failed = run_bare();
+
+	bare = false;
+	return failed + cmocka_run_group_tests(tests, NULL, NULL);
 }

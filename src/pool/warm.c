@@ -15,6 +15,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "kernel/pass.h"
+#include "pool/bare.h"
 
 /* Hundreds of processes that spin take seconds to die; one that sleeps in the kernel may never. */
 #define REAP_TIMEOUT (5 * VT_NS_PER_S)
@@ -65,7 +66,8 @@ static void init_ended(struct vt_watch *source, uint32_t events);
 
 static void check_gone(struct vt_warm *warm)
 {
-	if (warm->state != VT_WARM_ENDING || warm->init.fd >= 0 || warm->pid)
+	if (warm->state != VT_WARM_ENDING || warm->init.fd >= 0 || warm->pid ||
+	    !vt_warm_bare_gone(warm))
 		return;
 	conclude_end(warm);
 	warm->owner->gone(warm);
@@ -75,10 +77,12 @@ void vt_warm_kill(struct vt_warm *warm)
 {
 	if (warm->state == VT_WARM_ENDING)
 		return;
+	warm->given_up = vt_clock_now() + REAP_TIMEOUT;
 	move(warm, VT_WARM_ENDING);
 	if (warm->look.loop)
 		vt_look_stop(&warm->look);
 	vt_broker_stop(&warm->broker);
+	vt_warm_bare_kill(warm);
 	/* With a call that is not over, there may be more in its pipes until the last writer is
 	 * gone. */
 	if (warm->call)
@@ -104,7 +108,9 @@ static void fail(struct vt_warm *warm, const struct vt_err *err)
 
 void vt_warm_await(struct vt_warm *warm)
 {
-	if (warm->pid)
+	if (warm->plan->bare && (warm->bare.unborn || warm->pid))
+		vt_warm_bare_await(warm);
+	else if (warm->pid)
 		occupant_ended(&warm->occupant, 0);
 	else if (warm->init.fd >= 0)
 		init_ended(&warm->init, 0);
@@ -120,6 +126,7 @@ void vt_warm_free(struct vt_warm *warm)
 		return;
 	vt_look_done(&warm->look);
 	vt_broker_done(&warm->broker);
+	vt_warm_bare_done(warm);
 	vt_talk_in_done(&warm->in);
 	vt_str_done(&warm->going);
 	for (size_t i = 0; i < VT_WARM_STREAMS; i++)
@@ -183,7 +190,7 @@ static void conclude(struct vt_warm *warm, struct vt_outcome *outcome)
 {
 	struct vt_pool_call *call = warm->call;
 	struct vt_result *result = &outcome->result;
-	int64_t cpu = cpu_time(warm->pid);
+	int64_t cpu = cpu_time(warm->plan->bare ? warm->bare.occupant : warm->pid);
 
 	if (!call)
 		return;
@@ -230,7 +237,8 @@ static void conclude_end(struct vt_warm *warm)
 		return;
 	vt_look_at_cgroup(&warm->look);
 	vt_result_init(&outcome.result);
-	outcome.result.unreaped = warm->init.fd >= 0 || warm->pid;
+	outcome.result.unreaped = warm->bare.unburied ||
+				  (!warm->bare.empty && (warm->init.fd >= 0 || warm->pid));
 	if (warm->broken)
 		vt_verdict_bad_talk(&outcome.result.verdict, warm->broken == EMSGSIZE,
 				    warm->plan->result_bytes);
@@ -247,7 +255,6 @@ static void end(struct vt_warm *warm)
 {
 	if (warm->state != VT_WARM_RUNNING)
 		return;
-	warm->given_up = vt_clock_now() + REAP_TIMEOUT;
 	vt_warm_kill(warm);
 }
 
@@ -255,15 +262,18 @@ void vt_warm_tick(struct vt_warm *warm, int64_t now)
 {
 	if (warm->state == VT_WARM_RUNNING && warm->deadline <= now)
 		vt_warm_stop(warm, VT_STOP_DEADLINE);
-	else if (warm->state == VT_WARM_ENDING && warm->given_up <= now)
+	else if (warm->state == VT_WARM_ENDING && warm->given_up <= now) {
 		conclude_end(warm); /* nobody waits longer for it */
+		warm->given_up = INT64_MAX;
+		vt_warm_bare_give_up(warm);
+	}
 }
 
 int64_t vt_warm_due(const struct vt_warm *warm)
 {
-	if (!warm->call)
-		return INT64_MAX;
-	return warm->state == VT_WARM_RUNNING ? warm->deadline : warm->given_up;
+	if (warm->state == VT_WARM_RUNNING)
+		return warm->deadline;
+	return warm->state == VT_WARM_ENDING ? warm->given_up : INT64_MAX;
 }
 
 void vt_warm_stop(struct vt_warm *warm, enum vt_stop why)
@@ -386,11 +396,16 @@ static void take_first_words(struct vt_warm *warm)
 
 	if (r == 0)
 		return;
-	if (r > 0 && note.kind == VT_NOTE_LISTENER && warm->plan->broker.on && !warm->broker.loop)
+	if (r > 0 && note.kind == VT_NOTE_LISTENER && warm->plan->broker.modes)
+		r = vt_warm_bare_listen(warm, vt_fd_take(&none), &err);
+	else if (r > 0 && note.kind == VT_NOTE_LISTENER && warm->plan->broker.on &&
+		 !warm->broker.loop)
 		r = vt_broker_listen(&warm->broker, warm->loop, warm->plan, vt_fd_take(&none),
 				     warm->root_fd, &err);
 	vt_fd_close(&none);
-	if (r < 0) {
+	if (r < 0 && warm->bare.unborn) {
+		vt_loop_remove(warm->loop, &warm->talk); /* its status socket tells more */
+	} else if (r < 0) {
 		fail(warm, &err);
 	} else if (note.kind == VT_NOTE_FAILED) {
 		note.err.what[sizeof(note.err.what) - 1] = '\0';
@@ -444,14 +459,20 @@ static void occupant_ended(struct vt_watch *source, uint32_t events)
 
 	(void)events;
 	/* What it said before it ended counts first. */
-	if (warm->state == VT_WARM_RUNNING)
+	if (warm->plan->bare)
+		vt_warm_bare_ended(warm);
+	else if (warm->state == VT_WARM_RUNNING)
 		talk_ready(&warm->talk, EPOLLIN);
 	while (waitpid(warm->pid, &status, __WALL) < 0 && errno == EINTR)
 		;
 	warm->pid = 0;
 	close_watch(warm, source);
-	warm->findings.ended = true;
-	warm->findings.wait_status = status;
+	if (warm->plan->bare) {
+		vt_warm_bare_reaped(warm, status);
+	} else {
+		warm->findings.ended = true;
+		warm->findings.wait_status = status;
+	}
 	if (warm->state == VT_WARM_RUNNING)
 		end(warm);
 	else if (warm->state == VT_WARM_ENTERING)
@@ -490,6 +511,10 @@ static int order(struct vt_warm *warm, enum vt_note_kind kind, int to, const int
 	int all[VT_NOTE_FDS];
 
 	memcpy(all, fds, count * sizeof(int));
+	if (warm->plan->bare && vt_cgroup_clone_fd(&warm->cell.cgroup) >= 0) {
+		note.unified = true;
+		all[count + (size_t)note.joins++] = vt_cgroup_clone_fd(&warm->cell.cgroup);
+	}
 	for (int i = 0; i < VT_CGROUP_HIERARCHIES; i++)
 		if (warm->cell.cgroup.joins[i] >= 0)
 			all[count + (size_t)note.joins++] = warm->cell.cgroup.joins[i];
@@ -521,7 +546,8 @@ int vt_warm_new(const struct vt_warm_owner *owner, struct vt_loop *loop, const s
 	vt_capture_init(&warm->captures[1], (size_t)plan->stderr_bytes);
 	if (plan->cgroup_site.version != VT_CGROUP_NONE)
 		r = vt_cgroup_make(&plan->cgroup_site, &plan->cgroup, &warm->cell.cgroup, err);
-	if (r == 0)
+	vt_warm_bare_init(warm);
+	if (r == 0 && !plan->bare)
 		r = order(warm, VT_NOTE_MAKE, spawner_fd, NULL, 0, err);
 	if (r < 0) {
 		vt_warm_free(warm);
@@ -545,7 +571,7 @@ static int make_pipe(struct vt_watch *ours, int *ret_theirs, struct vt_err *err)
 	return 0;
 }
 
-static int enter(struct vt_warm *warm, int zygote_fd, int null_fd, int theirs[3],
+static int enter(struct vt_warm *warm, int zygote_fd, int null_fd, int theirs[4],
 		 struct vt_err *err)
 {
 	int pair[2];
@@ -558,9 +584,13 @@ static int enter(struct vt_warm *warm, int zygote_fd, int null_fd, int theirs[3]
 
 	if (r == 0)
 		r = make_pipe(&warm->pipes[1], &theirs[2], err);
+	if (r == 0 && warm->plan->bare)
+		r = vt_warm_bare_order(warm, &theirs[3], err);
 	const int fds[VT_ENTER_FDS] = {
-		[VT_ENTER_INIT_FD] = warm->init.fd, [VT_ENTER_CALL_FD] = theirs[0],
-		[VT_ENTER_IN_FD] = null_fd,         [VT_ENTER_OUT_FD] = theirs[1],
+		[VT_ENTER_INIT_FD] = warm->plan->bare ? theirs[3] : warm->init.fd,
+		[VT_ENTER_CALL_FD] = theirs[0],
+		[VT_ENTER_IN_FD] = null_fd,
+		[VT_ENTER_OUT_FD] = theirs[1],
 		[VT_ENTER_ERR_FD] = theirs[2],
 	};
 
@@ -575,13 +605,13 @@ static int enter(struct vt_warm *warm, int zygote_fd, int null_fd, int theirs[3]
 
 void vt_warm_enter(struct vt_warm *warm, int zygote_fd, int null_fd)
 {
-	int theirs[] = { -1, -1, -1 };
+	int theirs[] = { -1, -1, -1, -1 };
 	struct vt_err err;
 
 	move(warm, VT_WARM_ENTERING);
 	int r = enter(warm, zygote_fd, null_fd, theirs, &err);
 
-	for (size_t i = 0; i < 3; i++)
+	for (size_t i = 0; i < sizeof(theirs) / sizeof(theirs[0]); i++)
 		vt_fd_close(&theirs[i]);
 	if (r < 0)
 		fail(warm, &err);

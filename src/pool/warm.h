@@ -23,6 +23,7 @@
 #include "watch/broker.h"
 #include "watch/look.h"
 #include "watch/loop.h"
+#include "watch/modes.h"
 
 enum vt_warm_state {
 	VT_WARM_MAKING,   /* the spawner has the order */
@@ -47,6 +48,17 @@ struct vt_warm_owner {
 
 enum { VT_WARM_STREAMS = 2 };
 
+/* Of one without namespaces: bare.h. */
+struct vt_warm_bare {
+	struct vt_watch status;   /* what init says; its descriptor is the cell's */
+	struct vt_modes modes;
+	pid_t           occupant; /* init's child; 0: there is none */
+	bool            unborn;   /* init was ordered, and nobody has heard of it */
+	bool            empty;    /* no process is left but init */
+	bool            burying;  /* init was killed; our child now ends what is left */
+	bool            unburied; /* and nobody could */
+};
+
 struct vt_warm {
 	struct vt_warm             *next, **link; /* the owner's */
 	const struct vt_warm_owner *owner;
@@ -54,10 +66,13 @@ struct vt_warm {
 	const struct vt_plan       *plan;
 	enum vt_warm_state          state;
 	uint64_t                    number;
-	struct vt_cell              cell; /* its init is the spawner's child, and has no pid here */
+	struct vt_cell              cell; /* its init is the spawner's child, and has no pid here,
+					     unless it is bare */
 	struct vt_watch             init, occupant, talk, pipes[VT_WARM_STREAMS];
 	int                         root_fd, proc_fd;
-	pid_t                       pid; /* the occupant's; 0: there is none, or it was reaped */
+	pid_t pid; /* of our child in it, which `occupant` watches: the occupant, of a bare one its
+		      init; 0: there is none, or it was reaped */
+	struct vt_warm_bare         bare;
 
 	/* of its call */
 	struct vt_pool_call    *call;
@@ -72,7 +87,7 @@ struct vt_warm {
 	int64_t            started, deadline, given_up;
 };
 
-/* Orders it from the spawner at the other end of spawner_fd. */
+/* Orders it from the spawner at the other end of spawner_fd. A bare one is BUILT already. */
 int vt_warm_new(const struct vt_warm_owner *owner, struct vt_loop *loop, const struct vt_plan *plan,
 		uint64_t number, int spawner_fd, struct vt_warm **ret_warm, struct vt_err *err);
 

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -110,7 +111,8 @@ static int watch(struct vt_pool_zygote *zygote, int image_fd, const int hull_fds
 	int fds[1 + VT_HULL_FDS] = { image_fd };
 
 	memcpy(fds + 1, hull_fds, VT_HULL_FDS * sizeof(int));
-	int r = vt_pass_send(zygote->control.fd, &plan, sizeof(plan), fds, 1 + VT_HULL_FDS, err);
+	int r = vt_pass_send(zygote->control.fd, &plan, sizeof(plan), fds,
+			     hull_fds[0] < 0 ? 1 : 1 + VT_HULL_FDS, err);
 
 	if (r == 0)
 		r = vt_loop_add(zygote->loop, &zygote->control, EPOLLIN, err);
@@ -140,6 +142,13 @@ int vt_pool_zygote_start(struct vt_pool_zygote *zygote, int image_fd,
 	if (r < 0)
 		vt_pool_zygote_end(zygote);
 	return r;
+}
+
+bool vt_pool_zygote_is_gone(const struct vt_pool_zygote *zygote)
+{
+	struct pollfd control = { .fd = zygote->control.fd };
+
+	return zygote->pid > 0 && poll(&control, 1, 0) == 1 && control.revents & POLLHUP;
 }
 
 void vt_pool_zygote_end(struct vt_pool_zygote *zygote)

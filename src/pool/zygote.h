@@ -30,8 +30,10 @@ struct vt_pool_zygote {
 };
 
 void vt_pool_zygote_init(struct vt_pool_zygote *zygote);
-/* hull_fds are the namespaces that it joins. */
+/* hull_fds are the namespaces that it joins; the first is -1 where cells are bare, and there are none. */
 int  vt_pool_zygote_start(struct vt_pool_zygote *zygote, int image_fd, const int hull_fds[VT_HULL_FDS],
 			  struct vt_err *err);
+/* Whether it is gone, though nobody has been told of it yet. */
+bool vt_pool_zygote_is_gone(const struct vt_pool_zygote *zygote);
 /* Ends it, without telling. */
 void vt_pool_zygote_end(struct vt_pool_zygote *zygote);
