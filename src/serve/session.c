@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <syslog.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -17,6 +18,7 @@
 #include "plan/plan.h"
 #include "policy/policy.h"
 #include "pool/pool.h"
+#include "serve/settle.h"
 
 enum {
 	WIRE_VERSION = 1,
@@ -58,7 +60,7 @@ struct vt_session {
 	size_t pool_count;
 	struct serve_call *calls[BUCKETS];
 	int spawner_fd;
-	bool greeted, over;
+	bool greeted, settled, over;
 };
 
 /* ---- to the client ------------------------------------------------------------------------- */
@@ -401,6 +403,25 @@ static unsigned bounded(const struct frame *frame, const char *name, unsigned fa
 	return value <= 0 ? fallback : value < READY_MAX ? (unsigned)value : READY_MAX;
 }
 
+/* Once: what can be had here does not change. */
+static int settle(struct vt_session *session, struct vt_policy *policy, struct vt_err *err)
+{
+	const struct vt_fact *userns = &session->host->userns;
+	char text[512];
+	int r = session->settled ? 0 : vt_serve_settle(policy, session->host, err);
+
+	if (r < 0 || session->settled)
+		return r;
+	session->settled = true;
+	if (userns->err) {
+		(void)snprintf(text, sizeof(text), "cells have no namespaces here: %s: %s",
+			       userns->tried,
+			       strerror(userns->err)); /* what is cut is for a person */
+		log_line(session, LOG_NOTICE, text);
+	}
+	return 0;
+}
+
 /* Private folders on the host are called by it, and somebody may be waiting to make one. */
 static int make_plan(struct vt_session *session, struct serve_pool *pool, unsigned cells,
 		     struct vt_err *err)
@@ -408,6 +429,10 @@ static int make_plan(struct vt_session *session, struct serve_pool *pool, unsign
 	uint64_t number;
 	char name[32];
 
+	int r = settle(session, pool->policy, err);
+
+	if (r < 0)
+		return r;
 	if (getrandom(&number, sizeof(number), 0) != sizeof(number))
 		return vt_fail(err, VT_STEP_PLAN, errno, "make a name for a pool");
 	(void)snprintf(name, sizeof(name), "p%016llx", (unsigned long long)number); /* fits */
