@@ -510,7 +510,8 @@ static int order(struct vt_warm *warm, enum vt_note_kind kind, int to, const int
 	struct vt_note note = { .kind = kind, .cell = warm->number };
 	int all[VT_NOTE_FDS];
 
-	memcpy(all, fds, count * sizeof(int));
+	if (count)
+		memcpy(all, fds, count * sizeof(int));
 	if (warm->plan->bare && vt_cgroup_clone_fd(&warm->cell.cgroup) >= 0) {
 		note.unified = true;
 		all[count + (size_t)note.joins++] = vt_cgroup_clone_fd(&warm->cell.cgroup);
