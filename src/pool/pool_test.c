@@ -2,8 +2,12 @@
 /* A pool with a real hull and a real zygote, which is this program started afresh. */
 #include "launch/stage_test.h"
 
+#include <linux/sched.h>
+#include <sched.h>
 #include <sys/mman.h>
 
+#include "kernel/ns.h"
+#include "kernel/pass.h"
 #include "launch/spawner.h"
 #include "launch/talk.h"
 #include "launch/zygote.h"
@@ -111,12 +115,32 @@ static _Noreturn void be_zygote(void)
 	be_tool(talk.name, talk.body, talk.body_len);
 }
 
+/* One that is gone before it has told of the occupant that it made. */
+static _Noreturn void be_silent_zygote(void)
+{
+	struct vt_zygote zygote;
+	struct vt_note order;
+	struct vt_err err;
+	int fds[VT_NOTE_FDS], pidfd;
+
+	if (vt_zygote_join(&zygote, 3, &err) < 0 ||
+	    vt_pass_take(3, &order, sizeof(order), fds, VT_NOTE_FDS, 0, &err) < 0 ||
+	    setns(fds[VT_ENTER_INIT_FD], CLONE_NEWPID) < 0)
+		_exit(4);
+	pid_t pid = vt_ns_clone(CLONE_PARENT, -1, &pidfd, &err);
+
+	while (pid == 0)
+		(void)pause();
+	_exit(0);
+}
+
 /* ---- the supervisor ------------------------------------------------------------------------ */
 
 struct watched {
 	struct vt_loop loop;
 	struct stage stage;
 	struct vt_pool *pool;
+	struct vt_children children;
 	int fds_before;
 	unsigned over; /* calls */
 	struct vt_timer patience;
@@ -186,13 +210,15 @@ static void log_to_test(void *user, int level, const char *text)
 	print_message("log %d: %s\n", level, text);
 }
 
-static void start_watched(struct watched *w)
+static void start_watched_as(struct watched *w, const char *mode)
 {
 	static char program[PATH_MAX];
-	static char *argv[] = { program, NULL };
+	static char *argv[3];
 	struct vt_err err;
 
 	*w = (struct watched){ .fds_before = count_fds() };
+	argv[0] = program;
+	argv[1] = (char *)mode;
 	AUTO_CLOSE int self = open("/proc/self/exe", O_PATH | O_CLOEXEC);
 
 	assert_true(readlink("/proc/self/exe", program, sizeof(program) - 1) > 0);
@@ -214,6 +240,7 @@ static void start_watched(struct watched *w)
 		.program = program,
 		.argv = argv,
 		.spawner_fd = self,
+		.children = &w->children,
 		.ready_min = 2,
 		.ready_max = 8,
 		.live_max = 16,
@@ -225,6 +252,11 @@ static void start_watched(struct watched *w)
 		fail_msg("%s", err.what);
 	w->patience = (struct vt_timer){ .fire = out_of_patience };
 	vt_loop_add_timer(&w->loop, &w->patience);
+}
+
+static void start_watched(struct watched *w)
+{
+	start_watched_as(w, NULL);
 }
 
 static void end_watched(struct watched *w)
@@ -379,6 +411,19 @@ static void test_cancel(void **state)
 		assert_int_equal(made[i].verdict.status, VT_STATUS_CANCELLED);
 }
 
+static void test_occupants_that_nobody_knows_are_reaped(void **state)
+{
+	struct watched w;
+	struct made *made;
+
+	(void)state;
+	start_watched_as(&w, "silent");
+	made = call_one(&w, "echo", "");
+	assert_int_equal(made->verdict.status, VT_STATUS_ERROR);
+	assert_string_equal(made->verdict.type, "CannotExecute");
+	end_watched(&w);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -387,10 +432,13 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_nothing_of_a_call_is_left_for_the_next),
 		cmocka_unit_test(test_many_at_once),
 		cmocka_unit_test(test_cancel),
+		cmocka_unit_test(test_occupants_that_nobody_knows_are_reaped),
 	};
 
 	if (argc > 0 && strcmp(argv[0], "vitro-spawner") == 0)
 		vt_spawner_run();
+	if (getenv("VITRO_ZYGOTE") && argc > 1)
+		be_silent_zygote();
 	if (getenv("VITRO_ZYGOTE"))
 		be_zygote();
 	return cmocka_run_group_tests(tests, NULL, NULL);

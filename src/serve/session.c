@@ -56,6 +56,7 @@ struct vt_session {
 	struct serve_pool *pools;
 	size_t pool_count;
 	struct serve_call *calls[BUCKETS];
+	struct vt_children children;
 	int spawner_fd;
 	bool greeted, over;
 };
@@ -433,6 +434,7 @@ static int start_pool(struct vt_session *session, struct serve_pool *pool,
 		.program = pool->program,
 		.argv = pool->argv,
 		.spawner_fd = session->spawner_fd,
+		.children = &session->children,
 		.ready_min = bounded(frame, "ready_min", 2),
 		.ready_max = bounded(frame, "ready_max", 64),
 		.live_max = bounded(frame, "live_max", 1024),
