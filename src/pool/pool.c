@@ -16,6 +16,7 @@
 #include "pool/hull.h"
 #include "pool/warm.h"
 #include "pool/zygote.h"
+#include "watch/procfs.h"
 
 enum {
 	MAKING_MAX = 4,  /* cells under way: more would only slow each other */
@@ -59,8 +60,9 @@ struct vt_pool {
 	unsigned waiting_count;
 	uint64_t numbers; /* of cells */
 
-	unsigned target;   /* how many are to be ready */
-	unsigned failures; /* in a row */
+	unsigned target;       /* how many are to be ready */
+	unsigned failures;     /* in a row */
+	uint64_t failed_until; /* cells up to this one were there when something failed last */
 	struct vt_err failure;
 	int64_t paused_until, last_call, decay_at, sweep_at, release_at;
 	struct vt_pool_counts counts;
@@ -160,6 +162,7 @@ static void refuse_waiting(struct vt_pool *pool)
 static void count_failure(struct vt_pool *pool, const struct vt_err *err)
 {
 	pool->failure = *err;
+	pool->failed_until = pool->numbers;
 	if (++pool->failures < FAILURES_MAX)
 		return;
 	pool->paused_until = vt_clock_now() + PAUSE;
@@ -197,7 +200,16 @@ static void warm_failed(struct vt_warm *warm, const struct vt_err *err)
 	if (pool->closing)
 		return;
 	log_line(pool, LOG_WARNING, "a cell could not be made", err);
-	count_failure(pool, err);
+	/* What hits many at once has happened once. */
+	if (warm->number > pool->failed_until)
+		count_failure(pool, err);
+}
+
+static bool hull_is_dying(void *user)
+{
+	const struct vt_pool *pool = user;
+
+	return pool->hull.ending || vt_proc_is_exiting(pool->hull.cell.init_fd);
 }
 
 static void warm_gone(struct vt_warm *warm)
@@ -586,6 +598,7 @@ static void init_lists(struct vt_pool *pool)
 
 static int start(struct vt_pool *pool, struct vt_err *err)
 {
+	vt_spawn_sweep(pool->plan);
 	pool->null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	if (pool->null_fd < 0)
 		return vt_fail(err, VT_STEP_CLONE, errno, "open '/dev/null'");
@@ -600,9 +613,11 @@ static void init_parts(struct vt_pool *pool)
 {
 	const struct vt_pool_options *options = &pool->options;
 
-	pool->owner = (struct vt_warm_owner){
-		.user = pool, .moved = warm_moved, .failed = warm_failed, .gone = warm_gone
-	};
+	pool->owner = (struct vt_warm_owner){ .user = pool,
+					      .moved = warm_moved,
+					      .is_dying = hull_is_dying,
+					      .failed = warm_failed,
+					      .gone = warm_gone };
 	pool->timer = (struct vt_timer){ .fire = timer_fires, .owner = pool };
 	pool->hull = (struct vt_pool_hull){ .loop = pool->loop,
 					    .children = options->children,

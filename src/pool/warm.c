@@ -67,8 +67,9 @@ static void talk_ready(struct vt_watch *source, uint32_t events);
 
 static void check_gone(struct vt_warm *warm)
 {
-	if (warm->state != VT_WARM_ENDING || warm->init.fd >= 0 || warm->child.pid)
+	if (warm->state != VT_WARM_ENDING || warm->init.fd >= 0 || warm->child.pid || warm->gone)
 		return;
+	warm->gone = true;
 	conclude_end(warm);
 	warm->owner->gone(warm);
 }
@@ -413,30 +414,45 @@ static void check_parked(struct vt_warm *warm)
 		move(warm, VT_WARM_PARKED);
 }
 
+static void take_word(struct vt_warm *warm, struct vt_note *note, int *fd)
+{
+	struct vt_err err;
+	int r = 0;
+
+	if (note->kind == VT_NOTE_LISTENER && warm->plan->broker.on && !warm->broker.loop)
+		r = vt_broker_listen(&warm->broker, warm->loop, warm->plan, vt_fd_take(fd),
+				     warm->root_fd, &err);
+	if (r < 0) {
+		vt_warm_fail(warm, &err);
+	} else if (note->kind == VT_NOTE_FAILED) {
+		note->err.what[sizeof(note->err.what) - 1] = '\0';
+		vt_warm_fail(warm, &note->err);
+	} else if (note->kind == VT_NOTE_PARKED) {
+		warm->parked = true;
+		check_parked(warm);
+	}
+}
+
 /* The first words are vitro's own code's, before anything else can run: its listener, its end, or
  * that it is ready. */
 static void take_first_words(struct vt_warm *warm)
 {
 	struct vt_note note;
 	struct vt_err err;
-	int none;
-	int r = vt_pass_take(warm->talk.fd, &note, sizeof(note), &none, 1, MSG_DONTWAIT, &err);
+	int r = 1;
 
-	if (r == 0)
-		return;
-	if (r > 0 && note.kind == VT_NOTE_LISTENER && warm->plan->broker.on && !warm->broker.loop)
-		r = vt_broker_listen(&warm->broker, warm->loop, warm->plan, vt_fd_take(&none),
-				     warm->root_fd, &err);
-	vt_fd_close(&none);
-	if (r < 0) {
-		vt_warm_fail(warm, &err);
-	} else if (note.kind == VT_NOTE_FAILED) {
-		note.err.what[sizeof(note.err.what) - 1] = '\0';
-		vt_warm_fail(warm, &note.err);
-	} else if (note.kind == VT_NOTE_PARKED) {
-		warm->parked = true;
-		check_parked(warm);
+	while (r > 0 && warm->state == VT_WARM_ENTERING && !warm->parked) {
+		AUTO_CLOSE int fd = -1;
+
+		r = vt_pass_take(warm->talk.fd, &note, sizeof(note), &fd, 1, MSG_DONTWAIT, &err);
+		if (r > 0)
+			take_word(warm, &note, &fd);
 	}
+	/* Nobody has its end any more: why, the zygote tells, or its end, or the occupant's. */
+	if (r == -EPIPE)
+		vt_loop_remove(warm->loop, &warm->talk);
+	else if (r < 0)
+		vt_warm_fail(warm, &err);
 }
 
 static void talk_ready(struct vt_watch *source, uint32_t events)
@@ -478,25 +494,10 @@ static void pipe_ready(struct vt_watch *source, uint32_t events)
 		drain(warm, (size_t)(source - warm->pipes));
 }
 
-/*
- * Whether init is on its way to its end, though nobody here killed it. The kernel marks it before
- * it kills whoever is in the cell, so this tells why somebody there died of SIGKILL.
- */
-static bool init_is_dying(const struct vt_warm *warm)
+/* Whether the whole cell is on its way to its end, though nobody here killed it. */
+static bool is_dying(const struct vt_warm *warm)
 {
-	enum { FLAGS = 6, EXITING = 4 }; /* after the name; PF_EXITING of the kernel */
-	char text[512];
-	AUTO_CLOSE int fd = warm->proc_fd < 0
-				    ? -1
-				    : openat(warm->proc_fd, "1/stat", O_RDONLY | O_CLOEXEC);
-	ssize_t len = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
-
-	if (len <= 0)
-		return fd >= 0 || errno == ENOENT; /* it has ended */
-	text[len] = '\0';
-	const char *name_end = strrchr(text, ')');
-
-	return name_end && vt_proc_number_at(name_end + 1, FLAGS) & EXITING;
+	return vt_proc_is_exiting(warm->init.fd) || warm->owner->is_dying(warm->owner->user);
 }
 
 static int lost_init(struct vt_err *err)
@@ -514,18 +515,19 @@ static void occupant_ended(struct vt_watch *source, uint32_t events)
 	/* What it said before it ended counts first. */
 	if (warm->state == VT_WARM_RUNNING)
 		talk_ready(&warm->talk, EPOLLIN);
-	/* Asked before it is reaped: then init, if it was killed, cannot have gone yet. */
-	bool killed = warm->state == VT_WARM_RUNNING && init_is_dying(warm);
 	int status = vt_child_reap(&warm->child);
 
 	take_status(warm, status);
-	if (killed && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) {
+	if (warm->state == VT_WARM_RUNNING && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL &&
+	    is_dying(warm)) {
 		(void)lost_init(&err);
 		lose(warm, &err);
 	} else if (warm->state == VT_WARM_RUNNING) {
 		end(warm);
 	} else if (warm->state == VT_WARM_ENTERING) {
-		take_first_words(warm); /* which say what went wrong */
+		take_first_words(warm); /* which may say what went wrong */
+		(void)vt_fail(&err, VT_STEP_WATCH, ECHILD, "keep an occupant until it is ready");
+		vt_warm_fail(warm, &err);
 	}
 	if (warm->state != VT_WARM_ENDING)
 		vt_warm_kill(warm);

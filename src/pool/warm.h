@@ -42,6 +42,7 @@ struct vt_warm;
 struct vt_warm_owner {
 	void *user;
 	void (*moved)(struct vt_warm *warm, enum vt_warm_state from);
+	bool (*is_dying)(void *user); /* what it lives in is on its way to its end */
 	void (*failed)(struct vt_warm *warm, const struct vt_err *err); /* it was never parked */
 	/* Nothing of it runs any more. It is freed later, when nobody is at work on it. */
 	void (*gone)(struct vt_warm *warm);
@@ -62,6 +63,7 @@ struct vt_warm {
 	int                         root_fd, proc_fd;
 	struct vt_child             child;  /* the occupant; pid 0: there is none, or it was reaped */
 	bool                        parked; /* it said so */
+	bool                        gone;   /* its owner was told */
 	int64_t                     since;  /* when it came into its state */
 
 	/* of its call */
