@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <linux/sched.h>
 #include <sched.h>
+#include <signal.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -53,6 +54,9 @@ static int join(const struct vt_zygote *zygote, const int hull[VT_HULL_FDS], str
 	/* What was loaded, and which addresses it has, is nobody's business in a cell. */
 	if (r == 0 && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
 		r = vt_fail(err, VT_STEP_IDS, errno, "become unreadable");
+	/* The change of ids has cleared it. One who died before that is missed on the socket. */
+	if (r == 0 && prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
+		r = vt_fail(err, VT_STEP_IDS, errno, "ask to die with the supervisor");
 	return r;
 }
 

@@ -33,15 +33,7 @@ static void take_usage(struct vt_look *look, const struct rusage *usage)
 		look->peak_memory = usage->ru_maxrss * 1024;
 }
 
-static void fail(struct vt_warm *warm, const struct vt_err *err)
-{
-	const struct vt_note failed = { .kind = VT_NOTE_FAILED, .err = *err };
-	int none[VT_NOTE_FDS];
-
-	memset(none, -1, sizeof(none)); /* all bits set is -1 */
-	vt_warm_note(warm, &failed, none);
-}
-
+/* One that was swept meanwhile is dead, and its number may be another's. */
 static void take_birth(struct vt_warm *warm, const struct vt_note *note, int fds[VT_NOTE_FDS])
 {
 	struct vt_err err;
@@ -49,11 +41,17 @@ static void take_birth(struct vt_warm *warm, const struct vt_note *note, int fds
 	if (!warm->bare.unborn || note->pid <= 0 || fds[0] < 0)
 		return; /* not init's to say */
 	warm->bare.unborn = false;
-	warm->pid = warm->cell.init = note->pid;
+	if (!vt_child_is_ours(fds[0])) {
+		(void)vt_fail(&err, VT_STEP_WATCH, ECHILD, "keep the cell's init");
+		vt_warm_fail(warm, &err);
+		return;
+	}
+	vt_child_know(warm->children, &warm->child, note->pid);
+	warm->cell.init = note->pid;
 	warm->cell.outer = vt_inside_ids(warm->plan, note->pid);
 	warm->occupant.fd = vt_fd_take(&fds[0]);
 	if (vt_loop_add(warm->loop, &warm->occupant, EPOLLIN, &err) < 0)
-		fail(warm, &err);
+		vt_warm_fail(warm, &err);
 }
 
 static void take_running(struct vt_warm *warm, const struct vt_note *note, int fds[VT_NOTE_FDS])
@@ -97,7 +95,7 @@ static void take_note(struct vt_warm *warm, const struct vt_note *note, int fds[
 		take_running(warm, note, fds);
 		return;
 	case VT_NOTE_FAILED:
-		fail(warm, &note->err);
+		vt_warm_fail(warm, &note->err);
 		return;
 	case VT_NOTE_ENDED:
 	case VT_NOTE_EMPTY:
@@ -140,9 +138,14 @@ static void status_ready(struct vt_watch *source, uint32_t events)
 		return;
 	warm->bare.unborn = false;
 	if (warm->state == VT_WARM_ENDING)
-		vt_warm_await(warm); /* there is nothing to wait for */
+		vt_warm_leave(warm); /* there is nothing to wait for */
 	else
 		vt_warm_kill(warm);
+}
+
+void vt_warm_bare_hear(struct vt_warm *warm)
+{
+	(void)hear(warm); /* its end is for the loop to see */
 }
 
 /* ---- its beginning ------------------------------------------------------------------------- */
@@ -175,10 +178,8 @@ int vt_warm_bare_order(struct vt_warm *warm, int *ret_theirs, struct vt_err *err
 	return 0;
 }
 
-/* The private folder came before it, on the other socket. */
 int vt_warm_bare_listen(struct vt_warm *warm, int listener_fd, struct vt_err *err)
 {
-	(void)hear(warm); /* its end is for the loop to see */
 	if (warm->state != VT_WARM_ENTERING || warm->bare.modes.plan) {
 		vt_fd_close(&listener_fd);
 		return 0;
@@ -198,31 +199,16 @@ void vt_warm_bare_kill(struct vt_warm *warm)
 		(void)vt_cell_kill(&warm->cell, &err); /* who does not listen is given up later */
 }
 
-/* Whoever it is goes on without us, and nobody waits for it any longer. */
-static void leave(struct vt_warm *warm)
-{
-	vt_loop_remove(warm->loop, &warm->occupant);
-	vt_fd_close(&warm->occupant.fd);
-	warm->pid = 0;
-	warm->bare.unborn = false;
-	warm->bare.unburied = !warm->bare.empty;
-}
-
 void vt_warm_bare_ended(struct vt_warm *warm)
 {
 	struct vt_err err;
 
 	(void)hear(warm);
 	(void)vt_fail(&err, VT_STEP_WATCH, ECHILD, "keep the cell's init");
-	if (warm->state == VT_WARM_RUNNING) {
-		warm->findings.failed = true;
-		warm->findings.failure = err;
-		vt_warm_stop(warm, VT_STOP_NONE);
-	} else if (warm->state < VT_WARM_PARKED) {
-		fail(warm, &err);
-	} else {
-		vt_warm_kill(warm);
-	}
+	vt_warm_lose(warm, &err);
+	if (warm->state < VT_WARM_PARKED)
+		vt_warm_fail(warm, &err);
+	vt_warm_kill(warm);
 }
 
 /*
@@ -238,28 +224,30 @@ static void bury(struct vt_warm *warm)
 	pid_t pid = vt_cell_bury_as(warm->plan, warm->cell.outer, scratch, BURIAL_MS,
 				    &warm->occupant.fd, &err);
 
-	warm->bare.burying = pid > 0;
 	warm->bare.unburied = pid < 0 && !warm->bare.empty;
 	if (pid < 0)
 		return;
-	warm->pid = pid;
+	vt_child_know(warm->children, &warm->child, pid);
 	if (vt_loop_add(warm->loop, &warm->occupant, EPOLLIN, &err) < 0)
-		leave(warm);
+		vt_child_forget(&warm->child); /* it goes on without us */
 }
 
 void vt_warm_bare_reaped(struct vt_warm *warm, int status)
 {
+	vt_loop_remove(warm->loop, &warm->occupant);
+	vt_fd_close(&warm->occupant.fd);
 	if (warm->bare.burying)
 		warm->bare.unburied = status != 0 && !warm->bare.empty;
 	else if (WIFSIGNALED(status))
 		bury(warm);
-	warm->bare.burying = warm->pid;
+	warm->bare.burying = warm->child.pid;
 }
 
 void vt_warm_bare_give_up(struct vt_warm *warm)
 {
 	/* Nobody is left, or init is the only one who may end them yet. */
-	if (warm->bare.empty || warm->bare.burying || !warm->pid || !vt_cell_can_bury(warm->plan))
+	if (warm->bare.empty || warm->bare.burying || !warm->child.pid ||
+	    !vt_cell_can_bury(warm->plan))
 		return;
 	(void)syscall(SYS_pidfd_send_signal, warm->occupant.fd, SIGKILL, NULL, 0); /* or it ended */
 }
@@ -284,17 +272,17 @@ void vt_warm_bare_await(struct vt_warm *warm)
 		status_ready(&warm->bare.status, 0);
 		return;
 	}
-	bool ended = warm->pid && is_ready_within(warm->occupant.fd, END_MS);
+	bool ended = warm->child.pid && is_ready_within(warm->occupant.fd, END_MS);
 
-	if (warm->pid && !ended) {
+	if (warm->child.pid && !ended) {
 		vt_warm_bare_give_up(warm);
 		ended = is_ready_within(warm->occupant.fd, BURIAL_MS);
 	}
 	if (ended) {
 		warm->occupant.ready(&warm->occupant, 0);
 	} else {
-		leave(warm);
-		vt_warm_await(warm); /* there is nothing to wait for */
+		warm->bare.unborn = false; /* whoever it is goes on without us */
+		vt_warm_leave(warm);
 	}
 }
 
@@ -302,5 +290,6 @@ void vt_warm_bare_done(struct vt_warm *warm)
 {
 	vt_modes_done(&warm->bare.modes);
 	vt_loop_remove(warm->loop, &warm->bare.status);
-	warm->bare.status.fd = -1; /* the cell's */
+	vt_fd_close(&warm->bare.status.fd);
+	warm->cell.status_fd = -1;
 }

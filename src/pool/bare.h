@@ -18,6 +18,9 @@ void vt_warm_bare_init(struct vt_warm *warm);
 /* Makes its status socket, before init is ordered. *ret_theirs is init's end. */
 int vt_warm_bare_order(struct vt_warm *warm, int *ret_theirs, struct vt_err *err);
 
+/* Takes what init has said by now. Of any. */
+void vt_warm_bare_hear(struct vt_warm *warm);
+
 /* Takes the filter's listener, whatever it returns. */
 int vt_warm_bare_listen(struct vt_warm *warm, int listener_fd, struct vt_err *err);
 

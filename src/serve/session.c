@@ -59,6 +59,7 @@ struct vt_session {
 	struct serve_pool *pools;
 	size_t pool_count;
 	struct serve_call *calls[BUCKETS];
+	struct vt_children children;
 	int spawner_fd;
 	bool greeted, settled, over;
 };
@@ -467,6 +468,7 @@ static int start_pool(struct vt_session *session, struct serve_pool *pool,
 		.program = pool->program,
 		.argv = pool->argv,
 		.spawner_fd = session->spawner_fd,
+		.children = &session->children,
 		.ready_min = bounded(frame, "ready_min", 2),
 		.ready_max = ready_max,
 		.live_max = live_max,
