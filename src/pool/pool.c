@@ -33,6 +33,8 @@ enum {
 #define QUIET (2 * VT_NS_PER_MS)
 /* How long nobody tries again after what failed over and over. */
 #define PAUSE (1 * VT_NS_PER_S)
+/* How long private folders, which may be full, are waited for at the end. */
+#define END (10 * VT_NS_PER_S)
 /* How often it is asked whether fewer ready cells would do. */
 #define DECAY (5 * VT_NS_PER_S)
 
@@ -652,8 +654,10 @@ void vt_pool_free(struct vt_pool *pool)
 	/* All die with the spawner, which goes only when the last occupant was reaped. */
 	if (pool->hull.init > 0)
 		(void)vt_cell_kill(&pool->hull, &err); /* it may have ended */
+	const int64_t until = vt_clock_now() + END;
+
 	while (pool->warm[VT_WARM_ENDING])
-		vt_warm_await(pool->warm[VT_WARM_ENDING]);
+		vt_warm_await(pool->warm[VT_WARM_ENDING], until);
 	end_hull(pool);
 	vt_loop_remove_timer(pool->loop, &pool->timer);
 	vt_fd_close(&pool->image_fd);

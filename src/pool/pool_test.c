@@ -541,6 +541,15 @@ static void await_removal(struct watched *w, const char *path)
 	}
 }
 
+static void await_log(struct watched *w, struct made *made)
+{
+	for (int ms = 0; !made->log[0]; ms += 5) {
+		if (ms > PATIENCE_MS)
+			fail_msg("it says nothing");
+		run_for(w, 5);
+	}
+}
+
 static void test_bare_cells_have_their_own(void **state)
 {
 	struct self self[3];
@@ -582,6 +591,7 @@ static void test_bare_cells_end_alone(void **state)
 	read_self(call_one(&w, "self", "")->value, &other);
 	await_removal(&w, other.home);
 	assert_false(is_alive(other.daemon));
+	await_log(&w, &made);
 	read_self(made.log, &self);
 	assert_false(made.over);
 	assert_true(is_alive(self.daemon) && is_there(self.home));
@@ -666,6 +676,7 @@ static void test_bare_zygote_is_killed(void **state)
 	made.at_log = kill_zygote;
 	for (int i = 0; i < 10; i++)
 		assert_string_equal(call_one(&w, "echo", "next")->value, "next");
+	await_log(&w, &made);
 	read_self(made.log, &self);
 	assert_true(is_alive(self.daemon));
 	vt_pool_cancel(&made.call);
@@ -673,6 +684,39 @@ static void test_bare_zygote_is_killed(void **state)
 	assert_int_equal(made.verdict.status, VT_STATUS_CANCELLED);
 	assert_false(is_alive(self.daemon));
 	end_watched(&w);
+}
+
+static void stop_init(struct made *made)
+{
+	struct self self;
+
+	read_self(made->log, &self);
+	assert_int_equal(kill(self.init, SIGSTOP), 0);
+}
+
+/* The result says that it may be there; and nobody waits without end, or buries it. */
+static void test_bare_init_is_stopped(void **state)
+{
+	static struct made made;
+	struct self self;
+	struct watched w;
+
+	(void)state;
+	start_watched(&w);
+	w.stage.plan.wall_ms = 300;
+	submit(&w, &made, "self and wait", "");
+	made.at_log = stop_init;
+	run_until(&w, 1);
+	assert_int_equal(made.verdict.status, VT_STATUS_TIMEOUT);
+	assert_true(made.unreaped);
+	read_self(made.log, &self);
+	assert_true(is_there(self.home));
+	if (geteuid() != 0)
+		assert_int_equal(kill(self.init, SIGCONT), 0);
+	await_removal(&w, self.home);
+	end_watched(&w);
+	while (is_alive(self.daemon)) /* of somebody else to reap */
+		(void)usleep(1000);
 }
 
 static int heir; /* hears of the dead supervisor's cell */
@@ -730,6 +774,7 @@ static int run_bare(void)
 		cmocka_unit_test(test_bare_cells_end_alone),
 		cmocka_unit_test(test_bare_ends_with_its_deadline),
 		cmocka_unit_test(test_bare_init_is_killed),
+		cmocka_unit_test(test_bare_init_is_stopped),
 		cmocka_unit_test(test_bare_zygote_is_killed),
 		cmocka_unit_test(test_bare_supervisor_is_killed),
 	};

@@ -106,10 +106,10 @@ static void fail(struct vt_warm *warm, const struct vt_err *err)
 	vt_warm_kill(warm);
 }
 
-void vt_warm_await(struct vt_warm *warm)
+void vt_warm_await(struct vt_warm *warm, int64_t until)
 {
 	if (warm->plan->bare && (warm->bare.unborn || warm->pid))
-		vt_warm_bare_await(warm);
+		vt_warm_bare_await(warm, until);
 	else if (warm->pid)
 		occupant_ended(&warm->occupant, 0);
 	else if (warm->init.fd >= 0)
@@ -265,7 +265,7 @@ void vt_warm_tick(struct vt_warm *warm, int64_t now)
 	else if (warm->state == VT_WARM_ENDING && warm->given_up <= now) {
 		conclude_end(warm); /* nobody waits longer for it */
 		warm->given_up = INT64_MAX;
-		vt_warm_bare_give_up(warm);
+		(void)vt_warm_bare_give_up(warm);
 	}
 }
 

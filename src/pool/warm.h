@@ -113,8 +113,8 @@ void    vt_warm_tick(struct vt_warm *warm, int64_t now);
 /* Ends one whose call, if it had any, is over. */
 void vt_warm_kill(struct vt_warm *warm);
 
-/* Waits for the end of one whose init is dead. */
-void vt_warm_await(struct vt_warm *warm);
+/* Waits for the end of one whose init is dead; of a bare one, whose init is told to end it, until then. */
+void vt_warm_await(struct vt_warm *warm, int64_t until);
 
 /* NULL is fine. It must be gone. */
 void vt_warm_free(struct vt_warm *warm);
