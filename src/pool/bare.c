@@ -17,7 +17,7 @@
 
 enum {
 	BURIAL_MS = 4000, /* how long the processes of a cell without an init may take to die */
-	END_MS = 10000, /* how long a private folder, which may be full, is waited for at the end */
+	KILL_MS = 1000,   /* how long init may, which does nothing then */
 };
 
 /* ---- what init says ------------------------------------------------------------------------ */
@@ -243,13 +243,14 @@ void vt_warm_bare_reaped(struct vt_warm *warm, int status)
 	warm->bare.burying = warm->child.pid;
 }
 
-void vt_warm_bare_give_up(struct vt_warm *warm)
+bool vt_warm_bare_give_up(struct vt_warm *warm)
 {
 	/* Nobody is left, or init is the only one who may end them yet. */
 	if (warm->bare.empty || warm->bare.burying || !warm->child.pid ||
 	    !vt_cell_can_bury(warm->plan))
-		return;
+		return false;
 	(void)syscall(SYS_pidfd_send_signal, warm->occupant.fd, SIGKILL, NULL, 0); /* or it ended */
+	return true;
 }
 
 bool vt_warm_bare_gone(const struct vt_warm *warm)
@@ -257,27 +258,28 @@ bool vt_warm_bare_gone(const struct vt_warm *warm)
 	return !warm->bare.unborn;
 }
 
-static bool is_ready_within(int fd, int patience_ms)
+static bool is_ready_by(int fd, int64_t until)
 {
 	struct pollfd ready = { .fd = fd, .events = POLLIN };
+	int64_t left;
 
-	while (poll(&ready, 1, patience_ms) < 0 && errno == EINTR)
-		;
+	do
+		left = (until - vt_clock_now()) / VT_NS_PER_MS;
+	while (poll(&ready, 1, left > 0 ? (int)left : 0) < 0 && errno == EINTR);
 	return ready.revents;
 }
 
-void vt_warm_bare_await(struct vt_warm *warm)
+/* Whoever buries it goes on by himself. */
+void vt_warm_bare_await(struct vt_warm *warm, int64_t until)
 {
-	if (warm->bare.unborn && is_ready_within(warm->bare.status.fd, END_MS)) {
+	if (warm->bare.unborn && is_ready_by(warm->bare.status.fd, until)) {
 		status_ready(&warm->bare.status, 0);
 		return;
 	}
-	bool ended = warm->child.pid && is_ready_within(warm->occupant.fd, END_MS);
+	bool ended = warm->child.pid && is_ready_by(warm->occupant.fd, until);
 
-	if (warm->child.pid && !ended) {
-		vt_warm_bare_give_up(warm);
-		ended = is_ready_within(warm->occupant.fd, BURIAL_MS);
-	}
+	if (!ended && warm->child.pid && vt_warm_bare_give_up(warm))
+		ended = is_ready_by(warm->occupant.fd, vt_clock_now() + KILL_MS * VT_NS_PER_MS);
 	if (ended) {
 		warm->occupant.ready(&warm->occupant, 0);
 	} else {

@@ -33,14 +33,14 @@ void vt_warm_bare_ended(struct vt_warm *warm);
 /* With this wait status. Where its work is left undone, another child has its place then. */
 void vt_warm_bare_reaped(struct vt_warm *warm, int status);
 
-/* It takes too long. Of any. */
-void vt_warm_bare_give_up(struct vt_warm *warm);
+/* It takes too long. Returns whether init was killed, and will be buried. Of any. */
+bool vt_warm_bare_give_up(struct vt_warm *warm);
 
 /* Whether nothing of it is to come that nobody has heard of yet. Of any. */
 bool vt_warm_bare_gone(const struct vt_warm *warm);
 
-/* Waits for what comes next at the end of one that was killed, and whose zygote is gone; not for ever. */
-void vt_warm_bare_await(struct vt_warm *warm);
+/* Waits for what comes next at the end of one that was killed, and whose zygote is gone; until then. */
+void vt_warm_bare_await(struct vt_warm *warm, int64_t until);
 
 /* Of any. */
 void vt_warm_bare_done(struct vt_warm *warm);

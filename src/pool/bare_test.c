@@ -202,6 +202,39 @@ static void test_zygote_is_killed(void **state)
 	end_watched(&w);
 }
 
+static void stop_init(struct made *made)
+{
+	struct self self;
+
+	read_self(made->log, &self);
+	assert_int_equal(kill(self.init, SIGSTOP), 0);
+}
+
+/* The result says that it may be there; and nobody waits without end, or buries it. */
+static void test_init_is_stopped(void **state)
+{
+	static struct made made;
+	struct self self;
+	struct watched w;
+
+	(void)state;
+	start_watched(&w);
+	w.stage.plan.wall_ms = 300;
+	submit(&w, &made, "self and wait", "");
+	made.at_log = stop_init;
+	run_until(&w, 1);
+	assert_int_equal(made.verdict.status, VT_STATUS_TIMEOUT);
+	assert_true(made.unreaped);
+	read_self(made.log, &self);
+	assert_true(is_there(self.home));
+	if (geteuid() != 0)
+		assert_int_equal(kill(self.init, SIGCONT), 0);
+	await_removal(&w, self.home);
+	end_watched(&w);
+	while (is_alive(self.daemon)) /* of somebody else to reap */
+		(void)usleep(1000);
+}
+
 static int heir; /* hears of the dead supervisor's cell */
 
 static void die_telling(struct made *made)
@@ -257,6 +290,7 @@ int main(void)
 		cmocka_unit_test(test_cells_end_alone),
 		cmocka_unit_test(test_ends_with_its_deadline),
 		cmocka_unit_test(test_init_is_killed),
+		cmocka_unit_test(test_init_is_stopped),
 		cmocka_unit_test(test_zygote_is_killed),
 		cmocka_unit_test(test_supervisor_is_killed),
 	};

@@ -32,6 +32,8 @@ enum {
 #define QUIET (2 * VT_NS_PER_MS)
 /* How long nobody tries again after what failed over and over. */
 #define PAUSE (1 * VT_NS_PER_S)
+/* How long private folders, which may be full, are waited for at the end. */
+#define END (10 * VT_NS_PER_S)
 /* How often it is asked whether fewer ready cells would do. */
 #define DECAY (5 * VT_NS_PER_S)
 /* How long spawner, zygote and occupants may take to obey: whoever takes longer never will. */
@@ -710,9 +712,11 @@ void vt_pool_free(struct vt_pool *pool)
 	vt_pool_zygote_end(&pool->zygote);
 	/* All die with the spawner. */
 	vt_pool_hull_done(&pool->hull, REAP);
+	const int64_t until = vt_clock_now() + END;
+
 	/* Bare ones end by themselves, and are all at it by now. */
 	while (pool->plan->bare && pool->warm[VT_WARM_ENDING])
-		vt_warm_bare_await(pool->warm[VT_WARM_ENDING]);
+		vt_warm_bare_await(pool->warm[VT_WARM_ENDING], until);
 	while (pool->warm[VT_WARM_ENDING])
 		vt_warm_leave(pool->warm[VT_WARM_ENDING]);
 	for (release_gone(pool, vt_clock_now()); pool->gone; release_gone(pool, vt_clock_now()))

@@ -286,7 +286,7 @@ void vt_warm_tick(struct vt_warm *warm, int64_t now)
 	else if (warm->state == VT_WARM_ENDING && warm->given_up <= now) {
 		conclude_end(warm); /* nobody waits longer for it */
 		warm->given_up = INT64_MAX;
-		vt_warm_bare_give_up(warm);
+		(void)vt_warm_bare_give_up(warm);
 	}
 }
 
