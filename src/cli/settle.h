@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a call of a policy gets on this host, by trying: for verbs that speak about calls. */
+/* watch/settle.h, for a verb: a Ctrl-C ends it. */
 #pragma once
 
 #include "host/host.h"
 #include "plan/plan.h"
 #include "policy/policy.h"
 
-/*
- * Builds and seals a cell for the policy in which nothing runs, and lets the host learn from what could
- * not be built, until a cell is or nothing is left to learn. A plan that is made afterwards is the one
- * that `vitro run` would end up with. Fails where no cell can be made at all, and says why.
- */
 int vt_cli_settle(struct vt_policy *policy, struct vt_host *host, const struct vt_request *request,
 		  struct vt_err *err);

@@ -43,7 +43,8 @@ int vt_cli_supervise(int argc, char **argv)
 	}
 	/* A Ctrl-C at the client's terminal is the client's to deal with: we end when it does. */
 	if (signal(SIGPIPE, SIG_IGN) == SIG_ERR || signal(SIGINT, SIG_IGN) == SIG_ERR ||
-	    signal(SIGHUP, SIG_IGN) == SIG_ERR)
+	    signal(SIGHUP, SIG_IGN) == SIG_ERR ||
+	    signal(SIGCHLD, SIG_DFL) == SIG_ERR) /* ignored, no child could be waited for */
 		return VT_EXIT_OWN;
 	if (supervise(&err) < 0) {
 		vt_cli_complain(err.what);

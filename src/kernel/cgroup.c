@@ -401,9 +401,8 @@ static int remove_folder(const char *path, int64_t deadline)
 	return 0;
 }
 
-int vt_cgroup_remove(struct vt_cgroup *cgroup, struct vt_err *err)
+static int remove_by(struct vt_cgroup *cgroup, int64_t deadline, struct vt_err *err)
 {
-	int64_t deadline = vt_clock_now() + VT_NS_PER_S;
 	int left = 0;
 	int r = 0;
 
@@ -422,6 +421,16 @@ int vt_cgroup_remove(struct vt_cgroup *cgroup, struct vt_err *err)
 	cgroup->count = left;
 	cgroup->memory = cgroup->cpuacct = -1;
 	return r;
+}
+
+int vt_cgroup_remove(struct vt_cgroup *cgroup, struct vt_err *err)
+{
+	return remove_by(cgroup, vt_clock_now() + VT_NS_PER_S, err);
+}
+
+int vt_cgroup_try_remove(struct vt_cgroup *cgroup, struct vt_err *err)
+{
+	return remove_by(cgroup, 0, err);
 }
 
 /* Whether the folder's maker is gone and it went too. rmdir harms no cgroup that has processes. */

@@ -91,6 +91,9 @@ int vt_cgroup_read(const struct vt_cgroup *cgroup, struct vt_cgroup_usage *ret_u
  */
 int vt_cgroup_remove(struct vt_cgroup *cgroup, struct vt_err *err);
 
+/* The same without waiting: -EBUSY, and it can be called again. */
+int vt_cgroup_try_remove(struct vt_cgroup *cgroup, struct vt_err *err);
+
 /* An empty value that vt_cgroup_remove() accepts. */
 void vt_cgroup_init(struct vt_cgroup *cgroup);
 

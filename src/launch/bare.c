@@ -45,7 +45,7 @@ static int stand_apart(struct vt_building *b, struct vt_err *err)
 
 static int make_scratch(struct vt_building *b, struct vt_err *err)
 {
-	b->root_fd = vt_scratch_make(b->plan->scratch, b->in->uid, b->in->gid, &b->place_fd, err);
+	b->root_fd = vt_scratch_make(b->scratch, b->in->uid, b->in->gid, &b->place_fd, err);
 	return b->root_fd < 0 ? b->root_fd : 0;
 }
 
@@ -111,7 +111,11 @@ static const struct vt_inside_step steps[] = {
 	{ "ids",      become_user },
 	{ "signals",  confine_signals },          /* before the occupant, which is under it too */
 	{ "children", vt_inside_expect_children },
+};
+static const struct vt_inside_step start_steps[] = {
 	{ "occupant", vt_inside_start_occupant },
+};
+static const struct vt_inside_step last_steps[] = {
 	{ "memory",   vt_inside_hide_memory },    /* not the occupant's, which is looked at */
 	{ "running",  vt_inside_tell_running },
 };
@@ -171,16 +175,28 @@ static bool await_end(pid_t occupant, int *ret_status)
 static void abandon(const struct vt_building *b)
 {
 	if (b->root_fd >= 0)
-		vt_scratch_remove(b->root_fd, b->place_fd, b->plan->scratch);
+		vt_scratch_remove(b->root_fd, b->place_fd, b->scratch);
+}
+
+void vt_bare_build(struct vt_building *b)
+{
+	b->abandon = abandon;
+	vt_inside_take_steps(steps, COUNT(steps), b, b->in->status_fd);
 }
 
 _Noreturn void vt_bare_init(struct vt_building *b)
 {
+	vt_bare_build(b);
+	vt_inside_take_steps(start_steps, COUNT(start_steps), b, b->in->status_fd);
+	vt_bare_live(b);
+}
+
+_Noreturn void vt_bare_live(struct vt_building *b)
+{
 	struct vt_note note = { .kind = VT_NOTE_ENDED, .empty = true };
 	struct vt_err err;
 
-	b->abandon = abandon;
-	vt_inside_take_steps(steps, COUNT(steps), b, b->in->status_fd);
+	vt_inside_take_steps(last_steps, COUNT(last_steps), b, b->in->status_fd);
 	if (vt_process_descriptors(b->occupant_fd, b->root_fd, b->place_fd, b->in->status_fd,
 				   &err) < 0) {
 		/* the occupant runs already, and may not be alone */
@@ -197,7 +213,7 @@ _Noreturn void vt_bare_init(struct vt_building *b)
 		(void)send(STATUS_FD, &note, sizeof(note), MSG_NOSIGNAL); /* heard or not, we end */
 	/* Only now: the cell would be in that domain too. Without it there is one wall less. */
 	(void)vt_scratch_confine(SCRATCH_FD, PLACE_FD, b->plan->landlock_fs, &err);
-	vt_scratch_remove(SCRATCH_FD, PLACE_FD, b->plan->scratch);
+	vt_scratch_remove(SCRATCH_FD, PLACE_FD, b->scratch);
 	_exit(0);
 }
 

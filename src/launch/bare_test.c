@@ -9,20 +9,6 @@
 
 enum { OTHER_ID = 0x6f000005 };
 
-/* The ways of ending a cell that this machine and user have. */
-static size_t list_ways(enum vt_sweep ways[3])
-{
-	int abi = sys_landlock_create_ruleset(NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
-	size_t count = 0;
-
-	if (abi > 0 && vt_landlock_rights(abi).scoped & LANDLOCK_SCOPE_SIGNAL)
-		ways[count++] = VT_SWEEP_DOMAIN;
-	if (geteuid() == 0)
-		ways[count++] = VT_SWEEP_USER;
-	ways[count++] = VT_SWEEP_TREE;
-	return count;
-}
-
 static void in_every_way(void (*check)(enum vt_sweep))
 {
 	enum vt_sweep ways[3];

@@ -32,16 +32,20 @@ enum vt_note_kind {
 	VT_NOTE_MAKE,    /* supervisor → spawner, with the cgroup's joins: make a cell */
 	VT_NOTE_MADE,    /* spawner → supervisor, with a pidfd: its init lives */
 	VT_NOTE_BUILT,   /* a cell's init → supervisor, with descriptors: its root, proc */
-	VT_NOTE_ENTER,   /* supervisor → zygote, with descriptors: fork an occupant into a cell */
+	VT_NOTE_ENTER,   /* supervisor → zygote, with descriptors: fork an occupant into a cell; where cells
+			    are bare, fork the cell's init, which starts an occupant */
 	VT_NOTE_ENTERED, /* zygote → supervisor, with a pidfd: it lives, and is the supervisor's child */
 	VT_NOTE_PARKED,  /* an occupant → supervisor, on its call socket: it is sealed, and waits */
+	VT_NOTE_BORN,    /* a bare cell's init → supervisor, with its own pidfd: it is the supervisor's child */
 };
 
 struct vt_note {
 	enum vt_note_kind kind;
 	uint64_t          cell;  /* of a pool's: which */
 	int               joins; /* of VT_NOTE_MAKE and VT_NOTE_ENTER: how many descriptors of cgroups */
-	pid_t             pid;   /* of VT_NOTE_ENTERED: as the supervisor sees it; 0: not known */
+	bool              unified; /* the one of them is a folder of cgroup v2, to be born in */
+	/* of VT_NOTE_ENTERED, VT_NOTE_BORN, a bare cell's VT_NOTE_RUNNING: as the supervisor sees it; or 0 */
+	pid_t             pid;
 	/* of VT_NOTE_ENDED, and but for the status of VT_NOTE_EMPTY */
 	int               wait_status;
 	bool              empty; /* nothing but init is left in the cell, and init is about to go */
@@ -57,7 +61,7 @@ enum { VT_NOTE_LISTENER_FD };
 enum { VT_HULL_USER_FD, VT_HULL_MOUNT_FD, VT_HULL_IPC_FD, VT_HULL_UTS_FD, VT_HULL_NET_FD, VT_HULL_FDS };
 /* Of VT_NOTE_BUILT. */
 enum { VT_BUILT_ROOT_FD, VT_BUILT_PROC_FD, VT_BUILT_FDS };
-/* Of VT_NOTE_ENTER; after them the cgroup's joins. */
+/* Of VT_NOTE_ENTER; after them the cgroup's joins. For init's pidfd, a bare cell has init's status socket. */
 enum { VT_ENTER_INIT_FD, VT_ENTER_CALL_FD, VT_ENTER_IN_FD, VT_ENTER_OUT_FD, VT_ENTER_ERR_FD, VT_ENTER_FDS };
 
 enum { VT_NOTE_FDS = VT_ENTER_FDS + 4 }; /* the most that any has */

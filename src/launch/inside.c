@@ -28,6 +28,7 @@
 #include "base/fd.h"
 #include "kernel/caps.h"
 #include "kernel/ns.h"
+#include "kernel/pass.h"
 #include "kernel/process.h"
 #include "launch/cell.h"
 #include "launch/inside_private.h"
@@ -109,8 +110,8 @@ int vt_inside_become_user(struct vt_building *b, struct vt_err *err)
  */
 int vt_inside_hide_memory(struct vt_building *b, struct vt_err *err)
 {
-	(void)b;
-	for (char **variable = environ; *variable; variable++)
+	/* A zygote's is the occupants' own, and may lie where nobody can write. */
+	for (char **variable = environ; !b->plan->pooled && *variable; variable++)
 		memset(*variable, 0, strlen(*variable));
 	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
 		return vt_fail_at(err, VT_STEP_IDS, errno, "become unreadable", NULL);
@@ -150,28 +151,37 @@ static _Noreturn void occupy(struct vt_building *b)
 	vt_inside_fail(3, &err);
 }
 
-int vt_inside_start_occupant(struct vt_building *b, struct vt_err *err)
+int vt_inside_fork_occupant(struct vt_building *b, struct vt_err *err)
 {
 	b->init = getpid();
 	b->ready_fd = eventfd(0, EFD_CLOEXEC);
 	if (b->ready_fd < 0)
 		return vt_fail_at(err, VT_STEP_CLONE, errno, "make an eventfd", NULL);
 	b->occupant = vt_ns_clone(0, -1, &b->occupant_fd, err);
-	if (b->occupant == 0)
-		occupy(b);
 	return b->occupant < 0 ? b->occupant : 0;
+}
+
+int vt_inside_start_occupant(struct vt_building *b, struct vt_err *err)
+{
+	int r = vt_inside_fork_occupant(b, err);
+
+	if (r == 0 && b->occupant == 0)
+		occupy(b);
+	return r;
 }
 
 int vt_inside_tell_running(struct vt_building *b, struct vt_err *err)
 {
 	const uint64_t ready = 1;
+	const struct vt_note note = { .kind = VT_NOTE_RUNNING,
+				      .pid = b->plan->bare ? b->occupant : 0 };
 	const int fds[VT_NOTE_RUNNING_FDS] = {
 		[VT_NOTE_OCCUPANT_FD] = b->occupant_fd,
 		[VT_NOTE_ROOT_FD] = b->root_fd,
 		[VT_NOTE_PROC_FD] = b->proc_fd,
 	};
-	int r = vt_inside_hand_over(b->in->status_fd, VT_NOTE_RUNNING, fds,
-				    VT_NOTE_RUNNING_FDS - (b->proc_fd < 0), err);
+	int r = vt_pass_send(b->in->status_fd, &note, sizeof(note), fds,
+			     VT_NOTE_RUNNING_FDS - (b->proc_fd < 0), err);
 
 	if (r < 0)
 		return r;
@@ -235,6 +245,7 @@ _Noreturn void vt_inside_init(const struct vt_inside *inside)
 		.in = inside,
 		.plan = inside->plan,
 		.root_fd = -1,
+		.scratch = inside->plan->scratch,
 		.place_fd = -1,
 		.stage_fd = -1,
 		.proc_fd = -1,

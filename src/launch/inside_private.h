@@ -15,6 +15,7 @@ struct vt_building {
 	const struct vt_inside *in;
 	const struct vt_plan *plan;
 	int root_fd;     /* the new root, attached; a bare cell's private folder */
+	const char *scratch; /* the path of that folder */
 	int place_fd;    /* of a bare cell: the folder around that; -1: none */
 	int stage_fd;    /* where veils are made, while there are any to make */
 	int proc_fd;     /* the cell's proc; -1: it has none of its own */
@@ -48,6 +49,10 @@ int vt_inside_await_ids(struct vt_building *b, struct vt_err *err);
 int vt_inside_hide_memory(struct vt_building *b, struct vt_err *err);
 int vt_inside_expect_children(struct vt_building *b, struct vt_err *err);
 int vt_inside_start_occupant(struct vt_building *b, struct vt_err *err);
+
+/* Forks, and goes on in the occupant too, where b->occupant is 0. */
+int vt_inside_fork_occupant(struct vt_building *b, struct vt_err *err);
+
 int vt_inside_tell_running(struct vt_building *b, struct vt_err *err);
 
 int vt_inside_bound_counts(struct vt_building *b, struct vt_err *err);
@@ -76,6 +81,17 @@ _Noreturn void vt_hull_init(struct vt_building *b);
 
 /* The whole life of a bare cell's init. */
 _Noreturn void vt_bare_init(struct vt_building *b);
+
+/* Of that, all before there is an occupant, and from then on. */
+void vt_bare_build(struct vt_building *b);
+_Noreturn void vt_bare_live(struct vt_building *b);
+
+/*
+ * What a zygote's fork does where cells are bare: bare_zygote.c. It becomes the init of a cell, and returns
+ * only in the occupant that it started, which is sealed.
+ */
+void vt_bare_enter(const struct vt_plan *plan, const struct vt_cgroup *cgroup, const int *fds,
+		   uint64_t cell);
 
 /* How the occupant of a bare cell comes to an end with init. */
 int vt_bare_follow_init(struct vt_building *b, struct vt_err *err);

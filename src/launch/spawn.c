@@ -32,13 +32,9 @@ void vt_cell_init(struct vt_cell *cell)
 	vt_cgroup_init(&cell->cgroup);
 }
 
-/* An id of its own for each cell: no two live supervisors have the same pid. */
 struct vt_outer vt_spawn_ids(const struct vt_plan *plan)
 {
-	uint32_t id = plan->id_base + (plan->own_ids ? (uint32_t)getpid() % plan->id_count : 0);
-
-	return plan->own_ids ? (struct vt_outer){ id, id }
-			     : (struct vt_outer){ plan->outer_uid, plan->outer_gid };
+	return vt_inside_ids(plan, getpid());
 }
 
 /* Descriptors that a launch works with. */
@@ -186,6 +182,7 @@ static int start(const struct vt_plan *plan, const struct vt_stdio *stdio, const
 	}
 	cell->init = pid;
 	cell->bare = plan->bare;
+	cell->outer = outer;
 	cell->init_fd = vt_fd_take(&init_fd);
 	cell->status_fd = vt_fd_take(&ours);
 	return 0;
@@ -336,7 +333,8 @@ static bool end_all_of(uid_t uid, int patience_ms)
 }
 
 /* As the cell's user, who can do no harm to others: nothing else is his. */
-static _Noreturn void bury(const struct vt_plan *plan, struct vt_outer outer, int patience_ms)
+static _Noreturn void bury(const struct vt_plan *plan, struct vt_outer outer, const char *scratch,
+			   int patience_ms)
 {
 	int place = -1;
 	struct vt_err err;
@@ -345,30 +343,37 @@ static _Noreturn void bury(const struct vt_plan *plan, struct vt_outer outer, in
 	    vt_sweep_prepare(VT_SWEEP_USER, &err) < 0)
 		_exit(1);
 	bool ended = end_all_of(outer.uid, patience_ms);
-	int fd = vt_scratch_find(plan->scratch, outer.uid, &place);
+	int fd = vt_scratch_find(scratch, outer.uid, &place);
 
 	if (fd >= 0 && vt_caps_no_new_privs(&err) == 0)
 		(void)vt_scratch_confine(fd, place, plan->landlock_fs, &err); /* a second wall */
 	if (fd >= 0)
-		vt_scratch_remove(fd, place, plan->scratch);
-	_exit(ended && access(plan->scratch, F_OK) < 0 && errno == ENOENT ? 0 : 1);
+		vt_scratch_remove(fd, place, scratch);
+	_exit(ended && access(scratch, F_OK) < 0 && errno == ENOENT ? 0 : 1);
+}
+
+pid_t vt_cell_bury_as(const struct vt_plan *plan, struct vt_outer outer, const char *scratch,
+		      int patience_ms, int *ret_pidfd, struct vt_err *err)
+{
+	if (!vt_cell_can_bury(plan))
+		return vt_fail(err, VT_STEP_WATCH, EPERM, "end a cell that has no id of its own");
+	pid_t pid = vt_ns_clone(0, -1, ret_pidfd, err);
+
+	if (pid == 0)
+		bury(plan, outer, scratch, patience_ms);
+	return pid;
 }
 
 bool vt_cell_bury(const struct vt_plan *plan, int patience_ms)
 {
-	const struct vt_outer outer = vt_spawn_ids(plan);
 	AUTO_CLOSE int pidfd = -1;
 	struct vt_err err;
 	int status;
-
-	if (!vt_cell_can_bury(plan))
-		return false;
-	pid_t pid = vt_ns_clone(0, -1, &pidfd, &err);
+	pid_t pid = vt_cell_bury_as(plan, vt_spawn_ids(plan), plan->scratch, patience_ms / 2,
+				    &pidfd, &err);
 
 	if (pid < 0)
 		return false;
-	if (pid == 0)
-		bury(plan, outer, patience_ms / 2);
 	struct pollfd done = { .fd = pidfd, .events = POLLIN };
 
 	while (poll(&done, 1, patience_ms) < 0 && errno == EINTR)

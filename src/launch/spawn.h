@@ -21,6 +21,7 @@ struct vt_cell {
 	int   init_fd;   /* pidfd: says when the cell has ended */
 	bool  bare;      /* without namespaces: init ends it, not init's own end */
 	int   status_fd; /* notes, see launch/cell.h */
+	struct vt_outer  outer; /* its ids on the host */
 	struct vt_cgroup cgroup;
 	struct vt_work  *works; /* folders that overlays of the cell work in */
 	size_t           work_count;
@@ -30,11 +31,6 @@ struct vt_cell {
 void vt_cell_init(struct vt_cell *cell);
 
 /* The host ids that a cell of this plan has, if this process spawns it. */
-struct vt_outer {
-	uid_t uid;
-	gid_t gid;
-};
-
 struct vt_outer vt_spawn_ids(const struct vt_plan *plan);
 
 /* Starts it. On failure nothing is left behind and *ret_cell is untouched. */
@@ -74,6 +70,13 @@ bool vt_cell_can_bury(const struct vt_plan *plan);
  * this.
  */
 bool vt_cell_bury(const struct vt_plan *plan, int patience_ms);
+
+/*
+ * The same of a cell of a pool, which has ids and a private folder of its own, without waiting: in a child,
+ * whose wait status is 0 if all is done. Returns its pid, or -errno.
+ */
+pid_t vt_cell_bury_as(const struct vt_plan *plan, struct vt_outer outer, const char *scratch,
+		      int patience_ms, int *ret_pidfd, struct vt_err *err);
 
 /* Closes handles, removes the cgroup and the work folders. The cell must be dead and reaped. */
 int vt_cell_done(struct vt_cell *cell, struct vt_err *err);

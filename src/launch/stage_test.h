@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "kernel/landlock.h"
 #include "kernel/seccomp.h"
 #include "launch/spawn.h"
 #include "uapi/landlock.h"
@@ -148,6 +149,20 @@ static inline void plan_bare(struct stage *stage, enum vt_sweep sweep, const cha
 	stage->plan.build_count = 0;
 	/* Landlock's are as strict as init's domain, and the occupant's is in that. */
 	stage->plan.landlock_scoped = sweep == VT_SWEEP_DOMAIN ? LANDLOCK_SCOPE_SIGNAL : 0;
+}
+
+/* The ways of ending a bare cell that this machine and user have. */
+static inline size_t list_ways(enum vt_sweep ways[3])
+{
+	int abi = sys_landlock_create_ruleset(NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
+	size_t count = 0;
+
+	if (abi > 0 && vt_landlock_rights(abi).scoped & LANDLOCK_SCOPE_SIGNAL)
+		ways[count++] = VT_SWEEP_DOMAIN;
+	if (geteuid() == 0)
+		ways[count++] = VT_SWEEP_USER;
+	ways[count++] = VT_SWEEP_TREE;
+	return count;
 }
 
 /* Starts it with a pipe for its output, of which nobody else keeps the writing end. */

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <linux/sched.h>
 #include <sched.h>
+#include <signal.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -34,18 +35,28 @@ static int insist_on_one_thread(const struct vt_zygote *zygote, struct vt_err *e
 }
 
 /* The user namespace first: it gives the power over the others. */
-static int join(const struct vt_zygote *zygote, const int hull[VT_HULL_FDS], struct vt_err *err)
+static int join_hull(const struct vt_zygote *zygote, const int hull[VT_HULL_FDS],
+		     struct vt_err *err)
 {
 	for (size_t i = 0; i < VT_HULL_FDS; i++)
 		if (setns(hull[i], 0) < 0)
 			return vt_fail(err, VT_STEP_CLONE, errno, "join the hull");
-	int r = vt_process_become(0, 0, zygote->plan->own_ids, err);
+	return vt_process_become(0, 0, zygote->plan->own_ids, err);
+}
+
+/* Where cells are bare there is no hull, and each becomes its user by itself. */
+static int join(const struct vt_zygote *zygote, const int hull[VT_HULL_FDS], struct vt_err *err)
+{
+	int r = zygote->plan->bare ? 0 : join_hull(zygote, hull, err);
 
 	if (r == 0)
 		r = vt_process_leave_keys(err);
 	/* What was loaded, and which addresses it has, is nobody's business in a cell. */
 	if (r == 0 && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
 		r = vt_fail(err, VT_STEP_IDS, errno, "become unreadable");
+	/* The change of ids has cleared it. One who died before that is missed on the socket. */
+	if (r == 0 && prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
+		r = vt_fail(err, VT_STEP_IDS, errno, "ask to die with the supervisor");
 	return r;
 }
 
@@ -63,7 +74,11 @@ static int prepare(struct vt_zygote *zygote, struct vt_err *err)
 		r = vt_image_open(fds[0], &zygote->plan, err);
 	if (r == 0) {
 		zygote->tasks_fd = open("/proc/self/task", O_PATH | O_DIRECTORY | O_CLOEXEC);
-		r = insist_on_one_thread(zygote, err);
+		r = zygote->tasks_fd < 0
+			    ? vt_fail(err, VT_STEP_CLONE, errno,
+				      "open '/proc/self/task', to see that the program has one "
+				      "thread")
+			    : insist_on_one_thread(zygote, err);
 	}
 	if (r == 0)
 		r = join(zygote, fds + 1, err);
@@ -156,14 +171,30 @@ static void occupy(const struct vt_plan *plan, const struct vt_cgroup *cgroup, c
 
 /* ---- the zygote ---------------------------------------------------------------------------- */
 
+/* Returns init's pid, 0 in the occupant that init started, or a failure. */
+static pid_t fork_bare(const struct vt_zygote *zygote, const struct vt_cgroup *cgroup,
+		       const struct vt_note *order, const int *fds, int *ret_pidfd,
+		       struct vt_err *err)
+{
+	pid_t pid = vt_ns_clone(CLONE_PARENT, order->unified ? fds[VT_ENTER_FDS] : -1, ret_pidfd,
+				err);
+
+	if (pid == 0)
+		vt_bare_enter(zygote->plan, cgroup, fds, order->cell);
+	return pid;
+}
+
 /* Returns the occupant's pid, 0 in the occupant, or a failure. */
 static pid_t fork_into(const struct vt_zygote *zygote, const struct vt_cgroup *cgroup,
-		       const int *fds, int *ret_pidfd, struct vt_err *err)
+		       const struct vt_note *order, const int *fds, int *ret_pidfd,
+		       struct vt_err *err)
 {
 	int r = insist_on_one_thread(zygote, err);
 
 	if (r < 0)
 		return r;
+	if (zygote->plan->bare)
+		return fork_bare(zygote, cgroup, order, fds, ret_pidfd, err);
 	/* Of the next children; it moves on with the next order. */
 	if (setns(fds[VT_ENTER_INIT_FD], CLONE_NEWPID) < 0)
 		return vt_fail(err, VT_STEP_CLONE, errno, "turn to the cell");
@@ -187,19 +218,23 @@ static int obey(const struct vt_zygote *zygote, struct vt_err *err)
 		return r;
 	note.cell = order.cell;
 	vt_cgroup_init(&cgroup);
-	cgroup.version = order.joins > 0 ? VT_CGROUP_V1 : VT_CGROUP_NONE;
-	for (int i = 0; i < order.joins && i < VT_CGROUP_HIERARCHIES; i++)
-		cgroup.joins[i] = fds[VT_ENTER_FDS + i];
+	cgroup.version = order.joins > 0 && !order.unified ? VT_CGROUP_V1 : VT_CGROUP_NONE;
+	for (; cgroup.count < order.joins && cgroup.count < VT_CGROUP_HIERARCHIES; cgroup.count++)
+		cgroup.joins[cgroup.count] = fds[VT_ENTER_FDS + cgroup.count];
 	if (order.kind != VT_NOTE_ENTER)
 		return vt_fail(err, VT_STEP_WATCH, EBADMSG, "understand an order");
-	note.pid = fork_into(zygote, &cgroup, fds, &pidfd, &note.err);
+	note.pid = fork_into(zygote, &cgroup, &order, fds, &pidfd, &note.err);
 	if (note.pid == 0)
 		return 0;
 	if (note.pid < 0)
 		note.kind = VT_NOTE_FAILED;
+	/* A bare cell's init tells for itself. */
+	r = note.pid > 0 && zygote->plan->bare
+		    ? 0
+		    : tell(zygote, &note, &pidfd, note.kind == VT_NOTE_ENTERED, err);
+	/* Only now: that nobody has them tells less than the note does. */
 	for (size_t i = 0; i < VT_NOTE_FDS; i++)
 		vt_fd_close(&fds[i]);
-	r = tell(zygote, &note, &pidfd, note.kind == VT_NOTE_ENTERED, err);
 	return r < 0 ? r : 1;
 }
 

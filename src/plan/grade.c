@@ -282,6 +282,14 @@ static void grade_pids(struct grading *g)
 	} else if (plan->bare && !plan->own_ids && !g->host->proc) {
 		pids.note = "the caller's other processes count too, and how many there are cannot "
 			    "be seen without /proc: the cell may have so many fewer";
+	} else if (plan->bare && !plan->own_ids && plan->pooled) {
+		pids.note = vt_arena_printf(
+			plan->arena,
+			"counted together with the caller's other processes, now %u, and with "
+			"those "
+			"of the pool's other cells, for which there is room beside: as there are "
+			"fewer, the cell may have so many more, and as they grow, fewer",
+			g->host->tasks);
 	} else if (plan->bare && !plan->own_ids) {
 		pids.note = vt_arena_printf(
 			plan->arena,

@@ -327,6 +327,9 @@ static int decide_kind(struct making *m, struct vt_err *err)
 			       host->userns.tried, strerror(host->userns.err));
 	plan->scratch = vt_arena_printf(plan->arena, "%s/vitro-%s", host->scratch,
 					m->request->name ? m->request->name : "CALL");
+	if (plan->scratch && plan->pooled)
+		plan->scratch = vt_arena_printf(plan->arena, "%s-%0*d", plan->scratch,
+						VT_SCRATCH_DIGITS, 0);
 	plan->watched_tmp_bytes = m->policy->limits.tmp_mb << 20;
 	m->foreign = true; /* every socket file of the host is in reach */
 	return plan->scratch ? 0 : out_of_memory(err);
@@ -336,7 +339,10 @@ static int decide_rlimits(struct making *m, struct vt_err *err)
 {
 	const struct vt_policy *policy = m->policy;
 	struct vt_plan *plan = m->plan;
-	const rlim_t others = plan->bare && !plan->own_ids ? m->host->tasks : 0;
+	/* Of each other cell of a pool, its init and its occupant. */
+	const rlim_t others = plan->bare && !plan->own_ids
+				      ? m->host->tasks + 2 * (rlim_t)m->request->cells
+				      : 0;
 	const struct vt_rlimit limits[] = {
 		/*
 		 * Init counts too: it has the same user in the same user namespace. So do all

@@ -151,6 +151,8 @@ enum { VT_FILTERS_MAX = 6 };
 
 enum { VT_WARNINGS_MAX = 12 };
 
+enum { VT_SCRATCH_DIGITS = 12 };
+
 enum { VT_IDS_FOR_ALL = 1 << 22 }; /* as many as there are pid numbers */
 
 struct vt_plan {
@@ -177,7 +179,9 @@ struct vt_plan {
 	 */
 	bool          bare;
 	enum vt_sweep sweep;
-	const char   *scratch;        /* its private folder, made for the call and removed with it */
+	/* Its private folder, made for the call and removed with it. A pool's ends in as many digits as
+	 * VT_SCRATCH_DIGITS, for which each cell has its own. */
+	const char   *scratch;
 	int64_t       watched_tmp_bytes; /* the most that may be in it; -1: the kernel does it */
 
 	/* namespaces and ids */
@@ -254,7 +258,8 @@ struct vt_request {
 	char *const             *environ;
 	bool                     rehearsal;
 	bool                     pooled;
-	const char              *name; /* of the call, as no other has it; NULL where none is made */
+	unsigned                 cells; /* of a pool: how many may be there at once */
+	const char *name; /* of the call or the pool, as no other has it; NULL where none is made */
 };
 
 /*

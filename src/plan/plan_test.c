@@ -577,10 +577,43 @@ static void test_replaced(void **state)
 	vt_policy_free(policy);
 }
 
+/* What each cell of a pool has for itself, where it is bare, has its place in the plan. */
+static void test_pooled_bare(void **state)
+{
+	static const char scratch[] = "/tmp/vitro-pool-000000000000";
+	const struct vt_request request = { .pooled = true, .cells = 100, .name = "pool" };
+	struct vt_policy *policy;
+	struct vt_plan *plan;
+	struct vt_err err;
+	size_t named = 0;
+
+	(void)state;
+	assert_int_equal(vt_policy_new(&policy, &err), 0);
+	assert_int_equal(vt_plan_make(policy, &bare_user, &request, &plan, &err), 0);
+	assert_true(plan->bare && plan->pooled && plan->cwd_private);
+	assert_string_equal(plan->scratch, scratch);
+	for (char **variable = plan->envp; *variable; variable++)
+		named += strcmp(strchr(*variable, '=') + 1, scratch) == 0;
+	assert_int_equal(named, 2);
+	assert_int_equal(plan->rlimits[0].resource, RLIMIT_NPROC);
+	assert_int_equal(plan->rlimits[0].limit.rlim_cur, plan->pids + 1 + bare_user.tasks + 200);
+	assert_non_null(strstr(plan->holdings[VT_PROPERTY_PIDS].note, "the pool's other cells"));
+	assert_string_equal(plan->holdings[VT_PROPERTY_PROCESSES].mechanism, "landlock-scope");
+	vt_plan_free(plan);
+	/* With an id of its own, others do not count. */
+	assert_int_equal(vt_plan_make(policy, &bare_root_old, &request, &plan, &err), 0);
+	assert_int_equal(plan->rlimits[0].limit.rlim_cur, plan->pids + 1);
+	vt_plan_free(plan);
+	vt_policy_free(policy);
+}
+
 int main(void)
 {
 	enum { COUNT = sizeof(goldens) / sizeof(goldens[0]) };
-	struct CMUnitTest tests[COUNT + 1] = { [COUNT] = cmocka_unit_test(test_replaced) };
+	struct CMUnitTest tests[COUNT + 2] = {
+		[COUNT] = cmocka_unit_test(test_replaced),
+		[COUNT + 1] = cmocka_unit_test(test_pooled_bare),
+	};
 
 	for (size_t i = 0; i < COUNT; i++)
 		tests[i] = (struct CMUnitTest){
@@ -588,5 +621,5 @@ int main(void)
 			.test_func = check_golden,
 			.initial_state = (void *)&goldens[i],
 		};
-	return _cmocka_run_group_tests("plan", tests, COUNT + 1, NULL, NULL);
+	return _cmocka_run_group_tests("plan", tests, COUNT + 2, NULL, NULL);
 }

@@ -3,22 +3,21 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
 #include <syslog.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/fd.h"
-#include "kernel/pass.h"
 #include "launch/image.h"
-#include "launch/spawn.h"
+#include "pool/bare.h"
+#include "pool/hull.h"
 #include "pool/warm.h"
 #include "pool/zygote.h"
+#include "watch/procfs.h"
 
 enum {
 	MAKING_MAX = 4,  /* cells under way: more would only slow each other */
@@ -33,8 +32,18 @@ enum {
 #define QUIET (2 * VT_NS_PER_MS)
 /* How long nobody tries again after what failed over and over. */
 #define PAUSE (1 * VT_NS_PER_S)
+/* How long private folders, which may be full, are waited for at the end. */
+#define END (10 * VT_NS_PER_S)
 /* How often it is asked whether fewer ready cells would do. */
 #define DECAY (5 * VT_NS_PER_S)
+/* How long spawner, zygote and occupants may take to obey: whoever takes longer never will. */
+#define STUCK (20 * VT_NS_PER_S)
+/* From when on, and how often, it is looked for what keeps a cell from its end. */
+#define SWEEP     (10 * VT_NS_PER_MS)
+#define SWEEP_MAX (1 * VT_NS_PER_S)
+/* How long what a cell had on the host is waited for, and how long what was killed. */
+#define RELEASE (1 * VT_NS_PER_S)
+#define REAP    (5 * VT_NS_PER_S)
 
 struct vt_pool {
 	struct vt_pool_options options;
@@ -43,23 +52,22 @@ struct vt_pool {
 	struct vt_warm_owner owner;
 	struct vt_timer timer;
 
-	struct vt_cell hull;
-	struct vt_watch hull_notes, hull_end;
-	int hull_fds[VT_HULL_FDS];
-	bool hull_ready;
+	struct vt_pool_hull hull;
 	struct vt_pool_zygote zygote;
 	int image_fd, null_fd;
 
 	struct vt_warm *warm[VT_WARM_STATES], **last[VT_WARM_STATES];
 	unsigned count[VT_WARM_STATES];
+	struct vt_warm *gone; /* to be released and freed */
 	struct vt_pool_call *waiting, **last_waiting;
 	unsigned waiting_count;
 	uint64_t numbers; /* of cells */
 
-	unsigned target;   /* how many are to be ready */
-	unsigned failures; /* in a row */
+	unsigned target;       /* how many are to be ready */
+	unsigned failures;     /* in a row */
+	uint64_t failed_until; /* cells up to this one were there when something failed last */
 	struct vt_err failure;
-	int64_t paused_until, last_call, decay_at;
+	int64_t paused_until, last_call, decay_at, sweep_at, release_at;
 	struct vt_pool_counts counts;
 	bool closing;
 };
@@ -157,6 +165,7 @@ static void refuse_waiting(struct vt_pool *pool)
 static void count_failure(struct vt_pool *pool, const struct vt_err *err)
 {
 	pool->failure = *err;
+	pool->failed_until = pool->numbers;
 	if (++pool->failures < FAILURES_MAX)
 		return;
 	pool->paused_until = vt_clock_now() + PAUSE;
@@ -164,6 +173,13 @@ static void count_failure(struct vt_pool *pool, const struct vt_err *err)
 }
 
 /* ---- cells --------------------------------------------------------------------------------- */
+
+/* One that nobody takes the order for waits for the next zygote. */
+static void enter(struct vt_pool *pool, struct vt_warm *warm)
+{
+	if (pool->zygote.ready && !vt_pool_zygote_is_gone(&pool->zygote))
+		vt_warm_enter(warm, pool->zygote.control.fd, pool->null_fd);
+}
 
 static void warm_moved(struct vt_warm *warm, enum vt_warm_state from)
 {
@@ -180,9 +196,12 @@ static void warm_moved(struct vt_warm *warm, enum vt_warm_state from)
 			refill(pool);
 	} else if (warm->state == VT_WARM_OVER) {
 		wake_by(pool, pool->last_call + QUIET);
+	} else if (warm->state == VT_WARM_ENDING) {
+		wake_by(pool, warm->since + SWEEP);
+		wake_by(pool, vt_warm_due(warm));
 	}
-	if (warm->state == VT_WARM_BUILT && pool->zygote.ready)
-		vt_warm_enter(warm, pool->zygote.control.fd, pool->null_fd);
+	if (warm->state == VT_WARM_BUILT)
+		enter(pool, warm);
 }
 
 static void warm_failed(struct vt_warm *warm, const struct vt_err *err)
@@ -192,7 +211,16 @@ static void warm_failed(struct vt_warm *warm, const struct vt_err *err)
 	if (pool->closing)
 		return;
 	log_line(pool, LOG_WARNING, "a cell could not be made", err);
-	count_failure(pool, err);
+	/* What hits many at once has happened once. */
+	if (warm->number > pool->failed_until)
+		count_failure(pool, err);
+}
+
+static bool hull_is_dying(void *user)
+{
+	const struct vt_pool *pool = user;
+
+	return pool->hull.ending || vt_proc_is_exiting(pool->hull.cell.init_fd);
 }
 
 static void warm_gone(struct vt_warm *warm)
@@ -200,9 +228,27 @@ static void warm_gone(struct vt_warm *warm)
 	struct vt_pool *pool = warm->owner->user;
 
 	unlink_warm(pool, warm, warm->state);
-	vt_warm_free(warm);
-	if (!pool->closing)
-		refill(pool);
+	warm->since = vt_clock_now();
+	warm->next = pool->gone;
+	pool->gone = warm;
+	pool->release_at = 0;
+	wake_by(pool, 0);
+}
+
+/* A kernel that is not done with a cell's cgroup is asked again later. */
+static void release_gone(struct vt_pool *pool, int64_t now)
+{
+	struct vt_warm **at = &pool->gone, *warm;
+
+	while ((warm = *at)) {
+		if (vt_warm_release(warm) == -EBUSY && now - warm->since < RELEASE) {
+			at = &warm->next;
+			continue;
+		}
+		*at = warm->next;
+		vt_warm_free(warm);
+	}
+	pool->release_at = pool->gone ? now + SWEEP : INT64_MAX;
 }
 
 static unsigned under_way(const struct vt_pool *pool)
@@ -239,15 +285,17 @@ static void refill(struct vt_pool *pool)
 	struct vt_warm *warm;
 	struct vt_err err;
 
-	while (pool->hull_ready && wants_more(pool)) {
-		if (vt_warm_new(&pool->owner, pool->loop, pool->plan, ++pool->numbers,
-				pool->hull.status_fd, &warm, &err) < 0) {
+	while ((pool->plan->bare || pool->hull.ready) && wants_more(pool)) {
+		if (vt_warm_new(&pool->owner, pool->loop, pool->options.children, pool->plan,
+				++pool->numbers, pool->hull.cell.status_fd, &warm, &err) < 0) {
 			log_line(pool, LOG_WARNING, "a cell could not be ordered", &err);
 			count_failure(pool, &err);
 			break;
 		}
 		pool->counts.cells_made++;
 		link_warm(pool, warm);
+		if (warm->state == VT_WARM_BUILT)
+			enter(pool, warm);
 	}
 	set_timer(pool);
 }
@@ -263,136 +311,66 @@ static struct vt_warm *find(const struct vt_pool *pool, uint64_t number)
 	return NULL;
 }
 
-static void give_note(struct vt_pool *pool, const struct vt_note *note, int fds[VT_NOTE_FDS])
+static void give_note(void *user, const struct vt_note *note, int fds[VT_NOTE_FDS])
 {
-	struct vt_warm *warm = find(pool, note->cell);
+	struct vt_warm *warm = find(user, note->cell);
 
 	if (warm)
 		vt_warm_note(warm, note, fds);
 }
 
-static void hull_ready(struct vt_pool *pool)
-{
-	pool->hull_ready = true;
-	refill(pool);
-}
-
-/* One that dies at once is not started again and again. */
-static void keep_zygote(struct vt_pool *pool)
+/* Neither is started again and again if it dies at once. */
+static void keep(struct vt_pool *pool)
 {
 	struct vt_err err;
+	int r = 0;
 
-	if (pool->closing || pool->zygote.pid || pool->hull_fds[0] < 0 ||
-	    vt_clock_now() < pool->paused_until)
+	if (pool->closing || vt_clock_now() < pool->paused_until)
 		return;
-	if (vt_pool_zygote_start(&pool->zygote, pool->image_fd, pool->hull_fds, &err) < 0)
+	if (!pool->plan->bare && !vt_pool_hull_lives(&pool->hull))
+		r = vt_pool_hull_start(&pool->hull, &err);
+	else if ((pool->plan->bare || (!pool->hull.ending && pool->hull.fds[0] >= 0)) &&
+		 !pool->zygote.child.pid)
+		r = vt_pool_zygote_start(&pool->zygote, pool->image_fd, pool->hull.fds, &err);
+	if (r < 0) {
+		log_line(pool, LOG_WARNING, "a pool could not be started", &err);
 		count_failure(pool, &err);
-}
-
-/* Its namespaces are there: the spawner gets the plan, and a zygote can join. */
-static void hull_built(struct vt_pool *pool, int fds[VT_NOTE_FDS])
-{
-	const struct vt_note plan = { .kind = VT_NOTE_PLAN };
-	struct vt_err err;
-
-	for (size_t i = 0; i < VT_HULL_FDS; i++)
-		pool->hull_fds[i] = vt_fd_take(&fds[i]);
-	if (vt_pass_send(pool->hull.status_fd, &plan, sizeof(plan), &pool->image_fd, 1, &err) < 0)
-		count_failure(pool, &err);
-	keep_zygote(pool);
-}
-
-static void end_hull(struct vt_pool *pool);
-
-static void hull_notes(struct vt_watch *source, uint32_t events)
-{
-	struct vt_pool *pool = source->owner;
-	struct vt_note note;
-	struct vt_err err;
-	int fds[VT_NOTE_FDS];
-	int r;
-
-	(void)events; /* a hang-up shows as the end of the notes */
-	while ((r = vt_cell_note(&pool->hull, &note, fds, &err)) > 0) {
-		if (note.kind == VT_NOTE_HULL)
-			hull_built(pool, fds);
-		else if (note.kind == VT_NOTE_READY)
-			hull_ready(pool);
-		else if (note.cell)
-			give_note(pool, &note, fds);
-		else if (note.kind == VT_NOTE_FAILED)
-			count_failure(pool, &note.err);
-		for (size_t i = 0; i < VT_NOTE_FDS; i++)
-			vt_fd_close(&fds[i]);
+		wake_by(pool, vt_clock_now() + SWEEP); /* to try again */
 	}
-	if (r < 0)
-		vt_loop_remove(pool->loop, source); /* its end is told by its pidfd */
 }
 
-static int start_hull(struct vt_pool *pool, struct vt_err *err)
+static void hull_built(void *user)
 {
-	int r = vt_spawn_hull(pool->plan, pool->options.spawner_fd, &pool->hull, err);
-
-	if (r < 0)
-		return r;
-	pool->hull_notes.fd = pool->hull.status_fd;
-	pool->hull_end.fd = pool->hull.init_fd;
-	r = vt_loop_add(pool->loop, &pool->hull_notes, EPOLLIN, err);
-	return r < 0 ? r : vt_loop_add(pool->loop, &pool->hull_end, EPOLLIN, err);
+	keep(user);
 }
 
-static void kill_all(struct vt_pool *pool)
+static void hull_ready(void *user)
 {
-	for (size_t state = 0; state < VT_WARM_ENDING; state++)
-		while (pool->warm[state]) {
-			struct vt_warm *warm = pool->warm[state];
-
-			if (state == VT_WARM_RUNNING)
-				vt_warm_stop(warm, VT_STOP_CANCEL);
-			else
-				vt_warm_kill(warm);
-		}
+	refill(user);
 }
 
-/* The kernel has killed whatever was in it. */
-static void end_hull(struct vt_pool *pool)
+/* Whatever is in it dies with it; and a zygote that has joined it is of no use to the next. */
+static void hull_ending(void *user, const struct vt_err *why)
 {
-	struct vt_err err;
+	struct vt_pool *pool = user;
 
-	vt_loop_remove(pool->loop, &pool->hull_notes);
-	vt_loop_remove(pool->loop, &pool->hull_end);
-	if (pool->hull.init > 0) {
-		(void)vt_cell_kill(&pool->hull, &err); /* it may have ended */
-		while (waitpid(pool->hull.init, NULL, __WALL) < 0 && errno == EINTR)
-			;
-	}
-	/* What is left of it holds nothing that runs. */
-	(void)vt_cell_done(&pool->hull, &err);
-	vt_cell_init(&pool->hull);
-	for (size_t i = 0; i < VT_HULL_FDS; i++)
-		vt_fd_close(&pool->hull_fds[i]);
-	pool->hull_ready = false;
+	log_line(pool, LOG_WARNING, "the hull is made anew", why);
 	vt_pool_zygote_end(&pool->zygote);
-}
-
-/* Somebody killed the spawner: its cells are gone, and another hull is made. */
-static void hull_ended(struct vt_watch *source, uint32_t events)
-{
-	struct vt_pool *pool = source->owner;
-	struct vt_err err;
-
-	(void)events;
-	hull_notes(&pool->hull_notes, 0); /* its last words */
-	end_hull(pool);
-	(void)vt_fail(&err, VT_STEP_CLONE, ECHILD, "keep the spawner");
-	log_line(pool, LOG_WARNING, "the hull is made anew", &err);
-	count_failure(pool, &err);
-	/* Cells that were never parked wait for a word that will not come. */
-	for (size_t state = 0; state <= VT_WARM_ENTERING; state++)
+	while (pool->warm[VT_WARM_RUNNING])
+		vt_warm_lose(pool->warm[VT_WARM_RUNNING], why);
+	for (size_t state = 0; state < VT_WARM_ENDING; state++)
 		while (pool->warm[state])
 			vt_warm_kill(pool->warm[state]);
-	if (start_hull(pool, &err) < 0)
-		count_failure(pool, &err);
+	count_failure(pool, why);
+	set_timer(pool);
+}
+
+static void hull_ended(void *user)
+{
+	struct vt_pool *pool = user;
+
+	keep(pool);
+	set_timer(pool);
 }
 
 /* ---- the zygote ---------------------------------------------------------------------------- */
@@ -405,26 +383,77 @@ static void zygote_ready(void *user)
 		vt_warm_enter(pool->warm[VT_WARM_BUILT], pool->zygote.control.fd, pool->null_fd);
 }
 
-static void zygote_note(void *user, const struct vt_note *note, int fds[VT_NOTE_FDS])
-{
-	give_note(user, note, fds);
-}
-
-/* Those that it was to fork into cells are not coming. Others that live go on. */
+/* Those that it was to fork into cells are not coming, or nobody knows them. Others go on. */
 static void zygote_ended(void *user, const struct vt_err *err)
 {
 	struct vt_pool *pool = user;
 
-	while (pool->warm[VT_WARM_ENTERING])
-		vt_warm_kill(pool->warm[VT_WARM_ENTERING]);
+	for (struct vt_warm *warm = pool->warm[VT_WARM_ENTERING], *next; warm; warm = next) {
+		next = warm->next;
+		if (!warm->child.pid)
+			vt_warm_kill(warm);
+	}
 	log_line(pool, LOG_WARNING, "the program that holds the tools ended, and is started anew",
 		 err);
 	count_failure(pool, err);
-	keep_zygote(pool);
+	keep(pool);
 	refill(pool);
 }
 
 /* ---- time ---------------------------------------------------------------------------------- */
+
+/* What keeps a cell from its end, or the hull, may be an occupant that nobody knows. */
+static int64_t sweep_due(const struct vt_pool *pool)
+{
+	const struct vt_warm *oldest = pool->warm[VT_WARM_ENDING];
+	int64_t due = oldest ? oldest->since + SWEEP : pool->hull.ending ? 0 : INT64_MAX;
+
+	return due > pool->sweep_at ? due : pool->sweep_at;
+}
+
+static void sweep(struct vt_pool *pool, int64_t now)
+{
+	const struct vt_warm *oldest = pool->warm[VT_WARM_ENDING];
+	int64_t pause = oldest ? now - oldest->since : SWEEP;
+
+	vt_children_sweep(pool->options.children);
+	pause = pause < SWEEP_MAX ? pause : SWEEP_MAX;
+	pool->sweep_at = now + (pause > SWEEP ? pause : SWEEP);
+}
+
+static int64_t stuck_due(const struct vt_pool *pool)
+{
+	const struct vt_warm *making = pool->warm[VT_WARM_MAKING];
+	const struct vt_warm *entering = pool->warm[VT_WARM_ENTERING];
+	int64_t due = making ? making->since + STUCK : INT64_MAX;
+
+	return entering && entering->since + STUCK < due ? entering->since + STUCK : due;
+}
+
+/* Who was stopped, or waits for what will not come. */
+static void end_stuck(struct vt_pool *pool, int64_t now)
+{
+	const struct vt_warm *making = pool->warm[VT_WARM_MAKING];
+	struct vt_warm *entering = pool->warm[VT_WARM_ENTERING];
+	struct vt_err err;
+
+	if (making && now - making->since >= STUCK) {
+		(void)vt_fail(&err, VT_STEP_WATCH, ETIMEDOUT, "have the spawner make a cell");
+		vt_pool_hull_kill(&pool->hull, &err);
+	} else if (entering && now - entering->since >= STUCK) {
+		(void)vt_fail(&err, VT_STEP_WATCH, ETIMEDOUT, "have a cell occupied");
+		/* Of one that the zygote has told of, the occupant itself is to blame. */
+		if (entering->child.pid)
+			vt_warm_fail(entering, &err);
+		else
+			vt_pool_zygote_kill(&pool->zygote, &err);
+	}
+}
+
+static int64_t lesser(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
 
 static void set_timer(struct vt_pool *pool)
 {
@@ -433,18 +462,18 @@ static void set_timer(struct vt_pool *pool)
 			      : INT64_MAX;
 
 	for (size_t state = VT_WARM_RUNNING; state < VT_WARM_STATES; state++)
-		for (const struct vt_warm *warm = pool->warm[state]; warm; warm = warm->next) {
-			int64_t next = vt_warm_due(warm);
-
-			due = next < due ? next : due;
-		}
-	for (const struct vt_pool_call *call = pool->waiting; call; call = call->next)
-		due = call->due < due ? call->due : due;
-	if (pool->paused_until && pool->paused_until < due)
-		due = pool->paused_until;
-	if (pool->decay_at && pool->decay_at < due)
-		due = pool->decay_at;
-	pool->timer.due = due;
+		for (const struct vt_warm *warm = pool->warm[state]; warm; warm = warm->next)
+			due = lesser(vt_warm_due(warm), due);
+	/* All may wait for the same time, and come in that order. */
+	if (pool->waiting)
+		due = lesser(pool->waiting->due, due);
+	if (pool->paused_until)
+		due = lesser(pool->paused_until, due);
+	if (pool->decay_at)
+		due = lesser(pool->decay_at, due);
+	if (pool->gone)
+		due = lesser(pool->release_at, due);
+	pool->timer.due = lesser(lesser(sweep_due(pool), stuck_due(pool)), due);
 }
 
 static void end_overdue_waiting(struct vt_pool *pool, int64_t now)
@@ -474,11 +503,16 @@ static void timer_fires(struct vt_timer *timer)
 				vt_warm_tick(warm, now);
 		}
 	end_overdue_waiting(pool, now);
+	if (pool->gone && pool->release_at <= now)
+		release_gone(pool, now);
+	if (sweep_due(pool) <= now)
+		sweep(pool, now);
+	end_stuck(pool, now);
 	if (pool->paused_until && pool->paused_until <= now) {
 		pool->paused_until = 0;
 		pool->failures = 0;
-		keep_zygote(pool);
 	}
+	keep(pool);
 	if (pool->decay_at && pool->decay_at <= now) {
 		if (pool->target > pool->options.ready_min)
 			pool->target--;
@@ -489,13 +523,27 @@ static void timer_fires(struct vt_timer *timer)
 
 /* ---- calls --------------------------------------------------------------------------------- */
 
+/* Hands a call to a cell that is ready, if it may run now. */
+static bool run(struct vt_pool *pool, struct vt_pool_call *call)
+{
+	struct vt_warm *warm;
+
+	while ((warm = pool->warm[VT_WARM_PARKED]) && live(pool) < pool->options.live_max)
+		if (vt_warm_run(warm, call)) {
+			/* Nobody else sets it while the call runs. */
+			wake_by(pool, vt_warm_due(warm));
+			return true;
+		}
+	return false;
+}
+
 static void serve_waiting(struct vt_pool *pool)
 {
 	while (pool->waiting && pool->warm[VT_WARM_PARKED] && live(pool) < pool->options.live_max) {
 		struct vt_pool_call *call = pool->waiting;
 
-		unqueue(pool, call);
-		vt_warm_run(pool->warm[VT_WARM_PARKED], call);
+		if (run(pool, call))
+			unqueue(pool, call);
 	}
 }
 
@@ -515,15 +563,8 @@ void vt_pool_submit(struct vt_pool *pool, struct vt_pool_call *call)
 	call->warm = NULL;
 	call->pool = pool;
 	call->link = NULL;
-	if (!pool->waiting && pool->warm[VT_WARM_PARKED] && live(pool) < pool->options.live_max) {
-		struct vt_warm *warm = pool->warm[VT_WARM_PARKED];
-
-		vt_warm_run(warm, call);
-		/* Nobody else sets it while the call runs. */
-		if (warm->call == call)
-			wake_by(pool, vt_warm_due(warm));
+	if (!pool->waiting && run(pool, call))
 		return;
-	}
 	pool->counts.cold_calls++;
 	call->due = vt_clock_now() + pool->options.queue_ms * VT_NS_PER_MS;
 	call->next = NULL;
@@ -571,11 +612,53 @@ static void init_lists(struct vt_pool *pool)
 
 static int start(struct vt_pool *pool, struct vt_err *err)
 {
+	vt_spawn_sweep(pool->plan);
 	pool->null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	if (pool->null_fd < 0)
 		return vt_fail(err, VT_STEP_CLONE, errno, "open '/dev/null'");
 	pool->image_fd = vt_image_make(pool->plan, err);
-	return pool->image_fd < 0 ? pool->image_fd : start_hull(pool, err);
+	if (pool->image_fd < 0)
+		return pool->image_fd;
+	pool->hull.image_fd = pool->image_fd;
+	if (!pool->plan->bare)
+		return vt_pool_hull_start(&pool->hull, err);
+	keep(pool);
+	refill(pool);
+	return 0;
+}
+
+static void init_parts(struct vt_pool *pool)
+{
+	const struct vt_pool_options *options = &pool->options;
+
+	pool->owner = (struct vt_warm_owner){ .user = pool,
+					      .moved = warm_moved,
+					      .is_dying = hull_is_dying,
+					      .failed = warm_failed,
+					      .gone = warm_gone };
+	pool->timer = (struct vt_timer){ .fire = timer_fires, .owner = pool };
+	pool->hull = (struct vt_pool_hull){ .loop = pool->loop,
+					    .children = options->children,
+					    .plan = pool->plan,
+					    .spawner_fd = options->spawner_fd,
+					    .image_fd = -1,
+					    .is_built = hull_built,
+					    .is_ready = hull_ready,
+					    .note = give_note,
+					    .is_ending = hull_ending,
+					    .ended = hull_ended,
+					    .user = pool };
+	vt_pool_hull_init(&pool->hull);
+	pool->zygote = (struct vt_pool_zygote){ .loop = pool->loop,
+						.children = options->children,
+						.program = options->program,
+						.argv = options->argv,
+						.envp = pool->plan->envp,
+						.is_ready = zygote_ready,
+						.note = give_note,
+						.ended = zygote_ended,
+						.user = pool };
+	vt_pool_zygote_init(&pool->zygote);
 }
 
 int vt_pool_new(struct vt_loop *loop, const struct vt_pool_options *options,
@@ -588,27 +671,11 @@ int vt_pool_new(struct vt_loop *loop, const struct vt_pool_options *options,
 	pool->options = *options;
 	pool->plan = options->plan;
 	pool->loop = loop;
-	pool->owner = (struct vt_warm_owner){
-		.user = pool, .moved = warm_moved, .failed = warm_failed, .gone = warm_gone
-	};
-	pool->timer = (struct vt_timer){ .fire = timer_fires, .owner = pool };
-	pool->hull_notes = (struct vt_watch){ .fd = -1, .ready = hull_notes, .owner = pool };
-	pool->hull_end = (struct vt_watch){ .fd = -1, .ready = hull_ended, .owner = pool };
 	pool->image_fd = pool->null_fd = -1;
 	pool->target = options->ready_min;
-	memset(pool->hull_fds, -1, sizeof(pool->hull_fds)); /* all bits set is -1 */
-	vt_cell_init(&pool->hull);
 	init_lists(pool);
+	init_parts(pool);
 	vt_loop_add_timer(loop, &pool->timer);
-	pool->zygote = (struct vt_pool_zygote){ .loop = loop,
-						.program = options->program,
-						.argv = options->argv,
-						.envp = pool->plan->envp,
-						.is_ready = zygote_ready,
-						.note = zygote_note,
-						.ended = zygote_ended,
-						.user = pool };
-	vt_pool_zygote_init(&pool->zygote);
 	int r = start(pool, err);
 
 	if (r < 0) {
@@ -619,9 +686,22 @@ int vt_pool_new(struct vt_loop *loop, const struct vt_pool_options *options,
 	return 0;
 }
 
+static void kill_all(struct vt_pool *pool)
+{
+	for (size_t state = 0; state < VT_WARM_ENDING; state++)
+		while (pool->warm[state]) {
+			struct vt_warm *warm = pool->warm[state];
+
+			if (state == VT_WARM_RUNNING)
+				vt_warm_stop(warm, VT_STOP_CANCEL);
+			else
+				vt_warm_kill(warm);
+		}
+}
+
 void vt_pool_free(struct vt_pool *pool)
 {
-	struct vt_err err;
+	const struct timespec pause = { .tv_nsec = VT_NS_PER_MS };
 
 	if (!pool)
 		return;
@@ -629,12 +709,18 @@ void vt_pool_free(struct vt_pool *pool)
 	while (pool->waiting)
 		vt_pool_cancel(pool->waiting);
 	kill_all(pool);
-	/* All die with the spawner, which goes only when the last occupant was reaped. */
-	if (pool->hull.init > 0)
-		(void)vt_cell_kill(&pool->hull, &err); /* it may have ended */
+	vt_pool_zygote_end(&pool->zygote);
+	/* All die with the spawner. */
+	vt_pool_hull_done(&pool->hull, REAP);
+	const int64_t until = vt_clock_now() + END;
+
+	/* Bare ones end by themselves, and are all at it by now. */
+	while (pool->plan->bare && pool->warm[VT_WARM_ENDING])
+		vt_warm_bare_await(pool->warm[VT_WARM_ENDING], until);
 	while (pool->warm[VT_WARM_ENDING])
-		vt_warm_await(pool->warm[VT_WARM_ENDING]);
-	end_hull(pool);
+		vt_warm_leave(pool->warm[VT_WARM_ENDING]);
+	for (release_gone(pool, vt_clock_now()); pool->gone; release_gone(pool, vt_clock_now()))
+		(void)nanosleep(&pause, NULL); /* a shorter one only means one more try */
 	vt_loop_remove_timer(pool->loop, &pool->timer);
 	vt_fd_close(&pool->image_fd);
 	vt_fd_close(&pool->null_fd);

@@ -14,6 +14,7 @@
 #include "base/err.h"
 #include "plan/plan.h"
 #include "pool/call.h"
+#include "pool/children.h"
 #include "watch/loop.h"
 
 struct vt_pool_options {
@@ -21,6 +22,7 @@ struct vt_pool_options {
 	const char           *program; /* the zygote's: an absolute path */
 	char *const          *argv;
 	int                   spawner_fd; /* vitro's own program; borrowed */
+	struct vt_children   *children;   /* of this process; borrowed, shared by all pools */
 	unsigned ready_min, ready_max;    /* cells that wait */
 	unsigned live_max;                /* calls at once */
 	int64_t  queue_ms;                /* how long a call may wait */
@@ -38,7 +40,10 @@ struct vt_pool;
 
 int  vt_pool_new(struct vt_loop *loop, const struct vt_pool_options *options,
 		 struct vt_pool **ret_pool, struct vt_err *err);
-/* Ends whatever runs, and reaps. Calls that are not over end as cancelled, first. */
+/*
+ * Ends whatever runs, and reaps, but waits no longer than a few seconds for what will not die. Calls that
+ * are not over end as cancelled, first.
+ */
 void vt_pool_free(struct vt_pool *pool);
 
 void vt_pool_submit(struct vt_pool *pool, struct vt_pool_call *call);

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,8 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "kernel/pass.h"
+#include "pool/bare.h"
+#include "watch/procfs.h"
 
 /* Hundreds of processes that spin take seconds to die; one that sleeps in the kernel may never. */
 #define REAP_TIMEOUT (5 * VT_NS_PER_S)
@@ -41,6 +44,7 @@ static void move(struct vt_warm *warm, enum vt_warm_state state)
 	if (!(states[from].next & 1U << state))
 		abort(); /* a bug in this file; going on would take one cell for another */
 	warm->state = state;
+	warm->since = vt_clock_now();
 	warm->owner->moved(warm, from);
 }
 
@@ -60,13 +64,14 @@ static void close_streams(struct vt_warm *warm)
 }
 
 static void conclude_end(struct vt_warm *warm);
-static void occupant_ended(struct vt_watch *source, uint32_t events);
-static void init_ended(struct vt_watch *source, uint32_t events);
+static void talk_ready(struct vt_watch *source, uint32_t events);
 
 static void check_gone(struct vt_warm *warm)
 {
-	if (warm->state != VT_WARM_ENDING || warm->init.fd >= 0 || warm->pid)
+	if (warm->state != VT_WARM_ENDING || warm->init.fd >= 0 || warm->child.pid || warm->gone ||
+	    !vt_warm_bare_gone(warm))
 		return;
+	warm->gone = true;
 	conclude_end(warm);
 	warm->owner->gone(warm);
 }
@@ -75,10 +80,12 @@ void vt_warm_kill(struct vt_warm *warm)
 {
 	if (warm->state == VT_WARM_ENDING)
 		return;
+	warm->given_up = vt_clock_now() + REAP_TIMEOUT;
 	move(warm, VT_WARM_ENDING);
 	if (warm->look.loop)
 		vt_look_stop(&warm->look);
 	vt_broker_stop(&warm->broker);
+	vt_warm_bare_kill(warm);
 	/* With a call that is not over, there may be more in its pipes until the last writer is
 	 * gone. */
 	if (warm->call)
@@ -93,8 +100,7 @@ void vt_warm_kill(struct vt_warm *warm)
 	check_gone(warm);
 }
 
-/* One that never came to be parked. */
-static void fail(struct vt_warm *warm, const struct vt_err *err)
+void vt_warm_fail(struct vt_warm *warm, const struct vt_err *err)
 {
 	if (warm->state == VT_WARM_ENDING)
 		return;
@@ -102,30 +108,49 @@ static void fail(struct vt_warm *warm, const struct vt_err *err)
 	vt_warm_kill(warm);
 }
 
-void vt_warm_await(struct vt_warm *warm)
+static void take_status(struct vt_warm *warm, int status)
 {
-	if (warm->pid)
-		occupant_ended(&warm->occupant, 0);
-	else if (warm->init.fd >= 0)
-		init_ended(&warm->init, 0);
-	else
-		check_gone(warm);
+	close_watch(warm, &warm->occupant);
+	warm->findings.ended = true;
+	warm->findings.wait_status = status;
+}
+
+void vt_warm_leave(struct vt_warm *warm)
+{
+	struct pollfd init = { .fd = warm->init.fd, .events = POLLIN };
+	int status;
+
+	if (warm->child.pid && vt_child_try_reap(&warm->child, &status))
+		take_status(warm, status);
+	if (warm->init.fd >= 0 && poll(&init, 1, 0) == 1)
+		close_watch(warm, &warm->init);
+	conclude_end(warm); /* while it shows that somebody is left */
+	vt_child_forget(&warm->child);
+	close_watch(warm, &warm->occupant);
+	close_watch(warm, &warm->init);
+	check_gone(warm);
+}
+
+int vt_warm_release(struct vt_warm *warm)
+{
+	struct vt_err err;
+
+	return vt_cgroup_try_remove(&warm->cell.cgroup, &err);
 }
 
 void vt_warm_free(struct vt_warm *warm)
 {
-	struct vt_err err;
-
 	if (!warm)
 		return;
 	vt_look_done(&warm->look);
 	vt_broker_done(&warm->broker);
+	vt_warm_bare_done(warm);
 	vt_talk_in_done(&warm->in);
 	vt_str_done(&warm->going);
 	for (size_t i = 0; i < VT_WARM_STREAMS; i++)
 		vt_capture_done(&warm->captures[i]);
 	/* A folder that will not go holds nothing that runs; the next vitro sweeps it. */
-	(void)vt_cell_done(&warm->cell, &err);
+	(void)vt_warm_release(warm);
 	free(warm);
 }
 
@@ -154,12 +179,15 @@ static void drain(struct vt_warm *warm, size_t stream)
 	}
 }
 
-static int64_t cpu_time(pid_t pid)
+static int64_t cpu_time(const struct vt_warm *warm)
 {
+	pid_t pid = warm->plan->bare    ? warm->bare.occupant
+		    : warm->child.swept ? 0
+					: warm->child.pid;
 	struct timespec used;
 	clockid_t clock;
 
-	if (pid <= 0 || clock_getcpuclockid(pid, &clock) != 0 || clock_gettime(clock, &used) < 0)
+	if (!pid || clock_getcpuclockid(pid, &clock) != 0 || clock_gettime(clock, &used) < 0)
 		return 0;
 	return used.tv_sec * VT_NS_PER_S + used.tv_nsec;
 }
@@ -183,7 +211,7 @@ static void conclude(struct vt_warm *warm, struct vt_outcome *outcome)
 {
 	struct vt_pool_call *call = warm->call;
 	struct vt_result *result = &outcome->result;
-	int64_t cpu = cpu_time(warm->pid);
+	int64_t cpu = cpu_time(warm);
 
 	if (!call)
 		return;
@@ -230,7 +258,8 @@ static void conclude_end(struct vt_warm *warm)
 		return;
 	vt_look_at_cgroup(&warm->look);
 	vt_result_init(&outcome.result);
-	outcome.result.unreaped = warm->init.fd >= 0 || warm->pid;
+	outcome.result.unreaped = warm->bare.unburied ||
+				  (!warm->bare.empty && (warm->init.fd >= 0 || warm->child.pid));
 	if (warm->broken)
 		vt_verdict_bad_talk(&outcome.result.verdict, warm->broken == EMSGSIZE,
 				    warm->plan->result_bytes);
@@ -247,7 +276,6 @@ static void end(struct vt_warm *warm)
 {
 	if (warm->state != VT_WARM_RUNNING)
 		return;
-	warm->given_up = vt_clock_now() + REAP_TIMEOUT;
 	vt_warm_kill(warm);
 }
 
@@ -255,15 +283,18 @@ void vt_warm_tick(struct vt_warm *warm, int64_t now)
 {
 	if (warm->state == VT_WARM_RUNNING && warm->deadline <= now)
 		vt_warm_stop(warm, VT_STOP_DEADLINE);
-	else if (warm->state == VT_WARM_ENDING && warm->given_up <= now)
+	else if (warm->state == VT_WARM_ENDING && warm->given_up <= now) {
 		conclude_end(warm); /* nobody waits longer for it */
+		warm->given_up = INT64_MAX;
+		(void)vt_warm_bare_give_up(warm);
+	}
 }
 
 int64_t vt_warm_due(const struct vt_warm *warm)
 {
-	if (!warm->call)
-		return INT64_MAX;
-	return warm->state == VT_WARM_RUNNING ? warm->deadline : warm->given_up;
+	if (warm->state == VT_WARM_RUNNING)
+		return warm->deadline;
+	return warm->state == VT_WARM_ENDING ? warm->given_up : INT64_MAX;
 }
 
 void vt_warm_stop(struct vt_warm *warm, enum vt_stop why)
@@ -286,6 +317,14 @@ static void lose(void *owner, const struct vt_err *failure)
 		warm->findings.failure = *failure;
 	warm->findings.failed = true;
 	end(warm);
+}
+
+void vt_warm_lose(struct vt_warm *warm, const struct vt_err *why)
+{
+	if (warm->state == VT_WARM_RUNNING)
+		talk_ready(&warm->talk, EPOLLIN);
+	if (warm->state == VT_WARM_RUNNING)
+		lose(warm, why);
 }
 
 /* It broke the rules of the socket, and cannot be understood any more. */
@@ -345,23 +384,15 @@ static void send_going(struct vt_warm *warm)
 		lose(warm, &err);
 }
 
-/* Puts a message in line, and sends what can be sent. */
-static void say(struct vt_warm *warm, const struct vt_talk *talk)
+/* Puts what is left of a message, from `at` on, in line, and sends what can be sent. */
+static void queue(struct vt_warm *warm, const struct vt_talk *talk, size_t at)
 {
-	size_t at = 0;
-	struct vt_err err;
-
-	if (warm->going.len == 0) {
-		int r = vt_talk_send(warm->talk.fd, MSG_DONTWAIT, talk, &at, &err);
-
-		if (r != 0)
-			return; /* all of it went, or nobody is there: that shows by itself */
-	}
 	const struct vt_talk_head head = { .kind = talk->kind,
 					   .flags = talk->flags,
 					   .name_len = (uint32_t)talk->name_len,
 					   .id = talk->id,
 					   .body_len = talk->body_len };
+	struct vt_err err;
 
 	vt_str_addn(&warm->going, (const char *)&head, sizeof(head));
 	vt_str_addn(&warm->going, talk->name, talk->name_len);
@@ -375,29 +406,66 @@ static void say(struct vt_warm *warm, const struct vt_talk *talk)
 	send_going(warm);
 }
 
+static void say(struct vt_warm *warm, const struct vt_talk *talk)
+{
+	size_t at = 0;
+	struct vt_err err;
+
+	/* All of it goes, or nobody is there: that shows by itself. */
+	if (warm->going.len == 0 && vt_talk_send(warm->talk.fd, MSG_DONTWAIT, talk, &at, &err) != 0)
+		return;
+	queue(warm, talk, at);
+}
+
+/* Without knowing its occupant nobody would notice that one's end. */
+static void check_parked(struct vt_warm *warm)
+{
+	if (warm->state == VT_WARM_ENTERING && warm->parked && warm->child.pid)
+		move(warm, VT_WARM_PARKED);
+}
+
+static void take_word(struct vt_warm *warm, struct vt_note *note, int *fd)
+{
+	struct vt_err err;
+	int r = 0;
+
+	vt_warm_bare_hear(warm); /* what came before, on another socket */
+	if (note->kind == VT_NOTE_LISTENER && warm->plan->broker.modes)
+		r = vt_warm_bare_listen(warm, vt_fd_take(fd), &err);
+	else if (note->kind == VT_NOTE_LISTENER && warm->plan->broker.on && !warm->broker.loop)
+		r = vt_broker_listen(&warm->broker, warm->loop, warm->plan, vt_fd_take(fd),
+				     warm->root_fd, &err);
+	if (r < 0) {
+		vt_warm_fail(warm, &err);
+	} else if (note->kind == VT_NOTE_FAILED) {
+		note->err.what[sizeof(note->err.what) - 1] = '\0';
+		vt_warm_fail(warm, &note->err);
+	} else if (note->kind == VT_NOTE_PARKED) {
+		warm->parked = true;
+		check_parked(warm);
+	}
+}
+
 /* The first words are vitro's own code's, before anything else can run: its listener, its end, or
  * that it is ready. */
 static void take_first_words(struct vt_warm *warm)
 {
 	struct vt_note note;
 	struct vt_err err;
-	int none;
-	int r = vt_pass_take(warm->talk.fd, &note, sizeof(note), &none, 1, MSG_DONTWAIT, &err);
+	int r = 1;
 
-	if (r == 0)
-		return;
-	if (r > 0 && note.kind == VT_NOTE_LISTENER && warm->plan->broker.on && !warm->broker.loop)
-		r = vt_broker_listen(&warm->broker, warm->loop, warm->plan, vt_fd_take(&none),
-				     warm->root_fd, &err);
-	vt_fd_close(&none);
-	if (r < 0) {
-		fail(warm, &err);
-	} else if (note.kind == VT_NOTE_FAILED) {
-		note.err.what[sizeof(note.err.what) - 1] = '\0';
-		fail(warm, &note.err);
-	} else if (note.kind == VT_NOTE_PARKED) {
-		move(warm, VT_WARM_PARKED);
+	while (r > 0 && warm->state == VT_WARM_ENTERING && !warm->parked) {
+		AUTO_CLOSE int fd = -1;
+
+		r = vt_pass_take(warm->talk.fd, &note, sizeof(note), &fd, 1, MSG_DONTWAIT, &err);
+		if (r > 0)
+			take_word(warm, &note, &fd);
 	}
+	/* Nobody has its end any more: why, the zygote tells, or its end, or the occupant's. */
+	if (r == -EPIPE)
+		vt_loop_remove(warm->loop, &warm->talk);
+	else if (r < 0)
+		vt_warm_fail(warm, &err);
 }
 
 static void talk_ready(struct vt_watch *source, uint32_t events)
@@ -407,7 +475,7 @@ static void talk_ready(struct vt_watch *source, uint32_t events)
 	struct vt_err err;
 	int r = 1;
 
-	if (warm->state == VT_WARM_ENTERING) {
+	if (warm->state == VT_WARM_ENTERING && !warm->parked) {
 		take_first_words(warm);
 		return;
 	}
@@ -424,7 +492,7 @@ static void talk_ready(struct vt_watch *source, uint32_t events)
 	vt_loop_remove(warm->loop, source);
 	if (r < 0 && err.num != EPIPE)
 		break_off(warm, &err);
-	else if (warm->state == VT_WARM_PARKED)
+	else if (warm->state == VT_WARM_PARKED || warm->state == VT_WARM_ENTERING)
 		vt_warm_kill(warm); /* it may not speak, nor end, before it is spoken to */
 }
 
@@ -433,29 +501,52 @@ static void pipe_ready(struct vt_watch *source, uint32_t events)
 	struct vt_warm *warm = source->owner;
 
 	(void)events; /* a hang-up is read as such */
-	drain(warm, (size_t)(source - warm->pipes));
+	if (warm->state == VT_WARM_OVER)
+		close_watch(warm, source); /* of no interest any more */
+	else
+		drain(warm, (size_t)(source - warm->pipes));
+}
+
+/* Whether the whole cell is on its way to its end, though nobody here killed it. */
+static bool is_dying(const struct vt_warm *warm)
+{
+	return vt_proc_is_exiting(warm->init.fd) || warm->owner->is_dying(warm->owner->user);
+}
+
+static int lost_init(struct vt_err *err)
+{
+	return vt_fail(err, VT_STEP_WATCH, ECHILD, "keep the cell's init");
 }
 
 /* The occupant is our own child. */
 static void occupant_ended(struct vt_watch *source, uint32_t events)
 {
 	struct vt_warm *warm = source->owner;
-	int status = 0;
+	struct vt_err err;
 
 	(void)events;
 	/* What it said before it ended counts first. */
-	if (warm->state == VT_WARM_RUNNING)
+	if (warm->plan->bare)
+		vt_warm_bare_ended(warm);
+	else if (warm->state == VT_WARM_RUNNING)
 		talk_ready(&warm->talk, EPOLLIN);
-	while (waitpid(warm->pid, &status, __WALL) < 0 && errno == EINTR)
-		;
-	warm->pid = 0;
-	close_watch(warm, source);
-	warm->findings.ended = true;
-	warm->findings.wait_status = status;
-	if (warm->state == VT_WARM_RUNNING)
+	int status = vt_child_reap(&warm->child);
+
+	if (warm->plan->bare)
+		vt_warm_bare_reaped(warm, status);
+	else
+		take_status(warm, status);
+	if (warm->state == VT_WARM_RUNNING && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL &&
+	    is_dying(warm)) {
+		(void)lost_init(&err);
+		lose(warm, &err);
+	} else if (warm->state == VT_WARM_RUNNING) {
 		end(warm);
-	else if (warm->state == VT_WARM_ENTERING)
-		take_first_words(warm); /* which say what went wrong */
+	} else if (warm->state == VT_WARM_ENTERING) {
+		take_first_words(warm); /* which may say what went wrong */
+		(void)vt_fail(&err, VT_STEP_WATCH, ECHILD, "keep an occupant until it is ready");
+		vt_warm_fail(warm, &err);
+	}
 	if (warm->state != VT_WARM_ENDING)
 		vt_warm_kill(warm);
 	else
@@ -470,11 +561,10 @@ static void init_ended(struct vt_watch *source, uint32_t events)
 
 	(void)events;
 	close_watch(warm, source);
-	(void)vt_fail(&err, VT_STEP_WATCH, ECHILD, "keep the cell's init");
-	if (warm->state == VT_WARM_RUNNING)
-		lose(warm, &err);
-	else if (warm->state < VT_WARM_PARKED)
-		fail(warm, &err);
+	(void)lost_init(&err);
+	vt_warm_lose(warm, &err);
+	if (warm->state < VT_WARM_PARKED)
+		vt_warm_fail(warm, &err);
 	if (warm->state != VT_WARM_ENDING)
 		vt_warm_kill(warm);
 	else
@@ -489,15 +579,21 @@ static int order(struct vt_warm *warm, enum vt_note_kind kind, int to, const int
 	struct vt_note note = { .kind = kind, .cell = warm->number };
 	int all[VT_NOTE_FDS];
 
-	memcpy(all, fds, count * sizeof(int));
+	if (count)
+		memcpy(all, fds, count * sizeof(int));
+	if (warm->plan->bare && vt_cgroup_clone_fd(&warm->cell.cgroup) >= 0) {
+		note.unified = true;
+		all[count + (size_t)note.joins++] = vt_cgroup_clone_fd(&warm->cell.cgroup);
+	}
 	for (int i = 0; i < VT_CGROUP_HIERARCHIES; i++)
 		if (warm->cell.cgroup.joins[i] >= 0)
 			all[count + (size_t)note.joins++] = warm->cell.cgroup.joins[i];
 	return vt_pass_send(to, &note, sizeof(note), all, count + (size_t)note.joins, err);
 }
 
-int vt_warm_new(const struct vt_warm_owner *owner, struct vt_loop *loop, const struct vt_plan *plan,
-		uint64_t number, int spawner_fd, struct vt_warm **ret_warm, struct vt_err *err)
+int vt_warm_new(const struct vt_warm_owner *owner, struct vt_loop *loop,
+		struct vt_children *children, const struct vt_plan *plan, uint64_t number,
+		int spawner_fd, struct vt_warm **ret_warm, struct vt_err *err)
 {
 	struct vt_warm *warm = calloc(1, sizeof(*warm));
 	int r = 0;
@@ -506,6 +602,8 @@ int vt_warm_new(const struct vt_warm_owner *owner, struct vt_loop *loop, const s
 		return vt_fail(err, VT_STEP_CLONE, ENOMEM, "make a cell");
 	warm->owner = owner;
 	warm->loop = loop;
+	warm->children = children;
+	warm->since = vt_clock_now();
 	warm->plan = plan;
 	warm->number = number;
 	warm->root_fd = warm->proc_fd = -1;
@@ -521,7 +619,8 @@ int vt_warm_new(const struct vt_warm_owner *owner, struct vt_loop *loop, const s
 	vt_capture_init(&warm->captures[1], (size_t)plan->stderr_bytes);
 	if (plan->cgroup_site.version != VT_CGROUP_NONE)
 		r = vt_cgroup_make(&plan->cgroup_site, &plan->cgroup, &warm->cell.cgroup, err);
-	if (r == 0)
+	vt_warm_bare_init(warm);
+	if (r == 0 && !plan->bare)
 		r = order(warm, VT_NOTE_MAKE, spawner_fd, NULL, 0, err);
 	if (r < 0) {
 		vt_warm_free(warm);
@@ -545,7 +644,7 @@ static int make_pipe(struct vt_watch *ours, int *ret_theirs, struct vt_err *err)
 	return 0;
 }
 
-static int enter(struct vt_warm *warm, int zygote_fd, int null_fd, int theirs[3],
+static int enter(struct vt_warm *warm, int zygote_fd, int null_fd, int theirs[4],
 		 struct vt_err *err)
 {
 	int pair[2];
@@ -558,9 +657,13 @@ static int enter(struct vt_warm *warm, int zygote_fd, int null_fd, int theirs[3]
 
 	if (r == 0)
 		r = make_pipe(&warm->pipes[1], &theirs[2], err);
+	if (r == 0 && warm->plan->bare)
+		r = vt_warm_bare_order(warm, &theirs[3], err);
 	const int fds[VT_ENTER_FDS] = {
-		[VT_ENTER_INIT_FD] = warm->init.fd, [VT_ENTER_CALL_FD] = theirs[0],
-		[VT_ENTER_IN_FD] = null_fd,         [VT_ENTER_OUT_FD] = theirs[1],
+		[VT_ENTER_INIT_FD] = warm->plan->bare ? theirs[3] : warm->init.fd,
+		[VT_ENTER_CALL_FD] = theirs[0],
+		[VT_ENTER_IN_FD] = null_fd,
+		[VT_ENTER_OUT_FD] = theirs[1],
 		[VT_ENTER_ERR_FD] = theirs[2],
 	};
 
@@ -575,16 +678,16 @@ static int enter(struct vt_warm *warm, int zygote_fd, int null_fd, int theirs[3]
 
 void vt_warm_enter(struct vt_warm *warm, int zygote_fd, int null_fd)
 {
-	int theirs[] = { -1, -1, -1 };
+	int theirs[] = { -1, -1, -1, -1 };
 	struct vt_err err;
 
 	move(warm, VT_WARM_ENTERING);
 	int r = enter(warm, zygote_fd, null_fd, theirs, &err);
 
-	for (size_t i = 0; i < 3; i++)
+	for (size_t i = 0; i < sizeof(theirs) / sizeof(theirs[0]); i++)
 		vt_fd_close(&theirs[i]);
 	if (r < 0)
-		fail(warm, &err);
+		vt_warm_fail(warm, &err);
 }
 
 /* A descriptor of a process that is watched for its end. */
@@ -594,7 +697,23 @@ static void watch_process(struct vt_warm *warm, struct vt_watch *watch, int *fd)
 
 	watch->fd = vt_fd_take(fd);
 	if (vt_loop_add(warm->loop, watch, EPOLLIN, &err) < 0)
-		fail(warm, &err);
+		vt_warm_fail(warm, &err);
+}
+
+/* One that ended before this was heard may have been swept: then it is no child of ours any more,
+ * and its number may be another's. */
+static void take_occupant(struct vt_warm *warm, pid_t pid, int *pidfd)
+{
+	struct vt_err err;
+
+	if (!vt_child_is_ours(*pidfd)) {
+		(void)vt_fail(&err, VT_STEP_WATCH, ECHILD, "keep the occupant");
+		vt_warm_fail(warm, &err);
+		return;
+	}
+	vt_child_know(warm->children, &warm->child, pid);
+	watch_process(warm, &warm->occupant, pidfd);
+	check_parked(warm);
 }
 
 void vt_warm_note(struct vt_warm *warm, const struct vt_note *note, int fds[VT_NOTE_FDS])
@@ -615,11 +734,10 @@ void vt_warm_note(struct vt_warm *warm, const struct vt_note *note, int fds[VT_N
 		move(warm, VT_WARM_BUILT);
 		return;
 	case VT_NOTE_ENTERED:
-		warm->pid = note->pid;
-		watch_process(warm, &warm->occupant, &fds[0]);
+		take_occupant(warm, note->pid, &fds[0]);
 		return;
 	default:
-		fail(warm, &note->err);
+		vt_warm_fail(warm, &note->err);
 	}
 }
 
@@ -640,7 +758,7 @@ static void begin_look(struct vt_warm *warm)
 	vt_look_begin(&warm->look, warm->proc_fd, warm->root_fd);
 }
 
-void vt_warm_run(struct vt_warm *warm, struct vt_pool_call *call)
+bool vt_warm_run(struct vt_warm *warm, struct vt_pool_call *call)
 {
 	const struct vt_talk talk = { .kind = VT_TALK_EXECUTE,
 				      .name = (char *)call->name,
@@ -648,17 +766,27 @@ void vt_warm_run(struct vt_warm *warm, struct vt_pool_call *call)
 				      .body = (char *)call->arguments,
 				      .body_len = call->arguments_len };
 	int64_t wall_ms = warm->plan->wall_ms;
+	struct vt_err err;
+	size_t at = 0;
 
 	if (call->wall_ms > 0 && call->wall_ms < wall_ms)
 		wall_ms = call->wall_ms;
-	warm->call = call;
-	call->warm = warm;
 	warm->started = vt_clock_now();
 	warm->deadline = warm->started + wall_ms * VT_NS_PER_MS;
+	int r = vt_talk_send(warm->talk.fd, MSG_DONTWAIT, &talk, &at, &err);
+
+	if (r < 0 && at == 0) {
+		vt_warm_kill(warm);
+		return false;
+	}
+	warm->call = call;
+	call->warm = warm;
 	move(warm, VT_WARM_RUNNING);
-	say(warm, &talk);
+	if (r == 0)
+		queue(warm, &talk, at);
 	if (warm->state == VT_WARM_RUNNING)
 		begin_look(warm);
+	return true;
 }
 
 void vt_warm_answer(struct vt_warm *warm, uint64_t id, bool ok, const char *body, size_t len)

@@ -7,6 +7,7 @@
  *	   │         │          │           │           │                   ▲
  *	   └─────────┴──────────┴───────────┴───────────┴───────────────────┘
  *
+ * PARKED is a cell of which both have told: the zygote who its occupant is, and that one that it is ready.
  * OVER is a cell whose call has its result, and which nobody has killed yet: that can wait until nobody
  * is waiting for anything else.
  */
@@ -14,15 +15,16 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <sys/types.h>
 
 #include "launch/spawn.h"
 #include "launch/talk.h"
 #include "plan/plan.h"
 #include "pool/call.h"
+#include "pool/children.h"
 #include "watch/broker.h"
 #include "watch/look.h"
 #include "watch/loop.h"
+#include "watch/modes.h"
 
 enum vt_warm_state {
 	VT_WARM_MAKING,   /* the spawner has the order */
@@ -41,23 +43,43 @@ struct vt_warm;
 struct vt_warm_owner {
 	void *user;
 	void (*moved)(struct vt_warm *warm, enum vt_warm_state from);
+	bool (*is_dying)(void *user); /* what it lives in is on its way to its end */
 	void (*failed)(struct vt_warm *warm, const struct vt_err *err); /* it was never parked */
-	void (*gone)(struct vt_warm *warm); /* nothing of it is left */
+	/* Nothing of it runs any more. It is freed later, when nobody is at work on it. */
+	void (*gone)(struct vt_warm *warm);
 };
 
 enum { VT_WARM_STREAMS = 2 };
+
+/* Of one without namespaces: bare.h. */
+struct vt_warm_bare {
+	struct vt_watch status;   /* what init says; its descriptor is the cell's */
+	struct vt_modes modes;
+	pid_t           occupant; /* init's child; 0: there is none */
+	bool            unborn;   /* init was ordered, and nobody has heard of it */
+	bool            empty;    /* no process is left but init */
+	bool            burying;  /* init was killed; our child now ends what is left */
+	bool            unburied; /* and nobody could */
+};
 
 struct vt_warm {
 	struct vt_warm             *next, **link; /* the owner's */
 	const struct vt_warm_owner *owner;
 	struct vt_loop             *loop;
+	struct vt_children         *children;
 	const struct vt_plan       *plan;
 	enum vt_warm_state          state;
 	uint64_t                    number;
-	struct vt_cell              cell; /* its init is the spawner's child, and has no pid here */
+	struct vt_cell              cell; /* its init is the spawner's child, and has no pid here,
+					     unless it is bare */
 	struct vt_watch             init, occupant, talk, pipes[VT_WARM_STREAMS];
 	int                         root_fd, proc_fd;
-	pid_t                       pid; /* the occupant's; 0: there is none, or it was reaped */
+	struct vt_child             child;  /* which `occupant` watches: the occupant, of a bare one its
+					       init; pid 0: there is none, or it was reaped */
+	struct vt_warm_bare         bare;
+	bool                        parked; /* it said so */
+	bool                        gone;   /* its owner was told */
+	int64_t                     since;  /* when it came into its state */
 
 	/* of its call */
 	struct vt_pool_call    *call;
@@ -72,9 +94,10 @@ struct vt_warm {
 	int64_t            started, deadline, given_up;
 };
 
-/* Orders it from the spawner at the other end of spawner_fd. */
-int vt_warm_new(const struct vt_warm_owner *owner, struct vt_loop *loop, const struct vt_plan *plan,
-		uint64_t number, int spawner_fd, struct vt_warm **ret_warm, struct vt_err *err);
+/* Orders it from the spawner at the other end of spawner_fd. A bare one is BUILT already. */
+int vt_warm_new(const struct vt_warm_owner *owner, struct vt_loop *loop, struct vt_children *children,
+		const struct vt_plan *plan, uint64_t number, int spawner_fd, struct vt_warm **ret_warm,
+		struct vt_err *err);
 
 /* What the spawner says about it, init, and the zygote. Descriptors are taken over. */
 void vt_warm_note(struct vt_warm *warm, const struct vt_note *note, int fds[VT_NOTE_FDS]);
@@ -82,14 +105,23 @@ void vt_warm_note(struct vt_warm *warm, const struct vt_note *note, int fds[VT_N
 /* Orders an occupant for one that is built. null_fd is what it reads. */
 void vt_warm_enter(struct vt_warm *warm, int zygote_fd, int null_fd);
 
-/* Hands a call to one that is parked. */
-void vt_warm_run(struct vt_warm *warm, struct vt_pool_call *call);
+/*
+ * Hands a call to one that is parked. False: its occupant is dead already, and has not heard of the call,
+ * which can be given to another.
+ */
+bool vt_warm_run(struct vt_warm *warm, struct vt_pool_call *call);
 
 /* To one that runs. */
 void vt_warm_answer(struct vt_warm *warm, uint64_t id, bool ok, const char *body, size_t len);
 
 /* Ends its call for this reason, and it. */
 void vt_warm_stop(struct vt_warm *warm, enum vt_stop why);
+
+/* The same for a failure that is not the call's own; where its result is there already, that counts. */
+void vt_warm_lose(struct vt_warm *warm, const struct vt_err *why);
+
+/* One that was never parked is given up for this reason. */
+void vt_warm_fail(struct vt_warm *warm, const struct vt_err *why);
 
 /* When something is due that only the clock tells; INT64_MAX: never. */
 int64_t vt_warm_due(const struct vt_warm *warm);
@@ -98,8 +130,11 @@ void    vt_warm_tick(struct vt_warm *warm, int64_t now);
 /* Ends one whose call, if it had any, is over. */
 void vt_warm_kill(struct vt_warm *warm);
 
-/* Waits for the end of one whose init is dead. */
-void vt_warm_await(struct vt_warm *warm);
+/* Nobody waits longer for the end of one that was killed: what is known of it by now is all there is. */
+void vt_warm_leave(struct vt_warm *warm);
 
-/* NULL is fine. It must be gone. */
+/* Releases what a gone one has on the host: -EBUSY if the kernel is not done with it. */
+int vt_warm_release(struct vt_warm *warm);
+
+/* NULL is fine. It must be gone. Waits for nothing where it was released. */
 void vt_warm_free(struct vt_warm *warm);

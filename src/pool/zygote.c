@@ -3,11 +3,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -83,18 +85,30 @@ static void control_ready(struct vt_watch *source, uint32_t events)
 		vt_loop_remove(zygote->loop, source); /* its end is told by its pidfd */
 }
 
+void vt_pool_zygote_kill(struct vt_pool_zygote *zygote, const struct vt_err *why)
+{
+	control_ready(&zygote->control, 0); /* its last words */
+	const struct vt_err err = zygote->failure.num ? zygote->failure : *why;
+
+	vt_pool_zygote_end(zygote);
+	zygote->ended(zygote->user, &err);
+}
+
 static void ended(struct vt_watch *source, uint32_t events)
 {
 	struct vt_pool_zygote *zygote = source->owner;
 	struct vt_err err;
 
 	(void)events;
-	control_ready(&zygote->control, 0); /* its last words */
-	(void)vt_fail(&err, VT_STEP_EXEC, ECHILD, "keep '%s' ready: it ended", zygote->program);
-	if (zygote->failure.num)
-		err = zygote->failure;
-	vt_pool_zygote_end(zygote);
-	zygote->ended(zygote->user, &err);
+	int status = vt_child_reap(&zygote->child);
+
+	if (WIFSIGNALED(status))
+		(void)vt_fail(&err, VT_STEP_EXEC, ECHILD, "keep '%s' ready: it died of signal %d",
+			      zygote->program, WTERMSIG(status));
+	else
+		(void)vt_fail(&err, VT_STEP_EXEC, ECHILD, "keep '%s' ready: it ended with code %d",
+			      zygote->program, WEXITSTATUS(status));
+	vt_pool_zygote_kill(zygote, &err);
 }
 
 void vt_pool_zygote_init(struct vt_pool_zygote *zygote)
@@ -110,7 +124,8 @@ static int watch(struct vt_pool_zygote *zygote, int image_fd, const int hull_fds
 	int fds[1 + VT_HULL_FDS] = { image_fd };
 
 	memcpy(fds + 1, hull_fds, VT_HULL_FDS * sizeof(int));
-	int r = vt_pass_send(zygote->control.fd, &plan, sizeof(plan), fds, 1 + VT_HULL_FDS, err);
+	int r = vt_pass_send(zygote->control.fd, &plan, sizeof(plan), fds,
+			     hull_fds[0] < 0 ? 1 : 1 + VT_HULL_FDS, err);
 
 	if (r == 0)
 		r = vt_loop_add(zygote->loop, &zygote->control, EPOLLIN, err);
@@ -131,15 +146,25 @@ int vt_pool_zygote_start(struct vt_pool_zygote *zygote, int image_fd,
 
 	zygote->control.fd = pair[0];
 	zygote->failure.num = 0;
-	zygote->pid = vt_ns_clone(0, -1, &zygote->end.fd, err);
-	if (zygote->pid == 0)
+	pid_t pid = vt_ns_clone(0, -1, &zygote->end.fd, err);
+
+	if (pid == 0)
 		become(zygote, envp, theirs);
 	free(envp);
-	int r = zygote->pid < 0 ? zygote->pid : watch(zygote, image_fd, hull_fds, err);
+	if (pid > 0)
+		vt_child_know(zygote->children, &zygote->child, pid);
+	int r = pid < 0 ? pid : watch(zygote, image_fd, hull_fds, err);
 
 	if (r < 0)
 		vt_pool_zygote_end(zygote);
 	return r;
+}
+
+bool vt_pool_zygote_is_gone(const struct vt_pool_zygote *zygote)
+{
+	struct pollfd control = { .fd = zygote->control.fd };
+
+	return zygote->child.pid && poll(&control, 1, 0) == 1 && control.revents & POLLHUP;
 }
 
 void vt_pool_zygote_end(struct vt_pool_zygote *zygote)
@@ -147,12 +172,11 @@ void vt_pool_zygote_end(struct vt_pool_zygote *zygote)
 	vt_loop_remove(zygote->loop, &zygote->control);
 	vt_loop_remove(zygote->loop, &zygote->end);
 	vt_fd_close(&zygote->control.fd);
-	if (zygote->pid > 0) {
-		(void)kill(zygote->pid, SIGKILL); /* our own child, not yet reaped */
-		while (waitpid(zygote->pid, NULL, __WALL) < 0 && errno == EINTR)
-			;
+	if (zygote->child.pid) {
+		/* Not by its number, which is another's once it was swept. ESRCH: it has ended. */
+		(void)syscall(SYS_pidfd_send_signal, zygote->end.fd, SIGKILL, NULL, 0);
+		(void)vt_child_reap(&zygote->child);
 	}
-	zygote->pid = 0;
 	zygote->ready = false;
 	vt_fd_close(&zygote->end.fd);
 }

@@ -6,15 +6,16 @@
 #pragma once
 
 #include <stdbool.h>
-#include <sys/types.h>
 
 #include "base/err.h"
 #include "launch/cell.h"
+#include "pool/children.h"
 #include "watch/loop.h"
 
 struct vt_pool_zygote {
 	/* the owner's */
-	struct vt_loop *loop;
+	struct vt_loop     *loop;
+	struct vt_children *children;
 	const char     *program;
 	char *const    *argv, *const *envp;
 	void (*is_ready)(void *user); /* it takes orders */
@@ -23,15 +24,19 @@ struct vt_pool_zygote {
 	void *user;
 
 	/* its own */
-	pid_t           pid; /* 0: there is none */
+	struct vt_child child; /* pid 0: there is none */
 	struct vt_watch control, end;
 	bool            ready;
 	struct vt_err   failure; /* what it said; num 0: nothing */
 };
 
 void vt_pool_zygote_init(struct vt_pool_zygote *zygote);
-/* hull_fds are the namespaces that it joins. */
+/* hull_fds are the namespaces that it joins; the first is -1 where cells are bare, and there are none. */
 int  vt_pool_zygote_start(struct vt_pool_zygote *zygote, int image_fd, const int hull_fds[VT_HULL_FDS],
 			  struct vt_err *err);
+/* Whether it is gone, though nobody has been told of it yet. */
+bool vt_pool_zygote_is_gone(const struct vt_pool_zygote *zygote);
+/* Ends it for this reason, and tells. */
+void vt_pool_zygote_kill(struct vt_pool_zygote *zygote, const struct vt_err *why);
 /* Ends it, without telling. */
 void vt_pool_zygote_end(struct vt_pool_zygote *zygote);

@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
+#include <syslog.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -16,6 +18,7 @@
 #include "plan/plan.h"
 #include "policy/policy.h"
 #include "pool/pool.h"
+#include "serve/settle.h"
 
 enum {
 	WIRE_VERSION = 1,
@@ -56,8 +59,9 @@ struct vt_session {
 	struct serve_pool *pools;
 	size_t pool_count;
 	struct serve_call *calls[BUCKETS];
+	struct vt_children children;
 	int spawner_fd;
-	bool greeted, over;
+	bool greeted, settled, over;
 };
 
 /* ---- to the client ------------------------------------------------------------------------- */
@@ -393,22 +397,51 @@ static int read_policy(struct serve_pool *pool, const struct frame *frame, struc
 	return r;
 }
 
-static int make_plan(struct vt_session *session, struct serve_pool *pool, struct vt_err *err)
-{
-	const struct vt_request request = { .environ = environ, .pooled = true, .name = "pool" };
-	int r = vt_plan_make(pool->policy, session->host, &request, &pool->plan, err);
-
-	if (r == 0 && pool->plan->bare)
-		r = vt_fail(err, VT_STEP_PLAN, EPERM,
-			    "refused: a pool needs user namespaces, and there are none here");
-	return r;
-}
-
 static unsigned bounded(const struct frame *frame, const char *name, unsigned fallback)
 {
 	int64_t value = vt_head_int(&frame->head, name, 0);
 
 	return value <= 0 ? fallback : value < READY_MAX ? (unsigned)value : READY_MAX;
+}
+
+/* Once: what can be had here does not change. */
+static int settle(struct vt_session *session, struct vt_policy *policy, struct vt_err *err)
+{
+	const struct vt_fact *userns = &session->host->userns;
+	char text[512];
+	int r = session->settled ? 0 : vt_serve_settle(policy, session->host, err);
+
+	if (r < 0 || session->settled)
+		return r;
+	session->settled = true;
+	if (userns->err) {
+		(void)snprintf(text, sizeof(text), "cells have no namespaces here: %s: %s",
+			       userns->tried,
+			       strerror(userns->err)); /* what is cut is for a person */
+		log_line(session, LOG_NOTICE, text);
+	}
+	return 0;
+}
+
+/* Private folders on the host are called by it, and somebody may be waiting to make one. */
+static int make_plan(struct vt_session *session, struct serve_pool *pool, unsigned cells,
+		     struct vt_err *err)
+{
+	uint64_t number;
+	char name[32];
+
+	int r = settle(session, pool->policy, err);
+
+	if (r < 0)
+		return r;
+	if (getrandom(&number, sizeof(number), 0) != sizeof(number))
+		return vt_fail(err, VT_STEP_PLAN, errno, "make a name for a pool");
+	(void)snprintf(name, sizeof(name), "p%016llx", (unsigned long long)number); /* fits */
+	const struct vt_request request = {
+		.environ = environ, .pooled = true, .cells = cells, .name = name
+	};
+
+	return vt_plan_make(pool->policy, session->host, &request, &pool->plan, err);
 }
 
 static int start_pool(struct vt_session *session, struct serve_pool *pool,
@@ -422,10 +455,12 @@ static int start_pool(struct vt_session *session, struct serve_pool *pool,
 	if (!pool->program)
 		return vt_fail(err, VT_STEP_WIRE, ENOMEM, "make a pool");
 	pool->argv[0] = pool->program;
+	const unsigned ready_max = bounded(frame, "ready_max", 64);
+	const unsigned live_max = bounded(frame, "live_max", 1024);
 	int r = read_policy(pool, frame, err);
 
 	if (r == 0)
-		r = make_plan(session, pool, err);
+		r = make_plan(session, pool, ready_max + live_max, err);
 	if (r < 0)
 		return r;
 	const struct vt_pool_options options = {
@@ -433,9 +468,10 @@ static int start_pool(struct vt_session *session, struct serve_pool *pool,
 		.program = pool->program,
 		.argv = pool->argv,
 		.spawner_fd = session->spawner_fd,
+		.children = &session->children,
 		.ready_min = bounded(frame, "ready_min", 2),
-		.ready_max = bounded(frame, "ready_max", 64),
-		.live_max = bounded(frame, "live_max", 1024),
+		.ready_max = ready_max,
+		.live_max = live_max,
 		.queue_ms = QUEUE_MS,
 		.log = log_line,
 		.user = session,

@@ -135,10 +135,10 @@ static void reports_ready(struct vt_watch *source, uint32_t events)
 static void start_looker(struct vt_look *look)
 {
 	const struct vt_usage_limits limits = limits_of(look);
-	const struct vt_outer outer = vt_spawn_ids(look->plan);
 	struct vt_err err;
 	int r = vt_looker_start(&look->looker, look->proc_fd, look->root_fd, &limits,
-				look->plan->bare && look->plan->own_ids ? &outer : NULL, &err);
+				look->plan->bare && look->plan->own_ids ? &look->cell->outer : NULL,
+				&err);
 
 	look->reports = (struct vt_watch){ .fd = look->looker.report_fd,
 					   .ready = reports_ready,

@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,6 +33,41 @@ bool vt_proc_vanished(int num)
 bool vt_proc_refused(int num)
 {
 	return num == EACCES || num == EPERM;
+}
+
+static bool read_text(const char *path, char *text, size_t size)
+{
+	AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t len = fd < 0 ? -1 : read(fd, text, size - 1);
+
+	if (len <= 0)
+		return false;
+	text[len] = '\0';
+	return true;
+}
+
+bool vt_proc_is_exiting(int pidfd)
+{
+	enum {
+		FLAGS = 6,
+		EXITING = 4
+	}; /* a word of `stat`, after the name; the kernel's PF_EXITING */
+	char path[64], text[1024];
+
+	(void)snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", pidfd); /* fits */
+	if (!read_text(path, text, sizeof(text)))
+		return false;
+	int64_t pid = vt_proc_number_of(text, "Pid");
+
+	if (pid <= 0)
+		return pid == 0; /* it says -1, and was reaped */
+	(void)snprintf(path, sizeof(path), "/proc/%lld/stat", (long long)pid); /* fits */
+	if (!read_text(path, text, sizeof(text)))
+		return false;
+	/* The name can have any character in it. */
+	const char *name_end = strrchr(text, ')');
+
+	return name_end && vt_proc_number_at(name_end + 1, FLAGS) & EXITING;
 }
 
 int64_t vt_proc_number_at(const char *text, unsigned n)

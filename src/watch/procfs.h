@@ -18,6 +18,12 @@ bool vt_proc_vanished(int num);
 /* Whether it means that the process is shown, but not this about it. */
 bool vt_proc_refused(int num);
 
+/*
+ * Whether the process of this pidfd is on its way to its end, or has come there. The init of a pid namespace
+ * is so before the kernel kills those in it: then this tells why they died. False where it cannot be seen.
+ */
+bool vt_proc_is_exiting(int pidfd);
+
 /* The n-th number of a text of words, from 0; 0 if there is none. Never negative. */
 int64_t vt_proc_number_at(const char *text, unsigned n);
 

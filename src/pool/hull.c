@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "pool/hull.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "kernel/pass.h"
+
+/* How often it is looked for strays that keep it from ending, while nothing else is done. */
+enum { SWEEP_MS = 2 };
+
+bool vt_pool_hull_lives(const struct vt_pool_hull *hull)
+{
+	return hull->child.pid != 0;
+}
+
+/* Its last descriptors go when nothing is left of it that runs. */
+static void clear(struct vt_pool_hull *hull)
+{
+	struct vt_err err;
+
+	vt_loop_remove(hull->loop, &hull->notes);
+	vt_loop_remove(hull->loop, &hull->end);
+	for (size_t i = 0; i < VT_HULL_FDS; i++)
+		vt_fd_close(&hull->fds[i]);
+	/* Folders that will not go hold nothing that runs; the next vitro sweeps them. */
+	(void)vt_cell_done(&hull->cell, &err);
+	vt_cell_init(&hull->cell);
+	hull->ready = hull->ending = false;
+	hull->failure.num = 0;
+}
+
+static void kill_init(const struct vt_pool_hull *hull)
+{
+	/* Not by its number, which is another's once it was swept. ESRCH: it has ended. */
+	if (hull->cell.init_fd >= 0)
+		(void)syscall(SYS_pidfd_send_signal, hull->cell.init_fd, SIGKILL, NULL, 0);
+}
+
+void vt_pool_hull_kill(struct vt_pool_hull *hull, const struct vt_err *why)
+{
+	if (hull->ending || !vt_pool_hull_lives(hull))
+		return;
+	hull->ending = true;
+	hull->ready = false;
+	vt_loop_remove(hull->loop, &hull->notes);
+	kill_init(hull);
+	hull->is_ending(hull->user, hull->failure.num ? &hull->failure : why);
+}
+
+/* Its namespaces are there: the spawner gets the plan, and a zygote can join. */
+static void take_namespaces(struct vt_pool_hull *hull, int fds[VT_NOTE_FDS])
+{
+	const struct vt_note plan = { .kind = VT_NOTE_PLAN };
+	struct vt_err err;
+
+	for (size_t i = 0; i < VT_HULL_FDS; i++)
+		hull->fds[i] = vt_fd_take(&fds[i]);
+	if (vt_pass_send(hull->cell.status_fd, &plan, sizeof(plan), &hull->image_fd, 1, &err) < 0)
+		vt_pool_hull_kill(hull, &err);
+	else
+		hull->is_built(hull->user);
+}
+
+static void take_note(struct vt_pool_hull *hull, const struct vt_note *note, int fds[VT_NOTE_FDS])
+{
+	if (note->kind == VT_NOTE_HULL) {
+		take_namespaces(hull, fds);
+	} else if (note->kind == VT_NOTE_READY) {
+		hull->ready = true;
+		hull->is_ready(hull->user);
+	} else if (note->cell) {
+		hull->note(hull->user, note, fds);
+	} else if (note->kind == VT_NOTE_FAILED) {
+		hull->failure = note->err;
+	}
+}
+
+static int lost_spawner(struct vt_err *err)
+{
+	return vt_fail(err, VT_STEP_WATCH, ECHILD, "keep the spawner of the cells");
+}
+
+static void notes_ready(struct vt_watch *source, uint32_t events)
+{
+	struct vt_pool_hull *hull = source->owner;
+	struct vt_note note;
+	struct vt_err err;
+	int fds[VT_NOTE_FDS];
+	int r = 1;
+
+	(void)events; /* a hang-up shows as the end of the notes */
+	while (!hull->ending && (r = vt_cell_note(&hull->cell, &note, fds, &err)) > 0) {
+		take_note(hull, &note, fds);
+		for (size_t i = 0; i < VT_NOTE_FDS; i++)
+			vt_fd_close(&fds[i]);
+	}
+	if (r >= 0)
+		return;
+	/* The kernel closes its files first, and then kills what is in it. */
+	(void)lost_spawner(&err);
+	vt_pool_hull_kill(hull, &err);
+}
+
+static void end_ready(struct vt_watch *source, uint32_t events)
+{
+	struct vt_pool_hull *hull = source->owner;
+	struct vt_err err;
+
+	(void)events;
+	notes_ready(&hull->notes, 0); /* its last words */
+	(void)lost_spawner(&err);
+	vt_pool_hull_kill(hull, &err);
+	(void)vt_child_reap(&hull->child);
+	clear(hull);
+	hull->ended(hull->user);
+}
+
+void vt_pool_hull_init(struct vt_pool_hull *hull)
+{
+	hull->notes = (struct vt_watch){ .fd = -1, .ready = notes_ready, .owner = hull };
+	hull->end = (struct vt_watch){ .fd = -1, .ready = end_ready, .owner = hull };
+	memset(hull->fds, -1, sizeof(hull->fds)); /* all bits set is -1 */
+	vt_cell_init(&hull->cell);
+}
+
+int vt_pool_hull_start(struct vt_pool_hull *hull, struct vt_err *err)
+{
+	int r = vt_spawn_hull(hull->plan, hull->spawner_fd, &hull->cell, err);
+
+	if (r < 0)
+		return r;
+	vt_child_know(hull->children, &hull->child, hull->cell.init);
+	hull->notes.fd = hull->cell.status_fd;
+	hull->end.fd = hull->cell.init_fd;
+	r = vt_loop_add(hull->loop, &hull->notes, EPOLLIN, err);
+	if (r == 0)
+		r = vt_loop_add(hull->loop, &hull->end, EPOLLIN, err);
+	if (r < 0)
+		vt_pool_hull_done(hull, VT_NS_PER_S);
+	return r;
+}
+
+void vt_pool_hull_done(struct vt_pool_hull *hull, int64_t patience_ns)
+{
+	struct pollfd end = { .fd = hull->cell.init_fd, .events = POLLIN };
+	int64_t until = vt_clock_now() + patience_ns;
+	int status;
+
+	kill_init(hull);
+	/* It goes when the last occupant in it was reaped, be it one that nobody knows. */
+	while (vt_pool_hull_lives(hull) && !vt_child_try_reap(&hull->child, &status)) {
+		vt_children_sweep(hull->children);
+		if (vt_clock_now() >= until)
+			break;
+		(void)poll(&end, 1, SWEEP_MS); /* that it was interrupted makes no difference */
+	}
+	vt_child_forget(&hull->child);
+	clear(hull);
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The supervisor's side of a hull: starts it, tells its spawner the plan, hears what that says, and notices
+ * when it ends. Part of a pool.
+ *
+ *	none ──► building ──► ready ──► ending ──► none
+ *	             └──────────────────►┘
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "launch/cell.h"
+#include "launch/spawn.h"
+#include "plan/plan.h"
+#include "pool/children.h"
+#include "watch/loop.h"
+
+struct vt_pool_hull {
+	/* the owner's */
+	struct vt_loop       *loop;
+	struct vt_children   *children;
+	const struct vt_plan *plan;
+	int                   spawner_fd, image_fd; /* borrowed */
+	void (*is_built)(void *user); /* its namespaces can be joined */
+	void (*is_ready)(void *user); /* its spawner takes orders */
+	void (*note)(void *user, const struct vt_note *note, int fds[VT_NOTE_FDS]);
+	/* It is on its way to its end, and all cells with it. Whoever knows more says so in err. */
+	void (*is_ending)(void *user, const struct vt_err *err);
+	void (*ended)(void *user); /* nothing of it is left, and another can be started */
+	void *user;
+
+	/* its own */
+	struct vt_cell  cell;
+	struct vt_child child; /* its init, the spawner */
+	struct vt_watch notes, end;
+	int             fds[VT_HULL_FDS]; /* the namespaces; -1 until they are there */
+	bool            ready, ending;
+	struct vt_err   failure; /* what it said; num 0: nothing */
+};
+
+void vt_pool_hull_init(struct vt_pool_hull *hull);
+
+/* There must be none. What happens to it is told, but not from within. */
+int  vt_pool_hull_start(struct vt_pool_hull *hull, struct vt_err *err);
+
+/* Whether there is one, be it on its way to its end. */
+bool vt_pool_hull_lives(const struct vt_pool_hull *hull);
+
+/* Begins its end, for this reason, and tells so. */
+void vt_pool_hull_kill(struct vt_pool_hull *hull, const struct vt_err *why);
+
+/* Ends it, without telling, and waits for that no longer than this. */
+void vt_pool_hull_done(struct vt_pool_hull *hull, int64_t patience_ns);
