@@ -614,6 +614,7 @@ static void init_parts(struct vt_pool *pool)
 	const struct vt_pool_options *options = &pool->options;
 
 	pool->owner = (struct vt_warm_owner){ .user = pool,
+					      .live = &pool->count[VT_WARM_RUNNING],
 					      .moved = warm_moved,
 					      .is_dying = hull_is_dying,
 					      .failed = warm_failed,

@@ -725,6 +725,7 @@ static void begin_look(struct vt_warm *warm)
 		.stop = limit_passed,
 		.lose = lose,
 		.owner = warm,
+		.among = warm->owner->live,
 	};
 	vt_look_init(&warm->look);
 	vt_look_begin(&warm->look, warm->proc_fd, warm->root_fd);
