@@ -658,7 +658,9 @@ void vt_warm_enter(struct vt_warm *warm, int zygote_fd, int null_fd)
 
 	for (size_t i = 0; i < 3; i++)
 		vt_fd_close(&theirs[i]);
-	if (r < 0)
+	if (r == -EPIPE)
+		vt_warm_kill(warm); /* the zygote is dead, which is told by itself */
+	else if (r < 0)
 		vt_warm_fail(warm, &err);
 }
 

@@ -29,7 +29,7 @@ enum {
 	PATIENCE_S = 30,
 	/* How much memory may come to lie in a heap for good, by chance. */
 	GROWTH_KB = 3000,
-	GROWTH_SANITIZED_KB = 60000, /* what is freed is kept for a while */
+	GROWTH_SANITIZED_KB = 300000, /* as much of what is freed is kept for a while */
 };
 
 /* ---- the tools, in a cell ------------------------------------------------------------------ */
@@ -451,8 +451,9 @@ static void run(unsigned long count, bool eats)
 	}
 }
 
-/* Until no cell is being made or ended, and none is ready that is more than are to be. */
-static void settle(struct state *ret_state, long processes)
+/* Until no cell is being made or ended, and no more is there than before; or for as long as that
+ * takes. */
+static void settle(struct state *ret_state, const struct state *before)
 {
 	const struct timespec pause = { .tv_nsec = 20000000 };
 	struct vitro_counts counts;
@@ -463,7 +464,9 @@ static void settle(struct state *ret_state, long processes)
 		/* Spawner, zygote, and two for each cell. */
 		if (!counts.refilling && !counts.live && !counts.waiting &&
 		    ret_state->processes == 2 + 2 * (long)counts.ready &&
-		    (!processes || ret_state->processes <= processes))
+		    (!before || (ret_state->processes <= before->processes &&
+				 ret_state->supervisor_fds <= before->supervisor_fds &&
+				 ret_state->cgroups <= before->cgroups)))
 			return;
 		(void)nanosleep(&pause, NULL);
 	}
@@ -548,9 +551,9 @@ int main(int argc, char **argv)
 	if (!supervisor)
 		die("there is no supervisor to be found");
 	run(WARM_UP, eats);
-	settle(&before, 0);
+	settle(&before, NULL);
 	run(count, eats);
-	settle(&after, before.processes);
+	settle(&after, &before);
 	for (size_t i = 0; i < KINDS; i++)
 		printf("# %lu %s\n", of_kind[i], kinds[i].name);
 	compare(&before, &after);
