@@ -6,6 +6,7 @@
 #   make test     all tests, as root and as an ordinary user, plain and sanitized
 #   make test-matrix  in poorer environments, to docs/matrix.md (ROW=REGEX, QUICK=1)
 #   make test-mutants   switch off each layer in turn; tests must fail (ONLY=REGEX: some of them)
+#   make soak     100,000 calls of tools that crash, hang, flood (CALLS=N SEED=N)
 #   make bench    side by side with the alternatives (QUICK=1: under two minutes)
 #   make fuzz     fuzz the parsers, for a minute each (SECONDS=N)
 #   make docs     write the list of system calls in docs/security.md anew
@@ -61,6 +62,10 @@ build-sanitized/build.ninja:
 
 test-mutants: setup-test
 	@test/mutants/run $(if $(ONLY),--only '$(ONLY)')
+
+.PHONY: soak
+soak: setup-test tested
+	@VITRO_BINARY=$(abspath build/vitro) build/test/library-soak $(or $(CALLS),100000) $(SEED)
 
 bench: setup build
 	@tools/setup bench

@@ -364,6 +364,14 @@ int vt_cgroup_join(const struct vt_cgroup *cgroup, struct vt_err *err)
 	return 0;
 }
 
+void vt_cgroup_from_joins(struct vt_cgroup *ret_cgroup, const int *joins, int count)
+{
+	vt_cgroup_init(ret_cgroup);
+	ret_cgroup->version = count > 0 ? VT_CGROUP_V1 : VT_CGROUP_NONE; /* joins by itself */
+	for (int i = 0; i < count && i < VT_CGROUP_HIERARCHIES; i++)
+		ret_cgroup->joins[ret_cgroup->count++] = joins[i];
+}
+
 int vt_cgroup_read(const struct vt_cgroup *cgroup, struct vt_cgroup_usage *ret_usage,
 		   struct vt_err *err)
 {

@@ -43,7 +43,9 @@ struct vt_cgroup {
 	enum vt_cgroup_version version;
 	int  count;                           /* folders made: 1 on v2, one per hierarchy on v1 */
 	int  dirs[VT_CGROUP_HIERARCHIES];     /* the folders, each with its lock; -1 where unused */
-	int  joins[VT_CGROUP_HIERARCHIES];    /* v1: `tasks`, which takes "0"; -1 where unused */
+	/* v1: `tasks`, v2: `cgroup.procs`, which take "0"; -1 where unused. Permission was asked for when
+	 * they were opened: whoever has them may join. */
+	int  joins[VT_CGROUP_HIERARCHIES];
 	int  memory, cpuacct;                 /* indices into dirs, -1 where unused */
 	char paths[VT_CGROUP_HIERARCHIES][PATH_MAX];
 };
@@ -79,6 +81,12 @@ int vt_cgroup_clone_fd(const struct vt_cgroup *cgroup);
  * vt_cgroup_clone_fd() is the only way in, since a later move can take 10 ms.
  */
 int vt_cgroup_join(const struct vt_cgroup *cgroup, struct vt_err *err);
+
+/*
+ * Child side: a cgroup that another process made, of which only the descriptors to join it by came along.
+ * They are what its `joins` has, and stay the caller's. What vt_cgroup_join() wants, and no more.
+ */
+void vt_cgroup_from_joins(struct vt_cgroup *ret_cgroup, const int *joins, int count);
 
 /* Reads the counters. */
 int vt_cgroup_read(const struct vt_cgroup *cgroup, struct vt_cgroup_usage *ret_usage,

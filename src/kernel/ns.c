@@ -39,7 +39,8 @@ pid_t vt_ns_clone(uint64_t flags, int cgroup_fd, int *ret_pidfd, struct vt_err *
 	 * and is not lost where the caller ignores SIGCHLD.
 	 */
 	struct clone_args args = {
-		.flags = flags | CLONE_PIDFD | CLONE_CLEAR_SIGHAND,
+		.flags = (flags & ~(uint64_t)CSIGNAL) | CLONE_PIDFD | CLONE_CLEAR_SIGHAND,
+		.exit_signal = flags & CSIGNAL,
 		.pidfd = (uintptr_t)&pidfd,
 	};
 

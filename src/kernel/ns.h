@@ -11,8 +11,9 @@
 /*
  * clone3 without a shared address space: the child gets 0 and goes on here, as after fork, but without
  * the caller's signal handlers. cgroup_fd is a cgroup v2 folder to be born in, or -1. *ret_pidfd is the
- * child's, close-on-exec. Until it execs only waiting with __WALL finds it. Returns the child's pid, 0
- * in the child, or -errno.
+ * child's, close-on-exec. Until it execs only waiting with __WALL finds it, and nobody reaps it unasked;
+ * unless flags have SIGCHLD among them, as those of clone() may. Returns the child's pid, 0 in the child, or
+ * -errno.
  *
  * Where clone3 is denied, as in Docker, clone serves. It cannot reset handlers, of which the supervisor
  * has none, and a child that was to be born in a cgroup moves there as its first act.

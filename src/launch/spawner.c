@@ -106,8 +106,9 @@ static int make(const struct spawner *spawner, const struct vt_cgroup *cgroup, u
 
 	if (go_fd < 0)
 		return vt_fail(err, VT_STEP_CLONE, errno, "make an eventfd");
-	pid_t pid = vt_ns_clone(plan->namespaces | (plan->own_network ? CLONE_NEWNET : 0), -1,
-				&init_fd, err);
+	/* SIGCHLD, which we ignore: the kernel reaps it at once. */
+	pid_t pid = vt_ns_clone(plan->namespaces | (plan->own_network ? CLONE_NEWNET : 0) | SIGCHLD,
+				-1, &init_fd, err);
 
 	if (pid == 0)
 		live(spawner, cgroup, go_fd, cell);
@@ -136,10 +137,7 @@ static void obey(struct spawner *spawner)
 	if (vt_pass_take(CONTROL_FD, &order, sizeof(order), fds, VT_NOTE_FDS, 0, &failed.err) < 0)
 		_exit(0); /* the supervisor is gone */
 	failed.cell = order.cell;
-	vt_cgroup_init(&cgroup);
-	cgroup.version = order.joins > 0 ? VT_CGROUP_V1 : VT_CGROUP_NONE;
-	for (; cgroup.count < order.joins && cgroup.count < VT_CGROUP_HIERARCHIES; cgroup.count++)
-		cgroup.joins[cgroup.count] = fds[cgroup.count];
+	vt_cgroup_from_joins(&cgroup, fds, order.joins);
 	if (order.kind != VT_NOTE_MAKE)
 		_exit(125);
 	if (make(spawner, &cgroup, order.cell, &failed.err) < 0)

@@ -217,10 +217,8 @@ static int obey(const struct vt_zygote *zygote, struct vt_err *err)
 	if (r < 0)
 		return r;
 	note.cell = order.cell;
-	vt_cgroup_init(&cgroup);
-	cgroup.version = order.joins > 0 && !order.unified ? VT_CGROUP_V1 : VT_CGROUP_NONE;
-	for (; cgroup.count < order.joins && cgroup.count < VT_CGROUP_HIERARCHIES; cgroup.count++)
-		cgroup.joins[cgroup.count] = fds[VT_ENTER_FDS + cgroup.count];
+	/* One of v2 is not joined: it is what the fork is born in. */
+	vt_cgroup_from_joins(&cgroup, fds + VT_ENTER_FDS, order.unified ? 0 : order.joins);
 	if (order.kind != VT_NOTE_ENTER)
 		return vt_fail(err, VT_STEP_WATCH, EBADMSG, "understand an order");
 	note.pid = fork_into(zygote, &cgroup, &order, fds, &pidfd, &note.err);

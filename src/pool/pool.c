@@ -37,7 +37,7 @@ enum {
 /* How often it is asked whether fewer ready cells would do. */
 #define DECAY (5 * VT_NS_PER_S)
 /* How long spawner, zygote and occupants may take to obey: whoever takes longer never will. */
-#define STUCK (20 * VT_NS_PER_S)
+#define STUCK (10 * VT_NS_PER_S)
 /* From when on, and how often, it is looked for what keeps a cell from its end. */
 #define SWEEP     (10 * VT_NS_PER_MS)
 #define SWEEP_MAX (1 * VT_NS_PER_S)
@@ -200,6 +200,8 @@ static void warm_moved(struct vt_warm *warm, enum vt_warm_state from)
 		wake_by(pool, warm->since + SWEEP);
 		wake_by(pool, vt_warm_due(warm));
 	}
+	if (from == VT_WARM_RUNNING && pool->waiting)
+		wake_by(pool, 0); /* one more may run */
 	if (warm->state == VT_WARM_BUILT)
 		enter(pool, warm);
 }
@@ -289,7 +291,10 @@ static void refill(struct vt_pool *pool)
 		if (vt_warm_new(&pool->owner, pool->loop, pool->options.children, pool->plan,
 				++pool->numbers, pool->hull.cell.status_fd, &warm, &err) < 0) {
 			log_line(pool, LOG_WARNING, "a cell could not be ordered", &err);
-			count_failure(pool, &err);
+			if (err.num == EPIPE)
+				vt_pool_hull_kill(&pool->hull, &err); /* it is dead already */
+			else
+				count_failure(pool, &err);
 			break;
 		}
 		pool->counts.cells_made++;
@@ -319,23 +324,31 @@ static void give_note(void *user, const struct vt_note *note, int fds[VT_NOTE_FD
 		vt_warm_note(warm, note, fds);
 }
 
+/* The hull, or its zygote, is to be started. */
+static bool is_incomplete(const struct vt_pool *pool)
+{
+	if (pool->plan->bare)
+		return !pool->zygote.child.pid;
+	return !vt_pool_hull_lives(&pool->hull) ||
+	       (!pool->hull.ending && pool->hull.fds[0] >= 0 && !pool->zygote.child.pid);
+}
+
 /* Neither is started again and again if it dies at once. */
 static void keep(struct vt_pool *pool)
 {
 	struct vt_err err;
-	int r = 0;
+	int r;
 
-	if (pool->closing || vt_clock_now() < pool->paused_until)
+	if (pool->closing || !is_incomplete(pool) || vt_clock_now() < pool->paused_until)
 		return;
 	if (!pool->plan->bare && !vt_pool_hull_lives(&pool->hull))
 		r = vt_pool_hull_start(&pool->hull, &err);
-	else if ((pool->plan->bare || (!pool->hull.ending && pool->hull.fds[0] >= 0)) &&
-		 !pool->zygote.child.pid)
+	else
 		r = vt_pool_zygote_start(&pool->zygote, pool->image_fd, pool->hull.fds, &err);
 	if (r < 0) {
 		log_line(pool, LOG_WARNING, "a pool could not be started", &err);
 		count_failure(pool, &err);
-		wake_by(pool, vt_clock_now() + SWEEP); /* to try again */
+		set_timer(pool); /* to try again */
 	}
 }
 
@@ -457,7 +470,9 @@ static int64_t lesser(int64_t a, int64_t b)
 
 static void set_timer(struct vt_pool *pool)
 {
-	int64_t due = pool->count[VT_WARM_OVER] || (is_short(pool) && !under_way(pool))
+	/* What cannot be made now is not tried over and over: something else will happen first. */
+	bool can_make = pool->hull.ready && !pool->paused_until && !under_way(pool);
+	int64_t due = pool->count[VT_WARM_OVER] || (can_make && is_short(pool))
 			      ? pool->last_call + QUIET
 			      : INT64_MAX;
 
@@ -467,10 +482,12 @@ static void set_timer(struct vt_pool *pool)
 	/* All may wait for the same time, and come in that order. */
 	if (pool->waiting)
 		due = lesser(pool->waiting->due, due);
-	if (pool->paused_until)
-		due = lesser(pool->paused_until, due);
 	if (pool->decay_at)
 		due = lesser(pool->decay_at, due);
+	if (pool->paused_until)
+		due = lesser(pool->paused_until, due);
+	else if (is_incomplete(pool))
+		due = lesser(vt_clock_now() + SWEEP, due);
 	if (pool->gone)
 		due = lesser(pool->release_at, due);
 	pool->timer.due = lesser(lesser(sweep_due(pool), stuck_due(pool)), due);
@@ -516,8 +533,12 @@ static void timer_fires(struct vt_timer *timer)
 	if (pool->decay_at && pool->decay_at <= now) {
 		if (pool->target > pool->options.ready_min)
 			pool->target--;
+		/* Those that were made for calls which others have served meanwhile. */
+		while (pool->count[VT_WARM_PARKED] > pool->target)
+			vt_warm_kill(pool->warm[VT_WARM_PARKED]);
 		pool->decay_at = pool->target > pool->options.ready_min ? now + DECAY : 0;
 	}
+	serve_waiting(pool);
 	refill(pool);
 }
 
@@ -632,6 +653,7 @@ static void init_parts(struct vt_pool *pool)
 	const struct vt_pool_options *options = &pool->options;
 
 	pool->owner = (struct vt_warm_owner){ .user = pool,
+					      .live = &pool->count[VT_WARM_RUNNING],
 					      .moved = warm_moved,
 					      .is_dying = hull_is_dying,
 					      .failed = warm_failed,

@@ -686,7 +686,9 @@ void vt_warm_enter(struct vt_warm *warm, int zygote_fd, int null_fd)
 
 	for (size_t i = 0; i < sizeof(theirs) / sizeof(theirs[0]); i++)
 		vt_fd_close(&theirs[i]);
-	if (r < 0)
+	if (r == -EPIPE)
+		vt_warm_kill(warm); /* the zygote is dead, which is told by itself */
+	else if (r < 0)
 		vt_warm_fail(warm, &err);
 }
 
@@ -753,6 +755,7 @@ static void begin_look(struct vt_warm *warm)
 		.stop = limit_passed,
 		.lose = lose,
 		.owner = warm,
+		.among = warm->owner->live,
 	};
 	vt_look_init(&warm->look);
 	vt_look_begin(&warm->look, warm->proc_fd, warm->root_fd);

@@ -173,6 +173,7 @@ int main(int argc, char **argv)
 	    vitro_policy_set(policy, "limits.wall_ms", "60s", &error) < 0 ||
 	    vitro_toolhost_new(&host, tools, &options, &error) < 0) {
 		printf("refused %s\n", error.text);
+		vitro_policy_free(policy);
 		return 1;
 	}
 	vitro_policy_free(policy);
