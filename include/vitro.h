@@ -184,13 +184,6 @@ struct vitro_options {
 	uint32_t ready_max; /* at the most, when calls come fast; 0: 64 */
 	uint32_t live_max;  /* calls at once; more wait, as limits.queue_ms allows; 0: 1024 */
 
-	/*
-	 * This process is forked to run its own functions, instead of starting the program afresh. Then
-	 * every tool can read whatever this process had in its memory: keys, tokens, other people's
-	 * data. For functions that are not in a table of vitro_host_main().
-	 */
-	int expose_memory;
-
 	/* What the library has to say about its own work. level as in syslog(3); NULL: nobody. */
 	void (*log)(void *user, int level, const char *text);
 

@@ -30,6 +30,7 @@ struct vt_pool *vt_pool_get(vitro_toolhost *host, enum vt_pool_kind kind, const 
 		if (pool->kind == kind && is_same(pool->path, path) &&
 		    is_same(pool->policy, sources)) {
 			free(sources);
+			pool->users++;
 			return pool;
 		}
 	}
@@ -44,23 +45,46 @@ struct vt_pool *vt_pool_get(vitro_toolhost *host, enum vt_pool_kind kind, const 
 	}
 	*pool = (struct vt_pool){
 		.next = host->pools,
+		.before = &host->pools,
+		.host = host,
+		.users = 1,
 		.number = ++host->last_pool,
 		.kind = kind,
 		.path = path_copy,
 		.policy = sources,
 	};
+	if (pool->next)
+		pool->next->before = &pool->next;
 	host->pools = pool;
 	return pool;
 }
 
-void vt_pools_free(vitro_toolhost *host)
+/* Its tools still have it, and must not be called. */
+static void unlist(struct vt_pool *pool)
 {
-	while (host->pools) {
-		struct vt_pool *next = host->pools->next;
+	if (!pool->before)
+		return;
+	*pool->before = pool->next;
+	if (pool->next)
+		pool->next->before = pool->before;
+	pool->before = NULL;
+}
 
-		pool_free(host->pools);
-		host->pools = next;
+void vt_pool_release(struct vt_pool *pool)
+{
+	if (!pool || --pool->users > 0)
+		return;
+	struct vt_peer *peer = &pool->host->peer;
+	struct vt_err err;
+
+	unlist(pool);
+	if (pool->capabilities && !peer->lost && peer->socket >= 0) {
+		struct vt_str *head = vt_peer_begin(peer, "drop");
+
+		vt_head_add_int(head, "pool", pool->number);
+		(void)vt_peer_send(peer, NULL, 0, &err); /* who is lost has no pools */
 	}
+	pool_free(pool);
 }
 
 /* ---- opening -------------------------------------------------------------------------------- */
@@ -73,6 +97,12 @@ struct waiting {
 	int status; /* of the first that was refused */
 };
 
+static const char *const kinds[] = {
+	[VT_POOL_PROGRAM] = "program",
+	[VT_POOL_OBJECT] = "object",
+	[VT_POOL_COMMAND] = "command",
+};
+
 static int ask_for(vitro_toolhost *host, struct vt_pool *pool, struct vt_err *err)
 {
 	const struct vitro_options *options = &host->options;
@@ -81,26 +111,12 @@ static int ask_for(vitro_toolhost *host, struct vt_pool *pool, struct vt_err *er
 
 	vt_head_add_int(head, "pool", pool->number);
 	if (pool->path)
-		vt_head_add_text(head, pool->kind == VT_POOL_OBJECT ? "object" : "program",
-				 pool->path, strlen(pool->path));
+		vt_head_add_text(head, kinds[pool->kind], pool->path, strlen(pool->path));
 	vt_head_add_int(head, "ready_min", used ? options->ready_min : 0);
 	vt_head_add_int(head, "ready_max", used ? options->ready_max : 0);
 	vt_head_add_int(head, "live_max", used ? options->live_max : 0);
 	pool->asked = true;
 	return vt_peer_send(&host->peer, pool->policy, strlen(pool->policy), err);
-}
-
-static void drop(vitro_toolhost *host, const struct vt_pool *pool)
-{
-	for (struct vt_pool **at = &host->pools; *at; at = &(*at)->next) {
-		if (*at == pool) {
-			struct vt_pool *gone = *at;
-
-			*at = gone->next;
-			pool_free(gone);
-			return;
-		}
-	}
 }
 
 static void take_refusal(struct waiting *waiting, struct vt_pool *pool,
@@ -113,7 +129,7 @@ static void take_refusal(struct waiting *waiting, struct vt_pool *pool,
 		waiting->status = vt_error_give(waiting->error,
 						num > 0 && num < 4096 ? (int)num : EPERM,
 						text ? text : "the supervisor refuses the policy");
-	drop(waiting->host, pool);
+	unlist(pool);
 }
 
 static int take_capabilities(struct vt_pool *pool, const struct vt_message *message,
@@ -198,7 +214,7 @@ int vt_pools_open(vitro_toolhost *host, struct vitro_error *error)
 	for (struct vt_pool *pool = host->pools, *next; pool; pool = next) {
 		next = pool->next;
 		if (!pool->capabilities)
-			drop(host, pool);
+			unlist(pool);
 	}
 	return vt_error_pass(error, &err);
 }

@@ -35,6 +35,7 @@ enum vt_note_kind {
 	VT_NOTE_ENTER,   /* supervisor → zygote, with descriptors: fork an occupant into a cell */
 	VT_NOTE_ENTERED, /* zygote → supervisor, with a pidfd: it lives, and is the supervisor's child */
 	VT_NOTE_PARKED,  /* an occupant → supervisor, on its call socket: it is sealed, and waits */
+	VT_NOTE_INPUT,   /* supervisor → an occupant of commands, there too, with what it is to read */
 };
 
 struct vt_note {

@@ -489,13 +489,24 @@ static void timer_fires(struct vt_timer *timer)
 
 /* ---- calls --------------------------------------------------------------------------------- */
 
+/* In a cell that is parked, of which there is one. */
+static void run(struct vt_pool *pool, struct vt_pool_call *call)
+{
+	struct vt_warm *warm = pool->warm[VT_WARM_PARKED];
+
+	vt_warm_run(warm, call);
+	/* Nobody else sets it while the call runs. */
+	if (warm->call == call)
+		wake_by(pool, vt_warm_due(warm));
+}
+
 static void serve_waiting(struct vt_pool *pool)
 {
 	while (pool->waiting && pool->warm[VT_WARM_PARKED] && live(pool) < pool->options.live_max) {
 		struct vt_pool_call *call = pool->waiting;
 
 		unqueue(pool, call);
-		vt_warm_run(pool->warm[VT_WARM_PARKED], call);
+		run(pool, call);
 	}
 }
 
@@ -516,12 +527,7 @@ void vt_pool_submit(struct vt_pool *pool, struct vt_pool_call *call)
 	call->pool = pool;
 	call->link = NULL;
 	if (!pool->waiting && pool->warm[VT_WARM_PARKED] && live(pool) < pool->options.live_max) {
-		struct vt_warm *warm = pool->warm[VT_WARM_PARKED];
-
-		vt_warm_run(warm, call);
-		/* Nobody else sets it while the call runs. */
-		if (warm->call == call)
-			wake_by(pool, vt_warm_due(warm));
+		run(pool, call);
 		return;
 	}
 	pool->counts.cold_calls++;
@@ -543,8 +549,13 @@ void vt_pool_answer(struct vt_pool_call *call, uint64_t id, bool ok, const char 
 
 void vt_pool_cancel(struct vt_pool_call *call)
 {
-	if (call->warm) {
-		vt_warm_stop(call->warm, VT_STOP_CANCEL);
+	struct vt_warm *warm = call->warm;
+
+	if (warm) {
+		vt_warm_stop(warm, VT_STOP_CANCEL);
+		/* It may have a grace period. */
+		if (warm->call == call)
+			wake_by(warm->owner->user, vt_warm_due(warm));
 	} else if (call->link) {
 		unqueue(call->pool, call);
 		end_unrun(call, VT_STATUS_CANCELLED, "Cancelled", "the call was cancelled");
