@@ -45,15 +45,21 @@ static void find_command_value(struct vitro_result *parts, char **ret_made)
 static void add_last_words(struct vitro_result *parts, char **ret_made)
 {
 	const char *at = parts->err.at, *end = at + parts->err.len;
+	char tail[LAST_WORDS];
+	size_t len;
 
-	while (end > at && strchr(" \t\r\n", end[-1]))
+	while (end > at && strchr(" \t\r\n", end[-1])) /* a NUL is one of them */
 		end--;
 	if (end - at > LAST_WORDS) {
 		const char *line = memchr(end - LAST_WORDS, '\n', LAST_WORDS);
 
 		at = line ? line + 1 : end - LAST_WORDS;
 	}
-	AUTO_JSON json_t *words = at < end ? vt_json_text(at, (size_t)(end - at)) : NULL;
+	len = (size_t)(end - at);
+	memcpy(tail, at, len);
+	for (size_t i = 0; i < len; i++)
+		tail[i] = tail[i] ? tail[i] : ' ';
+	AUTO_JSON json_t *words = len ? vt_json_text(tail, len) : NULL;
 
 	if (!words || asprintf(ret_made, "%s: %s", parts->message, json_string_value(words)) < 0) {
 		*ret_made = NULL; /* without them it is as true */

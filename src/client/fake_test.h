@@ -206,7 +206,7 @@ static inline void fake_ramble(struct fake *fake, const char *body, size_t len)
 		"{\"is\":\"log\",\"level\":%d}",
 		"{\"is\":\"ask\",\"call\":%d,\"ask\":%d,\"tool\":\"hang\"}",
 		"{\"is\":\"ask\",\"call\":%d,\"ask\":%d,\"tool\":\"mine\"}",
-		"{\"is\":\"count\",\"pool\":%d}",
+		"{\"is\":\"count\",\"ready\":%d}",
 		"{\"is\":\"pool\",\"pool\":%d,\"ok\":true}",
 	};
 	static const char *const bodies[] = { "", "1", "{}", "[12]", "\"a\xff\"", "{\"a\":", "nul" };
@@ -393,10 +393,9 @@ static inline void fake_take(struct fake *fake, const struct vt_head *head, cons
 		fake_answer(fake, head, body, len);
 	} else if (strcmp(what, "count") == 0) {
 		(void)snprintf(text, sizeof(text),
-			       "{\"is\":\"count\",\"pool\":%lld,\"ready\":2,\"refilling\":1,"
-			       "\"live\":0,\"waiting\":0,\"calls\":%lld,\"cells_made\":3,"
-			       "\"cold_calls\":-1}",
-			       (long long)vt_head_int(head, "pool", -1), (long long)fake->calls);
+			       "{\"is\":\"count\",\"ready\":%d,\"refilling\":1,\"live\":0,"
+			       "\"waiting\":0,\"calls\":%lld,\"cells_made\":3,\"cold_calls\":-1}",
+			       2 * fake->pools, (long long)fake->calls);
 		fake_send(fake, text, NULL, 0);
 	} else {
 		fake_die();

@@ -122,7 +122,8 @@ static int make_tool(vitro_toolhost *host, const struct vitro_tool *tool, struct
 		     struct vt_err *err)
 {
 	struct vt_tool *made;
-	int status = vt_tool_new(tool->name, tool->description, tool->schema, &made, err);
+	int status = vt_tool_new(tool->name ? tool->name : "", tool->description, tool->schema,
+				 &made, err);
 
 	if (status < 0)
 		return status;

@@ -41,8 +41,7 @@ struct vt_pool {
 	char               *path;         /* of the program or object, or a command's program as it is typed */
 	char               *policy;       /* its sources, as JSON */
 	char               *capabilities; /* JSON; NULL until the supervisor has agreed */
-	bool                asked;        /* the supervisor was asked for it, or for its counts */
-	struct vitro_counts counts;
+	bool                asked;        /* the supervisor was asked for it */
 };
 
 /* The pool of that kind, or a new one, with one user more. path may be NULL. NULL: no memory. */

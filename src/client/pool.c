@@ -92,7 +92,6 @@ void vt_pool_release(struct vt_pool *pool)
 /* What is waited for, of all pools that were asked. */
 struct waiting {
 	vitro_toolhost *host;
-	const char *is;
 	struct vitro_error *error;
 	int status; /* of the first that was refused */
 };
@@ -145,26 +144,6 @@ static int take_capabilities(struct vt_pool *pool, const struct vt_message *mess
 	return pool->capabilities ? 0 : vt_error_no_memory(err);
 }
 
-static int64_t count_at(const struct vt_head *head, const char *name, int64_t most)
-{
-	int64_t count = vt_head_int(head, name, 0);
-
-	return count < 0 ? 0 : count > most ? most : count;
-}
-
-static void take_counts(struct vt_pool *pool, const struct vt_head *head)
-{
-	pool->counts = (struct vitro_counts){
-		.ready = (uint32_t)count_at(head, "ready", UINT32_MAX),
-		.refilling = (uint32_t)count_at(head, "refilling", UINT32_MAX),
-		.live = (uint32_t)count_at(head, "live", UINT32_MAX),
-		.waiting = (uint32_t)count_at(head, "waiting", UINT32_MAX),
-		.calls = (uint64_t)count_at(head, "calls", INT64_MAX),
-		.cells_made = (uint64_t)count_at(head, "cells_made", INT64_MAX),
-		.cold_calls = (uint64_t)count_at(head, "cold_calls", INT64_MAX),
-	};
-}
-
 static bool any_asked(const vitro_toolhost *host)
 {
 	for (struct vt_pool *pool = host->pools; pool; pool = pool->next)
@@ -180,7 +159,7 @@ static enum vt_peer_taken take_answer(void *user, const struct vt_message *messa
 	int64_t number = vt_head_int(&message->head, "pool", -1);
 	struct vt_pool *pool = waiting->host->pools;
 
-	if (strcmp(message->is, waiting->is) != 0)
+	if (strcmp(message->is, "pool") != 0)
 		return VT_PEER_OTHER;
 	while (pool && (pool->number != number || !pool->asked))
 		pool = pool->next;
@@ -189,9 +168,7 @@ static enum vt_peer_taken take_answer(void *user, const struct vt_message *messa
 		return VT_PEER_WRONG;
 	}
 	pool->asked = false;
-	if (strcmp(message->is, "count") == 0)
-		take_counts(pool, &message->head);
-	else if (!vt_head_flag(&message->head, "ok", false))
+	if (!vt_head_flag(&message->head, "ok", false))
 		take_refusal(waiting, pool, message);
 	else if (take_capabilities(pool, message, err) < 0)
 		return VT_PEER_WRONG;
@@ -200,7 +177,7 @@ static enum vt_peer_taken take_answer(void *user, const struct vt_message *messa
 
 int vt_pools_open(vitro_toolhost *host, struct vitro_error *error)
 {
-	struct waiting waiting = { .host = host, .is = "pool", .error = error };
+	struct waiting waiting = { .host = host, .error = error };
 	struct vt_err err = { 0 };
 	int status = 0;
 
@@ -219,33 +196,44 @@ int vt_pools_open(vitro_toolhost *host, struct vitro_error *error)
 	return vt_error_pass(error, &err);
 }
 
+/* ---- counting ------------------------------------------------------------------------------- */
+
+static int64_t count_at(const struct vt_head *head, const char *name, int64_t most)
+{
+	int64_t count = vt_head_int(head, name, 0);
+
+	return count < 0 ? 0 : count > most ? most : count;
+}
+
+static enum vt_peer_taken take_counts(void *user, const struct vt_message *message,
+				      struct vt_err *err)
+{
+	const struct vt_head *head = &message->head;
+	struct vitro_counts *counts = user;
+
+	(void)err;
+	if (strcmp(message->is, "count") != 0)
+		return VT_PEER_OTHER;
+	*counts = (struct vitro_counts){
+		.ready = (uint32_t)count_at(head, "ready", UINT32_MAX),
+		.refilling = (uint32_t)count_at(head, "refilling", UINT32_MAX),
+		.live = (uint32_t)count_at(head, "live", UINT32_MAX),
+		.waiting = (uint32_t)count_at(head, "waiting", UINT32_MAX),
+		.calls = (uint64_t)count_at(head, "calls", INT64_MAX),
+		.cells_made = (uint64_t)count_at(head, "cells_made", INT64_MAX),
+		.cold_calls = (uint64_t)count_at(head, "cold_calls", INT64_MAX),
+	};
+	return VT_PEER_LAST;
+}
+
 void vt_pools_count(vitro_toolhost *host, struct vitro_counts *ret_counts)
 {
-	struct waiting waiting = { .host = host, .is = "count" };
-	struct vitro_counts sum = { 0 };
+	struct vitro_counts counts = { 0 };
 	struct vt_err err;
-	int status = 0;
 
-	for (struct vt_pool *pool = host->pools; pool && status == 0; pool = pool->next) {
-		struct vt_str *head = vt_peer_begin(&host->peer, "count");
-
-		vt_head_add_int(head, "pool", pool->number);
-		pool->asked = true;
-		status = vt_peer_send(&host->peer, NULL, 0, &err);
-	}
-	if (status == 0 && any_asked(host))
-		status = vt_peer_await(&host->peer, -1, take_answer, &waiting, &err);
-	for (struct vt_pool *pool = host->pools; pool; pool = pool->next) {
-		pool->asked = false;
-		if (status < 0)
-			continue;
-		sum.ready += pool->counts.ready;
-		sum.refilling += pool->counts.refilling;
-		sum.live += pool->counts.live;
-		sum.waiting += pool->counts.waiting;
-		sum.calls += pool->counts.calls;
-		sum.cells_made += pool->counts.cells_made;
-		sum.cold_calls += pool->counts.cold_calls;
-	}
-	*ret_counts = sum;
+	vt_peer_begin(&host->peer, "count");
+	/* What is not answered is 0. */
+	if (vt_peer_send(&host->peer, NULL, 0, &err) == 0)
+		(void)vt_peer_await(&host->peer, -1, take_counts, &counts, &err);
+	*ret_counts = counts;
 }

@@ -225,10 +225,36 @@ int vt_cells_get(struct vt_cells_maker *maker, const struct vt_cells_wish *wish,
 	return 0;
 }
 
+static void add_counts(struct vt_pool_counts *sum, const struct vt_cells *cells)
+{
+	struct vt_pool_counts one = { 0 };
+
+	if (cells->pool)
+		vt_pool_count(cells->pool, &one);
+	sum->ready += one.ready;
+	sum->refilling += one.refilling;
+	sum->live += one.live;
+	sum->waiting += one.waiting;
+	sum->calls += one.calls;
+	sum->cells_made += one.cells_made;
+	sum->cold_calls += one.cold_calls;
+}
+
+void vt_cells_count(const struct vt_cells_maker *maker, struct vt_pool_counts *ret_counts)
+{
+	struct vt_pool_counts sum = maker->past;
+
+	for (const struct vt_cells *cells = maker->first; cells; cells = cells->next)
+		add_counts(&sum, cells);
+	*ret_counts = sum;
+}
+
 void vt_cells_release(struct vt_cells_maker *maker, struct vt_cells *cells)
 {
 	if (!cells || --cells->users > 0)
 		return;
+	add_counts(&maker->past, cells);
+	maker->past.ready = maker->past.refilling = maker->past.live = maker->past.waiting = 0;
 	for (struct vt_cells **at = &maker->first; *at; at = &(*at)->next) {
 		if (*at == cells) {
 			*at = cells->next;

@@ -46,6 +46,7 @@ struct vt_cells_maker {
 	void           (*log)(void *user, int level, const char *text);
 	void            *user;
 	struct vt_cells *first;
+	struct vt_pool_counts past; /* of those that are gone: their sums */
 };
 
 /*
@@ -54,6 +55,9 @@ struct vt_cells_maker {
  */
 int vt_cells_get(struct vt_cells_maker *maker, const struct vt_cells_wish *wish,
 		 struct vt_cells **ret_cells, char **ret_path, struct vt_err *err);
+
+/* All cells, and what there was so far. */
+void vt_cells_count(const struct vt_cells_maker *maker, struct vt_pool_counts *ret_counts);
 
 /* The last one ends them, and whatever runs in them. NULL is fine. */
 void vt_cells_release(struct vt_cells_maker *maker, struct vt_cells *cells);

@@ -357,28 +357,14 @@ static int do_answer(struct vt_session *session, const struct frame *frame, stru
 	return 0;
 }
 
-/* Cells that several pools share are counted once. */
-static bool is_counted_here(const struct vt_session *session, const struct serve_pool *pool)
-{
-	const struct serve_pool *first = session->pools;
-
-	while (first->cells != pool->cells)
-		first = first->next;
-	return first == pool && pool->cells->pool;
-}
-
 static int do_count(struct vt_session *session, const struct frame *frame, struct vt_err *err)
 {
-	int64_t number = vt_head_int(&frame->head, "pool", -1);
-	struct serve_pool *pool = find_pool(session, number);
-	struct vt_pool_counts counts = { 0 };
+	struct vt_pool_counts counts;
 
-	if (!pool)
-		return misunderstand("a count", err);
-	if (is_counted_here(session, pool))
-		vt_pool_count(pool->cells->pool, &counts);
+	(void)frame;
+	(void)err;
+	vt_cells_count(&session->cells, &counts);
 	begin(session, "count");
-	add_int(session, "pool", number);
 	add_int(session, "ready", counts.ready);
 	add_int(session, "refilling", counts.refilling);
 	add_int(session, "live", counts.live);

@@ -18,7 +18,7 @@
  *	                                ask {call, ask, tool}, arguments
  *	answer {call, ask, ok}, value
  *	cancel {call}                   done {call, status, ...}, value, stdout, stderr
- *	count {pool}                    count {pool, ready, ...}
+ *	count                           count {ready, ...}, of all pools
  *
  * A pool without any of the three has no cells: its client only wants to know what holds. One is dropped
  * when no call in it is under way. A head has "do" from the client, "is" from the supervisor. What is not

@@ -99,6 +99,8 @@ int vitro_task_log(vitro_task *task, const char *level, const char *text)
 	size_t len = strlen(text);
 
 	(void)task;
+	if (strlen(level) > VT_TALK_NAME_MAX)
+		return -ENAMETOOLONG;
 	return say(VT_TALK_LOG, 0, level, text, len < VT_TALK_LOG_MAX ? len : VT_TALK_LOG_MAX);
 }
 
