@@ -3,23 +3,10 @@
  * What vitro.h promises, through a real supervisor: every kind of tool, and what becomes of a call.
  * The program is linked with the library as others are. argv: the shared object with tools.
  */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "library_test.h"
 
-#include <cmocka.h>
-
-#include <errno.h>
-#include <poll.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <time.h>
-#include <unistd.h>
-#include <vitro.h>
 
 static const char *object; /* the plugin */
 
@@ -89,65 +76,6 @@ static const struct vitro_tool own[] = {
 };
 
 /* ---- the tests' side ----------------------------------------------------------------------- */
-
-/* A tool host, or the test is skipped where a machine has no pools. */
-static vitro_toolhost *host_of(const struct vitro_tool *tools, const struct vitro_options *options)
-{
-	vitro_toolhost *host = NULL;
-	struct vitro_error error = { 0 };
-
-	if (vitro_toolhost_new(&host, tools, options, &error) < 0) {
-		if (strstr(error.text, "a pool needs user namespaces"))
-			skip();
-		fail_msg("%s", error.text);
-	}
-	return host;
-}
-
-static vitro_result *call(vitro_toolhost *host, const char *tool, const char *arguments)
-{
-	return vitro_call(host, &(struct vitro_request){ .tool = tool, .arguments = arguments });
-}
-
-static void assert_status(const vitro_result *result, enum vitro_status wanted)
-{
-	if (vitro_result_status(result) != wanted)
-		fail_msg("%s: %s; %s", vitro_status_name(vitro_result_status(result)),
-			 vitro_result_error(result),
-			 vitro_result_output(result, VITRO_STDERR, NULL));
-}
-
-static void assert_value(vitro_toolhost *host, const char *tool, const char *arguments,
-			 const char *wanted)
-{
-	vitro_result *result = call(host, tool, arguments);
-
-	assert_status(result, VITRO_OK);
-	assert_string_equal(vitro_result_value(result, NULL), wanted);
-	vitro_result_free(result);
-}
-
-static void assert_error(vitro_toolhost *host, const char *tool, const char *arguments,
-			 const char *type, const char *text)
-{
-	vitro_result *result = call(host, tool, arguments);
-
-	assert_status(result, VITRO_ERROR);
-	assert_string_equal(vitro_result_error_type(result), type);
-	if (!strstr(vitro_result_error(result), text))
-		fail_msg("'%s' lacks '%s'", vitro_result_error(result), text);
-	vitro_result_free(result);
-}
-
-static vitro_policy *policy_of(const char *key, const char *value)
-{
-	vitro_policy *policy = vitro_policy_new();
-	struct vitro_error error;
-
-	if (vitro_policy_set(policy, key, value, &error) < 0)
-		fail_msg("%s", error.text);
-	return policy;
-}
 
 #define COMMAND(...) ((const char *const[]){ __VA_ARGS__, NULL })
 
@@ -456,19 +384,6 @@ static void test_result_limit(void **state)
 	vitro_toolhost_free(host);
 }
 
-static void keep(void *user, vitro_result *result)
-{
-	*(vitro_result **)user = result;
-}
-
-static void turn(vitro_toolhost *host)
-{
-	struct pollfd poller = { .fd = vitro_toolhost_fd(host), .events = POLLIN };
-
-	assert_true(poll(&poller, 1, 20000) > 0);
-	(void)vitro_dispatch(host);
-}
-
 /* One that waits in vain came to no cell, and nothing held it. */
 static void test_queue_limit(void **state)
 {
@@ -587,6 +502,7 @@ static void test_pools_come_and_go(void **state)
 	vitro_policy *policy = policy_of("limits.wall_ms", "7s");
 	struct vitro_tool tool = { .name = "echo", .function = echo, .policy = policy };
 	vitro_result *result = NULL;
+	struct vitro_counts counts;
 
 	await_ready(host, 4); /* two of the program, two of commands */
 	assert_int_equal(vitro_toolhost_add(host, &tool, NULL), 0);
@@ -611,6 +527,10 @@ static void test_pools_come_and_go(void **state)
 	assert_string_equal(vitro_result_value(result, NULL), "5");
 	vitro_result_free(result);
 	await_ready(host, 2);
+	/* What was begun and made was, whoever is gone since. */
+	vitro_toolhost_count(host, &counts);
+	assert_int_equal(counts.calls, 3);
+	assert_true(counts.cells_made >= 9);
 	vitro_toolhost_free(host);
 }
 
