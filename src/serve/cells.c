@@ -13,6 +13,8 @@
 #include "plan/lookup.h"
 #include "policy/policy.h"
 
+enum { CELLS_MAX = 256 }; /* each has a hull, and processes of its own */
+
 static int misunderstand(const char *what, struct vt_err *err)
 {
 	return vt_fail(err, VT_STEP_WIRE, EBADMSG, "understand the client: %s", what);
@@ -179,6 +181,11 @@ static int provide(struct vt_cells_maker *maker, const struct vt_cells_wish *wis
 		*ret_cells = cells;
 		return 0;
 	}
+	if (maker->count >= CELLS_MAX)
+		return vt_fail(err, VT_STEP_PLAN, E2BIG,
+			       "there are cells of %d policies and programs already, which is the "
+			       "most; let tools share theirs",
+			       CELLS_MAX);
 	if (plain) {
 		own->sources = malloc(wish->sources_len + 1);
 		if (!own->sources)
@@ -193,6 +200,7 @@ static int provide(struct vt_cells_maker *maker, const struct vt_cells_wish *wis
 		return r;
 	own->next = maker->first;
 	maker->first = own;
+	maker->count++;
 	*ret_cells = own;
 	return 0;
 }
@@ -253,6 +261,7 @@ void vt_cells_release(struct vt_cells_maker *maker, struct vt_cells *cells)
 {
 	if (!cells || --cells->users > 0)
 		return;
+	maker->count--;
 	add_counts(&maker->past, cells);
 	maker->past.ready = maker->past.refilling = maker->past.live = maker->past.waiting = 0;
 	for (struct vt_cells **at = &maker->first; *at; at = &(*at)->next) {

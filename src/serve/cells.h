@@ -46,6 +46,7 @@ struct vt_cells_maker {
 	void           (*log)(void *user, int level, const char *text);
 	void            *user;
 	struct vt_cells *first;
+	unsigned         count;
 	struct vt_pool_counts past; /* of those that are gone: their sums */
 };
 

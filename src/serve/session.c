@@ -20,7 +20,7 @@
 
 enum {
 	WIRE_VERSION = 1,
-	POOLS_MAX = 256,
+	POOLS_MAX = 8192, /* many may share their cells */
 	READY_MAX = 4096,
 	BUCKETS = 1024,
 	FRAME_MAX = 256 << 20,
@@ -421,6 +421,21 @@ static void tell_pool(struct vt_session *session, const struct serve_pool *pool)
 	free(text);
 }
 
+/* As a call would be told. */
+static void refuse_pool(struct vt_session *session, int64_t number, const struct vt_err *why)
+{
+	const struct vt_findings findings = { .failed = true, .failure = *why };
+	struct vt_verdict verdict;
+
+	vt_verdict_reach(&findings, &verdict);
+	begin(session, "pool");
+	add_int(session, "pool", number);
+	vt_head_add_flag(&session->head, "ok", false);
+	add_int(session, "num", why->num);
+	add_text(session, "error", verdict.message);
+	put(session, NULL, 0);
+}
+
 static int do_pool(struct vt_session *session, const struct frame *frame, struct vt_err *err)
 {
 	int64_t number = vt_head_int(&frame->head, "pool", -1);
@@ -437,12 +452,7 @@ static int do_pool(struct vt_session *session, const struct frame *frame, struct
 
 	if (r < 0) {
 		free_pool(session, pool);
-		begin(session, "pool");
-		add_int(session, "pool", number);
-		vt_head_add_flag(&session->head, "ok", false);
-		add_int(session, "num", why.num);
-		add_text(session, "error", why.what);
-		put(session, NULL, 0);
+		refuse_pool(session, number, &why);
 		return 0;
 	}
 	pool->next = session->pools;

@@ -6,6 +6,7 @@
 #include "library_test.h"
 
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 static const char *object; /* the plugin */
@@ -417,6 +418,28 @@ static void test_queue_limit(void **state)
 	vitro_toolhost_free(host);
 }
 
+/* Where the caller may write only small files, that is said; the supervisor does not die of it. */
+static void test_caller_with_a_file_limit(void **state)
+{
+	(void)state;
+	struct rlimit before, small;
+	struct vitro_error error = { 0 };
+	vitro_toolhost *host = NULL;
+
+	vitro_toolhost_free(host_of(own, NULL));
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+	small = (struct rlimit){ .rlim_cur = 65536, .rlim_max = before.rlim_max };
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
+	int status = vitro_toolhost_new(&host, own, NULL, &error);
+
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+	vitro_toolhost_free(host);
+	if (status < 0) {
+		assert_int_equal(status, -EFBIG);
+		assert_non_null(strstr(error.text, "File too large"));
+	}
+}
+
 /* With a grace period a tool is told to end first; what it gives then is too late. */
 static void test_grace(void **state)
 {
@@ -550,6 +573,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_error_of_a_tool_is_whole),
 		cmocka_unit_test(test_result_limit),
 		cmocka_unit_test(test_queue_limit),
+		cmocka_unit_test(test_caller_with_a_file_limit),
 		cmocka_unit_test(test_grace),
 		cmocka_unit_test(test_grace_ends),
 		cmocka_unit_test(test_pools_come_and_go),
