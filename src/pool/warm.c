@@ -556,7 +556,8 @@ static int order(struct vt_warm *warm, enum vt_note_kind kind, int to, const int
 	struct vt_note note = { .kind = kind, .cell = warm->number };
 	int all[VT_NOTE_FDS];
 
-	memcpy(all, fds, count * sizeof(int));
+	if (count)
+		memcpy(all, fds, count * sizeof(int));
 	for (int i = 0; i < VT_CGROUP_HIERARCHIES; i++)
 		if (warm->cell.cgroup.joins[i] >= 0)
 			all[count + (size_t)note.joins++] = warm->cell.cgroup.joins[i];

@@ -493,7 +493,7 @@ static void test_grace_ends(void **state)
 		turn(host);
 	assert_status(result, VITRO_CANCELLED);
 	vitro_result_usage(result, &usage);
-	assert_in_range((uintmax_t)usage.wall_ms, 400, 5000);
+	assert_in_range((uintmax_t)usage.wall_ms, 300, 5000);
 	vitro_result_free(result);
 	vitro_toolhost_free(host);
 }
