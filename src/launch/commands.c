@@ -31,7 +31,7 @@ static char **split(char *text, size_t len)
 }
 
 /* Returns only if it cannot be executed: why. */
-static int execute(const struct vt_talk *talk, int input, char *const *envp)
+static int execute(const struct vt_talk *talk, int input)
 {
 	char **argv = split(talk->body, talk->body_len);
 
@@ -39,11 +39,11 @@ static int execute(const struct vt_talk *talk, int input, char *const *envp)
 		return ENOMEM;
 	if (dup2(input, STDIN_FILENO) < 0)
 		return errno;
-	(void)execve(talk->body, argv, envp); /* returns only to fail */
+	(void)execve(talk->body, argv, environ); /* returns only to fail */
 	return errno;
 }
 
-static _Noreturn void occupy(const struct vt_plan *plan)
+static _Noreturn void occupy(void)
 {
 	struct vt_note note;
 	struct vt_talk_in in;
@@ -59,10 +59,20 @@ static _Noreturn void occupy(const struct vt_plan *plan)
 	    vt_talk_next(&in, VT_OCCUPANT_CALL_FD, 0, &talk, &err) != 1)
 		_exit(125);
 	const struct vt_talk unable = { .kind = VT_TALK_UNABLE,
-					.id = (uint64_t)execute(&talk, input, plan->envp) };
+					.id = (uint64_t)execute(&talk, input) };
 
 	(void)vt_talk_send(VT_OCCUPANT_CALL_FD, 0, &unable, &at, &err); /* we end, heard or not */
 	_exit(126);
+}
+
+/* What a zygote is told stands behind the plan's own variables, and is nobody else's business. */
+static void cut_environment(const struct vt_plan *plan)
+{
+	size_t count = 0;
+
+	while (plan->envp[count] && environ[count])
+		count++;
+	environ[count] = NULL;
 }
 
 _Noreturn void vt_commands_run(void)
@@ -70,7 +80,10 @@ _Noreturn void vt_commands_run(void)
 	struct vt_zygote zygote;
 	struct vt_err err;
 
-	if (vt_zygote_join(&zygote, CONTROL_FD, &err) < 0 || vt_zygote_serve(&zygote, &err) < 0)
+	if (vt_zygote_join(&zygote, CONTROL_FD, &err) < 0)
 		_exit(err.num == EPIPE ? 0 : 1);
-	occupy(zygote.plan);
+	cut_environment(zygote.plan);
+	if (vt_zygote_serve(&zygote, &err) < 0)
+		_exit(err.num == EPIPE ? 0 : 1);
+	occupy();
 }

@@ -39,6 +39,16 @@ static inline vitro_result *call(vitro_toolhost *host, const char *tool, const c
 	return vitro_call(host, &(struct vitro_request){ .tool = tool, .arguments = arguments });
 }
 
+/* Whether its cells have namespaces. Without them some of what holds is of another kind. */
+static inline int has_namespaces(vitro_toolhost *host)
+{
+	char *text = vitro_toolhost_capabilities(host, NULL);
+	int has = text && strstr(text, "\"processes\": \"pidns\"");
+
+	free(text);
+	return has;
+}
+
 static inline void assert_status(const vitro_result *result, enum vitro_status wanted)
 {
 	if (vitro_result_status(result) != wanted)
