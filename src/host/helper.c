@@ -84,6 +84,6 @@ int vt_helper_find(const char *name, char path[PATH_MAX], struct vt_err *err)
 			return check_program(path, &st, err);
 	}
 	return vt_fail(err, VT_STEP_COMMAND, ENOENT,
-		       "%s is missing, which is installed with vitro: it is not in '%s/%s'", name,
+		       "vitro needs %s, which is installed with it: it is not in '%s/%s'", name,
 		       folder, VITRO_HELPER_DIR);
 }
