@@ -10,6 +10,7 @@
 #   make bench    side by side with the alternatives (QUICK=1: under two minutes)
 #   make fuzz     fuzz the parsers, for a minute each (SECONDS=N)
 #   make docs     write the list of system calls in docs/security.md anew
+#   make abi      write the ABI that the library is held to, test/library/libvitro.so.0.abi, anew
 #   make check    formatting, the layer rule, and a compile for aarch64
 #   make tidy     clang-tidy over the sources
 #   make install  with DESTDIR and PREFIX
@@ -76,6 +77,11 @@ fuzz: setup-test
 
 docs: setup-test tested
 	@build/test/vitro-syscalls --write docs/security.md build/profiles/docker.json
+
+.PHONY: abi
+abi: setup-test tested
+	@test/library/check --renew build/include/vitro.h build/src/libvitro.so.$(shell sed -n "s/^  version: '\(.*\)',/\1/p" meson.build) \
+		build/src/libvitro.a build/test/libvitro-abi.so
 
 check:
 	@tools/check

@@ -3,9 +3,9 @@
  * An agent's loop. A model asks for tools by name, with arguments that nobody has looked at, and is
  * told what came of it. The model is a fixed list here; what it asks for is not always right.
  *
- * `research` calls the two other tools, many at once, and asks this program for what only it has.
- * All of that is JSON, for which a program should have a library: the shapes of this one are so
- * simple that their text can be searched, and pasted together.
+ * `weekday` is a command. `research` calls two of the others, many at once, and asks this program
+ * for what only it has. All of that is JSON, for which a program should have a library: the shapes
+ * of this one are so simple that their text can be searched, and pasted together.
  */
 #include <errno.h>
 #include <stdint.h>
@@ -98,6 +98,9 @@ static int research(vitro_task *task)
 	return vitro_task_return(task, json);
 }
 
+/* A model chooses the day, and no more than that: it is one word, and no shell reads it. */
+static const char *const weekday[] = { "date", "--utc", "--date={day}", "+%A", NULL };
+
 static const char *const of_research[] = { "add", "word_count", NULL };
 
 static const struct vitro_tool tools[] = {
@@ -111,6 +114,11 @@ static const struct vitro_tool tools[] = {
 	  .schema = "{\"required\": [\"text\"], \"additionalProperties\": false, \"properties\":"
 		    " {\"text\": {\"type\": \"string\", \"pattern\": \"^[A-Za-z ]*$\"}}}",
 	  .function = word_count },
+	{ .name = "weekday",
+	  .description = "Tells which day of the week a day is, such as 2024-02-29.",
+	  .schema = "{\"required\": [\"day\"], \"additionalProperties\": false, \"properties\":"
+		    " {\"day\": {\"type\": \"string\", \"pattern\": \"^[0-9-]{10}$\"}}}",
+	  .command = weekday },
 	{ .name = "research",
 	  .description = "Counts the words of the first notes.",
 	  .schema = "{\"required\": [\"notes\"], \"additionalProperties\":"
@@ -159,6 +167,8 @@ int main(int argc, char **argv)
 	static const struct vitro_request wishes[] = {
 		{ .tool = "add", .arguments = "{\"a\": 2, \"b\": 3.5}" },
 		{ .tool = "word_count", .arguments = "{\"text\": \"the quick brown fox\"}" },
+		{ .tool = "weekday", .arguments = "{\"day\": \"2024-02-29\"}" },
+		{ .tool = "weekday", .arguments = "{\"day\": \"2023-02-29\"}" },
 		{ .tool = "research", .arguments = "{\"notes\": 3}" },
 		{ .tool = "add", .arguments = "{\"a\": 2, \"b\": \"three\"}" },
 		{ .tool = "research", .arguments = "{\"notes\": 4}", .wall_ms = 300 },

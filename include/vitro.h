@@ -131,7 +131,11 @@ struct vitro_tool {
 	/* This program's own: it is started afresh to run it, and must call vitro_host_main(). */
 	vitro_function *function;
 
-	/* A function of a shared object, by its name; object is an absolute path. */
+	/*
+	 * A function of a shared object, by its name; object is an absolute path. It is loaded by a program
+	 * of vitro's own, and needs not be linked with this library. Where there are user namespaces, its
+	 * constructors run as sealed off from the host's files and network as its calls are.
+	 */
 	const char *object;
 	const char *symbol;
 
@@ -150,7 +154,8 @@ struct vitro_tool {
 	 * argument in it, and a shell's script only as a whole: sh -c 'wc -l "$1"' sh {file}.
 	 *
 	 * Standard input is the arguments as JSON. Standard output is the value: as it is if that is JSON,
-	 * else as text. An exit code other than 0 is an error.
+	 * else as text. An exit code other than 0 is an error, with the end of standard error in its
+	 * sentence. The program is looked for when the tool is added, as `vitro run` does.
 	 */
 	const char *const *command;
 
@@ -179,17 +184,10 @@ typedef struct vitro_toolhost vitro_toolhost;
 struct vitro_options {
 	const vitro_policy *policy; /* of tools without their own; NULL: the default one */
 
-	/* How many cells are kept ready for each policy and program. */
+	/* How many cells are kept ready for each policy and program; commands under one policy share them. */
 	uint32_t ready_min; /* at the least; 0: 2 */
 	uint32_t ready_max; /* at the most, when calls come fast; 0: 64 */
 	uint32_t live_max;  /* calls at once; more wait, as limits.queue_ms allows; 0: 1024 */
-
-	/*
-	 * This process is forked to run its own functions, instead of starting the program afresh. Then
-	 * every tool can read whatever this process had in its memory: keys, tokens, other people's
-	 * data. For functions that are not in a table of vitro_host_main().
-	 */
-	int expose_memory;
 
 	/* What the library has to say about its own work. level as in syslog(3); NULL: nobody. */
 	void (*log)(void *user, int level, const char *text);
@@ -209,7 +207,8 @@ enum { VITRO_TOOL_ADDED = 1, VITRO_TOOL_REMOVED = 2, VITRO_TOOL_CHANGED = 3 };
  * Starts a supervisor of one's own, which ends with this process, and waits until it is ready. It is
  * the program `vitro`: what VITRO_BINARY in the environment names, else the one that was installed with
  * the library, else the first on PATH. tools may be NULL, options too. -EPERM: a policy cannot be
- * enforced on this machine; the text says which part and what to do.
+ * enforced on this machine; the text says which part and what to do. -ENOENT: a tool's program or object
+ * is not there.
  */
 int vitro_toolhost_new(vitro_toolhost **ret_host, const struct vitro_tool *tools,
 		       const struct vitro_options *options, struct vitro_error *error);
@@ -222,17 +221,20 @@ void vitro_toolhost_free(vitro_toolhost *host);
 
 /*
  * Adds a tool, or changes the one of that name. Calls that run already are not affected. Where its
- * policy and program are new to the tool host, it waits until cells of them can be made.
+ * policy and program are new to the tool host, it waits until the supervisor has agreed to them.
  */
 int vitro_toolhost_add(vitro_toolhost *host, const struct vitro_tool *tool,
 		       struct vitro_error *error);
-/* Removes a tool. Calls that run already are not affected. -ENOENT: there is none of that name. */
+/*
+ * Removes a tool. Calls that run already are not affected; what was kept ready for it and no other goes when
+ * they are over. -ENOENT: there is none of that name.
+ */
 int vitro_toolhost_remove(vitro_toolhost *host, const char *name, struct vitro_error *error);
 
 /*
  * The tools as a JSON array of {"name", "description", "input_schema"}, in the order of their names:
  * those whose name or description has every word of query in it; NULL: all. Freed with free(); NULL:
- * no memory.
+ * no memory, or query is longer than 1024 bytes.
  */
 char *vitro_toolhost_list(vitro_toolhost *host, const char *query);
 
@@ -274,7 +276,7 @@ struct vitro_request {
 	const char *tool;      /* its name */
 	const char *arguments; /* the text of a JSON object; NULL: {} */
 	const char *call_id;   /* yours, at most 63 bytes, of no other call that runs; NULL: one is made */
-	int64_t     wall_ms;   /* a shorter deadline than the policy's; 0: the policy's */
+	int64_t     wall_ms;   /* a shorter deadline than the policy's; 0: the policy's; less is refused */
 
 	/* The rest is told while the call runs, from within vitro_call() or vitro_dispatch(). */
 	void *user; /* for the call-backs, and for vitro_done */
@@ -341,13 +343,13 @@ void vitro_question_answer(vitro_question *question, const char *value, const ch
 enum vitro_status {
 	VITRO_OK = 0,       /* there is a value */
 	VITRO_ERROR,        /* the tool failed: an error of its own, an exit code, no such program */
-	VITRO_TIMEOUT,      /* it ran past its deadline */
+	VITRO_TIMEOUT,      /* it ran past its deadline, or found no cell in time */
 	VITRO_CPU_LIMIT,    /* it used more CPU time than it may */
 	VITRO_MEMORY_LIMIT, /* it used more memory than it may */
-	VITRO_CRASHED,      /* it died of a signal */
+	VITRO_CRASHED,      /* it died of a signal, or spoke what nobody understands */
 	VITRO_NO_RESULT,    /* it ended without one, or gave one that is not JSON */
-	VITRO_RESULT_LIMIT, /* its value is larger than it may be */
-	VITRO_CANCELLED,    /* by vitro_cancel() */
+	VITRO_RESULT_LIMIT, /* its value is larger than it may be, or output that was to be it was cut */
+	VITRO_CANCELLED,    /* by vitro_cancel(), or since the call that had made it was over */
 	VITRO_REFUSED,      /* the policy cannot be enforced, or the request is not valid */
 	VITRO_LOST          /* the supervisor failed; whether the tool ran is not known */
 };
@@ -355,9 +357,9 @@ enum vitro_status {
 /* What a call took. */
 struct vitro_usage {
 	double  wall_ms;        /* from its hand-over to its end */
-	double  cpu_ms;         /* of all its processes */
+	double  cpu_ms;         /* of its processes, as far as they were seen */
 	int64_t peak_memory_kb; /* -1: not known */
-	int64_t processes;      /* the most at once; -1: not known */
+	int64_t processes;      /* the most that were seen at once; -1: not known */
 };
 
 /* Frees it, with all that the functions below gave of it. */
@@ -375,7 +377,7 @@ const char *vitro_result_value(const vitro_result *result, size_t *ret_len);
 
 /* The error: a word such as "Timeout". NULL if the status is VITRO_OK. */
 const char *vitro_result_error_type(const vitro_result *result);
-/* The error: a sentence. NULL if the status is VITRO_OK. */
+/* The error: a sentence, or what a tool says for one, up to 8 KB. NULL if the status is VITRO_OK. */
 const char *vitro_result_error(const vitro_result *result);
 
 /*
@@ -413,22 +415,29 @@ const char *vitro_task_call_id(const vitro_task *task);
 int vitro_task_return(vitro_task *task, const char *json);
 /* The same, of len bytes. */
 int vitro_task_return_bytes(vitro_task *task, const char *json, size_t len);
-/* An error instead: a word such as "ValueError", and a sentence. */
+/* An error instead: a word such as "ValueError", of at most 512 bytes, and a sentence. */
 int vitro_task_fail(vitro_task *task, const char *type, const char *message);
 
-/* A line for the caller's on_log, and for `logs` of the result. level: "info", "error", ... */
+/*
+ * A line for the caller's on_log, and for `logs` of the result, of which 64 KB are kept. level: "info",
+ * "error", ...
+ */
 int vitro_task_log(vitro_task *task, const char *level, const char *text);
 
 /*
- * Calls a tool of the host that this one may call, and waits. *ret_value is its value as JSON text,
- * or, with -EREMOTEIO, the sentence of its error; either way to be freed with free().
+ * Calls a tool of the host that this one may call, and waits. arguments is the text of a JSON object;
+ * NULL: {}. *ret_value is its value as JSON text, or, with -EREMOTEIO, the sentence of its error; either way
+ * to be freed with free().
  */
 int vitro_task_call(vitro_task *task, const char *tool, const char *arguments, char **ret_value);
 
 /* The same in two parts, so that many can be under way: *ret_ticket names the call. */
 int vitro_task_submit(vitro_task *task, const char *tool, const char *arguments,
 		      uint64_t *ret_ticket);
-/* Waits for that one, or, with ticket 0, for any; *ret_ticket says which, and may be NULL. */
+/*
+ * Waits for that one, or, with ticket 0, for any; *ret_ticket says which, and may be NULL. -ENOENT: there is
+ * none to wait for.
+ */
 int vitro_task_await(vitro_task *task, uint64_t ticket, uint64_t *ret_ticket, char **ret_value);
 
 #ifdef __GNUC__

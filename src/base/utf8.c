@@ -36,6 +36,19 @@ struct vt_utf8 vt_utf8_next(const char *bytes, size_t len)
 	return (struct vt_utf8){ .code = code, .len = want, .valid = true };
 }
 
+size_t vt_utf8_cut(const char *bytes, size_t len, size_t max)
+{
+	size_t kept = max;
+
+	if (len <= max)
+		return len;
+	/* Back to where a character begins; where that is not UTF-8, one place is as good as
+	 * another. */
+	while (kept > 0 && max - kept < 3 && ((unsigned char)bytes[kept] & 0xc0) == 0x80)
+		kept--;
+	return ((unsigned char)bytes[kept] & 0xc0) == 0x80 ? max : kept;
+}
+
 size_t vt_utf8_put(char out[4], uint32_t code)
 {
 	if (code < 0x80) {

@@ -26,6 +26,9 @@ struct vt_utf8 {
 /* What starts at bytes, of which there is one at least. */
 struct vt_utf8 vt_utf8_next(const char *bytes, size_t len);
 
+/* How many of len bytes can be kept where there is room for max, so that no character is cut in two. */
+size_t vt_utf8_cut(const char *bytes, size_t len, size_t max);
+
 /* Writes the character to out, and returns its length. code is none of the surrogates. */
 size_t vt_utf8_put(char out[4], uint32_t code);
 

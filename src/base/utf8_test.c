@@ -149,9 +149,26 @@ static void test_show(void **state)
 	shows("\xf0\x9f\x98", "\\xf0\\x9f\\x98");
 }
 
+static void test_cut_keeps_characters_whole(void **state)
+{
+	(void)state;
+	const char *text = "a\xc3\xa9\xf0\x9f\x98\x80z"; /* 1, 2, 4 and 1 bytes */
+
+	assert_int_equal(vt_utf8_cut(text, 8, 8), 8);
+	assert_int_equal(vt_utf8_cut(text, 8, 100), 8);
+	assert_int_equal(vt_utf8_cut(text, 8, 7), 7);
+	for (size_t max = 3; max < 7; max++)
+		assert_int_equal(vt_utf8_cut(text, 8, max), 3);
+	assert_int_equal(vt_utf8_cut(text, 8, 2), 1);
+	assert_int_equal(vt_utf8_cut(text, 8, 0), 0);
+	assert_int_equal(vt_utf8_cut("\x80\x80\x80\x80\x80\x80", 6, 5), 5);
+	assert_int_equal(vt_utf8_cut(NULL, 0, 5), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_cut_keeps_characters_whole),
 		cmocka_unit_test(test_every_character),
 		cmocka_unit_test(test_nothing_else),
 		cmocka_unit_test(test_maximal_subparts),

@@ -28,12 +28,6 @@ struct vt_said {
 /* The last such line of what a program printed. Pure. */
 void vt_said_parse(const char *text, struct vt_said *ret_said);
 
-/*
- * Finds vitro-escape: where it is installed with this vitro, beside it, or in its build folder. It must
- * be such that whoever can replace it could replace vitro too, or is root or the caller.
- */
-int vt_escape_find(char path[PATH_MAX], struct vt_err *err);
-
 /* A session of its own, with default signals and none of them blocked. For a child of ours. */
 int vt_control_detach(void);
 

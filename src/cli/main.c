@@ -9,6 +9,7 @@
 #include "base/closest.h"
 #include "base/str.h"
 #include "cli/cli.h"
+#include "launch/commands.h"
 #include "launch/spawner.h"
 
 static const struct verb {
@@ -114,6 +115,8 @@ int main(int argc, char **argv)
 
 	if (argc > 0 && strcmp(argv[0], "vitro-spawner") == 0)
 		vt_spawner_run();
+	if (argc > 0 && strcmp(argv[0], "vitro-commands") == 0)
+		vt_commands_run();
 	if (hold_stdio() < 0)
 		return VT_EXIT_OWN;
 	if (strcmp(name, "--version") == 0 || strcmp(name, "version") == 0)

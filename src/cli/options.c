@@ -10,6 +10,7 @@
 
 #include "base/closest.h"
 #include "cli/cli.h"
+#include "plan/lookup.h"
 
 /* Flags that are not fields of a policy. */
 enum own_flag {
@@ -343,42 +344,11 @@ void vt_options_done(struct vt_options *options)
 	options->policy = NULL;
 }
 
-static int list_givens(const struct vt_policy *policy, struct vt_arena *arena,
-		       struct vt_givens *ret_givens, struct vt_err *err)
-{
-	const struct vt_grants *lists[] = { &policy->files.read, &policy->files.write };
-	struct vt_given *items = vt_arena_array(arena, lists[0]->count + lists[1]->count + 1,
-						sizeof(*items));
-	size_t n = 0;
-
-	if (!items)
-		return vt_fail(err, VT_STEP_COMMAND, ENOMEM, "find the program");
-	for (size_t which = 0; which < 2; which++) {
-		for (size_t i = 0; i < lists[which]->count; i++) {
-			const struct vt_grant *grant = &lists[which]->items[i];
-			bool in_place = strcmp(grant->from, grant->to) == 0;
-
-			items[n++] = (struct vt_given){ grant->from, which == 1, in_place };
-		}
-	}
-	*ret_givens = (struct vt_givens){ items, n };
-	return 0;
-}
-
 int vt_options_find_command(const struct vt_options *options, struct vt_arena *arena,
 			    struct vt_command *ret_command, struct vt_err *err)
 {
-	char buffer[PATH_MAX];
-	struct vt_lookup lookup = {
-		.search_path = getenv("PATH"),
-		.cwd = getcwd(buffer, sizeof(buffer)),
-		.home = getenv("HOME"),
-		.pyenv_version = getenv("PYENV_VERSION"),
-	};
-	int r = list_givens(options->policy, arena, &lookup.givens, err);
+	int r = vt_lookup_command(arena, options->command[0], options->policy, ret_command, err);
 
-	if (r == 0)
-		r = vt_command_find(arena, options->command[0], &lookup, ret_command, err);
 	/* `--json x.json`: the flag's value is optional, and so never the next word. */
 	if (r < 0 && options->json_last && strchr(options->command[0], '.')) {
 		const struct vt_err failed = *err;

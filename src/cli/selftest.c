@@ -15,6 +15,7 @@
 #include "cli/settle.h"
 #include "cli/signals.h"
 #include "cli/world.h"
+#include "host/helper.h"
 #include "host/host.h"
 #include "kernel/seccomp_oci.h"
 
@@ -589,7 +590,7 @@ int vt_selftest_run(struct vt_policy *policy, int progress, struct vt_selftest *
 	for (size_t i = 0; i < vt_try_count; i++)
 		ret_test->tried[i] = (struct vt_tried){ .row = &vt_tries[i],
 							.outcome = VT_OUTCOME_UNJUDGED };
-	int r = vt_escape_find(s->program, err);
+	int r = vt_helper_find("vitro-escape", s->program, err);
 
 	if (r == 0)
 		r = vt_host_probe(&s->host, err);

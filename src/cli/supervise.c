@@ -41,9 +41,12 @@ int vt_cli_supervise(int argc, char **argv)
 		vt_cli_complain("this is for programs that embed vitro: they start it themselves");
 		return VT_EXIT_OWN;
 	}
-	/* A Ctrl-C at the client's terminal is the client's to deal with: we end when it does. */
-	if (signal(SIGPIPE, SIG_IGN) == SIG_ERR || signal(SIGINT, SIG_IGN) == SIG_ERR ||
-	    signal(SIGHUP, SIG_IGN) == SIG_ERR ||
+	/*
+	 * A Ctrl-C at the client's terminal is the client's to deal with: we end when it does. What
+	 * is larger than the caller's own limit of a file's size is an error, and not our end.
+	 */
+	if (signal(SIGPIPE, SIG_IGN) == SIG_ERR || signal(SIGXFSZ, SIG_IGN) == SIG_ERR ||
+	    signal(SIGINT, SIG_IGN) == SIG_ERR || signal(SIGHUP, SIG_IGN) == SIG_ERR ||
 	    signal(SIGCHLD, SIG_DFL) == SIG_ERR) /* ignored, no child could be waited for */
 		return VT_EXIT_OWN;
 	if (supervise(&err) < 0) {

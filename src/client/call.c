@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "client/error.h"
 #include "client/host_private.h"
 
 static struct vt_target *target_of(const struct vt_call *call)
@@ -124,29 +125,12 @@ static int name_call(vitro_toolhost *host, struct vt_call *call, const char *id,
 	return 0;
 }
 
-/* The body of a command's call: its words as JSON, and then its standard input. NULL: no memory. */
-static char *command_body(char **argv, const char *input, size_t len, size_t *ret_len)
+/* The body of a command's call: its words, each with its NUL, and then its standard input. */
+static void add_body(struct vt_str *body, char **argv, const char *input, size_t len)
 {
-	AUTO_JSON json_t *words = json_array();
-	struct vt_str body;
-
-	for (; words && *argv; argv++)
-		if (json_array_append_new(words, vt_json_text(*argv, strlen(*argv))) < 0)
-			return NULL;
-	char *text = words ? json_dumps(words, JSON_COMPACT) : NULL;
-
-	if (!text)
-		return NULL;
-	vt_str_init(&body);
-	vt_str_add(&body, text);
-	vt_str_addn(&body, input, len);
-	free(text);
-	if (!vt_str_ok(&body)) {
-		vt_str_done(&body);
-		return NULL;
-	}
-	*ret_len = body.len;
-	return body.text; /* it is not empty, so it is on the heap */
+	for (; *argv; argv++)
+		vt_str_addn(body, *argv, strlen(*argv) + 1);
+	vt_str_addn(body, input, len);
 }
 
 static struct vt_str *begin_head(vitro_toolhost *host, const struct vt_call *call, int64_t wall_ms)
@@ -171,21 +155,25 @@ static int send_command(vitro_toolhost *host, const struct vt_call *call,
 			struct vt_err *err)
 {
 	char **argv;
-	size_t len, input_len = strlen(request->arguments);
+	size_t input_len = strlen(request->arguments);
 	int status = vt_command_expand(target_of(call)->command, arguments, &argv, err);
 
 	if (status < 0)
 		return status;
-	char *body = command_body(argv, request->arguments, input_len, &len);
+	struct vt_str body;
 
+	vt_str_init(&body);
+	add_body(&body, argv, request->arguments, input_len);
 	free(argv);
-	if (!body)
-		return vt_fail(err, VT_STEP_WIRE, ENOMEM, "out of memory");
-	struct vt_str *head = begin_head(host, call, request->wall_ms);
+	if (vt_str_ok(&body)) {
+		struct vt_str *head = begin_head(host, call, request->wall_ms);
 
-	vt_head_add_int(head, "stdin", (int64_t)input_len);
-	status = vt_peer_send(&host->peer, body, len, err);
-	free(body);
+		vt_head_add_int(head, "stdin", (int64_t)input_len);
+		status = vt_peer_send(&host->peer, body.text, body.len, err);
+	} else {
+		status = vt_error_no_memory(err);
+	}
+	vt_str_done(&body);
 	return status;
 }
 
@@ -199,8 +187,6 @@ static int send_call(vitro_toolhost *host, struct vt_call *call,
 
 	if (status < 0)
 		return status;
-	if (request->wall_ms < 0)
-		return vt_fail(err, VT_STEP_WIRE, EINVAL, "wall_ms must not be negative");
 	if (vt_calls_add(&host->calls, call) < 0)
 		return vt_fail(err, VT_STEP_WIRE, ENOMEM, "out of memory");
 	if (target_of(call)->command)
@@ -209,13 +195,19 @@ static int send_call(vitro_toolhost *host, struct vt_call *call,
 	return vt_peer_send(&host->peer, request->arguments, len, err);
 }
 
+static int check_deadline(int64_t wall_ms, struct vt_err *err)
+{
+	return wall_ms < 0 ? vt_fail(err, VT_STEP_WIRE, EINVAL, "wall_ms must not be negative") : 0;
+}
+
 /* It ends at once where it cannot be begun. */
 static void begin(vitro_toolhost *host, struct vt_call *call, const struct vitro_request *request)
 {
 	struct vt_err err = { 0 };
 	char text[VT_TOOL_MAX_NAME + 64], shown[VT_TOOL_MAX_NAME];
 
-	if (name_call(host, call, request->call_id, &err) < 0) {
+	if (name_call(host, call, request->call_id, &err) < 0 ||
+	    check_deadline(request->wall_ms, &err) < 0) {
 		end_failed(host, call, VITRO_REFUSED, "InvalidRequest", err.what);
 	} else if (!call->tool) {
 		const char *name = request->tool ? request->tool : "";

@@ -131,7 +131,7 @@ static void test_output_and_logs_stream(void **state)
 		"\"logs\": [{\"level\":\"info\",\"text\":\"a \\\"line\\\"\xef\xbf\xbd\"}], "
 		"\"usage\": {\"wall_ms\": 12.3, \"cpu_ms\": 0.0, \"peak_memory_kb\": null, "
 		"\"processes\": 3}, \"isolation\": " FAKE_CAPABILITIES
-		", \"files\": {}, \"denials\": null}\n");
+		", \"files\": {}, \"denials\": null, \"unreaped\": true}\n");
 	vitro_result_free(result);
 	/* Nobody has to listen. */
 	result = call(host, "print", NULL);
@@ -188,7 +188,7 @@ static void test_refused_before_it_is_sent(void **state)
 		{ { .tool = "add", .arguments = "{" }, "InvalidArguments", "add: arguments" },
 		{ { .tool = "add", .arguments = "" }, "InvalidArguments", "add: arguments" },
 		{ { .tool = "add", .arguments = "[]" }, "InvalidArguments", "add: arguments" },
-		{ { .tool = "add", .wall_ms = -1 }, "InvalidArguments", "wall_ms" },
+		{ { .tool = "add", .wall_ms = -1 }, "InvalidRequest", "wall_ms" },
 		{ { .tool = "add", .call_id = "" }, "InvalidRequest", "call_id must have" },
 		{ { .tool = "add", .call_id = "\xff" }, "InvalidRequest", "call_id is not UTF-8" },
 	};
@@ -416,6 +416,7 @@ static void test_command(void **state)
 	struct vitro_tool tools[] = {
 		{ .name = "count", .command = words },
 		{ .name = "cut", .command = words },
+		{ .name = "fail", .command = words },
 		{ 0 },
 	};
 	vitro_toolhost *host;
@@ -425,10 +426,9 @@ static void test_command(void **state)
 	vitro_result *result = call(host, "count", "{\"file\":\"a \\\"b\"}");
 
 	assert_int_equal(vitro_result_status(result), VITRO_OK);
-	assert_string_equal(
-		vitro_result_value(result, NULL),
-		"\"[\\\"wc\\\",\\\"-l\\\",\\\"--\\\",\\\"a \\\\\\\"b\\\"]{\\\"file\\\":\\\"a "
-		"\\\\\\\"b\\\"}\"");
+	assert_string_equal(vitro_result_value(result, NULL),
+			    "\"wc\\u0000-l\\u0000--\\u0000"
+			    "a \\\"b\\u0000{\\\"file\\\":\\\"a \\\\\\\"b\\\"}\"");
 	vitro_result_free(result);
 	result = call(host, "count", "{}");
 	assert_int_equal(vitro_result_status(result), VITRO_REFUSED);
@@ -436,6 +436,36 @@ static void test_command(void **state)
 	result = call(host, "cut", "{\"file\":\"a\"}");
 	assert_int_equal(vitro_result_status(result), VITRO_RESULT_LIMIT);
 	assert_null(vitro_result_value(result, NULL));
+	vitro_result_free(result);
+	/* What went wrong is what it said last. */
+	result = call(host, "fail", "{\"file\":\"first\\nlast\"}");
+	assert_int_equal(vitro_result_status(result), VITRO_ERROR);
+	assert_int_equal(vitro_result_exit_code(result), 3);
+	assert_string_equal(vitro_result_error(result),
+			    "no: wc -l -- first\nlast {\"file\":\"first\\nlast\"}");
+	vitro_result_free(result);
+	vitro_toolhost_free(host);
+}
+
+/* A long tail begins with a line. */
+static void test_last_words_of_a_command(void **state)
+{
+	(void)state;
+	static const char *const words[] = { "wc", NULL };
+	struct vitro_tool tools[] = { { .name = "fail", .command = words }, { 0 } };
+	char arguments[8192];
+	vitro_toolhost *host;
+
+	assert_int_equal(vitro_toolhost_new(&host, tools, NULL, NULL), 0);
+	/* What is read is what comes back as standard error, spaces and all. */
+	memset(arguments, ' ', sizeof(arguments));
+	memcpy(arguments, "{\n", 2);
+	memcpy(arguments + 6500, "\n\"a\": 1\n}\n", 11);
+	arguments[6511] = '\0';
+	vitro_result *result = call(host, "fail", arguments);
+
+	assert_string_equal(vitro_result_error(result), "no: \"a\": 1\n}");
+	assert_int_equal(vitro_result_exit_code(result), 3);
 	vitro_result_free(result);
 	vitro_toolhost_free(host);
 }
@@ -473,6 +503,7 @@ int main(int argc, char **argv)
 		FAKE_TEST(test_made_ids_differ),
 		FAKE_TEST(test_call_within_a_call_back),
 		FAKE_TEST(test_command),
+		FAKE_TEST(test_last_words_of_a_command),
 		FAKE_TEST(test_free_amid_calls),
 	};
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <syslog.h>
@@ -10,6 +11,8 @@
 
 /* How often one dispatch reads: what comes faster than that waits for the next. */
 enum { MOST_READS = 64 };
+/* Bytes of a command's standard error that its error has. */
+enum { LAST_WORDS = 2000 };
 
 /* ---- messages ------------------------------------------------------------------------------- */
 
@@ -34,6 +37,37 @@ static void find_command_value(struct vitro_result *parts, char **ret_made)
 	parts->value = (struct vt_bytes){ 0 };
 }
 
+/*
+ * "exited with code 2: wc: x: No such file or directory". What a command says of its failure is at
+ * the end of standard error: as much of it as fits, from the beginning of a line. *ret_made is to
+ * be freed.
+ */
+static void add_last_words(struct vitro_result *parts, char **ret_made)
+{
+	const char *at = parts->err.at, *end = at + parts->err.len;
+	char tail[LAST_WORDS];
+	size_t len;
+
+	while (end > at && strchr(" \t\r\n", end[-1])) /* a NUL is one of them */
+		end--;
+	if (end - at > LAST_WORDS) {
+		const char *line = memchr(end - LAST_WORDS, '\n', LAST_WORDS);
+
+		at = line ? line + 1 : end - LAST_WORDS;
+	}
+	len = (size_t)(end - at);
+	memcpy(tail, at, len);
+	for (size_t i = 0; i < len; i++)
+		tail[i] = tail[i] ? tail[i] : ' ';
+	AUTO_JSON json_t *words = len ? vt_json_text(tail, len) : NULL;
+
+	if (!words || asprintf(ret_made, "%s: %s", parts->message, json_string_value(words)) < 0) {
+		*ret_made = NULL; /* without them it is as true */
+		return;
+	}
+	parts->message = *ret_made;
+}
+
 /* The supervisor passes on what a cell gave. Whether that is JSON is looked at here. */
 static void check_value(struct vitro_result *parts)
 {
@@ -55,11 +89,13 @@ static int take_done(vitro_toolhost *host, struct vt_call *call, const struct vt
 
 	if (status < 0)
 		return status;
-	parts.isolation = target->pool->capabilities;
+	parts.isolation = parts.came_to_cell ? target->pool->capabilities : NULL;
 	if (parts.status == VITRO_OK && target->command)
 		find_command_value(&parts, &made);
 	else if (parts.status == VITRO_OK)
 		check_value(&parts);
+	else if (target->command && parts.exit_code > 0 && parts.status == VITRO_ERROR)
+		add_last_words(&parts, &made);
 	if (parts.value.at && !made && parts.value.len >= VT_FRAMES_IDLE)
 		parts.memory = vt_peer_take(&host->peer);
 	vt_call_end(host, call, &parts);

@@ -39,6 +39,7 @@ struct fake {
 	struct vt_frames_out out;
 	struct vt_str        head;
 	int64_t              calls;
+	int                  pools; /* that are open */
 	int64_t              late; /* the call that asks when it is told to end */
 	struct {
 		int64_t call, left;
@@ -82,8 +83,9 @@ static inline void fake_done(struct fake *fake, int64_t call, const char *status
 	(void)snprintf(head, sizeof(head),
 		       "{\"is\":\"done\",\"call\":%lld,\"status\":\"%s\",\"value\":%zu,\"stdout\":0,"
 		       "\"stderr\":0,\"exit_code\":-1,\"signal\":0,\"wall_ms\":1.25,\"cpu_ms\":0.5,"
-		       "\"peak_kb\":100,\"processes\":1,\"level\":\"full\"%s}",
+		       "\"peak_kb\":100,\"processes\":1%s%s}",
 		       (long long)call, status, len,
+		       strcmp(status, "refused") == 0 ? "" : ",\"cell\":true",
 		       strcmp(status, "ok") == 0
 			       ? ""
 			       : ",\"error_type\":\"Type\",\"error\":\"the sentence\"");
@@ -107,7 +109,7 @@ static inline void fake_print(struct fake *fake, int64_t call)
 		       "{\"is\":\"done\",\"call\":%lld,\"status\":\"ok\",\"value\":4,\"stdout\":4,"
 		       "\"stderr\":4,\"dropped_stderr\":7,\"exit_code\":0,\"signal\":0,"
 		       "\"wall_ms\":12.34,\"cpu_ms\":0.0,\"peak_kb\":-1,\"processes\":3,"
-		       "\"level\":\"full\"}",
+		       "\"cell\":true,\"unreaped\":true}",
 		       (long long)call);
 	fake_send(fake, head, "trueone\ntwo\0", 12);
 }
@@ -204,7 +206,7 @@ static inline void fake_ramble(struct fake *fake, const char *body, size_t len)
 		"{\"is\":\"log\",\"level\":%d}",
 		"{\"is\":\"ask\",\"call\":%d,\"ask\":%d,\"tool\":\"hang\"}",
 		"{\"is\":\"ask\",\"call\":%d,\"ask\":%d,\"tool\":\"mine\"}",
-		"{\"is\":\"count\",\"pool\":%d}",
+		"{\"is\":\"count\",\"ready\":%d}",
 		"{\"is\":\"pool\",\"pool\":%d,\"ok\":true}",
 	};
 	static const char *const bodies[] = { "", "1", "{}", "[12]", "\"a\xff\"", "{\"a\":", "nul" };
@@ -262,9 +264,11 @@ static inline void fake_call(struct fake *fake, const struct vt_head *head, cons
 	if (input >= 0) {
 		/* A command: what it would print is what it was given. */
 		(void)snprintf(text, sizeof(text),
-			       "{\"is\":\"done\",\"call\":%lld,\"status\":\"ok\",\"stdout\":%zu,"
-			       "\"dropped_stdout\":%d,\"exit_code\":0}",
-			       (long long)call, len, strcmp(tool, "cut") == 0);
+			       "{\"is\":\"done\",\"call\":%lld,\"status\":\"%s\",\"std%s\":%zu,"
+			       "\"dropped_stdout\":%d,\"exit_code\":%d,\"error\":\"no\"}",
+			       (long long)call, strcmp(tool, "fail") == 0 ? "error" : "ok",
+			       strcmp(tool, "fail") == 0 ? "err" : "out", len,
+			       strcmp(tool, "cut") == 0, strcmp(tool, "fail") == 0 ? 3 : 0);
 		fake_send(fake, text, body, len);
 	} else if (strcmp(tool, "echo") == 0) {
 		fake_done(fake, call, "ok", body, len);
@@ -275,6 +279,9 @@ static inline void fake_call(struct fake *fake, const struct vt_head *head, cons
 			       vt_head_text(head, "id", NULL),
 			       (long long)vt_head_int(head, "wall_ms", -1),
 			       vt_head_flag(head, "stream", false) ? "true" : "false");
+		fake_done(fake, call, "ok", text, strlen(text));
+	} else if (strcmp(tool, "pools") == 0) {
+		(void)snprintf(text, sizeof(text), "%d", fake->pools);
 		fake_done(fake, call, "ok", text, strlen(text));
 	} else if (strcmp(tool, "tell") == 0) {
 		fake_tell(fake, call);
@@ -344,6 +351,7 @@ static inline void fake_pool(struct fake *fake, const struct vt_head *head, cons
 		fake_send(fake, text, NULL, 0);
 		return;
 	}
+	fake->pools++;
 	(void)snprintf(text, sizeof(text), "{\"is\":\"pool\",\"pool\":%lld,\"ok\":true}", pool);
 	fake_send(fake, text, FAKE_CAPABILITIES "\n", strlen(FAKE_CAPABILITIES) + 1);
 }
@@ -367,6 +375,9 @@ static inline void fake_take(struct fake *fake, const struct vt_head *head, cons
 		fake_send(fake, hello, NULL, 0);
 	} else if (strcmp(what, "pool") == 0) {
 		fake_pool(fake, head, body, len);
+	} else if (strcmp(what, "drop") == 0) {
+		if (--fake->pools < 0 || vt_head_int(head, "pool", -1) <= 0)
+			fake_die();
 	} else if (strcmp(what, "call") == 0) {
 		fake_call(fake, head, body, len);
 	} else if (strcmp(what, "cancel") == 0) {
@@ -382,10 +393,9 @@ static inline void fake_take(struct fake *fake, const struct vt_head *head, cons
 		fake_answer(fake, head, body, len);
 	} else if (strcmp(what, "count") == 0) {
 		(void)snprintf(text, sizeof(text),
-			       "{\"is\":\"count\",\"pool\":%lld,\"ready\":2,\"refilling\":1,"
-			       "\"live\":0,\"waiting\":0,\"calls\":%lld,\"cells_made\":3,"
-			       "\"cold_calls\":-1}",
-			       (long long)vt_head_int(head, "pool", -1), (long long)fake->calls);
+			       "{\"is\":\"count\",\"ready\":%d,\"refilling\":1,\"live\":0,"
+			       "\"waiting\":0,\"calls\":%lld,\"cells_made\":3,\"cold_calls\":-1}",
+			       2 * fake->pools, (long long)fake->calls);
 		fake_send(fake, text, NULL, 0);
 	} else {
 		fake_die();

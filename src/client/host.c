@@ -23,6 +23,7 @@ static void target_free(void *owner)
 {
 	struct vt_target *target = owner;
 
+	vt_pool_release(target->pool);
 	free(target->symbol);
 	vt_command_free(target->command);
 	free(target->may_call);
@@ -69,8 +70,8 @@ static int choose_pool(vitro_toolhost *host, const struct vitro_tool *tool,
 	const vitro_policy *policy = tool->policy ? tool->policy : host->policy;
 	enum vt_pool_kind kind = tool->function ? VT_POOL_PROGRAM
 				 : tool->symbol ? VT_POOL_OBJECT
-						: VT_POOL_COMMANDS;
-	const char *path = tool->object;
+						: VT_POOL_COMMAND;
+	const char *path = target->command ? vt_command_program(target->command) : tool->object;
 	char program[PATH_MAX];
 
 	if (kind == VT_POOL_PROGRAM) {
@@ -121,7 +122,8 @@ static int make_tool(vitro_toolhost *host, const struct vitro_tool *tool, struct
 		     struct vt_err *err)
 {
 	struct vt_tool *made;
-	int status = vt_tool_new(tool->name, tool->description, tool->schema, &made, err);
+	int status = vt_tool_new(tool->name ? tool->name : "", tool->description, tool->schema,
+				 &made, err);
 
 	if (status < 0)
 		return status;
@@ -218,9 +220,6 @@ static int take_options(vitro_toolhost *host, const struct vitro_options *given,
 		return vt_fail(err, VT_STEP_POLICY, EINVAL,
 			       "ready_min is %u, and ready_max %u: less than that",
 			       options->ready_min, options->ready_max);
-	if (options->expose_memory)
-		return vt_fail(err, VT_STEP_POLICY, EOPNOTSUPP,
-			       "expose_memory is not supported by this version");
 	host->policy = vitro_policy_new();
 	if (!host->policy)
 		return vt_error_no_memory(err);
@@ -294,7 +293,7 @@ void vitro_toolhost_free(vitro_toolhost *host)
 	}
 	vt_calls_done(&host->calls);
 	vt_toolset_free(host->tools);
-	vt_pools_free(host);
+	vt_pool_release(host->own_pool);
 	vitro_policy_free(host->policy);
 	vt_peer_done(&host->peer);
 	free(host);
@@ -337,20 +336,28 @@ char *vitro_toolhost_list(vitro_toolhost *host, const char *query)
 	return vt_toolset_list(host->tools, query, &json, &err) < 0 ? NULL : json;
 }
 
+/* Under the tool host's own policy, which may be no tool's. */
+static const struct vt_pool *own_pool(vitro_toolhost *host)
+{
+	if (host->own_pool)
+		return host->own_pool;
+	struct vt_pool *pool = vt_pool_get(host, VT_POOL_NONE, NULL, host->policy);
+
+	if (pool && vt_pools_open(host, NULL) < 0) {
+		vt_pool_release(pool);
+		return NULL;
+	}
+	return host->own_pool = pool;
+}
+
 char *vitro_toolhost_capabilities(vitro_toolhost *host, const char *tool)
 {
-	struct vt_pool *pool;
+	struct vt_tool *found = tool ? vt_toolset_find(host->tools, tool) : NULL;
+	const struct vt_pool *pool = found  ? ((struct vt_target *)found->owner)->pool
+				     : tool ? NULL
+					    : own_pool(host);
 
-	if (tool) {
-		struct vt_tool *found = vt_toolset_find(host->tools, tool);
-
-		pool = found ? ((struct vt_target *)found->owner)->pool : NULL;
-	} else {
-		pool = vt_pool_get(host, VT_POOL_NONE, NULL, host->policy);
-		if (pool && !pool->capabilities && vt_pools_open(host, NULL) < 0)
-			return NULL;
-	}
-	return pool ? strdup(pool->capabilities) : NULL;
+	return pool && pool->capabilities ? strdup(pool->capabilities) : NULL;
 }
 
 void vitro_toolhost_count(vitro_toolhost *host, struct vitro_counts *ret_counts)

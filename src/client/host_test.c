@@ -159,14 +159,14 @@ static void test_pools(void **state)
 	vitro_toolhost_count(host, &counts);
 	assert_int_equal(counts.ready, 6);
 	assert_int_equal(counts.cold_calls, 0);
-	assert_int_equal(counts.calls, 6); /* each pool says 2 */
+	assert_int_equal(counts.calls, 2);
 	/* The tool host keeps nothing of what it was given. */
 	vitro_policy_free(tight);
 	tools[0].policy = same;
 	assert_int_equal(vitro_toolhost_add(host, &tools[0], &error), 0);
 	assert_true(pool_of(host, "head") != first);
 	vitro_toolhost_count(host, &counts);
-	assert_int_equal(counts.ready, 6);
+	assert_int_equal(counts.ready, 4); /* nobody has the first any more */
 	vitro_policy_free(same);
 	vitro_toolhost_free(host);
 }
@@ -227,8 +227,63 @@ static void test_options(void **state)
 	vitro_toolhost *host;
 
 	assert_int_equal(vitro_toolhost_new(&host, NULL, &options, &error), -EINVAL);
-	options = (struct vitro_options){ .expose_memory = 1 };
-	assert_int_equal(vitro_toolhost_new(&host, NULL, &options, &error), -EOPNOTSUPP);
+}
+
+static int count_pools(vitro_toolhost *host)
+{
+	vitro_result *result = vitro_call(host, &(struct vitro_request){ .tool = "pools" });
+	int count = atoi(vitro_result_value(result, NULL));
+
+	vitro_result_free(result);
+	return count;
+}
+
+static void free_result(void *user, vitro_result *result)
+{
+	(void)user;
+	vitro_result_free(result);
+}
+
+/* The supervisor keeps nothing ready for tools that are gone, once their calls are over. */
+static void test_pools_are_dropped(void **state)
+{
+	(void)state;
+	static const char *const words[] = { "cat", NULL };
+	vitro_toolhost *host = FAKE_HOST("pools");
+	vitro_policy *policy = vitro_policy_new();
+	struct vitro_tool tool = { .name = "hang", .function = fake_function, .policy = policy };
+	struct vitro_request request = { .tool = "hang", .call_id = "h" };
+
+	assert_int_equal(count_pools(host), 1);
+	assert_int_equal(vitro_policy_set(policy, "limits.wall_ms", "5s", NULL), 0);
+	assert_int_equal(vitro_toolhost_add(host, &tool, NULL), 0);
+	tool.name = "other";
+	assert_int_equal(vitro_toolhost_add(host, &tool, NULL), 0);
+	assert_int_equal(count_pools(host), 2);
+	assert_int_equal(vitro_submit(host, &request, free_result), 0);
+	assert_int_equal(vitro_toolhost_remove(host, "other", NULL), 0);
+	/* Another policy for the tool, and another kind; its call runs on under the old one. */
+	tool.name = "hang";
+	tool.policy = NULL;
+	assert_int_equal(vitro_toolhost_add(host, &tool, NULL), 0);
+	assert_int_equal(count_pools(host), 2);
+	assert_int_equal(vitro_cancel(host, "h"), 0);
+	while (vitro_is_running(host, "h"))
+		(void)fake_turn(host);
+	(void)vitro_dispatch(host);
+	assert_int_equal(count_pools(host), 1);
+	tool.function = NULL;
+	tool.command = words;
+	assert_int_equal(vitro_toolhost_add(host, &tool, NULL), 0);
+	assert_int_equal(count_pools(host), 2);
+	/* What is refused leaves nothing. */
+	assert_int_equal(vitro_policy_set(policy, "env.set", "A=refuse-me", NULL), 0);
+	tool.name = "third";
+	tool.policy = policy;
+	assert_int_equal(vitro_toolhost_add(host, &tool, NULL), -EPERM);
+	assert_int_equal(count_pools(host), 2);
+	vitro_policy_free(policy);
+	vitro_toolhost_free(host);
 }
 
 /* What comes while an answer is waited for is told by the next dispatch, and not before. */
@@ -321,6 +376,7 @@ int main(int argc, char **argv)
 		FAKE_TEST(test_pools),
 		FAKE_TEST(test_policy_that_cannot_be_enforced),
 		FAKE_TEST(test_capabilities_of_the_host),
+		FAKE_TEST(test_pools_are_dropped),
 		FAKE_TEST(test_options),
 		FAKE_TEST(test_answers_overtake_nothing),
 		FAKE_TEST(test_threads),

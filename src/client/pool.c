@@ -30,6 +30,7 @@ struct vt_pool *vt_pool_get(vitro_toolhost *host, enum vt_pool_kind kind, const 
 		if (pool->kind == kind && is_same(pool->path, path) &&
 		    is_same(pool->policy, sources)) {
 			free(sources);
+			pool->users++;
 			return pool;
 		}
 	}
@@ -44,23 +45,46 @@ struct vt_pool *vt_pool_get(vitro_toolhost *host, enum vt_pool_kind kind, const 
 	}
 	*pool = (struct vt_pool){
 		.next = host->pools,
+		.before = &host->pools,
+		.host = host,
+		.users = 1,
 		.number = ++host->last_pool,
 		.kind = kind,
 		.path = path_copy,
 		.policy = sources,
 	};
+	if (pool->next)
+		pool->next->before = &pool->next;
 	host->pools = pool;
 	return pool;
 }
 
-void vt_pools_free(vitro_toolhost *host)
+/* Its tools still have it, and must not be called. */
+static void unlist(struct vt_pool *pool)
 {
-	while (host->pools) {
-		struct vt_pool *next = host->pools->next;
+	if (!pool->before)
+		return;
+	*pool->before = pool->next;
+	if (pool->next)
+		pool->next->before = pool->before;
+	pool->before = NULL;
+}
 
-		pool_free(host->pools);
-		host->pools = next;
+void vt_pool_release(struct vt_pool *pool)
+{
+	if (!pool || --pool->users > 0)
+		return;
+	struct vt_peer *peer = &pool->host->peer;
+	struct vt_err err;
+
+	unlist(pool);
+	if (pool->capabilities && !peer->lost && peer->socket >= 0) {
+		struct vt_str *head = vt_peer_begin(peer, "drop");
+
+		vt_head_add_int(head, "pool", pool->number);
+		(void)vt_peer_send(peer, NULL, 0, &err); /* who is lost has no pools */
 	}
+	pool_free(pool);
 }
 
 /* ---- opening -------------------------------------------------------------------------------- */
@@ -68,9 +92,14 @@ void vt_pools_free(vitro_toolhost *host)
 /* What is waited for, of all pools that were asked. */
 struct waiting {
 	vitro_toolhost *host;
-	const char *is;
 	struct vitro_error *error;
 	int status; /* of the first that was refused */
+};
+
+static const char *const kinds[] = {
+	[VT_POOL_PROGRAM] = "program",
+	[VT_POOL_OBJECT] = "object",
+	[VT_POOL_COMMAND] = "command",
 };
 
 static int ask_for(vitro_toolhost *host, struct vt_pool *pool, struct vt_err *err)
@@ -81,26 +110,12 @@ static int ask_for(vitro_toolhost *host, struct vt_pool *pool, struct vt_err *er
 
 	vt_head_add_int(head, "pool", pool->number);
 	if (pool->path)
-		vt_head_add_text(head, pool->kind == VT_POOL_OBJECT ? "object" : "program",
-				 pool->path, strlen(pool->path));
+		vt_head_add_text(head, kinds[pool->kind], pool->path, strlen(pool->path));
 	vt_head_add_int(head, "ready_min", used ? options->ready_min : 0);
 	vt_head_add_int(head, "ready_max", used ? options->ready_max : 0);
 	vt_head_add_int(head, "live_max", used ? options->live_max : 0);
 	pool->asked = true;
 	return vt_peer_send(&host->peer, pool->policy, strlen(pool->policy), err);
-}
-
-static void drop(vitro_toolhost *host, const struct vt_pool *pool)
-{
-	for (struct vt_pool **at = &host->pools; *at; at = &(*at)->next) {
-		if (*at == pool) {
-			struct vt_pool *gone = *at;
-
-			*at = gone->next;
-			pool_free(gone);
-			return;
-		}
-	}
 }
 
 static void take_refusal(struct waiting *waiting, struct vt_pool *pool,
@@ -113,7 +128,7 @@ static void take_refusal(struct waiting *waiting, struct vt_pool *pool,
 		waiting->status = vt_error_give(waiting->error,
 						num > 0 && num < 4096 ? (int)num : EPERM,
 						text ? text : "the supervisor refuses the policy");
-	drop(waiting->host, pool);
+	unlist(pool);
 }
 
 static int take_capabilities(struct vt_pool *pool, const struct vt_message *message,
@@ -127,26 +142,6 @@ static int take_capabilities(struct vt_pool *pool, const struct vt_message *mess
 		len--;
 	pool->capabilities = strndup(message->body, len);
 	return pool->capabilities ? 0 : vt_error_no_memory(err);
-}
-
-static int64_t count_at(const struct vt_head *head, const char *name, int64_t most)
-{
-	int64_t count = vt_head_int(head, name, 0);
-
-	return count < 0 ? 0 : count > most ? most : count;
-}
-
-static void take_counts(struct vt_pool *pool, const struct vt_head *head)
-{
-	pool->counts = (struct vitro_counts){
-		.ready = (uint32_t)count_at(head, "ready", UINT32_MAX),
-		.refilling = (uint32_t)count_at(head, "refilling", UINT32_MAX),
-		.live = (uint32_t)count_at(head, "live", UINT32_MAX),
-		.waiting = (uint32_t)count_at(head, "waiting", UINT32_MAX),
-		.calls = (uint64_t)count_at(head, "calls", INT64_MAX),
-		.cells_made = (uint64_t)count_at(head, "cells_made", INT64_MAX),
-		.cold_calls = (uint64_t)count_at(head, "cold_calls", INT64_MAX),
-	};
 }
 
 static bool any_asked(const vitro_toolhost *host)
@@ -164,7 +159,7 @@ static enum vt_peer_taken take_answer(void *user, const struct vt_message *messa
 	int64_t number = vt_head_int(&message->head, "pool", -1);
 	struct vt_pool *pool = waiting->host->pools;
 
-	if (strcmp(message->is, waiting->is) != 0)
+	if (strcmp(message->is, "pool") != 0)
 		return VT_PEER_OTHER;
 	while (pool && (pool->number != number || !pool->asked))
 		pool = pool->next;
@@ -173,9 +168,7 @@ static enum vt_peer_taken take_answer(void *user, const struct vt_message *messa
 		return VT_PEER_WRONG;
 	}
 	pool->asked = false;
-	if (strcmp(message->is, "count") == 0)
-		take_counts(pool, &message->head);
-	else if (!vt_head_flag(&message->head, "ok", false))
+	if (!vt_head_flag(&message->head, "ok", false))
 		take_refusal(waiting, pool, message);
 	else if (take_capabilities(pool, message, err) < 0)
 		return VT_PEER_WRONG;
@@ -184,7 +177,7 @@ static enum vt_peer_taken take_answer(void *user, const struct vt_message *messa
 
 int vt_pools_open(vitro_toolhost *host, struct vitro_error *error)
 {
-	struct waiting waiting = { .host = host, .is = "pool", .error = error };
+	struct waiting waiting = { .host = host, .error = error };
 	struct vt_err err = { 0 };
 	int status = 0;
 
@@ -198,38 +191,49 @@ int vt_pools_open(vitro_toolhost *host, struct vitro_error *error)
 	for (struct vt_pool *pool = host->pools, *next; pool; pool = next) {
 		next = pool->next;
 		if (!pool->capabilities)
-			drop(host, pool);
+			unlist(pool);
 	}
 	return vt_error_pass(error, &err);
 }
 
+/* ---- counting ------------------------------------------------------------------------------- */
+
+static int64_t count_at(const struct vt_head *head, const char *name, int64_t most)
+{
+	int64_t count = vt_head_int(head, name, 0);
+
+	return count < 0 ? 0 : count > most ? most : count;
+}
+
+static enum vt_peer_taken take_counts(void *user, const struct vt_message *message,
+				      struct vt_err *err)
+{
+	const struct vt_head *head = &message->head;
+	struct vitro_counts *counts = user;
+
+	(void)err;
+	if (strcmp(message->is, "count") != 0)
+		return VT_PEER_OTHER;
+	*counts = (struct vitro_counts){
+		.ready = (uint32_t)count_at(head, "ready", UINT32_MAX),
+		.refilling = (uint32_t)count_at(head, "refilling", UINT32_MAX),
+		.live = (uint32_t)count_at(head, "live", UINT32_MAX),
+		.waiting = (uint32_t)count_at(head, "waiting", UINT32_MAX),
+		.calls = (uint64_t)count_at(head, "calls", INT64_MAX),
+		.cells_made = (uint64_t)count_at(head, "cells_made", INT64_MAX),
+		.cold_calls = (uint64_t)count_at(head, "cold_calls", INT64_MAX),
+	};
+	return VT_PEER_LAST;
+}
+
 void vt_pools_count(vitro_toolhost *host, struct vitro_counts *ret_counts)
 {
-	struct waiting waiting = { .host = host, .is = "count" };
-	struct vitro_counts sum = { 0 };
+	struct vitro_counts counts = { 0 };
 	struct vt_err err;
-	int status = 0;
 
-	for (struct vt_pool *pool = host->pools; pool && status == 0; pool = pool->next) {
-		struct vt_str *head = vt_peer_begin(&host->peer, "count");
-
-		vt_head_add_int(head, "pool", pool->number);
-		pool->asked = true;
-		status = vt_peer_send(&host->peer, NULL, 0, &err);
-	}
-	if (status == 0 && any_asked(host))
-		status = vt_peer_await(&host->peer, -1, take_answer, &waiting, &err);
-	for (struct vt_pool *pool = host->pools; pool; pool = pool->next) {
-		pool->asked = false;
-		if (status < 0)
-			continue;
-		sum.ready += pool->counts.ready;
-		sum.refilling += pool->counts.refilling;
-		sum.live += pool->counts.live;
-		sum.waiting += pool->counts.waiting;
-		sum.calls += pool->counts.calls;
-		sum.cells_made += pool->counts.cells_made;
-		sum.cold_calls += pool->counts.cold_calls;
-	}
-	*ret_counts = sum;
+	vt_peer_begin(&host->peer, "count");
+	/* What is not answered is 0. */
+	if (vt_peer_send(&host->peer, NULL, 0, &err) == 0)
+		(void)vt_peer_await(&host->peer, -1, take_counts, &counts, &err);
+	*ret_counts = counts;
 }

@@ -183,6 +183,8 @@ int vt_result_read(const struct vt_message *message, struct vitro_result *ret_pa
 	parts.status = (enum vitro_status)status;
 	parts.dropped_out = count_of(head, "dropped_stdout", 0);
 	parts.dropped_err = count_of(head, "dropped_stderr", 0);
+	parts.came_to_cell = vt_head_flag(head, "cell", false);
+	parts.unreaped = vt_head_flag(head, "unreaped", false);
 	parts.exit_code = small(head, "exit_code", -1);
 	parts.signal = small(head, "signal", 0);
 	parts.usage.wall_ms = vt_head_real(head, "wall_ms", 0);
@@ -360,7 +362,8 @@ static void add_all(struct vt_str *out, const vitro_result *result)
 	vt_str_addn(out, result->logs.at, result->logs.len);
 	add_usage(out, &result->usage);
 	vt_str_addf(out, "}, \"isolation\": %s", result->isolation ? result->isolation : "null");
-	vt_str_add(out, ", \"files\": {}, \"denials\": null}\n");
+	vt_str_add(out, ", \"files\": {}, \"denials\": null");
+	vt_str_add(out, result->unreaped ? ", \"unreaped\": true}\n" : "}\n");
 }
 
 const char *vitro_result_json(vitro_result *result)

@@ -24,6 +24,8 @@ struct vitro_result {
 	int                exit_code, signal;
 	struct vitro_usage usage;
 	const char        *type, *message; /* NULL where the status is ok */
+	bool               came_to_cell;
+	bool               unreaped;   /* the cell did not go in time */
 	const char        *isolation;  /* JSON; NULL: it came to no cell */
 	struct vt_bytes    logs;       /* JSON objects with commas between them */
 	void              *memory;     /* of what was taken as it came; NULL: all is in the result itself */

@@ -37,6 +37,7 @@ enum vt_note_kind {
 	VT_NOTE_ENTERED, /* zygote → supervisor, with a pidfd: it lives, and is the supervisor's child */
 	VT_NOTE_PARKED,  /* an occupant → supervisor, on its call socket: it is sealed, and waits */
 	VT_NOTE_BORN,    /* a bare cell's init → supervisor, with its own pidfd: it is the supervisor's child */
+	VT_NOTE_INPUT,   /* supervisor → an occupant of commands, there too, with what it is to read */
 };
 
 struct vt_note {

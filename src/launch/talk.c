@@ -61,7 +61,7 @@ static int check(const struct vt_talk_in *in, struct vt_err *err)
 {
 	const struct vt_talk_head *head = &in->head;
 
-	if (head->kind < VT_TALK_EXECUTE || head->kind > VT_TALK_ERROR || head->reserved ||
+	if (head->kind < VT_TALK_EXECUTE || head->kind > VT_TALK_UNABLE || head->reserved ||
 	    head->name_len > VT_TALK_NAME_MAX)
 		return vt_fail(err, VT_STEP_WATCH, EBADMSG, "understand what the occupant says");
 	if (head->body_len > in->body_max ||

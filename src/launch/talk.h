@@ -12,12 +12,14 @@
 #include "base/err.h"
 
 enum vt_talk_kind {
-	VT_TALK_EXECUTE = 1, /* to the occupant: name is the tool, NUL, the call's id; body its arguments */
+	VT_TALK_EXECUTE = 1, /* to the occupant: name is the tool, NUL, the call's id; body its arguments,
+				or of a command the program's path and the words, each with its NUL */
 	VT_TALK_ANSWER,      /* to the occupant: a tool's value, or with VT_TALK_FAILED a sentence */
 	VT_TALK_ASK,         /* from it: call the tool `name` with these arguments; id is its own choice */
 	VT_TALK_LOG,         /* from it: a line; name is the level */
 	VT_TALK_RESULT,      /* from it, once: the value */
 	VT_TALK_ERROR,       /* from it, once, instead: name is the error's type, body a sentence */
+	VT_TALK_UNABLE,      /* from one of commands: the program cannot be executed; id is the errno */
 };
 
 enum { VT_TALK_FAILED = 1 };

@@ -93,21 +93,23 @@ static int tell(const struct vt_zygote *zygote, const struct vt_note *note, cons
 	return vt_pass_send(zygote->control_fd, note, sizeof(*note), fds, count, err);
 }
 
-int vt_zygote_join(struct vt_zygote *zygote, int control_fd, struct vt_err *err)
+void vt_zygote_fail(struct vt_zygote *zygote, const struct vt_err *why)
 {
-	struct vt_note note = { .kind = VT_NOTE_READY };
+	const struct vt_note note = { .kind = VT_NOTE_FAILED, .err = *why };
 	struct vt_err unheard;
 
-	*zygote = (struct vt_zygote){ .control_fd = control_fd, .tasks_fd = -1 };
-	int r = prepare(zygote, err);
-
-	if (r == 0)
-		return tell(zygote, &note, NULL, 0, err);
-	note.kind = VT_NOTE_FAILED;
-	note.err = *err;
 	(void)tell(zygote, &note, NULL, 0, &unheard); /* there may be nobody to tell */
 	vt_fd_close(&zygote->tasks_fd);
 	vt_fd_close(&zygote->control_fd);
+}
+
+int vt_zygote_join(struct vt_zygote *zygote, int control_fd, struct vt_err *err)
+{
+	*zygote = (struct vt_zygote){ .control_fd = control_fd, .tasks_fd = -1 };
+	int r = prepare(zygote, err);
+
+	if (r < 0)
+		vt_zygote_fail(zygote, err);
 	return r;
 }
 
@@ -238,8 +240,11 @@ static int obey(const struct vt_zygote *zygote, struct vt_err *err)
 
 int vt_zygote_serve(struct vt_zygote *zygote, struct vt_err *err)
 {
-	int r;
+	const struct vt_note ready = { .kind = VT_NOTE_READY };
+	int r = tell(zygote, &ready, NULL, 0, err);
 
+	if (r < 0)
+		return r;
 	do
 		r = obey(zygote, err);
 	while (r > 0);

@@ -20,13 +20,16 @@ struct vt_zygote {
 };
 
 /*
- * Waits for the plan, joins the hull and tells the supervisor, of a failure too. control_fd is taken over.
+ * Waits for the plan and joins the hull; the supervisor is told where that fails. control_fd is taken over.
  * -EPIPE: the supervisor is gone.
  */
 int vt_zygote_join(struct vt_zygote *zygote, int control_fd, struct vt_err *err);
 
+/* Tells the supervisor why there will be no occupants. The zygote is to end then. */
+void vt_zygote_fail(struct vt_zygote *zygote, const struct vt_err *why);
+
 /*
- * Obeys orders until the supervisor is gone: -EPIPE. Returns 0 in each new occupant, which is sealed, and
+ * Tells the supervisor that it is ready, and obeys orders until he is gone: -EPIPE. Returns 0 in each new occupant, which is sealed, and
  * has its call socket at VT_OCCUPANT_CALL_FD and its output at 1 and 2. It tells that it is ready by
  * vt_zygote_park(), once it has done what it can do ahead of a call.
  */

@@ -386,6 +386,7 @@ static void decide_limits(struct making *m)
 
 	plan->wall_ms = policy->limits.wall_ms;
 	plan->grace_ms = policy->limits.grace_ms;
+	plan->queue_ms = policy->limits.queue_ms;
 	plan->cpu_ms = policy->limits.cpu_ms;
 	plan->cpus = m->host->cpus;
 	plan->cpu_share = policy->limits.cpus;
@@ -396,7 +397,7 @@ static void decide_limits(struct making *m)
 	plan->own_proc = !plan->bare && m->host->own_proc.err == 0;
 	plan->can_look = plan->own_proc || m->host->proc;
 	plan->watched_memory_bytes = plan->can_look ? plan->memory_bytes : -1;
-	plan->result_bytes = 64 << 20;
+	plan->result_bytes = policy->limits.result_mb << 20;
 	plan->stdout_bytes = policy->limits.stdout_kb << 10;
 	plan->stderr_bytes = policy->limits.stderr_kb << 10;
 	plan->stdout_capped = vt_policy_gave(policy, VT_FIELD_LIMITS_STDOUT_KB);

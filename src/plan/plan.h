@@ -225,6 +225,7 @@ struct vt_plan {
 	struct vt_cgroup_site   cgroup_site; /* version NONE: no cgroup */
 	struct vt_cgroup_limits cgroup;
 	int64_t wall_ms, grace_ms;
+	int64_t queue_ms;        /* of a pool: how long a call may wait for a cell */
 	int64_t  cpu_ms;         /* -1: none */
 	unsigned cpus;           /* that can burn at once */
 	double   cpu_share;      /* how many CPUs' worth it may use at once; -1: all */
@@ -236,7 +237,7 @@ struct vt_plan {
 	int64_t memory_bytes, file_mb; /* the limits, whoever holds them; for messages */
 	int64_t lower_file_kb; /* the caller's own limit of a file's size, below file_mb; 0: it is not */
 	int64_t stdout_bytes, stderr_bytes; /* caps of captured output */
-	int64_t result_bytes;               /* the largest value, and the largest argument */
+	int64_t result_bytes; /* of a pool: the largest value, and what a tool may ask for at once */
 	bool    stdout_capped, stderr_capped; /* the caller gave one: it holds for passed-on output too */
 
 	/* the truth about it */

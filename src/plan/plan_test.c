@@ -364,6 +364,7 @@ static const struct golden {
 } goldens[] = {
 	{ "default-root", &root_v1, "{}" },
 	{ "default-user-v2", &user_v2, "{}" },
+	{ "tool-host-limits", &user_v2, "{\"limits\": {\"queue_ms\": 5, \"result_mb\": 1}}" },
 	{ "default-user-plain", &user_plain, "{}" },
 	{ "default-user-old", &user_old, "{}" },
 	{ "bare-user", &bare_user, "{}" },

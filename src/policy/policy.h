@@ -52,9 +52,9 @@ struct vt_strings {
 struct vt_policy {
 	struct vt_arena *arena;
 	struct {
-		int64_t wall_ms, grace_ms, cpu_ms;
+		int64_t wall_ms, queue_ms, grace_ms, cpu_ms;
 		double  cpus; /* -1: all */
-		int64_t memory_mb, pids, open_files, file_mb, tmp_mb, stdout_kb, stderr_kb;
+		int64_t memory_mb, pids, open_files, file_mb, tmp_mb, stdout_kb, stderr_kb, result_mb;
 	} limits;
 	struct {
 		struct vt_grants read, write, deny, sockets;

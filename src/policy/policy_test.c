@@ -92,6 +92,8 @@ static void test_defaults(void **state)
 	assert_int_equal(policy->limits.memory_mb, 512);
 	assert_int_equal(policy->limits.pids, 256);
 	assert_int_equal(policy->limits.stderr_kb, 1024);
+	assert_int_equal(policy->limits.queue_ms, 30000);
+	assert_int_equal(policy->limits.result_mb, 64);
 	assert_int_equal(policy->files.read.count, 0);
 	assert_int_equal(policy->files.write.count, 0);
 	assert_int_equal(policy->files.deny.count, 0);

@@ -21,6 +21,10 @@ struct vt_outcome {
 	struct vt_result result; /* its verdict, output and usage */
 	const char      *value;  /* where the status is ok: bytes that nobody looked into */
 	size_t           value_len;
+	bool             came_to_cell; /* it was handed to one: what holds its cell held it */
+	/* Where a tool said itself what went wrong, its own words, which may be anything; else NULL. */
+	const char      *error_type, *error;
+	size_t           error_len;
 };
 
 struct vt_pool_events {
@@ -39,8 +43,11 @@ struct vt_pool_call {
 	void       *user;
 	const char *name; /* the tool, NUL, the call's id */
 	size_t      name_len;
-	const char *arguments;
+	const char *arguments; /* of a command: the program's path and the words, each with its NUL */
 	size_t      arguments_len;
+	bool        command;   /* the pool is one of commands */
+	const char *input;     /* then: what it reads */
+	size_t      input_len;
 	int64_t     wall_ms; /* a shorter deadline than the plan's; 0: the plan's */
 
 	/* the pool's */

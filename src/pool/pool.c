@@ -605,8 +605,13 @@ void vt_pool_answer(struct vt_pool_call *call, uint64_t id, bool ok, const char 
 
 void vt_pool_cancel(struct vt_pool_call *call)
 {
-	if (call->warm) {
-		vt_warm_stop(call->warm, VT_STOP_CANCEL);
+	struct vt_warm *warm = call->warm;
+
+	if (warm) {
+		vt_warm_stop(warm, VT_STOP_CANCEL);
+		/* It may have a grace period. */
+		if (warm->call == call)
+			wake_by(warm->owner->user, vt_warm_due(warm));
 	} else if (call->link) {
 		unqueue(call->pool, call);
 		end_unrun(call, VT_STATUS_CANCELLED, "Cancelled", "the call was cancelled");

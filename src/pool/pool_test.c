@@ -11,12 +11,14 @@
 /* One that is gone before it has told of the occupant that it made. */
 static _Noreturn void be_silent_zygote(void)
 {
+	const struct vt_note ready = { .kind = VT_NOTE_READY };
 	struct vt_zygote zygote;
 	struct vt_note order;
 	struct vt_err err;
 	int fds[VT_NOTE_FDS], pidfd;
 
 	if (vt_zygote_join(&zygote, 3, &err) < 0 ||
+	    vt_pass_send(zygote.control_fd, &ready, sizeof(ready), NULL, 0, &err) < 0 ||
 	    vt_pass_take(3, &order, sizeof(order), fds, VT_NOTE_FDS, 0, &err) < 0 ||
 	    setns(fds[VT_ENTER_INIT_FD], CLONE_NEWPID) < 0)
 		_exit(4);

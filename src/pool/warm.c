@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -17,6 +18,7 @@
 #include "base/fd.h"
 #include "kernel/pass.h"
 #include "pool/bare.h"
+#include "pool/input.h"
 #include "watch/procfs.h"
 
 /* Hundreds of processes that spin take seconds to die; one that sleeps in the kernel may never. */
@@ -211,10 +213,11 @@ static void conclude(struct vt_warm *warm, struct vt_outcome *outcome)
 {
 	struct vt_pool_call *call = warm->call;
 	struct vt_result *result = &outcome->result;
-	int64_t cpu = cpu_time(warm);
+	int64_t alive = cpu_time(warm), cpu = alive > warm->ended_cpu ? alive : warm->ended_cpu;
 
 	if (!call)
 		return;
+	outcome->came_to_cell = true;
 	result->wall_ms = (double)(vt_clock_now() - warm->started) / VT_NS_PER_MS;
 	result->cpu_ms = (double)(cpu > warm->look.cpu_ns ? cpu : warm->look.cpu_ns) / VT_NS_PER_MS;
 	result->peak_memory_kb = warm->look.peak_memory ? warm->look.peak_memory / 1024 : -1;
@@ -243,6 +246,9 @@ static void take_result(struct vt_warm *warm, const struct vt_talk *talk)
 		outcome.value_len = talk->body_len;
 	} else {
 		vt_verdict_tool_failed(verdict, talk->name, talk->body);
+		outcome.error_type = *talk->name ? talk->name : NULL;
+		outcome.error = talk->body;
+		outcome.error_len = talk->body_len;
 	}
 	move(warm, VT_WARM_OVER);
 	conclude(warm, &outcome);
@@ -259,13 +265,15 @@ static void conclude_end(struct vt_warm *warm)
 	vt_look_at_cgroup(&warm->look);
 	vt_result_init(&outcome.result);
 	outcome.result.unreaped = warm->bare.unburied ||
-				  (!warm->bare.empty && (warm->init.fd >= 0 || warm->child.pid));
+				  (warm->given_up <= vt_clock_now() && !warm->bare.empty &&
+				   (warm->init.fd >= 0 || warm->child.pid));
 	if (warm->broken)
 		vt_verdict_bad_talk(&outcome.result.verdict, warm->broken == EMSGSIZE,
 				    warm->plan->result_bytes);
 	else
 		reach_verdict(warm, &outcome.result.verdict);
-	if (outcome.result.verdict.status == VT_STATUS_OK)
+	/* A command's value is what it printed. */
+	if (outcome.result.verdict.status == VT_STATUS_OK && !warm->call->command)
 		vt_verdict_no_result(&outcome.result.verdict);
 	conclude(warm, &outcome);
 	close_streams(warm);
@@ -281,7 +289,7 @@ static void end(struct vt_warm *warm)
 
 void vt_warm_tick(struct vt_warm *warm, int64_t now)
 {
-	if (warm->state == VT_WARM_RUNNING && warm->deadline <= now)
+	if (warm->state == VT_WARM_RUNNING && vt_warm_due(warm) <= now)
 		vt_warm_stop(warm, VT_STOP_DEADLINE);
 	else if (warm->state == VT_WARM_ENDING && warm->given_up <= now) {
 		conclude_end(warm); /* nobody waits longer for it */
@@ -293,15 +301,30 @@ void vt_warm_tick(struct vt_warm *warm, int64_t now)
 int64_t vt_warm_due(const struct vt_warm *warm)
 {
 	if (warm->state == VT_WARM_RUNNING)
-		return warm->deadline;
+		return warm->warned ? warm->warned : warm->deadline;
 	return warm->state == VT_WARM_ENDING ? warm->given_up : INT64_MAX;
+}
+
+/*
+ * With a grace period the occupant is told first; whoever asks again does not wait for it. Of a
+ * bare cell's occupant there is nothing to tell it by but a number that can be another's.
+ */
+static bool warn(struct vt_warm *warm, enum vt_stop why)
+{
+	if (warm->state != VT_WARM_RUNNING || warm->warned || !warm->plan->grace_ms ||
+	    warm->plan->bare || warm->occupant.fd < 0 ||
+	    (why != VT_STOP_DEADLINE && why != VT_STOP_CANCEL))
+		return false;
+	warm->warned = vt_clock_now() + warm->plan->grace_ms * VT_NS_PER_MS;
+	return syscall(SYS_pidfd_send_signal, warm->occupant.fd, SIGTERM, NULL, 0) == 0;
 }
 
 void vt_warm_stop(struct vt_warm *warm, enum vt_stop why)
 {
 	if (warm->findings.stop == VT_STOP_NONE)
 		warm->findings.stop = why;
-	end(warm);
+	if (!warn(warm, why))
+		end(warm);
 }
 
 static void limit_passed(void *owner, enum vt_stop why)
@@ -335,12 +358,26 @@ static void break_off(struct vt_warm *warm, const struct vt_err *err)
 	end(warm);
 }
 
+/* Of an occupant of commands, before it is anything else than vitro's own. */
+static void take_unable(struct vt_warm *warm, const struct vt_talk *talk)
+{
+	int num = talk->id > 0 && talk->id < 4096 ? (int)talk->id : EIO;
+	struct vt_err err;
+
+	(void)vt_fail_at(&err, VT_STEP_EXEC, num, "execute", warm->call->arguments);
+	lose(warm, &err);
+}
+
 static void take_talk(struct vt_warm *warm, const struct vt_talk *talk)
 {
 	struct vt_pool_call *call = warm->call;
 	struct vt_err err;
 
-	switch (talk->kind) {
+	if (call->command && talk->kind == VT_TALK_UNABLE) {
+		take_unable(warm, talk);
+		return;
+	}
+	switch (call->command ? VT_TALK_EXECUTE : talk->kind) { /* a command says nothing else */
 	case VT_TALK_LOG:
 		if (call->events->log)
 			call->events->log(call, talk->name, talk->body, talk->body_len);
@@ -350,7 +387,10 @@ static void take_talk(struct vt_warm *warm, const struct vt_talk *talk)
 		return;
 	case VT_TALK_RESULT:
 	case VT_TALK_ERROR:
-		take_result(warm, talk);
+		if (warm->findings.stop == VT_STOP_NONE)
+			take_result(warm, talk);
+		else
+			end(warm); /* it is too late, grace or not */
 		return;
 	default:
 		(void)vt_fail(&err, VT_STEP_WATCH, EBADMSG, "understand what the occupant says");
@@ -518,6 +558,32 @@ static int lost_init(struct vt_err *err)
 	return vt_fail(err, VT_STEP_WATCH, ECHILD, "keep the cell's init");
 }
 
+/* Of one that was not reaped yet: its own, and that of those it waited for. */
+static int64_t ended_cpu(int pidfd)
+{
+	struct rusage usage = { 0 };
+
+	/* The raw call has a place for it; where there is nothing to be had, it stays 0. */
+	(void)syscall(SYS_waitid, P_PIDFD, pidfd, NULL, WEXITED | WNOHANG | WNOWAIT | __WALL,
+		      &usage);
+	return (usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * VT_NS_PER_S +
+	       (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1000;
+}
+
+/*
+ * A command has ended, its cell is killed, and nobody holds its pipes: all that there will ever be
+ * is there. That the kernel takes the cell apart need not be waited for.
+ */
+static void conclude_command(struct vt_warm *warm)
+{
+	if (!warm->call || !warm->call->command || warm->plan->bare)
+		return;
+	for (size_t i = 0; i < VT_WARM_STREAMS; i++)
+		drain(warm, i);
+	if (warm->pipes[0].fd < 0 && warm->pipes[1].fd < 0)
+		conclude_end(warm);
+}
+
 /* The occupant is our own child. */
 static void occupant_ended(struct vt_watch *source, uint32_t events)
 {
@@ -525,6 +591,7 @@ static void occupant_ended(struct vt_watch *source, uint32_t events)
 	struct vt_err err;
 
 	(void)events;
+	warm->ended_cpu = ended_cpu(source->fd);
 	/* What it said before it ended counts first. */
 	if (warm->plan->bare)
 		vt_warm_bare_ended(warm);
@@ -542,6 +609,7 @@ static void occupant_ended(struct vt_watch *source, uint32_t events)
 		lose(warm, &err);
 	} else if (warm->state == VT_WARM_RUNNING) {
 		end(warm);
+		conclude_command(warm);
 	} else if (warm->state == VT_WARM_ENTERING) {
 		take_first_words(warm); /* which may say what went wrong */
 		(void)vt_fail(&err, VT_STEP_WATCH, ECHILD, "keep an occupant until it is ready");
@@ -776,16 +844,20 @@ bool vt_warm_run(struct vt_warm *warm, struct vt_pool_call *call)
 		wall_ms = call->wall_ms;
 	warm->started = vt_clock_now();
 	warm->deadline = warm->started + wall_ms * VT_NS_PER_MS;
-	int r = vt_talk_send(warm->talk.fd, MSG_DONTWAIT, &talk, &at, &err);
+	int input = call->command ? vt_input_hand(warm->talk.fd, call->input, call->input_len, &err)
+				  : 0;
+	int r = input < 0 ? 1 : vt_talk_send(warm->talk.fd, MSG_DONTWAIT, &talk, &at, &err);
 
-	if (r < 0 && at == 0) {
+	if (input == -EPIPE || (r < 0 && at == 0)) {
 		vt_warm_kill(warm);
 		return false;
 	}
 	warm->call = call;
 	call->warm = warm;
 	move(warm, VT_WARM_RUNNING);
-	if (r == 0)
+	if (input < 0)
+		lose(warm, &err);
+	else if (r == 0)
 		queue(warm, &talk, at);
 	if (warm->state == VT_WARM_RUNNING)
 		begin_look(warm);

@@ -93,6 +93,8 @@ struct vt_warm {
 	struct vt_findings findings;
 	int                broken;  /* what was wrong with what it said; 0: nothing */
 	int64_t            started, deadline, given_up;
+	int64_t            warned; /* it was told to end: until when it may; 0: it was not */
+	int64_t            ended_cpu; /* of an occupant that has ended, with those it waited for */
 };
 
 /* Orders it from the spawner at the other end of spawner_fd. A bare one is BUILT already. */
@@ -115,7 +117,7 @@ bool vt_warm_run(struct vt_warm *warm, struct vt_pool_call *call);
 /* To one that runs. */
 void vt_warm_answer(struct vt_warm *warm, uint64_t id, bool ok, const char *body, size_t len);
 
-/* Ends its call for this reason, and it. */
+/* Ends its call for this reason, and it; after the plan's grace, unless it is asked for once more. */
 void vt_warm_stop(struct vt_warm *warm, enum vt_stop why);
 
 /* The same for a failure that is not the call's own; where its result is there already, that counts. */

@@ -15,29 +15,25 @@
 #include "base/frame.h"
 #include "base/head.h"
 #include "base/json.h"
-#include "plan/plan.h"
-#include "policy/policy.h"
+#include "launch/talk.h"
 #include "pool/pool.h"
-#include "serve/settle.h"
+#include "serve/cells.h"
+#include "serve/done.h"
 
 enum {
 	WIRE_VERSION = 1,
-	POOLS_MAX = 256,
+	POOLS_MAX = 8192, /* many may share their cells */
 	READY_MAX = 4096,
 	BUCKETS = 1024,
 	FRAME_MAX = 256 << 20,
 	QUEUED_MAX = 512 << 20, /* for a client that does not read */
-	QUEUE_MS = 30000,
 };
 
 struct serve_pool {
 	struct serve_pool *next;
 	int64_t number;
-	struct vt_policy *policy;
-	struct vt_plan *plan;
-	struct vt_pool *pool;
-	char *program;
-	char *argv[2];
+	struct vt_cells *cells; /* which others may share */
+	char *path;             /* of a command's program; else NULL */
 };
 
 struct serve_call {
@@ -51,7 +47,6 @@ struct serve_call {
 
 struct vt_session {
 	struct vt_loop *loop;
-	struct vt_host *host;
 	struct vt_watch socket;
 	struct vt_frames_in in;
 	struct vt_frames_out out;
@@ -60,8 +55,8 @@ struct vt_session {
 	size_t pool_count;
 	struct serve_call *calls[BUCKETS];
 	struct vt_children children;
-	int spawner_fd;
-	bool greeted, settled, over;
+	struct vt_cells_maker cells;
+	bool greeted, over;
 };
 
 /* ---- to the client ------------------------------------------------------------------------- */
@@ -179,45 +174,21 @@ static void call_ask(struct vt_pool_call *call, uint64_t id, const char *tool,
 	put_bytes(session, arguments, len);
 }
 
-static void add_usage(struct vt_session *session, const struct vt_result *result)
-{
-	vt_head_add_real(&session->head, "wall_ms", result->wall_ms);
-	vt_head_add_real(&session->head, "cpu_ms", result->cpu_ms);
-	add_int(session, "peak_kb", result->peak_memory_kb);
-	add_int(session, "processes", result->processes);
-	if (result->unreaped)
-		vt_head_add_flag(&session->head, "unreaped", true);
-}
-
 static void call_done(struct vt_pool_call *call, const struct vt_outcome *outcome)
 {
 	struct serve_call *done = of(call);
 	struct vt_session *session = done->session;
-	const struct vt_result *result = &outcome->result;
-	const struct vt_verdict *verdict = &result->verdict;
+	struct vt_outcome bounded = *outcome;
 	struct vt_str texts[2];
 
 	vt_str_init(&texts[0]);
 	vt_str_init(&texts[1]);
-	vt_capture_text(&result->out, &texts[0]);
-	vt_capture_text(&result->err, &texts[1]);
-	begin(session, "done");
-	add_int(session, "call", done->number);
-	add_text(session, "status", vt_status_name(verdict->status));
-	add_int(session, "value", (int64_t)outcome->value_len);
-	add_int(session, "stdout", (int64_t)texts[0].len);
-	add_int(session, "stderr", (int64_t)texts[1].len);
-	add_int(session, "dropped_stdout", (int64_t)vt_capture_dropped(&result->out));
-	add_int(session, "dropped_stderr", (int64_t)vt_capture_dropped(&result->err));
-	add_int(session, "exit_code", verdict->exit_code);
-	add_int(session, "signal", verdict->signal);
-	add_usage(session, result);
-	if (verdict->status != VT_STATUS_OK) {
-		add_text(session, "error_type", verdict->type);
-		add_text(session, "error", verdict->message);
-	}
+	vt_capture_text(&outcome->result.out, &texts[0]);
+	vt_capture_text(&outcome->result.err, &texts[1]);
+	vt_done_bound(&bounded, texts);
+	vt_done_describe(&session->head, done->number, &bounded, texts);
 	const struct iovec body[] = {
-		{ (void *)outcome->value, outcome->value_len },
+		{ (void *)bounded.value, bounded.value_len },
 		{ texts[0].text, texts[0].len },
 		{ texts[1].text, texts[1].len },
 	};
@@ -269,32 +240,92 @@ static int do_hello(struct vt_session *session, const struct frame *frame, struc
 	return 0;
 }
 
+/*
+ * Of a call: its name, which is the tool, NUL and the id; its arguments; and what it reads. A
+ * command's words come with their NULs, before its input, and its program's path goes in front of
+ * them. argv[0] of a program that was named by its path is that path: Python, for one, finds its
+ * venv by it.
+ */
+struct parts {
+	const char *tool, *id, *path, *words;
+	size_t tool_len, id_len, path_len, words_len, input_len;
+};
+
+static bool read_parts(const struct serve_pool *pool, const struct frame *frame,
+		       struct parts *ret_parts)
+{
+	int64_t input = vt_head_int(&frame->head, "stdin", 0);
+	struct parts parts = { .path = pool->path, .words = frame->body };
+
+	parts.tool = vt_head_text(&frame->head, "tool", &parts.tool_len);
+	parts.id = vt_head_text(&frame->head, "id", &parts.id_len);
+	if (!parts.tool || !parts.id || parts.tool_len + parts.id_len + 1 > VT_TALK_NAME_MAX ||
+	    input < 0 || (size_t)input > frame->len || (input && !pool->path))
+		return false;
+	parts.input_len = (size_t)input;
+	parts.words_len = frame->len - parts.input_len;
+	if (pool->path) {
+		if (!parts.words_len || parts.words[parts.words_len - 1])
+			return false;
+		parts.path_len = strlen(parts.path) + 1;
+	}
+	*ret_parts = parts;
+	return true;
+}
+
+static char *append(char *at, const void *bytes, size_t len)
+{
+	if (len)
+		memcpy(at, bytes, len);
+	return at + len;
+}
+
+/* NULL: no memory. */
+static struct serve_call *make_call(const struct parts *parts, const struct frame *frame)
+{
+	bool by_path = parts->path && memchr(parts->words, '/', strlen(parts->words));
+	size_t name_len = parts->tool_len + 1 + parts->id_len;
+	struct serve_call *call = malloc(sizeof(*call) + name_len + 2 * parts->path_len +
+					 frame->len);
+
+	if (!call)
+		return NULL;
+	char *at = append(call->bytes, parts->tool, parts->tool_len + 1);
+	char *arguments = append(at, parts->id, parts->id_len);
+	size_t skipped = by_path ? strlen(parts->words) + 1 : 0;
+
+	at = append(arguments, parts->path, parts->path_len);
+	if (by_path)
+		at = append(at, parts->path, parts->path_len);
+	at = append(at, parts->words + skipped, parts->words_len - skipped);
+	(void)append(at, parts->words + parts->words_len, parts->input_len);
+	call->call = (struct vt_pool_call){
+		.events = &call_events,
+		.name = call->bytes,
+		.name_len = name_len,
+		.arguments = arguments,
+		.arguments_len = (size_t)(at - arguments),
+		.command = parts->path,
+		.input = at,
+		.input_len = parts->input_len,
+		.wall_ms = vt_head_int(&frame->head, "wall_ms", 0),
+	};
+	return call;
+}
+
 static int do_call(struct vt_session *session, const struct frame *frame, struct vt_err *err)
 {
 	struct serve_pool *pool = find_pool(session, vt_head_int(&frame->head, "pool", -1));
 	int64_t number = vt_head_int(&frame->head, "call", -1);
-	size_t tool_len, id_len;
-	const char *tool = vt_head_text(&frame->head, "tool", &tool_len);
-	const char *id = vt_head_text(&frame->head, "id", &id_len);
+	struct parts parts;
 
-	if (!pool || number < 0 || !tool || !id || tool_len + id_len + 1 > 512 ||
-	    find_call(session, number))
+	if (!pool || !pool->cells->pool || number < 0 || find_call(session, number) ||
+	    !read_parts(pool, frame, &parts))
 		return misunderstand("a call", err);
-	struct serve_call *call = malloc(sizeof(*call) + tool_len + 1 + id_len + frame->len);
+	struct serve_call *call = make_call(&parts, frame);
 
 	if (!call)
 		return vt_fail(err, VT_STEP_WIRE, ENOMEM, "take a call");
-	memcpy(call->bytes, tool, tool_len + 1);
-	memcpy(call->bytes + tool_len + 1, id, id_len);
-	memcpy(call->bytes + tool_len + 1 + id_len, frame->body, frame->len);
-	call->call = (struct vt_pool_call){
-		.events = &call_events,
-		.name = call->bytes,
-		.name_len = tool_len + 1 + id_len,
-		.arguments = call->bytes + tool_len + 1 + id_len,
-		.arguments_len = frame->len,
-		.wall_ms = vt_head_int(&frame->head, "wall_ms", 0),
-	};
 	call->session = session;
 	call->number = number;
 	call->stream = vt_head_flag(&frame->head, "stream", false);
@@ -303,7 +334,7 @@ static int do_call(struct vt_session *session, const struct frame *frame, struct
 	if (call->next)
 		call->next->link = &call->next;
 	*call->link = call;
-	vt_pool_submit(pool->pool, &call->call);
+	vt_pool_submit(pool->cells->pool, &call->call);
 	return 0;
 }
 
@@ -331,15 +362,12 @@ static int do_answer(struct vt_session *session, const struct frame *frame, stru
 
 static int do_count(struct vt_session *session, const struct frame *frame, struct vt_err *err)
 {
-	int64_t number = vt_head_int(&frame->head, "pool", -1);
-	struct serve_pool *pool = find_pool(session, number);
 	struct vt_pool_counts counts;
 
-	if (!pool)
-		return misunderstand("a count", err);
-	vt_pool_count(pool->pool, &counts);
+	(void)frame;
+	(void)err;
+	vt_cells_count(&session->cells, &counts);
 	begin(session, "count");
-	add_int(session, "pool", number);
 	add_int(session, "ready", counts.ready);
 	add_int(session, "refilling", counts.refilling);
 	add_int(session, "live", counts.live);
@@ -353,48 +381,11 @@ static int do_count(struct vt_session *session, const struct frame *frame, struc
 
 /* ---- pools --------------------------------------------------------------------------------- */
 
-static void free_pool(struct serve_pool *pool)
+static void free_pool(struct vt_session *session, struct serve_pool *pool)
 {
-	if (!pool)
-		return;
-	vt_pool_free(pool->pool);
-	vt_plan_free(pool->plan);
-	vt_policy_free(pool->policy);
-	free(pool->program);
+	vt_cells_release(&session->cells, pool->cells);
+	free(pool->path);
 	free(pool);
-}
-
-static int apply_source(struct vt_policy *policy, const json_t *source, struct vt_err *err)
-{
-	const char *load = json_string_value(json_object_get(source, "load"));
-	const json_t *text = json_object_get(source, "json");
-	const char *key = json_string_value(json_object_get(source, "key"));
-	const char *value = json_string_value(json_object_get(source, "value"));
-
-	if (load)
-		return vt_policy_load(policy, load, err);
-	if (json_is_string(text))
-		return vt_policy_load_text(policy, json_string_value(text),
-					   json_string_length(text), NULL, "policy", err);
-	if (key && value)
-		return vt_policy_set(policy, key, value, NULL, key, err);
-	return misunderstand("a source of a policy", err);
-}
-
-static int read_policy(struct serve_pool *pool, const struct frame *frame, struct vt_err *err)
-{
-	int r = vt_policy_new(&pool->policy, err);
-	AUTO_JSON json_t *sources = NULL;
-	const json_t *source;
-	size_t i;
-
-	if (r == 0 && frame->len)
-		r = vt_json_load_text(frame->body, frame->len, "sources", &sources, err);
-	if (r == 0 && sources && !json_is_array(sources))
-		return misunderstand("the sources of a policy", err);
-	json_array_foreach(sources, i, source) if (r == 0)
-		r = apply_source(pool->policy, source, err);
-	return r;
 }
 
 static unsigned bounded(const struct frame *frame, const char *name, unsigned fallback)
@@ -404,85 +395,26 @@ static unsigned bounded(const struct frame *frame, const char *name, unsigned fa
 	return value <= 0 ? fallback : value < READY_MAX ? (unsigned)value : READY_MAX;
 }
 
-/* Once: what can be had here does not change. */
-static int settle(struct vt_session *session, struct vt_policy *policy, struct vt_err *err)
-{
-	const struct vt_fact *userns = &session->host->userns;
-	char text[512];
-	int r = session->settled ? 0 : vt_serve_settle(policy, session->host, err);
-
-	if (r < 0 || session->settled)
-		return r;
-	session->settled = true;
-	if (userns->err) {
-		(void)snprintf(text, sizeof(text), "cells have no namespaces here: %s: %s",
-			       userns->tried,
-			       strerror(userns->err)); /* what is cut is for a person */
-		log_line(session, LOG_NOTICE, text);
-	}
-	return 0;
-}
-
-/* Private folders on the host are called by it, and somebody may be waiting to make one. */
-static int make_plan(struct vt_session *session, struct serve_pool *pool, unsigned cells,
-		     struct vt_err *err)
-{
-	uint64_t number;
-	char name[32];
-
-	int r = settle(session, pool->policy, err);
-
-	if (r < 0)
-		return r;
-	if (getrandom(&number, sizeof(number), 0) != sizeof(number))
-		return vt_fail(err, VT_STEP_PLAN, errno, "make a name for a pool");
-	(void)snprintf(name, sizeof(name), "p%016llx", (unsigned long long)number); /* fits */
-	const struct vt_request request = {
-		.environ = environ, .pooled = true, .cells = cells, .name = name
-	};
-
-	return vt_plan_make(pool->policy, session->host, &request, &pool->plan, err);
-}
-
 static int start_pool(struct vt_session *session, struct serve_pool *pool,
 		      const struct frame *frame, struct vt_err *err)
 {
-	const char *program = vt_head_text(&frame->head, "program", NULL);
-
-	if (!program || *program != '/')
-		return misunderstand("the program of a pool", err);
-	pool->program = strdup(program);
-	if (!pool->program)
-		return vt_fail(err, VT_STEP_WIRE, ENOMEM, "make a pool");
-	pool->argv[0] = pool->program;
-	const unsigned ready_max = bounded(frame, "ready_max", 64);
-	const unsigned live_max = bounded(frame, "live_max", 1024);
-	int r = read_policy(pool, frame, err);
-
-	if (r == 0)
-		r = make_plan(session, pool, ready_max + live_max, err);
-	if (r < 0)
-		return r;
-	const struct vt_pool_options options = {
-		.plan = pool->plan,
-		.program = pool->program,
-		.argv = pool->argv,
-		.spawner_fd = session->spawner_fd,
-		.children = &session->children,
+	const struct vt_cells_wish wish = {
+		.program = vt_head_text(&frame->head, "program", NULL),
+		.object = vt_head_text(&frame->head, "object", NULL),
+		.command = vt_head_text(&frame->head, "command", NULL),
+		.sources = frame->body,
+		.sources_len = frame->len,
 		.ready_min = bounded(frame, "ready_min", 2),
-		.ready_max = ready_max,
-		.live_max = live_max,
-		.queue_ms = QUEUE_MS,
-		.log = log_line,
-		.user = session,
+		.ready_max = bounded(frame, "ready_max", 64),
+		.live_max = bounded(frame, "live_max", 1024),
 	};
 
-	return vt_pool_new(session->loop, &options, &pool->pool, err);
+	return vt_cells_get(&session->cells, &wish, &pool->cells, &pool->path, err);
 }
 
 static void tell_pool(struct vt_session *session, const struct serve_pool *pool)
 {
-	AUTO_JSON json_t *all = vt_result_isolation(pool->plan);
+	AUTO_JSON json_t *all = vt_result_isolation(pool->cells->plan);
 	char *text = all ? json_dumps(all, 0) : NULL;
 
 	begin(session, "pool");
@@ -490,6 +422,21 @@ static void tell_pool(struct vt_session *session, const struct serve_pool *pool)
 	vt_head_add_flag(&session->head, "ok", true);
 	put_bytes(session, text ? text : "{}", text ? strlen(text) : 2);
 	free(text);
+}
+
+/* As a call would be told. */
+static void refuse_pool(struct vt_session *session, int64_t number, const struct vt_err *why)
+{
+	const struct vt_findings findings = { .failed = true, .failure = *why };
+	struct vt_verdict verdict;
+
+	vt_verdict_reach(&findings, &verdict);
+	begin(session, "pool");
+	add_int(session, "pool", number);
+	vt_head_add_flag(&session->head, "ok", false);
+	add_int(session, "num", why->num);
+	add_text(session, "error", verdict.message);
+	put(session, NULL, 0);
 }
 
 static int do_pool(struct vt_session *session, const struct frame *frame, struct vt_err *err)
@@ -507,19 +454,32 @@ static int do_pool(struct vt_session *session, const struct frame *frame, struct
 	int r = start_pool(session, pool, frame, &why);
 
 	if (r < 0) {
-		free_pool(pool);
-		begin(session, "pool");
-		add_int(session, "pool", number);
-		vt_head_add_flag(&session->head, "ok", false);
-		add_int(session, "num", why.num);
-		add_text(session, "error", why.what);
-		put(session, NULL, 0);
+		free_pool(session, pool);
+		refuse_pool(session, number, &why);
 		return 0;
 	}
 	pool->next = session->pools;
 	session->pools = pool;
 	session->pool_count++;
 	tell_pool(session, pool);
+	return 0;
+}
+
+/* The client has no call in it any more; if it has, they are cancelled. */
+static int do_drop(struct vt_session *session, const struct frame *frame, struct vt_err *err)
+{
+	int64_t number = vt_head_int(&frame->head, "pool", -1);
+	struct serve_pool **at = &session->pools;
+
+	while (*at && (*at)->number != number)
+		at = &(*at)->next;
+	struct serve_pool *pool = *at;
+
+	if (!pool)
+		return misunderstand("a pool that is dropped", err);
+	*at = pool->next;
+	session->pool_count--;
+	free_pool(session, pool);
 	return 0;
 }
 
@@ -530,7 +490,8 @@ static const struct {
 	int (*take)(struct vt_session *session, const struct frame *frame, struct vt_err *err);
 } requests[] = {
 	{ "call", do_call },   { "answer", do_answer }, { "cancel", do_cancel },
-	{ "count", do_count }, { "pool", do_pool },     { "hello", do_hello },
+	{ "count", do_count }, { "pool", do_pool },     { "drop", do_drop },
+	{ "hello", do_hello },
 };
 
 static int take_frame(struct vt_session *session, const struct vt_frame *came, struct vt_err *err)
@@ -601,13 +562,19 @@ int vt_session_new(struct vt_loop *loop, struct vt_host *host, int fd,
 		return vt_fail(err, VT_STEP_WIRE, ENOMEM, "begin a session");
 	}
 	session->loop = loop;
-	session->host = host;
 	session->socket = (struct vt_watch){ .fd = fd, .ready = socket_ready, .owner = session };
 	vt_frames_in_init(&session->in, FRAME_MAX);
 	vt_frames_out_init(&session->out, QUEUED_MAX);
 	vt_str_init(&session->head);
-	session->spawner_fd = open("/proc/self/exe", O_PATH | O_CLOEXEC);
-	int r = session->spawner_fd < 0
+	session->cells = (struct vt_cells_maker){
+		.loop = loop,
+		.host = host,
+		.children = &session->children,
+		.spawner_fd = open("/proc/self/exe", O_PATH | O_CLOEXEC),
+		.log = log_line,
+		.user = session,
+	};
+	int r = session->cells.spawner_fd < 0
 			? vt_fail(err, VT_STEP_WIRE, errno, "open vitro's own program")
 			: vt_loop_add(loop, &session->socket, EPOLLIN, err);
 
@@ -628,11 +595,11 @@ void vt_session_free(struct vt_session *session)
 		struct serve_pool *pool = session->pools;
 
 		session->pools = pool->next;
-		free_pool(pool);
+		free_pool(session, pool);
 	}
 	vt_loop_remove(session->loop, &session->socket);
 	vt_fd_close(&session->socket.fd);
-	vt_fd_close(&session->spawner_fd);
+	vt_fd_close(&session->cells.spawner_fd);
 	vt_frames_in_done(&session->in);
 	vt_frames_out_done(&session->out);
 	vt_str_done(&session->head);

@@ -5,18 +5,24 @@
  *
  *	client                          supervisor
  *	hello {version}                 hello {version, vitro}
- *	pool {pool, program, ready_min,
+ *	pool {pool, program | object |
+ *	  command, ready_min,
  *	  ready_max, live_max},
  *	  sources of its policy         pool {pool, ok}, what holds | pool {pool, ok, num, error}
+ *	drop {pool}
  *	call {call, pool, tool, id,
  *	  wall_ms, stream}, arguments   output {call, stream}, bytes
+ *	call {..., stdin}, words of a
+ *	  command, its input
  *	                                log {call, level}, text
  *	                                ask {call, ask, tool}, arguments
  *	answer {call, ask, ok}, value
  *	cancel {call}                   done {call, status, ...}, value, stdout, stderr
- *	count {pool}                    count {pool, ready, ...}
+ *	count                           count {ready, ...}, of all pools
  *
- * A head has "do" from the client, "is" from the supervisor. What is not understood ends the session.
+ * A pool without any of the three has no cells: its client only wants to know what holds. One is dropped
+ * when no call in it is under way. A head has "do" from the client, "is" from the supervisor. What is not
+ * understood ends the session.
  */
 #pragma once
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The inside of a C tool: the program, started afresh, becomes a zygote in vitro_host_main(), and
- * each fork of it an occupant that waits for its one call. Part of libvitro. Everything here that
- * an occupant runs is as untrusted as the tool itself: what matters is what the supervisor believes
- * of it.
+ * each fork of it an occupant that waits for its one call. Part of libvitro, and of vitro-object.
+ * Everything here that an occupant runs is as untrusted as the tool itself: what matters is what
+ * the supervisor believes of it.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -16,6 +16,7 @@
 #include "base/fd.h"
 #include "launch/talk.h"
 #include "launch/zygote.h"
+#include "task/task.h"
 
 #define ZYGOTE_VARIABLE "VITRO_ZYGOTE"
 
@@ -98,6 +99,8 @@ int vitro_task_log(vitro_task *task, const char *level, const char *text)
 	size_t len = strlen(text);
 
 	(void)task;
+	if (strlen(level) > VT_TALK_NAME_MAX)
+		return -ENAMETOOLONG;
 	return say(VT_TALK_LOG, 0, level, text, len < VT_TALK_LOG_MAX ? len : VT_TALK_LOG_MAX);
 }
 
@@ -229,15 +232,7 @@ static void rehearse(vitro_task *task)
 	rehearse_libc();
 }
 
-static const struct vitro_tool *find(const struct vitro_tool *tools, const char *name)
-{
-	for (; tools && tools->name; tools++)
-		if (tools->function && strcmp(tools->name, name) == 0)
-			return tools;
-	return NULL;
-}
-
-static _Noreturn void occupy(const struct vitro_tool *tools)
+static _Noreturn void occupy(const struct vt_task_tools *tools)
 {
 	vitro_task task = { 0 };
 	struct vt_talk talk;
@@ -248,7 +243,7 @@ static _Noreturn void occupy(const struct vitro_tool *tools)
 	if (vt_zygote_park(&err) < 0 ||
 	    vt_talk_next(&task.in, VT_OCCUPANT_CALL_FD, 0, &talk, &err) != 1)
 		_exit(125);
-	const struct vitro_tool *tool = find(tools, talk.name);
+	vitro_function *function = tools->find(tools->user, talk.name);
 	size_t name_len = strlen(talk.name);
 
 	task.call_id = name_len < talk.name_len ? talk.name + name_len + 1 : "";
@@ -256,11 +251,10 @@ static _Noreturn void occupy(const struct vitro_tool *tools)
 	task.arguments_len = talk.body_len;
 	task.in.data = NULL; /* it is the task's now */
 	task.in.cap = 0;
-	if (tool)
-		(void)tool->function(&task); /* what it has to say, it has said */
+	if (function)
+		(void)function(&task); /* what it has to say, it has said */
 	else
-		(void)vitro_task_fail(&task, "NotFound",
-				      "the program has no function for this tool");
+		(void)vitro_task_fail(&task, "NotFound", tools->missing);
 	/* The end of a process takes longer than most calls: it is left to whoever kills the cell.
 	 */
 	while (task.over)
@@ -269,8 +263,7 @@ static _Noreturn void occupy(const struct vitro_tool *tools)
 	_exit(0);
 }
 
-/* The descriptor that the supervisor said we have, if it is what it should be. */
-static int control_fd(void)
+int vt_task_control(void)
 {
 	const char *text = getenv(ZYGOTE_VARIABLE);
 	int type = 0;
@@ -279,22 +272,45 @@ static int control_fd(void)
 	if (!text || strcmp(text, "3") != 0 ||
 	    getsockopt(3, SOL_SOCKET, SO_TYPE, &type, &len) < 0 || type != SOCK_SEQPACKET)
 		return -1;
+	(void)unsetenv(ZYGOTE_VARIABLE); /* of a name without '=': cannot fail */
+	(void)unsetenv("LD_BIND_NOW");
 	return 3;
+}
+
+_Noreturn void vt_task_serve(struct vt_zygote *zygote, const struct vt_task_tools *tools)
+{
+	struct vt_err err;
+
+	if (vt_zygote_serve(zygote, &err) < 0)
+		_exit(err.num == EPIPE ? 0 : 1);
+	occupy(tools);
+}
+
+/* In the table that the program has given. */
+static vitro_function *find_own(void *user, const char *name)
+{
+	for (const struct vitro_tool *tool = user; tool && tool->name; tool++)
+		if (tool->function && strcmp(tool->name, name) == 0)
+			return tool->function;
+	return NULL;
 }
 
 void vitro_host_main(int argc, char **argv, const struct vitro_tool *tools)
 {
+	const struct vt_task_tools own = {
+		.find = find_own,
+		.user = (void *)tools,
+		.missing = "the program has no function for this tool",
+	};
 	struct vt_zygote zygote;
 	struct vt_err err;
-	int fd = control_fd();
+	int fd = vt_task_control();
 
 	(void)argc;
 	(void)argv;
 	if (fd < 0)
 		return;
-	(void)unsetenv(ZYGOTE_VARIABLE); /* of a name without '=': cannot fail */
-	(void)unsetenv("LD_BIND_NOW");
-	if (vt_zygote_join(&zygote, fd, &err) < 0 || vt_zygote_serve(&zygote, &err) < 0)
+	if (vt_zygote_join(&zygote, fd, &err) < 0)
 		_exit(err.num == EPIPE ? 0 : 1);
-	occupy(tools);
+	vt_task_serve(&zygote, &own);
 }

@@ -317,3 +317,8 @@ void vt_command_free(struct vt_command *command)
 	vt_arena_free(command->arena);
 	free(command);
 }
+
+const char *vt_command_program(const struct vt_command *command)
+{
+	return text_of(&command->words[0]);
+}

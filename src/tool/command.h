@@ -54,6 +54,9 @@ int vt_command_compile(const char *const *words, const struct vt_schema *schema,
 /* NULL is fine. */
 void vt_command_free(struct vt_command *command);
 
+/* The first word, which has no argument in it. It is the command's own. */
+const char *vt_command_program(const struct vt_command *command);
+
 /*
  * Fills in the arguments, an object, as vt_tool_check() gives it. *ret_argv ends with NULL and is
  * freed as a whole with free(). -EINVAL: a value does not do, and the message begins with its

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "host/helper.h"
+
+#include <errno.h>
+#include <libgen.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* From the folder of vitro's own program; set by the build, as they are installed. */
+#ifndef VITRO_HELPER_DIR
+#define VITRO_HELPER_DIR "../libexec/vitro"
+#endif
+
+/* Where this program is. Without a /proc, as it was started. */
+static int find_self(char path[PATH_MAX])
+{
+	ssize_t len = readlink("/proc/self/exe", path, PATH_MAX - 1);
+
+	if (len > 0) {
+		path[len] = '\0';
+		return 0;
+	}
+	const char *started = (const char *)getauxval(AT_EXECFN);
+
+	return started && realpath(started, path) ? 0 : -ENOENT;
+}
+
+/* Whether only root, the caller and those who can replace vitro itself can write there. */
+static bool is_trusted(const struct stat *st, const struct stat *self)
+{
+	bool sticky = S_ISDIR(st->st_mode) && st->st_mode & S_ISVTX;
+	bool group = self->st_mode & S_IWGRP && st->st_gid == self->st_gid;
+
+	if (st->st_uid != 0 && st->st_uid != geteuid() && st->st_uid != self->st_uid)
+		return false;
+	if (sticky)
+		return true;
+	return !(st->st_mode & S_IWOTH) && (group || !(st->st_mode & S_IWGRP));
+}
+
+/* A program at a real path: it, and every folder on the way to it. */
+static int check_program(const char *path, const struct stat *self, struct vt_err *err)
+{
+	char at[PATH_MAX];
+	struct stat st;
+
+	(void)snprintf(at, sizeof(at), "%s", path); /* fits */
+	for (;;) {
+		if (stat(at, &st) < 0)
+			return vt_fail(err, VT_STEP_COMMAND, errno, "look at '%s'", at);
+		if (!is_trusted(&st, self))
+			return vt_fail(err, VT_STEP_COMMAND, EPERM,
+				       "refused: '%s' is not run, since others may write '%s'",
+				       path, at);
+		if (strcmp(at, "/") == 0)
+			return 0;
+		(void)dirname(at);
+	}
+}
+
+int vt_helper_find(const char *name, char path[PATH_MAX], struct vt_err *err)
+{
+	static const char *const places[] = { VITRO_HELPER_DIR, ".", "test" };
+	char self[PATH_MAX], named[2 * PATH_MAX];
+	struct stat st;
+
+	if (find_self(self) < 0 || stat(self, &st) < 0)
+		return vt_fail(err, VT_STEP_COMMAND, ENOENT,
+			       "cannot find %s: vitro's own program is not found", name);
+	const char *folder = dirname(self);
+
+	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+		if (*places[i] == '/')
+			(void)snprintf(named, sizeof(named), "%s/%s", places[i], name);
+		else
+			(void)snprintf(named, sizeof(named), "%s/%s/%s", folder, places[i],
+				       name); /* cut: then it is not there */
+		if (realpath(named, path) && access(path, X_OK) == 0)
+			return check_program(path, &st, err);
+	}
+	return vt_fail(err, VT_STEP_COMMAND, ENOENT,
+		       "vitro needs %s, which is installed with it: it is not in '%s/%s'", name,
+		       folder, VITRO_HELPER_DIR);
+}

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "plan/lookup.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "host/runtime.h"
+
+static int list_givens(const struct vt_policy *policy, struct vt_arena *arena,
+		       struct vt_givens *ret_givens, struct vt_err *err)
+{
+	const struct vt_grants *lists[] = { &policy->files.read, &policy->files.write };
+	struct vt_given *items = vt_arena_array(arena, lists[0]->count + lists[1]->count + 1,
+						sizeof(*items));
+	size_t n = 0;
+
+	if (!items)
+		return vt_fail(err, VT_STEP_COMMAND, ENOMEM, "find the program");
+	for (size_t which = 0; which < 2; which++) {
+		for (size_t i = 0; i < lists[which]->count; i++) {
+			const struct vt_grant *grant = &lists[which]->items[i];
+			bool in_place = strcmp(grant->from, grant->to) == 0;
+
+			items[n++] = (struct vt_given){ grant->from, which == 1, in_place };
+		}
+	}
+	*ret_givens = (struct vt_givens){ items, n };
+	return 0;
+}
+
+int vt_lookup_command(struct vt_arena *arena, const char *name, const struct vt_policy *policy,
+		      struct vt_command *ret_command, struct vt_err *err)
+{
+	char buffer[PATH_MAX];
+	struct vt_lookup lookup = {
+		.search_path = getenv("PATH"),
+		.cwd = getcwd(buffer, sizeof(buffer)),
+		.home = getenv("HOME"),
+		.pyenv_version = getenv("PYENV_VERSION"),
+	};
+	int r = list_givens(policy, arena, &lookup.givens, err);
+
+	return r < 0 ? r : vt_command_find(arena, name, &lookup, ret_command, err);
+}
+
+int vt_lookup_object(struct vt_arena *arena, const char *path, const struct vt_policy *policy,
+		     struct vt_command *ret_command, struct vt_err *err)
+{
+	struct vt_need *need = vt_arena_alloc(arena, sizeof(*need));
+	char *real = vt_arena_alloc(arena, PATH_MAX);
+	struct vt_givens givens;
+	struct stat st;
+
+	if (!need || !real)
+		return vt_fail(err, VT_STEP_COMMAND, ENOMEM, "find the object");
+	if (!realpath(path, real) || stat(real, &st) < 0)
+		return vt_fail(err, VT_STEP_COMMAND, errno, "cannot load '%s': %s", path,
+			       strerror(errno));
+	if (!S_ISREG(st.st_mode))
+		return vt_fail(err, VT_STEP_COMMAND, ENOEXEC, "cannot load '%s': it is no file",
+			       path);
+	int r = list_givens(policy, arena, &givens, err);
+
+	if (r < 0)
+		return r;
+	*need = (struct vt_need){ real, st.st_dev, st.st_ino };
+	*ret_command = (struct vt_command){
+		.path = real,
+		.prefixes = need,
+		.prefix_count = !vt_runtime_covers(real) && !vt_trust_is_shown(&givens, real),
+	};
+	return 0;
+}

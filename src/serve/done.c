@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "serve/done.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/frame.h"
+#include "base/head.h"
+#include "base/utf8.h"
+
+/* Of a tool's own words: what a head has room for, were all of it to be escaped. */
+enum { ERROR_MAX = 8 << 10 };
+
+void vt_done_bound(struct vt_outcome *outcome, struct vt_str texts[2])
+{
+	const size_t room = VT_FRAME_MAX - VT_FRAME_HEAD_MAX;
+	struct vt_verdict *verdict = &outcome->result.verdict;
+
+	if (outcome->value_len <= room && texts[0].len <= room - outcome->value_len &&
+	    texts[1].len <= room - outcome->value_len - texts[0].len)
+		return;
+	verdict->status = VT_STATUS_RESULT_LIMIT;
+	(void)snprintf(verdict->type, sizeof(verdict->type), "ResultLimit"); /* fits */
+	(void)snprintf(verdict->message, sizeof(verdict->message),
+		       "what the call gave and printed is more than 1 GB in all"); /* fits */
+	outcome->value_len = 0;
+	outcome->error_type = outcome->error = NULL;
+	vt_str_clear(&texts[0]);
+	vt_str_clear(&texts[1]);
+}
+
+static void add_text(struct vt_str *head, const char *name, const char *text)
+{
+	vt_head_add_text(head, name, text, strlen(text));
+}
+
+static void add_usage(struct vt_str *head, const struct vt_result *result)
+{
+	vt_head_add_real(head, "wall_ms", result->wall_ms);
+	vt_head_add_real(head, "cpu_ms", result->cpu_ms);
+	vt_head_add_int(head, "peak_kb", result->peak_memory_kb);
+	vt_head_add_int(head, "processes", result->processes);
+	if (result->unreaped)
+		vt_head_add_flag(head, "unreaped", true);
+}
+
+static void add_error(struct vt_str *head, const struct vt_outcome *outcome)
+{
+	const struct vt_verdict *verdict = &outcome->result.verdict;
+
+	if (verdict->status == VT_STATUS_OK)
+		return;
+	add_text(head, "error_type", outcome->error_type ? outcome->error_type : verdict->type);
+	if (outcome->error)
+		vt_head_add_text(head, "error", outcome->error,
+				 vt_utf8_cut(outcome->error, outcome->error_len, ERROR_MAX));
+	else
+		add_text(head, "error", verdict->message);
+}
+
+void vt_done_describe(struct vt_str *head, int64_t call, const struct vt_outcome *outcome,
+		      const struct vt_str texts[2])
+{
+	const struct vt_result *result = &outcome->result;
+
+	vt_head_begin(head);
+	add_text(head, "is", "done");
+	vt_head_add_int(head, "call", call);
+	add_text(head, "status", vt_status_name(result->verdict.status));
+	vt_head_add_int(head, "value", (int64_t)outcome->value_len);
+	vt_head_add_int(head, "stdout", (int64_t)texts[0].len);
+	vt_head_add_int(head, "stderr", (int64_t)texts[1].len);
+	vt_head_add_int(head, "dropped_stdout", (int64_t)vt_capture_dropped(&result->out));
+	vt_head_add_int(head, "dropped_stderr", (int64_t)vt_capture_dropped(&result->err));
+	vt_head_add_int(head, "exit_code", result->verdict.exit_code);
+	vt_head_add_int(head, "signal", result->verdict.signal);
+	add_usage(head, result);
+	if (outcome->came_to_cell)
+		vt_head_add_flag(head, "cell", true);
+	add_error(head, outcome);
+}

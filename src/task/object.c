@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * vitro-object FILE: the zygote of functions of a shared object. It is a program of its own, since
+ * a static one can load nothing. The object is loaded when the hull has been joined: its
+ * constructors run as nobody, in the hull's root and empty network, and see no more of the host
+ * than its cells do.
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/path.h"
+#include "task/task.h"
+
+/* The functions that the object calls are this program's: it has all of them. */
+static vitro_function *find(void *user, const char *name)
+{
+	union {
+		void *object;
+		vitro_function *function;
+	} found = { .object = dlsym(user, name) };
+
+	return found.function;
+}
+
+/*
+ * Where the object is in the hull. What lies below a folder that each cell has for itself, /tmp
+ * above all, the hull keeps aside.
+ */
+static void find_in_hull(const struct vt_plan *plan, const char *path, char found[PATH_MAX])
+{
+	(void)snprintf(found, PATH_MAX, "%s", path); /* it is a path */
+	for (size_t i = 0; !plan->bare && i < plan->build_count; i++) {
+		const struct vt_build *build = &plan->builds[i];
+
+		if (build->act == VT_ACT_BIND && build->inner &&
+		    vt_path_lies_in(path + 1, build->to))
+			(void)snprintf(found, PATH_MAX, "/%s%s", build->from,
+				       path + 1 + strlen(build->to)); /* cut: it is not there */
+	}
+}
+
+static int load(const struct vt_plan *plan, const char *path, void **ret_object, struct vt_err *err)
+{
+	char found[PATH_MAX];
+
+	find_in_hull(plan, path, found);
+	*ret_object = dlopen(found, RTLD_NOW | RTLD_LOCAL);
+	return *ret_object ? 0
+			   : vt_fail(err, VT_STEP_COMMAND, ENOEXEC, "cannot load '%s': %s", path,
+				     dlerror());
+}
+
+int main(int argc, char **argv)
+{
+	struct vt_task_tools tools = { .find = find,
+				       .missing = "the object has no function of that name" };
+	struct vt_zygote zygote;
+	struct vt_err err;
+	int fd = vt_task_control();
+
+	if (argc != 2 || fd < 0) {
+		(void)fputs("vitro-object: this is for vitro, which starts it itself\n", stderr);
+		return 125;
+	}
+	if (vt_zygote_join(&zygote, fd, &err) < 0)
+		return err.num == EPIPE ? 0 : 1;
+	if (load(zygote.plan, argv[1], &tools.user, &err) < 0) {
+		vt_zygote_fail(&zygote, &err);
+		return 1;
+	}
+	vt_task_serve(&zygote, &tools);
+}
