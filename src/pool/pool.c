@@ -82,8 +82,7 @@ static void log_line(const struct vt_pool *pool, int level, const char *what,
 
 static void wake_by(struct vt_pool *pool, int64_t due)
 {
-	if (due < pool->timer.due)
-		pool->timer.due = due;
+	vt_timer_hasten(&pool->timer, due);
 }
 
 /* ---- lists of cells ------------------------------------------------------------------------ */
@@ -444,7 +443,7 @@ static void set_timer(struct vt_pool *pool)
 		due = pool->paused_until;
 	if (pool->decay_at && pool->decay_at < due)
 		due = pool->decay_at;
-	pool->timer.due = due;
+	vt_timer_set(&pool->timer, due);
 }
 
 static void end_overdue_waiting(struct vt_pool *pool, int64_t now)
