@@ -114,6 +114,20 @@ enum { VT_FRAME_PARTS = 3 };
 int vt_frames_put_parts(struct vt_frames_out *out, int fd, const void *head, size_t head_len,
 			const struct iovec *body, size_t count, struct vt_err *err);
 
+/* Memory that a body of one part lies in, to its end; NULL once it was taken. */
+struct vt_frames_given {
+	char  *memory; /* from malloc() */
+	size_t cap;
+};
+
+/*
+ * The same, and where much of a body of one part has to be queued, its memory may be taken for that: so
+ * no byte of it is copied. given may be NULL.
+ */
+int vt_frames_put_given(struct vt_frames_out *out, int fd, const void *head, size_t head_len,
+			const struct iovec *body, size_t count, struct vt_frames_given *given,
+			struct vt_err *err);
+
 /* Sends what is queued, in one system call. Returns as vt_frames_put() does; it refuses nothing. */
 int vt_frames_flush(struct vt_frames_out *out, int fd, struct vt_err *err);
 

@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/frame.h"
 #include "watch/result.h"
 
 struct vt_pool_call;
@@ -21,6 +22,7 @@ struct vt_outcome {
 	struct vt_result result; /* its verdict, output and usage */
 	const char      *value;  /* where the status is ok: bytes that nobody looked into */
 	size_t           value_len;
+	struct vt_frames_given *given; /* the memory that value is in, which may be taken; NULL: none */
 };
 
 struct vt_pool_events {
