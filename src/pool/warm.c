@@ -159,9 +159,11 @@ static void drain(struct vt_warm *warm, size_t stream)
 static int64_t cpu_time(pid_t pid)
 {
 	struct timespec used;
-	clockid_t clock;
+	/* What clock_getcpuclockid() gives, which asks the kernel whether there is such a process.
+	 */
+	clockid_t clock = (clockid_t)(~(unsigned)pid << 3 | 2);
 
-	if (pid <= 0 || clock_getcpuclockid(pid, &clock) != 0 || clock_gettime(clock, &used) < 0)
+	if (pid <= 0 || clock_gettime(clock, &used) < 0)
 		return 0;
 	return used.tv_sec * VT_NS_PER_S + used.tv_nsec;
 }

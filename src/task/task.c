@@ -204,6 +204,19 @@ static void rehearse_libc(void)
 		free(malloc(size));
 }
 
+/* A fork has no page of the program's file before it touches it: names and code of the tools. */
+static void rehearse_tools(const struct vitro_tool *tools)
+{
+	volatile unsigned char seen;
+
+	for (; tools && tools->name; tools++) {
+		seen = (unsigned char)tools->name[0];
+		if (tools->function)
+			seen = *(const unsigned char *)(uintptr_t)tools->function;
+	}
+	(void)seen;
+}
+
 /*
  * Says to itself what a call would be, and answers. The pages that are written then are the
  * process's own by now, and not copied while a caller waits.
@@ -245,6 +258,7 @@ static _Noreturn void occupy(const struct vitro_tool *tools)
 
 	vt_talk_in_init(&task.in, SIZE_MAX / 4); /* the supervisor's bound is the one that counts */
 	rehearse(&task);
+	rehearse_tools(tools);
 	if (vt_zygote_park(&err) < 0 ||
 	    vt_talk_next(&task.in, VT_OCCUPANT_CALL_FD, 0, &talk, &err) != 1)
 		_exit(125);
