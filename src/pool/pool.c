@@ -64,6 +64,7 @@ struct vt_pool {
 	bool closing;
 };
 
+static bool is_short(const struct vt_pool *pool);
 static void refill(struct vt_pool *pool);
 static void serve_waiting(struct vt_pool *pool);
 static void set_timer(struct vt_pool *pool);
@@ -177,6 +178,8 @@ static void warm_moved(struct vt_warm *warm, enum vt_warm_state from)
 		serve_waiting(pool);
 		if (pool->waiting)
 			refill(pool);
+		else if (is_short(pool)) /* by a timer, which comes after whatever is due now */
+			wake_by(pool, pool->last_call + QUIET);
 	} else if (warm->state == VT_WARM_OVER) {
 		wake_by(pool, pool->last_call + QUIET);
 	}
@@ -618,6 +621,20 @@ int vt_pool_new(struct vt_loop *loop, const struct vt_pool_options *options,
 	return 0;
 }
 
+/* Whom the zygote has forked is our child, and known only from what it said. */
+static void hear_of_all(struct vt_pool *pool)
+{
+	siginfo_t info;
+
+	if (pool->zygote.pid <= 0)
+		return;
+	(void)kill(pool->zygote.pid, SIGKILL); /* our own child, not yet reaped */
+	while (waitid(P_PID, (id_t)pool->zygote.pid, &info, WEXITED | WNOWAIT | __WALL) < 0 &&
+	       errno == EINTR)
+		;
+	pool->zygote.control.ready(&pool->zygote.control, 0);
+}
+
 void vt_pool_free(struct vt_pool *pool)
 {
 	struct vt_err err;
@@ -625,6 +642,7 @@ void vt_pool_free(struct vt_pool *pool)
 	if (!pool)
 		return;
 	pool->closing = true;
+	hear_of_all(pool);
 	while (pool->waiting)
 		vt_pool_cancel(pool->waiting);
 	kill_all(pool);
