@@ -215,6 +215,22 @@ bool vt_peer_read(struct vt_peer *peer)
 	return got > 0;
 }
 
+void vt_peer_read_waiting(struct vt_peer *peer)
+{
+	struct vt_err err;
+
+	if (peer->lost)
+		return;
+	/* Room to write can only be waited for by a poll. */
+	if (peer->flushing) {
+		vt_peer_wait(peer, -1);
+		vt_peer_flush(peer);
+		(void)vt_peer_read(peer); /* where there is nothing, it is waited again */
+	} else if (vt_frames_await(&peer->in, peer->socket, &err) < 0) {
+		vt_peer_lose(peer, &err);
+	}
+}
+
 /* Whether there is a frame in the buffer. */
 static bool next_frame(struct vt_peer *peer, struct vt_frame *ret_frame)
 {
