@@ -70,7 +70,8 @@ soak: setup-test tested
 
 bench: setup build
 	@tools/setup bench
-	@build/bench/vitro-bench $(if $(QUICK),--quick) --check build/vitro
+	@build/bench/vitro-bench $(if $(QUICK),--quick) --check build/vitro; run=$$?; \
+	build/bench/vitro-bench-pools $(if $(QUICK),--quick) --check build/vitro && exit $$run
 
 fuzz: setup-test
 	@tools/fuzz $(SECONDS)

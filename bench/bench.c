@@ -43,13 +43,6 @@ static unsigned at_least(unsigned value, unsigned least)
 	return value < least ? least : value;
 }
 
-static void add_bar(struct report *report, const char *name, double value, double limit)
-{
-	report->bars[report->bar_count++] = (struct bar){ .name = name,
-							  .value = value,
-							  .limit = limit };
-}
-
 static char **vitro_argv(const struct options *options, const char *policy, const char *program)
 {
 	struct words argv = { 0 };
@@ -196,6 +189,26 @@ static void run_memory(const struct options *options, struct report *report)
 		max_memory_kb / 1024);
 }
 
+struct trial {
+	const char *vitro, *self;
+};
+
+/* The probe, by `vitro run`. */
+static char *try_in_cell(const void *user, int port, const char *secret)
+{
+	const struct trial *trial = user;
+	struct words argv = { 0 };
+
+	words_add(&argv, trial->vitro);
+	words_add(&argv, "run");
+	words_add(&argv, "--");
+	words_add(&argv, trial->self);
+	words_add(&argv, "--probe");
+	words_addf(&argv, "%d", port);
+	words_add(&argv, secret);
+	return output_of(argv.items);
+}
+
 static unsigned number(const char *text, unsigned least, unsigned most)
 {
 	char *end;
@@ -304,7 +317,9 @@ int main(int argc, char **argv)
 	report_machine(&machine);
 	char **folders = folders_make(options.dir, MAX_PATHS);
 
-	check_isolation(options.vitro, options.self, folders_file("secret", ""));
+	const struct trial trial = { .vitro = options.vitro, .self = options.self };
+
+	check_isolation(try_in_cell, &trial, folders_file("secret", ""));
 	mounts_of_cell(options.vitro, &mounts);
 	printf("a cell isolates, and has %zu mounts\n\n", mounts.count + 1);
 

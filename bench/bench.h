@@ -18,8 +18,16 @@ enum pattern { BACK_TO_BACK, SPACED, BURST, PATTERNS };
 
 struct contestant {
 	const char         *name;
-	char              **argv; /* what to spawn; NULL: the root that `hand` describes */
+	char              **argv; /* what to spawn; NULL: the root that `hand` describes, or run */
 	const struct mounts *hand;
+
+	/* In this process: what it takes, of one run or of several, in ns. It returns how many, room at most. */
+	size_t (*run)(const struct contestant *self, int64_t *samples, size_t room);
+	/* Before each turn, and not timed; may be NULL. */
+	void (*prepare)(const struct contestant *self);
+	unsigned block; /* how often in a row within a turn; 0: once */
+	void    *user;  /* for run and prepare */
+	size_t   number;
 };
 
 struct stats {
@@ -40,13 +48,15 @@ struct table {
 struct bar {
 	const char *name;
 	double      value, limit;
+	double      aim;      /* better than the limit; 0: none */
+	bool        at_least; /* and not at most */
 };
 
 struct report {
-	struct table tables[16];
+	struct table tables[32];
 	size_t       table_count;
 	long         memory_kb;
-	struct bar   bars[8];
+	struct bar   bars[40];
 	size_t       bar_count;
 };
 
@@ -62,6 +72,8 @@ struct contest {
 /* contest.c: runs it, and prints and keeps its table. */
 const struct table *contest_run(const struct contest *contest, struct report *report);
 double              table_p50(const struct table *table, const char *name);
+const struct stats *table_stats(const struct table *table, const char *name);
+void                pause_ms(long ms);
 
 /* machine.c: what the figures depend on, for a person. */
 struct machine {
@@ -78,7 +90,35 @@ void report_table(const struct table *table);
 /* after: the load average once all has run. */
 void report_bars(const struct report *report, const struct machine *after);
 bool bar_holds(const struct bar *bar);
+void add_bar(struct report *report, const char *name, double value, double limit);
 void report_json(const struct report *report, const struct machine *machine, const char *path);
+
+/* hull.c: cells by hand, as a pool makes them: in a hull that has been there before. */
+struct hand {
+	pid_t pid;
+	int   fd;
+};
+
+/* namespaces: the flags of clone() that a cell has of its own. */
+void    hand_open(struct hand *hand, const struct mounts *mounts, unsigned long namespaces);
+void    hand_close(struct hand *hand);
+/* Makes one, until its second process has said so. How long that took. */
+int64_t hand_make(struct hand *hand);
+/* Ends it, and waits for that. */
+void    hand_end(struct hand *hand);
+/* Makes and ends cells for so long. Asks for it; then how many it made is waited for. */
+void     hand_work(struct hand *hand, uint32_t ms);
+uint32_t hand_worked(struct hand *hand);
 
 /* byhand.c: starts a process that makes the mounts with bare system calls and execs /bin/true. */
 pid_t byhand_start(const struct mounts *mounts);
+
+/* What it and hull.c do in their children: on failure they say so and exit. */
+_Noreturn void hand_fail(const char *what, const char *subject);
+void           hand_put(const char *path, const char *text);
+void           hand_map_ids(const char *proc, uid_t uid, gid_t gid);
+int            hand_filesystem(const char *type, unsigned attrs);
+int            hand_copy(int dir, const char *path);
+void           hand_restrict(int mount, uint64_t attrs, unsigned flags);
+/* hull: without what each cell has of its own, but the places for it. It becomes the root. */
+void           hand_root(const struct mounts *mounts, bool hull);

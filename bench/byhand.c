@@ -18,41 +18,44 @@
 #include "bench.h"
 #include "uapi/mount.h"
 
-static _Noreturn void fail(const char *what, const char *subject)
+void hand_fail(const char *what, const char *subject)
 {
 	dprintf(2, "by hand: %s %s: %s\n", what, subject, strerror(errno));
 	_exit(125);
 }
 
-static void put(const char *path, const char *text)
+void hand_put(const char *path, const char *text)
 {
 	AUTO_CLOSE int fd = open(path, O_WRONLY | O_CLOEXEC);
 
 	if (fd < 0 || write(fd, text, strlen(text)) < 0)
-		fail("write", path);
+		hand_fail("write", path);
 }
 
-static void map_ids(uid_t uid, gid_t gid)
+void hand_map_ids(const char *proc, uid_t uid, gid_t gid)
 {
-	char map[64];
+	char path[64], map[64];
 
-	put("/proc/self/setgroups", "deny");
+	(void)snprintf(path, sizeof(path), "%s/setgroups", proc);
+	hand_put(path, "deny");
+	(void)snprintf(path, sizeof(path), "%s/uid_map", proc);
 	(void)snprintf(map, sizeof(map), "0 %u 1", uid);
-	put("/proc/self/uid_map", map);
+	hand_put(path, map);
+	(void)snprintf(path, sizeof(path), "%s/gid_map", proc);
 	(void)snprintf(map, sizeof(map), "0 %u 1", gid);
-	put("/proc/self/gid_map", map);
+	hand_put(path, map);
 }
 
-static int new_filesystem(const char *type, unsigned attrs)
+int hand_filesystem(const char *type, unsigned attrs)
 {
 	AUTO_CLOSE int fs = sys_fsopen(type, FSOPEN_CLOEXEC);
 
 	if (fs < 0 || sys_fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) < 0)
-		fail("make a", type);
+		hand_fail("make a", type);
 	int mount = sys_fsmount(fs, FSMOUNT_CLOEXEC, attrs);
 
 	if (mount < 0)
-		fail("mount a", type);
+		hand_fail("mount a", type);
 	return mount;
 }
 
@@ -67,33 +70,33 @@ static void make_point(int root, const char *path, bool folder)
 		memcpy(partial, path, i);
 		partial[i] = '\0';
 		if (mkdirat(root, partial, 0755) < 0 && errno != EEXIST)
-			fail("make", partial);
+			hand_fail("make", partial);
 	}
 	if (folder && mkdirat(root, path, 0755) < 0 && errno != EEXIST)
-		fail("make", path);
+		hand_fail("make", path);
 	if (!folder) {
 		AUTO_CLOSE int fd = openat(root, path, O_CREAT | O_WRONLY | O_CLOEXEC, 0644);
 
 		if (fd < 0)
-			fail("make", path);
+			hand_fail("make", path);
 	}
 }
 
-static int copy(int dir, const char *path)
+int hand_copy(int dir, const char *path)
 {
 	int mount = sys_open_tree(dir, path, OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
 
 	if (mount < 0)
-		fail("copy the mount of", path);
+		hand_fail("copy the mount of", path);
 	return mount;
 }
 
-static void restrict_to(int mount, uint64_t attrs, unsigned flags)
+void hand_restrict(int mount, uint64_t attrs, unsigned flags)
 {
 	struct mount_attr attr = { .attr_set = attrs };
 
 	if (sys_mount_setattr(mount, "", AT_EMPTY_PATH | flags, &attr) < 0)
-		fail("restrict", "a mount");
+		hand_fail("restrict", "a mount");
 }
 
 static void mount_one(int root, const struct mount *mount)
@@ -108,25 +111,56 @@ static void mount_one(int root, const struct mount *mount)
 	switch (mount->kind) {
 	case MOUNT_BIND:
 	case MOUNT_DEVICE:
-		fd = copy(AT_FDCWD, mount->at);
+		fd = hand_copy(AT_FDCWD, mount->at);
 		attrs |= mount->writable ? 0 : MOUNT_ATTR_RDONLY;
 		attrs |= mount->kind == MOUNT_DEVICE ? 0 : MOUNT_ATTR_NODEV;
-		restrict_to(fd, attrs, AT_RECURSIVE);
+		hand_restrict(fd, attrs, AT_RECURSIVE);
 		break;
 	case MOUNT_SCRATCH:
-		fd = copy(root, to);
+		fd = hand_copy(root, to);
 		break;
 	case MOUNT_PROC:
-		fd = new_filesystem("proc",
-				    MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
+		fd = hand_filesystem("proc",
+				     MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
 		break;
 	case MOUNT_MASK:
-		fd = copy(root, mount->folder ? ".folder" : ".file");
-		restrict_to(fd, attrs | MOUNT_ATTR_RDONLY, 0);
+		fd = hand_copy(root, mount->folder ? ".folder" : ".file");
+		hand_restrict(fd, attrs | MOUNT_ATTR_RDONLY, 0);
 		break;
 	}
 	if (sys_move_mount(fd, "", root, to, MOVE_MOUNT_F_EMPTY_PATH) < 0)
-		fail("mount", to);
+		hand_fail("mount", to);
+}
+
+/* Of a cell in a hull: mounted when there is a cell. */
+static bool is_of_cell(const struct mount *mount)
+{
+	return mount->kind == MOUNT_SCRATCH || mount->kind == MOUNT_MASK;
+}
+
+void hand_root(const struct mounts *mounts, bool hull)
+{
+	int root = hand_filesystem("tmpfs", MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
+
+	if (sys_move_mount(root, "", AT_FDCWD, "/", MOVE_MOUNT_F_EMPTY_PATH) < 0)
+		hand_fail("attach", "the root");
+	make_point(root, ".folder", true);
+	make_point(root, ".file", false);
+	for (size_t i = 0; i < mounts->count; i++) {
+		const struct mount *mount = &mounts->items[i];
+
+		if (!hull || !is_of_cell(mount))
+			mount_one(root, mount);
+		else if (mount->kind == MOUNT_SCRATCH)
+			make_point(root, mount->at + 1, true);
+	}
+	for (size_t i = 0; i < mounts->link_count; i++)
+		if (symlinkat(mounts->targets[i], root, mounts->links[i] + 1) < 0)
+			hand_fail("link", mounts->links[i]);
+	hand_restrict(root, MOUNT_ATTR_RDONLY, 0);
+	if (fchdir(root) < 0 || syscall(SYS_pivot_root, ".", ".") < 0 ||
+	    umount2(".", MNT_DETACH) < 0 || chdir("/") < 0)
+		hand_fail("enter", "the root");
 }
 
 static _Noreturn void run(const struct mounts *mounts, uid_t uid, gid_t gid)
@@ -135,24 +169,10 @@ static _Noreturn void run(const struct mounts *mounts, uid_t uid, gid_t gid)
 	char *argv[] = { program, NULL };
 	char *envp[] = { NULL };
 
-	map_ids(uid, gid);
-	int root = new_filesystem("tmpfs", MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
-
-	if (sys_move_mount(root, "", AT_FDCWD, "/", MOVE_MOUNT_F_EMPTY_PATH) < 0)
-		fail("attach", "the root");
-	make_point(root, ".folder", true);
-	make_point(root, ".file", false);
-	for (size_t i = 0; i < mounts->count; i++)
-		mount_one(root, &mounts->items[i]);
-	for (size_t i = 0; i < mounts->link_count; i++)
-		if (symlinkat(mounts->targets[i], root, mounts->links[i] + 1) < 0)
-			fail("link", mounts->links[i]);
-	restrict_to(root, MOUNT_ATTR_RDONLY, 0);
-	if (fchdir(root) < 0 || syscall(SYS_pivot_root, ".", ".") < 0 ||
-	    umount2(".", MNT_DETACH) < 0 || chdir("/") < 0)
-		fail("enter", "the root");
+	hand_map_ids("/proc/self", uid, gid);
+	hand_root(mounts, false);
 	(void)execve(program, argv, envp); /* returns only to fail */
-	fail("execute", program);
+	hand_fail("execute", program);
 }
 
 pid_t byhand_start(const struct mounts *mounts)

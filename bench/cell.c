@@ -65,13 +65,23 @@ static void mounts_add(struct mounts *mounts, enum mount_kind kind, const char *
 	};
 }
 
+static bool has_proc(const struct mounts *mounts)
+{
+	for (size_t i = 0; i < mounts->count; i++)
+		if (mounts->items[i].kind == MOUNT_PROC)
+			return true;
+	return false;
+}
+
 static void add_line(struct mounts *mounts, const struct line *line, const char *root_device)
 {
 	bool writable = strncmp(line->options, "rw", 2) == 0;
 	struct stat st;
 
 	if (strcmp(line->at, "/proc") == 0) {
-		mounts_add(mounts, MOUNT_PROC, line->at, false, true);
+		/* a pool's cell covers its hull's */
+		if (!has_proc(mounts))
+			mounts_add(mounts, MOUNT_PROC, line->at, false, true);
 		return;
 	}
 	if (is_below(line->at, "/proc")) {
@@ -107,18 +117,10 @@ static void add_links(struct mounts *mounts)
 	}
 }
 
-void mounts_of_cell(const char *vitro, struct mounts *ret_mounts)
+void mounts_read(char *text, struct mounts *ret_mounts)
 {
-	struct words argv = { 0 };
 	struct mounts mounts = { 0 };
-	char root_device[32] = "";
-
-	words_add(&argv, vitro);
-	words_add(&argv, "run");
-	words_add(&argv, "--");
-	words_add(&argv, "/bin/cat");
-	words_add(&argv, "/proc/self/mountinfo");
-	char *text = output_of(argv.items), *rest = text;
+	char root_device[32] = "", *rest = text;
 
 	for (char *row; (row = strsep(&rest, "\n")) && *row;) {
 		struct line line;
@@ -130,11 +132,25 @@ void mounts_of_cell(const char *vitro, struct mounts *ret_mounts)
 		else
 			add_line(&mounts, &line, root_device);
 	}
-	free(text);
 	if (mounts.count == 0)
 		die("the cell has no mounts");
 	add_links(&mounts);
 	*ret_mounts = mounts;
+}
+
+void mounts_of_cell(const char *vitro, struct mounts *ret_mounts)
+{
+	struct words argv = { 0 };
+
+	words_add(&argv, vitro);
+	words_add(&argv, "run");
+	words_add(&argv, "--");
+	words_add(&argv, "/bin/cat");
+	words_add(&argv, "/proc/self/mountinfo");
+	char *text = output_of(argv.items);
+
+	mounts_read(text, ret_mounts);
+	free(text);
 }
 
 void mounts_extend(const struct mounts *base, char *const *folders, size_t count,

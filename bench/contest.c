@@ -13,13 +13,13 @@
 #include "base/clock.h"
 #include "bench.h"
 
-enum { SPACING_MS = 20, MAX_CONTESTANTS = 8, MAX_BURST = 256 };
+enum { SPACING_MS = 20, MAX_CONTESTANTS = 8, MAX_BURST = 256, MAX_SAMPLES = 64 };
 
 /* What was measured so far. */
 struct tally {
 	const struct contest *contest;
 	int64_t *samples[MAX_CONTESTANTS];
-	size_t counts[MAX_CONTESTANTS];
+	size_t counts[MAX_CONTESTANTS], room[MAX_CONTESTANTS];
 	int null_fd;
 };
 
@@ -37,12 +37,32 @@ static void insist(const struct contestant *contestant, int status)
 
 static void record(struct tally *tally, size_t who, int64_t ns)
 {
+	if (tally->counts[who] == tally->room[who]) {
+		tally->room[who] = tally->room[who] ? tally->room[who] * 2 : 256;
+		tally->samples[who] = need(
+			realloc(tally->samples[who], tally->room[who] * sizeof(int64_t)));
+	}
 	tally->samples[who][tally->counts[who]++] = ns;
+}
+
+static void run_inside(struct tally *tally, size_t who)
+{
+	const struct contestant *contestant = &tally->contest->contestants[who];
+	int64_t samples[MAX_SAMPLES];
+	size_t count = contestant->run(contestant, samples, MAX_SAMPLES);
+
+	for (size_t i = 0; i < count; i++)
+		record(tally, who, samples[i]);
 }
 
 static void run_one(struct tally *tally, size_t who)
 {
 	const struct contestant *contestant = &tally->contest->contestants[who];
+
+	if (contestant->run) {
+		run_inside(tally, who);
+		return;
+	}
 	int64_t begin = vt_clock_now();
 	int status = await(start(contestant, tally->null_fd, tally->null_fd));
 	int64_t end = vt_clock_now();
@@ -94,7 +114,7 @@ static void shuffle(size_t *order, size_t count)
 	}
 }
 
-static void pause_ms(long ms)
+void pause_ms(long ms)
 {
 	struct timespec left = { .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000 };
 
@@ -121,6 +141,25 @@ static void interrupt(int number)
 	interrupted = 1;
 }
 
+static void take_turn(struct tally *tally, size_t who)
+{
+	const struct contest *contest = tally->contest;
+	const struct contestant *contestant = &contest->contestants[who];
+
+	if (interrupted)
+		die("interrupted");
+	if (contestant->prepare)
+		contestant->prepare(contestant);
+	for (unsigned i = 0; i == 0 || i < contestant->block; i++) {
+		if (contest->pattern != BACK_TO_BACK)
+			pause_ms(SPACING_MS);
+		if (contest->pattern == BURST)
+			run_burst(tally, who);
+		else
+			run_one(tally, who);
+	}
+}
+
 static void run_rounds(struct tally *tally)
 {
 	const struct contest *contest = tally->contest;
@@ -131,16 +170,8 @@ static void run_rounds(struct tally *tally)
 	for (unsigned round = 0; round < contest->rounds; round++) {
 		progress(contest, round);
 		shuffle(order, contest->count);
-		for (size_t i = 0; i < contest->count; i++) {
-			if (interrupted)
-				die("interrupted");
-			if (contest->pattern != BACK_TO_BACK)
-				pause_ms(SPACING_MS);
-			if (contest->pattern == BURST)
-				run_burst(tally, order[i]);
-			else
-				run_one(tally, order[i]);
-		}
+		for (size_t i = 0; i < contest->count; i++)
+			take_turn(tally, order[i]);
 	}
 	progress(contest, contest->rounds);
 }
@@ -167,8 +198,14 @@ static void warm_up(const struct tally *tally)
 {
 	for (size_t i = 0; i < 2 * tally->contest->count; i++) {
 		const struct contestant *who = &tally->contest->contestants[i / 2];
+		int64_t samples[MAX_SAMPLES];
 
-		insist(who, await(start(who, tally->null_fd, 2)));
+		if (who->run && who->prepare)
+			who->prepare(who);
+		if (who->run)
+			(void)who->run(who, samples, MAX_SAMPLES); /* they do not count */
+		else
+			insist(who, await(start(who, tally->null_fd, 2)));
 	}
 }
 
@@ -183,9 +220,8 @@ const struct table *contest_run(const struct contest *contest, struct report *re
 	if (tally.null_fd < 0 || contest->count > MAX_CONTESTANTS || each > MAX_BURST ||
 	    sigaction(SIGINT, &action, NULL) < 0 || sigaction(SIGTERM, &action, NULL) < 0)
 		die("prepare %s: %s", contest->title, strerror(errno));
-	for (size_t i = 0; i < contest->count; i++)
-		tally.samples[i] = need(
-			calloc((size_t)contest->rounds * each, sizeof(*tally.samples[i])));
+	if (report->table_count > sizeof(report->tables) / sizeof(report->tables[0]))
+		die("no room for the table of %s", contest->title);
 	warm_up(&tally);
 	run_rounds(&tally);
 	*table = (struct table){
@@ -206,10 +242,15 @@ const struct table *contest_run(const struct contest *contest, struct report *re
 	return table;
 }
 
-double table_p50(const struct table *table, const char *name)
+const struct stats *table_stats(const struct table *table, const char *name)
 {
 	for (size_t i = 0; i < table->count; i++)
 		if (strcmp(table->names[i], name) == 0)
-			return table->stats[i].p50_us;
+			return &table->stats[i];
 	die("no contestant is called %s", name);
+}
+
+double table_p50(const struct table *table, const char *name)
+{
+	return table_stats(table, name)->p50_us;
 }

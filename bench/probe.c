@@ -126,14 +126,19 @@ static unsigned find_holes(const struct world *world)
 	return found;
 }
 
+void probe(int port, const char *secret)
+{
+	const struct world world = { .port = port, .file = secret };
+
+	/* the control of the root's: what cannot write anywhere says nothing */
+	printf("holes %u scratch %d\n", find_holes(&world), can_write("/tmp"));
+}
+
 int probe_main(int argc, char **argv)
 {
 	if (argc != 2)
 		die("the probe takes a port and a file");
-	struct world world = { .port = atoi(argv[0]), .file = argv[1] };
-
-	/* the control of the root's: what cannot write anywhere says nothing */
-	printf("holes %u scratch %d\n", find_holes(&world), can_write("/tmp"));
+	probe(atoi(argv[0]), argv[1]);
 	return fflush(stdout) == 0 ? 0 : 1;
 }
 
@@ -166,21 +171,12 @@ static void judge(const char *text)
 		die("the probe in the cell cannot write to /tmp, so its failures prove nothing");
 }
 
-void check_isolation(const char *vitro, const char *self, const char *secret)
+void check_isolation(probe_inside *inside, const void *user, const char *secret)
 {
-	struct words argv = { 0 };
 	struct world world = { .file = secret };
 	AUTO_CLOSE int listener = listen_here(&world.port);
 	unsigned outside = find_holes(&world);
-
-	words_add(&argv, vitro);
-	words_add(&argv, "run");
-	words_add(&argv, "--");
-	words_add(&argv, self);
-	words_add(&argv, "--probe");
-	words_addf(&argv, "%d", world.port);
-	words_add(&argv, secret);
-	char *text = output_of(argv.items);
+	char *text = inside(user, world.port, secret);
 
 	for (unsigned i = 0; i < HOLES; i++)
 		if (holes[i].outside && !(outside >> i & 1))

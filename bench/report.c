@@ -40,17 +40,36 @@ void report_table(const struct table *table)
 	(void)fflush(stdout); /* a lost table shows as one */
 }
 
+void add_bar(struct report *report, const char *name, double value, double limit)
+{
+	if (report->bar_count == sizeof(report->bars) / sizeof(report->bars[0]))
+		die("no room for the bar '%s'", name);
+	report->bars[report->bar_count++] = (struct bar){ .name = name,
+							  .value = value,
+							  .limit = limit };
+}
+
 bool bar_holds(const struct bar *bar)
 {
-	return bar->value <= bar->limit;
+	return bar->at_least ? bar->value >= bar->limit : bar->value <= bar->limit;
+}
+
+static void report_bar(const struct bar *bar)
+{
+	bool reached = bar->at_least ? bar->value >= bar->aim : bar->value <= bar->aim;
+
+	printf("  %-52s %8.2f   %s %7.2f   %s", bar->name, bar->value, bar->at_least ? "≥" : "≤",
+	       bar->limit, bar_holds(bar) ? "held" : "MISSED");
+	if (bar->aim != 0)
+		printf(", aim %.2f%s", bar->aim, reached ? " reached" : " not reached");
+	putchar('\n');
 }
 
 void report_bars(const struct report *report, const struct machine *after)
 {
-	printf("  %-44s %9s %9s\n", "bar", "measured", "at most");
+	printf("  %-52s %8s   %9s\n", "bar", "measured", "demanded");
 	for (size_t i = 0; i < report->bar_count; i++)
-		printf("  %-44s %9.2f %9.2f   %s\n", report->bars[i].name, report->bars[i].value,
-		       report->bars[i].limit, bar_holds(&report->bars[i]) ? "held" : "MISSED");
+		report_bar(&report->bars[i]);
 	printf("\nload average afterwards: %s\n", after->load);
 }
 
@@ -76,11 +95,11 @@ void report_json(const struct report *report, const struct machine *machine, con
 	for (size_t i = 0; i < report->table_count; i++)
 		json_array_append_new(tables, table_json(&report->tables[i]));
 	for (size_t i = 0; i < report->bar_count; i++)
-		json_array_append_new(bars, json_pack("{s:s, s:f, s:f, s:b}", "name",
-						      report->bars[i].name, "value",
-						      report->bars[i].value, "limit",
-						      report->bars[i].limit, "held",
-						      bar_holds(&report->bars[i])));
+		json_array_append_new(
+			bars, json_pack("{s:s, s:f, s:f, s:b, s:b}", "name", report->bars[i].name,
+					"value", report->bars[i].value, "limit",
+					report->bars[i].limit, "at_least", report->bars[i].at_least,
+					"held", bar_holds(&report->bars[i])));
 	json_t *root = json_pack(
 		"{s:{s:s, s:s, s:i, s:s, s:i, s:s, s:s}, s:o, s:i, s:o}", "machine", "kernel",
 		machine->kernel, "cpu", machine->cpu, "cpus", machine->cpus, "pinning",

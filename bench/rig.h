@@ -15,6 +15,8 @@ void *need(void *memory); /* dies where it is NULL */
 
 /* spawn.c: starts argv with a bare environment; out_fd and err_fd become its 1 and 2. */
 pid_t spawn(char *const *argv, int out_fd, int err_fd);
+/* In a child: nothing is open any more but 0 to 2 and this one, which has another number then. */
+void keep_only(int *fd);
 /* Waits, and returns the wait status. */
 int await(pid_t pid);
 /* Runs argv and returns what it printed. Dies unless it exits with 0. */
@@ -47,19 +49,25 @@ struct mounts {
 
 /* cell.c: the default cell of this vitro, as it sees itself. */
 void mounts_of_cell(const char *vitro, struct mounts *ret_mounts);
+/* Of a cell, from its mountinfo, which is changed. */
+void mounts_read(char *text, struct mounts *ret_mounts);
 /* The same with more read-only folders. */
 void mounts_extend(const struct mounts *base, char *const *folders, size_t count,
 		   struct mounts *ret_mounts);
 /* A bubblewrap command that makes the same namespaces and mounts and runs program in them. */
 char **bwrap_argv(const char *vitro, const struct mounts *mounts, const char *program);
 
+/* Runs probe() in a cell, and gives what it printed, to be freed. */
+typedef char *probe_inside(const void *user, int port, const char *secret);
+
 /*
- * probe.c: dies unless a cell of this vitro isolates, and the same probe outside shows that it can
- * tell. secret is a file of the host's that nobody grants.
+ * probe.c: dies unless a cell isolates, and the same probe outside shows that it can tell. secret is a
+ * file of the host's that nobody grants.
  */
-void check_isolation(const char *vitro, const char *self, const char *secret);
-/* What the probe itself runs: inside the cell, and outside as the control. */
-int probe_main(int argc, char **argv);
+void check_isolation(probe_inside *inside, const void *user, const char *secret);
+/* What the probe itself runs: inside the cell, and outside as the control. It prints what it found. */
+void probe(int port, const char *secret);
+int  probe_main(int argc, char **argv);
 
 /* folders.c: a folder of the benchmark's own with count empty ones in it; it goes at exit. */
 char **folders_make(const char *parent, size_t count);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -52,6 +53,14 @@ pid_t spawn(char *const *argv, int out_fd, int err_fd)
 	if (num)
 		die("start %s: %s", argv[0], strerror(num));
 	return pid;
+}
+
+/* Else it would hold ends of others' sockets, which then never end. */
+void keep_only(int *fd)
+{
+	if (dup2(*fd, 3) < 0 || syscall(SYS_close_range, 4U, ~0U, 0) < 0)
+		_exit(125);
+	*fd = 3;
 }
 
 int await(pid_t pid)

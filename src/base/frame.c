@@ -8,6 +8,8 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
+#include "base/bulk.h"
+
 static uint32_t number_at(const char *at)
 {
 	const unsigned char *byte = (const unsigned char *)at;
@@ -66,16 +68,13 @@ static void rest(struct vt_frames_in *in)
 }
 
 /*
- * To twice the size, and no larger than the frame under way: it is full, so all of it came. One
- * byte more is for who takes the buffer, and ends the body with a NUL.
+ * No larger than the frame under way; the buffer is full, so all of it came. One byte more is for
+ * who takes the buffer, and ends the body with a NUL.
  */
 static int grow(struct vt_frames_in *in, size_t need, struct vt_err *err)
 {
-	size_t cap = in->cap ? in->cap * 2 : VT_FRAMES_IDLE;
-
-	if (in->cap && cap > need + 1)
-		cap = need + 1;
-	char *buf = realloc(in->buf, cap);
+	size_t cap = vt_bulk_next(in->cap, VT_FRAMES_IDLE, need + 1);
+	char *buf = vt_bulk_resize(in->buf, cap);
 
 	if (!buf)
 		return vt_fail(err, VT_STEP_WIRE, ENOMEM, "no memory for a frame");
@@ -106,7 +105,7 @@ static int make_room(struct vt_frames_in *in, size_t need, struct vt_err *err)
 	return grow(in, need, err);
 }
 
-ssize_t vt_frames_read(struct vt_frames_in *in, int fd, struct vt_err *err)
+static ssize_t read_more(struct vt_frames_in *in, int fd, int flags, struct vt_err *err)
 {
 	if (in->start == in->end)
 		rest(in);
@@ -125,7 +124,7 @@ ssize_t vt_frames_read(struct vt_frames_in *in, int fd, struct vt_err *err)
 	if (in->cap > VT_FRAMES_IDLE && missing < room)
 		room = missing;
 	do {
-		got = recv(fd, in->buf + in->end, room, MSG_DONTWAIT);
+		got = recv(fd, in->buf + in->end, room, flags);
 	} while (got < 0 && errno == EINTR);
 	if (got > 0) {
 		in->end += (size_t)got;
@@ -138,6 +137,16 @@ ssize_t vt_frames_read(struct vt_frames_in *in, int fd, struct vt_err *err)
 	return vt_fail(err, VT_STEP_WIRE, EPIPE,
 		       in->start == in->end ? "the other side is gone"
 					    : "the other side is gone, within a frame");
+}
+
+ssize_t vt_frames_read(struct vt_frames_in *in, int fd, struct vt_err *err)
+{
+	return read_more(in, fd, MSG_DONTWAIT, err);
+}
+
+ssize_t vt_frames_await(struct vt_frames_in *in, int fd, struct vt_err *err)
+{
+	return read_more(in, fd, 0, err);
 }
 
 int vt_frames_next(struct vt_frames_in *in, struct vt_frame *ret_frame, struct vt_err *err)
@@ -299,6 +308,30 @@ int vt_frames_put(struct vt_frames_out *out, int fd, const void *head, size_t he
 int vt_frames_put_parts(struct vt_frames_out *out, int fd, const void *head, size_t head_len,
 			const struct iovec *body, size_t count, struct vt_err *err)
 {
+	return vt_frames_put_given(out, fd, head, head_len, body, count, NULL, err);
+}
+
+/* What is left to be sent is the end of memory that was given: it becomes the queue. */
+static bool adopt(struct vt_frames_out *out, const struct iovec *last, size_t left,
+		  struct vt_frames_given *given)
+{
+	if (left > last->iov_len || left <= VT_FRAMES_IDLE || !given->memory)
+		return false;
+	size_t end = (size_t)((const char *)last->iov_base - given->memory) + last->iov_len;
+
+	free(out->buf);
+	out->buf = given->memory;
+	out->cap = given->cap;
+	out->end = end;
+	out->start = end - left;
+	given->memory = NULL;
+	return true;
+}
+
+int vt_frames_put_given(struct vt_frames_out *out, int fd, const void *head, size_t head_len,
+			const struct iovec *body, size_t count, struct vt_frames_given *given,
+			struct vt_err *err)
+{
 	size_t body_len = 0;
 
 	if (out->broken)
@@ -333,6 +366,8 @@ int vt_frames_put_parts(struct vt_frames_out *out, int fd, const void *head, siz
 		return (int)sent;
 	if ((size_t)sent == all)
 		return 1;
+	if (given && !queued && count == 1 && adopt(out, body, all - (size_t)sent, given))
+		return 0;
 	return queue(out, parts, 2 + count, (size_t)sent, err);
 }
 

@@ -9,7 +9,7 @@
  *	body          the rest: bytes that are not looked into
  *
  * The reader and the writer are embedded in whoever owns the socket, and run in its loop: no call
- * ever waits, whatever the mode of the descriptor. Neither closes it. What the other side claims is
+ * but vt_frames_await() ever waits, whatever the mode of the descriptor. Neither closes it. What the other side claims is
  * checked before it costs anything, memory grows with the bytes that came and never with a length
  * that was promised, and once nothing is under way no more than VT_FRAMES_IDLE is held in either
  * direction. Descriptors that are sent along are not received. Errors have VT_STEP_WIRE.
@@ -62,6 +62,8 @@ void vt_frames_in_done(struct vt_frames_in *in);
  * nothing is read. Where whole frames fill the buffer and nobody takes them, it is -ENOBUFS.
  */
 ssize_t vt_frames_read(struct vt_frames_in *in, int fd, struct vt_err *err);
+/* The same, but it waits until something is there, if that is the mode of the descriptor. */
+ssize_t vt_frames_await(struct vt_frames_in *in, int fd, struct vt_err *err);
 
 /*
  * Hands out the next frame. Returns 1, and *ret_frame points into the buffer until the next call
@@ -113,6 +115,20 @@ enum { VT_FRAME_PARTS = 3 };
 /* The same of a body in several parts, VT_FRAME_PARTS at the most. */
 int vt_frames_put_parts(struct vt_frames_out *out, int fd, const void *head, size_t head_len,
 			const struct iovec *body, size_t count, struct vt_err *err);
+
+/* Memory that a body of one part lies in, to its end; NULL once it was taken. */
+struct vt_frames_given {
+	char  *memory; /* from malloc() */
+	size_t cap;
+};
+
+/*
+ * The same, and where much of a body of one part has to be queued, its memory may be taken for that: so
+ * no byte of it is copied. given may be NULL.
+ */
+int vt_frames_put_given(struct vt_frames_out *out, int fd, const void *head, size_t head_len,
+			const struct iovec *body, size_t count, struct vt_frames_given *given,
+			struct vt_err *err);
 
 /* Sends what is queued, in one system call. Returns as vt_frames_put() does; it refuses nothing. */
 int vt_frames_flush(struct vt_frames_out *out, int fd, struct vt_err *err);

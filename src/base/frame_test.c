@@ -13,6 +13,8 @@
 
 #include <cmocka.h>
 
+enum { LARGE = 3 << 20 };
+
 /* Two ends, a writer at the first and a reader at the second. */
 struct pair {
 	int ends[2];
@@ -544,6 +546,62 @@ static void test_descriptors_are_not_taken(void **state)
 	assert_int_equal(lowest_free(), before);
 }
 
+/* Memory of a body that is large is taken for the queue, and no byte of it is lost. */
+static void test_given_memory(void **state)
+{
+	struct pair *pair = *state;
+	struct vt_frames_given given = { malloc(LARGE), LARGE };
+	struct vt_frame frame;
+	int r;
+
+	assert_non_null(given.memory);
+	for (size_t i = 0; i < LARGE; i++)
+		given.memory[i] = (char)(i * 7 >> 3);
+	char *memory = given.memory;
+	/* A body in the middle of it: what is before and behind is nobody's. */
+	const struct iovec body = { memory + 100, LARGE - 300 };
+
+	assert_int_equal(vt_frames_put_given(&pair->out, pair->ends[0], "head", 4, &body, 1, &given,
+					     &pair->err),
+			 0);
+	assert_null(given.memory);
+	assert_ptr_equal(pair->out.buf, memory);
+	while ((r = next(pair, &frame)) == 0) {
+		assert_true(take_in(pair) > 0);
+		assert_true(vt_frames_flush(&pair->out, pair->ends[0], &pair->err) >= 0);
+	}
+	assert_int_equal(r, 1);
+	assert_int_equal(frame.body_len, LARGE - 300);
+	for (size_t i = 0; i < frame.body_len; i++)
+		assert_int_equal(frame.body[i], (char)((i + 100) * 7 >> 3));
+	assert_null(pair->out.buf);
+}
+
+/* It stays whose it was: where all is sent, where something waits already, or where more follows
+ * it. */
+static void test_memory_that_is_not_taken(void **state)
+{
+	struct pair *pair = *state;
+	struct vt_frames_given given = { calloc(1, LARGE), LARGE };
+	const struct iovec small = { given.memory, 10 }, large = { given.memory, LARGE };
+	const struct iovec two[] = { large, small };
+
+	assert_non_null(given.memory);
+	assert_int_equal(vt_frames_put_given(&pair->out, pair->ends[0], "", 0, &small, 1, &given,
+					     &pair->err),
+			 1);
+	assert_non_null(given.memory);
+	assert_int_equal(
+		vt_frames_put_given(&pair->out, pair->ends[0], "", 0, two, 2, &given, &pair->err),
+		0);
+	assert_non_null(given.memory);
+	assert_int_equal(vt_frames_put_given(&pair->out, pair->ends[0], "", 0, &large, 1, &given,
+					     &pair->err),
+			 0);
+	assert_non_null(given.memory);
+	free(given.memory);
+}
+
 #define IN_PAIR(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
 int main(void)
@@ -569,6 +627,8 @@ int main(void)
 		IN_PAIR(test_sending_to_nobody),
 		IN_PAIR(test_nothing_follows_a_lost_part),
 		IN_PAIR(test_descriptors_are_not_taken),
+		IN_PAIR(test_given_memory),
+		IN_PAIR(test_memory_that_is_not_taken),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -368,7 +368,15 @@ static void test_reals(void **state)
 	check_real(-0.0, "-0.0");
 	check_real(5, "5.0");
 	check_real(-2.5, "-2.5");
-	check_real(0.1, "0.10000000000000001");
+	check_real(0.1, "0.1");
+	check_real(0.1 + 0.2, "0.30000000000000004");
+	check_real(1e-6, "0.000001");
+	check_real(-1e-6, "-0.000001");
+	check_real(1.5e-6, "1.5e-06");
+	check_real(43.025600, "43.0256");
+	check_real(123456.789012, "123456.789012");
+	check_real(999999999.999999, "999999999.999999");
+	check_real(1e9, "1000000000.0");
 	check_real(1e16, "10000000000000000.0");
 	check_real(1e17, "1e+17");
 	check_real(1.5e-7, "1.4999999999999999e-07");

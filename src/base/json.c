@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/bytes.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/str.h"
@@ -48,12 +49,22 @@ json_t *vt_json_text(const char *bytes, size_t len)
 	return string;
 }
 
+/* Whether these 64 are ASCII, as most text is. */
+static bool is_ascii(const char *bytes)
+{
+	vt_bytes16 v[4];
+
+	memcpy(v, bytes, sizeof(v));
+	return !vt_bytes16_any((v[0] | v[1] | v[2] | v[3]) & 0x80);
+}
+
 bool vt_json_is_utf8(const char *bytes, size_t len)
 {
 	uint64_t eight;
 
 	for (size_t at = 0; at < len;) {
-		/* Most text is ASCII. */
+		while (len - at >= 64 && is_ascii(bytes + at))
+			at += 64;
 		if (len - at >= sizeof(eight)) {
 			memcpy(&eight, bytes + at, sizeof(eight));
 			if (!(eight & UINT64_C(0x8080808080808080))) {
@@ -61,6 +72,8 @@ bool vt_json_is_utf8(const char *bytes, size_t len)
 				continue;
 			}
 		}
+		if (at == len)
+			break;
 		struct vt_utf8 next = vt_utf8_next(bytes + at, len - at);
 
 		if (!next.valid)

@@ -258,9 +258,7 @@ vitro_result *vitro_call(vitro_toolhost *host, const struct vitro_request *reque
 		(void)work(host); /* this call is not among those that it counts */
 		if (call->result)
 			break;
-		vt_peer_wait(&host->peer, -1);
-		vt_peer_flush(&host->peer);
-		(void)vt_peer_read(&host->peer); /* where there is nothing, it is waited again */
+		vt_peer_read_waiting(&host->peer);
 	}
 	host->busy--;
 	vt_dispatch_later(host);

@@ -14,6 +14,9 @@
 #include "base/fd.h"
 #include "client/error.h"
 
+/* What the supervisor may send ahead; the kernel counts twice that. */
+enum { SEND_BYTES = 512 << 10 };
+
 /* A frame that came while another was waited for. */
 struct vt_peer_held {
 	struct vt_peer_held *next;
@@ -50,6 +53,8 @@ static int open_descriptors(struct vt_peer *peer, int *ret_other, struct vt_err 
 		return fail(err, "make a socket");
 	peer->socket = ends[0];
 	*ret_other = ends[1];
+	/* As much as is allowed of that: a large result takes fewer turns. */
+	(void)setsockopt(ends[1], SOL_SOCKET, SO_SNDBUF, &(int){ SEND_BYTES }, sizeof(int));
 	if (watch(peer, EPOLL_CTL_ADD, peer->event, EPOLLIN) < 0 ||
 	    watch(peer, EPOLL_CTL_ADD, peer->socket, EPOLLIN) < 0)
 		return fail(err, "watch descriptors");
@@ -208,6 +213,22 @@ bool vt_peer_read(struct vt_peer *peer)
 	if (got < 0)
 		vt_peer_lose(peer, &err);
 	return got > 0;
+}
+
+void vt_peer_read_waiting(struct vt_peer *peer)
+{
+	struct vt_err err;
+
+	if (peer->lost)
+		return;
+	/* Room to write can only be waited for by a poll. */
+	if (peer->flushing) {
+		vt_peer_wait(peer, -1);
+		vt_peer_flush(peer);
+		(void)vt_peer_read(peer); /* where there is nothing, it is waited again */
+	} else if (vt_frames_await(&peer->in, peer->socket, &err) < 0) {
+		vt_peer_lose(peer, &err);
+	}
 }
 
 /* Whether there is a frame in the buffer. */

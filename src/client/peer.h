@@ -3,8 +3,8 @@
  * The supervisor, as a client sees it: a process at the other end of a socket that takes and sends
  * messages. It is embedded in the tool host.
  *
- * Nothing here waits but vt_peer_wait() and vt_peer_await(). One that breaks the rules, or is gone, is
- * lost, once and for good: then the socket is closed, and every function says so.
+ * Nothing here waits but vt_peer_read_waiting(), vt_peer_wait() and vt_peer_await(). One that breaks the
+ * rules, or is gone, is lost, once and for good: then the socket is closed, and every function says so.
  */
 #pragma once
 
@@ -57,6 +57,8 @@ int vt_peer_send(struct vt_peer *peer, const void *body, size_t len, struct vt_e
 void vt_peer_flush(struct vt_peer *peer);
 /* Takes what came into the buffer. Whether there was anything. */
 bool vt_peer_read(struct vt_peer *peer);
+/* The same, and waits for it; what is queued is sent meanwhile. There may be nothing when it returns. */
+void vt_peer_read_waiting(struct vt_peer *peer);
 /* The next message, of those that were held back first. Whether there is one. */
 bool vt_peer_next(struct vt_peer *peer, struct vt_message *ret_message);
 /* Whether messages are held back. */

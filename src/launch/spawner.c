@@ -14,6 +14,7 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -26,7 +27,7 @@
 #include "launch/image.h"
 #include "launch/inside_private.h"
 
-enum { CONTROL_FD = 3 };
+enum { CONTROL_FD = 3, STACK_PAGE = 4096, STACK_NEEDED = 512, STACK_USED = 64 << 10 };
 
 struct spawner {
 	const struct vt_plan *plan;
@@ -61,6 +62,19 @@ static void tell(const struct vt_note *note, const int *fds, size_t count)
 		_exit(125);
 }
 
+/*
+ * An init waits for long, and there are many: what building the cell took of the stack is given
+ * back, but for what is called from here. Not inline, so that its frame ends where the stack does.
+ */
+static __attribute__((noinline)) void shrink_stack(void)
+{
+	uintptr_t end = (uintptr_t)__builtin_frame_address(0) - STACK_NEEDED;
+
+	end -= end % STACK_PAGE;
+	/* One that cannot give it back keeps it. */
+	(void)syscall(SYS_madvise, end - STACK_USED, (size_t)STACK_USED, MADV_DONTNEED);
+}
+
 static _Noreturn void live(const struct spawner *spawner, const struct vt_cgroup *cgroup, int go_fd,
 			   uint64_t cell)
 {
@@ -88,6 +102,7 @@ static _Noreturn void live(const struct spawner *spawner, const struct vt_cgroup
 	tell(&note, fds, note.kind == VT_NOTE_FAILED ? 0 : VT_BUILT_FDS - (b.proc_fd < 0));
 	if (note.kind == VT_NOTE_FAILED || syscall(SYS_close_range, 0U, ~0U, 0) < 0)
 		_exit(125);
+	shrink_stack();
 	for (;;)
 		(void)pause(); /* until the end */
 }

@@ -7,6 +7,8 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
+#include "base/bulk.h"
+
 enum { FIRST_BYTES = 4096 };
 
 void vt_talk_in_init(struct vt_talk_in *in, size_t body_max)
@@ -71,14 +73,13 @@ static int check(const struct vt_talk_in *in, struct vt_err *err)
 	return 0;
 }
 
+/* size is that of all there will be, with its two NULs. */
 static int make_room(struct vt_talk_in *in, size_t size, struct vt_err *err)
 {
-	size_t cap = in->cap ? in->cap * 2 : FIRST_BYTES;
-
-	if (in->got + 2 < in->cap)
+	if (in->got < in->cap)
 		return 0;
-	cap = cap < size + 2 ? cap : size + 2; /* the NULs */
-	char *data = realloc(in->data, cap);
+	size_t cap = vt_bulk_next(in->cap, FIRST_BYTES, size);
+	char *data = vt_bulk_resize(in->data, cap);
 
 	if (!data)
 		return vt_fail(err, VT_STEP_WATCH, ENOMEM, "take a message");
@@ -87,14 +88,12 @@ static int make_room(struct vt_talk_in *in, size_t size, struct vt_err *err)
 	return 0;
 }
 
-/* The name ends where the body begins: a NUL is put between, and one after. */
 static void finish(struct vt_talk_in *in, struct vt_talk *ret_talk)
 {
 	size_t name_len = in->head.name_len, body_len = in->head.body_len;
 	char *body = in->data + name_len + 1;
 
-	memmove(body, in->data + name_len, body_len);
-	in->data[name_len] = body[body_len] = '\0';
+	body[body_len] = '\0';
 	*ret_talk = (struct vt_talk){ .kind = in->head.kind,
 				      .flags = in->head.flags,
 				      .id = in->head.id,
@@ -103,6 +102,30 @@ static void finish(struct vt_talk_in *in, struct vt_talk *ret_talk)
 				      .body = body,
 				      .body_len = body_len };
 	in->head_got = in->got = 0;
+}
+
+/* The name, a NUL of ours, and the body, each at its place. */
+static int take_data(struct vt_talk_in *in, int fd, int flags, struct vt_err *err)
+{
+	size_t name_len = in->head.name_len, size = name_len + 1 + (size_t)in->head.body_len;
+	int r = make_room(in, size + 1, err);
+
+	while (r == 0 && in->got < size) {
+		size_t end = in->got < name_len ? name_len : size, room = in->cap - in->got;
+
+		if (in->got == name_len) {
+			in->data[in->got++] = '\0';
+		} else {
+			ssize_t got = take(in, fd, flags, in->data + in->got,
+					   room < end - in->got ? room : end - in->got);
+
+			if (got <= 0)
+				return ended(got, err);
+			in->got += (size_t)got;
+		}
+		r = make_room(in, size + 1, err);
+	}
+	return r < 0 ? r : 1;
 }
 
 int vt_talk_next(struct vt_talk_in *in, int fd, int flags, struct vt_talk *ret_talk,
@@ -120,23 +143,11 @@ int vt_talk_next(struct vt_talk_in *in, int fd, int flags, struct vt_talk *ret_t
 		if (r < 0)
 			return r;
 	}
-	size_t size = in->head.name_len + (size_t)in->head.body_len;
-	int r = make_room(in, size, err);
+	int r = take_data(in, fd, flags, err);
 
-	while (r == 0 && in->got < size) {
-		size_t room = in->cap - 2 - in->got;
-		ssize_t got = take(in, fd, flags, in->data + in->got,
-				   room < size - in->got ? room : size - in->got);
-
-		if (got <= 0)
-			return ended(got, err);
-		in->got += (size_t)got;
-		r = make_room(in, size, err);
-	}
-	if (r < 0)
-		return r;
-	finish(in, ret_talk);
-	return 1;
+	if (r > 0)
+		finish(in, ret_talk);
+	return r;
 }
 
 /* Leaves out the first *at bytes of what is to be sent. */

@@ -41,8 +41,8 @@ static void run_for(struct watched *w, int64_t ms)
 	struct vt_err err;
 
 	vt_loop_add_timer(&w->loop, &timer);
-	timer.due = vt_clock_now() + ms * VT_NS_PER_MS;
-	w->patience.due = INT64_MAX;
+	vt_timer_set(&timer, vt_clock_now() + ms * VT_NS_PER_MS);
+	vt_timer_set(&w->patience, INT64_MAX);
 	w->loop.over = false;
 	assert_int_equal(vt_loop_run(&w->loop, &err), 0);
 	vt_loop_remove_timer(&w->loop, &timer);

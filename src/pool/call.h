@@ -10,6 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/frame.h"
 #include "watch/result.h"
 
 struct vt_pool_call;
@@ -25,6 +26,7 @@ struct vt_outcome {
 	/* Where a tool said itself what went wrong, its own words, which may be anything; else NULL. */
 	const char      *error_type, *error;
 	size_t           error_len;
+	struct vt_frames_given *given; /* the memory that value is in, which may be taken; NULL: none */
 };
 
 struct vt_pool_events {

@@ -72,6 +72,7 @@ struct vt_pool {
 	bool closing;
 };
 
+static bool is_short(const struct vt_pool *pool);
 static void refill(struct vt_pool *pool);
 static void serve_waiting(struct vt_pool *pool);
 static void set_timer(struct vt_pool *pool);
@@ -90,8 +91,7 @@ static void log_line(const struct vt_pool *pool, int level, const char *what,
 
 static void wake_by(struct vt_pool *pool, int64_t due)
 {
-	if (due < pool->timer.due)
-		pool->timer.due = due;
+	vt_timer_hasten(&pool->timer, due);
 }
 
 /* ---- lists of cells ------------------------------------------------------------------------ */
@@ -194,6 +194,8 @@ static void warm_moved(struct vt_warm *warm, enum vt_warm_state from)
 		serve_waiting(pool);
 		if (pool->waiting)
 			refill(pool);
+		else if (is_short(pool)) /* by a timer, which comes after whatever is due now */
+			wake_by(pool, pool->last_call + QUIET);
 	} else if (warm->state == VT_WARM_OVER) {
 		wake_by(pool, pool->last_call + QUIET);
 	} else if (warm->state == VT_WARM_ENDING) {
@@ -490,7 +492,7 @@ static void set_timer(struct vt_pool *pool)
 		due = lesser(vt_clock_now() + SWEEP, due);
 	if (pool->gone)
 		due = lesser(pool->release_at, due);
-	pool->timer.due = lesser(lesser(sweep_due(pool), stuck_due(pool)), due);
+	vt_timer_set(&pool->timer, lesser(lesser(sweep_due(pool), stuck_due(pool)), due));
 }
 
 static void end_overdue_waiting(struct vt_pool *pool, int64_t now)
@@ -658,7 +660,6 @@ static void init_parts(struct vt_pool *pool)
 	const struct vt_pool_options *options = &pool->options;
 
 	pool->owner = (struct vt_warm_owner){ .user = pool,
-					      .live = &pool->count[VT_WARM_RUNNING],
 					      .moved = warm_moved,
 					      .is_dying = hull_is_dying,
 					      .failed = warm_failed,

@@ -353,7 +353,7 @@ static void run_until(struct watched *w, unsigned over)
 
 	while (w->over < over) {
 		w->loop.over = false;
-		w->patience.due = vt_clock_now() + 15 * VT_NS_PER_S;
+		vt_timer_set(&w->patience, vt_clock_now() + 15 * VT_NS_PER_S);
 		assert_int_equal(vt_loop_run(&w->loop, &err), 0);
 	}
 }

@@ -42,7 +42,6 @@ struct vt_warm;
 /* What its owner is told. */
 struct vt_warm_owner {
 	void *user;
-	const unsigned *live; /* how many cells have a call that runs */
 	void (*moved)(struct vt_warm *warm, enum vt_warm_state from);
 	bool (*is_dying)(void *user); /* what it lives in is on its way to its end */
 	void (*failed)(struct vt_warm *warm, const struct vt_err *err); /* it was never parked */

@@ -67,8 +67,10 @@ static void end_session(struct vt_session *session)
 	session->loop->over = true;
 }
 
-/* The head that was begun, with a body in parts. */
-static void put(struct vt_session *session, const struct iovec *body, size_t count)
+/* The head that was begun, with a body in parts. given, which may be NULL: the first one's memory.
+ */
+static void put_given(struct vt_session *session, const struct iovec *body, size_t count,
+		      struct vt_frames_given *given)
 {
 	struct vt_err err;
 
@@ -77,14 +79,19 @@ static void put(struct vt_session *session, const struct iovec *body, size_t cou
 	int r = vt_head_end(&session->head, &err);
 
 	if (r == 0)
-		r = vt_frames_put_parts(&session->out, session->socket.fd, session->head.text,
-					session->head.len, body, count, &err);
+		r = vt_frames_put_given(&session->out, session->socket.fd, session->head.text,
+					session->head.len, body, count, given, &err);
 	if (r == 0) {
 		vt_loop_remove(session->loop, &session->socket);
 		r = vt_loop_add(session->loop, &session->socket, EPOLLIN | EPOLLOUT, &err);
 	}
 	if (r < 0)
 		end_session(session); /* a client that is told half of it would wait for the rest */
+}
+
+static void put(struct vt_session *session, const struct iovec *body, size_t count)
+{
+	put_given(session, body, count, NULL);
 }
 
 static void begin(struct vt_session *session, const char *what)
@@ -193,7 +200,7 @@ static void call_done(struct vt_pool_call *call, const struct vt_outcome *outcom
 		{ texts[1].text, texts[1].len },
 	};
 
-	put(session, body, 3);
+	put_given(session, body, texts[0].len || texts[1].len ? 3 : 1, outcome->given);
 	vt_str_done(&texts[0]);
 	vt_str_done(&texts[1]);
 	*done->link = done->next;

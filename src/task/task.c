@@ -240,6 +240,8 @@ static _Noreturn void occupy(const struct vt_task_tools *tools)
 
 	vt_talk_in_init(&task.in, SIZE_MAX / 4); /* the supervisor's bound is the one that counts */
 	rehearse(&task);
+	if (tools->touch)
+		tools->touch(tools->user);
 	if (vt_zygote_park(&err) < 0 ||
 	    vt_talk_next(&task.in, VT_OCCUPANT_CALL_FD, 0, &talk, &err) != 1)
 		_exit(125);
@@ -295,10 +297,24 @@ static vitro_function *find_own(void *user, const char *name)
 	return NULL;
 }
 
+/* A fork has no page of the program's file before it touches it: names and code of the tools. */
+static void touch_own(void *user)
+{
+	volatile unsigned char seen;
+
+	for (const struct vitro_tool *tool = user; tool && tool->name; tool++) {
+		seen = (unsigned char)tool->name[0];
+		if (tool->function)
+			seen = *(const unsigned char *)(uintptr_t)tool->function;
+	}
+	(void)seen;
+}
+
 void vitro_host_main(int argc, char **argv, const struct vitro_tool *tools)
 {
 	const struct vt_task_tools own = {
 		.find = find_own,
+		.touch = touch_own,
 		.user = (void *)tools,
 		.missing = "the program has no function for this tool",
 	};

@@ -11,6 +11,7 @@
 
 struct vt_task_tools {
 	vitro_function *(*find)(void *user, const char *name); /* in an occupant; NULL: there is none */
+	void            (*touch)(void *user); /* what a call will need, before there is one; may be NULL */
 	void             *user;
 	const char       *missing; /* what to say then */
 };

@@ -13,8 +13,8 @@
 #define FIRST_LOOK     (4 * VT_NS_PER_MS) /* most calls of a tool are over by then */
 #define LOOK_SILENCE   (3 * VT_NS_PER_S)
 #define LOOK_AT_CGROUP (50 * VT_NS_PER_MS)
-/* A look takes 0.1 ms: of however many, they take no more than a twentieth of one CPU. */
-#define FOR_EACH (2 * VT_NS_PER_MS)
+/* With many at once, so far apart: a look takes a tenth of it, and calls come first. */
+#define LOOK_APART (2 * VT_NS_PER_MS)
 enum { MAX_UNSEEN = 3 }; /* looks in a row that something may be out of sight */
 
 static struct vt_usage_limits limits_of(const struct vt_look *look)
@@ -66,7 +66,7 @@ static void give_up_watching(struct vt_look *look, int num)
  */
 static void give_up_measuring(struct vt_look *look, const struct vt_usage_limits *limits)
 {
-	look->timer.due = INT64_MAX;
+	vt_timer_set(&look->timer, INT64_MAX);
 	if (look->findings->stop == VT_STOP_NONE)
 		look->findings->unmeasured = true;
 	look->stop(look->owner, limits->memory_bytes >= 0 ? VT_STOP_MEMORY
@@ -131,7 +131,7 @@ static void reports_ready(struct vt_watch *source, uint32_t events)
 			judge_usage(look, &report.usage);
 	}
 	if (!look->over)
-		look->timer.due = vt_clock_now() + LOOK_SILENCE;
+		vt_timer_set(&look->timer, vt_clock_now() + LOOK_SILENCE);
 }
 
 static void start_looker(struct vt_look *look)
@@ -150,14 +150,14 @@ static void start_looker(struct vt_look *look)
 	if (r < 0)
 		give_up_watching(look, err.num);
 	else
-		look->timer.due = vt_clock_now() + LOOK_SILENCE;
+		vt_timer_set(&look->timer, vt_clock_now() + LOOK_SILENCE);
 }
 
 static int64_t pause_of(const struct vt_look *look)
 {
-	int64_t pause = look->among ? *look->among * FOR_EACH : 0;
+	int64_t apart = look->loop->looks * LOOK_APART;
 
-	return pause > LOOK_AT_CGROUP ? pause : LOOK_AT_CGROUP;
+	return apart > LOOK_AT_CGROUP ? apart : LOOK_AT_CGROUP;
 }
 
 static void look_fires(struct vt_timer *timer)
@@ -182,7 +182,7 @@ static void look_fires(struct vt_timer *timer)
 		usage = (struct vt_usage){ 0 };
 	judge_usage(look, &usage);
 	if (!look->over)
-		timer->due = vt_clock_now() + pause_of(look);
+		vt_timer_set(timer, vt_clock_now() + pause_of(look));
 }
 
 void vt_look_init(struct vt_look *look)
@@ -190,6 +190,7 @@ void vt_look_init(struct vt_look *look)
 	look->timer = (struct vt_timer){ .fire = look_fires, .owner = look };
 	look->proc_fd = look->root_fd = -1;
 	vt_loop_add_timer(look->loop, &look->timer);
+	look->loop->looks++;
 }
 
 void vt_look_begin(struct vt_look *look, int proc_fd, int root_fd)
@@ -198,13 +199,14 @@ void vt_look_begin(struct vt_look *look, int proc_fd, int root_fd)
 
 	look->proc_fd = proc_fd;
 	look->root_fd = root_fd;
-	look->timer.due = vt_clock_now() + (has_limits(&limits) ? FIRST_LOOK : LOOK_AT_CGROUP);
+	vt_timer_set(&look->timer,
+		     vt_clock_now() + (has_limits(&limits) ? FIRST_LOOK : pause_of(look)));
 }
 
 void vt_look_stop(struct vt_look *look)
 {
 	look->over = true;
-	look->timer.due = INT64_MAX;
+	vt_timer_set(&look->timer, INT64_MAX);
 	vt_loop_remove(look->loop, &look->reports);
 	vt_looker_stop(&look->looker);
 }
@@ -216,4 +218,5 @@ void vt_look_done(struct vt_look *look)
 	vt_loop_remove(look->loop, &look->reports);
 	vt_loop_remove_timer(look->loop, &look->timer);
 	vt_looker_done(&look->looker);
+	look->loop->looks--;
 }

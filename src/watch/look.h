@@ -25,7 +25,6 @@ struct vt_look {
 	void (*stop)(void *owner, enum vt_stop why);
 	void (*lose)(void *owner, const struct vt_err *failure);
 	void *owner;
-	const unsigned *among; /* how many are looked at in this process; NULL: this one alone */
 
 	/* the most that was seen */
 	int64_t  peak_memory, cpu_ns;

@@ -20,17 +20,23 @@ struct vt_watch {
 };
 
 struct vt_timer {
-	int64_t          due; /* on vt_clock_now(); INT64_MAX: not set */
 	void           (*fire)(struct vt_timer *timer);
 	void            *owner;
-	struct vt_timer *next;
+
+	/* the loop's */
+	int64_t          when; /* on vt_clock_now(); INT64_MAX: not set */
+	struct vt_loop  *loop; /* NULL: none knows it */
+	struct vt_timer *child, *next, **link; /* among those that are set, which are a heap */
 };
 
 struct vt_loop {
 	int              epoll_fd;
-	struct vt_timer *timers;
-	struct vt_timer *turn; /* whose turn is next, while they are fired */
-	bool             over; /* set by a call-back: vt_loop_run() returns */
+	int              clock_fd; /* a timerfd; -1: there is none, and each wait has a time of its own */
+	int64_t          armed;    /* when it goes off; INT64_MAX: it does not */
+	struct vt_timer *timers;   /* that are set, the first to come on top */
+	struct vt_timer *turns;    /* that are due, and have not fired yet */
+	int64_t          looks;    /* how many calls are looked at from it: watch/look.h */
+	bool             over;     /* set by a call-back: vt_loop_run() returns */
 };
 
 int  vt_loop_init(struct vt_loop *loop, struct vt_err *err);
@@ -42,11 +48,16 @@ int  vt_loop_add(struct vt_loop *loop, struct vt_watch *source, uint32_t events,
 /* Stops watching. Fine if it is not watched. */
 void vt_loop_remove(struct vt_loop *loop, struct vt_watch *source);
 
-/* Makes a timer known to the loop; it fires once each time `due` is set to a time that comes. */
+/* Makes a timer known to the loop, not set. */
 void vt_loop_add_timer(struct vt_loop *loop, struct vt_timer *timer);
 
 /* Forgets one; a call-back may forget any. Fine if it is not known. */
 void vt_loop_remove_timer(struct vt_loop *loop, struct vt_timer *timer);
+
+/* It fires once, when that time has come; what was set before does not count. INT64_MAX: never. */
+void vt_timer_set(struct vt_timer *timer, int64_t when);
+/* The same, unless it is set to fire before that. */
+void vt_timer_hasten(struct vt_timer *timer, int64_t when);
 
 /* Runs until a call-back sets `over`. Timers that are due get their turn after each source. */
 int vt_loop_run(struct vt_loop *loop, struct vt_err *err);

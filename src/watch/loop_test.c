@@ -122,13 +122,13 @@ static void test_timers(void **state)
 	struct tale *tale = *state;
 	int64_t start = vt_clock_now();
 
-	tale->last.due = after_ms(60);
-	tale->second.due = after_ms(30);
-	tale->first.due = after_ms(5);
+	vt_timer_set(&tale->last, after_ms(60));
+	vt_timer_set(&tale->second, after_ms(30));
+	vt_timer_set(&tale->first, after_ms(5));
 	run(tale);
 	assert_string_equal(tale->text, "12.");
 	assert_true(vt_clock_now() - start >= 60 * VT_NS_PER_MS);
-	assert_true(tale->first.due == INT64_MAX && tale->last.due == INT64_MAX);
+	assert_true(tale->first.when == INT64_MAX && tale->last.when == INT64_MAX);
 }
 
 /* One that is not set never fires; set again, it fires again; set in the past, at once. */
@@ -136,11 +136,11 @@ static void test_timers_again(void **state)
 {
 	struct tale *tale = *state;
 
-	tale->first.due = after_ms(-1000);
-	tale->last.due = after_ms(10);
+	vt_timer_set(&tale->first, after_ms(-1000));
+	vt_timer_set(&tale->last, after_ms(10));
 	run(tale);
-	tale->first.due = 0;
-	tale->last.due = after_ms(10);
+	vt_timer_set(&tale->first, 0);
+	vt_timer_set(&tale->last, after_ms(10));
 	run(tale);
 	assert_string_equal(tale->text, "1.1.");
 }
@@ -151,7 +151,7 @@ static void repeats(struct vt_timer *timer)
 
 	tell(tale, 'r');
 	if (strlen(tale->text) < 3)
-		timer->due = after_ms(1);
+		vt_timer_set(timer, after_ms(1));
 	else
 		tale->loop.over = true;
 }
@@ -161,9 +161,137 @@ static void test_timer_sets_itself(void **state)
 	struct tale *tale = *state;
 
 	tale->first.fire = repeats;
-	tale->first.due = after_ms(1);
+	vt_timer_set(&tale->first, after_ms(1));
 	run(tale);
 	assert_string_equal(tale->text, "rrr");
+}
+
+enum { MANY = 1000 };
+
+struct many {
+	struct vt_timer timers[MANY], last;
+	struct vt_loop loop;
+	int64_t when[MANY], before;
+	int fired;
+};
+
+static void one_of_many_fires(struct vt_timer *timer)
+{
+	struct many *many = timer->owner;
+	int64_t when = many->when[timer - many->timers];
+
+	assert_true(when >= many->before && when <= vt_clock_now());
+	assert_true(timer->when == INT64_MAX);
+	many->before = when;
+	many->fired++;
+}
+
+static void many_are_over(struct vt_timer *timer)
+{
+	struct many *many = timer->owner;
+
+	many->loop.over = true;
+}
+
+/* In order whatever the order they were set in, moved and forgotten; no two at the same time. */
+static void test_many_timers(void **state)
+{
+	static struct many many;
+	unsigned seed = 1;
+	int kept = 0;
+
+	(void)state;
+	many = (struct many){ .last = { .fire = many_are_over, .owner = &many } };
+	struct vt_err err;
+
+	assert_int_equal(vt_loop_init(&many.loop, &err), 0);
+	int64_t start = vt_clock_now();
+
+	for (int i = 0; i < MANY; i++) {
+		many.timers[i] = (struct vt_timer){ .fire = one_of_many_fires, .owner = &many };
+		vt_loop_add_timer(&many.loop, &many.timers[i]);
+	}
+	for (int i = 0; i < 5 * MANY; i++) {
+		seed = seed * 1103515245 + 12345;
+		int which = (int)(seed >> 8) % MANY;
+
+		many.when[which] = start + (int64_t)(seed >> 4) % (30 * VT_NS_PER_MS);
+		vt_timer_set(&many.timers[which], many.when[which]);
+	}
+	for (int i = 0; i < MANY; i += 3) {
+		vt_timer_set(&many.timers[i], INT64_MAX);
+		if (i % 2)
+			vt_loop_remove_timer(&many.loop, &many.timers[i]);
+	}
+	for (int i = 1; i < MANY; i += 3) {
+		many.when[i] = start + i;
+		vt_timer_hasten(&many.timers[i], many.when[i]);
+		vt_timer_hasten(&many.timers[i], start + VT_NS_PER_S); /* it is set to less */
+	}
+	for (int i = 0; i < MANY; i++)
+		kept += many.timers[i].when != INT64_MAX;
+	vt_loop_add_timer(&many.loop, &many.last);
+	vt_timer_set(&many.last, start + 40 * VT_NS_PER_MS);
+	assert_int_equal(vt_loop_run(&many.loop, &err), 0);
+	assert_true(kept > MANY / 2);
+	assert_int_equal(many.fired, kept);
+	vt_loop_done(&many.loop);
+}
+
+static void sets_itself_at_once(struct vt_timer *timer)
+{
+	tell(timer->owner, 'r');
+	vt_timer_set(timer, 0);
+}
+
+/* Whoever is always due leaves others their turn. */
+static void test_timer_is_always_due(void **state)
+{
+	struct tale *tale = *state;
+
+	tale->first.fire = sets_itself_at_once;
+	vt_timer_set(&tale->first, 0);
+	vt_timer_set(&tale->last, 1);
+	run(tale);
+	assert_string_equal(tale->text, "r.");
+}
+
+static void forgets_second(struct vt_timer *timer)
+{
+	struct tale *tale = timer->owner;
+
+	tell(tale, 'f');
+	vt_loop_remove_timer(&tale->loop, &tale->second);
+	vt_timer_set(&tale->last, after_ms(5));
+}
+
+/* Two others are due with it: one is forgotten, and one is put off. */
+static void test_changed_before_its_turn(void **state)
+{
+	struct tale *tale = *state;
+
+	tale->first.fire = forgets_second;
+	vt_timer_set(&tale->first, 1);
+	vt_timer_set(&tale->second, 2);
+	vt_timer_set(&tale->last, 3);
+	run(tale);
+	assert_string_equal(tale->text, "f.");
+}
+
+/* Where there is no timerfd. */
+static void test_without_a_clock(void **state)
+{
+	struct tale *tale = *state;
+	int64_t start = vt_clock_now();
+
+	assert_true(tale->loop.clock_fd >= 0);
+	assert_int_equal(close(tale->loop.clock_fd), 0);
+	tale->loop.clock_fd = -1;
+	vt_timer_set(&tale->first, after_ms(5));
+	vt_timer_set(&tale->last, after_ms(20));
+	run(tale);
+	assert_string_equal(tale->text, "1.");
+	assert_true(vt_clock_now() - start >= 20 * VT_NS_PER_MS);
 }
 
 static void test_sources(void **state)
@@ -175,7 +303,7 @@ static void test_sources(void **state)
 	assert_int_equal(vt_loop_add(&tale->loop, &tale->b, EPOLLIN, &tale->err), 0);
 	assert_int_equal(write(tale->pipe_a[1], "xx", 2), 2);
 	assert_int_equal(write(tale->pipe_b[1], "xx", 2), 2);
-	tale->last.due = after_ms(30);
+	vt_timer_set(&tale->last, after_ms(30));
 	run(tale);
 	/* nobody is served twice before the other was served once */
 	assert_true(strcmp(tale->text, "abab.") == 0 || strcmp(tale->text, "baba.") == 0);
@@ -210,11 +338,11 @@ static void test_remove(void **state)
 	assert_int_equal(write(tale->pipe_a[1], "x", 1), 1);
 	vt_loop_remove(&tale->loop, &tale->a);
 	assert_false(tale->a.added);
-	tale->last.due = after_ms(20);
+	vt_timer_set(&tale->last, after_ms(20));
 	run(tale);
 	assert_string_equal(tale->text, ".");
 	assert_int_equal(vt_loop_add(&tale->loop, &tale->a, EPOLLIN, &tale->err), 0);
-	tale->last.due = after_ms(20);
+	vt_timer_set(&tale->last, after_ms(20));
 	run(tale);
 	assert_string_equal(tale->text, ".a.");
 }
@@ -240,7 +368,7 @@ static void test_remove_in_a_call_back(void **state)
 	assert_int_equal(vt_loop_add(&tale->loop, &tale->b, EPOLLIN, &tale->err), 0);
 	assert_int_equal(write(tale->pipe_a[1], "x", 1), 1);
 	assert_int_equal(write(tale->pipe_b[1], "x", 1), 1);
-	tale->last.due = after_ms(20);
+	vt_timer_set(&tale->last, after_ms(20));
 	run(tale);
 	assert_string_equal(tale->text, "x.");
 }
@@ -259,7 +387,7 @@ static void test_busy_source(void **state)
 	tale->a.ready = never_done;
 	assert_int_equal(vt_loop_add(&tale->loop, &tale->a, EPOLLIN, &tale->err), 0);
 	assert_int_equal(write(tale->pipe_a[1], "x", 1), 1);
-	tale->last.due = after_ms(20);
+	vt_timer_set(&tale->last, after_ms(20));
 	run(tale);
 	assert_string_equal(tale->text, ".");
 }
@@ -271,7 +399,7 @@ static void ends_it(struct vt_watch *source, uint32_t events)
 
 	(void)events;
 	tell(tale, 'e');
-	tale->last.due = 0;
+	vt_timer_set(&tale->last, 0);
 	tale->loop.over = true;
 }
 
@@ -301,7 +429,7 @@ static void test_interrupted(void **state)
 
 	assert_int_equal(sigaction(SIGALRM, &handler, &old), 0);
 	assert_int_equal(setitimer(ITIMER_REAL, &often, NULL), 0);
-	tale->last.due = after_ms(40);
+	vt_timer_set(&tale->last, after_ms(40));
 	run(tale);
 	assert_int_equal(setitimer(ITIMER_REAL, &never, NULL), 0);
 	assert_int_equal(sigaction(SIGALRM, &old, NULL), 0);
@@ -328,6 +456,10 @@ int main(void)
 		STAGED(test_timers),
 		STAGED(test_timers_again),
 		STAGED(test_timer_sets_itself),
+		cmocka_unit_test(test_many_timers),
+		STAGED(test_timer_is_always_due),
+		STAGED(test_changed_before_its_turn),
+		STAGED(test_without_a_clock),
 		STAGED(test_sources),
 		STAGED(test_hang_up),
 		STAGED(test_remove),

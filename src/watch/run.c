@@ -88,8 +88,8 @@ static void move(struct run *run, enum run_state state)
 static void let_die(struct run *run)
 {
 	move(run, RUN_DYING);
-	run->deadline.due = INT64_MAX;
-	run->reaper.due = vt_clock_now() + REAP_TIMEOUT;
+	vt_timer_set(&run->deadline, INT64_MAX);
+	vt_timer_set(&run->reaper, vt_clock_now() + REAP_TIMEOUT);
 	vt_look_stop(&run->look);
 	vt_broker_stop(&run->broker);
 	vt_modes_stop(&run->modes);
@@ -132,7 +132,7 @@ static void stop(struct run *run, enum vt_stop why)
 	move(run, RUN_WARNED);
 	/* ESRCH: it has just ended, and a note is on its way. */
 	(void)syscall(SYS_pidfd_send_signal, run->fds[VT_NOTE_OCCUPANT_FD], SIGTERM, NULL, 0);
-	run->deadline.due = vt_clock_now() + run->plan->grace_ms * VT_NS_PER_MS;
+	vt_timer_set(&run->deadline, vt_clock_now() + run->plan->grace_ms * VT_NS_PER_MS);
 }
 
 /* A call that was told to end for its CPU time has its grace, whatever it burns meanwhile. */
@@ -178,7 +178,7 @@ static void occupant_runs(struct run *run, const int fds[VT_NOTE_FDS])
 	if (!run->plan->own_proc && run->plan->can_look)
 		run->fds[VT_NOTE_PROC_FD] = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	run->started = vt_clock_now();
-	run->deadline.due = run->started + run->plan->wall_ms * VT_NS_PER_MS;
+	vt_timer_set(&run->deadline, run->started + run->plan->wall_ms * VT_NS_PER_MS);
 	vt_look_begin(&run->look, run->fds[VT_NOTE_PROC_FD], run->fds[VT_NOTE_ROOT_FD]);
 	hand_on_input(run);
 }
@@ -390,7 +390,7 @@ static void prepare(struct run *run)
 	/* Building the cell is bounded by the same time; the call's own begins with its occupant.
 	 */
 	run->started = vt_clock_now();
-	run->deadline.due = run->started + run->plan->wall_ms * VT_NS_PER_MS;
+	vt_timer_set(&run->deadline, run->started + run->plan->wall_ms * VT_NS_PER_MS);
 }
 
 static int64_t cap_of(const struct vt_sink *sink, int64_t cap, bool capped)

@@ -35,7 +35,7 @@ static void run(struct stage *stage)
 	for (int turn = 0; turn == 0 || poll(&busy, 1, 0) == 1; turn++) {
 		assert_true(turn < 1000);
 		stage->loop.over = false;
-		stage->pause.due = vt_clock_now() + VT_NS_PER_MS;
+		vt_timer_set(&stage->pause, vt_clock_now() + VT_NS_PER_MS);
 		assert_int_equal(vt_loop_run(&stage->loop, &stage->err), 0);
 	}
 }

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "pools.h"
+
+static bool take_all(int fd, void *bytes, size_t len)
+{
+	for (size_t at = 0; at < len;) {
+		ssize_t got = recv(fd, (char *)bytes + at, len - at, 0);
+
+		if (got <= 0)
+			return false;
+		at += (size_t)got;
+	}
+	return true;
+}
+
+static bool give_all(int fd, const void *bytes, size_t len)
+{
+	for (size_t at = 0; at < len;) {
+		ssize_t sent = send(fd, (const char *)bytes + at, len - at, MSG_NOSIGNAL);
+
+		if (sent <= 0)
+			return false;
+		at += (size_t)sent;
+	}
+	return true;
+}
+
+/* Whether this is the mate, which has the other end. */
+static bool split(struct mate *mate)
+{
+	int pair[2];
+
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+		die("make a socket: %s", strerror(errno));
+	pid_t pid = fork();
+
+	if (pid < 0)
+		die("fork: %s", strerror(errno));
+	if (pid == 0 && prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
+		_exit(125);
+	if (pid == 0)
+		keep_only(&pair[1]);
+	else
+		(void)close(pair[1]); /* the mate's */
+	*mate = (struct mate){ .pid = pid, .fd = pair[pid == 0 ? 1 : 0] };
+	return pid == 0;
+}
+
+void echo_open(struct mate *mate)
+{
+	char bytes[MESSAGE_BYTES];
+
+	if (!split(mate))
+		return;
+	while (take_all(mate->fd, bytes, sizeof(bytes)) && give_all(mate->fd, bytes, sizeof(bytes)))
+		;
+	_exit(0);
+}
+
+int64_t echo_time(struct mate *mate)
+{
+	char bytes[MESSAGE_BYTES] = "";
+	int64_t begin = vt_clock_now();
+
+	if (!give_all(mate->fd, bytes, sizeof(bytes)) || !take_all(mate->fd, bytes, sizeof(bytes)))
+		die("the process that echoes is gone");
+	return vt_clock_now() - begin;
+}
+
+/* Where things are copied to. All of it is touched, so that no page is new while the clock runs. */
+static char *copies[2];
+
+static char *touched(size_t bytes)
+{
+	char *memory = need(malloc(bytes));
+
+	memset(memory, 'x', bytes);
+	return memory;
+}
+
+void copy_open(struct mate *mate, size_t bytes)
+{
+	size_t wanted;
+
+	if (!split(mate)) {
+		copies[0] = touched(bytes);
+		copies[1] = touched(bytes);
+		return;
+	}
+	char *memory = touched(bytes);
+
+	while (take_all(mate->fd, &wanted, sizeof(wanted)) && wanted <= bytes &&
+	       give_all(mate->fd, memory, wanted))
+		;
+	_exit(0);
+}
+
+int64_t copy_time(struct mate *mate, size_t bytes)
+{
+	int64_t begin = vt_clock_now();
+
+	if (!give_all(mate->fd, &bytes, sizeof(bytes)) || !take_all(mate->fd, copies[0], bytes))
+		die("the process that copies is gone");
+	memcpy(copies[1], copies[0], bytes);
+	int64_t end = vt_clock_now();
+
+	/* looked at, or a compiler would see that nobody needs it */
+	if (copies[1][bytes - 1] != 'x')
+		die("the copy is none");
+	return end - begin;
+}
+
+void mate_close(struct mate *mate)
+{
+	(void)close(mate->fd); /* which ends it */
+	(void)await(mate->pid);
+	free(copies[0]);
+	free(copies[1]);
+	copies[0] = copies[1] = NULL;
+}

@@ -1,0 +1,638 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "pools.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <limits.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+
+enum {
+	READY = 64, /* cells that wait */
+	BLOCK = 32, /* calls in a row: half of them, so that all find one */
+	BURST_OF = 64,
+	MEMORY_CELLS = 128,
+	SLICES = 6, /* of throughput */
+	SLICE_MS = 500,
+};
+
+struct options {
+	const char *json, *only;
+	unsigned rounds;
+	bool check;
+	char static_true[PATH_MAX + 16];
+};
+
+/* All that is timed, under one kind of pinning. */
+struct bench {
+	const struct options *options;
+	struct report *report;
+	const char *pinning;
+	unsigned result_mb; /* what a large value has */
+	struct mounts mounts;
+	unsigned long namespaces;
+	struct mate echo, copy;
+	struct hand hand;
+	vitro_toolhost *host, *empty;
+};
+
+static const char usage[] = "usage: vitro-bench-pools [options] VITRO\n"
+			    "\n"
+			    "Times calls of C tools by libvitro, with the supervisor VITRO, "
+			    "against what they are made of.\n"
+			    "\n"
+			    "  --quick        a fifth of the rounds\n"
+			    "  --json FILE    write the figures to FILE too\n"
+			    "  --check        exit with 1 if a bar is missed\n";
+
+/* ---- contestants ---------------------------------------------------------------------------- */
+
+static size_t run_echo(const struct contestant *self, int64_t *samples, size_t room)
+{
+	struct bench *bench = self->user;
+
+	(void)room;
+	samples[0] = echo_time(&bench->echo);
+	return 1;
+}
+
+static size_t run_call(const struct contestant *self, int64_t *samples, size_t room)
+{
+	struct bench *bench = self->user;
+
+	(void)room;
+	samples[0] = host_time(bench->host);
+	return 1;
+}
+
+static void settle(const struct contestant *self)
+{
+	struct bench *bench = self->user;
+
+	host_settle(bench->host, READY);
+}
+
+/* What the tool measured itself. */
+static size_t run_ask(const struct contestant *self, int64_t *samples, size_t room)
+{
+	struct bench *bench = self->user;
+	vitro_result *result = host_call(bench->host, "ask", NULL);
+	const char *at = vitro_result_value(result, NULL);
+	size_t count = 0;
+
+	for (at++; count < room && *at && *at != ']'; count++) {
+		char *end;
+
+		samples[count] = strtoll(at, &end, 10);
+		at = *end == ',' ? end + 1 : end;
+	}
+	vitro_result_free(result);
+	return count;
+}
+
+static void settle_empty(const struct contestant *self)
+{
+	struct bench *bench = self->user;
+
+	host_settle(bench->empty, 1);
+	pause_ms(20);
+}
+
+/* The one cell that is ready is used up, and there is none for the next call. */
+static size_t run_empty(const struct contestant *self, int64_t *samples, size_t room)
+{
+	struct bench *bench = self->user;
+	struct vitro_counts before, after;
+
+	(void)room;
+	vitro_toolhost_count(bench->empty, &before);
+	(void)host_time(bench->empty);
+	samples[0] = host_time(bench->empty);
+	vitro_toolhost_count(bench->empty, &after);
+	if (after.cold_calls != before.cold_calls + 1)
+		die("a call found a cell in an empty pool");
+	return 1;
+}
+
+/* As long as a pool rests: what was there before takes a while to go. */
+static void settle_hand(const struct contestant *self)
+{
+	(void)self;
+	pause_ms(20);
+}
+
+static size_t run_hand(const struct contestant *self, int64_t *samples, size_t room)
+{
+	struct bench *bench = self->user;
+
+	(void)room;
+	samples[0] = hand_make(&bench->hand);
+	hand_end(&bench->hand);
+	return 1;
+}
+
+static size_t run_value(const struct contestant *self, int64_t *samples, size_t room)
+{
+	struct bench *bench = self->user;
+	char arguments[64];
+	size_t len;
+
+	(void)room;
+	(void)snprintf(arguments, sizeof(arguments), "{\"mb\": %zu}", self->number / MB);
+	int64_t begin = vt_clock_now();
+	vitro_result *result = host_call(bench->host, "value", arguments);
+
+	samples[0] = vt_clock_now() - begin;
+	(void)vitro_result_value(result, &len);
+	if (len != self->number)
+		die("a value has %zu bytes", len);
+	vitro_result_free(result);
+	return 1;
+}
+
+static size_t run_copy(const struct contestant *self, int64_t *samples, size_t room)
+{
+	struct bench *bench = self->user;
+
+	(void)room;
+	samples[0] = copy_time(&bench->copy, self->number);
+	return 1;
+}
+
+static size_t run_burst(const struct contestant *self, int64_t *samples, size_t room)
+{
+	struct bench *bench = self->user;
+
+	(void)room;
+	samples[0] = host_burst(bench->host, BURST_OF);
+	return 1;
+}
+
+static size_t run_spawns(const struct contestant *self, int64_t *samples, size_t room)
+{
+	struct bench *bench = self->user;
+	struct words argv = { 0 };
+	pid_t pids[BURST_OF];
+
+	(void)room;
+	words_add(&argv, bench->options->static_true);
+	int64_t begin = vt_clock_now();
+
+	for (size_t i = 0; i < BURST_OF; i++)
+		pids[i] = spawn(argv.items, 1, 2);
+	for (size_t i = 0; i < BURST_OF; i++)
+		if (await(pids[i]) != 0)
+			die("the empty program failed");
+	samples[0] = vt_clock_now() - begin;
+	return 1;
+}
+
+/* ---- tables --------------------------------------------------------------------------------- */
+
+static char *named(const struct bench *bench, const char *what)
+{
+	char *name;
+
+	if (asprintf(&name, "%s, %s", what, bench->pinning) < 0)
+		die("out of memory");
+	return name;
+}
+
+static void bar(const struct bench *bench, const char *what, double value, double limit, double aim)
+{
+	add_bar(bench->report, named(bench, what), value, limit);
+	bench->report->bars[bench->report->bar_count - 1].aim = aim;
+}
+
+static unsigned rounds(const struct bench *bench, unsigned part)
+{
+	unsigned count = bench->options->rounds / part;
+
+	return count < 3 ? 3 : count;
+}
+
+static void bench_calls(struct bench *bench)
+{
+	struct words argv = { 0 };
+
+	words_add(&argv, bench->options->static_true);
+	struct contestant contestants[] = {
+		{ .name = "round trip of a socket",
+		  .run = run_echo,
+		  .user = bench,
+		  .block = BLOCK },
+		{ .name = "call",
+		  .run = run_call,
+		  .prepare = settle,
+		  .user = bench,
+		  .block = BLOCK },
+		{ .name = "call-back",
+		  .run = run_ask,
+		  .prepare = settle,
+		  .user = bench,
+		  .block = 2 },
+		{ .name = "posix_spawn, static", .argv = argv.items, .block = BLOCK / 4 },
+	};
+	struct contest contest = {
+		.title = named(bench, "a call in a cell that is ready"),
+		.contestants = contestants,
+		.count = 4,
+		.rounds = rounds(bench, 4),
+	};
+	const struct table *tight = contest_run(&contest, bench->report);
+
+	contest.pattern = SPACED;
+	contest.rounds = rounds(bench, 1);
+	for (size_t i = 0; i < 4; i++)
+		contestants[i].block = 1;
+	const struct table *spaced = contest_run(&contest, bench->report);
+	const struct stats *call = table_stats(tight, "call"), *apart = table_stats(spaced, "call");
+
+	bar(bench, "call / round trip", call->p50_us / table_p50(tight, contestants[0].name), 4, 3);
+	bar(bench, "call / round trip, spaced",
+	    apart->p50_us / table_p50(spaced, contestants[0].name), 4, 3);
+	bar(bench, "call / spawn", call->p50_us / table_p50(tight, "posix_spawn, static"), 0.1, 0);
+	bar(bench, "call / spawn, spaced", apart->p50_us / table_p50(spaced, "posix_spawn, static"),
+	    0.2, 0);
+	bar(bench, "call-back / round trip",
+	    table_p50(tight, "call-back") / table_p50(tight, contestants[0].name), 4, 2);
+	bar(bench, "call, p99 / p50", call->p99_us / call->p50_us, 5, 0);
+	bar(bench, "call, p99 / p50, spaced", apart->p99_us / apart->p50_us, 5, 0);
+}
+
+/* One table of two, whose first is measured by the second. */
+static void bench_pair(struct bench *bench, const char *title, const struct contestant *pair,
+		       unsigned count, double limit)
+{
+	const struct contest contest = {
+		.title = named(bench, title),
+		.contestants = pair,
+		.count = 2,
+		.base = 1,
+		.rounds = count,
+	};
+	const struct table *table = contest_run(&contest, bench->report);
+
+	if (limit > 0)
+		bar(bench, title, table->stats[0].p50_us / table->stats[1].p50_us, limit, 0);
+}
+
+static void bench_empty(struct bench *bench)
+{
+	const struct contestant pair[] = {
+		{ .name = "call, no cell ready",
+		  .run = run_empty,
+		  .prepare = settle_empty,
+		  .user = bench },
+		{ .name = "cell by hand", .run = run_hand, .prepare = settle_hand, .user = bench },
+	};
+
+	bench_pair(bench, "empty pool / by hand", pair, rounds(bench, 2), 1.5);
+}
+
+static void bench_value(struct bench *bench, unsigned mb, unsigned count)
+{
+	const struct contestant pair[] = {
+		{ .name = "call with that result",
+		  .run = run_value,
+		  .prepare = settle,
+		  .user = bench,
+		  .number = (size_t)mb * MB },
+		{ .name = "memcpy and socket",
+		  .run = run_copy,
+		  .user = bench,
+		  .number = (size_t)mb * MB },
+	};
+	char *title;
+
+	if (asprintf(&title, "%u MB result / copy", mb) < 0)
+		die("out of memory");
+	bench_pair(bench, title, pair, count, 3);
+}
+
+static void bench_burst(struct bench *bench)
+{
+	const struct contestant pair[] = {
+		{ .name = "64 calls", .run = run_burst, .prepare = settle, .user = bench },
+		{ .name = "64 posix_spawn, static", .run = run_spawns, .user = bench },
+	};
+
+	bench_pair(bench, "64 at once, until the last is over", pair, rounds(bench, 8), 0);
+}
+
+/* ---- what does not depend on pinning --------------------------------------------------------- */
+
+static void bench_live(struct bench *bench)
+{
+	static const struct {
+		unsigned live;
+		const char *title;
+	} steps[] = { { 1, "1 live call" },
+		      { 100, "100 live calls" },
+		      { 1000, "1000 live calls" } };
+	double least = 0, most = 0;
+	unsigned held = 0;
+
+	for (size_t i = 0; i < 3; i++) {
+		const struct contestant pair[] = {
+			{ .name = "call",
+			  .run = run_call,
+			  .prepare = settle,
+			  .user = bench,
+			  .block = BLOCK },
+			{ .name = "round trip of a socket",
+			  .run = run_echo,
+			  .user = bench,
+			  .block = BLOCK },
+		};
+		const struct contest contest = {
+			.title = named(bench, steps[i].title),
+			.contestants = pair,
+			.count = 2,
+			.base = 1,
+			.rounds = rounds(bench, 8),
+		};
+
+		host_hold(bench->host, steps[i].live - 1 - held);
+		held = steps[i].live - 1;
+		double p50 = table_p50(contest_run(&contest, bench->report), "call");
+
+		least = least == 0 || p50 < least ? p50 : least;
+		most = p50 > most ? p50 : most;
+	}
+	bar(bench, "call among 1, 100, 1000 live, slowest / fastest", most / least, 1.5, 0);
+}
+
+/* By hand on every CPU at once, and calls as many at a time as keep them busy, in turns. */
+static void bench_throughput(struct bench *bench)
+{
+	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
+	struct hand *hands = need(calloc((size_t)cpus, sizeof(*hands)));
+	double calls = 0, cells = 0;
+
+	for (long i = 0; i < cpus; i++)
+		hand_open(&hands[i], &bench->mounts, bench->namespaces);
+	for (int slice = 0; slice < SLICES; slice++) {
+		for (long i = 0; i < cpus; i++)
+			hand_work(&hands[i], SLICE_MS);
+		for (long i = 0; i < cpus; i++)
+			cells += hand_worked(&hands[i]);
+		/* What is ready would be counted, and made while nobody counts. */
+		(void)host_work(bench->host, 4 * (unsigned)cpus, SLICE_MS / 2 * VT_NS_PER_MS);
+		calls += host_work(bench->host, 4 * (unsigned)cpus, SLICE_MS * VT_NS_PER_MS);
+		host_settle(bench->host, READY);
+	}
+	for (long i = 0; i < cpus; i++)
+		hand_close(&hands[i]);
+	free(hands);
+	double seconds = SLICES * SLICE_MS / 1000.0;
+
+	printf("throughput, %s, %ld CPUs: %.0f calls/s; made and ended by hand: %.0f cells/s\n\n",
+	       bench->pinning, cpus, calls / seconds, cells / seconds);
+	bar(bench, "calls per second / cells by hand", calls / cells, 0.7, 0);
+	bench->report->bars[bench->report->bar_count - 1].at_least = true;
+}
+
+static void bench_memory(struct bench *bench)
+{
+	struct cell_memory memory;
+
+	memory_look(MEMORY_CELLS, &memory);
+	printf("memory of a parked cell, mean of %u: ", memory.cells);
+	if (memory.pss_kb > 0)
+		printf("%.0f KB PSS of its two processes (smaps_rollup)", memory.pss_kb);
+	else
+		printf("PSS is for root alone to see");
+	printf(", %.0f KB of the kernel's\n(what Slab, KernelStack, PageTables and Percpu of "
+	       "/proc/meminfo grew by, whoever made them grow)\n\n",
+	       memory.kernel_kb);
+	if (memory.pss_kb == 0)
+		return;
+	add_bar(bench->report, "parked cell, KB PSS", memory.pss_kb, 100);
+	add_bar(bench->report, "parked cell, KB with the kernel's",
+		memory.pss_kb + memory.kernel_kb, 350);
+}
+
+/* ---- a run ----------------------------------------------------------------------------------- */
+
+static char *try_in_pool(const void *user, int port, const char *secret)
+{
+	const struct bench *bench = user;
+	char arguments[PATH_MAX];
+
+	(void)snprintf(arguments, sizeof(arguments), "{\"port\": %d, \"secret\": \"%s\"}", port,
+		       secret);
+	return host_output(bench->host, "probe", arguments);
+}
+
+static void find_mounts(struct bench *bench)
+{
+	char *text = host_output(bench->host, "look", "{\"path\": \"/proc/self/mountinfo\"}");
+
+	mounts_read(text, &bench->mounts);
+	free(text);
+}
+
+/* Those in which two cells of one pool are apart. */
+static void find_namespaces(struct bench *bench)
+{
+	static const struct {
+		const char *name;
+		unsigned long flag;
+	} kinds[] = {
+		{ "user", CLONE_NEWUSER },     { "pid", CLONE_NEWPID }, { "mnt", CLONE_NEWNS },
+		{ "ipc", CLONE_NEWIPC },       { "uts", CLONE_NEWUTS }, { "net", CLONE_NEWNET },
+		{ "cgroup", CLONE_NEWCGROUP },
+	};
+
+	printf("a cell of a pool isolates, has %zu mounts, and of its own the namespaces",
+	       bench->mounts.count + 1);
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		char arguments[64];
+
+		(void)snprintf(arguments, sizeof(arguments), "{\"path\": \"/proc/self/ns/%s\"}",
+			       kinds[i].name);
+		char *one = host_output(bench->host, "look", arguments);
+		char *other = host_output(bench->host, "look", arguments);
+
+		if (!*one || !*other)
+			die("a cell does not see its %s namespace", kinds[i].name);
+		if (strcmp(one, other) != 0) {
+			bench->namespaces |= kinds[i].flag;
+			printf(" %s", kinds[i].name);
+		}
+		free(one);
+		free(other);
+	}
+	printf("\n\n");
+}
+
+static void pin(int cpu)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	for (long i = 0; i < sysconf(_SC_NPROCESSORS_CONF); i++)
+		if (cpu < 0 || i == cpu)
+			CPU_SET((unsigned)i, &set);
+	if (sched_setaffinity(0, sizeof(set), &set) < 0)
+		die("set the CPUs: %s", strerror(errno));
+}
+
+static void bench_results(struct bench *bench)
+{
+	bench_value(bench, 1, rounds(bench, 2));
+	bench_value(bench, bench->result_mb, rounds(bench, 20));
+}
+
+/* In this order: what holds calls leaves them. */
+static const struct {
+	const char *name;
+	void (*run)(struct bench *bench);
+	bool pinned; /* on one CPU too */
+} parts[] = {
+	{ "calls", bench_calls, true },
+	{ "empty", bench_empty, true },
+	{ "results", bench_results, true },
+	{ "burst", bench_burst, true },
+	{ "throughput", bench_throughput, false },
+	{ "live", bench_live, false },
+};
+
+enum { PARTS = sizeof(parts) / sizeof(parts[0]) };
+
+static bool is_wanted(const struct bench *bench, const char *part)
+{
+	return !bench->options->only || strcmp(bench->options->only, part) == 0;
+}
+
+static void open_all(struct bench *bench)
+{
+	bench->host = host_open(READY, bench->result_mb > 64 ? bench->result_mb : 0);
+	bench->empty = host_open(1, 0);
+	host_settle(bench->host, READY);
+	if (!bench->namespaces) {
+		check_isolation(try_in_pool, bench, folders_file("secret", ""));
+		find_mounts(bench);
+		find_namespaces(bench);
+	}
+	echo_open(&bench->echo);
+	copy_open(&bench->copy, (size_t)bench->result_mb * MB);
+	hand_open(&bench->hand, &bench->mounts, bench->namespaces);
+}
+
+static void close_all(struct bench *bench)
+{
+	hand_close(&bench->hand);
+	mate_close(&bench->copy);
+	mate_close(&bench->echo);
+	vitro_toolhost_free(bench->empty);
+	vitro_toolhost_free(bench->host);
+}
+
+static void bench_all(struct bench *bench)
+{
+	bench->pinning = "one CPU";
+	pin(0);
+	open_all(bench);
+	for (size_t i = 0; i < PARTS; i++)
+		if (parts[i].pinned && is_wanted(bench, parts[i].name))
+			parts[i].run(bench);
+	close_all(bench);
+
+	bench->pinning = "all CPUs";
+	pin(-1);
+	open_all(bench);
+	for (size_t i = 0; i < PARTS; i++)
+		if (is_wanted(bench, parts[i].name))
+			parts[i].run(bench);
+	close_all(bench);
+	if (is_wanted(bench, "memory"))
+		bench_memory(bench);
+}
+
+/* What the policy allows: a version without the key has its own bound. */
+static unsigned largest_result(void)
+{
+	vitro_policy *policy = need(vitro_policy_new());
+	bool known = vitro_policy_set(policy, "limits.result_mb", "100", NULL) == 0;
+
+	vitro_policy_free(policy);
+	return known ? 100 : 50;
+}
+
+static void parse(int argc, char **argv, struct options *ret_options)
+{
+	static const struct option known[] = {
+		{ "quick", no_argument, NULL, 'q' },      { "only", required_argument, NULL, 'o' },
+		{ "json", required_argument, NULL, 'j' }, { "check", no_argument, NULL, 'k' },
+		{ "help", no_argument, NULL, 'h' },       { 0 },
+	};
+	struct options options = { .rounds = 100 };
+
+	for (int c; (c = getopt_long(argc, argv, "", known, NULL)) != -1;) {
+		switch (c) {
+		case 'q':
+			options.rounds = 20;
+			break;
+		case 'o':
+			options.only = optarg;
+			break;
+		case 'j':
+			options.json = optarg;
+			break;
+		case 'k':
+			options.check = true;
+			break;
+		default:
+			fputs(usage, c == 'h' ? stdout : stderr);
+			exit(c == 'h' ? 0 : 2);
+		}
+	}
+	if (argc - optind != 1) {
+		fputs(usage, stderr);
+		exit(2);
+	}
+	if (setenv("VITRO_BINARY", argv[optind], 1) < 0)
+		die("out of memory");
+	ssize_t len = readlink("/proc/self/exe", options.static_true, PATH_MAX - 1);
+	char *name = len < 0 ? NULL : strrchr(options.static_true, '/');
+
+	if (!name)
+		die("find this program: %s", strerror(errno));
+	(void)strcpy(name + 1, "vitro-bench-true");
+	*ret_options = options;
+}
+
+int main(int argc, char **argv)
+{
+	static struct report report;
+	static struct options options;
+	struct machine machine, after;
+
+	if (argc == 1)
+		tools_prepare(); /* as the library starts it */
+	vitro_host_main(argc, argv, bench_tools);
+	parse(argc, argv, &options);
+	machine_look(&machine);
+	report_machine(&machine);
+	(void)folders_make("/var/tmp", 0); /* for the secret */
+	struct bench bench = { .options = &options,
+			       .report = &report,
+			       .result_mb = largest_result() };
+
+	bench_all(&bench);
+	machine_look(&after);
+	report_bars(&report, &after);
+	if (options.json)
+		report_json(&report, &machine, options.json);
+	for (size_t i = 0; options.check && i < report.bar_count; i++)
+		if (!bar_holds(&report.bars[i]))
+			return 1;
+	return 0;
+}

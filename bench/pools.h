@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The benchmark of pools: calls of C tools by the library, against what they are made of. It is one
+ * program, with the tools in it, so that the library starts it afresh to hold them ready.
+ */
+#pragma once
+
+#include <vitro.h>
+
+#include "bench.h"
+
+/* What a call takes and gives in most tables, and what goes through the bare socket. */
+enum { MESSAGE_BYTES = 64, MB = 1 << 20 };
+
+/* ---- tools.c ------------------------------------------------------------------------------- */
+
+extern const struct vitro_tool bench_tools[];
+
+/* In a process that holds tools ready: memory that large values are in before anything is timed. */
+void tools_prepare(void);
+
+/* ---- calls.c: a tool host, and its calls; each dies where one fails ------------------------- */
+
+/* ready cells are kept, no more and no fewer. result_mb: 0 for the default. */
+vitro_toolhost *host_open(unsigned ready, unsigned result_mb);
+/* Waits until so many cells are ready, none is being made, and nobody does anything about others. */
+void            host_settle(vitro_toolhost *host, unsigned ready);
+/* The result of a tool; it is to be freed. */
+vitro_result   *host_call(vitro_toolhost *host, const char *tool, const char *arguments);
+/* What a tool printed, to be freed. */
+char           *host_output(vitro_toolhost *host, const char *tool, const char *arguments);
+/* One call with a message, there and back: how long it took. */
+int64_t         host_time(vitro_toolhost *host);
+/* So many at once, until all are over: how long it took. */
+int64_t         host_burst(vitro_toolhost *host, unsigned count);
+/* So many that stay, until the host is freed. */
+void            host_hold(vitro_toolhost *host, unsigned count);
+/* Calls for so long, so many at a time. How many. */
+unsigned        host_work(vitro_toolhost *host, unsigned at_once, int64_t ns);
+
+/* ---- mates.c: processes at the other end of a bare socket ----------------------------------- */
+
+struct mate {
+	pid_t pid;
+	int   fd;
+};
+
+void    echo_open(struct mate *mate);
+int64_t echo_time(struct mate *mate); /* MESSAGE_BYTES there and back */
+/* Of what copy_time() asks for, bytes at most. */
+void    copy_open(struct mate *mate, size_t bytes);
+/* So many bytes through the socket, and once from memory to memory. */
+int64_t copy_time(struct mate *mate, size_t bytes);
+void    mate_close(struct mate *mate);
+
+/* ---- memory.c ------------------------------------------------------------------------------ */
+
+struct cell_memory {
+	unsigned cells;
+	double   pss_kb;    /* init and occupant; 0: they cannot be looked at */
+	double   kernel_kb; /* slabs, page tables, stacks, per-CPU memory */
+};
+
+/* Of cells that are parked. It takes a while, and the machine must do little else. */
+void memory_look(unsigned cells, struct cell_memory *ret_memory);

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/bulk.h"
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+enum { PAGE = 4096, LARGE = 4 << 20 };
+
+size_t vt_bulk_next(size_t cap, size_t first, size_t need)
+{
+	if (cap == 0)
+		return first;
+	return cap * 2 < need ? cap * 2 : need;
+}
+
+/*
+ * The first touch of a small page takes longer than to copy one, so it had better be a huge one.
+ * All of what malloc() mapped is marked, from its page on: else a part could not grow with the
+ * rest.
+ */
+static void prefer_huge_pages(char *memory, size_t cap)
+{
+	size_t before = (uintptr_t)memory % PAGE;
+
+	(void)madvise(memory - before, cap + before,
+		      MADV_HUGEPAGE); /* without them it takes longer */
+}
+
+void *vt_bulk_resize(void *memory, size_t cap)
+{
+	char *resized = realloc(memory, cap);
+
+	if (resized && cap >= LARGE)
+		prefer_huge_pages(resized, cap);
+	return resized;
+}
