@@ -138,8 +138,8 @@ static void obey(struct spawner *spawner)
 	failed.cell = order.cell;
 	vt_cgroup_init(&cgroup);
 	cgroup.version = order.joins > 0 ? VT_CGROUP_V1 : VT_CGROUP_NONE;
-	for (int i = 0; i < order.joins && i < VT_CGROUP_HIERARCHIES; i++)
-		cgroup.joins[i] = fds[i];
+	for (; cgroup.count < order.joins && cgroup.count < VT_CGROUP_HIERARCHIES; cgroup.count++)
+		cgroup.joins[cgroup.count] = fds[cgroup.count];
 	if (order.kind != VT_NOTE_MAKE)
 		_exit(125);
 	if (make(spawner, &cgroup, order.cell, &failed.err) < 0)

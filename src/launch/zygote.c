@@ -197,8 +197,8 @@ static int obey(const struct vt_zygote *zygote, struct vt_err *err)
 	note.cell = order.cell;
 	vt_cgroup_init(&cgroup);
 	cgroup.version = order.joins > 0 ? VT_CGROUP_V1 : VT_CGROUP_NONE;
-	for (int i = 0; i < order.joins && i < VT_CGROUP_HIERARCHIES; i++)
-		cgroup.joins[i] = fds[VT_ENTER_FDS + i];
+	for (; cgroup.count < order.joins && cgroup.count < VT_CGROUP_HIERARCHIES; cgroup.count++)
+		cgroup.joins[cgroup.count] = fds[VT_ENTER_FDS + cgroup.count];
 	if (order.kind != VT_NOTE_ENTER)
 		return vt_fail(err, VT_STEP_WATCH, EBADMSG, "understand an order");
 	note.pid = fork_into(zygote, &cgroup, fds, &pidfd, &note.err);

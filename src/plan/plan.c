@@ -374,9 +374,15 @@ static int decide_rlimits(struct making *m, struct vt_err *err)
 
 static void decide_limits(struct making *m)
 {
+	static const struct vt_cgroup_site nowhere = { .version = VT_CGROUP_NONE };
 	const struct vt_policy *policy = m->policy;
-	const struct vt_cgroup_site *site = &m->host->cgroup;
 	struct vt_plan *plan = m->plan;
+	/*
+	 * The way into a cgroup of v2 is to be born in it, which takes the rights of the caller's;
+	 * and whoever makes the processes of a pool has only those of the hull.
+	 */
+	const bool closed = m->request->pooled && m->host->cgroup.version == VT_CGROUP_V2;
+	const struct vt_cgroup_site *site = closed ? &nowhere : &m->host->cgroup;
 
 	plan->wall_ms = policy->limits.wall_ms;
 	plan->grace_ms = policy->limits.grace_ms;
