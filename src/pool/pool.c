@@ -31,6 +31,8 @@ enum {
  * takes longer than a call, and would keep the next one from its CPU.
  */
 #define QUIET (2 * VT_NS_PER_MS)
+/* But no longer than this after the result: it may be a process that never rests. */
+#define OVER_LONG (100 * VT_NS_PER_MS)
 /* How long nobody tries again after what failed over and over. */
 #define PAUSE (1 * VT_NS_PER_S)
 /* How often it is asked whether fewer ready cells would do. */
@@ -426,6 +428,15 @@ static void zygote_ended(void *user, const struct vt_err *err)
 
 /* ---- time ---------------------------------------------------------------------------------- */
 
+/* The oldest comes first. */
+static bool is_over_long(const struct vt_pool *pool, int64_t now)
+{
+	const struct vt_warm *oldest = pool->warm[VT_WARM_OVER];
+
+	return now - pool->last_call >= QUIET || pool->count[VT_WARM_OVER] > OVER_MAX ||
+	       now - oldest->over >= OVER_LONG;
+}
+
 static void set_timer(struct vt_pool *pool)
 {
 	int64_t due = pool->count[VT_WARM_OVER] || (is_short(pool) && !under_way(pool))
@@ -464,8 +475,7 @@ static void timer_fires(struct vt_timer *timer)
 	struct vt_pool *pool = timer->owner;
 	int64_t now = vt_clock_now();
 
-	while (pool->warm[VT_WARM_OVER] &&
-	       (now - pool->last_call >= QUIET || pool->count[VT_WARM_OVER] > OVER_MAX))
+	while (pool->warm[VT_WARM_OVER] && is_over_long(pool, now))
 		vt_warm_kill(pool->warm[VT_WARM_OVER]);
 	for (size_t state = VT_WARM_RUNNING; state < VT_WARM_STATES; state++)
 		for (struct vt_warm *warm = pool->warm[state], *next; warm; warm = next) {
@@ -494,8 +504,13 @@ static void serve_waiting(struct vt_pool *pool)
 	while (pool->waiting && pool->warm[VT_WARM_PARKED] && live(pool) < pool->options.live_max) {
 		struct vt_pool_call *call = pool->waiting;
 
+		struct vt_warm *warm = pool->warm[VT_WARM_PARKED];
+
 		unqueue(pool, call);
-		vt_warm_run(pool->warm[VT_WARM_PARKED], call);
+		vt_warm_run(warm, call);
+		/* Nobody else sets it while the call runs. */
+		if (warm->call == call)
+			wake_by(pool, vt_warm_due(warm));
 	}
 }
 
@@ -533,6 +548,14 @@ void vt_pool_submit(struct vt_pool *pool, struct vt_pool_call *call)
 	pool->waiting_count++;
 	learn(pool);
 	refill(pool);
+}
+
+void vt_pool_resume(struct vt_pool *pool)
+{
+	for (struct vt_warm *warm = pool->warm[VT_WARM_RUNNING], *next; warm; warm = next) {
+		next = warm->next;
+		vt_warm_resume(warm);
+	}
 }
 
 void vt_pool_answer(struct vt_pool_call *call, uint64_t id, bool ok, const char *body, size_t len)

@@ -42,4 +42,6 @@ int  vt_pool_new(struct vt_loop *loop, const struct vt_pool_options *options,
 void vt_pool_free(struct vt_pool *pool);
 
 void vt_pool_submit(struct vt_pool *pool, struct vt_pool_call *call);
+/* Calls that were kept waiting, since their maker was full, are heard again. */
+void vt_pool_resume(struct vt_pool *pool);
 void vt_pool_count(const struct vt_pool *pool, struct vt_pool_counts *ret_counts);

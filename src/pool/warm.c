@@ -19,6 +19,20 @@
 /* Hundreds of processes that spin take seconds to die; one that sleeps in the kernel may never. */
 #define REAP_TIMEOUT (5 * VT_NS_PER_S)
 
+enum {
+	/*
+	 * What is taken of one cell before others have their turn: a cell that never stops talking
+	 * delays them by no more than that.
+	 */
+	TURN_BYTES = 1 << 20,
+	TURN_MESSAGES = 64,
+	LAST_BYTES = 16 << 20, /* of one whose occupant has ended: more than a socket holds */
+
+	/* What it is told and does not read: from here on it is not heard, or ended. */
+	UNREAD_MANY = 1 << 20,
+	UNREAD_MAX = 256 << 20,
+};
+
 #define TO(state) (1U << VT_WARM_##state)
 
 static const struct {
@@ -87,6 +101,7 @@ void vt_warm_kill(struct vt_warm *warm)
 		close_streams(warm);
 	vt_fd_close(&warm->root_fd);
 	vt_fd_close(&warm->proc_fd);
+	vt_fd_close(&warm->scratch_fd);
 	/* ESRCH: it has ended. Without an init there is nothing yet, or nothing any more. */
 	if (warm->init.fd >= 0)
 		(void)syscall(SYS_pidfd_send_signal, warm->init.fd, SIGKILL, NULL, 0);
@@ -216,6 +231,7 @@ static void take_result(struct vt_warm *warm, const struct vt_talk *talk)
 	} else {
 		vt_verdict_tool_failed(verdict, talk->name, talk->body);
 	}
+	warm->over = vt_clock_now();
 	move(warm, VT_WARM_OVER);
 	conclude(warm, &outcome);
 }
@@ -307,6 +323,9 @@ static void take_talk(struct vt_warm *warm, const struct vt_talk *talk)
 			call->events->log(call, talk->name, talk->body, talk->body_len);
 		return;
 	case VT_TALK_ASK:
+		/* Numbers of the wire have a sign, and a client takes none that is negative. */
+		if (talk->id > INT64_MAX)
+			break;
 		call->events->ask(call, talk->id, talk->name, talk->body, talk->body_len);
 		return;
 	case VT_TALK_RESULT:
@@ -314,12 +333,62 @@ static void take_talk(struct vt_warm *warm, const struct vt_talk *talk)
 		take_result(warm, talk);
 		return;
 	default:
-		(void)vt_fail(&err, VT_STEP_WATCH, EBADMSG, "understand what the occupant says");
-		break_off(warm, &err);
+		break;
 	}
+	(void)vt_fail(&err, VT_STEP_WATCH, EBADMSG, "understand what the occupant says");
+	break_off(warm, &err);
 }
 
 /* ---- what happens -------------------------------------------------------------------------- */
+
+static size_t unread(const struct vt_warm *warm)
+{
+	return warm->going.len - warm->going_at;
+}
+
+/* Waits for what the socket is of use for now. */
+static void watch_talk(struct vt_warm *warm)
+{
+	uint32_t events = 0;
+	struct vt_err err;
+
+	if (!warm->held && unread(warm) <= UNREAD_MANY)
+		events |= EPOLLIN;
+	if (unread(warm))
+		events |= EPOLLOUT;
+	vt_loop_remove(warm->loop, &warm->talk);
+	if (events && vt_loop_add(warm->loop, &warm->talk, events, &err) < 0)
+		lose(warm, &err);
+}
+
+/* Whether it has to wait, as its call's maker has more of it than it can pass on. */
+static bool hold(struct vt_warm *warm)
+{
+	struct vt_pool_call *call = warm->call;
+
+	if (!call || !call->events->full || !call->events->full(call))
+		return false;
+	warm->held = true;
+	for (size_t i = 0; i < VT_WARM_STREAMS; i++)
+		vt_loop_remove(warm->loop, &warm->pipes[i]);
+	watch_talk(warm);
+	return true;
+}
+
+void vt_warm_resume(struct vt_warm *warm)
+{
+	struct vt_err err;
+
+	if (!warm->held)
+		return;
+	warm->held = false;
+	for (size_t i = 0; i < VT_WARM_STREAMS; i++)
+		if (warm->pipes[i].fd >= 0 &&
+		    vt_loop_add(warm->loop, &warm->pipes[i], EPOLLIN, &err) < 0)
+			lose(warm, &err);
+	if (warm->state == VT_WARM_RUNNING)
+		watch_talk(warm);
+}
 
 static void send_going(struct vt_warm *warm)
 {
@@ -333,16 +402,11 @@ static void send_going(struct vt_warm *warm)
 			break; /* full; or it is gone, which shows by itself */
 		warm->going_at += (size_t)sent;
 	}
-	const bool all = warm->going_at == warm->going.len;
-	struct vt_err err;
-
-	if (all) {
+	if (unread(warm) == 0) {
 		vt_str_clear(&warm->going);
 		warm->going_at = 0;
 	}
-	vt_loop_remove(warm->loop, &warm->talk);
-	if (vt_loop_add(warm->loop, &warm->talk, all ? EPOLLIN : EPOLLIN | EPOLLOUT, &err) < 0)
-		lose(warm, &err);
+	watch_talk(warm);
 }
 
 /* Puts a message in line, and sends what can be sent. */
@@ -400,12 +464,35 @@ static void take_first_words(struct vt_warm *warm)
 	}
 }
 
-static void talk_ready(struct vt_watch *source, uint32_t events)
+/* Takes what it says, up to so many bytes. */
+static void hear(struct vt_warm *warm, size_t most)
 {
-	struct vt_warm *warm = source->owner;
 	struct vt_talk talk;
 	struct vt_err err;
 	int r = 1;
+
+	warm->in.may_read = most;
+	for (int count = 1; warm->state == VT_WARM_RUNNING && r > 0; count++) {
+		/* What was read ahead is taken all the same: no event tells of that. */
+		if (count > TURN_MESSAGES && most == TURN_BYTES)
+			warm->in.may_read = 0;
+		r = vt_talk_next(&warm->in, warm->talk.fd, MSG_DONTWAIT, &talk, &err);
+		if (r > 0)
+			take_talk(warm, &talk);
+	}
+	if (r >= 0 && warm->state == VT_WARM_RUNNING)
+		return;
+	/* Closed: its end will tell more. What it says after its result is of no interest. */
+	vt_loop_remove(warm->loop, &warm->talk);
+	if (r < 0 && err.num != EPIPE)
+		break_off(warm, &err);
+	else if (warm->state == VT_WARM_PARKED)
+		vt_warm_kill(warm); /* it may not speak, nor end, before it is spoken to */
+}
+
+static void talk_ready(struct vt_watch *source, uint32_t events)
+{
+	struct vt_warm *warm = source->owner;
 
 	if (warm->state == VT_WARM_ENTERING) {
 		take_first_words(warm);
@@ -413,19 +500,8 @@ static void talk_ready(struct vt_watch *source, uint32_t events)
 	}
 	if (events & EPOLLOUT)
 		send_going(warm);
-	while (warm->state == VT_WARM_RUNNING && r > 0) {
-		r = vt_talk_next(&warm->in, source->fd, MSG_DONTWAIT, &talk, &err);
-		if (r > 0)
-			take_talk(warm, &talk);
-	}
-	if (r >= 0 && warm->state == VT_WARM_RUNNING)
-		return;
-	/* Closed: its end will tell more. What it says after its result is of no interest. */
-	vt_loop_remove(warm->loop, source);
-	if (r < 0 && err.num != EPIPE)
-		break_off(warm, &err);
-	else if (warm->state == VT_WARM_PARKED)
-		vt_warm_kill(warm); /* it may not speak, nor end, before it is spoken to */
+	if (events & ~(uint32_t)EPOLLOUT && !hold(warm))
+		hear(warm, TURN_BYTES);
 }
 
 static void pipe_ready(struct vt_watch *source, uint32_t events)
@@ -433,7 +509,8 @@ static void pipe_ready(struct vt_watch *source, uint32_t events)
 	struct vt_warm *warm = source->owner;
 
 	(void)events; /* a hang-up is read as such */
-	drain(warm, (size_t)(source - warm->pipes));
+	if (!hold(warm))
+		drain(warm, (size_t)(source - warm->pipes));
 }
 
 /* The occupant is our own child. */
@@ -445,7 +522,7 @@ static void occupant_ended(struct vt_watch *source, uint32_t events)
 	(void)events;
 	/* What it said before it ended counts first. */
 	if (warm->state == VT_WARM_RUNNING)
-		talk_ready(&warm->talk, EPOLLIN);
+		hear(warm, LAST_BYTES);
 	while (waitpid(warm->pid, &status, __WALL) < 0 && errno == EINTR)
 		;
 	warm->pid = 0;
@@ -508,7 +585,7 @@ int vt_warm_new(const struct vt_warm_owner *owner, struct vt_loop *loop, const s
 	warm->loop = loop;
 	warm->plan = plan;
 	warm->number = number;
-	warm->root_fd = warm->proc_fd = -1;
+	warm->root_fd = warm->proc_fd = warm->scratch_fd = -1;
 	warm->init = (struct vt_watch){ .fd = -1, .ready = init_ended, .owner = warm };
 	warm->occupant = (struct vt_watch){ .fd = -1, .ready = occupant_ended, .owner = warm };
 	warm->talk = (struct vt_watch){ .fd = -1, .ready = talk_ready, .owner = warm };
@@ -597,6 +674,16 @@ static void watch_process(struct vt_warm *warm, struct vt_watch *watch, int *fd)
 		fail(warm, &err);
 }
 
+/* The root is the hull's. What the cell writes to memory by name is on a tmpfs of its own. */
+static int open_scratch(const struct vt_warm *warm)
+{
+	for (size_t i = 0; i < warm->plan->build_count; i++)
+		if (warm->plan->builds[i].act == VT_ACT_SCRATCH)
+			return openat(warm->root_fd, warm->plan->builds[i].to,
+				      O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	return -1;
+}
+
 void vt_warm_note(struct vt_warm *warm, const struct vt_note *note, int fds[VT_NOTE_FDS])
 {
 	bool dying = warm->state == VT_WARM_ENDING;
@@ -612,6 +699,7 @@ void vt_warm_note(struct vt_warm *warm, const struct vt_note *note, int fds[VT_N
 			return;
 		warm->root_fd = vt_fd_take(&fds[VT_BUILT_ROOT_FD]);
 		warm->proc_fd = vt_fd_take(&fds[VT_BUILT_PROC_FD]);
+		warm->scratch_fd = open_scratch(warm);
 		move(warm, VT_WARM_BUILT);
 		return;
 	case VT_NOTE_ENTERED:
@@ -637,7 +725,7 @@ static void begin_look(struct vt_warm *warm)
 		.owner = warm,
 	};
 	vt_look_init(&warm->look);
-	vt_look_begin(&warm->look, warm->proc_fd, warm->root_fd);
+	vt_look_begin(&warm->look, warm->proc_fd, warm->scratch_fd);
 }
 
 void vt_warm_run(struct vt_warm *warm, struct vt_pool_call *call)
@@ -669,6 +757,14 @@ void vt_warm_answer(struct vt_warm *warm, uint64_t id, bool ok, const char *body
 				      .body = (char *)body,
 				      .body_len = len };
 
-	if (warm->state == VT_WARM_RUNNING)
+	struct vt_err err;
+
+	if (warm->state != VT_WARM_RUNNING)
+		return;
+	if (unread(warm) <= UNREAD_MAX) {
 		say(warm, &talk);
+		return;
+	}
+	(void)vt_fail(&err, VT_STEP_WATCH, ENOBUFS, "speak to an occupant that does not listen");
+	break_off(warm, &err);
 }

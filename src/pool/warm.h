@@ -57,6 +57,7 @@ struct vt_warm {
 	struct vt_cell              cell; /* its init is the spawner's child, and has no pid here */
 	struct vt_watch             init, occupant, talk, pipes[VT_WARM_STREAMS];
 	int                         root_fd, proc_fd;
+	int                         scratch_fd; /* on the tmpfs that it writes to; -1: none */
 	pid_t                       pid; /* the occupant's; 0: there is none, or it was reaped */
 
 	/* of its call */
@@ -64,12 +65,14 @@ struct vt_warm {
 	struct vt_talk_in  in;
 	struct vt_str      going; /* messages to the occupant that its socket did not take yet */
 	size_t             going_at;
+	bool               held; /* nobody reads what it says, until vt_warm_resume() */
 	struct vt_capture  captures[VT_WARM_STREAMS];
 	struct vt_look     look;
 	struct vt_broker   broker;
 	struct vt_findings findings;
 	int                broken;  /* what was wrong with what it said; 0: nothing */
 	int64_t            started, deadline, given_up;
+	int64_t            over; /* since when it has been */
 };
 
 /* Orders it from the spawner at the other end of spawner_fd. */
@@ -87,6 +90,9 @@ void vt_warm_run(struct vt_warm *warm, struct vt_pool_call *call);
 
 /* To one that runs. */
 void vt_warm_answer(struct vt_warm *warm, uint64_t id, bool ok, const char *body, size_t len);
+
+/* Hears one again that was kept waiting. */
+void vt_warm_resume(struct vt_warm *warm);
 
 /* Ends its call for this reason, and it. */
 void vt_warm_stop(struct vt_warm *warm, enum vt_stop why);
