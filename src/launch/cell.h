@@ -40,6 +40,7 @@ enum vt_note_kind {
 struct vt_note {
 	enum vt_note_kind kind;
 	uint64_t          cell;  /* of a pool's: which */
+	uint32_t          slot;  /* of VT_NOTE_MAKE: which of the hull's ids for cells it gets */
 	int               joins; /* of VT_NOTE_MAKE and VT_NOTE_ENTER: how many descriptors of cgroups */
 	pid_t             pid;   /* of VT_NOTE_ENTERED: as the supervisor sees it; 0: not known */
 	/* of VT_NOTE_ENDED, and but for the status of VT_NOTE_EMPTY */

@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 
 #include "base/path.h"
+#include "host/idrange.h"
 #include "kernel/landlock.h"
 #include "kernel/seccomp.h"
 #include "kernel/seccomp_oci.h"
@@ -417,6 +418,21 @@ static void decide_limits(struct making *m)
 		plan->cgroup_site = *site;
 }
 
+/*
+ * What the kernel counts per user is a cell's own, then. Not where a grant's owner is mapped: a
+ * mount of the hull maps to one id.
+ */
+static void decide_pool_ids(struct making *m)
+{
+	struct vt_plan *plan = m->plan;
+
+	if (!plan->pooled || plan->bare || !plan->own_ids || !m->host->pool_ids ||
+	    plan->id_count < VT_IDS_FOR_ALL || plan->idmap_count)
+		return;
+	plan->pool_id_base = VT_IDRANGE_POOL_BASE;
+	plan->pool_id_count = VT_IDRANGE_POOL_COUNT;
+}
+
 static char **copy_strings(struct vt_arena *arena, char *const *strings)
 {
 	size_t count = 0;
@@ -500,6 +516,7 @@ static int decide(struct making *m, struct vt_err *err)
 		r = decide_sockets(m, err);
 	if (r == 0)
 		r = decide_occupant(m, err);
+	decide_pool_ids(m);
 	if (r == 0 && m->request->pooled && !m->plan->bare)
 		r = vt_pooled_divide(m->plan, err);
 	if (r < 0)

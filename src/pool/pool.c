@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "host/idrange.h"
 #include "kernel/pass.h"
 #include "launch/image.h"
 #include "launch/spawn.h"
@@ -56,7 +57,8 @@ struct vt_pool {
 	unsigned count[VT_WARM_STATES];
 	struct vt_pool_call *waiting, **last_waiting;
 	unsigned waiting_count;
-	uint64_t numbers; /* of cells */
+	uint64_t numbers;                      /* of cells */
+	unsigned slots[VT_IDRANGE_POOL_COUNT]; /* how many cells have each of its ids */
 
 	unsigned target;   /* how many are to be ready */
 	unsigned failures; /* in a row */
@@ -202,6 +204,7 @@ static void warm_gone(struct vt_warm *warm)
 	struct vt_pool *pool = warm->owner->user;
 
 	unlink_warm(pool, warm, warm->state);
+	pool->slots[warm->slot]--;
 	vt_warm_free(warm);
 	if (!pool->closing)
 		refill(pool);
@@ -236,6 +239,17 @@ static bool wants_more(const struct vt_pool *pool)
 	return is_short(pool) && soon && under_way(pool) < MAKING_MAX && now >= pool->paused_until;
 }
 
+/* One that nobody has; with more cells than ids, one that few have. */
+static uint32_t find_slot(const struct vt_pool *pool)
+{
+	uint32_t best = 0;
+
+	for (uint32_t i = 1; i < pool->plan->pool_id_count && pool->slots[best]; i++)
+		if (pool->slots[i] < pool->slots[best])
+			best = i;
+	return best;
+}
+
 static void refill(struct vt_pool *pool)
 {
 	struct vt_warm *warm;
@@ -243,11 +257,12 @@ static void refill(struct vt_pool *pool)
 
 	while (pool->hull_ready && wants_more(pool)) {
 		if (vt_warm_new(&pool->owner, pool->loop, pool->plan, ++pool->numbers,
-				pool->hull.status_fd, &warm, &err) < 0) {
+				find_slot(pool), pool->hull.status_fd, &warm, &err) < 0) {
 			log_line(pool, LOG_WARNING, "a cell could not be ordered", &err);
 			count_failure(pool, &err);
 			break;
 		}
+		pool->slots[warm->slot]++;
 		pool->counts.cells_made++;
 		link_warm(pool, warm);
 	}

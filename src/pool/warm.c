@@ -453,6 +453,7 @@ static void take_first_words(struct vt_warm *warm)
 	if (r > 0 && note.kind == VT_NOTE_LISTENER && warm->plan->broker.on && !warm->broker.loop)
 		r = vt_broker_listen(&warm->broker, warm->loop, warm->plan, vt_fd_take(&none),
 				     warm->root_fd, &err);
+	warm->broker.ids = vt_spawn_slot_ids(warm->plan, warm->slot);
 	vt_fd_close(&none);
 	if (r < 0) {
 		fail(warm, &err);
@@ -563,7 +564,7 @@ static void init_ended(struct vt_watch *source, uint32_t events)
 static int order(struct vt_warm *warm, enum vt_note_kind kind, int to, const int *fds, size_t count,
 		 struct vt_err *err)
 {
-	struct vt_note note = { .kind = kind, .cell = warm->number };
+	struct vt_note note = { .kind = kind, .cell = warm->number, .slot = warm->slot };
 	int all[VT_NOTE_FDS];
 
 	memcpy(all, fds, count * sizeof(int));
@@ -574,7 +575,8 @@ static int order(struct vt_warm *warm, enum vt_note_kind kind, int to, const int
 }
 
 int vt_warm_new(const struct vt_warm_owner *owner, struct vt_loop *loop, const struct vt_plan *plan,
-		uint64_t number, int spawner_fd, struct vt_warm **ret_warm, struct vt_err *err)
+		uint64_t number, uint32_t slot, int spawner_fd, struct vt_warm **ret_warm,
+		struct vt_err *err)
 {
 	struct vt_warm *warm = calloc(1, sizeof(*warm));
 	int r = 0;
@@ -585,6 +587,7 @@ int vt_warm_new(const struct vt_warm_owner *owner, struct vt_loop *loop, const s
 	warm->loop = loop;
 	warm->plan = plan;
 	warm->number = number;
+	warm->slot = slot;
 	warm->root_fd = warm->proc_fd = warm->scratch_fd = -1;
 	warm->init = (struct vt_watch){ .fd = -1, .ready = init_ended, .owner = warm };
 	warm->occupant = (struct vt_watch){ .fd = -1, .ready = occupant_ended, .owner = warm };

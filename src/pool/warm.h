@@ -54,6 +54,7 @@ struct vt_warm {
 	const struct vt_plan       *plan;
 	enum vt_warm_state          state;
 	uint64_t                    number;
+	uint32_t                    slot; /* which of the pool's ids it has */
 	struct vt_cell              cell; /* its init is the spawner's child, and has no pid here */
 	struct vt_watch             init, occupant, talk, pipes[VT_WARM_STREAMS];
 	int                         root_fd, proc_fd;
@@ -77,7 +78,7 @@ struct vt_warm {
 
 /* Orders it from the spawner at the other end of spawner_fd. */
 int vt_warm_new(const struct vt_warm_owner *owner, struct vt_loop *loop, const struct vt_plan *plan,
-		uint64_t number, int spawner_fd, struct vt_warm **ret_warm, struct vt_err *err);
+		uint64_t number, uint32_t slot, int spawner_fd, struct vt_warm **ret_warm, struct vt_err *err);
 
 /* What the spawner says about it, init, and the zygote. Descriptors are taken over. */
 void vt_warm_note(struct vt_warm *warm, const struct vt_note *note, int fds[VT_NOTE_FDS]);
