@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,9 +23,10 @@
 #include "pool/zygote.h"
 
 enum {
-	MAKING_MAX = 4,  /* cells under way: more would only slow each other */
-	OVER_MAX = 64,   /* that are over and live on, while calls keep coming */
-	FAILURES_MAX = 3 /* in a row, until calls are told of it */
+	MAKING_MAX = 4,   /* cells under way: more would only slow each other */
+	OVER_MAX = 64,    /* that are over and live on, while calls keep coming */
+	FAILURES_MAX = 3, /* in a row, until calls are told of it */
+	FORKS_MAX = 4096  /* of one zygote */
 };
 
 /*
@@ -36,6 +38,15 @@ enum {
 #define OVER_LONG (100 * VT_NS_PER_MS)
 /* How long nobody tries again after what failed over and over. */
 #define PAUSE (1 * VT_NS_PER_S)
+/*
+ * All that a zygote forks have its addresses and canaries: what one cell learns of them is of no
+ * use for long. Nor is it forked after this time.
+ */
+#define AGE_MAX (600 * VT_NS_PER_S)
+/* What a zygote has to obey yet when its pool ends. */
+#define ZYGOTE_PATIENCE (1 * VT_NS_PER_S)
+/* How long the last process of a hull may take. */
+#define HULL_PATIENCE_MS 5000
 /* How often it is asked whether fewer ready cells would do. */
 #define DECAY (5 * VT_NS_PER_S)
 
@@ -50,7 +61,10 @@ struct vt_pool {
 	struct vt_watch hull_notes, hull_end;
 	int hull_fds[VT_HULL_FDS];
 	bool hull_ready;
-	struct vt_pool_zygote zygote;
+	struct vt_pool_zygote zygotes[2],
+		*zygote; /* who forks now; the other comes, or goes, or is none */
+	unsigned forks;  /* of his */
+	int64_t born;    /* since when he is ready */
 	int image_fd, null_fd;
 
 	struct vt_warm *warm[VT_WARM_STATES], **last[VT_WARM_STATES];
@@ -169,6 +183,12 @@ static void count_failure(struct vt_pool *pool, const struct vt_err *err)
 
 /* ---- cells --------------------------------------------------------------------------------- */
 
+static void enter(struct vt_pool *pool, struct vt_warm *warm)
+{
+	pool->forks++;
+	vt_warm_enter(warm, pool->zygote->control.fd, pool->null_fd);
+}
+
 static void warm_moved(struct vt_warm *warm, enum vt_warm_state from)
 {
 	struct vt_pool *pool = warm->owner->user;
@@ -185,8 +205,8 @@ static void warm_moved(struct vt_warm *warm, enum vt_warm_state from)
 	} else if (warm->state == VT_WARM_OVER) {
 		wake_by(pool, pool->last_call + QUIET);
 	}
-	if (warm->state == VT_WARM_BUILT && pool->zygote.ready)
-		vt_warm_enter(warm, pool->zygote.control.fd, pool->null_fd);
+	if (warm->state == VT_WARM_BUILT && pool->zygote->ready)
+		enter(pool, warm);
 }
 
 static void warm_failed(struct vt_warm *warm, const struct vt_err *err)
@@ -299,10 +319,10 @@ static void keep_zygote(struct vt_pool *pool)
 {
 	struct vt_err err;
 
-	if (pool->closing || pool->zygote.pid || pool->hull_fds[0] < 0 ||
+	if (pool->closing || pool->zygote->pid || pool->hull_fds[0] < 0 ||
 	    vt_clock_now() < pool->paused_until)
 		return;
-	if (vt_pool_zygote_start(&pool->zygote, pool->image_fd, pool->hull_fds, &err) < 0)
+	if (vt_pool_zygote_start(pool->zygote, pool->image_fd, pool->hull_fds, &err) < 0)
 		count_failure(pool, &err);
 }
 
@@ -379,9 +399,15 @@ static void end_hull(struct vt_pool *pool)
 	vt_loop_remove(pool->loop, &pool->hull_notes);
 	vt_loop_remove(pool->loop, &pool->hull_end);
 	if (pool->hull.init > 0) {
+		struct pollfd end = { .fd = pool->hull.init_fd, .events = POLLIN };
+
 		(void)vt_cell_kill(&pool->hull, &err); /* it may have ended */
-		while (waitpid(pool->hull.init, NULL, __WALL) < 0 && errno == EINTR)
+		/* One that does not end in time has somebody in it whom only the host's init reaps.
+		 */
+		while (poll(&end, 1, HULL_PATIENCE_MS) < 0 && errno == EINTR)
 			;
+		if (end.revents)
+			(void)waitpid(pool->hull.init, NULL, __WALL); /* it has ended */
 	}
 	/* What is left of it holds nothing that runs. */
 	(void)vt_cell_done(&pool->hull, &err);
@@ -389,7 +415,15 @@ static void end_hull(struct vt_pool *pool)
 	for (size_t i = 0; i < VT_HULL_FDS; i++)
 		vt_fd_close(&pool->hull_fds[i]);
 	pool->hull_ready = false;
-	vt_pool_zygote_end(&pool->zygote);
+}
+
+/* Whom it has forked is told before it ends: nobody else knows whom to reap. */
+static void end_zygotes(struct vt_pool *pool)
+{
+	for (size_t i = 0; i < 2; i++) {
+		vt_pool_zygote_settle(&pool->zygotes[i], ZYGOTE_PATIENCE);
+		vt_pool_zygote_end(&pool->zygotes[i]);
+	}
 }
 
 /* Somebody killed the spawner: its cells are gone, and another hull is made. */
@@ -400,6 +434,7 @@ static void hull_ended(struct vt_watch *source, uint32_t events)
 
 	(void)events;
 	hull_notes(&pool->hull_notes, 0); /* its last words */
+	end_zygotes(pool);
 	end_hull(pool);
 	(void)vt_fail(&err, VT_STEP_CLONE, ECHILD, "keep the spawner");
 	log_line(pool, LOG_WARNING, "the hull is made anew", &err);
@@ -414,12 +449,41 @@ static void hull_ended(struct vt_watch *source, uint32_t events)
 
 /* ---- the zygote ---------------------------------------------------------------------------- */
 
+static struct vt_pool_zygote *other_zygote(struct vt_pool *pool)
+{
+	return &pool->zygotes[pool->zygote == pool->zygotes];
+}
+
+/* Starts the next one, while this one goes on. */
+static void renew_zygote(struct vt_pool *pool, int64_t now)
+{
+	const unsigned most = pool->options.forks_max ? pool->options.forks_max : FORKS_MAX;
+	struct vt_err err;
+
+	if (!pool->zygote->ready || other_zygote(pool)->pid ||
+	    (pool->forks < most && now - pool->born < AGE_MAX))
+		return;
+	if (vt_pool_zygote_start(other_zygote(pool), pool->image_fd, pool->hull_fds, &err) == 0)
+		return;
+	log_line(pool, LOG_WARNING, "the program that holds the tools goes on", &err);
+	pool->forks = 0; /* it is tried again when as many more were forked */
+	pool->born = now;
+}
+
 static void zygote_ready(void *user)
 {
 	struct vt_pool *pool = user;
 
-	while (pool->warm[VT_WARM_BUILT] && pool->zygote.ready)
-		vt_warm_enter(pool->warm[VT_WARM_BUILT], pool->zygote.control.fd, pool->null_fd);
+	if (pool->closing)
+		return;
+	if (other_zygote(pool)->ready) {
+		vt_pool_zygote_retire(pool->zygote);
+		pool->zygote = other_zygote(pool);
+	}
+	pool->forks = 0;
+	pool->born = vt_clock_now();
+	while (pool->warm[VT_WARM_BUILT] && pool->zygote->ready)
+		enter(pool, pool->warm[VT_WARM_BUILT]);
 }
 
 static void zygote_note(void *user, const struct vt_note *note, int fds[VT_NOTE_FDS])
@@ -427,11 +491,26 @@ static void zygote_note(void *user, const struct vt_note *note, int fds[VT_NOTE_
 	give_note(user, note, fds);
 }
 
+/* One that was retired has obeyed; what it has not, nobody does. One that came never forked. */
+static void other_zygote_ended(struct vt_pool *pool)
+{
+	for (struct vt_warm *warm = pool->warm[VT_WARM_ENTERING], *next; warm; warm = next) {
+		next = warm->next;
+		if (!warm->pid)
+			vt_warm_kill(warm);
+	}
+	refill(pool);
+}
+
 /* Those that it was to fork into cells are not coming. Others that live go on. */
 static void zygote_ended(void *user, const struct vt_err *err)
 {
 	struct vt_pool *pool = user;
 
+	if (pool->zygote->pid) {
+		other_zygote_ended(pool);
+		return;
+	}
 	while (pool->warm[VT_WARM_ENTERING])
 		vt_warm_kill(pool->warm[VT_WARM_ENTERING]);
 	log_line(pool, LOG_WARNING, "the program that holds the tools ended, and is started anew",
@@ -499,6 +578,7 @@ static void timer_fires(struct vt_timer *timer)
 				vt_warm_tick(warm, now);
 		}
 	end_overdue_waiting(pool, now);
+	renew_zygote(pool, now);
 	if (pool->paused_until && pool->paused_until <= now) {
 		pool->paused_until = 0;
 		pool->failures = 0;
@@ -638,15 +718,18 @@ int vt_pool_new(struct vt_loop *loop, const struct vt_pool_options *options,
 	vt_cell_init(&pool->hull);
 	init_lists(pool);
 	vt_loop_add_timer(loop, &pool->timer);
-	pool->zygote = (struct vt_pool_zygote){ .loop = loop,
-						.program = options->program,
-						.argv = options->argv,
-						.envp = pool->plan->envp,
-						.is_ready = zygote_ready,
-						.note = zygote_note,
-						.ended = zygote_ended,
-						.user = pool };
-	vt_pool_zygote_init(&pool->zygote);
+	pool->zygote = pool->zygotes;
+	for (size_t i = 0; i < 2; i++) {
+		pool->zygotes[i] = (struct vt_pool_zygote){ .loop = loop,
+							    .program = options->program,
+							    .argv = options->argv,
+							    .envp = pool->plan->envp,
+							    .is_ready = zygote_ready,
+							    .note = zygote_note,
+							    .ended = zygote_ended,
+							    .user = pool };
+		vt_pool_zygote_init(&pool->zygotes[i]);
+	}
 	int r = start(pool, err);
 
 	if (r < 0) {
@@ -666,6 +749,7 @@ void vt_pool_free(struct vt_pool *pool)
 	pool->closing = true;
 	while (pool->waiting)
 		vt_pool_cancel(pool->waiting);
+	end_zygotes(pool);
 	kill_all(pool);
 	/* All die with the spawner, which goes only when the last occupant was reaped. */
 	if (pool->hull.init > 0)

@@ -2,6 +2,7 @@
 /* A pool with a real hull and a real zygote, which is this program started afresh. */
 #include "launch/stage_test.h"
 
+#include <sys/auxv.h>
 #include <sys/mman.h>
 
 #include "launch/spawner.h"
@@ -86,6 +87,9 @@ static _Noreturn void be_tool(const char *name, char *arguments, size_t len)
 		(void)!write(VT_OCCUPANT_CALL_FD, "garbage garbage garbage garbage garbage", 40);
 	} else if (strcmp(name, "eat") == 0) {
 		eat();
+	} else if (strcmp(name, "canary") == 0) {
+		/* what the kernel gave the program when it was executed */
+		say(VT_TALK_RESULT, 0, "", (const char *)getauxval(AT_RANDOM), 16);
 	} else if (strcmp(name, "leave") == 0) {
 		int fd = open("/tmp/left", O_CREAT | O_EXCL | O_WRONLY, 0600);
 
@@ -218,6 +222,7 @@ static void start_watched(struct watched *w)
 		.ready_max = 8,
 		.live_max = 16,
 		.queue_ms = 10000,
+		.forks_max = 6,
 		.log = log_to_test,
 	};
 
@@ -379,6 +384,28 @@ static void test_cancel(void **state)
 		assert_int_equal(made[i].verdict.status, VT_STATUS_CANCELLED);
 }
 
+/* A zygote is replaced while calls go on: none of them notices, and the next ones have another's
+ * memory. */
+static void test_zygotes_are_renewed(void **state)
+{
+	struct watched w;
+	unsigned changes = 0;
+	char last[16];
+
+	(void)state;
+	start_watched(&w);
+	for (int i = 0; i < 60; i++) {
+		struct made *made = call_one(&w, "canary", "");
+
+		assert_int_equal(made->verdict.status, VT_STATUS_OK);
+		assert_int_equal(made->value_len, sizeof(last));
+		changes += i > 0 && memcmp(last, made->value, sizeof(last)) != 0;
+		memcpy(last, made->value, sizeof(last));
+	}
+	assert_true(changes >= 2);
+	end_watched(&w);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -387,6 +414,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_nothing_of_a_call_is_left_for_the_next),
 		cmocka_unit_test(test_many_at_once),
 		cmocka_unit_test(test_cancel),
+		cmocka_unit_test(test_zygotes_are_renewed),
 	};
 
 	if (argc > 0 && strcmp(argv[0], "vitro-spawner") == 0)

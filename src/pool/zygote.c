@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -12,6 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "kernel/mount.h"
 #include "kernel/ns.h"
@@ -173,6 +175,29 @@ int vt_pool_zygote_start(struct vt_pool_zygote *zygote, int image_fd,
 	if (r < 0)
 		vt_pool_zygote_end(zygote);
 	return r;
+}
+
+void vt_pool_zygote_retire(struct vt_pool_zygote *zygote)
+{
+	zygote->ready = false;
+	if (zygote->control.fd >= 0)
+		(void)shutdown(zygote->control.fd, SHUT_WR); /* ENOTCONN: it is gone */
+}
+
+void vt_pool_zygote_settle(struct vt_pool_zygote *zygote, int64_t patience)
+{
+	const int64_t until = vt_clock_now() + patience;
+
+	vt_pool_zygote_retire(zygote);
+	while (zygote->control.added) {
+		struct pollfd control = { .fd = zygote->control.fd, .events = POLLIN };
+		int64_t left = until - vt_clock_now();
+
+		if (left <= 0 ||
+		    (poll(&control, 1, (int)(left / VT_NS_PER_MS) + 1) < 0 && errno != EINTR))
+			return;
+		control_ready(&zygote->control, 0);
+	}
 }
 
 void vt_pool_zygote_end(struct vt_pool_zygote *zygote)

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "base/err.h"
@@ -33,5 +34,9 @@ void vt_pool_zygote_init(struct vt_pool_zygote *zygote);
 /* hull_fds are the namespaces that it joins. */
 int  vt_pool_zygote_start(struct vt_pool_zygote *zygote, int image_fd, const int hull_fds[VT_HULL_FDS],
 			  struct vt_err *err);
+/* It obeys what it was told, and ends: then it is told that it ended. */
+void vt_pool_zygote_retire(struct vt_pool_zygote *zygote);
+/* The same, and hears what it says until it is silent, or for so long. */
+void vt_pool_zygote_settle(struct vt_pool_zygote *zygote, int64_t patience);
 /* Ends it, without telling. */
 void vt_pool_zygote_end(struct vt_pool_zygote *zygote);
