@@ -378,9 +378,10 @@ static int start_hull(struct vt_pool *pool, struct vt_err *err)
 	return r < 0 ? r : vt_loop_add(pool->loop, &pool->hull_end, EPOLLIN, err);
 }
 
-static void kill_all(struct vt_pool *pool)
+/* Those that have come so far, or further, and waits for them. */
+static void end_all(struct vt_pool *pool, enum vt_warm_state from)
 {
-	for (size_t state = 0; state < VT_WARM_ENDING; state++)
+	for (size_t state = from; state < VT_WARM_ENDING; state++)
 		while (pool->warm[state]) {
 			struct vt_warm *warm = pool->warm[state];
 
@@ -389,6 +390,8 @@ static void kill_all(struct vt_pool *pool)
 			else
 				vt_warm_kill(warm);
 		}
+	while (pool->warm[VT_WARM_ENDING])
+		vt_warm_await(pool->warm[VT_WARM_ENDING]);
 }
 
 /* The kernel has killed whatever was in it. */
@@ -750,13 +753,13 @@ void vt_pool_free(struct vt_pool *pool)
 	while (pool->waiting)
 		vt_pool_cancel(pool->waiting);
 	end_zygotes(pool);
-	kill_all(pool);
 	/* All die with the spawner, which goes only when the last occupant was reaped. */
 	if (pool->hull.init > 0)
 		(void)vt_cell_kill(&pool->hull, &err); /* it may have ended */
-	while (pool->warm[VT_WARM_ENDING])
-		vt_warm_await(pool->warm[VT_WARM_ENDING]);
+	end_all(pool, VT_WARM_BUILT);
 	end_hull(pool);
+	/* Whether these have processes nobody knew as long as there was a spawner. */
+	end_all(pool, VT_WARM_MAKING);
 	vt_loop_remove_timer(pool->loop, &pool->timer);
 	vt_fd_close(&pool->image_fd);
 	vt_fd_close(&pool->null_fd);
