@@ -143,6 +143,8 @@ def _():
         signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR2])
         os.umask(0o077)
         os.setsid()
+        if IS_ROOT and not is_confined():
+            os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
     code = """
 import os
 pid = os.getppid()
@@ -152,6 +154,7 @@ for key in ("SigBlk", "SigIgn", "SigCgt", "Umask", "CapEff", "CapPrm", "CapBnd",
 fields = open(f"/proc/{pid}/stat").read().rpartition(")")[2].split()
 print("ids", pid, fields[1:5])
 print("environ", sorted(word.split(b"=")[0] for word in open(f"/proc/{pid}/environ", "rb").read().split(b"\\0") if word))
+print("scheduler", os.sched_getscheduler(pid))
 print("cwd", os.readlink(f"/proc/{pid}/cwd"), os.readlink(f"/proc/{pid}/root"))
 """
     with tempfile.TemporaryDirectory() as folder:
@@ -162,7 +165,7 @@ print("cwd", os.readlink(f"/proc/{pid}/cwd"), os.readlink(f"/proc/{pid}/root"))
     for key in ("SigBlk", "SigIgn", "SigCgt", "CapEff", "CapPrm", "CapBnd"):
         check_equal(int(said[key], 16), 0, key)
     wanted = {"Umask": "0022", "NoNewPrivs": "1", "Seccomp": "2", "Threads": "1", "cwd": "/tmp /",
-              "ids": "2 ['0', '2', '2', '0']"}  # parent, group, session, terminal
+              "scheduler": str(os.SCHED_OTHER), "ids": "2 ['0', '2', '2', '0']"}  # parent, group, session, terminal
     check_equal({key: said[key] for key in wanted}, wanted, "an occupant's state")
     check("LEAKED" not in said["environ"], said["environ"])
 
