@@ -40,7 +40,7 @@ enum {
 #define PAUSE (1 * VT_NS_PER_S)
 /*
  * All that a zygote forks have its addresses and canaries: what one cell learns of them is of no
- * use for long. Nor is it forked after this time.
+ * use for long. Nor does one fork for longer than this.
  */
 #define AGE_MAX (600 * VT_NS_PER_S)
 /* What a zygote has to obey yet when its pool ends. */
@@ -466,11 +466,10 @@ static void renew_zygote(struct vt_pool *pool, int64_t now)
 	if (!pool->zygote->ready || other_zygote(pool)->pid ||
 	    (pool->forks < most && now - pool->born < AGE_MAX))
 		return;
-	if (vt_pool_zygote_start(other_zygote(pool), pool->image_fd, pool->hull_fds, &err) == 0)
-		return;
-	log_line(pool, LOG_WARNING, "the program that holds the tools goes on", &err);
-	pool->forks = 0; /* it is tried again when as many more were forked */
+	pool->forks = 0; /* one that does not come is tried again when as many more were forked */
 	pool->born = now;
+	if (vt_pool_zygote_start(other_zygote(pool), pool->image_fd, pool->hull_fds, &err) < 0)
+		log_line(pool, LOG_WARNING, "the program that holds the tools goes on", &err);
 }
 
 static void zygote_ready(void *user)

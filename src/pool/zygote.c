@@ -97,7 +97,7 @@ static void control_ready(struct vt_watch *source, uint32_t events)
 	struct vt_note note;
 	struct vt_err err;
 	int fds[VT_NOTE_FDS];
-	int r;
+	int r = 0;
 
 	(void)events;
 	while (source->fd >= 0 && (r = vt_pass_take(source->fd, &note, sizeof(note), fds,
