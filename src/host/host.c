@@ -194,6 +194,7 @@ static void probe_ids(struct vt_host *host)
 
 	host->id_base = range.base;
 	host->id_count = range.count;
+	host->pool_ids = vt_idrange_has_pools(uids, gids);
 }
 
 static int count_groups(gid_t own, unsigned *ret_count)

@@ -52,6 +52,7 @@ struct vt_host {
 	bool can_change_ids; /* CAP_SETUID, CAP_SETGID, CAP_CHOWN: what a root in a container often has */
 	/* Host ids for cells, one each, for a root: never 0, never 65534. count 0: none mapped. */
 	uint32_t id_base, id_count;
+	bool     pool_ids; /* those that are for cells of pools can be had, too */
 
 	struct vt_fact userns;  /* a new user namespace, with capabilities that work in it */
 	struct vt_fact seccomp; /* filters can be installed */

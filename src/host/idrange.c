@@ -116,3 +116,15 @@ struct vt_idrange vt_idrange_pick(const char *uid_map, const char *gid_map)
 		best.first = best.end - VT_IDRANGE_COUNT;
 	return (struct vt_idrange){ (uint32_t)best.first, (uint32_t)(best.end - best.first) };
 }
+
+bool vt_idrange_has_pools(const char *uid_map, const char *gid_map)
+{
+	const struct span wanted = { VT_IDRANGE_POOL_BASE,
+				     (uint64_t)VT_IDRANGE_POOL_BASE +
+					     (uint64_t)VT_IDRANGE_COUNT * VT_IDRANGE_POOL_COUNT };
+	struct spans uids, gids;
+
+	parse_map(uid_map, &uids);
+	parse_map(gid_map, &gids);
+	return covers(&uids, wanted) && covers(&gids, wanted);
+}

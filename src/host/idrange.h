@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /*
@@ -13,6 +14,13 @@
  */
 #define VT_IDRANGE_BASE	 UINT32_C(0x70000000)
 #define VT_IDRANGE_COUNT UINT32_C(4194304)
+
+/*
+ * Above it, below those that are negative to old programs: so many more for each pid, one for each cell of
+ * a pool, whose supervisor has the pid.
+ */
+#define VT_IDRANGE_POOL_BASE  (VT_IDRANGE_BASE + VT_IDRANGE_COUNT)
+#define VT_IDRANGE_POOL_COUNT UINT32_C(63)
 
 struct vt_idrange {
 	uint32_t base, count;
@@ -24,3 +32,6 @@ struct vt_idrange {
  * old interfaces). count 0: there is none.
  */
 struct vt_idrange vt_idrange_pick(const char *uid_map, const char *gid_map);
+
+/* Whether both maps have all of those that are for pools. */
+bool vt_idrange_has_pools(const char *uid_map, const char *gid_map);

@@ -70,11 +70,22 @@ static void test_too_many_lines(void **state)
 	assert_int_equal(got.base, 1000 + 339 * 2);
 }
 
+static void test_ids_of_pools(void **state)
+{
+	(void)state;
+	assert_true(vt_idrange_has_pools("0 0 4294967295\n", "0 0 4294967295\n"));
+	assert_true(vt_idrange_has_pools("0 0 2147483648\n", "0 0 2147483648\n"));
+	assert_false(vt_idrange_has_pools("0 0 4294967295\n", "0 0 65536\n"));
+	assert_false(vt_idrange_has_pools("0 0 2000000000\n", "0 0 4294967295\n"));
+	assert_false(vt_idrange_has_pools("", ""));
+}
+
 int main(void)
 {
 	const struct CMUnitTest all[] = {
 		cmocka_unit_test(test_pick),
 		cmocka_unit_test(test_too_many_lines),
+		cmocka_unit_test(test_ids_of_pools),
 	};
 
 	return cmocka_run_group_tests(all, NULL, NULL);

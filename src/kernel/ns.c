@@ -93,3 +93,17 @@ int vt_ns_map_ids(pid_t pid, uid_t inner_uid, uid_t outer_uid, gid_t inner_gid, 
 	(void)snprintf(text, sizeof(text), "%u %u 1\n", inner_uid, outer_uid); /* fits */
 	return vt_ns_write_proc(pid, "uid_map", text, err);
 }
+
+int vt_ns_map_range(pid_t pid, uid_t outer_uid, gid_t outer_gid, uint32_t first, uint32_t count,
+		    struct vt_err *err)
+{
+	char text[96];
+
+	(void)snprintf(text, sizeof(text), "0 %u 1\n1 %u %u\n", outer_gid, first, count); /* fits */
+	int r = vt_ns_write_proc(pid, "gid_map", text, err);
+
+	if (r < 0)
+		return r;
+	(void)snprintf(text, sizeof(text), "0 %u 1\n1 %u %u\n", outer_uid, first, count); /* fits */
+	return vt_ns_write_proc(pid, "uid_map", text, err);
+}

@@ -28,5 +28,12 @@ pid_t vt_ns_clone(uint64_t flags, int cgroup_fd, int *ret_pidfd, struct vt_err *
 int vt_ns_map_ids(pid_t pid, uid_t inner_uid, uid_t outer_uid, gid_t inner_gid, gid_t outer_gid,
 		  bool keep_setgroups, struct vt_err *err);
 
+/*
+ * The same of a user namespace that makes others: 0 inside is outer_uid and outer_gid, and from 1 on there
+ * are count more, of users and of groups, from first on outside. setgroups() stays usable.
+ */
+int vt_ns_map_range(pid_t pid, uid_t outer_uid, gid_t outer_gid, uint32_t first, uint32_t count,
+		    struct vt_err *err);
+
 /* Writes a whole file of /proc/PID in one write; the child side uses none of this. */
 int vt_ns_write_proc(pid_t pid, const char *name, const char *text, struct vt_err *err);

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <linux/keyctl.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -48,11 +49,30 @@ static int default_signals(struct vt_err *err)
 	return 0;
 }
 
+/*
+ * A caller's real-time priority is inherited, and with it who never rests keeps the CPU from
+ * everybody, whoever should end it included.
+ */
+static int leave_real_time(struct vt_err *err)
+{
+	const struct sched_param none = { 0 };
+	long policy = syscall(SYS_sched_getscheduler, 0);
+
+	if (policy != SCHED_FIFO && policy != SCHED_RR)
+		return 0;
+	if (syscall(SYS_sched_setscheduler, 0, SCHED_OTHER, &none) < 0)
+		return vt_fail_at(err, VT_STEP_SESSION, errno, "give up real-time priority", NULL);
+	return 0;
+}
+
 int vt_process_detach(struct vt_err *err)
 {
 	if (setsid() < 0)
 		return vt_fail_at(err, VT_STEP_SESSION, errno, "start a session", NULL);
-	int r = default_signals(err);
+	int r = leave_real_time(err);
+
+	if (r == 0)
+		r = default_signals(err);
 	sigset_t none;
 
 	if (r < 0)

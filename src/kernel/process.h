@@ -19,7 +19,7 @@ struct vt_rlimit {
 /* Becomes this user and group, alone; drop_groups where setgroups is not denied. */
 int vt_process_become(uid_t uid, gid_t gid, int drop_groups, struct vt_err *err);
 
-/* A session without a terminal, default signals, none blocked, umask 022. */
+/* A session without a terminal, default signals, none blocked, umask 022, no real-time priority. */
 int vt_process_detach(struct vt_err *err);
 
 /*

@@ -3,6 +3,7 @@
 
 #include <grp.h>
 #include <linux/keyctl.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -128,6 +129,8 @@ static void detaches(void *arg)
 	MUST(signal(SIGRTMAX, SIG_IGN) != SIG_ERR);
 	MUST(sigfillset(&all) == 0 && sigprocmask(SIG_BLOCK, &all, NULL) == 0);
 	(void)umask(0077); /* returns the old one */
+	/* not everybody may; then there is nothing to give up */
+	(void)!sched_setscheduler(0, SCHED_RR, &(struct sched_param){ .sched_priority = 1 });
 	long keyring = session_keyring();
 
 	MUST(vt_process_detach(&err) == 0 && vt_process_leave_keys(&err) == 0);
@@ -141,6 +144,7 @@ static void detaches(void *arg)
 	for (int number = 1; number < NSIG; number++)
 		MUST(sigismember(&blocked, number) != 1);
 	MUST(umask(0) == 022);
+	MUST(sched_getscheduler(0) == SCHED_OTHER);
 	MUST(getsid(0) == getpid() && getpgrp() == getpid());
 	MUST_FAIL(open("/dev/tty", O_RDWR), ENXIO);
 	if (keyring >= 0)

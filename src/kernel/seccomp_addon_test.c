@@ -155,6 +155,7 @@ static const struct row promises[] = {
 	{ NR_FCHMODAT2, 0, 0, 0, 0, ENOSYS },
 	{ SYS_clone3, 0, 0, 0, 0, ENOSYS },
 	{ SYS_clone, CLONE_NEWUSER, 0, 0, 0, EPERM },
+	{ SYS_clone, CLONE_PARENT | SIGCHLD, 0, 0, 0, EPERM },
 	{ SYS_clone, CLONE_THREAD | CLONE_SIGHAND | CLONE_VM, 0, 0, 0, EPERM },
 	{ SYS_clone, 0x3d0f00, 0, 0, 0, PASS },
 	{ SYS_clone, SIGCHLD, 0, 0, 0, PASS },

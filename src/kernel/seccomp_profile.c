@@ -228,11 +228,12 @@ const struct vt_seccomp_condition vt_seccomp_conditions[] = {
 	  .promised = true },
 
 	/*
-	 * Threads and processes, but no new namespaces. Memory: and no threads with descriptors of
-	 * their own, as what those hold is seen by nobody who looks at the process.
+	 * Threads and processes, but no new namespaces. Processes: and no sisters, who would be children
+	 * of vitro's own, whom nobody reaps, and who keep their cell from its end. Memory: and no threads
+	 * with descriptors of their own, as what those hold is seen by nobody who looks at the process.
 	 */
 	{ "clone", PASS,
-	  TESTS({ EPERM, HAS(0, NAMESPACES) },
+	  TESTS({ EPERM, HAS(0, NAMESPACES) }, { EPERM, HAS(0, CLONE_PARENT) },
 		{ EPERM, FIELD(0, CLONE_THREAD | CLONE_FILES, CLONE_THREAD) }), .promised = true },
 	{ "close_range", PASS, TESTS({ EPERM, HAS(2, CLOSE_RANGE_UNSHARE) }), .promised = true },
 

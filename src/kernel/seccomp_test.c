@@ -366,6 +366,7 @@ static void test_arguments(void **state)
 		{ SYS_fcntl, 0, F_SET_FILE_RW_HINT, { EPERM, EPERM } },
 		{ SYS_fcntl, 0, F_SETFL, { PASS, PASS } },
 		{ SYS_clone, CLONE_THREAD | CLONE_SIGHAND | CLONE_VM, 0, { EPERM, EPERM } },
+		{ SYS_clone, CLONE_PARENT | SIGCHLD, 0, { EPERM, EPERM } },
 		{ SYS_clone,
 		  CLONE_THREAD | CLONE_SIGHAND | CLONE_VM | CLONE_FILES,
 		  0,

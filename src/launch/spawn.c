@@ -37,6 +37,18 @@ struct vt_outer vt_spawn_ids(const struct vt_plan *plan)
 	return vt_inside_ids(plan, getpid());
 }
 
+static uint32_t first_slot(const struct vt_plan *plan)
+{
+	return plan->pool_id_base + (uint32_t)getpid() * plan->pool_id_count;
+}
+
+struct vt_outer vt_spawn_slot_ids(const struct vt_plan *plan, uint32_t slot)
+{
+	uint32_t id = plan->pool_id_count ? first_slot(plan) + slot % plan->pool_id_count : 0;
+
+	return plan->pool_id_count ? (struct vt_outer){ id, id } : vt_spawn_ids(plan);
+}
+
 /* Descriptors that a launch works with. */
 struct fds {
 	int *idmaps;              /* per map of the plan */
@@ -124,14 +136,24 @@ static bool has_failed(int status_fd)
 	return poll(&note, 1, 0) == 1;
 }
 
+static int map_ids(pid_t pid, const struct vt_plan *plan, struct vt_outer outer, struct vt_err *err)
+{
+	const bool hull = plan->pooled;
+
+	if (plan->bare)
+		return 0;
+	if (hull && plan->pool_id_count)
+		return vt_ns_map_range(pid, outer.uid, outer.gid, first_slot(plan),
+				       plan->pool_id_count, err);
+	return vt_ns_map_ids(pid, hull ? 0 : plan->inner_uid, outer.uid, hull ? 0 : plan->inner_gid,
+			     outer.gid, plan->own_ids, err);
+}
+
 static int release(int status_fd, pid_t pid, const struct vt_plan *plan, struct vt_outer outer,
 		   struct vt_err *err)
 {
 	const struct vt_note go = { .kind = VT_NOTE_GO };
-	int r = plan->bare ? 0
-			   : vt_ns_map_ids(pid, plan->pooled ? 0 : plan->inner_uid, outer.uid,
-					   plan->pooled ? 0 : plan->inner_gid, outer.gid,
-					   plan->own_ids, err);
+	int r = map_ids(pid, plan, outer, err);
 
 	/* Of a child that is gone nothing can be mapped; its note says what really happened. */
 	if (r < 0)

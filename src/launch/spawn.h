@@ -33,6 +33,9 @@ void vt_cell_init(struct vt_cell *cell);
 /* The host ids that a cell of this plan has, if this process spawns it. */
 struct vt_outer vt_spawn_ids(const struct vt_plan *plan);
 
+/* The same of a cell of a pool of this process's, which has that one of the plan's ids for cells. */
+struct vt_outer vt_spawn_slot_ids(const struct vt_plan *plan, uint32_t slot);
+
 /* Starts it. On failure nothing is left behind and *ret_cell is untouched. */
 int vt_spawn(const struct vt_plan *plan, const struct vt_stdio *stdio, struct vt_cell *ret_cell,
 	     struct vt_err *err);

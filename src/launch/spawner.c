@@ -111,7 +111,7 @@ static _Noreturn void live(const struct spawner *spawner, const struct vt_cgroup
 
 /* Clones an init, maps its ids and lets it go on. Of one that cannot be mapped nothing is left. */
 static int make(const struct spawner *spawner, const struct vt_cgroup *cgroup, uint64_t cell,
-		struct vt_err *err)
+		uint32_t slot, struct vt_err *err)
 {
 	const struct vt_plan *plan = spawner->plan;
 	const uint64_t go = 1;
@@ -129,8 +129,12 @@ static int make(const struct spawner *spawner, const struct vt_cgroup *cgroup, u
 		live(spawner, cgroup, go_fd, cell);
 	if (pid < 0)
 		return pid;
-	/* The cell's user is the hull's root, whom nobody outside takes for more than he is. */
-	int r = vt_ns_map_ids(pid, plan->inner_uid, 0, plan->inner_gid, 0, plan->own_ids, err);
+	/*
+	 * Without ids for cells, the cell's user is the hull's root, whom nobody outside takes for
+	 * more than he is.
+	 */
+	const uint32_t id = plan->pool_id_count ? 1 + slot % plan->pool_id_count : 0;
+	int r = vt_ns_map_ids(pid, plan->inner_uid, id, plan->inner_gid, id, plan->own_ids, err);
 
 	if (r < 0) {
 		(void)kill(pid, SIGKILL); /* our own child, which nobody reaped */
@@ -155,7 +159,7 @@ static void obey(struct spawner *spawner)
 	vt_cgroup_from_joins(&cgroup, fds, order.joins);
 	if (order.kind != VT_NOTE_MAKE)
 		_exit(125);
-	if (make(spawner, &cgroup, order.cell, &failed.err) < 0)
+	if (make(spawner, &cgroup, order.cell, order.slot, &failed.err) < 0)
 		tell(&failed, NULL, 0);
 	for (size_t i = 0; i < VT_NOTE_FDS; i++)
 		vt_fd_close(&fds[i]);

@@ -13,30 +13,40 @@ enum { FIRST_BYTES = 4096 };
 
 void vt_talk_in_init(struct vt_talk_in *in, size_t body_max)
 {
-	*in = (struct vt_talk_in){ .body_max = body_max };
+	*in = (struct vt_talk_in){ .body_max = body_max, .may_read = SIZE_MAX };
 }
 
 void vt_talk_in_done(struct vt_talk_in *in)
 {
 	free(in->data);
-	*in = (struct vt_talk_in){ .body_max = in->body_max };
+	vt_talk_in_init(in, in->body_max);
+}
+
+/* As recv(), of what may be read. */
+static ssize_t receive(struct vt_talk_in *in, int fd, int flags, void *to, size_t len)
+{
+	ssize_t got;
+
+	if (in->may_read == 0) {
+		errno = EAGAIN;
+		return -1;
+	}
+	do
+		got = recv(fd, to, len < in->may_read ? len : in->may_read, flags);
+	while (got < 0 && errno == EINTR);
+	if (got > 0 && in->may_read != SIZE_MAX)
+		in->may_read -= (size_t)got;
+	return got;
 }
 
 /* Takes up to len bytes: what was read ahead, else from the socket. As recv(), but 0 is the end. */
 static ssize_t take(struct vt_talk_in *in, int fd, int flags, void *to, size_t len)
 {
-	ssize_t got;
-
-	if (in->ahead_at == in->ahead_len && len >= sizeof(in->ahead)) {
-		do
-			got = recv(fd, to, len, flags);
-		while (got < 0 && errno == EINTR);
-		return got;
-	}
+	if (in->ahead_at == in->ahead_len && len >= sizeof(in->ahead))
+		return receive(in, fd, flags, to, len);
 	if (in->ahead_at == in->ahead_len) {
-		do
-			got = recv(fd, in->ahead, sizeof(in->ahead), flags);
-		while (got < 0 && errno == EINTR);
+		ssize_t got = receive(in, fd, flags, in->ahead, sizeof(in->ahead));
+
 		if (got <= 0)
 			return got;
 		in->ahead_at = 0;

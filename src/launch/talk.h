@@ -51,6 +51,7 @@ struct vt_talk_in {
 	size_t body_max;
 	char   ahead[1024]; /* read, but not looked at */
 	size_t ahead_at, ahead_len;
+	size_t may_read; /* bytes, until it says that no more has come; SIZE_MAX: as many as there are */
 };
 
 void vt_talk_in_init(struct vt_talk_in *in, size_t body_max);

@@ -34,11 +34,20 @@ static int insist_on_one_thread(const struct vt_zygote *zygote, struct vt_err *e
 	return 0;
 }
 
+/* One who was started without power over mounts is in it, and nobody can enter where he is. */
+static bool is_in_user(int ns_fd)
+{
+	struct stat own, other;
+
+	return stat("/proc/self/ns/user", &own) == 0 && fstat(ns_fd, &other) == 0 &&
+	       own.st_dev == other.st_dev && own.st_ino == other.st_ino;
+}
+
 /* The user namespace first: it gives the power over the others. */
 static int join_hull(const struct vt_zygote *zygote, const int hull[VT_HULL_FDS],
 		     struct vt_err *err)
 {
-	for (size_t i = 0; i < VT_HULL_FDS; i++)
+	for (size_t i = is_in_user(hull[VT_HULL_USER_FD]); i < VT_HULL_FDS; i++)
 		if (setns(hull[i], 0) < 0)
 			return vt_fail(err, VT_STEP_CLONE, errno, "join the hull");
 	return vt_process_become(0, 0, zygote->plan->own_ids, err);

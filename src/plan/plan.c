@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "host/idrange.h"
 #include "kernel/landlock.h"
 #include "kernel/seccomp.h"
 #include "kernel/seccomp_oci.h"
@@ -380,9 +381,17 @@ static int decide_rlimits(struct making *m, struct vt_err *err)
 
 static void decide_limits(struct making *m)
 {
+	static const struct vt_cgroup_site nowhere = { .version = VT_CGROUP_NONE };
 	const struct vt_policy *policy = m->policy;
-	const struct vt_cgroup_site *site = &m->host->cgroup;
 	struct vt_plan *plan = m->plan;
+	/*
+	 * The way into a cgroup of v2 is to be born in it, which takes the rights of the caller's;
+	 * and whoever makes the processes of a pool has only those of the hull. Without a hull he
+	 * has the caller's.
+	 */
+	const bool closed = m->request->pooled && !plan->bare &&
+			    m->host->cgroup.version == VT_CGROUP_V2;
+	const struct vt_cgroup_site *site = closed ? &nowhere : &m->host->cgroup;
 
 	plan->wall_ms = policy->limits.wall_ms;
 	plan->grace_ms = policy->limits.grace_ms;
@@ -450,6 +459,21 @@ static int lower_limits(struct making *m, struct vt_err *err)
 		r = warn_lower(m, VT_FIELD_LIMITS_FILE_MB, "f", plan->lower_file_kb, " KB", err);
 	}
 	return r;
+}
+
+/*
+ * What the kernel counts per user is a cell's own, then. Not where a grant's owner is mapped: a
+ * mount of the hull maps to one id.
+ */
+static void decide_pool_ids(struct making *m)
+{
+	struct vt_plan *plan = m->plan;
+
+	if (!plan->pooled || plan->bare || !plan->own_ids || !m->host->pool_ids ||
+	    plan->id_count < VT_IDS_FOR_ALL || plan->idmap_count)
+		return;
+	plan->pool_id_base = VT_IDRANGE_POOL_BASE;
+	plan->pool_id_count = VT_IDRANGE_POOL_COUNT;
 }
 
 static char **copy_strings(struct vt_arena *arena, char *const *strings)
@@ -524,6 +548,7 @@ static int decide(struct making *m, struct vt_err *err)
 		r = decide_sockets(m, err);
 	if (r == 0)
 		r = decide_occupant(m, err);
+	decide_pool_ids(m);
 	if (r == 0 && m->request->pooled && !m->plan->bare)
 		r = vt_pooled_divide(m->plan, err);
 	if (r < 0)

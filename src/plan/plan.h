@@ -191,6 +191,8 @@ struct vt_plan {
 	gid_t    inner_gid;
 	bool     own_ids;             /* a host id per cell, from the range; else the caller's own */
 	uint32_t id_base, id_count;   /* from VT_IDS_FOR_ALL on, no two live cells have the same */
+	uint32_t pool_id_base;        /* of a pool: where ids for its cells are, as many for each pid as */
+	uint32_t pool_id_count;       /* this; 0: all of them have the hull's */
 	uid_t    outer_uid;           /* the caller's own, where !own_ids */
 	gid_t    outer_gid;
 

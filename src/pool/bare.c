@@ -68,8 +68,7 @@ static void take_running(struct vt_warm *warm, const struct vt_note *note, int f
 static void take_end(struct vt_warm *warm, const struct vt_note *note)
 {
 	/* What the occupant said before it ended counts first. */
-	if (warm->state == VT_WARM_RUNNING || warm->state == VT_WARM_ENTERING)
-		warm->talk.ready(&warm->talk, EPOLLIN);
+	vt_warm_hear_last(warm);
 	take_usage(&warm->look, &note->usage);
 	warm->bare.empty = true;
 	warm->bare.occupant = 0;

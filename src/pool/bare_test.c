@@ -285,6 +285,7 @@ int main(void)
 		cmocka_unit_test(test_nothing_of_a_call_is_left_for_the_next),
 		cmocka_unit_test(test_many_at_once),
 		cmocka_unit_test(test_cancel),
+		cmocka_unit_test(test_zygotes_are_renewed),
 		cmocka_unit_test(test_cgroup),
 		cmocka_unit_test(test_cells_have_their_own),
 		cmocka_unit_test(test_cells_end_alone),

@@ -37,6 +37,11 @@ struct vt_pool_events {
 	void (*ask)(struct vt_pool_call *call, uint64_t id, const char *tool, const char *arguments,
 		    size_t len);
 	void (*done)(struct vt_pool_call *call, const struct vt_outcome *outcome);
+	/*
+	 * Whether so much waits to be told already that the cell had better wait: nothing more is read
+	 * from it until vt_pool_resume(). NULL: never.
+	 */
+	bool (*full)(struct vt_pool_call *call);
 };
 
 struct vt_pool_call {

@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "host/idrange.h"
 #include "launch/image.h"
 #include "pool/bare.h"
 #include "pool/hull.h"
@@ -20,9 +21,10 @@
 #include "watch/procfs.h"
 
 enum {
-	MAKING_MAX = 4,  /* cells under way: more would only slow each other */
-	OVER_MAX = 64,   /* that are over and live on, while calls keep coming */
-	FAILURES_MAX = 3 /* in a row, until calls are told of it */
+	MAKING_MAX = 4,   /* cells under way: more would only slow each other */
+	OVER_MAX = 64,    /* that are over and live on, while calls keep coming */
+	FAILURES_MAX = 3, /* in a row, until calls are told of it */
+	FORKS_MAX = 4096  /* of one zygote */
 };
 
 /*
@@ -30,8 +32,15 @@ enum {
  * takes longer than a call, and would keep the next one from its CPU.
  */
 #define QUIET (2 * VT_NS_PER_MS)
+/* But no longer than this after the result: it may be a process that never rests. */
+#define OVER_LONG (100 * VT_NS_PER_MS)
 /* How long nobody tries again after what failed over and over. */
 #define PAUSE (1 * VT_NS_PER_S)
+/*
+ * All that a zygote forks have its addresses and canaries: what one cell learns of them is of no
+ * use for long. Nor does one fork for longer than this.
+ */
+#define AGE_MAX (600 * VT_NS_PER_S)
 /* How long private folders, which may be full, are waited for at the end. */
 #define END (10 * VT_NS_PER_S)
 /* How often it is asked whether fewer ready cells would do. */
@@ -53,7 +62,10 @@ struct vt_pool {
 	struct vt_timer timer;
 
 	struct vt_pool_hull hull;
-	struct vt_pool_zygote zygote;
+	struct vt_pool_zygote zygotes[2];
+	struct vt_pool_zygote *zygote; /* who forks now; the other comes, or goes, or is none */
+	unsigned forks;                /* of his */
+	int64_t born;                  /* since when he is ready */
 	int image_fd, null_fd;
 
 	struct vt_warm *warm[VT_WARM_STATES], **last[VT_WARM_STATES];
@@ -61,7 +73,8 @@ struct vt_pool {
 	struct vt_warm *gone; /* to be released and freed */
 	struct vt_pool_call *waiting, **last_waiting;
 	unsigned waiting_count;
-	uint64_t numbers; /* of cells */
+	uint64_t numbers;                      /* of cells */
+	unsigned slots[VT_IDRANGE_POOL_COUNT]; /* how many cells have each of its ids */
 
 	unsigned target;       /* how many are to be ready */
 	unsigned failures;     /* in a row */
@@ -87,6 +100,11 @@ static void log_line(const struct vt_pool *pool, int level, const char *what,
 	/* What does not fit is cut: it is for a person. */
 	(void)snprintf(text, sizeof(text), "%s: %s: %s", what, err->what, strerror(err->num));
 	pool->options.log(pool->options.user, level, text);
+}
+
+static int64_t lesser(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
 }
 
 static void wake_by(struct vt_pool *pool, int64_t due)
@@ -174,11 +192,18 @@ static void count_failure(struct vt_pool *pool, const struct vt_err *err)
 
 /* ---- cells --------------------------------------------------------------------------------- */
 
+static void order_occupant(struct vt_pool *pool, struct vt_warm *warm)
+{
+	pool->forks++;
+	warm->zygote = pool->zygote;
+	vt_warm_enter(warm, pool->zygote->control.fd, pool->null_fd);
+}
+
 /* One that nobody takes the order for waits for the next zygote. */
 static void enter(struct vt_pool *pool, struct vt_warm *warm)
 {
-	if (pool->zygote.ready && !vt_pool_zygote_is_gone(&pool->zygote))
-		vt_warm_enter(warm, pool->zygote.control.fd, pool->null_fd);
+	if (pool->zygote->ready && !vt_pool_zygote_is_gone(pool->zygote))
+		order_occupant(pool, warm);
 }
 
 static void warm_moved(struct vt_warm *warm, enum vt_warm_state from)
@@ -232,6 +257,7 @@ static void warm_gone(struct vt_warm *warm)
 	struct vt_pool *pool = warm->owner->user;
 
 	unlink_warm(pool, warm, warm->state);
+	pool->slots[warm->slot]--;
 	warm->since = vt_clock_now();
 	warm->next = pool->gone;
 	pool->gone = warm;
@@ -284,6 +310,17 @@ static bool wants_more(const struct vt_pool *pool)
 	return is_short(pool) && soon && under_way(pool) < MAKING_MAX && now >= pool->paused_until;
 }
 
+/* One that nobody has; with more cells than ids, one that few have. */
+static uint32_t find_slot(const struct vt_pool *pool)
+{
+	uint32_t best = 0;
+
+	for (uint32_t i = 1; i < pool->plan->pool_id_count && pool->slots[best]; i++)
+		if (pool->slots[i] < pool->slots[best])
+			best = i;
+	return best;
+}
+
 static void refill(struct vt_pool *pool)
 {
 	struct vt_warm *warm;
@@ -291,7 +328,8 @@ static void refill(struct vt_pool *pool)
 
 	while ((pool->plan->bare || pool->hull.ready) && wants_more(pool)) {
 		if (vt_warm_new(&pool->owner, pool->loop, pool->options.children, pool->plan,
-				++pool->numbers, pool->hull.cell.status_fd, &warm, &err) < 0) {
+				++pool->numbers, find_slot(pool), pool->hull.cell.status_fd, &warm,
+				&err) < 0) {
 			log_line(pool, LOG_WARNING, "a cell could not be ordered", &err);
 			if (err.num == EPIPE)
 				vt_pool_hull_kill(&pool->hull, &err); /* it is dead already */
@@ -299,6 +337,7 @@ static void refill(struct vt_pool *pool)
 				count_failure(pool, &err);
 			break;
 		}
+		pool->slots[warm->slot]++;
 		pool->counts.cells_made++;
 		link_warm(pool, warm);
 		if (warm->state == VT_WARM_BUILT)
@@ -330,9 +369,9 @@ static void give_note(void *user, const struct vt_note *note, int fds[VT_NOTE_FD
 static bool is_incomplete(const struct vt_pool *pool)
 {
 	if (pool->plan->bare)
-		return !pool->zygote.child.pid;
+		return !pool->zygote->child.pid;
 	return !vt_pool_hull_lives(&pool->hull) ||
-	       (!pool->hull.ending && pool->hull.fds[0] >= 0 && !pool->zygote.child.pid);
+	       (!pool->hull.ending && pool->hull.fds[0] >= 0 && !pool->zygote->child.pid);
 }
 
 /* Neither is started again and again if it dies at once. */
@@ -346,7 +385,7 @@ static void keep(struct vt_pool *pool)
 	if (!pool->plan->bare && !vt_pool_hull_lives(&pool->hull))
 		r = vt_pool_hull_start(&pool->hull, &err);
 	else
-		r = vt_pool_zygote_start(&pool->zygote, pool->image_fd, pool->hull.fds, &err);
+		r = vt_pool_zygote_start(pool->zygote, pool->image_fd, pool->hull.fds, &err);
 	if (r < 0) {
 		log_line(pool, LOG_WARNING, "a pool could not be started", &err);
 		count_failure(pool, &err);
@@ -364,13 +403,19 @@ static void hull_ready(void *user)
 	refill(user);
 }
 
+static void end_zygotes(struct vt_pool *pool)
+{
+	vt_pool_zygote_end(&pool->zygotes[0]);
+	vt_pool_zygote_end(&pool->zygotes[1]);
+}
+
 /* Whatever is in it dies with it; and a zygote that has joined it is of no use to the next. */
 static void hull_ending(void *user, const struct vt_err *why)
 {
 	struct vt_pool *pool = user;
 
 	log_line(pool, LOG_WARNING, "the hull is made anew", why);
-	vt_pool_zygote_end(&pool->zygote);
+	end_zygotes(pool);
 	while (pool->warm[VT_WARM_RUNNING])
 		vt_warm_lose(pool->warm[VT_WARM_RUNNING], why);
 	for (size_t state = 0; state < VT_WARM_ENDING; state++)
@@ -390,26 +435,77 @@ static void hull_ended(void *user)
 
 /* ---- the zygote ---------------------------------------------------------------------------- */
 
+static struct vt_pool_zygote *other_zygote(const struct vt_pool *pool)
+{
+	return (struct vt_pool_zygote *)&pool->zygotes[pool->zygote == pool->zygotes];
+}
+
+/* Starts the next one, while this one goes on. */
+static void renew_zygote(struct vt_pool *pool, int64_t now)
+{
+	const unsigned most = pool->options.forks_max ? pool->options.forks_max : FORKS_MAX;
+	struct vt_err err;
+
+	if (!pool->zygote->ready || other_zygote(pool)->child.pid ||
+	    (pool->forks < most && now - pool->born < AGE_MAX))
+		return;
+	pool->forks = 0; /* one that does not come is tried again when as many more were forked */
+	pool->born = now;
+	if (vt_pool_zygote_start(other_zygote(pool), pool->image_fd, pool->hull.fds, &err) < 0)
+		log_line(pool, LOG_WARNING, "the program that holds the tools goes on", &err);
+}
+
 static void zygote_ready(void *user)
 {
 	struct vt_pool *pool = user;
 
-	while (pool->warm[VT_WARM_BUILT] && pool->zygote.ready)
-		vt_warm_enter(pool->warm[VT_WARM_BUILT], pool->zygote.control.fd, pool->null_fd);
+	if (other_zygote(pool)->ready) {
+		vt_pool_zygote_retire(pool->zygote);
+		wake_by(pool, pool->zygote->retired + STUCK);
+		pool->zygote = other_zygote(pool);
+	}
+	pool->forks = 0;
+	pool->born = vt_clock_now();
+	while (pool->warm[VT_WARM_BUILT] && pool->zygote->ready)
+		order_occupant(pool, pool->warm[VT_WARM_BUILT]);
 }
 
-/* Those that it was to fork into cells are not coming, or nobody knows them. Others go on. */
+/*
+ * Those that it was to fork into cells are not coming, or nobody knows them. One that was retired
+ * has obeyed before it ended, and an init of a bare cell speaks for itself: it may just not have
+ * done so yet.
+ */
+static void give_up_entering(struct vt_pool *pool, const struct vt_pool_zygote *zygote)
+{
+	for (struct vt_warm *warm = pool->warm[VT_WARM_ENTERING], *next; warm; warm = next) {
+		next = warm->next;
+		if (warm->zygote != zygote)
+			continue;
+		warm->zygote = NULL;
+		if (!warm->child.pid && !(pool->plan->bare && zygote->retired))
+			vt_warm_kill(warm);
+	}
+}
+
+/* Cells that have their occupant go on. */
 static void zygote_ended(void *user, const struct vt_err *err)
 {
 	struct vt_pool *pool = user;
+	struct vt_pool_zygote *other = other_zygote(pool);
 
-	for (struct vt_warm *warm = pool->warm[VT_WARM_ENTERING], *next; warm; warm = next) {
-		next = warm->next;
-		if (!warm->child.pid)
-			vt_warm_kill(warm);
+	if (pool->zygote->child.pid) {
+		give_up_entering(pool, other);
+		if (!other->retired)
+			log_line(pool, LOG_WARNING, "the program that holds the tools goes on",
+				 err);
+		refill(pool);
+		return;
 	}
+	give_up_entering(pool, pool->zygote);
 	log_line(pool, LOG_WARNING, "the program that holds the tools ended, and is started anew",
 		 err);
+	if (other->child.pid && !other->retired)
+		pool->zygote = other; /* it is on its way already */
 	count_failure(pool, err);
 	keep(pool);
 	refill(pool);
@@ -440,9 +536,12 @@ static int64_t stuck_due(const struct vt_pool *pool)
 {
 	const struct vt_warm *making = pool->warm[VT_WARM_MAKING];
 	const struct vt_warm *entering = pool->warm[VT_WARM_ENTERING];
+	const struct vt_pool_zygote *other = other_zygote(pool);
 	int64_t due = making ? making->since + STUCK : INT64_MAX;
 
-	return entering && entering->since + STUCK < due ? entering->since + STUCK : due;
+	if (other->child.pid && other->retired)
+		due = lesser(other->retired + STUCK, due);
+	return entering ? lesser(entering->since + STUCK, due) : due;
 }
 
 /* Who was stopped, or waits for what will not come. */
@@ -450,6 +549,7 @@ static void end_stuck(struct vt_pool *pool, int64_t now)
 {
 	const struct vt_warm *making = pool->warm[VT_WARM_MAKING];
 	struct vt_warm *entering = pool->warm[VT_WARM_ENTERING];
+	struct vt_pool_zygote *other = other_zygote(pool);
 	struct vt_err err;
 
 	if (making && now - making->since >= STUCK) {
@@ -458,26 +558,34 @@ static void end_stuck(struct vt_pool *pool, int64_t now)
 	} else if (entering && now - entering->since >= STUCK) {
 		(void)vt_fail(&err, VT_STEP_WATCH, ETIMEDOUT, "have a cell occupied");
 		/* Of one that the zygote has told of, the occupant itself is to blame. */
-		if (entering->child.pid)
+		if (entering->child.pid || !entering->zygote)
 			vt_warm_fail(entering, &err);
 		else
-			vt_pool_zygote_kill(&pool->zygote, &err);
+			vt_pool_zygote_kill(entering->zygote, &err);
+	} else if (other->child.pid && other->retired && now - other->retired >= STUCK) {
+		(void)vt_fail(&err, VT_STEP_WATCH, ETIMEDOUT, "have a zygote end");
+		vt_pool_zygote_kill(other, &err);
 	}
 }
 
-static int64_t lesser(int64_t a, int64_t b)
+/* The oldest comes first. */
+static bool is_over_long(const struct vt_pool *pool, int64_t now)
 {
-	return a < b ? a : b;
+	const struct vt_warm *oldest = pool->warm[VT_WARM_OVER];
+
+	return now - pool->last_call >= QUIET || pool->count[VT_WARM_OVER] > OVER_MAX ||
+	       now - oldest->since >= OVER_LONG;
 }
 
 static void set_timer(struct vt_pool *pool)
 {
 	/* What cannot be made now is not tried over and over: something else will happen first. */
 	bool can_make = pool->hull.ready && !pool->paused_until && !under_way(pool);
-	int64_t due = pool->count[VT_WARM_OVER] || (can_make && is_short(pool))
-			      ? pool->last_call + QUIET
-			      : INT64_MAX;
+	const struct vt_warm *over = pool->warm[VT_WARM_OVER];
+	int64_t due = over || (can_make && is_short(pool)) ? pool->last_call + QUIET : INT64_MAX;
 
+	if (over)
+		due = lesser(over->since + OVER_LONG, due);
 	for (size_t state = VT_WARM_RUNNING; state < VT_WARM_STATES; state++)
 		for (const struct vt_warm *warm = pool->warm[state]; warm; warm = warm->next)
 			due = lesser(vt_warm_due(warm), due);
@@ -512,8 +620,7 @@ static void timer_fires(struct vt_timer *timer)
 	struct vt_pool *pool = timer->owner;
 	int64_t now = vt_clock_now();
 
-	while (pool->warm[VT_WARM_OVER] &&
-	       (now - pool->last_call >= QUIET || pool->count[VT_WARM_OVER] > OVER_MAX))
+	while (pool->warm[VT_WARM_OVER] && is_over_long(pool, now))
 		vt_warm_kill(pool->warm[VT_WARM_OVER]);
 	for (size_t state = VT_WARM_RUNNING; state < VT_WARM_STATES; state++)
 		for (struct vt_warm *warm = pool->warm[state], *next; warm; warm = next) {
@@ -527,6 +634,7 @@ static void timer_fires(struct vt_timer *timer)
 	if (sweep_due(pool) <= now)
 		sweep(pool, now);
 	end_stuck(pool, now);
+	renew_zygote(pool, now);
 	if (pool->paused_until && pool->paused_until <= now) {
 		pool->paused_until = 0;
 		pool->failures = 0;
@@ -597,6 +705,14 @@ void vt_pool_submit(struct vt_pool *pool, struct vt_pool_call *call)
 	pool->waiting_count++;
 	learn(pool);
 	refill(pool);
+}
+
+void vt_pool_resume(struct vt_pool *pool)
+{
+	for (struct vt_warm *warm = pool->warm[VT_WARM_RUNNING], *next; warm; warm = next) {
+		next = warm->next;
+		vt_warm_resume(warm);
+	}
 }
 
 void vt_pool_answer(struct vt_pool_call *call, uint64_t id, bool ok, const char *body, size_t len)
@@ -677,16 +793,19 @@ static void init_parts(struct vt_pool *pool)
 					    .ended = hull_ended,
 					    .user = pool };
 	vt_pool_hull_init(&pool->hull);
-	pool->zygote = (struct vt_pool_zygote){ .loop = pool->loop,
-						.children = options->children,
-						.program = options->program,
-						.argv = options->argv,
-						.envp = pool->plan->envp,
-						.is_ready = zygote_ready,
-						.note = give_note,
-						.ended = zygote_ended,
-						.user = pool };
-	vt_pool_zygote_init(&pool->zygote);
+	pool->zygote = pool->zygotes;
+	for (size_t i = 0; i < 2; i++) {
+		pool->zygotes[i] = (struct vt_pool_zygote){ .loop = pool->loop,
+							    .children = options->children,
+							    .program = options->program,
+							    .argv = options->argv,
+							    .envp = pool->plan->envp,
+							    .is_ready = zygote_ready,
+							    .note = give_note,
+							    .ended = zygote_ended,
+							    .user = pool };
+		vt_pool_zygote_init(&pool->zygotes[i]);
+	}
 }
 
 int vt_pool_new(struct vt_loop *loop, const struct vt_pool_options *options,
@@ -737,7 +856,7 @@ void vt_pool_free(struct vt_pool *pool)
 	while (pool->waiting)
 		vt_pool_cancel(pool->waiting);
 	kill_all(pool);
-	vt_pool_zygote_end(&pool->zygote);
+	end_zygotes(pool);
 	/* All die with the spawner. */
 	vt_pool_hull_done(&pool->hull, REAP);
 	const int64_t until = vt_clock_now() + END;

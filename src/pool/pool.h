@@ -26,6 +26,7 @@ struct vt_pool_options {
 	unsigned ready_min, ready_max;    /* cells that wait */
 	unsigned live_max;                /* calls at once */
 	int64_t  queue_ms;                /* how long a call may wait */
+	unsigned forks_max;               /* of one zygote, before another takes its place; 0: 4096 */
 	/* What is worth a line in a log. NULL: nobody wants to know. */
 	void (*log)(void *user, int level, const char *text);
 	void *user;
@@ -47,4 +48,6 @@ int  vt_pool_new(struct vt_loop *loop, const struct vt_pool_options *options,
 void vt_pool_free(struct vt_pool *pool);
 
 void vt_pool_submit(struct vt_pool *pool, struct vt_pool_call *call);
+/* Calls that were kept waiting, since their maker was full, are heard again. */
+void vt_pool_resume(struct vt_pool *pool);
 void vt_pool_count(const struct vt_pool *pool, struct vt_pool_counts *ret_counts);

@@ -50,6 +50,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_nothing_of_a_call_is_left_for_the_next),
 		cmocka_unit_test(test_many_at_once),
 		cmocka_unit_test(test_cancel),
+		cmocka_unit_test(test_zygotes_are_renewed),
 		cmocka_unit_test(test_cgroup),
 		cmocka_unit_test(test_occupants_that_nobody_knows_are_reaped),
 	};

@@ -7,6 +7,7 @@
 
 #include "launch/stage_test.h"
 
+#include <sys/auxv.h>
 #include <sys/mman.h>
 
 #include "launch/spawner.h"
@@ -141,6 +142,9 @@ static _Noreturn void be_tool(const char *name, char *arguments, size_t len)
 		(void)!write(VT_OCCUPANT_CALL_FD, "garbage garbage garbage garbage garbage", 40);
 	} else if (strcmp(name, "eat") == 0) {
 		eat();
+	} else if (strcmp(name, "canary") == 0) {
+		/* what the kernel gave the program when it was executed */
+		say(VT_TALK_RESULT, 0, "", (const char *)getauxval(AT_RANDOM), 16);
 	} else if (strcmp(name, "leave") == 0) {
 		leave();
 	} else if (strcmp(name, "self") == 0) {
@@ -309,6 +313,7 @@ static void start_watched_as(struct watched *w, const char *mode)
 		.ready_max = 8,
 		.live_max = 16,
 		.queue_ms = 10000,
+		.forks_max = 6,
 		.log = log_to_test,
 	};
 
@@ -473,6 +478,28 @@ static void test_cancel(void **state)
 	end_watched(&w); /* with calls that run, and that wait */
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(made[i].verdict.status, VT_STATUS_CANCELLED);
+}
+
+/* A zygote is replaced while calls go on: none of them notices, and the next ones have another's
+ * memory. */
+static void test_zygotes_are_renewed(void **state)
+{
+	struct watched w;
+	unsigned changes = 0;
+	char last[16];
+
+	(void)state;
+	start_watched(&w);
+	for (int i = 0; i < 60; i++) {
+		struct made *made = call_one(&w, "canary", "");
+
+		assert_int_equal(made->verdict.status, VT_STATUS_OK);
+		assert_int_equal(made->value_len, sizeof(last));
+		changes += i > 0 && memcmp(last, made->value, sizeof(last)) != 0;
+		memcpy(last, made->value, sizeof(last));
+	}
+	assert_true(changes >= 2);
+	end_watched(&w);
 }
 
 /* What a limit is told by: the kernel's own hand, which reaches whoever is in the cell's cgroup. */

@@ -24,7 +24,21 @@
 /* Hundreds of processes that spin take seconds to die; one that sleeps in the kernel may never. */
 #define REAP_TIMEOUT (5 * VT_NS_PER_S)
 
-enum { TALK_BYTES = 512 << 10 }; /* what an occupant may send ahead; the kernel counts twice that */
+enum {
+	TALK_BYTES = 512 << 10, /* what an occupant may send ahead; the kernel counts twice that */
+
+	/*
+	 * What is taken of one cell before others have their turn: a cell that never stops talking
+	 * delays them by no more than that.
+	 */
+	TURN_BYTES = 1 << 20,
+	TURN_MESSAGES = 64,
+	LAST_BYTES = 16 << 20, /* of one whose occupant has ended: more than a socket holds */
+
+	/* What it is told and does not read: from here on it is not heard, or ended. */
+	UNREAD_MANY = 1 << 20,
+	UNREAD_MAX = 256 << 20,
+};
 
 #define TO(state) (1U << VT_WARM_##state)
 
@@ -68,7 +82,6 @@ static void close_streams(struct vt_warm *warm)
 }
 
 static void conclude_end(struct vt_warm *warm);
-static void talk_ready(struct vt_watch *source, uint32_t events);
 
 static void check_gone(struct vt_warm *warm)
 {
@@ -98,6 +111,7 @@ void vt_warm_kill(struct vt_warm *warm)
 		close_streams(warm);
 	vt_fd_close(&warm->root_fd);
 	vt_fd_close(&warm->proc_fd);
+	vt_fd_close(&warm->scratch_fd);
 	/* ESRCH: it has ended. Without an init there is nothing yet, or nothing any more. */
 	if (warm->init.fd >= 0)
 		(void)syscall(SYS_pidfd_send_signal, warm->init.fd, SIGKILL, NULL, 0);
@@ -351,8 +365,7 @@ static void lose(void *owner, const struct vt_err *failure)
 
 void vt_warm_lose(struct vt_warm *warm, const struct vt_err *why)
 {
-	if (warm->state == VT_WARM_RUNNING)
-		talk_ready(&warm->talk, EPOLLIN);
+	vt_warm_hear_last(warm);
 	if (warm->state == VT_WARM_RUNNING)
 		lose(warm, why);
 }
@@ -390,6 +403,9 @@ static void take_talk(struct vt_warm *warm, const struct vt_talk *talk)
 			call->events->log(call, talk->name, talk->body, talk->body_len);
 		return;
 	case VT_TALK_ASK:
+		/* Numbers of the wire have a sign, and a client takes none that is negative. */
+		if (talk->id > INT64_MAX)
+			break;
 		call->events->ask(call, talk->id, talk->name, talk->body, talk->body_len);
 		return;
 	case VT_TALK_RESULT:
@@ -400,12 +416,63 @@ static void take_talk(struct vt_warm *warm, const struct vt_talk *talk)
 			end(warm); /* it is too late, grace or not */
 		return;
 	default:
-		(void)vt_fail(&err, VT_STEP_WATCH, EBADMSG, "understand what the occupant says");
-		break_off(warm, &err);
+		break;
 	}
+	(void)vt_fail(&err, VT_STEP_WATCH, EBADMSG, "understand what the occupant says");
+	break_off(warm, &err);
 }
 
 /* ---- what happens -------------------------------------------------------------------------- */
+
+static size_t unread(const struct vt_warm *warm)
+{
+	return warm->going.len - warm->going_at;
+}
+
+/* Waits for what the socket is of use for now. */
+static void watch_talk(struct vt_warm *warm)
+{
+	uint32_t events = 0;
+	struct vt_err err;
+
+	if (!warm->held && unread(warm) <= UNREAD_MANY)
+		events |= EPOLLIN;
+	if (unread(warm))
+		events |= EPOLLOUT;
+	vt_loop_remove(warm->loop, &warm->talk);
+	if (events && vt_loop_add(warm->loop, &warm->talk, events, &err) < 0)
+		lose(warm, &err);
+}
+
+/* Whether it has to wait, as its call's maker has more of it than it can pass on. */
+static bool hold(struct vt_warm *warm)
+{
+	struct vt_pool_call *call = warm->call;
+
+	if (!call || !call->events->full || !call->events->full(call))
+		return false;
+	warm->held = true;
+	for (size_t i = 0; i < VT_WARM_STREAMS; i++)
+		vt_loop_remove(warm->loop, &warm->pipes[i]);
+	if (warm->state == VT_WARM_RUNNING)
+		watch_talk(warm);
+	return true;
+}
+
+void vt_warm_resume(struct vt_warm *warm)
+{
+	struct vt_err err;
+
+	if (!warm->held)
+		return;
+	warm->held = false;
+	for (size_t i = 0; i < VT_WARM_STREAMS; i++)
+		if (warm->pipes[i].fd >= 0 &&
+		    vt_loop_add(warm->loop, &warm->pipes[i], EPOLLIN, &err) < 0)
+			lose(warm, &err);
+	if (warm->state == VT_WARM_RUNNING)
+		watch_talk(warm);
+}
 
 static void send_going(struct vt_warm *warm)
 {
@@ -419,16 +486,11 @@ static void send_going(struct vt_warm *warm)
 			break; /* full; or it is gone, which shows by itself */
 		warm->going_at += (size_t)sent;
 	}
-	const bool all = warm->going_at == warm->going.len;
-	struct vt_err err;
-
-	if (all) {
+	if (unread(warm) == 0) {
 		vt_str_clear(&warm->going);
 		warm->going_at = 0;
 	}
-	vt_loop_remove(warm->loop, &warm->talk);
-	if (vt_loop_add(warm->loop, &warm->talk, all ? EPOLLIN : EPOLLIN | EPOLLOUT, &err) < 0)
-		lose(warm, &err);
+	watch_talk(warm);
 }
 
 /* Puts what is left of a message, from `at` on, in line, and sends what can be sent. */
@@ -471,6 +533,16 @@ static void check_parked(struct vt_warm *warm)
 		move(warm, VT_WARM_PARKED);
 }
 
+/* Who connects for the cell is who the cell is. */
+static int listen_for(struct vt_warm *warm, int listener_fd, struct vt_err *err)
+{
+	int r = vt_broker_listen(&warm->broker, warm->loop, warm->plan, listener_fd, warm->root_fd,
+				 err);
+
+	warm->broker.ids = vt_spawn_slot_ids(warm->plan, warm->slot);
+	return r;
+}
+
 static void take_word(struct vt_warm *warm, struct vt_note *note, int *fd)
 {
 	struct vt_err err;
@@ -480,8 +552,7 @@ static void take_word(struct vt_warm *warm, struct vt_note *note, int *fd)
 	if (note->kind == VT_NOTE_LISTENER && warm->plan->broker.modes)
 		r = vt_warm_bare_listen(warm, vt_fd_take(fd), &err);
 	else if (note->kind == VT_NOTE_LISTENER && warm->plan->broker.on && !warm->broker.loop)
-		r = vt_broker_listen(&warm->broker, warm->loop, warm->plan, vt_fd_take(fd),
-				     warm->root_fd, &err);
+		r = listen_for(warm, vt_fd_take(fd), &err);
 	if (r < 0) {
 		vt_warm_fail(warm, &err);
 	} else if (note->kind == VT_NOTE_FAILED) {
@@ -515,12 +586,43 @@ static void take_first_words(struct vt_warm *warm)
 		vt_warm_fail(warm, &err);
 }
 
-static void talk_ready(struct vt_watch *source, uint32_t events)
+/* Takes what it says, up to so many bytes. */
+static void hear(struct vt_warm *warm, size_t most)
 {
-	struct vt_warm *warm = source->owner;
 	struct vt_talk talk;
 	struct vt_err err;
 	int r = 1;
+
+	warm->in.may_read = most;
+	for (int count = 1; warm->state == VT_WARM_RUNNING && r > 0; count++) {
+		/* What was read ahead is taken all the same: no event tells of that. */
+		if (count > TURN_MESSAGES && most == TURN_BYTES)
+			warm->in.may_read = 0;
+		r = vt_talk_next(&warm->in, warm->talk.fd, MSG_DONTWAIT, &talk, &err);
+		if (r > 0)
+			take_talk(warm, &talk);
+	}
+	if (r >= 0 && warm->state == VT_WARM_RUNNING)
+		return;
+	/* Closed: its end will tell more. What it says after its result is of no interest. */
+	vt_loop_remove(warm->loop, &warm->talk);
+	if (r < 0 && err.num != EPIPE)
+		break_off(warm, &err);
+	else if (warm->state == VT_WARM_PARKED || warm->state == VT_WARM_ENTERING)
+		vt_warm_kill(warm); /* it may not speak, nor end, before it is spoken to */
+}
+
+void vt_warm_hear_last(struct vt_warm *warm)
+{
+	if (warm->state == VT_WARM_ENTERING && !warm->parked)
+		take_first_words(warm);
+	else if (warm->state == VT_WARM_RUNNING)
+		hear(warm, LAST_BYTES);
+}
+
+static void talk_ready(struct vt_watch *source, uint32_t events)
+{
+	struct vt_warm *warm = source->owner;
 
 	if (warm->state == VT_WARM_ENTERING && !warm->parked) {
 		take_first_words(warm);
@@ -528,19 +630,8 @@ static void talk_ready(struct vt_watch *source, uint32_t events)
 	}
 	if (events & EPOLLOUT)
 		send_going(warm);
-	while (warm->state == VT_WARM_RUNNING && r > 0) {
-		r = vt_talk_next(&warm->in, source->fd, MSG_DONTWAIT, &talk, &err);
-		if (r > 0)
-			take_talk(warm, &talk);
-	}
-	if (r >= 0 && warm->state == VT_WARM_RUNNING)
-		return;
-	/* Closed: its end will tell more. What it says after its result is of no interest. */
-	vt_loop_remove(warm->loop, source);
-	if (r < 0 && err.num != EPIPE)
-		break_off(warm, &err);
-	else if (warm->state == VT_WARM_PARKED || warm->state == VT_WARM_ENTERING)
-		vt_warm_kill(warm); /* it may not speak, nor end, before it is spoken to */
+	if (events & ~(uint32_t)EPOLLOUT && !hold(warm))
+		hear(warm, TURN_BYTES);
 }
 
 static void pipe_ready(struct vt_watch *source, uint32_t events)
@@ -550,7 +641,7 @@ static void pipe_ready(struct vt_watch *source, uint32_t events)
 	(void)events; /* a hang-up is read as such */
 	if (warm->state == VT_WARM_OVER)
 		close_watch(warm, source); /* of no interest any more */
-	else
+	else if (!hold(warm))
 		drain(warm, (size_t)(source - warm->pipes));
 }
 
@@ -603,7 +694,7 @@ static void occupant_ended(struct vt_watch *source, uint32_t events)
 	if (warm->plan->bare)
 		vt_warm_bare_ended(warm);
 	else if (warm->state == VT_WARM_RUNNING)
-		talk_ready(&warm->talk, EPOLLIN);
+		vt_warm_hear_last(warm);
 	int status = vt_child_reap(&warm->child);
 
 	if (warm->plan->bare)
@@ -651,7 +742,7 @@ static void init_ended(struct vt_watch *source, uint32_t events)
 static int order(struct vt_warm *warm, enum vt_note_kind kind, int to, const int *fds, size_t count,
 		 struct vt_err *err)
 {
-	struct vt_note note = { .kind = kind, .cell = warm->number };
+	struct vt_note note = { .kind = kind, .cell = warm->number, .slot = warm->slot };
 	int all[VT_NOTE_FDS];
 
 	if (count)
@@ -668,7 +759,7 @@ static int order(struct vt_warm *warm, enum vt_note_kind kind, int to, const int
 
 int vt_warm_new(const struct vt_warm_owner *owner, struct vt_loop *loop,
 		struct vt_children *children, const struct vt_plan *plan, uint64_t number,
-		int spawner_fd, struct vt_warm **ret_warm, struct vt_err *err)
+		uint32_t slot, int spawner_fd, struct vt_warm **ret_warm, struct vt_err *err)
 {
 	struct vt_warm *warm = calloc(1, sizeof(*warm));
 	int r = 0;
@@ -681,7 +772,8 @@ int vt_warm_new(const struct vt_warm_owner *owner, struct vt_loop *loop,
 	warm->since = vt_clock_now();
 	warm->plan = plan;
 	warm->number = number;
-	warm->root_fd = warm->proc_fd = -1;
+	warm->slot = slot;
+	warm->root_fd = warm->proc_fd = warm->scratch_fd = -1;
 	warm->init = (struct vt_watch){ .fd = -1, .ready = init_ended, .owner = warm };
 	warm->occupant = (struct vt_watch){ .fd = -1, .ready = occupant_ended, .owner = warm };
 	warm->talk = (struct vt_watch){ .fd = -1, .ready = talk_ready, .owner = warm };
@@ -795,6 +887,16 @@ static void take_occupant(struct vt_warm *warm, pid_t pid, int *pidfd)
 	check_parked(warm);
 }
 
+/* The root is the hull's. What the cell writes to memory by name is on a tmpfs of its own. */
+static int open_scratch(const struct vt_warm *warm)
+{
+	for (size_t i = 0; i < warm->plan->build_count; i++)
+		if (warm->plan->builds[i].act == VT_ACT_SCRATCH)
+			return openat(warm->root_fd, warm->plan->builds[i].to,
+				      O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+	return -1;
+}
+
 void vt_warm_note(struct vt_warm *warm, const struct vt_note *note, int fds[VT_NOTE_FDS])
 {
 	bool dying = warm->state == VT_WARM_ENDING;
@@ -810,6 +912,7 @@ void vt_warm_note(struct vt_warm *warm, const struct vt_note *note, int fds[VT_N
 			return;
 		warm->root_fd = vt_fd_take(&fds[VT_BUILT_ROOT_FD]);
 		warm->proc_fd = vt_fd_take(&fds[VT_BUILT_PROC_FD]);
+		warm->scratch_fd = open_scratch(warm);
 		move(warm, VT_WARM_BUILT);
 		return;
 	case VT_NOTE_ENTERED:
@@ -834,7 +937,8 @@ static void begin_look(struct vt_warm *warm)
 		.owner = warm,
 	};
 	vt_look_init(&warm->look);
-	vt_look_begin(&warm->look, warm->proc_fd, warm->root_fd);
+	vt_look_begin(&warm->look, warm->proc_fd,
+		      warm->plan->bare ? warm->root_fd : warm->scratch_fd);
 }
 
 bool vt_warm_run(struct vt_warm *warm, struct vt_pool_call *call)
@@ -880,6 +984,14 @@ void vt_warm_answer(struct vt_warm *warm, uint64_t id, bool ok, const char *body
 				      .body = (char *)body,
 				      .body_len = len };
 
-	if (warm->state == VT_WARM_RUNNING)
+	struct vt_err err;
+
+	if (warm->state != VT_WARM_RUNNING)
+		return;
+	if (unread(warm) <= UNREAD_MAX) {
 		say(warm, &talk);
+		return;
+	}
+	(void)vt_fail(&err, VT_STEP_WATCH, ENOBUFS, "speak to an occupant that does not listen");
+	break_off(warm, &err);
 }

@@ -38,6 +38,7 @@ enum vt_warm_state {
 };
 
 struct vt_warm;
+struct vt_pool_zygote;
 
 /* What its owner is told. */
 struct vt_warm_owner {
@@ -70,10 +71,13 @@ struct vt_warm {
 	const struct vt_plan       *plan;
 	enum vt_warm_state          state;
 	uint64_t                    number;
+	uint32_t                    slot; /* which of the pool's ids it has */
 	struct vt_cell              cell; /* its init is the spawner's child, and has no pid here,
 					     unless it is bare */
 	struct vt_watch             init, occupant, talk, pipes[VT_WARM_STREAMS];
 	int                         root_fd, proc_fd;
+	int                         scratch_fd; /* on the tmpfs that it writes to; -1: none, or it is bare */
+	struct vt_pool_zygote      *zygote; /* the owner's: who was told to fork its occupant; NULL: nobody */
 	struct vt_child             child;  /* which `occupant` watches: the occupant, of a bare one its
 					       init; pid 0: there is none, or it was reaped */
 	struct vt_warm_bare         bare;
@@ -86,6 +90,7 @@ struct vt_warm {
 	struct vt_talk_in  in;
 	struct vt_str      going; /* messages to the occupant that its socket did not take yet */
 	size_t             going_at;
+	bool               held; /* nobody reads what it says, until vt_warm_resume() */
 	struct vt_capture  captures[VT_WARM_STREAMS];
 	struct vt_look     look;
 	struct vt_broker   broker;
@@ -98,8 +103,8 @@ struct vt_warm {
 
 /* Orders it from the spawner at the other end of spawner_fd. A bare one is BUILT already. */
 int vt_warm_new(const struct vt_warm_owner *owner, struct vt_loop *loop, struct vt_children *children,
-		const struct vt_plan *plan, uint64_t number, int spawner_fd, struct vt_warm **ret_warm,
-		struct vt_err *err);
+		const struct vt_plan *plan, uint64_t number, uint32_t slot, int spawner_fd,
+		struct vt_warm **ret_warm, struct vt_err *err);
 
 /* What the spawner says about it, init, and the zygote. Descriptors are taken over. */
 void vt_warm_note(struct vt_warm *warm, const struct vt_note *note, int fds[VT_NOTE_FDS]);
@@ -115,6 +120,12 @@ bool vt_warm_run(struct vt_warm *warm, struct vt_pool_call *call);
 
 /* To one that runs. */
 void vt_warm_answer(struct vt_warm *warm, uint64_t id, bool ok, const char *body, size_t len);
+
+/* Hears one again that was kept waiting. */
+void vt_warm_resume(struct vt_warm *warm);
+
+/* Takes what an occupant that ends has said by now, in its turn or not. */
+void vt_warm_hear_last(struct vt_warm *warm);
 
 /* Ends its call for this reason, and it; after the plan's grace, unless it is asked for once more. */
 void vt_warm_stop(struct vt_warm *warm, enum vt_stop why);

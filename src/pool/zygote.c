@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +14,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
+#include "kernel/mount.h"
 #include "kernel/ns.h"
 #include "kernel/pass.h"
 #include "kernel/process.h"
@@ -24,22 +27,54 @@ static const char *const variables[] = { "VITRO_ZYGOTE=3", "LD_BIND_NOW=1" };
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
+/*
+ * The program that a process is of stays within its reach whatever else is not: an occupant finds
+ * it at /proc/self/exe, on the mount that it was executed from. As an ordinary user he owns it, and
+ * could change its mode, or where no Landlock holds write to it. So that mount can only be read, as
+ * all that a zygote sees of the host. Who has no power over mounts has it in the hull. Bare cells
+ * write to the host's own folders, and have what the zygote sees.
+ */
+static int enter_read_only(int hull_user_fd, struct vt_err *err)
+{
+	const struct vt_mount_traits traits = { .device = true, .idmap_fd = -1 };
+
+	if (unshare(CLONE_NEWNS) < 0 &&
+	    (setns(hull_user_fd, CLONE_NEWUSER) < 0 || unshare(CLONE_NEWNS) < 0))
+		return vt_fail_at(err, VT_STEP_MOUNTS, errno, "make a zygote's mounts", NULL);
+	AUTO_CLOSE int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	if (root < 0)
+		return vt_fail_at(err, VT_STEP_MOUNTS, errno, "open the root", NULL);
+	return vt_mount_restrict(root, &traits, "/", err);
+}
+
+static _Noreturn void fail(const struct vt_err *err)
+{
+	const struct vt_note failed = { .kind = VT_NOTE_FAILED, .err = *err };
+	struct vt_err unheard;
+
+	(void)vt_pass_send(3, &failed, sizeof(failed), NULL, 0,
+			   &unheard); /* we end, heard or not */
+	_exit(127);
+}
+
 /* Between clone and exec. */
-static _Noreturn void become(const struct vt_pool_zygote *zygote, char **envp, int control)
+static _Noreturn void become(const struct vt_pool_zygote *zygote, char **envp, int control,
+			     int hull_user_fd)
 {
 	struct vt_err err;
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	int r = hull_user_fd < 0 ? 0 : enter_read_only(hull_user_fd, &err);
 
 	if (null < 0 || vt_process_detach(&err) < 0 ||
 	    vt_process_descriptors(null, null, null, control, &err) < 0 ||
 	    fcntl(3, F_SETFD, 0) < 0 || prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
 		_exit(125);
+	if (r < 0)
+		fail(&err);
 	(void)execve(zygote->program, zygote->argv, envp); /* returns only to fail */
 	(void)vt_fail_at(&err, VT_STEP_EXEC, errno, "execute", zygote->program);
-	const struct vt_note failed = { .kind = VT_NOTE_FAILED, .err = err };
-
-	(void)vt_pass_send(3, &failed, sizeof(failed), NULL, 0, &err); /* we end, heard or not */
-	_exit(127);
+	fail(&err);
 }
 
 /* The plan's environment, and ours. */
@@ -70,7 +105,7 @@ static void control_ready(struct vt_watch *source, uint32_t events)
 	while (source->fd >= 0 && (r = vt_pass_take(source->fd, &note, sizeof(note), fds,
 						    VT_NOTE_FDS, MSG_DONTWAIT, &err)) > 0) {
 		note.err.what[sizeof(note.err.what) - 1] = '\0';
-		if (note.kind == VT_NOTE_READY) {
+		if (note.kind == VT_NOTE_READY && !zygote->retired) {
 			zygote->ready = true;
 			zygote->is_ready(zygote->user);
 		} else if (note.cell) {
@@ -146,10 +181,11 @@ int vt_pool_zygote_start(struct vt_pool_zygote *zygote, int image_fd,
 
 	zygote->control.fd = pair[0];
 	zygote->failure.num = 0;
+	zygote->retired = 0;
 	pid_t pid = vt_ns_clone(0, -1, &zygote->end.fd, err);
 
 	if (pid == 0)
-		become(zygote, envp, theirs);
+		become(zygote, envp, theirs, hull_fds[VT_HULL_USER_FD]);
 	free(envp);
 	if (pid > 0)
 		vt_child_know(zygote->children, &zygote->child, pid);
@@ -165,6 +201,14 @@ bool vt_pool_zygote_is_gone(const struct vt_pool_zygote *zygote)
 	struct pollfd control = { .fd = zygote->control.fd };
 
 	return zygote->child.pid && poll(&control, 1, 0) == 1 && control.revents & POLLHUP;
+}
+
+void vt_pool_zygote_retire(struct vt_pool_zygote *zygote)
+{
+	zygote->ready = false;
+	zygote->retired = vt_clock_now();
+	if (zygote->control.fd >= 0)
+		(void)shutdown(zygote->control.fd, SHUT_WR); /* ENOTCONN: it is gone */
 }
 
 void vt_pool_zygote_end(struct vt_pool_zygote *zygote)

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "base/err.h"
 #include "launch/cell.h"
@@ -27,6 +28,7 @@ struct vt_pool_zygote {
 	struct vt_child child; /* pid 0: there is none */
 	struct vt_watch control, end;
 	bool            ready;
+	int64_t         retired; /* since when; 0: it is not */
 	struct vt_err   failure; /* what it said; num 0: nothing */
 };
 
@@ -38,5 +40,7 @@ int  vt_pool_zygote_start(struct vt_pool_zygote *zygote, int image_fd, const int
 bool vt_pool_zygote_is_gone(const struct vt_pool_zygote *zygote);
 /* Ends it for this reason, and tells. */
 void vt_pool_zygote_kill(struct vt_pool_zygote *zygote, const struct vt_err *why);
+/* It obeys what it was told, and ends: then it is told that it ended. */
+void vt_pool_zygote_retire(struct vt_pool_zygote *zygote);
 /* Ends it, without telling. */
 void vt_pool_zygote_end(struct vt_pool_zygote *zygote);

@@ -27,6 +27,8 @@ enum {
 	BUCKETS = 1024,
 	FRAME_MAX = 256 << 20,
 	QUEUED_MAX = 512 << 20, /* for a client that does not read */
+	QUEUED_MANY = 4 << 20,  /* from here on cells wait, until there is */
+	QUEUED_FEW = 1 << 20,   /* so little */
 };
 
 struct serve_pool {
@@ -57,6 +59,7 @@ struct vt_session {
 	struct vt_children children;
 	struct vt_cells_maker cells;
 	bool greeted, over;
+	bool full; /* somebody waits for the client to read */
 };
 
 /* ---- to the client ------------------------------------------------------------------------- */
@@ -209,8 +212,18 @@ static void call_done(struct vt_pool_call *call, const struct vt_outcome *outcom
 	free(done);
 }
 
+static bool is_full(struct vt_pool_call *call)
+{
+	struct vt_session *session = of(call)->session;
+
+	if (vt_frames_queued(&session->out) <= QUEUED_MANY)
+		return false;
+	session->full = true;
+	return true;
+}
+
 static const struct vt_pool_events call_events = {
-	.output = call_output, .log = call_log, .ask = call_ask, .done = call_done
+	.output = call_output, .log = call_log, .ask = call_ask, .done = call_done, .full = is_full
 };
 
 /* ---- from the client ----------------------------------------------------------------------- */
@@ -539,8 +552,14 @@ static int flush(struct vt_session *session, struct vt_err *err)
 {
 	int r = vt_frames_flush(&session->out, session->socket.fd, err);
 
-	if (r <= 0)
-		return r;
+	if (r >= 0 && session->full && vt_frames_queued(&session->out) <= QUEUED_FEW) {
+		session->full = false;
+		for (struct vt_cells *cells = session->cells.first; cells; cells = cells->next)
+			if (cells->pool)
+				vt_pool_resume(cells->pool);
+	}
+	if (r <= 0 || vt_frames_queued(&session->out))
+		return r < 0 ? r : 0;
 	vt_loop_remove(session->loop, &session->socket);
 	return vt_loop_add(session->loop, &session->socket, EPOLLIN, err);
 }

@@ -11,6 +11,7 @@
 #include "watch/broker.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
@@ -118,12 +119,26 @@ static int do_connect(const struct request *r, const struct sockaddr *to, sockle
 	return connect(r->sock, to, len) < 0 ? -errno : 0;
 }
 
+/* In a pool the root is that of all cells, and what one writes to lies on a tmpfs at these places.
+ */
+static bool is_on_own_tmpfs(const struct vt_plan *plan, dev_t dev)
+{
+	struct stat own;
+
+	if (!plan->pooled)
+		return fstat(ROOT_FD, &own) == 0 && own.st_dev == dev;
+	for (size_t i = 0; i < plan->build_count; i++)
+		if (plan->builds[i].act == VT_ACT_SCRATCH &&
+		    fstatat(ROOT_FD, plan->builds[i].to, &own, AT_SYMLINK_NOFOLLOW) == 0 &&
+		    own.st_dev == dev)
+			return true;
+	return false;
+}
+
 /* A socket that the cell made itself lies on its own tmpfs: nobody else can make one there. */
 static bool is_allowed(const struct vt_plan *plan, const struct stat *st)
 {
-	struct stat root;
-
-	if (fstat(ROOT_FD, &root) == 0 && root.st_dev == st->st_dev)
+	if (is_on_own_tmpfs(plan, st->st_dev))
 		return true;
 	for (size_t i = 0; i < plan->broker.socket_count; i++)
 		if (plan->broker.sockets[i].dev == st->st_dev &&

@@ -239,6 +239,7 @@ PROCESSES = [
     Try("unshare_others", control="namespaces"),
     Try("clone_user", maybe=True, holds="syscalls=*"),
     Try("clone3_user", maybe=True, holds="syscalls=*"),
+    Try("clone_sister", control="child", holds="syscalls=*"),
     Try("raise_capabilities", control="namespaces"),
     Try("raise_ambient", control="namespaces"),
     Try("become_root", control="namespaces"),

@@ -467,6 +467,18 @@ static int clone_user(int argc, char **argv)
 	return reached("a child is root of a user namespace");
 }
 
+static int clone_sister(int argc, char **argv)
+{
+	(void)argc;
+	(void)argv;
+	long child = syscall(SYS_clone, CLONE_PARENT | SIGCHLD, NULL, NULL, NULL, NULL);
+	if (child < 0)
+		return gated(errno, "clone");
+	if (child == 0)
+		_exit(0);
+	return reached("our parent has a child that it never started");
+}
+
 static int clone3_user(int argc, char **argv)
 {
 	(void)argc;
@@ -610,6 +622,8 @@ const struct act process_acts[] = {
 	  unshare_others },
 	{ "clone_user", "clone with CLONE_NEWUSER", "gets capabilities to attack the kernel",
 	  clone_user },
+	{ "clone_sister", "clone with CLONE_PARENT", "leaves its parent a child to reap",
+	  clone_sister },
 	{ "clone3_user", "clone3 with CLONE_NEWUSER", "the same behind a pointer", clone3_user },
 	{ "raise_capabilities", "capset", "gets a capability", raise_capabilities },
 	{ "raise_ambient", "ambient capabilities", "passes a capability on", raise_ambient },

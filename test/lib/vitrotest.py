@@ -38,6 +38,7 @@ BINARY = os.environ.get("VITRO_BINARY", str(ROOT / "build" / "vitro"))
 BIN = os.environ.get("VITRO_TEST_BIN", str(ROOT / "build" / "test"))
 ACTOR = os.path.join(BIN, "vitro-actor")
 ESCAPE = os.path.join(BIN, "vitro-escape")
+APART = os.path.join(BIN, "vitro-apart")
 WITHIN = os.path.join(BIN, "matrix", "vitro-within")  # runs a command on a poorer machine
 PREFIX = shlex.split(os.environ.get("VITRO_TEST_PREFIX", ""))
 FLAGS = shlex.split(os.environ.get("VITRO_TEST_FLAGS", ""))

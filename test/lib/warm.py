@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A program with a tool host, vitro-apart, seen as a black box: calls go in, results come out."""
+
+import json
+import os
+import select
+import subprocess
+import time
+
+from vitrotest import APART, BINARY, Failed, PREFIX, skip
+
+NO_POOLS = "a pool needs user namespaces"
+
+
+class Program:
+    """One that runs; `with` ends it."""
+
+    def __init__(self, policy=None, prefix=(), env=None, **options):
+        if not os.path.exists(APART):
+            skip("a sanitized library is not what others get")
+        self.process = subprocess.Popen(
+            [*prefix, *PREFIX, APART, json.dumps(policy or {})], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, env={**(env or os.environ), "VITRO_BINARY": BINARY}, **options)
+        self.text, self.results, self.logs, self.calls = b"", {}, [], 0
+        try:
+            self.expect("ready")
+        except EOFError:
+            said = self.process.stderr.read().decode()
+            self.end()
+            if NO_POOLS in said:
+                skip(said.strip())
+            raise Failed(f"the program does not start: {said}") from None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.end()
+
+    def end(self):
+        self.process.stdin.close()
+        try:
+            self.process.wait(20)
+        finally:
+            self.process.kill()
+            self.process.wait()
+            self.process.stdout.close()
+            self.process.stderr.close()
+
+    def _line(self, seconds):
+        until = time.monotonic() + seconds
+        while b"\n" not in self.text:
+            if not select.select([self.process.stdout], [], [], max(0, until - time.monotonic()))[0]:
+                raise Failed(f"the program says nothing for {seconds} s")
+            got = os.read(self.process.stdout.fileno(), 1 << 20)
+            if not got:
+                raise EOFError("the program ended")
+            self.text += got
+        line, self.text = self.text.split(b"\n", 1)
+        return line.decode(errors="replace")
+
+    def expect(self, word, seconds=30):
+        """The rest of the next line that begins so. What comes before is kept."""
+        while True:
+            first, _, rest = self._line(seconds).partition(" ")
+            if first == word:
+                return rest
+            if first == "result":
+                call, _, result = rest.partition(" ")
+                self.results[call] = json.loads(result)
+            else:
+                self.logs.append(rest.split(" ", 1))
+
+    def tell(self, line):
+        self.process.stdin.write(line.encode() + b"\n")
+        self.process.stdin.flush()
+
+    def submit(self, tool, **arguments):
+        self.calls += 1
+        self.tell(f"call c{self.calls} {tool} {json.dumps(arguments)}")
+        return f"c{self.calls}"
+
+    def wait(self, call, seconds=30):
+        while call not in self.results:
+            number, _, result = self.expect("result", seconds).partition(" ")
+            self.results[number] = json.loads(result)
+        return self.results.pop(call)
+
+    def call(self, tool, **arguments):
+        return self.wait(self.submit(tool, **arguments))
+
+    def value(self, tool, **arguments):
+        """Of a call that must be ok."""
+        result = self.call(tool, **arguments)
+        if result["status"] != "ok":
+            raise Failed(f"{tool}: {result}")
+        return result["value"]
+
+    def python(self, code):
+        """What a piece of Python prints that a tool starts."""
+        said = self.value("run", words=["/usr/bin/python3", "-c", code])
+        if said["code"]:
+            raise Failed(said["out"])
+        return said["out"]
+
+
+def supervisors():
+    """pids of the supervisors that run, of this vitro."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/cmdline", "rb") as file:
+                words = file.read().split(b"\0")
+            if words[1:2] == [b"supervise"] and os.path.samefile(f"/proc/{pid}/exe", BINARY):
+                found.append(int(pid))
+        except OSError:
+            continue
+    return found
