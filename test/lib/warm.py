@@ -96,6 +96,11 @@ class Program:
             raise Failed(f"{tool}: {result}")
         return result["value"]
 
+    def ready(self):
+        """How many cells are."""
+        self.tell("count")
+        return int(self.expect("count").split()[0])
+
     def python(self, code):
         """What a piece of Python prints that a tool starts."""
         said = self.value("run", words=["/usr/bin/python3", "-c", code])
@@ -105,14 +110,18 @@ class Program:
 
 
 def supervisors():
-    """pids of the supervisors that run, of this vitro."""
-    found = []
+    """pids of the supervisors that run, of this vitro and this user. Their forks that look are not among them."""
+    found = {}
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
             with open(f"/proc/{pid}/cmdline", "rb") as file:
                 words = file.read().split(b"\0")
-            if words[1:2] == [b"supervise"] and os.path.samefile(f"/proc/{pid}/exe", BINARY):
-                found.append(int(pid))
+            if words[1:2] != [b"supervise"] or not os.path.samefile(f"/proc/{pid}/exe", BINARY):
+                continue
+            with open(f"/proc/{pid}/status", encoding="ascii") as file:
+                status = dict(line.split(":", 1) for line in file)
+            if int(status["Uid"].split()[0]) == os.getuid():
+                found[int(pid)] = int(status["PPid"])
         except OSError:
             continue
-    return found
+    return [pid for pid, parent in found.items() if parent not in found]
