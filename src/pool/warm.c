@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "pool/warm.h"
+#include "pool/warm_private.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -24,21 +24,7 @@
 /* Hundreds of processes that spin take seconds to die; one that sleeps in the kernel may never. */
 #define REAP_TIMEOUT (5 * VT_NS_PER_S)
 
-enum {
-	TALK_BYTES = 512 << 10, /* what an occupant may send ahead; the kernel counts twice that */
-
-	/*
-	 * What is taken of one cell before others have their turn: a cell that never stops talking
-	 * delays them by no more than that.
-	 */
-	TURN_BYTES = 1 << 20,
-	TURN_MESSAGES = 64,
-	LAST_BYTES = 16 << 20, /* of one whose occupant has ended: more than a socket holds */
-
-	/* What it is told and does not read: from here on it is not heard, or ended. */
-	UNREAD_MANY = 1 << 20,
-	UNREAD_MAX = 256 << 20,
-};
+enum { TALK_BYTES = 512 << 10 }; /* what an occupant may send ahead; the kernel counts twice that */
 
 #define TO(state) (1U << VT_WARM_##state)
 
@@ -55,7 +41,7 @@ static const struct {
 	[VT_WARM_ENDING] = { "ending", 0 },
 };
 
-static void move(struct vt_warm *warm, enum vt_warm_state state)
+void vt_warm_move(struct vt_warm *warm, enum vt_warm_state state)
 {
 	enum vt_warm_state from = warm->state;
 
@@ -98,7 +84,7 @@ void vt_warm_kill(struct vt_warm *warm)
 	if (warm->state == VT_WARM_ENDING)
 		return;
 	warm->given_up = vt_clock_now() + REAP_TIMEOUT;
-	move(warm, VT_WARM_ENDING);
+	vt_warm_move(warm, VT_WARM_ENDING);
 	if (warm->look.loop)
 		vt_look_stop(&warm->look);
 	vt_broker_stop(&warm->broker);
@@ -250,7 +236,7 @@ static void conclude(struct vt_warm *warm, struct vt_outcome *outcome)
 }
 
 /* The occupant gave a result: the cell can be killed when there is time. */
-static void take_result(struct vt_warm *warm, const struct vt_talk *talk)
+void vt_warm_take_result(struct vt_warm *warm, const struct vt_talk *talk)
 {
 	struct vt_frames_given given = { warm->in.data, warm->in.cap };
 	struct vt_outcome outcome = { .given = &given };
@@ -269,7 +255,7 @@ static void take_result(struct vt_warm *warm, const struct vt_talk *talk)
 		outcome.error = talk->body;
 		outcome.error_len = talk->body_len;
 	}
-	move(warm, VT_WARM_OVER);
+	vt_warm_move(warm, VT_WARM_OVER);
 	conclude(warm, &outcome);
 	warm->in.data = given.memory;
 	warm->in.cap = given.memory ? given.cap : 0;
@@ -301,7 +287,7 @@ static void conclude_end(struct vt_warm *warm)
 }
 
 /* Whatever is no result ends the cell first. */
-static void end(struct vt_warm *warm)
+void vt_warm_end(struct vt_warm *warm)
 {
 	if (warm->state != VT_WARM_RUNNING)
 		return;
@@ -345,7 +331,7 @@ void vt_warm_stop(struct vt_warm *warm, enum vt_stop why)
 	if (warm->findings.stop == VT_STOP_NONE)
 		warm->findings.stop = why;
 	if (!warn(warm, why))
-		end(warm);
+		vt_warm_end(warm);
 }
 
 static void limit_passed(void *owner, enum vt_stop why)
@@ -353,286 +339,24 @@ static void limit_passed(void *owner, enum vt_stop why)
 	vt_warm_stop(owner, why);
 }
 
-static void lose(void *owner, const struct vt_err *failure)
+void vt_warm_give_up(void *owner, const struct vt_err *failure)
 {
 	struct vt_warm *warm = owner;
 
 	if (!warm->findings.failed)
 		warm->findings.failure = *failure;
 	warm->findings.failed = true;
-	end(warm);
+	vt_warm_end(warm);
 }
 
 void vt_warm_lose(struct vt_warm *warm, const struct vt_err *why)
 {
 	vt_warm_hear_last(warm);
 	if (warm->state == VT_WARM_RUNNING)
-		lose(warm, why);
-}
-
-/* It broke the rules of the socket, and cannot be understood any more. */
-static void break_off(struct vt_warm *warm, const struct vt_err *err)
-{
-	if (!warm->broken && !warm->findings.failed && warm->findings.stop == VT_STOP_NONE)
-		warm->broken = err->num;
-	end(warm);
-}
-
-/* Of an occupant of commands, before it is anything else than vitro's own. */
-static void take_unable(struct vt_warm *warm, const struct vt_talk *talk)
-{
-	int num = talk->id > 0 && talk->id < 4096 ? (int)talk->id : EIO;
-	struct vt_err err;
-
-	(void)vt_fail_at(&err, VT_STEP_EXEC, num, "execute", warm->call->arguments);
-	lose(warm, &err);
-}
-
-static void take_talk(struct vt_warm *warm, const struct vt_talk *talk)
-{
-	struct vt_pool_call *call = warm->call;
-	struct vt_err err;
-
-	if (call->command && talk->kind == VT_TALK_UNABLE) {
-		take_unable(warm, talk);
-		return;
-	}
-	switch (call->command ? VT_TALK_EXECUTE : talk->kind) { /* a command says nothing else */
-	case VT_TALK_LOG:
-		if (call->events->log)
-			call->events->log(call, talk->name, talk->body, talk->body_len);
-		return;
-	case VT_TALK_ASK:
-		/* Numbers of the wire have a sign, and a client takes none that is negative. */
-		if (talk->id > INT64_MAX)
-			break;
-		call->events->ask(call, talk->id, talk->name, talk->body, talk->body_len);
-		return;
-	case VT_TALK_RESULT:
-	case VT_TALK_ERROR:
-		if (warm->findings.stop == VT_STOP_NONE)
-			take_result(warm, talk);
-		else
-			end(warm); /* it is too late, grace or not */
-		return;
-	default:
-		break;
-	}
-	(void)vt_fail(&err, VT_STEP_WATCH, EBADMSG, "understand what the occupant says");
-	break_off(warm, &err);
+		vt_warm_give_up(warm, why);
 }
 
 /* ---- what happens -------------------------------------------------------------------------- */
-
-static size_t unread(const struct vt_warm *warm)
-{
-	return warm->going.len - warm->going_at;
-}
-
-/* Waits for what the socket is of use for now. */
-static void watch_talk(struct vt_warm *warm)
-{
-	uint32_t events = 0;
-	struct vt_err err;
-
-	if (!warm->held && unread(warm) <= UNREAD_MANY)
-		events |= EPOLLIN;
-	if (unread(warm))
-		events |= EPOLLOUT;
-	vt_loop_remove(warm->loop, &warm->talk);
-	if (events && vt_loop_add(warm->loop, &warm->talk, events, &err) < 0)
-		lose(warm, &err);
-}
-
-/* Whether it has to wait, as its call's maker has more of it than it can pass on. */
-static bool hold(struct vt_warm *warm)
-{
-	struct vt_pool_call *call = warm->call;
-
-	if (!call || !call->events->full || !call->events->full(call))
-		return false;
-	warm->held = true;
-	for (size_t i = 0; i < VT_WARM_STREAMS; i++)
-		vt_loop_remove(warm->loop, &warm->pipes[i]);
-	if (warm->state == VT_WARM_RUNNING)
-		watch_talk(warm);
-	return true;
-}
-
-void vt_warm_resume(struct vt_warm *warm)
-{
-	struct vt_err err;
-
-	if (!warm->held)
-		return;
-	warm->held = false;
-	for (size_t i = 0; i < VT_WARM_STREAMS; i++)
-		if (warm->pipes[i].fd >= 0 &&
-		    vt_loop_add(warm->loop, &warm->pipes[i], EPOLLIN, &err) < 0)
-			lose(warm, &err);
-	if (warm->state == VT_WARM_RUNNING)
-		watch_talk(warm);
-}
-
-static void send_going(struct vt_warm *warm)
-{
-	while (warm->going_at < warm->going.len) {
-		ssize_t sent = send(warm->talk.fd, warm->going.text + warm->going_at,
-				    warm->going.len - warm->going_at, MSG_DONTWAIT | MSG_NOSIGNAL);
-
-		if (sent < 0 && errno == EINTR)
-			continue;
-		if (sent <= 0)
-			break; /* full; or it is gone, which shows by itself */
-		warm->going_at += (size_t)sent;
-	}
-	if (unread(warm) == 0) {
-		vt_str_clear(&warm->going);
-		warm->going_at = 0;
-	}
-	watch_talk(warm);
-}
-
-/* Puts what is left of a message, from `at` on, in line, and sends what can be sent. */
-static void queue(struct vt_warm *warm, const struct vt_talk *talk, size_t at)
-{
-	const struct vt_talk_head head = { .kind = talk->kind,
-					   .flags = talk->flags,
-					   .name_len = (uint32_t)talk->name_len,
-					   .id = talk->id,
-					   .body_len = talk->body_len };
-	struct vt_err err;
-
-	vt_str_addn(&warm->going, (const char *)&head, sizeof(head));
-	vt_str_addn(&warm->going, talk->name, talk->name_len);
-	vt_str_addn(&warm->going, talk->body, talk->body_len);
-	if (!vt_str_ok(&warm->going)) {
-		(void)vt_fail(&err, VT_STEP_WATCH, ENOMEM, "speak to the occupant");
-		lose(warm, &err);
-		return;
-	}
-	warm->going_at += at;
-	send_going(warm);
-}
-
-static void say(struct vt_warm *warm, const struct vt_talk *talk)
-{
-	size_t at = 0;
-	struct vt_err err;
-
-	/* All of it goes, or nobody is there: that shows by itself. */
-	if (warm->going.len == 0 && vt_talk_send(warm->talk.fd, MSG_DONTWAIT, talk, &at, &err) != 0)
-		return;
-	queue(warm, talk, at);
-}
-
-/* Without knowing its occupant nobody would notice that one's end. */
-static void check_parked(struct vt_warm *warm)
-{
-	if (warm->state == VT_WARM_ENTERING && warm->parked && warm->child.pid)
-		move(warm, VT_WARM_PARKED);
-}
-
-/* Who connects for the cell is who the cell is. */
-static int listen_for(struct vt_warm *warm, int listener_fd, struct vt_err *err)
-{
-	int r = vt_broker_listen(&warm->broker, warm->loop, warm->plan, listener_fd, warm->root_fd,
-				 err);
-
-	warm->broker.ids = vt_spawn_slot_ids(warm->plan, warm->slot);
-	return r;
-}
-
-static void take_word(struct vt_warm *warm, struct vt_note *note, int *fd)
-{
-	struct vt_err err;
-	int r = 0;
-
-	vt_warm_bare_hear(warm); /* what came before, on another socket */
-	if (note->kind == VT_NOTE_LISTENER && warm->plan->broker.modes)
-		r = vt_warm_bare_listen(warm, vt_fd_take(fd), &err);
-	else if (note->kind == VT_NOTE_LISTENER && warm->plan->broker.on && !warm->broker.loop)
-		r = listen_for(warm, vt_fd_take(fd), &err);
-	if (r < 0) {
-		vt_warm_fail(warm, &err);
-	} else if (note->kind == VT_NOTE_FAILED) {
-		note->err.what[sizeof(note->err.what) - 1] = '\0';
-		vt_warm_fail(warm, &note->err);
-	} else if (note->kind == VT_NOTE_PARKED) {
-		warm->parked = true;
-		check_parked(warm);
-	}
-}
-
-/* The first words are vitro's own code's, before anything else can run: its listener, its end, or
- * that it is ready. */
-static void take_first_words(struct vt_warm *warm)
-{
-	struct vt_note note;
-	struct vt_err err;
-	int r = 1;
-
-	while (r > 0 && warm->state == VT_WARM_ENTERING && !warm->parked) {
-		AUTO_CLOSE int fd = -1;
-
-		r = vt_pass_take(warm->talk.fd, &note, sizeof(note), &fd, 1, MSG_DONTWAIT, &err);
-		if (r > 0)
-			take_word(warm, &note, &fd);
-	}
-	/* Nobody has its end any more: why, the zygote tells, or its end, or the occupant's. */
-	if (r == -EPIPE)
-		vt_loop_remove(warm->loop, &warm->talk);
-	else if (r < 0)
-		vt_warm_fail(warm, &err);
-}
-
-/* Takes what it says, up to so many bytes. */
-static void hear(struct vt_warm *warm, size_t most)
-{
-	struct vt_talk talk;
-	struct vt_err err;
-	int r = 1;
-
-	warm->in.may_read = most;
-	for (int count = 1; warm->state == VT_WARM_RUNNING && r > 0; count++) {
-		/* What was read ahead is taken all the same: no event tells of that. */
-		if (count > TURN_MESSAGES && most == TURN_BYTES)
-			warm->in.may_read = 0;
-		r = vt_talk_next(&warm->in, warm->talk.fd, MSG_DONTWAIT, &talk, &err);
-		if (r > 0)
-			take_talk(warm, &talk);
-	}
-	if (r >= 0 && warm->state == VT_WARM_RUNNING)
-		return;
-	/* Closed: its end will tell more. What it says after its result is of no interest. */
-	vt_loop_remove(warm->loop, &warm->talk);
-	if (r < 0 && err.num != EPIPE)
-		break_off(warm, &err);
-	else if (warm->state == VT_WARM_PARKED || warm->state == VT_WARM_ENTERING)
-		vt_warm_kill(warm); /* it may not speak, nor end, before it is spoken to */
-}
-
-void vt_warm_hear_last(struct vt_warm *warm)
-{
-	if (warm->state == VT_WARM_ENTERING && !warm->parked)
-		take_first_words(warm);
-	else if (warm->state == VT_WARM_RUNNING)
-		hear(warm, LAST_BYTES);
-}
-
-static void talk_ready(struct vt_watch *source, uint32_t events)
-{
-	struct vt_warm *warm = source->owner;
-
-	if (warm->state == VT_WARM_ENTERING && !warm->parked) {
-		take_first_words(warm);
-		return;
-	}
-	if (events & EPOLLOUT)
-		send_going(warm);
-	if (events & ~(uint32_t)EPOLLOUT && !hold(warm))
-		hear(warm, TURN_BYTES);
-}
 
 static void pipe_ready(struct vt_watch *source, uint32_t events)
 {
@@ -641,7 +365,7 @@ static void pipe_ready(struct vt_watch *source, uint32_t events)
 	(void)events; /* a hang-up is read as such */
 	if (warm->state == VT_WARM_OVER)
 		close_watch(warm, source); /* of no interest any more */
-	else if (!hold(warm))
+	else if (!vt_words_hold(warm))
 		drain(warm, (size_t)(source - warm->pipes));
 }
 
@@ -704,12 +428,12 @@ static void occupant_ended(struct vt_watch *source, uint32_t events)
 	if (warm->state == VT_WARM_RUNNING && WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL &&
 	    is_dying(warm)) {
 		(void)lost_init(&err);
-		lose(warm, &err);
+		vt_warm_give_up(warm, &err);
 	} else if (warm->state == VT_WARM_RUNNING) {
-		end(warm);
+		vt_warm_end(warm);
 		conclude_command(warm);
 	} else if (warm->state == VT_WARM_ENTERING) {
-		take_first_words(warm); /* which may say what went wrong */
+		vt_warm_hear_last(warm); /* which may say what went wrong */
 		(void)vt_fail(&err, VT_STEP_WATCH, ECHILD, "keep an occupant until it is ready");
 		vt_warm_fail(warm, &err);
 	}
@@ -776,7 +500,7 @@ int vt_warm_new(const struct vt_warm_owner *owner, struct vt_loop *loop,
 	warm->root_fd = warm->proc_fd = warm->scratch_fd = -1;
 	warm->init = (struct vt_watch){ .fd = -1, .ready = init_ended, .owner = warm };
 	warm->occupant = (struct vt_watch){ .fd = -1, .ready = occupant_ended, .owner = warm };
-	warm->talk = (struct vt_watch){ .fd = -1, .ready = talk_ready, .owner = warm };
+	warm->talk = (struct vt_watch){ .fd = -1, .ready = vt_words_ready, .owner = warm };
 	for (size_t i = 0; i < VT_WARM_STREAMS; i++)
 		warm->pipes[i] = (struct vt_watch){ .fd = -1, .ready = pipe_ready, .owner = warm };
 	vt_cell_init(&warm->cell);
@@ -850,7 +574,7 @@ void vt_warm_enter(struct vt_warm *warm, int zygote_fd, int null_fd)
 	int theirs[] = { -1, -1, -1, -1 };
 	struct vt_err err;
 
-	move(warm, VT_WARM_ENTERING);
+	vt_warm_move(warm, VT_WARM_ENTERING);
 	int r = enter(warm, zygote_fd, null_fd, theirs, &err);
 
 	for (size_t i = 0; i < sizeof(theirs) / sizeof(theirs[0]); i++)
@@ -884,7 +608,7 @@ static void take_occupant(struct vt_warm *warm, pid_t pid, int *pidfd)
 	}
 	vt_child_know(warm->children, &warm->child, pid);
 	watch_process(warm, &warm->occupant, pidfd);
-	check_parked(warm);
+	vt_words_check_parked(warm);
 }
 
 /* The root is the hull's. What the cell writes to memory by name is on a tmpfs of its own. */
@@ -913,7 +637,7 @@ void vt_warm_note(struct vt_warm *warm, const struct vt_note *note, int fds[VT_N
 		warm->root_fd = vt_fd_take(&fds[VT_BUILT_ROOT_FD]);
 		warm->proc_fd = vt_fd_take(&fds[VT_BUILT_PROC_FD]);
 		warm->scratch_fd = open_scratch(warm);
-		move(warm, VT_WARM_BUILT);
+		vt_warm_move(warm, VT_WARM_BUILT);
 		return;
 	case VT_NOTE_ENTERED:
 		take_occupant(warm, note->pid, &fds[0]);
@@ -933,7 +657,7 @@ static void begin_look(struct vt_warm *warm)
 		.cell = &warm->cell,
 		.findings = &warm->findings,
 		.stop = limit_passed,
-		.lose = lose,
+		.lose = vt_warm_give_up,
 		.owner = warm,
 	};
 	vt_look_init(&warm->look);
@@ -966,32 +690,12 @@ bool vt_warm_run(struct vt_warm *warm, struct vt_pool_call *call)
 	}
 	warm->call = call;
 	call->warm = warm;
-	move(warm, VT_WARM_RUNNING);
+	vt_warm_move(warm, VT_WARM_RUNNING);
 	if (input < 0)
-		lose(warm, &err);
+		vt_warm_give_up(warm, &err);
 	else if (r == 0)
-		queue(warm, &talk, at);
+		vt_words_queue(warm, &talk, at);
 	if (warm->state == VT_WARM_RUNNING)
 		begin_look(warm);
 	return true;
-}
-
-void vt_warm_answer(struct vt_warm *warm, uint64_t id, bool ok, const char *body, size_t len)
-{
-	const struct vt_talk talk = { .kind = VT_TALK_ANSWER,
-				      .flags = ok ? 0 : VT_TALK_FAILED,
-				      .id = id,
-				      .body = (char *)body,
-				      .body_len = len };
-
-	struct vt_err err;
-
-	if (warm->state != VT_WARM_RUNNING)
-		return;
-	if (unread(warm) <= UNREAD_MAX) {
-		say(warm, &talk);
-		return;
-	}
-	(void)vt_fail(&err, VT_STEP_WATCH, ENOBUFS, "speak to an occupant that does not listen");
-	break_off(warm, &err);
 }
