@@ -16,6 +16,7 @@
 #include "launch/image.h"
 #include "pool/bare.h"
 #include "pool/hull.h"
+#include "pool/queue.h"
 #include "pool/warm.h"
 #include "pool/zygote.h"
 #include "watch/procfs.h"
@@ -71,15 +72,13 @@ struct vt_pool {
 	struct vt_warm *warm[VT_WARM_STATES], **last[VT_WARM_STATES];
 	unsigned count[VT_WARM_STATES];
 	struct vt_warm *gone; /* to be released and freed */
-	struct vt_pool_call *waiting, **last_waiting;
-	unsigned waiting_count;
+	struct vt_queue waiting;
 	uint64_t numbers;                      /* of cells */
 	unsigned slots[VT_IDRANGE_POOL_COUNT]; /* how many cells have each of its ids */
 
 	unsigned target;       /* how many are to be ready */
 	unsigned failures;     /* in a row */
 	uint64_t failed_until; /* cells up to this one were there when something failed last */
-	struct vt_err failure;
 	int64_t paused_until, last_call, decay_at, sweep_at, release_at;
 	struct vt_pool_counts counts;
 	bool closing;
@@ -135,59 +134,15 @@ static void unlink_warm(struct vt_pool *pool, struct vt_warm *warm, enum vt_warm
 	pool->count[state]--;
 }
 
-/* ---- calls that are over without a cell ---------------------------------------------------- */
-
-static void unqueue(struct vt_pool *pool, struct vt_pool_call *call)
-{
-	*call->link = call->next;
-	if (call->next)
-		call->next->link = call->link;
-	else
-		pool->last_waiting = call->link;
-	call->link = NULL;
-	pool->waiting_count--;
-}
-
-static void end_unrun(struct vt_pool_call *call, enum vt_status status, const char *type,
-		      const char *message)
-{
-	struct vt_outcome outcome = { 0 };
-	struct vt_verdict *verdict = &outcome.result.verdict;
-
-	vt_result_init(&outcome.result);
-	verdict->status = status;
-	verdict->exit_code = -1;
-	verdict->signal = 0;
-	(void)snprintf(verdict->type, sizeof(verdict->type), "%s", type);
-	(void)snprintf(verdict->message, sizeof(verdict->message), "%s", message); /* or cut */
-	outcome.result.peak_memory_kb = outcome.result.processes = -1;
-	call->events->done(call, &outcome);
-}
-
-/* Nothing can be made: whoever waits is told why, and need not wait until his time is over. */
-static void refuse_waiting(struct vt_pool *pool)
-{
-	const struct vt_err *why = &pool->failure;
-	struct vt_findings findings = { .failed = true, .failure = *why };
-	struct vt_verdict verdict;
-
-	vt_verdict_reach(&findings, &verdict);
-	while (pool->waiting) {
-		struct vt_pool_call *call = pool->waiting;
-
-		unqueue(pool, call);
-		end_unrun(call, verdict.status, verdict.type, verdict.message);
-	}
-}
+/* ---- what fails ---------------------------------------------------------------------------- */
 
 static void count_failure(struct vt_pool *pool, const struct vt_err *err)
 {
-	pool->failure = *err;
 	pool->failed_until = pool->numbers;
 	if (++pool->failures < FAILURES_MAX)
 		return;
 	pool->paused_until = vt_clock_now() + PAUSE;
-	refuse_waiting(pool);
+	vt_queue_refuse(&pool->waiting, err);
 }
 
 /* ---- cells --------------------------------------------------------------------------------- */
@@ -217,7 +172,7 @@ static void warm_moved(struct vt_warm *warm, enum vt_warm_state from)
 	if (warm->state == VT_WARM_PARKED) {
 		pool->failures = 0;
 		serve_waiting(pool);
-		if (pool->waiting)
+		if (pool->waiting.first)
 			refill(pool);
 		else if (is_short(pool)) /* by a timer, which comes after whatever is due now */
 			wake_by(pool, pool->last_call + QUIET);
@@ -227,7 +182,7 @@ static void warm_moved(struct vt_warm *warm, enum vt_warm_state from)
 		wake_by(pool, warm->since + SWEEP);
 		wake_by(pool, vt_warm_due(warm));
 	}
-	if (from == VT_WARM_RUNNING && pool->waiting)
+	if (from == VT_WARM_RUNNING && pool->waiting.first)
 		wake_by(pool, 0); /* one more may run */
 	if (warm->state == VT_WARM_BUILT)
 		enter(pool, warm);
@@ -296,7 +251,7 @@ static bool is_short(const struct vt_pool *pool)
 {
 	unsigned ready = pool->count[VT_WARM_PARKED] + under_way(pool);
 
-	return ready < pool->target + pool->waiting_count &&
+	return ready < pool->target + pool->waiting.count &&
 	       ready + live(pool) < pool->options.live_max + pool->options.ready_max;
 }
 
@@ -304,7 +259,7 @@ static bool is_short(const struct vt_pool *pool)
 static bool wants_more(const struct vt_pool *pool)
 {
 	int64_t now = vt_clock_now();
-	bool soon = pool->waiting || pool->count[VT_WARM_PARKED] <= pool->target / 4 ||
+	bool soon = pool->waiting.first || pool->count[VT_WARM_PARKED] <= pool->target / 4 ||
 		    now - pool->last_call >= QUIET;
 
 	return is_short(pool) && soon && under_way(pool) < MAKING_MAX && now >= pool->paused_until;
@@ -590,8 +545,8 @@ static void set_timer(struct vt_pool *pool)
 		for (const struct vt_warm *warm = pool->warm[state]; warm; warm = warm->next)
 			due = lesser(vt_warm_due(warm), due);
 	/* All may wait for the same time, and come in that order. */
-	if (pool->waiting)
-		due = lesser(pool->waiting->due, due);
+	if (pool->waiting.first)
+		due = lesser(pool->waiting.first->due, due);
 	if (pool->decay_at)
 		due = lesser(pool->decay_at, due);
 	if (pool->paused_until)
@@ -601,18 +556,6 @@ static void set_timer(struct vt_pool *pool)
 	if (pool->gone)
 		due = lesser(pool->release_at, due);
 	vt_timer_set(&pool->timer, lesser(lesser(sweep_due(pool), stuck_due(pool)), due));
-}
-
-static void end_overdue_waiting(struct vt_pool *pool, int64_t now)
-{
-	for (struct vt_pool_call *call = pool->waiting, *next; call; call = next) {
-		next = call->next;
-		if (call->due > now)
-			continue;
-		unqueue(pool, call);
-		end_unrun(call, VT_STATUS_TIMEOUT, "Timeout",
-			  "no cell was free within limits.queue_ms");
-	}
 }
 
 static void timer_fires(struct vt_timer *timer)
@@ -628,7 +571,7 @@ static void timer_fires(struct vt_timer *timer)
 			if (vt_warm_due(warm) <= now)
 				vt_warm_tick(warm, now);
 		}
-	end_overdue_waiting(pool, now);
+	vt_queue_expire(&pool->waiting, now);
 	if (pool->gone && pool->release_at <= now)
 		release_gone(pool, now);
 	if (sweep_due(pool) <= now)
@@ -670,11 +613,12 @@ static bool run(struct vt_pool *pool, struct vt_pool_call *call)
 
 static void serve_waiting(struct vt_pool *pool)
 {
-	while (pool->waiting && pool->warm[VT_WARM_PARKED] && live(pool) < pool->options.live_max) {
-		struct vt_pool_call *call = pool->waiting;
+	while (pool->waiting.first && pool->warm[VT_WARM_PARKED] &&
+	       live(pool) < pool->options.live_max) {
+		struct vt_pool_call *call = pool->waiting.first;
 
 		if (run(pool, call))
-			unqueue(pool, call);
+			vt_queue_remove(&pool->waiting, call);
 	}
 }
 
@@ -694,15 +638,10 @@ void vt_pool_submit(struct vt_pool *pool, struct vt_pool_call *call)
 	call->warm = NULL;
 	call->pool = pool;
 	call->link = NULL;
-	if (!pool->waiting && run(pool, call))
+	if (!pool->waiting.first && run(pool, call))
 		return;
 	pool->counts.cold_calls++;
-	call->due = vt_clock_now() + pool->options.queue_ms * VT_NS_PER_MS;
-	call->next = NULL;
-	call->link = pool->last_waiting;
-	*pool->last_waiting = call;
-	pool->last_waiting = &call->next;
-	pool->waiting_count++;
+	vt_queue_add(&pool->waiting, call, vt_clock_now() + pool->options.queue_ms * VT_NS_PER_MS);
 	learn(pool);
 	refill(pool);
 }
@@ -731,8 +670,7 @@ void vt_pool_cancel(struct vt_pool_call *call)
 		if (warm->call == call)
 			wake_by(warm->owner->user, vt_warm_due(warm));
 	} else if (call->link) {
-		unqueue(call->pool, call);
-		end_unrun(call, VT_STATUS_CANCELLED, "Cancelled", "the call was cancelled");
+		vt_queue_cancel(&call->pool->waiting, call);
 	}
 }
 
@@ -742,7 +680,7 @@ void vt_pool_count(const struct vt_pool *pool, struct vt_pool_counts *ret_counts
 	ret_counts->ready = pool->count[VT_WARM_PARKED];
 	ret_counts->refilling = under_way(pool);
 	ret_counts->live = live(pool);
-	ret_counts->waiting = pool->waiting_count;
+	ret_counts->waiting = pool->waiting.count;
 }
 
 /* ---- its beginning and end ----------------------------------------------------------------- */
@@ -751,7 +689,7 @@ static void init_lists(struct vt_pool *pool)
 {
 	for (size_t i = 0; i < VT_WARM_STATES; i++)
 		pool->last[i] = &pool->warm[i];
-	pool->last_waiting = &pool->waiting;
+	vt_queue_init(&pool->waiting);
 }
 
 static int start(struct vt_pool *pool, struct vt_err *err)
@@ -853,8 +791,8 @@ void vt_pool_free(struct vt_pool *pool)
 	if (!pool)
 		return;
 	pool->closing = true;
-	while (pool->waiting)
-		vt_pool_cancel(pool->waiting);
+	while (pool->waiting.first)
+		vt_pool_cancel(pool->waiting.first);
 	kill_all(pool);
 	end_zygotes(pool);
 	/* All die with the spawner. */

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Calls that wait for a cell, the oldest first, and how those of them end that never have one. Part of a
+ * pool.
+ */
+#pragma once
+
+#include <stdint.h>
+
+#include "base/err.h"
+#include "pool/call.h"
+
+struct vt_queue {
+	struct vt_pool_call *first, **last;
+	unsigned             count;
+};
+
+/* It stays where it is. */
+void vt_queue_init(struct vt_queue *queue);
+
+/* Until it is due. */
+void vt_queue_add(struct vt_queue *queue, struct vt_pool_call *call, int64_t due);
+void vt_queue_remove(struct vt_queue *queue, struct vt_pool_call *call);
+
+/* Nothing can be made: whoever waits is told why, and need not wait until his time is over. */
+void vt_queue_refuse(struct vt_queue *queue, const struct vt_err *why);
+
+/* Ends those that have waited for too long. */
+void vt_queue_expire(struct vt_queue *queue, int64_t now);
+void vt_queue_cancel(struct vt_queue *queue, struct vt_pool_call *call);
