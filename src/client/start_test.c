@@ -38,8 +38,11 @@ static void test_a_clean_start(void **state)
 				&pid, &session, blocked, ignored, &fds),
 			 5);
 	assert_int_equal(pid, session);
-	assert_string_equal(blocked, "0000000000000000");
-	assert_string_equal(ignored, "0000000000000000");
+	/* Two are the C library's own, which nobody changes through it: they are as they were. */
+	const unsigned long long own = 3ULL << 31;
+
+	assert_int_equal(strtoull(blocked, NULL, 16) & ~own, 0);
+	assert_int_equal(strtoull(ignored, NULL, 16) & ~own, 0);
 	assert_int_equal(fds, 4);
 	vitro_result_free(result);
 	vitro_toolhost_free(host);

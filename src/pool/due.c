@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What only the clock tells a pool: when it wakes up, and what it does then. */
+#include <errno.h>
+
+#include "base/clock.h"
+#include "pool/pool_private.h"
+
+enum { OVER_MAX = 64 }; /* cells that are over and live on, while calls keep coming */
+
+/* But no longer than this after the result: it may be a process that never rests. */
+#define OVER_LONG (100 * VT_NS_PER_MS)
+/* How rarely it is looked for what keeps a cell from its end. */
+#define SWEEP_MAX (1 * VT_NS_PER_S)
+
+static int64_t lesser(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* What keeps a cell from its end, or the hull, may be an occupant that nobody knows. */
+static int64_t sweep_due(const struct vt_pool *pool)
+{
+	const struct vt_warm *oldest = pool->warm[VT_WARM_ENDING];
+	int64_t due = oldest ? oldest->since + VT_POOL_SWEEP : pool->hull.ending ? 0 : INT64_MAX;
+
+	return due > pool->sweep_at ? due : pool->sweep_at;
+}
+
+static void sweep(struct vt_pool *pool, int64_t now)
+{
+	const struct vt_warm *oldest = pool->warm[VT_WARM_ENDING];
+	int64_t pause = oldest ? now - oldest->since : VT_POOL_SWEEP;
+
+	vt_children_sweep(pool->options.children);
+	pause = pause < SWEEP_MAX ? pause : SWEEP_MAX;
+	pool->sweep_at = now + (pause > VT_POOL_SWEEP ? pause : VT_POOL_SWEEP);
+}
+
+static int64_t stuck_due(const struct vt_pool *pool)
+{
+	const struct vt_warm *making = pool->warm[VT_WARM_MAKING];
+	const struct vt_warm *entering = pool->warm[VT_WARM_ENTERING];
+	const struct vt_pool_zygote *other = vt_pool_other_zygote(pool);
+	int64_t due = making ? making->since + VT_POOL_STUCK : INT64_MAX;
+
+	if (other->child.pid && other->retired)
+		due = lesser(other->retired + VT_POOL_STUCK, due);
+	return entering ? lesser(entering->since + VT_POOL_STUCK, due) : due;
+}
+
+/* Who was stopped, or waits for what will not come. */
+static void end_stuck(struct vt_pool *pool, int64_t now)
+{
+	const struct vt_warm *making = pool->warm[VT_WARM_MAKING];
+	struct vt_warm *entering = pool->warm[VT_WARM_ENTERING];
+	struct vt_pool_zygote *other = vt_pool_other_zygote(pool);
+	struct vt_err err;
+
+	if (making && now - making->since >= VT_POOL_STUCK) {
+		(void)vt_fail(&err, VT_STEP_WATCH, ETIMEDOUT, "have the spawner make a cell");
+		vt_pool_hull_kill(&pool->hull, &err);
+	} else if (entering && now - entering->since >= VT_POOL_STUCK) {
+		(void)vt_fail(&err, VT_STEP_WATCH, ETIMEDOUT, "have a cell occupied");
+		/* Of one that the zygote has told of, the occupant itself is to blame. */
+		if (entering->child.pid || !entering->zygote)
+			vt_warm_fail(entering, &err);
+		else
+			vt_pool_zygote_kill(entering->zygote, &err);
+	} else if (other->child.pid && other->retired && now - other->retired >= VT_POOL_STUCK) {
+		(void)vt_fail(&err, VT_STEP_WATCH, ETIMEDOUT, "have a zygote end");
+		vt_pool_zygote_kill(other, &err);
+	}
+}
+
+/* The oldest comes first. */
+static bool is_over_long(const struct vt_pool *pool, int64_t now)
+{
+	const struct vt_warm *oldest = pool->warm[VT_WARM_OVER];
+
+	return now - pool->last_call >= VT_POOL_QUIET || pool->count[VT_WARM_OVER] > OVER_MAX ||
+	       now - oldest->since >= OVER_LONG;
+}
+
+void vt_pool_set_timer(struct vt_pool *pool)
+{
+	/* What cannot be made now is not tried over and over: something else will happen first. */
+	bool can_make = (pool->plan->bare || pool->hull.ready) && !pool->paused_until &&
+			!vt_pool_under_way(pool);
+	const struct vt_warm *over = pool->warm[VT_WARM_OVER];
+	int64_t due = over || (can_make && vt_pool_is_short(pool)) ? pool->last_call + VT_POOL_QUIET
+								   : INT64_MAX;
+
+	if (over)
+		due = lesser(over->since + OVER_LONG, due);
+	for (size_t state = VT_WARM_RUNNING; state < VT_WARM_STATES; state++)
+		for (const struct vt_warm *warm = pool->warm[state]; warm; warm = warm->next)
+			due = lesser(vt_warm_due(warm), due);
+	/* All may wait for the same time, and come in that order. */
+	if (pool->waiting.first)
+		due = lesser(pool->waiting.first->due, due);
+	if (pool->decay_at)
+		due = lesser(pool->decay_at, due);
+	if (pool->paused_until)
+		due = lesser(pool->paused_until, due);
+	else if (vt_pool_is_incomplete(pool))
+		due = lesser(vt_clock_now() + VT_POOL_SWEEP, due);
+	if (pool->gone)
+		due = lesser(pool->release_at, due);
+	vt_timer_set(&pool->timer, lesser(lesser(sweep_due(pool), stuck_due(pool)), due));
+}
+
+void vt_pool_timer_fires(struct vt_timer *timer)
+{
+	struct vt_pool *pool = timer->owner;
+	int64_t now = vt_clock_now();
+
+	while (pool->warm[VT_WARM_OVER] && is_over_long(pool, now))
+		vt_warm_kill(pool->warm[VT_WARM_OVER]);
+	for (size_t state = VT_WARM_RUNNING; state < VT_WARM_STATES; state++)
+		for (struct vt_warm *warm = pool->warm[state], *next; warm; warm = next) {
+			next = warm->next;
+			if (vt_warm_due(warm) <= now)
+				vt_warm_tick(warm, now);
+		}
+	vt_queue_expire(&pool->waiting, now);
+	if (pool->gone && pool->release_at <= now)
+		vt_pool_release_gone(pool, now);
+	if (sweep_due(pool) <= now)
+		sweep(pool, now);
+	end_stuck(pool, now);
+	vt_pool_renew_zygote(pool, now);
+	if (pool->paused_until && pool->paused_until <= now) {
+		pool->paused_until = 0;
+		pool->failures = 0;
+	}
+	vt_pool_keep(pool);
+	if (pool->decay_at && pool->decay_at <= now) {
+		if (pool->target > pool->options.ready_min)
+			pool->target--;
+		/* Those that were made for calls which others have served meanwhile. */
+		while (pool->count[VT_WARM_PARKED] > pool->target)
+			vt_warm_kill(pool->warm[VT_WARM_PARKED]);
+		pool->decay_at = pool->target > pool->options.ready_min ? now + VT_POOL_DECAY : 0;
+	}
+	vt_pool_serve_waiting(pool);
+	vt_pool_refill(pool);
+}

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Who makes the cells of a pool: its hull, with the spawner, and the zygote. Whoever of them ends
+ * is started anew, and a zygote is renewed while it lives.
+ */
+#include <syslog.h>
+
+#include "base/clock.h"
+#include "pool/pool_private.h"
+
+enum { FORKS_MAX = 4096 }; /* of one zygote */
+
+/*
+ * All that a zygote forks have its addresses and canaries: what one cell learns of them is of no
+ * use for long. Nor does one fork for longer than this.
+ */
+#define AGE_MAX (600 * VT_NS_PER_S)
+
+/* ---- the hull ------------------------------------------------------------------------------ */
+
+static struct vt_warm *find(const struct vt_pool *pool, uint64_t number)
+{
+	for (size_t state = 0; state < VT_WARM_STATES; state++)
+		for (struct vt_warm *warm = pool->warm[state]; warm; warm = warm->next)
+			if (warm->number == number)
+				return warm;
+	return NULL;
+}
+
+static void give_note(void *user, const struct vt_note *note, int fds[VT_NOTE_FDS])
+{
+	struct vt_warm *warm = find(user, note->cell);
+
+	if (warm)
+		vt_warm_note(warm, note, fds);
+}
+
+/* The hull, or its zygote, is to be started. */
+bool vt_pool_is_incomplete(const struct vt_pool *pool)
+{
+	if (pool->plan->bare)
+		return !pool->zygote->child.pid;
+	return !vt_pool_hull_lives(&pool->hull) ||
+	       (!pool->hull.ending && pool->hull.fds[0] >= 0 && !pool->zygote->child.pid);
+}
+
+/* Neither is started again and again if it dies at once. */
+void vt_pool_keep(struct vt_pool *pool)
+{
+	struct vt_err err;
+	int r;
+
+	if (pool->closing || !vt_pool_is_incomplete(pool) || vt_clock_now() < pool->paused_until)
+		return;
+	if (!pool->plan->bare && !vt_pool_hull_lives(&pool->hull))
+		r = vt_pool_hull_start(&pool->hull, &err);
+	else
+		r = vt_pool_zygote_start(pool->zygote, pool->image_fd, pool->hull.fds, &err);
+	if (r < 0) {
+		vt_pool_log(pool, LOG_WARNING, "a pool could not be started", &err);
+		vt_pool_count_failure(pool, &err);
+		vt_pool_set_timer(pool); /* to try again */
+	}
+}
+
+static void hull_built(void *user)
+{
+	vt_pool_keep(user);
+}
+
+static void hull_ready(void *user)
+{
+	vt_pool_refill(user);
+}
+
+void vt_pool_end_zygotes(struct vt_pool *pool)
+{
+	vt_pool_zygote_end(&pool->zygotes[0]);
+	vt_pool_zygote_end(&pool->zygotes[1]);
+}
+
+/* Whatever is in it dies with it; and a zygote that has joined it is of no use to the next. */
+static void hull_ending(void *user, const struct vt_err *why)
+{
+	struct vt_pool *pool = user;
+
+	vt_pool_log(pool, LOG_WARNING, "the hull is made anew", why);
+	vt_pool_end_zygotes(pool);
+	while (pool->warm[VT_WARM_RUNNING])
+		vt_warm_lose(pool->warm[VT_WARM_RUNNING], why);
+	for (size_t state = 0; state < VT_WARM_ENDING; state++)
+		while (pool->warm[state])
+			vt_warm_kill(pool->warm[state]);
+	vt_pool_count_failure(pool, why);
+	vt_pool_set_timer(pool);
+}
+
+static void hull_ended(void *user)
+{
+	struct vt_pool *pool = user;
+
+	vt_pool_keep(pool);
+	vt_pool_set_timer(pool);
+}
+
+/* ---- the zygote ---------------------------------------------------------------------------- */
+
+struct vt_pool_zygote *vt_pool_other_zygote(const struct vt_pool *pool)
+{
+	return (struct vt_pool_zygote *)&pool->zygotes[pool->zygote == pool->zygotes];
+}
+
+/* Starts the next one, while this one goes on. */
+void vt_pool_renew_zygote(struct vt_pool *pool, int64_t now)
+{
+	const unsigned most = pool->options.forks_max ? pool->options.forks_max : FORKS_MAX;
+	struct vt_err err;
+
+	if (!pool->zygote->ready || vt_pool_other_zygote(pool)->child.pid ||
+	    (pool->forks < most && now - pool->born < AGE_MAX))
+		return;
+	pool->forks = 0; /* one that does not come is tried again when as many more were forked */
+	pool->born = now;
+	if (vt_pool_zygote_start(vt_pool_other_zygote(pool), pool->image_fd, pool->hull.fds, &err) <
+	    0)
+		vt_pool_log(pool, LOG_WARNING, "the program that holds the tools goes on", &err);
+}
+
+static void zygote_ready(void *user)
+{
+	struct vt_pool *pool = user;
+
+	if (vt_pool_other_zygote(pool)->ready) {
+		vt_pool_zygote_retire(pool->zygote);
+		vt_pool_wake_by(pool, pool->zygote->retired + VT_POOL_STUCK);
+		pool->zygote = vt_pool_other_zygote(pool);
+	}
+	pool->forks = 0;
+	pool->born = vt_clock_now();
+	while (pool->warm[VT_WARM_BUILT] && pool->zygote->ready)
+		vt_pool_order_occupant(pool, pool->warm[VT_WARM_BUILT]);
+}
+
+/*
+ * Those that it was to fork into cells are not coming, or nobody knows them. One that was retired
+ * has obeyed before it ended, and an init of a bare cell speaks for itself: it may just not have
+ * done so yet.
+ */
+static void give_up_entering(struct vt_pool *pool, const struct vt_pool_zygote *zygote)
+{
+	for (struct vt_warm *warm = pool->warm[VT_WARM_ENTERING], *next; warm; warm = next) {
+		next = warm->next;
+		if (warm->zygote != zygote)
+			continue;
+		warm->zygote = NULL;
+		if (!warm->child.pid && !(pool->plan->bare && zygote->retired))
+			vt_warm_kill(warm);
+	}
+}
+
+/* Cells that have their occupant go on. */
+static void zygote_ended(void *user, const struct vt_err *err)
+{
+	struct vt_pool *pool = user;
+	struct vt_pool_zygote *other = vt_pool_other_zygote(pool);
+
+	if (pool->zygote->child.pid) {
+		give_up_entering(pool, other);
+		if (!other->retired)
+			vt_pool_log(pool, LOG_WARNING, "the program that holds the tools goes on",
+				    err);
+		vt_pool_refill(pool);
+		return;
+	}
+	give_up_entering(pool, pool->zygote);
+	vt_pool_log(pool, LOG_WARNING,
+		    "the program that holds the tools ended, and is started anew", err);
+	if (other->child.pid && !other->retired)
+		pool->zygote = other; /* it is on its way already */
+	vt_pool_count_failure(pool, err);
+	vt_pool_keep(pool);
+	vt_pool_refill(pool);
+}
+
+/* ---- both ---------------------------------------------------------------------------------- */
+
+void vt_pool_init_makers(struct vt_pool *pool)
+{
+	const struct vt_pool_options *options = &pool->options;
+
+	pool->hull = (struct vt_pool_hull){ .loop = pool->loop,
+					    .children = options->children,
+					    .plan = pool->plan,
+					    .spawner_fd = options->spawner_fd,
+					    .image_fd = -1,
+					    .is_built = hull_built,
+					    .is_ready = hull_ready,
+					    .note = give_note,
+					    .is_ending = hull_ending,
+					    .ended = hull_ended,
+					    .user = pool };
+	vt_pool_hull_init(&pool->hull);
+	pool->zygote = pool->zygotes;
+	for (size_t i = 0; i < 2; i++) {
+		pool->zygotes[i] = (struct vt_pool_zygote){ .loop = pool->loop,
+							    .children = options->children,
+							    .program = options->program,
+							    .argv = options->argv,
+							    .envp = pool->plan->envp,
+							    .is_ready = zygote_ready,
+							    .note = give_note,
+							    .ended = zygote_ended,
+							    .user = pool };
+		vt_pool_zygote_init(&pool->zygotes[i]);
+	}
+}
