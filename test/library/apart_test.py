@@ -18,7 +18,7 @@ import uuid
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "lib"))
 from vitrotest import APART, IS_ROOT, check, check_equal, is_confined, main, proc, skip, test, wait_until
-from warm import Program, supervisors
+from warm import Program, need_program, supervisors
 
 SECRET = "apart-" + uuid.uuid4().hex
 NEEDLE = bytes(~byte & 255 for byte in SECRET.encode()).hex()
@@ -310,4 +310,5 @@ def _():
 
 
 if __name__ == "__main__":
+    need_program()
     main()

@@ -14,7 +14,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(HERE, "..", "lib"), os.path.join(HERE, "..", "escape")]
 import escape_test as escape
 from vitrotest import Failed, IS_ROOT, check, landlock_abi, main, need_broker, run, skip, test
-from warm import Program
+from warm import Program, need_program
 
 # Flags of `vitro run` as keys of a policy.
 LISTS = {"--read": "read", "--write": "write", "--socket": "sockets"}
@@ -113,6 +113,7 @@ def register():
 
 
 if __name__ == "__main__":
+    need_program()
     made = register()
     try:
         main()
