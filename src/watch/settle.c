@@ -28,10 +28,13 @@ static int rehearse(const struct vt_plan *plan, int signal_fd, struct vt_result 
 		       result->verdict.message);
 }
 
-/* One plan, and one rehearsal of it. *ret_again: it failed, and taught something. */
+enum { ACCIDENTS_MAX = 3 };
+
+/* One plan, and one rehearsal of it. *ret_again: it failed, and taught something; or somebody
+ * killed its cell, which says nothing of this host. */
 static int try_once(const struct vt_policy *policy, struct vt_host *host,
-		    const struct vt_request *request, int signal_fd, bool *ret_again,
-		    struct vt_err *err)
+		    const struct vt_request *request, int signal_fd, int *accidents,
+		    bool *ret_again, struct vt_err *err)
 {
 	struct vt_result result;
 	struct vt_plan *plan;
@@ -44,7 +47,11 @@ static int try_once(const struct vt_policy *policy, struct vt_host *host,
 	vt_result_init(&result);
 	int r = rehearse(plan, signal_fd, &result, err);
 
-	*ret_again = r < 0 && result.unbuilt && vt_host_learn(host, &result.failure);
+	if (result.unbuilt)
+		*ret_again = r < 0 && vt_host_learn(host, &result.failure);
+	else
+		*ret_again = r < 0 && result.verdict.status == VT_STATUS_LOST &&
+			     ++*accidents < ACCIDENTS_MAX;
 	vt_result_done(&result);
 	vt_plan_free(plan);
 	return r;
@@ -56,6 +63,7 @@ int vt_settle(struct vt_policy *policy, struct vt_host *host, const struct vt_re
 	const enum vt_require require = policy->require;
 	struct vt_request rehearsal = *request;
 	char name[32];
+	int accidents = 0;
 	bool again;
 	int r;
 
@@ -64,7 +72,7 @@ int vt_settle(struct vt_policy *policy, struct vt_host *host, const struct vt_re
 	rehearsal.name = name;
 	policy->require = VT_REQUIRE_BEST_EFFORT;
 	do
-		r = try_once(policy, host, &rehearsal, signal_fd, &again, err);
+		r = try_once(policy, host, &rehearsal, signal_fd, &accidents, &again, err);
 	while (again);
 	policy->require = require;
 	return r;
