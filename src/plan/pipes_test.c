@@ -140,7 +140,7 @@ static void landlock_is_enough_elsewhere(void **state)
 	check_veils(&works, "", "", NULL);
 	check_veils(&works, "\"read\": [\"/p\", \"/q\"], \"write\": [\"/tmp/a\"]", "", NULL);
 	/* a place that is not in the private /tmp, though the folder is in the host's */
-	check_veils(&works, "\"read\": [{\"from\": \"/tmp/a\", \"to\": \"/work\"}]", "", NULL);
+	check_veils(&works, "\"read\": [{\"from\": \"/tmp/a\", \"to\": \"/project\"}]", "", NULL);
 	check_veils(&works, "\"read\": [\"/tmp\"]", "", NULL);
 }
 

@@ -501,13 +501,13 @@ static const struct golden {
 	{ "write-missing-refused", &user_v2, "{\"files\": {\"write\": [\"/nowhere\"]}}" },
 	{ "cwd-own-refused", &user_v2, "{\"files\": {\"cwd\": \"/dev/shm/x\"}}" },
 	{ "cwd-moved-refused", &user_v2,
-	  "{\"files\": {\"read\": [{\"from\": \"/srv/data\", \"to\": \"/work\"}], \"cwd\": "
+	  "{\"files\": {\"read\": [{\"from\": \"/srv/data\", \"to\": \"/project\"}], \"cwd\": "
 	  "\"/srv/data/out\"}}" },
 	{ "cwd-var-tmp-refused", &user_v2, "{\"files\": {\"cwd\": \"/var/tmp/x\"}}" },
 	{ "cwd-var-tmp", &user_v2,
 	  "{\"files\": {\"read\": [\"/var/tmp/x\"], \"cwd\": \"/var/tmp/x\"}}" },
 	{ "cwd-behind-link", &user_v2, "{\"files\": {\"cwd\": \"/bin/x\"}}" },
-	{ "colon-refused", &user_v2, "{\"files\": {\"read\": [\"/srv/data:/work\"]}}" },
+	{ "colon-refused", &user_v2, "{\"files\": {\"read\": [\"/srv/data:/project\"]}}" },
 	{ "cwd-refused", &user_v2, "{\"files\": {\"cwd\": \"/srv/data\"}}" },
 	{ "lower-limits", &poor_user, "{}" },
 	{ "lower-limits-asked", &poor_user,

@@ -208,15 +208,15 @@ def _():
 def _():
     with folder() as place:
         write(place + "/real/sum.sh", "echo ran\n")
-        move = f'{{"from": "{place}/real", "to": "/work"}}'
-        refused("--read", move, "--cwd", "real", cwd=place, says=["is at '/work' inside: --cwd /work"])
+        move = f'{{"from": "{place}/real", "to": "/project"}}'
+        refused("--read", move, "--cwd", "real", cwd=place, says=["is at '/project' inside: --cwd /project"])
         call = vitro("run", "--read", move, "--", "/bin/sh", "sum.sh", cwd=place + "/real")
-        check_in("vitro: 'sum.sh' is at /work/sum.sh inside; add: --cwd /work\n", call.err, "the hint", call)
-        call = vitro("run", "--read", move, "--cwd", "/work", "--", "/bin/sh", "sum.sh", cwd=place + "/real")
+        check_in("vitro: 'sum.sh' is at /project/sum.sh inside; add: --cwd /project\n", call.err, "the hint", call)
+        call = vitro("run", "--read", move, "--cwd", "/project", "--", "/bin/sh", "sum.sh", cwd=place + "/real")
         check_equal((call.code, call.out), (0, "ran\n"), "with what the hint says", call)
         call = vitro("run", "--read", move, "--", "/bin/cat", "real/sum.sh", cwd=place)
-        check_in("vitro: 'real/sum.sh' is at /work/sum.sh inside\n", call.err, "without a --cwd that helps", call)
-        refused("--read", "real:/work", cwd=place, says=[f'{{"from": "{place}/real", "to": "/work"}}'])
+        check_in("vitro: 'real/sum.sh' is at /project/sum.sh inside\n", call.err, "without a --cwd that helps", call)
+        refused("--read", "real:/project", cwd=place, says=[f'{{"from": "{place}/real", "to": "/project"}}'])
     if not os.access("/dev/shm", os.W_OK):
         skip("there is no /dev/shm here")
     with folder("/dev/shm") as place:
