@@ -28,24 +28,18 @@ enum { TALK_BYTES = 512 << 10 }; /* what an occupant may send ahead; the kernel 
 
 #define TO(state) (1U << VT_WARM_##state)
 
-static const struct {
-	const char *name;
-	unsigned next;
-} states[VT_WARM_STATES] = {
-	[VT_WARM_MAKING] = { "making", TO(BUILT) | TO(ENDING) },
-	[VT_WARM_BUILT] = { "built", TO(ENTERING) | TO(ENDING) },
-	[VT_WARM_ENTERING] = { "entering", TO(PARKED) | TO(ENDING) },
-	[VT_WARM_PARKED] = { "parked", TO(RUNNING) | TO(ENDING) },
-	[VT_WARM_RUNNING] = { "running", TO(OVER) | TO(ENDING) },
-	[VT_WARM_OVER] = { "over", TO(ENDING) },
-	[VT_WARM_ENDING] = { "ending", 0 },
+/* Which states may follow. */
+static const unsigned followers[VT_WARM_STATES] = {
+	[VT_WARM_MAKING] = TO(BUILT) | TO(ENDING),    [VT_WARM_BUILT] = TO(ENTERING) | TO(ENDING),
+	[VT_WARM_ENTERING] = TO(PARKED) | TO(ENDING), [VT_WARM_PARKED] = TO(RUNNING) | TO(ENDING),
+	[VT_WARM_RUNNING] = TO(OVER) | TO(ENDING),    [VT_WARM_OVER] = TO(ENDING),
 };
 
 void vt_warm_move(struct vt_warm *warm, enum vt_warm_state state)
 {
 	enum vt_warm_state from = warm->state;
 
-	if (!(states[from].next & 1U << state))
+	if (!(followers[from] & 1U << state))
 		abort(); /* a bug in this file; going on would take one cell for another */
 	warm->state = state;
 	warm->since = vt_clock_now();

@@ -102,18 +102,12 @@ static void run_group(struct tally *tally, const json_t *group)
 
 static void test_vectors(void **state)
 {
-	const char *folder = getenv("VITRO_TEST_DIR");
-	AUTO_JSON json_t *groups = NULL;
+	AUTO_JSON json_t *groups = load_vectors("commands.json");
 	struct tally tally = { 0 };
-	struct vt_err err = { 0 };
 	json_t *group;
-	char path[4096];
 	size_t i;
 
 	(void)state;
-	(void)snprintf(path, sizeof(path), "%s/vectors/commands.json", folder ? folder : TEST_DIR);
-	if (vt_json_load_file(path, &groups, &err) < 0)
-		fail_msg("%s", err.what);
 	json_array_foreach(groups, i, group) run_group(&tally, group);
 	assert_int_equal(tally.failed, 0);
 	/* A file that lost its tests would pass. */

@@ -71,3 +71,17 @@ static inline bool begins_with_place(const char *message, const char *place)
 
 	return strncmp(message, place, len) == 0 && message[len] == ':' && message[len + 1] == ' ';
 }
+
+/* A file of test/vectors, which other languages pass too. */
+static inline json_t *load_vectors(const char *name)
+{
+	const char *folder = getenv("VITRO_TEST_DIR");
+	struct vt_err err = { 0 };
+	json_t *groups = NULL;
+	char path[4096];
+
+	(void)snprintf(path, sizeof(path), "%s/vectors/%s", folder ? folder : TEST_DIR, name);
+	if (vt_json_load_file(path, &groups, &err) < 0)
+		fail_msg("%s", err.what);
+	return groups;
+}
