@@ -19,11 +19,10 @@
 #include "launch/cell.h"
 #include "launch/inside_private.h"
 
-/* Empty, and down: what is in the hull itself needs none. */
+/* Empty, and down: what is in the hull itself needs none. Unless cells are to have the host's. */
 static int leave_network(struct vt_building *b, struct vt_err *err)
 {
-	(void)b;
-	if (unshare(CLONE_NEWNET) < 0)
+	if (b->plan->own_network && unshare(CLONE_NEWNET) < 0)
 		return vt_fail_at(err, VT_STEP_NETWORK, errno, "make a network namespace", NULL);
 	return 0;
 }

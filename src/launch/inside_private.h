@@ -67,6 +67,9 @@ int vt_inside_build_root(struct vt_building *b, struct vt_err *err); /* and ente
 /* In a cell of a pool: opens the root that the hull built, and adds what is the cell's own. */
 int vt_inside_finish_root(struct vt_building *b, struct vt_err *err);
 
+/* In whoever has power over the cell's network namespace, if the policy wants that: seal.c. */
+int vt_inside_raise_loopback(struct vt_building *b, struct vt_err *err);
+
 /*
  * All that an occupant does before a byte of the call runs: seal.c. Its descriptors are in place then,
  * the status socket at 3, where exec closes it. Returns only if every step was taken.

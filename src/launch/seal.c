@@ -16,17 +16,10 @@
 #include "launch/cell.h"
 #include "launch/inside_private.h"
 
-/*
- * Making a network namespace takes as long as building the root, so the occupant makes it
- * meanwhile. Init stays in the supervisor's; it opens no socket, and nobody in the cell can reach
- * into it.
- */
-static int enter_network(struct vt_building *b, struct vt_err *err)
+int vt_inside_raise_loopback(struct vt_building *b, struct vt_err *err)
 {
 	struct ifreq request = { .ifr_name = "lo", .ifr_flags = IFF_UP | IFF_RUNNING };
 
-	if (b->plan->own_network && unshare(CLONE_NEWNET) < 0)
-		return vt_fail_at(err, VT_STEP_NETWORK, errno, "make a network namespace", NULL);
 	if (!b->plan->loopback_up)
 		return 0;
 	AUTO_CLOSE int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
@@ -34,6 +27,18 @@ static int enter_network(struct vt_building *b, struct vt_err *err)
 	if (fd < 0 || ioctl(fd, SIOCSIFFLAGS, &request) < 0)
 		return vt_fail_at(err, VT_STEP_NETWORK, errno, "raise the loopback", NULL);
 	return 0;
+}
+
+/*
+ * Making a network namespace takes as long as building the root, so the occupant makes it
+ * meanwhile. Init stays in the supervisor's; it opens no socket, and nobody in the cell can reach
+ * into it.
+ */
+static int enter_network(struct vt_building *b, struct vt_err *err)
+{
+	if (b->plan->own_network && unshare(CLONE_NEWNET) < 0)
+		return vt_fail_at(err, VT_STEP_NETWORK, errno, "make a network namespace", NULL);
+	return vt_inside_raise_loopback(b, err);
 }
 
 /* Init enters the new root for both: the kernel moves whoever stands in the old one. */

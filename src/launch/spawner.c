@@ -49,6 +49,7 @@ static const struct vt_inside_step steps[] = {
 	{ "cgroup", vt_inside_join_cgroup },   /* before anything is allocated that should be counted */
 	{ "ids",    await_ids },
 	{ "counts", vt_inside_bound_counts },  /* through the hull's proc, before it is covered */
+	{ "network", vt_inside_raise_loopback },
 	{ "root",   vt_inside_finish_root },
 };
 /* clang-format on */

@@ -43,12 +43,15 @@ static bool is_in_user(int ns_fd)
 	       own.st_dev == other.st_dev && own.st_ino == other.st_ino;
 }
 
-/* The user namespace first: it gives the power over the others. */
+/*
+ * The user namespace first: it gives the power over the others. But not over the host's network,
+ * where a zygote is already if the hull is.
+ */
 static int join_hull(const struct vt_zygote *zygote, const int hull[VT_HULL_FDS],
 		     struct vt_err *err)
 {
 	for (size_t i = is_in_user(hull[VT_HULL_USER_FD]); i < VT_HULL_FDS; i++)
-		if (setns(hull[i], 0) < 0)
+		if ((i != VT_HULL_NET_FD || zygote->plan->own_network) && setns(hull[i], 0) < 0)
 			return vt_fail(err, VT_STEP_CLONE, errno, "join the hull");
 	return vt_process_become(0, 0, zygote->plan->own_ids, err);
 }
@@ -131,8 +134,8 @@ static int enter_cgroup(struct vt_building *b, struct vt_err *err)
 
 static int enter_cell(struct vt_building *b, struct vt_err *err)
 {
-	const int all = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWNET |
-			CLONE_NEWCGROUP;
+	const int all = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS |
+			CLONE_NEWCGROUP | (b->plan->own_network ? CLONE_NEWNET : 0);
 
 	if (setns(b->occupant_fd, all) < 0)
 		return vt_fail_at(err, VT_STEP_CLONE, errno, "enter the cell", NULL);
