@@ -40,10 +40,13 @@ enum vt_note_kind {
 	VT_NOTE_INPUT,   /* supervisor → an occupant of commands, there too, with what it is to read */
 };
 
+enum { VT_PLACES = 64 };
+
 struct vt_note {
 	enum vt_note_kind kind;
 	uint64_t          cell;  /* of a pool's: which */
 	uint32_t          slot;  /* of VT_NOTE_MAKE: which of the hull's ids for cells it gets */
+	uint32_t          place; /* of VT_NOTE_MAKE: no cell that is not gone has the same; VT_PLACES: one of many */
 	int               joins; /* of VT_NOTE_MAKE and VT_NOTE_ENTER: how many descriptors of cgroups */
 	bool              unified; /* the one of them is a folder of cgroup v2, to be born in */
 	/* of VT_NOTE_ENTERED, VT_NOTE_BORN, a bare cell's VT_NOTE_RUNNING: as the supervisor sees it; or 0 */

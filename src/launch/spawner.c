@@ -31,6 +31,8 @@ enum { CONTROL_FD = 3, STACK_PAGE = 4096, STACK_NEEDED = 512, STACK_USED = 64 <<
 
 struct spawner {
 	const struct vt_plan *plan;
+	int networks[VT_PLACES]; /* which cells in each place get, one after the other; -1: none yet
+				  */
 };
 
 /* ---- a cell's init ------------------------------------------------------------------------- */
@@ -110,32 +112,71 @@ static _Noreturn void live(const struct spawner *spawner, const struct vt_cgroup
 
 /* ---- the spawner --------------------------------------------------------------------------- */
 
+/* Makes one, and is in it. */
+static int make_network(int *ret_fd, struct vt_err *err)
+{
+	if (unshare(CLONE_NEWNET) < 0)
+		return vt_fail(err, VT_STEP_NETWORK, errno, "make a network namespace");
+	*ret_fd = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+	if (*ret_fd < 0)
+		return vt_fail(err, VT_STEP_NETWORK, errno, "open a network namespace");
+	return 0;
+}
+
+/*
+ * A network namespace takes longer to make, and to take apart, than all else of a cell. So the cell
+ * in a place gets that of the one before it, of which no process is left, and which had no power
+ * over it and no sockets but unix ones. *ret_flag is CLONE_NEWNET for a cell that is to have a new
+ * one: there are more than places, or the plan keeps none.
+ */
+static int choose_network(struct spawner *spawner, uint32_t place, uint64_t *ret_flag,
+			  struct vt_err *err)
+{
+	const struct vt_plan *plan = spawner->plan;
+
+	*ret_flag = 0;
+	if (!plan->keeps_networks || place >= VT_PLACES) {
+		*ret_flag = plan->own_network ? CLONE_NEWNET : 0;
+		return 0;
+	}
+	if (spawner->networks[place] < 0)
+		return make_network(&spawner->networks[place], err);
+	if (setns(spawner->networks[place], CLONE_NEWNET) < 0)
+		return vt_fail(err, VT_STEP_NETWORK, errno, "enter a network namespace");
+	return 0;
+}
+
 /* Clones an init, maps its ids and lets it go on. Of one that cannot be mapped nothing is left. */
-static int make(const struct spawner *spawner, const struct vt_cgroup *cgroup, uint64_t cell,
-		uint32_t slot, struct vt_err *err)
+static int make(struct spawner *spawner, const struct vt_cgroup *cgroup,
+		const struct vt_note *order, struct vt_err *err)
 {
 	const struct vt_plan *plan = spawner->plan;
 	const uint64_t go = 1;
-	struct vt_note made = { .kind = VT_NOTE_MADE, .cell = cell };
+	struct vt_note made = { .kind = VT_NOTE_MADE, .cell = order->cell };
+	uint64_t new_network;
 	AUTO_CLOSE int init_fd = -1;
 	AUTO_CLOSE int go_fd = eventfd(0, EFD_CLOEXEC); /* its ids are mapped */
 
 	if (go_fd < 0)
 		return vt_fail(err, VT_STEP_CLONE, errno, "make an eventfd");
+	int r = choose_network(spawner, order->place, &new_network, err);
+
+	if (r < 0)
+		return r;
 	/* SIGCHLD, which we ignore: the kernel reaps it at once. */
-	pid_t pid = vt_ns_clone(plan->namespaces | (plan->own_network ? CLONE_NEWNET : 0) | SIGCHLD,
-				-1, &init_fd, err);
+	pid_t pid = vt_ns_clone(plan->namespaces | new_network | SIGCHLD, -1, &init_fd, err);
 
 	if (pid == 0)
-		live(spawner, cgroup, go_fd, cell);
+		live(spawner, cgroup, go_fd, order->cell);
 	if (pid < 0)
 		return pid;
 	/*
 	 * Without ids for cells, the cell's user is the hull's root, whom nobody outside takes for
 	 * more than he is.
 	 */
-	const uint32_t id = plan->pool_id_count ? 1 + slot % plan->pool_id_count : 0;
-	int r = vt_ns_map_ids(pid, plan->inner_uid, id, plan->inner_gid, id, plan->own_ids, err);
+	const uint32_t id = plan->pool_id_count ? 1 + order->slot % plan->pool_id_count : 0;
+
+	r = vt_ns_map_ids(pid, plan->inner_uid, id, plan->inner_gid, id, plan->own_ids, err);
 
 	if (r < 0) {
 		(void)kill(pid, SIGKILL); /* our own child, which nobody reaped */
@@ -160,7 +201,7 @@ static void obey(struct spawner *spawner)
 	vt_cgroup_from_joins(&cgroup, fds, order.joins);
 	if (order.kind != VT_NOTE_MAKE)
 		_exit(125);
-	if (make(spawner, &cgroup, order.cell, order.slot, &failed.err) < 0)
+	if (make(spawner, &cgroup, &order, &failed.err) < 0)
 		tell(&failed, NULL, 0);
 	for (size_t i = 0; i < VT_NOTE_FDS; i++)
 		vt_fd_close(&fds[i]);
@@ -190,6 +231,8 @@ _Noreturn void vt_spawner_run(void)
 	struct vt_note note = { .kind = VT_NOTE_READY };
 	struct spawner spawner;
 
+	for (size_t i = 0; i < VT_PLACES; i++)
+		spawner.networks[i] = -1;
 	if (prepare(&spawner, &note.err) < 0)
 		note.kind = VT_NOTE_FAILED;
 	tell(&note, NULL, 0);

@@ -476,6 +476,18 @@ static void decide_pool_ids(struct making *m)
 	plan->pool_id_count = VT_IDRANGE_POOL_COUNT;
 }
 
+/*
+ * Only unix sockets may ever have been in it, of which the kernel forgets the last a moment after
+ * their cell; none of the next cell's can be connected to them.
+ */
+static bool may_keep_networks(const struct making *m)
+{
+	const struct vt_plan *plan = m->plan;
+
+	return plan->pooled && plan->own_network && m->policy->network == VT_NETWORK_NONE &&
+	       plan->filter_count && plan->landlock_scoped & LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET;
+}
+
 static char **copy_strings(struct vt_arena *arena, char *const *strings)
 {
 	size_t count = 0;
@@ -549,6 +561,7 @@ static int decide(struct making *m, struct vt_err *err)
 	if (r == 0)
 		r = decide_occupant(m, err);
 	decide_pool_ids(m);
+	m->plan->keeps_networks = may_keep_networks(m);
 	if (r == 0 && m->request->pooled && !m->plan->bare)
 		r = vt_pooled_divide(m->plan, err);
 	if (r < 0)

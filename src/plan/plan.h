@@ -187,6 +187,7 @@ struct vt_plan {
 	/* namespaces and ids */
 	uint64_t namespaces;          /* CLONE_NEW* that the cell is cloned into */
 	bool     own_network;         /* and a network namespace, which the occupant makes */
+	bool     keeps_networks;      /* of a pool: a cell may get that of one that is gone */
 	uid_t    inner_uid;
 	gid_t    inner_gid;
 	bool     own_ids;             /* a host id per cell, from the range; else the caller's own */

@@ -608,12 +608,46 @@ static void test_pooled_bare(void **state)
 	vt_policy_free(policy);
 }
 
+/* Whoever had more than unix sockets in it, or could be reached in it by the next, leaves it to
+ * none. */
+static void test_kept_networks(void **state)
+{
+	static const struct {
+		const struct vt_host *host;
+		const char *network;
+		bool pooled, kept;
+	} cases[] = {
+		{ &user_v2, "none", true, true },   { &user_v2, "none", false, false },
+		{ &user_v2, "host", true, false },  { &user_v2, "loopback", true, false },
+		{ &user_old, "none", true, false }, { &bare_user, "none", true, false },
+	};
+	struct vt_err err;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const struct vt_request request = { .pooled = cases[i].pooled,
+						    .cells = 4,
+						    .name = "pool" };
+		struct vt_policy *policy;
+		struct vt_plan *plan;
+
+		assert_int_equal(vt_policy_new(&policy, &err), 0);
+		assert_int_equal(
+			vt_policy_set(policy, "network", cases[i].network, NULL, "-", &err), 0);
+		assert_int_equal(vt_plan_make(policy, cases[i].host, &request, &plan, &err), 0);
+		assert_int_equal(plan->keeps_networks, cases[i].kept);
+		vt_plan_free(plan);
+		vt_policy_free(policy);
+	}
+}
+
 int main(void)
 {
 	enum { COUNT = sizeof(goldens) / sizeof(goldens[0]) };
-	struct CMUnitTest tests[COUNT + 2] = {
+	struct CMUnitTest tests[COUNT + 3] = {
 		[COUNT] = cmocka_unit_test(test_replaced),
 		[COUNT + 1] = cmocka_unit_test(test_pooled_bare),
+		[COUNT + 2] = cmocka_unit_test(test_kept_networks),
 	};
 
 	for (size_t i = 0; i < COUNT; i++)
@@ -622,5 +656,5 @@ int main(void)
 			.test_func = check_golden,
 			.initial_state = (void *)&goldens[i],
 		};
-	return _cmocka_run_group_tests("plan", tests, COUNT + 2, NULL, NULL);
+	return _cmocka_run_group_tests("plan", tests, COUNT + 3, NULL, NULL);
 }

@@ -149,6 +149,8 @@ static void warm_gone(struct vt_warm *warm)
 
 	unlink_warm(pool, warm, warm->state);
 	pool->slots[warm->slot]--;
+	if (warm->place < VT_PLACES)
+		pool->places &= ~(1ULL << warm->place);
 	warm->since = vt_clock_now();
 	warm->next = pool->gone;
 	pool->gone = warm;
@@ -213,6 +215,12 @@ static uint32_t find_slot(const struct vt_pool *pool)
 	return best;
 }
 
+static uint32_t find_place(const struct vt_pool *pool)
+{
+	_Static_assert(VT_PLACES == 64, "a bit for each");
+	return ~pool->places ? (uint32_t)__builtin_ctzll(~pool->places) : VT_PLACES;
+}
+
 void vt_pool_refill(struct vt_pool *pool)
 {
 	struct vt_warm *warm;
@@ -220,8 +228,8 @@ void vt_pool_refill(struct vt_pool *pool)
 
 	while ((pool->plan->bare || pool->hull.ready) && wants_more(pool)) {
 		if (vt_warm_new(&pool->owner, pool->loop, pool->options.children, pool->plan,
-				++pool->numbers, find_slot(pool), pool->hull.cell.status_fd, &warm,
-				&err) < 0) {
+				++pool->numbers, find_slot(pool), find_place(pool),
+				pool->hull.cell.status_fd, &warm, &err) < 0) {
 			vt_pool_log(pool, LOG_WARNING, "a cell could not be ordered", &err);
 			if (err.num == EPIPE)
 				vt_pool_hull_kill(&pool->hull, &err); /* it is dead already */
@@ -230,6 +238,8 @@ void vt_pool_refill(struct vt_pool *pool)
 			break;
 		}
 		pool->slots[warm->slot]++;
+		if (warm->place < VT_PLACES)
+			pool->places |= 1ULL << warm->place;
 		pool->counts.cells_made++;
 		link_warm(pool, warm);
 		if (warm->state == VT_WARM_BUILT)

@@ -44,6 +44,7 @@ struct vt_pool {
 	struct vt_queue waiting;
 	uint64_t numbers;                      /* of cells */
 	unsigned slots[VT_IDRANGE_POOL_COUNT]; /* how many cells have each of its ids */
+	uint64_t places;                       /* a bit for each that a cell has */
 
 	unsigned target;       /* how many are to be ready */
 	unsigned failures;     /* in a row */

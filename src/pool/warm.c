@@ -460,7 +460,9 @@ static void init_ended(struct vt_watch *source, uint32_t events)
 static int order(struct vt_warm *warm, enum vt_note_kind kind, int to, const int *fds, size_t count,
 		 struct vt_err *err)
 {
-	struct vt_note note = { .kind = kind, .cell = warm->number, .slot = warm->slot };
+	struct vt_note note = {
+		.kind = kind, .cell = warm->number, .slot = warm->slot, .place = warm->place
+	};
 	int all[VT_NOTE_FDS];
 
 	if (count)
@@ -477,7 +479,8 @@ static int order(struct vt_warm *warm, enum vt_note_kind kind, int to, const int
 
 int vt_warm_new(const struct vt_warm_owner *owner, struct vt_loop *loop,
 		struct vt_children *children, const struct vt_plan *plan, uint64_t number,
-		uint32_t slot, int spawner_fd, struct vt_warm **ret_warm, struct vt_err *err)
+		uint32_t slot, uint32_t place, int spawner_fd, struct vt_warm **ret_warm,
+		struct vt_err *err)
 {
 	struct vt_warm *warm = calloc(1, sizeof(*warm));
 	int r = 0;
@@ -491,6 +494,7 @@ int vt_warm_new(const struct vt_warm_owner *owner, struct vt_loop *loop,
 	warm->plan = plan;
 	warm->number = number;
 	warm->slot = slot;
+	warm->place = place;
 	warm->root_fd = warm->proc_fd = warm->scratch_fd = -1;
 	warm->init = (struct vt_watch){ .fd = -1, .ready = init_ended, .owner = warm };
 	warm->occupant = (struct vt_watch){ .fd = -1, .ready = occupant_ended, .owner = warm };

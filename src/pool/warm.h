@@ -72,6 +72,7 @@ struct vt_warm {
 	enum vt_warm_state          state;
 	uint64_t                    number;
 	uint32_t                    slot; /* which of the pool's ids it has */
+	uint32_t                    place; /* which no other has, until it is gone; VT_PLACES: there was none */
 	struct vt_cell              cell; /* its init is the spawner's child, and has no pid here,
 					     unless it is bare */
 	struct vt_watch             init, occupant, talk, pipes[VT_WARM_STREAMS];
@@ -103,8 +104,8 @@ struct vt_warm {
 
 /* Orders it from the spawner at the other end of spawner_fd. A bare one is BUILT already. */
 int vt_warm_new(const struct vt_warm_owner *owner, struct vt_loop *loop, struct vt_children *children,
-		const struct vt_plan *plan, uint64_t number, uint32_t slot, int spawner_fd,
-		struct vt_warm **ret_warm, struct vt_err *err);
+		const struct vt_plan *plan, uint64_t number, uint32_t slot, uint32_t place,
+		int spawner_fd, struct vt_warm **ret_warm, struct vt_err *err);
 
 /* What the spawner says about it, init, and the zygote. Descriptors are taken over. */
 void vt_warm_note(struct vt_warm *warm, const struct vt_note *note, int fds[VT_NOTE_FDS]);

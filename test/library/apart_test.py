@@ -136,6 +136,39 @@ def _():
         check_equal(looked["out"].strip(), "[]", "what another cell finds")
 
 
+# One who listens by a name, sends the listener to itself, and ends: only the kernel's collector closes it then.
+LEAVE = """
+import array, socket, sys
+def listen(name):
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(name)
+    listener.listen(8)
+    return listener
+found = []
+name = "\\0" + sys.argv[1]
+try:
+    socket.socket(socket.AF_UNIX).connect(name)
+    found.append("reached")
+except OSError:
+    pass
+try:
+    listener = listen(name)
+except OSError as error:
+    found.append(error.strerror)
+near, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+for held in (near, far, listener):
+    near.sendmsg([b"x"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", [held.fileno()]))])
+print(found)
+"""
+
+
+@test("apart: what a call listens to is not there in the next, which may get the same network namespace")
+def _():
+    with Program({"limits": {"wall_ms": 20000}}) as program:
+        for _ in range(12):
+            check_equal(program.python(LEAVE.replace("sys.argv[1]", repr(SECRET))), "[]\n", "what a call finds")
+
+
 @test("apart: an occupant has nothing of its caller's state")
 def _():
     def spoil():
