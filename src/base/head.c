@@ -2,9 +2,6 @@
 #include "base/head.h"
 
 #include <errno.h>
-#include <locale.h>
-#include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -375,47 +372,6 @@ int vt_head_get_int(const struct vt_head *head, const char *name, int64_t *ret_v
 	return 1;
 }
 
-/*
- * strtod() takes the point from the locale of its thread. Who built this text saw to it that the
- * number ends where JSON's does: the object's end is behind it at the latest. Of the C locale there
- * is one for all; it is neither made nor freed.
- */
-static int read_real(const char *text, double *ret_value)
-{
-	locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
-
-	if (plain == (locale_t)0)
-		return -ENOMEM;
-	double value = strtod_l(text, NULL, plain);
-
-	freelocale(plain);
-	if (isinf(value))
-		return -ERANGE;
-	*ret_value = value;
-	return 0;
-}
-
-int vt_head_get_real(const struct vt_head *head, const char *name, double *ret_value,
-		     struct vt_err *err)
-{
-	const struct vt_head_member *member = NULL;
-	int r = get(head, name, 1u << VT_HEAD_INT | 1u << VT_HEAD_REAL, "a number", &member, err);
-
-	if (r <= 0)
-		return r;
-	if (member->type == VT_HEAD_INT) {
-		*ret_value = (double)member->whole;
-		return 1;
-	}
-	r = read_real(member->text, ret_value);
-	if (r == -ERANGE)
-		return vt_fail(err, VT_STEP_WIRE, EBADMSG,
-			       "the head of a message: '%s' is too large a number", name);
-	if (r < 0)
-		return vt_fail(err, VT_STEP_WIRE, -r, "no memory for a number");
-	return 1;
-}
-
 int vt_head_get_flag(const struct vt_head *head, const char *name, bool *ret_value,
 		     struct vt_err *err)
 {
@@ -442,14 +398,6 @@ int64_t vt_head_int(const struct vt_head *head, const char *name, int64_t fallba
 	struct vt_err err;
 
 	(void)vt_head_get_int(head, name, &fallback, &err); /* the fallback stays */
-	return fallback;
-}
-
-double vt_head_real(const struct vt_head *head, const char *name, double fallback)
-{
-	struct vt_err err;
-
-	(void)vt_head_get_real(head, name, &fallback, &err); /* the fallback stays */
 	return fallback;
 }
 
@@ -538,68 +486,6 @@ void vt_head_add_int(struct vt_str *str, const char *name, int64_t value)
 		digits[--at] = '-';
 	add_name(str, name);
 	vt_str_addn(str, digits + at, sizeof(digits) - at);
-}
-
-/*
- * Times are counted in millionths, and most numbers that are written are times. What is a whole
- * number of them, and has no more than 15 digits, is the same number again when it is read;
- * printf() takes ten times as long.
- */
-static bool add_millionths(struct vt_str *str, double value)
-{
-	char digits[24];
-	size_t at = sizeof(digits), end = sizeof(digits);
-
-	if (!(value > -1e9 && value < 1e9) || (value == 0 && signbit(value)))
-		return false;
-	int64_t count = (int64_t)(value * 1e6 + (value < 0 ? -0.5 : 0.5));
-
-	if ((double)count / 1e6 != value)
-		return false;
-	uint64_t left = count < 0 ? -(uint64_t)count : (uint64_t)count;
-
-	for (int i = 0; i <= 6 || left > 0; i++) {
-		if (i == 6)
-			digits[--at] = '.';
-		digits[--at] = (char)('0' + left % 10);
-		left /= 10;
-	}
-	if (count < 0)
-		digits[--at] = '-';
-	while (digits[end - 1] == '0' && digits[end - 2] != '.')
-		end--;
-	vt_str_addn(str, digits + at, end - at);
-	return true;
-}
-
-/*
- * printf() takes the point from the locale, where it may be any text: whatever is none of the other
- * characters of a number is the point. A number without one gets one, so that it is a real again.
- */
-void vt_head_add_real(struct vt_str *str, const char *name, double value)
-{
-	char printed[64];
-	bool whole = true;
-
-	add_name(str, name);
-	if (!isfinite(value)) {
-		vt_str_add(str, "null");
-		return;
-	}
-	if (add_millionths(str, value))
-		return;
-	(void)snprintf(printed, sizeof(printed), "%.17g", value); /* 24 bytes and a point */
-	for (const char *at = printed; *at;) {
-		size_t len = strspn(at, "0123456789+-e"), point = strcspn(at + len, "0123456789");
-
-		vt_str_addn(str, at, len);
-		if (point > 0)
-			vt_str_addn(str, ".", 1);
-		whole = whole && point == 0 && !memchr(at, 'e', len);
-		at += len + point;
-	}
-	if (whole)
-		vt_str_add(str, ".0");
 }
 
 void vt_head_add_flag(struct vt_str *str, const char *name, bool value)

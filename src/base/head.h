@@ -61,23 +61,19 @@ const struct vt_head_member *vt_head_find(const struct vt_head *head, const char
 /*
  * The value of a member, for whom a wrong one must not pass for none. They return 1 and the value;
  * 0 where there is no such member, or it is null; -EBADMSG where it is of another type, and the
- * message names it. A real may be asked for where an integer was written, but not the other way
- * round, even if it is whole; an integer beyond int64_t counts as a real; and a real beyond double
- * is an error as well. A text is NUL-terminated and has no other NUL in it; ret_len may be NULL.
+ * message names it. A number with a point or an exponent is no integer, even if it is whole, nor is one
+ * beyond int64_t. A text is NUL-terminated and has no other NUL in it; ret_len may be NULL.
  */
 int vt_head_get_text(const struct vt_head *head, const char *name, const char **ret_text,
 		     size_t *ret_len, struct vt_err *err);
 int vt_head_get_int(const struct vt_head *head, const char *name, int64_t *ret_value,
 		    struct vt_err *err);
-int vt_head_get_real(const struct vt_head *head, const char *name, double *ret_value,
-		     struct vt_err *err);
 int vt_head_get_flag(const struct vt_head *head, const char *name, bool *ret_value,
 		     struct vt_err *err);
 
 /* The same, where all that is not such a value is as good as none: NULL, or the fallback. */
 const char *vt_head_text(const struct vt_head *head, const char *name, size_t *ret_len);
 int64_t vt_head_int(const struct vt_head *head, const char *name, int64_t fallback);
-double vt_head_real(const struct vt_head *head, const char *name, double fallback);
 bool vt_head_flag(const struct vt_head *head, const char *name, bool fallback);
 
 /*
@@ -93,8 +89,6 @@ void vt_head_begin(struct vt_str *str);
  */
 void vt_head_add_text(struct vt_str *str, const char *name, const char *text, size_t len);
 void vt_head_add_int(struct vt_str *str, const char *name, int64_t value);
-/* It is read as the very same number. JSON has no NaN and no infinities: they become null. */
-void vt_head_add_real(struct vt_str *str, const char *name, double value);
 void vt_head_add_flag(struct vt_str *str, const char *name, bool value);
 /* Ends it. -ENOMEM where anything since vt_head_begin() found no memory. */
 int vt_head_end(struct vt_str *str, struct vt_err *err);

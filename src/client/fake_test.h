@@ -82,7 +82,7 @@ static inline void fake_done(struct fake *fake, int64_t call, const char *status
 
 	(void)snprintf(head, sizeof(head),
 		       "{\"is\":\"done\",\"call\":%lld,\"status\":\"%s\",\"value\":%zu,\"stdout\":0,"
-		       "\"stderr\":0,\"exit_code\":-1,\"signal\":0,\"wall_ms\":1.25,\"cpu_ms\":0.5,"
+		       "\"stderr\":0,\"exit_code\":-1,\"signal\":0,\"wall_ns\":1250000,\"cpu_ns\":500000,"
 		       "\"peak_kb\":100,\"processes\":1%s%s}",
 		       (long long)call, status, len,
 		       strcmp(status, "refused") == 0 ? "" : ",\"cell\":true",
@@ -108,7 +108,7 @@ static inline void fake_print(struct fake *fake, int64_t call)
 	(void)snprintf(head, sizeof(head),
 		       "{\"is\":\"done\",\"call\":%lld,\"status\":\"ok\",\"value\":4,\"stdout\":4,"
 		       "\"stderr\":4,\"dropped_stderr\":7,\"exit_code\":0,\"signal\":0,"
-		       "\"wall_ms\":12.34,\"cpu_ms\":0.0,\"peak_kb\":-1,\"processes\":3,"
+		       "\"wall_ns\":12340000,\"cpu_ns\":0,\"peak_kb\":-1,\"processes\":3,"
 		       "\"cell\":true,\"unreaped\":true}",
 		       (long long)call);
 	fake_send(fake, head, "trueone\ntwo\0", 12);

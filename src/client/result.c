@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/json.h"
 #include "base/json_scan.h"
 
@@ -187,8 +188,8 @@ int vt_result_read(const struct vt_message *message, struct vitro_result *ret_pa
 	parts.unreaped = vt_head_flag(head, "unreaped", false);
 	parts.exit_code = small(head, "exit_code", -1);
 	parts.signal = small(head, "signal", 0);
-	parts.usage.wall_ms = vt_head_real(head, "wall_ms", 0);
-	parts.usage.cpu_ms = vt_head_real(head, "cpu_ms", 0);
+	parts.usage.wall_ms = (double)vt_head_int(head, "wall_ns", 0) / VT_NS_PER_MS;
+	parts.usage.cpu_ms = (double)vt_head_int(head, "cpu_ns", 0) / VT_NS_PER_MS;
 	parts.usage.peak_memory_kb = count_of(head, "peak_kb", -1);
 	parts.usage.processes = count_of(head, "processes", -1);
 	parts.type = parts.message = NULL;

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/frame.h"
 #include "base/head.h"
 #include "base/utf8.h"
@@ -36,8 +37,8 @@ static void add_text(struct vt_str *head, const char *name, const char *text)
 
 static void add_usage(struct vt_str *head, const struct vt_result *result)
 {
-	vt_head_add_real(head, "wall_ms", result->wall_ms);
-	vt_head_add_real(head, "cpu_ms", result->cpu_ms);
+	vt_head_add_int(head, "wall_ns", (int64_t)(result->wall_ms * VT_NS_PER_MS));
+	vt_head_add_int(head, "cpu_ns", (int64_t)(result->cpu_ms * VT_NS_PER_MS));
 	vt_head_add_int(head, "peak_kb", result->peak_memory_kb);
 	vt_head_add_int(head, "processes", result->processes);
 	if (result->unreaped)

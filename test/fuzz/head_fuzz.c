@@ -7,7 +7,6 @@
 #include <ctype.h>
 #include <errno.h>
 #include <jansson.h>
-#include <math.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,9 +31,6 @@ static void check_text(const char *text, size_t len)
 static void check_member(const struct vt_head *head, const struct vt_head_member *member,
 			 json_t *value)
 {
-	struct vt_err err;
-	double real;
-
 	check_text(member->name, member->name_len);
 	REQUIRE(vt_head_find(head, member->name) == member);
 	REQUIRE(member->type <= VT_HEAD_TEXT);
@@ -45,12 +41,8 @@ static void check_member(const struct vt_head *head, const struct vt_head_member
 		REQUIRE(!value || json_integer_value(value) == member->whole);
 		REQUIRE(vt_head_int(head, member->name, !member->whole) == member->whole);
 	} else if (member->type == VT_HEAD_REAL) {
-		int status = vt_head_get_real(head, member->name, &real, &err);
-
-		/* jansson refuses the whole object for a number that is too large. */
-		REQUIRE(status == 1 || (status == -EBADMSG && !value));
-		REQUIRE(status < 0 || isfinite(real));
-		REQUIRE(!value || json_real_value(value) == real);
+		REQUIRE(!value || json_is_real(value));
+		REQUIRE(vt_head_int(head, member->name, 7) == 7);
 	} else if (member->type == VT_HEAD_FLAG) {
 		REQUIRE(!value || json_is_true(value) == member->flag);
 		REQUIRE(vt_head_flag(head, member->name, !member->flag) == member->flag);
@@ -73,15 +65,13 @@ static bool is_head(json_t *root, const uint8_t *data, size_t size)
 	       !memchr(data, '\0', size);
 }
 
-static void write_member(struct vt_str *str, const struct vt_head *head,
-			 const struct vt_head_member *member)
+/* Reals are never written. */
+static void write_member(struct vt_str *str, const struct vt_head_member *member)
 {
 	if (member->type == VT_HEAD_TEXT)
 		vt_head_add_text(str, member->name, member->text, member->len);
 	else if (member->type == VT_HEAD_INT)
 		vt_head_add_int(str, member->name, member->whole);
-	else if (member->type == VT_HEAD_REAL)
-		vt_head_add_real(str, member->name, vt_head_real(head, member->name, 0));
 	else if (member->type == VT_HEAD_FLAG)
 		vt_head_add_flag(str, member->name, member->flag);
 	else
@@ -97,18 +87,17 @@ static void write_again(const struct vt_head *head)
 	vt_str_init(&str);
 	vt_head_begin(&str);
 	for (size_t i = 0; i < head->count; i++)
-		write_member(&str, head, &head->members[i]);
+		write_member(&str, &head->members[i]);
 	REQUIRE(vt_head_end(&str, &err) == 0);
 	REQUIRE(vt_head_parse(str.text, str.len, &again, &err) == 0);
 	REQUIRE(again.count == head->count);
 	for (size_t i = 0; i < head->count; i++) {
 		const struct vt_head_member *one = &head->members[i], *two = &again.members[i];
 
-		REQUIRE(strcmp(one->name, two->name) == 0 && one->type == two->type);
+		REQUIRE(strcmp(one->name, two->name) == 0);
+		REQUIRE(two->type == (one->type == VT_HEAD_REAL ? VT_HEAD_NULL : one->type));
 		REQUIRE(one->type != VT_HEAD_TEXT || strcmp(one->text, two->text) == 0);
 		REQUIRE(one->type != VT_HEAD_INT || one->whole == two->whole);
-		REQUIRE(one->type != VT_HEAD_REAL ||
-			vt_head_real(head, one->name, 0) == vt_head_real(&again, two->name, 0));
 		REQUIRE(one->type != VT_HEAD_FLAG || one->flag == two->flag);
 	}
 	vt_str_done(&str);
