@@ -250,12 +250,25 @@ void vt_pool_refill(struct vt_pool *pool)
 
 /* ---- calls --------------------------------------------------------------------------------- */
 
+/*
+ * The last to be ready is the one of which most is in the CPU's caches. But those of a zygote that
+ * was replaced are used up first.
+ */
+static struct vt_warm *choose(const struct vt_pool *pool)
+{
+	struct vt_warm *oldest = pool->warm[VT_WARM_PARKED];
+
+	if (!oldest || oldest->zygote != pool->zygote)
+		return oldest;
+	return (struct vt_warm *)pool->last[VT_WARM_PARKED]; /* its `next` is its first member */
+}
+
 /* Hands a call to a cell that is ready, if it may run now. */
 static bool run(struct vt_pool *pool, struct vt_pool_call *call)
 {
 	struct vt_warm *warm;
 
-	while ((warm = pool->warm[VT_WARM_PARKED]) && live(pool) < pool->options.live_max)
+	while ((warm = choose(pool)) && live(pool) < pool->options.live_max)
 		if (vt_warm_run(warm, call)) {
 			/* Nobody else sets it while the call runs. */
 			vt_pool_wake_by(pool, vt_warm_due(warm));
