@@ -65,17 +65,29 @@ static void tell(const struct vt_note *note, const int *fds, size_t count)
 		_exit(125);
 }
 
-/*
- * An init waits for long, and there are many: what building the cell took of the stack is given
- * back, but for what is called from here. Not inline, so that its frame ends where the stack does.
- */
-static __attribute__((noinline)) void shrink_stack(void)
+/* One that cannot give it back keeps it. */
+static void give_back(uintptr_t from, uintptr_t to)
 {
-	uintptr_t end = (uintptr_t)__builtin_frame_address(0) - STACK_NEEDED;
+	(void)syscall(SYS_madvise, from, to - from, MADV_DONTNEED);
+}
 
-	end -= end % STACK_PAGE;
-	/* One that cannot give it back keeps it. */
-	(void)syscall(SYS_madvise, end - STACK_USED, (size_t)STACK_USED, MADV_DONTNEED);
+/*
+ * Until the end. An init waits for long, and there are many, so that the stack is given back: what
+ * building the cell took, and whoever called this, to whom nothing returns. Not inline, so that its
+ * frame ends where the stack does.
+ */
+static __attribute__((noinline)) _Noreturn void rest(void)
+{
+	uintptr_t here = (uintptr_t)__builtin_frame_address(0);
+	uintptr_t low = (here - STACK_NEEDED) & ~(uintptr_t)(STACK_PAGE - 1);
+	uintptr_t high = (here + STACK_NEEDED + STACK_PAGE) & ~(uintptr_t)(STACK_PAGE - 1);
+	uintptr_t top = (uintptr_t)environ & ~(uintptr_t)(STACK_PAGE - 1);
+
+	give_back(low - STACK_USED, low);
+	if (high < top)
+		give_back(high, top);
+	for (;;)
+		(void)pause();
 }
 
 static _Noreturn void live(const struct spawner *spawner, const struct vt_cgroup *cgroup, int go_fd,
@@ -105,9 +117,7 @@ static _Noreturn void live(const struct spawner *spawner, const struct vt_cgroup
 	tell(&note, fds, note.kind == VT_NOTE_FAILED ? 0 : VT_BUILT_FDS - (b.proc_fd < 0));
 	if (note.kind == VT_NOTE_FAILED || syscall(SYS_close_range, 0U, ~0U, 0) < 0)
 		_exit(125);
-	shrink_stack();
-	for (;;)
-		(void)pause(); /* until the end */
+	rest();
 }
 
 /* ---- the spawner --------------------------------------------------------------------------- */
