@@ -606,13 +606,16 @@ static void watch_process(struct vt_warm *warm, struct vt_watch *watch, int *fd)
 		vt_warm_fail(warm, &err);
 }
 
-/* One that ended before this was heard may have been swept: then it is no child of ours any more,
- * and its number may be another's. */
+/*
+ * One that ended before this was heard may have been swept: then it is no child of ours any more,
+ * and its number may be another's. So may be one that a zygote made up: to wait for that would be
+ * to wait for ever.
+ */
 static void take_occupant(struct vt_warm *warm, pid_t pid, int *pidfd)
 {
 	struct vt_err err;
 
-	if (!vt_child_is_ours(*pidfd)) {
+	if (!vt_child_is_ours(*pidfd) || !vt_proc_is(*pidfd, pid)) {
 		(void)vt_fail(&err, VT_STEP_WATCH, ECHILD, "keep the occupant");
 		vt_warm_fail(warm, &err);
 		return;
