@@ -46,6 +46,7 @@ struct vt_pool {
 	unsigned slots[VT_IDRANGE_POOL_COUNT]; /* how many cells have each of its ids */
 
 	unsigned target;       /* how many are to be ready */
+	unsigned within;       /* calls that run, and that calls made */
 	unsigned failures;     /* in a row */
 	uint64_t failed_until; /* cells up to this one were there when something failed last */
 	int64_t paused_until, last_call, decay_at, sweep_at, release_at;

@@ -341,6 +341,7 @@ static struct serve_call *make_call(const struct parts *parts, const struct fram
 		.command = parts->path,
 		.input = at,
 		.input_len = parts->input_len,
+		.within = vt_head_flag(&frame->head, "within", false),
 		.wall_ms = vt_head_int(&frame->head, "wall_ms", 0),
 	};
 	return call;

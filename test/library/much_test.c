@@ -73,16 +73,33 @@ static int measure_answer(vitro_task *task)
 	return vitro_task_return(task, text);
 }
 
+/* {}: many calls of itself, which wait with it; with arguments it is one of those. */
+static int call_many(vitro_task *task)
+{
+	uint64_t ticket;
+	int r = 0;
+
+	if (strcmp(vitro_task_arguments(task, NULL), "{}") == 0)
+		for (int i = 0; r == 0 && i < 200; i++)
+			r = vitro_task_submit(task, "many", "{\"one\": 1}", &ticket);
+	while (pause() < 0)
+		;
+	return r;
+}
+
 static int answer(vitro_task *task)
 {
 	return vitro_task_return(task, "1");
 }
+
+static const char *const all[] = { "*", NULL };
 
 static const struct vitro_tool tools[] = {
 	{ .name = "give", .function = give_at },
 	{ .name = "print", .function = print_and_wait },
 	{ .name = "measure", .function = measure_answer },
 	{ .name = "answer", .function = answer },
+	{ .name = "many", .function = call_many, .may_call = all },
 	{ 0 },
 };
 
@@ -186,6 +203,32 @@ static void test_large_answer(void **state)
 	vitro_policy_free(policy);
 }
 
+/* Its own calls have their turn while those wait, which would be for longer than the call lives. */
+static void test_many_calls_within_one(void **state)
+{
+	struct ends ends = { 0 };
+
+	(void)state;
+	vitro_toolhost *host = host_of(tools, &(struct vitro_options){ .live_max = 32 });
+
+	assert_int_equal(vitro_submit(host,
+				      &(struct vitro_request){ .tool = "many",
+							       .call_id = "many",
+							       .wall_ms = 6000,
+							       .user = &ends },
+				      count),
+			 0);
+	for (double until = now() + 3; now() < until; (void)usleep(1000))
+		(void)vitro_dispatch(host);
+	for (int i = 0; i < 3; i++)
+		assert_value(host, "answer", NULL, "1");
+	assert_true(vitro_is_running(host, "many"));
+	while (!ends.over)
+		turn(host);
+	assert_int_equal(ends.of[VITRO_TIMEOUT], 1);
+	vitro_toolhost_free(host);
+}
+
 int main(int argc, char **argv)
 {
 	vitro_host_main(argc, argv, tools);
@@ -193,6 +236,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_results_at_once),
 		cmocka_unit_test(test_output_at_once),
 		cmocka_unit_test(test_large_answer),
+		cmocka_unit_test(test_many_calls_within_one),
 	};
 
 	if (argc < 2 || setenv("VITRO_BINARY", argv[1], 1) < 0)
