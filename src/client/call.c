@@ -147,6 +147,8 @@ static struct vt_str *begin_head(vitro_toolhost *host, const struct vt_call *cal
 		vt_head_add_int(head, "wall_ms", wall_ms);
 	if (call->on_output)
 		vt_head_add_flag(head, "stream", true);
+	if (call->question)
+		vt_head_add_flag(head, "within", true);
 	return head;
 }
 

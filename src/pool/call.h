@@ -55,6 +55,7 @@ struct vt_pool_call {
 	bool        command;   /* the pool is one of commands */
 	const char *input;     /* then: what it reads */
 	size_t      input_len;
+	bool        within;  /* a call made it, and not the program */
 	int64_t     wall_ms; /* a shorter deadline than the plan's; 0: the plan's */
 
 	/* the pool's */

@@ -35,6 +35,21 @@ static void give_note(void *user, const struct vt_note *note, int fds[VT_NOTE_FD
 		vt_warm_note(warm, note, fds);
 }
 
+/*
+ * A zygote has loaded what may be anybody's: constructors of an object run in it. It tells of the
+ * occupant that it was to fork into a cell, once, and of nothing else.
+ */
+static void give_zygote_note(void *user, const struct vt_note *note, int fds[VT_NOTE_FDS])
+{
+	const struct vt_pool *pool = user;
+	struct vt_warm *warm = find(pool, note->cell);
+
+	if (!warm || !warm->zygote || warm->occupant.fd >= 0 || warm->findings.ended)
+		return;
+	if (note->kind == VT_NOTE_FAILED || (note->kind == VT_NOTE_ENTERED && !pool->plan->bare))
+		vt_warm_note(warm, note, fds);
+}
+
 /* The hull, or its zygote, is to be started. */
 bool vt_pool_is_incomplete(const struct vt_pool *pool)
 {
@@ -208,7 +223,7 @@ void vt_pool_init_makers(struct vt_pool *pool)
 							    .argv = options->argv,
 							    .envp = pool->plan->envp,
 							    .is_ready = zygote_ready,
-							    .note = give_note,
+							    .note = give_zygote_note,
 							    .ended = zygote_ended,
 							    .user = pool };
 		vt_pool_zygote_init(&pool->zygotes[i]);

@@ -102,6 +102,10 @@ static void warm_moved(struct vt_warm *warm, enum vt_warm_state from)
 
 	unlink_warm(pool, warm, from);
 	link_warm(pool, warm);
+	if (warm->call && warm->call->within) {
+		pool->within += warm->state == VT_WARM_RUNNING;
+		pool->within -= from == VT_WARM_RUNNING;
+	}
 	if (pool->closing)
 		return;
 	if (warm->state == VT_WARM_PARKED) {
@@ -263,12 +267,20 @@ static struct vt_warm *choose(const struct vt_pool *pool)
 	return (struct vt_warm *)pool->last[VT_WARM_PARKED]; /* its `next` is its first member */
 }
 
+/* What calls made leaves some room for what the program makes. */
+static bool may_run(const struct vt_pool *pool, const struct vt_pool_call *call)
+{
+	unsigned most = pool->options.live_max;
+
+	return live(pool) < most && (!call->within || pool->within < most - most / 4);
+}
+
 /* Hands a call to a cell that is ready, if it may run now. */
 static bool run(struct vt_pool *pool, struct vt_pool_call *call)
 {
 	struct vt_warm *warm;
 
-	while ((warm = choose(pool)) && live(pool) < pool->options.live_max)
+	while ((warm = choose(pool)) && may_run(pool, call))
 		if (vt_warm_run(warm, call)) {
 			/* Nobody else sets it while the call runs. */
 			vt_pool_wake_by(pool, vt_warm_due(warm));
@@ -281,10 +293,18 @@ void vt_pool_serve_waiting(struct vt_pool *pool)
 {
 	while (pool->waiting.first && pool->warm[VT_WARM_PARKED] &&
 	       live(pool) < pool->options.live_max) {
-		struct vt_pool_call *call = pool->waiting.first;
+		struct vt_pool_call *call = vt_queue_next(&pool->waiting);
 
-		if (run(pool, call))
-			vt_queue_remove(&pool->waiting, call);
+		if (!may_run(pool, call)) { /* the program's, if there is one */
+			pool->waiting.after_within = true;
+			call = vt_queue_next(&pool->waiting);
+		}
+		if (!may_run(pool, call))
+			return;
+		if (!run(pool, call))
+			continue;
+		pool->waiting.after_within = call->within;
+		vt_queue_remove(&pool->waiting, call);
 	}
 }
 
@@ -304,7 +324,8 @@ void vt_pool_submit(struct vt_pool *pool, struct vt_pool_call *call)
 	call->warm = NULL;
 	call->pool = pool;
 	call->link = NULL;
-	if (!pool->waiting.first && run(pool, call))
+	/* Those that wait may be such as have to leave room. */
+	if ((!pool->waiting.first || !call->within) && run(pool, call))
 		return;
 	pool->counts.cold_calls++;
 	vt_queue_add(&pool->waiting, call, vt_clock_now() + pool->options.queue_ms * VT_NS_PER_MS);

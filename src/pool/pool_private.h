@@ -47,6 +47,7 @@ struct vt_pool {
 	uint64_t places;                       /* a bit for each that a cell has */
 
 	unsigned target;       /* how many are to be ready */
+	unsigned within;       /* calls that run, and that calls made */
 	unsigned failures;     /* in a row */
 	uint64_t failed_until; /* cells up to this one were there when something failed last */
 	int64_t paused_until, last_call, decay_at, sweep_at, release_at;

@@ -30,6 +30,15 @@ void vt_queue_remove(struct vt_queue *queue, struct vt_pool_call *call)
 	queue->count--;
 }
 
+struct vt_pool_call *vt_queue_next(const struct vt_queue *queue)
+{
+	struct vt_pool_call *call = queue->first;
+
+	while (call && call->within && queue->after_within)
+		call = call->next;
+	return call ? call : queue->first;
+}
+
 /* Tells its maker, who may free it. */
 static void end_unrun(struct vt_queue *queue, struct vt_pool_call *call, enum vt_status status,
 		      const char *type, const char *message)

@@ -73,6 +73,24 @@ static void check_gone(struct vt_warm *warm)
 	warm->owner->gone(warm);
 }
 
+static void take_status(struct vt_warm *warm, int status)
+{
+	close_watch(warm, &warm->occupant);
+	warm->findings.ended = true;
+	warm->findings.wait_status = status;
+}
+
+/* One whose end was to wait is watched again; if that cannot be, it has ended. */
+static void notice_end(struct vt_warm *warm)
+{
+	struct vt_err err;
+	int status;
+
+	if (warm->occupant.fd >= 0 && vt_loop_add(warm->loop, &warm->occupant, EPOLLIN, &err) < 0 &&
+	    vt_child_try_reap(&warm->child, &status))
+		take_status(warm, status);
+}
+
 void vt_warm_kill(struct vt_warm *warm)
 {
 	if (warm->state == VT_WARM_ENDING)
@@ -92,6 +110,7 @@ void vt_warm_kill(struct vt_warm *warm)
 	vt_fd_close(&warm->root_fd);
 	vt_fd_close(&warm->proc_fd);
 	vt_fd_close(&warm->scratch_fd);
+	notice_end(warm);
 	/* ESRCH: it has ended. Without an init there is nothing yet, or nothing any more. */
 	if (warm->init.fd >= 0)
 		(void)syscall(SYS_pidfd_send_signal, warm->init.fd, SIGKILL, NULL, 0);
@@ -104,13 +123,6 @@ void vt_warm_fail(struct vt_warm *warm, const struct vt_err *err)
 		return;
 	warm->owner->failed(warm, err);
 	vt_warm_kill(warm);
-}
-
-static void take_status(struct vt_warm *warm, int status)
-{
-	close_watch(warm, &warm->occupant);
-	warm->findings.ended = true;
-	warm->findings.wait_status = status;
 }
 
 void vt_warm_leave(struct vt_warm *warm)
@@ -407,6 +419,11 @@ static void occupant_ended(struct vt_watch *source, uint32_t events)
 	struct vt_err err;
 
 	(void)events;
+	/* Its last words are heard when there is room for them, and so is its end. */
+	if (!warm->plan->bare && warm->state == VT_WARM_RUNNING && vt_words_hold(warm)) {
+		vt_loop_remove(warm->loop, source);
+		return;
+	}
 	warm->ended_cpu = ended_cpu(source->fd);
 	/* What it said before it ended counts first. */
 	if (warm->plan->bare)
@@ -593,13 +610,16 @@ static void watch_process(struct vt_warm *warm, struct vt_watch *watch, int *fd)
 		vt_warm_fail(warm, &err);
 }
 
-/* One that ended before this was heard may have been swept: then it is no child of ours any more,
- * and its number may be another's. */
+/*
+ * One that ended before this was heard may have been swept: then it is no child of ours any more,
+ * and its number may be another's. So may be one that a zygote made up: to wait for that would be
+ * to wait for ever.
+ */
 static void take_occupant(struct vt_warm *warm, pid_t pid, int *pidfd)
 {
 	struct vt_err err;
 
-	if (!vt_child_is_ours(*pidfd)) {
+	if (!vt_child_is_ours(*pidfd) || !vt_proc_is(*pidfd, pid)) {
 		(void)vt_fail(&err, VT_STEP_WATCH, ECHILD, "keep the occupant");
 		vt_warm_fail(warm, &err);
 		return;

@@ -125,6 +125,8 @@ void vt_warm_resume(struct vt_warm *warm)
 		if (warm->pipes[i].fd >= 0 &&
 		    vt_loop_add(warm->loop, &warm->pipes[i], EPOLLIN, &err) < 0)
 			vt_warm_give_up(warm, &err);
+	if (warm->occupant.fd >= 0 && vt_loop_add(warm->loop, &warm->occupant, EPOLLIN, &err) < 0)
+		vt_warm_give_up(warm, &err);
 	if (warm->state == VT_WARM_RUNNING)
 		watch_talk(warm);
 }

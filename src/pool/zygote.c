@@ -25,6 +25,10 @@
 /* What it is; and to have every function found once, before it forks, and not in each call. */
 static const char *const variables[] = { "VITRO_ZYGOTE=3", "LD_BIND_NOW=1" };
 
+/* More than fit in its socket. One that never stops telling does not keep others from their turn.
+ */
+enum { TURN_NOTES = 512 };
+
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 /*
@@ -93,26 +97,36 @@ static char **make_environment(char *const *envp)
 	return all;
 }
 
+static void take_note(struct vt_pool_zygote *zygote, struct vt_note *note, int fds[VT_NOTE_FDS])
+{
+	note->err.what[sizeof(note->err.what) - 1] = '\0';
+	if (note->kind == VT_NOTE_READY) {
+		if (zygote->ready || zygote->retired)
+			return;
+		zygote->ready = true;
+		zygote->is_ready(zygote->user);
+	} else if (note->cell) {
+		zygote->note(zygote->user, note, fds);
+	} else if (note->kind == VT_NOTE_FAILED) {
+		zygote->failure = note->err;
+	}
+}
+
 static void control_ready(struct vt_watch *source, uint32_t events)
 {
 	struct vt_pool_zygote *zygote = source->owner;
 	struct vt_note note;
 	struct vt_err err;
 	int fds[VT_NOTE_FDS];
-	int r = 0;
+	int r = 1;
 
 	(void)events;
-	while (source->fd >= 0 && (r = vt_pass_take(source->fd, &note, sizeof(note), fds,
-						    VT_NOTE_FDS, MSG_DONTWAIT, &err)) > 0) {
-		note.err.what[sizeof(note.err.what) - 1] = '\0';
-		if (note.kind == VT_NOTE_READY && !zygote->retired) {
-			zygote->ready = true;
-			zygote->is_ready(zygote->user);
-		} else if (note.cell) {
-			zygote->note(zygote->user, &note, fds);
-		} else if (note.kind == VT_NOTE_FAILED) {
-			zygote->failure = note.err;
-		}
+	for (int left = TURN_NOTES; left > 0 && source->fd >= 0; left--) {
+		r = vt_pass_take(source->fd, &note, sizeof(note), fds, VT_NOTE_FDS, MSG_DONTWAIT,
+				 &err);
+		if (r <= 0)
+			break;
+		take_note(zygote, &note, fds);
 		for (size_t i = 0; i < VT_NOTE_FDS; i++)
 			vt_fd_close(&fds[i]);
 	}

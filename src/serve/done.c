@@ -12,6 +12,14 @@
 /* Of a tool's own words: what a head has room for, were all of it to be escaped. */
 enum { ERROR_MAX = 8 << 10 };
 
+static void drop(struct vt_outcome *outcome, struct vt_str texts[2])
+{
+	outcome->value_len = 0;
+	outcome->error_type = outcome->error = NULL;
+	vt_str_clear(&texts[0]);
+	vt_str_clear(&texts[1]);
+}
+
 void vt_done_bound(struct vt_outcome *outcome, struct vt_str texts[2])
 {
 	const size_t room = VT_FRAME_MAX - VT_FRAME_HEAD_MAX;
@@ -24,10 +32,21 @@ void vt_done_bound(struct vt_outcome *outcome, struct vt_str texts[2])
 	(void)snprintf(verdict->type, sizeof(verdict->type), "ResultLimit"); /* fits */
 	(void)snprintf(verdict->message, sizeof(verdict->message),
 		       "what the call gave and printed is more than 1 GB in all"); /* fits */
-	outcome->value_len = 0;
-	outcome->error_type = outcome->error = NULL;
-	vt_str_clear(&texts[0]);
-	vt_str_clear(&texts[1]);
+	drop(outcome, texts);
+}
+
+void vt_done_lose(struct vt_outcome *outcome, struct vt_str texts[2])
+{
+	struct vt_verdict *verdict = &outcome->result.verdict;
+
+	if (outcome->value_len == 0 && texts[0].len == 0 && texts[1].len == 0)
+		return;
+	verdict->status = VT_STATUS_LOST;
+	(void)snprintf(verdict->type, sizeof(verdict->type), "Lost"); /* fits */
+	(void)snprintf(verdict->message, sizeof(verdict->message),
+		       "too much waits for this program to read it, so what the call gave and "
+		       "printed was dropped"); /* fits */
+	drop(outcome, texts);
 }
 
 static void add_text(struct vt_str *head, const char *name, const char *text)

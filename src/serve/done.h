@@ -13,6 +13,9 @@
  */
 void vt_done_bound(struct vt_outcome *outcome, struct vt_str texts[2]);
 
+/* The same where there is no room for now: what has a body is lost. */
+void vt_done_lose(struct vt_outcome *outcome, struct vt_str texts[2]);
+
 /* Begins a head, and adds all that there is to say. The body is the value and the two texts. */
 void vt_done_describe(struct vt_str *head, int64_t call, const struct vt_outcome *outcome,
 		      const struct vt_str texts[2]);

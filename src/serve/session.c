@@ -25,8 +25,7 @@ enum {
 	POOLS_MAX = 8192, /* many may share their cells */
 	READY_MAX = 4096,
 	BUCKETS = 1024,
-	FRAME_MAX = 256 << 20,
-	QUEUED_MAX = 512 << 20, /* for a client that does not read */
+	QUEUED_MAX = 512 << 20, /* what cells say beyond that is not passed on */
 	QUEUED_MANY = 4 << 20,  /* from here on cells wait, until there is */
 	QUEUED_FEW = 1 << 20,   /* so little */
 };
@@ -120,10 +119,18 @@ static void put_bytes(struct vt_session *session, const char *bytes, size_t len)
 	put(session, &part, 1);
 }
 
+/* Cells wait long before that; but who ends is heard at once, and there may be many. */
+static bool is_overfull(const struct vt_session *session)
+{
+	return vt_frames_queued(&session->out) > QUEUED_MAX;
+}
+
 static void log_line(void *user, int level, const char *text)
 {
 	struct vt_session *session = user;
 
+	if (is_overfull(session))
+		return;
 	begin(session, "log");
 	add_int(session, "level", level);
 	put_bytes(session, text, strlen(text));
@@ -154,7 +161,7 @@ static void call_output(struct vt_pool_call *call, int stream, const char *bytes
 {
 	struct vt_session *session = of(call)->session;
 
-	if (!of(call)->stream)
+	if (!of(call)->stream || is_overfull(session))
 		return;
 	begin(session, "output");
 	add_int(session, "call", of(call)->number);
@@ -166,6 +173,8 @@ static void call_log(struct vt_pool_call *call, const char *level, const char *t
 {
 	struct vt_session *session = of(call)->session;
 
+	if (is_overfull(session))
+		return;
 	begin(session, "log");
 	add_int(session, "call", of(call)->number);
 	add_text(session, "level", level);
@@ -177,6 +186,8 @@ static void call_ask(struct vt_pool_call *call, uint64_t id, const char *tool,
 {
 	struct vt_session *session = of(call)->session;
 
+	if (is_overfull(session))
+		return; /* who asks has ended */
 	begin(session, "ask");
 	add_int(session, "call", of(call)->number);
 	add_int(session, "ask", (int64_t)id);
@@ -196,6 +207,8 @@ static void call_done(struct vt_pool_call *call, const struct vt_outcome *outcom
 	vt_capture_text(&outcome->result.out, &texts[0]);
 	vt_capture_text(&outcome->result.err, &texts[1]);
 	vt_done_bound(&bounded, texts);
+	if (is_overfull(session))
+		vt_done_lose(&bounded, texts);
 	vt_done_describe(&session->head, done->number, &bounded, texts);
 	const struct iovec body[] = {
 		{ (void *)bounded.value, bounded.value_len },
@@ -328,6 +341,7 @@ static struct serve_call *make_call(const struct parts *parts, const struct fram
 		.command = parts->path,
 		.input = at,
 		.input_len = parts->input_len,
+		.within = vt_head_flag(&frame->head, "within", false),
 		.wall_ms = vt_head_int(&frame->head, "wall_ms", 0),
 	};
 	return call;
@@ -589,8 +603,9 @@ int vt_session_new(struct vt_loop *loop, struct vt_host *host, int fd,
 	}
 	session->loop = loop;
 	session->socket = (struct vt_watch){ .fd = fd, .ready = socket_ready, .owner = session };
-	vt_frames_in_init(&session->in, FRAME_MAX);
-	vt_frames_out_init(&session->out, QUEUED_MAX);
+	vt_frames_in_init(&session->in, VT_FRAME_MAX);
+	/* What cells say is bounded before; the rest is as much as the client itself asks for. */
+	vt_frames_out_init(&session->out, SIZE_MAX);
 	vt_str_init(&session->head);
 	session->cells = (struct vt_cells_maker){
 		.loop = loop,

@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "base/fd.h"
 
@@ -46,6 +48,23 @@ static bool read_text(const char *path, char *text, size_t size)
 	return true;
 }
 
+/* 0: it was reaped, or is not to be seen from here; -1: nobody can tell. */
+static int64_t pid_of(int pidfd)
+{
+	char path[64], text[1024];
+
+	(void)snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", pidfd); /* fits */
+	return read_text(path, text, sizeof(text)) ? vt_proc_number_of(text, "Pid") : -1;
+}
+
+bool vt_proc_is(int pidfd, pid_t pid)
+{
+	AUTO_CLOSE int other = pid > 0 ? (int)syscall(SYS_pidfd_open, pid, 0) : -1;
+	int64_t shown = other < 0 ? 0 : pid_of(other);
+
+	return shown > 0 && shown == pid_of(pidfd);
+}
+
 bool vt_proc_is_exiting(int pidfd)
 {
 	enum {
@@ -54,10 +73,7 @@ bool vt_proc_is_exiting(int pidfd)
 	}; /* a word of `stat`, after the name; the kernel's PF_EXITING */
 	char path[64], text[1024];
 
-	(void)snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", pidfd); /* fits */
-	if (!read_text(path, text, sizeof(text)))
-		return false;
-	int64_t pid = vt_proc_number_of(text, "Pid");
+	int64_t pid = pid_of(pidfd);
 
 	if (pid <= 0)
 		return pid == 0; /* it says -1, and was reaped */

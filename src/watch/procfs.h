@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 /* Adds what is above 0. A sum saturates: what a cell says is not a reason to overflow. */
 void vt_proc_add(int64_t *sum, int64_t more);
@@ -23,6 +24,9 @@ bool vt_proc_refused(int num);
  * is so before the kernel kills those in it: then this tells why they died. False where it cannot be seen.
  */
 bool vt_proc_is_exiting(int pidfd);
+
+/* Whether that is the pid of the pidfd's process, as it is numbered here. False where it cannot be seen. */
+bool vt_proc_is(int pidfd, pid_t pid);
 
 /* The n-th number of a text of words, from 0; 0 if there is none. Never negative. */
 int64_t vt_proc_number_at(const char *text, unsigned n);
