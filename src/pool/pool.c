@@ -282,8 +282,12 @@ static bool run(struct vt_pool *pool, struct vt_pool_call *call)
 
 	while ((warm = choose(pool)) && may_run(pool, call))
 		if (vt_warm_run(warm, call)) {
-			/* Nobody else sets it while the call runs. */
+			/*
+			 * Nobody else sets it while the call runs. And what comes after it: to set
+			 * a clock then would keep the caller from its CPU.
+			 */
 			vt_pool_wake_by(pool, vt_warm_due(warm));
+			vt_pool_wake_by(pool, pool->last_call + VT_POOL_QUIET);
 			return true;
 		}
 	return false;

@@ -281,9 +281,11 @@ static void hear(struct vt_warm *warm, size_t most)
 		if (r > 0)
 			take_talk(warm, &talk);
 	}
-	if (r >= 0 && warm->state == VT_WARM_RUNNING)
+	/* After its result the caller has the next turn; whatever it says then is of no interest.
+	 */
+	if (r >= 0 && (warm->state == VT_WARM_RUNNING || warm->state == VT_WARM_OVER))
 		return;
-	/* Closed: its end will tell more. What it says after its result is of no interest. */
+	/* Closed: its end will tell more. */
 	vt_loop_remove(warm->loop, &warm->talk);
 	if (r < 0 && err.num != EPIPE)
 		break_off(warm, &err);
@@ -303,6 +305,10 @@ void vt_words_ready(struct vt_watch *source, uint32_t events)
 {
 	struct vt_warm *warm = source->owner;
 
+	if (warm->state == VT_WARM_OVER) {
+		vt_loop_remove(warm->loop, source);
+		return;
+	}
 	if (warm->state == VT_WARM_ENTERING && !warm->parked) {
 		take_first_words(warm);
 		return;
