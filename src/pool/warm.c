@@ -2,11 +2,9 @@
 #include "pool/warm_private.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -16,15 +14,12 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
-#include "kernel/pass.h"
 #include "pool/bare.h"
 #include "pool/input.h"
 #include "watch/procfs.h"
 
 /* Hundreds of processes that spin take seconds to die; one that sleeps in the kernel may never. */
 #define REAP_TIMEOUT (5 * VT_NS_PER_S)
-
-enum { TALK_BYTES = 512 << 10 }; /* what an occupant may send ahead; the kernel counts twice that */
 
 #define TO(state) (1U << VT_WARM_##state)
 
@@ -364,7 +359,7 @@ void vt_warm_lose(struct vt_warm *warm, const struct vt_err *why)
 
 /* ---- what happens -------------------------------------------------------------------------- */
 
-static void pipe_ready(struct vt_watch *source, uint32_t events)
+void vt_warm_pipe_ready(struct vt_watch *source, uint32_t events)
 {
 	struct vt_warm *warm = source->owner;
 
@@ -413,7 +408,7 @@ static void conclude_command(struct vt_warm *warm)
 }
 
 /* The occupant is our own child. */
-static void occupant_ended(struct vt_watch *source, uint32_t events)
+void vt_warm_occupant_ended(struct vt_watch *source, uint32_t events)
 {
 	struct vt_warm *warm = source->owner;
 	struct vt_err err;
@@ -455,7 +450,7 @@ static void occupant_ended(struct vt_watch *source, uint32_t events)
 }
 
 /* Init is gone, and with it every process of the cell: the kernel lets it go last. */
-static void init_ended(struct vt_watch *source, uint32_t events)
+void vt_warm_init_ended(struct vt_watch *source, uint32_t events)
 {
 	struct vt_warm *warm = source->owner;
 	struct vt_err err;
@@ -470,199 +465,6 @@ static void init_ended(struct vt_watch *source, uint32_t events)
 		vt_warm_kill(warm);
 	else
 		check_gone(warm);
-}
-
-/* ---- its beginning ------------------------------------------------------------------------- */
-
-static int order(struct vt_warm *warm, enum vt_note_kind kind, int to, const int *fds, size_t count,
-		 struct vt_err *err)
-{
-	struct vt_note note = {
-		.kind = kind, .cell = warm->number, .slot = warm->slot, .place = warm->place
-	};
-	int all[VT_NOTE_FDS];
-
-	if (count)
-		memcpy(all, fds, count * sizeof(int));
-	if (warm->plan->bare && vt_cgroup_clone_fd(&warm->cell.cgroup) >= 0) {
-		note.unified = true;
-		all[count + (size_t)note.joins++] = vt_cgroup_clone_fd(&warm->cell.cgroup);
-	}
-	for (int i = 0; i < VT_CGROUP_HIERARCHIES; i++)
-		if (warm->cell.cgroup.joins[i] >= 0)
-			all[count + (size_t)note.joins++] = warm->cell.cgroup.joins[i];
-	return vt_pass_send(to, &note, sizeof(note), all, count + (size_t)note.joins, err);
-}
-
-int vt_warm_new(const struct vt_warm_owner *owner, struct vt_loop *loop,
-		struct vt_children *children, const struct vt_plan *plan, uint64_t number,
-		uint32_t slot, uint32_t place, int spawner_fd, struct vt_warm **ret_warm,
-		struct vt_err *err)
-{
-	struct vt_warm *warm = calloc(1, sizeof(*warm));
-	int r = 0;
-
-	if (!warm)
-		return vt_fail(err, VT_STEP_CLONE, ENOMEM, "make a cell");
-	warm->owner = owner;
-	warm->loop = loop;
-	warm->children = children;
-	warm->since = vt_clock_now();
-	warm->plan = plan;
-	warm->number = number;
-	warm->slot = slot;
-	warm->place = place;
-	warm->root_fd = warm->proc_fd = warm->scratch_fd = -1;
-	warm->init = (struct vt_watch){ .fd = -1, .ready = init_ended, .owner = warm };
-	warm->occupant = (struct vt_watch){ .fd = -1, .ready = occupant_ended, .owner = warm };
-	warm->talk = (struct vt_watch){ .fd = -1, .ready = vt_words_ready, .owner = warm };
-	for (size_t i = 0; i < VT_WARM_STREAMS; i++)
-		warm->pipes[i] = (struct vt_watch){ .fd = -1, .ready = pipe_ready, .owner = warm };
-	vt_cell_init(&warm->cell);
-	vt_str_init(&warm->going);
-	vt_talk_in_init(&warm->in, (size_t)plan->result_bytes);
-	vt_capture_init(&warm->captures[0], (size_t)plan->stdout_bytes);
-	vt_capture_init(&warm->captures[1], (size_t)plan->stderr_bytes);
-	if (plan->cgroup_site.version != VT_CGROUP_NONE)
-		r = vt_cgroup_make(&plan->cgroup_site, &plan->cgroup, &warm->cell.cgroup, err);
-	vt_warm_bare_init(warm);
-	if (r == 0 && !plan->bare)
-		r = order(warm, VT_NOTE_MAKE, spawner_fd, NULL, 0, err);
-	if (r < 0) {
-		vt_warm_free(warm);
-		return r;
-	}
-	*ret_warm = warm;
-	return 0;
-}
-
-/* The reading end is ours, and does not wait. */
-static int make_pipe(struct vt_watch *ours, int *ret_theirs, struct vt_err *err)
-{
-	int ends[2];
-
-	if (pipe2(ends, O_CLOEXEC) < 0)
-		return vt_fail(err, VT_STEP_CLONE, errno, "make a pipe");
-	ours->fd = ends[0];
-	*ret_theirs = ends[1];
-	if (fcntl(ends[0], F_SETFL, O_NONBLOCK) < 0)
-		return vt_fail(err, VT_STEP_CLONE, errno, "make a pipe that does not wait");
-	return 0;
-}
-
-static int enter(struct vt_warm *warm, int zygote_fd, int null_fd, int theirs[4],
-		 struct vt_err *err)
-{
-	int pair[2];
-
-	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
-		return vt_fail(err, VT_STEP_CLONE, errno, "make a call's socket");
-	warm->talk.fd = pair[0];
-	theirs[0] = pair[1];
-	/* As much as is allowed of that: a large result takes fewer turns. */
-	(void)setsockopt(theirs[0], SOL_SOCKET, SO_SNDBUF, &(int){ TALK_BYTES }, sizeof(int));
-	int r = make_pipe(&warm->pipes[0], &theirs[1], err);
-
-	if (r == 0)
-		r = make_pipe(&warm->pipes[1], &theirs[2], err);
-	if (r == 0 && warm->plan->bare)
-		r = vt_warm_bare_order(warm, &theirs[3], err);
-	const int fds[VT_ENTER_FDS] = {
-		[VT_ENTER_INIT_FD] = warm->plan->bare ? theirs[3] : warm->init.fd,
-		[VT_ENTER_CALL_FD] = theirs[0],
-		[VT_ENTER_IN_FD] = null_fd,
-		[VT_ENTER_OUT_FD] = theirs[1],
-		[VT_ENTER_ERR_FD] = theirs[2],
-	};
-
-	if (r == 0)
-		r = order(warm, VT_NOTE_ENTER, zygote_fd, fds, VT_ENTER_FDS, err);
-	if (r == 0)
-		r = vt_loop_add(warm->loop, &warm->talk, EPOLLIN, err);
-	for (size_t i = 0; r == 0 && i < VT_WARM_STREAMS; i++)
-		r = vt_loop_add(warm->loop, &warm->pipes[i], EPOLLIN, err);
-	return r;
-}
-
-void vt_warm_enter(struct vt_warm *warm, int zygote_fd, int null_fd)
-{
-	int theirs[] = { -1, -1, -1, -1 };
-	struct vt_err err;
-
-	vt_warm_move(warm, VT_WARM_ENTERING);
-	int r = enter(warm, zygote_fd, null_fd, theirs, &err);
-
-	for (size_t i = 0; i < sizeof(theirs) / sizeof(theirs[0]); i++)
-		vt_fd_close(&theirs[i]);
-	if (r == -EPIPE)
-		vt_warm_kill(warm); /* the zygote is dead, which is told by itself */
-	else if (r < 0)
-		vt_warm_fail(warm, &err);
-}
-
-/* A descriptor of a process that is watched for its end. */
-static void watch_process(struct vt_warm *warm, struct vt_watch *watch, int *fd)
-{
-	struct vt_err err;
-
-	watch->fd = vt_fd_take(fd);
-	if (vt_loop_add(warm->loop, watch, EPOLLIN, &err) < 0)
-		vt_warm_fail(warm, &err);
-}
-
-/*
- * One that ended before this was heard may have been swept: then it is no child of ours any more,
- * and its number may be another's. So may be one that a zygote made up: to wait for that would be
- * to wait for ever.
- */
-static void take_occupant(struct vt_warm *warm, pid_t pid, int *pidfd)
-{
-	struct vt_err err;
-
-	if (!vt_child_is_ours(*pidfd) || !vt_proc_is(*pidfd, pid)) {
-		(void)vt_fail(&err, VT_STEP_WATCH, ECHILD, "keep the occupant");
-		vt_warm_fail(warm, &err);
-		return;
-	}
-	vt_child_know(warm->children, &warm->child, pid);
-	watch_process(warm, &warm->occupant, pidfd);
-	vt_words_check_parked(warm);
-}
-
-/* The root is the hull's. What the cell writes to memory by name is on a tmpfs of its own. */
-static int open_scratch(const struct vt_warm *warm)
-{
-	for (size_t i = 0; i < warm->plan->build_count; i++)
-		if (warm->plan->builds[i].act == VT_ACT_SCRATCH)
-			return openat(warm->root_fd, warm->plan->builds[i].to,
-				      O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	return -1;
-}
-
-void vt_warm_note(struct vt_warm *warm, const struct vt_note *note, int fds[VT_NOTE_FDS])
-{
-	bool dying = warm->state == VT_WARM_ENDING;
-
-	switch (note->kind) {
-	case VT_NOTE_MADE:
-		watch_process(warm, &warm->init, &fds[0]);
-		if (dying) /* before there was anybody to kill */
-			(void)syscall(SYS_pidfd_send_signal, warm->init.fd, SIGKILL, NULL, 0);
-		return;
-	case VT_NOTE_BUILT:
-		if (dying)
-			return;
-		warm->root_fd = vt_fd_take(&fds[VT_BUILT_ROOT_FD]);
-		warm->proc_fd = vt_fd_take(&fds[VT_BUILT_PROC_FD]);
-		warm->scratch_fd = open_scratch(warm);
-		vt_warm_move(warm, VT_WARM_BUILT);
-		return;
-	case VT_NOTE_ENTERED:
-		take_occupant(warm, note->pid, &fds[0]);
-		return;
-	default:
-		vt_warm_fail(warm, &note->err);
-	}
 }
 
 /* ---- the call ------------------------------------------------------------------------------ */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the files of a pool's cell have in common: warm.c has its life, words.c what is said to its occupant,
- * and by it.
+ * What the files of a pool's cell have in common: begin.c has how it comes to be, warm.c its life, words.c
+ * what is said to its occupant, and by it.
  */
 #pragma once
 
@@ -20,6 +20,11 @@ void vt_warm_end(struct vt_warm *warm);
 
 /* The same for a failure that is not the call's own, at once. owner is a struct vt_warm. */
 void vt_warm_give_up(void *owner, const struct vt_err *failure);
+
+/* Of its processes, and of its pipes. */
+void vt_warm_init_ended(struct vt_watch *source, uint32_t events);
+void vt_warm_occupant_ended(struct vt_watch *source, uint32_t events);
+void vt_warm_pipe_ready(struct vt_watch *source, uint32_t events);
 
 /* words.c */
 
