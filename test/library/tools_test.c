@@ -446,12 +446,12 @@ static void test_caller_with_a_file_limit(void **state)
 	}
 }
 
-/* Nobody can tell a bare cell's occupant to end. */
 static void skip_without_namespaces(vitro_toolhost *host)
 {
 	if (has_namespaces(host))
 		return;
 	vitro_toolhost_free(host);
+	print_message("skipped: a bare cell's occupant cannot be told to end\n");
 	skip();
 }
 
