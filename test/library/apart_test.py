@@ -17,7 +17,7 @@ import uuid
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "lib"))
-from vitrotest import APART, IS_ROOT, SIGNALS, check, check_equal, is_confined, main, proc, skip, test, wait_until
+from vitrotest import APART, IS_ROOT, SIGNALS, check, check_equal, children, is_confined, main, proc, skip, test, wait_until
 from warm import Program, need_program, supervisors
 
 SECRET = "apart-" + uuid.uuid4().hex
@@ -74,16 +74,8 @@ print(json.dumps(sorted(set(found))))
 """
 
 
-def processes_of(program):
-    """pids of all processes of a program's tools, as the host sees them."""
-    found = []
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            if int(pid) != program.process.pid and os.path.samefile(f"/proc/{pid}/exe", APART):
-                found.append(int(pid))
-        except OSError:
-            continue
-    return found
+def descendants(pid):
+    return [other for child in children(pid) for other in (child, *descendants(child))]
 
 
 @test("apart: a secret of the caller's is in no occupant's memory, environment, or descriptors")
@@ -259,25 +251,27 @@ for _how, _status in TALK.items():
 
 @test("apart: what a tool says after its result is not heard, and it does not live on while others are called")
 def _():
-    def spinning(program):
+    def spinning():
         ticks = []
-        for pid in processes_of(program):
+        for pid in descendants(supervisor):
             if fields := proc(f"{pid}/stat").rpartition(b")")[2].split():
                 ticks.append(int(fields[11]) + int(fields[12]))
         return max(ticks, default=0) / os.sysconf("SC_CLK_TCK")
 
+    before = set(supervisors())
     with Program() as program:
         program.value("nap", ms=0)
+        (supervisor,) = set(supervisors()) - before
         control = program.submit("spin", ms=20000)  # one that may run: it is seen
         for _ in range(4):
             check_equal(program.value("outlive"), "first", "its result")
         until = time.monotonic() + 1.5
         while time.monotonic() < until:
             program.value("nap", ms=0)
-        check(spinning(program) > 0.2, "the control: a call that spins is seen")
+        check(spinning() > 0.2, "the control: a call that spins is seen")
         program.tell(f"cancel {control}")
         program.wait(control)
-        check(spinning(program) < 0.3, lambda: f"something spins: {spinning(program)} s")
+        check(spinning() < 0.3, lambda: f"something spins: {spinning()} s")
         check_equal([line for line in program.logs if line[-1] == "late"], [], "late lines")
 
 

@@ -240,11 +240,11 @@ static void test_commands_leave_nothing(void **state)
 
 	(void)snprintf(left, sizeof(left), "%s/left", folder);
 	(void)snprintf(script, sizeof(script),
-		       "(exec >/dev/null 2>&1; sleep 0.3; touch %s) & echo gone", left);
+		       "(exec >/dev/null 2>&1; sleep 0.3; : >%s) & echo gone", left);
 	const struct vitro_tool tools[] = {
 		{ .name = "leave", .command = COMMAND("sh", "-c", script), .policy = policy },
 		{ .name = "hold", .command = COMMAND("sh", "-c", "sleep 100 & echo held") },
-		{ .name = "tmp", .command = COMMAND("sh", "-c", "ls -A; touch left") },
+		{ .name = "tmp", .command = COMMAND("sh", "-c", "ls -A; : >left") },
 		{ 0 },
 	};
 	vitro_toolhost *host = host_of(tools, NULL);
