@@ -339,6 +339,9 @@ static void test_object_that_is_none(void **state)
 static void test_capabilities_without_a_tool(void **state)
 {
 	(void)state;
+	const struct vitro_tool any[] = { { .name = "any", .command = COMMAND("true") }, { 0 } };
+
+	vitro_toolhost_free(host_of(any, NULL)); /* or there are no pools at all */
 	vitro_policy *policy = policy_of("network", "host");
 	vitro_toolhost *host = host_of(NULL, &(struct vitro_options){ .policy = policy });
 	struct vitro_counts counts;
