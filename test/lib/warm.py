@@ -8,18 +8,25 @@ import subprocess
 import sys
 import time
 
-from vitrotest import APART, BINARY, FLAGS, Failed, PREFIX, skip
+from vitrotest import APART, BINARY, FLAGS, Failed, PREFIX, Skipped, skip
 
 REFUSED = "refused: "  # how a policy is that cannot be held here
 
 
 def need_program():
-    """Ends a file of tests where the program was not built, or has no pools whatever its policy."""
+    """Ends a file of tests where the program was not built, or has no pools at all."""
+    why = None
     if not os.path.exists(APART):
-        print("1..0 # SKIP a sanitized library is not what others get")
-        sys.exit()
-    if not os.path.exists("/proc/self"):
-        print("1..0 # SKIP nothing is mounted at /proc, by which a pool's programs are found")
+        why = "a sanitized library is not what others get"
+    elif not os.path.exists("/proc/self"):
+        why = "nothing is mounted at /proc, by which a pool's programs are found"
+    else:
+        try:
+            Program().end()
+        except Skipped as reason:
+            why = reason
+    if why:
+        print(f"1..0 # SKIP {why}")
         sys.exit()
 
 
