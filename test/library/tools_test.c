@@ -145,7 +145,7 @@ static void test_failures_of_a_command(void **state)
 		  .command = COMMAND("sh", "-c",
 				     "echo out; echo first >&2; echo why >&2; exit 3") },
 		{ .name = "quiet", .command = COMMAND("false") },
-		{ .name = "signal", .command = COMMAND("sh", "-c", "kill -SEGV $$") },
+		{ .name = "signal", .command = COMMAND("sh", "-c", "kill -SEGV 0") },
 		{ .name = "forever", .command = COMMAND("sleep", "100") },
 		{ .name = "flood", .command = COMMAND("head", "-c", "3000000", "/dev/zero") },
 		{ 0 },
