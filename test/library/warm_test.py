@@ -95,7 +95,7 @@ def attempt(row, world):
     word, line = escape.said(result["stdout"] or "")
     if row.unless and any(row.unless in note for note in result["isolation"].get("notes", {}).values()):
         skip(f"not promised here: {row.unless}")
-    if row.act in ("take_processes", "take_threads") and SHARED in result["isolation"]["notes"].get("pids", ""):
+    if row.act in ("take_processes", "take_threads") and SHARED in result["isolation"].get("notes", {}).get("pids", ""):
         skip("pids: counted with those of the pool's other cells, which leaves each more than its own")
     if row.cgroup and not result["isolation"]["memory"].startswith("cgroup"):
         skip("only a cgroup counts this memory, and there is none")
