@@ -54,6 +54,9 @@ static int find_program(char path[PATH_MAX], struct vt_err *err)
 {
 	ssize_t len = readlink("/proc/self/exe", path, PATH_MAX - 1);
 
+	if (len < 0 && errno == ENOENT)
+		return vt_fail(err, VT_STEP_COMMAND, ENOENT,
+			       "refused: a pool needs /proc, by which this program is found");
 	if (len <= 0 || len >= PATH_MAX - 1)
 		return vt_fail(err, VT_STEP_COMMAND, len < 0 ? errno : ENAMETOOLONG,
 			       "cannot find out which program this is: /proc/self/exe");

@@ -189,7 +189,7 @@ static void test_zygote_is_killed(void **state)
 	(void)state;
 	start_watched(&w);
 	submit(&w, &made, "self and wait", "");
-	made.at_log = kill_zygote;
+	made.at_log = kill_zygote; /* before it is renewed */
 	await_log(&w, &made);
 	for (int i = 0; i < 10; i++)
 		assert_string_equal(call_one(&w, "echo", "next")->value, "next");

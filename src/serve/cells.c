@@ -86,6 +86,10 @@ static int settle(struct vt_cells_maker *maker, struct vt_policy *policy, struct
 {
 	const struct vt_fact *userns = &maker->host->userns;
 	char text[512];
+
+	if (maker->spawner_fd < 0)
+		return vt_fail(err, VT_STEP_PLAN, ENOENT,
+			       "refused: a pool needs /proc, by which vitro finds its own program");
 	int r = maker->settled ? 0 : vt_serve_settle(policy, maker->host, err);
 
 	if (r < 0 || maker->settled)

@@ -44,7 +44,7 @@ struct vt_cells_maker {
 	struct vt_host  *host;
 	struct vt_children *children;
 	bool             settled; /* what can be had here is known */
-	int              spawner_fd; /* vitro's own program */
+	int              spawner_fd; /* vitro's own program; -1: it cannot be found */
 	void           (*log)(void *user, int level, const char *text);
 	void            *user;
 	struct vt_cells *first;

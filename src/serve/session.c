@@ -615,9 +615,7 @@ int vt_session_new(struct vt_loop *loop, struct vt_host *host, int fd,
 		.log = log_line,
 		.user = session,
 	};
-	int r = session->cells.spawner_fd < 0
-			? vt_fail(err, VT_STEP_WIRE, errno, "open vitro's own program")
-			: vt_loop_add(loop, &session->socket, EPOLLIN, err);
+	int r = vt_loop_add(loop, &session->socket, EPOLLIN, err);
 
 	if (r < 0) {
 		vt_session_free(session);

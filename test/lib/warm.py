@@ -8,34 +8,55 @@ import subprocess
 import sys
 import time
 
-from vitrotest import APART, BINARY, Failed, PREFIX, skip
+from vitrotest import APART, BINARY, FLAGS, Failed, PREFIX, Skipped, skip
 
-NO_POOLS = "a pool needs user namespaces"
+REFUSED = "refused: "  # how a policy is that cannot be held here
 
 
 def need_program():
-    """Ends a file of tests where the program was not built."""
+    """Ends a file of tests where the program was not built, or has no pools at all."""
+    why = None
     if not os.path.exists(APART):
-        print("1..0 # SKIP a sanitized library is not what others get")
+        why = "a sanitized library is not what others get"
+    elif not os.path.exists("/proc/self"):
+        why = "nothing is mounted at /proc, by which a pool's programs are found"
+    else:
+        try:
+            Program().end()
+        except Skipped as reason:
+            why = reason
+    if why:
+        print(f"1..0 # SKIP {why}")
         sys.exit()
 
 
 class Program:
-    """One that runs; `with` ends it."""
+    """One that runs; `with` ends it. processes: what parts those of its cells from others."""
 
     def __init__(self, policy=None, prefix=(), env=None, **options):
+        policy = {**({"require": "best-effort"} if FLAGS else {}), **(policy or {})}
         self.process = subprocess.Popen(
-            [*prefix, *PREFIX, APART, json.dumps(policy or {})], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            [*prefix, *PREFIX, APART, json.dumps(policy)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             stderr=subprocess.PIPE, env={**(env or os.environ), "VITRO_BINARY": BINARY}, **options)
         self.text, self.results, self.logs, self.calls = b"", {}, [], 0
         try:
-            self.expect("ready")
+            self.processes = self.expect("ready")
         except EOFError:
             said = self.process.stderr.read().decode()
             self.end()
-            if NO_POOLS in said:
+            if said.startswith(REFUSED):
                 skip(said.strip())
             raise Failed(f"the program does not start: {said}") from None
+
+    @property
+    def bare(self):
+        """Whether its cells are made without namespaces."""
+        return self.processes != "pidns"
+
+    def need_namespaces(self):
+        """Skips a test of what bare cells do not promise."""
+        if self.bare:
+            skip(f"processes: held by {self.processes} here, which does not promise this")
 
     def __enter__(self):
         return self

@@ -7,8 +7,9 @@
  *output vitro-apart --do TOOL ARGUMENTS the same act outside of any cell: its control
  *
  * Lines that it reads: "call ID TOOL ARGUMENTS", "cancel ID", "inherited NEEDLE", "count". It
- *plants VITRO_APART_SECRET wherever a program may have one. Lines that it writes: "ready", "result
- *ID {...}", "log ID TEXT", "inherited N", "count READY MADE".
+ *plants VITRO_APART_SECRET wherever a program may have one. Lines that it writes: "ready
+ *MECHANISM", that which parts its processes from others, "result ID {...}", "log ID TEXT",
+ *"inherited N", "count READY MADE".
  */
 #include "apart.h"
 
@@ -173,6 +174,18 @@ static int act_outside(const char *name, const char *arguments)
 	return 0;
 }
 
+static void tell_ready(vitro_toolhost *host)
+{
+	char *text = vitro_toolhost_capabilities(host, NULL);
+	json_t *held = text ? json_loads(text, 0, NULL) : NULL;
+	const char *processes = json_string_value(json_object_get(held, "processes"));
+
+	printf("ready %s\n", processes ? processes : "none");
+	fflush(stdout);
+	json_decref(held);
+	free(text);
+}
+
 int main(int argc, char **argv)
 {
 	vitro_policy *policy = vitro_policy_new();
@@ -192,8 +205,7 @@ int main(int argc, char **argv)
 	    vitro_toolhost_new(&host, tools, &options, &error) < 0)
 		return fprintf(stderr, "%s\n", error.text), 1;
 	vitro_policy_free(policy);
-	puts("ready");
-	fflush(stdout);
+	tell_ready(host);
 	serve(host);
 	vitro_toolhost_free(host);
 	return 0;

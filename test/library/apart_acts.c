@@ -39,79 +39,23 @@ static void sleep_ms(long long ms)
 
 /* ---- looking ------------------------------------------------------------------------------- */
 
-static size_t unhide(const char *hex, char *out, size_t room)
-{
-	size_t len = 0;
-	unsigned byte;
-
-	for (; len < room && sscanf(hex + 2 * len, "%2x", &byte) == 1; len++)
-		out[len] = (char)~byte;
-	return len;
-}
-
-static int count_in(int mem, unsigned long from, unsigned long to, const char *needle, size_t len,
-		    char *buffer, size_t room)
-{
-	int found = 0;
-	size_t kept = 0;
-
-	while (from < to) {
-		size_t size = to - from < room - kept ? to - from : room - kept;
-		ssize_t got = pread(mem, buffer + kept, size, (off_t)from);
-
-		if (got <= 0)
-			return found; /* pages that nobody can read, such as vvar */
-		size_t have = kept + (size_t)got;
-
-		for (char *at = buffer, *hit;
-		     (hit = memmem(at, have - (size_t)(at - buffer), needle, len)); at = hit + 1)
-			found++;
-		kept = have < len - 1 ? have : len - 1;
-		memmove(buffer, buffer + have - kept, kept);
-		from += (unsigned long)got;
-	}
-	return found;
-}
-
-int count_in_memory(const char *hidden)
-{
-	static char buffer[1 << 16]; /* in itself it looks too: what is there was read elsewhere */
-	char needle[128], line[512];
-	size_t len = unhide(hidden, needle, sizeof(needle));
-	int mem = open("/proc/self/mem", O_RDONLY | O_CLOEXEC), found = 0;
-	FILE *maps = fopen("/proc/self/maps", "re");
-
-	if (mem < 0 || !maps || len < 8)
-		return -1;
-	while (fgets(line, sizeof(line), maps)) {
-		unsigned long from, to;
-		char rights[5];
-
-		if (sscanf(line, "%lx-%lx %4s", &from, &to, rights) != 3 || rights[0] != 'r')
-			continue;
-		/* Neither the needle itself nor what was read of others is a find. */
-		if ((unsigned long)needle >= from && (unsigned long)needle < to) {
-			found += count_in(mem, from, (unsigned long)needle, needle, len, buffer,
-					  sizeof(buffer));
-			from = (unsigned long)needle + sizeof(needle);
-		}
-		if ((unsigned long)buffer >= from && (unsigned long)buffer < to) {
-			found += count_in(mem, from, (unsigned long)buffer, needle, len, buffer,
-					  sizeof(buffer));
-			from = (unsigned long)buffer + sizeof(buffer);
-		}
-		found += count_in(mem, from, to, needle, len, buffer, sizeof(buffer));
-		memset(buffer, 0, sizeof(buffer));
-	}
-	fclose(maps);
-	close(mem);
-	return found;
-}
-
 static json_t *search(json_t *input, vitro_task *task)
 {
 	(void)task;
 	return json_integer(count_in_memory(text_of(input, "needle")));
+}
+
+/* The numbers of those that are open. */
+static json_t *descriptors(json_t *input, vitro_task *task)
+{
+	json_t *open = json_array();
+
+	(void)input;
+	(void)task;
+	for (int fd = 0; fd < 4096; fd++)
+		if (fcntl(fd, F_GETFD) >= 0)
+			json_array_append_new(open, json_integer(fd));
+	return open;
 }
 
 /* Runs a command. A tool's program is all that a tool is: what it starts is as free as it is. */
@@ -160,6 +104,60 @@ static json_t *become(json_t *input, vitro_task *task)
 	return json_string(strerror(errno));
 }
 
+/* A name in the folder that a cell has for itself. */
+static const char *own(const char *name)
+{
+	static char path[512];
+	const char *place = getenv("TMPDIR");
+
+	snprintf(path, sizeof(path), "%s/%s", place ? place : "/tmp", name);
+	return path;
+}
+
+static int can_open(const char *place, const char *name, int flags)
+{
+	char path[600];
+
+	snprintf(path, sizeof(path), "%s/%s", place, name);
+	int fd = open(path, flags | O_CLOEXEC, 0600);
+
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0;
+}
+
+/* What can be done to a cell without namespaces, of which the pid and the private folder are known:
+ * to read, write, list and make files, to see a process's memory, and to signal it. */
+static json_t *reach(json_t *input, vitro_task *task)
+{
+	const char *place = text_of(input, "place");
+	pid_t pid = (pid_t)of(input, "pid");
+	char proc[64];
+
+	(void)task;
+	snprintf(proc, sizeof(proc), "/proc/%d", pid);
+	return json_pack("{s:b, s:b, s:b, s:b, s:b, s:b}", "read",
+			 can_open(place, "shown", O_RDONLY), "write",
+			 can_open(place, "shown", O_WRONLY), "list",
+			 can_open(place, ".", O_RDONLY | O_DIRECTORY), "make",
+			 can_open(place, "made", O_WRONLY | O_CREAT | O_EXCL), "maps",
+			 can_open(proc, "maps", O_RDONLY), "signal", kill(pid, SIGCONT) == 0);
+}
+
+/* Tells where it is, and stays for a while. Returns what it can do to itself. */
+static json_t *show(json_t *input, vitro_task *task)
+{
+	char text[600];
+	int file = open(own("shown"), O_CREAT | O_WRONLY, 0666);
+	json_t *self = json_pack("{s:i, s:s}", "pid", getpid(), "place", getenv("TMPDIR"));
+
+	snprintf(text, sizeof(text), "%d %s", getpid(), getenv("TMPDIR"));
+	if (file < 0 || vitro_task_log(task, "info", text) < 0)
+		return json_string("nothing can be shown");
+	sleep_ms(of(input, "ms"));
+	return reach(self, task);
+}
+
 /* Leaves all that it can for whoever comes next, and says what it found of those before. */
 static json_t *leave(void)
 {
@@ -167,7 +165,7 @@ static json_t *leave(void)
 	static char *kept;
 	struct stat st;
 	json_t *found = json_pack("{s:i, s:b, s:b, s:b, s:b}", "calls", calls, "memory",
-				  kept != NULL, "file", stat("/tmp/left", &st) == 0, "shm",
+				  kept != NULL, "file", stat(own("left"), &st) == 0, "shm",
 				  stat("/dev/shm/left", &st) == 0, "variable",
 				  getenv("VITRO_LEFT") != NULL);
 	char here[512];
@@ -176,10 +174,11 @@ static json_t *leave(void)
 	kept = strdup("left");
 	json_object_set_new(found, "here", json_string(getcwd(here, sizeof(here))));
 	json_object_set_new(found, "pid", json_integer(getpid()));
-	int file = open("/tmp/left", O_CREAT | O_WRONLY, 0666);
+	int file = open(own("left"), O_CREAT | O_WRONLY, 0666);
 	int shm = open("/dev/shm/left", O_CREAT | O_WRONLY, 0666);
 
-	json_object_set_new(found, "left", json_boolean(file >= 0 && shm >= 0));
+	json_object_set_new(found, "left", json_boolean(file >= 0));
+	json_object_set_new(found, "left_shm", json_boolean(shm >= 0));
 	setenv("VITRO_LEFT", "1", 1);
 	(void)!chdir("/");
 	umask(0);
@@ -453,7 +452,7 @@ static long queue_signals(void)
 static long fill_tmp(void)
 {
 	static char bytes[1 << 16];
-	int fd = open("/tmp/full", O_CREAT | O_WRONLY, 0600);
+	int fd = open(own("full"), O_CREAT | O_WRONLY, 0600);
 	long count = 0;
 
 	signal(SIGXFSZ, SIG_IGN);
@@ -480,7 +479,7 @@ static int try_signal(void)
 
 static int try_space(void)
 {
-	int file = open("/tmp/have", O_CREAT | O_WRONLY, 0600);
+	int file = open(own("have"), O_CREAT | O_WRONLY, 0600);
 
 	return file < 0 || write(file, "x", 1) != 1 ? errno : 0;
 }
@@ -537,7 +536,8 @@ static const struct {
 	{ "become", become },   { "search", search }, { "run", run },
 	{ "linger", linger },   { "nap", nap },       { "talk", talk },
 	{ "outlive", outlive }, { "have", have },     { "adopt_out", adopt_out },
-	{ "take", take },       { "spin", spin },
+	{ "take", take },       { "spin", spin },     { "descriptors", descriptors },
+	{ "show", show },       { "reach", reach },
 };
 
 act_function *act_of(const char *name)
@@ -571,6 +571,9 @@ TOOL(outlive)
 TOOL(have)
 TOOL(adopt_out)
 TOOL(take)
+TOOL(descriptors)
+TOOL(reach)
+TOOL(show)
 
 const struct vitro_tool tools[] = {
 	{ .name = "become", .function = call_become },
@@ -584,5 +587,8 @@ const struct vitro_tool tools[] = {
 	{ .name = "have", .function = call_have },
 	{ .name = "adopt_out", .function = call_adopt_out },
 	{ .name = "take", .function = call_take },
+	{ .name = "reach", .function = call_reach },
+	{ .name = "show", .function = call_show },
+	{ .name = "descriptors", .function = call_descriptors },
 	{ 0 },
 };

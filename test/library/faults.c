@@ -2,7 +2,8 @@
 /*
  * A client for test/library/faults: calls tools as standard input says, and tells what comes of it.
  *
- *	faults FOLDER READY          (the folder may be written by the tools)
+ *	faults FOLDER READY          ready MECHANISM, that which parts its processes from others
+ *	                             (the folder may be written by the tools)
  *
  *	call ID TOOL                 done ID STATUS TYPE: MESSAGE
  *	cancel ID
@@ -153,6 +154,27 @@ static void log_line(void *user, int level, const char *text)
 	fprintf(stderr, "%d: %s\n", level, text);
 }
 
+/* What a machine cannot hold is asked for nevertheless, where the environment says so. */
+static int ask_what_can_be_had(vitro_policy *policy, struct vitro_error *error)
+{
+	const char *flags = getenv("VITRO_TEST_FLAGS");
+
+	if (!flags || !strstr(flags, "require=best-effort"))
+		return 0;
+	return vitro_policy_set(policy, "require", "best-effort", error);
+}
+
+static void tell_ready(vitro_toolhost *host)
+{
+	char *text = vitro_toolhost_capabilities(host, NULL), mechanism[32] = "?";
+	const char *at = text ? strstr(text, "\"processes\": ") : NULL;
+
+	if (at)
+		(void)sscanf(at, "\"processes\": \"%31[^\"]", mechanism);
+	printf("ready %s\n", mechanism);
+	free(text);
+}
+
 int main(int argc, char **argv)
 {
 	struct vitro_options options = { .log = log_line };
@@ -171,13 +193,14 @@ int main(int argc, char **argv)
 	options.ready_min = options.ready_max = (uint32_t)atoi(argv[2]);
 	if (vitro_policy_set(policy, "files.write", argv[1], &error) < 0 ||
 	    vitro_policy_set(policy, "limits.wall_ms", "60s", &error) < 0 ||
+	    ask_what_can_be_had(policy, &error) < 0 ||
 	    vitro_toolhost_new(&host, tools, &options, &error) < 0) {
-		printf("refused %s\n", error.text);
+		printf("%s\n", error.text);
 		vitro_policy_free(policy);
 		return 1;
 	}
 	vitro_policy_free(policy);
-	puts("ready");
+	tell_ready(host);
 	int r = serve(host, argv[1]);
 
 	vitro_toolhost_free(host);

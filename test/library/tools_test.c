@@ -185,7 +185,7 @@ static void test_failures_of_a_command(void **state)
 		  .command = COMMAND("sh", "-c",
 				     "echo out; echo first >&2; echo why >&2; exit 3") },
 		{ .name = "quiet", .command = COMMAND("false") },
-		{ .name = "signal", .command = COMMAND("sh", "-c", "kill -SEGV $$") },
+		{ .name = "signal", .command = COMMAND("sh", "-c", "kill -SEGV 0") },
 		{ .name = "forever", .command = COMMAND("sleep", "100") },
 		{ .name = "flood", .command = COMMAND("head", "-c", "3000000", "/dev/zero") },
 		{ 0 },
@@ -280,11 +280,11 @@ static void test_commands_leave_nothing(void **state)
 
 	(void)snprintf(left, sizeof(left), "%s/left", folder);
 	(void)snprintf(script, sizeof(script),
-		       "(exec >/dev/null 2>&1; sleep 0.3; touch %s) & echo gone", left);
+		       "(exec >/dev/null 2>&1; sleep 0.3; : >%s) & echo gone", left);
 	const struct vitro_tool tools[] = {
 		{ .name = "leave", .command = COMMAND("sh", "-c", script), .policy = policy },
 		{ .name = "hold", .command = COMMAND("sh", "-c", "sleep 100 & echo held") },
-		{ .name = "tmp", .command = COMMAND("sh", "-c", "ls -A; touch left") },
+		{ .name = "tmp", .command = COMMAND("sh", "-c", "ls -A; : >left") },
 		{ 0 },
 	};
 	vitro_toolhost *host = host_of(tools, NULL);
@@ -379,6 +379,9 @@ static void test_object_that_is_none(void **state)
 static void test_capabilities_without_a_tool(void **state)
 {
 	(void)state;
+	const struct vitro_tool any[] = { { .name = "any", .command = COMMAND("true") }, { 0 } };
+
+	vitro_toolhost_free(host_of(any, NULL)); /* or there are no pools at all */
 	vitro_policy *policy = policy_of("network", "host");
 	vitro_toolhost *host = host_of(NULL, &(struct vitro_options){ .policy = policy });
 	struct vitro_counts counts;
@@ -528,12 +531,12 @@ static void test_caller_with_a_file_limit(void **state)
 	}
 }
 
-/* Nobody can tell a bare cell's occupant to end. */
 static void skip_without_namespaces(vitro_toolhost *host)
 {
 	if (has_namespaces(host))
 		return;
 	vitro_toolhost_free(host);
+	print_message("skipped: a bare cell's occupant cannot be told to end\n");
 	skip();
 }
 

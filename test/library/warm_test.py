@@ -21,6 +21,8 @@ LISTS = {"--read": "read", "--write": "write", "--socket": "sockets"}
 LIMITS = {"--memory": "memory_mb", "--pids": "pids", "--timeout": "wall_ms", "--cpu-time": "cpu_ms"}
 # An occupant's parent is outside of its pid namespace, and thus 0: for kill(), the caller's own group.
 ENDS = {"kill_parent": "crashed"}
+# The note of an ordinary user's bare cells: what they may have is theirs together.
+SHARED = "for which there is room beside"
 programs = {}
 
 
@@ -93,6 +95,8 @@ def attempt(row, world):
     word, line = escape.said(result["stdout"] or "")
     if row.unless and any(row.unless in note for note in result["isolation"].get("notes", {}).values()):
         skip(f"not promised here: {row.unless}")
+    if row.act in ("take_processes", "take_threads") and SHARED in result["isolation"].get("notes", {}).get("pids", ""):
+        skip("pids: counted with those of the pool's other cells, which leaves each more than its own")
     if row.cgroup and not result["isolation"]["memory"].startswith("cgroup"):
         skip("only a cgroup counts this memory, and there is none")
     if word == "unclear" and missing and "either: unclear" in missing:
