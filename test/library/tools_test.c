@@ -419,14 +419,18 @@ static void test_networks(void **state)
 	char arguments[32];
 	uint16_t port;
 	int listener = listen_at(&port);
+	int bare = 0;
 
 	assert_true(listener >= 0);
 	(void)snprintf(arguments, sizeof(arguments), "{\"port\": %d}", port);
 	for (int i = 0; i < 3; i++) {
+		if (i == 1 && bare) /* has no loopback of its own */
+			continue;
 		vitro_policy *policy = policy_of("network", networks[i]);
 		vitro_toolhost *host = host_of(own, &(struct vitro_options){ .policy = policy });
 
-		for (int j = 0; j < 6 && (i != 1 || has_namespaces(host)); j++) {
+		bare = !has_namespaces(host);
+		for (int j = 0; j < 6; j++) {
 			if (i == 2)
 				assert_int_equal(reached(host, arguments), 0);
 			else
