@@ -34,7 +34,7 @@ struct vitro_task {
 	struct vt_talk_in in;
 	uint64_t tickets;
 	struct answer *answers;
-	bool over; /* a result was given */
+	bool over; /* a result was sent */
 };
 
 /* ---- a call -------------------------------------------------------------------------------- */
@@ -74,9 +74,11 @@ static int give(vitro_task *task, uint32_t kind, const char *name, const char *b
 		return -EALREADY;
 	if (strlen(name) > VT_TALK_NAME_MAX)
 		return -ENAMETOOLONG;
-	task->over = true;
 	(void)fflush(NULL); /* what cannot be written has no reader */
-	return say(kind, 0, name, body, len);
+	int r = say(kind, 0, name, body, len);
+
+	task->over = r == 0;
+	return r;
 }
 
 int vitro_task_return_bytes(vitro_task *task, const char *json, size_t len)

@@ -2,6 +2,8 @@
 /* What a tool in C can do from within its cell, through a real supervisor. argv: vitro. */
 #include "library_test.h"
 
+#include <fcntl.h>
+
 /* ---- the tools ----------------------------------------------------------------------------- */
 
 static int return_number(vitro_task *task, int number)
@@ -56,6 +58,21 @@ static int give_nothing(vitro_task *task)
 {
 	(void)task;
 	return 0;
+}
+
+/* What it speaks with the supervisor over is gone: it cannot be heard, and must not be waited for.
+ */
+static int lose_socket(vitro_task *task)
+{
+	(void)close(3);
+	return vitro_task_return(task, "1") == -EBADF ? vitro_task_fail(task, "T", "t") : 0;
+}
+
+static int cover_socket(vitro_task *task)
+{
+	int r = dup2(open("/dev/null", O_RDWR | O_CLOEXEC), 3);
+
+	return r == 3 ? vitro_task_return(task, "1") : r;
 }
 
 static int fail_with(vitro_task *task)
@@ -128,6 +145,8 @@ static const struct vitro_tool tools[] = {
 	{ .name = "log", .function = log_lines },
 	{ .name = "twice", .function = give_twice },
 	{ .name = "nothing", .function = give_nothing },
+	{ .name = "lose", .function = lose_socket },
+	{ .name = "cover", .function = cover_socket },
 	{ .name = "fail", .function = fail_with },
 	{ .name = "call", .function = call_other, .may_call = all },
 	{ .name = "call-one", .function = call_other, .may_call = one },
@@ -201,10 +220,14 @@ static void test_results(void **state)
 	assert_string_equal(text, "1:printed;");
 	assert_int_equal(vitro_result_exit_code(result), -1);
 	vitro_result_free(result);
-	result = call(host, "nothing", NULL);
-	assert_status(result, VITRO_NO_RESULT);
-	assert_int_equal(vitro_result_exit_code(result), 0);
-	vitro_result_free(result);
+	static const char *const without[] = { "nothing", "lose", "cover" };
+
+	for (size_t i = 0; i < sizeof(without) / sizeof(without[0]); i++) {
+		result = call(host, without[i], NULL);
+		assert_status(result, VITRO_NO_RESULT);
+		assert_int_equal(vitro_result_exit_code(result), 0);
+		vitro_result_free(result);
+	}
 	assert_error(host, "fail", NULL, "ValueError", "that will not do");
 	vitro_toolhost_free(host);
 }
