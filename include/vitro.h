@@ -133,7 +133,8 @@ struct vitro_tool {
 
 	/*
 	 * A function of a shared object, by its name; object is an absolute path. It is loaded by a program
-	 * of vitro's own, and needs not be linked with this library. Where there are user namespaces, its
+	 * of vitro's own, and needs not be linked with this library; as root's, everyone must be able to read
+	 * it. Where there are user namespaces, its
 	 * constructors run as sealed off from the host's files and network as its calls are.
 	 */
 	const char *object;

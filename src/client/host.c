@@ -49,18 +49,24 @@ static char **copy_words(const char *const *words)
 	return copy;
 }
 
-/* Which program this is, by its own file. */
+/*
+ * Which program this is. Its file may be gone, or another be in its place: the supervisor has had
+ * it since it was started, and the path is only a name then.
+ */
 static int find_program(char path[PATH_MAX], struct vt_err *err)
 {
+	static const char removed[] = " (deleted)"; /* the kernel's word for it */
 	ssize_t len = readlink("/proc/self/exe", path, PATH_MAX - 1);
 
 	if (len <= 0 || len >= PATH_MAX - 1)
 		return vt_fail(err, VT_STEP_COMMAND, len < 0 ? errno : ENAMETOOLONG,
 			       "cannot find out which program this is: /proc/self/exe");
 	path[len] = '\0';
-	if (access(path, X_OK) < 0)
-		return vt_fail(err, VT_STEP_COMMAND, errno,
-			       "this program's own file '%s' cannot be executed any more", path);
+	size_t kept = (size_t)len - (sizeof(removed) - 1);
+
+	if ((size_t)len >= sizeof(removed) && strcmp(path + kept, removed) == 0 &&
+	    access(path, F_OK) < 0)
+		path[kept] = '\0';
 	return 0;
 }
 

@@ -68,6 +68,8 @@ static int place_descriptors(int socket)
 {
 	int moved = fcntl(socket, F_DUPFD_CLOEXEC, ABOVE_ALL_FDS);
 	int null = open("/dev/null", O_RDWR);
+	int opened = open("/proc/self/exe", O_RDONLY); /* this program's, whose memory it is */
+	int program = opened < 0 ? -1 : fcntl(opened, F_DUPFD_CLOEXEC, ABOVE_ALL_FDS);
 
 	if (moved < 0 || null < 0)
 		return -1;
@@ -76,7 +78,9 @@ static int place_descriptors(int socket)
 			return -1;
 	if (dup2(moved, VT_START_SOCKET_FD) < 0)
 		return -1;
-	return close_above(VT_START_SOCKET_FD);
+	if (program < 0) /* one that may be executed, but not be read */
+		return close_above(VT_START_SOCKET_FD);
+	return dup2(program, VT_START_PROGRAM_FD) < 0 ? -1 : close_above(VT_START_PROGRAM_FD);
 }
 
 __attribute__((no_sanitize_address)) static int be_born(void *arg)
