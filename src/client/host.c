@@ -194,7 +194,9 @@ static enum vt_peer_taken take_hello(void *user, const struct vt_message *messag
 	(void)user; /* nothing is kept of it */
 	if (strcmp(message->is, "log") == 0)
 		return VT_PEER_OTHER;
-	if (strcmp(message->is, "hello") == 0 && version == PROTOCOL)
+	/* Of the same version to the letter: what is in a plan is between these two alone. */
+	if (strcmp(message->is, "hello") == 0 && version == PROTOCOL && program &&
+	    strcmp(program, VITRO_VERSION) == 0)
 		return VT_PEER_LAST;
 	vt_fail(err, VT_STEP_WIRE, EPROTO,
 		"this library is vitro " VITRO_VERSION " and the supervisor %s: "
@@ -208,9 +210,20 @@ static int say_hello(struct vt_peer *peer, struct vt_err *err)
 	struct vt_str *head = vt_peer_begin(peer, "hello");
 
 	vt_head_add_int(head, "version", PROTOCOL);
-	int status = vt_peer_send(peer, NULL, 0, err);
+	struct vt_err inner = { 0 };
+	int status = vt_peer_send(peer, NULL, 0, &inner);
 
-	return status < 0 ? status : vt_peer_await(peer, HELLO_MS, take_hello, NULL, err);
+	if (status == 0)
+		status = vt_peer_await(peer, HELLO_MS, take_hello, NULL, &inner);
+	if (status == 0)
+		return 0;
+	vt_start_kill(&peer->process);
+	return vt_fail(err, VT_STEP_WIRE, inner.num,
+		       "'%s', which was started as the supervisor: %s", peer->program,
+		       inner.num == EPIPE
+			       ? "it ended without a word; it is no vitro, or cannot run "
+				 "within this program's limits (ulimit -a)"
+			       : inner.what);
 }
 
 static int take_options(vitro_toolhost *host, const struct vitro_options *given, struct vt_err *err)

@@ -187,6 +187,9 @@ static void fail_to_start(const char *mode, int num)
 	if (status != -num || error.num != num)
 		fail_msg("%s: %d, %s", mode, status, error.text);
 	assert_null(host);
+	/* Which program that was. */
+	if (strncmp(mode, "pool-", 5) != 0)
+		assert_non_null(strstr(error.text, getenv("VITRO_BINARY")));
 	assert_true(strlen(error.text) > 0);
 	/* Who wants no details need not give room for them. */
 	assert_int_equal(vitro_toolhost_new(&host, tools, NULL, NULL), -num);
@@ -203,6 +206,7 @@ static void test_death_at_the_start(void **state)
 	fail_to_start("hello-unknown", EPROTO);
 	fail_to_start("hello-lengths", EBADMSG);
 	fail_to_start("newer", EPROTO);
+	fail_to_start("other", EPROTO);
 	fail_to_start("pool-die", EPIPE);
 	fail_to_start("pool-half", EPIPE);
 	fail_to_start("pool-no-is", EBADMSG);

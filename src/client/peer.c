@@ -73,8 +73,8 @@ void vt_peer_clear(struct vt_peer *peer)
 int vt_peer_init(struct vt_peer *peer, struct vt_err *err)
 {
 	AUTO_CLOSE int other = -1;
-	char path[PATH_MAX];
-	int status = vt_start_find(path, sizeof(path), err);
+	char *path = peer->program;
+	int status = vt_start_find(path, sizeof(peer->program), err);
 
 	if (status == 0)
 		status = open_descriptors(peer, &other, err);
