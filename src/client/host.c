@@ -10,7 +10,7 @@
 #include "client/host_private.h"
 #include "client/policy.h"
 
-enum { PROTOCOL = 1, HELLO_MS = 30000 };
+enum { PROTOCOL = 1, HELLO_MS = 30000, READY_MIN = 2, READY_MAX = 64 };
 
 const char *vitro_version(void)
 {
@@ -99,6 +99,14 @@ static int check_kind(const struct vitro_tool *tool, struct vt_err *err)
 		return vt_fail(err, VT_STEP_POLICY, EINVAL,
 			       "%s: exactly one of function, symbol and command must be set",
 			       tool->name);
+	if (!vt_is_clear(tool->reserved))
+		return vt_fail(err, VT_STEP_POLICY, EINVAL, "%s: reserved must be 0", tool->name);
+	for (const char *const *at = tool->may_call; at && *at; at++)
+		if (!**at)
+			return vt_fail(err, VT_STEP_POLICY, EINVAL,
+				       "%s: may_call has an empty name", tool->name);
+	if (tool->symbol && !*tool->symbol)
+		return vt_fail(err, VT_STEP_POLICY, EINVAL, "%s: symbol is empty", tool->name);
 	if (!tool->object != !tool->symbol)
 		return vt_fail(err, VT_STEP_POLICY, EINVAL,
 			       "%s: object and symbol must be set together", tool->name);
@@ -232,8 +240,15 @@ static int take_options(vitro_toolhost *host, const struct vitro_options *given,
 
 	if (given)
 		*options = *given;
-	options->ready_min = options->ready_min ? options->ready_min : 2;
-	options->ready_max = options->ready_max ? options->ready_max : 64;
+	if (!vt_is_clear(options->reserved))
+		return vt_fail(err, VT_STEP_POLICY, EINVAL, "reserved must be 0 in options");
+	/* Whoever names one of them need not name the other. */
+	if (!options->ready_max)
+		options->ready_max = options->ready_min > READY_MAX ? options->ready_min
+								    : READY_MAX;
+	if (!options->ready_min)
+		options->ready_min = options->ready_max < READY_MIN ? options->ready_max
+								    : READY_MIN;
 	options->live_max = options->live_max ? options->live_max : 1024;
 	if (options->ready_min > options->ready_max)
 		return vt_fail(err, VT_STEP_POLICY, EINVAL,
@@ -278,6 +293,8 @@ int vitro_toolhost_new(vitro_toolhost **ret_host, const struct vitro_tool *tools
 			error, EDEADLK,
 			"this process was started to hold tools ready, and the program "
 			"has not called vitro_host_main() first");
+	if (!ret_host)
+		return vt_error_give(error, EINVAL, "there is no room for the tool host: NULL");
 	vitro_toolhost *host = calloc(1, sizeof(*host));
 	struct vt_err err = { 0 };
 
@@ -327,6 +344,11 @@ int vitro_toolhost_add(vitro_toolhost *host, const struct vitro_tool *tool,
 	struct vt_tool *made;
 	struct vt_err err = { 0 };
 
+	if (!tool)
+		return vt_error_give(error, EINVAL, "the tool is NULL");
+	/* Even where there is nothing to ask for. */
+	if (host->peer.lost)
+		return vt_error_give(error, EPIPE, "the supervisor was lost");
 	if (make_tool(host, tool, &made, &err) < 0)
 		return vt_error_pass(error, &err);
 	int status = vt_pools_open(host, error);
@@ -342,6 +364,9 @@ int vitro_toolhost_add(vitro_toolhost *host, const struct vitro_tool *tool,
 int vitro_toolhost_remove(vitro_toolhost *host, const char *name, struct vitro_error *error)
 {
 	struct vt_err err = { 0 };
+
+	if (!name)
+		return vt_error_give(error, EINVAL, "the name of the tool is NULL");
 	int status = vt_toolset_remove(host->tools, name, &err);
 
 	return status < 0 ? vt_error_pass(error, &err) : 0;

@@ -47,6 +47,12 @@ static void lose_by(const char *how)
 	vitro_toolhost_count(host, &counts);
 	assert_int_equal(counts.ready, 0);
 	assert_null(vitro_toolhost_capabilities(host, NULL));
+	/* Of a policy and program that it knew, too. */
+	assert_int_equal(vitro_toolhost_add(
+				 host,
+				 &(struct vitro_tool){ .name = "other", .function = fake_function },
+				 NULL),
+			 -EPIPE);
 	vitro_toolhost_free(host);
 }
 

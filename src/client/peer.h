@@ -37,6 +37,7 @@ struct vt_peer {
 	bool                 flushing; /* EPOLLOUT is waited for */
 	bool                 awake;    /* event is readable */
 	bool                 lost;
+	const volatile char *own;      /* not 0 but in a fork of the process that started it; a page */
 	struct vt_err        why;
 	struct vt_peer_held *held, **held_end, *shown; /* see vt_peer_await() */
 };

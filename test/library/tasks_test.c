@@ -75,6 +75,21 @@ static int cover_socket(vitro_task *task)
 	return r == 3 ? vitro_task_return(task, "1") : r;
 }
 
+/* What must be there, and is not, ends nothing. */
+static int give_null(vitro_task *task)
+{
+	char *value;
+	uint64_t ticket;
+	int all = vitro_task_return(task, NULL) & vitro_task_return_bytes(task, NULL, 1) &
+		  vitro_task_fail(task, NULL, "x") & vitro_task_fail(task, "x", NULL) &
+		  vitro_task_log(task, NULL, "x") & vitro_task_log(task, "x", NULL) &
+		  vitro_task_call(task, NULL, NULL, &value) &
+		  vitro_task_call(task, "x", NULL, NULL) &
+		  vitro_task_submit(task, NULL, NULL, &ticket);
+
+	return return_number(task, all == -EINVAL);
+}
+
 static int fail_with(vitro_task *task)
 {
 	return vitro_task_fail(task, "ValueError", "that will not do");
@@ -147,6 +162,7 @@ static const struct vitro_tool tools[] = {
 	{ .name = "nothing", .function = give_nothing },
 	{ .name = "lose", .function = lose_socket },
 	{ .name = "cover", .function = cover_socket },
+	{ .name = "null", .function = give_null },
 	{ .name = "fail", .function = fail_with },
 	{ .name = "call", .function = call_other, .may_call = all },
 	{ .name = "call-one", .function = call_other, .may_call = one },
@@ -228,6 +244,7 @@ static void test_results(void **state)
 		assert_int_equal(vitro_result_exit_code(result), 0);
 		vitro_result_free(result);
 	}
+	assert_value(host, "null", NULL, "1");
 	assert_error(host, "fail", NULL, "ValueError", "that will not do");
 	vitro_toolhost_free(host);
 }
