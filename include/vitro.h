@@ -155,7 +155,11 @@ struct vitro_tool {
 	 *
 	 * No argument becomes an option, whatever a model puts in it: one that begins with '-' is refused
 	 * where the template does not allow it, by {-name} or by "--" before it. The program has no
-	 * argument in it, and a shell's script only as a whole: sh -c 'wc -l "$1"' sh {file}.
+	 * argument in it, nor what follows env, xargs, nohup, setsid or nice as their program. Nor has the
+	 * text of a script after -c or -e of a shell, Python, Perl, Ruby, Node, Lua or PHP: sh -c
+	 * 'wc -l "$1"' sh {file}. A script that is an argument as a whole, sh -c {script}, is meant, and
+	 * runs. What else programs make of a word is for who writes the template to know: awk and sed
+	 * take code as their first word, and sh -s and others what they read.
 	 *
 	 * Standard input is the arguments as JSON. Standard output is the value: as it is if that is JSON,
 	 * else as text. An exit code other than 0 is an error, with the end of standard error in its

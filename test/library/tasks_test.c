@@ -75,6 +75,15 @@ static int cover_socket(vitro_task *task)
 	return r == 3 ? vitro_task_return(task, "1") : r;
 }
 
+static int give_nested(vitro_task *task)
+{
+	char text[1200];
+
+	memset(text, '[', 600);
+	memset(text + 600, ']', 600);
+	return vitro_task_return_bytes(task, text, sizeof(text));
+}
+
 /* What must be there, and is not, ends nothing. */
 static int give_null(vitro_task *task)
 {
@@ -163,6 +172,7 @@ static const struct vitro_tool tools[] = {
 	{ .name = "lose", .function = lose_socket },
 	{ .name = "cover", .function = cover_socket },
 	{ .name = "null", .function = give_null },
+	{ .name = "nested", .function = give_nested },
 	{ .name = "fail", .function = fail_with },
 	{ .name = "call", .function = call_other, .may_call = all },
 	{ .name = "call-one", .function = call_other, .may_call = one },
@@ -244,6 +254,10 @@ static void test_results(void **state)
 		assert_int_equal(vitro_result_exit_code(result), 0);
 		vitro_result_free(result);
 	}
+	result = call(host, "nested", NULL);
+	assert_status(result, VITRO_NO_RESULT);
+	assert_non_null(strstr(vitro_result_error(result), "nested deeper than 512 levels"));
+	vitro_result_free(result);
 	assert_value(host, "null", NULL, "1");
 	assert_error(host, "fail", NULL, "ValueError", "that will not do");
 	vitro_toolhost_free(host);
