@@ -413,7 +413,7 @@ const char *vitro_result_isolation(const vitro_result *result);
 
 /*
  * The whole as `vitro run --json` prints it, in one line with a newline. "logs" has the lines of
- * vitro_task_log(), as {"level", "text"}, until they are 256 KB. NULL: no memory.
+ * vitro_task_log(), as {"level", "text"}, until all of them together are 256 KB. NULL: no memory.
  */
 const char *vitro_result_json(vitro_result *result);
 
@@ -432,7 +432,7 @@ int vitro_task_return_bytes(vitro_task *task, const char *json, size_t len);
 int vitro_task_fail(vitro_task *task, const char *type, const char *message);
 
 /*
- * A line for the caller's on_log, and for `logs` of the result, of which 64 KB are kept. level: "info",
+ * A line for the caller's on_log, and for `logs` of the result. Of each line 64 KB are sent. level: "info",
  * "error", ...
  */
 int vitro_task_log(vitro_task *task, const char *level, const char *text);

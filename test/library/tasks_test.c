@@ -263,6 +263,23 @@ static void test_results(void **state)
 	vitro_toolhost_free(host);
 }
 
+/* No cell is made in a millisecond, on most machines. */
+static void test_deadline_that_is_too_short(void **state)
+{
+	(void)state;
+	vitro_policy *policy = policy_of("limits.wall_ms", "1");
+	const struct vitro_options options = { .policy = policy };
+	struct vitro_error error;
+	vitro_toolhost *host = NULL;
+
+	if (vitro_toolhost_new(&host, tools, &options, &error) < 0) {
+		assert_int_equal(error.num, EPERM);
+		assert_non_null(strstr(error.text, "limits.wall_ms is too short"));
+	}
+	vitro_toolhost_free(host);
+	vitro_policy_free(policy);
+}
+
 static void test_tools_call_tools(void **state)
 {
 	(void)state;
@@ -363,9 +380,13 @@ int main(int argc, char **argv)
 {
 	vitro_host_main(argc, argv, tools);
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_what_a_task_knows), cmocka_unit_test(test_log),
-		cmocka_unit_test(test_results),           cmocka_unit_test(test_tools_call_tools),
-		cmocka_unit_test(test_many_questions),    cmocka_unit_test(test_ending),
+		cmocka_unit_test(test_what_a_task_knows),
+		cmocka_unit_test(test_log),
+		cmocka_unit_test(test_results),
+		cmocka_unit_test(test_tools_call_tools),
+		cmocka_unit_test(test_many_questions),
+		cmocka_unit_test(test_ending),
+		cmocka_unit_test(test_deadline_that_is_too_short),
 	};
 
 	if (argc < 2 || setenv("VITRO_BINARY", argv[1], 1) < 0)
