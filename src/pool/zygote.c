@@ -217,7 +217,9 @@ static void hear_last_words(const struct vt_pool_zygote *zygote, char shown[LAST
 /* Sentences that say what is commonly wrong. */
 static const char *advise(const struct vt_pool_zygote *zygote, int status)
 {
-	if (zygote->ready || !zygote->has_main)
+	bool killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL; /* by somebody */
+
+	if (zygote->ready || !zygote->has_main || killed)
 		return "";
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 127)
 		return "; is a library missing? LD_LIBRARY_PATH does not count here: link with "
