@@ -108,7 +108,8 @@ install: build
 		{ cat build/install.log; exit 1; }
 	@to='$(abspath $(DESTDIR))$(PREFIX)'; echo "installed in $$to:"; \
 	echo '  bin/vitro                        the program'; \
-	echo '  libexec/vitro                    what vitro doctor --self-test runs'; \
+	echo '  lib, include/vitro.h             libvitro, and vitro.pc for pkg-config'; \
+	echo '  libexec/vitro                    what loads shared objects, and what doctor --self-test runs'; \
 	echo '  share/man                        man pages'; \
 	echo '  share/vitro/policy.schema.json   for editors'; \
 	echo '  share                            completions for bash, zsh and fish'

@@ -38,12 +38,15 @@
  * - Text is UTF-8 and ends in NUL. What is handed in is copied before the function returns.
  * - A handle belongs to one thread at a time. Different ones can be used by different threads at once;
  *   results and policies do not belong to a tool host, and outlive it.
- * - Functions that free take NULL, and do nothing.
+ * - Functions that free take NULL, and do nothing. No other handle may be NULL. A text, a structure or
+ *   the room for a result that must be there, and is NULL, is -EINVAL where a function returns an errno
+ *   value; of a request, a result that says `refused`.
+ * - Reserved members are 0: anything else is refused.
  * - The library prints nothing, starts no threads, never exits (but for vitro_host_main() in a process
  *   that the library started), touches no signals, and keeps no state of its own between handles.
  *   What it starts is no child of this program: neither wait() nor SIGCHLD tells of it, unless this
  *   program adopts orphans (it is pid 1, or has asked for them by PR_SET_CHILD_SUBREAPER).
- * - A handle does not survive fork(): in the child it can only be freed.
+ * - A handle does not survive fork(): in the child it can only be freed, and calls end as VITRO_LOST.
  * - Call-backs may use the library, the handle that makes them included, but must not free it.
  *
  * The manual has a page for each part: vitro(3).
@@ -133,7 +136,8 @@ struct vitro_tool {
 
 	/*
 	 * A function of a shared object, by its name; object is an absolute path. It is loaded by a program
-	 * of vitro's own, and needs not be linked with this library. Where there are user namespaces, its
+	 * of vitro's own, and needs not be linked with this library; as root's, everyone must be able to read
+	 * it. Where there are user namespaces, its
 	 * constructors run as sealed off from the host's files and network as its calls are.
 	 */
 	const char *object;
@@ -151,7 +155,11 @@ struct vitro_tool {
 	 *
 	 * No argument becomes an option, whatever a model puts in it: one that begins with '-' is refused
 	 * where the template does not allow it, by {-name} or by "--" before it. The program has no
-	 * argument in it, and a shell's script only as a whole: sh -c 'wc -l "$1"' sh {file}.
+	 * argument in it, nor what follows env, xargs, nohup, setsid or nice as their program. Nor has the
+	 * text of a script after -c or -e of a shell, Python, Perl, Ruby, Node, Lua or PHP: sh -c
+	 * 'wc -l "$1"' sh {file}. A script that is an argument as a whole, sh -c {script}, is meant, and
+	 * runs. What else programs make of a word is for who writes the template to know: awk and sed
+	 * take code as their first word, and sh -s and others what they read.
 	 *
 	 * Standard input is the arguments as JSON. Standard output is the value: as it is if that is JSON,
 	 * else as text. An exit code other than 0 is an error, with the end of standard error in its
@@ -162,7 +170,10 @@ struct vitro_tool {
 	/* What it may do; NULL: as the tool host's. */
 	const vitro_policy *policy;
 
-	/* Tools of the host that a call may call itself, ending with NULL; NULL: none. "*": all. */
+	/*
+	 * Tools of the host that a call may call itself, ending with NULL; NULL: none. "*": all. They may be
+	 * added later.
+	 */
 	const char *const *may_call;
 
 	void *reserved[8]; /* NULL; for members that are added later */
@@ -186,8 +197,8 @@ struct vitro_options {
 	const vitro_policy *policy; /* of tools without their own; NULL: the default one */
 
 	/* How many cells are kept ready for each policy and program; commands under one policy share them. */
-	uint32_t ready_min; /* at the least; 0: 2 */
-	uint32_t ready_max; /* at the most, when calls come fast; 0: 64 */
+	uint32_t ready_min; /* at the least; 0: 2, or ready_max if that is less */
+	uint32_t ready_max; /* at the most, when calls come fast; 0: 64, or ready_min if that is more */
 	uint32_t live_max;  /* calls at once; more wait, as limits.queue_ms allows; 0: 1024 */
 
 	/* What the library has to say about its own work. level as in syslog(3); NULL: nobody. */
@@ -276,7 +287,8 @@ typedef struct vitro_question vitro_question;
 struct vitro_request {
 	const char *tool;      /* its name */
 	const char *arguments; /* the text of a JSON object; NULL: {} */
-	const char *call_id;   /* yours, at most 63 bytes, of no other call that runs; NULL: one is made */
+	const char *call_id;   /* yours, at most 63 bytes without control characters, of no other call that
+				* runs; NULL: one is made */
 	int64_t     wall_ms;   /* a shorter deadline than the policy's; 0: the policy's; less is refused */
 
 	/* The rest is told while the call runs, from within vitro_call() or vitro_dispatch(). */
@@ -323,7 +335,7 @@ int vitro_dispatch(vitro_toolhost *host);
 
 /*
  * Ends a call, and what it called: its result, which comes as ever, says `cancelled`, unless it was
- * over. -ENOENT: none of that id runs.
+ * over. -ENOENT: none of that id runs. -EINVAL: it is NULL.
  */
 int vitro_cancel(vitro_toolhost *host, const char *call_id);
 /* Ends all of them. */
@@ -333,7 +345,7 @@ int vitro_is_running(vitro_toolhost *host, const char *call_id);
 
 /*
  * Answers a question, and frees it: with a JSON value, or, where that is NULL, with a sentence that says
- * what went wrong. One whose call is over meanwhile, or whose tool host is freed, is answered in vain,
+ * what went wrong. NULL as a question does nothing. One whose call is over meanwhile, or whose tool host is freed, is answered in vain,
  * which does no harm.
  */
 void vitro_question_answer(vitro_question *question, const char *value, const char *error);
@@ -370,7 +382,7 @@ enum vitro_status vitro_result_status(const vitro_result *result);
 /* The word for a status, as results as JSON have it: "memory_limit". Never NULL. */
 const char *vitro_status_name(enum vitro_status status);
 
-/* The request's, or the one that was made for it. */
+/* The request's, or the one that was made for it: also where the request's was no good. */
 const char *vitro_result_call_id(const vitro_result *result);
 
 /* The value: valid JSON, from untrusted code. NULL unless the status is VITRO_OK. ret_len may be NULL. */
@@ -401,7 +413,7 @@ const char *vitro_result_isolation(const vitro_result *result);
 
 /*
  * The whole as `vitro run --json` prints it, in one line with a newline. "logs" has the lines of
- * vitro_task_log(), as {"level", "text"}, until they are 256 KB. NULL: no memory.
+ * vitro_task_log(), as {"level", "text"}, until all of them together are 256 KB. NULL: no memory.
  */
 const char *vitro_result_json(vitro_result *result);
 
@@ -420,7 +432,7 @@ int vitro_task_return_bytes(vitro_task *task, const char *json, size_t len);
 int vitro_task_fail(vitro_task *task, const char *type, const char *message);
 
 /*
- * A line for the caller's on_log, and for `logs` of the result, of which 64 KB are kept. level: "info",
+ * A line for the caller's on_log, and for `logs` of the result. Of each line 64 KB are sent. level: "info",
  * "error", ...
  */
 int vitro_task_log(vitro_task *task, const char *level, const char *text);

@@ -1,16 +1,28 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* vitro supervise: the private supervisor of one client, which started it and speaks on
- * descriptor 3. */
+ * descriptor 3. Descriptor 4 is the client's program. */
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
 #include "serve/session.h"
 
-enum { CLIENT_FD = 3 };
+enum { CLIENT_FD = 3, PROGRAM_FD = 4 };
 
-static int supervise(struct vt_err *err)
+/* The client's own program, if it came along; else -1. */
+static int take_program(void)
+{
+	struct stat st;
+
+	if (fstat(PROGRAM_FD, &st) < 0 || !S_ISREG(st.st_mode) ||
+	    fcntl(PROGRAM_FD, F_SETFD, FD_CLOEXEC) < 0)
+		return -1;
+	return PROGRAM_FD;
+}
+
+static int supervise(int program_fd, struct vt_err *err)
 {
 	struct vt_session *session;
 	struct vt_host host;
@@ -21,7 +33,7 @@ static int supervise(struct vt_err *err)
 		return r;
 	r = vt_loop_init(&loop, err);
 	if (r == 0) {
-		r = vt_session_new(&loop, &host, CLIENT_FD, &session, err);
+		r = vt_session_new(&loop, &host, CLIENT_FD, program_fd, &session, err);
 		if (r == 0) {
 			r = vt_loop_run(&loop, err);
 			vt_session_free(session);
@@ -34,6 +46,7 @@ static int supervise(struct vt_err *err)
 
 int vt_cli_supervise(int argc, char **argv)
 {
+	int program_fd = take_program(); /* before anything else is opened */
 	struct vt_err err;
 
 	(void)argv;
@@ -49,7 +62,7 @@ int vt_cli_supervise(int argc, char **argv)
 	    signal(SIGINT, SIG_IGN) == SIG_ERR || signal(SIGHUP, SIG_IGN) == SIG_ERR ||
 	    signal(SIGCHLD, SIG_DFL) == SIG_ERR) /* ignored, no child could be waited for */
 		return VT_EXIT_OWN;
-	if (supervise(&err) < 0) {
+	if (supervise(program_fd, &err) < 0) {
 		vt_cli_complain(err.what);
 		return VT_EXIT_OWN;
 	}

@@ -48,6 +48,8 @@ static void answer(vitro_question *question, bool ok, const char *text, size_t l
 
 void vitro_question_answer(vitro_question *question, const char *value, const char *error)
 {
+	if (!question)
+		return;
 	if (value && vt_json_is_valid(value, strlen(value)))
 		answer(question, true, value, strlen(value));
 	else if (value)

@@ -102,27 +102,39 @@ int vt_call_tell(vitro_toolhost *host)
 
 /* ---- the beginning -------------------------------------------------------------------------- */
 
-/* Its id: the request's, or one that no other call has. */
+static int check_id(const char *id, struct vt_err *err)
+{
+	size_t len = strlen(id);
+
+	if (len == 0 || len >= VT_CALL_ID)
+		return vt_fail(err, VT_STEP_WIRE, EINVAL, "call_id must have 1 to %d bytes",
+			       VT_CALL_ID - 1);
+	if (!vt_json_is_utf8(id, len))
+		return vt_fail(err, VT_STEP_WIRE, EINVAL, "call_id is not UTF-8");
+	for (const char *at = id; *at; at++)
+		if ((unsigned char)*at < ' ' || *at == '\x7f')
+			return vt_fail(err, VT_STEP_WIRE, EINVAL,
+				       "call_id has a control character in it");
+	return 0;
+}
+
+/* Its id: the request's, or, where that has none or one that is no good, one that no other call
+ * has. */
 static int name_call(vitro_toolhost *host, struct vt_call *call, const char *id, struct vt_err *err)
 {
-	if (id) {
-		size_t len = strlen(id);
+	int status = id ? check_id(id, err) : 0;
 
-		if (len == 0 || len >= sizeof(call->id))
-			return vt_fail(err, VT_STEP_WIRE, EINVAL, "call_id must have 1 to %d bytes",
-				       VT_CALL_ID - 1);
-		if (!vt_json_is_utf8(id, len))
-			return vt_fail(err, VT_STEP_WIRE, EINVAL, "call_id is not UTF-8");
-		memcpy(call->id, id, len + 1);
-		if (vt_calls_find_id(&host->calls, id))
-			return vt_fail(err, VT_STEP_WIRE, EEXIST,
-				       "a call of the id '%s' is under way", id);
-		return 0;
+	if (id && status == 0) {
+		memcpy(call->id, id, strlen(id) + 1);
+		return vt_calls_find_id(&host->calls, id)
+			       ? vt_fail(err, VT_STEP_WIRE, EEXIST,
+					 "a call of the id '%s' is under way", id)
+			       : 0;
 	}
 	(void)snprintf(call->id, sizeof(call->id), "c%" PRIu64, call->number); /* fits */
 	for (unsigned i = 1; vt_calls_find_id(&host->calls, call->id); i++)
 		(void)snprintf(call->id, sizeof(call->id), "c%" PRIu64 ".%u", call->number, i);
-	return 0;
+	return status;
 }
 
 /* The body of a command's call: its words, each with its NUL, and then its standard input. */
@@ -158,10 +170,11 @@ static int send_command(vitro_toolhost *host, const struct vt_call *call,
 {
 	char **argv;
 	size_t input_len = strlen(request->arguments);
-	int status = vt_command_expand(target_of(call)->command, arguments, &argv, err);
+	struct vt_err inner;
+	int status = vt_command_expand(target_of(call)->command, arguments, &argv, &inner);
 
 	if (status < 0)
-		return status;
+		return vt_fail(err, inner.step, inner.num, "%s: %s", call->tool->name, inner.what);
 	struct vt_str body;
 
 	vt_str_init(&body);
@@ -197,9 +210,13 @@ static int send_call(vitro_toolhost *host, struct vt_call *call,
 	return vt_peer_send(&host->peer, request->arguments, len, err);
 }
 
-static int check_deadline(int64_t wall_ms, struct vt_err *err)
+static int check_request(const struct vitro_request *request, struct vt_err *err)
 {
-	return wall_ms < 0 ? vt_fail(err, VT_STEP_WIRE, EINVAL, "wall_ms must not be negative") : 0;
+	if (request->wall_ms < 0)
+		return vt_fail(err, VT_STEP_WIRE, EINVAL, "wall_ms must not be negative");
+	if (!vt_is_clear(request->reserved))
+		return vt_fail(err, VT_STEP_WIRE, EINVAL, "reserved must be 0 in a request");
+	return 0;
 }
 
 /* It ends at once where it cannot be begun. */
@@ -208,8 +225,7 @@ static void begin(vitro_toolhost *host, struct vt_call *call, const struct vitro
 	struct vt_err err = { 0 };
 	char text[VT_TOOL_MAX_NAME + 64], shown[VT_TOOL_MAX_NAME];
 
-	if (name_call(host, call, request->call_id, &err) < 0 ||
-	    check_deadline(request->wall_ms, &err) < 0) {
+	if (name_call(host, call, request->call_id, &err) < 0 || check_request(request, &err) < 0) {
 		end_failed(host, call, VITRO_REFUSED, "InvalidRequest", err.what);
 	} else if (!call->tool) {
 		const char *name = request->tool ? request->tool : "";
@@ -233,20 +249,22 @@ static void begin(vitro_toolhost *host, struct vt_call *call, const struct vitro
 struct vt_call *vt_call_begin(vitro_toolhost *host, const struct vitro_request *request,
 			      vitro_done *done, bool waited, vitro_question *question)
 {
-	struct vitro_request whole = *request;
+	/* None is one without a tool. */
+	struct vitro_request whole = request ? *request : (struct vitro_request){ 0 };
 	struct vt_call *call = calloc(1, sizeof(*call));
-	struct vt_tool *tool = request->tool ? vt_toolset_find(host->tools, request->tool) : NULL;
 
 	if (!call)
 		return NULL;
+	struct vt_tool *tool = whole.tool ? vt_toolset_find(host->tools, whole.tool) : NULL;
+
 	whole.arguments = whole.arguments ? whole.arguments : "{}";
 	*call = (struct vt_call){
 		.number = ++host->last_call,
 		.tool = tool ? vt_tool_ref(tool) : NULL,
-		.user = request->user,
-		.on_output = request->on_output,
-		.on_log = request->on_log,
-		.on_call = request->on_call,
+		.user = whole.user,
+		.on_output = whole.on_output,
+		.on_log = whole.on_log,
+		.on_call = whole.on_call,
 		.done = done,
 		.waited = waited,
 		.question = question,
@@ -282,10 +300,10 @@ void vt_call_cancel(vitro_toolhost *host, struct vt_call *call)
 
 int vitro_cancel(vitro_toolhost *host, const char *call_id)
 {
-	struct vt_call *call = vt_calls_find_id(&host->calls, call_id);
+	struct vt_call *call = call_id ? vt_calls_find_id(&host->calls, call_id) : NULL;
 
 	if (!call)
-		return -ENOENT;
+		return call_id ? -ENOENT : -EINVAL;
 	vt_call_cancel(host, call);
 	return 0;
 }

@@ -191,6 +191,11 @@ static void test_refused_before_it_is_sent(void **state)
 		{ { .tool = "add", .wall_ms = -1 }, "InvalidRequest", "wall_ms" },
 		{ { .tool = "add", .call_id = "" }, "InvalidRequest", "call_id must have" },
 		{ { .tool = "add", .call_id = "\xff" }, "InvalidRequest", "call_id is not UTF-8" },
+		{ { .tool = "add", .call_id = "a\nb" }, "InvalidRequest", "call_id has a control" },
+		{ { .tool = "add", .call_id = "\x7f" }, "InvalidRequest", "call_id has a control" },
+		{ { .tool = "add", .reserved = { [7] = (void *)1 } },
+		  "InvalidRequest",
+		  "reserved must be 0" },
 	};
 	struct vitro_tool tools[] = {
 		{ .name = "add",
@@ -210,8 +215,15 @@ static void test_refused_before_it_is_sent(void **state)
 		assert_memory_equal(vitro_result_error(result), cases[i].text,
 				    strlen(cases[i].text));
 		assert_null(vitro_result_isolation(result));
+		/* It has an id, whatever the request's was. */
+		assert_int_equal(vitro_result_call_id(result)[0], 'c');
 		vitro_result_free(result);
 	}
+	vitro_result *result = vitro_call(host, NULL);
+
+	assert_string_equal(vitro_result_error_type(result), "NoSuchTool");
+	vitro_result_free(result);
+	assert_int_equal(vitro_cancel(host, NULL), -EINVAL);
 	vitro_toolhost_count(host, &counts);
 	assert_int_equal(counts.calls, 0);
 	vitro_toolhost_free(host);

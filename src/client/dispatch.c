@@ -75,7 +75,8 @@ static void check_value(struct vitro_result *parts)
 		return;
 	parts->status = VITRO_NO_RESULT;
 	parts->type = "NoResult";
-	parts->message = "what the tool gave as its value is not JSON";
+	parts->message =
+		"what the tool gave as its value is not JSON, or is nested deeper than 512 levels";
 	parts->value = (struct vt_bytes){ 0 };
 }
 

@@ -369,6 +369,8 @@ static inline void fake_take(struct fake *fake, const struct vt_head *head, cons
 			return;
 		const char *hello = strcmp(fake->mode, "newer") == 0
 					    ? "{\"is\":\"hello\",\"version\":2,\"vitro\":\"9.0\"}"
+				    : strcmp(fake->mode, "other") == 0
+					    ? "{\"is\":\"hello\",\"version\":1,\"vitro\":\"0.0.9\"}"
 					    : "{\"is\":\"hello\",\"version\":1,\"vitro\":\"0.1.0\"}";
 
 		fake_send(fake, "{\"is\":\"log\",\"level\":4}", "hear me", 7);

@@ -10,7 +10,7 @@
 #include "client/host_private.h"
 #include "client/policy.h"
 
-enum { PROTOCOL = 1, HELLO_MS = 30000 };
+enum { PROTOCOL = 1, HELLO_MS = 30000, READY_MIN = 2, READY_MAX = 64 };
 
 const char *vitro_version(void)
 {
@@ -49,9 +49,13 @@ static char **copy_words(const char *const *words)
 	return copy;
 }
 
-/* Which program this is, by its own file. */
+/*
+ * Which program this is. Its file may be gone, or another be in its place: the supervisor has had
+ * it since it was started, and the path is only a name then.
+ */
 static int find_program(char path[PATH_MAX], struct vt_err *err)
 {
+	static const char removed[] = " (deleted)"; /* the kernel's word for it */
 	ssize_t len = readlink("/proc/self/exe", path, PATH_MAX - 1);
 
 	if (len < 0 && errno == ENOENT)
@@ -61,9 +65,11 @@ static int find_program(char path[PATH_MAX], struct vt_err *err)
 		return vt_fail(err, VT_STEP_COMMAND, len < 0 ? errno : ENAMETOOLONG,
 			       "cannot find out which program this is: /proc/self/exe");
 	path[len] = '\0';
-	if (access(path, X_OK) < 0)
-		return vt_fail(err, VT_STEP_COMMAND, errno,
-			       "this program's own file '%s' cannot be executed any more", path);
+	size_t kept = (size_t)len - (sizeof(removed) - 1);
+
+	if ((size_t)len >= sizeof(removed) && strcmp(path + kept, removed) == 0 &&
+	    access(path, F_OK) < 0)
+		path[kept] = '\0';
 	return 0;
 }
 
@@ -96,6 +102,14 @@ static int check_kind(const struct vitro_tool *tool, struct vt_err *err)
 		return vt_fail(err, VT_STEP_POLICY, EINVAL,
 			       "%s: exactly one of function, symbol and command must be set",
 			       tool->name);
+	if (!vt_is_clear(tool->reserved))
+		return vt_fail(err, VT_STEP_POLICY, EINVAL, "%s: reserved must be 0", tool->name);
+	for (const char *const *at = tool->may_call; at && *at; at++)
+		if (!**at)
+			return vt_fail(err, VT_STEP_POLICY, EINVAL,
+				       "%s: may_call has an empty name", tool->name);
+	if (tool->symbol && !*tool->symbol)
+		return vt_fail(err, VT_STEP_POLICY, EINVAL, "%s: symbol is empty", tool->name);
 	if (!tool->object != !tool->symbol)
 		return vt_fail(err, VT_STEP_POLICY, EINVAL,
 			       "%s: object and symbol must be set together", tool->name);
@@ -191,7 +205,9 @@ static enum vt_peer_taken take_hello(void *user, const struct vt_message *messag
 	(void)user; /* nothing is kept of it */
 	if (strcmp(message->is, "log") == 0)
 		return VT_PEER_OTHER;
-	if (strcmp(message->is, "hello") == 0 && version == PROTOCOL)
+	/* Of the same version to the letter: what is in a plan is between these two alone. */
+	if (strcmp(message->is, "hello") == 0 && version == PROTOCOL && program &&
+	    strcmp(program, VITRO_VERSION) == 0)
 		return VT_PEER_LAST;
 	vt_fail(err, VT_STEP_WIRE, EPROTO,
 		"this library is vitro " VITRO_VERSION " and the supervisor %s: "
@@ -205,9 +221,20 @@ static int say_hello(struct vt_peer *peer, struct vt_err *err)
 	struct vt_str *head = vt_peer_begin(peer, "hello");
 
 	vt_head_add_int(head, "version", PROTOCOL);
-	int status = vt_peer_send(peer, NULL, 0, err);
+	struct vt_err inner = { 0 };
+	int status = vt_peer_send(peer, NULL, 0, &inner);
 
-	return status < 0 ? status : vt_peer_await(peer, HELLO_MS, take_hello, NULL, err);
+	if (status == 0)
+		status = vt_peer_await(peer, HELLO_MS, take_hello, NULL, &inner);
+	if (status == 0)
+		return 0;
+	vt_start_kill(&peer->process);
+	return vt_fail(err, VT_STEP_WIRE, inner.num,
+		       "'%s', which was started as the supervisor: %s", peer->program,
+		       inner.num == EPIPE
+			       ? "it ended without a word; it is no vitro, or cannot run "
+				 "within this program's limits (ulimit -a)"
+			       : inner.what);
 }
 
 static int take_options(vitro_toolhost *host, const struct vitro_options *given, struct vt_err *err)
@@ -216,8 +243,15 @@ static int take_options(vitro_toolhost *host, const struct vitro_options *given,
 
 	if (given)
 		*options = *given;
-	options->ready_min = options->ready_min ? options->ready_min : 2;
-	options->ready_max = options->ready_max ? options->ready_max : 64;
+	if (!vt_is_clear(options->reserved))
+		return vt_fail(err, VT_STEP_POLICY, EINVAL, "reserved must be 0 in options");
+	/* Whoever names one of them need not name the other. */
+	if (!options->ready_max)
+		options->ready_max = options->ready_min > READY_MAX ? options->ready_min
+								    : READY_MAX;
+	if (!options->ready_min)
+		options->ready_min = options->ready_max < READY_MIN ? options->ready_max
+								    : READY_MIN;
 	options->live_max = options->live_max ? options->live_max : 1024;
 	if (options->ready_min > options->ready_max)
 		return vt_fail(err, VT_STEP_POLICY, EINVAL,
@@ -262,6 +296,8 @@ int vitro_toolhost_new(vitro_toolhost **ret_host, const struct vitro_tool *tools
 			error, EDEADLK,
 			"this process was started to hold tools ready, and the program "
 			"has not called vitro_host_main() first");
+	if (!ret_host)
+		return vt_error_give(error, EINVAL, "there is no room for the tool host: NULL");
 	vitro_toolhost *host = calloc(1, sizeof(*host));
 	struct vt_err err = { 0 };
 
@@ -311,6 +347,11 @@ int vitro_toolhost_add(vitro_toolhost *host, const struct vitro_tool *tool,
 	struct vt_tool *made;
 	struct vt_err err = { 0 };
 
+	if (!tool)
+		return vt_error_give(error, EINVAL, "the tool is NULL");
+	/* Even where there is nothing to ask for. */
+	if (host->peer.lost)
+		return vt_error_give(error, EPIPE, "the supervisor was lost");
 	if (make_tool(host, tool, &made, &err) < 0)
 		return vt_error_pass(error, &err);
 	int status = vt_pools_open(host, error);
@@ -326,6 +367,9 @@ int vitro_toolhost_add(vitro_toolhost *host, const struct vitro_tool *tool,
 int vitro_toolhost_remove(vitro_toolhost *host, const char *name, struct vitro_error *error)
 {
 	struct vt_err err = { 0 };
+
+	if (!name)
+		return vt_error_give(error, EINVAL, "the name of the tool is NULL");
 	int status = vt_toolset_remove(host->tools, name, &err);
 
 	return status < 0 ? vt_error_pass(error, &err) : 0;

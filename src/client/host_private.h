@@ -87,6 +87,15 @@ static inline void vt_host_log(const vitro_toolhost *host, int level, const char
 		host->options.log(host->options.user, level, text);
 }
 
+/* Reserved members are 0, so that they can mean something later. */
+static inline bool vt_is_clear(void *const reserved[8])
+{
+	for (size_t i = 0; i < 8; i++)
+		if (reserved[i])
+			return false;
+	return true;
+}
+
 /* ---- calls: call.c -------------------------------------------------------------------------- */
 
 /*

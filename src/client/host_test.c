@@ -86,7 +86,8 @@ static void test_remove_amid_a_call(void **state)
 static void test_wrong_tools(void **state)
 {
 	(void)state;
-	static const char *const words[] = { "cat", "-{file}", NULL };
+	static const char *const words[] = { "cat", "-{file}", NULL }, *const nobody[] = { "",
+											   NULL };
 	static const struct {
 		struct vitro_tool tool;
 		const char *text;
@@ -96,9 +97,13 @@ static void test_wrong_tools(void **state)
 		{ { .name = "x", .symbol = "f" }, "x: object and symbol must" },
 		{ { .name = "x", .function = fake_function, .object = "/o" }, "x: object and" },
 		{ { .name = "x", .symbol = "f", .object = "o.so" }, "x: object must be an abs" },
+		{ { .name = "x", .symbol = "", .object = "/o" }, "x: symbol is empty" },
+		{ { .name = "x", .function = fake_function, .may_call = nobody }, "x: may_call" },
+		{ { .name = "x", .function = fake_function, .reserved = { [0] = (void *)1 } },
+		  "x: reserved must be 0" },
 		{ { .name = "x", .command = words }, "x: command[1]: " },
 		{ { .name = "x y", .function = fake_function }, "x y: the name" },
-		{ { .name = "x", .function = fake_function, .schema = "[" }, "x: input_schema" },
+		{ { .name = "x", .function = fake_function, .schema = "[" }, "x: schema" },
 	};
 	vitro_toolhost *host = FAKE_HOST("echo");
 	struct vitro_error error;
@@ -227,6 +232,36 @@ static void test_options(void **state)
 	vitro_toolhost *host;
 
 	assert_int_equal(vitro_toolhost_new(&host, NULL, &options, &error), -EINVAL);
+	options = (struct vitro_options){ .reserved = { [3] = (void *)1 } };
+	assert_int_equal(vitro_toolhost_new(&host, NULL, &options, &error), -EINVAL);
+	assert_non_null(strstr(error.text, "reserved"));
+	/* One of the two is enough, on either side of the other's default. */
+	options = (struct vitro_options){ .ready_max = 1 };
+	assert_int_equal(vitro_toolhost_new(&host, NULL, &options, &error), 0);
+	vitro_toolhost_free(host);
+	options = (struct vitro_options){ .ready_min = 100 };
+	assert_int_equal(vitro_toolhost_new(&host, NULL, &options, &error), 0);
+	vitro_toolhost_free(host);
+}
+
+/* What must be there, and is not, is said where there is an errno value to say it by. */
+static void test_null(void **state)
+{
+	(void)state;
+	vitro_toolhost *host = FAKE_HOST("echo");
+	vitro_policy *policy = vitro_policy_new();
+	struct vitro_error error;
+
+	assert_int_equal(vitro_toolhost_new(NULL, NULL, NULL, &error), -EINVAL);
+	assert_int_equal(vitro_toolhost_add(host, NULL, &error), -EINVAL);
+	assert_int_equal(vitro_toolhost_remove(host, NULL, &error), -EINVAL);
+	assert_int_equal(vitro_policy_load(policy, NULL, &error), -EINVAL);
+	assert_int_equal(vitro_policy_load_json(policy, NULL, &error), -EINVAL);
+	assert_int_equal(vitro_policy_set(policy, NULL, "1", &error), -EINVAL);
+	assert_int_equal(vitro_policy_set(policy, "limits.pids", NULL, &error), -EINVAL);
+	vitro_question_answer(NULL, "1", NULL);
+	vitro_policy_free(policy);
+	vitro_toolhost_free(host);
 }
 
 static int count_pools(vitro_toolhost *host)
@@ -331,7 +366,8 @@ static void test_threads(void **state)
 		assert_int_equal(pthread_join(threads[i], NULL), 0);
 }
 
-/* In a fork the handle can only be freed, and that does the other nothing. */
+/* In a fork the handle can only be freed, and nothing that is done to it does the other anything.
+ */
 static void test_fork(void **state)
 {
 	(void)state;
@@ -343,12 +379,27 @@ static void test_fork(void **state)
 	pid_t pid = fork();
 
 	if (pid == 0) {
+		vitro_result *result = vitro_call(host, &(struct vitro_request){ .tool = "echo" });
+		struct vitro_counts counts;
+
+		if (vitro_result_status(result) != VITRO_LOST ||
+		    !strstr(vitro_result_error(result), "is a fork of"))
+			_exit(1);
+		vitro_result_free(result);
+		vitro_toolhost_count(host, &counts);
+		if (vitro_submit(host, &(struct vitro_request){ .tool = "echo" }, NULL) < 0 ||
+		    vitro_dispatch(host) != 1)
+			_exit(2);
 		vitro_toolhost_free(host);
 		_exit(0);
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_int_equal(status, 0);
 	assert_ptr_not_equal(signal(SIGCHLD, fake_on_child), SIG_ERR);
+	(void)vitro_dispatch(host);
+	struct pollfd poller = { .fd = vitro_toolhost_fd(host), .events = POLLIN };
+
+	assert_int_equal(poll(&poller, 1, 0), 0);
 	vitro_result *result = vitro_call(host, &(struct vitro_request){ .tool = "echo" });
 
 	assert_int_equal(vitro_result_status(result), VITRO_OK);
@@ -378,6 +429,7 @@ int main(int argc, char **argv)
 		FAKE_TEST(test_capabilities_of_the_host),
 		FAKE_TEST(test_pools_are_dropped),
 		FAKE_TEST(test_options),
+		FAKE_TEST(test_null),
 		FAKE_TEST(test_answers_overtake_nothing),
 		FAKE_TEST(test_threads),
 		FAKE_TEST(test_fork),

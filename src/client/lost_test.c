@@ -47,6 +47,12 @@ static void lose_by(const char *how)
 	vitro_toolhost_count(host, &counts);
 	assert_int_equal(counts.ready, 0);
 	assert_null(vitro_toolhost_capabilities(host, NULL));
+	/* Of a policy and program that it knew, too. */
+	assert_int_equal(vitro_toolhost_add(
+				 host,
+				 &(struct vitro_tool){ .name = "other", .function = fake_function },
+				 NULL),
+			 -EPIPE);
 	vitro_toolhost_free(host);
 }
 
@@ -187,6 +193,9 @@ static void fail_to_start(const char *mode, int num)
 	if (status != -num || error.num != num)
 		fail_msg("%s: %d, %s", mode, status, error.text);
 	assert_null(host);
+	/* Which program that was. */
+	if (strncmp(mode, "pool-", 5) != 0)
+		assert_non_null(strstr(error.text, getenv("VITRO_BINARY")));
 	assert_true(strlen(error.text) > 0);
 	/* Who wants no details need not give room for them. */
 	assert_int_equal(vitro_toolhost_new(&host, tools, NULL, NULL), -num);
@@ -203,6 +212,7 @@ static void test_death_at_the_start(void **state)
 	fail_to_start("hello-unknown", EPROTO);
 	fail_to_start("hello-lengths", EBADMSG);
 	fail_to_start("newer", EPROTO);
+	fail_to_start("other", EPROTO);
 	fail_to_start("pool-die", EPIPE);
 	fail_to_start("pool-half", EPIPE);
 	fail_to_start("pool-no-is", EBADMSG);

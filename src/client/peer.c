@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 
 #include "base/clock.h"
@@ -16,6 +17,7 @@
 
 /* What the supervisor may send ahead; the kernel counts twice that. */
 enum { SEND_BYTES = 512 << 10 };
+enum { OWN_BYTES = 4096 }; /* a page, or part of one */
 
 /* A frame that came while another was waited for. */
 struct vt_peer_held {
@@ -61,6 +63,37 @@ static int open_descriptors(struct vt_peer *peer, int *ret_other, struct vt_err 
 	return 0;
 }
 
+/* The kernel empties the page in a fork, so that looking there costs no system call. */
+static int mark_own(struct vt_peer *peer, struct vt_err *err)
+{
+	char *page = mmap(NULL, OWN_BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+			  0);
+
+	if (page == MAP_FAILED)
+		return fail(err, "map a page");
+	/* Where it cannot be had, a fork is not noticed. */
+	(void)madvise(page, OWN_BYTES, MADV_WIPEONFORK);
+	*page = 1;
+	peer->own = page;
+	return 0;
+}
+
+static bool is_forked(const struct vt_peer *peer)
+{
+	return peer->own && !*peer->own;
+}
+
+/* A fork shares socket and descriptors with the one that it is of, and must touch none of them. */
+static bool is_lost(struct vt_peer *peer)
+{
+	if (!peer->lost && is_forked(peer)) {
+		peer->lost = true;
+		vt_fail(&peer->why, VT_STEP_WIRE, EPIPE,
+			"this process is a fork of the one that made the tool host");
+	}
+	return peer->lost;
+}
+
 void vt_peer_clear(struct vt_peer *peer)
 {
 	*peer = (struct vt_peer){ .process.pidfd = -1, .socket = -1, .epoll = -1, .event = -1 };
@@ -73,9 +106,11 @@ void vt_peer_clear(struct vt_peer *peer)
 int vt_peer_init(struct vt_peer *peer, struct vt_err *err)
 {
 	AUTO_CLOSE int other = -1;
-	char path[PATH_MAX];
-	int status = vt_start_find(path, sizeof(path), err);
+	char *path = peer->program;
+	int status = vt_start_find(path, sizeof(peer->program), err);
 
+	if (status == 0)
+		status = mark_own(peer, err);
 	if (status == 0)
 		status = open_descriptors(peer, &other, err);
 	if (status == 0)
@@ -114,6 +149,9 @@ void vt_peer_done(struct vt_peer *peer)
 	vt_frames_out_done(&peer->out);
 	vt_str_done(&peer->head);
 	drop_held(peer);
+	if (peer->own)
+		(void)munmap((void *)peer->own,
+			     OWN_BYTES); /* it is a mapping, so this can be done */
 }
 
 void vt_peer_lose(struct vt_peer *peer, const struct vt_err *why)
@@ -132,7 +170,7 @@ void vt_peer_wake(struct vt_peer *peer, bool awake)
 {
 	uint64_t count = 1;
 
-	if (peer->awake == awake)
+	if (peer->awake == awake || is_forked(peer))
 		return;
 	/* It counts up to 2^64 - 2 and is never full; where it is read, it is not empty. */
 	if (awake ? write(peer->event, &count, sizeof(count)) > 0
@@ -181,7 +219,7 @@ int vt_peer_send(struct vt_peer *peer, const void *body, size_t len, struct vt_e
 {
 	int status = vt_head_end(&peer->head, err);
 
-	if (peer->lost) {
+	if (is_lost(peer)) {
 		*err = peer->why;
 		return -err->num;
 	}
@@ -195,7 +233,7 @@ void vt_peer_flush(struct vt_peer *peer)
 {
 	struct vt_err err;
 
-	if (peer->lost || !peer->flushing)
+	if (is_lost(peer) || !peer->flushing)
 		return;
 	(void)settle(peer, vt_frames_flush(&peer->out, peer->socket, &err), &err); /* or lost */
 }
@@ -206,7 +244,7 @@ bool vt_peer_read(struct vt_peer *peer)
 {
 	struct vt_err err;
 
-	if (peer->lost)
+	if (is_lost(peer))
 		return false;
 	ssize_t got = vt_frames_read(&peer->in, peer->socket, &err);
 
@@ -219,7 +257,7 @@ void vt_peer_read_waiting(struct vt_peer *peer)
 {
 	struct vt_err err;
 
-	if (peer->lost)
+	if (is_lost(peer))
 		return;
 	/* Room to write can only be waited for by a poll. */
 	if (peer->flushing) {
@@ -296,7 +334,7 @@ void vt_peer_wait(struct vt_peer *peer, int timeout_ms)
 {
 	struct pollfd poller = { .fd = peer->socket, .events = POLLIN };
 
-	if (peer->lost)
+	if (is_lost(peer))
 		return;
 	if (peer->flushing)
 		poller.events |= POLLOUT;
@@ -381,7 +419,7 @@ int vt_peer_await(struct vt_peer *peer, int timeout_ms, vt_peer_taker *take, voi
 	int64_t until = vt_clock_now() + timeout_ms * VT_NS_PER_MS;
 	struct vt_frame frame;
 
-	while (!peer->lost) {
+	while (!is_lost(peer)) {
 		vt_peer_flush(peer);
 		while (!peer->lost && next_frame(peer, &frame))
 			if (take_or_hold(peer, &frame, take, user)) {

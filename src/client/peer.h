@@ -8,6 +8,7 @@
  */
 #pragma once
 
+#include <limits.h>
 #include <stdbool.h>
 
 #include "base/frame.h"
@@ -26,6 +27,7 @@ struct vt_peer_held;
 
 struct vt_peer {
 	struct vt_start      process;
+	char                 program[PATH_MAX]; /* which one it is */
 	int                  socket; /* -1 once it is lost */
 	int                  epoll;  /* what the program polls: the two others */
 	int                  event;  /* readable where there is something to do that no message tells of */
@@ -35,6 +37,7 @@ struct vt_peer {
 	bool                 flushing; /* EPOLLOUT is waited for */
 	bool                 awake;    /* event is readable */
 	bool                 lost;
+	const volatile char *own;      /* not 0 but in a fork of the process that started it; a page */
 	struct vt_err        why;
 	struct vt_peer_held *held, **held_end, *shown; /* see vt_peer_await() */
 };

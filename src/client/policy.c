@@ -49,6 +49,16 @@ struct source {
 	const char *load, *json, *key, *value;
 };
 
+/* Who calls a function has given no flag. */
+static void drop_flag(struct vt_err *err)
+{
+	static const char flag[] = "--policy: ";
+	const size_t len = sizeof(flag) - 1;
+
+	if (strncmp(err->what, flag, len) == 0)
+		memmove(err->what, err->what + len, strlen(err->what + len) + 1);
+}
+
 /* Whether it can be applied at all: to a policy of defaults, which is thrown away. */
 static int check(const struct source *source, struct vt_err *err)
 {
@@ -57,9 +67,11 @@ static int check(const struct source *source, struct vt_err *err)
 
 	if (status < 0)
 		return status;
-	if (source->load)
+	if (source->load) {
 		status = vt_policy_load(tried, source->load, err);
-	else if (source->json)
+		if (status < 0)
+			drop_flag(err);
+	} else if (source->json)
 		status = vt_policy_load_text(tried, source->json, strlen(source->json), NULL,
 					     "policy", err);
 	else
@@ -119,6 +131,8 @@ int vitro_policy_load(vitro_policy *policy, const char *name, struct vitro_error
 {
 	char path[PATH_MAX], cwd[PATH_MAX];
 
+	if (!name)
+		return vt_error_give(error, EINVAL, "the name of a policy is NULL");
 	if (vt_builtin_find(name) || name[0] == '/')
 		return add(policy, &(struct source){ .load = name }, error);
 	if (!getcwd(cwd, sizeof(cwd)))
@@ -132,11 +146,15 @@ int vitro_policy_load(vitro_policy *policy, const char *name, struct vitro_error
 
 int vitro_policy_load_json(vitro_policy *policy, const char *json, struct vitro_error *error)
 {
+	if (!json)
+		return vt_error_give(error, EINVAL, "the JSON of a policy is NULL");
 	return add(policy, &(struct source){ .json = json }, error);
 }
 
 int vitro_policy_set(vitro_policy *policy, const char *key, const char *value,
 		     struct vitro_error *error)
 {
+	if (!key || !value)
+		return vt_error_give(error, EINVAL, key ? "value is NULL" : "key is NULL");
 	return add(policy, &(struct source){ .key = key, .value = value }, error);
 }

@@ -50,11 +50,27 @@ static void test_wrong_sources(void **state)
 	assert_int_equal(vitro_policy_set(policy, "limits.wal_ms", "5s", &error), -EINVAL);
 	assert_non_null(strstr(error.text, "limits.wall_ms"));
 	assert_true(vitro_policy_set(policy, "limits.wall_ms", "soon", &error) < 0);
-	assert_true(vitro_policy_set(policy, "files.read", "relative", &error) < 0);
+	/* In words that have nothing to do with a command line, and each of them once. */
+	static const struct {
+		const char *key, *value, *text;
+	} cases[] = {
+		{ "limits.wall_ms", "-5s", "limits.wall_ms: -5s is out of range (1ms to 1440m)" },
+		{ "files.read", "x", "files.read: 'x' is relative; here a path must be absolute" },
+		{ "files.read", "[\"x\"]",
+		  "files.read[0]: 'x' is relative; here a path must be absolute" },
+		{ "extends", "strict", "extends: 'extends' can only stand in a policy file" },
+		{ "", "x", "unknown key ''; see vitro-policy(5)" },
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		assert_true(vitro_policy_set(policy, cases[i].key, cases[i].value, &error) < 0);
+		assert_string_equal(error.text, cases[i].text);
+	}
 	assert_true(vitro_policy_load_json(policy, "{\"files\":{\"read\":[\".\"]}}", &error) < 0);
 	assert_true(vitro_policy_load_json(policy, "{", NULL) < 0);
 	assert_int_equal(vitro_policy_load(policy, "nothing-of-that-name", &error), -ENOENT);
 	assert_int_equal(error.num, ENOENT);
+	assert_memory_equal(error.text, "there is no file '", 18);
 	assert_sources(policy, "[{\"key\":\"limits.pids\",\"value\":\"7\"}]");
 	vitro_policy_free(policy);
 }

@@ -64,10 +64,23 @@ static int close_above(unsigned last)
 	return 0;
 }
 
+/* As many as it may have: the supervisor would ask for them next. */
+static void raise_limit(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+		limit.rlim_cur = limit.rlim_max;
+		(void)setrlimit(RLIMIT_NOFILE, &limit); /* less is not more than it may have */
+	}
+}
+
 static int place_descriptors(int socket)
 {
 	int moved = fcntl(socket, F_DUPFD_CLOEXEC, ABOVE_ALL_FDS);
 	int null = open("/dev/null", O_RDWR);
+	int opened = open("/proc/self/exe", O_RDONLY); /* this program's, whose memory it is */
+	int program = opened < 0 ? -1 : fcntl(opened, F_DUPFD_CLOEXEC, ABOVE_ALL_FDS);
 
 	if (moved < 0 || null < 0)
 		return -1;
@@ -76,7 +89,9 @@ static int place_descriptors(int socket)
 			return -1;
 	if (dup2(moved, VT_START_SOCKET_FD) < 0)
 		return -1;
-	return close_above(VT_START_SOCKET_FD);
+	if (program < 0) /* one that may be executed, but not be read */
+		return close_above(VT_START_SOCKET_FD);
+	return dup2(program, VT_START_PROGRAM_FD) < 0 ? -1 : close_above(VT_START_PROGRAM_FD);
 }
 
 __attribute__((no_sanitize_address)) static int be_born(void *arg)
@@ -85,6 +100,7 @@ __attribute__((no_sanitize_address)) static int be_born(void *arg)
 
 	forget_signals();
 	(void)setsid(); /* it leads no group, so it can */
+	raise_limit();
 	if (place_descriptors(birth->socket) == 0)
 		(void)execve(birth->path, birth->argv, environ);
 	birth->num = errno;
@@ -132,13 +148,29 @@ static int give_birth(struct birth *birth)
 	return -(num ? num : birth->num);
 }
 
+/* With fewer it fails later, in ways that say less. */
+static int check_limit(struct vt_err *err)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_max < VT_START_FILES)
+		return vt_fail(
+			err, VT_STEP_WIRE, EMFILE,
+			"the hard limit of open files (RLIMIT_NOFILE, ulimit -Hn) is %llu: the "
+			"supervisor needs at least %d, and more for more cells",
+			(unsigned long long)limit.rlim_max, VT_START_FILES);
+	return 0;
+}
+
 int vt_start_run(const char *path, int socket, struct vt_start *ret_start, struct vt_err *err)
 {
 	char *argv[] = { (char *)path, (char *)"supervise", NULL };
 	struct birth birth = { .path = path, .argv = argv, .socket = socket, .pidfd = -1 };
 	sigset_t all, before;
-	int cancel, status;
+	int cancel, status = check_limit(err);
 
+	if (status < 0)
+		return status;
 	/* A cancelled thread would end within the others' memory as well. */
 	(void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel); /* cannot fail */
 	(void)sigfillset(&all);
@@ -154,6 +186,12 @@ int vt_start_run(const char *path, int socket, struct vt_start *ret_start, struc
 	}
 	*ret_start = (struct vt_start){ .pidfd = birth.pidfd, .owner = getpid() };
 	return 0;
+}
+
+void vt_start_kill(const struct vt_start *start)
+{
+	if (start->pidfd >= 0 && start->owner == getpid())
+		(void)syscall(SYS_pidfd_send_signal, start->pidfd, SIGKILL, NULL, 0);
 }
 
 /* Whether it has ended within that time. */
@@ -184,7 +222,7 @@ void vt_start_end(struct vt_start *start)
 		return;
 	if (start->owner == getpid()) {
 		if (!await_end(start->pidfd, PATIENCE_MS)) {
-			(void)syscall(SYS_pidfd_send_signal, start->pidfd, SIGKILL, NULL, 0);
+			vt_start_kill(start);
 			(void)await_end(start->pidfd, PATIENCE_MS); /* no more can be done */
 		}
 		/* Only who adopts orphans has it as a child; else there is nothing to reap. */

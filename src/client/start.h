@@ -23,8 +23,11 @@ struct vt_start {
 	pid_t owner; /* the process that started it, and no fork of it, may end it */
 };
 
-/* Where the socket is in the supervisor. */
-enum { VT_START_SOCKET_FD = 3 };
+/* Where the socket is in the supervisor, and this program's own file, if it can be read. */
+enum { VT_START_SOCKET_FD = 3, VT_START_PROGRAM_FD = 4 };
+
+/* How many descriptors it may have at the least: with fewer the cells that are ready by default do not fit. */
+enum { VT_START_FILES = 1024 };
 
 /*
  * The program to start, into path: what VITRO_BINARY names, or the one that was installed with this
@@ -34,11 +37,14 @@ enum { VT_START_SOCKET_FD = 3 };
 int vt_start_find(char *path, size_t size, struct vt_err *err);
 
 /*
- * Starts `PATH supervise`, with the socket at 3, /dev/null at 0 to 2, nothing else open, default
- * signals, in a session of its own, so that a terminal's Ctrl-C does not reach it; the environment and
+ * Starts `PATH supervise`, with the socket at 3, this program's file at 4, /dev/null at 0 to 2, nothing else open, as
+ * many descriptors as it may have, default signals, in a session of its own, so that a terminal's Ctrl-C does not reach it; the environment and
  * the working directory are the caller's.
  */
 int vt_start_run(const char *path, int socket, struct vt_start *ret_start, struct vt_err *err);
+
+/* Ends one that was never heard of, and has nothing to clear up. */
+void vt_start_kill(const struct vt_start *start);
 
 /*
  * Waits for the end, which the closed socket brings about, and helps after ten seconds. In a fork of the

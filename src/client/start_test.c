@@ -3,6 +3,7 @@
 
 #include <limits.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include "client/fake_test.h"
@@ -43,7 +44,7 @@ static void test_a_clean_start(void **state)
 
 	assert_int_equal(strtoull(blocked, NULL, 16) & ~own, 0);
 	assert_int_equal(strtoull(ignored, NULL, 16) & ~own, 0);
-	assert_int_equal(fds, 4);
+	assert_int_equal(fds, 5); /* its own, the socket, and this program's file */
 	vitro_result_free(result);
 	vitro_toolhost_free(host);
 	/* It has ended by now: at most its corpse is left, for who adopted it. */
@@ -72,7 +73,7 @@ static void give_low_descriptors(void)
 	vitro_result *result = vitro_call(host, &(struct vitro_request){ .tool = "tell" });
 	const char *value = vitro_result_value(result, NULL);
 
-	if (!value || !strstr(value, "\"fds\":4}"))
+	if (!value || !strstr(value, "\"fds\":5}"))
 		_exit(2);
 	vitro_result_free(result);
 	vitro_toolhost_free(host);
@@ -90,6 +91,41 @@ static void test_low_descriptors(void **state)
 
 	if (pid == 0)
 		give_low_descriptors();
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+	assert_ptr_not_equal(signal(SIGCHLD, fake_on_child), SIG_ERR);
+}
+
+static void limit_descriptors(void)
+{
+	struct vitro_error error = { 0 };
+	struct rlimit limit = { .rlim_cur = 12, .rlim_max = 1024 };
+	vitro_toolhost *host;
+
+	/* It may have enough, whatever this program has. */
+	if (setrlimit(RLIMIT_NOFILE, &limit) < 0 ||
+	    vitro_toolhost_new(&host, NULL, NULL, &error) < 0)
+		_exit(1);
+	vitro_toolhost_free(host);
+	limit.rlim_max = 1023;
+	if (setrlimit(RLIMIT_NOFILE, &limit) < 0)
+		_exit(2);
+	if (vitro_toolhost_new(&host, NULL, NULL, &error) != -EMFILE ||
+	    !strstr(error.text, "ulimit -Hn) is 1023: the supervisor needs at least 1024"))
+		_exit(3);
+	_exit(0);
+}
+
+static void test_few_descriptors(void **state)
+{
+	(void)state;
+	int status;
+
+	assert_ptr_not_equal(signal(SIGCHLD, SIG_DFL), SIG_ERR);
+	pid_t pid = fork();
+
+	if (pid == 0)
+		limit_descriptors();
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_int_equal(status, 0);
 	assert_ptr_not_equal(signal(SIGCHLD, fake_on_child), SIG_ERR);
@@ -133,6 +169,8 @@ static void test_no_such_program(void **state)
 	/* One that says nothing, and ends. */
 	assert_int_equal(setenv("VITRO_BINARY", "/bin/true", 1), 0);
 	assert_int_equal(vitro_toolhost_new(&host, NULL, NULL, &error), -EPIPE);
+	assert_non_null(
+		strstr(error.text, "'/bin/true', which was started as the supervisor: it ended"));
 	assert_int_equal(setenv("VITRO_BINARY", before, 1), 0);
 	free(before);
 }
@@ -171,9 +209,9 @@ static void test_search(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		FAKE_TEST(test_a_clean_start), FAKE_TEST(test_low_descriptors),
-		FAKE_TEST(test_subreaper),     FAKE_TEST(test_no_such_program),
-		FAKE_TEST(test_search),
+		FAKE_TEST(test_a_clean_start),   FAKE_TEST(test_low_descriptors),
+		FAKE_TEST(test_few_descriptors), FAKE_TEST(test_subreaper),
+		FAKE_TEST(test_no_such_program), FAKE_TEST(test_search),
 	};
 
 	fake_begin(argc, argv);

@@ -118,6 +118,9 @@ void vt_zygote_fail(struct vt_zygote *zygote, const struct vt_err *why)
 int vt_zygote_join(struct vt_zygote *zygote, int control_fd, struct vt_err *err)
 {
 	*zygote = (struct vt_zygote){ .control_fd = control_fd, .tasks_fd = -1 };
+	/* The supervisor listens to it no longer. Where it is closed, there is nothing to turn
+	 * away. */
+	(void)dup2(1, 2);
 	int r = prepare(zygote, err);
 
 	if (r < 0)

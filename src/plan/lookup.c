@@ -63,6 +63,14 @@ int vt_lookup_object(struct vt_arena *arena, const char *path, const struct vt_p
 	if (!S_ISREG(st.st_mode))
 		return vt_fail(err, VT_STEP_COMMAND, ENOEXEC, "cannot load '%s': it is no file",
 			       path);
+	/* What root starts is nobody in its cells. */
+	if (geteuid() == 0 && !(st.st_mode & S_IROTH))
+		return vt_fail(err, VT_STEP_COMMAND, EACCES,
+			       "cannot load '%s': it must be readable by everyone: chmod a+r it",
+			       path);
+	if (access(real, R_OK) < 0)
+		return vt_fail(err, VT_STEP_COMMAND, errno, "cannot load '%s': %s", path,
+			       strerror(errno));
 	int r = list_givens(policy, arena, &givens, err);
 
 	if (r < 0)

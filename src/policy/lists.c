@@ -134,6 +134,8 @@ static const char *grant_origin(struct vt_arena *arena, const struct vt_source *
 
 	if (strncmp(source->name, "--", 2) == 0)
 		return vt_arena_dup(arena, shown.text);
+	if (vt_source_is_key(source))
+		return vt_arena_dup(arena, source->key);
 	return vt_arena_printf(arena, "%s of %s", source->key, shown.text);
 }
 

@@ -86,8 +86,8 @@ int vt_policy_set(struct vt_policy *policy, const char *key, const char *text, c
 	source.key = "";
 	if (strcmp(key, "extends") == 0)
 		return vt_source_fail(
-			err, &source, EINVAL,
-			"'extends' can only stand in a policy file; name the policy with -p");
+			err, &source, EINVAL, "'extends' can only stand in a policy file%s",
+			strncmp(origin, "--", 2) == 0 ? "; name the policy with -p" : "");
 	if (vt_field_is_group(key))
 		return vt_source_fail(err, &source, EINVAL, "'%s' is a group of keys, not a key",
 				      key);

@@ -5,6 +5,8 @@
  */
 #pragma once
 
+#include <stdbool.h>
+
 #include "base/err.h"
 
 struct vt_source {
@@ -19,6 +21,9 @@ int vt_source_fail(struct vt_err *err, const struct vt_source *source, int num, 
 
 /* The same for want of memory. */
 int vt_source_nomem(struct vt_err *err);
+
+/* Whether its name is that of the key, as for one that was set by a function. */
+bool vt_source_is_key(const struct vt_source *source);
 
 /* A user's text as a message can show it: escaped, and cut when it is long. */
 struct vt_shown {

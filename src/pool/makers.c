@@ -3,6 +3,9 @@
  * Who makes the cells of a pool: its hull, with the spawner, and the zygote. Whoever of them ends
  * is started anew, and a zygote is renewed while it lives.
  */
+#include <limits.h>
+#include <stdio.h>
+#include <sys/stat.h>
 #include <syslog.h>
 
 #include "base/clock.h"
@@ -59,6 +62,34 @@ bool vt_pool_is_incomplete(const struct vt_pool *pool)
 	       (!pool->hull.ending && pool->hull.fds[0] >= 0 && !pool->zygote->child.pid);
 }
 
+/* The object is loaded anew by each zygote, and nobody holds it: somebody may want to know. */
+static void look_at_object(struct vt_pool *pool)
+{
+	char text[PATH_MAX + 128];
+	struct stat now = { 0 }, before = pool->object;
+
+	if (!pool->options.object)
+		return;
+	(void)stat(pool->options.object, &now); /* one that is not there is another, too */
+	pool->object = now;
+	if (!pool->options.log || !before.st_nlink ||
+	    (now.st_dev == before.st_dev && now.st_ino == before.st_ino &&
+	     now.st_size == before.st_size && now.st_mtim.tv_sec == before.st_mtim.tv_sec &&
+	     now.st_mtim.tv_nsec == before.st_mtim.tv_nsec))
+		return;
+	(void)snprintf(text, sizeof(text),
+		       "'%s' was changed or removed after it was loaded: calls from now on may run "
+		       "the new one",
+		       pool->options.object); /* fits */
+	pool->options.log(pool->options.user, LOG_WARNING, text);
+}
+
+static int start_zygote(struct vt_pool *pool, struct vt_pool_zygote *zygote, struct vt_err *err)
+{
+	look_at_object(pool);
+	return vt_pool_zygote_start(zygote, pool->image_fd, pool->hull.fds, err);
+}
+
 /* Neither is started again and again if it dies at once. */
 void vt_pool_keep(struct vt_pool *pool)
 {
@@ -70,7 +101,7 @@ void vt_pool_keep(struct vt_pool *pool)
 	if (!pool->plan->bare && !vt_pool_hull_lives(&pool->hull))
 		r = vt_pool_hull_start(&pool->hull, &err);
 	else
-		r = vt_pool_zygote_start(pool->zygote, pool->image_fd, pool->hull.fds, &err);
+		r = start_zygote(pool, pool->zygote, &err);
 	if (r < 0) {
 		vt_pool_log(pool, LOG_WARNING, "a pool could not be started", &err);
 		vt_pool_count_failure(pool, &err);
@@ -136,8 +167,7 @@ void vt_pool_renew_zygote(struct vt_pool *pool, int64_t now)
 		return;
 	pool->forks = 0; /* one that does not come is tried again when as many more were forked */
 	pool->born = now;
-	if (vt_pool_zygote_start(vt_pool_other_zygote(pool), pool->image_fd, pool->hull.fds, &err) <
-	    0)
+	if (start_zygote(pool, vt_pool_other_zygote(pool), &err) < 0)
 		vt_pool_log(pool, LOG_WARNING, "the program that holds the tools goes on", &err);
 }
 
@@ -220,6 +250,8 @@ void vt_pool_init_makers(struct vt_pool *pool)
 		pool->zygotes[i] = (struct vt_pool_zygote){ .loop = pool->loop,
 							    .children = options->children,
 							    .program = options->program,
+							    .program_fd = options->program_fd,
+							    .has_main = options->has_main,
 							    .argv = options->argv,
 							    .envp = pool->plan->envp,
 							    .is_ready = zygote_ready,

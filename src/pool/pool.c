@@ -33,11 +33,13 @@ enum {
 void vt_pool_log(const struct vt_pool *pool, int level, const char *what, const struct vt_err *err)
 {
 	char text[sizeof(err->what) + 128];
+	bool whole = err->step == VT_STEP_COMMAND; /* its errors are sentences */
 
 	if (!pool->options.log)
 		return;
 	/* What does not fit is cut: it is for a person. */
-	(void)snprintf(text, sizeof(text), "%s: %s: %s", what, err->what, strerror(err->num));
+	(void)snprintf(text, sizeof(text), "%s: %s%s%s", what, err->what, whole ? "" : ": ",
+		       whole ? "" : strerror(err->num));
 	pool->options.log(pool->options.user, level, text);
 }
 

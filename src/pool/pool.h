@@ -20,6 +20,9 @@
 struct vt_pool_options {
 	const struct vt_plan *plan;    /* pooled; borrowed */
 	const char           *program; /* the zygote's: an absolute path */
+	int                   program_fd; /* the file that it was first, and stays; 0: by its path; borrowed */
+	bool                  has_main;   /* it is a client's, who is to call vitro_host_main() */
+	const char           *object;     /* that it loads; NULL: none */
 	char *const          *argv;
 	int                   spawner_fd; /* vitro's own program; borrowed */
 	struct vt_children   *children;   /* of this process; borrowed, shared by all pools */

@@ -5,6 +5,8 @@
  */
 #pragma once
 
+#include <sys/stat.h>
+
 #include "host/idrange.h"
 #include "pool/hull.h"
 #include "pool/pool.h"
@@ -36,6 +38,7 @@ struct vt_pool {
 	struct vt_pool_zygote *zygote; /* who forks now; the other comes, or goes, or is none */
 	unsigned forks;                /* of his */
 	int64_t born;                  /* since when he is ready */
+	struct stat object;            /* as it was when it was loaded last; all 0: never */
 	int image_fd, null_fd;
 
 	struct vt_warm *warm[VT_WARM_STATES], **last[VT_WARM_STATES];

@@ -8,26 +8,35 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/sendfile.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/json.h"
 #include "kernel/mount.h"
 #include "kernel/ns.h"
 #include "kernel/pass.h"
 #include "kernel/process.h"
 #include "launch/spawn.h"
+#include "uapi/memfd.h"
 
 /* What it is; and to have every function found once, before it forks, and not in each call. */
 static const char *const variables[] = { "VITRO_ZYGOTE=3", "LD_BIND_NOW=1" };
 
-/* More than fit in its socket. One that never stops telling does not keep others from their turn.
- */
-enum { TURN_NOTES = 512 };
+enum {
+	PROGRAM_FD = 4,   /* the program that it executes, where that goes by a descriptor */
+	LAST_WORDS = 240, /* bytes of what it said before its end, as they are shown */
+	/* More than fit in its socket. One that never stops telling does not keep others from their
+	 * turn. */
+	TURN_NOTES = 512,
+};
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
@@ -52,6 +61,43 @@ static int enter_read_only(int hull_user_fd, struct vt_err *err)
 	return vt_mount_restrict(root, &traits, "/", err);
 }
 
+/* As a file of nobody's, which can be executed and not be written to. Returns it, or a failure. */
+static int copy_program(int fd, struct vt_err *err)
+{
+	const unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
+	const int seals = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE;
+	AUTO_CLOSE int copy = memfd_create("program", flags | MFD_EXEC);
+	off_t at = 0;
+	ssize_t sent;
+
+	if (copy < 0 && errno == EINVAL) /* an older kernel, where all can be executed */
+		copy = memfd_create("program", flags);
+	while (copy >= 0 && (sent = sendfile(copy, fd, &at, 1 << 30)) != 0)
+		if (sent < 0 && errno != EINTR)
+			return vt_fail_at(err, VT_STEP_EXEC, errno, "copy the program", NULL);
+	if (copy < 0 || fcntl(copy, F_ADD_SEALS, seals) < 0)
+		return vt_fail_at(err, VT_STEP_EXEC, errno, "copy the program", NULL);
+	return vt_fd_take(&copy);
+}
+
+/*
+ * The file that it was from the beginning. Where another is in its place, or none, that one is
+ * copied: executed as it is, it would be on a mount that can be written to. *ret_fd is -1 where the
+ * path will do.
+ */
+static int find_program(const struct vt_pool_zygote *zygote, int *ret_fd, struct vt_err *err)
+{
+	struct stat first, now;
+
+	*ret_fd = -1;
+	if (zygote->program_fd <= 0 || fstat(zygote->program_fd, &first) < 0 ||
+	    (stat(zygote->program, &now) == 0 && now.st_dev == first.st_dev &&
+	     now.st_ino == first.st_ino))
+		return 0;
+	*ret_fd = copy_program(zygote->program_fd, err);
+	return *ret_fd < 0 ? *ret_fd : 0;
+}
+
 static _Noreturn void fail(const struct vt_err *err)
 {
 	const struct vt_note failed = { .kind = VT_NOTE_FAILED, .err = *err };
@@ -62,21 +108,41 @@ static _Noreturn void fail(const struct vt_err *err)
 	_exit(127);
 }
 
+/*
+ * The program is kept at 0 until all others are closed. What is open for writing is not executed,
+ * so it is opened once more.
+ */
+static int place_descriptors(int program, int null, int said, int control, struct vt_err *err)
+{
+	int r = vt_process_descriptors(program < 0 ? null : program, null, said, control, err);
+
+	if (r == 0 && program >= 0 &&
+	    (open("/proc/self/fd/0", O_RDONLY | O_CLOEXEC) != PROGRAM_FD || dup2(1, 0) < 0))
+		r = -errno;
+	return r;
+}
+
 /* Between clone and exec. */
 static _Noreturn void become(const struct vt_pool_zygote *zygote, char **envp, int control,
-			     int hull_user_fd)
+			     int said, int hull_user_fd)
 {
 	struct vt_err err;
-	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC), program = -1;
 	int r = hull_user_fd < 0 ? 0 : enter_read_only(hull_user_fd, &err);
 
+	if (r == 0)
+		r = find_program(zygote, &program, &err);
 	if (null < 0 || vt_process_detach(&err) < 0 ||
-	    vt_process_descriptors(null, null, null, control, &err) < 0 ||
-	    fcntl(3, F_SETFD, 0) < 0 || prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
+	    place_descriptors(program, null, said, control, &err) < 0 || fcntl(3, F_SETFD, 0) < 0 ||
+	    prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
 		_exit(125);
 	if (r < 0)
 		fail(&err);
-	(void)execve(zygote->program, zygote->argv, envp); /* returns only to fail */
+	/* Either returns only to fail. */
+	if (program < 0)
+		(void)execve(zygote->program, zygote->argv, envp);
+	else
+		(void)syscall(SYS_execveat, PROGRAM_FD, "", zygote->argv, envp, AT_EMPTY_PATH);
 	(void)vt_fail_at(&err, VT_STEP_EXEC, errno, "execute", zygote->program);
 	fail(&err);
 }
@@ -104,6 +170,7 @@ static void take_note(struct vt_pool_zygote *zygote, struct vt_note *note, int f
 		if (zygote->ready || zygote->retired)
 			return;
 		zygote->ready = true;
+		vt_fd_close(&zygote->said_fd);
 		zygote->is_ready(zygote->user);
 	} else if (note->cell) {
 		zygote->note(zygote->user, note, fds);
@@ -143,20 +210,51 @@ void vt_pool_zygote_kill(struct vt_pool_zygote *zygote, const struct vt_err *why
 	zygote->ended(zygote->user, &err);
 }
 
+/* The end of what it said of why it cannot go on, as a message can show it; "": nothing. */
+static void hear_last_words(const struct vt_pool_zygote *zygote, char shown[LAST_WORDS])
+{
+	char said[4096];
+	ssize_t len = zygote->said_fd < 0 ? 0 : read(zygote->said_fd, said, sizeof(said));
+
+	while (len > 0 && strchr(" \t\r\n", said[len - 1])) /* a NUL is one of them */
+		len--;
+	if (len <= 0) {
+		shown[0] = '\0';
+		return;
+	}
+	size_t most = LAST_WORDS / 2, skipped = (size_t)len > most ? (size_t)len - most : 0;
+
+	(void)vt_json_show(shown, LAST_WORDS, said + skipped, (size_t)len - skipped);
+}
+
+/* Sentences that say what is commonly wrong. */
+static const char *advise(const struct vt_pool_zygote *zygote, int status)
+{
+	bool killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL; /* by somebody */
+
+	if (zygote->ready || !zygote->has_main || killed)
+		return "";
+	if (WIFEXITED(status) && WEXITSTATUS(status) == 127)
+		return "; is a library missing? LD_LIBRARY_PATH does not count here: link with "
+		       "-Wl,-rpath,FOLDER";
+	return "; vitro_host_main() must come first in its main()";
+}
+
 static void ended(struct vt_watch *source, uint32_t events)
 {
 	struct vt_pool_zygote *zygote = source->owner;
 	struct vt_err err;
+	char words[LAST_WORDS];
 
 	(void)events;
 	int status = vt_child_reap(&zygote->child);
+	bool killed = WIFSIGNALED(status);
 
-	if (WIFSIGNALED(status))
-		(void)vt_fail(&err, VT_STEP_EXEC, ECHILD, "keep '%s' ready: it died of signal %d",
-			      zygote->program, WTERMSIG(status));
-	else
-		(void)vt_fail(&err, VT_STEP_EXEC, ECHILD, "keep '%s' ready: it ended with code %d",
-			      zygote->program, WEXITSTATUS(status));
+	hear_last_words(zygote, words);
+	(void)vt_fail(&err, VT_STEP_COMMAND, ECHILD, "cannot keep '%s' ready: it %s %d%s%s%s%s",
+		      zygote->program, killed ? "died of signal" : "ended with code",
+		      killed ? WTERMSIG(status) : WEXITSTATUS(status), advise(zygote, status),
+		      *words ? " (it said: " : "", words, *words ? ")" : "");
 	vt_pool_zygote_kill(zygote, &err);
 }
 
@@ -164,6 +262,7 @@ void vt_pool_zygote_init(struct vt_pool_zygote *zygote)
 {
 	zygote->control = (struct vt_watch){ .fd = -1, .ready = control_ready, .owner = zygote };
 	zygote->end = (struct vt_watch){ .fd = -1, .ready = ended, .owner = zygote };
+	zygote->said_fd = -1;
 }
 
 static int watch(struct vt_pool_zygote *zygote, int image_fd, const int hull_fds[VT_HULL_FDS],
@@ -184,12 +283,23 @@ static int watch(struct vt_pool_zygote *zygote, int image_fd, const int hull_fds
 int vt_pool_zygote_start(struct vt_pool_zygote *zygote, int image_fd,
 			 const int hull_fds[VT_HULL_FDS], struct vt_err *err)
 {
-	int pair[2];
+	int pair[2], said[2];
 	char **envp = make_environment(zygote->envp);
 
-	if (!envp || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0) {
+	/* Whoever says more than fits is not waited for. */
+	if (!envp || pipe2(said, O_CLOEXEC | O_NONBLOCK) < 0) {
 		free(envp);
 		return vt_fail(err, VT_STEP_CLONE, errno, "start a zygote");
+	}
+	AUTO_CLOSE int their_words = said[1];
+
+	zygote->said_fd = said[0];
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0) {
+		int r = vt_fail(err, VT_STEP_CLONE, errno, "start a zygote");
+
+		free(envp);
+		vt_fd_close(&zygote->said_fd);
+		return r;
 	}
 	AUTO_CLOSE int theirs = pair[1];
 
@@ -199,7 +309,7 @@ int vt_pool_zygote_start(struct vt_pool_zygote *zygote, int image_fd,
 	pid_t pid = vt_ns_clone(0, -1, &zygote->end.fd, err);
 
 	if (pid == 0)
-		become(zygote, envp, theirs, hull_fds[VT_HULL_USER_FD]);
+		become(zygote, envp, theirs, their_words, hull_fds[VT_HULL_USER_FD]);
 	free(envp);
 	if (pid > 0)
 		vt_child_know(zygote->children, &zygote->child, pid);
@@ -237,4 +347,5 @@ void vt_pool_zygote_end(struct vt_pool_zygote *zygote)
 	}
 	zygote->ready = false;
 	vt_fd_close(&zygote->end.fd);
+	vt_fd_close(&zygote->said_fd);
 }

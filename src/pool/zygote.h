@@ -18,6 +18,8 @@ struct vt_pool_zygote {
 	struct vt_loop     *loop;
 	struct vt_children *children;
 	const char     *program;
+	int             program_fd; /* the file that it is, where its path leads to another; 0: none */
+	bool            has_main;   /* it is a client's, who is to call vitro_host_main() */
 	char *const    *argv, *const *envp;
 	void (*is_ready)(void *user); /* it takes orders */
 	void (*note)(void *user, const struct vt_note *note, int fds[VT_NOTE_FDS]);
@@ -27,6 +29,7 @@ struct vt_pool_zygote {
 	/* its own */
 	struct vt_child child; /* pid 0: there is none */
 	struct vt_watch control, end;
+	int             said_fd; /* its standard error, until it is ready; -1: closed */
 	bool            ready;
 	int64_t         retired; /* since when; 0: it is not */
 	struct vt_err   failure; /* what it said; num 0: nothing */

@@ -2,6 +2,7 @@
 #include "serve/cells.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <jansson.h>
 #include <limits.h>
 #include <stdio.h>
@@ -133,9 +134,22 @@ static int make_plan(struct vt_cells_maker *maker, struct vt_cells *cells,
 
 /* ---- the cells ----------------------------------------------------------------------------- */
 
+/*
+ * A program that is replaced or removed while the client runs stays what it was. One that cannot be
+ * read goes by its path alone.
+ */
+static void pin_program(struct vt_cells *cells, int known_fd)
+{
+	int fd = known_fd >= 0 ? fcntl(known_fd, F_DUPFD_CLOEXEC, 3)
+			       : open(cells->program, O_RDONLY | O_CLOEXEC);
+
+	cells->program_fd = fd > 0 ? fd : 0;
+}
+
 /* Which program holds the tools ready. */
-static int choose_zygote(struct vt_cells *cells, const struct vt_cells_wish *wish,
-			 const struct vt_command *command, struct vt_err *err)
+static int choose_zygote(const struct vt_cells_maker *maker, struct vt_cells *cells,
+			 const struct vt_cells_wish *wish, const struct vt_command *command,
+			 struct vt_err *err)
 {
 	char helper[PATH_MAX];
 
@@ -151,11 +165,14 @@ static int choose_zygote(struct vt_cells *cells, const struct vt_cells_wish *wis
 		cells->object = strdup(command->path);
 		cells->argv[0] = cells->program;
 		cells->argv[1] = cells->object;
-		if (!cells->object)
+		if (!cells->program || !cells->object)
 			return no_memory(err);
+		pin_program(cells, -1);
 	} else {
 		cells->program = strdup(wish->program);
 		cells->argv[0] = cells->program;
+		if (cells->program)
+			pin_program(cells, maker->program_fd);
 	}
 	return cells->program ? 0 : no_memory(err);
 }
@@ -164,10 +181,13 @@ static int start(const struct vt_cells_maker *maker, struct vt_cells *cells,
 		 const struct vt_cells_wish *wish, const struct vt_command *command,
 		 struct vt_err *err)
 {
-	int r = choose_zygote(cells, wish, command, err);
+	int r = choose_zygote(maker, cells, wish, command, err);
 	const struct vt_pool_options options = {
 		.plan = cells->plan,
 		.program = cells->program,
+		.program_fd = cells->program_fd,
+		.has_main = wish->program,
+		.object = cells->object,
 		.argv = cells->argv,
 		.spawner_fd = maker->spawner_fd,
 		.children = maker->children,
@@ -187,6 +207,8 @@ static void cells_free(struct vt_cells *cells)
 	vt_pool_free(cells->pool);
 	vt_plan_free(cells->plan);
 	vt_policy_free(cells->policy);
+	if (cells->program_fd > 0)
+		(void)close(cells->program_fd); /* it was only read */
 	free(cells->program);
 	free(cells->object);
 	free(cells->sources);

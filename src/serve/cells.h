@@ -33,6 +33,7 @@ struct vt_cells {
 	struct vt_plan   *plan;
 	struct vt_pool   *pool;  /* NULL: none was asked for */
 	char             *program, *object;
+	int               program_fd; /* the file that program was; 0: none */
 	char             *argv[3];
 	char             *sources; /* of those that others may share; else NULL */
 	size_t            sources_len;
@@ -45,6 +46,7 @@ struct vt_cells_maker {
 	struct vt_children *children;
 	bool             settled; /* what can be had here is known */
 	int              spawner_fd; /* vitro's own program; -1: it cannot be found */
+	int              program_fd; /* the client's own, which all its programs are; -1: not known */
 	void           (*log)(void *user, int level, const char *text);
 	void            *user;
 	struct vt_cells *first;

@@ -592,7 +592,7 @@ static void socket_ready(struct vt_watch *source, uint32_t events)
 		end_session(session);
 }
 
-int vt_session_new(struct vt_loop *loop, struct vt_host *host, int fd,
+int vt_session_new(struct vt_loop *loop, struct vt_host *host, int fd, int program_fd,
 		   struct vt_session **ret_session, struct vt_err *err)
 {
 	struct vt_session *session = calloc(1, sizeof(*session));
@@ -612,6 +612,7 @@ int vt_session_new(struct vt_loop *loop, struct vt_host *host, int fd,
 		.host = host,
 		.children = &session->children,
 		.spawner_fd = open("/proc/self/exe", O_PATH | O_CLOEXEC),
+		.program_fd = program_fd,
 		.log = log_line,
 		.user = session,
 	};

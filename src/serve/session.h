@@ -32,7 +32,10 @@
 
 struct vt_session;
 
-/* fd is taken over; the session ends the loop when its client is gone. host is borrowed. */
-int  vt_session_new(struct vt_loop *loop, struct vt_host *host, int fd, struct vt_session **ret_session,
-		    struct vt_err *err);
+/*
+ * fd is taken over; the session ends the loop when its client is gone. host is borrowed, and so is
+ * program_fd: the file of the client's own program, whatever its path leads to by now; -1: it is not known.
+ */
+int  vt_session_new(struct vt_loop *loop, struct vt_host *host, int fd, int program_fd,
+		    struct vt_session **ret_session, struct vt_err *err);
 void vt_session_free(struct vt_session *session);

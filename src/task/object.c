@@ -49,9 +49,15 @@ static int load(const struct vt_plan *plan, const char *path, void **ret_object,
 
 	find_in_hull(plan, path, found);
 	*ret_object = dlopen(found, RTLD_NOW | RTLD_LOCAL);
-	return *ret_object ? 0
-			   : vt_fail(err, VT_STEP_COMMAND, ENOEXEC, "cannot load '%s': %s", path,
-				     dlerror());
+	if (*ret_object)
+		return 0;
+	/* It begins with the place in the hull, which means nothing to anybody. */
+	const char *why = dlerror();
+	size_t len = strlen(found);
+
+	if (strncmp(why, found, len) == 0 && strncmp(why + len, ": ", 2) == 0)
+		why += len + 2;
+	return vt_fail(err, VT_STEP_COMMAND, ENOEXEC, "cannot load '%s': %s", path, why);
 }
 
 int main(int argc, char **argv)

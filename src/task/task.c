@@ -34,7 +34,7 @@ struct vitro_task {
 	struct vt_talk_in in;
 	uint64_t tickets;
 	struct answer *answers;
-	bool over; /* a result was given */
+	bool over; /* a result was sent */
 };
 
 /* ---- a call -------------------------------------------------------------------------------- */
@@ -72,11 +72,15 @@ static int give(vitro_task *task, uint32_t kind, const char *name, const char *b
 {
 	if (task->over)
 		return -EALREADY;
+	if (!name || (!body && len))
+		return -EINVAL;
 	if (strlen(name) > VT_TALK_NAME_MAX)
 		return -ENAMETOOLONG;
-	task->over = true;
 	(void)fflush(NULL); /* what cannot be written has no reader */
-	return say(kind, 0, name, body, len);
+	int r = say(kind, 0, name, body, len);
+
+	task->over = r == 0;
+	return r;
 }
 
 int vitro_task_return_bytes(vitro_task *task, const char *json, size_t len)
@@ -86,19 +90,21 @@ int vitro_task_return_bytes(vitro_task *task, const char *json, size_t len)
 
 int vitro_task_return(vitro_task *task, const char *json)
 {
-	return vitro_task_return_bytes(task, json, strlen(json));
+	return json ? vitro_task_return_bytes(task, json, strlen(json)) : -EINVAL;
 }
 
 int vitro_task_fail(vitro_task *task, const char *type, const char *message)
 {
-	return give(task, VT_TALK_ERROR, type, message, strlen(message));
+	return message ? give(task, VT_TALK_ERROR, type, message, strlen(message)) : -EINVAL;
 }
 
 int vitro_task_log(vitro_task *task, const char *level, const char *text)
 {
+	(void)task;
+	if (!level || !text)
+		return -EINVAL;
 	size_t len = strlen(text);
 
-	(void)task;
 	if (strlen(level) > VT_TALK_NAME_MAX)
 		return -ENAMETOOLONG;
 	return say(VT_TALK_LOG, 0, level, text, len < VT_TALK_LOG_MAX ? len : VT_TALK_LOG_MAX);
@@ -107,6 +113,8 @@ int vitro_task_log(vitro_task *task, const char *level, const char *text)
 int vitro_task_submit(vitro_task *task, const char *tool, const char *arguments,
 		      uint64_t *ret_ticket)
 {
+	if (!tool || !ret_ticket)
+		return -EINVAL;
 	struct answer *answer = calloc(1, sizeof(*answer)), **at = &task->answers;
 	uint64_t ticket = task->tickets + 1;
 
@@ -165,6 +173,8 @@ int vitro_task_await(vitro_task *task, uint64_t ticket, uint64_t *ret_ticket, ch
 {
 	struct answer **at;
 
+	if (!ret_value)
+		return -EINVAL;
 	while ((at = find_answer(task, ticket)) && !(*at)->text) {
 		int r = hear_answer(task);
 
@@ -187,7 +197,7 @@ int vitro_task_await(vitro_task *task, uint64_t ticket, uint64_t *ret_ticket, ch
 int vitro_task_call(vitro_task *task, const char *tool, const char *arguments, char **ret_value)
 {
 	uint64_t ticket;
-	int r = vitro_task_submit(task, tool, arguments, &ticket);
+	int r = ret_value ? vitro_task_submit(task, tool, arguments, &ticket) : -EINVAL;
 
 	return r < 0 ? r : vitro_task_await(task, ticket, NULL, ret_value);
 }

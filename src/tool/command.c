@@ -20,10 +20,12 @@ struct compiling {
 	const json_t *schema;
 	const char *name;
 	struct vt_err *err;
-	size_t at;    /* the word's index */
-	bool covered; /* by a "--" */
-	bool option;  /* a word before began with '-' */
-	bool shell;   /* a word before is the name of one */
+	size_t at;         /* the word's index */
+	bool covered;      /* by a "--" */
+	bool option;       /* a word before began with '-' */
+	bool shell;        /* a word before is the name of one */
+	const char *codes; /* of an interpreter before: last letters of options before code */
+	bool launches;     /* what comes next that is no option is a program to run */
 };
 
 int vt_command_no_memory(struct vt_err *err)
@@ -175,26 +177,66 @@ static const char *text_of(const struct vt_word *word)
 	return word->count == 1 && !word->pieces[0].is_name ? word->pieces[0].text : NULL;
 }
 
+static const char *base_name(const char *program)
+{
+	const char *slash = strrchr(program, '/');
+
+	return slash ? slash + 1 : program;
+}
+
 static bool is_shell(const char *program)
 {
 	static const char *const shells[] = { "sh",  "bash", "dash", "ash", "ksh",
 					      "zsh", "fish", "csh",  "tcsh" };
-	const char *slash = strrchr(program, '/');
 
-	program = slash ? slash + 1 : program;
 	for (size_t i = 0; i < sizeof(shells) / sizeof(shells[0]); i++)
-		if (strcmp(program, shells[i]) == 0)
+		if (strcmp(base_name(program), shells[i]) == 0)
 			return true;
 	return false;
 }
 
-/* Whether the word is the one that a shell before it takes for its script: after -c, -ec, ... */
+/* Which options of an interpreter, by their last letters, come before code; NULL: it is none. */
+static const char *find_codes(const char *program)
+{
+	static const struct {
+		const char *name, *codes;
+	} known[] = {
+		{ "python", "c" }, { "pypy", "c" }, { "perl", "eE" }, { "ruby", "e" },
+		{ "node", "ep" },  { "lua", "e" },  { "php", "r" },
+	};
+	const char *name = base_name(program);
+
+	for (size_t i = 0; i < sizeof(known) / sizeof(known[0]); i++) {
+		size_t len = strlen(known[i].name);
+
+		/* "python3.11" too */
+		if (strncmp(name, known[i].name, len) == 0 &&
+		    strspn(name + len, "0123456789.") == strlen(name + len))
+			return known[i].codes;
+	}
+	return NULL;
+}
+
+static bool is_launcher(const char *program)
+{
+	static const char *const launchers[] = { "env", "xargs", "nohup", "setsid", "nice" };
+
+	for (size_t i = 0; i < sizeof(launchers) / sizeof(launchers[0]); i++)
+		if (strcmp(base_name(program), launchers[i]) == 0)
+			return true;
+	return false;
+}
+
+/* Whether the word is one that an interpreter before it takes for code: after -c, -ec, ... */
 static bool is_script(const struct compiling *c)
 {
 	const char *before = c->at ? text_of(&c->command->words[c->at - 1]) : NULL;
 
-	return c->shell && before && before[0] == '-' && before[1] && before[1] != '-' &&
-	       before[strlen(before) - 1] == 'c';
+	if (!before || before[0] != '-' || !before[1] || before[1] == '-')
+		return false;
+	char last = before[strlen(before) - 1];
+
+	return (c->shell && last == 'c') || (c->codes && strchr(c->codes, last));
 }
 
 /* The rules that the header argues for. */
@@ -213,8 +255,16 @@ static int check_word(struct compiling *c, const struct vt_word *word)
 	}
 	if (word->count > 1 && is_script(c))
 		return FAIL(c, EINVAL,
-			    "an argument inside a script would be code; write \"$1\" for it there, "
-			    "and add the words 'sh' and the argument");
+			    c->shell
+				    ? "an argument inside a script would be code; write \"$1\" for "
+				      "it there, and add the words 'sh' and the argument"
+				    : "an argument inside a script would be code; make it a word "
+				      "of its own, after the script, which takes it from there");
+	/* env takes NAME=VALUE first. */
+	if (c->launches && !is_option && (first->is_name || !strchr(first->text, '=')))
+		return FAIL(c, EINVAL,
+			    "the argument would be the program to run; write a program out before "
+			    "it");
 	if (c->covered)
 		return 0;
 	if (is_option && strspn(first->text, "-") == first->len)
@@ -243,6 +293,9 @@ static int compile_word(struct compiling *c)
 	if (text) {
 		c->covered = strcmp(text, "--") == 0;
 		c->shell = c->shell || is_shell(text);
+		c->codes = find_codes(text) ? find_codes(text) : c->codes;
+		c->launches = (c->at == 0 && is_launcher(text)) ||
+			      (c->launches && (text[0] == '-' || strchr(text, '=')));
 	} else {
 		status = check_word(c, word);
 	}

@@ -22,12 +22,14 @@
  * - A word that can be left out comes before the first option, or right after "--", or is an option
  *   itself ("--lines={n?}"). Else the option before it would take the next word for its value: with
  *   `tar -C {dir?} {file}`, a file for a folder; with `grep -e {pattern?} -- {file}`, the "--".
- * - In the script of a shell (`sh -c`) there is no argument in the midst of text: it would be code.
+ * - In the script of a shell (`sh -c`), or of Python, Perl and the like, there is no argument in the
+ *   midst of text: it would be code.
  *   `sh -c 'wc -l "$1"' sh {file}` is the way to write it. A word that is nothing but {script} is
  *   meant to be one, and fine.
+ * - Right after `env`, `xargs`, `nohup`, `setsid` or `nice` there is none: it would be the program.
  *
  * What else a program makes of a word, "@file" or "name=value", is for who writes the template to
- * know; so is what an interpreter other than a shell takes for code. The cell holds either way.
+ * know; so is what awk, sed and others take for code. The cell holds either way.
  */
 #pragma once
 

@@ -148,6 +148,41 @@ static void test_a_wrong_template_says_what_to_do(void **state)
 	assert_wrong(WORDS("sh", "-c", "cat {x}"), "{}",
 		     "command[2]: an argument inside a script would be code; write \"$1\" for it "
 		     "there, and add the words 'sh' and the argument");
+	static const char own_word[] =
+		"command[2]: an argument inside a script would be code; make it a word of its own, "
+		"after the script, which takes it from there";
+
+	assert_wrong(WORDS("/usr/bin/python3.11", "-c", "print({x})"), "{}", own_word);
+	assert_wrong(WORDS("perl", "-ne", "print {x}"), "{}", own_word);
+	static const char program[] = "command[1]: the argument would be the program to run; write "
+				      "a program out before it";
+
+	assert_wrong(WORDS("env", "{x}"), "{}", program);
+	assert_wrong(WORDS("/usr/bin/xargs", "{x...}"), "{}", program);
+	assert_wrong(WORDS("nice", "./{x}"), "{}", program);
+}
+
+/* What looks like it, and is none. */
+static void test_templates_that_will_do(void **state)
+{
+	const char *const *const good[] = {
+		WORDS("python3", "-c", "import sys; print(sys.argv[1])", "{x}"),
+		WORDS("python3", "-c", "{x}"), /* meant to be one */
+		WORDS("pythonic", "-c", "a{x}"),
+		WORDS("env", "A={x}", "B=1", "cat", "{x}"),
+		WORDS("xargs", "-0", "cat", "{x}"),
+		WORDS("cat", "env", "{x}"),
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+		struct vt_command *command = NULL;
+		struct vt_err err = { 0 };
+
+		if (vt_command_compile(good[i], NULL, "command", &command, &err) < 0)
+			fail_msg("%zu: %s", i, err.what);
+		vt_command_free(command);
+	}
 }
 
 static int expand(const char *const *words, json_t *arguments, char ***ret_argv, struct vt_err *err)
@@ -383,6 +418,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_vectors),
 		cmocka_unit_test(test_a_wrong_template_says_what_to_do),
+		cmocka_unit_test(test_templates_that_will_do),
 		cmocka_unit_test(test_a_refusal_says_what_to_change),
 		cmocka_unit_test(test_nul),
 		cmocka_unit_test(test_long_words),

@@ -63,7 +63,7 @@ static int check_name(const char *name, struct vt_err *err)
 		return vt_fail(err, VT_STEP_POLICY, EINVAL, "a tool must have a name");
 	vt_json_show(shown, sizeof(shown), name, len);
 	if (len > VT_TOOL_MAX_NAME)
-		return vt_fail(err, VT_STEP_POLICY, E2BIG,
+		return vt_fail(err, VT_STEP_POLICY, EINVAL,
 			       "%s: the name of a tool has at most %d characters", shown,
 			       VT_TOOL_MAX_NAME);
 	if (strspn(name, allowed) < len)
@@ -94,14 +94,21 @@ static int compile(struct tool *tool, const char *text, struct vt_err *err)
 	if (len > VT_TOOL_MAX_SCHEMA)
 		return fail(err, tool->name, E2BIG, "the schema is longer than %d KB",
 			    VT_TOOL_MAX_SCHEMA >> 10);
-	int status = vt_json_load_text(text, len, "input_schema", &root, &inner);
+	int status = vt_json_load_text(text, len, "schema", &root, &inner);
 
 	/* Those who list tools to a model take nothing else. */
 	if (status == 0 && !json_is_object(root))
-		status = vt_fail(&inner, VT_STEP_POLICY, EINVAL, "input_schema: want an object");
+		status = vt_fail(&inner, VT_STEP_POLICY, EINVAL, "schema: want an object");
 	if (status == 0)
-		status = vt_schema_compile(root, "input_schema", &tool->schema,
-					   &tool->public.warnings, &inner);
+		status = vt_schema_compile(root, "schema", &tool->schema, &tool->public.warnings,
+					   &inner);
+	/* Arguments always are one: no call could be made. */
+	const char *type = json_string_value(json_object_get(root, "type"));
+
+	if (status == 0 && type && strcmp(type, "object") != 0)
+		status = vt_fail(&inner, VT_STEP_POLICY, EINVAL,
+				 "schema.type: arguments are an object, and \"%s\" allows none",
+				 type);
 	return status < 0 ? fail(err, tool->name, -status, "%s", inner.what) : 0;
 }
 

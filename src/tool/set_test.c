@@ -110,7 +110,7 @@ static void test_names(void **state)
 	}
 	memset(most, 'a', sizeof(most));
 	most[VT_TOOL_MAX_NAME + 1] = '\0';
-	assert_int_equal(vt_tool_new(most, NULL, NULL, &tool, &err), -E2BIG);
+	assert_int_equal(vt_tool_new(most, NULL, NULL, &tool, &err), -EINVAL);
 	most[VT_TOOL_MAX_NAME] = '\0';
 	assert_null(tool);
 	vt_tool_unref(tool_of(most, NULL, NULL));
@@ -123,11 +123,13 @@ static void test_wrong_definitions(void **state)
 		const char *description, *schema, *message;
 	} cases[] = {
 		{ "\xff", NULL, "t: the description is not UTF-8" },
-		{ NULL, "{", "t: input_schema:1:1: the text ends too early" },
-		{ NULL, "true", "t: input_schema: want an object" },
-		{ NULL, "[]", "t: input_schema: want an object" },
+		{ NULL, "{", "t: schema:1:1: the text ends too early" },
+		{ NULL, "true", "t: schema: want an object" },
+		{ NULL, "[]", "t: schema: want an object" },
+		{ NULL, "{\"type\": \"string\"}",
+		  "t: schema.type: arguments are an object, and \"string\" allows none" },
 		{ NULL, "{\"type\": 5}",
-		  "t: input_schema.type: want one of \"string\", \"integer\", \"number\", "
+		  "t: schema.type: want one of \"string\", \"integer\", \"number\", "
 		  "\"boolean\", "
 		  "\"array\", \"object\" or \"null\", found 5" },
 	};

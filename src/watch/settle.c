@@ -24,6 +24,10 @@ static int rehearse(const struct vt_plan *plan, int signal_fd, struct vt_result 
 
 	if (r < 0 || result->verdict.status == VT_STATUS_OK)
 		return r;
+	if (result->verdict.status == VT_STATUS_TIMEOUT)
+		return vt_fail(
+			err, VT_STEP_PLAN, EPERM,
+			"refused: limits.wall_ms is too short: no cell is made in that time");
 	return vt_fail(err, VT_STEP_PLAN, EPERM, "refused: no cell can be made here: %s",
 		       result->verdict.message);
 }

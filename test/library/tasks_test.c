@@ -2,6 +2,8 @@
 /* What a tool in C can do from within its cell, through a real supervisor. argv: vitro. */
 #include "library_test.h"
 
+#include <fcntl.h>
+
 /* ---- the tools ----------------------------------------------------------------------------- */
 
 static int return_number(vitro_task *task, int number)
@@ -56,6 +58,45 @@ static int give_nothing(vitro_task *task)
 {
 	(void)task;
 	return 0;
+}
+
+/* What it speaks with the supervisor over is gone: it cannot be heard, and must not be waited for.
+ */
+static int lose_socket(vitro_task *task)
+{
+	(void)close(3);
+	return vitro_task_return(task, "1") == -EBADF ? vitro_task_fail(task, "T", "t") : 0;
+}
+
+static int cover_socket(vitro_task *task)
+{
+	int r = dup2(open("/dev/null", O_RDWR | O_CLOEXEC), 3);
+
+	return r == 3 ? vitro_task_return(task, "1") : r;
+}
+
+static int give_nested(vitro_task *task)
+{
+	char text[1200];
+
+	memset(text, '[', 600);
+	memset(text + 600, ']', 600);
+	return vitro_task_return_bytes(task, text, sizeof(text));
+}
+
+/* What must be there, and is not, ends nothing. */
+static int give_null(vitro_task *task)
+{
+	char *value;
+	uint64_t ticket;
+	int all = vitro_task_return(task, NULL) & vitro_task_return_bytes(task, NULL, 1) &
+		  vitro_task_fail(task, NULL, "x") & vitro_task_fail(task, "x", NULL) &
+		  vitro_task_log(task, NULL, "x") & vitro_task_log(task, "x", NULL) &
+		  vitro_task_call(task, NULL, NULL, &value) &
+		  vitro_task_call(task, "x", NULL, NULL) &
+		  vitro_task_submit(task, NULL, NULL, &ticket);
+
+	return return_number(task, all == -EINVAL);
 }
 
 static int fail_with(vitro_task *task)
@@ -128,6 +169,10 @@ static const struct vitro_tool tools[] = {
 	{ .name = "log", .function = log_lines },
 	{ .name = "twice", .function = give_twice },
 	{ .name = "nothing", .function = give_nothing },
+	{ .name = "lose", .function = lose_socket },
+	{ .name = "cover", .function = cover_socket },
+	{ .name = "null", .function = give_null },
+	{ .name = "nested", .function = give_nested },
 	{ .name = "fail", .function = fail_with },
 	{ .name = "call", .function = call_other, .may_call = all },
 	{ .name = "call-one", .function = call_other, .may_call = one },
@@ -201,12 +246,38 @@ static void test_results(void **state)
 	assert_string_equal(text, "1:printed;");
 	assert_int_equal(vitro_result_exit_code(result), -1);
 	vitro_result_free(result);
-	result = call(host, "nothing", NULL);
+	static const char *const without[] = { "nothing", "lose", "cover" };
+
+	for (size_t i = 0; i < sizeof(without) / sizeof(without[0]); i++) {
+		result = call(host, without[i], NULL);
+		assert_status(result, VITRO_NO_RESULT);
+		assert_int_equal(vitro_result_exit_code(result), 0);
+		vitro_result_free(result);
+	}
+	result = call(host, "nested", NULL);
 	assert_status(result, VITRO_NO_RESULT);
-	assert_int_equal(vitro_result_exit_code(result), 0);
+	assert_non_null(strstr(vitro_result_error(result), "nested deeper than 512 levels"));
 	vitro_result_free(result);
+	assert_value(host, "null", NULL, "1");
 	assert_error(host, "fail", NULL, "ValueError", "that will not do");
 	vitro_toolhost_free(host);
+}
+
+/* No cell is made in a millisecond, on most machines. */
+static void test_deadline_that_is_too_short(void **state)
+{
+	(void)state;
+	vitro_policy *policy = policy_of("limits.wall_ms", "1");
+	const struct vitro_options options = { .policy = policy };
+	struct vitro_error error;
+	vitro_toolhost *host = NULL;
+
+	if (vitro_toolhost_new(&host, tools, &options, &error) < 0) {
+		assert_int_equal(error.num, EPERM);
+		assert_non_null(strstr(error.text, "limits.wall_ms is too short"));
+	}
+	vitro_toolhost_free(host);
+	vitro_policy_free(policy);
 }
 
 static void test_tools_call_tools(void **state)
@@ -309,9 +380,13 @@ int main(int argc, char **argv)
 {
 	vitro_host_main(argc, argv, tools);
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_what_a_task_knows), cmocka_unit_test(test_log),
-		cmocka_unit_test(test_results),           cmocka_unit_test(test_tools_call_tools),
-		cmocka_unit_test(test_many_questions),    cmocka_unit_test(test_ending),
+		cmocka_unit_test(test_what_a_task_knows),
+		cmocka_unit_test(test_log),
+		cmocka_unit_test(test_results),
+		cmocka_unit_test(test_tools_call_tools),
+		cmocka_unit_test(test_many_questions),
+		cmocka_unit_test(test_ending),
+		cmocka_unit_test(test_deadline_that_is_too_short),
 	};
 
 	if (argc < 2 || setenv("VITRO_BINARY", argv[1], 1) < 0)
