@@ -102,11 +102,12 @@ int vt_path_resolve(struct vt_arena *arena, const struct vt_source *source, cons
 	if (relative) {
 		const char *base = source->base_dir;
 
-		if (!base)
+		/* Only the command line has a folder of its own, or had one. */
+		if (!base && strncmp(source->name, "--", 2) != 0)
 			return vt_source_fail(err, source, EINVAL,
 					      "'%s' is relative; here a path must be absolute",
 					      vt_show(text).text);
-		if (base[0] != '/')
+		if (!base || base[0] != '/')
 			return vt_source_fail(
 				err, source, EINVAL,
 				"'%s' is relative, and the folder it is relative to is "

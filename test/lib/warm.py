@@ -7,6 +7,7 @@ import select
 import subprocess
 import sys
 import time
+import uuid
 
 from vitrotest import APART, BINARY, FLAGS, Failed, PREFIX, Skipped, skip
 
@@ -35,9 +36,11 @@ class Program:
 
     def __init__(self, policy=None, prefix=(), env=None, **options):
         policy = {**({"require": "best-effort"} if FLAGS else {}), **(policy or {})}
+        self.mark = uuid.uuid4().hex
         self.process = subprocess.Popen(
             [*prefix, *PREFIX, APART, json.dumps(policy)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE, env={**(env or os.environ), "VITRO_BINARY": BINARY}, **options)
+            stderr=subprocess.PIPE, **options,
+            env={**(env or os.environ), "VITRO_BINARY": BINARY, "VITRO_TEST_PROGRAM": self.mark})
         self.text, self.results, self.logs, self.calls = b"", {}, [], 0
         try:
             self.processes = self.expect("ready")
@@ -136,19 +139,21 @@ class Program:
         return said["out"]
 
 
-def supervisors():
-    """pids of the supervisors that run, of this vitro and this user. Their forks that look are not among them."""
-    found = {}
+def supervisor_of(program):
+    """The pid of the supervisor that a program started: the oldest that has its mark. Others are forks of it."""
+    found = []
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
             with open(f"/proc/{pid}/cmdline", "rb") as file:
                 words = file.read().split(b"\0")
-            if words[1:2] != [b"supervise"] or not os.path.samefile(f"/proc/{pid}/exe", BINARY):
-                continue
-            with open(f"/proc/{pid}/status", encoding="ascii") as file:
-                status = dict(line.split(":", 1) for line in file)
-            if int(status["Uid"].split()[0]) == os.getuid():
-                found[int(pid)] = int(status["PPid"])
+            with open(f"/proc/{pid}/environ", "rb") as file:
+                marked = program.mark.encode() in file.read()
+            with open(f"/proc/{pid}/stat", encoding="ascii") as file:
+                born = int(file.read().rpartition(")")[2].split()[19])
         except OSError:
             continue
-    return [pid for pid, parent in found.items() if parent not in found]
+        if marked and words[1:2] == [b"supervise"]:
+            found.append((born, int(pid)))
+    if not found:
+        raise Failed("the program has no supervisor")
+    return min(found)[1]

@@ -18,7 +18,7 @@ import uuid
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "lib"))
 from vitrotest import APART, IS_ROOT, SIGNALS, check, check_equal, children, is_confined, main, proc, skip, test, wait_until
-from warm import Program, need_program, supervisors
+from warm import Program, need_program, supervisor_of
 
 SECRET = "apart-" + uuid.uuid4().hex
 NEEDLE = bytes(~byte & 255 for byte in SECRET.encode()).hex()
@@ -261,10 +261,9 @@ def fill(program):
 
 
 def talk(how, status):
-    before = set(supervisors())
     with Program({"limits": {"wall_ms": 1500}}) as program:
         fill(program)
-        (supervisor,) = set(supervisors()) - before
+        supervisor = supervisor_of(program)
         held = len(os.listdir(f"/proc/{supervisor}/fd"))
         attack = program.submit("talk", how=how)
         time.sleep(0.2)
@@ -293,10 +292,9 @@ def _():
                 ticks.append(int(fields[11]) + int(fields[12]))
         return max(ticks, default=0) / os.sysconf("SC_CLK_TCK")
 
-    before = set(supervisors())
     with Program() as program:
         program.value("nap", ms=0)
-        (supervisor,) = set(supervisors()) - before
+        supervisor = supervisor_of(program)
         control = program.submit("spin", ms=20000)  # one that may run: it is seen
         for _ in range(4):
             check_equal(program.value("outlive"), "first", "its result")

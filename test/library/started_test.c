@@ -261,8 +261,15 @@ static void test_object_that_is_replaced(void **state)
 	assert_null(strstr(lines, "was changed"));
 	copy(plugin, next);
 	assert_int_equal(rename(next, path), 0);
-	assert_true(kill_holders(path) > 0);
-	await_line(host, lines, "t.so' was changed or removed after it was loaded");
+	if (has_namespaces(host)) {
+		assert_true(kill_holders(path) > 0);
+		await_line(host, lines, "t.so' was changed or removed after it was loaded");
+	} else { /* a bare cell may read what was there when its rules were made, and nothing else
+		  */
+		for (int i = 0; i < 100 && !strstr(lines, "find what was there before at '"); i++)
+			vitro_result_free(call(host, "twice", "{\"n\": 21}"));
+		assert_non_null(strstr(lines, "find what was there before at '"));
+	}
 	vitro_toolhost_free(host);
 	assert_int_equal(unlink(path), 0);
 }
