@@ -491,6 +491,11 @@ static inline int fake_tear_down(void **state)
 	int status;
 
 	assert_int_equal(fake_count_fds(), (int)(intptr_t)*state);
+	if (getpid() == 1) { /* to whom every orphan goes */
+		while (waitpid(-1, &status, __WALL) > 0)
+			continue;
+		fake_children = 0;
+	}
 	assert_int_equal(fake_children, 0);
 	assert_int_equal(waitpid(-1, &status, WNOHANG | __WALL), -1);
 	assert_int_equal(errno, ECHILD);

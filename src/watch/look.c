@@ -113,15 +113,15 @@ static void judge_usage(struct vt_look *look, const struct vt_usage *usage)
 	look->above = above;
 }
 
-static void reports_ready(struct vt_watch *source, uint32_t events)
+/* Whether there were any. */
+static bool take_reports(struct vt_look *look)
 {
-	struct vt_look *look = source->owner;
 	struct vt_report report = { 0 };
+	bool any = false;
 	int r;
 
-	(void)events; /* its end shows as such */
-	vt_look_at_cgroup(look);
 	while (!look->over && (r = vt_looker_read(&look->looker, &report)) != 0) {
+		any = true;
 		/* A process that is just executing a program cannot be looked at for a moment. */
 		look->unseen = r > 0 && report.result == -EACCES ? look->unseen + 1 : 0;
 		if (r < 0 ||
@@ -130,8 +130,18 @@ static void reports_ready(struct vt_watch *source, uint32_t events)
 		else if (report.result == 0)
 			judge_usage(look, &report.usage);
 	}
-	if (!look->over)
+	if (any && !look->over)
 		vt_timer_set(&look->timer, vt_clock_now() + LOOK_SILENCE);
+	return any;
+}
+
+static void reports_ready(struct vt_watch *source, uint32_t events)
+{
+	struct vt_look *look = source->owner;
+
+	(void)events; /* its end shows as such */
+	vt_look_at_cgroup(look);
+	(void)take_reports(look); /* whoever reads them */
 }
 
 static void start_looker(struct vt_look *look)
@@ -170,10 +180,10 @@ static void look_fires(struct vt_timer *timer)
 		return;
 	vt_look_at_cgroup(look);
 	if (has_limits(&limits)) {
-		if (look->looker.pid)
-			give_up_measuring(look, &limits); /* it has been silent for too long */
-		else
+		if (!look->looker.pid)
 			start_looker(look);
+		else if (!take_reports(look)) /* it was silent, and not us deaf */
+			give_up_measuring(look, &limits);
 		return;
 	}
 	/* Nothing to hold: only the number of processes is of interest, and that waits for no lock.
