@@ -472,7 +472,10 @@ static inline void fake_begin(int argc, char **argv)
 		exit(fake_supervise());
 	ssize_t len = readlink("/proc/self/exe", self, sizeof(self) - 1);
 
-	assert_true(len > 0);
+	if (len <= 0) {
+		(void)puts("1..0 # SKIP there is no /proc/self/exe");
+		exit(0);
+	}
 	self[len] = '\0';
 	assert_int_equal(setenv("VITRO_BINARY", self, 1), 0);
 	assert_ptr_not_equal(signal(SIGCHLD, fake_on_child), SIG_ERR);

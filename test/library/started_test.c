@@ -348,7 +348,11 @@ int main(int argc, char **argv)
 	if (name && strstr(argv[0], "/library-test-"))
 		return be_copy(name + 1, argc, argv);
 	vitro_host_main(argc, argv, tools);
-	if (argc < 3 || !mkdtemp(folder) || chmod(folder, 0755) < 0)
+	if (argc < 3)
+		return 2;
+	if (!mkdtemp(folder))
+		return (void)puts("1..0 # SKIP there is no place to write"), 0;
+	if (chmod(folder, 0755) < 0)
 		return 2;
 	vitro = argv[1];
 	plugin = argv[2];

@@ -229,6 +229,9 @@ def _():
     says = "there are no unix sockets inside but those that --socket names"
     if is_bare():
         skip("without namespaces there are none at all")
+    explained = vitro("explain").out
+    if "older than ABI 6" in explained or "landlock" not in explained:
+        skip("abstract sockets of the host cannot be kept apart here")
     with folder() as place:
         call = vitro("run", "--net", "host", "--read", place, "--", "/usr/bin/python3", "-c", code)
         check_equal(call.code, 1, "it fails", call)
