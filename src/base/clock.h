@@ -3,6 +3,7 @@
 #pragma once
 
 #include <stdint.h>
+#include <sys/resource.h>
 #include <time.h>
 
 #define VT_NS_PER_MS INT64_C(1000000)
@@ -14,4 +15,10 @@ static inline int64_t vt_clock_now(void)
 
 	(void)clock_gettime(CLOCK_MONOTONIC, &now); /* cannot fail for this clock */
 	return now.tv_sec * VT_NS_PER_S + now.tv_nsec;
+}
+
+static inline int64_t vt_rusage_cpu_ns(const struct rusage *usage)
+{
+	return (usage->ru_utime.tv_sec + usage->ru_stime.tv_sec) * VT_NS_PER_S +
+	       (usage->ru_utime.tv_usec + usage->ru_stime.tv_usec) * 1000;
 }

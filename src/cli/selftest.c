@@ -21,8 +21,7 @@
 
 enum {
 	ARGS_SIZE = 4 * PATH_MAX,
-	LATE_MB = 2,   /* less is not worth a word */
-	DYING_MB = 16, /* what the kernel lets a process have yet that it is killing for memory */
+	LATE_MB = 2, /* less is not worth a word */
 	LATE_MS = 50,
 	WATCHED_TRIES = 3,
 	AFTER_TRIES = 100, /* times AFTER_MS that what outlives a control has to go */
@@ -205,13 +204,9 @@ static bool was_late(const struct vt_try *row, const struct vt_result *result,
 		     const struct vt_plan *plan, char *why, size_t size)
 {
 	const long long memory_mb = plan->memory_bytes >> 20;
-	const bool watched = plan->watched_memory_bytes >= 0;
-	const struct vt_excess memory = { "memory",
-					  "MB",
-					  memory_mb,
-					  (result->peak_memory_kb >> 10) - memory_mb,
-					  watched ? LATE_MB : DYING_MB,
-					  plan->memory_slack_mb };
+	const struct vt_excess memory = { "memory",  "MB",
+					  memory_mb, (result->peak_memory_kb >> 10) - memory_mb,
+					  LATE_MB,   plan->memory_slack_mb };
 	const struct vt_excess cpu = { "CPU time",   "ms",
 				       plan->cpu_ms, (long long)result->cpu_ms - plan->cpu_ms,
 				       LATE_MS,      0 };

@@ -22,17 +22,6 @@ enum {
 
 /* ---- what init says ------------------------------------------------------------------------ */
 
-static void take_usage(struct vt_look *look, const struct rusage *usage)
-{
-	int64_t cpu = (usage->ru_utime.tv_sec + usage->ru_stime.tv_sec) * VT_NS_PER_S +
-		      (usage->ru_utime.tv_usec + usage->ru_stime.tv_usec) * 1000;
-
-	if (cpu > look->cpu_ns)
-		look->cpu_ns = cpu;
-	if (usage->ru_maxrss * 1024 > look->peak_memory)
-		look->peak_memory = usage->ru_maxrss * 1024;
-}
-
 /* One that was swept meanwhile is dead, and its number may be another's. */
 static void take_birth(struct vt_warm *warm, const struct vt_note *note, int fds[VT_NOTE_FDS])
 {
@@ -69,7 +58,7 @@ static void take_end(struct vt_warm *warm, const struct vt_note *note)
 {
 	/* What the occupant said before it ended counts first. */
 	vt_warm_hear_last(warm);
-	take_usage(&warm->look, &note->usage);
+	vt_look_take_rusage(&warm->look, &note->usage);
 	warm->bare.empty = true;
 	warm->bare.occupant = 0;
 	if (note->kind == VT_NOTE_ENDED) {

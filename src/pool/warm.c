@@ -389,8 +389,7 @@ static int64_t ended_cpu(int pidfd)
 	/* The raw call has a place for it; where there is nothing to be had, it stays 0. */
 	(void)syscall(SYS_waitid, P_PIDFD, pidfd, NULL, WEXITED | WNOHANG | WNOWAIT | __WALL,
 		      &usage);
-	return (usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) * VT_NS_PER_S +
-	       (usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) * 1000;
+	return vt_rusage_cpu_ns(&usage);
 }
 
 /*

@@ -45,10 +45,22 @@ void vt_look_at_cgroup(struct vt_look *look)
 	    vt_cgroup_read(&look->cell->cgroup, &usage, &err) < 0)
 		return;
 	look->findings->oom_kills = usage.oom_kills;
-	if (usage.memory_peak_bytes > look->peak_memory)
+	if (usage.memory_peak_bytes >= 0) {
+		look->counted = true;
 		look->peak_memory = usage.memory_peak_bytes;
+	}
 	if (usage.cpu_ns > look->cpu_ns)
 		look->cpu_ns = usage.cpu_ns;
+}
+
+void vt_look_take_rusage(struct vt_look *look, const struct rusage *usage)
+{
+	int64_t cpu = vt_rusage_cpu_ns(usage);
+
+	if (cpu > look->cpu_ns)
+		look->cpu_ns = cpu;
+	if (!look->counted && usage->ru_maxrss * 1024 > look->peak_memory)
+		look->peak_memory = usage->ru_maxrss * 1024;
 }
 
 /* A limit that cannot be watched any more does not hold. */

@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/resource.h>
 
 #include "base/err.h"
 #include "launch/spawn.h"
@@ -36,6 +37,7 @@ struct vt_look {
 	struct vt_looker looker;
 	int              proc_fd, root_fd; /* the cell's; borrowed */
 	bool             over;
+	bool             counted; /* peak_memory is a cgroup's */
 	bool             above;  /* the last look saw more memory than the limit */
 	unsigned         unseen; /* so many looks in a row could not see all */
 	unsigned         unmeasured; /* the same of the private folder */
@@ -49,6 +51,12 @@ void vt_look_begin(struct vt_look *look, int proc_fd, int root_fd);
 
 /* What the cgroup says, now. */
 void vt_look_at_cgroup(struct vt_look *look);
+
+/*
+ * What the kernel says of processes that ended. Their resident memory has all mapped files in it, also
+ * what others read before: where a cgroup counts the cell's own, that is the peak.
+ */
+void vt_look_take_rusage(struct vt_look *look, const struct rusage *usage);
 
 /* Looks no more, without waiting for a look that is under way. */
 void vt_look_stop(struct vt_look *look);

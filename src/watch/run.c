@@ -202,21 +202,10 @@ static void take_listener(struct run *run, int listener_fd)
 		lose(run, &err);
 }
 
-static void take_usage(struct run *run, const struct rusage *usage)
-{
-	int64_t cpu = (usage->ru_utime.tv_sec + usage->ru_stime.tv_sec) * VT_NS_PER_S +
-		      (usage->ru_utime.tv_usec + usage->ru_stime.tv_usec) * 1000;
-
-	if (cpu > run->look.cpu_ns)
-		run->look.cpu_ns = cpu;
-	if (usage->ru_maxrss * 1024 > run->look.peak_memory)
-		run->look.peak_memory = usage->ru_maxrss * 1024;
-}
-
 /* No process is left but init, which ends by itself: it can be waited for at the very end. */
 static void cell_is_empty(struct run *run, const struct vt_note *note)
 {
-	take_usage(run, &note->usage);
+	vt_look_take_rusage(&run->look, &note->usage);
 	run->empty = true;
 	if (run->state < RUN_DYING)
 		let_die(run);
@@ -285,7 +274,7 @@ static void reap_init(struct run *run)
 			abort(); /* somebody else took it: what we believe of this cell is not true
 				  */
 	run->cell.init = -1;
-	take_usage(run, &usage);
+	vt_look_take_rusage(&run->look, &usage);
 	/* Somebody killed the init of a bare cell: what it would have swept may be there. */
 	if (run->plan->bare && WIFSIGNALED(status))
 		run->result->unreaped = !vt_cell_bury(run->plan, REAP_TIMEOUT / VT_NS_PER_MS);
