@@ -92,3 +92,20 @@ int vt_overlay_write(int marks_fd, int folder_fd, int work_fd, const char *path,
 		return vt_fail_at(err, VT_STEP_MOUNTS, errno, "open an overlay for", path);
 	return mount_new(fs, 0, path, err);
 }
+
+int vt_overlay_pick(int dir_fd, const char *path, struct vt_err *err)
+{
+	int fd = sys_fspick(dir_fd, path, FSPICK_CLOEXEC);
+
+	return fd < 0 ? vt_fail_at(err, VT_STEP_MOUNTS, errno, "pick the overlay at", path) : fd;
+}
+
+int vt_overlay_refresh(int picked_fd, bool writable, struct vt_err *err)
+{
+	/* What is changed of it is nothing; that lets the kernel drop all names that nobody uses.
+	 */
+	if ((!writable && sys_fsconfig(picked_fd, FSCONFIG_SET_FLAG, "ro", NULL, 0) < 0) ||
+	    sys_fsconfig(picked_fd, FSCONFIG_CMD_RECONFIGURE, NULL, NULL, 0) < 0)
+		return vt_fail_at(err, VT_STEP_MOUNTS, errno, "let an overlay look again", NULL);
+	return 0;
+}

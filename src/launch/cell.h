@@ -25,6 +25,7 @@ enum vt_note_kind {
 	VT_NOTE_EMPTY,   /* a bare cell's init → supervisor, who wanted its end: no process is left */
 
 	/* of pools; those about one cell have its number */
+	VT_NOTE_VEIL,    /* the hull's init → supervisor, with one descriptor: picked of the next veil */
 	VT_NOTE_HULL,    /* the hull's init → supervisor, with descriptors: its namespaces */
 	VT_NOTE_PLAN,    /* supervisor → spawner or zygote, with the plan's image; to a zygote the hull's
 			    namespaces too */

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "kernel/overlay.h"
 #include "kernel/process.h"
 #include "launch/cell.h"
 #include "launch/inside_private.h"
@@ -25,6 +26,23 @@ static int leave_network(struct vt_building *b, struct vt_err *err)
 	if (b->plan->own_network && unshare(CLONE_NEWNET) < 0)
 		return vt_fail_at(err, VT_STEP_NETWORK, errno, "make a network namespace", NULL);
 	return 0;
+}
+
+/* In the plan's order. */
+static int tell_veils(struct vt_building *b, struct vt_err *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < b->plan->build_count; i++) {
+		const struct vt_build *build = &b->plan->builds[i];
+
+		if (!build->veil)
+			continue;
+		AUTO_CLOSE int fd = vt_overlay_pick(b->root_fd, build->to, err);
+
+		r = fd < 0 ? fd : vt_inside_hand_over(b->in->status_fd, VT_NOTE_VEIL, &fd, 1, err);
+	}
+	return r;
 }
 
 static int tell_hull(struct vt_building *b, struct vt_err *err)
@@ -76,6 +94,7 @@ static const struct vt_inside_step steps[] = {
 	{ "root",    vt_inside_attach_root },
 	{ "mounts",  vt_inside_build_root },
 	{ "names",   vt_inside_name_host },
+	{ "veils",   tell_veils },
 	{ "tell",    tell_hull },              /* through the hull's own proc */
 	{ "spawner", become_spawner },
 };

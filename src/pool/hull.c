@@ -4,12 +4,14 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "kernel/overlay.h"
 #include "kernel/pass.h"
 
 /* How often it is looked for strays that keep it from ending, while nothing else is done. */
@@ -29,6 +31,11 @@ static void clear(struct vt_pool_hull *hull)
 	vt_loop_remove(hull->loop, &hull->end);
 	for (size_t i = 0; i < VT_HULL_FDS; i++)
 		vt_fd_close(&hull->fds[i]);
+	for (size_t i = 0; i < hull->veil_count; i++)
+		vt_fd_close(&hull->veil_fds[i]);
+	free(hull->veil_fds);
+	hull->veil_fds = NULL;
+	hull->veil_count = 0;
 	/* Folders that will not go hold nothing that runs; the next vitro sweeps them. */
 	(void)vt_cell_done(&hull->cell, &err);
 	vt_cell_init(&hull->cell);
@@ -70,7 +77,9 @@ static void take_namespaces(struct vt_pool_hull *hull, int fds[VT_NOTE_FDS])
 
 static void take_note(struct vt_pool_hull *hull, const struct vt_note *note, int fds[VT_NOTE_FDS])
 {
-	if (note->kind == VT_NOTE_HULL) {
+	if (note->kind == VT_NOTE_VEIL && hull->veil_count < hull->plan->veil_count) {
+		hull->veil_fds[hull->veil_count++] = vt_fd_take(&fds[0]);
+	} else if (note->kind == VT_NOTE_HULL) {
 		take_namespaces(hull, fds);
 	} else if (note->kind == VT_NOTE_READY) {
 		hull->ready = true;
@@ -132,10 +141,15 @@ void vt_pool_hull_init(struct vt_pool_hull *hull)
 
 int vt_pool_hull_start(struct vt_pool_hull *hull, struct vt_err *err)
 {
+	hull->veil_fds = calloc(hull->plan->veil_count + 1, sizeof(*hull->veil_fds));
+	if (!hull->veil_fds)
+		return vt_fail(err, VT_STEP_CLONE, ENOMEM, "make a hull");
 	int r = vt_spawn_hull(hull->plan, hull->spawner_fd, &hull->cell, err);
 
-	if (r < 0)
+	if (r < 0) {
+		clear(hull);
 		return r;
+	}
 	vt_child_know(hull->children, &hull->child, hull->cell.init);
 	hull->notes.fd = hull->cell.status_fd;
 	hull->end.fd = hull->cell.init_fd;
@@ -144,6 +158,22 @@ int vt_pool_hull_start(struct vt_pool_hull *hull, struct vt_err *err)
 		r = vt_loop_add(hull->loop, &hull->end, EPOLLIN, err);
 	if (r < 0)
 		vt_pool_hull_done(hull, VT_NS_PER_S);
+	return r;
+}
+
+int vt_pool_hull_refresh(const struct vt_pool_hull *hull, struct vt_err *err)
+{
+	size_t veil = 0;
+	int r = 0;
+
+	if (!hull->veil_count)
+		return 0;
+	for (size_t i = 0; r == 0 && i < hull->plan->build_count; i++) {
+		const struct vt_build *build = &hull->plan->builds[i];
+
+		if (build->veil)
+			r = vt_overlay_refresh(hull->veil_fds[veil++], build->veil->work >= 0, err);
+	}
 	return r;
 }
 

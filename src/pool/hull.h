@@ -36,6 +36,8 @@ struct vt_pool_hull {
 	struct vt_cell  cell;
 	struct vt_child child; /* its init, the spawner */
 	struct vt_watch notes, end;
+	int            *veil_fds; /* in the plan's order; veil_count are there */
+	size_t          veil_count;
 	int             fds[VT_HULL_FDS]; /* the namespaces; -1 until they are there */
 	bool            ready, ending;
 	struct vt_err   failure; /* what it said; num 0: nothing */
@@ -48,6 +50,12 @@ int  vt_pool_hull_start(struct vt_pool_hull *hull, struct vt_err *err);
 
 /* Whether there is one, be it on its way to its end. */
 bool vt_pool_hull_lives(const struct vt_pool_hull *hull);
+
+/*
+ * What the host has changed by now shows to whoever looks from now on, also in folders that are shown by an
+ * overlay; but for names that a call has open.
+ */
+int  vt_pool_hull_refresh(const struct vt_pool_hull *hull, struct vt_err *err);
 
 /* Begins its end, for this reason, and tells so. */
 void vt_pool_hull_kill(struct vt_pool_hull *hull, const struct vt_err *why);

@@ -280,8 +280,13 @@ static bool may_run(const struct vt_pool *pool, const struct vt_pool_call *call)
 /* Hands a call to a cell that is ready, if it may run now. */
 static bool run(struct vt_pool *pool, struct vt_pool_call *call)
 {
-	struct vt_warm *warm;
+	struct vt_warm *warm = choose(pool);
+	struct vt_err err;
 
+	if (warm && may_run(pool, call) && vt_pool_hull_refresh(&pool->hull, &err) < 0) {
+		vt_pool_hull_kill(&pool->hull, &err);
+		return false;
+	}
 	while ((warm = choose(pool)) && may_run(pool, call))
 		if (vt_warm_run(warm, call)) {
 			/*

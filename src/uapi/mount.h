@@ -23,11 +23,13 @@
 
 #define FSOPEN_CLOEXEC	0x00000001
 #define FSMOUNT_CLOEXEC 0x00000001
+#define FSPICK_CLOEXEC	0x00000001
 
 enum fsconfig_command {
 	FSCONFIG_SET_FLAG = 0,
 	FSCONFIG_SET_STRING = 1,
 	FSCONFIG_CMD_CREATE = 6,
+	FSCONFIG_CMD_RECONFIGURE = 7,
 };
 
 #define MOUNT_ATTR_RDONLY 0x00000001
@@ -56,6 +58,7 @@ struct mount_attr {
 #define SYS_fsopen     430
 #define SYS_fsconfig   431
 #define SYS_fsmount    432
+#define SYS_fspick     433
 #endif
 #ifndef SYS_mount_setattr
 #define SYS_mount_setattr 442
@@ -88,6 +91,11 @@ static inline int sys_fsconfig(int fs_fd, enum fsconfig_command command, const c
 static inline int sys_fsmount(int fs_fd, unsigned flags, unsigned attrs)
 {
 	return (int)syscall(SYS_fsmount, fs_fd, flags, attrs);
+}
+
+static inline int sys_fspick(int dir_fd, const char *path, unsigned flags)
+{
+	return (int)syscall(SYS_fspick, dir_fd, path, flags);
 }
 
 static inline int sys_mount_setattr(int dir_fd, const char *path, unsigned flags,

@@ -5,7 +5,6 @@
  */
 #include "library_test.h"
 
-#include <arpa/inet.h>
 #include <signal.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -72,48 +71,10 @@ static int sleep_long(vitro_task *task)
 	return vitro_task_return(task, "null");
 }
 
-/* Of 127.0.0.1; *port 0: any. */
-static int listen_at(uint16_t *port)
-{
-	struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr = { htonl(INADDR_LOOPBACK) } };
-	socklen_t len = sizeof(at);
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-	if (fd < 0 || bind(fd, (struct sockaddr *)&at, len) < 0 || listen(fd, 8) < 0 ||
-	    getsockname(fd, (struct sockaddr *)&at, &len) < 0)
-		return -errno;
-	*port = ntohs(at.sin_port);
-	return fd;
-}
-
-/* Which error keeps it from a port: that of its argument, or without one from a listener of its
- * own. */
-static int reach(vitro_task *task)
-{
-	const char *argument = strchr(vitro_task_arguments(task, NULL), ':');
-	struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr = { htonl(INADDR_LOOPBACK) } };
-	uint16_t port = argument ? (uint16_t)atoi(argument + 1) : 0;
-	int listener = argument ? 0 : listen_at(&port), error = 0;
-	char text[16];
-
-	at.sin_port = htons(port);
-	if (listener < 0)
-		error = -listener;
-	else if (connect(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), (struct sockaddr *)&at,
-			 sizeof(at)) < 0)
-		error = errno == EBADF ? EACCES : errno;
-	(void)snprintf(text, sizeof(text), "%d", error);
-	return vitro_task_return(task, text);
-}
-
 static const struct vitro_tool own[] = {
-	{ .name = "echo", .function = echo },
-	{ .name = "fail", .function = fail_at_length },
-	{ .name = "give", .function = give },
-	{ .name = "linger", .function = linger },
-	{ .name = "sleep", .function = sleep_long },
-	{ .name = "reach", .function = reach },
-	{ 0 },
+	{ .name = "echo", .function = echo },        { .name = "fail", .function = fail_at_length },
+	{ .name = "give", .function = give },        { .name = "linger", .function = linger },
+	{ .name = "sleep", .function = sleep_long }, { 0 },
 };
 
 /* ---- the tests' side ----------------------------------------------------------------------- */
@@ -258,12 +219,8 @@ static void test_program_that_is_gone(void **state)
 	vitro_result *result = call(host, "tool", "{}");
 
 	assert_status(result, VITRO_ERROR);
-	/* Without Landlock an overlay shows the folder, which need not notice that it was renamed.
-	 */
-	if (strstr(vitro_result_isolation(result), "landlock")) {
-		assert_string_equal(vitro_result_error_type(result), "NotFound");
-		assert_int_equal(vitro_result_exit_code(result), 127);
-	}
+	assert_string_equal(vitro_result_error_type(result), "NotFound");
+	assert_int_equal(vitro_result_exit_code(result), 127);
 	vitro_result_free(result);
 	vitro_toolhost_free(host);
 	vitro_policy_free(policy);
@@ -403,52 +360,6 @@ static void test_capabilities_without_a_tool(void **state)
 	assert_int_equal(counts.ready + counts.refilling + counts.cells_made, 0);
 	vitro_toolhost_free(host);
 	vitro_policy_free(policy);
-}
-
-static int64_t reached(vitro_toolhost *host, const char *arguments)
-{
-	vitro_result *result = call(host, "reach", arguments);
-
-	assert_status(result, VITRO_OK);
-	int64_t error = atoi(vitro_result_value(result, NULL));
-
-	vitro_result_free(result);
-	return error;
-}
-
-/* Each of the three, twice: in cells that are new, and in those that come after others. */
-static void test_networks(void **state)
-{
-	(void)state;
-	static const char *const networks[] = { "none", "loopback", "host" };
-	char arguments[32];
-	uint16_t port;
-	int listener = listen_at(&port);
-	int bare = 0;
-
-	assert_true(listener >= 0);
-	(void)snprintf(arguments, sizeof(arguments), "{\"port\": %d}", port);
-	for (int i = 0; i < 3; i++) {
-		if (i == 1 && bare) /* has no loopback of its own */
-			continue;
-		vitro_policy *policy = policy_of("network", networks[i]);
-		vitro_toolhost *host = host_of(own, &(struct vitro_options){ .policy = policy });
-
-		bare = !has_namespaces(host);
-		for (int j = 0; j < 6; j++) {
-			if (i == 2)
-				assert_int_equal(reached(host, arguments), 0);
-			else
-				assert_int_not_equal(reached(host, arguments), 0);
-			if (i == 0)
-				assert_int_not_equal(reached(host, "{}"), 0);
-			else
-				assert_int_equal(reached(host, "{}"), 0);
-		}
-		vitro_toolhost_free(host);
-		vitro_policy_free(policy);
-	}
-	close(listener);
 }
 
 /* ---- limits -------------------------------------------------------------------------------- */
@@ -685,7 +596,6 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_functions_of_an_object),
 		cmocka_unit_test(test_object_that_is_none),
 		cmocka_unit_test(test_capabilities_without_a_tool),
-		cmocka_unit_test(test_networks),
 		cmocka_unit_test(test_error_of_a_tool_is_whole),
 		cmocka_unit_test(test_result_limit),
 		cmocka_unit_test(test_queue_limit),
