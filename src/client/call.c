@@ -198,7 +198,8 @@ static int send_call(vitro_toolhost *host, struct vt_call *call,
 {
 	AUTO_JSON json_t *arguments = NULL;
 	size_t len = strlen(request->arguments);
-	int status = vt_tool_check(call->tool, request->arguments, len, &arguments, err);
+	int status = vt_tool_check(call->tool, request->arguments, len,
+				   target_of(call)->command ? &arguments : NULL, err);
 
 	if (status < 0)
 		return status;

@@ -449,6 +449,8 @@ int vt_schema_compile(const json_t *root, const char *name, struct vt_schema **r
 
 	if (status == 0)
 		status = compile(&c);
+	if (status == 0 && vt_plain_compile(c.schema->arena, c.schema->root, &c.schema->plain) < 0)
+		status = vt_compiling_no_memory(&c);
 	if (status < 0) {
 		vt_schema_free(c.schema);
 		return status;

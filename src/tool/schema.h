@@ -13,6 +13,7 @@
 #pragma once
 
 #include <jansson.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/err.h"
@@ -54,6 +55,12 @@ int vt_schema_compile(const json_t *root, const char *name, struct vt_schema **r
  */
 int vt_schema_check(const struct vt_schema *schema, const json_t *value, const char *name,
 		    struct vt_err *err);
+
+/*
+ * Whether a value that is JSON text fits, seen without reading it in full. False: that is not known, and
+ * it takes vt_schema_check() to tell.
+ */
+bool vt_schema_fits_plainly(const struct vt_schema *schema, const char *text, size_t len);
 
 /* What it was compiled from; the schema's own. */
 const json_t *vt_schema_source(const struct vt_schema *schema);

@@ -8,6 +8,7 @@
  *   schema_keywords.c  the table of keywords, and how each is read
  *   schema_check.c     checks: the walk, its bounds, and the rules that apply other schemas
  *   schema_rules.c     the rules that look at one value
+ *   schema_plain.c     the same for text that is quickly seen to fit
  *   schema_pattern.c   regular expressions
  *   schema_data.c      equality, order and multiples of JSON values
  *   schema_say.c       places and values in messages
@@ -55,6 +56,7 @@ struct vt_schema_node;
 struct vt_rule;
 struct vt_compiling;
 struct vt_checking;
+struct vt_plain;
 
 /* One row: what a keyword is called, what it looks at, how it is read and how it is checked. */
 struct vt_keyword {
@@ -137,7 +139,14 @@ struct vt_schema {
 	json_t                      *source;
 	const struct vt_schema_node *root;
 	struct vt_pattern           *patterns;
+	const struct vt_plain       *plain; /* NULL: it says more than that */
 };
+
+/* ---- schema_plain.c ---- */
+
+/* *ret_plain is NULL where a schema says more than can be seen quickly. */
+int vt_plain_compile(struct vt_arena *arena, const struct vt_schema_node *root,
+		     const struct vt_plain **ret_plain);
 
 /* ---- schema.c: for the readers of keywords ---- */
 

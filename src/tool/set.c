@@ -235,6 +235,9 @@ int vt_tool_check(const struct vt_tool *tool, const char *text, size_t len, json
 {
 	AUTO_JSON json_t *arguments = NULL;
 	struct vt_err inner = { 0 };
+
+	if (!ret_arguments && vt_schema_fits_plainly(tool->schema, text, len))
+		return 0;
 	int status = vt_json_load_text(text, len, "arguments", &arguments, &inner);
 
 	if (status == 0 && !json_is_object(arguments))

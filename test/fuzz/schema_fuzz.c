@@ -32,6 +32,16 @@ static void check_failure(int status, const struct vt_err *err, const char *name
 	check_line(err->what);
 }
 
+/* What is quickly seen to fit, fits. */
+static void check_quick(const struct vt_schema *schema, const json_t *value, int status)
+{
+	char *text = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
+
+	if (text && vt_schema_fits_plainly(schema, text, strlen(text)))
+		REQUIRE(status == 0);
+	free(text);
+}
+
 static int check_value(const struct vt_schema *schema, const json_t *value)
 {
 	struct vt_err err = { 0 }, again = { 0 };
@@ -41,6 +51,7 @@ static int check_value(const struct vt_schema *schema, const json_t *value)
 	if (status < 0)
 		check_failure(status, &err, "value");
 	REQUIRE(strcmp(err.what, again.what) == 0);
+	check_quick(schema, value, status);
 	return status;
 }
 
