@@ -55,19 +55,16 @@ static void link_warm(struct vt_pool *pool, struct vt_warm *warm)
 	enum vt_warm_state state = warm->state;
 
 	warm->next = NULL;
-	warm->link = pool->last[state];
-	*pool->last[state] = warm;
-	pool->last[state] = &warm->next;
+	warm->before = pool->last[state];
+	*(warm->before ? &warm->before->next : &pool->warm[state]) = warm;
+	pool->last[state] = warm;
 	pool->count[state]++;
 }
 
 static void unlink_warm(struct vt_pool *pool, struct vt_warm *warm, enum vt_warm_state state)
 {
-	*warm->link = warm->next;
-	if (warm->next)
-		warm->next->link = warm->link;
-	else
-		pool->last[state] = warm->link;
+	*(warm->before ? &warm->before->next : &pool->warm[state]) = warm->next;
+	*(warm->next ? &warm->next->before : &pool->last[state]) = warm->before;
 	pool->count[state]--;
 }
 
@@ -266,7 +263,7 @@ static struct vt_warm *choose(const struct vt_pool *pool)
 
 	if (!oldest || oldest->zygote != pool->zygote)
 		return oldest;
-	return (struct vt_warm *)pool->last[VT_WARM_PARKED]; /* its `next` is its first member */
+	return pool->last[VT_WARM_PARKED];
 }
 
 /* What calls made leaves some room for what the program makes. */
@@ -383,13 +380,6 @@ void vt_pool_count(const struct vt_pool *pool, struct vt_pool_counts *ret_counts
 
 /* ---- its beginning and end ----------------------------------------------------------------- */
 
-static void init_lists(struct vt_pool *pool)
-{
-	for (size_t i = 0; i < VT_WARM_STATES; i++)
-		pool->last[i] = &pool->warm[i];
-	vt_queue_init(&pool->waiting);
-}
-
 static int start(struct vt_pool *pool, struct vt_err *err)
 {
 	vt_spawn_sweep(pool->plan);
@@ -430,7 +420,7 @@ int vt_pool_new(struct vt_loop *loop, const struct vt_pool_options *options,
 	pool->loop = loop;
 	pool->image_fd = pool->null_fd = -1;
 	pool->target = options->ready_min;
-	init_lists(pool);
+	vt_queue_init(&pool->waiting);
 	init_parts(pool);
 	vt_loop_add_timer(loop, &pool->timer);
 	int r = start(pool, err);

@@ -41,7 +41,7 @@ struct vt_pool {
 	struct stat object;            /* as it was when it was loaded last; all 0: never */
 	int image_fd, null_fd;
 
-	struct vt_warm *warm[VT_WARM_STATES], **last[VT_WARM_STATES];
+	struct vt_warm *warm[VT_WARM_STATES], *last[VT_WARM_STATES];
 	unsigned count[VT_WARM_STATES];
 	struct vt_warm *gone; /* to be released and freed */
 	struct vt_queue waiting;

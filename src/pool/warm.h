@@ -64,7 +64,7 @@ struct vt_warm_bare {
 };
 
 struct vt_warm {
-	struct vt_warm             *next, **link; /* the owner's; first: it is found by it */
+	struct vt_warm             *next, *before; /* the owner's */
 	const struct vt_warm_owner *owner;
 	struct vt_loop             *loop;
 	struct vt_children         *children;
