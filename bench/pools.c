@@ -409,8 +409,9 @@ static void bench_memory(struct bench *bench)
 	else
 		printf("PSS is for root alone to see");
 	printf(", %.0f KB of the kernel's\n(what Slab, KernelStack, PageTables and Percpu of "
-	       "/proc/meminfo grew by, whoever made them grow)\n\n",
-	       memory.kernel_kb);
+	       "/proc/meminfo grew by, whoever made them grow);\nmade by hand, without limits, "
+	       "filter, pipes and sockets: %.0f KB of the kernel's\n\n",
+	       memory.kernel_kb, memory_by_hand(MEMORY_CELLS, &bench->mounts, bench->namespaces));
 	if (memory.pss_kb == 0)
 		return;
 	add_bar(bench->report, "parked cell, KB PSS", memory.pss_kb, 100);
