@@ -105,7 +105,7 @@ static int make_room(struct vt_frames_in *in, size_t need, struct vt_err *err)
 	return grow(in, need, err);
 }
 
-static ssize_t read_more(struct vt_frames_in *in, int fd, int flags, struct vt_err *err)
+ssize_t vt_frames_read(struct vt_frames_in *in, int fd, struct vt_err *err)
 {
 	if (in->start == in->end)
 		rest(in);
@@ -124,7 +124,7 @@ static ssize_t read_more(struct vt_frames_in *in, int fd, int flags, struct vt_e
 	if (in->cap > VT_FRAMES_IDLE && missing < room)
 		room = missing;
 	do {
-		got = recv(fd, in->buf + in->end, room, flags);
+		got = recv(fd, in->buf + in->end, room, MSG_DONTWAIT);
 	} while (got < 0 && errno == EINTR);
 	if (got > 0) {
 		in->end += (size_t)got;
@@ -137,16 +137,6 @@ static ssize_t read_more(struct vt_frames_in *in, int fd, int flags, struct vt_e
 	return vt_fail(err, VT_STEP_WIRE, EPIPE,
 		       in->start == in->end ? "the other side is gone"
 					    : "the other side is gone, within a frame");
-}
-
-ssize_t vt_frames_read(struct vt_frames_in *in, int fd, struct vt_err *err)
-{
-	return read_more(in, fd, MSG_DONTWAIT, err);
-}
-
-ssize_t vt_frames_await(struct vt_frames_in *in, int fd, struct vt_err *err)
-{
-	return read_more(in, fd, 0, err);
 }
 
 int vt_frames_next(struct vt_frames_in *in, struct vt_frame *ret_frame, struct vt_err *err)

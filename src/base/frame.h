@@ -9,7 +9,7 @@
  *	body          the rest: bytes that are not looked into
  *
  * The reader and the writer are embedded in whoever owns the socket, and run in its loop: no call
- * but vt_frames_await() ever waits, whatever the mode of the descriptor. Neither closes it. What the other side claims is
+ * ever waits, whatever the mode of the descriptor. Neither closes it. What the other side claims is
  * checked before it costs anything, memory grows with the bytes that came and never with a length
  * that was promised, and once nothing is under way no more than VT_FRAMES_IDLE is held in either
  * direction. Descriptors that are sent along are not received. Errors have VT_STEP_WIRE.
@@ -62,8 +62,6 @@ void vt_frames_in_done(struct vt_frames_in *in);
  * nothing is read. Where whole frames fill the buffer and nobody takes them, it is -ENOBUFS.
  */
 ssize_t vt_frames_read(struct vt_frames_in *in, int fd, struct vt_err *err);
-/* The same, but it waits until something is there, if that is the mode of the descriptor. */
-ssize_t vt_frames_await(struct vt_frames_in *in, int fd, struct vt_err *err);
 
 /*
  * Hands out the next frame. Returns 1, and *ret_frame points into the buffer until the next call

@@ -255,18 +255,16 @@ bool vt_peer_read(struct vt_peer *peer)
 
 void vt_peer_read_waiting(struct vt_peer *peer)
 {
-	struct vt_err err;
-
 	if (is_lost(peer))
 		return;
-	/* Room to write can only be waited for by a poll. */
-	if (peer->flushing) {
-		vt_peer_wait(peer, -1);
+	/*
+	 * By a poll: the kernel wakes whoever waits in recv() also when the other side has read
+	 * what was sent, which costs both of them.
+	 */
+	vt_peer_wait(peer, -1);
+	if (peer->flushing)
 		vt_peer_flush(peer);
-		(void)vt_peer_read(peer); /* where there is nothing, it is waited again */
-	} else if (vt_frames_await(&peer->in, peer->socket, &err) < 0) {
-		vt_peer_lose(peer, &err);
-	}
+	(void)vt_peer_read(peer); /* where there is nothing, it is waited again */
 }
 
 /* Whether there is a frame in the buffer. */
