@@ -21,6 +21,7 @@
 #include "host/command.h"
 #include "host/host.h"
 #include "plan/plan.h"
+#include "watch/audit.h"
 #include "watch/result.h"
 #include "watch/run.h"
 
@@ -60,7 +61,7 @@ static int open_outputs(struct call *call, struct vt_err *err)
 	const struct vt_options *options = &call->options;
 	struct vt_err later;
 	int r = open_output(call, &call->json, options->json_file, 0, err);
-	int audit = open_output(call, &call->audit, options->audit_file, O_APPEND,
+	int audit = open_output(call, &call->audit, options->audit_file, O_RDWR | O_APPEND,
 				r < 0 ? &later : err);
 
 	return r < 0 ? r : audit;
@@ -236,24 +237,21 @@ static int print_json(const struct call *call, const struct vt_str *json)
 	return r;
 }
 
-/* One write: lines of calls that end at the same time do not mix. */
-static int append_audit(const struct call *call, struct vt_err *err)
+static int append_audit(struct call *call, struct vt_err *err)
 {
 	const struct vt_audit audit = { .policy = call->options.policy_name,
 					.argv = call->options.command };
+	struct vt_audit_log log;
 	struct vt_str line;
+	int r = vt_audit_take(&log, vt_fd_take(&call->audit.fd), call->audit.name, err);
 
 	vt_str_init(&line);
-	int r = vt_result_audit(&call->result, call->plan, &audit, &line, err);
-
-	if (r == 0) {
-		ssize_t written = write(call->audit.fd, line.text, line.len);
-
-		if (written != (ssize_t)line.len)
-			r = vt_fail(err, VT_STEP_OUTPUT, written < 0 ? errno : ENOSPC,
-				    "append to '%s'", call->options.audit_file);
-	}
+	if (r == 0)
+		r = vt_result_audit(&call->result, call->plan, &audit, &line, err);
+	if (r == 0)
+		r = vt_audit_append(&log, line.text, line.len, err);
 	vt_str_done(&line);
+	vt_audit_done(&log);
 	return r;
 }
 
@@ -271,7 +269,7 @@ static int write_json(const struct call *call, struct vt_err *err)
 }
 
 /* The audit log first: it must not hang on whether somebody still reads the result. */
-static int write_reports(const struct call *call, struct vt_err *err)
+static int write_reports(struct call *call, struct vt_err *err)
 {
 	struct vt_err later;
 	int audited = call->audit.fd >= 0 ? append_audit(call, err) : 0;
