@@ -255,18 +255,39 @@ static int append_locked(const struct vt_audit_log *log, const char *json, size_
 	return r < 0 ? r : write_once(log->fd, out);
 }
 
-static int append_to_file(const struct vt_audit_log *log, const char *json, size_t len,
-			  struct vt_str *out, struct vt_err *err)
+static int lock_log(const struct vt_audit_log *log, struct vt_err *err)
 {
 	int r = lock(log->fd, LOCK_EX, log->wait_ns);
 
 	if (r == -EWOULDBLOCK)
 		return vt_fail(err, VT_STEP_OUTPUT, -r,
 			       "append to '%s', which another process keeps locked", log->name);
-	if (r < 0)
-		return vt_fail(err, VT_STEP_OUTPUT, -r, "lock '%s'", log->name);
-	r = append_locked(log, json, len, out);
+	return r < 0 ? vt_fail(err, VT_STEP_OUTPUT, -r, "lock '%s'", log->name) : 0;
+}
+
+static void unlock_log(const struct vt_audit_log *log)
+{
 	(void)flock(log->fd, LOCK_UN); /* does not fail for a lock that is held */
+}
+
+int vt_audit_try(const struct vt_audit_log *log, struct vt_err *err)
+{
+	int r = log->is_file ? lock_log(log, err) : 0;
+
+	if (r == 0 && log->is_file)
+		unlock_log(log);
+	return r;
+}
+
+static int append_to_file(const struct vt_audit_log *log, const char *json, size_t len,
+			  struct vt_str *out, struct vt_err *err)
+{
+	int r = lock_log(log, err);
+
+	if (r < 0)
+		return r;
+	r = append_locked(log, json, len, out);
+	unlock_log(log);
 	return r < 0 ? fail_append(log, -r, err) : 0;
 }
 

@@ -50,6 +50,12 @@ int vt_audit_take(struct vt_audit_log *log, int fd, const char *name, struct vt_
  */
 int vt_audit_append(struct vt_audit_log *log, const char *json, size_t len, struct vt_err *err);
 
+/*
+ * Whether the lock can be had, which is not kept. Asked before what the line will be about, so that nothing
+ * goes unrecorded because somebody keeps the log locked. -EWOULDBLOCK after log->wait_ns.
+ */
+int vt_audit_try(const struct vt_audit_log *log, struct vt_err *err);
+
 /* Whether the name is that of another file by now, or of none: time to open it anew. */
 bool vt_audit_is_moved(const struct vt_audit_log *log);
 

@@ -150,18 +150,27 @@ def _():
         check_in("8 lines", call.out, "all of them", call)
 
 
-@test("a log that somebody keeps locked: an error that says so, in bounded time")
+@test("a log that somebody keeps locked: nothing runs, and an error in bounded time says so")
 def _():
     with folder() as place:
         path = place + "/log"
+        words = f"cannot append to '{path}', which another process keeps locked"
         log_of(path, 1)
         with open(path, "rb") as file:
             fcntl.flock(file, fcntl.LOCK_EX)
-            call = vitro("run", "--audit", path, "--", "/bin/true")
-            check_equal(call.code, 125, "exit code", call)
-            check_in(f"cannot append to '{path}', which another process keeps locked", call.err,
-                     "the message", call)
+            call = vitro("run", "--audit", path, "--", "/bin/echo", "ran")
+            check_equal((call.code, call.out), (125, ""), "nothing ran", call)
+            check_in(words, call.err, "the message", call)
             check(4 < call.seconds < 20, f"it took {call.seconds} s")
+            fcntl.flock(file, fcntl.LOCK_UN)
+            # Locked while the command runs: that it went unrecorded is not kept quiet.
+            with vitro_started("run", "--audit", path, "--", "/bin/sh", "-c", "echo ran; sleep 1",
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE) as (process, _):
+                check_equal(process.stdout.readline(), b"ran\n", "it runs")
+                fcntl.flock(file, fcntl.LOCK_EX)
+                _, err = process.communicate(timeout=30)
+                check_equal(process.returncode, 125, f"exit code: {err!r}")
+                check_in(words, err.decode(), "the message")
         check_equal(len(log_of(path, 1)), 2, "lines afterwards")
         check_equal(verify(path).code, 0, "verified")
 
