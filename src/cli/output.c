@@ -363,25 +363,35 @@ static bool is_given(const char *path, int *ret_fd)
 	return true;
 }
 
+static bool are_one(int a, int b)
+{
+	struct stat one, other;
+
+	return fstat(a, &one) == 0 && fstat(b, &other) == 0 && one.st_dev == other.st_dev &&
+	       one.st_ino == other.st_ino;
+}
+
 /*
  * A file that the caller opened, opened once more: as it is needed, and with locks that are not the
  * caller's too.
  */
-static int open_again(const struct vt_output *output, int *fd, int flags, struct vt_err *err)
+static int open_again(const struct judging *j, int *fd, int flags, struct vt_err *err)
 {
 	char link[32];
 
 	if ((flags & O_ACCMODE) != O_RDWR || !is_file(*fd))
 		return 0;
 	(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", *fd); /* fits */
-	int again = open(link, flags | O_CLOEXEC | O_NOCTTY);
+	AUTO_CLOSE int again = open(link, flags | O_CLOEXEC | O_NOCTTY);
 
+	if (again >= 0 && !are_one(*fd, again))
+		return lost_way(j, ESTALE, err);
 	if (again < 0)
 		return vt_fail(err, VT_STEP_POLICY, errno,
 			       "%s %s: cannot open it for reading and writing: %s: name the file",
-			       output->flag, output->name, strerror(errno));
+			       j->output->flag, j->output->name, strerror(errno));
 	vt_fd_close(fd);
-	*fd = again;
+	*fd = vt_fd_take(&again);
 	return 0;
 }
 
@@ -404,7 +414,7 @@ static int take_given(struct judging *j, struct vt_output *output, int given, in
 	int r = judge_given(j, fd, err);
 
 	if (r == 0)
-		r = open_again(output, &fd, flags, err);
+		r = open_again(j, &fd, flags, err);
 	if (r == 0)
 		output->fd = vt_fd_take(&fd);
 	return r;
@@ -422,14 +432,6 @@ static int fail_open(const struct vt_output *output, int num, int flags, struct 
 	return vt_fail(err, VT_STEP_POLICY, num,
 		       "%s %s: that is a link, which is not followed: name the file itself",
 		       output->flag, output->name);
-}
-
-static bool are_one(int a, int b)
-{
-	struct stat one, other;
-
-	return fstat(a, &one) == 0 && fstat(b, &other) == 0 && one.st_dev == other.st_dev &&
-	       one.st_ino == other.st_ino;
 }
 
 /*
