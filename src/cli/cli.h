@@ -13,6 +13,7 @@ enum { VT_EXIT_OWN = 125 };
 int vt_cli_run(int argc, char **argv);
 int vt_cli_explain(int argc, char **argv);
 int vt_cli_doctor(int argc, char **argv);
+int vt_cli_audit(int argc, char **argv);
 
 /* Not among the verbs that people see: a client starts it. */
 int vt_cli_supervise(int argc, char **argv);

@@ -20,6 +20,7 @@ enum own_flag {
 	OWN_JSON,
 	OWN_REPORT,
 	OWN_AUDIT,
+	OWN_EXPECT,
 	OWN_RAW,
 	OWN_HELP,
 };
@@ -52,13 +53,18 @@ static const struct own {
 	{ OWN_REPORT, "doctor", { "--json", NULL, NULL, "Print the report as JSON.", false, -1 } },
 	{ OWN_AUDIT,
 	  "run",
-	  { "--audit", NULL, "FILE", "Append one JSON line about the call to FILE.", false, -1 } },
+	  { "--audit", NULL, "FILE",
+	    "Append one JSON line about the call to FILE, linked to the line before.", false,
+	    -1 } },
+	{ OWN_EXPECT,
+	  "audit",
+	  { "--expect", NULL, "HASH", "Fail unless a line of the log has this hash.", false, -1 } },
 	{ OWN_RAW,
 	  "run",
 	  { "--raw", NULL, NULL, "Let escape sequences from the command reach the terminal.", false,
 	    -1 } },
 	{ OWN_HELP,
-	  "run explain doctor",
+	  "run explain doctor audit",
 	  { "--help", "-h", NULL, "Show what can be given, and end.", false, -1 } },
 };
 
@@ -227,6 +233,9 @@ static int apply_own(struct vt_options *options, const struct given *given, cons
 		return 0;
 	case OWN_AUDIT:
 		options->audit_file = given->value;
+		return 0;
+	case OWN_EXPECT:
+		options->expect = given->value;
 		return 0;
 	case OWN_RAW:
 		options->raw = true;

@@ -18,6 +18,7 @@ struct vt_options {
 	bool              json;
 	const char       *json_file;   /* NULL: standard output */
 	const char       *audit_file;
+	const char       *expect;      /* a hash, or NULL */
 	bool              raw;         /* escape sequences may reach the terminal */
 	bool              self_test;
 	bool              help;
