@@ -153,7 +153,7 @@ struct vitro_tool {
 	 * where the template does not allow it, by {-name} or by "--" before it. The program has no
 	 * argument in it, and a shell's script only as a whole: sh -c 'wc -l "$1"' sh {file}.
 	 *
-	 * Standard input is the arguments as JSON. Standard output is the value: as it is if that is JSON,
+	 * Standard input is the arguments as JSON, unless `input` says otherwise. Standard output is the value: as it is if that is JSON,
 	 * else as text. An exit code other than 0 is an error, with the end of standard error in its
 	 * sentence. The program is looked for when the tool is added, as `vitro run` does.
 	 */
@@ -165,7 +165,13 @@ struct vitro_tool {
 	/* Tools of the host that a call may call itself, ending with NULL; NULL: none. "*": all. */
 	const char *const *may_call;
 
-	void *reserved[8]; /* NULL; for members that are added later */
+	/*
+	 * What a command reads: a text in which {name} and {name?} stand for arguments, as in its words;
+	 * one that is left out is nothing. NULL: the arguments as JSON.
+	 */
+	const char *input;
+
+	void *reserved[7]; /* NULL; for members that are added later */
 };
 
 /*

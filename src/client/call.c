@@ -156,16 +156,24 @@ static int send_command(vitro_toolhost *host, const struct vt_call *call,
 			const struct vitro_request *request, const json_t *arguments,
 			struct vt_err *err)
 {
-	char **argv;
+	const struct vt_target *target = target_of(call);
+	char **argv, *input = NULL;
 	size_t input_len = strlen(request->arguments);
-	int status = vt_command_expand(target_of(call)->command, arguments, &argv, err);
+	int status = vt_command_expand(target->command, arguments, &argv, err);
 
 	if (status < 0)
 		return status;
+	if (target->input)
+		status = vt_command_expand_input(target->input, arguments, &input, &input_len, err);
+	if (status < 0) {
+		free(argv);
+		return status;
+	}
 	struct vt_str body;
 
 	vt_str_init(&body);
-	add_body(&body, argv, request->arguments, input_len);
+	add_body(&body, argv, input ? input : request->arguments, input_len);
+	free(input);
 	free(argv);
 	if (vt_str_ok(&body)) {
 		struct vt_str *head = begin_head(host, call, request->wall_ms);

@@ -47,6 +47,7 @@ char *vt_policy_sources(const vitro_policy *policy)
 /* One thing that a policy is made of: a name, a text, or a key with its value. */
 struct source {
 	const char *load, *json, *key, *value;
+	const char *from; /* the file that a text is a part of; NULL: none */
 };
 
 /* Whether it can be applied at all: to a policy of defaults, which is thrown away. */
@@ -59,6 +60,9 @@ static int check(const struct source *source, struct vt_err *err)
 		return status;
 	if (source->load)
 		status = vt_policy_load(tried, source->load, err);
+	else if (source->json && source->from)
+		status = vt_policy_load_part(tried, source->json, strlen(source->json),
+					     source->from, source->from, err);
 	else if (source->json)
 		status = vt_policy_load_text(tried, source->json, strlen(source->json), NULL,
 					     "policy", err);
@@ -85,6 +89,7 @@ static int append(vitro_policy *policy, const struct source *source, struct vt_e
 	add_text(&one, "json", source->json);
 	add_text(&one, "key", source->key);
 	add_text(&one, "value", source->value);
+	add_text(&one, "from", source->from);
 	int status = vt_head_end(&one, err);
 
 	vt_str_init(&all);
@@ -139,4 +144,10 @@ int vitro_policy_set(vitro_policy *policy, const char *key, const char *value,
 		     struct vitro_error *error)
 {
 	return add(policy, &(struct source){ .key = key, .value = value }, error);
+}
+
+int vt_policy_add_part(vitro_policy *policy, const char *json, const char *file,
+		       struct vitro_error *error)
+{
+	return add(policy, &(struct source){ .json = json, .from = file }, error);
 }
