@@ -26,7 +26,9 @@
 #include "client/error.h"
 #include "client/result.h"
 #include "manifest/apply.h"
+#include "plan/lookup.h"
 #include "watch/screen.h"
+#include "watch/verdict.h"
 
 enum { EXIT_LATE = 124, EXIT_SIGNAL = 128 };
 
@@ -122,11 +124,8 @@ static void name_call(struct call *call)
 /* ---- where it goes -------------------------------------------------------------------------- */
 
 /* What the tool may write to is no place for its result. */
-static int open_json(struct call *call, struct vt_err *err)
+static int open_json(struct call *call, const struct vt_policy *policy, struct vt_err *err)
 {
-	const struct vt_manifest_policy *from = &call->tool->policy;
-	struct vt_policy *policy;
-
 	if (!call->options.json_file)
 		return 0;
 	int r = vt_host_probe(&call->host, err);
@@ -134,18 +133,31 @@ static int open_json(struct call *call, struct vt_err *err)
 	if (r < 0)
 		return r;
 	call->probed = true;
-	r = vt_policy_new(&policy, err);
+	call->json.name = call->options.json_file;
+	r = vt_output_open(&call->json, 0, policy, &call->host, call->arena, err);
+	if (r == 0 && call->json.note)
+		vt_cli_complain(call->json.note);
+	return r;
+}
+
+/* The policy is the supervisor's to hold; what is seen here is what it is about. */
+static int look_at_policy(struct call *call, struct vt_err *err)
+{
+	const struct vt_manifest_policy *from = &call->tool->policy;
+	struct vt_command command;
+	struct vt_policy *policy;
+	int r = vt_policy_new(&policy, err);
+
 	if (r < 0)
 		return r;
 	r = vt_policy_load_part(policy, from->json, strlen(from->json), call->manifest->path,
 				call->manifest->path, err);
 	if (r == 0 && from->load)
 		r = vt_policy_load(policy, from->load, err);
-	call->json.name = call->options.json_file;
 	if (r == 0)
-		r = vt_output_open(&call->json, 0, policy, &call->host, call->arena, err);
-	if (r == 0 && call->json.note)
-		vt_cli_complain(call->json.note);
+		r = open_json(call, policy, err);
+	if (r == 0)
+		r = vt_lookup_command(call->arena, call->tool->command[0], policy, &command, err);
 	vt_policy_free(policy);
 	return r;
 }
@@ -353,8 +365,18 @@ static int write_json(struct call *call, struct vt_err *err)
 /* What kept it from being made is a result too. */
 static void refuse(struct call *call, const struct vt_err *err)
 {
-	struct vitro_result parts = vt_result_failed(VITRO_REFUSED, err->what);
+	const struct vt_findings findings = { .failed = true, .failure = *err };
+	struct vt_verdict verdict;
 
+	vt_verdict_reach(&findings, &verdict);
+	struct vitro_result parts = vt_result_failed(verdict.status == VT_STATUS_ERROR ? VITRO_ERROR
+						     : verdict.status == VT_STATUS_LOST
+							     ? VITRO_LOST
+							     : VITRO_REFUSED,
+						     verdict.message);
+
+	parts.type = verdict.type;
+	parts.exit_code = verdict.exit_code;
 	parts.call_id = call->id;
 	call->result = vt_result_new(&parts);
 }
@@ -406,7 +428,7 @@ static int prepare(struct call *call, struct vt_err *err)
 	int r = find_tool(call, words[1], err);
 
 	if (r == 0)
-		r = open_json(call, err);
+		r = look_at_policy(call, err);
 	return r < 0 ? r : read_arguments(call, words[2], err);
 }
 
