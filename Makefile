@@ -110,7 +110,7 @@ install: build
 	echo '  bin/vitro                        the program'; \
 	echo '  libexec/vitro                    what vitro doctor --self-test runs'; \
 	echo '  share/man                        man pages'; \
-	echo '  share/vitro/policy.schema.json   for editors'; \
+	echo '  share/vitro/*.schema.json        for editors'; \
 	echo '  share                            completions for bash, zsh and fish'
 
 clean:

@@ -145,6 +145,22 @@ def _():
         check_equal(value_of(place, "calculate", expression="scale=5; 1/3"), "\n".join([".33333", ""]), "value")
 
 
+@test("the schema for editors allows the example, and refuses what vitro refuses")
+def _():
+    with folder() as place:
+        schema = json.loads((ROOT / "docs" / "tools.schema.json").read_text(encoding="utf-8"))
+        path = make(place, [{"name": "check", "input_schema": schema, "command": ["true"]}])
+        done = call(path, "check", "-", stdin=EXAMPLE.read_text(encoding="utf-8"))
+        check_equal((done.code, done.err), (0, ""), "the example", done)
+        tool = {"name": "a", "command": ["b"]}
+        for bad in ({}, {"tools": {}}, {"tools": [], "polcy": {}}, {"tools": [], "policy": 1}, {"tools": [{}]},
+                    {"tools": [{**tool, "name": "a b"}]}, {"tools": [{**tool, "command": "b"}]},
+                    {"tools": [{**tool, "command": []}]}, {"tools": [{**tool, "x": 1}]},
+                    {"tools": [{**tool, "input_schema": []}]}, {"tools": [{**tool, "stdin": 1}]}):
+            text = json.dumps(bad)
+            check_equal((call(path, "check", text).code, tools(write(f"{place}/bad.json", text)).code), (125, 125), text)
+
+
 @test("every mistake of a manifest is told at once, with its line and its key")
 def _():
     with folder() as place:
