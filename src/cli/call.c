@@ -157,7 +157,7 @@ static int look_at_policy(struct call *call, struct vt_err *err)
 	if (r == 0)
 		r = open_json(call, policy, err);
 	if (r == 0)
-		r = vt_lookup_command(call->arena, call->tool->command[0], policy, &command, err);
+		r = vt_lookup_command(call->arena, call->tool->program, policy, &command, err);
 	vt_policy_free(policy);
 	return r;
 }

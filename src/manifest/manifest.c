@@ -172,7 +172,7 @@ static void read_schema(struct tool_reading *t)
 }
 
 /* The words, ending with NULL. NULL: they are none. */
-static const char *const *words_of(struct tool_reading *t)
+static const char **words_of(struct tool_reading *t)
 {
 	const struct field *f = &t->fields[COMMAND];
 	size_t count = json_array_size(f->value);
@@ -207,20 +207,48 @@ static const char *const *words_of(struct tool_reading *t)
 	return sound ? words : NULL;
 }
 
+/* A program with a '/' in its name is beside the manifest. Its folder is text, braces and all. */
+static const char *find_program(struct tool_reading *t, const char *program)
+{
+	const char *path = t->r->manifest->path, *slash = strrchr(path, '/');
+	struct vt_str text;
+
+	if (*program == '/' || !strchr(program, '/'))
+		return program;
+	vt_str_init(&text);
+	for (; path <= slash; path++) {
+		vt_str_addn(&text, path, 1);
+		if (*path == '{' || *path == '}')
+			vt_str_addn(&text, path, 1);
+	}
+	vt_str_add(&text, program);
+	t->r->mistakes.lines->failed |= !vt_str_ok(&text);
+	const char *made = copy(t->r, text.text, text.len);
+
+	vt_str_done(&text);
+	return made;
+}
+
 /* Without a schema that holds, which arguments there are is not known. */
 static void read_command(struct tool_reading *t)
 {
-	const char *const *words = words_of(t);
+	const char **words = words_of(t);
 	struct vt_command *made;
 	struct vt_err err;
 
-	t->tool->command = words;
-	if (!words || t->schema_is_wrong)
+	if (!words)
 		return;
-	if (vt_command_compile(words, t->schema, "command", &made, &err) < 0)
+	t->tool->command = words;
+	if (words[0])
+		words[0] = find_program(t, words[0]);
+	if (t->schema_is_wrong || !vt_str_ok(t->r->mistakes.lines))
+		return;
+	if (vt_command_compile(words, t->schema, "command", &made, &err) < 0) {
 		WRONG(t, "%s", err.what);
-	else
-		vt_command_free(made);
+		return;
+	}
+	t->tool->program = copy(t->r, vt_command_program(made), strlen(vt_command_program(made)));
+	vt_command_free(made);
 }
 
 static void read_input(struct tool_reading *t)

@@ -127,6 +127,34 @@ static void test_tools(void **state)
 	vt_manifest_free(manifest);
 }
 
+static void test_programs_beside_it(void **state)
+{
+	(void)state;
+	static const char text[] =
+		"{\"tools\": [{\"name\": \"a\", \"command\": [\"./bin/a\", \"./b\"]},"
+		"{\"name\": \"b\", \"command\": [\"b\"]},"
+		"{\"name\": \"c\", \"command\": [\"/bin/c\"]}]}";
+	struct vt_manifest *manifest = load(text);
+
+	assert_string_equal(manifest->tools[0].command[0] + strlen(folder), "/./bin/a");
+	assert_string_equal(manifest->tools[0].command[1], "./b");
+	assert_string_equal(manifest->tools[1].command[0], "b");
+	assert_string_equal(manifest->tools[2].command[0], "/bin/c");
+	vt_manifest_free(manifest);
+	/* A template, in which a folder's braces are no argument. */
+	struct vt_str mistakes;
+	struct vt_err err;
+
+	vt_str_init(&mistakes);
+	assert_int_equal(vt_manifest_load_text(text, strlen(text), "/tmp/{a}/t.json", &manifest,
+					       &mistakes, &err),
+			 0);
+	assert_string_equal(manifest->tools[0].command[0], "/tmp/{{a}}/./bin/a");
+	assert_string_equal(manifest->tools[0].program, "/tmp/{a}/./bin/a");
+	vt_str_done(&mistakes);
+	vt_manifest_free(manifest);
+}
+
 static void test_no_tools(void **state)
 {
 	(void)state;
@@ -364,6 +392,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_tools),
+		cmocka_unit_test(test_programs_beside_it),
 		cmocka_unit_test(test_no_tools),
 		cmocka_unit_test(test_mistakes),
 		cmocka_unit_test(test_many_mistakes),

@@ -306,6 +306,18 @@ def _():
         check_equal(call(os.path.relpath(path, "/"), "object", cwd="/").out, "tea", "elsewhere")
 
 
+@test("a program beside the manifest is found from anywhere")
+def _():
+    with folder() as around:
+        place = f"{around}/{{x}} y"
+        write(f"{place}/bin/tool", "#!/bin/sh\necho tool $1\n", 0o755)
+        path = make(place, [{"name": "t", "command": ["./bin/tool", "{x}"]}])
+        for cwd in (place, "/"):
+            done = call(path, "t", '{"x": 1}', cwd=cwd)
+            check_equal((done.code, done.out), (0, "tool 1\n"), f"in {cwd}", done)
+        check_equal(call(make(place, [{"name": "t", "command": ["bin/none"]}]), "t").code, 127, "one that is not there")
+
+
 @test("a tool that could change its manifest, or its policy, is refused with all others")
 def _():
     if isolation().refused:
