@@ -6,7 +6,6 @@ import contextlib
 import json
 import os
 import re
-import shutil
 import signal
 import sqlite3
 import subprocess
@@ -14,8 +13,8 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
-from vitrotest import (IS_ROOT, MARK, ROOT, Before, check, check_equal, check_in, folder, is_bare, isolation, main,
-                       open_terminal, run, skip, started, test, vitro_command, wait_until, write)
+from vitrotest import (MARK, ROOT, SIGNALS, Before, check, check_equal, check_in, folder, is_bare, isolation, main,
+                       open_terminal, run, skip, started, test, vitro_command, write)
 
 EXAMPLE = ROOT / "examples" / "tools.json"
 RESULT = ["call_id", "ok", "status", "value", "error", "exit_code", "signal", "stdout", "stderr", "dropped", "logs",
@@ -252,11 +251,10 @@ def _():
 @test("exit codes and messages are those of vitro run")
 def _():
     with folder() as place:
-        path = make(place, [shell("exit 3", "exit"), shell("kill -SEGV $$", "crash"), shell("sleep 60", "sleep"),
+        path = make(place, [shell("exit 3", "exit"), shell("sleep 60", "sleep"),
                             shell("echo out; echo err >&2", "print"),
                             {"name": "none", "command": ["no-such-program"]}])
-        for name, code, message in (("exit", 3, "exit: exited with code 3"), ("none", 127, "no-such-program"),
-                                    ("crash", 128 + signal.SIGSEGV, "SIGSEGV")):
+        for name, code, message in (("exit", 3, "exit: exited with code 3"), ("none", 127, "no-such-program")):
             done = call(path, name)
             check_equal(done.code, code, name, done)
             check_in(message, done.err, "message", done)
@@ -266,6 +264,14 @@ def _():
         check(time.monotonic() - start < 10, done)
         done = call(path, "print")
         check_equal((done.code, done.out, done.err), (0, "out\n", "err\n"), "printed", done)
+
+
+@test("a crash is told by its signal", holds=SIGNALS)
+def _():
+    with folder() as place:
+        done = call(make(place, [shell("kill -SEGV $$")]), "t")
+        check_equal(done.code, 128 + signal.SIGSEGV, "exit", done)
+        check_in("SIGSEGV", done.err, "message", done)
 
 
 @test("results have the one shape, on standard output or in a file")
