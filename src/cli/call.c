@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/signalfd.h>
+#include <sys/stat.h>
 #include <syslog.h>
 #include <unistd.h>
 
@@ -93,6 +94,18 @@ static int read_arguments(struct call *call, const char *given, struct vt_err *e
 	return vt_str_ok(&call->arguments)
 		       ? 0
 		       : vt_fail(err, VT_STEP_POLICY, ENOMEM, "read the arguments");
+}
+
+/* Where it is says what its tools must not write to, and the supervisor sees to that by its name.
+ */
+static int check_place(const struct vt_manifest *manifest, struct vt_err *err)
+{
+	struct stat info;
+
+	if (stat(manifest->path, &info) == 0 && S_ISREG(info.st_mode))
+		return 0;
+	return vt_fail(err, VT_STEP_POLICY, EINVAL,
+		       "%s: is no file: a manifest whose tools are called is one", manifest->path);
 }
 
 static int find_tool(struct call *call, const char *name, struct vt_err *err)
@@ -425,8 +438,10 @@ static int prepare(struct call *call, struct vt_err *err)
 		return vt_fail(err, VT_STEP_WATCH, ENOMEM, "begin");
 	if (vt_offer_load(words[0], &call->manifest, err) < 0)
 		return 1;
-	int r = find_tool(call, words[1], err);
+	int r = check_place(call->manifest, err);
 
+	if (r == 0)
+		r = find_tool(call, words[1], err);
 	if (r == 0)
 		r = look_at_policy(call, err);
 	return r < 0 ? r : read_arguments(call, words[2], err);

@@ -47,7 +47,8 @@ char *vt_policy_sources(const vitro_policy *policy)
 /* One thing that a policy is made of: a name, a text, or a key with its value. */
 struct source {
 	const char *load, *json, *key, *value;
-	const char *from; /* the file that a text is a part of; NULL: none */
+	const char *from;  /* the file that a text is a part of; NULL: none */
+	const char *stamp; /* says nothing, but is one more thing to be the same in; NULL: none */
 };
 
 /* Whether it can be applied at all: to a policy of defaults, which is thrown away. */
@@ -90,6 +91,7 @@ static int append(vitro_policy *policy, const struct source *source, struct vt_e
 	add_text(&one, "key", source->key);
 	add_text(&one, "value", source->value);
 	add_text(&one, "from", source->from);
+	add_text(&one, "stamp", source->stamp);
 	int status = vt_head_end(&one, err);
 
 	vt_str_init(&all);
@@ -146,8 +148,8 @@ int vitro_policy_set(vitro_policy *policy, const char *key, const char *value,
 	return add(policy, &(struct source){ .key = key, .value = value }, error);
 }
 
-int vt_policy_add_part(vitro_policy *policy, const char *json, const char *file,
+int vt_policy_add_part(vitro_policy *policy, const char *json, const char *file, const char *stamp,
 		       struct vitro_error *error)
 {
-	return add(policy, &(struct source){ .json = json, .from = file }, error);
+	return add(policy, &(struct source){ .json = json, .from = file, .stamp = stamp }, error);
 }

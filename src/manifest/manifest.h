@@ -22,8 +22,9 @@ enum { VT_MANIFEST_MISTAKES = 20 }; /* that are told of one file */
 
 /* What a tool may do. */
 struct vt_manifest_policy {
-	const char *json; /* its object, as it was written; "{}": only defaults */
-	const char *load; /* instead: a built-in policy, or the absolute path of a file; NULL: none */
+	const char *json;  /* its object, as it was written; "{}": only defaults */
+	const char *load;  /* instead: a built-in policy, or the absolute path of a file; NULL: none */
+	const char *stamp; /* of the files that it was read from, beside the manifest; NULL: there are none */
 };
 
 struct vt_manifest_tool {

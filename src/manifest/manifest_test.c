@@ -388,6 +388,35 @@ static void test_table(void **state)
 	vt_manifest_free(manifest);
 }
 
+/* A policy file that was written again makes another policy of it, and so other cells. */
+static void test_stamps(void **state)
+{
+	static const char text[] =
+		"{\"tools\": [{\"name\": \"c\", \"command\": [\"d\"], \"policy\": \"p.json\"},"
+		"{\"name\": \"e\", \"command\": [\"d\"]}]}";
+	char *sources[3];
+
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		struct vt_manifest *manifest = load(text);
+		struct vitro_error error;
+		struct vitro_tool *tools;
+
+		assert_int_equal(vt_manifest_table(manifest, NULL, &tools, &error), 0);
+		sources[i] = vt_policy_sources(tools[0].policy);
+		assert_null(manifest->tools[1].policy.stamp);
+		vt_manifest_table_free(tools);
+		vt_manifest_free(manifest);
+		write_file("t.json", "{\"tools\": []}");
+		if (i == 1)
+			write_file("p.json", "{\"limits\": {\"wall_ms\": 2000}}");
+	}
+	assert_string_equal(sources[0], sources[1]);
+	assert_string_not_equal(sources[0], sources[2]);
+	for (int i = 0; i < 3; i++)
+		free(sources[i]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -400,6 +429,7 @@ int main(void)
 		cmocka_unit_test(test_nobody_writes_their_own_manifest),
 		cmocka_unit_test(test_nobody_turns_the_link),
 		cmocka_unit_test(test_table),
+		cmocka_unit_test(test_stamps),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);

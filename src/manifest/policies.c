@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/json.h"
@@ -131,7 +132,28 @@ static int apply(const char *path, const struct vt_manifest_policy *found, struc
 	return status == 0 && found->load ? vt_policy_load(policy, found->load, err) : status;
 }
 
-static bool is_sound(struct reading *r, const struct vt_manifest_policy *found)
+/* Which files they are, and when they were written. */
+static const char *stamp(struct vt_arena *arena, const char *path, const struct vt_policy *policy)
+{
+	char text[512] = "";
+	size_t used = 0;
+
+	for (size_t i = 0; i < policy->sources.count; i++) {
+		struct stat info;
+
+		if (strcmp(policy->sources.items[i], path) == 0 || used >= sizeof(text) ||
+		    stat(policy->sources.items[i], &info) < 0)
+			continue;
+		used += (size_t)snprintf(text + used, sizeof(text) - used, "%llx.%llx.%llx.%lx ",
+					 (unsigned long long)info.st_ino,
+					 (unsigned long long)info.st_size,
+					 (unsigned long long)info.st_mtim.tv_sec,
+					 (unsigned long)info.st_mtim.tv_nsec); /* cut is fine */
+	}
+	return used ? vt_arena_dup(arena, text) : NULL;
+}
+
+static bool is_sound(struct reading *r, struct vt_arena *arena, struct vt_manifest_policy *found)
 {
 	struct vt_policy *policy;
 	struct vt_err err = { 0 };
@@ -141,6 +163,7 @@ static bool is_sound(struct reading *r, const struct vt_manifest_policy *found)
 	if (status == 0) {
 		status = apply(r->path, found, policy, &err);
 		sound = status == 0 && is_guarded(r, policy);
+		found->stamp = sound ? stamp(arena, r->path, policy) : NULL;
 		vt_policy_free(policy);
 	}
 	if (status < 0)
@@ -171,7 +194,7 @@ bool vt_policies_read(struct vt_arena *arena, const char *path, const json_t *va
 		mistakes->lines->failed = true;
 		return false;
 	}
-	if (!is_sound(&r, &found))
+	if (!is_sound(&r, arena, &found))
 		return false;
 	*ret_policy = found;
 	return true;

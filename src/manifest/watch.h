@@ -6,8 +6,8 @@
  * another file; a file that is still being written is not.
  *
  * A descriptor says when there is something to do, which is then done by a call: there is no thread, and
- * nothing waits. A folder that was moved or removed is not followed. Policies that a manifest names are read
- * again only with it.
+ * nothing waits. A folder that was moved or removed is not followed. Policy files that a manifest names are not
+ * watched; they are read again with it.
  */
 #pragma once
 

@@ -212,6 +212,13 @@ def _():
             for done in (tools(path), call(path, "x")):
                 check_equal((done.code, done.out, done.err.count("\n")), (125, "", 1), "exit", done)
                 check_in(text, done.err, "message", done)
+        text = EXAMPLE.read_text(encoding="utf-8")
+        piped = run(vitro_command("tools", "/dev/stdin"), stdin=text)
+        if os.path.exists("/dev/stdin"):
+            check_equal(piped.code, 0, "a pipe can be read", piped)
+            called = call("/dev/stdin", "calculate", stdin=text)
+            check_equal(called.code, 125, "its tools cannot be called", called)
+            check_in("is no file", called.err, "message", called)
         for words in (["tools"], ["tools", "a", "b"], ["call"], ["call", "a"], ["call", "a", "b", "{}", "c"],
                       ["tools", "--quer"], ["call", "--timeout", "5", "a", "b"]):
             done = run(vitro_command(*words))
