@@ -84,6 +84,12 @@ static bool takes_command(const char *verb)
 	return false;
 }
 
+/* Those whose first word is a file. */
+static bool takes_manifest(const char *verb)
+{
+	return strcmp(verb, "tools") == 0 || strcmp(verb, "call") == 0;
+}
+
 /* The words to choose from, each after a blank and a prefix. */
 static void print_words(enum kind kind, int field, const char *prefix)
 {
@@ -138,8 +144,9 @@ static void bash_flags(void)
 		for (size_t j = 0; vt_options_flag(verb, j, &flag); j++)
 			if (flag.name && needs_value(&flag))
 				printf(" %s %s", flag.name, flag.letter ? flag.letter : "");
-		printf("'\n\t\tcommand=%s\n\t\taction=%s\n\t\t;;\n",
-		       takes_command(verb) ? "yes" : "", verbs[i].word ? verbs[i].word : "");
+		printf("'\n\t\tcommand=%s\n\t\taction=%s\n\t\tmanifest=%s\n\t\t;;\n",
+		       takes_command(verb) ? "yes" : "", verbs[i].word ? verbs[i].word : "",
+		       takes_manifest(verb) ? "yes" : "");
 	}
 }
 
@@ -257,6 +264,8 @@ static void zsh_flags(void)
 			     "'*::argument:_normal' \\");
 		if (word)
 			printf("\t\t\t\t'1: :(%s)' '2:file:_files' \\\n", word);
+		if (takes_manifest(verbs[i].name))
+			puts("\t\t\t\t'1:manifest:_files' '*:: : ' \\");
 		puts("\t\t\t\t&& ret=0\n\t\t\t;;");
 	}
 }
@@ -369,6 +378,9 @@ static void fish_flags(void)
 			printf("complete -c vitro -n '__vitro_wants_word %s' -a %s\n"
 			       "complete -c vitro -n '__vitro_wants_file %s' -F\n",
 			       verbs[i].name, verbs[i].word, verbs[i].name);
+		if (takes_manifest(verbs[i].name))
+			printf("complete -c vitro -n '__vitro_wants_manifest %s' -F\n",
+			       verbs[i].name);
 	}
 }
 

@@ -23,7 +23,9 @@ struct vt_options {
 	bool              self_test;
 	bool              help;
 	bool              json_last;   /* --json without a file is the last flag, and no -- follows it */
+	const char       *query;       /* of `vitro tools`; NULL: none */
 	char            **command;     /* what follows the flags; may be empty */
+	char            **arranged;    /* owned: the arguments, with the flags first; NULL: they are as given */
 };
 
 /*

@@ -240,21 +240,11 @@ static int execute(struct call *call, struct vt_err *err)
 static int print_json(const struct call *call, const struct vt_str *json)
 {
 	int fd = call->json.fd >= 0 ? call->json.fd : STDOUT_FILENO;
-	struct vt_screen screen = { 0 };
-	struct vt_str safe;
 
 	/* Not before there is something to put in its place. What is no file has nothing to cut. */
 	if (call->json.fd >= 0 && ftruncate(fd, 0) < 0 && errno != EINVAL)
 		return -errno;
-	if (!isatty(fd) || call->options.raw)
-		return vt_cli_write(fd, json->text, json->len);
-	vt_str_init(&safe);
-	vt_screen_add(&screen, json->text, json->len, &safe);
-	vt_screen_end(&screen, &safe);
-	int r = vt_cli_write(fd, safe.text, safe.len);
-
-	vt_str_done(&safe);
-	return r;
+	return vt_cli_write_safe(fd, json->text, json->len, call->options.raw);
 }
 
 static int append_audit(struct call *call, struct vt_err *err)
