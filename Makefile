@@ -111,7 +111,7 @@ install: build
 	echo '  lib, include/vitro.h             libvitro, and vitro.pc for pkg-config'; \
 	echo '  libexec/vitro                    what loads shared objects, and what doctor --self-test runs'; \
 	echo '  share/man                        man pages'; \
-	echo '  share/vitro/policy.schema.json   for editors'; \
+	echo '  share/vitro/*.schema.json        for editors'; \
 	echo '  share                            completions for bash, zsh and fish'
 
 clean:

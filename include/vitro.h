@@ -161,7 +161,7 @@ struct vitro_tool {
 	 * runs. What else programs make of a word is for who writes the template to know: awk and sed
 	 * take code as their first word, and sh -s and others what they read.
 	 *
-	 * Standard input is the arguments as JSON. Standard output is the value: as it is if that is JSON,
+	 * Standard input is the arguments as JSON, unless `input` says otherwise. Standard output is the value: as it is if that is JSON,
 	 * else as text. An exit code other than 0 is an error, with the end of standard error in its
 	 * sentence. The program is looked for when the tool is added, as `vitro run` does.
 	 */
@@ -176,7 +176,13 @@ struct vitro_tool {
 	 */
 	const char *const *may_call;
 
-	void *reserved[8]; /* NULL; for members that are added later */
+	/*
+	 * What a command reads: a text in which {name} and {name?} stand for arguments, as in its words;
+	 * one that is left out is nothing. NULL: the arguments as JSON.
+	 */
+	const char *input;
+
+	void *reserved[7]; /* NULL; for members that are added later */
 };
 
 /*

@@ -13,9 +13,9 @@
 #include "policy/fields.h"
 
 static const struct verb {
-	const char *name, *sentence;
+	const char *name, *sentence, *word;
 } verbs[] = {
-#define VERB(name, run, sentence) { name, sentence },
+#define VERB(name, run, sentence, word) { name, sentence, word },
 #include "cli/verbs.def"
 #undef VERB
 };
@@ -84,6 +84,12 @@ static bool takes_command(const char *verb)
 	return false;
 }
 
+/* Those whose first word is a file. */
+static bool takes_manifest(const char *verb)
+{
+	return strcmp(verb, "tools") == 0 || strcmp(verb, "call") == 0;
+}
+
 /* The words to choose from, each after a blank and a prefix. */
 static void print_words(enum kind kind, int field, const char *prefix)
 {
@@ -138,7 +144,9 @@ static void bash_flags(void)
 		for (size_t j = 0; vt_options_flag(verb, j, &flag); j++)
 			if (flag.name && needs_value(&flag))
 				printf(" %s %s", flag.name, flag.letter ? flag.letter : "");
-		printf("'\n\t\tcommand=%s\n\t\t;;\n", takes_command(verb) ? "yes" : "");
+		printf("'\n\t\tcommand=%s\n\t\taction=%s\n\t\tmanifest=%s\n\t\t;;\n",
+		       takes_command(verb) ? "yes" : "", verbs[i].word ? verbs[i].word : "",
+		       takes_manifest(verb) ? "yes" : "");
 	}
 }
 
@@ -241,7 +249,10 @@ static void zsh_flags(void)
 	struct vt_flag flag;
 
 	for (size_t i = 0; i < COUNT(verbs); i++) {
-		printf("\t\t%s)\n\t\t\t_arguments -S -A '-*' \\\n", verbs[i].name);
+		const char *word = verbs[i].word;
+
+		printf("\t\t%s)\n\t\t\t_arguments -S%s \\\n", verbs[i].name,
+		       word ? "" : " -A '-*'");
 		for (size_t j = 0; vt_options_flag(verbs[i].name, j, &flag); j++) {
 			if (flag.name && flag.letter)
 				zsh_flag(&flag, flag.letter);
@@ -251,6 +262,10 @@ static void zsh_flags(void)
 		if (takes_command(verbs[i].name))
 			puts("\t\t\t\t'(-)1:command:_vitro_command' "
 			     "'*::argument:_normal' \\");
+		if (word)
+			printf("\t\t\t\t'1: :(%s)' '2:file:_files' \\\n", word);
+		if (takes_manifest(verbs[i].name))
+			puts("\t\t\t\t'1:manifest:_files' '*:: : ' \\");
 		puts("\t\t\t\t&& ret=0\n\t\t\t;;");
 	}
 }
@@ -359,7 +374,24 @@ static void fish_flags(void)
 			printf("complete -c vitro -n '__vitro_in_command %s' -x "
 			       "-a '(__vitro_command)'\n",
 			       verbs[i].name);
+		if (verbs[i].word)
+			printf("complete -c vitro -n '__vitro_wants_word %s' -a %s\n"
+			       "complete -c vitro -n '__vitro_wants_file %s' -F\n",
+			       verbs[i].name, verbs[i].word, verbs[i].name);
+		if (takes_manifest(verbs[i].name))
+			printf("complete -c vitro -n '__vitro_wants_manifest %s' -F\n",
+			       verbs[i].name);
 	}
+}
+
+/* Those words of verbs that come before their flags. */
+static void fish_words_of_verbs(void)
+{
+	fputs("    contains -- \"$argv[1]:$argv[2]\"", stdout);
+	for (size_t i = 0; i < COUNT(verbs); i++)
+		if (verbs[i].word)
+			printf(" %s:%s", verbs[i].name, verbs[i].word);
+	putchar('\n');
 }
 
 static void fish_valued(void)
@@ -407,13 +439,21 @@ static const struct part {
 	const char *shell, *line;
 	void (*print)(void);
 } parts[] = {
-	{ "bash", "@VERBS@\n", bash_verbs },         { "bash", "@FLAGS@\n", bash_flags },
-	{ "bash", "@ARGUMENTS@\n", bash_arguments }, { "bash", "@KEYS@\n", bash_keys },
-	{ "bash", "@VALUES@\n", bash_values },       { "zsh", "@VERBS@\n", zsh_verbs },
-	{ "zsh", "@FLAGS@\n", zsh_flags },           { "zsh", "@KEYS@\n", zsh_keys },
-	{ "zsh", "@VALUES@\n", zsh_values },         { "fish", "@VERBS@\n", fish_verbs },
-	{ "fish", "@FLAGS@\n", fish_flags },         { "fish", "@VALUED@\n", fish_valued },
-	{ "fish", "@KEYS@\n", fish_keys },           { "fish", "@VALUES@\n", fish_values },
+	{ "bash", "@VERBS@\n", bash_verbs },
+	{ "bash", "@FLAGS@\n", bash_flags },
+	{ "bash", "@ARGUMENTS@\n", bash_arguments },
+	{ "bash", "@KEYS@\n", bash_keys },
+	{ "bash", "@VALUES@\n", bash_values },
+	{ "zsh", "@VERBS@\n", zsh_verbs },
+	{ "zsh", "@FLAGS@\n", zsh_flags },
+	{ "zsh", "@KEYS@\n", zsh_keys },
+	{ "zsh", "@VALUES@\n", zsh_values },
+	{ "fish", "@VERBS@\n", fish_verbs },
+	{ "fish", "@FLAGS@\n", fish_flags },
+	{ "fish", "@VALUED@\n", fish_valued },
+	{ "fish", "@KEYS@\n", fish_keys },
+	{ "fish", "@VALUES@\n", fish_values },
+	{ "fish", "@WORDS@\n", fish_words_of_verbs },
 };
 
 static void print_line(const char *shell, const char *line)

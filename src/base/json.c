@@ -254,7 +254,7 @@ static int fail_reading(struct vt_err *err, int num, const char *path)
 	return fail_named(err, num, path, strerror(num));
 }
 
-int vt_json_load_file(const char *path, json_t **ret_root, struct vt_err *err)
+int vt_json_read_file(const char *path, struct vt_str *text, struct vt_err *err)
 {
 	AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 
@@ -269,14 +269,19 @@ int vt_json_load_file(const char *path, json_t **ret_root, struct vt_err *err)
 		return fail_named(err, S_ISDIR(info.st_mode) ? EISDIR : EINVAL, path,
 				  S_ISDIR(info.st_mode) ? "is a folder, not a file"
 							: "is not a file");
+	int status = read_all(fd, text);
+
+	return status < 0 ? fail_reading(err, -status, path) : 0;
+}
+
+int vt_json_load_file(const char *path, json_t **ret_root, struct vt_err *err)
+{
 	struct vt_str text;
 
 	vt_str_init(&text);
-	int status = read_all(fd, &text);
+	int status = vt_json_read_file(path, &text, err);
 
-	if (status < 0)
-		status = fail_reading(err, -status, path);
-	else
+	if (status == 0)
 		status = vt_json_load_text(text.text, text.len, path, ret_root, err);
 	vt_str_done(&text);
 	return status;

@@ -12,6 +12,7 @@
 #include <stddef.h>
 
 #include "base/err.h"
+#include "base/str.h"
 
 #define VT_JSON_MAX_BYTES ((size_t)4 << 20)
 
@@ -20,6 +21,9 @@
  * device is not. The caller owns *ret_root: json_decref().
  */
 int vt_json_load_file(const char *path, json_t **ret_root, struct vt_err *err);
+
+/* The same, without parsing it: adds the file's bytes to text, of which there may be one too many. */
+int vt_json_read_file(const char *path, struct vt_str *text, struct vt_err *err);
 
 /* Parses len bytes of text; name is what messages call it ("policy.json", "--set files.read"). */
 int vt_json_load_text(const char *text, size_t len, const char *name, json_t **ret_root,

@@ -213,6 +213,118 @@ bool vt_json_is_valid(const char *bytes, size_t len)
 	return take_value(&s, 1) && s.at == s.end && vt_json_is_utf8(bytes, len);
 }
 
+/* ---- places --------------------------------------------------------------------------------- */
+
+struct vt_json_span vt_json_span(const char *bytes, size_t len)
+{
+	struct vt_json_span span = { bytes, bytes + len };
+
+	while (span.at < span.end && is_space(*span.at))
+		span.at++;
+	while (span.end > span.at && is_space(span.end[-1]))
+		span.end--;
+	return span;
+}
+
+bool vt_json_next(struct vt_json_span *rest, struct vt_json_span *ret_key,
+		  struct vt_json_span *ret_value)
+{
+	struct scan s = { rest->at, rest->end };
+	struct vt_json_span key = { s.at, s.at };
+	bool first = s.at < s.end && (*s.at == '{' || *s.at == '[');
+	bool named = s.end > s.at && s.end[-1] == '}';
+
+	if (!first && (s.at == s.end || *s.at != ','))
+		return false;
+	s.at++;
+	skip_space(&s);
+	if (named) {
+		key.at = s.at;
+		if (!take_string(&s))
+			return false;
+		key.end = s.at;
+		skip_space(&s);
+		if (!take(&s, ':'))
+			return false;
+		skip_space(&s);
+	}
+	const char *start = s.at;
+
+	/* At the end there is the bracket, which begins no value. */
+	if (!take_value(&s, 1))
+		return false;
+	*ret_key = key;
+	*ret_value = vt_json_span(start, (size_t)(s.at - start));
+	rest->at = s.at;
+	return true;
+}
+
+/* Takes one step of a path: an index, or a key. */
+static bool take_step(const char **path, const char *end, struct vt_json_span *ret_key,
+		      size_t *ret_index)
+{
+	const char *at = *path, *close;
+
+	*ret_key = (struct vt_json_span){ 0 };
+	*ret_index = 0;
+	if (at < end && *at == '[' && end - at > 1 && at[1] != '"') {
+		for (at++; at < end && *at >= '0' && *at <= '9' && *ret_index < 1000000; at++)
+			*ret_index = *ret_index * 10 + (size_t)(*at - '0');
+		*path = at + 1;
+		return at < end && *at == ']';
+	}
+	if (at < end && *at == '[') {
+		close = memmem(at, (size_t)(end - at), "\"]", 2);
+		*ret_key = (struct vt_json_span){ at + 2, close };
+		*path = close ? close + 2 : end;
+		return close && close >= at + 2;
+	}
+	at += at < end && *at == '.';
+	for (close = at; close < end && *close != '.' && *close != '[';)
+		close++;
+	*ret_key = (struct vt_json_span){ at, close };
+	*path = close;
+	return close > at;
+}
+
+static bool is_key(struct vt_json_span quoted, struct vt_json_span wanted)
+{
+	size_t len = (size_t)(wanted.end - wanted.at);
+
+	return (size_t)(quoted.end - quoted.at) == len + 2 &&
+	       memcmp(quoted.at + 1, wanted.at, len) == 0;
+}
+
+const char *vt_json_follow(struct vt_json_span value, const char *path, size_t len)
+{
+	const char *found = value.at, *end = path + len;
+	struct vt_json_span wanted, key, item;
+	size_t index;
+
+	while (path < end && take_step(&path, end, &wanted, &index)) {
+		struct vt_json_span rest = value;
+		bool is_there = false;
+
+		while (!is_there && vt_json_next(&rest, &key, &item))
+			is_there = wanted.at ? key.end > key.at && is_key(key, wanted)
+					     : key.end == key.at && index-- == 0;
+		if (!is_there)
+			break;
+		found = wanted.at ? key.at : item.at;
+		value = item;
+	}
+	return found;
+}
+
+size_t vt_json_line(const char *text, const char *at)
+{
+	size_t line = 1;
+
+	for (; text < at; text++)
+		line += *text == '\n';
+	return line;
+}
+
 void vt_json_add_compact(struct vt_str *str, const char *text, size_t len)
 {
 	const char *end = text + len;

@@ -156,6 +156,74 @@ static void test_compact(void **state)
 	vt_str_done(&str);
 }
 
+/* Which line a path leads to, in a text where each line is a place. */
+static void test_places(void **state)
+{
+	static const char text[] =
+		"\n{\"a\": 1,\n \"b\": [{},\n  {\"c d\":\n   [\"]}\", 2,\n 3]}],\n"
+		" \"limits\" : {\n\"wall\": null }\n}";
+	static const struct {
+		const char *path;
+		size_t line;
+	} cases[] = {
+		{ "", 2 },
+		{ "a", 2 },
+		{ "b", 3 },
+		{ "b[0]", 3 },
+		{ "b[1]", 4 },
+		{ "b[1].x", 4 },
+		{ "b[1][\"c d\"]", 4 },
+		{ "b[1][\"c d\"][2]", 6 },
+		{ "b[7]", 3 },
+		{ "limits", 7 },
+		{ "limits.wall", 8 },
+		{ "limits.wall.no", 8 },
+		{ "no", 2 },
+		{ "[0]", 2 },
+		{ "limits[0]", 7 },
+		{ "b.c", 3 },
+		{ "b[", 3 },
+		{ "b[\"", 3 },
+		{ "b[1][\"c", 4 },
+		{ "..", 2 },
+		{ "b[1x]", 3 },
+		{ "b[]", 3 },
+	};
+	struct vt_json_span whole = vt_json_span(text, strlen(text));
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const char *at = vt_json_follow(whole, cases[i].path, strlen(cases[i].path));
+
+		if (vt_json_line(text, at) != cases[i].line)
+			fail_msg("%s: line %zu, want %zu", cases[i].path, vt_json_line(text, at),
+				 cases[i].line);
+	}
+}
+
+static void test_walk(void **state)
+{
+	static const char *const empty[] = { "",  "{}", "[ ]", "1",  "\"{\"",
+					     "[", "{",  ",",   "[,", "{\"a\"}" };
+	struct vt_json_span rest = vt_json_span(" [1, {\"a\": 2} ,[ ] ] ", 22), key, value;
+	int count = 0;
+
+	(void)state;
+	for (; vt_json_next(&rest, &key, &value); count++) {
+		static const char *const want[] = { "1", "{\"a\": 2}", "[ ]" };
+
+		assert_true(count < 3 && key.at == key.end);
+		assert_int_equal(value.end - value.at, strlen(want[count]));
+		assert_memory_equal(value.at, want[count], strlen(want[count]));
+	}
+	assert_int_equal(count, 3);
+	for (size_t i = 0; i < sizeof(empty) / sizeof(empty[0]); i++) {
+		rest = vt_json_span(empty[i], strlen(empty[i]));
+		if (vt_json_next(&rest, &key, &value))
+			fail_msg("'%s' has items", empty[i]);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -164,6 +232,8 @@ int main(void)
 		cmocka_unit_test(test_each_byte_in_each_place),
 		cmocka_unit_test(test_depth_is_bounded),
 		cmocka_unit_test(test_compact),
+		cmocka_unit_test(test_places),
+		cmocka_unit_test(test_walk),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,6 +3,8 @@
  * exit code. This layer is the only one that prints or exits. */
 #pragma once
 
+#include <stdbool.h>
+
 #include "base/err.h"
 #include "base/str.h"
 #include "host/host.h"
@@ -13,6 +15,9 @@ enum { VT_EXIT_OWN = 125 };
 int vt_cli_run(int argc, char **argv);
 int vt_cli_explain(int argc, char **argv);
 int vt_cli_doctor(int argc, char **argv);
+int vt_cli_audit(int argc, char **argv);
+int vt_cli_tools(int argc, char **argv);
+int vt_cli_call(int argc, char **argv);
 
 /* Not among the verbs that people see: a client starts it. */
 int vt_cli_supervise(int argc, char **argv);
@@ -27,6 +32,9 @@ void vt_cli_complain_err(const struct vt_err *err);
 
 /* Writes all of it, waiting where it must. 0 or a negative errno. */
 int vt_cli_write(int fd, const char *bytes, size_t len);
+
+/* The same of what others may have written: a terminal gets it in its safe form, unless it is to be raw. */
+int vt_cli_write_safe(int fd, const char *bytes, size_t len, bool raw);
 
 /* Who calls, in words: "root", "an ordinary user". */
 const char *vt_cli_caller(const struct vt_host *host);

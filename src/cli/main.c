@@ -15,7 +15,7 @@
 static const struct verb {
 	const char *name;
 	int (*run)(int argc, char **argv);
-	const char *sentence;
+	const char *sentence, *word;
 } verbs[] = {
 #define VERB(...) { __VA_ARGS__ },
 #include "cli/verbs.def"

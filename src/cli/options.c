@@ -20,12 +20,17 @@ enum own_flag {
 	OWN_JSON,
 	OWN_REPORT,
 	OWN_AUDIT,
+	OWN_EXPECT,
 	OWN_RAW,
+	OWN_QUERY,
+	OWN_TIMEOUT,
 	OWN_HELP,
 };
 
 /* The verbs that take a policy, and so the flags of its fields. */
 static const char policy_verbs[] = "run explain doctor";
+/* Those whose flags may come after what else they take. */
+static const char mixing_verbs[] = "tools call";
 
 static const struct own {
 	enum own_flag id;
@@ -44,21 +49,36 @@ static const struct own {
 	{ OWN_SET,
 	  policy_verbs,
 	  { "--set", NULL, "KEY=VALUE", "Set any key of the policy.", false, -1 } },
+	{ OWN_QUERY,
+	  "tools",
+	  { "--query", NULL, "TEXT",
+	    "Only the tools that have each of these words in their name or description.", false,
+	    -1 } },
+	{ OWN_TIMEOUT,
+	  "call",
+	  { "--timeout", NULL, "TIME", "A shorter deadline than the policy of the tool sets.",
+	    false, -1 } },
 	{ OWN_JSON,
-	  "run",
+	  "run call",
 	  { "--json", NULL, "FILE",
 	    "Write the result to FILE, or to standard output in place of the command's output.",
 	    true, -1 } },
 	{ OWN_REPORT, "doctor", { "--json", NULL, NULL, "Print the report as JSON.", false, -1 } },
+	{ OWN_REPORT, "tools", { "--json", NULL, NULL, "Print the tools as JSON.", false, -1 } },
 	{ OWN_AUDIT,
 	  "run",
-	  { "--audit", NULL, "FILE", "Append one JSON line about the call to FILE.", false, -1 } },
+	  { "--audit", NULL, "FILE",
+	    "Append one JSON line about the call to FILE, linked to the line before.", false,
+	    -1 } },
+	{ OWN_EXPECT,
+	  "audit",
+	  { "--expect", NULL, "HASH", "Fail unless a line of the log has this hash.", false, -1 } },
 	{ OWN_RAW,
-	  "run",
+	  "run call",
 	  { "--raw", NULL, NULL, "Let escape sequences from the command reach the terminal.", false,
 	    -1 } },
 	{ OWN_HELP,
-	  "run explain doctor",
+	  "run explain doctor audit tools call",
 	  { "--help", "-h", NULL, "Show what can be given, and end.", false, -1 } },
 };
 
@@ -205,6 +225,24 @@ static int set_any(struct vt_policy *policy, const char *assignment, const char 
 	return vt_policy_set(policy, key, equals + 1, cwd, "--set", err);
 }
 
+static int set_field(struct vt_options *options, const struct given *given, enum vt_field field,
+		     const char *cwd, struct vt_err *err)
+{
+	const struct vt_flag *flag = &given->flag;
+	bool time = strcmp(flag->argument, "TIME") == 0;
+
+	/* A key's name says its unit; a flag's does not, and 5 is not 5 ms to everybody. */
+	if ((time || strcmp(flag->argument, "SIZE") == 0) && *given->value &&
+	    strcmp(given->value, "0") != 0 &&
+	    given->value[strspn(given->value, "0123456789.")] == '\0')
+		return vt_fail(err, VT_STEP_POLICY, EINVAL, "%s %s: which unit? write %s%s",
+			       flag->name, given->value, given->value,
+			       time ? "s for seconds (ms and m work too)"
+				    : "M for megabytes (K and G work too)");
+	return vt_policy_set(options->policy, vt_field_info(field)->key, given->value, cwd,
+			     flag->name, err);
+}
+
 static int apply_own(struct vt_options *options, const struct given *given, const char *cwd,
 		     struct vt_err *err)
 {
@@ -228,9 +266,17 @@ static int apply_own(struct vt_options *options, const struct given *given, cons
 	case OWN_AUDIT:
 		options->audit_file = given->value;
 		return 0;
+	case OWN_EXPECT:
+		options->expect = given->value;
+		return 0;
 	case OWN_RAW:
 		options->raw = true;
 		return 0;
+	case OWN_QUERY:
+		options->query = given->value;
+		return 0;
+	case OWN_TIMEOUT:
+		return set_field(options, given, VT_FIELD_LIMITS_WALL_MS, cwd, err);
 	case OWN_HELP:
 		options->help = true;
 		return 0;
@@ -243,19 +289,7 @@ static int apply(struct vt_options *options, const struct given *given, const ch
 {
 	if (given->own)
 		return apply_own(options, given, cwd, err);
-	const struct vt_flag *flag = &given->flag;
-	bool time = strcmp(flag->argument, "TIME") == 0;
-
-	/* A key's name says its unit; a flag's does not, and 5 is not 5 ms to everybody. */
-	if ((time || strcmp(flag->argument, "SIZE") == 0) && *given->value &&
-	    strcmp(given->value, "0") != 0 &&
-	    given->value[strspn(given->value, "0123456789.")] == '\0')
-		return vt_fail(err, VT_STEP_POLICY, EINVAL, "%s %s: which unit? write %s%s",
-			       flag->name, given->value, given->value,
-			       time ? "s for seconds (ms and m work too)"
-				    : "M for megabytes (K and G work too)");
-	return vt_policy_set(options->policy, vt_field_info((enum vt_field)flag->field)->key,
-			     given->value, cwd, flag->name, err);
+	return set_field(options, given, (enum vt_field)given->flag.field, cwd, err);
 }
 
 /* A variable that is to be passed on and is not there is no failure, but rarely meant. */
@@ -317,6 +351,39 @@ static int walk(struct vt_options *options, int argc, char **argv, enum round ro
 	return 0;
 }
 
+/* Puts the flags first, each with its value, and leaves the order of all else. */
+static int arrange(struct vt_options *options, int argc, char **argv, struct vt_err *err)
+{
+	char **flags = calloc(2 * (size_t)argc + 2, sizeof(*flags)), **others = flags + argc + 1;
+	size_t flag_count = 0, other_count = 0;
+	bool over = false;
+
+	if (!flags)
+		return vt_fail(err, VT_STEP_POLICY, ENOMEM, "read the flags");
+	options->arranged = flags;
+	flags[flag_count++] = argv[0];
+	for (int at = 1; at < argc; at++) {
+		struct given given;
+		int first = at;
+
+		if (over || argv[at][0] != '-' || !argv[at][1]) {
+			others[other_count++] = argv[at];
+			continue;
+		}
+		over = strcmp(argv[at], "--") == 0;
+		int r = over ? 0 : next_flag(argc, argv, &at, &given, err);
+
+		if (r < 0)
+			return r;
+		for (; !over && first <= at; first++)
+			flags[flag_count++] = argv[first];
+	}
+	/* They are one array, and there is room: all together are argc. */
+	memmove(flags + flag_count, others, other_count * sizeof(*flags));
+	flags[flag_count + other_count] = NULL;
+	return (int)(flag_count + other_count);
+}
+
 int vt_options_parse(struct vt_options *options, int argc, char **argv, struct vt_err *err)
 {
 	char buffer[PATH_MAX];
@@ -326,6 +393,12 @@ int vt_options_parse(struct vt_options *options, int argc, char **argv, struct v
 	*options = (struct vt_options){ .policy_name = "default", .command = argv + argc };
 	int r = vt_policy_new(&options->policy, err);
 
+	if (r == 0 && is_one_of(argv[0], mixing_verbs)) {
+		r = arrange(options, argc, argv, err);
+		argc = r < 0 ? argc : r;
+		argv = r < 0 ? argv : options->arranged;
+		r = r < 0 ? r : 0;
+	}
 	if (r == 0)
 		r = walk(options, argc, argv, ROUND_POLICIES, cwd, err);
 	if (r == 0)
@@ -342,6 +415,8 @@ void vt_options_done(struct vt_options *options)
 {
 	vt_policy_free(options->policy);
 	options->policy = NULL;
+	free(options->arranged);
+	options->arranged = NULL;
 }
 
 int vt_options_find_command(const struct vt_options *options, struct vt_arena *arena,

@@ -18,11 +18,14 @@ struct vt_options {
 	bool              json;
 	const char       *json_file;   /* NULL: standard output */
 	const char       *audit_file;
+	const char       *expect;      /* a hash, or NULL */
 	bool              raw;         /* escape sequences may reach the terminal */
 	bool              self_test;
 	bool              help;
 	bool              json_last;   /* --json without a file is the last flag, and no -- follows it */
+	const char       *query;       /* of `vitro tools`; NULL: none */
 	char            **command;     /* what follows the flags; may be empty */
+	char            **arranged;    /* owned: the arguments, with the flags first; NULL: they are as given */
 };
 
 /*

@@ -363,7 +363,40 @@ static bool is_given(const char *path, int *ret_fd)
 	return true;
 }
 
-static int take_given(struct judging *j, struct vt_output *output, int given, struct vt_err *err)
+static bool are_one(int a, int b)
+{
+	struct stat one, other;
+
+	return fstat(a, &one) == 0 && fstat(b, &other) == 0 && one.st_dev == other.st_dev &&
+	       one.st_ino == other.st_ino;
+}
+
+/*
+ * A file that the caller opened, opened once more: as it is needed, and with locks that are not the
+ * caller's too.
+ */
+static int open_again(const struct judging *j, int *fd, int flags, struct vt_err *err)
+{
+	char link[32];
+
+	if ((flags & O_ACCMODE) != O_RDWR || !is_file(*fd))
+		return 0;
+	(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", *fd); /* fits */
+	AUTO_CLOSE int again = open(link, flags | O_CLOEXEC | O_NOCTTY);
+
+	if (again >= 0 && !are_one(*fd, again))
+		return lost_way(j, ESTALE, err);
+	if (again < 0)
+		return vt_fail(err, VT_STEP_POLICY, errno,
+			       "%s %s: cannot open it for reading and writing: %s: name the file",
+			       j->output->flag, j->output->name, strerror(errno));
+	vt_fd_close(fd);
+	*fd = vt_fd_take(&again);
+	return 0;
+}
+
+static int take_given(struct judging *j, struct vt_output *output, int given, int flags,
+		      struct vt_err *err)
 {
 	AUTO_CLOSE int fd = -1;
 
@@ -381,17 +414,43 @@ static int take_given(struct judging *j, struct vt_output *output, int given, st
 	int r = judge_given(j, fd, err);
 
 	if (r == 0)
+		r = open_again(j, &fd, flags, err);
+	if (r == 0)
 		output->fd = vt_fd_take(&fd);
 	return r;
 }
 
-static int fail_open(const struct vt_output *output, int num, struct vt_err *err)
+static int fail_open(const struct vt_output *output, int num, int flags, struct vt_err *err)
 {
+	if (num == EACCES && (flags & O_ACCMODE) == O_RDWR)
+		return vt_fail(err, VT_STEP_POLICY, num,
+			       "%s %s: %s: it is read as well as written, since each line has the "
+			       "hash of the one before it",
+			       output->flag, output->name, strerror(num));
 	if (num != ELOOP)
 		return fail(output, num, err);
 	return vt_fail(err, VT_STEP_POLICY, num,
 		       "%s %s: that is a link, which is not followed: name the file itself",
 		       output->flag, output->name);
+}
+
+/*
+ * A name that is there. For writing alone first: to open a pipe for both is to be its reader.
+ * -1 with ENOENT: it is not there any more.
+ */
+static int open_known(int folder_fd, const char *base, int flags)
+{
+	AUTO_CLOSE int fd = openat(folder_fd, base, (flags & ~O_ACCMODE) | O_WRONLY);
+
+	if (fd < 0 || (flags & O_ACCMODE) != O_RDWR || !is_file(fd))
+		return vt_fd_take(&fd);
+	int both = openat(folder_fd, base, flags);
+
+	if (both >= 0 && !are_one(fd, both)) {
+		vt_fd_close(&both);
+		errno = ENOENT;
+	}
+	return both;
 }
 
 /* The file in its folder; made if there is none. No link: it would lead to another file. */
@@ -400,10 +459,12 @@ static int open_in(struct vt_output *output, int folder_fd, const char *base, in
 	enum { TRIES = 8 }; /* others may make and remove it at the same time */
 	int fd = -1;
 
-	flags |= O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NOFOLLOW | O_NONBLOCK;
+	if ((flags & O_ACCMODE) != O_RDWR)
+		flags |= O_WRONLY;
+	flags |= O_CLOEXEC | O_NOCTTY | O_NOFOLLOW | O_NONBLOCK;
 	for (int i = 0; i < TRIES && fd < 0; i++) {
 		output->made = false;
-		fd = openat(folder_fd, base, flags);
+		fd = open_known(folder_fd, base, flags);
 		if (fd >= 0 || errno != ENOENT)
 			break;
 		fd = openat(folder_fd, base, flags | O_CREAT | O_EXCL, 0600);
@@ -460,8 +521,8 @@ static int open_named(struct judging *j, struct vt_output *output, int flags, st
 		return r;
 	fd = open_in(output, folder, *base ? base : ".", flags);
 	/* A pipe that nobody reads must not keep us here; one that somebody reads may be slow. */
-	if (fd < 0 || fcntl(fd, F_SETFL, flags) < 0)
-		return fail_open(output, errno, err);
+	if (fd < 0 || fcntl(fd, F_SETFL, flags & ~O_ACCMODE) < 0)
+		return fail_open(output, errno, flags, err);
 	r = judge_file(j, fd, err);
 	if (r < 0)
 		return r;
@@ -478,7 +539,7 @@ int vt_output_open(struct vt_output *output, int flags, const struct vt_policy *
 
 	if (r < 0)
 		return r;
-	return is_given(output->name, &given) ? take_given(&j, output, given, err)
+	return is_given(output->name, &given) ? take_given(&j, output, given, flags, err)
 					      : open_named(&j, output, flags, err);
 }
 

@@ -27,7 +27,8 @@ struct vt_output {
  * Opens the file at output->name, or takes the descriptor N of "/dev/fd/N", unless it lies in what the
  * policy grants for writing. A link on the way that an earlier cell may have made (vt_links_trusted())
  * is refused where it lies in what the policy grants at all; elsewhere there is a note. flags: more of
- * those of open().
+ * those of open(). With O_RDWR a file is open for reading too, by an open() of its own; what is no file is
+ * only written to.
  */
 int vt_output_open(struct vt_output *output, int flags, const struct vt_policy *policy,
 		   const struct vt_host *host, struct vt_arena *arena, struct vt_err *err);

@@ -5,6 +5,7 @@
 
 #include "base/str.h"
 #include "cli/cli.h"
+#include "watch/screen.h"
 #include "watch/verdict.h"
 
 int vt_cli_write(int fd, const char *bytes, size_t len)
@@ -18,6 +19,22 @@ int vt_cli_write(int fd, const char *bytes, size_t len)
 		len -= n > 0 ? (size_t)n : 0;
 	}
 	return 0;
+}
+
+int vt_cli_write_safe(int fd, const char *bytes, size_t len, bool raw)
+{
+	struct vt_screen screen = { 0 };
+	struct vt_str safe;
+
+	if (raw || !isatty(fd))
+		return vt_cli_write(fd, bytes, len);
+	vt_str_init(&safe);
+	vt_screen_add(&screen, bytes, len, &safe);
+	vt_screen_end(&screen, &safe);
+	int r = vt_str_ok(&safe) ? vt_cli_write(fd, safe.text, safe.len) : -ENOMEM;
+
+	vt_str_done(&safe);
+	return r;
 }
 
 const char *vt_cli_caller(const struct vt_host *host)

@@ -21,6 +21,7 @@
 #include "host/command.h"
 #include "host/host.h"
 #include "plan/plan.h"
+#include "watch/audit.h"
 #include "watch/result.h"
 #include "watch/run.h"
 
@@ -34,6 +35,7 @@ struct call {
 	struct vt_plan *plan;
 	struct vt_result result;
 	struct vt_output json, audit;
+	struct vt_audit_log log; /* audit, from when it is open */
 	int signal_fd;
 };
 
@@ -51,17 +53,34 @@ static int open_output(struct call *call, struct vt_output *output, const char *
 	return r;
 }
 
+/* A log that somebody keeps locked is found out now: what cannot be recorded is not run. */
+static int open_audit(struct call *call, struct vt_err *err)
+{
+	int r = open_output(call, &call->audit, call->options.audit_file, O_RDWR | O_APPEND, err);
+
+	if (r < 0 || call->audit.fd < 0)
+		return r;
+	int fd = fcntl(call->audit.fd, F_DUPFD_CLOEXEC, 3);
+
+	if (fd < 0)
+		return vt_fail(err, VT_STEP_OUTPUT, errno, "open '%s'", call->audit.name);
+	r = vt_audit_take(&call->log, fd, call->audit.name, err);
+	if (r == 0)
+		r = vt_audit_try(&call->log, err);
+	if (r < 0)
+		vt_audit_done(&call->log);
+	return r;
+}
+
 /*
  * Before anything runs: a call that cannot be reported on is not made. One of them that cannot be
  * opened is told by the other.
  */
 static int open_outputs(struct call *call, struct vt_err *err)
 {
-	const struct vt_options *options = &call->options;
 	struct vt_err later;
-	int r = open_output(call, &call->json, options->json_file, 0, err);
-	int audit = open_output(call, &call->audit, options->audit_file, O_APPEND,
-				r < 0 ? &later : err);
+	int r = open_output(call, &call->json, call->options.json_file, 0, err);
+	int audit = open_audit(call, r < 0 ? &later : err);
 
 	return r < 0 ? r : audit;
 }
@@ -73,6 +92,8 @@ static int check_outputs(struct call *call, struct vt_err *err)
 	int audit = vt_output_check(&call->audit, call->plan, &call->host, call->arena,
 				    r < 0 ? &later : err);
 
+	if (audit < 0)
+		vt_audit_done(&call->log);
 	return r < 0 ? r : audit;
 }
 
@@ -219,25 +240,14 @@ static int execute(struct call *call, struct vt_err *err)
 static int print_json(const struct call *call, const struct vt_str *json)
 {
 	int fd = call->json.fd >= 0 ? call->json.fd : STDOUT_FILENO;
-	struct vt_screen screen = { 0 };
-	struct vt_str safe;
 
 	/* Not before there is something to put in its place. What is no file has nothing to cut. */
 	if (call->json.fd >= 0 && ftruncate(fd, 0) < 0 && errno != EINVAL)
 		return -errno;
-	if (!isatty(fd) || call->options.raw)
-		return vt_cli_write(fd, json->text, json->len);
-	vt_str_init(&safe);
-	vt_screen_add(&screen, json->text, json->len, &safe);
-	vt_screen_end(&screen, &safe);
-	int r = vt_cli_write(fd, safe.text, safe.len);
-
-	vt_str_done(&safe);
-	return r;
+	return vt_cli_write_safe(fd, json->text, json->len, call->options.raw);
 }
 
-/* One write: lines of calls that end at the same time do not mix. */
-static int append_audit(const struct call *call, struct vt_err *err)
+static int append_audit(struct call *call, struct vt_err *err)
 {
 	const struct vt_audit audit = { .policy = call->options.policy_name,
 					.argv = call->options.command };
@@ -246,13 +256,8 @@ static int append_audit(const struct call *call, struct vt_err *err)
 	vt_str_init(&line);
 	int r = vt_result_audit(&call->result, call->plan, &audit, &line, err);
 
-	if (r == 0) {
-		ssize_t written = write(call->audit.fd, line.text, line.len);
-
-		if (written != (ssize_t)line.len)
-			r = vt_fail(err, VT_STEP_OUTPUT, written < 0 ? errno : ENOSPC,
-				    "append to '%s'", call->options.audit_file);
-	}
+	if (r == 0)
+		r = vt_audit_append(&call->log, line.text, line.len, err);
 	vt_str_done(&line);
 	return r;
 }
@@ -271,10 +276,10 @@ static int write_json(const struct call *call, struct vt_err *err)
 }
 
 /* The audit log first: it must not hang on whether somebody still reads the result. */
-static int write_reports(const struct call *call, struct vt_err *err)
+static int write_reports(struct call *call, struct vt_err *err)
 {
 	struct vt_err later;
-	int audited = call->audit.fd >= 0 ? append_audit(call, err) : 0;
+	int audited = call->log.fd >= 0 ? append_audit(call, err) : 0;
 	int written = call->options.json ? write_json(call, audited < 0 ? &later : err) : 0;
 
 	return audited < 0 ? audited : written;
@@ -372,6 +377,7 @@ static void release(struct call *call)
 	vt_options_done(&call->options);
 	vt_output_done(&call->json);
 	vt_output_done(&call->audit);
+	vt_audit_done(&call->log);
 	vt_fd_close(&call->signal_fd);
 }
 
@@ -380,6 +386,7 @@ int vt_cli_run(int argc, char **argv)
 	struct call call = {
 		.json = { .flag = "--json", .fd = -1, .folder_fd = -1 },
 		.audit = { .flag = "--audit", .fd = -1, .folder_fd = -1 },
+		.log = { .fd = -1 },
 		.signal_fd = -1,
 	};
 	struct vt_findings findings = { .failed = true };

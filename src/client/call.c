@@ -168,17 +168,26 @@ static int send_command(vitro_toolhost *host, const struct vt_call *call,
 			const struct vitro_request *request, const json_t *arguments,
 			struct vt_err *err)
 {
-	char **argv;
+	const struct vt_target *target = target_of(call);
+	char **argv, *input = NULL;
 	size_t input_len = strlen(request->arguments);
 	struct vt_err inner;
-	int status = vt_command_expand(target_of(call)->command, arguments, &argv, &inner);
+	int status = vt_command_expand(target->command, arguments, &argv, &inner);
 
 	if (status < 0)
 		return vt_fail(err, inner.step, inner.num, "%s: %s", call->tool->name, inner.what);
+	if (target->input)
+		status = vt_command_expand_input(target->input, arguments, &input, &input_len,
+						 &inner);
+	if (status < 0) {
+		free(argv);
+		return vt_fail(err, inner.step, inner.num, "%s: %s", call->tool->name, inner.what);
+	}
 	struct vt_str body;
 
 	vt_str_init(&body);
-	add_body(&body, argv, request->arguments, input_len);
+	add_body(&body, argv, input ? input : request->arguments, input_len);
+	free(input);
 	free(argv);
 	if (vt_str_ok(&body)) {
 		struct vt_str *head = begin_head(host, call, request->wall_ms);
@@ -215,7 +224,7 @@ static int check_request(const struct vitro_request *request, struct vt_err *err
 {
 	if (request->wall_ms < 0)
 		return vt_fail(err, VT_STEP_WIRE, EINVAL, "wall_ms must not be negative");
-	if (!vt_is_clear(request->reserved))
+	if (!VT_IS_CLEAR(request->reserved))
 		return vt_fail(err, VT_STEP_WIRE, EINVAL, "reserved must be 0 in a request");
 	return 0;
 }

@@ -26,6 +26,7 @@ static void target_free(void *owner)
 	vt_pool_release(target->pool);
 	free(target->symbol);
 	vt_command_free(target->command);
+	vt_command_free(target->input);
 	free(target->may_call);
 	free(target);
 }
@@ -102,7 +103,7 @@ static int check_kind(const struct vitro_tool *tool, struct vt_err *err)
 		return vt_fail(err, VT_STEP_POLICY, EINVAL,
 			       "%s: exactly one of function, symbol and command must be set",
 			       tool->name);
-	if (!vt_is_clear(tool->reserved))
+	if (!VT_IS_CLEAR(tool->reserved))
 		return vt_fail(err, VT_STEP_POLICY, EINVAL, "%s: reserved must be 0", tool->name);
 	for (const char *const *at = tool->may_call; at && *at; at++)
 		if (!**at)
@@ -113,6 +114,9 @@ static int check_kind(const struct vitro_tool *tool, struct vt_err *err)
 	if (!tool->object != !tool->symbol)
 		return vt_fail(err, VT_STEP_POLICY, EINVAL,
 			       "%s: object and symbol must be set together", tool->name);
+	if (tool->input && !tool->command)
+		return vt_fail(err, VT_STEP_POLICY, EINVAL, "%s: input is for commands",
+			       tool->name);
 	if (tool->object && tool->object[0] != '/')
 		return vt_fail(err, VT_STEP_POLICY, EINVAL, "%s: object must be an absolute path",
 			       tool->name);
@@ -130,6 +134,9 @@ static int fill_target(vitro_toolhost *host, const struct vitro_tool *tool,
 		return vt_error_no_memory(err);
 	if (tool->command && vt_command_compile(tool->command, made->schema, "command",
 						&target->command, &inner) < 0)
+		return vt_fail(err, inner.step, inner.num, "%s: %s", tool->name, inner.what);
+	if (tool->input && vt_command_compile_input(tool->input, made->schema, "input",
+						    &target->input, &inner) < 0)
 		return vt_fail(err, inner.step, inner.num, "%s: %s", tool->name, inner.what);
 	return choose_pool(host, tool, target, err);
 }
@@ -243,7 +250,7 @@ static int take_options(vitro_toolhost *host, const struct vitro_options *given,
 
 	if (given)
 		*options = *given;
-	if (!vt_is_clear(options->reserved))
+	if (!VT_IS_CLEAR(options->reserved))
 		return vt_fail(err, VT_STEP_POLICY, EINVAL, "reserved must be 0 in options");
 	/* Whoever names one of them need not name the other. */
 	if (!options->ready_max)
@@ -362,6 +369,50 @@ int vitro_toolhost_add(vitro_toolhost *host, const struct vitro_tool *tool,
 		tell_warnings(host, made);
 	vt_tool_unref(made);
 	return status;
+}
+
+/* What is in one set and not in the other, or is another there. */
+static void tell_changes(vitro_toolhost *host, const struct vt_toolset *old)
+{
+	for (size_t i = 0; i < vt_toolset_count(old); i++) {
+		const struct vt_tool *tool = vt_toolset_at(old, i);
+
+		if (!vt_toolset_find(host->tools, tool->name))
+			tell_change(host, VT_TOOL_REMOVED, tool);
+	}
+	for (size_t i = 0; i < vt_toolset_count(host->tools); i++) {
+		struct vt_tool *tool = vt_tool_ref(vt_toolset_at(host->tools, i));
+		const struct vt_tool *before = vt_toolset_find(old, tool->name);
+
+		if (!before)
+			tell_change(host, VT_TOOL_ADDED, tool);
+		else if (strcmp(before->definition, tool->definition) != 0)
+			tell_change(host, VT_TOOL_CHANGED, tool);
+		vt_tool_unref(tool);
+	}
+}
+
+int vt_host_replace(vitro_toolhost *host, const struct vitro_tool *tools, struct vitro_error *error)
+{
+	struct vt_toolset *old = host->tools, *made = vt_toolset_new(tell_change, host);
+	bool watched = host->watched;
+	struct vt_err err = { 0 };
+	int status = made ? 0 : vt_error_no_memory(&err);
+
+	host->watched = false;
+	host->tools = made;
+	for (; status == 0 && tools->name; tools++)
+		status = add_tool(host, tools, &err);
+	status = status < 0 ? vt_error_pass(error, &err) : vt_pools_open(host, error);
+	host->watched = watched;
+	if (status < 0) {
+		host->tools = old;
+		vt_toolset_free(made);
+		return status;
+	}
+	tell_changes(host, old);
+	vt_toolset_free(old);
+	return 0;
 }
 
 int vitro_toolhost_remove(vitro_toolhost *host, const char *name, struct vitro_error *error)

@@ -61,6 +61,7 @@ struct vt_target {
 	struct vt_pool    *pool;
 	char              *symbol;   /* of an object, else NULL */
 	struct vt_command *command;  /* else NULL */
+	struct vt_command *input;    /* of a command; NULL: the arguments */
 	char             **may_call; /* ending with NULL; NULL: none */
 };
 
@@ -81,6 +82,12 @@ struct vitro_toolhost {
 	unsigned        busy; /* how many dispatches are under way, one within the other */
 };
 
+/*
+ * Has these tools in place of all that there are, or, where one of them cannot be, those that there
+ * were. Who watches is told what became of each. Calls that run are not affected.
+ */
+int vt_host_replace(vitro_toolhost *host, const struct vitro_tool *tools, struct vitro_error *error);
+
 static inline void vt_host_log(const vitro_toolhost *host, int level, const char *text)
 {
 	if (host->options.log)
@@ -88,13 +95,14 @@ static inline void vt_host_log(const vitro_toolhost *host, int level, const char
 }
 
 /* Reserved members are 0, so that they can mean something later. */
-static inline bool vt_is_clear(void *const reserved[8])
+static inline bool vt_are_clear(void *const *reserved, size_t count)
 {
-	for (size_t i = 0; i < 8; i++)
+	for (size_t i = 0; i < count; i++)
 		if (reserved[i])
 			return false;
 	return true;
 }
+#define VT_IS_CLEAR(reserved) vt_are_clear(reserved, sizeof(reserved) / sizeof((reserved)[0]))
 
 /* ---- calls: call.c -------------------------------------------------------------------------- */
 

@@ -47,6 +47,8 @@ char *vt_policy_sources(const vitro_policy *policy)
 /* One thing that a policy is made of: a name, a text, or a key with its value. */
 struct source {
 	const char *load, *json, *key, *value;
+	const char *from;  /* the file that a text is a part of; NULL: none */
+	const char *stamp; /* says nothing, but is one more thing to be the same in; NULL: none */
 };
 
 /* Who calls a function has given no flag. */
@@ -71,7 +73,10 @@ static int check(const struct source *source, struct vt_err *err)
 		status = vt_policy_load(tried, source->load, err);
 		if (status < 0)
 			drop_flag(err);
-	} else if (source->json)
+	} else if (source->json && source->from)
+		status = vt_policy_load_part(tried, source->json, strlen(source->json),
+					     source->from, source->from, err);
+	else if (source->json)
 		status = vt_policy_load_text(tried, source->json, strlen(source->json), NULL,
 					     "policy", err);
 	else
@@ -97,6 +102,8 @@ static int append(vitro_policy *policy, const struct source *source, struct vt_e
 	add_text(&one, "json", source->json);
 	add_text(&one, "key", source->key);
 	add_text(&one, "value", source->value);
+	add_text(&one, "from", source->from);
+	add_text(&one, "stamp", source->stamp);
 	int status = vt_head_end(&one, err);
 
 	vt_str_init(&all);
@@ -157,4 +164,10 @@ int vitro_policy_set(vitro_policy *policy, const char *key, const char *value,
 	if (!key || !value)
 		return vt_error_give(error, EINVAL, key ? "value is NULL" : "key is NULL");
 	return add(policy, &(struct source){ .key = key, .value = value }, error);
+}
+
+int vt_policy_add_part(vitro_policy *policy, const char *json, const char *file, const char *stamp,
+		       struct vitro_error *error)
+{
+	return add(policy, &(struct source){ .json = json, .from = file, .stamp = stamp }, error);
 }

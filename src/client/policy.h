@@ -15,3 +15,11 @@ struct vitro_policy {
 
 /* The sources as a JSON array; NULL as policy: the default one. Freed with free(); NULL: no memory. */
 char *vt_policy_sources(const vitro_policy *policy);
+
+/*
+ * Adds JSON text that is a part of a file, such as a manifest of tools: paths in it are relative to the
+ * file's folder, and a call that could change the file is refused. file is absolute. stamp tells policies
+ * apart that are the same but for what their files have in them by now; NULL: none.
+ */
+int vt_policy_add_part(vitro_policy *policy, const char *json, const char *file, const char *stamp,
+		       struct vitro_error *error);

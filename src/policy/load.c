@@ -233,3 +233,24 @@ int vt_policy_load_text(struct vt_policy *policy, const char *text, size_t len,
 
 	return load_text(policy, text, len, &link, err);
 }
+
+int vt_policy_load_part(struct vt_policy *policy, const char *text, size_t len, const char *file,
+			const char *name, struct vt_err *err)
+{
+	char real[PATH_MAX], folder[PATH_MAX];
+	struct vt_source source = { name, "", NULL };
+	struct link link = { .name = name, .base_dir = folder };
+	int status = vt_path_check(&source, file, err);
+
+	if (status == 0 && *file != '/')
+		status = vt_source_fail(err, &source, EINVAL, "'%s' must be an absolute path",
+					vt_show(file).text);
+	if (status < 0)
+		return status;
+	status = find_file(file, real, folder);
+	if (status < 0)
+		return vt_source_fail(err, &source, -status, "'%s': %s", vt_show(file).text,
+				      strerror(-status));
+	status = add_source(policy, file, &source, err);
+	return status < 0 ? status : load_text(policy, text, len, &link, err);
+}

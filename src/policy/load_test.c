@@ -155,6 +155,36 @@ static void test_text_extends_too(void **state)
 	vt_policy_free(policy);
 }
 
+/* A part of a file is relative to it, and has it among its sources. */
+static void test_part_of_a_file(void **state)
+{
+	static const char text[] = "{\"extends\": \"a.json\", \"files\": {\"read\": [\"x\"]}}";
+	struct vt_policy *policy = NULL;
+	struct vt_err err;
+	char path[200];
+
+	(void)state;
+	put("sub/a.json", "{\"limits\": {\"pids\": 9}}");
+	put("sub/tools.json", "no policy, and not looked into");
+	snprintf(path, sizeof(path), "%s/sub/tools.json", folder);
+	assert_int_equal(vt_policy_new(&policy, &err), 0);
+	assert_int_equal(vt_policy_load_part(policy, text, strlen(text), path, "part", &err), 0);
+	assert_int_equal(policy->limits.pids, 9);
+	assert_int_equal(policy->sources.count, 2);
+	assert_string_equal(policy->sources.items[0], path);
+	snprintf(path, sizeof(path), "%s/sub/x", folder);
+	assert_string_equal(policy->files.read.items[0].from, path);
+	snprintf(path, sizeof(path), "%s/sub/a.json", folder);
+	assert_string_equal(policy->sources.items[1], path);
+	vt_policy_free(policy);
+	assert_int_equal(vt_policy_new(&policy, &err), 0);
+	assert_int_equal(vt_policy_load_part(policy, "{}", 2, "sub/tools.json", "part", &err),
+			 -EINVAL);
+	assert_string_equal(err.what, "part: 'sub/tools.json' must be an absolute path");
+	assert_int_equal(vt_policy_load_part(policy, "{}", 2, "/no/such", "part", &err), -ENOENT);
+	vt_policy_free(policy);
+}
+
 static void test_circles(void **state)
 {
 	(void)state;
@@ -233,6 +263,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_extends_comes_first, enter, leave),
 		cmocka_unit_test_setup_teardown(test_paths_follow_the_real_folder, enter, leave),
 		cmocka_unit_test_setup_teardown(test_text_extends_too, enter, leave),
+		cmocka_unit_test_setup_teardown(test_part_of_a_file, enter, leave),
 		cmocka_unit_test_setup_teardown(test_circles, enter, leave),
 		cmocka_unit_test_setup_teardown(test_depth_is_bounded, enter, leave),
 		cmocka_unit_test_setup_teardown(test_missing_and_unreadable, enter, leave),

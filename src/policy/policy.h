@@ -91,6 +91,13 @@ int vt_policy_load_text(struct vt_policy *policy, const char *text, size_t len, 
 			const char *name, struct vt_err *err);
 
 /*
+ * The same of a text that is a part of a file, such as a manifest of tools: relative paths are relative
+ * to the file's folder, and the file is one of the policy's sources. file is absolute.
+ */
+int vt_policy_load_part(struct vt_policy *policy, const char *text, size_t len, const char *file,
+			const char *name, struct vt_err *err);
+
+/*
  * Applies one key from a flag: "limits.wall_ms", "5s". Sizes take K, M, G and times ms, s, m (a bare
  * number is in the key's own unit); lists take one more element, or a JSON array; env.set takes
  * "K=V", or "K" to add K to env.pass beside what is there. "none" lifts a limit that has no default.

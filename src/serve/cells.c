@@ -38,9 +38,13 @@ static int apply_source(struct vt_policy *policy, const json_t *source, struct v
 	const json_t *text = json_object_get(source, "json");
 	const char *key = json_string_value(json_object_get(source, "key"));
 	const char *value = json_string_value(json_object_get(source, "value"));
+	const char *from = json_string_value(json_object_get(source, "from"));
 
 	if (load)
 		return vt_policy_load(policy, load, err);
+	if (json_is_string(text) && from)
+		return vt_policy_load_part(policy, json_string_value(text),
+					   json_string_length(text), from, from, err);
 	if (json_is_string(text))
 		return vt_policy_load_text(policy, json_string_value(text),
 					   json_string_length(text), NULL, "policy", err);

@@ -26,6 +26,7 @@ struct compiling {
 	bool shell;        /* a word before is the name of one */
 	const char *codes; /* of an interpreter before: last letters of options before code */
 	bool launches;     /* what comes next that is no option is a program to run */
+	bool input;        /* it is no word at all, but what the command reads */
 };
 
 int vt_command_no_memory(struct vt_err *err)
@@ -46,8 +47,9 @@ int vt_command_fail(struct vt_err *err, const char *name, const struct vt_schema
 		       what);
 }
 
-#define FAIL(c, num, ...) \
-	vt_command_fail((c)->err, (c)->name, VT_ELEMENT(NULL, (c)->at), num, __VA_ARGS__)
+#define FAIL(c, num, ...)                                                                        \
+	vt_command_fail((c)->err, (c)->name, (c)->input ? NULL : VT_ELEMENT(NULL, (c)->at), num, \
+			__VA_ARGS__)
 
 /* Whether a call can have such an argument at all. */
 static int check_name(struct compiling *c, const struct vt_piece *piece)
@@ -360,6 +362,49 @@ int vt_command_compile(const char *const *words, const struct vt_schema *schema,
 		vt_command_free(c.command);
 	else
 		*ret_command = c.command;
+	return status;
+}
+
+static int compile_input(struct compiling *c)
+{
+	struct vt_word *word;
+	int status = measure(c);
+
+	if (status < 0)
+		return status;
+	c->command->arena = vt_arena_new();
+	word = c->command->arena ? vt_arena_alloc(c->command->arena, sizeof(*word)) : NULL;
+	if (!word)
+		return vt_command_no_memory(c->err);
+	c->command->words = word;
+	status = read_word(c, c->source[0], word);
+	for (size_t i = 0; status == 0 && i < word->count; i++)
+		if (word->pieces[i].is_list)
+			return FAIL(c, EINVAL, "{%s...} is for words; {%s} gives the list as JSON",
+				    word->pieces[i].text, word->pieces[i].text);
+	return status;
+}
+
+int vt_command_compile_input(const char *text, const struct vt_schema *schema, const char *name,
+			     struct vt_command **ret_input, struct vt_err *err)
+{
+	struct compiling c = {
+		.command = calloc(1, sizeof(struct vt_command)),
+		.source = (const char *const[]){ text, NULL },
+		.schema = schema ? vt_schema_source(schema) : NULL,
+		.name = name,
+		.err = err,
+		.input = true,
+	};
+
+	if (!c.command)
+		return vt_command_no_memory(err);
+	int status = compile_input(&c);
+
+	if (status < 0)
+		vt_command_free(c.command);
+	else
+		*ret_input = c.command;
 	return status;
 }
 

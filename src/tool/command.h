@@ -41,6 +41,7 @@ enum {
 	VT_COMMAND_MAX_WORDS    = 4096,     /* of a template, and when filled in */
 	VT_COMMAND_MAX_WORD     = 131071,   /* bytes of one filled in: the kernel takes no longer one */
 	VT_COMMAND_MAX_BYTES    = 1 << 20,  /* of all, each with its NUL: half of what the kernel takes */
+	VT_COMMAND_MAX_INPUT    = 16 << 20, /* of its standard input, filled in */
 };
 
 struct vt_command;
@@ -53,6 +54,13 @@ struct vt_command;
  */
 int vt_command_compile(const char *const *words, const struct vt_schema *schema, const char *name,
 		       struct vt_command **ret_command, struct vt_err *err);
+/*
+ * The same of the text of its standard input. Nothing there is an option, so that an argument may
+ * begin with '-'. {name?} that is missing leaves out itself alone; there is no {name...}. Messages
+ * begin with the name.
+ */
+int vt_command_compile_input(const char *text, const struct vt_schema *schema, const char *name,
+			     struct vt_command **ret_input, struct vt_err *err);
 /* NULL is fine. */
 void vt_command_free(struct vt_command *command);
 
@@ -66,6 +74,13 @@ const char *vt_command_program(const struct vt_command *command);
  */
 int vt_command_expand(const struct vt_command *command, const json_t *arguments, char ***ret_argv,
 		      struct vt_err *err);
+
+/*
+ * The same of a standard input. *ret_text is freed with free(). -E2BIG: it is longer than
+ * VT_COMMAND_MAX_INPUT.
+ */
+int vt_command_expand_input(const struct vt_command *input, const json_t *arguments, char **ret_text,
+			    size_t *ret_len, struct vt_err *err);
 
 /*
  * The value of a call, from what the command printed: as it is, without the space around it, if

@@ -15,22 +15,25 @@ struct expanding {
 	struct vt_str bytes; /* all words, each with its NUL */
 	size_t start;        /* of the word that is being made */
 	size_t count;        /* of those that are done */
+	bool input;          /* it is no word, but what the command reads */
 };
 
 #define FAIL(x, at, num, ...) vt_command_fail((x)->err, "arguments", at, num, __VA_ARGS__)
 
 static int fail_long(struct expanding *x, const struct vt_schema_place *at)
 {
-	return FAIL(x, at, E2BIG, "this is too long for a command line");
+	return FAIL(x, at, E2BIG, "this is too long for a %s",
+		    x->input ? "command to read" : "command line");
 }
 
 static int add(struct expanding *x, const char *bytes, size_t len, const struct vt_schema_place *at)
 {
 	size_t used = x->bytes.len;
+	size_t most = x->input ? VT_COMMAND_MAX_INPUT : VT_COMMAND_MAX_WORD;
+	size_t all = x->input ? VT_COMMAND_MAX_INPUT + 1 : VT_COMMAND_MAX_BYTES;
 
 	/* NULs are left room for: this word's, and an empty one for each that may come. */
-	if (len > VT_COMMAND_MAX_WORD || used - x->start + len > VT_COMMAND_MAX_WORD ||
-	    used + len >= VT_COMMAND_MAX_BYTES)
+	if (len > most || used - x->start + len > most || used + len >= all)
 		return fail_long(x, at);
 	vt_str_addn(&x->bytes, bytes, len);
 	return vt_str_ok(&x->bytes) ? 0 : vt_command_no_memory(x->err);
@@ -269,6 +272,44 @@ int vt_command_expand(const struct vt_command *command, const json_t *arguments,
 		status = vt_command_no_memory(err);
 	if (status == 0)
 		*ret_argv = argv;
+	return status;
+}
+
+static int expand_input(struct expanding *x, const struct vt_word *word, const json_t *arguments)
+{
+	int status = 0;
+
+	for (size_t i = 0; i < word->count && status == 0; i++) {
+		const struct vt_piece *piece = &word->pieces[i];
+		const json_t *value = piece->is_name ? json_object_get(arguments, piece->text)
+						     : NULL;
+
+		if (!piece->is_name)
+			status = add(x, piece->text, piece->len, NULL);
+		else if (value && !json_is_null(value))
+			status = add_value(x, value, VT_MEMBER(NULL, piece->text, piece->len));
+		else if (!piece->is_optional)
+			status = fail_missing(x, piece, value);
+	}
+	return status;
+}
+
+int vt_command_expand_input(const struct vt_command *input, const json_t *arguments,
+			    char **ret_text, size_t *ret_len, struct vt_err *err)
+{
+	struct expanding x = { .err = err, .input = true };
+
+	vt_str_init(&x.bytes);
+	int status = expand_input(&x, &input->words[0], arguments);
+	char *text = status == 0 ? strndup(x.bytes.text, x.bytes.len) : NULL;
+
+	if (status == 0 && !text)
+		status = vt_command_no_memory(err);
+	if (status == 0) {
+		*ret_text = text;
+		*ret_len = x.bytes.len;
+	}
+	vt_str_done(&x.bytes);
 	return status;
 }
 

@@ -16,6 +16,7 @@
 
 #include <cmocka.h>
 
+#include "base/json.h"
 #include "base/str.h"
 #include "tool/schema_test.h"
 
@@ -413,6 +414,69 @@ static void test_output(void **state)
 	free(json);
 }
 
+/* What a template of an input comes to, or what is wrong with it. */
+static void check_input(const char *text, const char *arguments, const char *want)
+{
+	json_error_t error;
+	AUTO_JSON json_t *values = json_loads(arguments, 0, &error);
+	struct vt_command *input = NULL;
+	struct vt_err err = { 0 };
+	char *filled = NULL;
+	size_t len = 0;
+	int status = vt_command_compile_input(text, NULL, "stdin", &input, &err);
+
+	assert_non_null(values);
+	if (status == 0)
+		status = vt_command_expand_input(input, values, &filled, &len, &err);
+	assert_string_equal(status < 0 ? err.what : filled, want);
+	if (status == 0)
+		assert_int_equal(len, strlen(want));
+	free(filled);
+	vt_command_free(input);
+}
+
+static void test_input(void **state)
+{
+	(void)state;
+	check_input("{a}", "{\"a\": \"-rf\\n$(id)\"}", "-rf\n$(id)");
+	check_input("scale=4\n{a}\n", "{\"a\": \"1/3\"}", "scale=4\n1/3\n");
+	check_input("-{a?}{b?}-", "{\"b\": [1, 0.1]}", "-[1,0.1]-");
+	check_input("", "{}", "");
+	check_input("{{{a}}}", "{\"a\": 1}", "{1}");
+	check_input("{a}", "{}", "arguments: \"a\" is missing");
+	check_input("{a}", "{\"a\": null}", "arguments.a: want a value, found null");
+	check_input("{a...}", "{}", "stdin: {a...} is for words; {a} gives the list as JSON");
+	check_input("{a", "{}", "stdin: there is a '{' without a '}'; write '{{' for a brace");
+}
+
+static void test_long_input(void **state)
+{
+	enum { LONG = 3 << 20 };
+	char *text = malloc(LONG + 1);
+	struct vt_command *input;
+	struct vt_err err;
+	char *filled;
+	size_t len;
+
+	(void)state;
+	assert_non_null(text);
+	memset(text, 'x', LONG);
+	text[LONG] = '\0';
+	AUTO_JSON json_t *values = json_pack("{s:s}", "a", text);
+
+	assert_int_equal(vt_command_compile_input("{a}{a}", NULL, "stdin", &input, &err), 0);
+	assert_int_equal(vt_command_expand_input(input, values, &filled, &len, &err), 0);
+	assert_int_equal(len, 2 * LONG);
+	free(filled);
+	vt_command_free(input);
+	assert_int_equal(
+		vt_command_compile_input("{a}{a}{a}{a}{a}{a}", NULL, "stdin", &input, &err), 0);
+	assert_int_equal(vt_command_expand_input(input, values, &filled, &len, &err), -E2BIG);
+	assert_string_equal(err.what, "arguments.a: this is too long for a command to read");
+	vt_command_free(input);
+	free(text);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -426,6 +490,8 @@ int main(void)
 		cmocka_unit_test(test_large_and_deep_json),
 		cmocka_unit_test(test_long_templates),
 		cmocka_unit_test(test_output),
+		cmocka_unit_test(test_input),
+		cmocka_unit_test(test_long_input),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -386,6 +386,11 @@ size_t vt_toolset_count(const struct vt_toolset *set)
 	return set->count;
 }
 
+struct vt_tool *vt_toolset_at(const struct vt_toolset *set, size_t index)
+{
+	return set->tools[index];
+}
+
 /* ---- the list ------------------------------------------------------------------------------ */
 
 /* words are NUL-terminated, one after the other, and end with an empty one. */

@@ -84,6 +84,8 @@ int vt_toolset_remove(struct vt_toolset *set, const char *name, struct vt_err *e
 /* The set's own, until it is changed: who keeps it takes a reference. NULL: none of that name. */
 struct vt_tool *vt_toolset_find(const struct vt_toolset *set, const char *name);
 size_t vt_toolset_count(const struct vt_toolset *set);
+/* By its place in the order of names; the set's own, as above. */
+struct vt_tool *vt_toolset_at(const struct vt_toolset *set, size_t index);
 
 /*
  * The tools as text, a JSON array of {"name", "description", "input_schema"} in the order of their

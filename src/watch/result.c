@@ -2,12 +2,11 @@
 #include "watch/result.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/json.h"
+#include "watch/audit.h"
 
 void vt_result_init(struct vt_result *result)
 {
@@ -295,19 +294,12 @@ static json_t *granted_json(const struct vt_plan *plan)
 	return object_take(&granted);
 }
 
-/* The time now in UTC, to the millisecond, as RFC 3339 writes it. */
 static json_t *time_json(void)
 {
-	struct timespec now;
-	struct tm utc;
-	char text[64];
+	char text[VT_CHAIN_TIME];
 
-	if (clock_gettime(CLOCK_REALTIME, &now) < 0 || !gmtime_r(&now.tv_sec, &utc))
-		return json_null();
-	size_t len = strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &utc);
-
-	(void)snprintf(text + len, sizeof(text) - len, ".%03ldZ", now.tv_nsec / 1000000);
-	return json_string(text);
+	vt_audit_time(text);
+	return text[0] ? json_string(text) : json_null();
 }
 
 static json_t *argv_json(char *const *argv)

@@ -165,8 +165,17 @@ def _(shell):
         "vitro run -p strict --au": ["run", "-p", "strict", "--audit"],
         "vitro explain --po": ["explain", "--policy"],
         "vitro doctor --js": ["doctor", "--json"],
+        "vitro aud": ["audit"],
+        "vitro audit ver": ["audit", "verify"],
+        "vitro audit verify --ex": ["audit", "verify", "--expect"],
+        "vitro audit verify --au": ["audit", "verify", "--au"],
         "vitro explain --js": ["explain", "--js"],
         "vitro doctor --aud": ["doctor", "--aud"],
+        "vitro too": ["tools"],
+        "vitro tools --qu": ["tools", "--query"],
+        "vitro call --tim": ["call", "--timeout"],
+        "vitro tools pla": ["tools", "plain.json"],
+        "vitro call --timeout 5s pla": ["call", "--timeout", "5s", "plain.json"],
     })
 
 
@@ -175,9 +184,9 @@ def _(shell):
     verbs = re.findall(r"^  vitro (\w+)", run([BINARY, "--help"]).out, re.M)
     check(len(verbs) >= 3, f"verbs: {verbs}")
     offers(shell, "vitro ", verbs)
-    for verb in ("run", "explain"):
+    for verb in ("run", "explain", "tools", "call"):
         flags = set(flags_of(verb))
-        check(len(flags) > 14, f"flags of {verb}: {flags}")
+        check(len(flags) > (14 if verb in ("run", "explain") else 2), f"flags of {verb}: {flags}")
         shown = offers(shell, f"vitro {verb} --", flags)
         check_equal(set(re.findall(r"(?<![\w-])--[a-z][\w-]*", shown)) - flags, set(),
                     f"offered for {verb}, and not its flag")
@@ -210,6 +219,8 @@ def _(shell):
         "vitro run --write it": ["run", "--write", "it's odd"],
         "vitro run --audit pla": ["run", "--audit", "plain.json"],
         "vitro run --json=pla": ["run", "--json=plain.json"],
+        "vitro audit verify pla": ["audit", "verify", "plain.json"],
+        "vitro audit verify --expect 0 it": ["audit", "verify", "--expect", "0", "it's odd"],
         "vitro run --read a\\ folder/a": ["run", "--read", "a folder/a note"],
         "vitro run --read 'a folder/a": ["run", "--read", "a folder/a note"],
         "vitro run -p it": ["run", "-p", "it's odd"],

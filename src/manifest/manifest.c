@@ -1,0 +1,478 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A manifest is read in step: jansson's values, which are checked, and the text of each, which has
+ * its line and is kept as it was written.
+ */
+#include "manifest/manifest.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/closest.h"
+#include "base/json.h"
+#include "manifest/mistakes.h"
+#include "manifest/policies.h"
+#include "tool/command.h"
+#include "tool/set.h"
+
+#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+#define KEY_SIZE     32
+
+struct reading {
+	struct vt_manifest *manifest;
+	struct vt_mistakes mistakes;
+	struct vt_manifest_policy policy; /* of tools without their own */
+	const char **names;               /* as far as they are known; NULL for who has none */
+};
+
+/* A key that an object may have, and what became of it. */
+struct field {
+	const char *key;
+	const json_t *value; /* NULL: it is not there */
+	struct vt_json_span span;
+};
+
+static const char *copy(struct reading *r, const char *text, size_t len)
+{
+	char *made = vt_arena_dupn(r->manifest->arena, text, len);
+
+	/* Seen at the end, as all that is wrong. */
+	if (!made)
+		r->mistakes.lines->failed = true;
+	return made;
+}
+
+/* ---- keys ----------------------------------------------------------------------------------- */
+
+static void complain_of_key(struct reading *r, const struct vt_place *place, const char *key,
+			    struct vt_json_span key_span, const struct field *fields, size_t count)
+{
+	const struct vt_place at = { key_span, place->key };
+	struct vt_closest closest;
+	char shown[80];
+
+	vt_closest_init(&closest, key);
+	for (size_t i = 0; i < count; i++)
+		vt_closest_try(&closest, fields[i].key, fields[i].key);
+	vt_json_show(shown, sizeof(shown), key, strlen(key));
+	if (closest.best)
+		vt_mistakes_add(&r->mistakes, &at, "unknown key '%s'; did you mean '%s'?", shown,
+				closest.best);
+	else
+		vt_mistakes_add(&r->mistakes, &at, "unknown key '%s'; see vitro-tools(5)", shown);
+}
+
+/* Finds the fields of an object, and complains of what is none of them. */
+static void find_fields(struct reading *r, const json_t *object, const struct vt_place *place,
+			struct field *fields, size_t count)
+{
+	struct vt_json_span rest = place->span, key_span, span;
+	const char *key;
+	json_t *value;
+
+	json_object_foreach((json_t *)object, key, value)
+	{
+		size_t i = 0;
+
+		/* jansson keeps the order; what it takes and the scan does not is too deep. */
+		if (!vt_json_next(&rest, &key_span, &span)) {
+			vt_mistakes_add(&r->mistakes, place, "this is nested too deeply");
+			return;
+		}
+		while (i < count && strcmp(fields[i].key, key) != 0)
+			i++;
+		if (i == count) {
+			complain_of_key(r, place, key, key_span, fields, count);
+			continue;
+		}
+		fields[i].value = value;
+		fields[i].span = span;
+	}
+}
+
+/* ---- tools ---------------------------------------------------------------------------------- */
+
+enum { NAME, DESCRIPTION, SCHEMA, COMMAND, POLICY, INPUT, TOOL_FIELDS };
+
+struct tool_reading {
+	struct reading *r;
+	const struct vt_place *place;
+	struct field fields[TOOL_FIELDS];
+	struct vt_manifest_tool *tool;
+	struct vt_schema *schema; /* NULL: none, or it is wrong */
+	bool schema_is_wrong;
+	size_t index;
+};
+
+#define WRONG(t, ...) vt_mistakes_add(&(t)->r->mistakes, (t)->place, __VA_ARGS__)
+
+/* The text of a field that must be a string. NULL: it is not there, or none. */
+static const char *text_of(struct tool_reading *t, int field)
+{
+	const struct field *f = &t->fields[field];
+
+	if (f->value && !json_is_string(f->value))
+		WRONG(t, "%s: want a string", f->key);
+	return json_is_string(f->value)
+		       ? copy(t->r, json_string_value(f->value), json_string_length(f->value))
+		       : NULL;
+}
+
+static void read_name(struct tool_reading *t)
+{
+	struct vt_tool *made;
+	struct vt_err err;
+
+	t->tool->name = text_of(t, NAME);
+	if (!t->fields[NAME].value)
+		WRONG(t, "there is no \"name\"");
+	if (!t->tool->name)
+		return;
+	if (vt_tool_new(t->tool->name, NULL, NULL, &made, &err) < 0) {
+		WRONG(t, "name: %s", err.what);
+		return;
+	}
+	vt_tool_unref(made);
+	t->r->names[t->index] = t->tool->name;
+	for (size_t i = 0; i < t->index; i++)
+		if (t->r->names[i] && strcmp(t->r->names[i], t->tool->name) == 0) {
+			WRONG(t, "name: '%s' is the name of tools[%zu] already", t->tool->name, i);
+			return;
+		}
+}
+
+static void read_description(struct tool_reading *t)
+{
+	t->tool->description = text_of(t, DESCRIPTION);
+	if (t->tool->description && strlen(t->tool->description) > VT_TOOL_MAX_DESCRIPTION)
+		WRONG(t, "description: it is longer than %d KB", VT_TOOL_MAX_DESCRIPTION >> 10);
+}
+
+static void read_schema(struct tool_reading *t)
+{
+	const struct field *f = &t->fields[SCHEMA];
+	size_t len = (size_t)(f->span.end - f->span.at);
+	struct vt_err err;
+
+	t->schema_is_wrong = true;
+	if (f->value && !json_is_object(f->value))
+		WRONG(t, "%s: want a JSON schema, which is an object", f->key);
+	else if (f->value && len > VT_TOOL_MAX_SCHEMA)
+		WRONG(t, "%s: it is longer than %d KB", f->key, VT_TOOL_MAX_SCHEMA >> 10);
+	else if (f->value && vt_schema_compile(f->value, f->key, &t->schema, NULL, &err) < 0)
+		WRONG(t, "%s", err.what);
+	else
+		t->schema_is_wrong = false;
+	if (f->value && !t->schema_is_wrong)
+		t->tool->schema = copy(t->r, f->span.at, len);
+}
+
+/* The words, ending with NULL. NULL: they are none. */
+static const char **words_of(struct tool_reading *t)
+{
+	const struct field *f = &t->fields[COMMAND];
+	size_t count = json_array_size(f->value);
+
+	if (!f->value) {
+		WRONG(t, "there is no \"command\"");
+		return NULL;
+	}
+	if (!json_is_array(f->value)) {
+		WRONG(t, "command: want a list of words%s",
+		      json_is_string(f->value) ? ", as [\"wc\", \"-l\", \"--\", \"{file}\"]" : "");
+		return NULL;
+	}
+	if (count > VT_COMMAND_MAX_WORDS) {
+		WRONG(t, "command: there are more than %d words", VT_COMMAND_MAX_WORDS);
+		return NULL;
+	}
+	const char **words = vt_arena_array(t->r->manifest->arena, count + 1, sizeof(*words));
+	bool sound = words;
+
+	t->r->mistakes.lines->failed |= !words;
+	for (size_t i = 0; words && i < count; i++) {
+		const json_t *word = json_array_get(f->value, i);
+
+		words[i] = json_is_string(word)
+				   ? copy(t->r, json_string_value(word), json_string_length(word))
+				   : NULL;
+		sound = sound && words[i];
+		if (!json_is_string(word))
+			WRONG(t, "command[%zu]: want a string", i);
+	}
+	return sound ? words : NULL;
+}
+
+/* A program with a '/' in its name is beside the manifest. Its folder is text, braces and all. */
+static const char *find_program(struct tool_reading *t, const char *program)
+{
+	const char *path = t->r->manifest->path, *slash = strrchr(path, '/');
+	struct vt_str text;
+
+	if (*program == '/' || !strchr(program, '/'))
+		return program;
+	vt_str_init(&text);
+	for (; path <= slash; path++) {
+		vt_str_addn(&text, path, 1);
+		if (*path == '{' || *path == '}')
+			vt_str_addn(&text, path, 1);
+	}
+	vt_str_add(&text, program);
+	t->r->mistakes.lines->failed |= !vt_str_ok(&text);
+	const char *made = copy(t->r, text.text, text.len);
+
+	vt_str_done(&text);
+	return made;
+}
+
+/* Without a schema that holds, which arguments there are is not known. */
+static void read_command(struct tool_reading *t)
+{
+	const char **words = words_of(t);
+	struct vt_command *made;
+	struct vt_err err;
+
+	if (!words)
+		return;
+	t->tool->command = words;
+	if (words[0])
+		words[0] = find_program(t, words[0]);
+	if (t->schema_is_wrong || !vt_str_ok(t->r->mistakes.lines))
+		return;
+	if (vt_command_compile(words, t->schema, "command", &made, &err) < 0) {
+		WRONG(t, "%s", err.what);
+		return;
+	}
+	t->tool->program = copy(t->r, vt_command_program(made), strlen(vt_command_program(made)));
+	vt_command_free(made);
+}
+
+static void read_input(struct tool_reading *t)
+{
+	const char *text = text_of(t, INPUT);
+	struct vt_command *made;
+	struct vt_err err;
+
+	t->tool->input = text;
+	if (!text || t->schema_is_wrong)
+		return;
+	if (vt_command_compile_input(text, t->schema, "stdin", &made, &err) < 0)
+		WRONG(t, "%s", err.what);
+	else
+		vt_command_free(made);
+}
+
+static void read_policy(struct tool_reading *t)
+{
+	const struct field *f = &t->fields[POLICY];
+	struct reading *r = t->r;
+
+	t->tool->policy = r->policy;
+	if (f->value)
+		(void)vt_policies_read(r->manifest->arena, r->manifest->path, f->value, t->place,
+				       f->span, &t->tool->policy, &r->mistakes); /* told */
+}
+
+static void read_tool(struct reading *r, size_t index, const json_t *value,
+		      struct vt_json_span span)
+{
+	char key[KEY_SIZE];
+	const struct vt_place place = { span, key };
+	struct tool_reading t = {
+		.r = r,
+		.place = &place,
+		.fields = {
+			[NAME] = { "name" },
+			[DESCRIPTION] = { "description" },
+			[SCHEMA] = { "input_schema" },
+			[COMMAND] = { "command" },
+			[POLICY] = { "policy" },
+			[INPUT] = { "stdin" },
+		},
+		.tool = &r->manifest->tools[index],
+		.index = index,
+	};
+
+	(void)snprintf(key, sizeof(key), "tools[%zu]", index); /* fits */
+	if (!json_is_object(value)) {
+		WRONG(&t, "want a tool, which is an object: {...}");
+		return;
+	}
+	find_fields(r, value, &place, t.fields, TOOL_FIELDS);
+	read_name(&t);
+	read_description(&t);
+	read_schema(&t);
+	read_command(&t);
+	read_input(&t);
+	read_policy(&t);
+	vt_schema_free(t.schema);
+}
+
+static void read_tools(struct reading *r, const struct field *field, const struct vt_place *whole)
+{
+	struct vt_json_span rest = field->span, key, span;
+	struct vt_manifest *manifest = r->manifest;
+	size_t count = json_array_size(field->value);
+
+	if (!json_is_array(field->value)) {
+		vt_mistakes_add(&r->mistakes, whole,
+				field->value ? "tools: want a list of tools: [...]"
+					     : "there is no \"tools\": a manifest is "
+					       "{\"tools\": [...]}");
+		return;
+	}
+	if (count > VT_TOOLSET_MAX_TOOLS) {
+		vt_mistakes_add(&r->mistakes, whole, "tools: there are more than %d",
+				VT_TOOLSET_MAX_TOOLS);
+		return;
+	}
+	manifest->tools = vt_arena_array(manifest->arena, count + 1, sizeof(*manifest->tools));
+	r->names = vt_arena_array(manifest->arena, count + 1, sizeof(*r->names));
+	if (!manifest->tools || !r->names) {
+		r->mistakes.lines->failed = true;
+		return;
+	}
+	for (size_t i = 0; i < count && r->mistakes.count < VT_MANIFEST_MISTAKES; i++) {
+		if (!vt_json_next(&rest, &key, &span)) {
+			vt_mistakes_add(&r->mistakes, whole, "tools: this is nested too deeply");
+			return;
+		}
+		read_tool(r, i, json_array_get(field->value, i), span);
+	}
+	manifest->count = count;
+}
+
+/* ---- the whole ------------------------------------------------------------------------------ */
+
+static void read_whole(struct reading *r, const json_t *root, struct vt_json_span span)
+{
+	enum { TOOLS, SHARED, FOR_EDITORS };
+	struct field fields[] = {
+		[TOOLS] = { "tools" }, [SHARED] = { "policy" }, [FOR_EDITORS] = { "$schema" }
+	};
+	const struct vt_place whole = { span, "" };
+	const struct field *shared = &fields[SHARED];
+
+	if (!json_is_object(root)) {
+		vt_mistakes_add(&r->mistakes, &whole,
+				"want a manifest, which is an object: {\"tools\": [...]}");
+		return;
+	}
+	find_fields(r, root, &whole, fields, COUNT(fields));
+	if (shared->value)
+		(void)vt_policies_read(r->manifest->arena, r->manifest->path, shared->value, &whole,
+				       shared->span, &r->policy, &r->mistakes); /* told */
+	read_tools(r, &fields[TOOLS], &whole);
+}
+
+/* The name that it was given by, from the root. */
+static int make_absolute(struct vt_manifest *manifest, const char *path, struct vt_err *err)
+{
+	char cwd[PATH_MAX];
+
+	if (*path != '/' && !getcwd(cwd, sizeof(cwd)))
+		return vt_fail(err, VT_STEP_POLICY, errno, "the working directory has no name");
+	manifest->path = *path == '/' ? vt_arena_dup(manifest->arena, path)
+				      : vt_arena_printf(manifest->arena, "%s/%s", cwd[1] ? cwd : "",
+							path);
+	return manifest->path ? 0 : vt_fail(err, VT_STEP_POLICY, ENOMEM, "out of memory");
+}
+
+static int manifest_new(const char *path, struct vt_manifest **ret_manifest, struct vt_err *err)
+{
+	struct vt_manifest *manifest = calloc(1, sizeof(*manifest));
+
+	if (manifest)
+		manifest->arena = vt_arena_new();
+	if (!manifest || !manifest->arena) {
+		free(manifest);
+		return vt_fail(err, VT_STEP_POLICY, ENOMEM, "out of memory");
+	}
+	int status = make_absolute(manifest, path, err);
+
+	if (status < 0)
+		vt_manifest_free(manifest);
+	else
+		*ret_manifest = manifest;
+	return status;
+}
+
+static int load_text(const char *text, size_t len, const char *path,
+		     struct vt_manifest **ret_manifest, struct vt_str *lines, struct vt_err *err)
+{
+	struct reading r = { .mistakes = { .file = path, .text = text, .lines = lines },
+			     .policy = { .json = "{}" } };
+	AUTO_JSON json_t *root = NULL;
+	int status = vt_json_load_text(text, len, path, &root, err);
+
+	if (status == 0)
+		status = manifest_new(path, &r.manifest, err);
+	if (status < 0)
+		return status;
+	read_whole(&r, root, vt_json_span(text, len));
+	if (r.mistakes.count || !vt_str_ok(lines)) {
+		vt_manifest_free(r.manifest);
+		return vt_mistakes_fail(&r.mistakes, err);
+	}
+	*ret_manifest = r.manifest;
+	return 0;
+}
+
+int vt_manifest_load_text(const char *text, size_t len, const char *path,
+			  struct vt_manifest **ret_manifest, struct vt_str *mistakes,
+			  struct vt_err *err)
+{
+	int status = load_text(text, len, path, ret_manifest, mistakes, err);
+
+	if (status < 0 && mistakes->len == 0)
+		vt_str_addf(mistakes, "%s\n", err->what);
+	return status;
+}
+
+int vt_manifest_load(const char *path, struct vt_manifest **ret_manifest, struct vt_str *mistakes,
+		     struct vt_err *err)
+{
+	struct vt_str text;
+
+	vt_str_init(&text);
+	int status = vt_json_read_file(path, &text, err);
+
+	if (status < 0)
+		vt_str_addf(mistakes, "%s\n", err->what);
+	else
+		status = vt_manifest_load_text(text.text, text.len, path, ret_manifest, mistakes,
+					       err);
+	vt_str_done(&text);
+	return status;
+}
+
+void vt_manifest_free(struct vt_manifest *manifest)
+{
+	if (!manifest)
+		return;
+	vt_arena_free(manifest->arena);
+	free(manifest);
+}
+
+const struct vt_manifest_tool *vt_manifest_find(const struct vt_manifest *manifest,
+						const char *name)
+{
+	for (size_t i = 0; i < manifest->count; i++)
+		if (strcmp(manifest->tools[i].name, name) == 0)
+			return &manifest->tools[i];
+	return NULL;
+}
+
+const char *vt_manifest_closest(const struct vt_manifest *manifest, const char *name)
+{
+	struct vt_closest closest;
+
+	vt_closest_init(&closest, name);
+	for (size_t i = 0; i < manifest->count; i++)
+		vt_closest_try(&closest, manifest->tools[i].name, manifest->tools[i].name);
+	return closest.best;
+}

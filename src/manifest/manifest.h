@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A manifest: a file that names tools, each a command with a schema and a policy; vitro-tools(5). Reading
+ * one runs nothing and starts nothing. What comes of it does not change: a file that was changed is
+ * another manifest.
+ *
+ * Manifests are written by people, and by programs for people: every mistake is told, with its line and its
+ * key, up to a bound; and all sizes are bounded. A manifest, or a policy that it names, which a tool of its
+ * own could write is refused: the tool would say what the next one may do. What holds the tools is the
+ * supervisor's to judge once more, by what it mounts.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/arena.h"
+#include "base/err.h"
+#include "base/str.h"
+
+enum { VT_MANIFEST_MISTAKES = 20 }; /* that are told of one file */
+
+/* What a tool may do. */
+struct vt_manifest_policy {
+	const char *json;  /* its object, as it was written; "{}": only defaults */
+	const char *load;  /* instead: a built-in policy, or the absolute path of a file; NULL: none */
+	const char *stamp; /* of the files that it was read from, beside the manifest; NULL: there are none */
+};
+
+struct vt_manifest_tool {
+	const char               *name;
+	const char               *description; /* NULL: none */
+	const char               *schema;      /* as it was written; NULL: any object */
+	const char *const        *command;     /* a template; ends with NULL */
+	const char               *program;     /* that it runs, as it is looked for */
+	const char               *input;       /* NULL: the arguments as JSON */
+	struct vt_manifest_policy policy;
+};
+
+struct vt_manifest {
+	struct vt_arena         *arena;
+	const char              *path;   /* absolute, as it was named */
+	struct vt_manifest_tool *tools;  /* in the order of the file */
+	size_t                   count;
+};
+
+/*
+ * Reads the manifest at path. Where it is wrong, each line of mistakes says "FILE:LINE: KEY: what"; the
+ * error is the first of them. What keeps it from being read at all is the one mistake.
+ */
+int vt_manifest_load(const char *path, struct vt_manifest **ret_manifest, struct vt_str *mistakes,
+		     struct vt_err *err);
+
+/* The same of text; path is what messages call it, and what its relative paths are relative to. */
+int vt_manifest_load_text(const char *text, size_t len, const char *path,
+			  struct vt_manifest **ret_manifest, struct vt_str *mistakes,
+			  struct vt_err *err);
+
+/* NULL is fine. */
+void vt_manifest_free(struct vt_manifest *manifest);
+
+/* The tool of that name; NULL: there is none. */
+const struct vt_manifest_tool *vt_manifest_find(const struct vt_manifest *manifest, const char *name);
+/* The name that is nearest to one that there is not; NULL: none is near. */
+const char *vt_manifest_closest(const struct vt_manifest *manifest, const char *name);

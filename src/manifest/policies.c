@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "manifest/policies.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/json.h"
+#include "base/path.h"
+#include "plan/links.h"
+#include "policy/builtin.h"
+#include "policy/policy.h"
+
+/* What the policy layer calls a text and a flag, which here have a line instead. */
+#define TEXT_NAME "policy"
+static const char *const own_names[] = { TEXT_NAME ": ", "--policy: " };
+
+struct reading {
+	const char *path;
+	const struct vt_place *place;
+	struct vt_mistakes *mistakes;
+};
+
+/* ---- who can change it ---------------------------------------------------------------------- */
+
+struct guarding {
+	const struct vt_policy *policy;
+	const char *found; /* what may be written, and has it in it */
+};
+
+static int read_link(const struct vt_host *host, const char *path, char *buf, size_t size)
+{
+	ssize_t len = readlink(path, buf, size - 1);
+
+	(void)host; /* it is asked nothing else */
+	if (len < 0 || (size_t)len >= size - 1)
+		return len < 0 ? -errno : -ENAMETOOLONG;
+	buf[len] = '\0';
+	return 0;
+}
+
+static bool lies_in(const char *path, const char *granted)
+{
+	char real[PATH_MAX];
+
+	return realpath(granted, real) && vt_path_lies_in(path, real);
+}
+
+/* path is where the file is, or a link on the way to it. */
+static int look_at(void *arg, const char *path, struct vt_err *err)
+{
+	struct guarding *g = arg;
+	const struct vt_grants *deny = &g->policy->files.deny, *write = &g->policy->files.write;
+
+	(void)err;
+	for (size_t i = 0; i < deny->count; i++)
+		if (lies_in(path, deny->items[i].from))
+			return 0;
+	for (size_t i = 0; !g->found && i < write->count; i++)
+		if (lies_in(path, write->items[i].from))
+			g->found = write->items[i].from;
+	return 0;
+}
+
+/* Whether a call under the policy could change a file that says what calls may do. */
+static bool is_guarded(struct reading *r, const struct vt_policy *policy)
+{
+	const struct vt_host host = { .read_link = read_link };
+	struct guarding g = { .policy = policy };
+	char real[PATH_MAX];
+	struct vt_err err;
+
+	if (policy->require == VT_REQUIRE_BEST_EFFORT || policy->files.write.count == 0)
+		return true;
+	for (size_t i = 0; !g.found && i < policy->sources.count; i++) {
+		const char *source = policy->sources.items[i];
+
+		/* What cannot be followed cannot be read either, and that was done. */
+		(void)vt_links_follow(&host, policy->arena, source, source, look_at, &g, &err);
+		if (!g.found && realpath(source, real))
+			(void)look_at(&g, real, &err);
+		if (g.found)
+			vt_mistakes_add(r->mistakes, r->place,
+					"policy: files.write: with '%s' the tool could change "
+					"'%s', which says what the next call may do: put that "
+					"elsewhere, or deny it",
+					g.found, source);
+	}
+	return !g.found;
+}
+
+/* ---- reading it ----------------------------------------------------------------------------- */
+
+/* "limits.wall_ms: ..." becomes "policy.limits.wall_ms: ...", and so has a line. */
+static void complain(struct reading *r, const char *what, bool of_text)
+{
+	const char *word = strchr(what, '\'');
+	size_t len = strcspn(what, ": ");
+
+	for (size_t i = 0; i < sizeof(own_names) / sizeof(own_names[0]); i++)
+		if (strncmp(what, own_names[i], strlen(own_names[i])) == 0) {
+			what += strlen(own_names[i]);
+			len = strcspn(what, ": ");
+		}
+	if (of_text && what[len] == ':' && what[len + 1] == ' ')
+		vt_mistakes_add(r->mistakes, r->place, "policy.%s", what);
+	else if (of_text && strncmp(what, "unknown key '", 13) == 0)
+		vt_mistakes_add(r->mistakes, r->place, "policy.%.*s: %s",
+				(int)strcspn(word + 1, "'"), word + 1, what);
+	else
+		vt_mistakes_add(r->mistakes, r->place, "policy: %s", what);
+}
+
+/* A file's name, from the manifest's folder. NULL: no memory. */
+static const char *find_file(struct vt_arena *arena, const char *path, const char *name)
+{
+	if (*name == '/')
+		return vt_arena_dup(arena, name);
+	return vt_arena_printf(arena, "%.*s%s", (int)(strrchr(path, '/') + 1 - path), path, name);
+}
+
+static int apply(const char *path, const struct vt_manifest_policy *found, struct vt_policy *policy,
+		 struct vt_err *err)
+{
+	int status = vt_policy_load_part(policy, found->json, strlen(found->json), path, TEXT_NAME,
+					 err);
+
+	return status == 0 && found->load ? vt_policy_load(policy, found->load, err) : status;
+}
+
+/* Which files they are, and when they were written. */
+static const char *stamp(struct vt_arena *arena, const char *path, const struct vt_policy *policy)
+{
+	char text[512] = "";
+	size_t used = 0;
+
+	for (size_t i = 0; i < policy->sources.count; i++) {
+		struct stat info;
+
+		if (strcmp(policy->sources.items[i], path) == 0 || used >= sizeof(text) ||
+		    stat(policy->sources.items[i], &info) < 0)
+			continue;
+		used += (size_t)snprintf(text + used, sizeof(text) - used, "%llx.%llx.%llx.%lx ",
+					 (unsigned long long)info.st_ino,
+					 (unsigned long long)info.st_size,
+					 (unsigned long long)info.st_mtim.tv_sec,
+					 (unsigned long)info.st_mtim.tv_nsec); /* cut is fine */
+	}
+	return used ? vt_arena_dup(arena, text) : NULL;
+}
+
+static bool is_sound(struct reading *r, struct vt_arena *arena, struct vt_manifest_policy *found)
+{
+	struct vt_policy *policy;
+	struct vt_err err = { 0 };
+	int status = vt_policy_new(&policy, &err);
+	bool sound = false;
+
+	if (status == 0) {
+		status = apply(r->path, found, policy, &err);
+		sound = status == 0 && is_guarded(r, policy);
+		found->stamp = sound ? stamp(arena, r->path, policy) : NULL;
+		vt_policy_free(policy);
+	}
+	if (status < 0)
+		complain(r, err.what, !found->load);
+	return sound;
+}
+
+bool vt_policies_read(struct vt_arena *arena, const char *path, const json_t *value,
+		      const struct vt_place *place, struct vt_json_span span,
+		      struct vt_manifest_policy *ret_policy, struct vt_mistakes *mistakes)
+{
+	struct reading r = { path, place, mistakes };
+	struct vt_manifest_policy found = { .json = "{}" };
+
+	if (json_is_object(value)) {
+		found.json = vt_arena_dupn(arena, span.at, (size_t)(span.end - span.at));
+	} else if (json_is_string(value)) {
+		const char *name = json_string_value(value);
+
+		found.load = vt_builtin_find(name) ? vt_arena_dup(arena, name)
+						   : find_file(arena, path, name);
+	} else {
+		vt_mistakes_add(mistakes, place,
+				"policy: want an object, or the name of a policy as a string");
+		return false;
+	}
+	if (!found.json || (json_is_string(value) && !found.load)) {
+		mistakes->lines->failed = true;
+		return false;
+	}
+	if (!is_sound(&r, arena, &found))
+		return false;
+	*ret_policy = found;
+	return true;
+}

@@ -1,0 +1,264 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Changes as editors make them, and what the tool host's own watcher hears of them. */
+#include "manifest/watch.h"
+
+#include <sys/stat.h>
+
+#include "client/fake_test.h"
+#include "manifest/apply.h"
+
+struct scene {
+	char folder[64], path[96];
+	struct vt_manifest_watch *watch;
+	vitro_toolhost *host;
+	char told[512]; /* what the tool host's watcher was told */
+	char why[1024]; /* what was wrong */
+	int changes;
+};
+
+static void write_to(const char *path, const char *text)
+{
+	FILE *out = fopen(path, "w");
+
+	assert_non_null(out);
+	assert_true(fputs(text, out) >= 0);
+	assert_int_equal(fclose(out), 0);
+}
+
+#define TOOL(name, about) \
+	"{\"name\": \"" name "\", \"description\": \"" about "\", \"command\": [\"cat\"]}"
+
+static void on_tool(void *user, int event, const char *tool)
+{
+	struct scene *scene = user;
+	size_t used = strlen(scene->told);
+
+	(void)snprintf(scene->told + used, sizeof(scene->told) - used, "%d %s;", event, tool);
+}
+
+static void on_change(void *user, const struct vt_manifest *manifest, const char *mistakes)
+{
+	struct scene *scene = user;
+	struct vitro_error error = { 0 };
+
+	scene->changes++;
+	if (manifest && vt_manifest_apply(manifest, scene->host, &error) < 0)
+		mistakes = error.text;
+	(void)snprintf(scene->why, sizeof(scene->why), "%s", mistakes ? mistakes : "");
+}
+
+static void begin(struct scene *scene, const char *name)
+{
+	struct vitro_options options = { .watch = on_tool, .user = scene };
+	struct vt_err err;
+
+	*scene = (struct scene){ .folder = "/tmp/manifest-watch-XXXXXX" };
+	assert_non_null(mkdtemp(scene->folder));
+	(void)snprintf(scene->path, sizeof(scene->path), "%s/%s", scene->folder, name);
+	assert_int_equal(vitro_toolhost_new(&scene->host, NULL, &options, NULL), 0);
+	if (strcmp(name, "t.json") == 0)
+		write_to(scene->path, "{\"tools\": [" TOOL("a", "A.") "]}");
+	assert_int_equal(vt_manifest_watch_new(scene->path, on_change, scene, &scene->watch, &err),
+			 0);
+}
+
+static void end(struct scene *scene)
+{
+	char command[96];
+
+	vt_manifest_watch_free(scene->watch);
+	vitro_toolhost_free(scene->host);
+	(void)snprintf(command, sizeof(command), "exec rm -r %s", scene->folder);
+	/* By a child that is waited for, and which the tests do not take for one of the client's.
+	 */
+	FILE *removing = popen(command, "r");
+
+	assert_non_null(removing);
+	assert_int_equal(pclose(removing), 0);
+	fake_children = 0;
+}
+
+/* Waits for events where there should be some, and sees that there are none where not. */
+static int turn(struct scene *scene, int ms)
+{
+	struct pollfd poller = { .fd = vt_manifest_watch_fd(scene->watch), .events = POLLIN };
+
+	scene->told[0] = scene->why[0] = '\0';
+	return poll(&poller, 1, ms) > 0 ? vt_manifest_watch_dispatch(scene->watch) : 0;
+}
+
+static void put(const struct scene *scene, const char *name, const char *text)
+{
+	char path[128];
+
+	(void)snprintf(path, sizeof(path), "%s/%s", scene->folder, name);
+	write_to(path, text);
+}
+
+static void move(const struct scene *scene, const char *from, const char *to)
+{
+	char old[128], new[128];
+
+	(void)snprintf(old, sizeof(old), "%s/%s", scene->folder, from);
+	(void)snprintf(new, sizeof(new), "%s/%s", scene->folder, to);
+	assert_int_equal(rename(old, new), 0);
+}
+
+static void test_written_in_place(void **state)
+{
+	(void)state;
+	struct scene scene;
+
+	begin(&scene, "t.json");
+	assert_int_equal(turn(&scene, 0), 0);
+	write_to(scene.path, "{\"tools\": [" TOOL("a", "A.") "," TOOL("b", "B.") "]}");
+	assert_int_equal(turn(&scene, 1000), 1);
+	assert_string_equal(scene.told, "1 a;1 b;");
+	write_to(scene.path, "{\"tools\": [" TOOL("b", "Other.") "]}");
+	assert_int_equal(turn(&scene, 1000), 1);
+	assert_string_equal(scene.told, "2 a;3 b;");
+	/* The same once more changes nothing. */
+	write_to(scene.path, "{\"tools\": [" TOOL("b", "Other.") "]}");
+	assert_int_equal(turn(&scene, 1000), 1);
+	assert_string_equal(scene.told, "");
+	end(&scene);
+}
+
+/* Half of a file is not read: it is, once it was closed. */
+static void test_being_written(void **state)
+{
+	(void)state;
+	struct scene scene;
+
+	begin(&scene, "t.json");
+	FILE *out = fopen(scene.path, "w");
+
+	assert_non_null(out);
+	assert_true(fputs("{\"tools\": [", out) >= 0);
+	assert_int_equal(fflush(out), 0);
+	put(&scene, "other", "x");
+	assert_int_equal(turn(&scene, 100), 0);
+	assert_true(fputs(TOOL("c", "C.") "]}", out) >= 0);
+	assert_int_equal(fclose(out), 0);
+	assert_int_equal(turn(&scene, 1000), 1);
+	assert_string_equal(scene.told, "1 c;");
+	end(&scene);
+}
+
+static void test_renamed_over(void **state)
+{
+	(void)state;
+	struct scene scene;
+
+	begin(&scene, "t.json");
+	for (int i = 0; i < 3; i++) {
+		put(&scene, ".t.json.swp",
+		    i % 2 ? "{\"tools\": []}" : "{\"tools\": [" TOOL("a", "A.") "]}");
+		assert_int_equal(turn(&scene, 0), 0);
+		move(&scene, ".t.json.swp", "t.json");
+		assert_int_equal(turn(&scene, 1000), 1);
+		assert_string_equal(scene.told, i % 2 ? "2 a;" : "1 a;");
+	}
+	/* As others do it: the old one is put aside, and a new one made. */
+	move(&scene, "t.json", "t.json~");
+	put(&scene, "t.json", "{\"tools\": []}");
+	assert_int_equal(turn(&scene, 1000), 1);
+	assert_string_equal(scene.told, "2 a;");
+	end(&scene);
+}
+
+static void test_bad_ones_change_nothing(void **state)
+{
+	(void)state;
+	struct scene scene;
+
+	begin(&scene, "t.json");
+	put(&scene, "t.json", "{\"tools\": [" TOOL("a", "A.") "]}");
+	assert_int_equal(turn(&scene, 1000), 1);
+	assert_string_equal(scene.told, "1 a;");
+	put(&scene, "t.json", "{\"tools\": [" TOOL("b", "B.") ",\n{}]}");
+	assert_int_equal(turn(&scene, 1000), 1);
+	assert_string_equal(scene.told, "");
+	assert_non_null(strstr(scene.why, "t.json:2: tools[1]: there is no \"name\"\n"));
+	/* What the supervisor refuses. */
+	put(&scene, "t.json",
+	    "{\"tools\": [" TOOL("b", "B.") "],\n\"policy\": {\"env\": {\"set\": "
+					    "{\"X\": \"refuse-me\"}}}}");
+	assert_int_equal(turn(&scene, 1000), 1);
+	assert_string_equal(scene.told, "");
+	assert_string_equal(scene.why, "limits.cpus: cannot be enforced here");
+	assert_int_equal(unlink(scene.path), 0);
+	assert_int_equal(turn(&scene, 1000), 1);
+	assert_non_null(strstr(scene.why, "No such file"));
+	char *list = vitro_toolhost_list(scene.host, NULL);
+
+	assert_non_null(strstr(list, "\"a\""));
+	assert_null(strstr(list, "\"b\""));
+	free(list);
+	put(&scene, "t.json", "{\"tools\": [" TOOL("b", "B.") "]}");
+	assert_int_equal(turn(&scene, 1000), 1);
+	assert_string_equal(scene.told, "2 a;1 b;");
+	assert_string_equal(scene.why, "");
+	end(&scene);
+}
+
+/* A link that is turned, as where a whole folder of settings is exchanged at once. */
+static void test_links(void **state)
+{
+	(void)state;
+	struct scene scene;
+	char path[128];
+
+	begin(&scene, "link.json");
+	for (int i = 0; i < 2; i++) {
+		(void)snprintf(path, sizeof(path), "%s/%d", scene.folder, i);
+		assert_int_equal(mkdir(path, 0700), 0);
+	}
+	put(&scene, "0/t.json", "{\"tools\": [" TOOL("a", "A.") "]}");
+	put(&scene, "1/t.json", "{\"tools\": [" TOOL("b", "B.") "]}");
+	(void)snprintf(path, sizeof(path), "%s/data", scene.folder);
+	assert_int_equal(symlink("0", path), 0);
+	assert_int_equal(turn(&scene, 100), 0);
+	assert_int_equal(symlink("data/t.json", scene.path), 0);
+	assert_int_equal(turn(&scene, 1000), 1);
+	assert_string_equal(scene.told, "1 a;");
+	(void)snprintf(path, sizeof(path), "%s/next", scene.folder);
+	assert_int_equal(symlink("1", path), 0);
+	move(&scene, "next", "data");
+	assert_int_equal(turn(&scene, 1000), 1);
+	assert_string_equal(scene.told, "2 a;1 b;");
+	/* And the file behind it, in its own folder; the one before is no matter any more. */
+	put(&scene, "0/t.json", "{\"tools\": []}");
+	assert_int_equal(turn(&scene, 100), 0);
+	put(&scene, "1/t.json", "{\"tools\": []}");
+	assert_int_equal(turn(&scene, 1000), 1);
+	assert_string_equal(scene.told, "2 b;");
+	end(&scene);
+}
+
+static void test_what_cannot_be_watched(void **state)
+{
+	static const char *const paths[] = { "/no/such/folder/t.json", "/tmp/", "/" };
+	struct vt_manifest_watch *watch;
+	struct vt_err err;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(paths) / sizeof(paths[0]); i++)
+		assert_true(vt_manifest_watch_new(paths[i], on_change, NULL, &watch, &err) < 0);
+	vt_manifest_watch_free(NULL);
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		FAKE_TEST(test_written_in_place),
+		FAKE_TEST(test_being_written),
+		FAKE_TEST(test_renamed_over),
+		FAKE_TEST(test_bad_ones_change_nothing),
+		FAKE_TEST(test_links),
+		FAKE_TEST(test_what_cannot_be_watched),
+	};
+
+	fake_begin(argc, argv);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
