@@ -283,18 +283,11 @@ static bool next_frame(struct vt_peer *peer, struct vt_frame *ret_frame)
 static bool parse(struct vt_peer *peer, const struct vt_frame *frame, struct vt_message *ret)
 {
 	struct vt_err err;
-	int status = vt_head_parse(frame->head, frame->head_len, &ret->head, &err);
+	int status = vt_message_read(frame, ret, &err);
 
-	if (status == 0) {
-		ret->is = vt_head_text(&ret->head, "is", NULL);
-		ret->body = frame->body;
-		ret->body_len = frame->body_len;
-		if (ret->is)
-			return true;
-		vt_fail(&err, VT_STEP_WIRE, EBADMSG, "a message does not say what it is");
-	}
-	vt_peer_lose(peer, &err);
-	return false;
+	if (status < 0)
+		vt_peer_lose(peer, &err);
+	return status == 0;
 }
 
 bool vt_peer_holds(const struct vt_peer *peer)

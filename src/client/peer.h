@@ -13,15 +13,8 @@
 
 #include "base/frame.h"
 #include "base/head.h"
+#include "client/message.h"
 #include "client/start.h"
-
-/* What came: it is there until the next one is asked for. */
-struct vt_message {
-	const char    *is;
-	struct vt_head head;
-	char          *body;
-	size_t         body_len;
-};
 
 struct vt_peer_held;
 

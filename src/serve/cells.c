@@ -71,6 +71,8 @@ static int read_policy(struct vt_cells *cells, const struct vt_cells_wish *wish,
 static int find(const struct vt_cells *cells, const struct vt_cells_wish *wish,
 		struct vt_arena *arena, struct vt_command *ret_command, struct vt_err *err)
 {
+	if (!!wish->program + !!wish->object + !!wish->command > 1)
+		return misunderstand("a pool is of one program, or object, or command", err);
 	if (wish->object && *wish->object != '/')
 		return misunderstand("the object of a pool", err);
 	if (wish->program && *wish->program != '/')
