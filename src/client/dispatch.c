@@ -227,7 +227,7 @@ static int work(vitro_toolhost *host)
 
 	while (vt_peer_next(&host->peer, &message))
 		if (take(host, &message, &err) < 0)
-			vt_peer_lose(&host->peer, &err);
+			vt_peer_refuse(&host->peer, &err);
 	if (host->peer.lost)
 		vt_call_end_all(host);
 	return vt_call_tell(host);

@@ -310,10 +310,19 @@ bool vt_peer_next(struct vt_peer *peer, struct vt_message *ret_message)
 			peer->held_end = &peer->held;
 		frame = (struct vt_frame){ held->bytes, held->head_len,
 					   held->bytes + held->head_len, held->body_len };
-	} else if (!next_frame(peer, &frame)) {
+	} else if (peer->lost || !next_frame(peer, &frame)) {
 		return false;
 	}
-	return parse(peer, &frame, ret_message);
+	if (parse(peer, &frame, ret_message))
+		return true;
+	drop_held(peer);
+	return false;
+}
+
+void vt_peer_refuse(struct vt_peer *peer, const struct vt_err *why)
+{
+	vt_peer_lose(peer, why);
+	drop_held(peer);
 }
 
 void *vt_peer_take(struct vt_peer *peer)

@@ -92,3 +92,5 @@ void vt_peer_wake(struct vt_peer *peer, bool awake);
 
 /* It is not to be talked with any more; the first reason stays. */
 void vt_peer_lose(struct vt_peer *peer, const struct vt_err *why);
+/* The same of one whose last message breaks the protocol: what it said after that does not count. */
+void vt_peer_refuse(struct vt_peer *peer, const struct vt_err *why);
