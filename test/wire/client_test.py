@@ -3,6 +3,7 @@
 """The wire, as docs/wire.md has it: the client that was written from that page, and the vectors, in Python."""
 
 import json
+import os
 import pathlib
 import re
 import socket
@@ -13,7 +14,7 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "lib")]
 from client import Broken, Client, Number, next_frame, read_head, spawn, write_head
-from vitrotest import BINARY, FLAGS, PREFIX, Failed, check, check_equal, check_in, main, skip, test, wait_until
+from vitrotest import BINARY, FLAGS, PREFIX, Failed, check, check_equal, check_in, folder, main, skip, test, wait_until
 
 VECTORS = json.loads((HERE / "vectors.json").read_text())
 POLICY = [{"key": "require", "value": "best-effort"}] if FLAGS else []
@@ -124,6 +125,19 @@ def _():
         wait_until(lambda: client.count()["live"] == 1, 10, "the call runs")
         client.process.kill()
         check_equal(client.wait(1)["status"], "lost", "status")
+
+
+@test("a pool of a fifo, which is no program, does not keep the supervisor waiting")
+def _():
+    with folder() as place, start() as client:
+        os.mkfifo(path := os.path.join(place, "fifo"))
+        try:
+            client.pool(1, POLICY, program=path, ready_min=1)
+            client.call(1, pool=1)
+            check(client.wait(1)["status"] in ("refused", "error", "lost"), "it does not run")
+        except PermissionError:
+            pass  # as good
+        check_equal(client.count()["live"], 0, "calls that run")
 
 
 @test("a supervisor without a socket says so and ends")
