@@ -409,6 +409,46 @@ bool vt_head_flag(const struct vt_head *head, const char *name, bool fallback)
 	return fallback;
 }
 
+/* Where in the table the member is, looked for from `from` on; count: nowhere. */
+static size_t find_field(const struct vt_head_member *member, const struct vt_head_field *fields,
+			 size_t count, size_t from)
+{
+	for (size_t i = 0; i < count; i++) {
+		size_t at = from + i < count ? from + i : from + i - count;
+
+		if (*fields[at].name == *member->name && strcmp(fields[at].name, member->name) == 0)
+			return at;
+	}
+	return count;
+}
+
+int vt_head_check(const struct vt_head *head, const struct vt_head_field *fields, size_t count,
+		  struct vt_err *err)
+{
+	static const char *const kinds[] = {
+		[VT_HEAD_FLAG] = "true or false",
+		[VT_HEAD_INT] = "an integer that it can be",
+		[VT_HEAD_TEXT] = "a text",
+	};
+	size_t from = 0;
+
+	for (size_t i = 0; i < head->count; i++) {
+		const struct vt_head_member *member = &head->members[i];
+		size_t at = find_field(member, fields, count, from);
+
+		if (at == count || member->type == VT_HEAD_NULL)
+			continue;
+		if (member->type != fields[at].type ||
+		    (member->type == VT_HEAD_INT &&
+		     (member->whole < fields[at].least || member->whole > fields[at].most)))
+			return vt_fail(err, VT_STEP_WIRE, EBADMSG,
+				       "the head of a message: '%s' is not %s", fields[at].name,
+				       kinds[fields[at].type]);
+		from = at + 1 < count ? at + 1 : 0;
+	}
+	return 0;
+}
+
 /* A character that does not stand for itself in JSON, or what is not one. */
 static void add_escape(struct vt_str *str, struct vt_utf8 next)
 {

@@ -76,6 +76,20 @@ const char *vt_head_text(const struct vt_head *head, const char *name, size_t *r
 int64_t vt_head_int(const struct vt_head *head, const char *name, int64_t fallback);
 bool vt_head_flag(const struct vt_head *head, const char *name, bool fallback);
 
+/* What a member of that name has to be, where it is there and not null. */
+struct vt_head_field {
+	const char       *name;
+	enum vt_head_type type;
+	int64_t           least, most; /* of an INT */
+};
+
+/*
+ * Whether each member that the table knows is as the table says; -EBADMSG, and the message names it. Members
+ * that it does not know are passed over. A head that is written in the table's order is the quickest to check.
+ */
+int vt_head_check(const struct vt_head *head, const struct vt_head_field *fields, size_t count,
+		  struct vt_err *err);
+
 /*
  * Writing: begin, add, add, end. The members and their names are the caller's to choose: that they
  * are no more than VT_HEAD_MEMBERS, and no two the same, is not looked at.

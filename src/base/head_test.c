@@ -318,6 +318,45 @@ static void test_writer(void **state)
 	vt_str_done(&str);
 }
 
+static void test_check(void **state)
+{
+	static const struct vt_head_field fields[] = {
+		{ "call", VT_HEAD_INT, 0, 9 },
+		{ "tool", VT_HEAD_TEXT, 0, 0 },
+		{ "ok", VT_HEAD_FLAG, 0, 0 },
+	};
+	static const struct {
+		const char *text, *wrong; /* wrong: the member that the message names; NULL: none */
+	} cases[] = {
+		{ "{}", NULL },
+		{ "{\"call\":0,\"tool\":\"\",\"ok\":false}", NULL },
+		{ "{\"ok\":true,\"call\":9,\"tool\":\"x\"}", NULL },
+		{ "{\"call\":null,\"tool\":null,\"ok\":null}", NULL },
+		{ "{\"calls\":\"x\",\"cal\":1.5,\"\":-1,\"tool\":\"x\"}", NULL },
+		{ "{\"call\":-1}", "'call'" },
+		{ "{\"call\":10}", "'call'" },
+		{ "{\"call\":1.0}", "'call'" },
+		{ "{\"call\":\"1\"}", "'call'" },
+		{ "{\"more\":1,\"tool\":1}", "'tool'" },
+		{ "{\"tool\":\"x\",\"ok\":1,\"call\":1}", "'ok'" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct vt_err err = { 0 };
+		struct vt_head head;
+		char text[128];
+
+		strcpy(text, cases[i].text);
+		assert_int_equal(vt_head_parse(text, strlen(text), &head, &err), 0);
+		int status = vt_head_check(&head, fields, 3, &err);
+
+		assert_int_equal(status, cases[i].wrong ? -EBADMSG : 0);
+		if (cases[i].wrong)
+			assert_non_null(strstr(err.what, cases[i].wrong));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -329,6 +368,7 @@ int main(void)
 		cmocka_unit_test(test_escapes),
 		cmocka_unit_test(test_numbers),
 		cmocka_unit_test(test_how_many_members),
+		cmocka_unit_test(test_check),
 		cmocka_unit_test(test_writer),
 	};
 

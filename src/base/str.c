@@ -58,7 +58,8 @@ void vt_str_addn(struct vt_str *str, const char *bytes, size_t len)
 {
 	if (!reserve(str, len))
 		return;
-	memcpy(str->text + str->len, bytes, len);
+	if (len) /* bytes may be NULL else */
+		memcpy(str->text + str->len, bytes, len);
 	str->len += len;
 	str->text[str->len] = '\0';
 }

@@ -179,12 +179,26 @@ static int take_own_log(const vitro_toolhost *host, const struct vt_message *mes
 	return 0;
 }
 
+/* What a newer supervisor may say beside these is of no interest to this client. */
+static bool is_known(const char *is)
+{
+	static const char *const kinds[] = { "done",  "output", "log",  "ask",
+					     "count", "pool",   "hello" };
+
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
+		if (strcmp(kinds[i], is) == 0)
+			return true;
+	return false;
+}
+
 /* A negative value: the supervisor does not keep to the protocol. */
 static int take(vitro_toolhost *host, const struct vt_message *message, struct vt_err *err)
 {
 	bool of_call = vt_head_find(&message->head, "call");
-	int64_t number = vt_head_int(&message->head, "call", 0);
+	int64_t number = vt_head_int(&message->head, "call", 0); /* no call has that */
 
+	if (!is_known(message->is))
+		return 0;
 	if (strcmp(message->is, "log") == 0 && !of_call)
 		return take_own_log(host, message);
 	struct vt_call *call = vt_calls_find(&host->calls, (uint64_t)number);
@@ -200,7 +214,7 @@ static int take(vitro_toolhost *host, const struct vt_message *message, struct v
 		return take_log(call, message, err);
 	if (strcmp(message->is, "ask") == 0)
 		return vt_ask_take(host, call, message, err);
-	return vt_fail(err, VT_STEP_WIRE, EBADMSG, "a message of a kind that is not known");
+	return vt_fail(err, VT_STEP_WIRE, EBADMSG, "an answer to what was not asked");
 }
 
 /* ---- rounds --------------------------------------------------------------------------------- */
@@ -213,7 +227,7 @@ static int work(vitro_toolhost *host)
 
 	while (vt_peer_next(&host->peer, &message))
 		if (take(host, &message, &err) < 0)
-			vt_peer_lose(&host->peer, &err);
+			vt_peer_refuse(&host->peer, &err);
 	if (host->peer.lost)
 		vt_call_end_all(host);
 	return vt_call_tell(host);

@@ -99,6 +99,11 @@ static inline void fake_print(struct fake *fake, int64_t call)
 	(void)snprintf(head, sizeof(head), "{\"is\":\"output\",\"call\":%lld,\"stream\":1}",
 		       (long long)call);
 	fake_send(fake, head, "one\n", 4);
+	/* Of a newer supervisor: what this client does not know is passed over. */
+	(void)snprintf(head, sizeof(head), "{\"is\":\"what\",\"call\":%lld,\"more\":1.5}",
+		       (long long)call);
+	fake_send(fake, head, "three", 5);
+	fake_send(fake, "{\"is\":\"whatever\"}", "", 0);
 	(void)snprintf(head, sizeof(head), "{\"is\":\"log\",\"call\":%lld,\"level\":\"info\"}",
 		       (long long)call);
 	fake_send(fake, head, "a \"line\"\xff", 9);
@@ -109,7 +114,7 @@ static inline void fake_print(struct fake *fake, int64_t call)
 		       "{\"is\":\"done\",\"call\":%lld,\"status\":\"ok\",\"value\":4,\"stdout\":4,"
 		       "\"stderr\":4,\"dropped_stderr\":7,\"exit_code\":0,\"signal\":0,"
 		       "\"wall_ns\":12340000,\"cpu_ns\":0,\"peak_kb\":-1,\"processes\":3,"
-		       "\"cell\":true,\"unreaped\":true}",
+		       "\"cell\":true,\"unreaped\":true,\"more\":\"new\"}",
 		       (long long)call);
 	fake_send(fake, head, "trueone\ntwo\0", 12);
 }
@@ -147,7 +152,6 @@ static const struct {
 	{ "no-json", "{", "" },
 	{ "no-is", "{\"a\":1}", "" },
 	{ "is-number", "{\"is\":1}", "" },
-	{ "unknown", "{\"is\":\"what\",\"call\":1}", "" },
 	{ "no-call", "{\"is\":\"done\",\"status\":\"ok\"}", "" },
 	{ "other-call", "{\"is\":\"done\",\"call\":77,\"status\":\"ok\",\"value\":1}", "1" },
 	{ "negative-call", "{\"is\":\"done\",\"call\":-1,\"status\":\"ok\",\"value\":1}", "1" },
@@ -163,6 +167,10 @@ static const struct {
 	{ "no-ask", "{\"is\":\"ask\",\"call\":1,\"tool\":\"x\"}", "{}" },
 	{ "no-tool", "{\"is\":\"ask\",\"call\":1,\"ask\":1}", "{}" },
 	{ "a-pool", "{\"is\":\"pool\",\"pool\":1,\"ok\":true}", "{}" },
+	{ "text-for-length", "{\"is\":\"done\",\"call\":1,\"status\":\"ok\",\"value\":\"1\"}", "" },
+	{ "text-for-code", "{\"is\":\"done\",\"call\":1,\"status\":\"error\",\"exit_code\":\"1\"}", "" },
+	{ "odd-code", "{\"is\":\"done\",\"call\":1,\"status\":\"error\",\"exit_code\":256}", "" },
+	{ "real-call", "{\"is\":\"output\",\"call\":1.0,\"stream\":1}", "" },
 	{ "a-hello", "{\"is\":\"hello\",\"version\":1}", "" },
 };
 

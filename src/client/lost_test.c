@@ -209,7 +209,7 @@ static void test_death_at_the_start(void **state)
 	fail_to_start("hello-die", EPIPE);
 	fail_to_start("hello-half", EPIPE);
 	fail_to_start("hello-no-json", EBADMSG);
-	fail_to_start("hello-unknown", EPROTO);
+	fail_to_start("hello-a-pool", EPROTO);
 	fail_to_start("hello-lengths", EBADMSG);
 	fail_to_start("newer", EPROTO);
 	fail_to_start("other", EPROTO);

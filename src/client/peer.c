@@ -281,18 +281,11 @@ static bool next_frame(struct vt_peer *peer, struct vt_frame *ret_frame)
 static bool parse(struct vt_peer *peer, const struct vt_frame *frame, struct vt_message *ret)
 {
 	struct vt_err err;
-	int status = vt_head_parse(frame->head, frame->head_len, &ret->head, &err);
+	int status = vt_message_read(frame, ret, &err);
 
-	if (status == 0) {
-		ret->is = vt_head_text(&ret->head, "is", NULL);
-		ret->body = frame->body;
-		ret->body_len = frame->body_len;
-		if (ret->is)
-			return true;
-		vt_fail(&err, VT_STEP_WIRE, EBADMSG, "a message does not say what it is");
-	}
-	vt_peer_lose(peer, &err);
-	return false;
+	if (status < 0)
+		vt_peer_lose(peer, &err);
+	return status == 0;
 }
 
 bool vt_peer_holds(const struct vt_peer *peer)
@@ -315,10 +308,19 @@ bool vt_peer_next(struct vt_peer *peer, struct vt_message *ret_message)
 			peer->held_end = &peer->held;
 		frame = (struct vt_frame){ held->bytes, held->head_len,
 					   held->bytes + held->head_len, held->body_len };
-	} else if (!next_frame(peer, &frame)) {
+	} else if (peer->lost || !next_frame(peer, &frame)) {
 		return false;
 	}
-	return parse(peer, &frame, ret_message);
+	if (parse(peer, &frame, ret_message))
+		return true;
+	drop_held(peer);
+	return false;
+}
+
+void vt_peer_refuse(struct vt_peer *peer, const struct vt_err *why)
+{
+	vt_peer_lose(peer, why);
+	drop_held(peer);
 }
 
 void *vt_peer_take(struct vt_peer *peer)

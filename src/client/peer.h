@@ -13,15 +13,8 @@
 
 #include "base/frame.h"
 #include "base/head.h"
+#include "client/message.h"
 #include "client/start.h"
-
-/* What came: it is there until the next one is asked for. */
-struct vt_message {
-	const char    *is;
-	struct vt_head head;
-	char          *body;
-	size_t         body_len;
-};
 
 struct vt_peer_held;
 
@@ -99,3 +92,5 @@ void vt_peer_wake(struct vt_peer *peer, bool awake);
 
 /* It is not to be talked with any more; the first reason stays. */
 void vt_peer_lose(struct vt_peer *peer, const struct vt_err *why);
+/* The same of one whose last message breaks the protocol: what it said after that does not count. */
+void vt_peer_refuse(struct vt_peer *peer, const struct vt_err *why);

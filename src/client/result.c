@@ -152,20 +152,6 @@ static bool cut(const struct vt_message *message, size_t *at, const char *name,
 	return true;
 }
 
-static int small(const struct vt_head *head, const char *name, int fallback)
-{
-	int64_t value = vt_head_int(head, name, fallback);
-
-	return value < -1 || value > 1 << 16 ? fallback : (int)value;
-}
-
-static int64_t count_of(const struct vt_head *head, const char *name, int64_t fallback)
-{
-	int64_t value = vt_head_int(head, name, fallback);
-
-	return value < 0 ? fallback : value;
-}
-
 int vt_result_read(const struct vt_message *message, struct vitro_result *ret_parts,
 		   struct vt_err *err)
 {
@@ -182,16 +168,16 @@ int vt_result_read(const struct vt_message *message, struct vitro_result *ret_pa
 		return vt_fail(err, VT_STEP_WIRE, EBADMSG,
 			       "a result has other lengths than it says");
 	parts.status = (enum vitro_status)status;
-	parts.dropped_out = count_of(head, "dropped_stdout", 0);
-	parts.dropped_err = count_of(head, "dropped_stderr", 0);
+	parts.dropped_out = vt_head_int(head, "dropped_stdout", 0);
+	parts.dropped_err = vt_head_int(head, "dropped_stderr", 0);
 	parts.came_to_cell = vt_head_flag(head, "cell", false);
 	parts.unreaped = vt_head_flag(head, "unreaped", false);
-	parts.exit_code = small(head, "exit_code", -1);
-	parts.signal = small(head, "signal", 0);
+	parts.exit_code = (int)vt_head_int(head, "exit_code", -1);
+	parts.signal = (int)vt_head_int(head, "signal", 0);
 	parts.usage.wall_ms = (double)vt_head_int(head, "wall_ns", 0) / VT_NS_PER_MS;
 	parts.usage.cpu_ms = (double)vt_head_int(head, "cpu_ns", 0) / VT_NS_PER_MS;
-	parts.usage.peak_memory_kb = count_of(head, "peak_kb", -1);
-	parts.usage.processes = count_of(head, "processes", -1);
+	parts.usage.peak_memory_kb = vt_head_int(head, "peak_kb", -1);
+	parts.usage.processes = vt_head_int(head, "processes", -1);
 	parts.type = parts.message = NULL;
 	if (status != VITRO_OK) {
 		parts.value = (struct vt_bytes){ 0 };

@@ -9,9 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <syslog.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "base/json.h"
 #include "host/helper.h"
 #include "plan/lookup.h"
@@ -75,6 +77,8 @@ static int read_policy(struct vt_cells *cells, const struct vt_cells_wish *wish,
 static int find(const struct vt_cells *cells, const struct vt_cells_wish *wish,
 		struct vt_arena *arena, struct vt_command *ret_command, struct vt_err *err)
 {
+	if (!!wish->program + !!wish->object + !!wish->command > 1)
+		return misunderstand("a pool is of one program, or object, or command", err);
 	if (wish->object && *wish->object != '/')
 		return misunderstand("the object of a pool", err);
 	if (wish->program && *wish->program != '/')
@@ -144,10 +148,14 @@ static int make_plan(struct vt_cells_maker *maker, struct vt_cells *cells,
  */
 static void pin_program(struct vt_cells *cells, int known_fd)
 {
-	int fd = known_fd >= 0 ? fcntl(known_fd, F_DUPFD_CLOEXEC, 3)
-			       : open(cells->program, O_RDONLY | O_CLOEXEC);
+	AUTO_CLOSE int fd = known_fd >= 0 ? fcntl(known_fd, F_DUPFD_CLOEXEC, 3)
+					  : open(cells->program,
+						 O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	struct stat st;
 
-	cells->program_fd = fd > 0 ? fd : 0;
+	/* A fifo is no program, and must not be waited for either. */
+	if (fd > 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
+		cells->program_fd = vt_fd_take(&fd);
 }
 
 /* Which program holds the tools ready. */

@@ -19,6 +19,7 @@
 #include "pool/pool.h"
 #include "serve/cells.h"
 #include "serve/done.h"
+#include "serve/request.h"
 
 enum {
 	WIRE_VERSION = 1,
@@ -263,8 +264,15 @@ static struct serve_pool *find_pool(const struct vt_session *session, int64_t nu
 
 static int do_hello(struct vt_session *session, const struct frame *frame, struct vt_err *err)
 {
-	if (vt_head_int(&frame->head, "version", 0) != WIRE_VERSION)
-		return misunderstand("it speaks another version", err);
+	int64_t version = vt_head_int(&frame->head, "version", 0);
+
+	if (session->greeted)
+		return misunderstand("it says hello twice", err);
+	if (version != WIRE_VERSION)
+		return vt_fail(err, VT_STEP_WIRE, EBADMSG,
+			       "understand the client: it speaks version %lld of the wire, and "
+			       "vitro " VITRO_VERSION " speaks %d",
+			       (long long)version, WIRE_VERSION);
 	session->greeted = true;
 	begin(session, "hello");
 	add_int(session, "version", WIRE_VERSION);
@@ -533,6 +541,8 @@ static int take_frame(struct vt_session *session, const struct vt_frame *came, s
 	struct frame frame = { .body = came->body, .len = came->body_len };
 	int r = vt_head_parse(came->head, came->head_len, &frame.head, err);
 
+	if (r == 0)
+		r = vt_request_check(&frame.head, err);
 	if (r < 0)
 		return r;
 	const char *what = vt_head_text(&frame.head, "do", NULL);

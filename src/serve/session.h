@@ -22,7 +22,7 @@
  *
  * A pool without any of the three has no cells: its client only wants to know what holds. One is dropped
  * when no call in it is under way. A head has "do" from the client, "is" from the supervisor. What is not
- * understood ends the session.
+ * understood ends the session. docs/wire.md has every field.
  */
 #pragma once
 
