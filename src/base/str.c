@@ -32,6 +32,14 @@ void vt_str_clear(struct vt_str *str)
 		str->text[0] = '\0';
 }
 
+void vt_str_drop(struct vt_str *str, size_t len)
+{
+	if (len == 0)
+		return;
+	str->len -= len;
+	memmove(str->text, str->text + len, str->len + 1); /* with its NUL */
+}
+
 static bool reserve(struct vt_str *str, size_t more)
 {
 	if (str->failed || more >= SIZE_MAX / 4 - str->len) {

@@ -19,6 +19,8 @@ void vt_str_init(struct vt_str *str);
 void vt_str_done(struct vt_str *str);
 /* Empties it, and keeps its memory; a failure before is forgotten. */
 void vt_str_clear(struct vt_str *str);
+/* Takes away the first bytes, of which there are so many. */
+void vt_str_drop(struct vt_str *str, size_t len);
 void vt_str_add(struct vt_str *str, const char *text);
 /* bytes may be NULL where len is 0. */
 void vt_str_addn(struct vt_str *str, const char *bytes, size_t len);

@@ -68,6 +68,23 @@ static void test_wraps(void **state)
 	vt_str_done(&text);
 }
 
+static void test_drops(void **state)
+{
+	struct vt_str str;
+
+	(void)state;
+	vt_str_init(&str);
+	vt_str_drop(&str, 0);
+	vt_str_add(&str, "abcde");
+	vt_str_drop(&str, 2);
+	vt_str_add(&str, "f");
+	assert_string_equal(str.text, "cdef");
+	vt_str_drop(&str, 4);
+	assert_int_equal(str.len, 0);
+	assert_string_equal(str.text, "");
+	vt_str_done(&str);
+}
+
 static void test_clears(void **state)
 {
 	struct vt_str str;
@@ -126,9 +143,13 @@ static void test_failure_is_sticky(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_grows), cmocka_unit_test(test_keeps_nul_bytes),
-		cmocka_unit_test(test_wraps), cmocka_unit_test(test_clears),
-		cmocka_unit_test(test_shows), cmocka_unit_test(test_failure_is_sticky),
+		cmocka_unit_test(test_grows),
+		cmocka_unit_test(test_keeps_nul_bytes),
+		cmocka_unit_test(test_wraps),
+		cmocka_unit_test(test_clears),
+		cmocka_unit_test(test_drops),
+		cmocka_unit_test(test_shows),
+		cmocka_unit_test(test_failure_is_sticky),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -32,6 +32,10 @@ static void sweep(struct vt_pool *pool, int64_t now)
 	int64_t pause = oldest ? now - oldest->since : VT_POOL_SWEEP;
 
 	vt_children_sweep(pool->options.children);
+	for (struct vt_warm *warm = pool->warm[VT_WARM_ENDING], *next; warm; warm = next) {
+		next = warm->next;
+		vt_warm_reap(warm);
+	}
 	pause = pause < SWEEP_MAX ? pause : SWEEP_MAX;
 	pool->sweep_at = now + (pause > VT_POOL_SWEEP ? pause : VT_POOL_SWEEP);
 }

@@ -424,8 +424,17 @@ void vt_warm_occupant_ended(struct vt_watch *source, uint32_t events)
 		vt_warm_bare_ended(warm);
 	else if (warm->state == VT_WARM_RUNNING)
 		vt_warm_hear_last(warm);
-	int status = vt_child_reap(&warm->child);
+	int status;
 
+	/*
+	 * Whoever traces it, from within the cell, is told first: that ends with the cell, and then
+	 * it is looked again. To wait for it would be to wait for as long as the cell likes.
+	 */
+	if (!vt_child_try_reap(&warm->child, &status)) {
+		vt_loop_remove(warm->loop, source);
+		vt_warm_kill(warm);
+		return;
+	}
 	if (warm->plan->bare)
 		vt_warm_bare_reaped(warm, status);
 	else
@@ -446,6 +455,13 @@ void vt_warm_occupant_ended(struct vt_watch *source, uint32_t events)
 		vt_warm_kill(warm);
 	else
 		check_gone(warm);
+}
+
+void vt_warm_reap(struct vt_warm *warm)
+{
+	if (warm->state == VT_WARM_ENDING && warm->child.pid && warm->occupant.fd >= 0 &&
+	    !warm->occupant.added)
+		vt_warm_occupant_ended(&warm->occupant, 0);
 }
 
 /* Init is gone, and with it every process of the cell: the kernel lets it go last. */

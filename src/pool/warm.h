@@ -144,6 +144,9 @@ void    vt_warm_tick(struct vt_warm *warm, int64_t now);
 /* Ends one whose call, if it had any, is over. */
 void vt_warm_kill(struct vt_warm *warm);
 
+/* Looks again for the end of an occupant that somebody else was to be told of first. */
+void vt_warm_reap(struct vt_warm *warm);
+
 /* Nobody waits longer for the end of one that was killed: what is known of it by now is all there is. */
 void vt_warm_leave(struct vt_warm *warm);
 

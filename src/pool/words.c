@@ -143,8 +143,9 @@ static void send_going(struct vt_warm *warm)
 			break; /* full; or it is gone, which shows by itself */
 		warm->going_at += (size_t)sent;
 	}
-	if (unread(warm) == 0) {
-		vt_str_clear(&warm->going);
+	/* What is gone makes room, also where something is always left. */
+	if (warm->going_at >= warm->going.len / 2) {
+		vt_str_drop(&warm->going, warm->going_at);
 		warm->going_at = 0;
 	}
 	watch_talk(warm);

@@ -33,6 +33,8 @@ static const char *const variables[] = { "VITRO_ZYGOTE=3", "LD_BIND_NOW=1" };
 enum {
 	PROGRAM_FD = 4,   /* the program that it executes, where that goes by a descriptor */
 	LAST_WORDS = 240, /* bytes of what it said before its end, as they are shown */
+	LAST_READS = 64,
+	END_MS = 100, /* that one which was killed has to end: longer than any takes */
 	/* More than fit in its socket. One that never stops telling does not keep others from their
 	 * turn. */
 	TURN_NOTES = 512,
@@ -213,18 +215,26 @@ void vt_pool_zygote_kill(struct vt_pool_zygote *zygote, const struct vt_err *why
 /* The end of what it said of why it cannot go on, as a message can show it; "": nothing. */
 static void hear_last_words(const struct vt_pool_zygote *zygote, char shown[LAST_WORDS])
 {
-	char said[4096];
-	ssize_t len = zygote->said_fd < 0 ? 0 : read(zygote->said_fd, said, sizeof(said));
+	char said[LAST_WORDS + 4096];
+	size_t len = 0, most = LAST_WORDS / 2;
+	ssize_t got = 0;
 
+	/* What came before makes room; a child of its own may never stop. */
+	for (int i = 0; i < LAST_READS && zygote->said_fd >= 0; i++) {
+		size_t kept = len < most ? len : most;
+
+		memmove(said, said + len - kept, kept);
+		len = kept;
+		got = read(zygote->said_fd, said + len, sizeof(said) - len);
+		if (got <= 0)
+			break;
+		len += (size_t)got;
+	}
 	while (len > 0 && strchr(" \t\r\n", said[len - 1])) /* a NUL is one of them */
 		len--;
-	if (len <= 0) {
-		shown[0] = '\0';
-		return;
-	}
-	size_t most = LAST_WORDS / 2, skipped = (size_t)len > most ? (size_t)len - most : 0;
+	size_t skipped = len > most ? len - most : 0;
 
-	(void)vt_json_show(shown, LAST_WORDS, said + skipped, (size_t)len - skipped);
+	(void)vt_json_show(shown, LAST_WORDS, said + skipped, len - skipped);
 }
 
 /* Sentences that say what is commonly wrong. */
@@ -240,6 +250,14 @@ static const char *advise(const struct vt_pool_zygote *zygote, int status)
 	return "; vitro_host_main() must come first in its main()";
 }
 
+/* One that its own child traces is left to whoever sweeps, when that has ended. */
+static void reap(struct vt_pool_zygote *zygote, int *ret_status)
+{
+	*ret_status = 0;
+	if (!vt_child_try_reap(&zygote->child, ret_status))
+		vt_child_forget(&zygote->child);
+}
+
 static void ended(struct vt_watch *source, uint32_t events)
 {
 	struct vt_pool_zygote *zygote = source->owner;
@@ -247,7 +265,9 @@ static void ended(struct vt_watch *source, uint32_t events)
 	char words[LAST_WORDS];
 
 	(void)events;
-	int status = vt_child_reap(&zygote->child);
+	int status;
+
+	reap(zygote, &status);
 	bool killed = WIFSIGNALED(status);
 
 	hear_last_words(zygote, words);
@@ -337,13 +357,17 @@ void vt_pool_zygote_retire(struct vt_pool_zygote *zygote)
 
 void vt_pool_zygote_end(struct vt_pool_zygote *zygote)
 {
+	struct pollfd end = { .fd = zygote->end.fd, .events = POLLIN };
+	int status;
+
 	vt_loop_remove(zygote->loop, &zygote->control);
 	vt_loop_remove(zygote->loop, &zygote->end);
 	vt_fd_close(&zygote->control.fd);
 	if (zygote->child.pid) {
 		/* Not by its number, which is another's once it was swept. ESRCH: it has ended. */
 		(void)syscall(SYS_pidfd_send_signal, zygote->end.fd, SIGKILL, NULL, 0);
-		(void)vt_child_reap(&zygote->child);
+		(void)poll(&end, 1, END_MS); /* whatever it says, it is tried */
+		reap(zygote, &status);
 	}
 	zygote->ready = false;
 	vt_fd_close(&zygote->end.fd);
