@@ -93,11 +93,11 @@ int vt_overlay_write(int marks_fd, int folder_fd, int work_fd, const char *path,
 	return mount_new(fs, 0, path, err);
 }
 
-int vt_overlay_pick(int dir_fd, const char *path, struct vt_err *err)
+int vt_overlay_pick(int mount_fd, const char *path, struct vt_err *err)
 {
-	int fd = sys_fspick(dir_fd, path, FSPICK_CLOEXEC);
+	int fd = sys_fspick(mount_fd, "", FSPICK_CLOEXEC | FSPICK_EMPTY_PATH);
 
-	return fd < 0 ? vt_fail_at(err, VT_STEP_MOUNTS, errno, "pick the overlay at", path) : fd;
+	return fd < 0 ? vt_fail_at(err, VT_STEP_MOUNTS, errno, "pick the overlay of", path) : fd;
 }
 
 int vt_overlay_refresh(int picked_fd, bool writable, struct vt_err *err)

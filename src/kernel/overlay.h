@@ -33,11 +33,12 @@ int vt_overlay_read(int upper_fd, int lower_fd, const char *path, struct vt_err 
  */
 int vt_overlay_write(int marks_fd, int folder_fd, int work_fd, const char *path, struct vt_err *err);
 
-/* Returns a descriptor for vt_overlay_refresh(), of an overlay that is mounted there. */
-int vt_overlay_pick(int dir_fd, const char *path, struct vt_err *err);
+/* Returns a descriptor for vt_overlay_refresh(), of an overlay's mount. */
+int vt_overlay_pick(int mount_fd, const char *path, struct vt_err *err);
 
 /*
  * An overlay keeps the names that it has looked for, found or not, whatever the host does to them. From
- * here on it looks again, but for what somebody has open. By whoever owns its user namespace.
+ * here on it looks again, but for what somebody has open. By whoever is root in its user namespace. It
+ * takes as long as there are names, which whoever can look decides.
  */
 int vt_overlay_refresh(int picked_fd, bool writable, struct vt_err *err);

@@ -25,13 +25,14 @@ enum vt_note_kind {
 	VT_NOTE_EMPTY,   /* a bare cell's init → supervisor, who wanted its end: no process is left */
 
 	/* of pools; those about one cell have its number */
-	VT_NOTE_VEIL,    /* the hull's init → supervisor, with one descriptor: picked of the next veil */
 	VT_NOTE_HULL,    /* the hull's init → supervisor, with descriptors: its namespaces */
 	VT_NOTE_PLAN,    /* supervisor → spawner or zygote, with the plan's image; to a zygote the hull's
 			    namespaces too */
 	VT_NOTE_READY,   /* spawner or zygote → supervisor: it takes orders now */
 	VT_NOTE_MAKE,    /* supervisor → spawner, with the cgroup's joins: make a cell */
 	VT_NOTE_MADE,    /* spawner → supervisor, with a pidfd: its init lives */
+	VT_NOTE_REFRESH, /* supervisor → spawner, with a number in place of a cell's: have veils look again */
+	VT_NOTE_REFRESHED, /* spawner → supervisor, with the same number: what the host has changed shows */
 	VT_NOTE_BUILT,   /* a cell's init → supervisor, with descriptors: its root, proc */
 	VT_NOTE_ENTER,   /* supervisor → zygote, with descriptors: fork an occupant into a cell; where cells
 			    are bare, fork the cell's init, which starts an occupant */

@@ -15,10 +15,10 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "kernel/overlay.h"
 #include "kernel/process.h"
 #include "launch/cell.h"
 #include "launch/inside_private.h"
+#include "launch/spawner.h"
 
 /* Empty, and down: what is in the hull itself needs none. Unless cells are to have the host's. */
 static int leave_network(struct vt_building *b, struct vt_err *err)
@@ -26,23 +26,6 @@ static int leave_network(struct vt_building *b, struct vt_err *err)
 	if (b->plan->own_network && unshare(CLONE_NEWNET) < 0)
 		return vt_fail_at(err, VT_STEP_NETWORK, errno, "make a network namespace", NULL);
 	return 0;
-}
-
-/* In the plan's order. */
-static int tell_veils(struct vt_building *b, struct vt_err *err)
-{
-	int r = 0;
-
-	for (size_t i = 0; r == 0 && i < b->plan->build_count; i++) {
-		const struct vt_build *build = &b->plan->builds[i];
-
-		if (!build->veil)
-			continue;
-		AUTO_CLOSE int fd = vt_overlay_pick(b->root_fd, build->to, err);
-
-		r = fd < 0 ? fd : vt_inside_hand_over(b->in->status_fd, VT_NOTE_VEIL, &fd, 1, err);
-	}
-	return r;
 }
 
 static int tell_hull(struct vt_building *b, struct vt_err *err)
@@ -66,20 +49,40 @@ static int tell_hull(struct vt_building *b, struct vt_err *err)
 	return r;
 }
 
-/* The status socket is at 3 then, and nothing above it. */
+/* The status socket is at 3 then, veils follow it, and nothing is above them. */
+static int place_descriptors(struct vt_building *b, int *ret_program, struct vt_err *err)
+{
+	const struct vt_stdio *stdio = &b->in->stdio;
+	const int above = VT_SPAWNER_VEILS + (int)b->veils;
+	int wanted[4] = { stdio->in, stdio->out, stdio->err, b->in->status_fd };
+	bool ok = true;
+
+	/* Out of the way of each other first. */
+	for (size_t i = 0; i < COUNT(wanted); i++)
+		ok = ok && (wanted[i] = fcntl(wanted[i], F_DUPFD_CLOEXEC, above)) >= 0;
+	for (size_t i = 0; i < b->veils; i++)
+		ok = ok &&
+		     (b->in->picked[i] = fcntl(b->in->picked[i], F_DUPFD_CLOEXEC, above)) >= 0;
+	*ret_program = fcntl(b->in->spawner_fd, F_DUPFD_CLOEXEC, above);
+	ok = ok && *ret_program >= 0;
+	for (int i = 0; i < (int)COUNT(wanted); i++)
+		ok = ok && dup2(wanted[i], i) >= 0;
+	for (int i = 0; i < (int)b->veils; i++)
+		ok = ok && dup2(b->in->picked[i], VT_SPAWNER_VEILS + i) >= 0;
+	ok = ok && (*ret_program == above ||
+		    syscall(SYS_close_range, (unsigned)above, (unsigned)*ret_program - 1, 0) == 0);
+	ok = ok && syscall(SYS_close_range, (unsigned)*ret_program + 1, ~0U, 0) == 0;
+	return ok ? 0 : vt_fail_at(err, VT_STEP_DESCRIPTORS, errno, "place the descriptors", NULL);
+}
+
 static int become_spawner(struct vt_building *b, struct vt_err *err)
 {
 	char name[] = "vitro-spawner";
 	char *const argv[] = { name, NULL }, *const envp[] = { NULL };
-	const struct vt_stdio *stdio = &b->in->stdio;
-	int program = fcntl(b->in->spawner_fd, F_DUPFD_CLOEXEC, 10);
-	int control = fcntl(b->in->status_fd, F_DUPFD_CLOEXEC, 10);
+	int program, r = place_descriptors(b, &program, err);
 
-	if (program < 0 || control < 0 || dup2(stdio->in, 0) < 0 || dup2(stdio->out, 1) < 0 ||
-	    dup2(stdio->err, 2) < 0 || dup2(control, 3) < 0 ||
-	    syscall(SYS_close_range, 4U, (unsigned)program - 1, 0) < 0 ||
-	    syscall(SYS_close_range, (unsigned)program + 1, ~0U, 0) < 0)
-		return vt_fail_at(err, VT_STEP_DESCRIPTORS, errno, "place the descriptors", NULL);
+	if (r < 0)
+		return r;
 	(void)syscall(SYS_execveat, program, "", argv, envp, AT_EMPTY_PATH); /* returns to fail */
 	return vt_fail_at(err, VT_STEP_EXEC, errno, "execute the spawner", NULL);
 }
@@ -94,7 +97,6 @@ static const struct vt_inside_step steps[] = {
 	{ "root",    vt_inside_attach_root },
 	{ "mounts",  vt_inside_build_root },
 	{ "names",   vt_inside_name_host },
-	{ "veils",   tell_veils },
 	{ "tell",    tell_hull },              /* through the hull's own proc */
 	{ "spawner", become_spawner },
 };

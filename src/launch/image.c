@@ -106,6 +106,7 @@ static void turn_builds(struct image *image, struct vt_plan *plan)
 				       plan->build_count * sizeof(*plan->builds));
 
 	for (size_t i = 0; builds && i < plan->build_count; i++) {
+		builds[i].veiled = builds[i].veiled || builds[i].veil;
 		builds[i].veil = NULL;
 		turn_text(image, &builds[i].to);
 		turn_text(image, &builds[i].from);

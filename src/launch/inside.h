@@ -39,6 +39,7 @@ struct vt_inside {
 	gid_t                   gid;
 	const struct vt_work   *works;  /* the plan's work folders */
 	struct vt_layers       *layers; /* room for the child: what is opened of them, -1 until then */
+	int                    *picked; /* the same, of a hull: its veils' overlays, in the plan's order; else NULL */
 	int                     spawner_fd; /* of a hull: the program that its init becomes */
 };
 

@@ -18,6 +18,7 @@ struct vt_building {
 	const char *scratch; /* the path of that folder */
 	int place_fd;    /* of a bare cell: the folder around that; -1: none */
 	int stage_fd;    /* where veils are made, while there are any to make */
+	size_t veils;    /* that were made */
 	int proc_fd;     /* the cell's proc; -1: it has none of its own */
 	int ruleset_fd;  /* of a bare cell; -1: no Landlock */
 	int ready_fd;    /* an eventfd: init tells the occupant that the root is there */

@@ -76,7 +76,7 @@ static int attach(const struct vt_building *b, const struct vt_build *build, int
 			     : vt_mount_attach(mount_fd, b->root_fd, build->to, err);
 }
 
-static int bind_mount(const struct vt_building *b, const struct vt_build *build, int mount_fd,
+static int bind_mount(struct vt_building *b, const struct vt_build *build, int mount_fd,
 		      struct vt_err *err)
 {
 	/* The parent has restricted what it mapped: a map can be set only once. */
@@ -92,7 +92,8 @@ static int bind_mount(const struct vt_building *b, const struct vt_build *build,
 			return r;
 	}
 	if (build->veil)
-		return vt_veil_bind(build, b->stage_fd, mount_fd, b->in->layers, b->root_fd, err);
+		return vt_veil_bind(build, b->stage_fd, mount_fd, b->in->layers, b->root_fd,
+				    b->in->picked ? &b->in->picked[b->veils++] : NULL, err);
 	return attach(b, build, mount_fd, err);
 }
 

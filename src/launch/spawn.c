@@ -54,6 +54,7 @@ struct fds {
 	int *idmaps;              /* per map of the plan */
 	int *mounts;              /* per build */
 	struct vt_layers *layers; /* per work folder; the child's to fill */
+	int *picked;              /* per veil of a hull; the same */
 	int spawner;              /* of a hull */
 };
 
@@ -182,6 +183,7 @@ static int start(const struct vt_plan *plan, const struct vt_stdio *stdio, const
 		.mounts = fds->mounts,
 		.works = cell->works,
 		.layers = fds->layers,
+		.picked = fds->picked,
 		.spawner_fd = fds->spawner,
 		.uid = outer.uid,
 		.gid = outer.gid,
@@ -232,7 +234,7 @@ static int prepare_and_start(const struct vt_plan *plan, const struct vt_stdio *
 static int spawn(const struct vt_plan *plan, const struct vt_stdio *stdio, int spawner_fd,
 		 struct vt_cell *ret_cell, struct vt_err *err)
 {
-	size_t count = plan->idmap_count + plan->build_count;
+	size_t count = plan->idmap_count + plan->build_count + plan->veil_count;
 	size_t size = count * sizeof(int) + (plan->work_count + 1) * sizeof(struct vt_layers);
 	int *all = malloc(size);
 	struct vt_cell cell;
@@ -243,6 +245,7 @@ static int spawn(const struct vt_plan *plan, const struct vt_stdio *stdio, int s
 	const struct fds fds = {
 		.idmaps = all,
 		.mounts = all + plan->idmap_count,
+		.picked = spawner_fd < 0 ? NULL : all + plan->idmap_count + plan->build_count,
 		.layers = (struct vt_layers *)(all + count),
 		.spawner = spawner_fd,
 	};

@@ -22,6 +22,7 @@
 #include "base/fd.h"
 #include "kernel/caps.h"
 #include "kernel/ns.h"
+#include "kernel/overlay.h"
 #include "kernel/pass.h"
 #include "kernel/process.h"
 #include "launch/image.h"
@@ -198,6 +199,16 @@ static int make(struct spawner *spawner, const struct vt_cgroup *cgroup,
 	return 0;
 }
 
+static int refresh(const struct spawner *spawner, struct vt_err *err)
+{
+	int fd = VT_SPAWNER_VEILS, r = 0;
+
+	for (size_t i = 0; r == 0 && i < spawner->plan->build_count; i++)
+		if (spawner->plan->builds[i].veiled)
+			r = vt_overlay_refresh(fd++, spawner->plan->builds[i].writable, err);
+	return r;
+}
+
 /* Takes one order, and obeys. */
 static void obey(struct spawner *spawner)
 {
@@ -209,10 +220,23 @@ static void obey(struct spawner *spawner)
 		_exit(0); /* the supervisor is gone */
 	failed.cell = order.cell;
 	vt_cgroup_from_joins(&cgroup, fds, order.joins);
-	if (order.kind != VT_NOTE_MAKE)
+	switch (order.kind) {
+	case VT_NOTE_MAKE:
+		if (make(spawner, &cgroup, &order, &failed.err) < 0)
+			tell(&failed, NULL, 0);
+		break;
+	case VT_NOTE_REFRESH:
+		order.kind = VT_NOTE_REFRESHED;
+		failed.cell = 0; /* of the hull, which is of no use then */
+		if (refresh(spawner, &failed.err) < 0) {
+			tell(&failed, NULL, 0);
+			_exit(125);
+		}
+		tell(&order, NULL, 0);
+		break;
+	default:
 		_exit(125);
-	if (make(spawner, &cgroup, &order, &failed.err) < 0)
-		tell(&failed, NULL, 0);
+	}
 	for (size_t i = 0; i < VT_NOTE_FDS; i++)
 		vt_fd_close(&fds[i]);
 }

@@ -6,5 +6,8 @@
  */
 #pragma once
 
+/* Where the overlays of the hull's veils are, as vt_overlay_pick() gives them, in the plan's order. */
+enum { VT_SPAWNER_VEILS = 4 };
+
 /* The whole life of the program "vitro-spawner". Its control socket is descriptor 3. */
 _Noreturn void vt_spawner_run(void);

@@ -194,14 +194,18 @@ static int cover_names(const struct vt_veil *veil, int stage_fd, int overlay_fd,
 }
 
 int vt_veil_bind(const struct vt_build *build, int stage_fd, int mount_fd,
-		 const struct vt_layers *layers, int root_fd, struct vt_err *err)
+		 const struct vt_layers *layers, int root_fd, int *ret_picked, struct vt_err *err)
 {
 	AUTO_CLOSE int fd = make_overlay(build, stage_fd, mount_fd, layers, err);
 
 	if (fd < 0)
 		return fd;
-	int r = build->nested ? vt_mount_attach_nested(fd, root_fd, build->to, err)
-			      : vt_mount_attach(fd, root_fd, build->to, err);
+	int r = ret_picked ? *ret_picked = vt_overlay_pick(fd, build->from, err) : 0;
+
+	if (r < 0)
+		return r;
+	r = build->nested ? vt_mount_attach_nested(fd, root_fd, build->to, err)
+			  : vt_mount_attach(fd, root_fd, build->to, err);
 
 	/* In one for reading, what is closed is not there. */
 	return r < 0 || build->veil->work < 0 ? r : cover_names(build->veil, stage_fd, fd, err);

@@ -32,10 +32,11 @@ int vt_veil_stage(const struct vt_plan *plan, int root_fd, struct vt_err *err);
 /*
  * Mounts the overlay of a build at its place in the new root, with its closed names covered. mount_fd is
  * a restricted copy of the mount of its folder, or of the veil's base where it can be written; layers
- * are those of all work folders.
+ * are those of all work folders. *ret_picked is what vt_overlay_pick() gives;
+ * ret_picked may be NULL.
  */
 int vt_veil_bind(const struct vt_build *build, int stage_fd, int mount_fd,
-		 const struct vt_layers *layers, int root_fd, struct vt_err *err);
+		 const struct vt_layers *layers, int root_fd, int *ret_picked, struct vt_err *err);
 
 /* Takes the stage away. */
 int vt_veil_unstage(int root_fd, struct vt_err *err);

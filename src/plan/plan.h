@@ -114,6 +114,7 @@ struct vt_build {
 	uid_t       uid;      /* its owner, where it is written through a veil */
 	gid_t       gid;
 	const struct vt_veil *veil; /* of a bind; NULL: none */
+	bool        veiled;   /* in a plan's image, which leaves veils out: there is one */
 };
 
 /* The owner of a granted folder, who is the cell's user inside. */

@@ -62,6 +62,7 @@ struct vt_pool_call {
 	struct vt_pool *pool;
 	struct vt_warm *warm;         /* where it runs */
 	struct vt_pool_call *next, **link; /* among those that wait; link is NULL otherwise */
+	uint64_t        refresh;      /* of the hull: with it, it may begin */
 	int64_t         due;          /* until when it waits at the most */
 };
 

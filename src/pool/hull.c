@@ -4,14 +4,12 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/fd.h"
-#include "kernel/overlay.h"
 #include "kernel/pass.h"
 
 /* How often it is looked for strays that keep it from ending, while nothing else is done. */
@@ -31,11 +29,6 @@ static void clear(struct vt_pool_hull *hull)
 	vt_loop_remove(hull->loop, &hull->end);
 	for (size_t i = 0; i < VT_HULL_FDS; i++)
 		vt_fd_close(&hull->fds[i]);
-	for (size_t i = 0; i < hull->veil_count; i++)
-		vt_fd_close(&hull->veil_fds[i]);
-	free(hull->veil_fds);
-	hull->veil_fds = NULL;
-	hull->veil_count = 0;
 	/* Folders that will not go hold nothing that runs; the next vitro sweeps them. */
 	(void)vt_cell_done(&hull->cell, &err);
 	vt_cell_init(&hull->cell);
@@ -77,13 +70,15 @@ static void take_namespaces(struct vt_pool_hull *hull, int fds[VT_NOTE_FDS])
 
 static void take_note(struct vt_pool_hull *hull, const struct vt_note *note, int fds[VT_NOTE_FDS])
 {
-	if (note->kind == VT_NOTE_VEIL && hull->veil_count < hull->plan->veil_count) {
-		hull->veil_fds[hull->veil_count++] = vt_fd_take(&fds[0]);
-	} else if (note->kind == VT_NOTE_HULL) {
+	if (note->kind == VT_NOTE_HULL) {
 		take_namespaces(hull, fds);
 	} else if (note->kind == VT_NOTE_READY) {
 		hull->ready = true;
+		hull->refreshed = hull->refreshes; /* it has not looked for anything yet */
 		hull->is_ready(hull->user);
+	} else if (note->kind == VT_NOTE_REFRESHED) {
+		hull->refreshed = note->cell;
+		hull->is_refreshed(hull->user);
 	} else if (note->cell) {
 		hull->note(hull->user, note, fds);
 	} else if (note->kind == VT_NOTE_FAILED) {
@@ -141,15 +136,10 @@ void vt_pool_hull_init(struct vt_pool_hull *hull)
 
 int vt_pool_hull_start(struct vt_pool_hull *hull, struct vt_err *err)
 {
-	hull->veil_fds = calloc(hull->plan->veil_count + 1, sizeof(*hull->veil_fds));
-	if (!hull->veil_fds)
-		return vt_fail(err, VT_STEP_CLONE, ENOMEM, "make a hull");
 	int r = vt_spawn_hull(hull->plan, hull->spawner_fd, &hull->cell, err);
 
-	if (r < 0) {
-		clear(hull);
+	if (r < 0)
 		return r;
-	}
 	vt_child_know(hull->children, &hull->child, hull->cell.init);
 	hull->notes.fd = hull->cell.status_fd;
 	hull->end.fd = hull->cell.init_fd;
@@ -161,20 +151,17 @@ int vt_pool_hull_start(struct vt_pool_hull *hull, struct vt_err *err)
 	return r;
 }
 
-int vt_pool_hull_refresh(const struct vt_pool_hull *hull, struct vt_err *err)
+uint64_t vt_pool_hull_refresh(struct vt_pool_hull *hull)
 {
-	size_t veil = 0;
-	int r = 0;
+	const struct vt_note order = { .kind = VT_NOTE_REFRESH, .cell = hull->refreshes + 1 };
+	struct vt_err err;
 
-	if (!hull->veil_count)
+	if (!hull->plan->veil_count || !hull->ready)
 		return 0;
-	for (size_t i = 0; r == 0 && i < hull->plan->build_count; i++) {
-		const struct vt_build *build = &hull->plan->builds[i];
-
-		if (build->veil)
-			r = vt_overlay_refresh(hull->veil_fds[veil++], build->veil->work >= 0, err);
-	}
-	return r;
+	hull->refreshes++;
+	if (vt_pass_send(hull->cell.status_fd, &order, sizeof(order), NULL, 0, &err) < 0)
+		vt_pool_hull_kill(hull, &err);
+	return hull->refreshes;
 }
 
 void vt_pool_hull_done(struct vt_pool_hull *hull, int64_t patience_ns)

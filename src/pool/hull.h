@@ -26,6 +26,7 @@ struct vt_pool_hull {
 	int                   spawner_fd, image_fd; /* borrowed */
 	void (*is_built)(void *user); /* its namespaces can be joined */
 	void (*is_ready)(void *user); /* its spawner takes orders */
+	void (*is_refreshed)(void *user);
 	void (*note)(void *user, const struct vt_note *note, int fds[VT_NOTE_FDS]);
 	/* It is on its way to its end, and all cells with it. Whoever knows more says so in err. */
 	void (*is_ending)(void *user, const struct vt_err *err);
@@ -36,8 +37,7 @@ struct vt_pool_hull {
 	struct vt_cell  cell;
 	struct vt_child child; /* its init, the spawner */
 	struct vt_watch notes, end;
-	int            *veil_fds; /* in the plan's order; veil_count are there */
-	size_t          veil_count;
+	uint64_t        refreshes, refreshed; /* the last that was ordered, and done */
 	int             fds[VT_HULL_FDS]; /* the namespaces; -1 until they are there */
 	bool            ready, ending;
 	struct vt_err   failure; /* what it said; num 0: nothing */
@@ -52,10 +52,10 @@ int  vt_pool_hull_start(struct vt_pool_hull *hull, struct vt_err *err);
 bool vt_pool_hull_lives(const struct vt_pool_hull *hull);
 
 /*
- * What the host has changed by now shows to whoever looks from now on, also in folders that are shown by an
- * overlay; but for names that a call has open.
+ * Has folders that are shown by an overlay look again for what the host has changed, but for names that a call
+ * has open. Returns the number that `refreshed` has when that is done; 0: there is nothing to be done.
  */
-int  vt_pool_hull_refresh(const struct vt_pool_hull *hull, struct vt_err *err);
+uint64_t vt_pool_hull_refresh(struct vt_pool_hull *hull);
 
 /* Begins its end, for this reason, and tells so. */
 void vt_pool_hull_kill(struct vt_pool_hull *hull, const struct vt_err *why);

@@ -119,6 +119,11 @@ static void hull_ready(void *user)
 	vt_pool_refill(user);
 }
 
+static void hull_refreshed(void *user)
+{
+	vt_pool_serve_refreshed(user);
+}
+
 void vt_pool_end_zygotes(struct vt_pool *pool)
 {
 	vt_pool_zygote_end(&pool->zygotes[0]);
@@ -241,6 +246,7 @@ void vt_pool_init_makers(struct vt_pool *pool)
 					    .is_built = hull_built,
 					    .is_ready = hull_ready,
 					    .note = give_note,
+					    .is_refreshed = hull_refreshed,
 					    .is_ending = hull_ending,
 					    .ended = hull_ended,
 					    .user = pool };

@@ -266,24 +266,26 @@ static struct vt_warm *choose(const struct vt_pool *pool)
 	return pool->last[VT_WARM_PARKED];
 }
 
+/* What the host did before it was made shows in it. */
+static bool is_fresh(const struct vt_pool *pool, const struct vt_pool_call *call)
+{
+	return call->refresh <= pool->hull.refreshed;
+}
+
 /* What calls made leaves some room for what the program makes. */
 static bool may_run(const struct vt_pool *pool, const struct vt_pool_call *call)
 {
 	unsigned most = pool->options.live_max;
 
-	return live(pool) < most && (!call->within || pool->within < most - most / 4);
+	return live(pool) < most && (!call->within || pool->within < most - most / 4) &&
+	       is_fresh(pool, call);
 }
 
 /* Hands a call to a cell that is ready, if it may run now. */
 static bool run(struct vt_pool *pool, struct vt_pool_call *call)
 {
-	struct vt_warm *warm = choose(pool);
-	struct vt_err err;
+	struct vt_warm *warm;
 
-	if (warm && may_run(pool, call) && vt_pool_hull_refresh(&pool->hull, &err) < 0) {
-		vt_pool_hull_kill(&pool->hull, &err);
-		return false;
-	}
 	while ((warm = choose(pool)) && may_run(pool, call))
 		if (vt_warm_run(warm, call)) {
 			/*
@@ -317,12 +319,14 @@ void vt_pool_serve_waiting(struct vt_pool *pool)
 }
 
 /* More was wanted than was there: keep more ready for a while. */
-static void learn(struct vt_pool *pool)
+static void expect_more(struct vt_pool *pool)
 {
 	unsigned more = pool->target * 2;
 
+	pool->counts.cold_calls++;
 	pool->target = more < pool->options.ready_max ? more : pool->options.ready_max;
 	pool->decay_at = vt_clock_now() + VT_POOL_DECAY;
+	vt_pool_refill(pool);
 }
 
 void vt_pool_submit(struct vt_pool *pool, struct vt_pool_call *call)
@@ -332,13 +336,22 @@ void vt_pool_submit(struct vt_pool *pool, struct vt_pool_call *call)
 	call->warm = NULL;
 	call->pool = pool;
 	call->link = NULL;
+	call->refresh = vt_pool_hull_refresh(&pool->hull);
 	/* Those that wait may be such as have to leave room. */
 	if ((!pool->waiting.first || !call->within) && run(pool, call))
 		return;
-	pool->counts.cold_calls++;
 	vt_queue_add(&pool->waiting, call, vt_clock_now() + pool->options.queue_ms * VT_NS_PER_MS);
-	learn(pool);
-	vt_pool_refill(pool);
+	if (is_fresh(pool, call))
+		expect_more(pool);
+	else
+		vt_pool_wake_by(pool, call->due);
+}
+
+void vt_pool_serve_refreshed(struct vt_pool *pool)
+{
+	vt_pool_serve_waiting(pool);
+	if (pool->waiting.first && is_fresh(pool, pool->waiting.first))
+		expect_more(pool);
 }
 
 void vt_pool_resume(struct vt_pool *pool)

@@ -76,6 +76,8 @@ void     vt_pool_order_occupant(struct vt_pool *pool, struct vt_warm *warm);
 /* Frees cells that are gone, as far as the kernel is done with them. */
 void     vt_pool_release_gone(struct vt_pool *pool, int64_t now);
 void     vt_pool_serve_waiting(struct vt_pool *pool);
+/* Those among them that waited for the hull to look again. */
+void     vt_pool_serve_refreshed(struct vt_pool *pool);
 
 /* ---- who makes cells: makers.c -------------------------------------------------------------- */
 
