@@ -22,9 +22,52 @@ static int take_program(void)
 	return PROGRAM_FD;
 }
 
+/* The one client that there is. */
+struct supervised {
+	struct vt_commons commons;
+	struct vt_session *session;
+};
+
+static void ended(void *user, struct vt_session *session)
+{
+	struct supervised *supervised = user;
+
+	(void)session; /* it is freed behind the loop */
+	supervised->commons.loop->over = true;
+}
+
+static void log_line(void *user, const struct vt_cells *cells, int level, const char *text)
+{
+	const struct supervised *supervised = user;
+
+	if (supervised->session)
+		vt_session_log(supervised->session, cells, level, text);
+}
+
+static int serve(struct supervised *supervised, struct vt_loop *loop, struct vt_host *host,
+		 int program_fd, struct vt_err *err)
+{
+	const struct vt_session_peer peer = { CLIENT_FD, program_fd, getuid(), 0 };
+	struct vt_commons *commons = &supervised->commons;
+
+	vt_commons_init(commons, loop, host);
+	commons->user = commons->cells.user = supervised;
+	commons->ended = ended;
+	commons->cells.log = log_line;
+	int r = vt_session_new(commons, &peer, &supervised->session, err);
+
+	if (r == 0) {
+		r = vt_loop_run(loop, err);
+		vt_session_free(supervised->session);
+		supervised->session = NULL;
+	}
+	vt_commons_done(commons);
+	return r;
+}
+
 static int supervise(int program_fd, struct vt_err *err)
 {
-	struct vt_session *session;
+	struct supervised supervised = { 0 };
 	struct vt_host host;
 	struct vt_loop loop;
 	int r = vt_host_probe(&host, err);
@@ -33,11 +76,7 @@ static int supervise(int program_fd, struct vt_err *err)
 		return r;
 	r = vt_loop_init(&loop, err);
 	if (r == 0) {
-		r = vt_session_new(&loop, &host, CLIENT_FD, program_fd, &session, err);
-		if (r == 0) {
-			r = vt_loop_run(&loop, err);
-			vt_session_free(session);
-		}
+		r = serve(&supervised, &loop, &host, program_fd, err);
 		vt_loop_done(&loop);
 	}
 	vt_host_done(&host);
