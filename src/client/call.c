@@ -65,6 +65,10 @@ static void end_lost(vitro_toolhost *host, struct vt_call *call)
 {
 	char text[sizeof(host->peer.why.what) + 64];
 
+	if (host->peer.why.num == ESHUTDOWN) { /* it said so */
+		end_failed(host, call, VITRO_REFUSED, "Refused", host->peer.why.what);
+		return;
+	}
 	(void)snprintf(text, sizeof(text), "the supervisor was lost: %s", host->peer.why.what);
 	end_failed(host, call, VITRO_LOST, NULL, text);
 }

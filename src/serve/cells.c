@@ -362,7 +362,7 @@ static void end(struct vt_cells *cells)
 	struct vt_cells_maker *maker = cells->maker;
 
 	add_counts(&maker->past, cells, true);
-	maker->count--;
+	maker->count -= cells->pool != NULL;
 	for (struct vt_cells **at = &maker->first; *at; at = &(*at)->next) {
 		if (*at == cells) {
 			*at = cells->next;
@@ -402,7 +402,7 @@ static void make_room(struct vt_cells_maker *maker)
 	struct vt_cells *oldest = NULL;
 
 	for (struct vt_cells *cells = maker->first; cells; cells = cells->next)
-		if (cells->users == 0 && (!oldest || cells->due < oldest->due))
+		if (cells->users == 0 && cells->pool && (!oldest || cells->due < oldest->due))
 			oldest = cells;
 	if (maker->count >= CELLS_MAX && oldest)
 		end(oldest);
@@ -433,8 +433,9 @@ static int provide(struct vt_cells_maker *maker, const struct vt_cells_wish *wis
 		*ret_cells = same;
 		return r;
 	}
-	make_room(maker);
-	if (maker->count >= CELLS_MAX)
+	if (used)
+		make_room(maker);
+	if (used && maker->count >= CELLS_MAX)
 		return vt_fail(err, VT_STEP_PLAN, E2BIG,
 			       "there are cells of %d policies and programs already, which is the "
 			       "most; let tools share theirs",
@@ -453,7 +454,7 @@ static int provide(struct vt_cells_maker *maker, const struct vt_cells_wish *wis
 	own->client = wish->client;
 	own->next = maker->first;
 	maker->first = own;
-	maker->count++;
+	maker->count += used;
 	*ret_cells = own;
 	return 0;
 }

@@ -32,7 +32,7 @@ struct vt_cells_wish {
 	/* Whose environment and working directory count; NULL: this process's. */
 	const struct vt_caller *caller;
 	int         program_fd; /* the file that program is, whatever its path leads to by now; -1: not known */
-	const void *client;     /* who asks */
+	uint64_t    client;     /* who asks: a number that no other client has */
 };
 
 struct vt_cells {
@@ -41,7 +41,7 @@ struct vt_cells {
 	unsigned          users;
 	int64_t           due;    /* without any: until when it is kept; quitting: until when it is waited for */
 	bool              quitting;
-	const void       *client; /* that had it planned last */
+	uint64_t          client; /* that had it planned last */
 	struct vt_str     key;    /* all in which others must be the same to share it */
 	struct vt_policy *policy;
 	struct vt_plan   *plan;

@@ -21,6 +21,7 @@ static const struct vt_session_limits private_limits = {
 	.calls_max = UINT_MAX,
 	.live_max = UINT_MAX,
 	.pools_max = 8192, /* many may share their cells */
+	.cells_max = UINT_MAX,
 	.ready_max = 4096,
 };
 
@@ -31,7 +32,8 @@ static const struct vt_session_limits shared_limits = {
 	.queued_slow = 4 << 20,
 	.queued_max = 64 << 20,
 	.calls_max = 4096,
-	.pools_max = 1024,
+	.pools_max = 256,
+	.cells_max = 64,
 	.ready_max = 64,
 };
 

@@ -19,6 +19,15 @@ struct serve_pool *vt_session_find_pool(const struct vt_session *session, int64_
 	return pool;
 }
 
+bool vt_session_has_cells(const struct vt_session *session, const struct vt_cells *cells)
+{
+	const struct serve_pool *pool = session->pools;
+
+	while (pool && pool->cells != cells)
+		pool = pool->next;
+	return pool;
+}
+
 static void free_pool(struct serve_pool *pool)
 {
 	vt_cells_release(pool->cells);
@@ -51,7 +60,7 @@ static int start_pool(struct vt_session *session, struct serve_pool *pool,
 		.live_max = bounded(frame, "live_max", 1024, LIVE_MAX),
 		.caller = session->commons->shared ? &caller : NULL,
 		.program_fd = session->peer.program_fd,
-		.client = session,
+		.client = session->number,
 	};
 
 	if (session->commons->ending)
@@ -60,6 +69,12 @@ static int start_pool(struct vt_session *session, struct serve_pool *pool,
 		return vt_fail(err, VT_STEP_PLAN, E2BIG,
 			       "refused: this client has %u pools, which is the most",
 			       limits->pools_max);
+	if (session->cells_count >= limits->cells_max &&
+	    (wish.program || wish.object || wish.command))
+		return vt_fail(err, VT_STEP_PLAN, E2BIG,
+			       "refused: this client has cells of %u policies and programs, which "
+			       "is the most; let tools share theirs",
+			       limits->cells_max);
 	if (frame->len > limits->sources_max)
 		return vt_fail(err, VT_STEP_PLAN, E2BIG, "refused: a policy of more than %zu KB",
 			       limits->sources_max >> 10);
@@ -117,6 +132,8 @@ int vt_session_do_pool(struct vt_session *session, const struct vt_request_frame
 		refuse_pool(session, number, &why);
 		return 0;
 	}
+	if (pool->cells->pool && !vt_session_has_cells(session, pool->cells))
+		session->cells_count++;
 	pool->next = session->pools;
 	session->pools = pool;
 	session->pool_count++;
@@ -139,6 +156,8 @@ int vt_session_do_drop(struct vt_session *session, const struct vt_request_frame
 		return vt_session_misunderstand("a pool that is dropped", err);
 	*at = pool->next;
 	session->pool_count--;
+	if (pool->cells->pool && !vt_session_has_cells(session, pool->cells))
+		session->cells_count--;
 	vt_session_cancel_of(session, pool);
 	free_pool(pool);
 	return 0;

@@ -95,21 +95,12 @@ bool vt_session_is_overfull(const struct vt_session *session)
 	return vt_frames_queued(&session->out) > session->commons->limits.queued_max;
 }
 
-static bool has_cells(const struct vt_session *session, const struct vt_cells *cells)
-{
-	const struct serve_pool *pool = session->pools;
-
-	while (pool && pool->cells != cells)
-		pool = pool->next;
-	return pool;
-}
-
 void vt_session_log(struct vt_session *session, const struct vt_cells *cells, int level,
 		    const char *text)
 {
 	/* Of cells that are only being made nobody has any: they may be this one's. */
 	if (vt_session_is_overfull(session) ||
-	    (cells && session->commons->shared && !has_cells(session, cells)))
+	    (cells && session->commons->shared && !vt_session_has_cells(session, cells)))
 		return;
 	vt_session_begin(session, "log");
 	vt_session_add_int(session, "level", level);
@@ -333,6 +324,7 @@ int vt_session_new(struct vt_commons *commons, const struct vt_session_peer *pee
 	}
 	session->commons = commons;
 	session->peer = *peer;
+	session->number = ++commons->sessions;
 	session->socket = (struct vt_watch){ .fd = peer->fd,
 					     .ready = socket_ready,
 					     .owner = session };

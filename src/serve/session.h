@@ -57,7 +57,8 @@ struct vt_session_limits {
 	size_t   queued_max;  /* and from here on what calls give is dropped */
 	unsigned calls_max;   /* under way */
 	unsigned live_max;    /* of these, that run */
-	unsigned pools_max;
+	unsigned pools_max;   /* and of these, that stand on cells which no other of the client's does */
+	unsigned cells_max;
 	unsigned ready_max;   /* of one pool */
 };
 
@@ -82,6 +83,7 @@ struct vt_commons {
 	struct vt_session_limits limits;
 	bool   shared;         /* by clients that are strangers to each other */
 	bool   ending;         /* no further call is taken */
+	uint64_t sessions;     /* that there were */
 	size_t held, held_max; /* bytes of frames that have not come whole, of all sessions */
 	void  *user;
 	/* It is over, and is to be freed. From the loop, where nobody is at work on it. */

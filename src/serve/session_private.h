@@ -37,6 +37,7 @@ struct serve_call {
 struct vt_session {
 	struct vt_commons   *commons;
 	struct vt_session_peer peer;
+	uint64_t             number; /* that no other session has */
 	struct vt_watch      socket;
 	struct vt_timer      timer; /* says hello late; goes on with frames; is over */
 	struct vt_turner     turner;
@@ -48,7 +49,7 @@ struct vt_session {
 	char               **environ;
 	char                *cwd;
 	struct serve_pool   *pools;
-	unsigned             pool_count;
+	unsigned             pool_count, cells_count;
 	struct serve_call   *calls[VT_SESSION_BUCKETS];
 	unsigned             call_count;
 	size_t               call_bytes;
@@ -97,6 +98,8 @@ void vt_session_disown_calls(struct vt_session *session);
 
 vt_session_take vt_session_do_pool, vt_session_do_drop, vt_session_do_count;
 
+/* Whether one of its pools stands on these. */
+bool vt_session_has_cells(const struct vt_session *session, const struct vt_cells *cells);
 struct serve_pool *vt_session_find_pool(const struct vt_session *session, int64_t number);
 void vt_session_drop_pools(struct vt_session *session);
 /* Cells that waited for the client go on. */
