@@ -93,6 +93,10 @@ static int serve(struct serving *serving, int activated, struct vt_err *err)
 	r = take_signals(serving, err);
 	if (r == 0)
 		r = vt_server_new(&serving->loop, &serving->host, &server, &serving->server, err);
+	if (r == 0 && options->audit_file)
+		r = vt_server_record(serving->server, options->audit_file, err);
+	if (r == 0 && options->serve.metrics)
+		r = vt_server_show(serving->server, options->serve.metrics, err);
 	if (r == 0)
 		r = open_doors(serving, activated, err);
 	if (r == 0)

@@ -236,6 +236,8 @@ static const char *find_objection(const struct vt_session *session, size_t len)
 
 	if (commons->ending)
 		return "the server is ending, and takes no further calls";
+	if (commons->unrecorded && *commons->unrecorded)
+		return "the server's audit log cannot be written, and no call goes unrecorded";
 	if (session->call_count >= limits->calls_max)
 		return "this client has as many calls under way as one may have; wait for some";
 	if (len > limits->bytes_max - session->call_bytes)
@@ -250,7 +252,8 @@ static void refuse(struct serve_call *call, const char *why)
 	struct vt_outcome outcome;
 
 	if (commons->denied)
-		commons->denied(commons->user, commons->ending ? "ending" : "limit");
+		commons->denied(commons->user,
+				commons->ending ? VT_DENIED_ENDING : VT_DENIED_LIMIT);
 	make_outcome(&outcome, VT_STATUS_REFUSED, "Refused", why);
 	call_done(&call->call, &outcome);
 }

@@ -127,7 +127,7 @@ int vt_session_do_pool(struct vt_session *session, const struct vt_request_frame
 
 	if (r < 0) {
 		if (commons->denied)
-			commons->denied(commons->user, "policy");
+			commons->denied(commons->user, VT_DENIED_POLICY);
 		free_pool(pool);
 		refuse_pool(session, number, &why);
 		return 0;

@@ -15,6 +15,8 @@
 #include "base/fd.h"
 #include "base/frame.h"
 #include "base/head.h"
+#include "serve/http.h"
+#include "serve/record.h"
 
 enum {
 	DOORS_MAX = 16,
@@ -52,6 +54,10 @@ struct vt_server {
 	size_t door_count;
 	struct guest *guests;
 	unsigned guest_count;
+	struct vt_record record;
+	bool recorded;
+	struct vt_metrics metrics;
+	struct vt_http *http;
 	struct vt_timer timer;
 	enum state state;
 	int64_t until;
@@ -111,13 +117,14 @@ static int let_in(struct vt_server *server, const struct vt_session_peer *peer, 
 		guest->next->link = &guest->next;
 	server->guests = guest;
 	server->guest_count++;
+	server->metrics.clients++;
 	return 0;
 }
 
 /* ---- the door ------------------------------------------------------------------------------- */
 
 /* In place of a hello. What the socket does not take at once is not waited for. */
-static void refuse(struct vt_server *server, int fd, const char *why)
+static void refuse(int fd, const char *why)
 {
 	struct vt_frames_out out;
 	struct vt_str head;
@@ -133,7 +140,6 @@ static void refuse(struct vt_server *server, int fd, const char *why)
 	vt_frames_out_done(&out);
 	vt_str_done(&head);
 	(void)close(fd); /* he has heard it, or does not listen */
-	(void)server;
 }
 
 /* Whose file it is that the client runs, whatever its path leads to by now. */
@@ -156,7 +162,7 @@ static void take_client(struct vt_server *server, int fd)
 	struct vt_err err;
 
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &other, &len) < 0) {
-		refuse(server, fd, "who you are cannot be found out");
+		refuse(fd, "who you are cannot be found out");
 		return;
 	}
 	if (other.uid != geteuid() && other.uid != 0) {
@@ -164,14 +170,16 @@ static void take_client(struct vt_server *server, int fd)
 			       "this server is of the user %u, and serves nobody else: you are %u",
 			       (unsigned)geteuid(), (unsigned)other.uid); /* fits */
 		log_text(server, LOG_WARNING, text);
-		refuse(server, fd, text);
+		server->metrics.denied[VT_DENIED_USER]++;
+		refuse(fd, text);
 		return;
 	}
 	if (server->guest_count >= server->options.clients_max) {
 		(void)snprintf(text, sizeof(text),
 			       "this server has %u clients, which is the most it takes (--clients)",
 			       server->guest_count); /* fits */
-		refuse(server, fd, text);
+		server->metrics.denied[VT_DENIED_CLIENTS]++;
+		refuse(fd, text);
 		return;
 	}
 	/* As much as is allowed of that: a large result takes fewer turns. */
@@ -274,6 +282,60 @@ int vt_server_inherit(struct vt_server *server, int fd, struct vt_err *err)
 	return open_door(server, door, fd, err);
 }
 
+/* ---- what is told of calls ------------------------------------------------------------------ */
+
+static void record_failed(void *user, const struct vt_err *err)
+{
+	struct vt_server *server = user;
+	char text[sizeof(err->what) + 128];
+
+	(void)snprintf(text, sizeof(text), "%s: %s; no call is taken until it works again",
+		       err->what, strerror(err->num)); /* fits */
+	log_text(server, LOG_ERR, text);
+}
+
+int vt_server_record(struct vt_server *server, const char *path, struct vt_err *err)
+{
+	int r = vt_record_open(&server->record, server->loop, path, err);
+
+	server->record.failed = record_failed;
+	server->record.user = server;
+	server->commons.unrecorded = &server->record.blocked;
+	server->recorded = r == 0;
+	return r;
+}
+
+static void call_over(void *user, const struct vt_call_over *over)
+{
+	struct vt_server *server = user;
+
+	vt_metrics_call(&server->metrics, over->outcome->result.verdict.status, over->ns);
+	if (server->recorded)
+		vt_record_call(&server->record, over);
+}
+
+static void denied(void *user, enum vt_denial_kind what)
+{
+	struct vt_server *server = user;
+
+	server->metrics.denied[what]++;
+}
+
+static void show_metrics(void *user, struct vt_str *out)
+{
+	const struct vt_server *server = user;
+	struct vt_metrics_now now = { .clients = server->guest_count,
+				      .waiting = server->commons.turns.waiting };
+
+	vt_cells_count(&server->commons.cells, &now.cells);
+	vt_metrics_text(&server->metrics, &now, out);
+}
+
+int vt_server_show(struct vt_server *server, const char *where, struct vt_err *err)
+{
+	return vt_http_new(server->loop, where, show_metrics, server, &server->http, err);
+}
+
 /* ---- its end -------------------------------------------------------------------------------- */
 
 static void close_doors(struct vt_server *server)
@@ -364,6 +426,8 @@ int vt_server_new(struct vt_loop *loop, struct vt_host *host,
 	vt_commons_share(&server->commons, options->live_max);
 	server->commons.user = server->commons.cells.user = server;
 	server->commons.ended = session_ended;
+	server->commons.call_over = call_over;
+	server->commons.denied = denied;
 	server->commons.cells.log = log_line;
 	int r = vt_cells_settle(&server->commons.cells, err);
 
@@ -383,6 +447,8 @@ void vt_server_free(struct vt_server *server)
 	while (server->guests)
 		session_ended(server, server->guests->session);
 	vt_commons_done(&server->commons);
+	vt_record_done(&server->record);
+	vt_http_free(server->http);
 	vt_loop_remove_timer(server->loop, &server->timer);
 	free(server);
 }

@@ -45,5 +45,11 @@ int vt_server_listen(struct vt_server *server, const char *path, struct vt_err *
  */
 int vt_server_inherit(struct vt_server *server, int fd, struct vt_err *err);
 
+/* Appends a line about each call to the file at path. Once. */
+int vt_server_record(struct vt_server *server, const char *path, struct vt_err *err);
+
+/* Shows its metrics there: serve/http.h. Once. */
+int vt_server_show(struct vt_server *server, const char *where, struct vt_err *err);
+
 /* Ends it, gracefully; the second time at once. The loop is over when it has ended. */
 void vt_server_end(struct vt_server *server);

@@ -273,7 +273,7 @@ static void fail(struct vt_session *session, const struct vt_err *err)
 	if (err->num != EPIPE) {
 		vt_session_log(session, NULL, LOG_ERR, err->what);
 		if (session->commons->denied)
-			session->commons->denied(session->commons->user, "frame");
+			session->commons->denied(session->commons->user, VT_DENIED_FRAME);
 	}
 	end_session(session);
 }

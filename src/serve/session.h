@@ -43,6 +43,7 @@
 #include "base/err.h"
 #include "host/host.h"
 #include "serve/cells.h"
+#include "serve/metrics.h"
 #include "serve/turns.h"
 #include "watch/loop.h"
 
@@ -83,6 +84,7 @@ struct vt_commons {
 	struct vt_session_limits limits;
 	bool   shared;         /* by clients that are strangers to each other */
 	bool   ending;         /* no further call is taken */
+	const bool *unrecorded; /* points to true: nor is one that could not be recorded; NULL: never */
 	uint64_t sessions;     /* that there were */
 	size_t held, held_max; /* bytes of frames that have not come whole, of all sessions */
 	void  *user;
@@ -90,8 +92,8 @@ struct vt_commons {
 	void (*ended)(void *user, struct vt_session *session);
 	/* Before its client is told, if there is one. NULL: nobody wants to know. */
 	void (*call_over)(void *user, const struct vt_call_over *over);
-	/* Something was refused: a word for what. NULL: nobody wants to know. */
-	void (*denied)(void *user, const char *what);
+	/* Something was refused. NULL: nobody wants to know. */
+	void (*denied)(void *user, enum vt_denial_kind what);
 };
 
 /* For one client, who may have all that there is. host is borrowed. The call-backs are the owner's to set. */
