@@ -222,7 +222,13 @@ struct vitro_options {
 	 */
 	const char *socket;
 
-	void *reserved[7]; /* NULL; for members that are added later */
+	/*
+	 * Not 0: the tools that the server has of its own (vitro serve --tools) are among this tool host's, and change
+	 * with them, which `watch` is told. A tool that the program adds itself stands before one of the same name.
+	 */
+	int64_t server_tools;
+
+	void *reserved[6]; /* NULL; for members that are added later */
 };
 
 /* What `watch` is told. */
@@ -422,7 +428,10 @@ int vitro_result_signal(const vitro_result *result);
 
 void vitro_result_usage(const vitro_result *result, struct vitro_usage *ret_usage);
 
-/* What held the call, as vitro_toolhost_capabilities() has it; NULL: it came to no cell. */
+/*
+ * What held the call, as vitro_toolhost_capabilities() has it; NULL: it came to no cell, or the tool is a server's own,
+ * who alone knows it.
+ */
 const char *vitro_result_isolation(const vitro_result *result);
 
 /*

@@ -11,6 +11,7 @@
 
 #include "base/fd.h"
 #include "cli/cli.h"
+#include "cli/offering.h"
 #include "cli/options.h"
 #include "cli/signals.h"
 #include "serve/server.h"
@@ -23,6 +24,7 @@ struct serving {
 	struct vt_loop loop;
 	struct vt_server *server;
 	struct vt_watch signals;
+	struct vt_offering offering;
 };
 
 static void log_line(void *user, int level, const char *text)
@@ -97,10 +99,14 @@ static int serve(struct serving *serving, int activated, struct vt_err *err)
 		r = vt_server_record(serving->server, options->audit_file, err);
 	if (r == 0 && options->serve.metrics)
 		r = vt_server_show(serving->server, options->serve.metrics, err);
+	if (r == 0 && options->serve.tools)
+		r = vt_offering_begin(&serving->offering, &serving->loop, serving->server,
+				      options->serve.tools, err);
 	if (r == 0)
 		r = open_doors(serving, activated, err);
 	if (r == 0)
 		r = vt_loop_run(&serving->loop, err);
+	vt_offering_end(&serving->offering);
 	vt_server_free(serving->server);
 	vt_loop_remove(&serving->loop, &serving->signals);
 	vt_fd_close(&serving->signals.fd);

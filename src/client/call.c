@@ -153,10 +153,11 @@ static struct vt_str *begin_head(vitro_toolhost *host, const struct vt_call *cal
 {
 	const struct vt_target *target = target_of(call);
 	const char *name = target->symbol ? target->symbol : call->tool->name;
-	struct vt_str *head = vt_peer_begin(&host->peer, "call");
+	struct vt_str *head = vt_peer_begin(&host->peer, target->remote ? "tool" : "call");
 
 	vt_head_add_int(head, "call", (int64_t)call->number);
-	vt_head_add_int(head, "pool", target->pool->number);
+	if (target->pool)
+		vt_head_add_int(head, "pool", target->pool->number);
 	vt_head_add_text(head, "tool", name, strlen(name));
 	vt_head_add_text(head, "id", call->id, strlen(call->id));
 	if (wall_ms > 0)

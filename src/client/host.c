@@ -293,6 +293,9 @@ static int take_options(vitro_toolhost *host, const struct vitro_options *given,
 		return vt_fail(err, VT_STEP_POLICY, EINVAL,
 			       "ready_min is %u, and ready_max %u: less than that",
 			       options->ready_min, options->ready_max);
+	if (options->server_tools && !options->socket)
+		return vt_fail(err, VT_STEP_POLICY, EINVAL,
+			       "server_tools is set, and socket names no server");
 	host->policy = vitro_policy_new();
 	if (!host->policy)
 		return vt_error_no_memory(err);
@@ -323,7 +326,9 @@ static int set_up(vitro_toolhost *host, const struct vitro_tool *tools,
 		status = options && options->socket
 				 ? vt_peer_connect(&host->peer, options->socket, err)
 				 : vt_peer_init(&host->peer, err);
-	return status < 0 ? status : say_hello(&host->peer, err);
+	if (status == 0)
+		status = say_hello(&host->peer, err);
+	return status == 0 && host->options.server_tools ? vt_remote_open(host, err) : status;
 }
 
 int vitro_toolhost_new(vitro_toolhost **ret_host, const struct vitro_tool *tools,

@@ -271,16 +271,22 @@ struct parts {
 	size_t tool_len, id_len, path_len, words_len, input_len;
 };
 
+/* The tool and the id. */
+static bool read_name(const struct vt_request_frame *frame, struct parts *parts)
+{
+	parts->tool = vt_head_text(&frame->head, "tool", &parts->tool_len);
+	parts->id = vt_head_text(&frame->head, "id", &parts->id_len);
+	return parts->tool && parts->id && parts->tool_len + parts->id_len + 1 <= VT_TALK_NAME_MAX;
+}
+
 static bool read_parts(const struct serve_pool *pool, const struct vt_request_frame *frame,
 		       struct parts *ret_parts)
 {
 	int64_t input = vt_head_int(&frame->head, "stdin", 0);
 	struct parts parts = { .path = pool->path, .words = frame->body };
 
-	parts.tool = vt_head_text(&frame->head, "tool", &parts.tool_len);
-	parts.id = vt_head_text(&frame->head, "id", &parts.id_len);
-	if (!parts.tool || !parts.id || parts.tool_len + parts.id_len + 1 > VT_TALK_NAME_MAX ||
-	    input < 0 || (size_t)input > frame->len || (input && !pool->path))
+	if (!read_name(frame, &parts) || input < 0 || (size_t)input > frame->len ||
+	    (input && !pool->path))
 		return false;
 	parts.input_len = (size_t)input;
 	parts.words_len = frame->len - parts.input_len;
@@ -349,18 +355,12 @@ static void fill_call(struct serve_call *call, struct vt_session *session, int64
 	vt_cells_hold(pool->cells);
 }
 
-int vt_session_do_call(struct vt_session *session, const struct vt_request_frame *frame,
-		       struct vt_err *err)
+/* Begins it, or refuses it, with its done as any other's. */
+static int take_call(struct vt_session *session, const struct serve_pool *pool, int64_t number,
+		     const struct parts *parts, const struct vt_request_frame *frame,
+		     struct vt_err *err)
 {
-	struct serve_pool *pool = vt_session_find_pool(session,
-						       vt_head_int(&frame->head, "pool", -1));
-	int64_t number = vt_head_int(&frame->head, "call", -1);
-	struct parts parts;
-
-	if (!pool || !pool->cells->pool || number < 0 || find_call(session, number) ||
-	    !read_parts(pool, frame, &parts))
-		return vt_session_misunderstand("a call", err);
-	struct serve_call *call = make_call(&parts, frame);
+	struct serve_call *call = make_call(parts, frame);
 
 	if (!call)
 		return vt_fail(err, VT_STEP_WIRE, ENOMEM, "take a call");
@@ -375,6 +375,94 @@ int vt_session_do_call(struct vt_session *session, const struct vt_request_frame
 			     call->begun + pool->cells->plan->queue_ms * VT_NS_PER_MS))
 		vt_pool_submit(pool->cells->pool, &call->call);
 	return 0;
+}
+
+int vt_session_do_call(struct vt_session *session, const struct vt_request_frame *frame,
+		       struct vt_err *err)
+{
+	struct serve_pool *pool = vt_session_find_pool(session,
+						       vt_head_int(&frame->head, "pool", -1));
+	int64_t number = vt_head_int(&frame->head, "call", -1);
+	struct parts parts;
+
+	if (!pool || !pool->cells->pool || number < 0 || find_call(session, number) ||
+	    !read_parts(pool, frame, &parts))
+		return vt_session_misunderstand("a call", err);
+	return take_call(session, pool, number, &parts, frame, err);
+}
+
+/* One that comes to no call at all. */
+static void refuse_tool(struct vt_session *session, int64_t number, const struct parts *parts,
+			const char *type, const char *why)
+{
+	const struct vt_commons *commons = session->commons;
+	struct vt_outcome outcome;
+
+	make_outcome(&outcome, VT_STATUS_REFUSED, type, why);
+	const struct vt_call_over over = { .uid = session->peer.uid,
+					   .pid = session->peer.pid,
+					   .tool = parts->tool,
+					   .id = parts->id,
+					   .outcome = &outcome };
+
+	if (commons->call_over)
+		commons->call_over(commons->user, &over);
+	tell_done(session, number, &outcome);
+}
+
+/* The words and the input that a tool's arguments make, as if they had come in a frame. */
+static int expand_tool(struct vt_session *session, const struct serve_pool *pool, size_t index,
+		       int64_t number, struct parts *parts, const struct vt_request_frame *frame,
+		       struct vt_err *err)
+{
+	struct vt_request_frame made = *frame;
+	struct vt_str words, input;
+	struct vt_err why;
+
+	vt_str_init(&words);
+	vt_str_init(&input);
+	int r = vt_offer_expand(session->commons->offer, index, frame->body, frame->len, &words,
+				&input, &why);
+
+	parts->words_len = words.len;
+	parts->input_len = input.len;
+	vt_str_addn(&words, input.text, input.len);
+	if (r == 0 && (!vt_str_ok(&words) || !vt_str_ok(&input))) {
+		r = vt_fail(err, VT_STEP_WIRE, ENOMEM, "take a call");
+	} else if (r < 0) {
+		refuse_tool(session, number, parts, "InvalidArguments", why.what);
+		r = 0;
+	} else {
+		made.body = parts->words = words.text;
+		made.len = words.len;
+		r = take_call(session, pool, number, parts, &made, err);
+	}
+	vt_str_done(&words);
+	vt_str_done(&input);
+	return r;
+}
+
+/* A call of one of the supervisor's own tools. */
+int vt_session_do_tool(struct vt_session *session, const struct vt_request_frame *frame,
+		       struct vt_err *err)
+{
+	int64_t number = vt_head_int(&frame->head, "call", -1);
+	struct serve_pool pool = { .number = -1 };
+	const char *path = NULL;
+	struct parts parts = { 0 };
+	size_t index;
+
+	if (number < 0 || find_call(session, number) || !read_name(frame, &parts))
+		return vt_session_misunderstand("a call of a tool", err);
+	if (!session->commons->offer ||
+	    !vt_offer_find(session->commons->offer, parts.tool, &index, &pool.cells, &path)) {
+		refuse_tool(session, number, &parts, "NoSuchTool",
+			    "the server has no tool of that name");
+		return 0;
+	}
+	parts.path = path;
+	parts.path_len = strlen(path) + 1;
+	return expand_tool(session, &pool, index, number, &parts, frame, err);
 }
 
 /* Of a call that is over meanwhile nothing is known any more, which is no mistake. */

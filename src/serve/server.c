@@ -305,6 +305,21 @@ int vt_server_record(struct vt_server *server, const char *path, struct vt_err *
 	return r;
 }
 
+int vt_server_offer(struct vt_server *server, const struct vt_offer_source *source,
+		    struct vt_err *err)
+{
+	struct vt_offer *offer, *before = server->commons.offer;
+	int r = vt_offer_new(&server->commons.cells, source, &offer, err);
+
+	if (r < 0)
+		return r;
+	server->commons.offer = offer;
+	vt_offer_free(before);
+	for (struct guest *guest = server->guests; guest; guest = guest->next)
+		vt_session_tell_tools(guest->session);
+	return 0;
+}
+
 static void call_over(void *user, const struct vt_call_over *over)
 {
 	struct vt_server *server = user;
@@ -446,6 +461,7 @@ void vt_server_free(struct vt_server *server)
 	close_doors(server);
 	while (server->guests)
 		session_ended(server, server->guests->session);
+	vt_offer_free(server->commons.offer);
 	vt_commons_done(&server->commons);
 	vt_record_done(&server->record);
 	vt_http_free(server->http);

@@ -51,5 +51,11 @@ int vt_server_record(struct vt_server *server, const char *path, struct vt_err *
 /* Shows its metrics there: serve/http.h. Once. */
 int vt_server_show(struct vt_server *server, const char *where, struct vt_err *err);
 
+/*
+ * Has these tools for its clients, in place of those that it had; or, where one of them cannot be had, those that it
+ * had. The source is taken over, also where it fails.
+ */
+int vt_server_offer(struct vt_server *server, const struct vt_offer_source *source, struct vt_err *err);
+
 /* Ends it, gracefully; the second time at once. The loop is over when it has ended. */
 void vt_server_end(struct vt_server *server);

@@ -168,6 +168,30 @@ static int do_hello(struct vt_session *session, const struct vt_request_frame *f
 	return 0;
 }
 
+void vt_session_tell_tools(struct vt_session *session)
+{
+	const struct vt_offer *offer = session->commons->offer;
+	const char *list = offer ? vt_offer_list(offer) : "";
+
+	if (!session->watches || vt_session_is_overfull(session))
+		return;
+	vt_session_begin(session, "tools");
+	vt_head_add_flag(&session->head, "ok", offer);
+	if (!offer)
+		vt_session_add_text(session, "error", "this server has no tools of its own");
+	vt_session_put_bytes(session, list, strlen(list));
+}
+
+static int do_tools(struct vt_session *session, const struct vt_request_frame *frame,
+		    struct vt_err *err)
+{
+	(void)frame;
+	(void)err;
+	session->watches = true;
+	vt_session_tell_tools(session);
+	return 0;
+}
+
 static const struct {
 	const char *name;
 	vt_session_take *take;
@@ -179,6 +203,8 @@ static const struct {
 	{ "pool", vt_session_do_pool },
 	{ "drop", vt_session_do_drop },
 	{ "hello", do_hello },
+	{ "tool", vt_session_do_tool },
+	{ "tools", do_tools },
 };
 
 static int take_frame(struct vt_session *session, const struct vt_frame *came, struct vt_err *err)

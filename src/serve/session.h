@@ -31,10 +31,10 @@
  *
  *	                                refused {error}, in place of a hello: it does not serve this one
  *	                                bye, when it ends: a call without its done by now was not begun
- *	tools                           tools {ok}, an array of them | tools {ok, num, error}
+ *	tools                           tools {ok}, its own tools, an array | tools {ok, error};
+ *	                                the same again, whenever they were changed
  *	tool {call, tool, id, wall_ms,
- *	  stream}, arguments            as for a call
- *	watch                           changed {event, tool}, from now on
+ *	  stream}, arguments            as for a call of a command
  */
 #pragma once
 
@@ -44,6 +44,7 @@
 #include "host/host.h"
 #include "serve/cells.h"
 #include "serve/metrics.h"
+#include "serve/offer.h"
 #include "serve/turns.h"
 #include "watch/loop.h"
 
@@ -84,6 +85,7 @@ struct vt_commons {
 	struct vt_session_limits limits;
 	bool   shared;         /* by clients that are strangers to each other */
 	bool   ending;         /* no further call is taken */
+	struct vt_offer *offer; /* tools of the supervisor's own; NULL: none */
 	const bool *unrecorded; /* points to true: nor is one that could not be recorded; NULL: never */
 	uint64_t sessions;     /* that there were */
 	size_t held, held_max; /* bytes of frames that have not come whole, of all sessions */
@@ -118,6 +120,9 @@ void vt_session_free(struct vt_session *session);
 
 /* Tells a line to the client, if it has these cells; NULL: in any case. */
 void vt_session_log(struct vt_session *session, const struct vt_cells *cells, int level, const char *text);
+
+/* The supervisor's own tools were changed: tells the client, if it has asked for them. */
+void vt_session_tell_tools(struct vt_session *session);
 
 /* How many calls are not over; and whether something waits for the client to read it. */
 unsigned vt_session_calls(const struct vt_session *session);

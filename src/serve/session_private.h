@@ -57,6 +57,7 @@ struct vt_session {
 	bool                 greeted, over;
 	bool                 full;    /* somebody waits for the client to read */
 	bool                 stalled; /* frames that came wait for their turn */
+	bool                 watches; /* it is told of the supervisor's own tools */
 	bool                 turn_over; /* what was asked for took long: others are next */
 	void                *user;
 };
@@ -87,7 +88,7 @@ bool vt_session_is_overfull(const struct vt_session *session);
 
 /* ---- calls: calls.c -------------------------------------------------------------------------- */
 
-vt_session_take vt_session_do_call, vt_session_do_cancel, vt_session_do_answer;
+vt_session_take vt_session_do_call, vt_session_do_tool, vt_session_do_cancel, vt_session_do_answer;
 
 /* Of all pools, or of this one: they are cancelled. */
 void vt_session_cancel_of(struct vt_session *session, const struct serve_pool *pool);
