@@ -355,7 +355,8 @@ int vt_frames_put_given(struct vt_frames_out *out, int fd, const void *head, siz
 		{ (void *)head, head_len },
 	};
 
-	memcpy(parts + 2, body, count * sizeof(*body));
+	if (count)
+		memcpy(parts + 2, body, count * sizeof(*body));
 	size_t all = sizeof(prefix) + head_len + body_len;
 
 	put_number(prefix, head_len + body_len);

@@ -17,6 +17,7 @@
 #include "base/json.h"
 #include "host/helper.h"
 #include "plan/lookup.h"
+#include "policy/builtin.h"
 #include "policy/policy.h"
 #include "serve/settle.h"
 
@@ -47,6 +48,11 @@ static int apply_source(struct vt_policy *policy, const json_t *source, struct v
 	const char *value = json_string_value(json_object_get(source, "value"));
 	const char *from = json_string_value(json_object_get(source, "from"));
 
+	/* A server has another working directory. */
+	if (policy->plain_files &&
+	    ((load && *load != '/' && !vt_builtin_find(load)) || (from && *from != '/')))
+		return vt_fail(err, VT_STEP_POLICY, EINVAL,
+			       "a policy's file goes by its absolute path to a server");
 	if (load)
 		return vt_policy_load(policy, load, err);
 	if (json_is_string(text) && from)
@@ -63,6 +69,10 @@ static int apply_source(struct vt_policy *policy, const json_t *source, struct v
 static int read_policy(struct vt_cells *cells, const struct vt_cells_wish *wish, struct vt_err *err)
 {
 	int r = vt_policy_new(&cells->policy, err);
+
+	/* What one client names keeps the others waiting. */
+	if (r == 0)
+		cells->policy->plain_files = cells->maker->shared;
 	AUTO_JSON json_t *sources = NULL;
 	const json_t *source;
 	size_t i;

@@ -249,6 +249,12 @@ static void test_wrong_requests(void **state)
 static void test_wrong_policies(void **state)
 {
 	char *deep = malloc(200000), *large = malloc(1 << 20), head[4096];
+	char pipe_path[128], pipe_source[192];
+	int pipe_len;
+
+	(void)snprintf(pipe_path, sizeof(pipe_path), "%s/pipe", folder);
+	pipe_len = snprintf(pipe_source, sizeof(pipe_source), "[{\"load\":\"%s\"}]", pipe_path);
+	assert_int_equal(mkfifo(pipe_path, 0600), 0); /* nobody writes to it */
 	const struct {
 		const char *text;
 		size_t len;
@@ -256,6 +262,8 @@ static void test_wrong_policies(void **state)
 		       { "{}", 2 },
 		       { "[{\"load\":\"/dev/zero\"}]", 22 },
 		       { "[{\"load\":\"no-such-file\"}]", 25 },
+		       { pipe_source, (size_t)pipe_len },
+		       { "[{\"load\":\"../etc/passwd\"}]", 26 },
 		       { deep, 200000 },
 		       { large, 1 << 20 } };
 
@@ -266,13 +274,17 @@ static void test_wrong_policies(void **state)
 	int fd = greet();
 
 	for (size_t i = 0; i < sizeof(bodies) / sizeof(bodies[0]); i++) {
+		int64_t begun = now_ms();
+
 		assert_true(send_frame(fd, "{\"do\":\"pool\",\"pool\":1}", bodies[i].text,
 				       bodies[i].len));
 		assert_true(receive_frame(fd, head));
 		assert_non_null(strstr(head, "\"ok\":false"));
+		assert_true(now_ms() - begun < 5000);
 	}
 	assert_good();
 	(void)close(fd);
+	assert_int_equal(unlink(pipe_path), 0);
 	free(deep);
 	free(large);
 	end_good();

@@ -265,6 +265,66 @@ static void test_drain(void **state)
 	vitro_toolhost_free(idle);
 }
 
+/* One after the other, until the server takes no more: 0 where each was run or refused. */
+static int call_until_refused(int told)
+{
+	vitro_toolhost *host;
+	struct vitro_error error;
+	int calls = 0;
+
+	if (vitro_toolhost_new(&host, tools, &(struct vitro_options){ .socket = socket_path },
+			       &error) < 0)
+		return 1;
+	for (;; calls++) {
+		char arguments[32];
+
+		(void)snprintf(arguments, sizeof(arguments), "{\"ms\":%d}", calls % 20);
+		vitro_result *result = call(host, "wait", arguments);
+		enum vitro_status status = vitro_result_status(result);
+
+		if (status != VITRO_OK && status != VITRO_REFUSED)
+			(void)fprintf(stderr, "# %s: %s\n", vitro_status_name(status),
+				      vitro_result_error(result));
+		vitro_result_free(result);
+		if (calls == 0 && write(told, "", 1) != 1)
+			return 2;
+		if (status != VITRO_OK) {
+			vitro_toolhost_free(host);
+			return status == VITRO_REFUSED ? 0 : 3;
+		}
+	}
+}
+
+/* Whatever a client is at when the server is told to end, no call of it is lost. */
+static void test_drain_under_load(void **state)
+{
+	enum { PROCESSES = 12 };
+	struct server server;
+	pid_t pids[PROCESSES];
+	int told[2], status;
+	char byte;
+
+	(void)state;
+	start_server(&server, NULL);
+	assert_int_equal(pipe(told), 0);
+	for (int i = 0; i < PROCESSES; i++) {
+		pids[i] = fork();
+		if (pids[i] == 0)
+			_exit(call_until_refused(told[1]));
+	}
+	for (int i = 0; i < PROCESSES; i++)
+		assert_int_equal(read(told[0], &byte, 1), 1);
+	sleep_ms(200);
+	assert_int_equal(kill(server.pid, SIGTERM), 0);
+	for (int i = 0; i < PROCESSES; i++) {
+		assert_int_equal(waitpid(pids[i], &status, 0), pids[i]);
+		assert_int_equal(status, 0);
+	}
+	assert_int_equal(await_server(&server, 20000), 0);
+	(void)close(told[0]);
+	(void)close(told[1]);
+}
+
 /* What runs for longer than that is cancelled; and a second signal waits for nothing. */
 static void test_drain_is_bounded(void **state)
 {
@@ -489,6 +549,7 @@ int main(int argc, char **argv)
 		TEST(test_second_server),
 		TEST(test_no_server),
 		TEST(test_drain),
+		TEST(test_drain_under_load),
 		TEST(test_drain_is_bounded),
 		TEST(test_killed),
 		TEST(test_other_user),
