@@ -123,9 +123,10 @@ static int greet(void)
 	return fd;
 }
 
-/* A pool of this program, as number 1. */
+/* A pool of this program, as number 1, whose calls wait for as long as a slow machine needs. */
 static int greet_with_pool(void)
 {
+	static const char patient[] = "[{\"key\":\"limits.queue_ms\",\"value\":\"10m\"}]";
 	int fd = greet();
 	char program[PATH_MAX], head[PATH_MAX + 64];
 	ssize_t len = readlink("/proc/self/exe", program, sizeof(program) - 1);
@@ -134,7 +135,7 @@ static int greet_with_pool(void)
 	program[len] = '\0';
 	(void)snprintf(head, sizeof(head), "{\"do\":\"pool\",\"pool\":1,\"program\":\"%s\"}",
 		       program);
-	assert_true(send_frame(fd, head, "[]", 2));
+	assert_true(send_frame(fd, head, patient, sizeof(patient) - 1));
 	assert_true(receive_frame(fd, head));
 	assert_non_null(strstr(head, "\"ok\":true"));
 	return fd;
