@@ -222,7 +222,9 @@ int vt_offering_begin(struct vt_offering *offering, struct vt_loop *loop, struct
 	if (vt_offer_load(path, &manifest, err) < 0)
 		return vt_fail(err, VT_STEP_POLICY, EINVAL, "%s: no server is started with it",
 			       path);
-	r = offer(offering, manifest, err);
+	r = vt_server_keep(server, manifest->path, err);
+	if (r == 0)
+		r = offer(offering, manifest, err);
 	vt_manifest_free(manifest);
 	return r;
 }

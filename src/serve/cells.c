@@ -71,8 +71,11 @@ static int read_policy(struct vt_cells *cells, const struct vt_cells_wish *wish,
 	int r = vt_policy_new(&cells->policy, err);
 
 	/* What one client names keeps the others waiting. */
-	if (r == 0)
+	if (r == 0) {
 		cells->policy->plain_files = cells->maker->shared;
+		cells->policy->kept = (struct vt_strings){ cells->maker->kept,
+							   cells->maker->kept_count };
+	}
 	AUTO_JSON json_t *sources = NULL;
 	const json_t *source;
 	size_t i;
@@ -522,6 +525,21 @@ void vt_cells_release(struct vt_cells *cells)
 	vt_timer_hasten(&maker->timer, cells->due);
 }
 
+int vt_cells_keep(struct vt_cells_maker *maker, const char *path, struct vt_err *err)
+{
+	char *real = realpath(path, NULL);
+
+	if (!real || maker->kept_count == VT_CELLS_KEPT) {
+		int num = real ? E2BIG : errno;
+
+		free(real);
+		return vt_fail(err, VT_STEP_POLICY, num, "keep '%s' from calls: %s", path,
+			       strerror(num));
+	}
+	maker->kept[maker->kept_count++] = real;
+	return 0;
+}
+
 void vt_cells_maker_init(struct vt_cells_maker *maker)
 {
 	maker->timer = (struct vt_timer){ .fire = fires, .owner = maker };
@@ -536,4 +554,6 @@ void vt_cells_maker_done(struct vt_cells_maker *maker)
 	while (maker->first)
 		end(maker->first);
 	vt_loop_remove_timer(maker->loop, &maker->timer);
+	while (maker->kept_count)
+		free((char *)maker->kept[--maker->kept_count]);
 }

@@ -53,6 +53,8 @@ struct vt_cells {
 	size_t            sources_len;
 };
 
+enum { VT_CELLS_KEPT = 24 };
+
 /* Whoever makes them. The rest is the owner's. */
 struct vt_cells_maker {
 	struct vt_loop  *loop;
@@ -66,6 +68,8 @@ struct vt_cells_maker {
 	void           (*log)(void *user, const struct vt_cells *cells, int level, const char *text);
 	void            *user;
 
+	const char      *kept[VT_CELLS_KEPT]; /* paths that no call may change; owned */
+	unsigned         kept_count;
 	struct vt_timer  timer;
 	struct vt_cells *first;
 	unsigned         count;
@@ -76,6 +80,9 @@ struct vt_cells_maker {
 void vt_cells_maker_init(struct vt_cells_maker *maker);
 /* Ends all cells, and waits for that; calls that run end as cancelled. */
 void vt_cells_maker_done(struct vt_cells_maker *maker);
+
+/* From now on no call that could change the file at path is planned. It is there. */
+int vt_cells_keep(struct vt_cells_maker *maker, const char *path, struct vt_err *err);
 
 /* Finds out what can be had here, once, ahead of the first who asks. */
 int vt_cells_settle(struct vt_cells_maker *maker, struct vt_err *err);

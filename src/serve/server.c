@@ -260,7 +260,8 @@ int vt_server_listen(struct vt_server *server, const char *path, struct vt_err *
 		vt_listener_done(&door->listener);
 		return r;
 	}
-	return open_door(server, door, door->listener.fd, err);
+	r = open_door(server, door, door->listener.fd, err);
+	return r < 0 ? r : vt_cells_keep(&server->commons.cells, path, err);
 }
 
 int vt_server_inherit(struct vt_server *server, int fd, struct vt_err *err)
@@ -302,7 +303,12 @@ int vt_server_record(struct vt_server *server, const char *path, struct vt_err *
 	server->record.user = server;
 	server->commons.unrecorded = &server->record.blocked;
 	server->recorded = r == 0;
-	return r;
+	return r < 0 ? r : vt_cells_keep(&server->commons.cells, path, err);
+}
+
+int vt_server_keep(struct vt_server *server, const char *path, struct vt_err *err)
+{
+	return vt_cells_keep(&server->commons.cells, path, err);
 }
 
 int vt_server_offer(struct vt_server *server, const struct vt_offer_source *source,

@@ -141,6 +141,30 @@ static void test_audit_that_is_locked(void **state)
 	assert_int_equal(unlink(path), 0);
 }
 
+/* What the server is and says is no client's to change by its calls. */
+static void test_kept_from_calls(void **state)
+{
+	struct server server;
+	char path[128];
+	vitro_toolhost *host;
+	struct vitro_error error;
+
+	(void)state;
+	(void)snprintf(path, sizeof(path), "%s/audit", folder);
+	start_server(&server, (const char *const[]){ "--audit", path, NULL });
+	vitro_policy *policy = policy_of("files.write", folder);
+
+	assert_int_equal(vitro_toolhost_new(
+				 &host, tools,
+				 &(struct vitro_options){ .socket = socket_path, .policy = policy },
+				 &error),
+			 -EPERM);
+	assert_has(error.text, "which is the server's own");
+	vitro_policy_free(policy);
+	stop_server(&server);
+	assert_int_equal(unlink(path), 0);
+}
+
 /* A log that was moved away is begun anew. */
 static void test_audit_that_is_moved(void **state)
 {
@@ -297,6 +321,7 @@ int main(int argc, char **argv)
 		TEST(test_audit),
 		TEST(test_audit_that_is_locked),
 		TEST(test_audit_that_is_moved),
+		TEST(test_kept_from_calls),
 		TEST(test_metrics),
 		TEST(test_promtool),
 	};
