@@ -32,10 +32,17 @@ static void set(vitro_policy *policy, const char *key, unsigned value)
 
 vitro_toolhost *host_open(unsigned ready, unsigned result_mb)
 {
+	return host_open_at(ready, result_mb, NULL);
+}
+
+vitro_toolhost *host_open_at(unsigned ready, unsigned result_mb, const char *socket)
+{
 	vitro_policy *policy = need(vitro_policy_new());
-	const struct vitro_options options = {
-		.policy = policy, .ready_min = ready, .ready_max = ready, .log = log_line
-	};
+	const struct vitro_options options = { .policy = policy,
+					       .ready_min = ready,
+					       .ready_max = ready,
+					       .log = log_line,
+					       .socket = socket };
 	struct vitro_error error;
 	vitro_toolhost *host;
 

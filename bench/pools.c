@@ -39,6 +39,7 @@ struct bench {
 	struct mate echo, copy;
 	struct hand hand;
 	vitro_toolhost *host, *empty;
+	struct served served;
 };
 
 static const char usage[] = "usage: vitro-bench-pools [options] VITRO\n"
@@ -75,6 +76,22 @@ static void settle(const struct contestant *self)
 	struct bench *bench = self->user;
 
 	host_settle(bench->host, READY);
+}
+
+static void settle_served(const struct contestant *self)
+{
+	struct bench *bench = self->user;
+
+	host_settle(bench->served.host, READY);
+}
+
+static size_t run_served(const struct contestant *self, int64_t *samples, size_t room)
+{
+	struct bench *bench = self->user;
+
+	(void)room;
+	samples[0] = host_time(bench->served.host);
+	return 1;
 }
 
 /* What the tool measured itself. */
@@ -295,6 +312,26 @@ static void bench_empty(struct bench *bench)
 	bench_pair(bench, "empty pool / by hand", pair, rounds(bench, 2), 1.5);
 }
 
+static void bench_served(struct bench *bench)
+{
+	const struct contestant pair[] = {
+		{ .name = "call over a server",
+		  .run = run_served,
+		  .prepare = settle_served,
+		  .user = bench,
+		  .block = BLOCK },
+		{ .name = "call, private supervisor",
+		  .run = run_call,
+		  .prepare = settle,
+		  .user = bench,
+		  .block = BLOCK },
+	};
+
+	served_open(&bench->served, READY);
+	bench_pair(bench, "server / private supervisor", pair, rounds(bench, 4), 1.3);
+	served_close(&bench->served);
+}
+
 static void bench_value(struct bench *bench, unsigned mb, unsigned count)
 {
 	const struct contestant pair[] = {
@@ -497,11 +534,9 @@ static const struct {
 	void (*run)(struct bench *bench);
 	bool pinned; /* on one CPU too */
 } parts[] = {
-	{ "calls", bench_calls, true },
-	{ "empty", bench_empty, true },
-	{ "results", bench_results, true },
-	{ "burst", bench_burst, true },
-	{ "throughput", bench_throughput, false },
+	{ "calls", bench_calls, true }, { "served", bench_served, true },
+	{ "empty", bench_empty, true }, { "results", bench_results, true },
+	{ "burst", bench_burst, true }, { "throughput", bench_throughput, false },
 	{ "live", bench_live, false },
 };
 

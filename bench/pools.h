@@ -23,6 +23,8 @@ void tools_prepare(void);
 
 /* ready cells are kept, no more and no fewer. result_mb: 0 for the default. */
 vitro_toolhost *host_open(unsigned ready, unsigned result_mb);
+/* The same with the cells of a server; socket NULL: with those of a private supervisor. */
+vitro_toolhost *host_open_at(unsigned ready, unsigned result_mb, const char *socket);
 /* Waits until so many cells are ready, none is being made, and nobody does anything about others. */
 void            host_settle(vitro_toolhost *host, unsigned ready);
 /* The result of a tool; it is to be freed. */
@@ -37,6 +39,17 @@ int64_t         host_burst(vitro_toolhost *host, unsigned count);
 void            host_hold(vitro_toolhost *host, unsigned count);
 /* Calls for so long, so many at a time. How many. */
 unsigned        host_work(vitro_toolhost *host, unsigned at_once, int64_t ns);
+
+/* ---- served.c: a server ---------------------------------------------------------------------- */
+
+struct served {
+	pid_t           pid;
+	char            folder[32], path[48];
+	vitro_toolhost *host; /* that uses it */
+};
+
+void served_open(struct served *served, unsigned ready);
+void served_close(struct served *served);
 
 /* ---- mates.c: processes at the other end of a bare socket ----------------------------------- */
 

@@ -215,14 +215,28 @@ struct vitro_options {
 
 	void *user; /* for log and watch */
 
-	void *reserved[8]; /* NULL; for members that are added later */
+	/*
+	 * The path of a server's socket, vitro-serve(1), whose cells are used then, and shared with its other
+	 * clients; NULL: a supervisor of one's own. The server must be this user's, or root's. It runs this program
+	 * to hold functions ready, and has its environment for what policies pass.
+	 */
+	const char *socket;
+
+	/*
+	 * Not 0: the tools that the server has of its own (vitro serve --tools) are among this tool host's, and change
+	 * with them, which `watch` is told. A tool that the program adds itself stands before one of the same name.
+	 */
+	int64_t server_tools;
+
+	void *reserved[6]; /* NULL; for members that are added later */
 };
 
 /* What `watch` is told. */
 enum { VITRO_TOOL_ADDED = 1, VITRO_TOOL_REMOVED = 2, VITRO_TOOL_CHANGED = 3 };
 
 /*
- * Starts a supervisor of one's own, which ends with this process, and waits until it is ready. It is
+ * Starts a supervisor of one's own, which ends with this process, and waits until it is ready; or, where
+ * options say so, connects to a server. A supervisor of one's own is
  * the program `vitro`: what VITRO_BINARY in the environment names, else the one that was installed with
  * the library, else the first on PATH. tools may be NULL, options too. -EPERM: a policy cannot be
  * enforced on this machine; the text says which part and what to do. -ENOENT: a tool's program or object
@@ -264,7 +278,7 @@ char *vitro_toolhost_list(vitro_toolhost *host, const char *query);
  */
 char *vitro_toolhost_capabilities(vitro_toolhost *host, const char *tool);
 
-/* Cells and calls of a tool host, over all of its policies and programs. */
+/* Cells and calls of a tool host, over all of its policies and programs; with a server, of all its clients. */
 struct vitro_counts {
 	uint32_t ready;      /* cells that wait for a call */
 	uint32_t refilling;  /* cells that are being made */
@@ -369,7 +383,7 @@ enum vitro_status {
 	VITRO_NO_RESULT,    /* it ended without one, or gave one that is not JSON */
 	VITRO_RESULT_LIMIT, /* its value is larger than it may be, or output that was to be it was cut */
 	VITRO_CANCELLED,    /* by vitro_cancel(), or since the call that had made it was over */
-	VITRO_REFUSED,      /* the policy cannot be enforced, or the request is not valid */
+	VITRO_REFUSED,      /* the policy cannot be enforced, the request is not valid, or the server takes no more */
 	VITRO_LOST          /* the supervisor failed; whether the tool ran is not known */
 };
 
@@ -414,7 +428,10 @@ int vitro_result_signal(const vitro_result *result);
 
 void vitro_result_usage(const vitro_result *result, struct vitro_usage *ret_usage);
 
-/* What held the call, as vitro_toolhost_capabilities() has it; NULL: it came to no cell. */
+/*
+ * What held the call, as vitro_toolhost_capabilities() has it; NULL: it came to no cell, or the tool is a server's own,
+ * who alone knows it.
+ */
 const char *vitro_result_isolation(const vitro_result *result);
 
 /*

@@ -58,7 +58,11 @@ static enum kind kind_of(const struct vt_flag *flag)
 	static const struct {
 		const char *argument;
 		enum kind kind;
-	} own[] = { { "FILE", KIND_FILES }, { "POLICY", KIND_POLICY }, { "KEY=VALUE", KIND_KEYS } };
+	} own[] = { { "FILE", KIND_FILES },
+		    { "PATH", KIND_FILES },
+		    { "WHERE", KIND_FILES },
+		    { "POLICY", KIND_POLICY },
+		    { "KEY=VALUE", KIND_KEYS } };
 
 	if (flag->field >= 0)
 		return kind_of_field(flag->field);

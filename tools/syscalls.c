@@ -136,7 +136,7 @@ static struct sock_fprog load_profile(struct vt_arena *arena, const char *path)
 	struct vt_err err;
 
 	/* A version that is later than every "minKernel". */
-	if (vt_oci_load(arena, path, &profile, &err) < 0 ||
+	if (vt_oci_load(arena, path, false, &profile, &err) < 0 ||
 	    vt_oci_compile(profile, 999, 0, arena, &filter, &err) < 0)
 		die(err.what, NULL);
 	return filter;

@@ -254,7 +254,7 @@ static int fail_reading(struct vt_err *err, int num, const char *path)
 	return fail_named(err, num, path, strerror(num));
 }
 
-int vt_json_read_file(const char *path, struct vt_str *text, struct vt_err *err)
+static int read_named(const char *path, bool pipes, struct vt_str *text, struct vt_err *err)
 {
 	AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 
@@ -265,7 +265,7 @@ int vt_json_read_file(const char *path, struct vt_str *text, struct vt_err *err)
 	if (fstat(fd, &info) < 0)
 		return fail_named(err, errno, path, strerror(errno));
 	/* A device may have no end, and reading a terminal would hang. */
-	if (!S_ISREG(info.st_mode) && !S_ISFIFO(info.st_mode))
+	if (!S_ISREG(info.st_mode) && !(pipes && S_ISFIFO(info.st_mode)))
 		return fail_named(err, S_ISDIR(info.st_mode) ? EISDIR : EINVAL, path,
 				  S_ISDIR(info.st_mode) ? "is a folder, not a file"
 							: "is not a file");
@@ -274,15 +274,30 @@ int vt_json_read_file(const char *path, struct vt_str *text, struct vt_err *err)
 	return status < 0 ? fail_reading(err, -status, path) : 0;
 }
 
-int vt_json_load_file(const char *path, json_t **ret_root, struct vt_err *err)
+int vt_json_read_file(const char *path, struct vt_str *text, struct vt_err *err)
+{
+	return read_named(path, true, text, err);
+}
+
+static int load_named(const char *path, bool pipes, json_t **ret_root, struct vt_err *err)
 {
 	struct vt_str text;
 
 	vt_str_init(&text);
-	int status = vt_json_read_file(path, &text, err);
+	int status = read_named(path, pipes, &text, err);
 
 	if (status == 0)
 		status = vt_json_load_text(text.text, text.len, path, ret_root, err);
 	vt_str_done(&text);
 	return status;
+}
+
+int vt_json_load_file(const char *path, json_t **ret_root, struct vt_err *err)
+{
+	return load_named(path, true, ret_root, err);
+}
+
+int vt_json_load_plain(const char *path, json_t **ret_root, struct vt_err *err)
+{
+	return load_named(path, false, ret_root, err);
 }

@@ -21,6 +21,8 @@
  * device is not. The caller owns *ret_root: json_decref().
  */
 int vt_json_load_file(const char *path, json_t **ret_root, struct vt_err *err);
+/* The same, and it waits for nothing: a pipe is no file either. */
+int vt_json_load_plain(const char *path, json_t **ret_root, struct vt_err *err);
 
 /* The same, without parsing it: adds the file's bytes to text, of which there may be one too many. */
 int vt_json_read_file(const char *path, struct vt_str *text, struct vt_err *err);

@@ -46,7 +46,8 @@ struct stream {
 struct call {
 	struct vt_options options;
 	struct vt_manifest *manifest;
-	const struct vt_manifest_tool *tool;
+	const struct vt_manifest_tool *tool; /* NULL: it is a server's */
+	const char *name;
 	struct vt_arena *arena;
 	struct vt_host host; /* only where a file is to be written to */
 	bool probed;
@@ -113,6 +114,7 @@ static int find_tool(struct call *call, const char *name, struct vt_err *err)
 	const char *closest = vt_manifest_closest(call->manifest, name);
 	char shown[80];
 
+	call->name = name;
 	call->tool = vt_manifest_find(call->manifest, name);
 	if (call->tool)
 		return 0;
@@ -230,12 +232,25 @@ static void name_ourselves(void)
 		(void)setenv("VITRO_BINARY", path, 1); /* the same */
 }
 
+static int join_server(struct call *call, struct vt_err *err)
+{
+	const struct vitro_options options = { .log = on_log,
+					       .socket = call->options.serve.socket,
+					       .server_tools = 1 };
+	struct vitro_error error;
+	int r = vitro_toolhost_new(&call->toolhost, NULL, &options, &error);
+
+	return r < 0 ? vt_fail(err, VT_STEP_POLICY, error.num, "%s", error.text) : 0;
+}
+
 static int start(struct call *call, struct vt_err *err)
 {
 	const struct vitro_options options = { .ready_min = 1, .ready_max = 1, .log = on_log };
 	struct vitro_error error;
 	struct vitro_tool *tools;
 
+	if (call->options.serve.socket)
+		return join_server(call, err);
 	name_ourselves();
 	int r = vt_manifest_table(call->manifest, call->tool, &tools, &error);
 
@@ -281,7 +296,7 @@ static int execute(struct call *call, struct vt_err *err)
 	const struct vt_options *options = &call->options;
 	bool captured = options->json && !options->json_file;
 	const struct vitro_request request = {
-		.tool = call->tool->name,
+		.tool = call->name,
 		.arguments = call->arguments.text,
 		.call_id = call->id,
 		.wall_ms = vt_policy_gave(options->policy, VT_FIELD_LIMITS_WALL_MS)
@@ -350,7 +365,7 @@ static void tell(struct call *call)
 	if (call->err.unended)
 		(void)vt_cli_write(STDERR_FILENO, "\n", 1); /* there is nobody else to tell */
 	if (strcmp(type, "ExitCode") == 0) {
-		(void)snprintf(text, sizeof(text), "%s: exited with code %d", call->tool->name,
+		(void)snprintf(text, sizeof(text), "%s: exited with code %d", call->name,
 			       vitro_result_exit_code(result)); /* fits */
 		vt_cli_complain(text);
 	} else {
@@ -399,10 +414,11 @@ static void show_help(void)
 	struct vt_str text;
 
 	vt_str_init(&text);
-	vt_str_add(&text,
-		   "usage: vitro call TOOLS.json NAME [ARGS | -] [FLAGS]\n\n"
-		   "Calls the tool NAME of a manifest, in a sealed, single-use cell. ARGS is a "
-		   "JSON\nobject; - takes it from standard input. Flags:\n\n");
+	vt_str_add(&text, "usage: vitro call TOOLS.json NAME [ARGS | -] [FLAGS]\n"
+			  "       vitro call --socket PATH NAME [ARGS | -] [FLAGS]\n\n"
+			  "Calls the tool NAME of a manifest, or of a server, in a sealed, "
+			  "single-use cell. ARGS is a "
+			  "JSON\nobject; - takes it from standard input. Flags:\n\n");
 	vt_options_help("call", &text);
 	vt_str_add(&text, "\nExits as vitro run does: with the command's own code; 124: timeout; "
 			  "125: vitro's\nown error or a refusal.\n\n"
@@ -425,11 +441,30 @@ static void release(struct call *call)
 	vt_fd_close(&call->signal_fd);
 }
 
+/* Of a tool that is a server's own, all else is the server's to know. */
+static int prepare_served(struct call *call, struct vt_err *err)
+{
+	char **words = call->options.command;
+
+	if (!words[0] || (words[1] && words[2]))
+		return vt_fail(err, VT_STEP_POLICY, EINVAL,
+			       "want a tool: vitro call --socket PATH NAME [ARGS | -]");
+	if (call->options.json_file)
+		return vt_fail(err, VT_STEP_POLICY, EINVAL,
+			       "--json=%s does not go with --socket, since what the tool may "
+			       "write to is the server's to know: use --json, and > %s",
+			       call->options.json_file, call->options.json_file);
+	call->name = words[0];
+	return read_arguments(call, words[1], err);
+}
+
 /* 1: what is wrong was told already, line by line. */
 static int prepare(struct call *call, struct vt_err *err)
 {
 	char **words = call->options.command;
 
+	if (call->options.serve.socket)
+		return prepare_served(call, err);
 	if (!words[0] || !words[1] || (words[2] && words[3]))
 		return vt_fail(err, VT_STEP_POLICY, EINVAL,
 			       "want a manifest and a tool: vitro call TOOLS.json NAME [ARGS | -]");

@@ -18,6 +18,7 @@ int vt_cli_doctor(int argc, char **argv);
 int vt_cli_audit(int argc, char **argv);
 int vt_cli_tools(int argc, char **argv);
 int vt_cli_call(int argc, char **argv);
+int vt_cli_serve(int argc, char **argv);
 
 /* Not among the verbs that people see: a client starts it. */
 int vt_cli_supervise(int argc, char **argv);

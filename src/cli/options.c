@@ -24,6 +24,13 @@ enum own_flag {
 	OWN_RAW,
 	OWN_QUERY,
 	OWN_TIMEOUT,
+	OWN_SOCKET,
+	OWN_FD,
+	OWN_CLIENTS,
+	OWN_CELLS,
+	OWN_DRAIN,
+	OWN_METRICS,
+	OWN_TOOLS,
 	OWN_HELP,
 };
 
@@ -65,10 +72,47 @@ static const struct own {
 	    true, -1 } },
 	{ OWN_REPORT, "doctor", { "--json", NULL, NULL, "Print the report as JSON.", false, -1 } },
 	{ OWN_REPORT, "tools", { "--json", NULL, NULL, "Print the tools as JSON.", false, -1 } },
+	{ OWN_SOCKET,
+	  "serve",
+	  { "--socket", NULL, "PATH",
+	    "Listen at PATH; by default at $XDG_RUNTIME_DIR/vitro/socket, as root at "
+	    "/run/vitro/socket.",
+	    false, -1 } },
+	{ OWN_SOCKET,
+	  "tools call",
+	  { "--socket", NULL, "PATH", "The tools are those of the server that listens there.",
+	    false, -1 } },
+	{ OWN_FD,
+	  "serve",
+	  { "--fd", NULL, "NUMBER",
+	    "Serve on an inherited descriptor instead: a socket that listens, or a client's.",
+	    false, -1 } },
+	{ OWN_CLIENTS,
+	  "serve",
+	  { "--clients", NULL, "NUMBER", "How many clients are let in at once; 512.", false, -1 } },
+	{ OWN_CELLS,
+	  "serve",
+	  { "--cells", NULL, "NUMBER",
+	    "How many calls run at once, of all clients; 256. One client has three quarters of "
+	    "them at the most.",
+	    false, -1 } },
+	{ OWN_DRAIN,
+	  "serve",
+	  { "--drain", NULL, "TIME", "How long calls that run are waited for after SIGTERM; 30s.",
+	    false, -1 } },
+	{ OWN_TOOLS,
+	  "serve",
+	  { "--tools", NULL, "FILE",
+	    "Offer the tools of a manifest, and read it again when it was changed.", false, -1 } },
+	{ OWN_METRICS,
+	  "serve",
+	  { "--metrics", NULL, "WHERE",
+	    "Show metrics for Prometheus: at a socket, by its path, or at 127.0.0.1:PORT.", false,
+	    -1 } },
 	{ OWN_AUDIT,
-	  "run",
+	  "run serve",
 	  { "--audit", NULL, "FILE",
-	    "Append one JSON line about the call to FILE, linked to the line before.", false,
+	    "Append one JSON line about each call to FILE, linked to the line before.", false,
 	    -1 } },
 	{ OWN_EXPECT,
 	  "audit",
@@ -78,7 +122,7 @@ static const struct own {
 	  { "--raw", NULL, NULL, "Let escape sequences from the command reach the terminal.", false,
 	    -1 } },
 	{ OWN_HELP,
-	  "run explain doctor audit tools call",
+	  "run explain doctor audit tools call serve",
 	  { "--help", "-h", NULL, "Show what can be given, and end.", false, -1 } },
 };
 
@@ -243,6 +287,58 @@ static int set_field(struct vt_options *options, const struct given *given, enum
 			     flag->name, err);
 }
 
+/* What a server has so many of. */
+static int set_number(const struct given *given, int64_t least, int64_t most, int64_t *ret_value,
+		      struct vt_err *err)
+{
+	char *end;
+
+	errno = 0;
+	long long value = strtoll(given->value, &end, 10);
+
+	if (errno || !*given->value || *end || value < least || value > most)
+		return vt_fail(err, VT_STEP_POLICY, EINVAL,
+			       "%s %s: want a number from %lld to %lld", given->flag.name,
+			       given->value, (long long)least, (long long)most);
+	*ret_value = value;
+	return 0;
+}
+
+static int apply_serve(struct vt_options *options, const struct given *given, const char *cwd,
+		       struct vt_err *err)
+{
+	int64_t number;
+	int r = 0;
+
+	switch (given->own->id) {
+	case OWN_SOCKET:
+		options->serve.socket = given->value;
+		break;
+	case OWN_FD:
+		r = set_number(given, 3, 1 << 20, &number, err);
+		options->serve.fd = r < 0 ? -1 : (int)number;
+		break;
+	case OWN_CLIENTS:
+		return set_number(given, 1, 65536, &options->serve.clients, err);
+	case OWN_CELLS:
+		return set_number(given, 1, 65536, &options->serve.cells, err);
+	case OWN_METRICS:
+		options->serve.metrics = given->value;
+		break;
+	case OWN_TOOLS:
+		options->serve.tools = given->value;
+		break;
+	case OWN_DRAIN:
+		/* Read as the time of a policy is, which this verb has none of. */
+		r = set_field(options, given, VT_FIELD_LIMITS_GRACE_MS, cwd, err);
+		options->serve.drain_ms = options->policy->limits.grace_ms;
+		break;
+	default:
+		break;
+	}
+	return r;
+}
+
 static int apply_own(struct vt_options *options, const struct given *given, const char *cwd,
 		     struct vt_err *err)
 {
@@ -280,8 +376,9 @@ static int apply_own(struct vt_options *options, const struct given *given, cons
 	case OWN_HELP:
 		options->help = true;
 		return 0;
+	default:
+		return apply_serve(options, given, cwd, err);
 	}
-	return 0;
 }
 
 static int apply(struct vt_options *options, const struct given *given, const char *cwd,
@@ -390,7 +487,11 @@ int vt_options_parse(struct vt_options *options, int argc, char **argv, struct v
 	/* A folder that was deleted is no reason to fail where no relative path is given. */
 	const char *cwd = getcwd(buffer, sizeof(buffer));
 
-	*options = (struct vt_options){ .policy_name = "default", .command = argv + argc };
+	*options = (struct vt_options){
+		.policy_name = "default",
+		.command = argv + argc,
+		.serve = { .fd = -1, .clients = 512, .cells = 256, .drain_ms = 30000 },
+	};
 	int r = vt_policy_new(&options->policy, err);
 
 	if (r == 0 && is_one_of(argv[0], mixing_verbs)) {

@@ -24,6 +24,13 @@ struct vt_options {
 	bool              help;
 	bool              json_last;   /* --json without a file is the last flag, and no -- follows it */
 	const char       *query;       /* of `vitro tools`; NULL: none */
+	struct {
+		const char *socket;  /* a path; NULL: none was given */
+		int         fd;      /* an inherited descriptor; -1: none */
+		const char *metrics; /* a path, or an address and port; NULL: none */
+		const char *tools;   /* a manifest; NULL: none */
+		int64_t     clients, cells, drain_ms;
+	} serve;
 	char            **command;     /* what follows the flags; may be empty */
 	char            **arranged;    /* owned: the arguments, with the flags first; NULL: they are as given */
 };

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
-#include "serve/session.h"
+#include "serve/private.h"
 
 enum { CLIENT_FD = 3, PROGRAM_FD = 4 };
 
@@ -24,7 +24,6 @@ static int take_program(void)
 
 static int supervise(int program_fd, struct vt_err *err)
 {
-	struct vt_session *session;
 	struct vt_host host;
 	struct vt_loop loop;
 	int r = vt_host_probe(&host, err);
@@ -33,11 +32,7 @@ static int supervise(int program_fd, struct vt_err *err)
 		return r;
 	r = vt_loop_init(&loop, err);
 	if (r == 0) {
-		r = vt_session_new(&loop, &host, CLIENT_FD, program_fd, &session, err);
-		if (r == 0) {
-			r = vt_loop_run(&loop, err);
-			vt_session_free(session);
-		}
+		r = vt_serve_private(&loop, &host, CLIENT_FD, program_fd, err);
 		vt_loop_done(&loop);
 	}
 	vt_host_done(&host);

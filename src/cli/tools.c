@@ -11,6 +11,7 @@
 #include "cli/offer.h"
 #include "cli/options.h"
 #include "tool/set.h"
+#include <vitro.h>
 
 static int make_set(const struct vt_manifest *manifest, struct vt_toolset *set, struct vt_err *err)
 {
@@ -100,6 +101,29 @@ static int print_json(const char *list, struct vt_err *err)
 	return r < 0 ? vt_fail(err, VT_STEP_OUTPUT, -r, "print the tools") : 0;
 }
 
+static int print_list(const char *list, const struct vt_options *options, struct vt_err *err)
+{
+	return options->json ? print_json(list, err) : print_text(list, err);
+}
+
+/* Those that a server has of its own. */
+static int print_served(const struct vt_options *options, struct vt_err *err)
+{
+	const struct vitro_options wanted = { .socket = options->serve.socket, .server_tools = 1 };
+	struct vitro_error error;
+	vitro_toolhost *host;
+
+	if (vitro_toolhost_new(&host, NULL, &wanted, &error) < 0)
+		return vt_fail(err, VT_STEP_POLICY, error.num, "%s", error.text);
+	char *list = vitro_toolhost_list(host, options->query);
+	int r = list ? print_list(list, options, err)
+		     : vt_fail(err, VT_STEP_OUTPUT, ENOMEM, "list the tools");
+
+	free(list);
+	vitro_toolhost_free(host);
+	return r;
+}
+
 static int print_tools(const struct vt_manifest *manifest, const struct vt_options *options,
 		       struct vt_err *err)
 {
@@ -111,7 +135,7 @@ static int print_tools(const struct vt_manifest *manifest, const struct vt_optio
 	if (r == 0)
 		r = vt_toolset_list(set, options->query, &list, err);
 	if (r == 0)
-		r = options->json ? print_json(list, err) : print_text(list, err);
+		r = print_list(list, options, err);
 	free(list);
 	vt_toolset_free(set);
 	return r;
@@ -122,8 +146,10 @@ static void show_help(void)
 	struct vt_str text;
 
 	vt_str_init(&text);
-	vt_str_add(&text, "usage: vitro tools TOOLS.json [FLAGS]\n\n"
-			  "Prints the tools of a manifest, each with its arguments and what it is "
+	vt_str_add(&text, "usage: vitro tools TOOLS.json [FLAGS]\n"
+			  "       vitro tools --socket PATH [FLAGS]\n\n"
+			  "Prints the tools of a manifest, or of a server, each with its arguments "
+			  "and what it is "
 			  "for.\nNothing is run. Flags:\n\n");
 	vt_options_help("tools", &text);
 	vt_str_add(&text, "\nvitro-tools(5) says how a manifest is written.\n");
@@ -135,6 +161,11 @@ static int offer(const struct vt_options *options, struct vt_err *err)
 {
 	struct vt_manifest *manifest;
 
+	if (options->serve.socket && options->command[0])
+		return vt_fail(err, VT_STEP_POLICY, EINVAL,
+			       "want a manifest or --socket, and not both");
+	if (options->serve.socket)
+		return print_served(options, err);
 	if (!options->command[0] || options->command[1])
 		return vt_fail(err, VT_STEP_POLICY, EINVAL,
 			       "want one manifest: vitro tools TOOLS.json [--query TEXT]");

@@ -65,6 +65,10 @@ static void end_lost(vitro_toolhost *host, struct vt_call *call)
 {
 	char text[sizeof(host->peer.why.what) + 64];
 
+	if (host->peer.why.num == ESHUTDOWN) { /* it said so */
+		end_failed(host, call, VITRO_REFUSED, "Refused", host->peer.why.what);
+		return;
+	}
 	(void)snprintf(text, sizeof(text), "the supervisor was lost: %s", host->peer.why.what);
 	end_failed(host, call, VITRO_LOST, NULL, text);
 }
@@ -149,10 +153,11 @@ static struct vt_str *begin_head(vitro_toolhost *host, const struct vt_call *cal
 {
 	const struct vt_target *target = target_of(call);
 	const char *name = target->symbol ? target->symbol : call->tool->name;
-	struct vt_str *head = vt_peer_begin(&host->peer, "call");
+	struct vt_str *head = vt_peer_begin(&host->peer, target->remote ? "tool" : "call");
 
 	vt_head_add_int(head, "call", (int64_t)call->number);
-	vt_head_add_int(head, "pool", target->pool->number);
+	if (target->pool)
+		vt_head_add_int(head, "pool", target->pool->number);
 	vt_head_add_text(head, "tool", name, strlen(name));
 	vt_head_add_text(head, "id", call->id, strlen(call->id));
 	if (wall_ms > 0)

@@ -80,6 +80,12 @@ static void check_value(struct vitro_result *parts)
 	parts->value = (struct vt_bytes){ 0 };
 }
 
+/* Of a server's own tool it is not known. */
+static const char *isolation_of(const struct vt_target *target)
+{
+	return target->pool ? target->pool->capabilities : NULL;
+}
+
 static int take_done(vitro_toolhost *host, struct vt_call *call, const struct vt_message *message,
 		     struct vt_err *err)
 {
@@ -90,12 +96,14 @@ static int take_done(vitro_toolhost *host, struct vt_call *call, const struct vt
 
 	if (status < 0)
 		return status;
-	parts.isolation = parts.came_to_cell ? target->pool->capabilities : NULL;
-	if (parts.status == VITRO_OK && target->command)
+	parts.isolation = parts.came_to_cell ? isolation_of(target) : NULL;
+	bool is_command = target->command || target->remote;
+
+	if (parts.status == VITRO_OK && is_command)
 		find_command_value(&parts, &made);
 	else if (parts.status == VITRO_OK)
 		check_value(&parts);
-	else if (target->command && parts.exit_code > 0 && parts.status == VITRO_ERROR)
+	else if (is_command && parts.exit_code > 0 && parts.status == VITRO_ERROR)
 		add_last_words(&parts, &made);
 	if (parts.value.at && !made && parts.value.len >= VT_FRAMES_IDLE)
 		parts.memory = vt_peer_take(&host->peer);
@@ -182,8 +190,8 @@ static int take_own_log(const vitro_toolhost *host, const struct vt_message *mes
 /* What a newer supervisor may say beside these is of no interest to this client. */
 static bool is_known(const char *is)
 {
-	static const char *const kinds[] = { "done",  "output", "log",  "ask",
-					     "count", "pool",   "hello" };
+	static const char *const kinds[] = { "done",  "output", "log",   "ask",
+					     "count", "pool",   "hello", "tools" };
 
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++)
 		if (strcmp(kinds[i], is) == 0)
@@ -201,6 +209,8 @@ static int take(vitro_toolhost *host, const struct vt_message *message, struct v
 		return 0;
 	if (strcmp(message->is, "log") == 0 && !of_call)
 		return take_own_log(host, message);
+	if (strcmp(message->is, "tools") == 0)
+		return vt_remote_take(host, message, err);
 	struct vt_call *call = vt_calls_find(&host->calls, (uint64_t)number);
 
 	if (!call)

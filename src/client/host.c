@@ -212,6 +212,12 @@ static enum vt_peer_taken take_hello(void *user, const struct vt_message *messag
 	(void)user; /* nothing is kept of it */
 	if (strcmp(message->is, "log") == 0)
 		return VT_PEER_OTHER;
+	if (strcmp(message->is, "refused") == 0) {
+		const char *why = vt_head_text(&message->head, "error", NULL);
+
+		vt_fail(err, VT_STEP_WIRE, ECONNREFUSED, "%s", why ? why : "it refuses");
+		return VT_PEER_WRONG;
+	}
 	/* Of the same version to the letter: what is in a plan is between these two alone. */
 	if (strcmp(message->is, "hello") == 0 && version == PROTOCOL && program &&
 	    strcmp(program, VITRO_VERSION) == 0)
@@ -223,19 +229,42 @@ static enum vt_peer_taken take_hello(void *user, const struct vt_message *messag
 	return VT_PEER_WRONG;
 }
 
-static int say_hello(struct vt_peer *peer, struct vt_err *err)
+/* A server has another working directory and environment. */
+static int send_hello(struct vt_peer *peer, struct vt_err *err)
 {
 	struct vt_str *head = vt_peer_begin(peer, "hello");
+	char cwd[PATH_MAX];
+	struct vt_str body;
 
 	vt_head_add_int(head, "version", PROTOCOL);
+	vt_str_init(&body);
+	if (peer->is_server) {
+		for (char **at = environ; at && *at; at++)
+			vt_str_addn(&body, *at, strlen(*at) + 1);
+		if (getcwd(cwd, sizeof(cwd)) && *cwd == '/') /* or it is gone */
+			vt_head_add_text(head, "cwd", cwd, strlen(cwd));
+	}
+	int status = vt_str_ok(&body) ? vt_peer_send(peer, body.text, body.len, err)
+				      : vt_error_no_memory(err);
+
+	vt_str_done(&body);
+	return status;
+}
+
+static int say_hello(struct vt_peer *peer, struct vt_err *err)
+{
 	struct vt_err inner = { 0 };
-	int status = vt_peer_send(peer, NULL, 0, &inner);
+	int status = send_hello(peer, &inner);
 
 	if (status == 0)
 		status = vt_peer_await(peer, HELLO_MS, take_hello, NULL, &inner);
 	if (status == 0)
 		return 0;
 	vt_start_kill(&peer->process);
+	if (peer->is_server)
+		return vt_fail(err, VT_STEP_WIRE, inner.num, "the server at '%s': %s",
+			       peer->program,
+			       inner.num == EPIPE ? "it ended without a word" : inner.what);
 	return vt_fail(err, VT_STEP_WIRE, inner.num,
 		       "'%s', which was started as the supervisor: %s", peer->program,
 		       inner.num == EPIPE
@@ -264,6 +293,9 @@ static int take_options(vitro_toolhost *host, const struct vitro_options *given,
 		return vt_fail(err, VT_STEP_POLICY, EINVAL,
 			       "ready_min is %u, and ready_max %u: less than that",
 			       options->ready_min, options->ready_max);
+	if (options->server_tools && !options->socket)
+		return vt_fail(err, VT_STEP_POLICY, EINVAL,
+			       "server_tools is set, and socket names no server");
 	host->policy = vitro_policy_new();
 	if (!host->policy)
 		return vt_error_no_memory(err);
@@ -271,6 +303,7 @@ static int take_options(vitro_toolhost *host, const struct vitro_options *given,
 		vt_str_addn(&host->policy->sources, options->policy->sources.text,
 			    options->policy->sources.len);
 	options->policy = NULL;
+	options->socket = NULL; /* it is the caller's */
 	return vt_str_ok(&host->policy->sources) ? 0 : vt_error_no_memory(err);
 }
 
@@ -290,8 +323,12 @@ static int set_up(vitro_toolhost *host, const struct vitro_tool *tools,
 		status = add_tool(host, tools, err);
 	}
 	if (status == 0)
-		status = vt_peer_init(&host->peer, err);
-	return status < 0 ? status : say_hello(&host->peer, err);
+		status = options && options->socket
+				 ? vt_peer_connect(&host->peer, options->socket, err)
+				 : vt_peer_init(&host->peer, err);
+	if (status == 0)
+		status = say_hello(&host->peer, err);
+	return status == 0 && host->options.server_tools ? vt_remote_open(host, err) : status;
 }
 
 int vitro_toolhost_new(vitro_toolhost **ret_host, const struct vitro_tool *tools,

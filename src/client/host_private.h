@@ -63,6 +63,7 @@ struct vt_target {
 	struct vt_command *command;  /* else NULL */
 	struct vt_command *input;    /* of a command; NULL: the arguments */
 	char             **may_call; /* ending with NULL; NULL: none */
+	bool               remote;   /* it is the server's own, a command; then all else is NULL */
 };
 
 struct vitro_toolhost {
@@ -103,6 +104,13 @@ static inline bool vt_are_clear(void *const *reserved, size_t count)
 	return true;
 }
 #define VT_IS_CLEAR(reserved) vt_are_clear(reserved, sizeof(reserved) / sizeof((reserved)[0]))
+
+/* ---- tools of a server's own: remote.c ------------------------------------------------------ */
+
+/* Asks for them, and waits. */
+int vt_remote_open(vitro_toolhost *host, struct vt_err *err);
+/* They were changed: who watches is told. */
+int vt_remote_take(vitro_toolhost *host, const struct vt_message *message, struct vt_err *err);
 
 /* ---- calls: call.c -------------------------------------------------------------------------- */
 

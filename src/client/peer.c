@@ -4,12 +4,16 @@
 #include <errno.h>
 #include <limits.h>
 #include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/fd.h"
@@ -18,6 +22,7 @@
 /* What the supervisor may send ahead; the kernel counts twice that. */
 enum { SEND_BYTES = 512 << 10 };
 enum { OWN_BYTES = 4096 }; /* a page, or part of one */
+enum { CONNECT_S = 10 };   /* how long a server may take to let this one in */
 
 /* A frame that came while another was waited for. */
 struct vt_peer_held {
@@ -43,20 +48,26 @@ static int watch(struct vt_peer *peer, int op, int fd, uint32_t events)
 	return epoll_ctl(peer->epoll, op, fd, &event);
 }
 
-static int open_descriptors(struct vt_peer *peer, int *ret_other, struct vt_err *err)
+static int make_pair(struct vt_peer *peer, int *ret_other, struct vt_err *err)
 {
 	int ends[2];
 
-	peer->epoll = epoll_create1(EPOLL_CLOEXEC);
-	peer->event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (peer->epoll < 0 || peer->event < 0)
-		return fail(err, "make descriptors");
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
 		return fail(err, "make a socket");
 	peer->socket = ends[0];
 	*ret_other = ends[1];
 	/* As much as is allowed of that: a large result takes fewer turns. */
 	(void)setsockopt(ends[1], SOL_SOCKET, SO_SNDBUF, &(int){ SEND_BYTES }, sizeof(int));
+	return 0;
+}
+
+/* For the socket that there is. */
+static int open_descriptors(struct vt_peer *peer, struct vt_err *err)
+{
+	peer->epoll = epoll_create1(EPOLL_CLOEXEC);
+	peer->event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (peer->epoll < 0 || peer->event < 0)
+		return fail(err, "make descriptors");
 	if (watch(peer, EPOLL_CTL_ADD, peer->event, EPOLLIN) < 0 ||
 	    watch(peer, EPOLL_CTL_ADD, peer->socket, EPOLLIN) < 0)
 		return fail(err, "watch descriptors");
@@ -112,10 +123,67 @@ int vt_peer_init(struct vt_peer *peer, struct vt_err *err)
 	if (status == 0)
 		status = mark_own(peer, err);
 	if (status == 0)
-		status = open_descriptors(peer, &other, err);
+		status = make_pair(peer, &other, err);
+	if (status == 0)
+		status = open_descriptors(peer, err);
 	if (status == 0)
 		status = vt_start_run(path, other, &peer->process, err);
 	return status;
+}
+
+/* A server executes what this program names, and hears what it is told: it is somebody's to trust.
+ */
+static int check_server(int fd, const char *path, struct vt_err *err)
+{
+	struct ucred other;
+	socklen_t len = sizeof(other);
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &other, &len) < 0)
+		return fail(err, "find out whose server it is");
+	if (other.uid != geteuid() && other.uid != 0)
+		return vt_fail(err, VT_STEP_WIRE, EPERM,
+			       "the server at '%s' is the user %u's, and neither this one's nor "
+			       "root's",
+			       path, (unsigned)other.uid);
+	return 0;
+}
+
+static int reach(int fd, const char *path, struct vt_err *err)
+{
+	const struct timeval patience = { .tv_sec = CONNECT_S };
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+
+	if (!*path || strlen(path) >= sizeof(address.sun_path))
+		return vt_fail(err, VT_STEP_WIRE, ENAMETOOLONG,
+			       "'%s': the path of a socket has 1 to %zu bytes", path,
+			       sizeof(address.sun_path) - 1);
+	memcpy(address.sun_path, path, strlen(path) + 1);
+	/* Where many wait to be let in: it is what bounds connect(). */
+	(void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
+	if (connect(fd, (const struct sockaddr *)&address, sizeof(address)) < 0) {
+		int num = errno;
+		bool nobody = num == ENOENT || num == ECONNREFUSED;
+
+		return vt_fail(err, VT_STEP_WIRE, num, "no server can be reached at '%s': %s%s",
+			       path, num == EAGAIN ? "it lets nobody in" : strerror(num),
+			       nobody ? "; start one: vitro serve --socket PATH" : "");
+	}
+	return check_server(fd, path, err);
+}
+
+int vt_peer_connect(struct vt_peer *peer, const char *path, struct vt_err *err)
+{
+	peer->is_server = true;
+	(void)snprintf(peer->program, sizeof(peer->program), "%s", path); /* for messages */
+	int status = mark_own(peer, err);
+
+	if (status < 0)
+		return status;
+	peer->socket = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (peer->socket < 0)
+		return fail(err, "make a socket");
+	status = reach(peer->socket, path, err);
+	return status < 0 ? status : open_descriptors(peer, err);
 }
 
 static void drop_held(struct vt_peer *peer)
@@ -283,6 +351,9 @@ static bool parse(struct vt_peer *peer, const struct vt_frame *frame, struct vt_
 	struct vt_err err;
 	int status = vt_message_read(frame, ret, &err);
 
+	if (status == 0 && strcmp(ret->is, "bye") == 0)
+		status = vt_fail(&err, VT_STEP_WIRE, ESHUTDOWN,
+				 "the server has ended, and has not begun this call");
 	if (status < 0)
 		vt_peer_lose(peer, &err);
 	return status == 0;

@@ -4,7 +4,8 @@
  * messages. It is embedded in the tool host.
  *
  * Nothing here waits but vt_peer_read_waiting(), vt_peer_wait() and vt_peer_await(). One that breaks the
- * rules, or is gone, is lost, once and for good: then the socket is closed, and every function says so.
+ * rules, or is gone, is lost, once and for good: then the socket is closed, and every function says so. One
+ * that says "bye" is lost of ESHUTDOWN: what it has not answered by then it has not begun.
  */
 #pragma once
 
@@ -20,7 +21,8 @@ struct vt_peer_held;
 
 struct vt_peer {
 	struct vt_start      process;
-	char                 program[PATH_MAX]; /* which one it is */
+	char                 program[PATH_MAX]; /* which one it is; of a server, its socket */
+	bool                 is_server;
 	int                  socket; /* -1 once it is lost */
 	int                  epoll;  /* what the program polls: the two others */
 	int                  event;  /* readable where there is something to do that no message tells of */
@@ -39,6 +41,8 @@ struct vt_peer {
 void vt_peer_clear(struct vt_peer *peer);
 /* Starts it, after vt_peer_clear(). Whether it succeeds or not, vt_peer_done() ends it. */
 int vt_peer_init(struct vt_peer *peer, struct vt_err *err);
+/* The same, but it is a server, which is there already. */
+int vt_peer_connect(struct vt_peer *peer, const char *path, struct vt_err *err);
 /* Nothing is sent or received any more, which ends it. */
 void vt_peer_close(struct vt_peer *peer);
 /* Ends it, and waits for that. */

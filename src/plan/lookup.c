@@ -32,19 +32,38 @@ static int list_givens(const struct vt_policy *policy, struct vt_arena *arena,
 	return 0;
 }
 
-int vt_lookup_command(struct vt_arena *arena, const char *name, const struct vt_policy *policy,
-		      struct vt_command *ret_command, struct vt_err *err)
+/* The value of a variable; NULL: there is none. */
+static const char *find_variable(char *const *environment, const char *name)
+{
+	size_t len = strlen(name);
+
+	for (; environment && *environment; environment++)
+		if (strncmp(*environment, name, len) == 0 && (*environment)[len] == '=')
+			return *environment + len + 1;
+	return NULL;
+}
+
+int vt_lookup_command_for(const struct vt_caller *caller, struct vt_arena *arena, const char *name,
+			  const struct vt_policy *policy, struct vt_command *ret_command,
+			  struct vt_err *err)
 {
 	char buffer[PATH_MAX];
+	char *const *environment = caller ? caller->environ : environ;
 	struct vt_lookup lookup = {
-		.search_path = getenv("PATH"),
-		.cwd = getcwd(buffer, sizeof(buffer)),
-		.home = getenv("HOME"),
-		.pyenv_version = getenv("PYENV_VERSION"),
+		.search_path = find_variable(environment, "PATH"),
+		.cwd = caller ? caller->cwd : getcwd(buffer, sizeof(buffer)),
+		.home = find_variable(environment, "HOME"),
+		.pyenv_version = find_variable(environment, "PYENV_VERSION"),
 	};
 	int r = list_givens(policy, arena, &lookup.givens, err);
 
 	return r < 0 ? r : vt_command_find(arena, name, &lookup, ret_command, err);
+}
+
+int vt_lookup_command(struct vt_arena *arena, const char *name, const struct vt_policy *policy,
+		      struct vt_command *ret_command, struct vt_err *err)
+{
+	return vt_lookup_command_for(NULL, arena, name, policy, ret_command, err);
 }
 
 int vt_lookup_object(struct vt_arena *arena, const char *path, const struct vt_policy *policy,

@@ -10,7 +10,17 @@
 #include "host/command.h"
 #include "policy/policy.h"
 
-/* As vt_command_find(). */
+/* Who names it, where that is another process. */
+struct vt_caller {
+	char *const *environ; /* ends with NULL */
+	const char  *cwd;     /* absolute; NULL: not known, and nothing is relative to it */
+};
+
+/* As vt_command_find(). caller: NULL where it is this process. */
+int vt_lookup_command_for(const struct vt_caller *caller, struct vt_arena *arena, const char *name,
+			  const struct vt_policy *policy, struct vt_command *ret_command,
+			  struct vt_err *err);
+/* The same for this process. */
 int vt_lookup_command(struct vt_arena *arena, const char *name, const struct vt_policy *policy,
 		      struct vt_command *ret_command, struct vt_err *err);
 

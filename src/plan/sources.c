@@ -13,6 +13,7 @@ struct checking {
 	const struct vt_policy *policy;
 	const struct vt_host *host;
 	const char *source; /* as it was named */
+	const char *meaning;
 	bool warned;
 };
 
@@ -61,14 +62,12 @@ static int check(void *arg, const char *path, struct vt_err *err)
 	if (c->policy->require != VT_REQUIRE_BEST_EFFORT)
 		return vt_fail(err, VT_STEP_PLAN, EPERM,
 			       "refused: files.write: with '%s' the command could change '%s', "
-			       "which says what the next call may do: put that elsewhere, or deny "
-			       "it (--deny); --set require=best-effort would run it",
-			       around.found->from, c->source);
+			       "which %s: put that elsewhere, or deny it (--deny); --set "
+			       "require=best-effort would run it",
+			       around.found->from, c->source, c->meaning);
 	const char *text = vt_arena_printf(
-		c->plan->arena,
-		"files.write: with '%s' the command can change '%s', which says what the next "
-		"call may do",
-		around.found->from, c->source);
+		c->plan->arena, "files.write: with '%s' the command can change '%s', which %s",
+		around.found->from, c->source, c->meaning);
 
 	if (!text)
 		return vt_fail(err, VT_STEP_PLAN, ENOMEM, "make the plan");
@@ -77,17 +76,19 @@ static int check(void *arg, const char *path, struct vt_err *err)
 	return 0;
 }
 
-int vt_sources_check(struct vt_plan *plan, const struct vt_policy *policy,
-		     const struct vt_host *host, struct vt_err *err)
+static int check_all(struct vt_plan *plan, const struct vt_policy *policy,
+		     const struct vt_host *host, const struct vt_strings *paths,
+		     const char *meaning, struct vt_err *err)
 {
-	const struct vt_strings *sources = &policy->sources;
 	char real[PATH_MAX];
 	int r = 0;
 
-	for (size_t i = 0; r == 0 && policy->files.write.count && i < sources->count; i++) {
-		struct checking c = {
-			.plan = plan, .policy = policy, .host = host, .source = sources->items[i]
-		};
+	for (size_t i = 0; r == 0 && policy->files.write.count && i < paths->count; i++) {
+		struct checking c = { .plan = plan,
+				      .policy = policy,
+				      .host = host,
+				      .source = paths->items[i],
+				      .meaning = meaning };
 
 		r = vt_links_follow(host, plan->arena, c.source, "--policy", check, &c, err);
 		/* What has no place any more, as a pipe, is in no cell's reach. */
@@ -95,4 +96,13 @@ int vt_sources_check(struct vt_plan *plan, const struct vt_policy *policy,
 			r = check(&c, real, err);
 	}
 	return r;
+}
+
+int vt_sources_check(struct vt_plan *plan, const struct vt_policy *policy,
+		     const struct vt_host *host, struct vt_err *err)
+{
+	int r = check_all(plan, policy, host, &policy->sources, "says what the next call may do",
+			  err);
+
+	return r < 0 ? r : check_all(plan, policy, host, &policy->kept, "is the server's own", err);
 }

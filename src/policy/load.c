@@ -217,7 +217,8 @@ static int load_named(struct vt_policy *policy, const char *name, const struct l
 	if (status == 0)
 		status = add_source(policy, name, &source, err);
 	if (status == 0)
-		status = vt_json_load_file(name, &root, err);
+		status = policy->plain_files ? vt_json_load_plain(name, &root, err)
+					     : vt_json_load_file(name, &root, err);
 	return status < 0 ? status : load_root(policy, root, &link, err);
 }
 

@@ -548,11 +548,12 @@ int vt_oci_parse(struct vt_arena *arena, const json_t *root, const char *name,
 	return 0;
 }
 
-int vt_oci_load(struct vt_arena *arena, const char *path, const struct vt_oci_profile **ret_profile,
-		struct vt_err *err)
+int vt_oci_load(struct vt_arena *arena, const char *path, bool plain,
+		const struct vt_oci_profile **ret_profile, struct vt_err *err)
 {
 	AUTO_JSON json_t *root = NULL;
-	int status = vt_json_load_file(path, &root, err);
+	int status = plain ? vt_json_load_plain(path, &root, err)
+			   : vt_json_load_file(path, &root, err);
 
 	return status < 0 ? status : vt_oci_parse(arena, root, path, ret_profile, err);
 }

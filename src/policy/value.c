@@ -98,7 +98,7 @@ static int profile_text(struct vt_policy *policy, enum vt_field field, const cha
 	struct vt_err why = { 0 };
 
 	/* Who asks for the profile is named too: its own name says nothing of that. */
-	status = vt_oci_load(policy->arena, path, &policy->profile, &why);
+	status = vt_oci_load(policy->arena, path, policy->plain_files, &policy->profile, &why);
 	if (status < 0)
 		return vt_source_fail(err, source, why.num, "%s", why.what);
 	status = vt_list_add_source(policy, path, source, err);

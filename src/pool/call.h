@@ -57,6 +57,7 @@ struct vt_pool_call {
 	size_t      input_len;
 	bool        within;  /* a call made it, and not the program */
 	int64_t     wall_ms; /* a shorter deadline than the plan's; 0: the plan's */
+	int64_t     since;   /* from when on it waits for a cell, on vt_clock_now(); 0: from now on */
 
 	/* the pool's */
 	struct vt_pool *pool;

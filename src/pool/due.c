@@ -89,7 +89,7 @@ void vt_pool_set_timer(struct vt_pool *pool)
 {
 	/* What cannot be made now is not tried over and over: something else will happen first. */
 	bool can_make = (pool->plan->bare || pool->hull.ready) && !pool->paused_until &&
-			!vt_pool_under_way(pool);
+			!vt_pool_under_way(pool) && !pool->closing;
 	const struct vt_warm *over = pool->warm[VT_WARM_OVER];
 	int64_t due = over || (can_make && vt_pool_is_short(pool)) ? pool->last_call + VT_POOL_QUIET
 								   : INT64_MAX;

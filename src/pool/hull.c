@@ -54,6 +54,13 @@ void vt_pool_hull_kill(struct vt_pool_hull *hull, const struct vt_err *why)
 	hull->is_ending(hull->user, hull->failure.num ? &hull->failure : why);
 }
 
+void vt_pool_hull_quit(struct vt_pool_hull *hull)
+{
+	hull->ready = false;
+	if (vt_pool_hull_lives(hull))
+		kill_init(hull);
+}
+
 /* Its namespaces are there: the spawner gets the plan, and a zygote can join. */
 static void take_namespaces(struct vt_pool_hull *hull, int fds[VT_NOTE_FDS])
 {

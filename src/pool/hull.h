@@ -60,5 +60,8 @@ uint64_t vt_pool_hull_refresh(struct vt_pool_hull *hull);
 /* Begins its end, for this reason, and tells so. */
 void vt_pool_hull_kill(struct vt_pool_hull *hull, const struct vt_err *why);
 
+/* The same without telling: only that it has ended is told. */
+void vt_pool_hull_quit(struct vt_pool_hull *hull);
+
 /* Ends it, without telling, and waits for that no longer than this. */
 void vt_pool_hull_done(struct vt_pool_hull *hull, int64_t patience_ns);

@@ -135,6 +135,8 @@ static void hull_ending(void *user, const struct vt_err *why)
 {
 	struct vt_pool *pool = user;
 
+	if (pool->closing)
+		return;
 	vt_pool_log(pool, LOG_WARNING, "the hull is made anew", why);
 	vt_pool_end_zygotes(pool);
 	while (pool->warm[VT_WARM_RUNNING])

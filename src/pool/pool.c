@@ -229,7 +229,7 @@ void vt_pool_refill(struct vt_pool *pool)
 	struct vt_warm *warm;
 	struct vt_err err;
 
-	while ((pool->plan->bare || pool->hull.ready) && wants_more(pool)) {
+	while (!pool->closing && (pool->plan->bare || pool->hull.ready) && wants_more(pool)) {
 		if (vt_warm_new(&pool->owner, pool->loop, pool->options.children, pool->plan,
 				++pool->numbers, find_slot(pool), find_place(pool),
 				pool->hull.cell.status_fd, &warm, &err) < 0) {
@@ -340,7 +340,9 @@ void vt_pool_submit(struct vt_pool *pool, struct vt_pool_call *call)
 	/* Those that wait may be such as have to leave room. */
 	if ((!pool->waiting.first || !call->within) && run(pool, call))
 		return;
-	vt_queue_add(&pool->waiting, call, vt_clock_now() + pool->options.queue_ms * VT_NS_PER_MS);
+	vt_queue_add(&pool->waiting, call,
+		     (call->since ? call->since : vt_clock_now()) +
+			     pool->options.queue_ms * VT_NS_PER_MS);
 	if (is_fresh(pool, call))
 		expect_more(pool);
 	else
@@ -459,17 +461,29 @@ static void kill_all(struct vt_pool *pool)
 		}
 }
 
+void vt_pool_quit(struct vt_pool *pool)
+{
+	pool->closing = true;
+	while (pool->waiting.first)
+		vt_pool_cancel(pool->waiting.first);
+	kill_all(pool);
+	vt_pool_end_zygotes(pool);
+	vt_pool_hull_quit(&pool->hull);
+	vt_pool_set_timer(pool);
+}
+
+bool vt_pool_is_over(const struct vt_pool *pool)
+{
+	return !vt_pool_hull_lives(&pool->hull) && !pool->warm[VT_WARM_ENDING] && !pool->gone;
+}
+
 void vt_pool_free(struct vt_pool *pool)
 {
 	const struct timespec pause = { .tv_nsec = VT_NS_PER_MS };
 
 	if (!pool)
 		return;
-	pool->closing = true;
-	while (pool->waiting.first)
-		vt_pool_cancel(pool->waiting.first);
-	kill_all(pool);
-	vt_pool_end_zygotes(pool);
+	vt_pool_quit(pool);
 	/* All die with the spawner. */
 	vt_pool_hull_done(&pool->hull, REAP);
 	const int64_t until = vt_clock_now() + END;

@@ -50,6 +50,13 @@ int  vt_pool_new(struct vt_loop *loop, const struct vt_pool_options *options,
  */
 void vt_pool_free(struct vt_pool *pool);
 
+/*
+ * Begins its end, and waits for nothing: what runs is killed, calls end as cancelled. Nothing may be submitted
+ * any more. Once it is over, vt_pool_free() waits for nothing either.
+ */
+void vt_pool_quit(struct vt_pool *pool);
+bool vt_pool_is_over(const struct vt_pool *pool);
+
 void vt_pool_submit(struct vt_pool *pool, struct vt_pool_call *call);
 /* Calls that were kept waiting, since their maker was full, are heard again. */
 void vt_pool_resume(struct vt_pool *pool);

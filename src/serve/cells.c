@@ -13,14 +13,21 @@
 #include <syslog.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "base/json.h"
 #include "host/helper.h"
 #include "plan/lookup.h"
+#include "policy/builtin.h"
 #include "policy/policy.h"
 #include "serve/settle.h"
 
 enum { CELLS_MAX = 256 }; /* each has a hull, and processes of its own */
+
+/* How long cells that were told to end are waited for without anybody noticing; and how often it is
+ * looked. */
+#define PATIENCE (2 * VT_NS_PER_S)
+#define LOOK     (20 * VT_NS_PER_MS)
 
 static int misunderstand(const char *what, struct vt_err *err)
 {
@@ -42,6 +49,11 @@ static int apply_source(struct vt_policy *policy, const json_t *source, struct v
 	const char *value = json_string_value(json_object_get(source, "value"));
 	const char *from = json_string_value(json_object_get(source, "from"));
 
+	/* A server has another working directory. */
+	if (policy->plain_files &&
+	    ((load && *load != '/' && !vt_builtin_find(load)) || (from && *from != '/')))
+		return vt_fail(err, VT_STEP_POLICY, EINVAL,
+			       "a policy's file goes by its absolute path to a server");
 	if (load)
 		return vt_policy_load(policy, load, err);
 	if (json_is_string(text) && from)
@@ -58,6 +70,13 @@ static int apply_source(struct vt_policy *policy, const json_t *source, struct v
 static int read_policy(struct vt_cells *cells, const struct vt_cells_wish *wish, struct vt_err *err)
 {
 	int r = vt_policy_new(&cells->policy, err);
+
+	/* What one client names keeps the others waiting. */
+	if (r == 0) {
+		cells->policy->plain_files = cells->maker->shared;
+		cells->policy->kept = (struct vt_strings){ cells->maker->kept,
+							   cells->maker->kept_count };
+	}
 	AUTO_JSON json_t *sources = NULL;
 	const json_t *source;
 	size_t i;
@@ -86,7 +105,8 @@ static int find(const struct vt_cells *cells, const struct vt_cells_wish *wish,
 	if (wish->object)
 		return vt_lookup_object(arena, wish->object, cells->policy, ret_command, err);
 	if (wish->command)
-		return vt_lookup_command(arena, wish->command, cells->policy, ret_command, err);
+		return vt_lookup_command_for(wish->caller, arena, wish->command, cells->policy,
+					     ret_command, err);
 	return 0;
 }
 
@@ -108,9 +128,21 @@ static int settle(struct vt_cells_maker *maker, struct vt_policy *policy, struct
 		(void)snprintf(text, sizeof(text), "cells have no namespaces here: %s: %s",
 			       userns->tried,
 			       strerror(userns->err)); /* what is cut is for a person */
-		maker->log(maker->user, LOG_NOTICE, text);
+		maker->log(maker->user, NULL, LOG_NOTICE, text);
 	}
 	return 0;
+}
+
+int vt_cells_settle(struct vt_cells_maker *maker, struct vt_err *err)
+{
+	struct vt_policy *policy;
+	int r = vt_policy_new(&policy, err);
+
+	if (r < 0)
+		return r;
+	r = settle(maker, policy, err);
+	vt_policy_free(policy);
+	return r;
 }
 
 /* Private folders on the host are called by it, and somebody may be waiting to make one. */
@@ -131,7 +163,7 @@ static int make_plan(struct vt_cells_maker *maker, struct vt_cells *cells,
 	const struct vt_request request = {
 		.command = command->path ? command : NULL,
 		.argv = argv,
-		.environ = environ,
+		.environ = wish->caller ? wish->caller->environ : environ,
 		.pooled = true,
 		.cells = wish->ready_max + wish->live_max,
 		.name = name,
@@ -159,9 +191,8 @@ static void pin_program(struct vt_cells *cells, int known_fd)
 }
 
 /* Which program holds the tools ready. */
-static int choose_zygote(const struct vt_cells_maker *maker, struct vt_cells *cells,
-			 const struct vt_cells_wish *wish, const struct vt_command *command,
-			 struct vt_err *err)
+static int choose_zygote(struct vt_cells *cells, const struct vt_cells_wish *wish,
+			 const struct vt_command *command, struct vt_err *err)
 {
 	char helper[PATH_MAX];
 
@@ -184,16 +215,21 @@ static int choose_zygote(const struct vt_cells_maker *maker, struct vt_cells *ce
 		cells->program = strdup(wish->program);
 		cells->argv[0] = cells->program;
 		if (cells->program)
-			pin_program(cells, maker->program_fd);
+			pin_program(cells, wish->program_fd);
 	}
 	return cells->program ? 0 : no_memory(err);
 }
 
-static int start(const struct vt_cells_maker *maker, struct vt_cells *cells,
-		 const struct vt_cells_wish *wish, const struct vt_command *command,
-		 struct vt_err *err)
+static void log_line(void *user, int level, const char *text)
 {
-	int r = choose_zygote(maker, cells, wish, command, err);
+	const struct vt_cells *cells = user;
+
+	cells->maker->log(cells->maker->user, cells, level, text);
+}
+
+static int start(struct vt_cells_maker *maker, struct vt_cells *cells,
+		 const struct vt_cells_wish *wish, struct vt_err *err)
+{
 	const struct vt_pool_options options = {
 		.plan = cells->plan,
 		.program = cells->program,
@@ -207,11 +243,116 @@ static int start(const struct vt_cells_maker *maker, struct vt_cells *cells,
 		.ready_max = wish->ready_max,
 		.live_max = wish->live_max,
 		.queue_ms = cells->plan->queue_ms,
-		.log = maker->log,
-		.user = maker->user,
+		.log = log_line,
+		.user = cells,
 	};
 
-	return r < 0 ? r : vt_pool_new(maker->loop, &options, &cells->pool, err);
+	return vt_pool_new(maker->loop, &options, &cells->pool, err);
+}
+
+/* ---- who shares them ----------------------------------------------------------------------- */
+
+/* Commands of the client that had them planned, under the same sources: nothing is planned anew. */
+static struct vt_cells *find_own(const struct vt_cells_maker *maker,
+				 const struct vt_cells_wish *wish)
+{
+	struct vt_cells *cells = maker->first;
+
+	while (cells && (!cells->sources || cells->quitting || cells->client != wish->client ||
+			 cells->sources_len != wish->sources_len ||
+			 memcmp(cells->sources, wish->sources, wish->sources_len) != 0))
+		cells = cells->next;
+	return cells;
+}
+
+static void add_file(struct vt_str *key, const struct stat *st)
+{
+	vt_str_addf(key, "%llx:%llx:%llx:%lld.%09ld\n", (unsigned long long)st->st_dev,
+		    (unsigned long long)st->st_ino, (unsigned long long)st->st_size,
+		    (long long)st->st_ctim.tv_sec, st->st_ctim.tv_nsec);
+}
+
+static void add_path(struct vt_str *key, const char *path)
+{
+	struct stat st = { 0 };
+
+	vt_str_addf(key, "%s ", path ? path : "");
+	(void)stat(path ? path : "", &st); /* what is not there is all 0 */
+	add_file(key, &st);
+}
+
+/* The names of the pool differ, of which only bare cells have any. */
+static void add_plan(struct vt_str *key, const struct vt_plan *plan)
+{
+	for (size_t i = 0; i < plan->build_count; i++) {
+		const struct vt_build *build = &plan->builds[i];
+
+		vt_str_addf(key, "%d %s %d %llx:%llx\n", (int)build->act, build->to,
+			    build->writable, (unsigned long long)build->dev,
+			    (unsigned long long)build->ino);
+		for (size_t j = 0; build->veil && j < build->veil->count; j++)
+			vt_str_addf(key, "\t%s\n", build->veil->names[j].path);
+	}
+	for (size_t i = 0; i < plan->landlock_rule_count; i++)
+		vt_str_addf(key, "%llx:%llx %llx\n",
+			    (unsigned long long)plan->landlock_rules[i].dev,
+			    (unsigned long long)plan->landlock_rules[i].ino,
+			    (unsigned long long)plan->landlock_rules[i].rights);
+	for (char **variable = plan->envp; variable && *variable; variable++)
+		vt_str_addn(key, *variable, strlen(*variable) + 1);
+}
+
+/*
+ * Of a policy the files that it was read from count, too: what they say may not show in the rest.
+ * Bare cells have folders of their own on the host, and are not shared.
+ */
+static int make_key(struct vt_cells *cells, const struct vt_cells_wish *wish, struct vt_err *err)
+{
+	struct vt_str *key = &cells->key;
+	struct stat st = { 0 };
+
+	vt_str_addf(key, "%s\n%s\n%u %u %u\n", wish->command ? "command" : cells->program,
+		    cells->object ? cells->object : "", wish->ready_min, wish->ready_max,
+		    wish->live_max);
+	if (cells->program_fd > 0 && fstat(cells->program_fd, &st) == 0)
+		add_file(key, &st);
+	if (cells->object)
+		add_path(key, cells->object);
+	vt_str_addn(key, wish->sources, wish->sources_len);
+	vt_str_add(key, "\n");
+	for (size_t i = 0; i < cells->policy->sources.count; i++)
+		add_path(key, cells->policy->sources.items[i]);
+	add_plan(key, cells->plan);
+	return vt_str_ok(key) ? 0 : no_memory(err);
+}
+
+static struct vt_cells *find_same(const struct vt_cells_maker *maker, const struct vt_cells *own)
+{
+	struct vt_cells *cells = maker->first;
+
+	while (cells && (!cells->pool || cells->quitting || cells->key.len != own->key.len ||
+			 memcmp(cells->key.text, own->key.text, own->key.len) != 0))
+		cells = cells->next;
+	return cells;
+}
+
+/* ---- their end ------------------------------------------------------------------------------ */
+
+static void add_counts(struct vt_pool_counts *sum, const struct vt_cells *cells, bool is_past)
+{
+	struct vt_pool_counts one = { 0 };
+
+	if (cells->pool)
+		vt_pool_count(cells->pool, &one);
+	if (!is_past) {
+		sum->ready += one.ready;
+		sum->refilling += one.refilling;
+		sum->live += one.live;
+		sum->waiting += one.waiting;
+	}
+	sum->calls += one.calls;
+	sum->cells_made += one.cells_made;
+	sum->cold_calls += one.cold_calls;
 }
 
 static void cells_free(struct vt_cells *cells)
@@ -224,19 +365,70 @@ static void cells_free(struct vt_cells *cells)
 	free(cells->program);
 	free(cells->object);
 	free(cells->sources);
+	vt_str_done(&cells->key);
 	free(cells);
 }
 
-static struct vt_cells *find_shared(const struct vt_cells_maker *maker,
-				    const struct vt_cells_wish *wish)
+static void quit(struct vt_cells *cells)
 {
-	struct vt_cells *cells = maker->first;
-
-	while (cells && (!cells->sources || cells->sources_len != wish->sources_len ||
-			 memcmp(cells->sources, wish->sources, wish->sources_len) != 0))
-		cells = cells->next;
-	return cells;
+	cells->quitting = true;
+	cells->due = vt_clock_now() + (cells->pool ? PATIENCE : 0);
+	if (cells->pool)
+		vt_pool_quit(cells->pool);
 }
+
+static void end(struct vt_cells *cells)
+{
+	struct vt_cells_maker *maker = cells->maker;
+
+	add_counts(&maker->past, cells, true);
+	maker->count -= cells->pool != NULL;
+	for (struct vt_cells **at = &maker->first; *at; at = &(*at)->next) {
+		if (*at == cells) {
+			*at = cells->next;
+			break;
+		}
+	}
+	cells_free(cells);
+}
+
+/* One client has its own supervisor to itself, and waits there for whatever it drops. */
+static void fires(struct vt_timer *timer)
+{
+	struct vt_cells_maker *maker = timer->owner;
+	int64_t now = vt_clock_now(), due = INT64_MAX;
+
+	for (struct vt_cells *cells = maker->first, *next; cells; cells = next) {
+		next = cells->next;
+		if (cells->users > 0)
+			continue;
+		if (cells->due <= now && !cells->quitting && maker->shared)
+			quit(cells);
+		if (cells->due <= now ||
+		    (cells->quitting && cells->pool && vt_pool_is_over(cells->pool))) {
+			end(cells);
+			continue;
+		}
+		int64_t look = cells->quitting ? now + LOOK : cells->due;
+
+		due = look < due ? look : due;
+	}
+	vt_timer_set(&maker->timer, due);
+}
+
+/* The one that nobody has had for longest makes room. */
+static void make_room(struct vt_cells_maker *maker)
+{
+	struct vt_cells *oldest = NULL;
+
+	for (struct vt_cells *cells = maker->first; cells; cells = cells->next)
+		if (cells->users == 0 && cells->pool && (!oldest || cells->due < oldest->due))
+			oldest = cells;
+	if (maker->count >= CELLS_MAX && oldest)
+		end(oldest);
+}
+
+/* ---- the maker ----------------------------------------------------------------------------- */
 
 /* Takes others' of the same kind, or makes them. */
 static int provide(struct vt_cells_maker *maker, const struct vt_cells_wish *wish,
@@ -244,14 +436,26 @@ static int provide(struct vt_cells_maker *maker, const struct vt_cells_wish *wis
 		   struct vt_cells **ret_cells, struct vt_err *err)
 {
 	bool plain = wish->command && !command->prefix_count && !command->bin_dir_count;
-	struct vt_cells *cells = plain ? find_shared(maker, wish) : NULL;
-	int r = 0;
+	bool used = wish->program || wish->object || wish->command;
+	struct vt_cells *same = plain ? find_own(maker, wish) : NULL;
+	int r = same ? 0 : make_plan(maker, own, wish, command, err);
 
-	if (cells) {
-		*ret_cells = cells;
-		return 0;
+	if (r == 0 && !same && used) {
+		r = choose_zygote(own, wish, command, err);
+		if (r == 0 && maker->shared && !own->plan->bare)
+			r = make_key(own, wish, err);
+		if (r == 0 && own->key.len)
+			same = find_same(maker, own);
+		if (same)
+			same->client = wish->client;
 	}
-	if (maker->count >= CELLS_MAX)
+	if (r < 0 || same) {
+		*ret_cells = same;
+		return r;
+	}
+	if (used)
+		make_room(maker);
+	if (used && maker->count >= CELLS_MAX)
 		return vt_fail(err, VT_STEP_PLAN, E2BIG,
 			       "there are cells of %d policies and programs already, which is the "
 			       "most; let tools share theirs",
@@ -263,14 +467,14 @@ static int provide(struct vt_cells_maker *maker, const struct vt_cells_wish *wis
 		memcpy(own->sources, wish->sources, wish->sources_len);
 		own->sources_len = wish->sources_len;
 	}
-	r = make_plan(maker, own, wish, command, err);
-	if (r == 0 && (wish->program || wish->object || wish->command))
-		r = start(maker, own, wish, command, err);
+	if (used)
+		r = start(maker, own, wish, err);
 	if (r < 0)
 		return r;
+	own->client = wish->client;
 	own->next = maker->first;
 	maker->first = own;
-	maker->count++;
+	maker->count += used;
 	*ret_cells = own;
 	return 0;
 }
@@ -282,6 +486,11 @@ int vt_cells_get(struct vt_cells_maker *maker, const struct vt_cells_wish *wish,
 	struct vt_arena *arena = vt_arena_new();
 	struct vt_command command = { 0 };
 	char *path = NULL;
+
+	if (own) {
+		own->maker = maker;
+		vt_str_init(&own->key);
+	}
 	int r = own && arena ? read_policy(own, wish, err) : no_memory(err);
 
 	if (r == 0)
@@ -303,42 +512,55 @@ int vt_cells_get(struct vt_cells_maker *maker, const struct vt_cells_wish *wish,
 	return 0;
 }
 
-static void add_counts(struct vt_pool_counts *sum, const struct vt_cells *cells)
-{
-	struct vt_pool_counts one = { 0 };
-
-	if (cells->pool)
-		vt_pool_count(cells->pool, &one);
-	sum->ready += one.ready;
-	sum->refilling += one.refilling;
-	sum->live += one.live;
-	sum->waiting += one.waiting;
-	sum->calls += one.calls;
-	sum->cells_made += one.cells_made;
-	sum->cold_calls += one.cold_calls;
-}
-
 void vt_cells_count(const struct vt_cells_maker *maker, struct vt_pool_counts *ret_counts)
 {
 	struct vt_pool_counts sum = maker->past;
 
+	/* What goes as soon as the loop comes to it is gone. */
 	for (const struct vt_cells *cells = maker->first; cells; cells = cells->next)
-		add_counts(&sum, cells);
+		add_counts(&sum, cells, cells->quitting || (!cells->users && !maker->keep_ns));
 	*ret_counts = sum;
 }
 
-void vt_cells_release(struct vt_cells_maker *maker, struct vt_cells *cells)
+void vt_cells_release(struct vt_cells *cells)
 {
 	if (!cells || --cells->users > 0)
 		return;
-	maker->count--;
-	add_counts(&maker->past, cells);
-	maker->past.ready = maker->past.refilling = maker->past.live = maker->past.waiting = 0;
-	for (struct vt_cells **at = &maker->first; *at; at = &(*at)->next) {
-		if (*at == cells) {
-			*at = cells->next;
-			break;
-		}
+	struct vt_cells_maker *maker = cells->maker;
+
+	cells->due = cells->pool ? vt_clock_now() + maker->keep_ns : 0;
+	vt_timer_hasten(&maker->timer, cells->due);
+}
+
+int vt_cells_keep(struct vt_cells_maker *maker, const char *path, struct vt_err *err)
+{
+	char *real = realpath(path, NULL);
+
+	if (!real || maker->kept_count == VT_CELLS_KEPT) {
+		int num = real ? E2BIG : errno;
+
+		free(real);
+		return vt_fail(err, VT_STEP_POLICY, num, "keep '%s' from calls: %s", path,
+			       strerror(num));
 	}
-	cells_free(cells);
+	maker->kept[maker->kept_count++] = real;
+	return 0;
+}
+
+void vt_cells_maker_init(struct vt_cells_maker *maker)
+{
+	maker->timer = (struct vt_timer){ .fire = fires, .owner = maker };
+	vt_loop_add_timer(maker->loop, &maker->timer);
+}
+
+void vt_cells_maker_done(struct vt_cells_maker *maker)
+{
+	/* All at once, so that they end beside each other. */
+	for (struct vt_cells *cells = maker->first; cells; cells = cells->next)
+		quit(cells);
+	while (maker->first)
+		end(maker->first);
+	vt_loop_remove_timer(maker->loop, &maker->timer);
+	while (maker->kept_count)
+		free((char *)maker->kept[--maker->kept_count]);
 }

@@ -3,6 +3,10 @@
  * What a client's pools stand on: a policy, the plan that comes of it on this machine, and the pool of
  * cells. Commands that bring nothing of their own along are alike but for their program, so that under one
  * policy they share their cells. Runs in the supervisor.
+ *
+ * Several clients share them where all is the same: policy, plan, the files and folders that it grants, what is
+ * passed of the environment, and the program's file. Cells that nobody has any more are kept for a while, so that
+ * a client that comes often and stays for one call finds them ready.
  */
 #pragma once
 
@@ -11,6 +15,7 @@
 
 #include "base/err.h"
 #include "host/host.h"
+#include "plan/lookup.h"
 #include "plan/plan.h"
 #include "pool/pool.h"
 #include "watch/loop.h"
@@ -24,20 +29,31 @@ struct vt_cells_wish {
 	const char *sources; /* of the policy, as JSON */
 	size_t      sources_len;
 	unsigned    ready_min, ready_max, live_max;
+	/* Whose environment and working directory count; NULL: this process's. */
+	const struct vt_caller *caller;
+	int         program_fd; /* the file that program is, whatever its path leads to by now; -1: not known */
+	uint64_t    client;     /* who asks: a number that no other client has */
 };
 
 struct vt_cells {
 	struct vt_cells  *next;
+	struct vt_cells_maker *maker;
 	unsigned          users;
+	int64_t           due;    /* without any: until when it is kept; quitting: until when it is waited for */
+	bool              quitting;
+	uint64_t          client; /* that had it planned last */
+	struct vt_str     key;    /* all in which others must be the same to share it */
 	struct vt_policy *policy;
 	struct vt_plan   *plan;
 	struct vt_pool   *pool;  /* NULL: none was asked for */
 	char             *program, *object;
 	int               program_fd; /* the file that program was; 0: none */
 	char             *argv[3];
-	char             *sources; /* of those that others may share; else NULL */
+	char             *sources; /* of commands that bring nothing along; else NULL */
 	size_t            sources_len;
 };
+
+enum { VT_CELLS_KEPT = 24 };
 
 /* Whoever makes them. The rest is the owner's. */
 struct vt_cells_maker {
@@ -46,13 +62,30 @@ struct vt_cells_maker {
 	struct vt_children *children;
 	bool             settled; /* what can be had here is known */
 	int              spawner_fd; /* vitro's own program; -1: it cannot be found */
-	int              program_fd; /* the client's own, which all its programs are; -1: not known */
-	void           (*log)(void *user, int level, const char *text);
+	bool             shared;     /* by several clients */
+	int64_t          keep_ns;    /* how long cells that nobody has are kept */
+	/* cells: of which it is; NULL: of none */
+	void           (*log)(void *user, const struct vt_cells *cells, int level, const char *text);
 	void            *user;
+
+	const char      *kept[VT_CELLS_KEPT]; /* paths that no call may change; owned */
+	unsigned         kept_count;
+	struct vt_timer  timer;
 	struct vt_cells *first;
 	unsigned         count;
 	struct vt_pool_counts past; /* of those that are gone: their sums */
 };
+
+/* Begins with what its owner has set. It stays where it is. */
+void vt_cells_maker_init(struct vt_cells_maker *maker);
+/* Ends all cells, and waits for that; calls that run end as cancelled. */
+void vt_cells_maker_done(struct vt_cells_maker *maker);
+
+/* From now on no call that could change the file at path is planned. It is there. */
+int vt_cells_keep(struct vt_cells_maker *maker, const char *path, struct vt_err *err);
+
+/* Finds out what can be had here, once, ahead of the first who asks. */
+int vt_cells_settle(struct vt_cells_maker *maker, struct vt_err *err);
 
 /*
  * *ret_path is where the program of a command is; NULL of others. It is freed with free(). -EPERM: refused;
@@ -64,5 +97,11 @@ int vt_cells_get(struct vt_cells_maker *maker, const struct vt_cells_wish *wish,
 /* All cells, and what there was so far. */
 void vt_cells_count(const struct vt_cells_maker *maker, struct vt_pool_counts *ret_counts);
 
-/* The last one ends them, and whatever runs in them. NULL is fine. */
-void vt_cells_release(struct vt_cells_maker *maker, struct vt_cells *cells);
+/* One user more, who releases it. */
+static inline void vt_cells_hold(struct vt_cells *cells)
+{
+	cells->users++;
+}
+
+/* Without a user they end, from the loop, when they were kept for long enough. NULL is fine. */
+void vt_cells_release(struct vt_cells *cells);

@@ -24,6 +24,7 @@ static const struct vt_head_field fields[] = {
 	{ "ready_max", VT_HEAD_INT, 0, INT64_MAX },
 	{ "live_max", VT_HEAD_INT, 0, INT64_MAX },
 	{ "version", VT_HEAD_INT, 0, INT64_MAX },
+	{ "cwd", VT_HEAD_TEXT, 0, 0 },
 };
 
 /* What each must have. */
@@ -37,6 +38,7 @@ static const struct {
 	{ "pool", { "pool" } },
 	{ "drop", { "pool" } },
 	{ "hello", { "version" } },
+	{ "tool", { "call", "tool", "id" } },
 };
 
 static bool is_there(const struct vt_head *head, const char *name)

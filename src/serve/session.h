@@ -4,7 +4,8 @@
  * the supervisor, on its loop; the client is the caller himself, so that it may ask for whatever he may.
  *
  *	client                          supervisor
- *	hello {version}                 hello {version, vitro}
+ *	hello {version, cwd}, the
+ *	  client's environment          hello {version, vitro}
  *	pool {pool, program | object |
  *	  command, ready_min,
  *	  ready_max, live_max},
@@ -23,19 +24,114 @@
  * A pool without any of the three has no cells: its client only wants to know what holds. One is dropped
  * when no call in it is under way. A head has "do" from the client, "is" from the supervisor. What is not
  * understood ends the session. docs/wire.md has every field.
+ *
+ * A server (serve/server.h) has many clients, which are not its children. What they say at first counts for
+ * them there: cwd, where relative names of programs begin, and their environment, "NAME=value" each with its
+ * NUL. A private supervisor has these from its client already, and takes neither. A server says more:
+ *
+ *	                                refused {error}, in place of a hello: it does not serve this one
+ *	                                bye, when it ends: a call without its done by now was not begun
+ *	tools                           tools {ok}, its own tools, an array | tools {ok, error};
+ *	                                the same again, whenever they were changed
+ *	tool {call, tool, id, wall_ms,
+ *	  stream}, arguments            as for a call of a command
  */
 #pragma once
 
+#include <sys/types.h>
+
 #include "base/err.h"
 #include "host/host.h"
+#include "serve/cells.h"
+#include "serve/metrics.h"
+#include "serve/offer.h"
+#include "serve/turns.h"
 #include "watch/loop.h"
 
 struct vt_session;
 
-/*
- * fd is taken over; the session ends the loop when its client is gone. host is borrowed, and so is
- * program_fd: the file of the client's own program, whatever its path leads to by now; -1: it is not known.
- */
-int  vt_session_new(struct vt_loop *loop, struct vt_host *host, int fd, int program_fd,
-		    struct vt_session **ret_session, struct vt_err *err);
+/* What one client may have at once. */
+struct vt_session_limits {
+	size_t   frame_max;   /* bytes of a frame */
+	size_t   bytes_max;   /* of all calls that are under way */
+	size_t   sources_max; /* of one policy */
+	size_t   queued_slow; /* bytes that wait for the client to read: from here on it is not listened to */
+	size_t   queued_max;  /* and from here on what calls give is dropped */
+	unsigned calls_max;   /* under way */
+	unsigned live_max;    /* of these, that run */
+	unsigned pools_max;   /* and of these, that stand on cells which no other of the client's does */
+	unsigned cells_max;
+	unsigned ready_max;   /* of one pool */
+};
+
+/* A call that is over, whoever made it. What is pointed to is there until the call-back returns. */
+struct vt_call_over {
+	uid_t                    uid;
+	pid_t                    pid;    /* the client's; 0: not known */
+	const char              *tool, *id;
+	const char              *words;  /* of a command: each with its NUL */
+	size_t                   words_len;
+	const struct vt_cells   *cells;  /* NULL: it was refused before */
+	const struct vt_outcome *outcome;
+	int64_t                  ns;     /* from when it was asked for */
+};
+
+/* What all sessions of a supervisor share, and whom they tell. */
+struct vt_commons {
+	struct vt_loop          *loop;
+	struct vt_children       children;
+	struct vt_cells_maker    cells;
+	struct vt_turns          turns;
+	struct vt_session_limits limits;
+	bool   shared;         /* by clients that are strangers to each other */
+	bool   ending;         /* no further call is taken */
+	struct vt_offer *offer; /* tools of the supervisor's own; NULL: none */
+	const bool *unrecorded; /* points to true: nor is one that could not be recorded; NULL: never */
+	uint64_t sessions;     /* that there were */
+	size_t held, held_max; /* bytes of frames that have not come whole, of all sessions */
+	void  *user;
+	/* It is over, and is to be freed. From the loop, where nobody is at work on it. */
+	void (*ended)(void *user, struct vt_session *session);
+	/* Before its client is told, if there is one. NULL: nobody wants to know. */
+	void (*call_over)(void *user, const struct vt_call_over *over);
+	/* Something was refused. NULL: nobody wants to know. */
+	void (*denied)(void *user, enum vt_denial_kind what);
+};
+
+/* For one client, who may have all that there is. host is borrowed. The call-backs are the owner's to set. */
+void vt_commons_init(struct vt_commons *commons, struct vt_loop *loop, struct vt_host *host);
+/* For many, who share: how many calls run at once, of all of them. */
+void vt_commons_share(struct vt_commons *commons, unsigned live_max);
+/* After all sessions: ends all cells, and waits for that. */
+void vt_commons_done(struct vt_commons *commons);
+
+/* A client that is there. */
+struct vt_session_peer {
+	int   fd;         /* taken over */
+	int   program_fd; /* the file of its own program; taken over; -1: not known */
+	uid_t uid;
+	pid_t pid;
+};
+
+int vt_session_new(struct vt_commons *commons, const struct vt_session_peer *peer,
+		   struct vt_session **ret_session, struct vt_err *err);
+/* Calls that run are cancelled, and end by themselves. */
 void vt_session_free(struct vt_session *session);
+
+/* Tells a line to the client, if it has these cells; NULL: in any case. */
+void vt_session_log(struct vt_session *session, const struct vt_cells *cells, int level, const char *text);
+
+/* The supervisor's own tools were changed: tells the client, if it has asked for them. */
+void vt_session_tell_tools(struct vt_session *session);
+
+/* How many calls are not over; and whether something waits for the client to read it. */
+unsigned vt_session_calls(const struct vt_session *session);
+bool     vt_session_is_unread(const struct vt_session *session);
+/* Ends all calls. */
+void vt_session_cancel(struct vt_session *session);
+/* The last word. */
+void vt_session_bye(struct vt_session *session);
+
+/* The owner's. */
+void *vt_session_user(const struct vt_session *session);
+void  vt_session_set_user(struct vt_session *session, void *user);

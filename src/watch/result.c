@@ -315,6 +315,13 @@ static json_t *argv_json(char *const *argv)
 	return list;
 }
 
+static json_t *program_json(const struct vt_plan *plan, const struct vt_audit *audit)
+{
+	const char *program = audit->tool ? audit->program : plan ? plan->exec_path : NULL;
+
+	return program ? text_json(program) : json_null();
+}
+
 int vt_result_audit(const struct vt_result *result, const struct vt_plan *plan,
 		    const struct vt_audit *audit, struct vt_str *out, struct vt_err *err)
 {
@@ -322,11 +329,13 @@ int vt_result_audit(const struct vt_result *result, const struct vt_plan *plan,
 	struct object root = object_new();
 
 	put(&root, "time", time_json());
-	put(&root, "uid", json_integer(getuid()));
-	put(&root, "pid", json_integer(getpid()));
+	put(&root, "uid", json_integer(audit->tool ? audit->uid : getuid()));
+	put(&root, "pid", json_integer(audit->tool ? audit->pid : getpid()));
 	put(&root, "call_id", text_json(result->call_id));
+	if (audit->tool)
+		put(&root, "tool", text_json(audit->tool));
 	put(&root, "argv", argv_json(audit->argv));
-	put(&root, "program", plan && plan->exec_path ? text_json(plan->exec_path) : json_null());
+	put(&root, "program", program_json(plan, audit));
 	put(&root, "policy", text_json(audit->policy));
 	put(&root, "isolation", vt_result_isolation(plan));
 	put(&root, "granted", granted_json(plan));

@@ -53,6 +53,11 @@ json_t *vt_result_isolation(const struct vt_plan *plan);
 struct vt_audit {
 	const char  *policy; /* the policy's name as given, or "default" */
 	char *const *argv;
+	/* Of a call that another process asked for; tool NULL: it was this one. */
+	const char  *tool;
+	const char  *program; /* that runs it */
+	uid_t        uid;
+	pid_t        pid;
 };
 
 /* The time in it is that of the line, which is the call's end. plan may be NULL. */

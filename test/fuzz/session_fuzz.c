@@ -17,7 +17,7 @@
 #include "client/result.h"
 #include "frames.h"
 #include "pool/pool.h"
-#include "serve/session.h"
+#include "serve/private.h"
 #include "serve/settle.h"
 
 /* ---- pools that are none -------------------------------------------------------------------- */
@@ -113,10 +113,20 @@ void vt_pool_free(struct vt_pool *pool)
 {
 	if (!pool)
 		return;
-	while (pool->first)
-		end_call(pool->first, VT_STATUS_CANCELLED);
+	vt_pool_quit(pool);
 	vt_loop_remove_timer(pool->loop, &pool->timer);
 	free(pool);
+}
+
+void vt_pool_quit(struct vt_pool *pool)
+{
+	while (pool->first)
+		end_call(pool->first, VT_STATUS_CANCELLED);
+}
+
+bool vt_pool_is_over(const struct vt_pool *pool)
+{
+	return !pool->first;
 }
 
 void vt_pool_submit(struct vt_pool *pool, struct vt_pool_call *call)
@@ -254,7 +264,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	static const char hello[] = "{\"do\":\"hello\",\"version\":1}";
 	struct feeder feeder = { .piece = SIZE_MAX };
 	struct vt_host host = machine;
-	struct vt_session *session;
 	struct vt_loop loop;
 	struct vt_err err;
 	int ends[2];
@@ -271,13 +280,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	feeder.fd = ends[0];
 	vt_frames_in_init(&feeder.in, VT_FRAME_MAX);
 	REQUIRE(vt_loop_init(&loop, &err) == 0);
-	REQUIRE(vt_session_new(&loop, &host, ends[1], -1, &session, &err) == 0);
 	feeder.timer = (struct vt_timer){ .fire = feed, .owner = &feeder };
 	vt_loop_add_timer(&loop, &feeder.timer);
 	vt_timer_set(&feeder.timer, vt_clock_now());
-	REQUIRE(vt_loop_run(&loop, &err) == 0);
+	REQUIRE(vt_serve_private(&loop, &host, ends[1], -1, &err) == 0);
 	vt_loop_remove_timer(&loop, &feeder.timer);
-	vt_session_free(session);
 	drain(&feeder);
 	vt_loop_done(&loop);
 	vt_frames_in_done(&feeder.in);

@@ -21,7 +21,7 @@
 #include "base/head.h"
 #include "base/json.h"
 #include "fed.h"
-#include "serve/session.h"
+#include "serve/private.h"
 #include <vitro.h>
 
 static json_t *vectors;
@@ -379,7 +379,6 @@ static void test_sessions(void **state)
 	FOR_EACH(vector, "sessions")
 	{
 		struct vt_str stream = stream_of(json_object_get(vector, "says"));
-		struct vt_session *session;
 		struct vt_host host = { 0 };
 		struct vt_loop loop;
 		struct vt_err err;
@@ -390,9 +389,7 @@ static void test_sessions(void **state)
 		assert_int_equal(send(ends[0], stream.text, stream.len, MSG_DONTWAIT), stream.len);
 		assert_int_equal(shutdown(ends[0], SHUT_WR), 0);
 		assert_int_equal(vt_loop_init(&loop, &err), 0);
-		assert_int_equal(vt_session_new(&loop, &host, ends[1], -1, &session, &err), 0);
-		assert_int_equal(vt_loop_run(&loop, &err), 0);
-		vt_session_free(session);
+		assert_int_equal(vt_serve_private(&loop, &host, ends[1], -1, &err), 0);
 		vt_loop_done(&loop);
 		check_session(vector, ends[0]);
 		close(ends[0]);

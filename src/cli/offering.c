@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/offering.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "cli/cli.h"
+#include "cli/offer.h"
+#include "client/policy.h"
+#include "manifest/apply.h"
+#include "tool/command.h"
+#include "tool/set.h"
+
+/* One tool, as the server is to know it. */
+struct one {
+	struct vt_tool *tool;
+	struct vt_command *command, *input; /* input NULL: the arguments */
+	char *sources;
+};
+
+/* All of a manifest. It lives as long as the server has it. */
+struct all {
+	struct one *ones;
+	struct vt_offered *offered;
+	size_t count;
+	char *list;
+};
+
+static void release(void *user)
+{
+	struct all *all = user;
+
+	for (size_t i = 0; i < all->count; i++) {
+		vt_tool_unref(all->ones[i].tool);
+		vt_command_free(all->ones[i].command);
+		vt_command_free(all->ones[i].input);
+		free(all->ones[i].sources);
+	}
+	free(all->ones);
+	free(all->offered);
+	free(all->list);
+	free(all);
+}
+
+/* ---- calls ---------------------------------------------------------------------------------- */
+
+static int expand_checked(const struct one *one, const json_t *arguments, const char *text,
+			  size_t len, struct vt_str *words, struct vt_str *input,
+			  struct vt_err *err)
+{
+	char **argv, *made = NULL;
+	size_t made_len = len;
+	int r = vt_command_expand(one->command, arguments, &argv, err);
+
+	if (r < 0)
+		return r;
+	for (char **word = argv; *word; word++)
+		vt_str_addn(words, *word, strlen(*word) + 1);
+	free(argv);
+	if (one->input)
+		r = vt_command_expand_input(one->input, arguments, &made, &made_len, err);
+	if (r == 0)
+		vt_str_addn(input, made ? made : text, made_len);
+	free(made);
+	return r;
+}
+
+static int expand(void *user, size_t index, const char *arguments, size_t len, struct vt_str *words,
+		  struct vt_str *input, struct vt_err *err)
+{
+	const struct all *all = user;
+	const struct one *one = &all->ones[index];
+	AUTO_JSON json_t *parsed = NULL;
+	struct vt_err inner;
+	int r = vt_tool_check(one->tool, arguments, len, &parsed, err);
+
+	if (r < 0)
+		return r;
+	r = expand_checked(one, parsed, arguments, len, words, input, &inner);
+	return r < 0 ? vt_fail(err, inner.step, inner.num, "%s: %s", one->tool->name, inner.what)
+		     : 0;
+}
+
+/* ---- the manifest --------------------------------------------------------------------------- */
+
+static int fill_one(struct one *one, struct vt_offered *offered, const struct vitro_tool *from,
+		    struct vt_err *err)
+{
+	int r = vt_tool_new(from->name, from->description, from->schema, &one->tool, err);
+
+	if (r == 0)
+		r = vt_command_compile(from->command, one->tool->schema, from->name, &one->command,
+				       err);
+	if (r == 0 && from->input)
+		r = vt_command_compile_input(from->input, one->tool->schema, from->name,
+					     &one->input, err);
+	if (r < 0)
+		return r;
+	one->sources = vt_policy_sources(from->policy);
+	*offered = (struct vt_offered){ one->tool->name, vt_command_program(one->command),
+					one->sources };
+	return one->sources ? 0 : vt_fail(err, VT_STEP_POLICY, ENOMEM, "read the tools");
+}
+
+static int make_list(struct all *all, struct vt_err *err)
+{
+	struct vt_toolset *set = vt_toolset_new(NULL, NULL);
+	int r = set ? 0 : vt_fail(err, VT_STEP_POLICY, ENOMEM, "read the tools");
+
+	for (size_t i = 0; r == 0 && i < all->count; i++)
+		r = vt_toolset_add(set, all->ones[i].tool, err);
+	if (r == 0)
+		r = vt_toolset_list(set, NULL, &all->list, err);
+	vt_toolset_free(set);
+	return r;
+}
+
+static int fill_all(struct all *all, const struct vitro_tool *tools, struct vt_err *err)
+{
+	int r = 0;
+
+	for (; r == 0 && tools[all->count].name; all->count++)
+		r = fill_one(&all->ones[all->count], &all->offered[all->count], &tools[all->count],
+			     err);
+	return r < 0 ? r : make_list(all, err);
+}
+
+static int make_all(const struct vt_manifest *manifest, struct all **ret_all, struct vt_err *err)
+{
+	struct vitro_error error;
+	struct vitro_tool *tools;
+	struct all *all = calloc(1, sizeof(*all));
+
+	if (all) {
+		all->ones = calloc(manifest->count + 1, sizeof(*all->ones));
+		all->offered = calloc(manifest->count + 1, sizeof(*all->offered));
+	}
+	if (!all || !all->ones || !all->offered) {
+		if (all)
+			release(all);
+		return vt_fail(err, VT_STEP_POLICY, ENOMEM, "read the tools");
+	}
+	int r = vt_manifest_table(manifest, NULL, &tools, &error);
+
+	if (r < 0) {
+		vt_fail(err, VT_STEP_POLICY, error.num, "%s", error.text);
+	} else {
+		r = fill_all(all, tools, err);
+		vt_manifest_table_free(tools);
+	}
+	if (r < 0)
+		release(all);
+	else
+		*ret_all = all;
+	return r;
+}
+
+static int offer(const struct vt_offering *offering, const struct vt_manifest *manifest,
+		 struct vt_err *err)
+{
+	struct all *all;
+	int r = make_all(manifest, &all, err);
+
+	if (r < 0)
+		return r;
+	const struct vt_offer_source source = {
+		.user = all,
+		.tools = all->offered,
+		.count = all->count,
+		.list = all->list,
+		.expand = expand,
+		.release = release,
+	};
+
+	return vt_server_offer(offering->server, &source, err);
+}
+
+static void changed(void *user, const struct vt_manifest *manifest, const char *mistakes)
+{
+	struct vt_offering *offering = user;
+	struct vt_err err;
+
+	if (!manifest)
+		vt_cli_complain(mistakes);
+	else if (offer(offering, manifest, &err) < 0)
+		vt_cli_complain_err(&err);
+	else
+		return;
+	vt_cli_complain("the tools stay as they were");
+}
+
+static void watch_ready(struct vt_watch *source, uint32_t events)
+{
+	struct vt_offering *offering = source->owner;
+
+	(void)events;
+	(void)vt_manifest_watch_dispatch(offering->manifest); /* changed() is told */
+}
+
+/* ---- both ----------------------------------------------------------------------------------- */
+
+int vt_offering_begin(struct vt_offering *offering, struct vt_loop *loop, struct vt_server *server,
+		      const char *path, struct vt_err *err)
+{
+	struct vt_manifest *manifest;
+
+	*offering = (struct vt_offering){ .loop = loop, .server = server };
+	/* Before it is read: a change in between is seen. */
+	int r = vt_manifest_watch_new(path, changed, offering, &offering->manifest, err);
+
+	if (r < 0)
+		return r;
+	offering->watch = (struct vt_watch){ .fd = vt_manifest_watch_fd(offering->manifest),
+					     .ready = watch_ready,
+					     .owner = offering };
+	r = vt_loop_add(loop, &offering->watch, EPOLLIN, err);
+	if (r < 0)
+		return r;
+	if (vt_offer_load(path, &manifest, err) < 0)
+		return vt_fail(err, VT_STEP_POLICY, EINVAL, "%s: no server is started with it",
+			       path);
+	r = vt_server_keep(server, manifest->path, err);
+	if (r == 0)
+		r = offer(offering, manifest, err);
+	vt_manifest_free(manifest);
+	return r;
+}
+
+void vt_offering_end(struct vt_offering *offering)
+{
+	if (!offering->manifest)
+		return;
+	vt_loop_remove(offering->loop, &offering->watch);
+	vt_manifest_watch_free(offering->manifest);
+	offering->manifest = NULL;
+}

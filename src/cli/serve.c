@@ -1,0 +1,162 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* vitro serve: a supervisor of many clients, on a Unix socket. */
+#include <errno.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <syslog.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "cli/cli.h"
+#include "cli/offering.h"
+#include "cli/options.h"
+#include "cli/signals.h"
+#include "serve/server.h"
+
+enum { FIRST_FD = 3 }; /* of those that systemd gives */
+
+struct serving {
+	struct vt_options options;
+	struct vt_host host;
+	struct vt_loop loop;
+	struct vt_server *server;
+	struct vt_watch signals;
+	struct vt_offering offering;
+};
+
+static void log_line(void *user, int level, const char *text)
+{
+	(void)user;
+	if (level <= LOG_NOTICE)
+		vt_cli_complain(text);
+}
+
+static void take_signal(struct vt_watch *source, uint32_t events)
+{
+	struct serving *serving = source->owner;
+	struct signalfd_siginfo info;
+
+	(void)events;
+	if (read(source->fd, &info, sizeof(info)) != sizeof(info))
+		return;
+	vt_server_end(serving->server);
+}
+
+/* A client that is gone, or a limit of a file's size, is an error, and not our end. */
+static int take_signals(struct serving *serving, struct vt_err *err)
+{
+	if (signal(SIGPIPE, SIG_IGN) == SIG_ERR || signal(SIGXFSZ, SIG_IGN) == SIG_ERR ||
+	    signal(SIGCHLD, SIG_DFL) == SIG_ERR) /* ignored, no child could be waited for */
+		return vt_fail(err, VT_STEP_WATCH, errno, "prepare for signals");
+	int fd = vt_cli_signals(true, err);
+
+	if (fd < 0)
+		return fd;
+	serving->signals = (struct vt_watch){ .fd = fd, .ready = take_signal, .owner = serving };
+	return vt_loop_add(&serving->loop, &serving->signals, EPOLLIN, err);
+}
+
+/* Where it is reached: by what it was given, or else at a path. */
+static int open_doors(struct serving *serving, int activated, struct vt_err *err)
+{
+	const struct vt_options *options = &serving->options;
+	char path[PATH_MAX];
+	int r = 0;
+
+	for (int i = 0; r == 0 && i < activated; i++)
+		r = vt_server_inherit(serving->server, FIRST_FD + i, err);
+	if (r == 0 && options->serve.fd >= 0)
+		r = vt_server_inherit(serving->server, options->serve.fd, err);
+	if (r == 0 && options->serve.socket)
+		return vt_server_listen(serving->server, options->serve.socket, err);
+	if (r < 0 || activated || options->serve.fd >= 0)
+		return r;
+	r = vt_listen_usual(path, sizeof(path), true, err);
+	return r < 0 ? r : vt_server_listen(serving->server, path, err);
+}
+
+static int serve(struct serving *serving, int activated, struct vt_err *err)
+{
+	const struct vt_options *options = &serving->options;
+	const struct vt_server_options server = {
+		.clients_max = (unsigned)options->serve.clients,
+		.live_max = (unsigned)options->serve.cells,
+		.drain_ms = options->serve.drain_ms,
+		.log = log_line,
+	};
+	int r = vt_loop_init(&serving->loop, err);
+
+	if (r < 0)
+		return r;
+	serving->signals.fd = -1;
+	r = take_signals(serving, err);
+	if (r == 0)
+		r = vt_server_new(&serving->loop, &serving->host, &server, &serving->server, err);
+	if (r == 0 && options->audit_file)
+		r = vt_server_record(serving->server, options->audit_file, err);
+	if (r == 0 && options->serve.metrics)
+		r = vt_server_show(serving->server, options->serve.metrics, err);
+	if (r == 0 && options->serve.tools)
+		r = vt_offering_begin(&serving->offering, &serving->loop, serving->server,
+				      options->serve.tools, err);
+	if (r == 0)
+		r = open_doors(serving, activated, err);
+	if (r == 0)
+		r = vt_loop_run(&serving->loop, err);
+	vt_offering_end(&serving->offering);
+	vt_server_free(serving->server);
+	vt_loop_remove(&serving->loop, &serving->signals);
+	vt_fd_close(&serving->signals.fd);
+	vt_loop_done(&serving->loop);
+	return r;
+}
+
+static void show_help(void)
+{
+	struct vt_str text;
+
+	vt_str_init(&text);
+	vt_str_add(&text, "usage: vitro serve [FLAGS]\n\n"
+			  "Runs calls for programs that connect to a Unix socket, and keeps cells "
+			  "ready\nfor them. Only the same user, and root, are let in. SIGTERM ends "
+			  "it, when the calls\nthat run are over. Flags:\n\n");
+	vt_options_help("serve", &text);
+	(void)vt_cli_write(STDOUT_FILENO, text.text, text.len); /* nobody to tell */
+	vt_str_done(&text);
+}
+
+static int run(struct serving *serving, struct vt_err *err)
+{
+	int activated = vt_listen_activated(); /* before anything else is opened */
+
+	if (serving->options.command[0])
+		return vt_fail(err, VT_STEP_POLICY, EINVAL,
+			       "'%.100s' is too much: vitro serve takes flags alone",
+			       serving->options.command[0]);
+	int r = vt_host_probe(&serving->host, err);
+
+	if (r < 0)
+		return r;
+	r = serve(serving, activated, err);
+	vt_host_done(&serving->host);
+	return r;
+}
+
+int vt_cli_serve(int argc, char **argv)
+{
+	struct serving serving = { 0 };
+	struct vt_err err;
+	int r = vt_options_parse(&serving.options, argc, argv, &err);
+
+	if (r == 0 && serving.options.help)
+		show_help();
+	else if (r == 0)
+		r = run(&serving, &err);
+	if (r < 0)
+		vt_cli_complain_err(&err);
+	vt_options_done(&serving.options);
+	return r < 0 ? VT_EXIT_OWN : 0;
+}

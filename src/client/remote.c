@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tools of a server's own, in a tool host beside those of the program. */
+#include <errno.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+#include <syslog.h>
+
+#include "base/json.h"
+#include "client/error.h"
+#include "client/host_private.h"
+
+static bool is_remote(const struct vt_tool *tool)
+{
+	return ((const struct vt_target *)tool->owner)->remote;
+}
+
+static int make_tool(const json_t *one, struct vt_tool **ret_tool, struct vt_err *err)
+{
+	const char *name = json_string_value(json_object_get(one, "name"));
+	const char *description = json_string_value(json_object_get(one, "description"));
+	const json_t *schema = json_object_get(one, "input_schema");
+	struct vt_target *target = calloc(1, sizeof(*target));
+	char *text = schema ? json_dumps(schema, 0) : NULL;
+	int status = name && target && (!schema || text)
+			     ? vt_tool_new(name, description, text, ret_tool, err)
+			     : vt_fail(err, VT_STEP_WIRE, EBADMSG, "a tool that is none");
+
+	free(text);
+	if (status < 0) {
+		free(target);
+		return status;
+	}
+	target->remote = true;
+	(*ret_tool)->owner = target;
+	(*ret_tool)->release = free;
+	return 0;
+}
+
+/* What the program has itself stays. */
+static int add_tool(vitro_toolhost *host, const json_t *one, struct vt_err *err)
+{
+	struct vt_tool *made;
+	int status = make_tool(one, &made, err);
+
+	if (status < 0)
+		return status;
+	const struct vt_tool *before = vt_toolset_find(host->tools, made->name);
+
+	if (!before || is_remote(before))
+		status = vt_toolset_add(host->tools, made, err);
+	vt_tool_unref(made);
+	return status;
+}
+
+static bool is_listed(const json_t *list, const char *name)
+{
+	const json_t *one;
+	size_t i;
+
+	json_array_foreach(list, i, one)
+	{
+		const char *other = json_string_value(json_object_get(one, "name"));
+
+		if (other && strcmp(other, name) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Whoever is told of one may change the set: it is looked through anew. */
+static bool remove_one(vitro_toolhost *host, const json_t *list)
+{
+	struct vt_err err;
+
+	for (size_t i = 0; i < vt_toolset_count(host->tools); i++) {
+		const struct vt_tool *tool = vt_toolset_at(host->tools, i);
+
+		if (is_remote(tool) && !is_listed(list, tool->name))
+			return vt_toolset_remove(host->tools, tool->name, &err) == 0;
+	}
+	return false;
+}
+
+int vt_remote_take(vitro_toolhost *host, const struct vt_message *message, struct vt_err *err)
+{
+	AUTO_JSON json_t *list = NULL;
+	const char *error = vt_head_text(&message->head, "error", NULL);
+	const json_t *one;
+	size_t i;
+	int status = 0;
+
+	if (!vt_head_flag(&message->head, "ok", false))
+		return vt_fail(err, VT_STEP_WIRE, ENOENT, "%s", error ? error : "it has no tools");
+	list = json_loadb(message->body, message->body_len, JSON_REJECT_DUPLICATES, NULL);
+	if (!json_is_array(list))
+		return vt_fail(err, VT_STEP_WIRE, EBADMSG, "its tools are no list");
+	while (remove_one(host, list))
+		continue;
+	json_array_foreach(list, i, one) if (status == 0) status = add_tool(host, one, err);
+	return status;
+}
+
+static enum vt_peer_taken take(void *user, const struct vt_message *message, struct vt_err *err)
+{
+	if (strcmp(message->is, "tools") != 0)
+		return VT_PEER_OTHER;
+	return vt_remote_take(user, message, err) < 0 ? VT_PEER_WRONG : VT_PEER_LAST;
+}
+
+int vt_remote_open(vitro_toolhost *host, struct vt_err *err)
+{
+	struct vt_err inner = { 0 };
+
+	vt_peer_begin(&host->peer, "tools");
+	int status = vt_peer_send(&host->peer, NULL, 0, &inner);
+
+	if (status == 0)
+		status = vt_peer_await(&host->peer, -1, take, host, &inner);
+	return status < 0 ? vt_fail(err, VT_STEP_WIRE, inner.num, "the server at '%s': %s",
+				    host->peer.program, inner.what)
+			  : 0;
+}

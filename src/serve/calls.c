@@ -1,0 +1,519 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The calls of a session: how they begin, what is told of them, and how they end. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "launch/talk.h"
+#include "serve/done.h"
+#include "serve/session_private.h"
+
+enum { QUEUED_MANY = 4 << 20 }; /* from here on cells wait, until the client has read */
+
+static struct serve_call **bucket(struct vt_session *session, int64_t number)
+{
+	return &session->calls[(uint64_t)number % VT_SESSION_BUCKETS];
+}
+
+static struct serve_call *find_call(struct vt_session *session, int64_t number)
+{
+	struct serve_call *call = *bucket(session, number);
+
+	while (call && call->number != number)
+		call = call->next;
+	return call;
+}
+
+static struct serve_call *of(struct vt_pool_call *call)
+{
+	return (struct serve_call *)call;
+}
+
+static struct serve_call *of_turn(struct vt_turn *turn)
+{
+	return (struct serve_call *)((char *)turn - offsetof(struct serve_call, turn));
+}
+
+static void link_call(struct vt_session *session, struct serve_call *call)
+{
+	call->session = session;
+	call->link = bucket(session, call->number);
+	call->next = *call->link;
+	if (call->next)
+		call->next->link = &call->next;
+	*call->link = call;
+	session->call_count++;
+	session->call_bytes += call->len;
+}
+
+static void unlink_call(struct serve_call *call)
+{
+	if (!call->session)
+		return;
+	*call->link = call->next;
+	if (call->next)
+		call->next->link = call->link;
+	call->session->call_count--;
+	call->session->call_bytes -= call->len;
+	call->session = NULL;
+}
+
+/* ---- what is told of one ------------------------------------------------------------------- */
+
+/* Nobody hears of it: the client is gone, or too much waits for him. */
+static bool is_unheard(const struct serve_call *call)
+{
+	return !call->session || vt_session_is_overfull(call->session);
+}
+
+static void call_output(struct vt_pool_call *call, int stream, const char *bytes, size_t len)
+{
+	struct vt_session *session = of(call)->session;
+
+	if (!of(call)->stream || is_unheard(of(call)))
+		return;
+	vt_session_begin(session, "output");
+	vt_session_add_int(session, "call", of(call)->number);
+	vt_session_add_int(session, "stream", stream);
+	vt_session_put_bytes(session, bytes, len);
+}
+
+static void call_log(struct vt_pool_call *call, const char *level, const char *text, size_t len)
+{
+	struct vt_session *session = of(call)->session;
+
+	if (is_unheard(of(call)))
+		return;
+	vt_session_begin(session, "log");
+	vt_session_add_int(session, "call", of(call)->number);
+	vt_session_add_text(session, "level", level);
+	vt_session_put_bytes(session, text, len);
+}
+
+static void call_ask(struct vt_pool_call *call, uint64_t id, const char *tool,
+		     const char *arguments, size_t len)
+{
+	struct vt_session *session = of(call)->session;
+
+	if (is_unheard(of(call)))
+		return; /* who asks has ended */
+	vt_session_begin(session, "ask");
+	vt_session_add_int(session, "call", of(call)->number);
+	vt_session_add_int(session, "ask", (int64_t)id);
+	vt_session_add_text(session, "tool", tool);
+	vt_session_put_bytes(session, arguments, len);
+}
+
+static void tell_done(struct vt_session *session, int64_t number, const struct vt_outcome *outcome)
+{
+	struct vt_outcome bounded = *outcome;
+	struct vt_str texts[2];
+
+	vt_str_init(&texts[0]);
+	vt_str_init(&texts[1]);
+	vt_capture_text(&outcome->result.out, &texts[0]);
+	vt_capture_text(&outcome->result.err, &texts[1]);
+	vt_done_bound(&bounded, texts);
+	if (vt_session_is_overfull(session))
+		vt_done_lose(&bounded, texts);
+	vt_done_describe(&session->head, number, &bounded, texts);
+	const struct iovec body[] = {
+		{ (void *)bounded.value, bounded.value_len },
+		{ texts[0].text, texts[0].len },
+		{ texts[1].text, texts[1].len },
+	};
+
+	vt_session_put(session, body, texts[0].len || texts[1].len ? 3 : 1, outcome->given);
+	vt_str_done(&texts[0]);
+	vt_str_done(&texts[1]);
+}
+
+static void record(const struct serve_call *call, const struct vt_outcome *outcome)
+{
+	const struct vt_commons *commons = call->commons;
+	const struct vt_pool_call *asked = &call->call;
+	const char *id = asked->name + strlen(asked->name) + 1;
+	char id_text[VT_TALK_NAME_MAX + 1];
+
+	if (!commons->call_over)
+		return;
+	(void)snprintf(id_text, sizeof(id_text), "%.*s",
+		       (int)(asked->name_len - (size_t)(id - asked->name)), id); /* fits */
+	const struct vt_call_over over = {
+		.uid = call->uid,
+		.pid = call->pid,
+		.tool = asked->name,
+		.id = id_text,
+		.words = asked->command ? asked->arguments : NULL,
+		.words_len = asked->command ? asked->arguments_len : 0,
+		.cells = call->cells,
+		.outcome = outcome,
+		.ns = vt_clock_now() - call->begun,
+	};
+
+	commons->call_over(commons->user, &over);
+}
+
+static void call_done(struct vt_pool_call *call, const struct vt_outcome *outcome)
+{
+	struct serve_call *done = of(call);
+
+	record(done, outcome);
+	if (done->session)
+		tell_done(done->session, done->number, outcome);
+	unlink_call(done);
+	vt_turn_end(&done->turn);
+	vt_cells_release(done->cells);
+	free(done);
+}
+
+static bool is_full(struct vt_pool_call *call)
+{
+	struct vt_session *session = of(call)->session;
+
+	if (!session || vt_frames_queued(&session->out) <= QUEUED_MANY)
+		return false;
+	session->full = true;
+	return true;
+}
+
+static const struct vt_pool_events call_events = {
+	.output = call_output, .log = call_log, .ask = call_ask, .done = call_done, .full = is_full
+};
+
+/* ---- those that no cell has ---------------------------------------------------------------- */
+
+static void make_outcome(struct vt_outcome *outcome, enum vt_status status, const char *type,
+			 const char *message)
+{
+	struct vt_verdict *verdict = &outcome->result.verdict;
+
+	*outcome = (struct vt_outcome){ 0 };
+	vt_result_init(&outcome->result);
+	verdict->status = status;
+	verdict->exit_code = -1;
+	verdict->signal = 0;
+	(void)snprintf(verdict->type, sizeof(verdict->type), "%s", type);          /* fits */
+	(void)snprintf(verdict->message, sizeof(verdict->message), "%s", message); /* fits */
+	outcome->result.peak_memory_kb = outcome->result.processes = -1;
+}
+
+static void turn_begins(struct vt_turn *turn)
+{
+	struct serve_call *call = of_turn(turn);
+
+	vt_pool_submit(call->cells->pool, &call->call);
+}
+
+static void turn_expires(struct vt_turn *turn)
+{
+	struct vt_outcome outcome;
+
+	make_outcome(&outcome, VT_STATUS_TIMEOUT, "Timeout",
+		     "no cell was free within limits.queue_ms");
+	call_done(&of_turn(turn)->call, &outcome);
+}
+
+static void cancel(struct serve_call *call)
+{
+	struct vt_outcome outcome;
+
+	if (!call->turn.link) {
+		vt_pool_cancel(&call->call);
+		return;
+	}
+	make_outcome(&outcome, VT_STATUS_CANCELLED, "Cancelled", "the call was cancelled");
+	call_done(&call->call, &outcome);
+}
+
+/* Why it is not taken; NULL: it is. */
+static const char *find_objection(const struct vt_session *session, size_t len)
+{
+	const struct vt_commons *commons = session->commons;
+	const struct vt_session_limits *limits = &commons->limits;
+
+	if (commons->ending)
+		return "the server is ending, and takes no further calls";
+	if (commons->unrecorded && *commons->unrecorded)
+		return "the server's audit log cannot be written, and no call goes unrecorded";
+	if (session->call_count >= limits->calls_max)
+		return "this client has as many calls under way as one may have; wait for some";
+	if (len > limits->bytes_max - session->call_bytes)
+		return "the calls that this client has under way are too large in all; wait for "
+		       "some";
+	return NULL;
+}
+
+static void refuse(struct serve_call *call, const char *why)
+{
+	const struct vt_commons *commons = call->commons;
+	struct vt_outcome outcome;
+
+	if (commons->denied)
+		commons->denied(commons->user,
+				commons->ending ? VT_DENIED_ENDING : VT_DENIED_LIMIT);
+	make_outcome(&outcome, VT_STATUS_REFUSED, "Refused", why);
+	call_done(&call->call, &outcome);
+}
+
+/* ---- from the client ----------------------------------------------------------------------- */
+
+/*
+ * Of a call: its name, which is the tool, NUL and the id; its arguments; and what it reads. A
+ * command's words come with their NULs, before its input, and its program's path goes in front of
+ * them. argv[0] of a program that was named by its path is that path: Python, for one, finds its
+ * venv by it.
+ */
+struct parts {
+	const char *tool, *id, *path, *words;
+	size_t tool_len, id_len, path_len, words_len, input_len;
+};
+
+/* The tool and the id. */
+static bool read_name(const struct vt_request_frame *frame, struct parts *parts)
+{
+	parts->tool = vt_head_text(&frame->head, "tool", &parts->tool_len);
+	parts->id = vt_head_text(&frame->head, "id", &parts->id_len);
+	return parts->tool && parts->id && parts->tool_len + parts->id_len + 1 <= VT_TALK_NAME_MAX;
+}
+
+static bool read_parts(const struct serve_pool *pool, const struct vt_request_frame *frame,
+		       struct parts *ret_parts)
+{
+	int64_t input = vt_head_int(&frame->head, "stdin", 0);
+	struct parts parts = { .path = pool->path, .words = frame->body };
+
+	if (!read_name(frame, &parts) || input < 0 || (size_t)input > frame->len ||
+	    (input && !pool->path))
+		return false;
+	parts.input_len = (size_t)input;
+	parts.words_len = frame->len - parts.input_len;
+	if (pool->path) {
+		if (!parts.words_len || parts.words[parts.words_len - 1])
+			return false;
+		parts.path_len = strlen(parts.path) + 1;
+	}
+	*ret_parts = parts;
+	return true;
+}
+
+static char *append(char *at, const void *bytes, size_t len)
+{
+	if (len)
+		memcpy(at, bytes, len);
+	return at + len;
+}
+
+/* NULL: no memory. */
+static struct serve_call *make_call(const struct parts *parts, const struct vt_request_frame *frame)
+{
+	bool by_path = parts->path && memchr(parts->words, '/', strlen(parts->words));
+	size_t name_len = parts->tool_len + 1 + parts->id_len;
+	size_t len = name_len + 2 * parts->path_len + frame->len;
+	struct serve_call *call = malloc(sizeof(*call) + len);
+
+	if (!call)
+		return NULL;
+	*call = (struct serve_call){ .len = len };
+	char *at = append(call->bytes, parts->tool, parts->tool_len + 1);
+	char *arguments = append(at, parts->id, parts->id_len);
+	size_t skipped = by_path ? strlen(parts->words) + 1 : 0;
+
+	at = append(arguments, parts->path, parts->path_len);
+	if (by_path)
+		at = append(at, parts->path, parts->path_len);
+	at = append(at, parts->words + skipped, parts->words_len - skipped);
+	(void)append(at, parts->words + parts->words_len, parts->input_len);
+	call->call = (struct vt_pool_call){
+		.events = &call_events,
+		.name = call->bytes,
+		.name_len = name_len,
+		.arguments = arguments,
+		.arguments_len = (size_t)(at - arguments),
+		.command = parts->path,
+		.input = at,
+		.input_len = parts->input_len,
+		.within = vt_head_flag(&frame->head, "within", false),
+		.wall_ms = vt_head_int(&frame->head, "wall_ms", 0),
+	};
+	return call;
+}
+
+static void fill_call(struct serve_call *call, struct vt_session *session, int64_t number,
+		      const struct serve_pool *pool)
+{
+	call->commons = session->commons;
+	call->number = number;
+	call->pool = pool->number;
+	call->uid = session->peer.uid;
+	call->pid = session->peer.pid;
+	call->begun = call->call.since = vt_clock_now();
+	call->turn = (struct vt_turn){ .begin = turn_begins, .expire = turn_expires };
+	call->cells = pool->cells;
+	vt_cells_hold(pool->cells);
+}
+
+/* Begins it, or refuses it, with its done as any other's. */
+static int take_call(struct vt_session *session, const struct serve_pool *pool, int64_t number,
+		     const struct parts *parts, const struct vt_request_frame *frame,
+		     struct vt_err *err)
+{
+	struct serve_call *call = make_call(parts, frame);
+
+	if (!call)
+		return vt_fail(err, VT_STEP_WIRE, ENOMEM, "take a call");
+	const char *objection = find_objection(session, call->len);
+
+	fill_call(call, session, number, pool);
+	call->stream = vt_head_flag(&frame->head, "stream", false);
+	link_call(session, call);
+	if (objection)
+		refuse(call, objection);
+	else if (vt_turn_ask(&session->turner, &call->turn,
+			     call->begun + pool->cells->plan->queue_ms * VT_NS_PER_MS))
+		vt_pool_submit(pool->cells->pool, &call->call);
+	return 0;
+}
+
+int vt_session_do_call(struct vt_session *session, const struct vt_request_frame *frame,
+		       struct vt_err *err)
+{
+	struct serve_pool *pool = vt_session_find_pool(session,
+						       vt_head_int(&frame->head, "pool", -1));
+	int64_t number = vt_head_int(&frame->head, "call", -1);
+	struct parts parts;
+
+	if (!pool || !pool->cells->pool || number < 0 || find_call(session, number) ||
+	    !read_parts(pool, frame, &parts))
+		return vt_session_misunderstand("a call", err);
+	return take_call(session, pool, number, &parts, frame, err);
+}
+
+/* One that comes to no call at all. */
+static void refuse_tool(struct vt_session *session, int64_t number, const struct parts *parts,
+			const char *type, const char *why)
+{
+	const struct vt_commons *commons = session->commons;
+	struct vt_outcome outcome;
+
+	make_outcome(&outcome, VT_STATUS_REFUSED, type, why);
+	const struct vt_call_over over = { .uid = session->peer.uid,
+					   .pid = session->peer.pid,
+					   .tool = parts->tool,
+					   .id = parts->id,
+					   .outcome = &outcome };
+
+	if (commons->call_over)
+		commons->call_over(commons->user, &over);
+	tell_done(session, number, &outcome);
+}
+
+/* The words and the input that a tool's arguments make, as if they had come in a frame. */
+static int expand_tool(struct vt_session *session, const struct serve_pool *pool, size_t index,
+		       int64_t number, struct parts *parts, const struct vt_request_frame *frame,
+		       struct vt_err *err)
+{
+	struct vt_request_frame made = *frame;
+	struct vt_str words, input;
+	struct vt_err why;
+
+	vt_str_init(&words);
+	vt_str_init(&input);
+	int r = vt_offer_expand(session->commons->offer, index, frame->body, frame->len, &words,
+				&input, &why);
+
+	parts->words_len = words.len;
+	parts->input_len = input.len;
+	vt_str_addn(&words, input.text, input.len);
+	if (r == 0 && (!vt_str_ok(&words) || !vt_str_ok(&input))) {
+		r = vt_fail(err, VT_STEP_WIRE, ENOMEM, "take a call");
+	} else if (r < 0) {
+		refuse_tool(session, number, parts, "InvalidArguments", why.what);
+		r = 0;
+	} else {
+		made.body = parts->words = words.text;
+		made.len = words.len;
+		r = take_call(session, pool, number, parts, &made, err);
+	}
+	vt_str_done(&words);
+	vt_str_done(&input);
+	return r;
+}
+
+/* A call of one of the supervisor's own tools. */
+int vt_session_do_tool(struct vt_session *session, const struct vt_request_frame *frame,
+		       struct vt_err *err)
+{
+	int64_t number = vt_head_int(&frame->head, "call", -1);
+	struct serve_pool pool = { .number = -1 };
+	const char *path = NULL;
+	struct parts parts = { 0 };
+	size_t index;
+
+	if (number < 0 || find_call(session, number) || !read_name(frame, &parts))
+		return vt_session_misunderstand("a call of a tool", err);
+	if (!session->commons->offer ||
+	    !vt_offer_find(session->commons->offer, parts.tool, &index, &pool.cells, &path)) {
+		refuse_tool(session, number, &parts, "NoSuchTool",
+			    "the server has no tool of that name");
+		return 0;
+	}
+	parts.path = path;
+	parts.path_len = strlen(path) + 1;
+	return expand_tool(session, &pool, index, number, &parts, frame, err);
+}
+
+/* Of a call that is over meanwhile nothing is known any more, which is no mistake. */
+int vt_session_do_cancel(struct vt_session *session, const struct vt_request_frame *frame,
+			 struct vt_err *err)
+{
+	struct serve_call *call = find_call(session, vt_head_int(&frame->head, "call", -1));
+
+	(void)err;
+	if (call)
+		cancel(call);
+	return 0;
+}
+
+int vt_session_do_answer(struct vt_session *session, const struct vt_request_frame *frame,
+			 struct vt_err *err)
+{
+	struct serve_call *call = find_call(session, vt_head_int(&frame->head, "call", -1));
+
+	(void)err;
+	if (call && !call->turn.link)
+		vt_pool_answer(&call->call, (uint64_t)vt_head_int(&frame->head, "ask", 0),
+			       vt_head_flag(&frame->head, "ok", false), frame->body, frame->len);
+	return 0;
+}
+
+/* ---- all of them --------------------------------------------------------------------------- */
+
+void vt_session_cancel_of(struct vt_session *session, const struct serve_pool *pool)
+{
+	for (size_t i = 0; session->call_count && i < VT_SESSION_BUCKETS; i++)
+		for (struct serve_call *call = session->calls[i], *next; call; call = next) {
+			next = call->next;
+			if (!pool || call->pool == pool->number)
+				cancel(call);
+		}
+}
+
+void vt_session_disown_calls(struct vt_session *session)
+{
+	for (size_t i = 0; session->call_count && i < VT_SESSION_BUCKETS; i++)
+		while (session->calls[i]) {
+			struct serve_call *call = session->calls[i];
+			bool waits = call->turn.link;
+
+			unlink_call(call);
+			if (waits) {
+				cancel(call);
+				continue;
+			}
+			vt_turn_disown(&call->turn);
+			vt_pool_cancel(&call->call);
+		}
+}

@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <fcntl.h>
+#include <limits.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/frame.h"
+#include "serve/session.h"
+
+/* How long cells that no client has are kept. */
+#define KEEP (60 * VT_NS_PER_S)
+
+/* A private supervisor's client only gets in its own way. */
+static const struct vt_session_limits private_limits = {
+	.frame_max = VT_FRAME_MAX,
+	.bytes_max = SIZE_MAX,
+	.sources_max = SIZE_MAX,
+	.queued_slow = SIZE_MAX,
+	.queued_max = 512 << 20,
+	.calls_max = UINT_MAX,
+	.live_max = UINT_MAX,
+	.pools_max = 8192, /* many may share their cells */
+	.cells_max = UINT_MAX,
+	.ready_max = 4096,
+};
+
+static const struct vt_session_limits shared_limits = {
+	.frame_max = 64 << 20,
+	.bytes_max = 256 << 20,
+	.sources_max = 256 << 10,
+	.queued_slow = 4 << 20,
+	.queued_max = 64 << 20,
+	.calls_max = 4096,
+	.pools_max = 256,
+	.cells_max = 64,
+	.ready_max = 64,
+};
+
+void vt_commons_init(struct vt_commons *commons, struct vt_loop *loop, struct vt_host *host)
+{
+	*commons = (struct vt_commons){
+		.loop = loop,
+		.limits = private_limits,
+		.held_max = SIZE_MAX,
+		.cells = { .loop = loop,
+			   .host = host,
+			   .children = &commons->children,
+			   .spawner_fd = open("/proc/self/exe", O_PATH | O_CLOEXEC) },
+	};
+	vt_cells_maker_init(&commons->cells);
+	vt_turns_init(&commons->turns, loop, UINT_MAX);
+}
+
+void vt_commons_share(struct vt_commons *commons, unsigned live_max)
+{
+	commons->shared = commons->cells.shared = true;
+	commons->cells.keep_ns = KEEP;
+	commons->limits = shared_limits;
+	/* One client leaves some for the next, who need not wait for it. */
+	commons->limits.live_max = live_max > 1 ? live_max - (live_max + 3) / 4 : 1;
+	commons->turns.live_max = live_max;
+	commons->held_max = 256 << 20;
+}
+
+void vt_commons_done(struct vt_commons *commons)
+{
+	vt_cells_maker_done(&commons->cells);
+	vt_turns_done(&commons->turns, commons->loop);
+	vt_fd_close(&commons->cells.spawner_fd);
+}

@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "serve/http.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "serve/listen.h"
+
+enum { VISITORS_MAX = 16, REQUEST_MAX = 4096 };
+
+/* How long one may take, for its question and for the answer. */
+#define PATIENCE (5 * VT_NS_PER_S)
+
+struct visitor {
+	struct vt_http *http;
+	struct vt_watch watch; /* fd is -1: nobody */
+	char request[REQUEST_MAX];
+	size_t len;
+	struct vt_str answer;
+	size_t sent;
+	int64_t until;
+};
+
+struct vt_http {
+	struct vt_loop *loop;
+	struct vt_listener listener; /* of a path; its fd is -1 where it is a port's */
+	struct vt_watch door;
+	struct vt_timer timer;
+	struct visitor visitors[VISITORS_MAX];
+	void (*page)(void *user, struct vt_str *out);
+	void *user;
+};
+
+/* ---- a visitor ------------------------------------------------------------------------------ */
+
+static void let_go(struct visitor *visitor)
+{
+	vt_loop_remove(visitor->http->loop, &visitor->watch);
+	vt_fd_close(&visitor->watch.fd);
+	vt_str_done(&visitor->answer);
+	vt_str_init(&visitor->answer);
+	visitor->len = visitor->sent = 0;
+}
+
+static void answer(struct visitor *visitor, const char *status, const char *type,
+		   const struct vt_str *body)
+{
+	vt_str_addf(&visitor->answer,
+		    "HTTP/1.0 %s\r\nContent-Type: %s\r\nContent-Length: %zu\r\nConnection: "
+		    "close\r\n\r\n",
+		    status, type, body->len);
+	if (strncmp(visitor->request, "HEAD ", 5) != 0)
+		vt_str_addn(&visitor->answer, body->text, body->len);
+}
+
+/* "GET /metrics HTTP/1.1", with or without a question behind it. */
+static bool asks_for(const char *request, const char *method, const char *path)
+{
+	size_t method_len = strlen(method), path_len = strlen(path);
+
+	return strncmp(request, method, method_len) == 0 && request[method_len] == ' ' &&
+	       strncmp(request + method_len + 1, path, path_len) == 0 &&
+	       strchr(" ?\r\n", request[method_len + 1 + path_len]);
+}
+
+static void make_answer(struct visitor *visitor)
+{
+	static const char text_type[] = "text/plain; version=0.0.4; charset=utf-8";
+	const char *request = visitor->request;
+	bool is_get = strncmp(request, "GET ", 4) == 0 || strncmp(request, "HEAD ", 5) == 0;
+	struct vt_str body;
+
+	vt_str_init(&body);
+	if (asks_for(request, "GET", "/metrics") || asks_for(request, "HEAD", "/metrics")) {
+		visitor->http->page(visitor->http->user, &body);
+		answer(visitor, "200 OK", text_type, &body);
+	} else if (is_get) {
+		vt_str_add(&body, "there is /metrics, and nothing else\n");
+		answer(visitor, "404 Not Found", "text/plain", &body);
+	} else {
+		vt_str_add(&body, "only GET is understood\n");
+		answer(visitor, "405 Method Not Allowed", "text/plain", &body);
+	}
+	vt_str_done(&body);
+}
+
+/* Whether there is more to come, or to send. */
+static bool send_answer(struct visitor *visitor)
+{
+	const struct vt_str *text = &visitor->answer;
+	struct vt_err err;
+
+	if (!vt_str_ok(text))
+		return false;
+	ssize_t sent = send(visitor->watch.fd, text->text + visitor->sent,
+			    text->len - visitor->sent, MSG_DONTWAIT | MSG_NOSIGNAL);
+
+	if (sent < 0)
+		return errno == EAGAIN || errno == EINTR;
+	visitor->sent += (size_t)sent;
+	if (visitor->sent == text->len) {
+		(void)shutdown(visitor->watch.fd, SHUT_WR); /* he may be gone */
+		return false;
+	}
+	vt_loop_remove(visitor->http->loop, &visitor->watch);
+	return vt_loop_add(visitor->http->loop, &visitor->watch, EPOLLOUT, &err) == 0;
+}
+
+static bool read_request(struct visitor *visitor)
+{
+	size_t room = sizeof(visitor->request) - 1 - visitor->len;
+	ssize_t got = recv(visitor->watch.fd, visitor->request + visitor->len, room, MSG_DONTWAIT);
+
+	if (got < 0)
+		return errno == EAGAIN || errno == EINTR;
+	if (got == 0)
+		return false;
+	visitor->len += (size_t)got;
+	visitor->request[visitor->len] = '\0';
+	if (strstr(visitor->request, "\r\n\r\n") || strstr(visitor->request, "\n\n")) {
+		make_answer(visitor);
+		return send_answer(visitor);
+	}
+	return visitor->len < sizeof(visitor->request) - 1;
+}
+
+static void visitor_ready(struct vt_watch *source, uint32_t events)
+{
+	struct visitor *visitor = source->owner;
+
+	(void)events; /* who is gone is found to be by the next call */
+	if (!(visitor->answer.len ? send_answer(visitor) : read_request(visitor)))
+		let_go(visitor);
+}
+
+static void timer_fires(struct vt_timer *timer)
+{
+	struct vt_http *http = timer->owner;
+	int64_t now = vt_clock_now(), due = INT64_MAX;
+
+	for (size_t i = 0; i < VISITORS_MAX; i++) {
+		struct visitor *visitor = &http->visitors[i];
+
+		if (visitor->watch.fd >= 0 && visitor->until <= now)
+			let_go(visitor);
+		if (visitor->watch.fd >= 0 && visitor->until < due)
+			due = visitor->until;
+	}
+	vt_timer_set(timer, due);
+}
+
+static void door_ready(struct vt_watch *source, uint32_t events)
+{
+	struct vt_http *http = source->owner;
+	int fd = accept4(source->fd, NULL, NULL, SOCK_CLOEXEC);
+	size_t i = 0;
+	struct vt_err err;
+
+	(void)events;
+	while (i < VISITORS_MAX && http->visitors[i].watch.fd >= 0)
+		i++;
+	if (fd < 0)
+		return; /* who is gone already */
+	if (i == VISITORS_MAX) {
+		(void)close(fd); /* nothing was written to it */
+		return;
+	}
+	struct visitor *visitor = &http->visitors[i];
+
+	visitor->watch.fd = fd;
+	visitor->until = vt_clock_now() + PATIENCE;
+	vt_timer_hasten(&http->timer, visitor->until);
+	if (vt_loop_add(http->loop, &visitor->watch, EPOLLIN, &err) < 0)
+		let_go(visitor);
+}
+
+/* ---- the door ------------------------------------------------------------------------------- */
+
+static int bind_port(int fd, const struct sockaddr *address, socklen_t len, const char *where,
+		     struct vt_err *err)
+{
+	/* One that has just ended keeps nobody from its port. */
+	(void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &(int){ 1 }, sizeof(int));
+	if (bind(fd, address, len) < 0 || listen(fd, VISITORS_MAX) < 0)
+		return vt_fail(err, VT_STEP_POLICY, errno, "cannot listen at %s: %s", where,
+			       strerror(errno));
+	return 0;
+}
+
+static int listen_at_port(struct vt_http *http, const char *where, struct vt_err *err)
+{
+	struct sockaddr_in four = { .sin_family = AF_INET };
+	struct sockaddr_in6 six = { .sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT };
+	bool is_six = strncmp(where, "[::1]:", 6) == 0;
+	const char *colon = strrchr(where, ':');
+	char *end;
+	long port = colon ? strtol(colon + 1, &end, 10) : 0;
+
+	if (!colon || (strncmp(where, "127.0.0.1:", 10) != 0 && !is_six) || port < 1 ||
+	    port > 65535 || *end)
+		return vt_fail(err, VT_STEP_POLICY, EINVAL,
+			       "--metrics %s: want an absolute path, or 127.0.0.1:PORT, or "
+			       "[::1]:PORT",
+			       where);
+	four.sin_port = six.sin6_port = htons((uint16_t)port);
+	four.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	http->door.fd = socket(is_six ? AF_INET6 : AF_INET,
+			       SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (http->door.fd < 0)
+		return vt_fail(err, VT_STEP_POLICY, errno, "make a socket for %s: %s", where,
+			       strerror(errno));
+	return is_six ? bind_port(http->door.fd, (struct sockaddr *)&six, sizeof(six), where, err)
+		      : bind_port(http->door.fd, (struct sockaddr *)&four, sizeof(four), where,
+				  err);
+}
+
+static int open_door(struct vt_http *http, const char *where, struct vt_err *err)
+{
+	int r;
+
+	if (*where == '/') {
+		r = vt_listener_open(&http->listener, where, err);
+		http->door.fd = http->listener.fd;
+	} else {
+		r = listen_at_port(http, where, err);
+	}
+	return r < 0 ? r : vt_loop_add(http->loop, &http->door, EPOLLIN, err);
+}
+
+int vt_http_new(struct vt_loop *loop, const char *where,
+		void (*page)(void *user, struct vt_str *out), void *user, struct vt_http **ret_http,
+		struct vt_err *err)
+{
+	struct vt_http *http = calloc(1, sizeof(*http));
+
+	if (!http)
+		return vt_fail(err, VT_STEP_WIRE, ENOMEM, "show metrics");
+	http->loop = loop;
+	http->page = page;
+	http->user = user;
+	http->listener = (struct vt_listener)VT_LISTENER_NONE;
+	http->door = (struct vt_watch){ .fd = -1, .ready = door_ready, .owner = http };
+	http->timer = (struct vt_timer){ .fire = timer_fires, .owner = http };
+	vt_loop_add_timer(loop, &http->timer);
+	for (size_t i = 0; i < VISITORS_MAX; i++) {
+		http->visitors[i].http = http;
+		http->visitors[i].watch = (struct vt_watch){ .fd = -1,
+							     .ready = visitor_ready,
+							     .owner = &http->visitors[i] };
+		vt_str_init(&http->visitors[i].answer);
+	}
+	int r = open_door(http, where, err);
+
+	if (r < 0) {
+		vt_http_free(http);
+		return r;
+	}
+	*ret_http = http;
+	return 0;
+}
+
+void vt_http_free(struct vt_http *http)
+{
+	if (!http)
+		return;
+	for (size_t i = 0; i < VISITORS_MAX; i++)
+		let_go(&http->visitors[i]);
+	vt_loop_remove(http->loop, &http->door);
+	if (http->listener.fd < 0)
+		vt_fd_close(&http->door.fd);
+	vt_listener_done(&http->listener);
+	vt_loop_remove_timer(http->loop, &http->timer);
+	free(http);
+}

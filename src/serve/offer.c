@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "serve/offer.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { READY_MIN = 1, READY_MAX = 64, LIVE_MAX = 1024 };
+
+/* Where a tool runs. */
+struct place {
+	struct vt_cells *cells;
+	char *path;
+};
+
+struct vt_offer {
+	struct vt_offer_source source;
+	struct place *places;
+};
+
+static int find_places(struct vt_offer *offer, struct vt_cells_maker *maker, struct vt_err *err)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < offer->source.count; i++) {
+		const struct vt_offered *tool = &offer->source.tools[i];
+		const struct vt_cells_wish wish = {
+			.command = tool->program,
+			.sources = tool->sources,
+			.sources_len = strlen(tool->sources),
+			.ready_min = READY_MIN,
+			.ready_max = READY_MAX,
+			.live_max = LIVE_MAX,
+			.program_fd = -1,
+		};
+		struct vt_err inner;
+
+		r = vt_cells_get(maker, &wish, &offer->places[i].cells, &offer->places[i].path,
+				 &inner);
+		if (r < 0)
+			vt_fail(err, inner.step, inner.num, "%s: %s", tool->name, inner.what);
+	}
+	return r;
+}
+
+int vt_offer_new(struct vt_cells_maker *maker, const struct vt_offer_source *source,
+		 struct vt_offer **ret_offer, struct vt_err *err)
+{
+	struct vt_offer *offer = calloc(1, sizeof(*offer));
+	struct place *places = calloc(source->count + 1, sizeof(*places));
+
+	if (!offer || !places) {
+		free(offer);
+		free(places);
+		source->release(source->user);
+		return vt_fail(err, VT_STEP_WIRE, ENOMEM, "offer tools");
+	}
+	offer->source = *source;
+	offer->places = places;
+	int r = find_places(offer, maker, err);
+
+	if (r < 0)
+		vt_offer_free(offer);
+	else
+		*ret_offer = offer;
+	return r;
+}
+
+void vt_offer_free(struct vt_offer *offer)
+{
+	if (!offer)
+		return;
+	for (size_t i = 0; i < offer->source.count; i++) {
+		vt_cells_release(offer->places[i].cells);
+		free(offer->places[i].path);
+	}
+	offer->source.release(offer->source.user);
+	free(offer->places);
+	free(offer);
+}
+
+const char *vt_offer_list(const struct vt_offer *offer)
+{
+	return offer->source.list;
+}
+
+bool vt_offer_find(const struct vt_offer *offer, const char *name, size_t *ret_index,
+		   struct vt_cells **ret_cells, const char **ret_path)
+{
+	size_t i = 0;
+
+	while (i < offer->source.count && strcmp(offer->source.tools[i].name, name) != 0)
+		i++;
+	if (i == offer->source.count)
+		return false;
+	*ret_index = i;
+	*ret_cells = offer->places[i].cells;
+	*ret_path = offer->places[i].path;
+	return true;
+}
+
+int vt_offer_expand(const struct vt_offer *offer, size_t index, const char *arguments, size_t len,
+		    struct vt_str *words, struct vt_str *input, struct vt_err *err)
+{
+	return offer->source.expand(offer->source.user, index, arguments, len, words, input, err);
+}

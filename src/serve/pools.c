@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The pools of a session. Several may stand on the same cells. */
+#include <errno.h>
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/json.h"
+#include "serve/session_private.h"
+
+enum { LIVE_MAX = 4096 }; /* of one pool */
+
+struct serve_pool *vt_session_find_pool(const struct vt_session *session, int64_t number)
+{
+	struct serve_pool *pool = session->pools;
+
+	while (pool && pool->number != number)
+		pool = pool->next;
+	return pool;
+}
+
+bool vt_session_has_cells(const struct vt_session *session, const struct vt_cells *cells)
+{
+	const struct serve_pool *pool = session->pools;
+
+	while (pool && pool->cells != cells)
+		pool = pool->next;
+	return pool;
+}
+
+static void free_pool(struct serve_pool *pool)
+{
+	vt_cells_release(pool->cells);
+	free(pool->path);
+	free(pool);
+}
+
+static unsigned bounded(const struct vt_request_frame *frame, const char *name, unsigned fallback,
+			unsigned most)
+{
+	int64_t value = vt_head_int(&frame->head, name, 0);
+	unsigned wanted = value <= 0 ? fallback : value < most ? (unsigned)value : most;
+
+	return wanted < most ? wanted : most;
+}
+
+static int start_pool(struct vt_session *session, struct serve_pool *pool,
+		      const struct vt_request_frame *frame, struct vt_err *err)
+{
+	const struct vt_session_limits *limits = &session->commons->limits;
+	const struct vt_caller caller = { session->environ, session->cwd };
+	const struct vt_cells_wish wish = {
+		.program = vt_head_text(&frame->head, "program", NULL),
+		.object = vt_head_text(&frame->head, "object", NULL),
+		.command = vt_head_text(&frame->head, "command", NULL),
+		.sources = frame->body,
+		.sources_len = frame->len,
+		.ready_min = bounded(frame, "ready_min", 2, limits->ready_max),
+		.ready_max = bounded(frame, "ready_max", 64, limits->ready_max),
+		.live_max = bounded(frame, "live_max", 1024, LIVE_MAX),
+		.caller = session->commons->shared ? &caller : NULL,
+		.program_fd = session->peer.program_fd,
+		.client = session->number,
+	};
+
+	if (session->commons->ending)
+		return vt_fail(err, VT_STEP_PLAN, ESHUTDOWN, "refused: the server is ending");
+	if (session->pool_count >= limits->pools_max)
+		return vt_fail(err, VT_STEP_PLAN, E2BIG,
+			       "refused: this client has %u pools, which is the most",
+			       limits->pools_max);
+	if (session->cells_count >= limits->cells_max &&
+	    (wish.program || wish.object || wish.command))
+		return vt_fail(err, VT_STEP_PLAN, E2BIG,
+			       "refused: this client has cells of %u policies and programs, which "
+			       "is the most; let tools share theirs",
+			       limits->cells_max);
+	if (frame->len > limits->sources_max)
+		return vt_fail(err, VT_STEP_PLAN, E2BIG, "refused: a policy of more than %zu KB",
+			       limits->sources_max >> 10);
+	return vt_cells_get(&session->commons->cells, &wish, &pool->cells, &pool->path, err);
+}
+
+static void tell_pool(struct vt_session *session, const struct serve_pool *pool)
+{
+	AUTO_JSON json_t *all = vt_result_isolation(pool->cells->plan);
+	char *text = all ? json_dumps(all, 0) : NULL;
+
+	vt_session_begin(session, "pool");
+	vt_session_add_int(session, "pool", pool->number);
+	vt_head_add_flag(&session->head, "ok", true);
+	vt_session_put_bytes(session, text ? text : "{}", text ? strlen(text) : 2);
+	free(text);
+}
+
+/* As a call would be told. */
+static void refuse_pool(struct vt_session *session, int64_t number, const struct vt_err *why)
+{
+	const struct vt_findings findings = { .failed = true, .failure = *why };
+	struct vt_verdict verdict;
+
+	vt_verdict_reach(&findings, &verdict);
+	vt_session_begin(session, "pool");
+	vt_session_add_int(session, "pool", number);
+	vt_head_add_flag(&session->head, "ok", false);
+	vt_session_add_int(session, "num", why->num);
+	vt_session_add_text(session, "error", verdict.message);
+	vt_session_put(session, NULL, 0, NULL);
+}
+
+int vt_session_do_pool(struct vt_session *session, const struct vt_request_frame *frame,
+		       struct vt_err *err)
+{
+	int64_t number = vt_head_int(&frame->head, "pool", -1);
+	struct vt_commons *commons = session->commons;
+	struct vt_err why;
+
+	if (number < 0 || vt_session_find_pool(session, number))
+		return vt_session_misunderstand("a pool", err);
+	struct serve_pool *pool = calloc(1, sizeof(*pool));
+
+	if (!pool)
+		return vt_fail(err, VT_STEP_WIRE, ENOMEM, "make a pool");
+	pool->number = number;
+	session->turn_over = commons->shared;
+	int r = start_pool(session, pool, frame, &why);
+
+	if (r < 0) {
+		if (commons->denied)
+			commons->denied(commons->user, VT_DENIED_POLICY);
+		free_pool(pool);
+		refuse_pool(session, number, &why);
+		return 0;
+	}
+	if (pool->cells->pool && !vt_session_has_cells(session, pool->cells))
+		session->cells_count++;
+	pool->next = session->pools;
+	session->pools = pool;
+	session->pool_count++;
+	tell_pool(session, pool);
+	return 0;
+}
+
+/* The client has no call in it any more; if it has, they are cancelled. */
+int vt_session_do_drop(struct vt_session *session, const struct vt_request_frame *frame,
+		       struct vt_err *err)
+{
+	int64_t number = vt_head_int(&frame->head, "pool", -1);
+	struct serve_pool **at = &session->pools;
+
+	while (*at && (*at)->number != number)
+		at = &(*at)->next;
+	struct serve_pool *pool = *at;
+
+	if (!pool)
+		return vt_session_misunderstand("a pool that is dropped", err);
+	*at = pool->next;
+	session->pool_count--;
+	if (pool->cells->pool && !vt_session_has_cells(session, pool->cells))
+		session->cells_count--;
+	vt_session_cancel_of(session, pool);
+	free_pool(pool);
+	return 0;
+}
+
+int vt_session_do_count(struct vt_session *session, const struct vt_request_frame *frame,
+			struct vt_err *err)
+{
+	struct vt_pool_counts counts;
+
+	(void)frame;
+	(void)err;
+	vt_cells_count(&session->commons->cells, &counts);
+	vt_session_begin(session, "count");
+	vt_session_add_int(session, "ready", counts.ready);
+	vt_session_add_int(session, "refilling", counts.refilling);
+	vt_session_add_int(session, "live", counts.live);
+	vt_session_add_int(session, "waiting", counts.waiting);
+	vt_session_add_int(session, "calls", (int64_t)counts.calls);
+	vt_session_add_int(session, "cells_made", (int64_t)counts.cells_made);
+	vt_session_add_int(session, "cold_calls", (int64_t)counts.cold_calls);
+	vt_session_put(session, NULL, 0, NULL);
+	return 0;
+}
+
+void vt_session_drop_pools(struct vt_session *session)
+{
+	while (session->pools) {
+		struct serve_pool *pool = session->pools;
+
+		session->pools = pool->next;
+		free_pool(pool);
+	}
+}
+
+void vt_session_resume(struct vt_session *session)
+{
+	for (struct serve_pool *pool = session->pools; pool; pool = pool->next)
+		if (pool->cells->pool)
+			vt_pool_resume(pool->cells->pool);
+}

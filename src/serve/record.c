@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "serve/record.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+
+/* How long one line may keep all clients waiting; and when it is tried again. */
+#define WAIT  (20 * VT_NS_PER_MS)
+#define AGAIN (250 * VT_NS_PER_MS)
+/* At the end nobody waits for anything else. */
+#define LAST (5 * VT_NS_PER_S)
+
+/* ---- the file ------------------------------------------------------------------------------- */
+
+static int append(struct vt_record *record, const char *line, size_t len, struct vt_err *err)
+{
+	if (vt_audit_is_moved(&record->log)) {
+		vt_audit_done(&record->log);
+		int r = vt_audit_open(&record->log, record->path, err);
+
+		if (r < 0)
+			return r;
+		record->log.wait_ns = WAIT;
+	}
+	return vt_audit_append(&record->log, line, len, err);
+}
+
+/* Those that were kept, the oldest first. */
+static int write_kept(struct vt_record *record, struct vt_err *err)
+{
+	size_t at = 0;
+	int r = 0;
+
+	while (r == 0 && at < record->kept.len) {
+		const char *line = record->kept.text + at;
+		size_t len = (size_t)((char *)memchr(line, '\n', record->kept.len - at) - line) + 1;
+
+		r = append(record, line, len, err);
+		at += r == 0 ? len : 0;
+	}
+	if (at) {
+		memmove(record->kept.text, record->kept.text + at, record->kept.len - at);
+		record->kept.len -= at;
+	}
+	return r;
+}
+
+static void timer_fires(struct vt_timer *timer)
+{
+	struct vt_record *record = timer->owner;
+	struct vt_err err;
+
+	if (write_kept(record, &err) < 0)
+		vt_timer_set(timer, vt_clock_now() + AGAIN);
+	else
+		record->blocked = false;
+}
+
+int vt_record_open(struct vt_record *record, struct vt_loop *loop, const char *path,
+		   struct vt_err *err)
+{
+	*record = (struct vt_record){ .loop = loop, .log.fd = -1, .path = strdup(path) };
+	vt_str_init(&record->kept);
+	record->timer = (struct vt_timer){ .fire = timer_fires, .owner = record };
+	vt_loop_add_timer(loop, &record->timer);
+	if (!record->path)
+		return vt_fail(err, VT_STEP_OUTPUT, ENOMEM, "open an audit log");
+	int r = vt_audit_open(&record->log, record->path, err);
+
+	if (r == 0)
+		r = vt_audit_try(&record->log, err);
+	record->log.wait_ns = WAIT;
+	return r;
+}
+
+void vt_record_done(struct vt_record *record)
+{
+	struct vt_err err;
+
+	if (!record->loop)
+		return;
+	record->log.wait_ns = LAST;
+	if (record->kept.len && write_kept(record, &err) < 0 && record->failed)
+		record->failed(record->user, &err);
+	vt_loop_remove_timer(record->loop, &record->timer);
+	vt_audit_done(&record->log);
+	vt_str_done(&record->kept);
+	free(record->path);
+	*record = (struct vt_record){ .log.fd = -1 };
+}
+
+/* ---- a line --------------------------------------------------------------------------------- */
+
+/* The words of a command as a list; the first is its path, and what it is called follows. NULL:
+ * none, or no memory. */
+static char **list_words(const struct vt_call_over *over)
+{
+	size_t count = 0;
+
+	for (size_t at = 0; at < over->words_len; at += strlen(over->words + at) + 1)
+		count++;
+	char **words = count ? calloc(count + 1, sizeof(*words)) : NULL;
+
+	count = 0;
+	for (size_t at = 0; words && at < over->words_len; at += strlen(over->words + at) + 1)
+		words[count++] = (char *)over->words + at;
+	return words;
+}
+
+static const char *name_policy(const struct vt_cells *cells)
+{
+	const struct vt_policy *policy = cells ? cells->policy : NULL;
+
+	if (policy && policy->sources.count)
+		return policy->sources.items[policy->sources.count - 1];
+	return policy && policy->given ? "the client's own" : "default";
+}
+
+static int describe(const struct vt_call_over *over, struct vt_str *line, struct vt_err *err)
+{
+	const struct vt_cells *cells = over->cells;
+	struct vt_result result = over->outcome->result;
+	char **words = list_words(over);
+	const char *object = cells && cells->object ? cells->object : NULL;
+	const struct vt_audit audit = {
+		.policy = name_policy(cells),
+		.argv = words && words[0] ? words + 1 : NULL,
+		.tool = over->tool,
+		.program = words    ? words[0]
+			   : object ? object
+			   : cells  ? cells->program
+				    : NULL,
+		.uid = over->uid,
+		.pid = over->pid,
+	};
+
+	if (result.verdict.status == VT_STATUS_OK)
+		result.verdict.message[0] = '\0';
+	(void)snprintf(result.call_id, sizeof(result.call_id), "%s", over->id); /* or cut */
+	int r = vt_result_audit(&result, over->outcome->came_to_cell ? cells->plan : NULL, &audit,
+				line, err);
+
+	free(words);
+	return r;
+}
+
+static void keep(struct vt_record *record, const struct vt_str *line, const struct vt_err *err)
+{
+	if (!record->blocked && record->failed)
+		record->failed(record->user, err);
+	record->blocked = true;
+	vt_str_addn(&record->kept, line->text, line->len);
+	vt_timer_hasten(&record->timer, vt_clock_now() + AGAIN);
+}
+
+void vt_record_call(struct vt_record *record, const struct vt_call_over *over)
+{
+	struct vt_str line;
+	struct vt_err err;
+
+	/* Of those that are refused since there is no log, there is no record, or they would pile
+	 * up. */
+	if (record->blocked && over->outcome->result.verdict.status == VT_STATUS_REFUSED)
+		return;
+	vt_str_init(&line);
+	int r = describe(over, &line, &err);
+
+	if (r == 0 && record->blocked)
+		keep(record, &line, &err);
+	else if (r == 0 && append(record, line.text, line.len, &err) < 0)
+		keep(record, &line, &err);
+	else if (r < 0 && record->failed)
+		record->failed(record->user, &err);
+	vt_str_done(&line);
+}

@@ -1,0 +1,476 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "serve/server.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <syslog.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "base/frame.h"
+#include "base/head.h"
+#include "serve/http.h"
+#include "serve/record.h"
+
+enum {
+	DOORS_MAX = 16,
+	TURN_CLIENTS = 16,      /* that are let in before others have their turn */
+	SEND_BYTES = 512 << 10, /* what is sent ahead; the kernel counts twice that */
+};
+
+/* Without a descriptor for the next one: how long nobody is let in. */
+#define PAUSE (100 * VT_NS_PER_MS)
+/* How often it is looked whether all is over, at the end; and how long what was cancelled is waited
+ * for. */
+#define LOOK (10 * VT_NS_PER_MS)
+#define LAST (5 * VT_NS_PER_S)
+
+enum state { SERVING, DRAINING, CANCELLING };
+
+/* Where clients come in. */
+struct door {
+	struct vt_server *server;
+	struct vt_watch watch;
+	struct vt_listener listener; /* of a path; else its fd is -1, and the watch has its own */
+};
+
+/* A client that is in. */
+struct guest {
+	struct guest *next, **link;
+	struct vt_session *session;
+};
+
+struct vt_server {
+	struct vt_loop *loop;
+	struct vt_server_options options;
+	struct vt_commons commons;
+	struct door doors[DOORS_MAX];
+	size_t door_count;
+	struct guest *guests;
+	unsigned guest_count;
+	struct vt_record record;
+	bool recorded;
+	struct vt_metrics metrics;
+	struct vt_http *http;
+	struct vt_timer timer;
+	enum state state;
+	int64_t until;
+	bool paused;
+};
+
+static void log_text(struct vt_server *server, int level, const char *text)
+{
+	if (server->options.log)
+		server->options.log(server->options.user, level, text);
+}
+
+/* ---- those who are in ----------------------------------------------------------------------- */
+
+static void session_ended(void *user, struct vt_session *session)
+{
+	struct vt_server *server = user;
+	struct guest *guest = vt_session_user(session);
+
+	vt_session_free(session);
+	*guest->link = guest->next;
+	if (guest->next)
+		guest->next->link = guest->link;
+	free(guest);
+	server->guest_count--;
+	if (server->guest_count == 0 && server->door_count == 0)
+		server->loop->over = true;
+}
+
+static void log_line(void *user, const struct vt_cells *cells, int level, const char *text)
+{
+	struct vt_server *server = user;
+
+	log_text(server, level, text);
+	for (struct guest *guest = server->guests; cells && guest; guest = guest->next)
+		vt_session_log(guest->session, cells, level, text);
+}
+
+static int let_in(struct vt_server *server, const struct vt_session_peer *peer, struct vt_err *err)
+{
+	struct guest *guest = calloc(1, sizeof(*guest));
+
+	if (!guest) {
+		(void)close(peer->fd); /* nothing was written to it */
+		return vt_fail(err, VT_STEP_WIRE, ENOMEM, "let a client in");
+	}
+	int r = vt_session_new(&server->commons, peer, &guest->session, err);
+
+	if (r < 0) {
+		free(guest);
+		return r;
+	}
+	vt_session_set_user(guest->session, guest);
+	guest->next = server->guests;
+	guest->link = &server->guests;
+	if (guest->next)
+		guest->next->link = &guest->next;
+	server->guests = guest;
+	server->guest_count++;
+	server->metrics.clients++;
+	return 0;
+}
+
+/* ---- the door ------------------------------------------------------------------------------- */
+
+/* In place of a hello. What the socket does not take at once is not waited for. */
+static void refuse(int fd, const char *why)
+{
+	struct vt_frames_out out;
+	struct vt_str head;
+	struct vt_err err;
+
+	vt_str_init(&head);
+	vt_frames_out_init(&out, 0);
+	vt_head_begin(&head);
+	vt_head_add_text(&head, "is", "refused", strlen("refused"));
+	vt_head_add_text(&head, "error", why, strlen(why));
+	if (vt_head_end(&head, &err) == 0)
+		(void)vt_frames_put(&out, fd, head.text, head.len, NULL, 0, &err);
+	vt_frames_out_done(&out);
+	vt_str_done(&head);
+	(void)close(fd); /* he has heard it, or does not listen */
+}
+
+/* Whose file it is that the client runs, whatever its path leads to by now. */
+static int open_program(pid_t pid)
+{
+	char path[64];
+
+	if (pid <= 0)
+		return -1;
+	(void)snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid); /* fits */
+	return open(path, O_RDONLY | O_CLOEXEC);
+}
+
+static void take_client(struct vt_server *server, int fd)
+{
+	struct vt_session_peer peer = { .fd = fd, .program_fd = -1 };
+	struct ucred other;
+	socklen_t len = sizeof(other);
+	char text[160];
+	struct vt_err err;
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &other, &len) < 0) {
+		refuse(fd, "who you are cannot be found out");
+		return;
+	}
+	if (other.uid != geteuid() && other.uid != 0) {
+		(void)snprintf(text, sizeof(text),
+			       "this server is of the user %u, and serves nobody else: you are %u",
+			       (unsigned)geteuid(), (unsigned)other.uid); /* fits */
+		log_text(server, LOG_WARNING, text);
+		server->metrics.denied[VT_DENIED_USER]++;
+		refuse(fd, text);
+		return;
+	}
+	if (server->guest_count >= server->options.clients_max) {
+		(void)snprintf(text, sizeof(text),
+			       "this server has %u clients, which is the most it takes (--clients)",
+			       server->guest_count); /* fits */
+		server->metrics.denied[VT_DENIED_CLIENTS]++;
+		refuse(fd, text);
+		return;
+	}
+	/* As much as is allowed of that: a large result takes fewer turns. */
+	(void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &(int){ SEND_BYTES }, sizeof(int));
+	peer.uid = other.uid;
+	peer.pid = other.pid;
+	peer.program_fd = open_program(other.pid);
+	if (let_in(server, &peer, &err) < 0)
+		log_text(server, LOG_WARNING, err.what);
+}
+
+static void close_door(struct door *door)
+{
+	vt_loop_remove(door->server->loop, &door->watch);
+	if (door->listener.fd < 0)
+		vt_fd_close(&door->watch.fd);
+	door->watch.fd = -1;
+	vt_listener_done(&door->listener);
+}
+
+static void pause_doors(struct vt_server *server, int num)
+{
+	char text[128];
+
+	(void)snprintf(text, sizeof(text), "nobody can be let in for now: %s",
+		       strerror(num)); /* fits */
+	log_text(server, LOG_WARNING, text);
+	server->paused = true;
+	for (size_t i = 0; i < server->door_count; i++)
+		vt_loop_remove(server->loop, &server->doors[i].watch);
+	vt_timer_hasten(&server->timer, vt_clock_now() + PAUSE);
+}
+
+static void door_ready(struct vt_watch *source, uint32_t events)
+{
+	struct door *door = source->owner;
+
+	(void)events;
+	for (int i = 0; i < TURN_CLIENTS; i++) {
+		int fd = accept4(source->fd, NULL, NULL, SOCK_CLOEXEC);
+
+		if (fd >= 0) {
+			take_client(door->server, fd);
+			continue;
+		}
+		/* One who is gone already is nobody's trouble. */
+		if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS)
+			pause_doors(door->server, errno);
+		return;
+	}
+}
+
+static int open_door(struct vt_server *server, struct door *door, int fd, struct vt_err *err)
+{
+	door->server = server;
+	door->watch = (struct vt_watch){ .fd = fd, .ready = door_ready, .owner = door };
+	server->door_count++;
+	return vt_loop_add(server->loop, &door->watch, EPOLLIN, err);
+}
+
+static struct door *next_door(struct vt_server *server, struct vt_err *err)
+{
+	if (server->door_count < DOORS_MAX)
+		return &server->doors[server->door_count];
+	vt_fail(err, VT_STEP_WIRE, E2BIG, "listen on more than %d sockets", DOORS_MAX);
+	return NULL;
+}
+
+int vt_server_listen(struct vt_server *server, const char *path, struct vt_err *err)
+{
+	struct door *door = next_door(server, err);
+
+	if (!door)
+		return -E2BIG;
+	int r = vt_listener_open(&door->listener, path, err);
+
+	if (r < 0) {
+		vt_listener_done(&door->listener);
+		return r;
+	}
+	r = open_door(server, door, door->listener.fd, err);
+	return r < 0 ? r : vt_cells_keep(&server->commons.cells, path, err);
+}
+
+int vt_server_inherit(struct vt_server *server, int fd, struct vt_err *err)
+{
+	enum vt_inherited kind;
+	int r = vt_listen_inherited(fd, &kind, err);
+
+	if (r < 0)
+		return r;
+	if (kind == VT_INHERITED_CONNECTED) {
+		take_client(server, fd);
+		return 0;
+	}
+	struct door *door = next_door(server, err);
+
+	if (!door)
+		return -E2BIG;
+	door->listener = (struct vt_listener)VT_LISTENER_NONE;
+	return open_door(server, door, fd, err);
+}
+
+/* ---- what is told of calls ------------------------------------------------------------------ */
+
+static void record_failed(void *user, const struct vt_err *err)
+{
+	struct vt_server *server = user;
+	char text[sizeof(err->what) + 128];
+
+	(void)snprintf(text, sizeof(text), "%s: %s; no call is taken until it works again",
+		       err->what, strerror(err->num)); /* fits */
+	log_text(server, LOG_ERR, text);
+}
+
+int vt_server_record(struct vt_server *server, const char *path, struct vt_err *err)
+{
+	int r = vt_record_open(&server->record, server->loop, path, err);
+
+	server->record.failed = record_failed;
+	server->record.user = server;
+	server->commons.unrecorded = &server->record.blocked;
+	server->recorded = r == 0;
+	return r < 0 ? r : vt_cells_keep(&server->commons.cells, path, err);
+}
+
+int vt_server_keep(struct vt_server *server, const char *path, struct vt_err *err)
+{
+	return vt_cells_keep(&server->commons.cells, path, err);
+}
+
+int vt_server_offer(struct vt_server *server, const struct vt_offer_source *source,
+		    struct vt_err *err)
+{
+	struct vt_offer *offer, *before = server->commons.offer;
+	int r = vt_offer_new(&server->commons.cells, source, &offer, err);
+
+	if (r < 0)
+		return r;
+	server->commons.offer = offer;
+	vt_offer_free(before);
+	for (struct guest *guest = server->guests; guest; guest = guest->next)
+		vt_session_tell_tools(guest->session);
+	return 0;
+}
+
+static void call_over(void *user, const struct vt_call_over *over)
+{
+	struct vt_server *server = user;
+
+	vt_metrics_call(&server->metrics, over->outcome->result.verdict.status, over->ns);
+	if (server->recorded)
+		vt_record_call(&server->record, over);
+}
+
+static void denied(void *user, enum vt_denial_kind what)
+{
+	struct vt_server *server = user;
+
+	server->metrics.denied[what]++;
+}
+
+static void show_metrics(void *user, struct vt_str *out)
+{
+	const struct vt_server *server = user;
+	struct vt_metrics_now now = { .clients = server->guest_count,
+				      .waiting = server->commons.turns.waiting };
+
+	vt_cells_count(&server->commons.cells, &now.cells);
+	vt_metrics_text(&server->metrics, &now, out);
+}
+
+int vt_server_show(struct vt_server *server, const char *where, struct vt_err *err)
+{
+	return vt_http_new(server->loop, where, show_metrics, server, &server->http, err);
+}
+
+/* ---- its end -------------------------------------------------------------------------------- */
+
+static void close_doors(struct vt_server *server)
+{
+	while (server->door_count)
+		close_door(&server->doors[--server->door_count]);
+}
+
+static bool is_done(const struct vt_server *server)
+{
+	for (const struct guest *guest = server->guests; guest; guest = guest->next)
+		if (vt_session_calls(guest->session) || vt_session_is_unread(guest->session))
+			return false;
+	return true;
+}
+
+static void finish(struct vt_server *server)
+{
+	for (struct guest *guest = server->guests; guest; guest = guest->next)
+		vt_session_bye(guest->session);
+	server->loop->over = true;
+}
+
+static void cancel_all(struct vt_server *server)
+{
+	server->state = CANCELLING;
+	server->until = vt_clock_now() + LAST;
+	for (struct guest *guest = server->guests; guest; guest = guest->next)
+		vt_session_cancel(guest->session);
+}
+
+static void go_on_ending(struct vt_server *server)
+{
+	bool late = vt_clock_now() >= server->until;
+
+	if (is_done(server) || (late && server->state == CANCELLING)) {
+		finish(server);
+		return;
+	}
+	if (late)
+		cancel_all(server);
+	vt_timer_set(&server->timer, vt_clock_now() + LOOK);
+}
+
+static void timer_fires(struct vt_timer *timer)
+{
+	struct vt_server *server = timer->owner;
+	struct vt_err err;
+
+	if (server->state != SERVING) {
+		go_on_ending(server);
+		return;
+	}
+	server->paused = false;
+	for (size_t i = 0; i < server->door_count; i++)
+		if (vt_loop_add(server->loop, &server->doors[i].watch, EPOLLIN, &err) < 0)
+			log_text(server, LOG_ERR, err.what);
+}
+
+void vt_server_end(struct vt_server *server)
+{
+	if (server->state != SERVING) {
+		server->loop->over = true;
+		return;
+	}
+	server->state = DRAINING;
+	server->until = vt_clock_now() + server->options.drain_ms * VT_NS_PER_MS;
+	server->commons.ending = true;
+	close_doors(server);
+	vt_timer_set(&server->timer, 0);
+}
+
+/* ---- the server ----------------------------------------------------------------------------- */
+
+int vt_server_new(struct vt_loop *loop, struct vt_host *host,
+		  const struct vt_server_options *options, struct vt_server **ret_server,
+		  struct vt_err *err)
+{
+	struct vt_server *server = calloc(1, sizeof(*server));
+
+	if (!server)
+		return vt_fail(err, VT_STEP_WIRE, ENOMEM, "make a server");
+	server->loop = loop;
+	server->options = *options;
+	server->timer = (struct vt_timer){ .fire = timer_fires, .owner = server };
+	vt_loop_add_timer(loop, &server->timer);
+	vt_commons_init(&server->commons, loop, host);
+	vt_commons_share(&server->commons, options->live_max);
+	server->commons.user = server->commons.cells.user = server;
+	server->commons.ended = session_ended;
+	server->commons.call_over = call_over;
+	server->commons.denied = denied;
+	server->commons.cells.log = log_line;
+	int r = vt_cells_settle(&server->commons.cells, err);
+
+	if (r < 0) {
+		vt_server_free(server);
+		return r;
+	}
+	*ret_server = server;
+	return 0;
+}
+
+void vt_server_free(struct vt_server *server)
+{
+	if (!server)
+		return;
+	close_doors(server);
+	while (server->guests)
+		session_ended(server, server->guests->session);
+	vt_offer_free(server->commons.offer);
+	vt_commons_done(&server->commons);
+	vt_record_done(&server->record);
+	vt_http_free(server->http);
+	vt_loop_remove_timer(server->loop, &server->timer);
+	free(server);
+}

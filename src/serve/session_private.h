@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the files of a session share. session.c speaks with the client, calls.c makes its calls and pools.c its
+ * pools.
+ */
+#pragma once
+
+#include "base/frame.h"
+#include "base/head.h"
+#include "serve/session.h"
+
+enum { VT_SESSION_BUCKETS = 1024 };
+
+struct serve_pool {
+	struct serve_pool *next;
+	int64_t            number;
+	struct vt_cells   *cells; /* which others may share */
+	char              *path;  /* of a command's program; else NULL */
+};
+
+struct serve_call {
+	struct vt_pool_call call; /* first: it is found by it */
+	struct vt_turn      turn;
+	struct vt_commons  *commons;
+	struct vt_session  *session; /* NULL: the client is gone */
+	struct serve_call  *next, **link;
+	struct vt_cells    *cells;   /* held */
+	int64_t             number, pool;
+	int64_t             begun;
+	uid_t               uid;
+	pid_t               pid;
+	bool                stream;
+	size_t              len; /* of bytes */
+	char                bytes[]; /* its name and arguments */
+};
+
+struct vt_session {
+	struct vt_commons   *commons;
+	struct vt_session_peer peer;
+	uint64_t             number; /* that no other session has */
+	struct vt_watch      socket;
+	struct vt_timer      timer; /* says hello late; goes on with frames; is over */
+	struct vt_turner     turner;
+	struct vt_frames_in  in;
+	size_t               held; /* of commons->held */
+	struct vt_frames_out out;
+	struct vt_str        head;
+	struct vt_str        environment; /* as it came; and where each of its variables is */
+	char               **environ;
+	char                *cwd;
+	struct serve_pool   *pools;
+	unsigned             pool_count, cells_count;
+	struct serve_call   *calls[VT_SESSION_BUCKETS];
+	unsigned             call_count;
+	size_t               call_bytes;
+	uint32_t             events;  /* that are waited for */
+	bool                 greeted, over;
+	bool                 full;    /* somebody waits for the client to read */
+	bool                 stalled; /* frames that came wait for their turn */
+	bool                 watches; /* it is told of the supervisor's own tools */
+	bool                 turn_over; /* what was asked for took long: others are next */
+	void                *user;
+};
+
+/* A frame of the client's. */
+struct vt_request_frame {
+	struct vt_head head;
+	const char    *body;
+	size_t         len;
+};
+
+typedef int vt_session_take(struct vt_session *session, const struct vt_request_frame *frame,
+			    struct vt_err *err);
+
+int vt_session_misunderstand(const char *what, struct vt_err *err);
+
+/* ---- to the client: session.c ---------------------------------------------------------------- */
+
+void vt_session_begin(struct vt_session *session, const char *what);
+void vt_session_add_text(struct vt_session *session, const char *name, const char *text);
+void vt_session_add_int(struct vt_session *session, const char *name, int64_t value);
+/* Sends the head that was begun, with a body in parts. given, which may be NULL: the first one's memory. */
+void vt_session_put(struct vt_session *session, const struct iovec *body, size_t count,
+		    struct vt_frames_given *given);
+void vt_session_put_bytes(struct vt_session *session, const char *bytes, size_t len);
+/* Cells wait long before that; but who ends is heard at once, and there may be many. */
+bool vt_session_is_overfull(const struct vt_session *session);
+
+/* ---- calls: calls.c -------------------------------------------------------------------------- */
+
+vt_session_take vt_session_do_call, vt_session_do_tool, vt_session_do_cancel, vt_session_do_answer;
+
+/* Of all pools, or of this one: they are cancelled. */
+void vt_session_cancel_of(struct vt_session *session, const struct serve_pool *pool);
+/* They go on without a session, to their end. */
+void vt_session_disown_calls(struct vt_session *session);
+
+/* ---- pools: pools.c -------------------------------------------------------------------------- */
+
+vt_session_take vt_session_do_pool, vt_session_do_drop, vt_session_do_count;
+
+/* Whether one of its pools stands on these. */
+bool vt_session_has_cells(const struct vt_session *session, const struct vt_cells *cells);
+struct serve_pool *vt_session_find_pool(const struct vt_session *session, int64_t number);
+void vt_session_drop_pools(struct vt_session *session);
+/* Cells that waited for the client go on. */
+void vt_session_resume(struct vt_session *session);

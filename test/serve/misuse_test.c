@@ -1,0 +1,543 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Clients that no library is: what they send is refused, or slows them alone. While each of them is
+ * at it, and after it, a client that behaves has its calls as ever. argv: vitro.
+ */
+#include "serve_test.h"
+
+#include <sys/resource.h>
+
+static int echo(vitro_task *task)
+{
+	return vitro_task_return(task, vitro_task_arguments(task, NULL));
+}
+
+/* So many bytes. */
+static int give(vitro_task *task)
+{
+	size_t len = (size_t)atoi(strchr(vitro_task_arguments(task, NULL), ':') + 1);
+	char *value = malloc(len);
+
+	if (!value)
+		return -ENOMEM;
+	memset(value, ' ', len);
+	value[0] = '1';
+	return vitro_task_return_bytes(task, value, len);
+}
+
+static int wait_long(vitro_task *task)
+{
+	sleep_ms(20000);
+	return vitro_task_return(task, "1");
+}
+
+static const struct vitro_tool tools[] = {
+	{ .name = "echo", .function = echo },
+	{ .name = "give", .function = give },
+	{ .name = "wait", .function = wait_long },
+	{ 0 },
+};
+
+/* ---- frames by hand ------------------------------------------------------------------------- */
+
+static bool send_all(int fd, const void *bytes, size_t len)
+{
+	for (const char *at = bytes; len;) {
+		ssize_t sent = send(fd, at, len, MSG_NOSIGNAL);
+
+		if (sent <= 0)
+			return false;
+		at += sent;
+		len -= (size_t)sent;
+	}
+	return true;
+}
+
+static bool send_frame(int fd, const char *head, const char *body, size_t body_len)
+{
+	const uint32_t prefix[2] = { (uint32_t)(strlen(head) + body_len), (uint32_t)strlen(head) };
+
+	return send_all(fd, prefix, sizeof(prefix)) && send_all(fd, head, strlen(head)) &&
+	       send_all(fd, body, body_len);
+}
+
+static bool receive_all(int fd, char *bytes, size_t len)
+{
+	while (len) {
+		ssize_t got = recv(fd, bytes, len, 0);
+
+		if (got <= 0)
+			return false;
+		bytes += got;
+		len -= (size_t)got;
+	}
+	return true;
+}
+
+/* The next frame's head; its body is skipped. False: it is the end. */
+static bool receive_frame(int fd, char head[4096])
+{
+	uint32_t prefix[2];
+	char skipped[4096];
+
+	if (!receive_all(fd, (char *)prefix, sizeof(prefix)) || prefix[1] >= 4096 ||
+	    !receive_all(fd, head, prefix[1]))
+		return false;
+	head[prefix[1]] = '\0';
+	for (size_t left = prefix[0] - prefix[1]; left;) {
+		size_t most = left < sizeof(skipped) ? left : sizeof(skipped);
+
+		if (!receive_all(fd, skipped, most))
+			return false;
+		left -= most;
+	}
+	return true;
+}
+
+/* Within so long the server has closed it. What it said before is in text. */
+static void assert_closed(int fd, char *text, size_t size)
+{
+	struct timeval patience = { .tv_sec = 20 };
+	size_t len = 0;
+	ssize_t got;
+
+	assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)), 0);
+	while ((got = recv(fd, text + len, size - 1 - len, 0)) > 0 && len < size - 1)
+		len += (size_t)got;
+	if (got < 0 && errno != ECONNRESET)
+		fail_msg("it is not closed: %s", strerror(errno));
+	for (size_t i = 0; i < len; i++)
+		text[i] = text[i] ? text[i] : '.';
+	text[len] = '\0';
+}
+
+static int greet(void)
+{
+	int fd = connect_raw();
+	char head[4096];
+
+	assert_true(fd >= 0);
+	assert_true(send_frame(fd, "{\"do\":\"hello\",\"version\":1}", NULL, 0));
+	assert_true(receive_frame(fd, head));
+	assert_non_null(strstr(head, "\"is\":\"hello\""));
+	return fd;
+}
+
+/* A pool of this program, as number 1, whose calls wait for as long as a slow machine needs. */
+static int greet_with_pool(void)
+{
+	static const char patient[] = "[{\"key\":\"limits.queue_ms\",\"value\":\"10m\"}]";
+	int fd = greet();
+	char program[PATH_MAX], head[PATH_MAX + 64];
+	ssize_t len = readlink("/proc/self/exe", program, sizeof(program) - 1);
+
+	assert_true(len > 0);
+	program[len] = '\0';
+	(void)snprintf(head, sizeof(head), "{\"do\":\"pool\",\"pool\":1,\"program\":\"%s\"}",
+		       program);
+	assert_true(send_frame(fd, head, patient, sizeof(patient) - 1));
+	assert_true(receive_frame(fd, head));
+	assert_non_null(strstr(head, "\"ok\":true"));
+	return fd;
+}
+
+/* ---- who behaves ---------------------------------------------------------------------------- */
+
+static struct server server;
+static vitro_toolhost *good;
+
+static void begin_good(const char *const *flags)
+{
+	start_server(&server, flags);
+	good = join_server(tools);
+	assert_value(good, "echo", "{\"n\":0}", "{\"n\":0}");
+}
+
+/* It is served, and no call of it takes long: the longest is told. */
+static void assert_good(void)
+{
+	char arguments[32];
+	int64_t longest = 0;
+
+	for (int i = 0; i < 20; i++) {
+		int64_t begun = now_ms();
+
+		(void)snprintf(arguments, sizeof(arguments), "{\"n\":%d}", i);
+		assert_value(good, "echo", arguments, arguments);
+		longest = now_ms() - begun > longest ? now_ms() - begun : longest;
+	}
+	if (longest > 5000)
+		fail_msg("a call of another client took %d ms", (int)longest);
+}
+
+static void end_good(void)
+{
+	assert_good();
+	vitro_toolhost_free(good);
+	stop_server(&server);
+}
+
+/* ---- what is wrong at once ------------------------------------------------------------------ */
+
+#define TEXT(text) text, sizeof(text) - 1
+
+static const struct {
+	const char *name;
+	const char *bytes;
+	size_t len;
+	const char *said; /* in what it is told; NULL: anything */
+} wrongs[] = {
+	{ "text", TEXT("GET / HTTP/1.0\r\n\r\n"), NULL },
+	{ "zeros", TEXT("\0\0\0\0\0\0\0\0"), NULL },
+	{ "ones", TEXT("\xff\xff\xff\xff\xff\xff\xff\xff"), "is the most" },
+	{ "4 GB", TEXT("\xff\xff\xff\xff\x02\0\0\0{}"), "is the most" },
+	{ "above the limit", TEXT("\x01\0\0\x04\x02\0\0\0{}"), "is the most" },
+	{ "a head beyond its frame", TEXT("\x02\0\0\0\x03\0\0\0{}"), NULL },
+	{ "no JSON", TEXT("\x02\0\0\0\x02\0\0\0}{"), NULL },
+	{ "deep JSON", TEXT("\x10\0\0\0\x10\0\0\0{\"do\":[[[[[[[[[["), NULL },
+	{ "no hello", TEXT("\x0e\0\0\0\x0e\0\0\0{\"do\":\"count\"}"), "hello" },
+	{ "another version", TEXT("\x1a\0\0\0\x1a\0\0\0{\"do\":\"hello\",\"version\":2}"),
+	  "version" },
+	{ "no UTF-8", TEXT("\x0a\0\0\0\x0a\0\0\0{\"do\":\"\xff\"}"), NULL },
+};
+
+static void test_wrong_bytes(void **state)
+{
+	char text[8192];
+
+	(void)state;
+	begin_good(NULL);
+	for (size_t i = 0; i < sizeof(wrongs) / sizeof(wrongs[0]); i++) {
+		int fd = connect_raw();
+
+		assert_true(fd >= 0);
+		(void)send_all(fd, wrongs[i].bytes, wrongs[i].len);
+		assert_closed(fd, text, sizeof(text));
+		(void)close(fd);
+		if (wrongs[i].said && !strstr(text, wrongs[i].said))
+			fail_msg("%s: it is told '%s'", wrongs[i].name, text);
+	}
+	end_good();
+}
+
+/* After a hello, what is no request, or asks for what there is not. */
+static void test_wrong_requests(void **state)
+{
+	static const char *const heads[] = {
+		"{}",
+		"{\"do\":\"nothing\"}",
+		"{\"do\":\"call\",\"call\":1,\"pool\":7,\"tool\":\"x\",\"id\":\"y\"}",
+		"{\"do\":\"call\",\"call\":-1,\"pool\":1}",
+		"{\"do\":\"drop\",\"pool\":9}",
+		"{\"do\":\"pool\",\"pool\":-1}",
+	};
+	char text[8192];
+
+	(void)state;
+	begin_good(NULL);
+	for (size_t i = 0; i < sizeof(heads) / sizeof(heads[0]); i++) {
+		int fd = greet();
+
+		assert_true(send_frame(fd, heads[i], NULL, 0));
+		assert_closed(fd, text, sizeof(text));
+		assert_true(strstr(text, "understand the client") ||
+			    strstr(text, "the head of a message: "));
+		(void)close(fd);
+	}
+	end_good();
+}
+
+/* Policies that cannot be read are refused, each by itself, and the client goes on. */
+static void test_wrong_policies(void **state)
+{
+	char *deep = malloc(200000), *large = malloc(1 << 20), head[4096];
+	char pipe_path[128], pipe_source[192];
+	int pipe_len;
+
+	(void)snprintf(pipe_path, sizeof(pipe_path), "%s/pipe", folder);
+	pipe_len = snprintf(pipe_source, sizeof(pipe_source), "[{\"load\":\"%s\"}]", pipe_path);
+	assert_int_equal(mkfifo(pipe_path, 0600), 0); /* nobody writes to it */
+	const struct {
+		const char *text;
+		size_t len;
+	} bodies[] = { { "[{", 2 },
+		       { "{}", 2 },
+		       { "[{\"load\":\"/dev/zero\"}]", 22 },
+		       { "[{\"load\":\"no-such-file\"}]", 25 },
+		       { pipe_source, (size_t)pipe_len },
+		       { "[{\"load\":\"../etc/passwd\"}]", 26 },
+		       { deep, 200000 },
+		       { large, 1 << 20 } };
+
+	(void)state;
+	memset(deep, '[', 200000);
+	memset(large, ' ', 1 << 20);
+	begin_good(NULL);
+	int fd = greet();
+
+	for (size_t i = 0; i < sizeof(bodies) / sizeof(bodies[0]); i++) {
+		int64_t begun = now_ms();
+
+		assert_true(send_frame(fd, "{\"do\":\"pool\",\"pool\":1}", bodies[i].text,
+				       bodies[i].len));
+		assert_true(receive_frame(fd, head));
+		assert_non_null(strstr(head, "\"ok\":false"));
+		assert_true(now_ms() - begun < 5000);
+	}
+	assert_good();
+	(void)close(fd);
+	assert_int_equal(unlink(pipe_path), 0);
+	free(deep);
+	free(large);
+	end_good();
+}
+
+/* ---- what takes its time -------------------------------------------------------------------- */
+
+/* Half a frame, and nothing more: it holds up nobody, and its memory is bounded. */
+static void test_half_frames(void **state)
+{
+	const uint32_t large[2] = { 60 << 20, 2 };
+	char *bytes = calloc(1, 40 << 20), text[8192];
+	int fds[32], closed = 0;
+
+	(void)state;
+	begin_good(NULL);
+	for (int i = 0; i < 16; i++) {
+		fds[i] = greet();
+		assert_true(send_all(fds[i], large, i % 2 ? 4 : sizeof(large)));
+	}
+	assert_good();
+	/* So much is not held for all of them together. */
+	for (int i = 16; i < 32; i++) {
+		fds[i] = greet();
+		if (!send_all(fds[i], large, sizeof(large)) || !send_all(fds[i], bytes, 40 << 20)) {
+			assert_closed(fds[i], text, sizeof(text));
+			assert_non_null(strstr(text, "those of all clients together"));
+			closed++;
+		}
+	}
+	assert_true(closed > 0);
+	assert_good();
+	for (int i = 0; i < 32; i++)
+		(void)close(fds[i]);
+	free(bytes);
+	end_good();
+}
+
+/* Who never says hello is not waited for. */
+static void test_silence(void **state)
+{
+	char text[8192];
+
+	(void)state;
+	begin_good(NULL);
+	int fd = connect_raw();
+
+	assert_closed(fd, text, sizeof(text));
+	assert_non_null(strstr(text, "hello"));
+	(void)close(fd);
+	end_good();
+}
+
+/* As many calls at once as nobody needs: those that are too many are refused, and each has its
+ * answer. */
+static void test_ten_thousand_calls(void **state)
+{
+	int done = 0, refused = 0, ok = 0;
+	char head[4096];
+
+	(void)state;
+	begin_good(NULL);
+	int fd = greet_with_pool();
+	pid_t sender = fork();
+
+	if (sender == 0) {
+		for (int i = 0; i < 10000; i++) {
+			(void)snprintf(head, sizeof(head),
+				       "{\"do\":\"call\",\"call\":%d,\"pool\":1,\"tool\":\"echo\","
+				       "\"id\":\"c%d\"}",
+				       i, i);
+			if (!send_frame(fd, head, "{}", 2))
+				_exit(1);
+		}
+		_exit(0);
+	}
+	assert_good();
+	while (done < 10000 && receive_frame(fd, head)) {
+		done++;
+		ok += strstr(head, "\"status\":\"ok\"") != NULL;
+		refused += strstr(head, "\"status\":\"refused\"") != NULL;
+		if (done % 500 == 0)
+			assert_value(good, "echo", "{}", "{}");
+	}
+	assert_int_equal(done, 10000);
+	print_message("of 10000 calls at once %d ran, %d were refused\n", ok, refused);
+	assert_true(ok >= 4096);
+	assert_true(ok + refused == 10000);
+	(void)waitpid(sender, NULL, 0);
+	(void)close(fd);
+	end_good();
+}
+
+static long memory_kb(pid_t pid)
+{
+	char path[64], text[4096];
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+	int fd = open(path, O_RDONLY);
+	ssize_t len = fd < 0 ? 0 : read(fd, text, sizeof(text) - 1);
+
+	(void)close(fd);
+	text[len > 0 ? len : 0] = '\0';
+	const char *at = strstr(text, "VmRSS:");
+
+	return at ? atol(at + 6) : 0;
+}
+
+/* Who does not read its answers has no more of them, and the server does not grow. */
+static void test_deaf_client(void **state)
+{
+	char head[4096];
+
+	(void)state;
+	begin_good(NULL);
+	int fd = greet_with_pool();
+
+	for (int i = 0; i < 200; i++) {
+		(void)snprintf(head, sizeof(head),
+			       "{\"do\":\"call\",\"call\":%d,\"pool\":1,\"tool\":\"give\","
+			       "\"id\":\"c%d\"}",
+			       i, i);
+		assert_true(send_frame(fd, head, "{\"n\":4000000}", 13));
+	}
+	for (int i = 0; i < 5; i++) {
+		assert_good();
+		sleep_ms(200);
+	}
+	long most = memory_kb(server.pid);
+
+	print_message("the server has %ld MB\n", most / 1024);
+	assert_true(most < 256 << 10);
+	(void)close(fd);
+	end_good();
+}
+
+/* Who has all cells that one may have leaves some for others. */
+static void test_greedy_client(void **state)
+{
+	char head[4096];
+
+	(void)state;
+	begin_good((const char *const[]){ "--cells", "8", NULL });
+	int fd = greet_with_pool();
+
+	for (int i = 0; i < 50; i++) {
+		(void)snprintf(head, sizeof(head),
+			       "{\"do\":\"call\",\"call\":%d,\"pool\":1,\"tool\":\"wait\","
+			       "\"id\":\"c%d\"}",
+			       i, i);
+		assert_true(send_frame(fd, head, "{}", 2));
+	}
+	struct vitro_counts counts = { 0 };
+
+	for (int i = 0; i < 1000 && counts.live < 6; i++) {
+		sleep_ms(10);
+		vitro_toolhost_count(good, &counts);
+	}
+	assert_int_equal(counts.live, 6);
+	assert_good();
+	(void)close(fd);
+	/* Without its client a call is of no use to anybody. */
+	for (int i = 0; i < 1000 && counts.live; i++) {
+		sleep_ms(10);
+		vitro_toolhost_count(good, &counts);
+	}
+	assert_int_equal(counts.live, 0);
+	end_good();
+}
+
+/*
+ * Pools one after the other: each is planned, and others have their turn in between. One client has
+ * not all that there can be.
+ */
+static void test_many_pools(void **state)
+{
+	char head[4096];
+	int ok = 0, refused = 0;
+
+	(void)state;
+	begin_good(NULL);
+	int fd = greet();
+
+	for (int i = 0; i < 1100; i++) {
+		char sources[80];
+		int len = snprintf(sources, sizeof(sources),
+				   "[{\"key\":\"limits.wall_ms\",\"value\":\"%d\"}]", 1000 + i);
+
+		(void)snprintf(head, sizeof(head),
+			       i < 100 ? "{\"do\":\"pool\",\"pool\":%d,\"command\":\"true\"}"
+				       : "{\"do\":\"pool\",\"pool\":%d}",
+			       i);
+		assert_true(send_frame(fd, head, sources, (size_t)len));
+	}
+	assert_good();
+	for (int i = 0; i < 1100; i++) {
+		assert_true(receive_frame(fd, head));
+		ok += strstr(head, "\"ok\":true") != NULL;
+		refused += strstr(head, "\"ok\":false") != NULL;
+	}
+	assert_int_equal(ok, 256);
+	assert_int_equal(refused, 1100 - 256);
+	print_message("of 1100 pools %d were had, %d refused\n", ok, refused);
+	(void)close(fd);
+	end_good();
+}
+
+/* Clients that come and go, each in the midst of something. */
+static void test_comers_and_goers(void **state)
+{
+	(void)state;
+	begin_good(NULL);
+	for (int i = 0; i < 200; i++) {
+		int fd = i % 4 ? connect_raw() : greet_with_pool();
+
+		assert_true(fd >= 0);
+		if (i % 4 == 0)
+			(void)send_frame(fd,
+					 "{\"do\":\"call\",\"call\":1,\"pool\":1,\"tool\":\"wait\","
+					 "\"id\":\"c\"}",
+					 "{}", 2);
+		else if (i % 4 == 1)
+			(void)send_all(fd, "\x10\0\0", 3);
+		(void)close(fd);
+	}
+	assert_good();
+	struct vitro_counts counts = { .live = 1 };
+
+	for (int i = 0; i < 1000 && counts.live; i++) {
+		sleep_ms(10);
+		vitro_toolhost_count(good, &counts);
+	}
+	assert_int_equal(counts.live, 0);
+	end_good();
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest all[] = {
+		TEST(test_wrong_bytes),    TEST(test_wrong_requests),
+		TEST(test_wrong_policies), TEST(test_half_frames),
+		TEST(test_silence),        TEST(test_ten_thousand_calls),
+		TEST(test_deaf_client),    TEST(test_greedy_client),
+		TEST(test_many_pools),     TEST(test_comers_and_goers),
+	};
+	int status = begin_tests(argc, argv, tools);
+
+	if (status)
+		return status < 0 ? 0 : status;
+	int failed = cmocka_run_group_tests(all, NULL, NULL);
+
+	end_tests();
+	return failed;
+}

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tools that a server has of its own, from a manifest: for clients of the library and on the
+ * command line. argv: vitro. */
+#include "serve_test.h"
+
+#include <sys/stat.h>
+
+static char manifest[80], changed[96];
+
+static void write_file(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, text, strlen(text)), strlen(text));
+	(void)close(fd);
+}
+
+/* As an editor does it. */
+static void put_manifest(const char *text)
+{
+	write_file(changed, text);
+	assert_int_equal(rename(changed, manifest), 0);
+}
+
+#define SAY                                                                                    \
+	"{\"name\": \"say\", \"description\": \"Says a word.\", \"input_schema\": {\"type\": " \
+	"\"object\", \"properties\": {\"word\": {\"type\": \"string\"}}, \"required\": "       \
+	"[\"word\"]}, \"command\": [\"printf\", \"%s\", \"{-word}\"]}"
+#define COUNT_WORDS                                                                             \
+	"{\"name\": \"words\", \"input_schema\": {\"type\": \"object\", \"properties\": "       \
+	"{\"text\": {\"type\": \"string\"}}, \"required\": [\"text\"]}, \"command\": [\"wc\", " \
+	"\"-w\"], \"stdin\": \"{text}\"}"
+#define FAIL "{\"name\": \"fail\", \"command\": [\"sh\", \"-c\", \"echo why >&2; exit 3\"]}"
+
+static struct server server;
+
+static void begin(void)
+{
+	(void)snprintf(manifest, sizeof(manifest), "%s/tools.json", folder);
+	(void)snprintf(changed, sizeof(changed), "%s.new", manifest);
+	put_manifest("{\"tools\": [" SAY ", " COUNT_WORDS ", " FAIL "]}");
+	start_server(&server, (const char *const[]){ "--tools", manifest, NULL });
+}
+
+static void end(void)
+{
+	stop_server(&server);
+	assert_int_equal(unlink(manifest), 0);
+}
+
+struct events {
+	int added, removed, changes;
+	char last[64];
+};
+
+static void on_change(void *user, int event, const char *tool)
+{
+	struct events *events = user;
+
+	events->added += event == VITRO_TOOL_ADDED;
+	events->removed += event == VITRO_TOOL_REMOVED;
+	events->changes += event == VITRO_TOOL_CHANGED;
+	(void)snprintf(events->last, sizeof(events->last), "%s", tool);
+}
+
+static vitro_toolhost *join(const struct vitro_tool *tools, struct events *events)
+{
+	return host_of(tools, &(struct vitro_options){ .socket = socket_path,
+						       .server_tools = 1,
+						       .watch = on_change,
+						       .user = events });
+}
+
+static void test_calls(void **state)
+{
+	struct events events = { 0 };
+
+	(void)state;
+	begin();
+	vitro_toolhost *host = join(NULL, &events);
+	char *list = vitro_toolhost_list(host, NULL);
+
+	assert_non_null(strstr(list, "Says a word."));
+	free(list);
+	assert_value(host, "say", "{\"word\": \"hello\"}", "\"hello\"");
+	assert_value(host, "say", "{\"word\": \"--help\"}", "\"--help\"");
+	assert_value(host, "words", "{\"text\": \"one two three\"}", "3");
+	assert_error(host, "fail", "{}", "ExitCode", "why");
+	vitro_result *result = call(host, "say", "{}");
+
+	assert_status(result, VITRO_REFUSED);
+	assert_string_equal(vitro_result_error_type(result), "InvalidArguments");
+	vitro_result_free(result);
+	assert_int_equal(events.added, 0); /* they were there */
+	vitro_toolhost_free(host);
+	end();
+}
+
+/* What the program has itself stands before it. */
+static void test_own_tool(void **state)
+{
+	static const char *const other[] = { "printf", "other", NULL };
+	static const struct vitro_tool own[] = { { .name = "say", .command = other }, { 0 } };
+	struct events events = { 0 };
+
+	(void)state;
+	begin();
+	vitro_toolhost *host = join(own, &events);
+
+	assert_value(host, "say", "{}", "\"other\"");
+	assert_value(host, "words", "{\"text\": \"one\"}", "1");
+	vitro_toolhost_free(host);
+	end();
+}
+
+static void await_events(vitro_toolhost *host, const struct events *events, int wanted)
+{
+	for (int i = 0; i < 500 && events->added + events->removed + events->changes < wanted;
+	     i++) {
+		(void)vitro_dispatch(host);
+		sleep_ms(20);
+	}
+	assert_int_equal(events->added + events->removed + events->changes, wanted);
+}
+
+/* Changes of the file reach whoever watches; what is wrong changes nothing. */
+static void test_changes(void **state)
+{
+	struct events events = { 0 };
+	char text[4096];
+
+	(void)state;
+	begin();
+	vitro_toolhost *host = join(NULL, &events);
+
+	put_manifest("{\"tools\": [" SAY
+		     ", {\"name\": \"words\", \"command\": [\"printf\", \"changed\"]}, "
+		     "{\"name\": \"new\", \"command\": [\"printf\", \"new\"]}]}");
+	await_events(host, &events, 3);
+	assert_int_equal(events.added, 1);
+	assert_int_equal(events.removed, 1);
+	assert_int_equal(events.changes, 1);
+	assert_value(host, "new", "{}", "\"new\"");
+	assert_value(host, "words", "{}", "\"changed\"");
+	vitro_result *result = call(host, "fail", "{}");
+
+	assert_status(result, VITRO_REFUSED);
+	vitro_result_free(result);
+	put_manifest("{\"tools\": [");
+	for (int i = 0; i < 500; i++) {
+		read_log(&server, text, sizeof(text));
+		if (strstr(text, "the tools stay as they were"))
+			break;
+		sleep_ms(20);
+	}
+	assert_non_null(strstr(text, "the tools stay as they were"));
+	assert_value(host, "new", "{}", "\"new\"");
+	put_manifest("{\"tools\": [" SAY
+		     ", {\"name\": \"no\", \"command\": [\"no-such-program\"]}]}");
+	sleep_ms(300);
+	assert_value(host, "new", "{}", "\"new\"");
+	await_events(host, &events, 3);
+	vitro_toolhost_free(host);
+	end();
+}
+
+/* Who has asked for tools of a server that has none is told. */
+static void test_none(void **state)
+{
+	vitro_toolhost *host;
+	struct vitro_error error;
+
+	(void)state;
+	start_server(&server, NULL);
+	assert_true(vitro_toolhost_new(
+			    &host, NULL,
+			    &(struct vitro_options){ .socket = socket_path, .server_tools = 1 },
+			    &error) < 0);
+	assert_non_null(strstr(error.text, "no tools of its own"));
+	assert_true(vitro_toolhost_new(&host, NULL, &(struct vitro_options){ .server_tools = 1 },
+				       &error) == -EINVAL);
+	stop_server(&server);
+}
+
+static int output_of(const char *arguments, char *text, size_t size)
+{
+	char command[512];
+
+	(void)snprintf(command, sizeof(command), "%s %s 2>&1", vitro, arguments);
+	FILE *pipe = popen(command, "re");
+	size_t len = pipe ? fread(text, 1, size - 1, pipe) : 0;
+
+	text[len] = '\0';
+	int status = pipe ? pclose(pipe) : -1;
+
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static void test_command_line(void **state)
+{
+	char line[256], text[4096];
+
+	(void)state;
+	begin();
+	(void)snprintf(line, sizeof(line), "tools --socket %s", socket_path);
+	assert_int_equal(output_of(line, text, sizeof(text)), 0);
+	assert_string_equal(text, "fail\nsay word\n    Says a word.\nwords text\n");
+	(void)snprintf(line, sizeof(line), "call --socket %s say '{\"word\": \"hello\"}'",
+		       socket_path);
+	assert_int_equal(output_of(line, text, sizeof(text)), 0);
+	assert_string_equal(text, "hello");
+	(void)snprintf(line, sizeof(line), "call --socket %s fail", socket_path);
+	assert_int_equal(output_of(line, text, sizeof(text)), 3);
+	assert_string_equal(text, "why\nvitro: fail: exited with code 3\n");
+	(void)snprintf(line, sizeof(line), "call --socket %s nothing", socket_path);
+	assert_int_equal(output_of(line, text, sizeof(text)), 125);
+	assert_non_null(strstr(text, "there is no tool 'nothing'"));
+	end();
+	assert_int_equal(output_of(line, text, sizeof(text)), 125);
+	assert_non_null(strstr(text, "no server can be reached"));
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest all[] = { TEST(test_calls), TEST(test_own_tool), TEST(test_changes),
+					  TEST(test_none), TEST(test_command_line) };
+	int status = begin_tests(argc, argv, NULL);
+
+	if (status)
+		return status < 0 ? 0 : status;
+	int failed = cmocka_run_group_tests(all, NULL, NULL);
+
+	end_tests();
+	return failed;
+}

@@ -1,0 +1,336 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a server tells of its calls: its audit log, and its metrics. argv: vitro. */
+#include "serve_test.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/file.h>
+
+static int echo(vitro_task *task)
+{
+	return vitro_task_return(task, vitro_task_arguments(task, NULL));
+}
+
+static int crash(vitro_task *task)
+{
+	(void)task;
+	abort();
+}
+
+static const char *const say[] = { "echo", "{word}", NULL };
+
+static const struct vitro_tool tools[] = {
+	{ .name = "echo", .function = echo },
+	{ .name = "crash", .function = crash },
+	{ .name = "say", .command = say },
+	{ 0 },
+};
+
+static char *read_file(const char *path)
+{
+	char *text = calloc(1, 1 << 20);
+	int fd = open(path, O_RDONLY);
+
+	assert_true(text && fd >= 0);
+	assert_true(read(fd, text, (1 << 20) - 1) >= 0);
+	(void)close(fd);
+	return text;
+}
+
+static int count_lines(const char *path)
+{
+	char *text = read_file(path);
+	int count = 0;
+
+	for (const char *at = text; (at = strchr(at, '\n')); at++)
+		count++;
+	free(text);
+	return count;
+}
+
+/* What a command prints, with its exit code; -1: there is no such program. */
+static int output_of(const char *command, char *text, size_t size)
+{
+	FILE *pipe = popen(command, "re");
+	size_t len = pipe ? fread(text, 1, size - 1, pipe) : 0;
+
+	text[len] = '\0';
+	int status = pipe ? pclose(pipe) : -1;
+
+	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+/* ---- the audit log -------------------------------------------------------------------------- */
+
+static void assert_verified(const char *path)
+{
+	char command[512], text[1024];
+
+	(void)snprintf(command, sizeof(command), "%s audit verify %s 2>&1", vitro, path);
+	if (output_of(command, text, sizeof(text)) != 0)
+		fail_msg("%s", text);
+}
+
+static void assert_has(const char *text, const char *part)
+{
+	if (!strstr(text, part))
+		fail_msg("'%s' is not in: %s", part, text);
+}
+
+static void test_audit(void **state)
+{
+	struct server server;
+	char path[128], part[64];
+
+	(void)state;
+	(void)snprintf(path, sizeof(path), "%s/audit", folder);
+	start_server(&server, (const char *const[]){ "--audit", path, NULL });
+	vitro_toolhost *host = join_server(tools);
+
+	assert_value(host, "echo", "{}", "{}");
+	assert_int_equal(count_lines(path), 1); /* before the result was there */
+	assert_value(host, "say", "{\"word\":\"hello\"}", "\"hello\\n\"");
+	vitro_result *result = call(host, "crash", "{}");
+
+	assert_status(result, VITRO_CRASHED);
+	vitro_result_free(result);
+	vitro_toolhost_free(host);
+	stop_server(&server);
+	char *text = read_file(path);
+
+	(void)snprintf(part, sizeof(part), "\"uid\": %d, \"pid\": %d,", (int)geteuid(),
+		       (int)getpid());
+	assert_has(text, part);
+	assert_has(text, "\"tool\": \"say\", \"argv\": [\"echo\", \"hello\"], \"program\": \"/");
+	assert_has(text, "\"status\": \"crashed\"");
+	free(text);
+	assert_int_equal(count_lines(path), 3);
+	assert_verified(path);
+	assert_int_equal(unlink(path), 0);
+}
+
+/* Who keeps the log locked keeps no client from its results, and no call goes unrecorded. */
+static void test_audit_that_is_locked(void **state)
+{
+	struct server server;
+	char path[128];
+
+	(void)state;
+	(void)snprintf(path, sizeof(path), "%s/audit", folder);
+	start_server(&server, (const char *const[]){ "--audit", path, NULL });
+	vitro_toolhost *host = join_server(tools);
+
+	assert_value(host, "echo", "{}", "{}");
+	int fd = open(path, O_RDWR);
+
+	assert_int_equal(flock(fd, LOCK_EX), 0);
+	assert_value(host, "echo", "{\"n\":1}", "{\"n\":1}"); /* its line is kept */
+	vitro_result *result = call(host, "echo", "{}");
+
+	assert_status(result, VITRO_REFUSED);
+	assert_has(vitro_result_error(result), "no call goes unrecorded");
+	vitro_result_free(result);
+	(void)close(fd);
+	for (int i = 0; i < 100 && count_lines(path) < 2; i++)
+		sleep_ms(50);
+	assert_value(host, "echo", "{\"n\":2}", "{\"n\":2}");
+	vitro_toolhost_free(host);
+	stop_server(&server);
+	assert_int_equal(count_lines(path), 3);
+	assert_verified(path);
+	assert_int_equal(unlink(path), 0);
+}
+
+/* What the server is and says is no client's to change by its calls. */
+static void test_kept_from_calls(void **state)
+{
+	struct server server;
+	char path[128];
+	vitro_toolhost *host;
+	struct vitro_error error;
+
+	(void)state;
+	(void)snprintf(path, sizeof(path), "%s/audit", folder);
+	start_server(&server, (const char *const[]){ "--audit", path, NULL });
+	vitro_policy *policy = policy_of("files.write", folder);
+
+	assert_int_equal(vitro_toolhost_new(
+				 &host, tools,
+				 &(struct vitro_options){ .socket = socket_path, .policy = policy },
+				 &error),
+			 -EPERM);
+	assert_has(error.text, "which is the server's own");
+	vitro_policy_free(policy);
+	stop_server(&server);
+	assert_int_equal(unlink(path), 0);
+}
+
+/* A log that was moved away is begun anew. */
+static void test_audit_that_is_moved(void **state)
+{
+	struct server server;
+	char path[128], moved[160];
+
+	(void)state;
+	(void)snprintf(path, sizeof(path), "%s/audit", folder);
+	(void)snprintf(moved, sizeof(moved), "%s.1", path);
+	start_server(&server, (const char *const[]){ "--audit", path, NULL });
+	vitro_toolhost *host = join_server(tools);
+
+	assert_value(host, "echo", "{}", "{}");
+	assert_int_equal(rename(path, moved), 0);
+	assert_value(host, "echo", "{}", "{}");
+	assert_value(host, "echo", "{}", "{}");
+	vitro_toolhost_free(host);
+	stop_server(&server);
+	assert_int_equal(count_lines(moved), 1);
+	assert_int_equal(count_lines(path), 2);
+	assert_verified(path);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(unlink(moved), 0);
+}
+
+/* ---- metrics -------------------------------------------------------------------------------- */
+
+static void ask(int fd, const char *request, char *text, size_t size)
+{
+	size_t len = 0;
+	ssize_t got;
+
+	assert_int_equal(send(fd, request, strlen(request), MSG_NOSIGNAL), strlen(request));
+	while ((got = recv(fd, text + len, size - 1 - len, 0)) > 0)
+		len += (size_t)got;
+	text[len] = '\0';
+	(void)close(fd);
+}
+
+static int reach(const char *path)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	(void)snprintf(address.sun_path, sizeof(address.sun_path), "%s", path);
+	assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+	return fd;
+}
+
+static void use_server(void)
+{
+	vitro_toolhost *host = join_server(tools);
+
+	for (int i = 0; i < 3; i++)
+		assert_value(host, "echo", "{}", "{}");
+	vitro_result *result = call(host, "crash", "{}");
+
+	assert_status(result, VITRO_CRASHED);
+	vitro_result_free(result);
+	vitro_toolhost_free(host);
+}
+
+static void test_metrics(void **state)
+{
+	struct server server;
+	char path[128], text[32768];
+	int idle[20];
+
+	(void)state;
+	(void)snprintf(path, sizeof(path), "%s/metrics", folder);
+	start_server(&server, (const char *const[]){ "--metrics", path, NULL });
+	use_server();
+	ask(reach(path), "GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n", text, sizeof(text));
+	assert_has(text, "HTTP/1.0 200 OK\r\n");
+	assert_has(text, "\nvitro_calls_total{status=\"ok\"} 3\n");
+	assert_has(text, "\nvitro_calls_total{status=\"crashed\"} 1\n");
+	assert_has(text, "\nvitro_call_seconds_count 4\n");
+	assert_has(text, "\nvitro_cells_live 0\n");
+	ask(reach(path), "GET /other HTTP/1.0\r\n\r\n", text, sizeof(text));
+	assert_has(text, "404 Not Found");
+	ask(reach(path), "POST /metrics HTTP/1.0\r\n\r\n", text, sizeof(text));
+	assert_has(text, "405 Method Not Allowed");
+	/* Visitors that say nothing are not waited for, and keep nobody from his calls. */
+	for (int i = 0; i < 20; i++)
+		idle[i] = reach(path);
+	use_server();
+	for (int i = 0; i < 20; i++) {
+		assert_true(recv(idle[i], text, sizeof(text), 0) <= 0);
+		(void)close(idle[i]);
+	}
+	ask(reach(path), "GET /metrics HTTP/1.0\r\n\r\n", text, sizeof(text));
+	assert_has(text, "\nvitro_calls_total{status=\"ok\"} 6\n");
+	stop_server(&server);
+	assert_int_equal(access(path, F_OK), -1);
+}
+
+/* A port of the loopback that is free now. */
+static int free_port(void)
+{
+	struct sockaddr_in address = { .sin_family = AF_INET,
+				       .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	socklen_t len = sizeof(address);
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	if (fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof(address)) < 0 ||
+	    getsockname(fd, (struct sockaddr *)&address, &len) < 0) {
+		print_message("skipped: there is no loopback\n");
+		skip();
+	}
+	(void)close(fd);
+	return ntohs(address.sin_port);
+}
+
+static void test_promtool(void **state)
+{
+	struct server server;
+	char where[64], page[128], command[512], text[32768];
+	int port = free_port();
+
+	(void)state;
+	if (output_of("command -v promtool", text, sizeof(text)) != 0) {
+		print_message("skipped: there is no promtool (Debian's package prometheus)\n");
+		skip();
+	}
+	(void)snprintf(where, sizeof(where), "127.0.0.1:%d", port);
+	start_server(&server, (const char *const[]){ "--metrics", where, NULL });
+	use_server();
+	struct sockaddr_in address = { .sin_family = AF_INET,
+				       .sin_port = htons((uint16_t)port),
+				       .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	assert_int_equal(connect(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+	ask(fd, "GET /metrics HTTP/1.0\r\n\r\n", text, sizeof(text));
+	stop_server(&server);
+	const char *body = strstr(text, "\r\n\r\n");
+
+	assert_non_null(body);
+	(void)snprintf(page, sizeof(page), "%s/page", folder);
+	fd = open(page, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+	assert_int_equal(write(fd, body + 4, strlen(body + 4)), strlen(body + 4));
+	(void)close(fd);
+	(void)snprintf(command, sizeof(command), "promtool check metrics < %s 2>&1", page);
+	int code = output_of(command, text, sizeof(text));
+
+	(void)unlink(page);
+	if (code != 0 || text[0])
+		fail_msg("promtool: %s", text);
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest all[] = {
+		TEST(test_audit),
+		TEST(test_audit_that_is_locked),
+		TEST(test_audit_that_is_moved),
+		TEST(test_kept_from_calls),
+		TEST(test_metrics),
+		TEST(test_promtool),
+	};
+	int status = begin_tests(argc, argv, tools);
+
+	if (status)
+		return status < 0 ? 0 : status;
+	int failed = cmocka_run_group_tests(all, NULL, NULL);
+
+	end_tests();
+	return failed;
+}
