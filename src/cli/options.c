@@ -23,6 +23,7 @@ enum own_flag {
 	OWN_EXPECT,
 	OWN_RAW,
 	OWN_QUERY,
+	OWN_LANG,
 	OWN_TIMEOUT,
 	OWN_SOCKET,
 	OWN_FD,
@@ -35,7 +36,7 @@ enum own_flag {
 };
 
 /* The verbs that take a policy, and so the flags of its fields. */
-static const char policy_verbs[] = "run explain doctor";
+static const char policy_verbs[] = "run eval explain doctor";
 /* Those whose flags may come after what else they take. */
 static const char mixing_verbs[] = "tools call";
 
@@ -65,8 +66,12 @@ static const struct own {
 	  "call",
 	  { "--timeout", NULL, "TIME", "A shorter deadline than the policy of the tool sets.",
 	    false, -1 } },
+	{ OWN_LANG,
+	  "eval",
+	  { "--lang", NULL, "NAME", "The language: python, which is the default, or node.", false,
+	    -1 } },
 	{ OWN_JSON,
-	  "run call",
+	  "run eval call",
 	  { "--json", NULL, "FILE",
 	    "Write the result to FILE, or to standard output in place of the command's output.",
 	    true, -1 } },
@@ -110,7 +115,7 @@ static const struct own {
 	    "Show metrics for Prometheus: at a socket, by its path, or at 127.0.0.1:PORT.", false,
 	    -1 } },
 	{ OWN_AUDIT,
-	  "run serve",
+	  "run eval serve",
 	  { "--audit", NULL, "FILE",
 	    "Append one JSON line about each call to FILE, linked to the line before.", false,
 	    -1 } },
@@ -118,11 +123,11 @@ static const struct own {
 	  "audit",
 	  { "--expect", NULL, "HASH", "Fail unless a line of the log has this hash.", false, -1 } },
 	{ OWN_RAW,
-	  "run call",
+	  "run eval call",
 	  { "--raw", NULL, NULL, "Let escape sequences from the command reach the terminal.", false,
 	    -1 } },
 	{ OWN_HELP,
-	  "run explain doctor audit tools call serve",
+	  "run eval explain doctor audit tools call serve",
 	  { "--help", "-h", NULL, "Show what can be given, and end.", false, -1 } },
 };
 
@@ -370,6 +375,9 @@ static int apply_own(struct vt_options *options, const struct given *given, cons
 		return 0;
 	case OWN_QUERY:
 		options->query = given->value;
+		return 0;
+	case OWN_LANG:
+		options->lang = given->value;
 		return 0;
 	case OWN_TIMEOUT:
 		return set_field(options, given, VT_FIELD_LIMITS_WALL_MS, cwd, err);

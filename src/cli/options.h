@@ -23,6 +23,7 @@ struct vt_options {
 	bool              self_test;
 	bool              help;
 	bool              json_last;   /* --json without a file is the last flag, and no -- follows it */
+	const char       *lang;        /* of `vitro eval`; NULL: the default */
 	const char       *query;       /* of `vitro tools`; NULL: none */
 	struct {
 		const char *socket;  /* a path; NULL: none was given */

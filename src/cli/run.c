@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* vitro run: seals a command and says what happened to it. */
+/* vitro run, and vitro eval: seals a command and says what happened to it. */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "cli/cli.h"
+#include "cli/eval.h"
 #include "cli/hint.h"
 #include "cli/options.h"
 #include "cli/output.h"
@@ -148,6 +149,8 @@ static int prepare(struct call *call, int argc, char **argv, struct vt_err *err)
 		return r;
 	call->probed = true;
 	r = open_outputs(call, err);
+	if (r == 0 && strcmp(argv[0], "eval") == 0)
+		r = vt_eval_command(&call->options, call->arena, err);
 	if (r == 0 && (!call->options.command[0] || !*call->options.command[0]))
 		r = vt_fail(err, VT_STEP_POLICY, EINVAL,
 			    "no command given: vitro run [FLAGS] -- CMD ARG...");
@@ -347,22 +350,26 @@ static void tell(struct call *call)
 	hint(call);
 }
 
-static void show_help(void)
+static void show_help(const char *verb)
 {
+	bool eval = strcmp(verb, "eval") == 0;
 	struct vt_str text;
 
 	vt_str_init(&text);
-	vt_str_add(&text,
-		   "usage: vitro run [FLAGS] -- CMD ARG...\n\n"
-		   "Runs CMD in a sealed, single-use cell. Nothing of the host is there but the\n"
-		   "system's runtime, read-only, and what the flags or a policy grant.\n\n");
-	vt_options_help("run", &text);
+	vt_str_addf(&text,
+		    "usage: vitro %s\n\n"
+		    "Runs %s in a sealed, single-use cell. Nothing of the host is there but the\n"
+		    "system's runtime, read-only, and what the flags or a policy grant.\n\n",
+		    eval ? "eval [FLAGS] CODE | -" : "run [FLAGS] -- CMD ARG...",
+		    eval ? "CODE" : "CMD");
+	vt_options_help(verb, &text);
 	vt_str_add(
 		&text,
 		"\nExits with the command's own code; 124: timeout or CPU limit; 125: vitro's own\n"
 		"error or a refusal; 126, 127: cannot be executed, not found; 128+n: died of "
 		"signal\n"
-		"n; 137: memory limit.\n\nvitro-run(1) and vitro-policy(5) say more.\n");
+		"n; 137: memory limit.\n\n");
+	vt_str_addf(&text, "vitro-%s(1) and vitro-policy(5) say more.\n", verb);
 	(void)vt_cli_write(STDOUT_FILENO, text.text, text.len); /* nobody to tell */
 	vt_str_done(&text);
 }
@@ -397,7 +404,7 @@ int vt_cli_run(int argc, char **argv)
 	int r = prepare(&call, argc, argv, &findings.failure);
 
 	if (r == 0 && call.options.help) {
-		show_help();
+		show_help(argv[0]);
 		release(&call);
 		return 0;
 	}

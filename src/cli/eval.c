@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* vitro eval: `vitro run`, of the interpreter of a language with code that was given. */
+#include "cli/eval.h"
+
+#include <errno.h>
+#include <string.h>
+
+static const struct language {
+	const char *name;
+	const char *program;
+	const char *apart; /* keeps what the caller has set up for himself out of it; or NULL */
+	const char *code;  /* the flag that code follows */
+} languages[] = {
+	{ "python", "python3", "-I", "-c" },
+	{ "node", "node", NULL, "-e" },
+};
+
+static const struct language *find(const char *name)
+{
+	for (size_t i = 0; i < sizeof(languages) / sizeof(languages[0]); i++)
+		if (strcmp(languages[i].name, name) == 0)
+			return &languages[i];
+	return NULL;
+}
+
+int vt_eval_command(struct vt_options *options, struct vt_arena *arena, struct vt_err *err)
+{
+	const struct language *language = find(options->lang ? options->lang : "python");
+	char **code = options->command;
+
+	if (!language)
+		return vt_fail(err, VT_STEP_POLICY, EINVAL,
+			       "--lang: there is no language '%s'; there are python and node",
+			       options->lang);
+	if (!code[0] || code[1])
+		return vt_fail(err, VT_STEP_POLICY, EINVAL, "%s: vitro eval [FLAGS] CODE | -",
+			       code[0] ? "code is one word, so quote it" : "no code given");
+	const char *words[] = { language->program, language->apart, language->code, code[0] };
+	char **argv = vt_arena_array(arena, sizeof(words) / sizeof(words[0]) + 1, sizeof(*argv));
+	size_t count = 0;
+
+	if (!argv)
+		return vt_fail(err, VT_STEP_POLICY, ENOMEM, "out of memory");
+	/* Both know - for what is written to them. */
+	if (strcmp(code[0], "-") == 0)
+		words[2] = NULL;
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		if (words[i])
+			argv[count++] = (char *)words[i];
+	argv[count] = NULL;
+	options->command = argv;
+	return 0;
+}

@@ -1,0 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "base/arena.h"
+#include "cli/options.h"
+
+/* Makes a command of the code that the options of `vitro eval` have in place of one. */
+int vt_eval_command(struct vt_options *options, struct vt_arena *arena, struct vt_err *err);

@@ -1,0 +1,66 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Stories about vitro eval: code in a language, in a cell."""
+
+import json
+import os
+import shutil
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "lib"))
+from vitrotest import check, check_equal, check_in, main, skip, test, vitro
+
+
+@test("eval: code is run, sealed, and says what it prints")
+def _():
+    call = vitro("eval", "print(6 * 7)")
+    check_equal((call.code, call.out, call.err), (0, "42\n", ""), "what it prints", call)
+    call = vitro("eval", "open('/etc/shadow')")
+    check_equal(call.code, 1, "a file of the host's", call)
+    check_in("/etc/shadow", call.err, "why", call)
+    call = vitro("eval", "raise SystemExit(7)")
+    check_equal(call.code, 7, "its own code", call)
+
+
+@test("eval: code is read from standard input")
+def _():
+    call = vitro("eval", "--json", "-", stdin=b"import sys\nprint(len(sys.stdin.read()))\n")
+    result = json.loads(call.out)
+    check_equal((result["status"], result["stdout"]), ("ok", "0\n"), "nothing else is there to read", call)
+
+
+@test("eval: flags are those of vitro run, and code may begin with a dash")
+def _():
+    call = vitro("eval", "--timeout", "300ms", "while True: pass")
+    check_equal(call.code, 124, "its deadline", call)
+    call = vitro("eval", "--lang", "python", "--", "-1")
+    check_equal((call.code, call.err), (0, ""), "an expression", call)
+
+
+@test("eval: what the caller has set up for Python is left out")
+def _():
+    call = vitro("eval", "--env", "PYTHONPATH=/nowhere", "import sys; print('/nowhere' in sys.path)")
+    check_equal(call.out, "False\n", "the path", call)
+
+
+@test("eval: node")
+def _():
+    if not shutil.which("node"):
+        skip("there is no node here")
+    call = vitro("eval", "--lang", "node", "console.log(6 * 7)")
+    check_equal((call.code, call.out), (0, "42\n"), "what it prints", call)
+
+
+@test("eval: mistakes say what to do")
+def _():
+    for args, says in (((), "no code given: vitro eval [FLAGS] CODE | -"),
+                       (("print(1)", "2"), "code is one word, so quote it"),
+                       (("--lang", "ruby", "1"), "there is no language 'ruby'; there are python and node")):
+        call = vitro("eval", *args)
+        check_equal(call.code, 125, "vitro's own error", call)
+        check_in(says, call.err, "what it says", call)
+    check("usage: vitro eval" in vitro("eval", "--help").out, "its help")
+
+
+if __name__ == "__main__":
+    main()
