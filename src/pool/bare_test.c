@@ -28,13 +28,6 @@ static bool is_alive(pid_t pid)
 	return kill(pid, 0) == 0;
 }
 
-static void end_loop(struct vt_timer *timer)
-{
-	struct vt_loop *loop = timer->owner;
-
-	loop->over = true;
-}
-
 static void run_for(struct watched *w, int64_t ms)
 {
 	struct vt_timer timer = { .fire = end_loop, .owner = &w->loop };
@@ -277,7 +270,7 @@ static void test_supervisor_is_killed(void **state)
 	}
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_results),
@@ -286,6 +279,8 @@ int main(void)
 		cmocka_unit_test(test_many_at_once),
 		cmocka_unit_test(test_cancel),
 		cmocka_unit_test(test_zygotes_are_renewed),
+		cmocka_unit_test(test_zygote_hangs),
+		cmocka_unit_test(test_next_zygote_hangs),
 		cmocka_unit_test(test_cgroup),
 		cmocka_unit_test(test_cells_have_their_own),
 		cmocka_unit_test(test_cells_end_alone),
@@ -300,7 +295,7 @@ int main(void)
 	int failed = 0;
 
 	if (getenv("VITRO_ZYGOTE"))
-		be_zygote();
+		be_zygote(argc > 1 ? argv[1] : "");
 	bare = true;
 	for (size_t i = 0; i < count; i++) {
 		sweep = ways[i];

@@ -39,6 +39,7 @@ struct vt_pool_hull {
 	int            *veil_fds; /* in the plan's order; veil_count are there */
 	size_t          veil_count;
 	int             fds[VT_HULL_FDS]; /* the namespaces; -1 until they are there */
+	int64_t         started; /* since when it is to become ready */
 	bool            ready, ending;
 	struct vt_err   failure; /* what it said; num 0: nothing */
 };

@@ -429,6 +429,7 @@ int vt_pool_new(struct vt_loop *loop, const struct vt_pool_options *options,
 		vt_pool_free(pool);
 		return r;
 	}
+	vt_pool_set_timer(pool);
 	*ret_pool = pool;
 	return 0;
 }

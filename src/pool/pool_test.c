@@ -43,6 +43,28 @@ static void test_occupants_that_nobody_knows_are_reaped(void **state)
 	end_watched(&w);
 }
 
+/* It is the only child yet, and has not executed its program. */
+static void test_spawner_hangs(void **state)
+{
+	char text[16] = "";
+	struct watched w;
+
+	(void)state;
+	told = 0;
+	to_be_told = "the hull is made anew: have the hull ready within 2 s";
+	start_ms = 2000;
+	start_watched(&w);
+	AUTO_CLOSE int fd = open("/proc/thread-self/children", O_RDONLY | O_CLOEXEC);
+
+	assert_true(read(fd, text, sizeof(text) - 1) > 0);
+	assert_int_equal(kill(atoi(text), SIGSTOP), 0);
+	run_until_told(&w, 1);
+	assert_string_equal(call_one(&w, "echo", "next")->value, "next");
+	vt_fd_close(&fd);
+	end_watched(&w);
+	start_ms = 0;
+}
+
 /* Whether a hull can be had at all; says why not. */
 static bool has_namespaces(void)
 {
@@ -69,16 +91,19 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_many_at_once),
 		cmocka_unit_test(test_cancel),
 		cmocka_unit_test(test_zygotes_are_renewed),
+		cmocka_unit_test(test_zygote_hangs),
+		cmocka_unit_test(test_next_zygote_hangs),
+		cmocka_unit_test(test_spawner_hangs),
 		cmocka_unit_test(test_cgroup),
 		cmocka_unit_test(test_occupants_that_nobody_knows_are_reaped),
 	};
 
 	if (argc > 0 && strcmp(argv[0], "vitro-spawner") == 0)
 		vt_spawner_run();
-	if (getenv("VITRO_ZYGOTE") && argc > 1)
+	if (getenv("VITRO_ZYGOTE") && argc > 1 && strcmp(argv[1], "silent") == 0)
 		be_silent_zygote();
 	if (getenv("VITRO_ZYGOTE"))
-		be_zygote();
+		be_zygote(argc > 1 ? argv[1] : "");
 	if (!has_namespaces())
 		return 0;
 	return cmocka_run_group_tests(tests, NULL, NULL);

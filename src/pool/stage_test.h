@@ -157,12 +157,17 @@ static _Noreturn void be_tool(const char *name, char *arguments, size_t len)
 		(void)pause();
 }
 
-static _Noreturn void be_zygote(void)
+/* mode is the program's first word; "": it has none. */
+static _Noreturn void be_zygote(const char *mode)
 {
 	struct vt_zygote zygote;
 	struct vt_talk talk;
 	struct vt_err err;
 
+	if (strcmp(mode, "hang") == 0) {
+		(void)!write(2, "waiting", 7);
+		(void)pause();
+	}
 	if (vt_zygote_join(&zygote, 3, &err) < 0 || vt_zygote_serve(&zygote, &err) < 0)
 		_exit(4);
 	vt_talk_in_init(&heard, 256 << 20);
@@ -184,6 +189,7 @@ struct watched {
 	struct vt_pool *pool;
 	struct vt_children children;
 	int fds_before;
+	int self; /* this program */
 	unsigned over; /* calls */
 	struct vt_timer patience;
 };
@@ -251,12 +257,16 @@ static void out_of_patience(struct vt_timer *timer)
 	fail_msg("nothing happens");
 }
 
-static unsigned logged; /* lines, of any pool */
+static unsigned logged;         /* lines, of any pool */
+static const char *to_be_told;  /* in one of them; NULL: nothing is looked for */
+static unsigned told;           /* so many had it */
+static int64_t start_ms;        /* of the next pool; 0: the usual */
 
 static void log_to_test(void *user, int level, const char *text)
 {
 	(void)user;
 	logged++;
+	told += to_be_told && strstr(text, to_be_told);
 	print_message("log %d: %s\n", level, text);
 }
 
@@ -290,8 +300,7 @@ static void start_watched_as(struct watched *w, const char *mode)
 	*w = (struct watched){ .fds_before = count_fds() };
 	argv[0] = program;
 	argv[1] = (char *)mode;
-	AUTO_CLOSE int self = open("/proc/self/exe", O_PATH | O_CLOEXEC);
-
+	w->self = open("/proc/self/exe", O_PATH | O_CLOEXEC);
 	assert_true(readlink("/proc/self/exe", program, sizeof(program) - 1) > 0);
 	assert_int_equal(vt_loop_init(&w->loop, &err), 0);
 	if (bare)
@@ -310,13 +319,14 @@ static void start_watched_as(struct watched *w, const char *mode)
 		.plan = &w->stage.plan,
 		.program = program,
 		.argv = argv,
-		.spawner_fd = self,
+		.spawner_fd = w->self,
 		.children = &w->children,
 		.ready_min = 2,
 		.ready_max = 8,
 		.live_max = 16,
 		.queue_ms = 10000,
 		.forks_max = 6,
+		.start_ms = start_ms,
 		.log = log_to_test,
 	};
 
@@ -336,6 +346,7 @@ static void end_watched(struct watched *w)
 	vt_pool_free(w->pool);
 	vt_arena_free(w->stage.plan.arena);
 	vt_loop_done(&w->loop);
+	vt_fd_close(&w->self);
 	assert_int_equal(waitpid(-1, NULL, __WALL | WNOHANG), -1);
 	assert_int_equal(errno, ECHILD);
 	assert_int_equal(count_fds(), w->fds_before);
@@ -505,6 +516,75 @@ static void test_zygotes_are_renewed(void **state)
 	assert_true(changes >= 2);
 	assert_int_equal(logged, 0); /* no cell failed, and no zygote */
 	end_watched(&w);
+}
+
+static void end_loop(struct vt_timer *timer)
+{
+	struct vt_loop *loop = timer->owner;
+
+	loop->over = true;
+}
+
+/* Until the log has told of something. */
+static void run_until_told(struct watched *w, unsigned times)
+{
+	struct vt_timer often = { .fire = end_loop, .owner = &w->loop };
+	struct vt_err err;
+
+	vt_timer_set(&w->patience, vt_clock_now() + 15 * VT_NS_PER_S);
+	vt_loop_add_timer(&w->loop, &often);
+	while (told < times) {
+		vt_timer_set(&often, vt_clock_now() + 5 * VT_NS_PER_MS);
+		w->loop.over = false;
+		assert_int_equal(vt_loop_run(&w->loop, &err), 0);
+	}
+	vt_loop_remove_timer(&w->loop, &often);
+}
+
+/* A program that never comes to where it is to be ready. */
+static void test_zygote_hangs(void **state)
+{
+	struct watched w;
+	struct made *made;
+
+	(void)state;
+	told = 0;
+	to_be_told = "it takes longer than 0.2 s to begin (it said: waiting)";
+	start_ms = 200;
+	start_watched_as(&w, "hang");
+	run_until_told(&w, 1); /* without any call */
+	made = call_one(&w, "echo", "");
+	assert_int_equal(made->verdict.status, VT_STATUS_ERROR);
+	assert_non_null(strstr(made->verdict.message, to_be_told));
+	end_watched(&w);
+	start_ms = 0;
+}
+
+/* The one that is to take another's place never comes: that is tried again. */
+static void test_next_zygote_hangs(void **state)
+{
+	static char mode[8];
+	struct watched w;
+	char first[16];
+
+	(void)state;
+	told = 0;
+	to_be_told = "goes on: cannot keep";
+	start_ms = 2000;
+	strcpy(mode, "");
+	start_watched_as(&w, mode);
+	memcpy(first, call_one(&w, "canary", "")->value, sizeof(first));
+	strcpy(mode, "hang");
+	for (int i = 0; i < 10; i++)
+		assert_memory_equal(call_one(&w, "canary", "")->value, first, sizeof(first));
+	run_until_told(&w, 1);
+	strcpy(mode, "");
+	const int64_t until = vt_clock_now() + PATIENCE_MS * VT_NS_PER_MS;
+
+	while (memcmp(call_one(&w, "canary", "")->value, first, sizeof(first)) == 0)
+		assert_true(vt_clock_now() < until);
+	end_watched(&w);
+	start_ms = 0;
 }
 
 /* What a limit is told by: the kernel's own hand, which reaches whoever is in the cell's cgroup. */
