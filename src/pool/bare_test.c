@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A pool without a hull, whose cells are bare, with each way of ending them that there is here. */
-#include "pool/stage_test.h"
+#include "pool/makers_test.h"
 
 /* What an occupant tells of itself. */
 struct self {
@@ -26,19 +26,6 @@ static bool is_there(const char *path)
 static bool is_alive(pid_t pid)
 {
 	return kill(pid, 0) == 0;
-}
-
-static void run_for(struct watched *w, int64_t ms)
-{
-	struct vt_timer timer = { .fire = end_loop, .owner = &w->loop };
-	struct vt_err err;
-
-	vt_loop_add_timer(&w->loop, &timer);
-	vt_timer_set(&timer, vt_clock_now() + ms * VT_NS_PER_MS);
-	vt_timer_set(&w->patience, INT64_MAX);
-	w->loop.over = false;
-	assert_int_equal(vt_loop_run(&w->loop, &err), 0);
-	vt_loop_remove_timer(&w->loop, &timer);
 }
 
 static void await_removal(struct watched *w, const char *path)
@@ -281,6 +268,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_zygotes_are_renewed),
 		cmocka_unit_test(test_zygote_hangs),
 		cmocka_unit_test(test_next_zygote_hangs),
+		cmocka_unit_test(test_retired_zygote_ends_alone),
 		cmocka_unit_test(test_cgroup),
 		cmocka_unit_test(test_cells_have_their_own),
 		cmocka_unit_test(test_cells_end_alone),

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A pool with a real hull and a real zygote, which is this program started afresh. */
-#include "pool/stage_test.h"
+#include "pool/makers_test.h"
 
 #include <linux/sched.h>
 #include <sched.h>
@@ -93,6 +93,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_zygotes_are_renewed),
 		cmocka_unit_test(test_zygote_hangs),
 		cmocka_unit_test(test_next_zygote_hangs),
+		cmocka_unit_test(test_retired_zygote_ends_alone),
 		cmocka_unit_test(test_spawner_hangs),
 		cmocka_unit_test(test_cgroup),
 		cmocka_unit_test(test_occupants_that_nobody_knows_are_reaped),

@@ -386,6 +386,36 @@ static struct made *call_one(struct watched *w, const char *tool, const char *ar
 	return &made;
 }
 
+static void end_loop(struct vt_timer *timer)
+{
+	struct vt_loop *loop = timer->owner;
+
+	loop->over = true;
+}
+
+static void run_for(struct watched *w, int64_t ms)
+{
+	struct vt_timer timer = { .fire = end_loop, .owner = &w->loop };
+	struct vt_err err;
+
+	vt_loop_add_timer(&w->loop, &timer);
+	vt_timer_set(&timer, vt_clock_now() + ms * VT_NS_PER_MS);
+	vt_timer_set(&w->patience, INT64_MAX);
+	w->loop.over = false;
+	assert_int_equal(vt_loop_run(&w->loop, &err), 0);
+	vt_loop_remove_timer(&w->loop, &timer);
+}
+
+/* Until the log has told of something. */
+static void run_until_told(struct watched *w, unsigned times)
+{
+	for (int ms = 0; told < times; ms += 5) {
+		if (ms > PATIENCE_MS)
+			fail_msg("nobody tells that '%s'", to_be_told);
+		run_for(w, 5);
+	}
+}
+
 static void test_results(void **state)
 {
 	struct watched w;
@@ -516,75 +546,6 @@ static void test_zygotes_are_renewed(void **state)
 	assert_true(changes >= 2);
 	assert_int_equal(logged, 0); /* no cell failed, and no zygote */
 	end_watched(&w);
-}
-
-static void end_loop(struct vt_timer *timer)
-{
-	struct vt_loop *loop = timer->owner;
-
-	loop->over = true;
-}
-
-/* Until the log has told of something. */
-static void run_until_told(struct watched *w, unsigned times)
-{
-	struct vt_timer often = { .fire = end_loop, .owner = &w->loop };
-	struct vt_err err;
-
-	vt_timer_set(&w->patience, vt_clock_now() + 15 * VT_NS_PER_S);
-	vt_loop_add_timer(&w->loop, &often);
-	while (told < times) {
-		vt_timer_set(&often, vt_clock_now() + 5 * VT_NS_PER_MS);
-		w->loop.over = false;
-		assert_int_equal(vt_loop_run(&w->loop, &err), 0);
-	}
-	vt_loop_remove_timer(&w->loop, &often);
-}
-
-/* A program that never comes to where it is to be ready. */
-static void test_zygote_hangs(void **state)
-{
-	struct watched w;
-	struct made *made;
-
-	(void)state;
-	told = 0;
-	to_be_told = "it takes longer than 0.2 s to begin (it said: waiting)";
-	start_ms = 200;
-	start_watched_as(&w, "hang");
-	run_until_told(&w, 1); /* without any call */
-	made = call_one(&w, "echo", "");
-	assert_int_equal(made->verdict.status, VT_STATUS_ERROR);
-	assert_non_null(strstr(made->verdict.message, to_be_told));
-	end_watched(&w);
-	start_ms = 0;
-}
-
-/* The one that is to take another's place never comes: that is tried again. */
-static void test_next_zygote_hangs(void **state)
-{
-	static char mode[8];
-	struct watched w;
-	char first[16];
-
-	(void)state;
-	told = 0;
-	to_be_told = "goes on: cannot keep";
-	start_ms = 2000;
-	strcpy(mode, "");
-	start_watched_as(&w, mode);
-	memcpy(first, call_one(&w, "canary", "")->value, sizeof(first));
-	strcpy(mode, "hang");
-	for (int i = 0; i < 10; i++)
-		assert_memory_equal(call_one(&w, "canary", "")->value, first, sizeof(first));
-	run_until_told(&w, 1);
-	strcpy(mode, "");
-	const int64_t until = vt_clock_now() + PATIENCE_MS * VT_NS_PER_MS;
-
-	while (memcmp(call_one(&w, "canary", "")->value, first, sizeof(first)) == 0)
-		assert_true(vt_clock_now() < until);
-	end_watched(&w);
-	start_ms = 0;
 }
 
 /* What a limit is told by: the kernel's own hand, which reaches whoever is in the cell's cgroup. */

@@ -210,7 +210,7 @@ void vt_pool_zygote_kill(struct vt_pool_zygote *zygote, const struct vt_err *why
 	const struct vt_err err = zygote->failure.num ? zygote->failure : *why;
 
 	vt_pool_zygote_end(zygote);
-	zygote->ended(zygote->user, &err);
+	zygote->ended(zygote, &err);
 }
 
 /* The end of what it said of why it cannot go on, as a message can show it; "": nothing. */

@@ -23,7 +23,7 @@ struct vt_pool_zygote {
 	char *const    *argv, *const *envp;
 	void (*is_ready)(void *user); /* it takes orders */
 	void (*note)(void *user, const struct vt_note *note, int fds[VT_NOTE_FDS]);
-	void (*ended)(void *user, const struct vt_err *err); /* by itself */
+	void (*ended)(struct vt_pool_zygote *zygote, const struct vt_err *err); /* by itself */
 	void *user;
 
 	/* its own */
