@@ -90,6 +90,32 @@ static pid_t start_daemon(void)
 	return pid;
 }
 
+/* Ends, while a child of it never stops talking. */
+static _Noreturn void leave_talker(void)
+{
+	static struct {
+		struct vt_talk_head head;
+		char level[4];
+	} __attribute__((packed)) lines[1024];
+	int ends[2];
+
+	for (size_t i = 0; i < 1024; i++) {
+		lines[i].head = (struct vt_talk_head){ .kind = VT_TALK_LOG, .name_len = 4 };
+		memcpy(lines[i].level, "info", 4);
+	}
+	if (pipe(ends) < 0)
+		_exit(6);
+	if (fork() != 0) {
+		(void)!read(ends[0], lines, 1);
+		_exit(3);
+	}
+	for (;;) {
+		(void)!write(VT_OCCUPANT_CALL_FD, lines, sizeof(lines));
+		(void)!write(ends[1], "x", 1);
+		ends[1] = -1;
+	}
+}
+
 static void leave(void)
 {
 	char path[PATH_MAX];
@@ -145,6 +171,8 @@ static _Noreturn void be_tool(const char *name, char *arguments, size_t len)
 	} else if (strcmp(name, "canary") == 0) {
 		/* what the kernel gave the program when it was executed */
 		say(VT_TALK_RESULT, 0, "", (const char *)getauxval(AT_RANDOM), 16);
+	} else if (strcmp(name, "leave talker") == 0) {
+		leave_talker();
 	} else if (strcmp(name, "leave") == 0) {
 		leave();
 	} else if (strcmp(name, "self") == 0) {
@@ -466,6 +494,35 @@ static void test_endings(void **state)
 	w.stage.plan.wall_ms = 100;
 	made = call_one(&w, "wait", "");
 	assert_int_equal(made->verdict.status, VT_STATUS_TIMEOUT);
+	end_watched(&w);
+}
+
+static unsigned lines_heard;
+
+static void count_line(struct made *made)
+{
+	const int64_t until = vt_clock_now() + 2000; /* whoever talks is faster */
+
+	(void)made;
+	lines_heard++;
+	while (vt_clock_now() < until)
+		;
+}
+
+/* No more is heard than its socket held when it ended, however much comes after. */
+static void test_end_is_not_drowned(void **state)
+{
+	static struct made made;
+	struct watched w;
+
+	(void)state;
+	start_watched(&w);
+	lines_heard = 0;
+	submit(&w, &made, "leave talker", "");
+	made.at_log = count_line;
+	run_until(&w, 1);
+	assert_int_equal(made.verdict.exit_code, 3);
+	assert_in_range(lines_heard, 1, 100000);
 	end_watched(&w);
 }
 
