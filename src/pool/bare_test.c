@@ -215,6 +215,30 @@ static void test_init_is_stopped(void **state)
 		(void)usleep(1000);
 }
 
+/* What fails while a call is submitted ends it, but not before whoever submits it knows it. */
+static void test_refusal_comes_later(void **state)
+{
+	static struct made made;
+	struct rlimit usual;
+	struct watched w;
+
+	(void)state;
+	start_watched(&w);
+	while (w.pool->count[VT_WARM_PARKED] < w.pool->target || vt_pool_under_way(w.pool))
+		run_for(&w, 5);
+	while (w.pool->warm[VT_WARM_PARKED])
+		vt_warm_kill(w.pool->warm[VT_WARM_PARKED]);
+	w.pool->failures = 2; /* one more is too many */
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &usual), 0);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &(struct rlimit){ 0, usual.rlim_max }), 0);
+	submit(&w, &made, "echo", "");
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &usual), 0);
+	assert_false(made.over);
+	run_until(&w, 1);
+	assert_non_null(strstr(made.verdict.message, "Too many open files"));
+	end_watched(&w);
+}
+
 static int heir; /* hears of the dead supervisor's cell */
 
 static void die_telling(struct made *made)
@@ -277,6 +301,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_init_is_killed),
 		cmocka_unit_test(test_init_is_stopped),
 		cmocka_unit_test(test_zygote_is_killed),
+		cmocka_unit_test(test_refusal_comes_later),
 		cmocka_unit_test(test_supervisor_is_killed),
 	};
 	enum vt_sweep ways[3];

@@ -118,6 +118,15 @@ static void end_stuck(struct vt_pool *pool, int64_t now)
 	}
 }
 
+static void refuse_waiting(struct vt_pool *pool)
+{
+	const struct vt_err why = pool->refusal;
+
+	pool->refusal.num = 0;
+	if (why.num)
+		vt_queue_refuse(&pool->waiting, &why);
+}
+
 /* The oldest comes first. */
 static bool is_over_long(const struct vt_pool *pool, int64_t now)
 {
@@ -146,6 +155,8 @@ void vt_pool_set_timer(struct vt_pool *pool)
 		due = lesser(pool->waiting.first->due, due);
 	if (pool->decay_at)
 		due = lesser(pool->decay_at, due);
+	if (pool->refusal.num)
+		due = 0;
 	if (pool->paused_until)
 		due = lesser(pool->paused_until, due);
 	else if (vt_pool_is_incomplete(pool))
@@ -168,6 +179,7 @@ void vt_pool_timer_fires(struct vt_timer *timer)
 			if (vt_warm_due(warm) <= now)
 				vt_warm_tick(warm, now);
 		}
+	refuse_waiting(pool);
 	vt_queue_expire(&pool->waiting, now);
 	if (pool->gone && pool->release_at <= now)
 		vt_pool_release_gone(pool, now);

@@ -6,6 +6,30 @@
 
 #include "pool/pool_private.h"
 
+/* A zygote is replaced while calls go on: none of them notices, and the next ones have another's
+ * memory. */
+static void test_zygotes_are_renewed(void **state)
+{
+	struct watched w;
+	unsigned changes = 0;
+	char last[16];
+
+	(void)state;
+	logged = 0;
+	start_watched(&w);
+	for (int i = 0; i < 60; i++) {
+		struct made *made = call_one(&w, "canary", "");
+
+		assert_int_equal(made->verdict.status, VT_STATUS_OK);
+		assert_int_equal(made->value_len, sizeof(last));
+		changes += i > 0 && memcmp(last, made->value, sizeof(last)) != 0;
+		memcpy(last, made->value, sizeof(last));
+	}
+	assert_true(changes >= 2);
+	assert_int_equal(logged, 0); /* no cell failed, and no zygote */
+	end_watched(&w);
+}
+
 /* A program that never comes to where it is to be ready. */
 static void test_zygote_hangs(void **state)
 {

@@ -76,7 +76,8 @@ void vt_pool_count_failure(struct vt_pool *pool, const struct vt_err *err)
 	if (++pool->failures < FAILURES_MAX)
 		return;
 	pool->paused_until = vt_clock_now() + PAUSE;
-	vt_queue_refuse(&pool->waiting, err);
+	pool->refusal = *err;
+	vt_pool_wake_by(pool, 0); /* not now: whoever waits may be about to be submitted */
 }
 
 /* ---- cells --------------------------------------------------------------------------------- */

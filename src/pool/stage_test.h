@@ -581,30 +581,6 @@ static void test_cancel(void **state)
 		assert_int_equal(made[i].verdict.status, VT_STATUS_CANCELLED);
 }
 
-/* A zygote is replaced while calls go on: none of them notices, and the next ones have another's
- * memory. */
-static void test_zygotes_are_renewed(void **state)
-{
-	struct watched w;
-	unsigned changes = 0;
-	char last[16];
-
-	(void)state;
-	logged = 0;
-	start_watched(&w);
-	for (int i = 0; i < 60; i++) {
-		struct made *made = call_one(&w, "canary", "");
-
-		assert_int_equal(made->verdict.status, VT_STATUS_OK);
-		assert_int_equal(made->value_len, sizeof(last));
-		changes += i > 0 && memcmp(last, made->value, sizeof(last)) != 0;
-		memcpy(last, made->value, sizeof(last));
-	}
-	assert_true(changes >= 2);
-	assert_int_equal(logged, 0); /* no cell failed, and no zygote */
-	end_watched(&w);
-}
-
 /* What a limit is told by: the kernel's own hand, which reaches whoever is in the cell's cgroup. */
 static void test_cgroup(void **state)
 {
