@@ -276,7 +276,7 @@ static void conclude_end(struct vt_warm *warm)
 				  (warm->given_up <= vt_clock_now() && !warm->bare.empty &&
 				   (warm->init.fd >= 0 || warm->child.pid));
 	if (warm->broken)
-		vt_verdict_bad_talk(&outcome.result.verdict, warm->broken == EMSGSIZE,
+		vt_verdict_bad_talk(&outcome.result.verdict, warm->broken,
 				    warm->plan->result_bytes);
 	else
 		reach_verdict(warm, &outcome.result.verdict);
