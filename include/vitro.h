@@ -135,10 +135,10 @@ struct vitro_tool {
 	vitro_function *function;
 
 	/*
-	 * A function of a shared object, by its name; object is an absolute path. It is loaded by a program
-	 * of vitro's own, and needs not be linked with this library; as root's, everyone must be able to read
-	 * it. Where there are user namespaces, its
-	 * constructors run as sealed off from the host's files and network as its calls are.
+	 * A function of a shared object, by its name, of at most 448 bytes; object is an absolute path. It is
+	 * loaded by a program of vitro's own, and needs not be linked with this library; as root's, everyone
+	 * must be able to read it. Where there are user namespaces, its constructors run as sealed off from
+	 * the host's files and network as its calls are.
 	 */
 	const char *object;
 	const char *symbol;
