@@ -24,8 +24,8 @@
 struct answer {
 	struct answer *next;
 	uint64_t ticket;
-	bool failed;
-	char *text; /* NULL: it has not come yet */
+	bool come, failed;
+	char *text; /* of one that has come; NULL: there was no memory for it */
 };
 
 struct vitro_task {
@@ -144,7 +144,7 @@ static struct answer **find_answer(vitro_task *task, uint64_t ticket)
 	for (struct answer **at = &task->answers; *at; at = &(*at)->next) {
 		if (ticket && (*at)->ticket != ticket)
 			continue;
-		if (!found || ((*at)->text && !(*found)->text))
+		if (!found || ((*at)->come && !(*found)->come))
 			found = at;
 	}
 	return found;
@@ -162,11 +162,12 @@ static int hear_answer(vitro_task *task)
 	struct answer **at = talk.kind == VT_TALK_ANSWER && talk.id ? find_answer(task, talk.id)
 								    : NULL;
 
-	if (!at || (*at)->text)
+	if (!at || (*at)->come)
 		return -EBADMSG;
+	(*at)->come = true;
 	(*at)->failed = talk.flags & VT_TALK_FAILED;
 	(*at)->text = strdup(talk.body);
-	return (*at)->text ? 0 : -ENOMEM;
+	return 0;
 }
 
 int vitro_task_await(vitro_task *task, uint64_t ticket, uint64_t *ret_ticket, char **ret_value)
@@ -175,7 +176,7 @@ int vitro_task_await(vitro_task *task, uint64_t ticket, uint64_t *ret_ticket, ch
 
 	if (!ret_value)
 		return -EINVAL;
-	while ((at = find_answer(task, ticket)) && !(*at)->text) {
+	while ((at = find_answer(task, ticket)) && !(*at)->come) {
 		int r = hear_answer(task);
 
 		if (r < 0)
@@ -184,14 +185,15 @@ int vitro_task_await(vitro_task *task, uint64_t ticket, uint64_t *ret_ticket, ch
 	if (!at)
 		return -ENOENT;
 	struct answer *answer = *at;
-	bool failed = answer->failed;
+	int r = !answer->text ? -ENOMEM : answer->failed ? -EREMOTEIO : 0;
 
 	*at = answer->next;
 	if (ret_ticket)
 		*ret_ticket = answer->ticket;
-	*ret_value = answer->text;
+	if (answer->text)
+		*ret_value = answer->text;
 	free(answer);
-	return failed ? -EREMOTEIO : 0;
+	return r;
 }
 
 int vitro_task_call(vitro_task *task, const char *tool, const char *arguments, char **ret_value)
