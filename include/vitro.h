@@ -446,7 +446,7 @@ int vitro_task_log(vitro_task *task, const char *level, const char *text);
 /*
  * Calls a tool of the host that this one may call, and waits. arguments is the text of a JSON object;
  * NULL: {}. *ret_value is its value as JSON text, or, with -EREMOTEIO, the sentence of its error; either way
- * to be freed with free().
+ * to be freed with free(). -EMSGSIZE: arguments are longer than limits.result_mb.
  */
 int vitro_task_call(vitro_task *task, const char *tool, const char *arguments, char **ret_value);
 

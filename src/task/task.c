@@ -31,6 +31,7 @@ struct answer {
 struct vitro_task {
 	const char *call_id, *arguments;
 	size_t arguments_len;
+	size_t ask_max; /* bytes of arguments that the supervisor takes */
 	struct vt_talk_in in;
 	uint64_t tickets;
 	struct answer *answers;
@@ -115,6 +116,10 @@ int vitro_task_submit(vitro_task *task, const char *tool, const char *arguments,
 {
 	if (!tool || !ret_ticket)
 		return -EINVAL;
+	size_t len = arguments ? strlen(arguments) : 2;
+
+	if (len > task->ask_max)
+		return -EMSGSIZE;
 	struct answer *answer = calloc(1, sizeof(*answer)), **at = &task->answers;
 	uint64_t ticket = task->tickets + 1;
 
@@ -122,8 +127,7 @@ int vitro_task_submit(vitro_task *task, const char *tool, const char *arguments,
 		return -ENOMEM;
 	int r = strlen(tool) > VT_TALK_NAME_MAX
 			? -ENAMETOOLONG
-			: say(VT_TALK_ASK, ticket, tool, arguments ? arguments : "{}",
-			      arguments ? strlen(arguments) : 2);
+			: say(VT_TALK_ASK, ticket, tool, arguments ? arguments : "{}", len);
 
 	if (r < 0) {
 		free(answer);
@@ -244,9 +248,9 @@ static void rehearse(vitro_task *task)
 	rehearse_libc();
 }
 
-static _Noreturn void occupy(const struct vt_task_tools *tools)
+static _Noreturn void occupy(const struct vt_task_tools *tools, size_t ask_max)
 {
-	vitro_task task = { 0 };
+	vitro_task task = { .ask_max = ask_max };
 	struct vt_talk talk;
 	struct vt_err err;
 
@@ -293,11 +297,12 @@ int vt_task_control(void)
 
 _Noreturn void vt_task_serve(struct vt_zygote *zygote, const struct vt_task_tools *tools)
 {
+	const size_t ask_max = (size_t)zygote->plan->result_bytes;
 	struct vt_err err;
 
 	if (vt_zygote_serve(zygote, &err) < 0)
 		_exit(err.num == EPIPE ? 0 : 1);
-	occupy(tools);
+	occupy(tools, ask_max);
 }
 
 /* In the table that the program has given. */

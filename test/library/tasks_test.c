@@ -176,6 +176,26 @@ static int ask_for_much(vitro_task *task)
 	return return_number(task, vitro_task_await(task, ticket, NULL, &value) == -ENOENT);
 }
 
+/* What is too long for a question ends neither this call, nor its other questions. */
+static int ask_at_length(vitro_task *task)
+{
+	const size_t most = 1 << 20;
+	char *text = malloc(most + 2), *value = NULL;
+
+	if (!text)
+		return -ENOMEM;
+	memset(text, ' ', most + 1);
+	memcpy(text, "{}", 2);
+	text[most + 1] = '\0';
+	int longer = vitro_task_call(task, "arguments", text, &value);
+
+	text[most] = '\0';
+	int r = vitro_task_call(task, "arguments", text, &value);
+	size_t len = r == 0 ? strlen(value) : 0;
+
+	return longer == -EMSGSIZE ? return_number(task, len == most) : return_number(task, longer);
+}
+
 static int wait_for_ever(vitro_task *task)
 {
 	while (pause() < 0)
@@ -201,6 +221,7 @@ static const struct vitro_tool tools[] = {
 	{ .name = "call-one", .function = call_other, .may_call = one },
 	{ .name = "many", .function = ask_many },
 	{ .name = "much", .function = ask_for_much },
+	{ .name = "length", .function = ask_at_length, .may_call = all },
 	{ .name = "wait", .function = wait_for_ever },
 	{ 0 },
 };
@@ -368,6 +389,17 @@ static void test_many_questions(void **state)
 	vitro_toolhost_free(host);
 }
 
+static void test_question_that_is_too_long(void **state)
+{
+	(void)state;
+	vitro_policy *policy = policy_of("limits.result_mb", "1");
+	vitro_toolhost *host = host_of(tools, &(struct vitro_options){ .policy = policy });
+
+	assert_value(host, "length", NULL, "1");
+	vitro_toolhost_free(host);
+	vitro_policy_free(policy);
+}
+
 static void give_much(void *user, vitro_question *question, const char *tool, const char *arguments)
 {
 	char *value = malloc(ANSWER + 1); /* not in what each occupant has of this program */
@@ -440,6 +472,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_results),
 		cmocka_unit_test(test_tools_call_tools),
 		cmocka_unit_test(test_many_questions),
+		cmocka_unit_test(test_question_that_is_too_long),
 		cmocka_unit_test(test_answer_without_memory),
 		cmocka_unit_test(test_ending),
 		cmocka_unit_test(test_deadline_that_is_too_short),
