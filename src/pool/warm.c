@@ -236,7 +236,6 @@ static void conclude(struct vt_warm *warm, struct vt_outcome *outcome)
 	call->events->done(call, outcome);
 }
 
-/* The occupant gave a result: the cell can be killed when there is time. */
 void vt_warm_take_result(struct vt_warm *warm, const struct vt_talk *talk)
 {
 	struct vt_frames_given given = { warm->in.data, warm->in.cap };
@@ -287,7 +286,6 @@ static void conclude_end(struct vt_warm *warm)
 	close_streams(warm);
 }
 
-/* Whatever is no result ends the cell first. */
 void vt_warm_end(struct vt_warm *warm)
 {
 	if (warm->state != VT_WARM_RUNNING)

@@ -101,7 +101,6 @@ static void watch_talk(struct vt_warm *warm)
 		vt_warm_give_up(warm, &err);
 }
 
-/* Whether it has to wait, as its call's maker has more of it than it can pass on. */
 bool vt_words_hold(struct vt_warm *warm)
 {
 	struct vt_pool_call *call = warm->call;
@@ -153,7 +152,6 @@ static void send_going(struct vt_warm *warm)
 	watch_talk(warm);
 }
 
-/* Puts what is left of a message, from `at` on, in line, and sends what can be sent. */
 void vt_words_queue(struct vt_warm *warm, const struct vt_talk *talk, size_t at)
 {
 	const struct vt_talk_head head = { .kind = talk->kind,
@@ -208,7 +206,6 @@ void vt_warm_answer(struct vt_warm *warm, uint64_t id, bool ok, const char *body
 
 /* ---- how it is heard ----------------------------------------------------------------------- */
 
-/* Without knowing its occupant nobody would notice that one's end. */
 void vt_words_check_parked(struct vt_warm *warm)
 {
 	if (warm->state == VT_WARM_ENTERING && warm->parked && warm->child.pid)
