@@ -161,9 +161,10 @@ struct vitro_tool {
 	 * runs. What else programs make of a word is for who writes the template to know: awk and sed
 	 * take code as their first word, and sh -s and others what they read.
 	 *
-	 * Standard input is the arguments as JSON, unless `input` says otherwise. Standard output is the value: as it is if that is JSON,
-	 * else as text. An exit code other than 0 is an error, with the end of standard error in its
-	 * sentence. The program is looked for when the tool is added, as `vitro run` does.
+	 * Standard input is the arguments as JSON, unless `input` says otherwise. Standard output is the value:
+	 * as it is if that is JSON, else as text. An exit code other than 0 is an error, with the end of
+	 * standard error in its sentence. The program is looked for when the tool is added, as `vitro run`
+	 * does.
 	 */
 	const char *const *command;
 
@@ -351,8 +352,8 @@ int vitro_is_running(vitro_toolhost *host, const char *call_id);
 
 /*
  * Answers a question, and frees it: with a JSON value, or, where that is NULL, with a sentence that says
- * what went wrong. NULL as a question does nothing. One whose call is over meanwhile, or whose tool host is freed, is answered in vain,
- * which does no harm.
+ * what went wrong. NULL as a question does nothing. One whose call is over meanwhile, or whose tool host is
+ * freed, is answered in vain, which does no harm.
  */
 void vitro_question_answer(vitro_question *question, const char *value, const char *error);
 
