@@ -135,10 +135,10 @@ struct vitro_tool {
 	vitro_function *function;
 
 	/*
-	 * A function of a shared object, by its name; object is an absolute path. It is loaded by a program
-	 * of vitro's own, and needs not be linked with this library; as root's, everyone must be able to read
-	 * it. Where there are user namespaces, its
-	 * constructors run as sealed off from the host's files and network as its calls are.
+	 * A function of a shared object, by its name, of at most 448 bytes; object is an absolute path. It is
+	 * loaded by a program of vitro's own, and needs not be linked with this library; as root's, everyone
+	 * must be able to read it. Where there are user namespaces, its constructors run as sealed off from
+	 * the host's files and network as its calls are.
 	 */
 	const char *object;
 	const char *symbol;
@@ -161,9 +161,10 @@ struct vitro_tool {
 	 * runs. What else programs make of a word is for who writes the template to know: awk and sed
 	 * take code as their first word, and sh -s and others what they read.
 	 *
-	 * Standard input is the arguments as JSON, unless `input` says otherwise. Standard output is the value: as it is if that is JSON,
-	 * else as text. An exit code other than 0 is an error, with the end of standard error in its
-	 * sentence. The program is looked for when the tool is added, as `vitro run` does.
+	 * Standard input is the arguments as JSON, unless `input` says otherwise. Standard output is the value:
+	 * as it is if that is JSON, else as text. An exit code other than 0 is an error, with the end of
+	 * standard error in its sentence. The program is looked for when the tool is added, as `vitro run`
+	 * does.
 	 */
 	const char *const *command;
 
@@ -365,8 +366,8 @@ int vitro_is_running(vitro_toolhost *host, const char *call_id);
 
 /*
  * Answers a question, and frees it: with a JSON value, or, where that is NULL, with a sentence that says
- * what went wrong. NULL as a question does nothing. One whose call is over meanwhile, or whose tool host is freed, is answered in vain,
- * which does no harm.
+ * what went wrong. NULL as a question does nothing. One whose call is over meanwhile, or whose tool host is
+ * freed, is answered in vain, which does no harm.
  */
 void vitro_question_answer(vitro_question *question, const char *value, const char *error);
 
@@ -463,7 +464,7 @@ int vitro_task_log(vitro_task *task, const char *level, const char *text);
 /*
  * Calls a tool of the host that this one may call, and waits. arguments is the text of a JSON object;
  * NULL: {}. *ret_value is its value as JSON text, or, with -EREMOTEIO, the sentence of its error; either way
- * to be freed with free().
+ * to be freed with free(). -EMSGSIZE: arguments are longer than limits.result_mb.
  */
 int vitro_task_call(vitro_task *task, const char *tool, const char *arguments, char **ret_value);
 

@@ -292,13 +292,7 @@ int vt_frames_put(struct vt_frames_out *out, int fd, const void *head, size_t he
 {
 	const struct iovec part = { (void *)body, body_len };
 
-	return vt_frames_put_parts(out, fd, head, head_len, &part, 1, err);
-}
-
-int vt_frames_put_parts(struct vt_frames_out *out, int fd, const void *head, size_t head_len,
-			const struct iovec *body, size_t count, struct vt_err *err)
-{
-	return vt_frames_put_given(out, fd, head, head_len, body, count, NULL, err);
+	return vt_frames_put_given(out, fd, head, head_len, &part, 1, NULL, err);
 }
 
 /* What is left to be sent is the end of memory that was given: it becomes the queue. */

@@ -110,10 +110,6 @@ int vt_frames_put(struct vt_frames_out *out, int fd, const void *head, size_t he
 
 enum { VT_FRAME_PARTS = 3 };
 
-/* The same of a body in several parts, VT_FRAME_PARTS at the most. */
-int vt_frames_put_parts(struct vt_frames_out *out, int fd, const void *head, size_t head_len,
-			const struct iovec *body, size_t count, struct vt_err *err);
-
 /* Memory that a body of one part lies in, to its end; NULL once it was taken. */
 struct vt_frames_given {
 	char  *memory; /* from malloc() */
@@ -121,8 +117,8 @@ struct vt_frames_given {
 };
 
 /*
- * The same, and where much of a body of one part has to be queued, its memory may be taken for that: so
- * no byte of it is copied. given may be NULL.
+ * The same of a body in several parts, VT_FRAME_PARTS at the most. Where much of a body of one part has to be
+ * queued, its memory may be taken for that: so no byte of it is copied. given may be NULL.
  */
 int vt_frames_put_given(struct vt_frames_out *out, int fd, const void *head, size_t head_len,
 			const struct iovec *body, size_t count, struct vt_frames_given *given,

@@ -331,82 +331,36 @@ const struct vt_head_member *vt_head_find(const struct vt_head *head, const char
 	return find(head, name, strlen(name));
 }
 
-/* The member of that name, if its type is one of the wanted ones: a bit for each. */
-static int get(const struct vt_head *head, const char *name, unsigned types, const char *wanted,
-	       const struct vt_head_member **ret_member, struct vt_err *err)
+/* The member of that name and type, or NULL. */
+static const struct vt_head_member *get(const struct vt_head *head, const char *name,
+					enum vt_head_type type)
 {
 	const struct vt_head_member *member = vt_head_find(head, name);
 
-	if (!member || member->type == VT_HEAD_NULL)
-		return 0;
-	if (!(types & 1u << member->type))
-		return vt_fail(err, VT_STEP_WIRE, EBADMSG, "the head of a message: '%s' is not %s",
-			       name, wanted);
-	*ret_member = member;
-	return 1;
-}
-
-int vt_head_get_text(const struct vt_head *head, const char *name, const char **ret_text,
-		     size_t *ret_len, struct vt_err *err)
-{
-	const struct vt_head_member *member = NULL;
-	int r = get(head, name, 1u << VT_HEAD_TEXT, "a text", &member, err);
-
-	if (r <= 0)
-		return r;
-	*ret_text = member->text;
-	if (ret_len)
-		*ret_len = member->len;
-	return 1;
-}
-
-int vt_head_get_int(const struct vt_head *head, const char *name, int64_t *ret_value,
-		    struct vt_err *err)
-{
-	const struct vt_head_member *member = NULL;
-	int r = get(head, name, 1u << VT_HEAD_INT, "an integer of 64 bits", &member, err);
-
-	if (r <= 0)
-		return r;
-	*ret_value = member->whole;
-	return 1;
-}
-
-int vt_head_get_flag(const struct vt_head *head, const char *name, bool *ret_value,
-		     struct vt_err *err)
-{
-	const struct vt_head_member *member = NULL;
-	int r = get(head, name, 1u << VT_HEAD_FLAG, "true or false", &member, err);
-
-	if (r <= 0)
-		return r;
-	*ret_value = member->flag;
-	return 1;
+	return member && member->type == type ? member : NULL;
 }
 
 const char *vt_head_text(const struct vt_head *head, const char *name, size_t *ret_len)
 {
-	const char *text = NULL;
-	struct vt_err err;
+	const struct vt_head_member *member = get(head, name, VT_HEAD_TEXT);
 
-	(void)vt_head_get_text(head, name, &text, ret_len, &err); /* text stays NULL */
-	return text;
+	if (member && ret_len)
+		*ret_len = member->len;
+	return member ? member->text : NULL;
 }
 
 int64_t vt_head_int(const struct vt_head *head, const char *name, int64_t fallback)
 {
-	struct vt_err err;
+	const struct vt_head_member *member = get(head, name, VT_HEAD_INT);
 
-	(void)vt_head_get_int(head, name, &fallback, &err); /* the fallback stays */
-	return fallback;
+	return member ? member->whole : fallback;
 }
 
 bool vt_head_flag(const struct vt_head *head, const char *name, bool fallback)
 {
-	struct vt_err err;
+	const struct vt_head_member *member = get(head, name, VT_HEAD_FLAG);
 
-	(void)vt_head_get_flag(head, name, &fallback, &err); /* the fallback stays */
-	return fallback;
+	return member ? member->flag : fallback;
 }
 
 /* Where in the table the member is, looked for from `from` on; count: nowhere. */

@@ -59,19 +59,10 @@ int vt_head_parse(char *text, size_t len, struct vt_head *ret_head, struct vt_er
 const struct vt_head_member *vt_head_find(const struct vt_head *head, const char *name);
 
 /*
- * The value of a member, for whom a wrong one must not pass for none. They return 1 and the value;
- * 0 where there is no such member, or it is null; -EBADMSG where it is of another type, and the
- * message names it. A number with a point or an exponent is no integer, even if it is whole, nor is one
- * beyond int64_t. A text is NUL-terminated and has no other NUL in it; ret_len may be NULL.
+ * The value of a member. All that is not such a value is as good as none: NULL, or the fallback. A number with a
+ * point or an exponent is no integer, even if it is whole, nor is one beyond int64_t. A text is NUL-terminated
+ * and has no other NUL in it; ret_len may be NULL. For whom a wrong value must not pass for none: vt_head_check().
  */
-int vt_head_get_text(const struct vt_head *head, const char *name, const char **ret_text,
-		     size_t *ret_len, struct vt_err *err);
-int vt_head_get_int(const struct vt_head *head, const char *name, int64_t *ret_value,
-		    struct vt_err *err);
-int vt_head_get_flag(const struct vt_head *head, const char *name, bool *ret_value,
-		     struct vt_err *err);
-
-/* The same, where all that is not such a value is as good as none: NULL, or the fallback. */
 const char *vt_head_text(const struct vt_head *head, const char *name, size_t *ret_len);
 int64_t vt_head_int(const struct vt_head *head, const char *name, int64_t fallback);
 bool vt_head_flag(const struct vt_head *head, const char *name, bool fallback);

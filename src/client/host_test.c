@@ -136,6 +136,7 @@ static void test_wrong_tools(void **state)
 	(void)state;
 	static const char *const words[] = { "cat", "-{file}", NULL }, *const nobody[] = { "",
 											   NULL };
+	static char long_symbol[450];
 	static const struct {
 		struct vitro_tool tool;
 		const char *text;
@@ -146,6 +147,7 @@ static void test_wrong_tools(void **state)
 		{ { .name = "x", .function = fake_function, .object = "/o" }, "x: object and" },
 		{ { .name = "x", .symbol = "f", .object = "o.so" }, "x: object must be an abs" },
 		{ { .name = "x", .symbol = "", .object = "/o" }, "x: symbol is empty" },
+		{ { .name = "x", .symbol = long_symbol, .object = "/o" }, "x: symbol has more" },
 		{ { .name = "x", .function = fake_function, .may_call = nobody }, "x: may_call" },
 		{ { .name = "x", .function = fake_function, .reserved = { [0] = (void *)1 } },
 		  "x: reserved must be 0" },
@@ -156,6 +158,7 @@ static void test_wrong_tools(void **state)
 	vitro_toolhost *host = FAKE_HOST("echo");
 	struct vitro_error error;
 
+	memset(long_symbol, 'f', sizeof(long_symbol) - 1);
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct vitro_tool table[] = { cases[i].tool, { 0 } };
 		vitro_toolhost *other = NULL;

@@ -37,9 +37,9 @@ enum { VT_START_FILES = 1024 };
 int vt_start_find(char *path, size_t size, struct vt_err *err);
 
 /*
- * Starts `PATH supervise`, with the socket at 3, this program's file at 4, /dev/null at 0 to 2, nothing else open, as
- * many descriptors as it may have, default signals, in a session of its own, so that a terminal's Ctrl-C does not reach it; the environment and
- * the working directory are the caller's.
+ * Starts `PATH supervise`, with the socket at 3, this program's file at 4, /dev/null at 0 to 2, nothing else
+ * open, as many descriptors as it may have, default signals, in a session of its own, so that a terminal's
+ * Ctrl-C does not reach it; the environment and the working directory are the caller's.
  */
 int vt_start_run(const char *path, int socket, struct vt_start *ret_start, struct vt_err *err);
 

@@ -11,13 +11,11 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -121,56 +119,6 @@ static const struct vt_inside_step last_steps[] = {
 };
 /* clang-format on */
 
-static void child_ended(int number)
-{
-	(void)number; /* all that matters is that a wait was interrupted */
-}
-
-/* Reaps whatever has ended. Returns whether the occupant was among it, with its status. */
-static bool reap(pid_t occupant, int *ret_status)
-{
-	bool ended = false;
-	int status;
-	pid_t pid;
-
-	while ((pid = waitpid(-1, &status, __WALL | WNOHANG)) > 0 || (pid < 0 && errno == EINTR)) {
-		if (pid != occupant)
-			continue;
-		ended = true;
-		*ret_status = status;
-	}
-	return ended;
-}
-
-/*
- * Until the occupant has ended (true), or the supervisor wants no more of it. Whom another process
- * of the cell traces cannot be reaped while that one lives: its pidfd tells all the same, and the
- * sweep has the rest.
- */
-static bool await_end(pid_t occupant, int *ret_status)
-{
-	const struct sigaction notice = { .sa_handler = child_ended };
-	struct pollfd fds[] = { { .fd = OCCUPANT_FD, .events = POLLIN },
-				{ .fd = STATUS_FD, .events = POLLIN } };
-	sigset_t but_children;
-
-	(void)sigfillset(&but_children);
-	(void)sigdelset(&but_children, SIGCHLD);
-	(void)sigaction(SIGCHLD, &notice, NULL); /* cannot fail: the number is valid */
-	for (;;) {
-		/* EINTR: an orphan has ended, and its place is wanted. */
-		if (ppoll(fds, COUNT(fds), NULL, &but_children) < 0) {
-			if (errno != EINTR)
-				return false;
-			fds[0].revents = fds[1].revents = 0; /* an interrupted call leaves them */
-		}
-		if (reap(occupant, ret_status) || fds[0].revents)
-			return true;
-		if (fds[1].revents)
-			return false;
-	}
-}
-
 /* The occupant, if there is one, waits for a word that never comes, and dies with us. */
 static void abandon(const struct vt_building *b)
 {
@@ -204,10 +152,12 @@ _Noreturn void vt_bare_live(struct vt_building *b)
 		abandon(b);
 		_exit(125);
 	}
-	bool ended = await_end(b->occupant, &note.wait_status);
+	enum vt_ending how = vt_inside_await_end(b->occupant, OCCUPANT_FD, STATUS_FD,
+						 &note.wait_status);
 
+	/* The sweep has the status of one that is traced. */
 	vt_sweep(b->plan->sweep, b->occupant, &note.wait_status);
-	if (!ended)
+	if (how == VT_ENDING_ORDERED)
 		note.kind = VT_NOTE_EMPTY;
 	if (getrusage(RUSAGE_CHILDREN, &note.usage) == 0)
 		(void)send(STATUS_FD, &note, sizeof(note), MSG_NOSIGNAL); /* heard or not, we end */

@@ -79,19 +79,6 @@ static void check_ends(enum vt_sweep how, const char *script, int wait_status)
 	end(&stage);
 }
 
-/* It ends traced by its own child, which never waits for it: so nobody else can. */
-static const char ends_traced[] =
-	"exec python3 -c '\n"
-	"import ctypes, os, time\n"
-	"libc, parent, (read, write) = ctypes.CDLL(None), os.getpid(), os.pipe()\n"
-	"libc.prctl(0x59616d61, ctypes.c_ulong(-1))\n" /* PR_SET_PTRACER, should there be Yama */
-	"if os.fork() == 0:\n"
-	"    if libc.ptrace(0x4206, parent, None, None) == 0: os.write(write, b\"x\")\n"
-	"    else: os.kill(parent, 9)\n"
-	"    time.sleep(1000)\n"
-	"os.read(read, 1)\n"
-	"os._exit(6)'";
-
 static void check_all_ends(enum vt_sweep how)
 {
 	check_ends(how, ends_traced, W_EXITCODE(6, 0));

@@ -155,6 +155,7 @@ static struct vt_plan trimmed(const struct vt_plan *whole)
 	plan.denial_count = 0;
 	plan.broker.sockets = NULL;
 	plan.broker.socket_count = 0;
+	plan.cgroup_site = (struct vt_cgroup_site){ .version = VT_CGROUP_NONE };
 	memset(plan.holdings, 0, sizeof(plan.holdings));
 	plan.level = NULL;
 	plan.notes = NULL;

@@ -191,13 +191,16 @@ int vt_inside_tell_running(struct vt_building *b, struct vt_err *err)
 	return 0;
 }
 
-/* What is left of init needs no power and no descriptor but the status socket, at 3. */
+/* Where init keeps its descriptors then. */
+enum { OCCUPANT_FD = 0, STATUS_FD = 3 };
+
+/* What is left of init needs no power, and no descriptor but these. */
 static int give_up_powers(struct vt_building *b, struct vt_err *err)
 {
 	const int fd = b->in->status_fd;
 	int r = vt_caps_empty(err);
 
-	return r < 0 ? r : vt_process_descriptors(fd, fd, fd, fd, err);
+	return r < 0 ? r : vt_process_descriptors(b->occupant_fd, fd, fd, fd, err);
 }
 
 /* The order is the security argument: what a step needs is there, and no later one undoes it. */
@@ -219,16 +222,67 @@ static const struct vt_inside_step init_steps[] = {
 };
 /* clang-format on */
 
-/* Reaps whatever ends up here; the occupant's end is the cell's. */
-static _Noreturn void reap(pid_t occupant, int status_fd)
+static void child_ended(int number)
+{
+	(void)number; /* all that matters is that a wait was interrupted */
+}
+
+/* Reaps whatever has ended. Returns whether the occupant was among it, with its status. */
+static bool reap(pid_t occupant, int *ret_status)
+{
+	bool ended = false;
+	int status;
+	pid_t pid;
+
+	while ((pid = waitpid(-1, &status, __WALL | WNOHANG)) > 0 || (pid < 0 && errno == EINTR)) {
+		if (pid != occupant)
+			continue;
+		ended = true;
+		*ret_status = status;
+	}
+	return ended;
+}
+
+enum vt_ending vt_inside_await_end(pid_t occupant, int occupant_fd, int status_fd, int *ret_status)
+{
+	const struct sigaction notice = { .sa_handler = child_ended };
+	struct pollfd fds[] = { { .fd = occupant_fd, .events = POLLIN },
+				{ .fd = status_fd, .events = POLLIN } };
+	sigset_t all, but_children;
+
+	(void)sigfillset(&all);
+	(void)sigfillset(&but_children);
+	(void)sigdelset(&but_children, SIGCHLD);
+	/* Neither can fail: the arguments are valid. */
+	(void)sigprocmask(SIG_SETMASK, &all, NULL);
+	(void)sigaction(SIGCHLD, &notice, NULL);
+	for (;;) {
+		/* EINTR: an orphan has ended, and its place is wanted. */
+		if (ppoll(fds, COUNT(fds), NULL, &but_children) < 0) {
+			if (errno != EINTR)
+				return VT_ENDING_ORDERED;
+			fds[0].revents = fds[1].revents = 0; /* an interrupted call leaves them */
+		}
+		if (reap(occupant, ret_status))
+			return VT_ENDING_REAPED;
+		if (fds[0].revents)
+			return VT_ENDING_TRACED;
+		if (fds[1].revents)
+			return VT_ENDING_ORDERED;
+	}
+}
+
+/* The occupant's end is the cell's. When nobody is left who could trace it, init is told of it. */
+static _Noreturn void await_end(pid_t occupant, int occupant_fd, int status_fd)
 {
 	struct vt_note note = { .kind = VT_NOTE_ENDED };
+	enum vt_ending how = vt_inside_await_end(occupant, occupant_fd, -1, &note.wait_status);
+	pid_t pid = how == VT_ENDING_REAPED ? occupant : 0;
 
-	for (;;) {
-		pid_t pid = waitpid(-1, &note.wait_status, __WALL);
-
-		if (pid == occupant)
-			break;
+	if (how == VT_ENDING_TRACED)
+		(void)kill(-1, SIGKILL); /* ESRCH: nobody is left already */
+	while (pid != occupant) {
+		pid = waitpid(-1, &note.wait_status, __WALL);
 		if (pid < 0 && errno != EINTR)
 			_exit(125);
 	}
@@ -259,5 +313,5 @@ _Noreturn void vt_inside_init(const struct vt_inside *inside)
 	if (inside->plan->pooled)
 		vt_hull_init(&b);
 	vt_inside_take_steps(init_steps, COUNT(init_steps), &b, inside->status_fd);
-	reap(b.occupant, 3);
+	await_end(b.occupant, OCCUPANT_FD, STATUS_FD);
 }

@@ -56,6 +56,19 @@ int vt_inside_fork_occupant(struct vt_building *b, struct vt_err *err);
 
 int vt_inside_tell_running(struct vt_building *b, struct vt_err *err);
 
+enum vt_ending {
+	VT_ENDING_REAPED,  /* the occupant has ended */
+	VT_ENDING_TRACED,  /* and another process of the cell traces it, and was to be told first: it cannot be
+			      reaped while that one lives */
+	VT_ENDING_ORDERED, /* the supervisor wants no more of it */
+};
+
+/*
+ * Reaps whatever ends in the cell until the occupant has, which its pidfd tells in any case, or something comes
+ * on status_fd, if it is not -1. *ret_status is set if the occupant was reaped. Signals stay blocked.
+ */
+enum vt_ending vt_inside_await_end(pid_t occupant, int occupant_fd, int status_fd, int *ret_status);
+
 int vt_inside_bound_counts(struct vt_building *b, struct vt_err *err);
 int vt_inside_become_user(struct vt_building *b, struct vt_err *err);
 int vt_inside_name_host(struct vt_building *b, struct vt_err *err);

@@ -29,6 +29,7 @@ static void test_ends(void **state)
 	/* an orphan that outlives it is reaped by nobody's leave, and changes nothing */
 	check_ends("(sleep 0.01 &) ; exit 3", W_EXITCODE(3, 0));
 	check_ends("(exit 9) & sleep 1000 & exit 4", W_EXITCODE(4, 0));
+	check_ends(ends_traced, W_EXITCODE(6, 0));
 }
 
 /* Without a note there is none; the caller is not made to wait. */

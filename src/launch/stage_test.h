@@ -19,6 +19,19 @@
 
 enum { PATIENCE_MS = 20000, MAX_BUILDS = 24 };
 
+/* It ends traced by its own child, which never waits for it: so nobody else can. */
+static const char ends_traced[] __attribute__((unused)) =
+	"exec python3 -c '\n"
+	"import ctypes, os, time\n"
+	"libc, parent, (read, write) = ctypes.CDLL(None), os.getpid(), os.pipe()\n"
+	"libc.prctl(0x59616d61, ctypes.c_ulong(-1))\n" /* PR_SET_PTRACER, should there be Yama */
+	"if os.fork() == 0:\n"
+	"    if libc.ptrace(0x4206, parent, None, None) == 0: os.write(write, b\"x\")\n"
+	"    else: os.kill(parent, 9)\n"
+	"    time.sleep(1000)\n"
+	"os.read(read, 1)\n"
+	"os._exit(6)'";
+
 /* A small plan: /usr and what leads there, /tmp, /proc, /dev/null, and a shell with a script. */
 struct stage {
 	struct vt_plan plan;

@@ -29,9 +29,9 @@ int vt_zygote_join(struct vt_zygote *zygote, int control_fd, struct vt_err *err)
 void vt_zygote_fail(struct vt_zygote *zygote, const struct vt_err *why);
 
 /*
- * Tells the supervisor that it is ready, and obeys orders until he is gone: -EPIPE. Returns 0 in each new occupant, which is sealed, and
- * has its call socket at VT_OCCUPANT_CALL_FD and its output at 1 and 2. It tells that it is ready by
- * vt_zygote_park(), once it has done what it can do ahead of a call.
+ * Tells the supervisor that it is ready, and obeys orders until he is gone: -EPIPE. Returns 0 in each new
+ * occupant, which is sealed, and has its call socket at VT_OCCUPANT_CALL_FD and its output at 1 and 2. It
+ * tells that it is ready by vt_zygote_park(), once it has done what it can do ahead of a call.
  */
 int vt_zygote_serve(struct vt_zygote *zygote, struct vt_err *err);
 

@@ -216,8 +216,8 @@ static void bury(struct vt_warm *warm)
 	if (pid < 0)
 		return;
 	vt_child_know(warm->children, &warm->child, pid);
-	if (vt_loop_add(warm->loop, &warm->occupant, EPOLLIN, &err) < 0)
-		vt_child_forget(&warm->child); /* it goes on without us */
+	/* Of one that cannot be watched, a sweep finds the end. */
+	(void)vt_loop_add(warm->loop, &warm->occupant, EPOLLIN, &err);
 }
 
 void vt_warm_bare_reaped(struct vt_warm *warm, int status)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A pool without a hull, whose cells are bare, with each way of ending them that there is here. */
-#include "pool/stage_test.h"
+#include "pool/makers_test.h"
 
 /* What an occupant tells of itself. */
 struct self {
@@ -26,26 +26,6 @@ static bool is_there(const char *path)
 static bool is_alive(pid_t pid)
 {
 	return kill(pid, 0) == 0;
-}
-
-static void end_loop(struct vt_timer *timer)
-{
-	struct vt_loop *loop = timer->owner;
-
-	loop->over = true;
-}
-
-static void run_for(struct watched *w, int64_t ms)
-{
-	struct vt_timer timer = { .fire = end_loop, .owner = &w->loop };
-	struct vt_err err;
-
-	vt_loop_add_timer(&w->loop, &timer);
-	vt_timer_set(&timer, vt_clock_now() + ms * VT_NS_PER_MS);
-	vt_timer_set(&w->patience, INT64_MAX);
-	w->loop.over = false;
-	assert_int_equal(vt_loop_run(&w->loop, &err), 0);
-	vt_loop_remove_timer(&w->loop, &timer);
 }
 
 static void await_removal(struct watched *w, const char *path)
@@ -235,6 +215,30 @@ static void test_init_is_stopped(void **state)
 		(void)usleep(1000);
 }
 
+/* What fails while a call is submitted ends it, but not before whoever submits it knows it. */
+static void test_refusal_comes_later(void **state)
+{
+	static struct made made;
+	struct rlimit usual;
+	struct watched w;
+
+	(void)state;
+	start_watched(&w);
+	while (w.pool->count[VT_WARM_PARKED] < w.pool->target || vt_pool_under_way(w.pool))
+		run_for(&w, 5);
+	while (w.pool->warm[VT_WARM_PARKED])
+		vt_warm_kill(w.pool->warm[VT_WARM_PARKED]);
+	w.pool->failures = 2; /* one more is too many */
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &usual), 0);
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &(struct rlimit){ 0, usual.rlim_max }), 0);
+	submit(&w, &made, "echo", "");
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &usual), 0);
+	assert_false(made.over);
+	run_until(&w, 1);
+	assert_non_null(strstr(made.verdict.message, "Too many open files"));
+	end_watched(&w);
+}
+
 static int heir; /* hears of the dead supervisor's cell */
 
 static void die_telling(struct made *made)
@@ -277,15 +281,19 @@ static void test_supervisor_is_killed(void **state)
 	}
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_results),
 		cmocka_unit_test(test_endings),
+		cmocka_unit_test(test_end_is_not_drowned),
 		cmocka_unit_test(test_nothing_of_a_call_is_left_for_the_next),
 		cmocka_unit_test(test_many_at_once),
 		cmocka_unit_test(test_cancel),
 		cmocka_unit_test(test_zygotes_are_renewed),
+		cmocka_unit_test(test_zygote_hangs),
+		cmocka_unit_test(test_next_zygote_hangs),
+		cmocka_unit_test(test_retired_zygote_ends_alone),
 		cmocka_unit_test(test_cgroup),
 		cmocka_unit_test(test_cells_have_their_own),
 		cmocka_unit_test(test_cells_end_alone),
@@ -293,6 +301,7 @@ int main(void)
 		cmocka_unit_test(test_init_is_killed),
 		cmocka_unit_test(test_init_is_stopped),
 		cmocka_unit_test(test_zygote_is_killed),
+		cmocka_unit_test(test_refusal_comes_later),
 		cmocka_unit_test(test_supervisor_is_killed),
 	};
 	enum vt_sweep ways[3];
@@ -300,7 +309,7 @@ int main(void)
 	int failed = 0;
 
 	if (getenv("VITRO_ZYGOTE"))
-		be_zygote();
+		be_zygote(argc > 1 ? argv[1] : "");
 	bare = true;
 	for (size_t i = 0; i < count; i++) {
 		sweep = ways[i];

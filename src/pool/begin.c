@@ -2,11 +2,9 @@
 /* How a pool's cell comes to be: ordered from the spawner, built, and entered by an occupant. */
 #include <errno.h>
 #include <fcntl.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -189,16 +187,12 @@ static int open_scratch(const struct vt_warm *warm)
 
 void vt_warm_note(struct vt_warm *warm, const struct vt_note *note, int fds[VT_NOTE_FDS])
 {
-	bool dying = warm->state == VT_WARM_ENDING;
-
 	switch (note->kind) {
 	case VT_NOTE_MADE:
 		watch_process(warm, &warm->init, &fds[0]);
-		if (dying) /* before there was anybody to kill */
-			(void)syscall(SYS_pidfd_send_signal, warm->init.fd, SIGKILL, NULL, 0);
 		return;
 	case VT_NOTE_BUILT:
-		if (dying)
+		if (warm->state == VT_WARM_ENDING)
 			return;
 		warm->root_fd = vt_fd_take(&fds[VT_BUILT_ROOT_FD]);
 		warm->proc_fd = vt_fd_take(&fds[VT_BUILT_PROC_FD]);

@@ -5,7 +5,11 @@
 #include "base/clock.h"
 #include "pool/pool_private.h"
 
-enum { OVER_MAX = 64 }; /* cells that are over and live on, while calls keep coming */
+enum {
+	OVER_MAX = 64, /* cells that are over and live on, while calls keep coming */
+	/* More than a program takes that loads much, on a machine that is busy. */
+	START_MS = 60 * 1000,
+};
 
 /* But no longer than this after the result: it may be a process that never rests. */
 #define OVER_LONG (100 * VT_NS_PER_MS)
@@ -40,13 +44,51 @@ static void sweep(struct vt_pool *pool, int64_t now)
 	pool->sweep_at = now + (pause > VT_POOL_SWEEP ? pause : VT_POOL_SWEEP);
 }
 
+static int64_t start_ms(const struct vt_pool *pool)
+{
+	return pool->options.start_ms ? pool->options.start_ms : START_MS;
+}
+
+static bool hull_comes(const struct vt_pool_hull *hull)
+{
+	return vt_pool_hull_lives(hull) && !hull->ready && !hull->ending;
+}
+
+static int64_t start_due(const struct vt_pool *pool)
+{
+	int64_t since = hull_comes(&pool->hull) ? pool->hull.started : INT64_MAX;
+
+	for (size_t i = 0; i < 2; i++)
+		if (vt_pool_zygote_comes(&pool->zygotes[i]))
+			since = lesser(pool->zygotes[i].started, since);
+	return since == INT64_MAX ? since : since + start_ms(pool) * VT_NS_PER_MS;
+}
+
+/* Who hangs before it is ready: a program may, in what comes before its vitro_host_main(). */
+static void end_unready(struct vt_pool *pool, int64_t now)
+{
+	const int64_t ms = start_ms(pool), latest = now - ms * VT_NS_PER_MS;
+	struct vt_err err;
+
+	if (hull_comes(&pool->hull) && pool->hull.started <= latest) {
+		(void)vt_fail(&err, VT_STEP_WATCH, ETIMEDOUT, "have the hull ready within %g s",
+			      (double)ms / 1000);
+		vt_pool_hull_kill(&pool->hull, &err); /* and its zygotes */
+	}
+	for (size_t i = 0; i < 2; i++)
+		if (vt_pool_zygote_comes(&pool->zygotes[i]) && pool->zygotes[i].started <= latest)
+			vt_pool_zygote_give_up(&pool->zygotes[i], ms);
+}
+
 static int64_t stuck_due(const struct vt_pool *pool)
 {
 	const struct vt_warm *making = pool->warm[VT_WARM_MAKING];
 	const struct vt_warm *entering = pool->warm[VT_WARM_ENTERING];
 	const struct vt_pool_zygote *other = vt_pool_other_zygote(pool);
-	int64_t due = making ? making->since + VT_POOL_STUCK : INT64_MAX;
+	int64_t due = start_due(pool);
 
+	if (making)
+		due = lesser(making->since + VT_POOL_STUCK, due);
 	if (other->child.pid && other->retired)
 		due = lesser(other->retired + VT_POOL_STUCK, due);
 	return entering ? lesser(entering->since + VT_POOL_STUCK, due) : due;
@@ -74,6 +116,15 @@ static void end_stuck(struct vt_pool *pool, int64_t now)
 		(void)vt_fail(&err, VT_STEP_WATCH, ETIMEDOUT, "have a zygote end");
 		vt_pool_zygote_kill(other, &err);
 	}
+}
+
+static void refuse_waiting(struct vt_pool *pool)
+{
+	const struct vt_err why = pool->refusal;
+
+	pool->refusal.num = 0;
+	if (why.num)
+		vt_queue_refuse(&pool->waiting, &why);
 }
 
 /* The oldest comes first. */
@@ -104,6 +155,8 @@ void vt_pool_set_timer(struct vt_pool *pool)
 		due = lesser(pool->waiting.first->due, due);
 	if (pool->decay_at)
 		due = lesser(pool->decay_at, due);
+	if (pool->refusal.num)
+		due = 0;
 	if (pool->paused_until)
 		due = lesser(pool->paused_until, due);
 	else if (vt_pool_is_incomplete(pool))
@@ -126,11 +179,13 @@ void vt_pool_timer_fires(struct vt_timer *timer)
 			if (vt_warm_due(warm) <= now)
 				vt_warm_tick(warm, now);
 		}
+	refuse_waiting(pool);
 	vt_queue_expire(&pool->waiting, now);
 	if (pool->gone && pool->release_at <= now)
 		vt_pool_release_gone(pool, now);
 	if (sweep_due(pool) <= now)
 		sweep(pool, now);
+	end_unready(pool, now);
 	end_stuck(pool, now);
 	vt_pool_renew_zygote(pool, now);
 	if (pool->paused_until && pool->paused_until <= now) {

@@ -148,6 +148,7 @@ int vt_pool_hull_start(struct vt_pool_hull *hull, struct vt_err *err)
 	if (r < 0)
 		return r;
 	vt_child_know(hull->children, &hull->child, hull->cell.init);
+	hull->started = vt_clock_now();
 	hull->notes.fd = hull->cell.status_fd;
 	hull->end.fd = hull->cell.init_fd;
 	r = vt_loop_add(hull->loop, &hull->notes, EPOLLIN, err);

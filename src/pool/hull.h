@@ -39,6 +39,7 @@ struct vt_pool_hull {
 	struct vt_watch notes, end;
 	uint64_t        refreshes, refreshed; /* the last that was ordered, and done */
 	int             fds[VT_HULL_FDS]; /* the namespaces; -1 until they are there */
+	int64_t         started; /* since when it is to become ready */
 	bool            ready, ending;
 	struct vt_err   failure; /* what it said; num 0: nothing */
 };

@@ -211,20 +211,19 @@ static void give_up_entering(struct vt_pool *pool, const struct vt_pool_zygote *
 }
 
 /* Cells that have their occupant go on. */
-static void zygote_ended(void *user, const struct vt_err *err)
+static void zygote_ended(struct vt_pool_zygote *zygote, const struct vt_err *err)
 {
-	struct vt_pool *pool = user;
+	struct vt_pool *pool = zygote->user;
 	struct vt_pool_zygote *other = vt_pool_other_zygote(pool);
 
-	if (pool->zygote->child.pid) {
-		give_up_entering(pool, other);
+	give_up_entering(pool, zygote);
+	if (zygote == other) {
 		if (!other->retired)
 			vt_pool_log(pool, LOG_WARNING, "the program that holds the tools goes on",
 				    err);
 		vt_pool_refill(pool);
 		return;
 	}
-	give_up_entering(pool, pool->zygote);
 	vt_pool_log(pool, LOG_WARNING,
 		    "the program that holds the tools ended, and is started anew", err);
 	if (other->child.pid && !other->retired)

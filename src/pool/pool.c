@@ -76,7 +76,8 @@ void vt_pool_count_failure(struct vt_pool *pool, const struct vt_err *err)
 	if (++pool->failures < FAILURES_MAX)
 		return;
 	pool->paused_until = vt_clock_now() + PAUSE;
-	vt_queue_refuse(&pool->waiting, err);
+	pool->refusal = *err;
+	vt_pool_wake_by(pool, 0); /* not now: whoever waits may be about to be submitted */
 }
 
 /* ---- cells --------------------------------------------------------------------------------- */
@@ -444,6 +445,7 @@ int vt_pool_new(struct vt_loop *loop, const struct vt_pool_options *options,
 		vt_pool_free(pool);
 		return r;
 	}
+	vt_pool_set_timer(pool);
 	*ret_pool = pool;
 	return 0;
 }

@@ -53,6 +53,7 @@ struct vt_pool {
 	unsigned within;       /* calls that run, and that calls made */
 	unsigned failures;     /* in a row */
 	uint64_t failed_until; /* cells up to this one were there when something failed last */
+	struct vt_err refusal; /* what calls that wait are to be told; num 0: nothing */
 	int64_t paused_until, last_call, decay_at, sweep_at, release_at;
 	struct vt_pool_counts counts;
 	bool closing;
@@ -63,7 +64,7 @@ struct vt_pool {
 void vt_pool_log(const struct vt_pool *pool, int level, const char *what, const struct vt_err *err);
 /* The timer fires no later. */
 void vt_pool_wake_by(struct vt_pool *pool, int64_t due);
-/* After some in a row, nothing is tried for a while, and calls that wait are told. */
+/* After some in a row, nothing is tried for a while, and calls that wait are told, from the timer. */
 void vt_pool_count_failure(struct vt_pool *pool, const struct vt_err *err);
 
 /* Cells that are being made. */

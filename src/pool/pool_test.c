@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A pool with a real hull and a real zygote, which is this program started afresh. */
-#include "pool/stage_test.h"
+#include "pool/makers_test.h"
 
 #include <linux/sched.h>
 #include <sched.h>
@@ -43,6 +43,28 @@ static void test_occupants_that_nobody_knows_are_reaped(void **state)
 	end_watched(&w);
 }
 
+/* It is the only child yet, and has not executed its program. */
+static void test_spawner_hangs(void **state)
+{
+	char text[16] = "";
+	struct watched w;
+
+	(void)state;
+	told = 0;
+	to_be_told = "the hull is made anew: have the hull ready within 2 s";
+	start_ms = 2000;
+	start_watched(&w);
+	AUTO_CLOSE int fd = open("/proc/thread-self/children", O_RDONLY | O_CLOEXEC);
+
+	assert_true(read(fd, text, sizeof(text) - 1) > 0);
+	assert_int_equal(kill(atoi(text), SIGSTOP), 0);
+	run_until_told(&w, 1);
+	assert_string_equal(call_one(&w, "echo", "next")->value, "next");
+	vt_fd_close(&fd);
+	end_watched(&w);
+	start_ms = 0;
+}
+
 /* Whether a hull can be had at all; says why not. */
 static bool has_namespaces(void)
 {
@@ -65,20 +87,25 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_results),
 		cmocka_unit_test(test_endings),
+		cmocka_unit_test(test_end_is_not_drowned),
 		cmocka_unit_test(test_nothing_of_a_call_is_left_for_the_next),
 		cmocka_unit_test(test_many_at_once),
 		cmocka_unit_test(test_cancel),
 		cmocka_unit_test(test_zygotes_are_renewed),
+		cmocka_unit_test(test_zygote_hangs),
+		cmocka_unit_test(test_next_zygote_hangs),
+		cmocka_unit_test(test_retired_zygote_ends_alone),
+		cmocka_unit_test(test_spawner_hangs),
 		cmocka_unit_test(test_cgroup),
 		cmocka_unit_test(test_occupants_that_nobody_knows_are_reaped),
 	};
 
 	if (argc > 0 && strcmp(argv[0], "vitro-spawner") == 0)
 		vt_spawner_run();
-	if (getenv("VITRO_ZYGOTE") && argc > 1)
+	if (getenv("VITRO_ZYGOTE") && argc > 1 && strcmp(argv[1], "silent") == 0)
 		be_silent_zygote();
 	if (getenv("VITRO_ZYGOTE"))
-		be_zygote();
+		be_zygote(argc > 1 ? argv[1] : "");
 	if (!has_namespaces())
 		return 0;
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -236,7 +236,6 @@ static void conclude(struct vt_warm *warm, struct vt_outcome *outcome)
 	call->events->done(call, outcome);
 }
 
-/* The occupant gave a result: the cell can be killed when there is time. */
 void vt_warm_take_result(struct vt_warm *warm, const struct vt_talk *talk)
 {
 	struct vt_frames_given given = { warm->in.data, warm->in.cap };
@@ -276,7 +275,7 @@ static void conclude_end(struct vt_warm *warm)
 				  (warm->given_up <= vt_clock_now() && !warm->bare.empty &&
 				   (warm->init.fd >= 0 || warm->child.pid));
 	if (warm->broken)
-		vt_verdict_bad_talk(&outcome.result.verdict, warm->broken == EMSGSIZE,
+		vt_verdict_bad_talk(&outcome.result.verdict, warm->broken,
 				    warm->plan->result_bytes);
 	else
 		reach_verdict(warm, &outcome.result.verdict);
@@ -287,7 +286,6 @@ static void conclude_end(struct vt_warm *warm)
 	close_streams(warm);
 }
 
-/* Whatever is no result ends the cell first. */
 void vt_warm_end(struct vt_warm *warm)
 {
 	if (warm->state != VT_WARM_RUNNING)

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is said between the supervisor and an occupant, in turns. */
 #include <errno.h>
+#include <limits.h>
+#include <linux/sockios.h>
 #include <stdint.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include "base/fd.h"
@@ -16,7 +19,6 @@ enum {
 	 */
 	TURN_BYTES = 1 << 20,
 	TURN_MESSAGES = 64,
-	LAST_BYTES = 16 << 20, /* of one whose occupant has ended: more than a socket holds */
 
 	/* What it is told and does not read: from here on it is not heard, or ended. */
 	UNREAD_MANY = 1 << 20,
@@ -99,7 +101,6 @@ static void watch_talk(struct vt_warm *warm)
 		vt_warm_give_up(warm, &err);
 }
 
-/* Whether it has to wait, as its call's maker has more of it than it can pass on. */
 bool vt_words_hold(struct vt_warm *warm)
 {
 	struct vt_pool_call *call = warm->call;
@@ -151,7 +152,6 @@ static void send_going(struct vt_warm *warm)
 	watch_talk(warm);
 }
 
-/* Puts what is left of a message, from `at` on, in line, and sends what can be sent. */
 void vt_words_queue(struct vt_warm *warm, const struct vt_talk *talk, size_t at)
 {
 	const struct vt_talk_head head = { .kind = talk->kind,
@@ -206,7 +206,6 @@ void vt_warm_answer(struct vt_warm *warm, uint64_t id, bool ok, const char *body
 
 /* ---- how it is heard ----------------------------------------------------------------------- */
 
-/* Without knowing its occupant nobody would notice that one's end. */
 void vt_words_check_parked(struct vt_warm *warm)
 {
 	if (warm->state == VT_WARM_ENTERING && warm->parked && warm->child.pid)
@@ -266,17 +265,17 @@ static void take_first_words(struct vt_warm *warm)
 		vt_warm_fail(warm, &err);
 }
 
-/* Takes what it says, up to so many bytes. */
-static void hear(struct vt_warm *warm, size_t most)
+/* Takes what it says, up to so many bytes and messages. */
+static void hear(struct vt_warm *warm, size_t bytes, int messages)
 {
 	struct vt_talk talk;
 	struct vt_err err;
 	int r = 1;
 
-	warm->in.may_read = most;
+	warm->in.may_read = bytes;
 	for (int count = 1; warm->state == VT_WARM_RUNNING && r > 0; count++) {
 		/* What was read ahead is taken all the same: no event tells of that. */
-		if (count > TURN_MESSAGES && most == TURN_BYTES)
+		if (count > messages)
 			warm->in.may_read = 0;
 		r = vt_talk_next(&warm->in, warm->talk.fd, MSG_DONTWAIT, &talk, &err);
 		if (r > 0)
@@ -294,12 +293,15 @@ static void hear(struct vt_warm *warm, size_t most)
 		vt_warm_kill(warm); /* it may not speak, nor end, before it is spoken to */
 }
 
+/* Not more than is there now: whoever is left of the cell may never stop talking. */
 void vt_warm_hear_last(struct vt_warm *warm)
 {
+	int there = 0;
+
 	if (warm->state == VT_WARM_ENTERING && !warm->parked)
 		take_first_words(warm);
-	else if (warm->state == VT_WARM_RUNNING)
-		hear(warm, LAST_BYTES);
+	else if (warm->state == VT_WARM_RUNNING && ioctl(warm->talk.fd, SIOCINQ, &there) == 0)
+		hear(warm, (size_t)there, INT_MAX);
 }
 
 void vt_words_ready(struct vt_watch *source, uint32_t events)
@@ -317,5 +319,5 @@ void vt_words_ready(struct vt_watch *source, uint32_t events)
 	if (events & EPOLLOUT)
 		send_going(warm);
 	if (events & ~(uint32_t)EPOLLOUT && !vt_words_hold(warm))
-		hear(warm, TURN_BYTES);
+		hear(warm, TURN_BYTES, TURN_MESSAGES);
 }

@@ -40,7 +40,8 @@ enum {
 	TURN_NOTES = 512,
 };
 
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+#define COUNT(array)     (sizeof(array) / sizeof((array)[0]))
+#define MAIN_COMES_FIRST "; vitro_host_main() must come first in its main()"
 
 /*
  * The program that a process is of stays within its reach whatever else is not: an occupant finds
@@ -209,7 +210,7 @@ void vt_pool_zygote_kill(struct vt_pool_zygote *zygote, const struct vt_err *why
 	const struct vt_err err = zygote->failure.num ? zygote->failure : *why;
 
 	vt_pool_zygote_end(zygote);
-	zygote->ended(zygote->user, &err);
+	zygote->ended(zygote, &err);
 }
 
 /* The end of what it said of why it cannot go on, as a message can show it; "": nothing. */
@@ -247,7 +248,7 @@ static const char *advise(const struct vt_pool_zygote *zygote, int status)
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 127)
 		return "; is a library missing? LD_LIBRARY_PATH does not count here: link with "
 		       "-Wl,-rpath,FOLDER";
-	return "; vitro_host_main() must come first in its main()";
+	return MAIN_COMES_FIRST;
 }
 
 /* One that its own child traces is left to whoever sweeps, when that has ended. */
@@ -256,6 +257,19 @@ static void reap(struct vt_pool_zygote *zygote, int *ret_status)
 	*ret_status = 0;
 	if (!vt_child_try_reap(&zygote->child, ret_status))
 		vt_child_forget(&zygote->child);
+}
+
+void vt_pool_zygote_give_up(struct vt_pool_zygote *zygote, int64_t ms)
+{
+	struct vt_err err;
+	char words[LAST_WORDS];
+
+	hear_last_words(zygote, words);
+	(void)vt_fail(&err, VT_STEP_COMMAND, ETIMEDOUT,
+		      "cannot keep '%s' ready: it takes longer than %g s to begin%s%s%s%s",
+		      zygote->program, (double)ms / 1000, zygote->has_main ? MAIN_COMES_FIRST : "",
+		      *words ? " (it said: " : "", words, *words ? ")" : "");
+	vt_pool_zygote_kill(zygote, &err);
 }
 
 static void ended(struct vt_watch *source, uint32_t events)
@@ -325,6 +339,7 @@ int vt_pool_zygote_start(struct vt_pool_zygote *zygote, int image_fd,
 
 	zygote->control.fd = pair[0];
 	zygote->failure.num = 0;
+	zygote->started = vt_clock_now();
 	zygote->retired = 0;
 	pid_t pid = vt_ns_clone(0, -1, &zygote->end.fd, err);
 
@@ -345,6 +360,11 @@ bool vt_pool_zygote_is_gone(const struct vt_pool_zygote *zygote)
 	struct pollfd control = { .fd = zygote->control.fd };
 
 	return zygote->child.pid && poll(&control, 1, 0) == 1 && control.revents & POLLHUP;
+}
+
+bool vt_pool_zygote_comes(const struct vt_pool_zygote *zygote)
+{
+	return zygote->child.pid && !zygote->ready && !zygote->retired;
 }
 
 void vt_pool_zygote_retire(struct vt_pool_zygote *zygote)

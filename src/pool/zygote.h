@@ -23,13 +23,14 @@ struct vt_pool_zygote {
 	char *const    *argv, *const *envp;
 	void (*is_ready)(void *user); /* it takes orders */
 	void (*note)(void *user, const struct vt_note *note, int fds[VT_NOTE_FDS]);
-	void (*ended)(void *user, const struct vt_err *err); /* by itself */
+	void (*ended)(struct vt_pool_zygote *zygote, const struct vt_err *err); /* by itself */
 	void *user;
 
 	/* its own */
 	struct vt_child child; /* pid 0: there is none */
 	struct vt_watch control, end;
 	int             said_fd; /* its standard error, until it is ready; -1: closed */
+	int64_t         started; /* since when it is to become ready */
 	bool            ready;
 	int64_t         retired; /* since when; 0: it is not */
 	struct vt_err   failure; /* what it said; num 0: nothing */
@@ -41,8 +42,12 @@ int  vt_pool_zygote_start(struct vt_pool_zygote *zygote, int image_fd, const int
 			  struct vt_err *err);
 /* Whether it is gone, though nobody has been told of it yet. */
 bool vt_pool_zygote_is_gone(const struct vt_pool_zygote *zygote);
+/* Whether it is not ready yet, and may still be. */
+bool vt_pool_zygote_comes(const struct vt_pool_zygote *zygote);
 /* Ends it for this reason, and tells. */
 void vt_pool_zygote_kill(struct vt_pool_zygote *zygote, const struct vt_err *why);
+/* The same for one that was to be ready within so many milliseconds. */
+void vt_pool_zygote_give_up(struct vt_pool_zygote *zygote, int64_t ms);
 /* It obeys what it was told, and ends: then it is told that it ended. */
 void vt_pool_zygote_retire(struct vt_pool_zygote *zygote);
 /* Ends it, without telling. */

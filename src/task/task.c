@@ -24,13 +24,14 @@
 struct answer {
 	struct answer *next;
 	uint64_t ticket;
-	bool failed;
-	char *text; /* NULL: it has not come yet */
+	bool come, failed;
+	char *text; /* of one that has come; NULL: there was no memory for it */
 };
 
 struct vitro_task {
 	const char *call_id, *arguments;
 	size_t arguments_len;
+	size_t ask_max; /* bytes of arguments that the supervisor takes */
 	struct vt_talk_in in;
 	uint64_t tickets;
 	struct answer *answers;
@@ -115,6 +116,10 @@ int vitro_task_submit(vitro_task *task, const char *tool, const char *arguments,
 {
 	if (!tool || !ret_ticket)
 		return -EINVAL;
+	size_t len = arguments ? strlen(arguments) : 2;
+
+	if (len > task->ask_max)
+		return -EMSGSIZE;
 	struct answer *answer = calloc(1, sizeof(*answer)), **at = &task->answers;
 	uint64_t ticket = task->tickets + 1;
 
@@ -122,8 +127,7 @@ int vitro_task_submit(vitro_task *task, const char *tool, const char *arguments,
 		return -ENOMEM;
 	int r = strlen(tool) > VT_TALK_NAME_MAX
 			? -ENAMETOOLONG
-			: say(VT_TALK_ASK, ticket, tool, arguments ? arguments : "{}",
-			      arguments ? strlen(arguments) : 2);
+			: say(VT_TALK_ASK, ticket, tool, arguments ? arguments : "{}", len);
 
 	if (r < 0) {
 		free(answer);
@@ -144,7 +148,7 @@ static struct answer **find_answer(vitro_task *task, uint64_t ticket)
 	for (struct answer **at = &task->answers; *at; at = &(*at)->next) {
 		if (ticket && (*at)->ticket != ticket)
 			continue;
-		if (!found || ((*at)->text && !(*found)->text))
+		if (!found || ((*at)->come && !(*found)->come))
 			found = at;
 	}
 	return found;
@@ -162,11 +166,12 @@ static int hear_answer(vitro_task *task)
 	struct answer **at = talk.kind == VT_TALK_ANSWER && talk.id ? find_answer(task, talk.id)
 								    : NULL;
 
-	if (!at || (*at)->text)
+	if (!at || (*at)->come)
 		return -EBADMSG;
+	(*at)->come = true;
 	(*at)->failed = talk.flags & VT_TALK_FAILED;
 	(*at)->text = strdup(talk.body);
-	return (*at)->text ? 0 : -ENOMEM;
+	return 0;
 }
 
 int vitro_task_await(vitro_task *task, uint64_t ticket, uint64_t *ret_ticket, char **ret_value)
@@ -175,7 +180,7 @@ int vitro_task_await(vitro_task *task, uint64_t ticket, uint64_t *ret_ticket, ch
 
 	if (!ret_value)
 		return -EINVAL;
-	while ((at = find_answer(task, ticket)) && !(*at)->text) {
+	while ((at = find_answer(task, ticket)) && !(*at)->come) {
 		int r = hear_answer(task);
 
 		if (r < 0)
@@ -184,14 +189,15 @@ int vitro_task_await(vitro_task *task, uint64_t ticket, uint64_t *ret_ticket, ch
 	if (!at)
 		return -ENOENT;
 	struct answer *answer = *at;
-	bool failed = answer->failed;
+	int r = !answer->text ? -ENOMEM : answer->failed ? -EREMOTEIO : 0;
 
 	*at = answer->next;
 	if (ret_ticket)
 		*ret_ticket = answer->ticket;
-	*ret_value = answer->text;
+	if (answer->text)
+		*ret_value = answer->text;
 	free(answer);
-	return failed ? -EREMOTEIO : 0;
+	return r;
 }
 
 int vitro_task_call(vitro_task *task, const char *tool, const char *arguments, char **ret_value)
@@ -242,9 +248,9 @@ static void rehearse(vitro_task *task)
 	rehearse_libc();
 }
 
-static _Noreturn void occupy(const struct vt_task_tools *tools)
+static _Noreturn void occupy(const struct vt_task_tools *tools, size_t ask_max)
 {
-	vitro_task task = { 0 };
+	vitro_task task = { .ask_max = ask_max };
 	struct vt_talk talk;
 	struct vt_err err;
 
@@ -291,11 +297,12 @@ int vt_task_control(void)
 
 _Noreturn void vt_task_serve(struct vt_zygote *zygote, const struct vt_task_tools *tools)
 {
+	const size_t ask_max = (size_t)zygote->plan->result_bytes;
 	struct vt_err err;
 
 	if (vt_zygote_serve(zygote, &err) < 0)
 		_exit(err.num == EPIPE ? 0 : 1);
-	occupy(tools);
+	occupy(tools, ask_max);
 }
 
 /* In the table that the program has given. */

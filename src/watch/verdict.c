@@ -321,14 +321,17 @@ void vt_verdict_no_result(struct vt_verdict *ret_verdict)
 	*ret_verdict = verdict;
 }
 
-void vt_verdict_bad_talk(struct vt_verdict *ret_verdict, bool too_long, int64_t limit_bytes)
+void vt_verdict_bad_talk(struct vt_verdict *ret_verdict, int num, int64_t limit_bytes)
 {
 	struct vt_verdict verdict = { .exit_code = -1, .signal = SIGKILL };
 
-	if (too_long)
+	if (num == EMSGSIZE)
 		decide(&verdict, VT_STATUS_RESULT_LIMIT, "ResultLimit",
 		       "what the tool gave is larger than limits.result_mb (%" PRId64 " MB)",
 		       limit_bytes >> 20);
+	else if (num == ENOBUFS)
+		decide(&verdict, VT_STATUS_CRASHED, "Crashed",
+		       "the tool calls others and does not take their answers");
 	else
 		decide(&verdict, VT_STATUS_CRASHED, "Crashed",
 		       "the tool wrote to the call's own socket what nobody understands");

@@ -77,8 +77,11 @@ void vt_verdict_tool_failed(struct vt_verdict *ret_verdict, const char *type, co
 /* Of a tool that would be ok, had it given a result. */
 void vt_verdict_no_result(struct vt_verdict *ret_verdict);
 
-/* Of one whose messages cannot be understood, or are longer than limit_bytes. */
-void vt_verdict_bad_talk(struct vt_verdict *ret_verdict, bool too_long, int64_t limit_bytes);
+/*
+ * Of one that broke the rules of its socket: EMSGSIZE: with a message longer than limit_bytes; ENOBUFS: it does
+ * not read; else nobody understands what it says.
+ */
+void vt_verdict_bad_talk(struct vt_verdict *ret_verdict, int num, int64_t limit_bytes);
 
 /* "memory_limit" */
 const char *vt_status_name(enum vt_status status);

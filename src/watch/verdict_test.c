@@ -284,11 +284,15 @@ static void what_a_tool_says(void **state)
 	assert_string_equal(verdict.type, "Error");
 	vt_verdict_no_result(&verdict);
 	assert_int_equal(verdict.status, VT_STATUS_NO_RESULT);
-	vt_verdict_bad_talk(&verdict, true, 64 << 20);
+	vt_verdict_bad_talk(&verdict, EMSGSIZE, 64 << 20);
 	assert_int_equal(verdict.status, VT_STATUS_RESULT_LIMIT);
 	assert_non_null(strstr(verdict.message, "64 MB"));
-	vt_verdict_bad_talk(&verdict, false, 64 << 20);
+	vt_verdict_bad_talk(&verdict, EBADMSG, 64 << 20);
 	assert_int_equal(verdict.status, VT_STATUS_CRASHED);
+	assert_non_null(strstr(verdict.message, "nobody understands"));
+	vt_verdict_bad_talk(&verdict, ENOBUFS, 64 << 20);
+	assert_int_equal(verdict.status, VT_STATUS_CRASHED);
+	assert_non_null(strstr(verdict.message, "does not take their answers"));
 }
 
 static void every_status_has_a_name(void **state)

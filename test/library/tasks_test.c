@@ -3,6 +3,9 @@
 #include "library_test.h"
 
 #include <fcntl.h>
+#include <sys/resource.h>
+
+enum { ANSWER = 16 << 20 };
 
 /* ---- the tools ----------------------------------------------------------------------------- */
 
@@ -153,6 +156,46 @@ static int ask_many(vitro_task *task)
 		     : vitro_task_return(task, text);
 }
 
+/* An answer that is too large for the memory that is left is lost, and not waited for once more. */
+static int ask_for_much(vitro_task *task)
+{
+	struct rlimit usual;
+	char *value = NULL;
+	uint64_t ticket;
+	int r = vitro_task_submit(task, "mine", NULL, &ticket);
+
+	if (r < 0 || getrlimit(RLIMIT_DATA, &usual) < 0 ||
+	    setrlimit(RLIMIT_DATA, &(struct rlimit){ ANSWER + ANSWER / 2, usual.rlim_max }) < 0)
+		return vitro_task_fail(task, "Error", "cannot begin");
+	int first = vitro_task_await(task, ticket, NULL, &value);
+
+	if (setrlimit(RLIMIT_DATA, &usual) < 0)
+		return vitro_task_fail(task, "Error", "cannot go on");
+	if (first != -ENOMEM)
+		return return_number(task, first);
+	return return_number(task, vitro_task_await(task, ticket, NULL, &value) == -ENOENT);
+}
+
+/* What is too long for a question ends neither this call, nor its other questions. */
+static int ask_at_length(vitro_task *task)
+{
+	const size_t most = 1 << 20;
+	char *text = malloc(most + 2), *value = NULL;
+
+	if (!text)
+		return -ENOMEM;
+	memset(text, ' ', most + 1);
+	memcpy(text, "{}", 2);
+	text[most + 1] = '\0';
+	int longer = vitro_task_call(task, "arguments", text, &value);
+
+	text[most] = '\0';
+	int r = vitro_task_call(task, "arguments", text, &value);
+	size_t len = r == 0 ? strlen(value) : 0;
+
+	return longer == -EMSGSIZE ? return_number(task, len == most) : return_number(task, longer);
+}
+
 static int wait_for_ever(vitro_task *task)
 {
 	while (pause() < 0)
@@ -177,6 +220,8 @@ static const struct vitro_tool tools[] = {
 	{ .name = "call", .function = call_other, .may_call = all },
 	{ .name = "call-one", .function = call_other, .may_call = one },
 	{ .name = "many", .function = ask_many },
+	{ .name = "much", .function = ask_for_much },
+	{ .name = "length", .function = ask_at_length, .may_call = all },
 	{ .name = "wait", .function = wait_for_ever },
 	{ 0 },
 };
@@ -344,6 +389,47 @@ static void test_many_questions(void **state)
 	vitro_toolhost_free(host);
 }
 
+static void test_question_that_is_too_long(void **state)
+{
+	(void)state;
+	vitro_policy *policy = policy_of("limits.result_mb", "1");
+	vitro_toolhost *host = host_of(tools, &(struct vitro_options){ .policy = policy });
+
+	assert_value(host, "length", NULL, "1");
+	vitro_toolhost_free(host);
+	vitro_policy_free(policy);
+}
+
+static void give_much(void *user, vitro_question *question, const char *tool, const char *arguments)
+{
+	char *value = malloc(ANSWER + 1); /* not in what each occupant has of this program */
+
+	(void)user, (void)tool, (void)arguments;
+	assert_non_null(value);
+	memset(value, ' ', ANSWER);
+	value[0] = '1';
+	value[ANSWER] = '\0';
+	vitro_question_answer(question, value, NULL);
+	free(value);
+}
+
+static void test_answer_without_memory(void **state)
+{
+	(void)state;
+#ifdef __SANITIZE_ADDRESS__
+	skip(); /* it has memory of its own */
+#endif
+	vitro_toolhost *host = host_of(tools, NULL);
+	vitro_result *result = vitro_call(
+		host,
+		&(struct vitro_request){ .tool = "much", .on_call = give_much, .wall_ms = 8000 });
+
+	assert_status(result, VITRO_OK);
+	assert_string_equal(vitro_result_value(result, NULL), "1");
+	vitro_result_free(result);
+	vitro_toolhost_free(host);
+}
+
 static void test_ending(void **state)
 {
 	(void)state;
@@ -386,6 +472,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_results),
 		cmocka_unit_test(test_tools_call_tools),
 		cmocka_unit_test(test_many_questions),
+		cmocka_unit_test(test_question_that_is_too_long),
+		cmocka_unit_test(test_answer_without_memory),
 		cmocka_unit_test(test_ending),
 		cmocka_unit_test(test_deadline_that_is_too_short),
 	};

@@ -313,20 +313,18 @@ static struct vt_str stream_of(const json_t *says)
 /* One member of a message that was heard is as the vector has it. */
 static void check_heard(const struct vt_head *head, const char *name, const json_t *want)
 {
-	struct vt_err err;
-	const char *text = NULL;
-	int64_t whole = -1;
-	bool flag = false;
+	const struct vt_head_member *member = vt_head_find(head, name);
 
+	assert_non_null(member);
 	if (json_is_string(want)) {
-		assert_int_equal(vt_head_get_text(head, name, &text, NULL, &err), 1);
-		assert_string_equal(text, json_string_value(want));
+		assert_int_equal(member->type, VT_HEAD_TEXT);
+		assert_string_equal(member->text, json_string_value(want));
 	} else if (json_is_integer(want)) {
-		assert_int_equal(vt_head_get_int(head, name, &whole, &err), 1);
-		assert_int_equal(whole, json_integer_value(want));
+		assert_int_equal(member->type, VT_HEAD_INT);
+		assert_int_equal(member->whole, json_integer_value(want));
 	} else {
-		assert_int_equal(vt_head_get_flag(head, name, &flag, &err), 1);
-		assert_int_equal(flag, json_is_true(want));
+		assert_int_equal(member->type, VT_HEAD_FLAG);
+		assert_int_equal(member->flag, json_is_true(want));
 	}
 }
 
