@@ -337,7 +337,9 @@ static bool has_unmapped_write(const struct vt_plan *plan)
 	for (size_t i = 0; i < plan->build_count; i++) {
 		const struct vt_build *build = &plan->builds[i];
 
-		if (build->act == VT_ACT_BIND && build->writable && build->idmap < 0)
+		/* What a pool has put aside was mapped where it was mounted first. */
+		if (build->act == VT_ACT_BIND && build->writable && build->idmap < 0 &&
+		    !build->inner)
 			return true;
 	}
 	return false;
@@ -346,7 +348,7 @@ static bool has_unmapped_write(const struct vt_plan *plan)
 static bool has_unmapped_socket(const struct vt_plan *plan)
 {
 	for (size_t i = 0; i < plan->build_count; i++)
-		if (plan->builds[i].socket && plan->builds[i].idmap < 0)
+		if (plan->builds[i].socket && plan->builds[i].idmap < 0 && !plan->builds[i].inner)
 			return true;
 	return false;
 }

@@ -14,6 +14,7 @@ struct checking {
 	const struct vt_host *host;
 	const char *source; /* as it was named */
 	const char *meaning;
+	bool never; /* it is not the caller's to give away */
 	bool warned;
 };
 
@@ -59,6 +60,12 @@ static int check(void *arg, const char *path, struct vt_err *err)
 		(void)c->host->aliases(c->host, path, find_around, &around);
 	if (!around.found || c->warned || is_denied(c, path))
 		return 0;
+	if (c->never)
+		return vt_fail(
+			err, VT_STEP_PLAN, EPERM,
+			"refused: files.write: with '%s' a call could change '%s', which %s: "
+			"deny it (files.deny)",
+			around.found->from, c->source, c->meaning);
 	if (c->policy->require != VT_REQUIRE_BEST_EFFORT)
 		return vt_fail(err, VT_STEP_PLAN, EPERM,
 			       "refused: files.write: with '%s' the command could change '%s', "
@@ -78,7 +85,7 @@ static int check(void *arg, const char *path, struct vt_err *err)
 
 static int check_all(struct vt_plan *plan, const struct vt_policy *policy,
 		     const struct vt_host *host, const struct vt_strings *paths,
-		     const char *meaning, struct vt_err *err)
+		     const char *meaning, bool never, struct vt_err *err)
 {
 	char real[PATH_MAX];
 	int r = 0;
@@ -88,7 +95,8 @@ static int check_all(struct vt_plan *plan, const struct vt_policy *policy,
 				      .policy = policy,
 				      .host = host,
 				      .source = paths->items[i],
-				      .meaning = meaning };
+				      .meaning = meaning,
+				      .never = never };
 
 		r = vt_links_follow(host, plan->arena, c.source, "--policy", check, &c, err);
 		/* What has no place any more, as a pipe, is in no cell's reach. */
@@ -102,7 +110,9 @@ int vt_sources_check(struct vt_plan *plan, const struct vt_policy *policy,
 		     const struct vt_host *host, struct vt_err *err)
 {
 	int r = check_all(plan, policy, host, &policy->sources, "says what the next call may do",
-			  err);
+			  false, err);
 
-	return r < 0 ? r : check_all(plan, policy, host, &policy->kept, "is the server's own", err);
+	return r < 0 ? r
+		     : check_all(plan, policy, host, &policy->kept, "is the server's own", true,
+				 err);
 }

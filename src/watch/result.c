@@ -254,7 +254,8 @@ static json_t *grants_json(const struct vt_plan *plan, enum granted kind)
 	for (size_t i = 0; list && i < plan->build_count; i++) {
 		const struct vt_build *build = &plan->builds[i];
 
-		if (build->act != VT_ACT_BIND || !build->granted || kind_of(build) != kind)
+		if (build->act != VT_ACT_BIND || !build->granted || build->inner ||
+		    kind_of(build) != kind)
 			continue;
 		if (json_array_append_new(list, text_json(build->from)) < 0) {
 			json_decref(list);

@@ -152,15 +152,17 @@ static void test_kept_from_calls(void **state)
 	(void)state;
 	(void)snprintf(path, sizeof(path), "%s/audit", folder);
 	start_server(&server, (const char *const[]){ "--audit", path, NULL });
-	vitro_policy *policy = policy_of("files.write", folder);
+	static const char *const requires[] = { "strict", "full", "best-effort" };
 
-	assert_int_equal(vitro_toolhost_new(
-				 &host, tools,
-				 &(struct vitro_options){ .socket = socket_path, .policy = policy },
-				 &error),
-			 -EPERM);
-	assert_has(error.text, "which is the server's own");
-	vitro_policy_free(policy);
+	for (size_t i = 0; i < sizeof(requires) / sizeof(requires[0]); i++) {
+		vitro_policy *policy = policy_of("files.write", folder);
+		const struct vitro_options options = { .socket = socket_path, .policy = policy };
+
+		assert_int_equal(vitro_policy_set(policy, "require", requires[i], &error), 0);
+		assert_int_equal(vitro_toolhost_new(&host, tools, &options, &error), -EPERM);
+		assert_has(error.text, "which is the server's own");
+		vitro_policy_free(policy);
+	}
 	stop_server(&server);
 	assert_int_equal(unlink(path), 0);
 }
