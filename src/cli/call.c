@@ -327,6 +327,12 @@ static int take_signals(struct call *call, struct vt_err *err)
 
 /* ---- what came of it ------------------------------------------------------------------------ */
 
+/* By a signal, or since nobody reads what it says. Else its server did it. */
+static bool was_cancelled_here(const struct call *call)
+{
+	return call->signal || call->out.num == EPIPE || call->err.num == EPIPE;
+}
+
 /* As those of `vitro run`. */
 static int exit_code(const struct call *call)
 {
@@ -346,7 +352,9 @@ static int exit_code(const struct call *call)
 	case VITRO_CRASHED:
 		return number > 0 ? EXIT_SIGNAL + number : VT_EXIT_OWN;
 	case VITRO_CANCELLED:
-		return EXIT_SIGNAL + (call->signal ? call->signal : SIGPIPE);
+		return was_cancelled_here(call)
+			       ? EXIT_SIGNAL + (call->signal ? call->signal : SIGPIPE)
+			       : VT_EXIT_OWN;
 	default:
 		return VT_EXIT_OWN;
 	}
@@ -368,6 +376,8 @@ static void tell(struct call *call)
 		(void)snprintf(text, sizeof(text), "%s: exited with code %d", call->name,
 			       vitro_result_exit_code(result)); /* fits */
 		vt_cli_complain(text);
+	} else if (vitro_result_status(result) == VITRO_CANCELLED && !was_cancelled_here(call)) {
+		vt_cli_complain("the server ended, and did not wait for the call");
 	} else {
 		vt_cli_complain(vitro_result_error(result));
 	}
