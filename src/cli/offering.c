@@ -184,7 +184,7 @@ static void changed(void *user, const struct vt_manifest *manifest, const char *
 	struct vt_err err;
 
 	if (!manifest)
-		vt_cli_complain(mistakes);
+		vt_offer_complain(mistakes);
 	else if (offer(offering, manifest, &err) < 0)
 		vt_cli_complain_err(&err);
 	else

@@ -106,13 +106,31 @@ static int check_all(struct vt_plan *plan, const struct vt_policy *policy,
 	return r;
 }
 
+/* By whatever name it goes: who speaks to a server is its user. */
+static int check_sockets(const struct vt_policy *policy, const struct vt_host *host,
+			 struct vt_err *err)
+{
+	const struct vt_grants *sockets = &policy->files.sockets;
+	struct vt_path own, granted;
+
+	for (size_t i = 0; i < policy->kept.count; i++)
+		for (size_t j = 0; j < sockets->count; j++)
+			if (host->look(host, policy->kept.items[i], &own) == 0 &&
+			    host->look(host, sockets->items[j].from, &granted) == 0 &&
+			    own.dev == granted.dev && own.ino == granted.ino)
+				return vt_fail(err, VT_STEP_PLAN, EPERM,
+					       "refused: files.sockets: '%s' is the server's own",
+					       sockets->items[j].from);
+	return 0;
+}
+
 int vt_sources_check(struct vt_plan *plan, const struct vt_policy *policy,
 		     const struct vt_host *host, struct vt_err *err)
 {
 	int r = check_all(plan, policy, host, &policy->sources, "says what the next call may do",
 			  false, err);
 
-	return r < 0 ? r
-		     : check_all(plan, policy, host, &policy->kept, "is the server's own", true,
-				 err);
+	if (r == 0)
+		r = check_all(plan, policy, host, &policy->kept, "is the server's own", true, err);
+	return r < 0 ? r : check_sockets(policy, host, err);
 }

@@ -536,6 +536,11 @@ int vt_cells_keep(struct vt_cells_maker *maker, const char *path, struct vt_err 
 {
 	char *real = realpath(path, NULL);
 
+	for (unsigned i = 0; real && i < maker->kept_count; i++)
+		if (strcmp(maker->kept[i], real) == 0) {
+			free(real);
+			return 0;
+		}
 	if (!real || maker->kept_count == VT_CELLS_KEPT) {
 		int num = real ? E2BIG : errno;
 

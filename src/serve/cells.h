@@ -53,7 +53,7 @@ struct vt_cells {
 	size_t            sources_len;
 };
 
-enum { VT_CELLS_KEPT = 24 };
+enum { VT_CELLS_KEPT = 1024 };
 
 /* Whoever makes them. The rest is the owner's. */
 struct vt_cells_maker {

@@ -18,6 +18,18 @@ struct vt_offer {
 	struct place *places;
 };
 
+/* What says what its calls may do is no client's to change. */
+static int keep_sources(struct vt_cells_maker *maker, const struct vt_cells *cells,
+			struct vt_err *err)
+{
+	const struct vt_strings *sources = &cells->policy->sources;
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < sources->count; i++)
+		r = vt_cells_keep(maker, sources->items[i], err);
+	return r;
+}
+
 static int find_places(struct vt_offer *offer, struct vt_cells_maker *maker, struct vt_err *err)
 {
 	int r = 0;
@@ -37,6 +49,8 @@ static int find_places(struct vt_offer *offer, struct vt_cells_maker *maker, str
 
 		r = vt_cells_get(maker, &wish, &offer->places[i].cells, &offer->places[i].path,
 				 &inner);
+		if (r == 0)
+			r = keep_sources(maker, offer->places[i].cells, &inner);
 		if (r < 0)
 			vt_fail(err, inner.step, inner.num, "%s: %s", tool->name, inner.what);
 	}

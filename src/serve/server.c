@@ -264,6 +264,18 @@ int vt_server_listen(struct vt_server *server, const char *path, struct vt_err *
 	return r < 0 ? r : vt_cells_keep(&server->commons.cells, path, err);
 }
 
+/* One whose name is gone, or has none, is in nobody's reach. */
+static int keep_inherited(struct vt_server *server, int fd, struct vt_err *err)
+{
+	struct sockaddr_un name = { 0 };
+	socklen_t len = sizeof(name) - 1; /* what is there without its NUL has one then */
+
+	if (getsockname(fd, (struct sockaddr *)&name, &len) < 0 || name.sun_family != AF_UNIX ||
+	    name.sun_path[0] != '/' || access(name.sun_path, F_OK) < 0)
+		return 0;
+	return vt_cells_keep(&server->commons.cells, name.sun_path, err);
+}
+
 int vt_server_inherit(struct vt_server *server, int fd, struct vt_err *err)
 {
 	enum vt_inherited kind;
@@ -280,7 +292,8 @@ int vt_server_inherit(struct vt_server *server, int fd, struct vt_err *err)
 	if (!door)
 		return -E2BIG;
 	door->listener = (struct vt_listener)VT_LISTENER_NONE;
-	return open_door(server, door, fd, err);
+	r = open_door(server, door, fd, err);
+	return r < 0 ? r : keep_inherited(server, fd, err);
 }
 
 /* ---- what is told of calls ------------------------------------------------------------------ */

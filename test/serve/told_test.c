@@ -145,7 +145,7 @@ static void test_audit_that_is_locked(void **state)
 static void test_kept_from_calls(void **state)
 {
 	struct server server;
-	char path[128];
+	char path[128], other[160];
 	vitro_toolhost *host;
 	struct vitro_error error;
 
@@ -163,6 +163,18 @@ static void test_kept_from_calls(void **state)
 		assert_has(error.text, "which is the server's own");
 		vitro_policy_free(policy);
 	}
+	/* By another name too. */
+	(void)snprintf(other, sizeof(other), "%s.2", socket_path);
+	assert_int_equal(link(socket_path, other), 0);
+	for (int i = 0; i < 2; i++) {
+		vitro_policy *policy = policy_of("files.sockets", i ? other : socket_path);
+		const struct vitro_options options = { .socket = socket_path, .policy = policy };
+
+		assert_int_equal(vitro_toolhost_new(&host, tools, &options, &error), -EPERM);
+		assert_has(error.text, "is the server's own");
+		vitro_policy_free(policy);
+	}
+	assert_int_equal(unlink(other), 0);
 	stop_server(&server);
 	assert_int_equal(unlink(path), 0);
 }
