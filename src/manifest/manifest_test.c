@@ -165,88 +165,86 @@ static void test_no_tools(void **state)
 }
 
 /* Each has its line and its key. */
+static const struct {
+	const char *text, *want;
+} wrong_texts[] = {
+	{ "", "/t.json:1:1: the text ends too early\n" },
+	{ "{\n \"tools\": [,]}", "/t.json:2:12: unexpected token near ','\n" },
+	{ "{\"tools\": [], \"tools\": []}",
+	  "/t.json:1:21: duplicate object key near '\"tools\"'\n" },
+	{ "[]", "/t.json:1: want a manifest, which is an object: {\"tools\": [...]}\n" },
+	{ "\n{}", "/t.json:2: there is no \"tools\": a manifest is {\"tools\": [...]}\n" },
+	{ "{\n\n\"tools\": 1}", "/t.json:3: tools: want a list of tools: [...]\n" },
+	{ "{\"tools\": [],\n\"polcy\": 1}",
+	  "/t.json:2: unknown key 'polcy'; did you mean 'policy'?\n" },
+	{ "{\"tools\": [],\n\"zzzzzzzz\\u001b\": 1}",
+	  "/t.json:2: unknown key 'zzzzzzzz\\u001b'; see vitro-tools(5)\n" },
+	{ "{\"tools\": [\n1]}", "/t.json:2: tools[0]: want a tool, which is an object: {...}\n" },
+	{ "{\"tools\": [\n{}]}", "/t.json:2: tools[0]: there is no \"name\"\n"
+				 "/t.json:2: tools[0]: there is no \"command\"\n" },
+	{ "{\"tools\": [{\"name\": \"a\",\n\"comand\": [\"b\"]}]}",
+	  "/t.json:2: tools[0]: unknown key 'comand'; did you mean 'command'?\n"
+	  "/t.json:1: tools[0]: there is no \"command\"\n" },
+	{ "{\"tools\": [{\"name\": \"a b\",\n\"command\": \"wc -l\"}]}",
+	  "/t.json:1: tools[0].name: a b: the name of a tool has letters, digits and "
+	  "\"_-.:/\" only\n"
+	  "/t.json:2: tools[0].command: want a list of words, as [\"wc\", \"-l\", \"--\", "
+	  "\"{file}\"]\n" },
+	{ "{\"tools\": [{\"name\": \"a\", \"command\": [\"b\"]},\n{\n\"name\": \"a\", "
+	  "\"command\": []}]}",
+	  "/t.json:3: tools[1].name: 'a' is the name of tools[0] already\n"
+	  "/t.json:3: tools[1].command[0]: there must be a program\n" },
+	{ "{\"tools\": [{\"name\": 5, \"description\": [], \"command\": [\"b\",\n 7]}]}",
+	  "/t.json:1: tools[0].name: want a string\n/t.json:1: tools[0].description: want "
+	  "a string\n"
+	  "/t.json:2: tools[0].command[1]: want a string\n" },
+	{ "{\"tools\": [{\"name\": \"a\", \"input_schema\": {\n\"properties\": {\"x\": {\n"
+	  "\"type\": \"strin\"}}}, \"command\": [\"b\"]}]}",
+	  "/t.json:3: tools[0].input_schema.properties.x.type: " },
+	{ "{\"tools\": [{\"name\": \"a\", \"input_schema\": [], \"command\": [\"b\", "
+	  "\"{x}\"]}]}",
+	  "/t.json:1: tools[0].input_schema: want a JSON schema, which is an object\n" },
+	{ "{\"tools\": [{\"name\": \"a\", \"input_schema\": {\"properties\": {\"file\": "
+	  "{}},\n"
+	  "\"additionalProperties\": false}, \"command\": [\"b\", \n\"{fle}\"], "
+	  "\n\"stdin\": \"{fil}\"}]}",
+	  "/t.json:3: tools[0].command[1]: the schema has no argument 'fle'; did you mean "
+	  "'file'?\n"
+	  "/t.json:4: tools[0].stdin: the schema has no argument 'fil'; did you mean "
+	  "'file'?\n" },
+	{ "{\"tools\": [{\"name\": \"a\", \"command\": [\"sh\", \"-c\",\n\"ls {x}\"]}]}",
+	  "/t.json:2: tools[0].command[2]: an argument inside a script would be code; " },
+	{ "{\"tools\": [{\"name\": \"a\", \"command\": [\"b\"], \"policy\": {\n\"limits\": "
+	  "{\n"
+	  "\"wal_ms\": 5}}}]}",
+	  "/t.json:3: tools[0].policy.limits.wal_ms: unknown key 'limits.wal_ms'; did you "
+	  "mean "
+	  "'limits.wall_ms'?\n" },
+	{ "{\"tools\": [{\"name\": \"a\", \"command\": [\"b\"], \"policy\": {\n\"limits\": "
+	  "{\n"
+	  "\"wall_ms\": \"soon\"}}}]}",
+	  "/t.json:3: tools[0].policy.limits.wall_ms: " },
+	{ "{\"tools\": [],\n\"policy\": 5}",
+	  "/t.json:2: policy: want an object, or the name of a policy as a string\n" },
+	{ "{\"tools\": [],\n\"policy\": \"strickt\"}", "/t.json:2: policy: there is no file '" },
+	{ "{\"tools\": [],\n\"policy\": \"bad.json\"}",
+	  "/t.json:2: policy: /bad.json: unknown key 'limits.wal_ms'; did you mean "
+	  "'limits.wall_ms'?\n" },
+};
+
 static void test_mistakes(void **state)
 {
-	static const struct {
-		const char *text, *want;
-	} cases[] = {
-		{ "", "/t.json:1:1: the text ends too early\n" },
-		{ "{\n \"tools\": [,]}", "/t.json:2:12: unexpected token near ','\n" },
-		{ "{\"tools\": [], \"tools\": []}",
-		  "/t.json:1:21: duplicate object key near '\"tools\"'\n" },
-		{ "[]", "/t.json:1: want a manifest, which is an object: {\"tools\": [...]}\n" },
-		{ "\n{}", "/t.json:2: there is no \"tools\": a manifest is {\"tools\": [...]}\n" },
-		{ "{\n\n\"tools\": 1}", "/t.json:3: tools: want a list of tools: [...]\n" },
-		{ "{\"tools\": [],\n\"polcy\": 1}",
-		  "/t.json:2: unknown key 'polcy'; did you mean 'policy'?\n" },
-		{ "{\"tools\": [],\n\"zzzzzzzz\\u001b\": 1}",
-		  "/t.json:2: unknown key 'zzzzzzzz\\u001b'; see vitro-tools(5)\n" },
-		{ "{\"tools\": [\n1]}",
-		  "/t.json:2: tools[0]: want a tool, which is an object: {...}\n" },
-		{ "{\"tools\": [\n{}]}", "/t.json:2: tools[0]: there is no \"name\"\n"
-					 "/t.json:2: tools[0]: there is no \"command\"\n" },
-		{ "{\"tools\": [{\"name\": \"a\",\n\"comand\": [\"b\"]}]}",
-		  "/t.json:2: tools[0]: unknown key 'comand'; did you mean 'command'?\n"
-		  "/t.json:1: tools[0]: there is no \"command\"\n" },
-		{ "{\"tools\": [{\"name\": \"a b\",\n\"command\": \"wc -l\"}]}",
-		  "/t.json:1: tools[0].name: a b: the name of a tool has letters, digits and "
-		  "\"_-.:/\" only\n"
-		  "/t.json:2: tools[0].command: want a list of words, as [\"wc\", \"-l\", \"--\", "
-		  "\"{file}\"]\n" },
-		{ "{\"tools\": [{\"name\": \"a\", \"command\": [\"b\"]},\n{\n\"name\": \"a\", "
-		  "\"command\": []}]}",
-		  "/t.json:3: tools[1].name: 'a' is the name of tools[0] already\n"
-		  "/t.json:3: tools[1].command[0]: there must be a program\n" },
-		{ "{\"tools\": [{\"name\": 5, \"description\": [], \"command\": [\"b\",\n 7]}]}",
-		  "/t.json:1: tools[0].name: want a string\n/t.json:1: tools[0].description: want "
-		  "a string\n"
-		  "/t.json:2: tools[0].command[1]: want a string\n" },
-		{ "{\"tools\": [{\"name\": \"a\", \"input_schema\": {\n\"properties\": {\"x\": {\n"
-		  "\"type\": \"strin\"}}}, \"command\": [\"b\"]}]}",
-		  "/t.json:3: tools[0].input_schema.properties.x.type: " },
-		{ "{\"tools\": [{\"name\": \"a\", \"input_schema\": [], \"command\": [\"b\", "
-		  "\"{x}\"]}]}",
-		  "/t.json:1: tools[0].input_schema: want a JSON schema, which is an object\n" },
-		{ "{\"tools\": [{\"name\": \"a\", \"input_schema\": {\"properties\": {\"file\": "
-		  "{}},\n"
-		  "\"additionalProperties\": false}, \"command\": [\"b\", \n\"{fle}\"], "
-		  "\n\"stdin\": \"{fil}\"}]}",
-		  "/t.json:3: tools[0].command[1]: the schema has no argument 'fle'; did you mean "
-		  "'file'?\n"
-		  "/t.json:4: tools[0].stdin: the schema has no argument 'fil'; did you mean "
-		  "'file'?\n" },
-		{ "{\"tools\": [{\"name\": \"a\", \"command\": [\"sh\", \"-c\",\n\"ls {x}\"]}]}",
-		  "/t.json:2: tools[0].command[2]: an argument inside a script would be code; " },
-		{ "{\"tools\": [{\"name\": \"a\", \"command\": [\"b\"], \"policy\": {\n\"limits\": "
-		  "{\n"
-		  "\"wal_ms\": 5}}}]}",
-		  "/t.json:3: tools[0].policy.limits.wal_ms: unknown key 'limits.wal_ms'; did you "
-		  "mean "
-		  "'limits.wall_ms'?\n" },
-		{ "{\"tools\": [{\"name\": \"a\", \"command\": [\"b\"], \"policy\": {\n\"limits\": "
-		  "{\n"
-		  "\"wall_ms\": \"soon\"}}}]}",
-		  "/t.json:3: tools[0].policy.limits.wall_ms: " },
-		{ "{\"tools\": [],\n\"policy\": 5}",
-		  "/t.json:2: policy: want an object, or the name of a policy as a string\n" },
-		{ "{\"tools\": [],\n\"policy\": \"strickt\"}",
-		  "/t.json:2: policy: there is no file '" },
-		{ "{\"tools\": [],\n\"policy\": \"bad.json\"}",
-		  "/t.json:2: policy: /bad.json: unknown key 'limits.wal_ms'; did you mean "
-		  "'limits.wall_ms'?\n" },
-	};
-
 	int wrong = 0;
 
 	(void)state;
-	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		char *found = mistakes_of(cases[i].text);
-		bool whole = cases[i].want[strlen(cases[i].want) - 1] == '\n';
+	for (size_t i = 0; i < sizeof(wrong_texts) / sizeof(wrong_texts[0]); i++) {
+		char *found = mistakes_of(wrong_texts[i].text);
+		bool whole = wrong_texts[i].want[strlen(wrong_texts[i].want) - 1] == '\n';
 
-		if (whole ? strcmp(found, cases[i].want) != 0
-			  : strncmp(found, cases[i].want, strlen(cases[i].want)) != 0) {
-			print_error("of %s\nfound %s\nwant  %s", cases[i].text, found,
-				    cases[i].want);
+		if (whole ? strcmp(found, wrong_texts[i].want) != 0
+			  : strncmp(found, wrong_texts[i].want, strlen(wrong_texts[i].want)) != 0) {
+			print_error("of %s\nfound %s\nwant  %s", wrong_texts[i].text, found,
+				    wrong_texts[i].want);
 			wrong++;
 		}
 		free(found);
