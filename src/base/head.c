@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/head.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/decimal.h"
 #include "base/utf8.h"
+
+#define EACH UINT64_C(0x0101010101010101)
 
 /* Where the scanner is. */
 struct scan {
@@ -26,7 +30,7 @@ static int fail(const struct scan *scan, const char *what)
 
 static void skip_space(struct scan *scan)
 {
-	while (scan->at < scan->end &&
+	while (scan->at < scan->end && (unsigned char)*scan->at <= ' ' &&
 	       (*scan->at == ' ' || *scan->at == '\t' || *scan->at == '\n' || *scan->at == '\r'))
 		scan->at++;
 }
@@ -131,17 +135,42 @@ static bool is_plain(char byte)
 	       byte != '\\';
 }
 
+/* The high bits of those of eight bytes that are below `less`, which is at most 0x80. What is above
+ * the lowest of them may be wrong. */
+static uint64_t below(uint64_t bytes, uint64_t less)
+{
+	return (bytes - EACH * less) & ~bytes & EACH << 7;
+}
+
+/* How many bytes there are before the first that is not plain: eight at a time, as long as there
+ * are so many. */
+static size_t count_plain(const char *text, size_t len)
+{
+	size_t at = 0;
+
+	for (uint64_t bytes; len - at >= sizeof(bytes); at += sizeof(bytes)) {
+		memcpy(&bytes, text + at, sizeof(bytes));
+		bytes = le64toh(bytes);
+		uint64_t odd = (bytes & EACH << 7) | below(bytes, ' ') |
+			       below(bytes ^ EACH * '"', 1) | below(bytes ^ EACH * '\\', 1);
+
+		if (odd)
+			return at + (size_t)__builtin_ctzll(odd) / 8;
+	}
+	while (at < len && is_plain(text[at]))
+		at++;
+	return at;
+}
+
 /* A text, in place: it never grows, and its NUL takes the place of the closing quote at the latest.
  */
 static int scan_text(struct scan *scan, const char **ret_text, size_t *ret_len, const char *missing)
 {
 	if (!skip(scan, '"'))
 		return fail(scan, missing);
-	char *from = scan->at;
+	char *from = scan->at, *out = from + count_plain(from, (size_t)(scan->end - from));
 
-	while (scan->at < scan->end && is_plain(*scan->at))
-		scan->at++;
-	char *out = scan->at;
+	scan->at = out;
 
 	while (!skip(scan, '"')) {
 		int r = 0;
@@ -165,8 +194,11 @@ static int scan_text(struct scan *scan, const char **ret_text, size_t *ret_len, 
 
 static void skip_digits(struct scan *scan)
 {
-	while (is_digit(scan))
-		scan->at++;
+	char *at = scan->at;
+
+	while (at < scan->end && *at >= '0' && *at <= '9')
+		at++;
+	scan->at = at;
 }
 
 /* Whether len digits are within int64_t, with that sign; *ret_value then. */
@@ -257,12 +289,21 @@ static int scan_value(struct scan *scan, struct vt_head_member *member)
 	return fail(scan, "a value is missing");
 }
 
-static const struct vt_head_member *find(const struct vt_head *head, const char *name, size_t len)
+static uint64_t bit_of(const char *name, size_t len)
 {
-	for (size_t i = 0; i < head->count; i++)
-		if (head->members[i].name_len == len &&
-		    memcmp(head->members[i].name, name, len) == 0)
-			return &head->members[i];
+	return UINT64_C(1) << ((unsigned char)*name + 5 * len) % 64;
+}
+
+const struct vt_head_member *vt_head_findn(const struct vt_head *head, const char *name, size_t len)
+{
+	const struct vt_head_member *end = head->members + head->count;
+
+	if (!(head->seen & bit_of(name, len)))
+		return NULL;
+	for (const struct vt_head_member *member = head->members; member < end; member++)
+		if (member->name_len == len && *member->name == *name &&
+		    memcmp(member->name, name, len) == 0)
+			return member;
 	return NULL;
 }
 
@@ -277,7 +318,7 @@ static int scan_member(struct scan *scan, struct vt_head *head)
 
 	if (r < 0)
 		return r;
-	if (find(head, member->name, member->name_len))
+	if (vt_head_findn(head, member->name, member->name_len))
 		return fail_at(scan, from, "this name is there twice");
 	skip_space(scan);
 	if (!skip(scan, ':'))
@@ -287,6 +328,7 @@ static int scan_member(struct scan *scan, struct vt_head *head)
 	if (r < 0)
 		return r;
 	head->count++;
+	head->seen |= bit_of(member->name, member->name_len);
 	skip_space(scan);
 	return 0;
 }
@@ -319,48 +361,12 @@ int vt_head_parse(char *text, size_t len, struct vt_head *ret_head, struct vt_er
 	struct scan scan = { .text = text, .at = text, .end = text + len, .err = err };
 
 	ret_head->count = 0;
+	ret_head->seen = 0;
 	int r = scan_object(&scan, ret_head);
 
 	if (r < 0)
 		ret_head->count = 0;
 	return r;
-}
-
-const struct vt_head_member *vt_head_find(const struct vt_head *head, const char *name)
-{
-	return find(head, name, strlen(name));
-}
-
-/* The member of that name and type, or NULL. */
-static const struct vt_head_member *get(const struct vt_head *head, const char *name,
-					enum vt_head_type type)
-{
-	const struct vt_head_member *member = vt_head_find(head, name);
-
-	return member && member->type == type ? member : NULL;
-}
-
-const char *vt_head_text(const struct vt_head *head, const char *name, size_t *ret_len)
-{
-	const struct vt_head_member *member = get(head, name, VT_HEAD_TEXT);
-
-	if (member && ret_len)
-		*ret_len = member->len;
-	return member ? member->text : NULL;
-}
-
-int64_t vt_head_int(const struct vt_head *head, const char *name, int64_t fallback)
-{
-	const struct vt_head_member *member = get(head, name, VT_HEAD_INT);
-
-	return member ? member->whole : fallback;
-}
-
-bool vt_head_flag(const struct vt_head *head, const char *name, bool fallback)
-{
-	const struct vt_head_member *member = get(head, name, VT_HEAD_FLAG);
-
-	return member ? member->flag : fallback;
 }
 
 /* Where in the table the member is, looked for from `from` on; count: nowhere. */
@@ -418,7 +424,8 @@ static void add_escape(struct vt_str *str, struct vt_utf8 next)
 		vt_str_addf(str, "\\u%04x", (unsigned)next.code);
 }
 
-static void add_quoted(struct vt_str *str, const char *text, size_t len)
+/* A text with something in it that does not stand for itself. */
+static void add_escaped(struct vt_str *str, const char *text, size_t len)
 {
 	size_t kept = 0; /* what comes before is in str already */
 
@@ -439,6 +446,20 @@ static void add_quoted(struct vt_str *str, const char *text, size_t len)
 	}
 	vt_str_addn(str, text + kept, len - kept);
 	vt_str_addn(str, "\"", 1);
+}
+
+static void add_quoted(struct vt_str *str, const char *text, size_t len)
+{
+	char *at = count_plain(text, len) == len ? vt_str_room(str, len + 2) : NULL;
+
+	if (!at) { /* without memory nothing is added any more */
+		add_escaped(str, text, len);
+		return;
+	}
+	at[0] = '"';
+	memcpy(at + 1, text, len);
+	at[len + 1] = '"';
+	vt_str_took(str, len + 2);
 }
 
 /* No value ends in a brace: where there is one, it is the object's own, and this is the first
@@ -468,18 +489,16 @@ void vt_head_add_text(struct vt_str *str, const char *name, const char *text, si
 
 void vt_head_add_int(struct vt_str *str, const char *name, int64_t value)
 {
-	char digits[20];
-	size_t at = sizeof(digits);
-	uint64_t left = value < 0 ? -(uint64_t)value : (uint64_t)value;
+	size_t minus = value < 0;
 
-	do {
-		digits[--at] = (char)('0' + left % 10);
-		left /= 10;
-	} while (left > 0);
-	if (value < 0)
-		digits[--at] = '-';
 	add_name(str, name);
-	vt_str_addn(str, digits + at, sizeof(digits) - at);
+	char *at = vt_str_room(str, minus + VT_DECIMAL);
+
+	if (!at)
+		return;
+	*at = '-';
+	vt_str_took(str,
+		    minus + vt_decimal(at + minus, minus ? -(uint64_t)value : (uint64_t)value));
 }
 
 void vt_head_add_flag(struct vt_str *str, const char *name, bool value)

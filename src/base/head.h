@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "base/err.h"
 #include "base/str.h"
@@ -45,6 +46,7 @@ struct vt_head_member {
 /* What was read, in its order. It points into the text, and owns nothing. */
 struct vt_head {
 	size_t                count;
+	uint64_t              seen; /* one bit for each first letter and length of a name */
 	struct vt_head_member members[VT_HEAD_MEMBERS];
 };
 
@@ -55,17 +57,43 @@ struct vt_head {
  */
 int vt_head_parse(char *text, size_t len, struct vt_head *ret_head, struct vt_err *err);
 
+/* The member whose name is those bytes; or NULL. */
+const struct vt_head_member *vt_head_findn(const struct vt_head *head, const char *name, size_t len);
 /* The member of that name, or NULL. */
-const struct vt_head_member *vt_head_find(const struct vt_head *head, const char *name);
+static inline const struct vt_head_member *vt_head_find(const struct vt_head *head, const char *name)
+{
+	return vt_head_findn(head, name, strlen(name));
+}
 
 /*
  * The value of a member. All that is not such a value is as good as none: NULL, or the fallback. A number with a
  * point or an exponent is no integer, even if it is whole, nor is one beyond int64_t. A text is NUL-terminated
  * and has no other NUL in it; ret_len may be NULL. For whom a wrong value must not pass for none: vt_head_check().
  */
-const char *vt_head_text(const struct vt_head *head, const char *name, size_t *ret_len);
-int64_t vt_head_int(const struct vt_head *head, const char *name, int64_t fallback);
-bool vt_head_flag(const struct vt_head *head, const char *name, bool fallback);
+static inline const char *vt_head_text(const struct vt_head *head, const char *name, size_t *ret_len)
+{
+	const struct vt_head_member *member = vt_head_find(head, name);
+
+	if (!member || member->type != VT_HEAD_TEXT)
+		return NULL;
+	if (ret_len)
+		*ret_len = member->len;
+	return member->text;
+}
+
+static inline int64_t vt_head_int(const struct vt_head *head, const char *name, int64_t fallback)
+{
+	const struct vt_head_member *member = vt_head_find(head, name);
+
+	return member && member->type == VT_HEAD_INT ? member->whole : fallback;
+}
+
+static inline bool vt_head_flag(const struct vt_head *head, const char *name, bool fallback)
+{
+	const struct vt_head_member *member = vt_head_find(head, name);
+
+	return member && member->type == VT_HEAD_FLAG ? member->flag : fallback;
+}
 
 /* What a member of that name has to be, where it is there and not null. */
 struct vt_head_field {

@@ -309,6 +309,34 @@ static void test_writer(void **state)
 	vt_str_done(&str);
 }
 
+/* A text is looked at in words: each of its bytes may be the odd one, beside any others. */
+static void test_places(void **state)
+{
+	static const char kinds[] = "\"\\\x01\x1f !~\x7f#[]";
+	struct vt_err err;
+	struct vt_head head;
+	struct vt_str str;
+	char text[26];
+
+	(void)state;
+	vt_str_init(&str);
+	for (size_t len = 1; len < sizeof(text); len++) {
+		for (size_t i = 0; i < len * len * (sizeof(kinds) - 1); i++) {
+			memset(text, 'a' + (char)(i % 3), len);
+			text[i % len] = kinds[i / len / len];
+			text[i / len % len] = kinds[i / len / len];
+			vt_head_begin(&str);
+			vt_head_add_text(&str, "t", text, len);
+			assert_int_equal(vt_head_end(&str, &err), 0);
+			if (vt_head_parse(str.text, str.len, &head, &err) < 0)
+				fail_msg("%s", err.what);
+			assert_int_equal(head.members[0].len, len);
+			assert_memory_equal(vt_head_text(&head, "t", NULL), text, len);
+		}
+	}
+	vt_str_done(&str);
+}
+
 static void test_check(void **state)
 {
 	static const struct vt_head_field fields[] = {
@@ -361,6 +389,7 @@ int main(void)
 		cmocka_unit_test(test_how_many_members),
 		cmocka_unit_test(test_check),
 		cmocka_unit_test(test_writer),
+		cmocka_unit_test(test_places),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

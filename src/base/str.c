@@ -62,14 +62,20 @@ static bool reserve(struct vt_str *str, size_t more)
 	return true;
 }
 
+char *vt_str_room(struct vt_str *str, size_t len)
+{
+	return reserve(str, len) ? str->text + str->len : NULL;
+}
+
 void vt_str_addn(struct vt_str *str, const char *bytes, size_t len)
 {
-	if (!reserve(str, len))
+	char *at = vt_str_room(str, len);
+
+	if (!at)
 		return;
 	if (len) /* bytes may be NULL else */
-		memcpy(str->text + str->len, bytes, len);
-	str->len += len;
-	str->text[str->len] = '\0';
+		memcpy(at, bytes, len);
+	vt_str_took(str, len);
 }
 
 void vt_str_add(struct vt_str *str, const char *text)

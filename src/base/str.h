@@ -24,6 +24,16 @@ void vt_str_drop(struct vt_str *str, size_t len);
 void vt_str_add(struct vt_str *str, const char *text);
 /* bytes may be NULL where len is 0. */
 void vt_str_addn(struct vt_str *str, const char *bytes, size_t len);
+/*
+ * Room behind the text for so many bytes, of which the caller says with vt_str_took() how many it wrote. NULL:
+ * there is none, which is a failure as any other.
+ */
+char *vt_str_room(struct vt_str *str, size_t len);
+static inline void vt_str_took(struct vt_str *str, size_t len)
+{
+	str->len += len;
+	str->text[str->len] = '\0';
+}
 void vt_str_addf(struct vt_str *str, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /*
  * Adds what came from elsewhere as a message can show it: control and bidirectional characters and what

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/decimal.h"
 #include "base/json.h"
 #include "client/error.h"
 #include "client/host_private.h"
@@ -135,7 +136,8 @@ static int name_call(vitro_toolhost *host, struct vt_call *call, const char *id,
 					 "a call of the id '%s' is under way", id)
 			       : 0;
 	}
-	(void)snprintf(call->id, sizeof(call->id), "c%" PRIu64, call->number); /* fits */
+	call->id[0] = 'c';
+	call->id[1 + vt_decimal(call->id + 1, call->number)] = '\0';
 	for (unsigned i = 1; vt_calls_find_id(&host->calls, call->id); i++)
 		(void)snprintf(call->id, sizeof(call->id), "c%" PRIu64 ".%u", call->number, i);
 	return status;

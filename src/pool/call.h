@@ -29,6 +29,16 @@ struct vt_outcome {
 	struct vt_frames_given *given; /* the memory that value is in, which may be taken; NULL: none */
 };
 
+/* That of a lost call, until more is known. */
+static inline void vt_outcome_init(struct vt_outcome *outcome)
+{
+	vt_result_init(&outcome->result);
+	outcome->value = outcome->error_type = outcome->error = NULL;
+	outcome->value_len = outcome->error_len = 0;
+	outcome->came_to_cell = false;
+	outcome->given = NULL;
+}
+
 struct vt_pool_events {
 	/* What it prints, as it comes: stream 1 or 2. NULL: only the result is of interest. */
 	void (*output)(struct vt_pool_call *call, int stream, const char *bytes, size_t len);

@@ -43,17 +43,14 @@ struct vt_pool_call *vt_queue_next(const struct vt_queue *queue)
 static void end_unrun(struct vt_queue *queue, struct vt_pool_call *call, enum vt_status status,
 		      const char *type, const char *message)
 {
-	struct vt_outcome outcome = { 0 };
+	struct vt_outcome outcome;
 	struct vt_verdict *verdict = &outcome.result.verdict;
 
 	vt_queue_remove(queue, call);
-	vt_result_init(&outcome.result);
+	vt_outcome_init(&outcome);
 	verdict->status = status;
-	verdict->exit_code = -1;
-	verdict->signal = 0;
 	(void)snprintf(verdict->type, sizeof(verdict->type), "%s", type);
 	(void)snprintf(verdict->message, sizeof(verdict->message), "%s", message); /* or cut */
-	outcome.result.peak_memory_kb = outcome.result.processes = -1;
 	call->events->done(call, &outcome);
 }
 

@@ -184,6 +184,19 @@ static void drain(struct vt_warm *warm, size_t stream)
 	}
 }
 
+/* Most calls have printed nothing: that takes one question, and none of the above's memory. */
+static void drain_all(struct vt_warm *warm)
+{
+	struct pollfd pipes[VT_WARM_STREAMS];
+
+	for (size_t i = 0; i < VT_WARM_STREAMS; i++)
+		pipes[i] = (struct pollfd){ .fd = warm->pipes[i].fd, .events = POLLIN };
+	if (poll(pipes, VT_WARM_STREAMS, 0) == 0)
+		return;
+	for (size_t i = 0; i < VT_WARM_STREAMS; i++)
+		drain(warm, i);
+}
+
 static int64_t cpu_time(const struct vt_warm *warm)
 {
 	pid_t pid = warm->plan->bare    ? warm->bare.occupant
@@ -227,8 +240,7 @@ static void conclude(struct vt_warm *warm, struct vt_outcome *outcome)
 	result->cpu_ms = (double)(cpu > warm->look.cpu_ns ? cpu : warm->look.cpu_ns) / VT_NS_PER_MS;
 	result->peak_memory_kb = warm->look.peak_memory ? warm->look.peak_memory / 1024 : -1;
 	result->processes = warm->look.processes ? warm->look.processes : 1;
-	for (size_t i = 0; i < VT_WARM_STREAMS; i++)
-		drain(warm, i);
+	drain_all(warm);
 	result->out = warm->captures[0];
 	result->err = warm->captures[1];
 	warm->call = NULL;
@@ -239,12 +251,11 @@ static void conclude(struct vt_warm *warm, struct vt_outcome *outcome)
 void vt_warm_take_result(struct vt_warm *warm, const struct vt_talk *talk)
 {
 	struct vt_frames_given given = { warm->in.data, warm->in.cap };
-	struct vt_outcome outcome = { .given = &given };
+	struct vt_outcome outcome;
 	struct vt_verdict *verdict = &outcome.result.verdict;
 
-	vt_result_init(&outcome.result);
-	verdict->exit_code = -1;
-	verdict->signal = 0;
+	vt_outcome_init(&outcome);
+	outcome.given = &given;
 	if (talk->kind == VT_TALK_RESULT) {
 		verdict->status = VT_STATUS_OK;
 		outcome.value = talk->body;
@@ -265,12 +276,12 @@ void vt_warm_take_result(struct vt_warm *warm, const struct vt_talk *talk)
  */
 static void conclude_end(struct vt_warm *warm)
 {
-	struct vt_outcome outcome = { 0 };
+	struct vt_outcome outcome;
 
 	if (!warm->call)
 		return;
 	vt_look_at_cgroup(&warm->look);
-	vt_result_init(&outcome.result);
+	vt_outcome_init(&outcome);
 	outcome.result.unreaped = warm->bare.unburied ||
 				  (warm->given_up <= vt_clock_now() && !warm->bare.empty &&
 				   (warm->init.fd >= 0 || warm->child.pid));

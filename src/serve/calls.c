@@ -108,19 +108,25 @@ static void call_ask(struct vt_pool_call *call, uint64_t id, const char *tool,
 
 static void tell_done(struct vt_session *session, int64_t number, const struct vt_outcome *outcome)
 {
-	struct vt_outcome bounded = *outcome;
+	bool overfull = vt_session_is_overfull(session);
+	const struct vt_outcome *told = outcome;
+	struct vt_outcome less;
 	struct vt_str texts[2];
 
 	vt_str_init(&texts[0]);
 	vt_str_init(&texts[1]);
 	vt_capture_text(&outcome->result.out, &texts[0]);
 	vt_capture_text(&outcome->result.err, &texts[1]);
-	vt_done_bound(&bounded, texts);
-	if (vt_session_is_overfull(session))
-		vt_done_lose(&bounded, texts);
-	vt_done_describe(&session->head, number, &bounded, texts);
+	if (overfull || !vt_done_fits(outcome, texts)) {
+		less = *outcome;
+		told = &less;
+		vt_done_bound(&less, texts);
+	}
+	if (overfull)
+		vt_done_lose(&less, texts);
+	vt_done_describe(&session->head, number, told, texts);
 	const struct iovec body[] = {
-		{ (void *)bounded.value, bounded.value_len },
+		{ (void *)told->value, told->value_len },
 		{ texts[0].text, texts[0].len },
 		{ texts[1].text, texts[1].len },
 	};
@@ -190,14 +196,10 @@ static void make_outcome(struct vt_outcome *outcome, enum vt_status status, cons
 {
 	struct vt_verdict *verdict = &outcome->result.verdict;
 
-	*outcome = (struct vt_outcome){ 0 };
-	vt_result_init(&outcome->result);
+	vt_outcome_init(outcome);
 	verdict->status = status;
-	verdict->exit_code = -1;
-	verdict->signal = 0;
 	(void)snprintf(verdict->type, sizeof(verdict->type), "%s", type);          /* fits */
 	(void)snprintf(verdict->message, sizeof(verdict->message), "%s", message); /* fits */
-	outcome->result.peak_memory_kb = outcome->result.processes = -1;
 }
 
 static void turn_begins(struct vt_turn *turn)

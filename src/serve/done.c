@@ -20,13 +20,19 @@ static void drop(struct vt_outcome *outcome, struct vt_str texts[2])
 	vt_str_clear(&texts[1]);
 }
 
-void vt_done_bound(struct vt_outcome *outcome, struct vt_str texts[2])
+bool vt_done_fits(const struct vt_outcome *outcome, const struct vt_str texts[2])
 {
 	const size_t room = VT_FRAME_MAX - VT_FRAME_HEAD_MAX;
+
+	return outcome->value_len <= room && texts[0].len <= room - outcome->value_len &&
+	       texts[1].len <= room - outcome->value_len - texts[0].len;
+}
+
+void vt_done_bound(struct vt_outcome *outcome, struct vt_str texts[2])
+{
 	struct vt_verdict *verdict = &outcome->result.verdict;
 
-	if (outcome->value_len <= room && texts[0].len <= room - outcome->value_len &&
-	    texts[1].len <= room - outcome->value_len - texts[0].len)
+	if (vt_done_fits(outcome, texts))
 		return;
 	verdict->status = VT_STATUS_RESULT_LIMIT;
 	(void)snprintf(verdict->type, sizeof(verdict->type), "ResultLimit"); /* fits */
@@ -54,12 +60,19 @@ static void add_text(struct vt_str *head, const char *name, const char *text)
 	vt_head_add_text(head, name, text, strlen(text));
 }
 
+/* What is as it would be if it were not there is left out. */
+static void add_unless(struct vt_str *head, const char *name, int64_t value, int64_t none)
+{
+	if (value != none)
+		vt_head_add_int(head, name, value);
+}
+
 static void add_usage(struct vt_str *head, const struct vt_result *result)
 {
-	vt_head_add_int(head, "wall_ns", (int64_t)(result->wall_ms * VT_NS_PER_MS));
-	vt_head_add_int(head, "cpu_ns", (int64_t)(result->cpu_ms * VT_NS_PER_MS));
-	vt_head_add_int(head, "peak_kb", result->peak_memory_kb);
-	vt_head_add_int(head, "processes", result->processes);
+	add_unless(head, "wall_ns", (int64_t)(result->wall_ms * VT_NS_PER_MS), 0);
+	add_unless(head, "cpu_ns", (int64_t)(result->cpu_ms * VT_NS_PER_MS), 0);
+	add_unless(head, "peak_kb", result->peak_memory_kb, -1);
+	add_unless(head, "processes", result->processes, -1);
 	if (result->unreaped)
 		vt_head_add_flag(head, "unreaped", true);
 }
@@ -87,13 +100,13 @@ void vt_done_describe(struct vt_str *head, int64_t call, const struct vt_outcome
 	add_text(head, "is", "done");
 	vt_head_add_int(head, "call", call);
 	add_text(head, "status", vt_status_name(result->verdict.status));
-	vt_head_add_int(head, "value", (int64_t)outcome->value_len);
-	vt_head_add_int(head, "stdout", (int64_t)texts[0].len);
-	vt_head_add_int(head, "stderr", (int64_t)texts[1].len);
-	vt_head_add_int(head, "dropped_stdout", (int64_t)vt_capture_dropped(&result->out));
-	vt_head_add_int(head, "dropped_stderr", (int64_t)vt_capture_dropped(&result->err));
-	vt_head_add_int(head, "exit_code", result->verdict.exit_code);
-	vt_head_add_int(head, "signal", result->verdict.signal);
+	add_unless(head, "value", (int64_t)outcome->value_len, 0);
+	add_unless(head, "stdout", (int64_t)texts[0].len, 0);
+	add_unless(head, "stderr", (int64_t)texts[1].len, 0);
+	add_unless(head, "dropped_stdout", (int64_t)vt_capture_dropped(&result->out), 0);
+	add_unless(head, "dropped_stderr", (int64_t)vt_capture_dropped(&result->err), 0);
+	add_unless(head, "exit_code", result->verdict.exit_code, -1);
+	add_unless(head, "signal", result->verdict.signal, 0);
 	add_usage(head, result);
 	if (outcome->came_to_cell)
 		vt_head_add_flag(head, "cell", true);

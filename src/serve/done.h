@@ -7,6 +7,9 @@
 #include "base/str.h"
 #include "pool/call.h"
 
+/* Whether a frame has room for it. */
+bool vt_done_fits(const struct vt_outcome *outcome, const struct vt_str texts[2]);
+
 /*
  * What no frame has room for is not sent at all: then the outcome says so, without a value, and the texts
  * of standard output and error are empty.

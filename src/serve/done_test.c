@@ -52,6 +52,8 @@ static void test_ok(void **state)
 	assert_true(vt_head_flag(&head, "cell", false));
 	assert_null(vt_head_find(&head, "error"));
 	assert_null(vt_head_find(&head, "unreaped"));
+	assert_null(vt_head_find(&head, "exit_code"));
+	assert_null(vt_head_find(&head, "stdout"));
 	vt_str_done(&text);
 }
 

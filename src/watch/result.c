@@ -10,12 +10,11 @@
 
 void vt_result_init(struct vt_result *result)
 {
-	*result = (struct vt_result){
-		.call_id = "c1",
-		.peak_memory_kb = -1,
-		.processes = -1,
-	};
-	vt_verdict_reach(&(struct vt_findings){ 0 }, &result->verdict);
+	/* All but the tail, which is as long as its length says. */
+	memset(result, 0, offsetof(struct vt_result, err_tail));
+	memcpy(result->call_id, "c1", sizeof("c1"));
+	result->peak_memory_kb = result->processes = -1;
+	vt_verdict_lose(&result->verdict);
 	vt_capture_init(&result->out, 0);
 	vt_capture_init(&result->err, 0);
 }

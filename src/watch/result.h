@@ -21,8 +21,6 @@ struct vt_result {
 	struct vt_verdict verdict;
 	struct vt_capture out, err;
 	bool              passed_on;      /* output went to where vitro's own goes, and is not in here */
-	char              err_tail[VT_STREAM_TAIL]; /* the end of standard error, passed on or not */
-	size_t            err_tail_len;
 	bool              out_unended, err_unended; /* the last line of a stream has no end */
 	double            wall_ms, cpu_ms;
 	int64_t           peak_memory_kb; /* -1: not known */
@@ -31,6 +29,8 @@ struct vt_result {
 	bool              uncleared;      /* it is empty, but its private folder took too long to go */
 	bool              unbuilt;        /* the cell could not be built, and nothing of it ran */
 	struct vt_err     failure;        /* then, or where the program could not be executed: why */
+	size_t            err_tail_len;
+	char              err_tail[VT_STREAM_TAIL]; /* the end of standard error, passed on or not */
 };
 
 /* Until a verdict is reached, a result is one of a lost call. */

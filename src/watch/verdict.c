@@ -258,6 +258,19 @@ static void judge_signal(const struct vt_findings *found, struct vt_verdict *ver
 	}
 }
 
+/* On the way of every call, and so without formatting. */
+void vt_verdict_lose(struct vt_verdict *ret_verdict)
+{
+	static const char type[] = "Lost",
+			  message[] = "the cell's init ended without saying how the call ended";
+
+	ret_verdict->status = VT_STATUS_LOST;
+	ret_verdict->exit_code = -1;
+	ret_verdict->signal = ret_verdict->cancel_signal = 0;
+	memcpy(ret_verdict->type, type, sizeof(type));
+	memcpy(ret_verdict->message, message, sizeof(message));
+}
+
 static void judge_end(const struct vt_findings *found, struct vt_verdict *verdict)
 {
 	if (verdict->signal)
@@ -268,8 +281,7 @@ static void judge_end(const struct vt_findings *found, struct vt_verdict *verdic
 	else if (verdict->exit_code == 0)
 		decide(verdict, VT_STATUS_OK, "", "%s", "");
 	else
-		decide(verdict, VT_STATUS_LOST, "Lost",
-		       "the cell's init ended without saying how the call ended");
+		vt_verdict_lose(verdict);
 }
 
 /* How the occupant ended, whatever the reason. */

@@ -71,6 +71,9 @@ struct vt_verdict {
  */
 void vt_verdict_reach(const struct vt_findings *findings, struct vt_verdict *ret_verdict);
 
+/* Of a call of which nothing is known. */
+void vt_verdict_lose(struct vt_verdict *ret_verdict);
+
 /* Of a tool that said by itself what went wrong. What it says is cut where it is too long. */
 void vt_verdict_tool_failed(struct vt_verdict *ret_verdict, const char *type, const char *message);
 
