@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A quick look at text that most arguments pass: an object of numbers, words and flags, of which
- * the schema says only what types they have. Reading it in full costs more than all else that a
- * client does for a call. It says yes, or that it does not know.
+ * the schema says only what types they have, or nothing at all. Reading it in full costs more than
+ * all else that a client does for a call. It says yes, or that it does not know.
  */
 #include <errno.h>
 #include <string.h>
 
 #include "tool/schema_private.h"
 
-enum { MEMBERS_MAX = 32, DIGITS_MAX = 15 };
+enum { MEMBERS_MAX = 32, OTHERS_MAX = 8, DIGITS_MAX = 15 };
 
 struct vt_plain {
+	bool open;         /* it says nothing of members that it does not name */
 	uint32_t required; /* a bit for each member */
 	size_t count;
 	struct {
@@ -81,8 +82,9 @@ static bool read_rules(struct vt_plain *plain, const struct vt_schema_node *root
 		} else if (rule->keyword->check == vt_rule_type) {
 			if (!(rule->types & VT_DATA_OBJECT))
 				return false;
-		} else if (rule->keyword->check != vt_rule_required &&
-			   rule->keyword->check != vt_rule_additional) {
+		} else if (rule->keyword->check == vt_rule_additional) {
+			plain->open = false;
+		} else if (rule->keyword->check != vt_rule_required) {
 			return false;
 		}
 	}
@@ -96,7 +98,7 @@ static bool read_rules(struct vt_plain *plain, const struct vt_schema_node *root
 int vt_plain_compile(struct vt_arena *arena, const struct vt_schema_node *root,
 		     const struct vt_plain **ret_plain)
 {
-	struct vt_plain plain = { 0 };
+	struct vt_plain plain = { .open = true };
 
 	*ret_plain = NULL;
 	if (root->never || !read_rules(&plain, root))
@@ -200,16 +202,44 @@ static unsigned take_scalar(struct text *t)
 	}
 }
 
-/* A member that was there before, or that the schema does not name, is for others to judge. */
-static bool take_member(const struct vt_plain *plain, struct text *t, uint32_t *seen)
+/* Members that were there before, each of which may come once. */
+struct seen {
+	uint32_t named; /* a bit for each that the schema names */
+	size_t count;
+	struct {
+		const char *key;
+		size_t len;
+	} others[OTHERS_MAX];
+};
+
+/* Whether it is the first of its name, as far as there is room for names. */
+static bool note_other(struct seen *seen, const char *key, size_t len)
+{
+	for (size_t i = 0; i < seen->count; i++)
+		if (seen->others[i].len == len && memcmp(seen->others[i].key, key, len) == 0)
+			return false;
+	if (seen->count == OTHERS_MAX)
+		return false;
+	seen->others[seen->count].key = key;
+	seen->others[seen->count++].len = len;
+	return true;
+}
+
+/* A member that was there before, or that the schema may judge in other ways, is for others. */
+static bool take_member(const struct vt_plain *plain, struct text *t, struct seen *seen)
 {
 	const char *key;
 	size_t len;
-	int at = take_string(t, &key, &len) ? find(plain, key, len) : -1;
 
-	if (at < 0 || *seen & 1U << at || !take(t, ':'))
+	if (!take_string(t, &key, &len) || !take(t, ':'))
 		return false;
-	*seen |= 1U << at;
+	int at = find(plain, key, len);
+
+	if (at < 0)
+		return plain->open && note_other(seen, key, len) && take_scalar(t);
+	if (seen->named & 1U << at)
+		return false;
+	seen->named |= 1U << at;
 	return take_scalar(t) & plain->members[at].types;
 }
 
@@ -217,15 +247,17 @@ bool vt_schema_fits_plainly(const struct vt_schema *schema, const char *text, si
 {
 	const struct vt_plain *plain = schema->plain;
 	struct text t = { text, text + len };
-	uint32_t seen = 0;
+	struct seen seen;
 
 	if (!plain || !take(&t, '{'))
 		return false;
+	seen.named = 0;
+	seen.count = 0;
 	if (next(&t) != '}')
 		do
 			if (!take_member(plain, &t, &seen))
 				return false;
 		while (take(&t, ','));
 	return take(&t, '}') && next(&t) == '\0' && t.at == t.end &&
-	       (seen & plain->required) == plain->required;
+	       (seen.named & plain->required) == plain->required;
 }

@@ -46,6 +46,7 @@ static void test_seen_quickly(void **state)
 		" {\n\t\"a\" : -0.5 , \"n\":null,\"s\":\"two words\",\"b\":true}\r\n",
 		"{\"n\":-12,\"a\":123456789012345,\"b\":false,\"any\":\"\"}",
 		"{\"a\":0,\"any\":1.25}",
+		"{\"a\":0,\"c\":2,\"\":\"a\",\"aa\":null}",
 	};
 	struct vt_schema *schema = compile_text(SCHEMA);
 
@@ -57,6 +58,10 @@ static void test_seen_quickly(void **state)
 	vt_schema_free(schema);
 	schema = compile_text("{\"type\": \"object\", \"additionalProperties\": false}");
 	assert_true(vt_schema_fits_plainly(schema, "{}", 2));
+	assert_false(vt_schema_fits_plainly(schema, "{\"c\":2}", 7));
+	vt_schema_free(schema);
+	schema = compile_text("{\"type\": \"object\"}"); /* that of a tool which has none */
+	assert_true(vt_schema_fits_plainly(schema, "{\"c\":2}", 7));
 	vt_schema_free(schema);
 }
 
@@ -74,7 +79,10 @@ static void test_left_to_others(void **state)
 		"{\"a\":1 \"b\":true}",
 		"{\"a\":\"1\"}",
 		"{\"a\":1,\"a\":2}",
-		"{\"a\":1,\"c\":2}",
+		"{\"a\":1,\"c\":2,\"c\":3}",
+		"{\"a\":1,\"c\":[]}",
+		"{\"c\":2}",
+		"{\"a\":1,\"1\":1,\"2\":1,\"3\":1,\"4\":1,\"5\":1,\"6\":1,\"7\":1,\"8\":1,\"9\":1}",
 		"{\"a\":1}{}",
 		"{\"a\":1e3}",
 		"{\"a\":01}",
@@ -124,6 +132,8 @@ static void test_schemas_that_say_more(void **state)
 		"{\"properties\": {\"a\": {}}, \"patternProperties\": {\"a\": {}}}",
 		"{\"properties\": {\"a\": {}}, \"anyOf\": [true]}",
 		"{\"properties\": {\"a\": {}}, \"const\": {\"a\": 2}}",
+		"{\"additionalProperties\": {\"type\": \"string\"}}",
+		"{\"additionalProperties\": false}",
 	};
 
 	(void)state;
@@ -139,7 +149,8 @@ static void test_schemas_that_say_more(void **state)
 /* Texts that are nearly right, by the hundred thousand. */
 static void test_agrees(void **state)
 {
-	static const char seed[] = "{\"a\":1.5,\"n\":-12, \"s\":\"word\",\"b\":true,\"any\":null}";
+	static const char seed[] =
+		"{\"a\":1.5,\"n\":-12, \"s\":\"word\",\"b\":true,\"any\":null,\"c\":1,\"d\":2}";
 	static const char bytes[] = "{}[]:,\"\\ab n10.-+eEtrufls\n\t \x7f\x80\xc3\x01";
 	struct vt_schema *schema = compile_text(SCHEMA);
 	size_t seen = 0;
