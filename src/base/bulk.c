@@ -5,7 +5,20 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-enum { PAGE = 4096, LARGE = 4 << 20 };
+enum {
+	PAGE = 4096,
+	LARGE = 4 << 20,
+	HUGE_PAGE = 2 << 20,
+	MALLOCS_OWN = 32, /* what malloc() takes beside, of what it maps */
+};
+
+/* What has the size of whole huge pages is mapped where one begins, and is all made of them. */
+size_t vt_bulk_size(size_t need)
+{
+	if (need < LARGE)
+		return need;
+	return (need + MALLOCS_OWN + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE - MALLOCS_OWN;
+}
 
 size_t vt_bulk_next(size_t cap, size_t first, size_t need)
 {

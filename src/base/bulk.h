@@ -10,5 +10,8 @@
  */
 size_t vt_bulk_next(size_t cap, size_t first, size_t need);
 
+/* The size of one that is to hold so much at once: that, and what is left of its last huge page. */
+size_t vt_bulk_size(size_t need);
+
 /* Reallocates. NULL: no memory, and the old one is as it was. */
 void *vt_bulk_resize(void *memory, size_t cap);

@@ -30,8 +30,11 @@ void vt_frames_in_init(struct vt_frames_in *in, size_t max)
 
 void vt_frames_in_done(struct vt_frames_in *in)
 {
+	bool trusting = in->trusting;
+
 	free(in->buf);
 	vt_frames_in_init(in, in->max);
+	in->trusting = trusting;
 }
 
 /*
@@ -73,7 +76,8 @@ static void rest(struct vt_frames_in *in)
  */
 static int grow(struct vt_frames_in *in, size_t need, struct vt_err *err)
 {
-	size_t cap = vt_bulk_next(in->cap, VT_FRAMES_IDLE, need + 1);
+	size_t cap = in->trusting && in->cap ? vt_bulk_size(need + 1)
+					     : vt_bulk_next(in->cap, VT_FRAMES_IDLE, need + 1);
 	char *buf = vt_bulk_resize(in->buf, cap);
 
 	if (!buf)

@@ -11,8 +11,9 @@
  * The reader and the writer are embedded in whoever owns the socket, and run in its loop: no call
  * ever waits, whatever the mode of the descriptor. Neither closes it. What the other side claims is
  * checked before it costs anything, memory grows with the bytes that came and never with a length
- * that was promised, and once nothing is under way no more than VT_FRAMES_IDLE is held in either
- * direction. Descriptors that are sent along are not received. Errors have VT_STEP_WIRE.
+ * that was promised, unless the owner trusts the other side, and once nothing is under way no more
+ * than VT_FRAMES_IDLE is held in either direction. Descriptors that are sent along are not received.
+ * Errors have VT_STEP_WIRE.
  */
 #pragma once
 
@@ -47,6 +48,7 @@ struct vt_frames_in {
 	size_t start; /* of the first frame that was not handed out */
 	size_t end;   /* of what came */
 	size_t max;   /* longest head and body together */
+	bool   trusting; /* the owner's to set: memory for what the other side promised is had at once */
 };
 
 /* max is the owner's bound on head and body together; what is above VT_FRAME_MAX counts as that. */

@@ -305,6 +305,27 @@ static void test_a_large_frame_leaves_nothing_behind(void **state)
 	free(body);
 }
 
+/* Who trusts the other side takes what was promised for what will come. */
+static void test_memory_for_what_was_promised(void **state)
+{
+	static const char prefix[] = "\0\0\0\x04\x04\0\0\0";
+	static char bytes[VT_FRAMES_IDLE];
+	struct pair *pair = *state;
+
+	pair->in.trusting = true;
+	send_raw(pair, prefix, VT_FRAME_PREFIX);
+	assert_int_equal(take_in(pair), VT_FRAME_PREFIX);
+	assert_int_equal(pair->in.cap, VT_FRAMES_IDLE);
+	send_raw(pair, bytes, sizeof(bytes));
+	while (take_in(pair) > 0)
+		;
+	assert_true(pair->in.cap > VT_FRAME_PREFIX + ((size_t)64 << 20));
+	assert_true(pair->in.cap < (size_t)67 << 20);
+	vt_frames_in_done(&pair->in);
+	assert_null(pair->in.buf);
+	assert_true(pair->in.trusting);
+}
+
 /* A large frame is had with its buffer, whatever follows it; a small one is not. */
 static void test_taking_the_buffer(void **state)
 {
@@ -616,6 +637,7 @@ int main(void)
 		IN_PAIR(test_the_bound_of_the_owner),
 		IN_PAIR(test_memory_follows_what_came),
 		IN_PAIR(test_a_large_frame_leaves_nothing_behind),
+		IN_PAIR(test_memory_for_what_was_promised),
 		IN_PAIR(test_taking_the_buffer),
 		IN_PAIR(test_the_end),
 		IN_PAIR(test_a_reset_is_an_end),

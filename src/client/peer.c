@@ -111,6 +111,7 @@ void vt_peer_clear(struct vt_peer *peer)
 	peer->held_end = &peer->held;
 	vt_str_init(&peer->head);
 	vt_frames_in_init(&peer->in, VT_FRAME_MAX);
+	peer->in.trusting = true; /* a supervisor has all of a frame before it sends any */
 	vt_frames_out_init(&peer->out, SIZE_MAX); /* as much as the program itself asks for */
 }
 
