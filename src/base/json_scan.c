@@ -9,6 +9,7 @@
 
 struct scan {
 	const char *at, *end;
+	bool wide; /* a string has bytes that are not ASCII */
 };
 
 static bool is_space(char c)
@@ -99,20 +100,22 @@ static bool take_escape(struct scan *s)
 	return unit >= 0xdc00 && unit <= 0xdfff;
 }
 
-/* Whether one of 64 bytes means something in a string. */
-static bool is_marked(const char *bytes)
+/* Whether one of 64 bytes means something in a string. Their bits are added to *seen. */
+static bool is_marked(const char *bytes, vt_bytes16 *seen)
 {
 	vt_bytes16 v[4], found = { 0 };
 
 	memcpy(v, bytes, sizeof(v));
-	for (int i = 0; i < 4; i++)
+	for (int i = 0; i < 4; i++) {
 		found |= (vt_bytes16)((v[i] < 0x20) | (v[i] == '"') | (v[i] == '\\'));
+		*seen |= v[i];
+	}
 	return vt_bytes16_any(found);
 }
 
 /* The same of eight: a byte of w is below n (up to 128) where (w - n) & ~w has its highest bit; a
  * borrow from the byte beside it can only make that true too often. */
-static bool is_marked8(const char *bytes)
+static bool is_marked8(const char *bytes, uint64_t *seen)
 {
 	static const uint64_t ones = UINT64_C(0x0101010101010101);
 	uint64_t w;
@@ -122,6 +125,7 @@ static bool is_marked8(const char *bytes)
 	uint64_t found = ((w - ones * 0x20) & ~w) | ((quote - ones) & ~quote) |
 			 ((slash - ones) & ~slash);
 
+	*seen |= w & ones * 0x80;
 	return found & ones * 0x80;
 }
 
@@ -129,10 +133,14 @@ static bool is_marked8(const char *bytes)
  * that. */
 static void skip_plain(struct scan *s)
 {
-	while (s->end - s->at >= 64 && !is_marked(s->at))
+	vt_bytes16 seen = { 0 };
+	uint64_t seen8 = 0;
+
+	while (s->end - s->at >= 64 && !is_marked(s->at, &seen))
 		s->at += 64;
-	while (s->end - s->at >= 8 && !is_marked8(s->at))
+	while (s->end - s->at >= 8 && !is_marked8(s->at, &seen8))
 		s->at += 8;
+	s->wide |= seen8 || vt_bytes16_any(seen & 0x80);
 }
 
 static bool take_string(struct scan *s)
@@ -142,6 +150,7 @@ static bool take_string(struct scan *s)
 	for (skip_plain(s); s->at < s->end; skip_plain(s)) {
 		unsigned char c = (unsigned char)*s->at++;
 
+		s->wide |= c >= 0x80;
 		if (c == '"')
 			return true;
 		if (c < 0x20 || (c == '\\' && !take_escape(s)))
@@ -208,9 +217,9 @@ bool vt_json_is_valid(const char *bytes, size_t len)
 {
 	if (len == 0)
 		return false;
-	struct scan s = { bytes, bytes + len };
+	struct scan s = { .at = bytes, .end = bytes + len };
 
-	return take_value(&s, 1) && s.at == s.end && vt_json_is_utf8(bytes, len);
+	return take_value(&s, 1) && s.at == s.end && (!s.wide || vt_json_is_utf8(bytes, len));
 }
 
 /* ---- places --------------------------------------------------------------------------------- */
@@ -229,7 +238,7 @@ struct vt_json_span vt_json_span(const char *bytes, size_t len)
 bool vt_json_next(struct vt_json_span *rest, struct vt_json_span *ret_key,
 		  struct vt_json_span *ret_value)
 {
-	struct scan s = { rest->at, rest->end };
+	struct scan s = { .at = rest->at, .end = rest->end };
 	struct vt_json_span key = { s.at, s.at };
 	bool first = s.at < s.end && (*s.at == '{' || *s.at == '[');
 	bool named = s.end > s.at && s.end[-1] == '}';

@@ -110,12 +110,14 @@ static void test_what_is_not(void **state)
 /* Strings are looked at several bytes at a time: each byte counts, wherever it stands. */
 static void test_each_byte_in_each_place(void **state)
 {
+	enum { SIZE = 2 + 64 + 8 + 12, LAST = SIZE - 4 };
+
 	(void)state;
 	for (int byte = 0; byte < 256; byte++) {
 		bool plain = byte >= 0x20 && byte < 0x80 && byte != '"' && byte != '\\';
 
-		for (size_t place = 1; place < 21; place++) {
-			char text[22];
+		for (size_t place = 1; place < SIZE - 1; place++) {
+			char text[SIZE];
 
 			memset(text, 'x', sizeof(text));
 			text[0] = text[sizeof(text) - 1] = '"';
@@ -123,8 +125,8 @@ static void test_each_byte_in_each_place(void **state)
 			/* What follows the end of the string, and an escape, are wrong here too. */
 			if (vt_json_is_valid(text, sizeof(text)) != plain)
 				fail_msg("byte %d at %zu", byte, place);
-			memcpy(text + 18, "\xe2\x82\xac", 3);
-			if (place < 18 && vt_json_is_valid(text, sizeof(text)) != plain)
+			memcpy(text + LAST, "\xe2\x82\xac", 3);
+			if (place < LAST && vt_json_is_valid(text, sizeof(text)) != plain)
 				fail_msg("byte %d at %zu, beside others", byte, place);
 		}
 	}
