@@ -3,6 +3,7 @@
 
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 
 enum {
@@ -47,4 +48,32 @@ void *vt_bulk_resize(void *memory, size_t cap)
 	if (resized && cap >= LARGE)
 		prefer_huge_pages(resized, cap);
 	return resized;
+}
+
+void vt_bulk_drop(struct vt_bulk_spare *spare)
+{
+	free(spare->memory);
+	*spare = (struct vt_bulk_spare){ 0 };
+}
+
+void vt_bulk_keep(struct vt_bulk_spare *spare, char *memory, size_t cap)
+{
+	if (!spare || cap < LARGE || cap > VT_BULK_SPARE_MAX || cap <= spare->cap) {
+		free(memory);
+		return;
+	}
+	vt_bulk_drop(spare);
+	*spare = (struct vt_bulk_spare){ memory, cap };
+}
+
+bool vt_bulk_move(struct vt_bulk_spare *spare, char **memory, size_t *cap, size_t need)
+{
+	if (!spare || *cap < LARGE / 2 || need > spare->cap)
+		return false;
+	memcpy(spare->memory, *memory, *cap);
+	free(*memory);
+	*memory = spare->memory;
+	*cap = spare->cap;
+	*spare = (struct vt_bulk_spare){ 0 };
+	return true;
 }

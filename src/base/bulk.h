@@ -2,6 +2,7 @@
 /* How buffers grow that take what comes from a socket, of any size. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 
 /*
@@ -15,3 +16,27 @@ size_t vt_bulk_size(size_t need);
 
 /* Reallocates. NULL: no memory, and the old one is as it was. */
 void *vt_bulk_resize(void *memory, size_t cap);
+
+/*
+ * A large buffer that nobody needs any more, for who needs the next: the first touch of memory takes longer
+ * than to copy what comes into it. One at the most, and none above VT_BULK_SPARE_MAX. Whoever has it lets
+ * go of it when it was not needed for a while.
+ */
+struct vt_bulk_spare {
+	char  *memory; /* NULL: there is none */
+	size_t cap;
+};
+
+#define VT_BULK_SPARE_MAX ((size_t)128 << 20)
+
+/* Keeps it, or frees it. spare may be NULL. */
+void vt_bulk_keep(struct vt_bulk_spare *spare, char *memory, size_t cap);
+
+/*
+ * Has what is to hold `need` bytes moved to the spare one, from a buffer that is full: as for vt_bulk_next(),
+ * nothing is taken for a promise. False: there is none that fits, or it is not worth it. spare may be NULL.
+ */
+bool vt_bulk_move(struct vt_bulk_spare *spare, char **memory, size_t *cap, size_t need);
+
+/* Frees what is kept. */
+void vt_bulk_drop(struct vt_bulk_spare *spare);

@@ -8,8 +8,6 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
-#include "base/bulk.h"
-
 static uint32_t number_at(const char *at)
 {
 	const unsigned char *byte = (const unsigned char *)at;
@@ -188,8 +186,11 @@ void vt_frames_out_init(struct vt_frames_out *out, size_t max)
 
 void vt_frames_out_done(struct vt_frames_out *out)
 {
+	struct vt_bulk_spare *spare = out->spare;
+
 	free(out->buf);
 	vt_frames_out_init(out, out->max);
+	out->spare = spare;
 }
 
 /* What is lost of a frame cannot be made good: the other side would take the next for its rest. */
@@ -376,9 +377,12 @@ int vt_frames_flush(struct vt_frames_out *out, int fd, struct vt_err *err)
 	out->start += (size_t)sent;
 	if ((size_t)sent < queued)
 		return 0;
-	if (out->cap > VT_FRAMES_IDLE)
-		vt_frames_out_done(out);
 	out->start = 0;
 	out->end = 0;
+	if (out->cap > VT_FRAMES_IDLE) {
+		vt_bulk_keep(out->spare, out->buf, out->cap);
+		out->buf = NULL;
+		out->cap = 0;
+	}
 	return 1;
 }

@@ -22,6 +22,7 @@
 #include <sys/types.h>
 #include <sys/uio.h>
 
+#include "base/bulk.h"
 #include "base/err.h"
 
 /* The two numbers. */
@@ -88,6 +89,7 @@ struct vt_frames_out {
 	size_t end;
 	size_t max;    /* how much may wait before a further frame is refused */
 	bool   broken; /* part of a frame is lost: nothing may follow it */
+	struct vt_bulk_spare *spare; /* the owner's to set: where memory goes that is not needed; NULL: nowhere */
 };
 
 /*

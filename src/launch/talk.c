@@ -7,8 +7,6 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
-#include "base/bulk.h"
-
 enum { FIRST_BYTES = 4096 };
 
 void vt_talk_in_init(struct vt_talk_in *in, size_t body_max)
@@ -18,8 +16,11 @@ void vt_talk_in_init(struct vt_talk_in *in, size_t body_max)
 
 void vt_talk_in_done(struct vt_talk_in *in)
 {
+	struct vt_bulk_spare *spare = in->spare;
+
 	free(in->data);
 	vt_talk_in_init(in, in->body_max);
+	in->spare = spare;
 }
 
 /* As recv(), of what may be read. */
@@ -87,6 +88,8 @@ static int check(const struct vt_talk_in *in, struct vt_err *err)
 static int make_room(struct vt_talk_in *in, size_t size, struct vt_err *err)
 {
 	if (in->got < in->cap)
+		return 0;
+	if (vt_bulk_move(in->spare, &in->data, &in->cap, size))
 		return 0;
 	size_t cap = vt_bulk_next(in->cap, FIRST_BYTES, size);
 	char *data = vt_bulk_resize(in->data, cap);

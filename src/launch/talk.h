@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/bulk.h"
 #include "base/err.h"
 
 enum vt_talk_kind {
@@ -52,6 +53,7 @@ struct vt_talk_in {
 	char   ahead[1024]; /* read, but not looked at */
 	size_t ahead_at, ahead_len;
 	size_t may_read; /* bytes, until it says that no more has come; SIZE_MAX: as many as there are */
+	struct vt_bulk_spare *spare; /* the owner's to set: where memory for much is to be had; NULL: nowhere */
 };
 
 void vt_talk_in_init(struct vt_talk_in *in, size_t body_max);

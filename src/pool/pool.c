@@ -241,6 +241,7 @@ void vt_pool_refill(struct vt_pool *pool)
 				vt_pool_count_failure(pool, &err);
 			break;
 		}
+		warm->in.spare = pool->options.spare;
 		pool->slots[warm->slot]++;
 		if (warm->place < VT_PLACES)
 			pool->places |= 1ULL << warm->place;

@@ -26,6 +26,7 @@ struct vt_pool_options {
 	char *const          *argv;
 	int                   spawner_fd; /* vitro's own program; borrowed */
 	struct vt_children   *children;   /* of this process; borrowed, shared by all pools */
+	struct vt_bulk_spare *spare;      /* memory for large results; borrowed, shared by all pools; NULL: none */
 	unsigned ready_min, ready_max;    /* cells that wait */
 	unsigned live_max;                /* calls at once */
 	int64_t  queue_ms;                /* how long a call may wait */

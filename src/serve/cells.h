@@ -60,6 +60,7 @@ struct vt_cells_maker {
 	struct vt_loop  *loop;
 	struct vt_host  *host;
 	struct vt_children *children;
+	struct vt_bulk_spare *spare;
 	bool             settled; /* what can be had here is known */
 	int              spawner_fd; /* vitro's own program; -1: it cannot be found */
 	bool             shared;     /* by several clients */

@@ -37,19 +37,29 @@ static const struct vt_session_limits shared_limits = {
 	.ready_max = 64,
 };
 
+static void drop_spare(struct vt_timer *timer)
+{
+	struct vt_commons *commons = timer->owner;
+
+	vt_bulk_drop(&commons->spare);
+}
+
 void vt_commons_init(struct vt_commons *commons, struct vt_loop *loop, struct vt_host *host)
 {
 	*commons = (struct vt_commons){
 		.loop = loop,
 		.limits = private_limits,
 		.held_max = SIZE_MAX,
+		.spare_timer = { .fire = drop_spare, .owner = commons },
 		.cells = { .loop = loop,
 			   .host = host,
 			   .children = &commons->children,
+			   .spare = &commons->spare,
 			   .spawner_fd = open("/proc/self/exe", O_PATH | O_CLOEXEC) },
 	};
 	vt_cells_maker_init(&commons->cells);
 	vt_turns_init(&commons->turns, loop, UINT_MAX);
+	vt_loop_add_timer(loop, &commons->spare_timer);
 }
 
 void vt_commons_share(struct vt_commons *commons, unsigned live_max)
@@ -67,5 +77,7 @@ void vt_commons_done(struct vt_commons *commons)
 {
 	vt_cells_maker_done(&commons->cells);
 	vt_turns_done(&commons->turns, commons->loop);
+	vt_loop_remove_timer(commons->loop, &commons->spare_timer);
+	vt_bulk_drop(&commons->spare);
 	vt_fd_close(&commons->cells.spawner_fd);
 }

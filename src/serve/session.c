@@ -20,6 +20,8 @@ enum {
 };
 
 #define HELLO (10 * VT_NS_PER_S)
+/* How long memory is kept for the next large result. */
+#define SPARE (2 * VT_NS_PER_S)
 
 int vt_session_misunderstand(const char *what, struct vt_err *err)
 {
@@ -292,6 +294,8 @@ static int flush(struct vt_session *session, struct vt_err *err)
 
 	if (r < 0)
 		return r;
+	if (session->commons->spare.memory)
+		vt_timer_set(&session->commons->spare_timer, vt_clock_now() + SPARE);
 	if (vt_frames_queued(&session->out) <= QUEUED_FEW) {
 		if (session->full) {
 			session->full = false;
@@ -370,6 +374,7 @@ int vt_session_new(struct vt_commons *commons, const struct vt_session_peer *pee
 	vt_frames_in_init(&session->in, commons->limits.frame_max);
 	/* What cells say is bounded before; the rest is as much as the client itself asks for. */
 	vt_frames_out_init(&session->out, SIZE_MAX);
+	session->out.spare = &commons->spare;
 	vt_str_init(&session->head);
 	vt_str_init(&session->environment);
 	int r = set_events(session, err);

@@ -80,6 +80,8 @@ struct vt_call_over {
 struct vt_commons {
 	struct vt_loop          *loop;
 	struct vt_children       children;
+	struct vt_bulk_spare     spare;       /* of results that were told, for those to come */
+	struct vt_timer          spare_timer; /* none came */
 	struct vt_cells_maker    cells;
 	struct vt_turns          turns;
 	struct vt_session_limits limits;
