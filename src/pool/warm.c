@@ -539,6 +539,8 @@ bool vt_warm_run(struct vt_warm *warm, struct vt_pool_call *call)
 		vt_warm_give_up(warm, &err);
 	else if (r == 0)
 		vt_words_queue(warm, &talk, at);
+	else
+		vt_loop_try(warm->loop, &warm->talk);
 	if (warm->state == VT_WARM_RUNNING)
 		begin_look(warm);
 	return true;

@@ -179,8 +179,11 @@ static void say(struct vt_warm *warm, const struct vt_talk *talk)
 	struct vt_err err;
 
 	/* All of it goes, or nobody is there: that shows by itself. */
-	if (warm->going.len == 0 && vt_talk_send(warm->talk.fd, MSG_DONTWAIT, talk, &at, &err) != 0)
+	if (warm->going.len == 0 &&
+	    vt_talk_send(warm->talk.fd, MSG_DONTWAIT, talk, &at, &err) != 0) {
+		vt_loop_try(warm->loop, &warm->talk);
 		return;
+	}
 	vt_words_queue(warm, talk, at);
 }
 

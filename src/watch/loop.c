@@ -61,6 +61,14 @@ void vt_loop_remove(struct vt_loop *loop, struct vt_watch *source)
 	if (source->added)
 		(void)epoll_ctl(loop->epoll_fd, EPOLL_CTL_DEL, source->fd, NULL); /* it was added */
 	source->added = false;
+	if (loop->likely == source)
+		loop->likely = NULL;
+}
+
+void vt_loop_try(struct vt_loop *loop, struct vt_watch *source)
+{
+	if (source->added)
+		loop->likely = source;
 }
 
 /* ---- timers: a pairing heap ----------------------------------------------------------------- */
@@ -221,7 +229,14 @@ static void clock_went_off(struct vt_loop *loop)
 /* One descriptor at a time: a call-back may remove or close any other one. */
 static int wait_once(struct vt_loop *loop, struct vt_err *err)
 {
+	struct vt_watch *likely = loop->likely;
 	struct epoll_event event;
+
+	if (likely) {
+		loop->likely = NULL;
+		likely->ready(likely, EPOLLIN);
+		return 0;
+	}
 	int count = epoll_wait(loop->epoll_fd, &event, 1, set_clock(loop));
 
 	if (count < 0 && errno != EINTR)

@@ -35,6 +35,7 @@ struct vt_loop {
 	int64_t          armed;    /* when it goes off; INT64_MAX: it does not */
 	struct vt_timer *timers;   /* that are set, the first to come on top */
 	struct vt_timer *turns;    /* that are due, and have not fired yet */
+	struct vt_watch *likely;   /* what is tried before the next wait; NULL: nothing */
 	int64_t          looks;    /* how many calls are looked at from it: watch/look.h */
 	bool             over;     /* set by a call-back: vt_loop_run() returns */
 };
@@ -47,6 +48,12 @@ int  vt_loop_add(struct vt_loop *loop, struct vt_watch *source, uint32_t events,
 		 struct vt_err *err);
 /* Stops watching. Fine if it is not watched. */
 void vt_loop_remove(struct vt_loop *loop, struct vt_watch *source);
+
+/*
+ * One that is watched for EPOLLIN may be ready by now: whoever was spoken to may have had the CPU already,
+ * and answered. It is told so, once, before anything is waited for; it has to bear that it is not.
+ */
+void vt_loop_try(struct vt_loop *loop, struct vt_watch *source);
 
 /* Makes a timer known to the loop, not set. */
 void vt_loop_add_timer(struct vt_loop *loop, struct vt_timer *timer);

@@ -347,6 +347,33 @@ static void test_remove(void **state)
 	assert_string_equal(tale->text, ".a.");
 }
 
+static void notes(struct vt_watch *source, uint32_t events)
+{
+	tell(source->owner, events == EPOLLIN ? 'n' : '?');
+}
+
+/* Told without an event, once, and before what is due; but not where nobody watches it any more. */
+static void test_try(void **state)
+{
+	struct tale *tale = *state;
+
+	tale->a.ready = notes;
+	vt_loop_try(&tale->loop, &tale->a); /* never added */
+	assert_int_equal(vt_loop_add(&tale->loop, &tale->a, EPOLLIN, &tale->err), 0);
+	vt_timer_set(&tale->last, 0);
+	run(tale);
+	assert_string_equal(tale->text, ".");
+	vt_loop_try(&tale->loop, &tale->a);
+	vt_timer_set(&tale->last, after_ms(5));
+	run(tale);
+	assert_string_equal(tale->text, ".n.");
+	vt_loop_try(&tale->loop, &tale->a);
+	vt_loop_remove(&tale->loop, &tale->a);
+	vt_timer_set(&tale->last, after_ms(5));
+	run(tale);
+	assert_string_equal(tale->text, ".n..");
+}
+
 /* Both are ready; whoever comes first takes the other away, which must not be called then. */
 static void takes_other_away(struct vt_watch *source, uint32_t events)
 {
@@ -463,6 +490,7 @@ int main(void)
 		STAGED(test_sources),
 		STAGED(test_hang_up),
 		STAGED(test_remove),
+		STAGED(test_try),
 		STAGED(test_remove_in_a_call_back),
 		STAGED(test_busy_source),
 		STAGED(test_over),
