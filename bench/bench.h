@@ -32,6 +32,12 @@ struct contestant {
 
 struct stats {
 	double min_us, p50_us, p99_us;
+	/*
+	 * By how much its p50 of a round is above that of the base in the same round: the p50 of all rounds.
+	 * What the scheduler keeps on one CPU for seconds, and then spreads over two, has two p50s, and
+	 * which of them is that of the whole is chance.
+	 */
+	double paired;
 };
 
 /* What a contest measured, one row per contestant. */

@@ -20,6 +20,7 @@ struct tally {
 	const struct contest *contest;
 	int64_t *samples[MAX_CONTESTANTS];
 	size_t counts[MAX_CONTESTANTS], room[MAX_CONTESTANTS];
+	int64_t *middles[MAX_CONTESTANTS]; /* of each round */
 	int null_fd;
 };
 
@@ -160,27 +161,54 @@ static void take_turn(struct tally *tally, size_t who)
 	}
 }
 
-static void run_rounds(struct tally *tally)
-{
-	const struct contest *contest = tally->contest;
-	size_t order[MAX_CONTESTANTS];
-
-	for (size_t i = 0; i < contest->count; i++)
-		order[i] = i;
-	for (unsigned round = 0; round < contest->rounds; round++) {
-		progress(contest, round);
-		shuffle(order, contest->count);
-		for (size_t i = 0; i < contest->count; i++)
-			take_turn(tally, order[i]);
-	}
-	progress(contest, contest->rounds);
-}
-
 static int by_value(const void *a, const void *b)
 {
 	int64_t left = *(const int64_t *)a, right = *(const int64_t *)b;
 
 	return left < right ? -1 : left > right;
+}
+
+static int64_t middle_of(int64_t *samples, size_t count)
+{
+	qsort(samples, count, sizeof(*samples), by_value);
+	return samples[(count - 1) / 2];
+}
+
+static void run_rounds(struct tally *tally)
+{
+	const struct contest *contest = tally->contest;
+	size_t order[MAX_CONTESTANTS];
+
+	for (size_t i = 0; i < contest->count; i++) {
+		order[i] = i;
+		tally->middles[i] = need(calloc(contest->rounds, sizeof(int64_t)));
+	}
+	for (unsigned round = 0; round < contest->rounds; round++) {
+		progress(contest, round);
+		shuffle(order, contest->count);
+		for (size_t i = 0; i < contest->count; i++) {
+			size_t who = order[i], before = tally->counts[who];
+
+			take_turn(tally, who);
+			tally->middles[who][round] = middle_of(tally->samples[who] + before,
+							       tally->counts[who] - before);
+		}
+	}
+	progress(contest, contest->rounds);
+}
+
+static double paired(const struct tally *tally, size_t who)
+{
+	const struct contest *contest = tally->contest;
+	int64_t *ratios = need(calloc(contest->rounds, sizeof(int64_t)));
+
+	for (unsigned round = 0; round < contest->rounds; round++)
+		ratios[round] = tally->middles[who][round] * 1000 /
+				(tally->middles[contest->base][round] + 1);
+	double ratio = (double)middle_of(ratios, contest->rounds) / 1000;
+
+	free(ratios);
+	return ratio;
 }
 
 static struct stats summarize(int64_t *samples, size_t count)
@@ -235,8 +263,11 @@ const struct table *contest_run(const struct contest *contest, struct report *re
 	for (size_t i = 0; i < contest->count; i++) {
 		table->names[i] = contest->contestants[i].name;
 		table->stats[i] = summarize(tally.samples[i], tally.counts[i]);
+		table->stats[i].paired = paired(&tally, i);
 		free(tally.samples[i]);
 	}
+	for (size_t i = 0; i < contest->count; i++)
+		free(tally.middles[i]);
 	(void)close(tally.null_fd); /* nothing was kept in it */
 	report_table(table);
 	return table;

@@ -30,12 +30,12 @@ void report_table(const struct table *table)
 	if (table->pattern == BURST)
 		printf(" of %u", table->burst);
 	printf(", %u rounds (µs)\n", table->rounds);
-	printf("  %-28s %9s %9s %9s   p50 / %s\n", "", "min", "p50", "p99",
+	printf("  %-28s %9s %9s %9s   p50 / %s, and in the same round\n", "", "min", "p50", "p99",
 	       table->names[table->base]);
 	for (size_t i = 0; i < table->count; i++)
-		printf("  %-28s %9.0f %9.0f %9.0f   %.2f\n", table->names[i],
+		printf("  %-28s %9.0f %9.0f %9.0f   %7.2f %7.2f\n", table->names[i],
 		       table->stats[i].min_us, table->stats[i].p50_us, table->stats[i].p99_us,
-		       ratio(table, i));
+		       ratio(table, i), table->stats[i].paired);
 	putchar('\n');
 	(void)fflush(stdout); /* a lost table shows as one */
 }
@@ -79,10 +79,11 @@ static json_t *table_json(const struct table *table)
 
 	for (size_t i = 0; i < table->count; i++)
 		json_array_append_new(rows,
-				      json_pack("{s:s, s:f, s:f, s:f, s:f}", "name",
+				      json_pack("{s:s, s:f, s:f, s:f, s:f, s:f}", "name",
 						table->names[i], "min_us", table->stats[i].min_us,
 						"p50_us", table->stats[i].p50_us, "p99_us",
-						table->stats[i].p99_us, "ratio", ratio(table, i)));
+						table->stats[i].p99_us, "ratio", ratio(table, i),
+						"paired_ratio", table->stats[i].paired));
 	return json_pack("{s:s, s:s, s:i, s:s, s:o}", "title", table->title, "pattern",
 			 pattern_names[table->pattern], "rounds", (int)table->rounds, "base",
 			 table->names[table->base], "rows", rows);
