@@ -308,11 +308,23 @@ static void record_failed(void *user, const struct vt_err *err)
 	log_text(server, LOG_ERR, text);
 }
 
+static void record_tried(void *user, bool written)
+{
+	struct vt_server *server = user;
+	int64_t now = vt_clock_now();
+
+	if (written)
+		log_text(server, LOG_NOTICE, "the audit log is written again");
+	for (struct guest *guest = server->guests; guest; guest = guest->next)
+		vt_session_settle(guest->session, written, now);
+}
+
 int vt_server_record(struct vt_server *server, const char *path, struct vt_err *err)
 {
 	int r = vt_record_open(&server->record, server->loop, path, err);
 
 	server->record.failed = record_failed;
+	server->record.tried = record_tried;
 	server->record.user = server;
 	server->commons.unrecorded = &server->record.blocked;
 	server->recorded = r == 0;
@@ -339,13 +351,12 @@ int vt_server_offer(struct vt_server *server, const struct vt_offer_source *sour
 	return 0;
 }
 
-static void call_over(void *user, const struct vt_call_over *over)
+static enum vt_telling call_over(void *user, const struct vt_call_over *over)
 {
 	struct vt_server *server = user;
 
 	vt_metrics_call(&server->metrics, over->outcome->result.verdict.status, over->ns);
-	if (server->recorded)
-		vt_record_call(&server->record, over);
+	return server->recorded ? vt_record_call(&server->record, over) : VT_TELL_NOW;
 }
 
 static void denied(void *user, enum vt_denial_kind what)
@@ -386,10 +397,15 @@ static bool is_done(const struct vt_server *server)
 	return true;
 }
 
+/* After a bye, what has no done counts as not begun: so each has one before it. */
 static void finish(struct vt_server *server)
 {
-	for (struct guest *guest = server->guests; guest; guest = guest->next)
+	bool written = !server->recorded || vt_record_flush(&server->record);
+
+	for (struct guest *guest = server->guests; guest; guest = guest->next) {
+		vt_session_settle(guest->session, written, INT64_MAX);
 		vt_session_bye(guest->session);
+	}
 	server->loop->over = true;
 }
 

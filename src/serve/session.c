@@ -50,6 +50,19 @@ static int set_events(struct vt_session *session, struct vt_err *err)
 	return vt_loop_add(session->commons->loop, &session->socket, events, err);
 }
 
+static void put(struct vt_session *session, const char *head, size_t head_len,
+		const struct iovec *body, size_t count, struct vt_frames_given *given)
+{
+	struct vt_err err;
+	int r = vt_frames_put_given(&session->out, session->socket.fd, head, head_len, body, count,
+				    given, &err);
+
+	if (r == 0)
+		r = set_events(session, &err);
+	if (r < 0)
+		end_session(session); /* a client that is told half of it would wait for the rest */
+}
+
 void vt_session_put(struct vt_session *session, const struct iovec *body, size_t count,
 		    struct vt_frames_given *given)
 {
@@ -57,15 +70,17 @@ void vt_session_put(struct vt_session *session, const struct iovec *body, size_t
 
 	if (session->over)
 		return;
-	int r = vt_head_end(&session->head, &err);
+	if (vt_head_end(&session->head, &err) < 0)
+		end_session(session);
+	else
+		put(session, session->head.text, session->head.len, body, count, given);
+}
 
-	if (r == 0)
-		r = vt_frames_put_given(&session->out, session->socket.fd, session->head.text,
-					session->head.len, body, count, given, &err);
-	if (r == 0)
-		r = set_events(session, &err);
-	if (r < 0)
-		end_session(session); /* a client that is told half of it would wait for the rest */
+void vt_session_put_made(struct vt_session *session, const char *head, size_t head_len,
+			 const struct iovec *body)
+{
+	if (!session->over)
+		put(session, head, head_len, body, 1, NULL);
 }
 
 void vt_session_begin(struct vt_session *session, const char *what)
@@ -93,7 +108,8 @@ void vt_session_put_bytes(struct vt_session *session, const char *bytes, size_t 
 
 bool vt_session_is_overfull(const struct vt_session *session)
 {
-	return vt_frames_queued(&session->out) > session->commons->limits.queued_max;
+	return vt_frames_queued(&session->out) + session->withheld_bytes >
+	       session->commons->limits.queued_max;
 }
 
 void vt_session_log(struct vt_session *session, const struct vt_cells *cells, int level,
@@ -391,6 +407,7 @@ void vt_session_free(struct vt_session *session)
 	session->over = true; /* nobody is told any more */
 	vt_session_disown_calls(session);
 	vt_session_drop_pools(session);
+	vt_session_drop_withheld(session);
 	vt_loop_remove_timer(session->commons->loop, &session->timer);
 	vt_loop_remove(session->commons->loop, &session->socket);
 	session->commons->held -= session->held;
@@ -407,7 +424,7 @@ void vt_session_free(struct vt_session *session)
 
 unsigned vt_session_calls(const struct vt_session *session)
 {
-	return session->call_count;
+	return session->call_count + session->withheld_count;
 }
 
 bool vt_session_is_unread(const struct vt_session *session)

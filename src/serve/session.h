@@ -76,6 +76,13 @@ struct vt_call_over {
 	int64_t                  ns;     /* from when it was asked for */
 };
 
+/* What a client may be told of a call that is over. */
+enum vt_telling {
+	VT_TELL_NOW,
+	VT_TELL_LATER, /* after vt_session_settle() */
+	VT_TELL_LOST,  /* never: what it gave could not be recorded */
+};
+
 /* What all sessions of a supervisor share, and whom they tell. */
 struct vt_commons {
 	struct vt_loop          *loop;
@@ -92,8 +99,8 @@ struct vt_commons {
 	void  *user;
 	/* It is over, and is to be freed. From the loop, where nobody is at work on it. */
 	void (*ended)(void *user, struct vt_session *session);
-	/* Before its client is told, if there is one. NULL: nobody wants to know. */
-	void (*call_over)(void *user, const struct vt_call_over *over);
+	/* Before its client is told, if there is one, and whether that may be now. NULL: nobody wants to know. */
+	enum vt_telling (*call_over)(void *user, const struct vt_call_over *over);
 	/* Something was refused. NULL: nobody wants to know. */
 	void (*denied)(void *user, enum vt_denial_kind what);
 };
@@ -124,7 +131,13 @@ void vt_session_log(struct vt_session *session, const struct vt_cells *cells, in
 /* The supervisor's own tools were changed: tells the client, if it has asked for them. */
 void vt_session_tell_tools(struct vt_session *session);
 
-/* How many calls are not over; and whether something waits for the client to read it. */
+/*
+ * Tells results that were kept back, where their lines were written by now; else those that were so for too long by
+ * that time are told to be lost.
+ */
+void vt_session_settle(struct vt_session *session, bool written, int64_t now);
+
+/* How many calls are not over, or not told to be; and whether something waits for the client to read it. */
 unsigned vt_session_calls(const struct vt_session *session);
 bool     vt_session_is_unread(const struct vt_session *session);
 /* Ends all calls. */
