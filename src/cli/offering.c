@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "cli/cli.h"
 #include "cli/offer.h"
 #include "client/policy.h"
 #include "manifest/apply.h"
@@ -184,12 +183,12 @@ static void changed(void *user, const struct vt_manifest *manifest, const char *
 	struct vt_err err;
 
 	if (!manifest)
-		vt_offer_complain(mistakes);
+		vt_cli_log_lines(offering->log, mistakes);
 	else if (offer(offering, manifest, &err) < 0)
-		vt_cli_complain_err(&err);
+		vt_cli_log_err(offering->log, &err);
 	else
 		return;
-	vt_cli_complain("the tools stay as they were");
+	vt_cli_log_line(offering->log, "the tools stay as they were");
 }
 
 static void watch_ready(struct vt_watch *source, uint32_t events)
@@ -203,11 +202,11 @@ static void watch_ready(struct vt_watch *source, uint32_t events)
 /* ---- both ----------------------------------------------------------------------------------- */
 
 int vt_offering_begin(struct vt_offering *offering, struct vt_loop *loop, struct vt_server *server,
-		      const char *path, struct vt_err *err)
+		      struct vt_cli_log *log, const char *path, struct vt_err *err)
 {
 	struct vt_manifest *manifest;
 
-	*offering = (struct vt_offering){ .loop = loop, .server = server };
+	*offering = (struct vt_offering){ .loop = loop, .server = server, .log = log };
 	/* Before it is read: a change in between is seen. */
 	int r = vt_manifest_watch_new(path, changed, offering, &offering->manifest, err);
 
