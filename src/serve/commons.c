@@ -49,6 +49,7 @@ void vt_commons_init(struct vt_commons *commons, struct vt_loop *loop, struct vt
 			   .spawner_fd = open("/proc/self/exe", O_PATH | O_CLOEXEC) },
 	};
 	vt_cells_maker_init(&commons->cells);
+	vt_scouts_init(&commons->scouts, &commons->cells);
 	vt_turns_init(&commons->turns, loop, UINT_MAX);
 }
 
@@ -65,6 +66,7 @@ void vt_commons_share(struct vt_commons *commons, unsigned live_max)
 
 void vt_commons_done(struct vt_commons *commons)
 {
+	vt_scouts_done(&commons->scouts);
 	vt_cells_maker_done(&commons->cells);
 	vt_turns_done(&commons->turns, commons->loop);
 	vt_fd_close(&commons->cells.spawner_fd);

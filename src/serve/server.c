@@ -142,7 +142,8 @@ static void refuse(int fd, const char *why)
 	(void)close(fd); /* he has heard it, or does not listen */
 }
 
-/* Whose file it is that the client runs, whatever its path leads to by now. */
+/* Whose file it is that the client runs, whatever its path leads to by now. To open it for more is
+ * for a scout to try. */
 static int open_program(pid_t pid)
 {
 	char path[64];
@@ -150,7 +151,7 @@ static int open_program(pid_t pid)
 	if (pid <= 0)
 		return -1;
 	(void)snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid); /* fits */
-	return open(path, O_RDONLY | O_CLOEXEC);
+	return open(path, O_PATH | O_CLOEXEC);
 }
 
 static void take_client(struct vt_server *server, int fd)

@@ -276,7 +276,7 @@ static int take_frames(struct vt_session *session, struct vt_err *err)
 
 	session->stalled = false;
 	while (r > 0 && !session->over) {
-		if (is_slowed(session) || session->turn_over) {
+		if (is_slowed(session) || session->turn_over || session->scout) {
 			session->stalled = true;
 			break;
 		}
@@ -289,7 +289,7 @@ static int take_frames(struct vt_session *session, struct vt_err *err)
 	}
 	if (r >= 0)
 		r = count_held(session, err);
-	if (session->turn_over && !session->over)
+	if (session->turn_over && !session->over && !session->scout)
 		vt_timer_set(&session->timer, 0);
 	session->turn_over = false;
 	return r < 0 ? r : session->over ? 0 : set_events(session, err);
@@ -406,6 +406,7 @@ void vt_session_free(struct vt_session *session)
 		return;
 	session->over = true; /* nobody is told any more */
 	vt_session_disown_calls(session);
+	vt_scout_leave(session->scout);
 	vt_session_drop_pools(session);
 	vt_session_drop_withheld(session);
 	vt_loop_remove_timer(session->commons->loop, &session->timer);

@@ -45,6 +45,7 @@
 #include "serve/cells.h"
 #include "serve/metrics.h"
 #include "serve/offer.h"
+#include "serve/scout.h"
 #include "serve/turns.h"
 #include "watch/loop.h"
 
@@ -88,6 +89,7 @@ struct vt_commons {
 	struct vt_loop          *loop;
 	struct vt_children       children;
 	struct vt_cells_maker    cells;
+	struct vt_scouts         scouts;
 	struct vt_turns          turns;
 	struct vt_session_limits limits;
 	bool   shared;         /* by clients that are strangers to each other */

@@ -34,6 +34,13 @@ struct serve_call {
 	char                bytes[]; /* its name and arguments */
 };
 
+/* A frame of the client's. */
+struct vt_request_frame {
+	struct vt_head head;
+	const char    *body;
+	size_t         len;
+};
+
 struct vt_session {
 	struct vt_commons   *commons;
 	struct vt_session_peer peer;
@@ -50,6 +57,8 @@ struct vt_session {
 	char                *cwd;
 	struct serve_pool   *pools;
 	unsigned             pool_count, cells_count;
+	struct vt_scout     *scout; /* looks at what the next pool is made of; nothing else is heard meanwhile */
+	struct vt_request_frame asked; /* that pool's, which is still in `in` */
 	struct serve_call   *calls[VT_SESSION_BUCKETS];
 	unsigned             call_count;
 	size_t               call_bytes;
@@ -63,13 +72,6 @@ struct vt_session {
 	bool                 watches; /* it is told of the supervisor's own tools */
 	bool                 turn_over; /* what was asked for took long: others are next */
 	void                *user;
-};
-
-/* A frame of the client's. */
-struct vt_request_frame {
-	struct vt_head head;
-	const char    *body;
-	size_t         len;
 };
 
 typedef int vt_session_take(struct vt_session *session, const struct vt_request_frame *frame,

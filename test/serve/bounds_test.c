@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What one client cannot take from the others, whatever it asks for. argv: vitro. */
+#include "by_hand.h"
+
+#include <sched.h>
+#include <sys/mount.h>
+
+static int echo(vitro_task *task)
+{
+	return vitro_task_return(task, vitro_task_arguments(task, NULL));
+}
+
+static const struct vitro_tool tools[] = {
+	{ .name = "echo", .function = echo },
+	{ 0 },
+};
+
+/* ---- paths that do not answer --------------------------------------------------------------- */
+
+/*
+ * A file system whose server has stopped answering: whoever looks into it waits. It is there for
+ * this program and what it starts, and ends with it. -1: there is none to be had.
+ */
+static int mount_dead(const char *path)
+{
+	char options[128];
+	int fd = open("/dev/fuse", O_RDWR | O_CLOEXEC);
+
+	(void)snprintf(options, sizeof(options), "fd=%d,rootmode=40000,user_id=%u,group_id=%u", fd,
+		       (unsigned)geteuid(), (unsigned)getegid());
+	if (fd >= 0 && unshare(CLONE_NEWNS) == 0 &&
+	    mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+	    mount("dead", path, "fuse", 0, options) == 0)
+		return fd;
+	print_message("skipped: no FUSE to be had: %s\n", strerror(errno));
+	if (fd >= 0)
+		(void)close(fd);
+	return -1;
+}
+
+/* Asks for a pool of a command under one source of a policy, which may be none. */
+static void ask_for_pool(int fd, const char *command, const char *key, const char *value)
+{
+	char head[256], body[256];
+	int len = key ? snprintf(body, sizeof(body), "[{\"key\":\"%s\",\"value\":\"%s\"}]", key,
+				 value)
+		      : 0;
+
+	if (key && strcmp(key, "load") == 0)
+		len = snprintf(body, sizeof(body), "[{\"load\":\"%s\"}]", value);
+	(void)snprintf(head, sizeof(head), "{\"do\":\"pool\",\"pool\":1,\"command\":\"%s\"}",
+		       command);
+	assert_true(send_frame(fd, head, body, (size_t)len));
+}
+
+/* Whatever a client names that does not answer, it alone waits for it, and not for ever. */
+static void test_dead_paths(void **state)
+{
+	char path[64], within[80], head[4096];
+	int fds[4];
+
+	(void)state;
+	(void)snprintf(path, sizeof(path), "%s/dead", folder);
+	(void)snprintf(within, sizeof(within), "%s/x", path);
+	assert_int_equal(mkdir(path, 0755), 0);
+	int fuse_fd = mount_dead(path);
+
+	if (fuse_fd < 0) {
+		(void)rmdir(path);
+		skip();
+	}
+	begin_good(NULL, tools);
+	for (int i = 0; i < 4; i++)
+		fds[i] = greet();
+	ask_for_pool(fds[0], "true", "files.read", within);
+	ask_for_pool(fds[1], "true", "load", within);
+	ask_for_pool(fds[2], within, NULL, NULL);
+	ask_for_pool(fds[3], "true", "files.write", path);
+	sleep_ms(300);
+	int64_t begun = now_ms();
+
+	assert_good();
+	int other = greet_with_pool(); /* others have their pools meanwhile */
+
+	assert_true(now_ms() - begun < 5000);
+	(void)close(fds[3]); /* who goes is not waited for either */
+	for (int i = 0; i < 3; i++) {
+		assert_true(receive_frame(fds[i], head));
+		assert_non_null(strstr(head, "\"ok\":false"));
+		if (!strstr(head, "did not answer within 10 s"))
+			fail_msg("%d: %s", i, head);
+		/* And it is served on. */
+		assert_true(send_frame(fds[i], "{\"do\":\"pool\",\"pool\":1}", NULL, 0));
+		assert_true(receive_frame(fds[i], head));
+		assert_non_null(strstr(head, "\"ok\":true"));
+		(void)close(fds[i]);
+	}
+	assert_true(now_ms() - begun < 20000);
+	(void)close(other);
+	end_good();
+	(void)close(fuse_fd);
+	assert_int_equal(umount2(path, MNT_DETACH), 0);
+	assert_int_equal(rmdir(path), 0);
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest all[] = {
+		TEST(test_dead_paths),
+	};
+	int status = begin_tests(argc, argv, tools);
+
+	if (status)
+		return status < 0 ? 0 : status;
+	int failed = cmocka_run_group_tests(all, NULL, NULL);
+
+	end_tests();
+	return failed;
+}
