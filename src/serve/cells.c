@@ -23,8 +23,6 @@
 #include "serve/key.h"
 #include "serve/settle.h"
 
-enum { CELLS_MAX = 256 }; /* each has a hull, and processes of its own */
-
 /* How long cells that were told to end are waited for without anybody noticing; and how often it is
  * looked. */
 #define PATIENCE (2 * VT_NS_PER_S)
@@ -246,6 +244,7 @@ static int start(struct vt_cells_maker *maker, struct vt_cells *cells,
 		.argv = cells->argv,
 		.spawner_fd = maker->spawner_fd,
 		.children = maker->children,
+		.room = maker->room,
 		.ready_min = wish->ready_min,
 		.ready_max = wish->ready_max,
 		.live_max = wish->live_max,
@@ -370,7 +369,7 @@ static void make_room(struct vt_cells_maker *maker)
 	for (struct vt_cells *cells = maker->first; cells; cells = cells->next)
 		if (cells->users == 0 && cells->pool && (!oldest || cells->due < oldest->due))
 			oldest = cells;
-	if (maker->count >= CELLS_MAX && oldest)
+	if (maker->count >= maker->count_max && oldest)
 		end(oldest);
 }
 
@@ -380,6 +379,34 @@ static void make_room(struct vt_cells_maker *maker)
 static bool is_used(const struct vt_cells_wish *wish)
 {
 	return wish->program || wish->object || wish->command;
+}
+
+/* Descriptors that its hull takes from the supervisor while it is made, and for its veils. */
+static size_t count_burst(const struct vt_plan *plan)
+{
+	size_t count = plan->idmap_count + 2 * plan->veil_count + plan->work_count;
+
+	for (size_t i = 0; i < plan->build_count; i++)
+		count += plan->builds[i].idmap >= 0;
+	return count;
+}
+
+/* Each has a hull, and processes of its own. */
+static int check_room(const struct vt_cells_maker *maker, const struct vt_plan *plan,
+		      struct vt_err *err)
+{
+	if (maker->count >= maker->count_max)
+		return vt_fail(err, VT_STEP_PLAN, E2BIG,
+			       "there are cells of %u policies and programs already, which is the "
+			       "most; let tools share theirs",
+			       maker->count_max);
+	if (count_burst(plan) > maker->burst_max)
+		return vt_fail(err, VT_STEP_PLAN, E2BIG,
+			       "refused: what the policy grants takes %zu descriptors, and there "
+			       "is room for %u: grant folders in place of files, or raise the "
+			       "server's RLIMIT_NOFILE",
+			       count_burst(plan), maker->burst_max);
+	return 0;
 }
 
 /* Takes others' of the same kind, or makes them. */
@@ -407,11 +434,9 @@ static int provide(struct vt_cells_maker *maker, const struct vt_cells_wish *wis
 	}
 	if (used)
 		make_room(maker);
-	if (used && maker->count >= CELLS_MAX)
-		return vt_fail(err, VT_STEP_PLAN, E2BIG,
-			       "there are cells of %d policies and programs already, which is the "
-			       "most; let tools share theirs",
-			       CELLS_MAX);
+	r = used ? check_room(maker, own->plan, err) : 0;
+	if (r < 0)
+		return r;
 	if (plain) {
 		own->sources = malloc(wish->sources_len + 1);
 		if (!own->sources)

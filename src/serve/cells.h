@@ -61,6 +61,9 @@ struct vt_cells_maker {
 	struct vt_loop  *loop;
 	struct vt_host  *host;
 	struct vt_children *children;
+	struct vt_pool_room *room; /* for cells; NULL: it is not bounded */
+	unsigned         count_max; /* of cells that are not shared with others */
+	unsigned         burst_max; /* descriptors that making them may take for a moment */
 	bool             settled; /* what can be had here is known */
 	int              spawner_fd; /* vitro's own program; -1: it cannot be found */
 	bool             shared;     /* by several clients */

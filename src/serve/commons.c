@@ -46,6 +46,8 @@ void vt_commons_init(struct vt_commons *commons, struct vt_loop *loop, struct vt
 		.cells = { .loop = loop,
 			   .host = host,
 			   .children = &commons->children,
+			   .count_max = 256,
+			   .burst_max = UINT_MAX,
 			   .spawner_fd = open("/proc/self/exe", O_PATH | O_CLOEXEC) },
 	};
 	vt_cells_maker_init(&commons->cells);
@@ -53,8 +55,10 @@ void vt_commons_init(struct vt_commons *commons, struct vt_loop *loop, struct vt
 	vt_turns_init(&commons->turns, loop, UINT_MAX);
 }
 
-void vt_commons_share(struct vt_commons *commons, unsigned live_max)
+void vt_commons_share(struct vt_commons *commons, const struct vt_room *room)
 {
+	unsigned live_max = room->live;
+
 	commons->shared = commons->cells.shared = true;
 	commons->cells.keep_ns = KEEP;
 	commons->limits = shared_limits;
@@ -62,6 +66,11 @@ void vt_commons_share(struct vt_commons *commons, unsigned live_max)
 	commons->limits.live_max = live_max > 1 ? live_max - (live_max + 3) / 4 : 1;
 	commons->turns.live_max = live_max;
 	commons->held_max = 256 << 20;
+	commons->room = (struct vt_pool_room){ .cells_max = room->live + room->spare,
+					       .spare_max = room->spare };
+	commons->cells.room = &commons->room;
+	commons->cells.count_max = room->sets;
+	commons->cells.burst_max = room->burst;
 }
 
 void vt_commons_done(struct vt_commons *commons)

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <syslog.h>
@@ -22,6 +23,9 @@ enum {
 	DOORS_MAX = 16,
 	TURN_CLIENTS = 16,      /* that are let in before others have their turn */
 	SEND_BYTES = 512 << 10, /* what is sent ahead; the kernel counts twice that */
+	SETS = 256,             /* of cells, each with a hull and processes of its own */
+	SPARE = 64,             /* cells that are ready, of each */
+	BURST = 1 << 16,        /* mounts of one set */
 };
 
 /* Without a descriptor for the next one: how long nobody is let in. */
@@ -49,6 +53,7 @@ struct guest {
 struct vt_server {
 	struct vt_loop *loop;
 	struct vt_server_options options;
+	struct vt_room room;
 	struct vt_commons commons;
 	struct door doors[DOORS_MAX];
 	size_t door_count;
@@ -175,10 +180,13 @@ static void take_client(struct vt_server *server, int fd)
 		refuse(fd, text);
 		return;
 	}
-	if (server->guest_count >= server->options.clients_max) {
+	if (server->guest_count >= server->room.clients) {
 		(void)snprintf(text, sizeof(text),
-			       "this server has %u clients, which is the most it takes (--clients)",
-			       server->guest_count); /* fits */
+			       "this server has %u clients, which is the most it takes (%s)",
+			       server->guest_count,
+			       server->room.clients < server->options.clients_max
+				       ? "its RLIMIT_NOFILE"
+				       : "--clients"); /* fits */
 		server->metrics.denied[VT_DENIED_CLIENTS]++;
 		refuse(fd, text);
 		return;
@@ -461,6 +469,37 @@ void vt_server_end(struct vt_server *server)
 
 /* ---- the server ----------------------------------------------------------------------------- */
 
+/* So many descriptors there can be, and what they will do for. */
+static int find_room(struct vt_server *server, struct vt_err *err)
+{
+	const struct vt_room wanted = { .clients = server->options.clients_max,
+					.live = server->options.live_max,
+					.sets = SETS,
+					.spare = SETS * SPARE,
+					.burst = BURST };
+	struct vt_room *room = &server->room;
+	struct rlimit files;
+	char text[256];
+
+	if (getrlimit(RLIMIT_NOFILE, &files) < 0)
+		return vt_fail(err, VT_STEP_WIRE, errno, "ask for the limit of descriptors");
+	if (files.rlim_cur < VT_ROOM_FILES_MIN)
+		return vt_fail(err, VT_STEP_POLICY, EMFILE,
+			       "refused: RLIMIT_NOFILE is %llu, and a server needs %d at the least",
+			       (unsigned long long)files.rlim_cur, VT_ROOM_FILES_MIN);
+	vt_room_find(files.rlim_cur, &wanted, room);
+	if (room->clients == wanted.clients && room->live == wanted.live &&
+	    room->sets == wanted.sets)
+		return 0;
+	(void)snprintf(text, sizeof(text),
+		       "RLIMIT_NOFILE is %llu: there is room for %u clients of %u, %u calls at "
+		       "once of %u, and cells of %u policies and programs of %u",
+		       (unsigned long long)files.rlim_cur, room->clients, wanted.clients,
+		       room->live, wanted.live, room->sets, wanted.sets); /* fits */
+	log_text(server, LOG_NOTICE, text);
+	return 0;
+}
+
 int vt_server_new(struct vt_loop *loop, struct vt_host *host,
 		  const struct vt_server_options *options, struct vt_server **ret_server,
 		  struct vt_err *err)
@@ -474,14 +513,16 @@ int vt_server_new(struct vt_loop *loop, struct vt_host *host,
 	server->timer = (struct vt_timer){ .fire = timer_fires, .owner = server };
 	vt_loop_add_timer(loop, &server->timer);
 	vt_commons_init(&server->commons, loop, host);
-	vt_commons_share(&server->commons, options->live_max);
+	int r = find_room(server, err);
+
+	vt_commons_share(&server->commons, &server->room);
 	server->commons.user = server->commons.cells.user = server;
 	server->commons.ended = session_ended;
 	server->commons.call_over = call_over;
 	server->commons.denied = denied;
 	server->commons.cells.log = log_line;
-	int r = vt_cells_settle(&server->commons.cells, err);
-
+	if (r == 0)
+		r = vt_cells_settle(&server->commons.cells, err);
 	if (r < 0) {
 		vt_server_free(server);
 		return r;

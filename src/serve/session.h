@@ -45,6 +45,7 @@
 #include "serve/cells.h"
 #include "serve/metrics.h"
 #include "serve/offer.h"
+#include "serve/room.h"
 #include "serve/scout.h"
 #include "serve/turns.h"
 #include "watch/loop.h"
@@ -89,6 +90,7 @@ struct vt_commons {
 	struct vt_loop          *loop;
 	struct vt_children       children;
 	struct vt_cells_maker    cells;
+	struct vt_pool_room      room;  /* for cells, where clients share it */
 	struct vt_scouts         scouts;
 	struct vt_turns          turns;
 	struct vt_session_limits limits;
@@ -109,8 +111,8 @@ struct vt_commons {
 
 /* For one client, who may have all that there is. host is borrowed. The call-backs are the owner's to set. */
 void vt_commons_init(struct vt_commons *commons, struct vt_loop *loop, struct vt_host *host);
-/* For many, who share: how many calls run at once, of all of them. */
-void vt_commons_share(struct vt_commons *commons, unsigned live_max);
+/* For many, who share what there is room for. */
+void vt_commons_share(struct vt_commons *commons, const struct vt_room *room);
 /* After all sessions: ends all cells, and waits for that. */
 void vt_commons_done(struct vt_commons *commons);
 

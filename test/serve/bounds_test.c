@@ -10,8 +10,15 @@ static int echo(vitro_task *task)
 	return vitro_task_return(task, vitro_task_arguments(task, NULL));
 }
 
+static int wait_a_while(vitro_task *task)
+{
+	sleep_ms(100);
+	return vitro_task_return(task, "1");
+}
+
 static const struct vitro_tool tools[] = {
 	{ .name = "echo", .function = echo },
+	{ .name = "wait", .function = wait_a_while },
 	{ 0 },
 };
 
@@ -103,9 +110,131 @@ static void test_dead_paths(void **state)
 	assert_int_equal(rmdir(path), 0);
 }
 
+/* ---- descriptors ---------------------------------------------------------------------------- */
+
+struct batch {
+	int total, ok;
+	char error[256]; /* of one that was not */
+};
+
+static void count_one(void *user, vitro_result *result)
+{
+	struct batch *batch = user;
+	bool ok = vitro_result_status(result) == VITRO_OK;
+
+	batch->total++;
+	batch->ok += ok;
+	if (!ok)
+		(void)snprintf(batch->error, sizeof(batch->error), "%s",
+			       vitro_result_error(result));
+	vitro_result_free(result);
+}
+
+/* Clients until one is refused: how many there are. They say why in the end. */
+static int crowd_in(int *fds, int most, char *text, size_t size)
+{
+	char head[4096];
+
+	for (int i = 0; i < most; i++) {
+		fds[i] = connect_raw();
+		assert_true(fds[i] >= 0);
+		assert_true(send_frame(fds[i], "{\"do\":\"hello\",\"version\":1}", NULL, 0));
+		if (!receive_frame(fds[i], head))
+			fail_msg("client %d is told nothing", i);
+		if (strstr(head, "\"is\":\"refused\"")) {
+			(void)snprintf(text, size, "%s", head);
+			(void)close(fds[i]);
+			return i;
+		}
+	}
+	fail_msg("all %d are let in", most);
+	return 0;
+}
+
+/* Pools of their own until one is refused. */
+static int crowd_pools(int fd, int most, char *text, size_t size)
+{
+	char head[4096], body[128];
+
+	for (int i = 0; i < most; i++) {
+		int len = snprintf(body, sizeof(body),
+				   "[{\"key\":\"limits.wall_ms\",\"value\":\"%d\"}]", 1000 + i);
+
+		(void)snprintf(head, sizeof(head),
+			       "{\"do\":\"pool\",\"pool\":%d,\"command\":\"true\"}", i);
+		assert_true(send_frame(fd, head, body, (size_t)len));
+		assert_true(receive_frame(fd, head));
+		if (strstr(head, "\"ok\":false")) {
+			(void)snprintf(text, size, "%s", head);
+			return i;
+		}
+	}
+	return most;
+}
+
+/* Before descriptors run out others are refused, and say why; no call that runs is broken. */
+static void test_few_descriptors(void **state)
+{
+	enum { MOST = 200, CALLS = 60 };
+	struct batch batch = { 0 };
+	int fds[MOST];
+	char text[4096];
+
+	(void)state;
+	server_files = 400;
+	begin_good(NULL, tools);
+	for (int i = 0; i < CALLS; i++)
+		assert_int_equal(vitro_submit(good,
+					      &(struct vitro_request){ .tool = "wait",
+								       .arguments = "{}",
+								       .user = &batch },
+					      count_one),
+				 0);
+	int clients = crowd_in(fds, MOST, text, sizeof(text));
+
+	assert_true(clients > 2);
+	assert_non_null(strstr(text, "RLIMIT_NOFILE"));
+	int pools = crowd_pools(fds[0], MOST, text, sizeof(text));
+
+	assert_true(pools > 0 && pools < MOST);
+	assert_non_null(strstr(text, "let tools share theirs"));
+	for (int64_t until = now_ms() + 60000; batch.total < CALLS && now_ms() < until;)
+		turn(good);
+	if (batch.ok != CALLS)
+		fail_msg("of %d calls %d ended, %d well: %s", CALLS, batch.total, batch.ok,
+			 batch.error);
+	for (int i = 0; i < clients; i++)
+		(void)close(fds[i]);
+	read_log(&server, text, sizeof(text));
+	assert_non_null(strstr(text, "RLIMIT_NOFILE is 400: there is room for "));
+	assert_null(strstr(text, strerror(EMFILE)));
+	end_good();
+}
+
+/* With less than a server needs for anything, there is none. */
+static void test_too_few_descriptors(void **state)
+{
+	struct server one = { 0 };
+	char text[1024];
+
+	(void)state;
+	server_files = 100;
+	(void)snprintf(one.log, sizeof(one.log), "%s/log", folder);
+	one.pid = fork();
+	if (one.pid == 0)
+		become_server(&one, (const char *const[]){ "--socket", socket_path, NULL });
+	int status = await_server(&one, 10000);
+
+	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 125);
+	read_log(&one, text, sizeof(text));
+	assert_non_null(strstr(text, "RLIMIT_NOFILE is 100, and a server needs 256 at the least"));
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest all[] = {
+		TEST(test_few_descriptors),
+		TEST(test_too_few_descriptors),
 		TEST(test_dead_paths),
 	};
 	int status = begin_tests(argc, argv, tools);
