@@ -520,6 +520,15 @@ void vt_cells_count(const struct vt_cells_maker *maker, struct vt_pool_counts *r
 	*ret_counts = sum;
 }
 
+unsigned vt_cells_taken(const struct vt_cells_maker *maker)
+{
+	unsigned count = 0;
+
+	for (const struct vt_cells *cells = maker->first; cells; cells = cells->next)
+		count += cells->pool && cells->users;
+	return count;
+}
+
 void vt_cells_release(struct vt_cells *cells)
 {
 	if (!cells || --cells->users > 0)

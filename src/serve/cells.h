@@ -107,6 +107,9 @@ void vt_cells_look(struct vt_cells_maker *maker, const struct vt_cells_wish *wis
 /* All cells, and what there was so far. */
 void vt_cells_count(const struct vt_cells_maker *maker, struct vt_pool_counts *ret_counts);
 
+/* How many pools of cells somebody has. Those that nobody has make room. */
+unsigned vt_cells_taken(const struct vt_cells_maker *maker);
+
 /* One user more, who releases it. */
 static inline void vt_cells_hold(struct vt_cells *cells)
 {

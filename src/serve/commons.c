@@ -22,6 +22,7 @@ static const struct vt_session_limits private_limits = {
 	.live_max = UINT_MAX,
 	.pools_max = 8192, /* many may share their cells */
 	.cells_max = UINT_MAX,
+	.cells_few = UINT_MAX,
 	.ready_max = 4096,
 };
 
@@ -33,7 +34,6 @@ static const struct vt_session_limits shared_limits = {
 	.queued_max = 64 << 20,
 	.calls_max = 4096,
 	.pools_max = 256,
-	.cells_max = 64,
 	.ready_max = 64,
 };
 
@@ -70,6 +70,8 @@ void vt_commons_share(struct vt_commons *commons, const struct vt_room *room)
 					       .spare_max = room->spare };
 	commons->cells.room = &commons->room;
 	commons->cells.count_max = room->sets;
+	commons->limits.cells_max = room->sets > 8 ? room->sets / 4 : 2;
+	commons->limits.cells_few = room->sets > 128 ? room->sets / 64 : 2;
 	commons->cells.burst_max = room->burst;
 }
 

@@ -65,6 +65,39 @@ static struct vt_cells_wish read_wish(const struct vt_session *session,
 	};
 }
 
+/* Of all sessions that its process has. One whose process is not known stands for itself. */
+static unsigned count_cells(const struct vt_session *session)
+{
+	unsigned count = 0;
+
+	for (const struct vt_session *one = session->commons->first; one; one = one->next)
+		if (one == session || (one->peer.pid && one->peer.pid == session->peer.pid))
+			count += one->cells_count;
+	return count;
+}
+
+/* The last quarter of what there can be is for those who have next to nothing: however much some
+ * clients take, the next one is served. */
+static int check_cells(const struct vt_session *session, struct vt_err *err)
+{
+	const struct vt_session_limits *limits = &session->commons->limits;
+	const struct vt_cells_maker *maker = &session->commons->cells;
+	unsigned own = count_cells(session);
+
+	if (own >= limits->cells_max)
+		return vt_fail(err, VT_STEP_PLAN, E2BIG,
+			       "refused: this client has cells of %u policies and programs, which "
+			       "is the most; let tools share theirs",
+			       limits->cells_max);
+	if (own >= limits->cells_few && vt_cells_taken(maker) >= maker->count_max / 4 * 3)
+		return vt_fail(err, VT_STEP_PLAN, E2BIG,
+			       "refused: most of the server's cells are taken, and this client has "
+			       "those of %u policies and programs; drop pools, let tools share "
+			       "theirs, or ask again when others have gone",
+			       own);
+	return 0;
+}
+
 /* Whether it may have another. */
 static int check_pool(const struct vt_session *session, const struct vt_cells_wish *wish,
 		      struct vt_err *err)
@@ -77,12 +110,12 @@ static int check_pool(const struct vt_session *session, const struct vt_cells_wi
 		return vt_fail(err, VT_STEP_PLAN, E2BIG,
 			       "refused: this client has %u pools, which is the most",
 			       limits->pools_max);
-	if (session->cells_count >= limits->cells_max &&
-	    (wish->program || wish->object || wish->command))
-		return vt_fail(err, VT_STEP_PLAN, E2BIG,
-			       "refused: this client has cells of %u policies and programs, which "
-			       "is the most; let tools share theirs",
-			       limits->cells_max);
+	if (wish->program || wish->object || wish->command) {
+		int r = check_cells(session, err);
+
+		if (r < 0)
+			return r;
+	}
 	if (wish->sources_len > limits->sources_max)
 		return vt_fail(err, VT_STEP_PLAN, E2BIG, "refused: a policy of more than %zu KB",
 			       limits->sources_max >> 10);

@@ -377,6 +377,11 @@ int vt_session_new(struct vt_commons *commons, const struct vt_session_peer *pee
 	session->commons = commons;
 	session->peer = *peer;
 	session->number = ++commons->sessions;
+	session->next = commons->first;
+	session->link = &commons->first;
+	if (session->next)
+		session->next->link = &session->next;
+	commons->first = session;
 	session->socket = (struct vt_watch){ .fd = peer->fd,
 					     .ready = socket_ready,
 					     .owner = session };
@@ -405,6 +410,9 @@ void vt_session_free(struct vt_session *session)
 	if (!session)
 		return;
 	session->over = true; /* nobody is told any more */
+	*session->link = session->next;
+	if (session->next)
+		session->next->link = session->link;
 	vt_session_disown_calls(session);
 	vt_scout_leave(session->scout);
 	vt_session_drop_pools(session);

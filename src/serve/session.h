@@ -61,8 +61,10 @@ struct vt_session_limits {
 	size_t   queued_max;  /* and from here on what calls give is dropped */
 	unsigned calls_max;   /* under way */
 	unsigned live_max;    /* of these, that run */
-	unsigned pools_max;   /* and of these, that stand on cells which no other of the client's does */
-	unsigned cells_max;
+	unsigned pools_max;
+	/* Of all sessions of one process, that stand on cells which no other of its pools does; and when most that
+	 * there can be of these are taken, by whomever. */
+	unsigned cells_max, cells_few;
 	unsigned ready_max;   /* of one pool */
 };
 
@@ -98,6 +100,7 @@ struct vt_commons {
 	bool   ending;         /* no further call is taken */
 	struct vt_offer *offer; /* tools of the supervisor's own; NULL: none */
 	const bool *unrecorded; /* points to true: nor is one that could not be recorded; NULL: never */
+	struct vt_session *first; /* of all sessions */
 	uint64_t sessions;     /* that there were */
 	size_t held, held_max; /* bytes of frames that have not come whole, of all sessions */
 	void  *user;

@@ -43,6 +43,7 @@ struct vt_request_frame {
 
 struct vt_session {
 	struct vt_commons   *commons;
+	struct vt_session   *next, **link; /* among all of them */
 	struct vt_session_peer peer;
 	uint64_t             number; /* that no other session has */
 	struct vt_watch      socket;

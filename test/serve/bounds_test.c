@@ -158,7 +158,8 @@ static int crowd_pools(int fd, int most, char *text, size_t size)
 
 	for (int i = 0; i < most; i++) {
 		int len = snprintf(body, sizeof(body),
-				   "[{\"key\":\"limits.wall_ms\",\"value\":\"%d\"}]", 1000 + i);
+				   "[{\"key\":\"limits.wall_ms\",\"value\":\"%d\"}]",
+				   1000 + (int)getpid() % 10000 * 1000 + fd * 30 + i);
 
 		(void)snprintf(head, sizeof(head),
 			       "{\"do\":\"pool\",\"pool\":%d,\"command\":\"true\"}", i);
@@ -211,6 +212,61 @@ static void test_few_descriptors(void **state)
 	end_good();
 }
 
+/* A process that takes all that it is given, on several connections, and tells how much that is. It
+ * stays. */
+static pid_t take_all(int told)
+{
+	char text[4096];
+	pid_t pid = fork();
+
+	if (pid)
+		return pid;
+	uint8_t count = 0;
+
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+	for (int i = 0; i < 3; i++)
+		count += (uint8_t)crowd_pools(greet(), 30, text, sizeof(text));
+	if (!strstr(text, "let tools share theirs") || write(told, &count, 1) != 1)
+		_exit(1);
+	(void)pause(); /* until it is killed */
+	_exit(0);
+}
+
+/* Whoever takes all sets of cells that he can have leaves some for the next. */
+static void test_greedy_processes(void **state)
+{
+	enum { PROCESSES = 6 };
+	pid_t pids[PROCESSES];
+	int told[2], status;
+	uint8_t count, all = 0;
+	char text[4096];
+
+	(void)state;
+	server_files = 2000;
+	begin_good(NULL, tools);
+	assert_int_equal(pipe2(told, O_CLOEXEC), 0);
+	for (int i = 0; i < PROCESSES; i++) {
+		pids[i] = take_all(told[1]);
+		assert_int_equal(read(told[0], &count, 1), 1);
+		if (!count)
+			fail_msg("process %d has none", i);
+		all += count;
+	}
+	int fd = greet();
+
+	assert_true(crowd_pools(fd, 1, text, sizeof(text)) == 1);
+	print_message("%d processes have %d pools, and there is one more\n", PROCESSES, all);
+	assert_good();
+	(void)close(fd);
+	for (int i = 0; i < PROCESSES; i++) {
+		assert_int_equal(kill(pids[i], SIGKILL), 0);
+		assert_int_equal(waitpid(pids[i], &status, 0), pids[i]);
+	}
+	(void)close(told[0]);
+	(void)close(told[1]);
+	end_good();
+}
+
 /* With less than a server needs for anything, there is none. */
 static void test_too_few_descriptors(void **state)
 {
@@ -235,6 +291,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest all[] = {
 		TEST(test_few_descriptors),
 		TEST(test_too_few_descriptors),
+		TEST(test_greedy_processes),
 		TEST(test_dead_paths),
 	};
 	int status = begin_tests(argc, argv, tools);
