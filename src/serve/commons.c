@@ -14,6 +14,8 @@
 /* A private supervisor's client only gets in its own way. */
 static const struct vt_session_limits private_limits = {
 	.frame_max = VT_FRAME_MAX,
+	.frame_ns = INT64_MAX,
+	.hello_ns = INT64_MAX,
 	.bytes_max = SIZE_MAX,
 	.sources_max = SIZE_MAX,
 	.queued_slow = SIZE_MAX,
@@ -28,6 +30,8 @@ static const struct vt_session_limits private_limits = {
 
 static const struct vt_session_limits shared_limits = {
 	.frame_max = 64 << 20,
+	.frame_ns = 30 * VT_NS_PER_S,
+	.hello_ns = 10 * VT_NS_PER_S,
 	.bytes_max = 256 << 20,
 	.sources_max = 256 << 10,
 	.queued_slow = 4 << 20,

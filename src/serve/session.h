@@ -55,6 +55,8 @@ struct vt_session;
 /* What one client may have at once. */
 struct vt_session_limits {
 	size_t   frame_max;   /* bytes of a frame */
+	int64_t  frame_ns;    /* within which it has come whole; INT64_MAX: it may take its time */
+	int64_t  hello_ns;    /* and the first of all */
 	size_t   bytes_max;   /* of all calls that are under way */
 	size_t   sources_max; /* of one policy */
 	size_t   queued_slow; /* bytes that wait for the client to read: from here on it is not listened to */

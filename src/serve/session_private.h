@@ -47,7 +47,8 @@ struct vt_session {
 	struct vt_session_peer peer;
 	uint64_t             number; /* that no other session has */
 	struct vt_watch      socket;
-	struct vt_timer      timer; /* says hello late; goes on with frames; is over */
+	struct vt_timer      timer; /* goes on with frames; is over */
+	struct vt_timer      deadline; /* of its hello, and of a frame that has begun to come */
 	struct vt_turner     turner;
 	struct vt_frames_in  in;
 	size_t               held; /* of commons->held */
@@ -70,6 +71,7 @@ struct vt_session {
 	bool                 greeted, over;
 	bool                 full;    /* somebody waits for the client to read */
 	bool                 stalled; /* frames that came wait for their turn */
+	bool                 took;    /* a whole frame came, the last time that some were looked for */
 	bool                 watches; /* it is told of the supervisor's own tools */
 	bool                 turn_over; /* what was asked for took long: others are next */
 	void                *user;
