@@ -15,6 +15,7 @@
 #include "base/closest.h"
 #include "base/json.h"
 #include "manifest/mistakes.h"
+#include "manifest/needs.h"
 #include "manifest/policies.h"
 #include "tool/command.h"
 #include "tool/set.h"
@@ -105,6 +106,7 @@ struct tool_reading {
 	struct vt_manifest_tool *tool;
 	struct vt_schema *schema; /* NULL: none, or it is wrong */
 	bool schema_is_wrong;
+	json_t *needs; /* names of arguments that its command cannot do without */
 	size_t index;
 };
 
@@ -167,8 +169,6 @@ static void read_schema(struct tool_reading *t)
 		WRONG(t, "%s", err.what);
 	else
 		t->schema_is_wrong = false;
-	if (f->value && !t->schema_is_wrong)
-		t->tool->schema = copy(t->r, f->span.at, len);
 }
 
 /* The words, ending with NULL. NULL: they are none. */
@@ -248,6 +248,7 @@ static void read_command(struct tool_reading *t)
 		return;
 	}
 	t->tool->program = copy(t->r, vt_command_program(made), strlen(vt_command_program(made)));
+	t->r->mistakes.lines->failed |= vt_command_needs(made, t->needs) < 0;
 	vt_command_free(made);
 }
 
@@ -260,10 +261,23 @@ static void read_input(struct tool_reading *t)
 	t->tool->input = text;
 	if (!text || t->schema_is_wrong)
 		return;
-	if (vt_command_compile_input(text, t->schema, "stdin", &made, &err) < 0)
+	if (vt_command_compile_input(text, t->schema, "stdin", &made, &err) < 0) {
 		WRONG(t, "%s", err.what);
-	else
-		vt_command_free(made);
+		return;
+	}
+	t->r->mistakes.lines->failed |= vt_command_needs(made, t->needs) < 0;
+	vt_command_free(made);
+}
+
+/* Models, people and the server are told the same: what the command needs is required. */
+static void keep_schema(struct tool_reading *t)
+{
+	const struct field *f = &t->fields[SCHEMA];
+
+	if (t->schema_is_wrong || (!f->value && !json_array_size(t->needs)))
+		return;
+	t->tool->schema = vt_needs_add(t->r->manifest->arena, f->value, f->span, t->needs);
+	t->r->mistakes.lines->failed |= !t->tool->schema;
 }
 
 static void read_policy(struct tool_reading *t)
@@ -302,6 +316,11 @@ static void read_tool(struct reading *r, size_t index, const json_t *value,
 		WRONG(&t, "want a tool, which is an object: {...}");
 		return;
 	}
+	t.needs = json_array();
+	if (!t.needs) {
+		r->mistakes.lines->failed = true;
+		return;
+	}
 	find_fields(r, value, &place, t.fields, TOOL_FIELDS);
 	read_name(&t);
 	read_description(&t);
@@ -309,7 +328,9 @@ static void read_tool(struct reading *r, size_t index, const json_t *value,
 	read_command(&t);
 	read_input(&t);
 	read_policy(&t);
+	keep_schema(&t);
 	vt_schema_free(t.schema);
+	json_decref(t.needs);
 }
 
 static void read_tools(struct reading *r, const struct field *field, const struct vt_place *whole)

@@ -30,7 +30,8 @@ struct vt_manifest_policy {
 struct vt_manifest_tool {
 	const char               *name;
 	const char               *description; /* NULL: none */
-	const char               *schema;      /* as it was written; NULL: any object */
+	const char               *schema;      /* as it was written, and what the command needs is required; NULL: any
+						  object */
 	const char *const        *command;     /* a template; ends with NULL */
 	const char               *program;     /* that it runs, as it is looked for */
 	const char               *input;       /* NULL: the arguments as JSON */

@@ -127,6 +127,54 @@ static void test_tools(void **state)
 	vt_manifest_free(manifest);
 }
 
+/* What the template cannot do without is required, wherever the schema has its list, or none. */
+static void test_needs(void **state)
+{
+	static const struct {
+		const char *schema; /* NULL: none */
+		const char *command, *want;
+	} cases[] = {
+		{ "{\"required\": [\"a\"], \"x\": 0.1}", "\"{a}\"",
+		  "{\"required\": [\"a\"], \"x\": 0.1}" },
+		{ "{\"x\": 0.1, \"required\": [\"a\"]}", "\"{b}\", \"{a}\", \"{b}\"",
+		  "{\"x\": 0.1, \"required\": [\"a\", \"b\"]}" },
+		{ "{\"required\": [ ]}", "\"{-b}\"", "{\"required\": [ \"b\"]}" },
+		{ "{\"type\": \"object\"}", "\"x{b}y\"",
+		  "{\"required\": [\"b\"], \"type\": \"object\"}" },
+		{ "{}", "\"{b}\"", "{\"required\": [\"b\"]}" },
+		{ "{}", "\"{b?}\", \"{c...}\"", "{}" },
+		{ "{\"properties\": {\"required\": {}}}", "\"{b}\"",
+		  "{\"required\": [\"b\"], \"properties\": {\"required\": {}}}" },
+		{ "{\"r\\u0065quired\": [\"a\"]}", "\"{b}\"", "{\"r\\u0065quired\": [\"a\"]}" },
+		{ NULL, "\"{b}\"", "{\"required\": [\"b\"], \"type\": \"object\"}" },
+		{ NULL, "\"b\"", NULL },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char text[512];
+
+		(void)snprintf(text, sizeof(text),
+			       "{\"tools\": [{\"name\": \"a\", %s%s%s \"command\": [\"wc\", %s]}]}",
+			       cases[i].schema ? "\"input_schema\": " : "",
+			       cases[i].schema ? cases[i].schema : "", cases[i].schema ? "," : "",
+			       cases[i].command);
+		struct vt_manifest *manifest = load(text);
+
+		if (cases[i].want)
+			assert_string_equal(manifest->tools[0].schema, cases[i].want);
+		else
+			assert_null(manifest->tools[0].schema);
+		vt_manifest_free(manifest);
+	}
+	struct vt_manifest *manifest = load("{\"tools\": [{\"name\": \"a\", \"command\": [\"sh\"], "
+					    "\"stdin\": \"{script}{more?}\"}]}");
+
+	assert_string_equal(manifest->tools[0].schema,
+			    "{\"required\": [\"script\"], \"type\": \"object\"}");
+	vt_manifest_free(manifest);
+}
+
 static void test_programs_beside_it(void **state)
 {
 	(void)state;
@@ -419,6 +467,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_tools),
+		cmocka_unit_test(test_needs),
 		cmocka_unit_test(test_programs_beside_it),
 		cmocka_unit_test(test_no_tools),
 		cmocka_unit_test(test_mistakes),

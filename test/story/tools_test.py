@@ -88,6 +88,22 @@ def _():
                  for name, tool in written.items()}, "as JSON")
 
 
+@test("what a command cannot do without is shown as needed, and is required, whatever its schema says")
+def _():
+    with folder() as place:
+        manifest = make(place, [
+            {"name": "a", "command": ["printf", "%s", "{-word}"],
+             "input_schema": {"type": "object", "properties": {"word": {"type": "string"}, "more": {}}}},
+            {"name": "b", "command": ["cat"], "stdin": "{text}{more?}"}])
+        check_equal(tools(manifest).out, "a word [more]\nb text\n", "usages")
+        listed = json.loads(tools(manifest, "--json").out)
+        check_equal([tool["input_schema"]["required"] for tool in listed], [["word"], ["text"]], "for models")
+        done = call(manifest, "a", "{}")
+        check_equal(done.code, 125, "without it", done)
+        check_in("word", done.err, "what is missing", done)
+        check_equal(call(manifest, "a", '{"word": "-x"}').out, "-x", "with it")
+
+
 @test("example: files are searched", needs=["grep"])
 def _():
     with example() as place:
