@@ -22,10 +22,12 @@ static int make_set(const struct vt_manifest *manifest, struct vt_toolset *set, 
 		struct vt_tool *tool;
 
 		r = vt_tool_new(from->name, from->description, from->schema, &tool, err);
+		if (r == 0) {
+			r = vt_toolset_add(set, tool, err);
+			vt_tool_unref(tool);
+		}
 		if (r < 0)
-			break;
-		r = vt_toolset_add(set, tool, err);
-		vt_tool_unref(tool);
+			(void)vt_manifest_blame(from, err);
 	}
 	return r;
 }

@@ -27,6 +27,7 @@ struct reading {
 	struct vt_manifest *manifest;
 	struct vt_mistakes mistakes;
 	struct vt_manifest_policy policy; /* of tools without their own */
+	const char *policy_at;            /* where that stands; NULL: there is none */
 	const char **names;               /* as far as they are known; NULL for who has none */
 };
 
@@ -67,8 +68,21 @@ static void complain_of_key(struct reading *r, const struct vt_place *place, con
 		vt_mistakes_add(&r->mistakes, &at, "unknown key '%s'; see vitro-tools(5)", shown);
 }
 
-/* Finds the fields of an object, and complains of what is none of them. */
-static void find_fields(struct reading *r, const json_t *object, const struct vt_place *place,
+/* Of a member that begins behind `at`, which is all that a scan knows of it. */
+static void complain_of_depth(struct reading *r, const struct vt_place *place, const char *key,
+			      const char *at)
+{
+	const struct vt_place member = { { at + strspn(at, "{, \t\r\n"), place->span.end },
+					 place->key };
+	char shown[80];
+
+	vt_mistakes_add(&r->mistakes, &member, "%s: this is nested too deeply",
+			vt_json_show(shown, sizeof(shown), key, strlen(key)));
+}
+
+/* Finds the fields of an object, and complains of what is none of them. False: it cannot be read
+ * on. */
+static bool find_fields(struct reading *r, const json_t *object, const struct vt_place *place,
 			struct field *fields, size_t count)
 {
 	struct vt_json_span rest = place->span, key_span, span;
@@ -81,8 +95,8 @@ static void find_fields(struct reading *r, const json_t *object, const struct vt
 
 		/* jansson keeps the order; what it takes and the scan does not is too deep. */
 		if (!vt_json_next(&rest, &key_span, &span)) {
-			vt_mistakes_add(&r->mistakes, place, "this is nested too deeply");
-			return;
+			complain_of_depth(r, place, key, rest.at);
+			return false;
 		}
 		while (i < count && strcmp(fields[i].key, key) != 0)
 			i++;
@@ -93,6 +107,7 @@ static void find_fields(struct reading *r, const json_t *object, const struct vt
 		fields[i].value = value;
 		fields[i].span = span;
 	}
+	return true;
 }
 
 /* ---- tools ---------------------------------------------------------------------------------- */
@@ -291,6 +306,32 @@ static void read_policy(struct tool_reading *t)
 				       f->span, &t->tool->policy, &r->mistakes); /* told */
 }
 
+static void keep_places(struct tool_reading *t)
+{
+	struct reading *r = t->r;
+	struct vt_manifest_places *at = &t->tool->at;
+	struct vt_arena *arena = r->manifest->arena;
+
+	at->command = vt_mistakes_place(&r->mistakes, arena, t->place, "command");
+	at->policy = t->fields[POLICY].value
+			     ? vt_mistakes_place(&r->mistakes, arena, t->place, "policy")
+		     : r->policy_at ? r->policy_at
+				    : vt_mistakes_place(&r->mistakes, arena, t->place, "");
+	r->mistakes.lines->failed |= !at->command || !at->policy;
+}
+
+static void read_fields(struct tool_reading *t)
+{
+	read_name(t);
+	read_description(t);
+	read_schema(t);
+	read_command(t);
+	read_input(t);
+	read_policy(t);
+	keep_schema(t);
+	keep_places(t);
+}
+
 static void read_tool(struct reading *r, size_t index, const json_t *value,
 		      struct vt_json_span span)
 {
@@ -321,14 +362,8 @@ static void read_tool(struct reading *r, size_t index, const json_t *value,
 		r->mistakes.lines->failed = true;
 		return;
 	}
-	find_fields(r, value, &place, t.fields, TOOL_FIELDS);
-	read_name(&t);
-	read_description(&t);
-	read_schema(&t);
-	read_command(&t);
-	read_input(&t);
-	read_policy(&t);
-	keep_schema(&t);
+	if (find_fields(r, value, &place, t.fields, TOOL_FIELDS))
+		read_fields(&t);
 	vt_schema_free(t.schema);
 	json_decref(t.needs);
 }
@@ -383,10 +418,15 @@ static void read_whole(struct reading *r, const json_t *root, struct vt_json_spa
 				"want a manifest, which is an object: {\"tools\": [...]}");
 		return;
 	}
-	find_fields(r, root, &whole, fields, COUNT(fields));
-	if (shared->value)
+	if (!find_fields(r, root, &whole, fields, COUNT(fields)))
+		return;
+	if (shared->value) {
 		(void)vt_policies_read(r->manifest->arena, r->manifest->path, shared->value, &whole,
 				       shared->span, &r->policy, &r->mistakes); /* told */
+		r->policy_at = vt_mistakes_place(&r->mistakes, r->manifest->arena, &whole,
+						 "policy");
+		r->mistakes.lines->failed |= !r->policy_at;
+	}
 	read_tools(r, &fields[TOOLS], &whole);
 }
 
@@ -477,6 +517,15 @@ void vt_manifest_free(struct vt_manifest *manifest)
 		return;
 	vt_arena_free(manifest->arena);
 	free(manifest);
+}
+
+int vt_manifest_blame(const struct vt_manifest_tool *tool, struct vt_err *err)
+{
+	struct vt_err inner = *err;
+
+	return vt_fail(err, inner.step, inner.num, "%s: %s",
+		       inner.step == VT_STEP_COMMAND ? tool->at.command : tool->at.policy,
+		       inner.what);
 }
 
 const struct vt_manifest_tool *vt_manifest_find(const struct vt_manifest *manifest,

@@ -219,6 +219,30 @@ def _():
         check_in("bad.json:2: unknown key", refused.json["error"]["message"], "message", refused)
 
 
+@test("what is found when a tool is tried is told with the manifest's line and key, too")
+def _():
+    if isolation().refused:
+        skip("no policy of these can be held here")
+    with folder() as place:
+        path = f"{place}/tools.json"
+        for fields, code, key, words in (
+                ('"command": ["no-such-program"]', 127, ":3: tools[0].command: ", "is not on PATH"),
+                ('"command": ["./none"]', 127, ":3: tools[0].command: ", "does not exist"),
+                ('"command": ["/etc/passwd"]', 126, ":3: tools[0].command: ", "is not executable"),
+                ('"command": ["true"],\n"policy": {"files": {"read": ["/no/such"]}}', 125, ":4: tools[0].policy: ",
+                 "/no/such"),
+                ('"command": ["true"],\n"policy": {"files": {"cwd": "/no/such"}}', 125, ":4: tools[0].policy: ",
+                 "/no/such")):
+            write(path, f'{{"tools": [\n{{"name": "t",\n{fields}}}]}}')
+            called = call(path, "t")
+            check_equal(called.code, code, fields, called)
+            served = run(vitro_command("serve", "--socket", f"{place}/socket", "--tools", path))
+            check_equal(served.code, 125, fields, served)
+            for done in (called, served):
+                check_in(f"vitro: {path}{key}", done.err, fields, done)
+                check_in(words, done.err, fields, done)
+
+
 @test("what is no manifest is refused in one line")
 def _():
     with folder() as place:
