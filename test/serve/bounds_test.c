@@ -294,12 +294,6 @@ int main(int argc, char **argv)
 		TEST(test_greedy_processes),
 		TEST(test_dead_paths),
 	};
-	int status = begin_tests(argc, argv, tools);
 
-	if (status)
-		return status < 0 ? 0 : status;
-	int failed = cmocka_run_group_tests(all, NULL, NULL);
-
-	end_tests();
-	return failed;
+	return RUN_TESTS(argc, argv, tools, all);
 }

@@ -393,12 +393,6 @@ int main(int argc, char **argv)
 		TEST(test_deaf_client),    TEST(test_greedy_client),
 		TEST(test_many_pools),     TEST(test_comers_and_goers),
 	};
-	int status = begin_tests(argc, argv, tools);
 
-	if (status)
-		return status < 0 ? 0 : status;
-	int failed = cmocka_run_group_tests(all, NULL, NULL);
-
-	end_tests();
-	return failed;
+	return RUN_TESTS(argc, argv, tools, all);
 }

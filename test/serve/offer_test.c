@@ -286,12 +286,6 @@ int main(int argc, char **argv)
 	const struct CMUnitTest all[] = { TEST(test_calls),   TEST(test_own_tool),
 					  TEST(test_changes), TEST(test_log_that_nobody_reads),
 					  TEST(test_none),    TEST(test_command_line) };
-	int status = begin_tests(argc, argv, NULL);
 
-	if (status)
-		return status < 0 ? 0 : status;
-	int failed = cmocka_run_group_tests(all, NULL, NULL);
-
-	end_tests();
-	return failed;
+	return RUN_TESTS(argc, argv, NULL, all);
 }

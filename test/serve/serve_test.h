@@ -215,3 +215,19 @@ static inline void end_tests(void)
 	(void)unlink(path);
 	(void)rmdir(folder);
 }
+
+static inline int run_all(int argc, char **argv, const struct vitro_tool *tools, const struct CMUnitTest *all,
+			    size_t count)
+{
+	int status = begin_tests(argc, argv, tools);
+
+	if (status)
+		return status < 0 ? 0 : status;
+	int failed = _cmocka_run_group_tests("all", all, count, NULL, NULL);
+
+	end_tests();
+	return failed;
+}
+
+/* What main() does, with an array of tests, each a TEST(). */
+#define RUN_TESTS(argc, argv, tools, all) run_all(argc, argv, tools, all, sizeof(all) / sizeof((all)[0]))
