@@ -248,7 +248,7 @@ static int send_hello(struct vt_peer *peer, struct vt_err *err)
 		for (char **at = environ; at && *at; at++)
 			vt_str_addn(&body, *at, strlen(*at) + 1);
 		if (getcwd(cwd, sizeof(cwd)) && *cwd == '/') /* or it is gone */
-			vt_head_add_text(head, "cwd", cwd, strlen(cwd));
+			vt_head_add(head, "cwd", cwd);
 	}
 	int status = vt_str_ok(&body) ? vt_peer_send(peer, body.text, body.len, err)
 				      : vt_error_no_memory(err);

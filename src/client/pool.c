@@ -110,7 +110,7 @@ static int ask_for(vitro_toolhost *host, struct vt_pool *pool, struct vt_err *er
 
 	vt_head_add_int(head, "pool", pool->number);
 	if (pool->path)
-		vt_head_add_text(head, kinds[pool->kind], pool->path, strlen(pool->path));
+		vt_head_add(head, kinds[pool->kind], pool->path);
 	vt_head_add_int(head, "ready_min", used ? options->ready_min : 0);
 	vt_head_add_int(head, "ready_max", used ? options->ready_max : 0);
 	vt_head_add_int(head, "live_max", used ? options->live_max : 0);

@@ -138,8 +138,8 @@ static void refuse(int fd, const char *why)
 	vt_str_init(&head);
 	vt_frames_out_init(&out, 0);
 	vt_head_begin(&head);
-	vt_head_add_text(&head, "is", "refused", strlen("refused"));
-	vt_head_add_text(&head, "error", why, strlen(why));
+	vt_head_add(&head, "is", "refused");
+	vt_head_add(&head, "error", why);
 	if (vt_head_end(&head, &err) == 0)
 		(void)vt_frames_put(&out, fd, head.text, head.len, NULL, 0, &err);
 	vt_frames_out_done(&out);

@@ -84,12 +84,12 @@ void vt_session_put_made(struct vt_session *session, const char *head, size_t he
 void vt_session_begin(struct vt_session *session, const char *what)
 {
 	vt_head_begin(&session->head);
-	vt_head_add_text(&session->head, "is", what, strlen(what));
+	vt_head_add(&session->head, "is", what);
 }
 
 void vt_session_add_text(struct vt_session *session, const char *name, const char *text)
 {
-	vt_head_add_text(&session->head, name, text, strlen(text));
+	vt_head_add(&session->head, name, text);
 }
 
 void vt_session_add_int(struct vt_session *session, const char *name, int64_t value)
