@@ -208,7 +208,7 @@ int vt_session_do_pool(struct vt_session *session, const struct vt_request_frame
 	int r = check_pool(session, &wish, &why);
 
 	session->turn_over = commons->shared;
-	if (r == 0 && commons->shared) {
+	if (r == 0 && commons->shared && !vt_scouts_know(&commons->scouts, &wish)) {
 		session->asked = *frame;
 		r = vt_scout_send(&commons->scouts, &wish, scout_is_back, session, &session->scout,
 				  &why);

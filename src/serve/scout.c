@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -21,6 +22,8 @@ enum {
 };
 
 #define PATIENCE (10 * VT_NS_PER_S)
+/* How long what has answered is taken to answer. */
+#define KNOWN (1 * VT_NS_PER_S)
 
 struct vt_scout {
 	struct vt_scouts *scouts;
@@ -29,7 +32,8 @@ struct vt_scout {
 	struct vt_caller caller; /* of the wish */
 	vt_scout_back *back;     /* NULL: nobody waits for it */
 	void *user;
-	pid_t pid; /* 0: it waits itself */
+	uint64_t hash; /* of the wish */
+	pid_t pid;     /* 0: it waits itself */
 	bool lost;
 	struct vt_watch end; /* its pidfd */
 	struct vt_timer timer;
@@ -63,6 +67,54 @@ static void tell(struct vt_scout *scout, const struct vt_err *err)
 	scout->back = NULL;
 	if (back)
 		back(scout->user, err);
+}
+
+/* ---- what is known -------------------------------------------------------------------------- */
+
+static uint64_t add_bytes(uint64_t hash, const char *bytes, size_t len)
+{
+	for (size_t i = 0; i < len; i++)
+		hash = (hash ^ (unsigned char)bytes[i]) * 0x100000001b3;
+	return hash;
+}
+
+static uint64_t add_text(uint64_t hash, const char *text)
+{
+	return text ? add_bytes(hash, text, strlen(text) + 1) : hash * 3;
+}
+
+/* Of all that says which paths are looked at. Whoever finds two that are alike only spares himself
+ * a look. */
+static uint64_t hash_wish(const struct vt_cells_wish *wish)
+{
+	uint64_t hash = 0xcbf29ce484222325;
+
+	hash = add_text(add_text(add_text(hash, wish->program), wish->object), wish->command);
+	hash = add_bytes(hash, wish->sources, wish->sources_len);
+	if (!wish->caller)
+		return hash;
+	hash = add_text(hash, wish->caller->cwd);
+	for (char *const *one = wish->caller->environ; one && *one; one++)
+		hash = add_text(hash, *one);
+	return hash;
+}
+
+bool vt_scouts_know(const struct vt_scouts *scouts, const struct vt_cells_wish *wish)
+{
+	uint64_t hash = hash_wish(wish);
+	int64_t now = vt_clock_now();
+
+	for (size_t i = 0; i < VT_SCOUTS_KNOWN; i++)
+		if (scouts->known[i].hash == hash && now < scouts->known[i].until)
+			return true;
+	return false;
+}
+
+static void learn(struct vt_scouts *scouts, uint64_t hash)
+{
+	scouts->known[scouts->known_next].hash = hash;
+	scouts->known[scouts->known_next].until = vt_clock_now() + KNOWN;
+	scouts->known_next = (scouts->known_next + 1) % VT_SCOUTS_KNOWN;
 }
 
 /* ---- there ---------------------------------------------------------------------------------- */
@@ -152,6 +204,8 @@ static void end_ready(struct vt_watch *source, uint32_t events)
 		(void)vt_fail(&err, VT_STEP_PLAN, ECHILD,
 			      "look at what the pool is made of: who did that ended with %x",
 			      (unsigned)status);
+	else
+		learn(scouts, scout->hash);
 	count_home(scout);
 	take_out(scout);
 	tell(scout, status ? &err : NULL);
@@ -190,7 +244,9 @@ int vt_scout_send(struct vt_scouts *scouts, const struct vt_cells_wish *wish, vt
 
 	if (!scout)
 		return vt_fail(err, VT_STEP_WIRE, ENOMEM, "make a pool");
-	*scout = (struct vt_scout){ .scouts = scouts, .wish = *wish, .back = back, .user = user };
+	*scout = (struct vt_scout){
+		.scouts = scouts, .wish = *wish, .hash = hash_wish(wish), .back = back, .user = user
+	};
 	if (wish->caller) {
 		scout->caller = *wish->caller;
 		scout->wish.caller = &scout->caller;

@@ -14,17 +14,27 @@
 
 struct vt_scout;
 
-/* Its owner sets maker. */
+enum { VT_SCOUTS_KNOWN = 16 };
+
 struct vt_scouts {
 	struct vt_cells_maker *maker;
 	struct vt_scout *waiting, **last; /* for others to come back */
 	struct vt_scout *out;  /* who are there, and those that were left behind */
 	unsigned         out_count, lost_count;
+	/* What has just answered. */
+	struct {
+		uint64_t hash; /* of the wish */
+		int64_t  until;
+	} known[VT_SCOUTS_KNOWN];
+	unsigned         known_next;
 };
 
 void vt_scouts_init(struct vt_scouts *scouts, struct vt_cells_maker *maker);
 /* Kills all of them, and waits for none. Nobody waits for one any more. */
 void vt_scouts_done(struct vt_scouts *scouts);
+
+/* Whether one came back from the same paths within the last second: then none need be sent. */
+bool vt_scouts_know(const struct vt_scouts *scouts, const struct vt_cells_wish *wish);
 
 /* err: NULL where it has come to an end. It is nobody's to leave any more. */
 typedef void vt_scout_back(void *user, const struct vt_err *err);
