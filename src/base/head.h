@@ -121,6 +121,11 @@ void vt_head_begin(struct vt_str *str);
  * become U+FFFD (as vt_json_text() does it). A text that is NULL is written as null.
  */
 void vt_head_add_text(struct vt_str *str, const char *name, const char *text, size_t len);
+/* The same of a text that ends with a NUL. */
+static inline void vt_head_add(struct vt_str *str, const char *name, const char *text)
+{
+	vt_head_add_text(str, name, text, strlen(text));
+}
 void vt_head_add_int(struct vt_str *str, const char *name, int64_t value);
 void vt_head_add_flag(struct vt_str *str, const char *name, bool value);
 /* Ends it. -ENOMEM where anything since vt_head_begin() found no memory. */

@@ -169,10 +169,15 @@ static int look_at_policy(struct call *call, struct vt_err *err)
 				call->manifest->path, err);
 	if (r == 0 && from->load)
 		r = vt_policy_load(policy, from->load, err);
-	if (r == 0)
+	if (r < 0)
+		(void)vt_manifest_blame(call->tool, err);
+	else
 		r = open_json(call, policy, err);
-	if (r == 0)
+	if (r == 0) {
 		r = vt_lookup_command(call->arena, call->tool->program, policy, &command, err);
+		if (r < 0)
+			(void)vt_manifest_blame(call->tool, err);
+	}
 	vt_policy_free(policy);
 	return r;
 }
@@ -258,7 +263,14 @@ static int start(struct call *call, struct vt_err *err)
 		r = vitro_toolhost_new(&call->toolhost, tools, &options, &error);
 		vt_manifest_table_free(tools);
 	}
-	return r < 0 ? vt_fail(err, VT_STEP_POLICY, error.num, "%s", error.text) : 0;
+	if (r == 0)
+		return 0;
+	(void)vt_fail(err, VT_STEP_POLICY, error.num, "%s", error.text);
+	/* What it asks for cannot be had; else no supervisor can. */
+	bool asked = strncmp(error.text, "refused: ", 9) == 0 ||
+		     strstr(error.text, call->manifest->path);
+
+	return asked ? vt_manifest_blame(call->tool, err) : r;
 }
 
 static void take_result(void *user, vitro_result *result)
@@ -315,13 +327,9 @@ static int execute(struct call *call, struct vt_err *err)
 	return r;
 }
 
-/* A reader that left is no reason to die; one who stops us at the terminal would stop the clock. */
 static int take_signals(struct call *call, struct vt_err *err)
 {
-	if (signal(SIGTSTP, SIG_IGN) == SIG_ERR || signal(SIGTTIN, SIG_IGN) == SIG_ERR ||
-	    signal(SIGTTOU, SIG_IGN) == SIG_ERR || signal(SIGPIPE, SIG_IGN) == SIG_ERR)
-		return vt_fail(err, VT_STEP_WATCH, errno, "prepare for signals");
-	call->signal_fd = vt_cli_signals(true, err);
+	call->signal_fd = vt_cli_signals_of_call(err);
 	return call->signal_fd < 0 ? call->signal_fd : 0;
 }
 

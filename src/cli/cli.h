@@ -31,6 +31,9 @@ void vt_cli_complain(const char *message);
 /* The same for an error: its text, and what errno says where the text is not a sentence yet. */
 void vt_cli_complain_err(const struct vt_err *err);
 
+/* Tells each line of a text, without its newline. */
+void vt_cli_each_line(const char *text, void (*tell)(void *user, const char *line), void *user);
+
 /* Writes all of it, waiting where it must. 0 or a negative errno. */
 int vt_cli_write(int fd, const char *bytes, size_t len);
 

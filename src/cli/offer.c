@@ -1,24 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/offer.h"
 
-#include <string.h>
-
 #include "cli/cli.h"
 
-void vt_offer_complain(const char *mistakes)
+static void complain(void *user, const char *line)
 {
-	struct vt_str line;
-
-	vt_str_init(&line);
-	while (*mistakes) {
-		size_t len = strcspn(mistakes, "\n");
-
-		vt_str_clear(&line);
-		vt_str_addn(&line, mistakes, len);
-		vt_cli_complain(line.text);
-		mistakes += len + (mistakes[len] == '\n');
-	}
-	vt_str_done(&line);
+	(void)user;
+	vt_cli_complain(line);
 }
 
 int vt_offer_load(const char *path, struct vt_manifest **ret_manifest, struct vt_err *err)
@@ -29,7 +17,7 @@ int vt_offer_load(const char *path, struct vt_manifest **ret_manifest, struct vt
 	int r = vt_manifest_load(path, ret_manifest, &mistakes, err);
 
 	if (r < 0 && mistakes.len)
-		vt_offer_complain(mistakes.text);
+		vt_cli_each_line(mistakes.text, complain, NULL);
 	else if (r < 0)
 		vt_cli_complain_err(err);
 	vt_str_done(&mistakes);

@@ -5,8 +5,5 @@
 #include "base/err.h"
 #include "manifest/manifest.h"
 
-/* Tells the mistakes of one, of which each is a line. */
-void vt_offer_complain(const char *mistakes);
-
 /* Reads a manifest. What is wrong with it goes to standard error, a line for each mistake. */
 int vt_offer_load(const char *path, struct vt_manifest **ret_manifest, struct vt_err *err);

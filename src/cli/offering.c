@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "cli/cli.h"
 #include "cli/offer.h"
 #include "client/policy.h"
 #include "manifest/apply.h"
@@ -18,7 +17,7 @@
 struct one {
 	struct vt_tool *tool;
 	struct vt_command *command, *input; /* input NULL: the arguments */
-	char *sources;
+	char *sources, *program_at, *policy_at;
 };
 
 /* All of a manifest. It lives as long as the server has it. */
@@ -38,6 +37,8 @@ static void release(void *user)
 		vt_command_free(all->ones[i].command);
 		vt_command_free(all->ones[i].input);
 		free(all->ones[i].sources);
+		free(all->ones[i].program_at);
+		free(all->ones[i].policy_at);
 	}
 	free(all->ones);
 	free(all->offered);
@@ -87,7 +88,7 @@ static int expand(void *user, size_t index, const char *arguments, size_t len, s
 /* ---- the manifest --------------------------------------------------------------------------- */
 
 static int fill_one(struct one *one, struct vt_offered *offered, const struct vitro_tool *from,
-		    struct vt_err *err)
+		    const struct vt_manifest_places *at, struct vt_err *err)
 {
 	int r = vt_tool_new(from->name, from->description, from->schema, &one->tool, err);
 
@@ -100,32 +101,45 @@ static int fill_one(struct one *one, struct vt_offered *offered, const struct vi
 	if (r < 0)
 		return r;
 	one->sources = vt_policy_sources(from->policy);
+	one->program_at = strdup(at->command);
+	one->policy_at = strdup(at->policy);
 	*offered = (struct vt_offered){ one->tool->name, vt_command_program(one->command),
-					one->sources };
-	return one->sources ? 0 : vt_fail(err, VT_STEP_POLICY, ENOMEM, "read the tools");
+					one->sources, one->program_at, one->policy_at };
+	return one->sources && one->program_at && one->policy_at
+		       ? 0
+		       : vt_fail(err, VT_STEP_POLICY, ENOMEM, "read the tools");
 }
 
-static int make_list(struct all *all, struct vt_err *err)
+static int make_list(struct all *all, const struct vt_manifest *manifest, struct vt_err *err)
 {
 	struct vt_toolset *set = vt_toolset_new(NULL, NULL);
 	int r = set ? 0 : vt_fail(err, VT_STEP_POLICY, ENOMEM, "read the tools");
 
-	for (size_t i = 0; r == 0 && i < all->count; i++)
+	for (size_t i = 0; r == 0 && i < all->count; i++) {
 		r = vt_toolset_add(set, all->ones[i].tool, err);
+		if (r < 0)
+			(void)vt_manifest_blame(&manifest->tools[i], err);
+	}
 	if (r == 0)
 		r = vt_toolset_list(set, NULL, &all->list, err);
 	vt_toolset_free(set);
 	return r;
 }
 
-static int fill_all(struct all *all, const struct vitro_tool *tools, struct vt_err *err)
+static int fill_all(struct all *all, const struct vt_manifest *manifest,
+		    const struct vitro_tool *tools, struct vt_err *err)
 {
 	int r = 0;
 
-	for (; r == 0 && tools[all->count].name; all->count++)
-		r = fill_one(&all->ones[all->count], &all->offered[all->count], &tools[all->count],
+	for (; r == 0 && tools[all->count].name; all->count++) {
+		size_t i = all->count;
+
+		r = fill_one(&all->ones[i], &all->offered[i], &tools[i], &manifest->tools[i].at,
 			     err);
-	return r < 0 ? r : make_list(all, err);
+		if (r < 0)
+			(void)vt_manifest_blame(&manifest->tools[i], err);
+	}
+	return r < 0 ? r : make_list(all, manifest, err);
 }
 
 static int make_all(const struct vt_manifest *manifest, struct all **ret_all, struct vt_err *err)
@@ -148,7 +162,7 @@ static int make_all(const struct vt_manifest *manifest, struct all **ret_all, st
 	if (r < 0) {
 		vt_fail(err, VT_STEP_POLICY, error.num, "%s", error.text);
 	} else {
-		r = fill_all(all, tools, err);
+		r = fill_all(all, manifest, tools, err);
 		vt_manifest_table_free(tools);
 	}
 	if (r < 0)
@@ -184,12 +198,12 @@ static void changed(void *user, const struct vt_manifest *manifest, const char *
 	struct vt_err err;
 
 	if (!manifest)
-		vt_offer_complain(mistakes);
+		vt_cli_log_lines(offering->log, mistakes);
 	else if (offer(offering, manifest, &err) < 0)
-		vt_cli_complain_err(&err);
+		vt_cli_log_err(offering->log, &err);
 	else
 		return;
-	vt_cli_complain("the tools stay as they were");
+	vt_cli_log_line(offering->log, "the tools stay as they were");
 }
 
 static void watch_ready(struct vt_watch *source, uint32_t events)
@@ -203,11 +217,11 @@ static void watch_ready(struct vt_watch *source, uint32_t events)
 /* ---- both ----------------------------------------------------------------------------------- */
 
 int vt_offering_begin(struct vt_offering *offering, struct vt_loop *loop, struct vt_server *server,
-		      const char *path, struct vt_err *err)
+		      struct vt_cli_log *log, const char *path, struct vt_err *err)
 {
 	struct vt_manifest *manifest;
 
-	*offering = (struct vt_offering){ .loop = loop, .server = server };
+	*offering = (struct vt_offering){ .loop = loop, .server = server, .log = log };
 	/* Before it is read: a change in between is seen. */
 	int r = vt_manifest_watch_new(path, changed, offering, &offering->manifest, err);
 

@@ -66,6 +66,22 @@ int vt_cli_report(const struct vt_str *text, struct vt_err *err)
 	return r < 0 ? vt_fail(err, VT_STEP_OUTPUT, -r, "print the report") : 0;
 }
 
+void vt_cli_each_line(const char *text, void (*tell)(void *user, const char *line), void *user)
+{
+	struct vt_str line;
+
+	vt_str_init(&line);
+	while (*text) {
+		size_t len = strcspn(text, "\n");
+
+		vt_str_clear(&line);
+		vt_str_addn(&line, text, len);
+		tell(user, line.text);
+		text += len + (text[len] == '\n');
+	}
+	vt_str_done(&line);
+}
+
 /* Messages quote what users and cells wrote: no control character of theirs reaches a terminal. */
 void vt_cli_complain(const char *message)
 {

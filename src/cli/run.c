@@ -98,15 +98,9 @@ static int check_outputs(struct call *call, struct vt_err *err)
 	return r < 0 ? r : audit;
 }
 
-/* A reader that left is no reason to die. */
 static int take_signals(struct call *call, struct vt_err *err)
 {
-	/* A vitro that is stopped at the terminal would watch no deadline while its cell runs on.
-	 */
-	if (signal(SIGTSTP, SIG_IGN) == SIG_ERR || signal(SIGTTIN, SIG_IGN) == SIG_ERR ||
-	    signal(SIGTTOU, SIG_IGN) == SIG_ERR || signal(SIGPIPE, SIG_IGN) == SIG_ERR)
-		return vt_fail(err, VT_STEP_WATCH, errno, "prepare for signals");
-	call->signal_fd = vt_cli_signals(true, err);
+	call->signal_fd = vt_cli_signals_of_call(err);
 	return call->signal_fd < 0 ? call->signal_fd : 0;
 }
 

@@ -11,6 +11,7 @@
 
 #include "base/fd.h"
 #include "cli/cli.h"
+#include "cli/log.h"
 #include "cli/offering.h"
 #include "cli/options.h"
 #include "cli/signals.h"
@@ -25,13 +26,13 @@ struct serving {
 	struct vt_server *server;
 	struct vt_watch signals;
 	struct vt_offering offering;
+	struct vt_cli_log log;
 };
 
 static void log_line(void *user, int level, const char *text)
 {
-	(void)user;
 	if (level <= LOG_NOTICE)
-		vt_cli_complain(text);
+		vt_cli_log_line(user, text);
 }
 
 static void take_signal(struct vt_watch *source, uint32_t events)
@@ -86,11 +87,13 @@ static int serve(struct serving *serving, int activated, struct vt_err *err)
 		.live_max = (unsigned)options->serve.cells,
 		.drain_ms = options->serve.drain_ms,
 		.log = log_line,
+		.user = &serving->log,
 	};
 	int r = vt_loop_init(&serving->loop, err);
 
 	if (r < 0)
 		return r;
+	vt_cli_log_init(&serving->log);
 	serving->signals.fd = -1;
 	r = take_signals(serving, err);
 	if (r == 0)
@@ -101,7 +104,7 @@ static int serve(struct serving *serving, int activated, struct vt_err *err)
 		r = vt_server_show(serving->server, options->serve.metrics, err);
 	if (r == 0 && options->serve.tools)
 		r = vt_offering_begin(&serving->offering, &serving->loop, serving->server,
-				      options->serve.tools, err);
+				      &serving->log, options->serve.tools, err);
 	if (r == 0)
 		r = open_doors(serving, activated, err);
 	if (r == 0)
@@ -111,6 +114,7 @@ static int serve(struct serving *serving, int activated, struct vt_err *err)
 	vt_loop_remove(&serving->loop, &serving->signals);
 	vt_fd_close(&serving->signals.fd);
 	vt_loop_done(&serving->loop);
+	vt_cli_log_done(&serving->log);
 	return r;
 }
 

@@ -26,3 +26,11 @@ int vt_cli_signals(bool take, struct vt_err *err)
 		(void)sigprocmask(SIG_BLOCK, &ending, NULL); /* fails for wrong arguments alone */
 	return fd;
 }
+
+int vt_cli_signals_of_call(struct vt_err *err)
+{
+	if (signal(SIGTSTP, SIG_IGN) == SIG_ERR || signal(SIGTTIN, SIG_IGN) == SIG_ERR ||
+	    signal(SIGTTOU, SIG_IGN) == SIG_ERR || signal(SIGPIPE, SIG_IGN) == SIG_ERR)
+		return vt_fail(err, VT_STEP_WATCH, errno, "prepare for signals");
+	return vt_cli_signals(true, err);
+}

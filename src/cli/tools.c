@@ -22,10 +22,12 @@ static int make_set(const struct vt_manifest *manifest, struct vt_toolset *set, 
 		struct vt_tool *tool;
 
 		r = vt_tool_new(from->name, from->description, from->schema, &tool, err);
+		if (r == 0) {
+			r = vt_toolset_add(set, tool, err);
+			vt_tool_unref(tool);
+		}
 		if (r < 0)
-			break;
-		r = vt_toolset_add(set, tool, err);
-		vt_tool_unref(tool);
+			(void)vt_manifest_blame(from, err);
 	}
 	return r;
 }
@@ -47,17 +49,27 @@ static bool is_required(const json_t *schema, const char *name)
 static void add_usage(struct vt_str *text, const json_t *tool)
 {
 	const json_t *schema = json_object_get(tool, "input_schema");
+	const json_t *properties = json_object_get(schema, "properties");
 	const char *name;
 	json_t *value;
+	size_t i;
 
 	vt_str_add(text, json_string_value(json_object_get(tool, "name")));
-	json_object_foreach(json_object_get(schema, "properties"), name, value)
+	json_object_foreach((json_t *)properties, name, value)
 	{
 		bool required = is_required(schema, name);
 
 		vt_str_add(text, required ? " " : " [");
 		vt_str_show(text, name, strlen(name));
 		vt_str_add(text, required ? "" : "]");
+	}
+	json_array_foreach(json_object_get(schema, "required"), i, value)
+	{
+		name = json_string_value(value);
+		if (!name || json_object_get(properties, name))
+			continue; /* it is there */
+		vt_str_add(text, " ");
+		vt_str_show(text, name, strlen(name));
 	}
 	vt_str_add(text, "\n");
 }

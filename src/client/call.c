@@ -160,8 +160,8 @@ static struct vt_str *begin_head(vitro_toolhost *host, const struct vt_call *cal
 	vt_head_add_int(head, "call", (int64_t)call->number);
 	if (target->pool)
 		vt_head_add_int(head, "pool", target->pool->number);
-	vt_head_add_text(head, "tool", name, strlen(name));
-	vt_head_add_text(head, "id", call->id, strlen(call->id));
+	vt_head_add(head, "tool", name);
+	vt_head_add(head, "id", call->id);
 	if (wall_ms > 0)
 		vt_head_add_int(head, "wall_ms", wall_ms);
 	if (call->on_output)

@@ -141,8 +141,8 @@ static void keep_log(struct vt_call *call, const char *level, const char *text)
 
 	vt_str_init(&line);
 	vt_head_begin(&line);
-	vt_head_add_text(&line, "level", level, strlen(level));
-	vt_head_add_text(&line, "text", text, strlen(text));
+	vt_head_add(&line, "level", level);
+	vt_head_add(&line, "text", text);
 	if (vt_head_end(&line, &err) == 0 && call->logs.len + line.len <= VT_CALL_LOGS) {
 		size_t before = call->logs.len;
 

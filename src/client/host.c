@@ -26,7 +26,7 @@ static void target_free(void *owner)
 {
 	struct vt_target *target = owner;
 
-	vt_pool_release(target->pool);
+	vt_host_pool_release(target->pool);
 	free(target->symbol);
 	vt_command_free(target->command);
 	vt_command_free(target->input);
@@ -81,20 +81,20 @@ static int choose_pool(vitro_toolhost *host, const struct vitro_tool *tool,
 		       struct vt_target *target, struct vt_err *err)
 {
 	const vitro_policy *policy = tool->policy ? tool->policy : host->policy;
-	enum vt_pool_kind kind = tool->function ? VT_POOL_PROGRAM
-				 : tool->symbol ? VT_POOL_OBJECT
-						: VT_POOL_COMMAND;
+	enum vt_host_pool_kind kind = tool->function ? VT_HOST_POOL_PROGRAM
+				      : tool->symbol ? VT_HOST_POOL_OBJECT
+						     : VT_HOST_POOL_COMMAND;
 	const char *path = target->command ? vt_command_program(target->command) : tool->object;
 	char program[PATH_MAX];
 
-	if (kind == VT_POOL_PROGRAM) {
+	if (kind == VT_HOST_POOL_PROGRAM) {
 		int status = find_program(program, err);
 
 		if (status < 0)
 			return status;
 		path = program;
 	}
-	target->pool = vt_pool_get(host, kind, path, policy);
+	target->pool = vt_host_pool_get(host, kind, path, policy);
 	return target->pool ? 0 : vt_error_no_memory(err);
 }
 
@@ -248,7 +248,7 @@ static int send_hello(struct vt_peer *peer, struct vt_err *err)
 		for (char **at = environ; at && *at; at++)
 			vt_str_addn(&body, *at, strlen(*at) + 1);
 		if (getcwd(cwd, sizeof(cwd)) && *cwd == '/') /* or it is gone */
-			vt_head_add_text(head, "cwd", cwd, strlen(cwd));
+			vt_head_add(head, "cwd", cwd);
 	}
 	int status = vt_str_ok(&body) ? vt_peer_send(peer, body.text, body.len, err)
 				      : vt_error_no_memory(err);
@@ -357,7 +357,7 @@ int vitro_toolhost_new(vitro_toolhost **ret_host, const struct vitro_tool *tools
 	vt_peer_clear(&host->peer);
 	int status = set_up(host, tools, options, &err);
 
-	status = status < 0 ? vt_error_pass(error, &err) : vt_pools_open(host, error);
+	status = status < 0 ? vt_error_pass(error, &err) : vt_host_pools_open(host, error);
 	if (status < 0) {
 		vitro_toolhost_free(host);
 		return status;
@@ -382,7 +382,7 @@ void vitro_toolhost_free(vitro_toolhost *host)
 	}
 	vt_calls_done(&host->calls);
 	vt_toolset_free(host->tools);
-	vt_pool_release(host->own_pool);
+	vt_host_pool_release(host->own_pool);
 	vitro_policy_free(host->policy);
 	vt_peer_done(&host->peer);
 	free(host);
@@ -404,7 +404,7 @@ int vitro_toolhost_add(vitro_toolhost *host, const struct vitro_tool *tool,
 		return vt_error_give(error, EPIPE, "the supervisor was lost");
 	if (make_tool(host, tool, &made, &err) < 0)
 		return vt_error_pass(error, &err);
-	int status = vt_pools_open(host, error);
+	int status = vt_host_pools_open(host, error);
 
 	if (status == 0 && vt_toolset_add(host->tools, made, &err) < 0)
 		status = vt_error_pass(error, &err);
@@ -446,7 +446,7 @@ int vt_host_replace(vitro_toolhost *host, const struct vitro_tool *tools, struct
 	host->tools = made;
 	for (; status == 0 && tools->name; tools++)
 		status = add_tool(host, tools, &err);
-	status = status < 0 ? vt_error_pass(error, &err) : vt_pools_open(host, error);
+	status = status < 0 ? vt_error_pass(error, &err) : vt_host_pools_open(host, error);
 	host->watched = watched;
 	if (status < 0) {
 		host->tools = old;
@@ -478,14 +478,14 @@ char *vitro_toolhost_list(vitro_toolhost *host, const char *query)
 }
 
 /* Under the tool host's own policy, which may be no tool's. */
-static const struct vt_pool *own_pool(vitro_toolhost *host)
+static const struct vt_host_pool *own_pool(vitro_toolhost *host)
 {
 	if (host->own_pool)
 		return host->own_pool;
-	struct vt_pool *pool = vt_pool_get(host, VT_POOL_NONE, NULL, host->policy);
+	struct vt_host_pool *pool = vt_host_pool_get(host, VT_HOST_POOL_NONE, NULL, host->policy);
 
-	if (pool && vt_pools_open(host, NULL) < 0) {
-		vt_pool_release(pool);
+	if (pool && vt_host_pools_open(host, NULL) < 0) {
+		vt_host_pool_release(pool);
 		return NULL;
 	}
 	return host->own_pool = pool;
@@ -494,14 +494,14 @@ static const struct vt_pool *own_pool(vitro_toolhost *host)
 char *vitro_toolhost_capabilities(vitro_toolhost *host, const char *tool)
 {
 	struct vt_tool *found = tool ? vt_toolset_find(host->tools, tool) : NULL;
-	const struct vt_pool *pool = found  ? ((struct vt_target *)found->owner)->pool
-				     : tool ? NULL
-					    : own_pool(host);
+	const struct vt_host_pool *pool = found  ? ((struct vt_target *)found->owner)->pool
+					  : tool ? NULL
+						 : own_pool(host);
 
 	return pool && pool->capabilities ? strdup(pool->capabilities) : NULL;
 }
 
 void vitro_toolhost_count(vitro_toolhost *host, struct vitro_counts *ret_counts)
 {
-	vt_pools_count(host, ret_counts);
+	vt_host_pools_count(host, ret_counts);
 }

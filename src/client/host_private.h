@@ -24,20 +24,20 @@ enum {
 
 /* ---- pools: pool.c -------------------------------------------------------------------------- */
 
-enum vt_pool_kind {
-	VT_POOL_PROGRAM,
-	VT_POOL_OBJECT,
-	VT_POOL_COMMAND,
-	VT_POOL_NONE, /* of no calls: to learn what the policy comes to */
+enum vt_host_pool_kind {
+	VT_HOST_POOL_PROGRAM,
+	VT_HOST_POOL_OBJECT,
+	VT_HOST_POOL_COMMAND,
+	VT_HOST_POOL_NONE, /* of no calls: to learn what the policy comes to */
 };
 
 /* One program, or object, or command, under one policy. The tools that have it share it. */
-struct vt_pool {
-	struct vt_pool     *next, **before; /* before is NULL once it is out of the list: it was refused */
+struct vt_host_pool {
+	struct vt_host_pool     *next, **before; /* before is NULL once it is out of the list: it was refused */
 	vitro_toolhost     *host;
 	unsigned            users;        /* tools, their running calls among them */
 	int64_t             number;
-	enum vt_pool_kind   kind;
+	enum vt_host_pool_kind   kind;
 	char               *path;         /* of the program or object, or a command's program as it is typed */
 	char               *policy;       /* its sources, as JSON */
 	char               *capabilities; /* JSON; NULL until the supervisor has agreed */
@@ -45,20 +45,20 @@ struct vt_pool {
 };
 
 /* The pool of that kind, or a new one, with one user more. path may be NULL. NULL: no memory. */
-struct vt_pool *vt_pool_get(vitro_toolhost *host, enum vt_pool_kind kind, const char *path,
+struct vt_host_pool *vt_host_pool_get(vitro_toolhost *host, enum vt_host_pool_kind kind, const char *path,
 			    const vitro_policy *policy);
 /* Asks for all that are new, and waits. Those that are refused are gone; the error is the first one's. */
-int vt_pools_open(vitro_toolhost *host, struct vitro_error *error);
+int vt_host_pools_open(vitro_toolhost *host, struct vitro_error *error);
 /* Asks for the sums, and waits. */
-void vt_pools_count(vitro_toolhost *host, struct vitro_counts *ret_counts);
+void vt_host_pools_count(vitro_toolhost *host, struct vitro_counts *ret_counts);
 /* One user less: without any, the supervisor is told to drop it. NULL is fine. */
-void vt_pool_release(struct vt_pool *pool);
+void vt_host_pool_release(struct vt_host_pool *pool);
 
 /* ---- the tool host: host.c ------------------------------------------------------------------ */
 
 /* What a tool does: the owner of a struct vt_tool. */
 struct vt_target {
-	struct vt_pool    *pool;
+	struct vt_host_pool    *pool;
 	char              *symbol;   /* of an object, else NULL */
 	struct vt_command *command;  /* else NULL */
 	struct vt_command *input;    /* of a command; NULL: the arguments */
@@ -72,8 +72,8 @@ struct vitro_toolhost {
 	bool                 watched; /* changes are told */
 	struct vitro_options options; /* without what it points to */
 	vitro_policy        *policy;  /* the tool host's own */
-	struct vt_pool      *pools;
-	struct vt_pool      *own_pool; /* of no calls, under its own policy; NULL until it is asked for */
+	struct vt_host_pool      *pools;
+	struct vt_host_pool      *own_pool; /* of no calls, under its own policy; NULL until it is asked for */
 	int64_t              last_pool;
 
 	struct vt_calls calls; /* that are not over */

@@ -252,7 +252,7 @@ void vt_peer_wake(struct vt_peer *peer, bool awake)
 struct vt_str *vt_peer_begin(struct vt_peer *peer, const char *what)
 {
 	vt_head_begin(&peer->head);
-	vt_head_add_text(&peer->head, "do", what, strlen(what));
+	vt_head_add(&peer->head, "do", what);
 	return &peer->head;
 }
 

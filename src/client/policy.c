@@ -85,10 +85,10 @@ static int check(const struct source *source, struct vt_err *err)
 	return status;
 }
 
-static void add_text(struct vt_str *head, const char *name, const char *text)
+static void add_given(struct vt_str *head, const char *name, const char *text)
 {
 	if (text)
-		vt_head_add_text(head, name, text, strlen(text));
+		vt_head_add(head, name, text);
 }
 
 /* The list is as it was where this fails. */
@@ -98,12 +98,12 @@ static int append(vitro_policy *policy, const struct source *source, struct vt_e
 
 	vt_str_init(&one);
 	vt_head_begin(&one);
-	add_text(&one, "load", source->load);
-	add_text(&one, "json", source->json);
-	add_text(&one, "key", source->key);
-	add_text(&one, "value", source->value);
-	add_text(&one, "from", source->from);
-	add_text(&one, "stamp", source->stamp);
+	add_given(&one, "load", source->load);
+	add_given(&one, "json", source->json);
+	add_given(&one, "key", source->key);
+	add_given(&one, "value", source->value);
+	add_given(&one, "from", source->from);
+	add_given(&one, "stamp", source->stamp);
 	int status = vt_head_end(&one, err);
 
 	vt_str_init(&all);

@@ -13,7 +13,7 @@ static bool is_same(const char *a, const char *b)
 	return a == b || (a && b && strcmp(a, b) == 0);
 }
 
-static void pool_free(struct vt_pool *pool)
+static void pool_free(struct vt_host_pool *pool)
 {
 	free(pool->path);
 	free(pool->policy);
@@ -21,12 +21,12 @@ static void pool_free(struct vt_pool *pool)
 	free(pool);
 }
 
-struct vt_pool *vt_pool_get(vitro_toolhost *host, enum vt_pool_kind kind, const char *path,
-			    const vitro_policy *policy)
+struct vt_host_pool *vt_host_pool_get(vitro_toolhost *host, enum vt_host_pool_kind kind,
+				      const char *path, const vitro_policy *policy)
 {
 	char *sources = vt_policy_sources(policy);
 
-	for (struct vt_pool *pool = host->pools; sources && pool; pool = pool->next) {
+	for (struct vt_host_pool *pool = host->pools; sources && pool; pool = pool->next) {
 		if (pool->kind == kind && is_same(pool->path, path) &&
 		    is_same(pool->policy, sources)) {
 			free(sources);
@@ -34,7 +34,7 @@ struct vt_pool *vt_pool_get(vitro_toolhost *host, enum vt_pool_kind kind, const 
 			return pool;
 		}
 	}
-	struct vt_pool *pool = sources ? calloc(1, sizeof(*pool)) : NULL;
+	struct vt_host_pool *pool = sources ? calloc(1, sizeof(*pool)) : NULL;
 	char *path_copy = path ? strdup(path) : NULL;
 
 	if (!pool || (path && !path_copy)) {
@@ -43,7 +43,7 @@ struct vt_pool *vt_pool_get(vitro_toolhost *host, enum vt_pool_kind kind, const 
 		free(pool);
 		return NULL;
 	}
-	*pool = (struct vt_pool){
+	*pool = (struct vt_host_pool){
 		.next = host->pools,
 		.before = &host->pools,
 		.host = host,
@@ -60,7 +60,7 @@ struct vt_pool *vt_pool_get(vitro_toolhost *host, enum vt_pool_kind kind, const 
 }
 
 /* Its tools still have it, and must not be called. */
-static void unlist(struct vt_pool *pool)
+static void unlist(struct vt_host_pool *pool)
 {
 	if (!pool->before)
 		return;
@@ -70,7 +70,7 @@ static void unlist(struct vt_pool *pool)
 	pool->before = NULL;
 }
 
-void vt_pool_release(struct vt_pool *pool)
+void vt_host_pool_release(struct vt_host_pool *pool)
 {
 	if (!pool || --pool->users > 0)
 		return;
@@ -97,20 +97,20 @@ struct waiting {
 };
 
 static const char *const kinds[] = {
-	[VT_POOL_PROGRAM] = "program",
-	[VT_POOL_OBJECT] = "object",
-	[VT_POOL_COMMAND] = "command",
+	[VT_HOST_POOL_PROGRAM] = "program",
+	[VT_HOST_POOL_OBJECT] = "object",
+	[VT_HOST_POOL_COMMAND] = "command",
 };
 
-static int ask_for(vitro_toolhost *host, struct vt_pool *pool, struct vt_err *err)
+static int ask_for(vitro_toolhost *host, struct vt_host_pool *pool, struct vt_err *err)
 {
 	const struct vitro_options *options = &host->options;
-	bool used = pool->kind != VT_POOL_NONE;
+	bool used = pool->kind != VT_HOST_POOL_NONE;
 	struct vt_str *head = vt_peer_begin(&host->peer, "pool");
 
 	vt_head_add_int(head, "pool", pool->number);
 	if (pool->path)
-		vt_head_add_text(head, kinds[pool->kind], pool->path, strlen(pool->path));
+		vt_head_add(head, kinds[pool->kind], pool->path);
 	vt_head_add_int(head, "ready_min", used ? options->ready_min : 0);
 	vt_head_add_int(head, "ready_max", used ? options->ready_max : 0);
 	vt_head_add_int(head, "live_max", used ? options->live_max : 0);
@@ -118,7 +118,7 @@ static int ask_for(vitro_toolhost *host, struct vt_pool *pool, struct vt_err *er
 	return vt_peer_send(&host->peer, pool->policy, strlen(pool->policy), err);
 }
 
-static void take_refusal(struct waiting *waiting, struct vt_pool *pool,
+static void take_refusal(struct waiting *waiting, struct vt_host_pool *pool,
 			 const struct vt_message *message)
 {
 	const char *text = vt_head_text(&message->head, "error", NULL);
@@ -131,7 +131,7 @@ static void take_refusal(struct waiting *waiting, struct vt_pool *pool,
 	unlist(pool);
 }
 
-static int take_capabilities(struct vt_pool *pool, const struct vt_message *message,
+static int take_capabilities(struct vt_host_pool *pool, const struct vt_message *message,
 			     struct vt_err *err)
 {
 	size_t len = message->body_len;
@@ -146,7 +146,7 @@ static int take_capabilities(struct vt_pool *pool, const struct vt_message *mess
 
 static bool any_asked(const vitro_toolhost *host)
 {
-	for (struct vt_pool *pool = host->pools; pool; pool = pool->next)
+	for (struct vt_host_pool *pool = host->pools; pool; pool = pool->next)
 		if (pool->asked)
 			return true;
 	return false;
@@ -157,7 +157,7 @@ static enum vt_peer_taken take_answer(void *user, const struct vt_message *messa
 {
 	struct waiting *waiting = user;
 	int64_t number = vt_head_int(&message->head, "pool", -1);
-	struct vt_pool *pool = waiting->host->pools;
+	struct vt_host_pool *pool = waiting->host->pools;
 
 	if (strcmp(message->is, "pool") != 0)
 		return VT_PEER_OTHER;
@@ -175,20 +175,20 @@ static enum vt_peer_taken take_answer(void *user, const struct vt_message *messa
 	return any_asked(waiting->host) ? VT_PEER_TAKEN : VT_PEER_LAST;
 }
 
-int vt_pools_open(vitro_toolhost *host, struct vitro_error *error)
+int vt_host_pools_open(vitro_toolhost *host, struct vitro_error *error)
 {
 	struct waiting waiting = { .host = host, .error = error };
 	struct vt_err err = { 0 };
 	int status = 0;
 
-	for (struct vt_pool *pool = host->pools; pool && status == 0; pool = pool->next)
+	for (struct vt_host_pool *pool = host->pools; pool && status == 0; pool = pool->next)
 		if (!pool->capabilities)
 			status = ask_for(host, pool, &err);
 	if (status == 0 && any_asked(host))
 		status = vt_peer_await(&host->peer, -1, take_answer, &waiting, &err);
 	if (status == 0)
 		return waiting.status;
-	for (struct vt_pool *pool = host->pools, *next; pool; pool = next) {
+	for (struct vt_host_pool *pool = host->pools, *next; pool; pool = next) {
 		next = pool->next;
 		if (!pool->capabilities)
 			unlist(pool);
@@ -226,7 +226,7 @@ static enum vt_peer_taken take_counts(void *user, const struct vt_message *messa
 	return VT_PEER_LAST;
 }
 
-void vt_pools_count(vitro_toolhost *host, struct vitro_counts *ret_counts)
+void vt_host_pools_count(vitro_toolhost *host, struct vitro_counts *ret_counts)
 {
 	struct vitro_counts counts = { 0 };
 	struct vt_err err;

@@ -15,6 +15,7 @@
 #include "base/closest.h"
 #include "base/json.h"
 #include "manifest/mistakes.h"
+#include "manifest/needs.h"
 #include "manifest/policies.h"
 #include "tool/command.h"
 #include "tool/set.h"
@@ -26,6 +27,7 @@ struct reading {
 	struct vt_manifest *manifest;
 	struct vt_mistakes mistakes;
 	struct vt_manifest_policy policy; /* of tools without their own */
+	const char *policy_at;            /* where that stands; NULL: there is none */
 	const char **names;               /* as far as they are known; NULL for who has none */
 };
 
@@ -66,8 +68,21 @@ static void complain_of_key(struct reading *r, const struct vt_place *place, con
 		vt_mistakes_add(&r->mistakes, &at, "unknown key '%s'; see vitro-tools(5)", shown);
 }
 
-/* Finds the fields of an object, and complains of what is none of them. */
-static void find_fields(struct reading *r, const json_t *object, const struct vt_place *place,
+/* Of a member that begins behind `at`, which is all that a scan knows of it. */
+static void complain_of_depth(struct reading *r, const struct vt_place *place, const char *key,
+			      const char *at)
+{
+	const struct vt_place member = { { at + strspn(at, "{, \t\r\n"), place->span.end },
+					 place->key };
+	char shown[80];
+
+	vt_mistakes_add(&r->mistakes, &member, "%s: this is nested too deeply",
+			vt_json_show(shown, sizeof(shown), key, strlen(key)));
+}
+
+/* Finds the fields of an object, and complains of what is none of them. False: it cannot be read
+ * on. */
+static bool find_fields(struct reading *r, const json_t *object, const struct vt_place *place,
 			struct field *fields, size_t count)
 {
 	struct vt_json_span rest = place->span, key_span, span;
@@ -80,8 +95,8 @@ static void find_fields(struct reading *r, const json_t *object, const struct vt
 
 		/* jansson keeps the order; what it takes and the scan does not is too deep. */
 		if (!vt_json_next(&rest, &key_span, &span)) {
-			vt_mistakes_add(&r->mistakes, place, "this is nested too deeply");
-			return;
+			complain_of_depth(r, place, key, rest.at);
+			return false;
 		}
 		while (i < count && strcmp(fields[i].key, key) != 0)
 			i++;
@@ -92,6 +107,7 @@ static void find_fields(struct reading *r, const json_t *object, const struct vt
 		fields[i].value = value;
 		fields[i].span = span;
 	}
+	return true;
 }
 
 /* ---- tools ---------------------------------------------------------------------------------- */
@@ -105,6 +121,7 @@ struct tool_reading {
 	struct vt_manifest_tool *tool;
 	struct vt_schema *schema; /* NULL: none, or it is wrong */
 	bool schema_is_wrong;
+	json_t *needs; /* names of arguments that its command cannot do without */
 	size_t index;
 };
 
@@ -167,8 +184,6 @@ static void read_schema(struct tool_reading *t)
 		WRONG(t, "%s", err.what);
 	else
 		t->schema_is_wrong = false;
-	if (f->value && !t->schema_is_wrong)
-		t->tool->schema = copy(t->r, f->span.at, len);
 }
 
 /* The words, ending with NULL. NULL: they are none. */
@@ -248,6 +263,7 @@ static void read_command(struct tool_reading *t)
 		return;
 	}
 	t->tool->program = copy(t->r, vt_command_program(made), strlen(vt_command_program(made)));
+	t->r->mistakes.lines->failed |= vt_command_needs(made, t->needs) < 0;
 	vt_command_free(made);
 }
 
@@ -260,10 +276,23 @@ static void read_input(struct tool_reading *t)
 	t->tool->input = text;
 	if (!text || t->schema_is_wrong)
 		return;
-	if (vt_command_compile_input(text, t->schema, "stdin", &made, &err) < 0)
+	if (vt_command_compile_input(text, t->schema, "stdin", &made, &err) < 0) {
 		WRONG(t, "%s", err.what);
-	else
-		vt_command_free(made);
+		return;
+	}
+	t->r->mistakes.lines->failed |= vt_command_needs(made, t->needs) < 0;
+	vt_command_free(made);
+}
+
+/* Models, people and the server are told the same: what the command needs is required. */
+static void keep_schema(struct tool_reading *t)
+{
+	const struct field *f = &t->fields[SCHEMA];
+
+	if (t->schema_is_wrong || (!f->value && !json_array_size(t->needs)))
+		return;
+	t->tool->schema = vt_needs_add(t->r->manifest->arena, f->value, f->span, t->needs);
+	t->r->mistakes.lines->failed |= !t->tool->schema;
 }
 
 static void read_policy(struct tool_reading *t)
@@ -275,6 +304,32 @@ static void read_policy(struct tool_reading *t)
 	if (f->value)
 		(void)vt_policies_read(r->manifest->arena, r->manifest->path, f->value, t->place,
 				       f->span, &t->tool->policy, &r->mistakes); /* told */
+}
+
+static void keep_places(struct tool_reading *t)
+{
+	struct reading *r = t->r;
+	struct vt_manifest_places *at = &t->tool->at;
+	struct vt_arena *arena = r->manifest->arena;
+
+	at->command = vt_mistakes_place(&r->mistakes, arena, t->place, "command");
+	at->policy = t->fields[POLICY].value
+			     ? vt_mistakes_place(&r->mistakes, arena, t->place, "policy")
+		     : r->policy_at ? r->policy_at
+				    : vt_mistakes_place(&r->mistakes, arena, t->place, "");
+	r->mistakes.lines->failed |= !at->command || !at->policy;
+}
+
+static void read_fields(struct tool_reading *t)
+{
+	read_name(t);
+	read_description(t);
+	read_schema(t);
+	read_command(t);
+	read_input(t);
+	read_policy(t);
+	keep_schema(t);
+	keep_places(t);
 }
 
 static void read_tool(struct reading *r, size_t index, const json_t *value,
@@ -302,14 +357,15 @@ static void read_tool(struct reading *r, size_t index, const json_t *value,
 		WRONG(&t, "want a tool, which is an object: {...}");
 		return;
 	}
-	find_fields(r, value, &place, t.fields, TOOL_FIELDS);
-	read_name(&t);
-	read_description(&t);
-	read_schema(&t);
-	read_command(&t);
-	read_input(&t);
-	read_policy(&t);
+	t.needs = json_array();
+	if (!t.needs) {
+		r->mistakes.lines->failed = true;
+		return;
+	}
+	if (find_fields(r, value, &place, t.fields, TOOL_FIELDS))
+		read_fields(&t);
 	vt_schema_free(t.schema);
+	json_decref(t.needs);
 }
 
 static void read_tools(struct reading *r, const struct field *field, const struct vt_place *whole)
@@ -362,10 +418,15 @@ static void read_whole(struct reading *r, const json_t *root, struct vt_json_spa
 				"want a manifest, which is an object: {\"tools\": [...]}");
 		return;
 	}
-	find_fields(r, root, &whole, fields, COUNT(fields));
-	if (shared->value)
+	if (!find_fields(r, root, &whole, fields, COUNT(fields)))
+		return;
+	if (shared->value) {
 		(void)vt_policies_read(r->manifest->arena, r->manifest->path, shared->value, &whole,
 				       shared->span, &r->policy, &r->mistakes); /* told */
+		r->policy_at = vt_mistakes_place(&r->mistakes, r->manifest->arena, &whole,
+						 "policy");
+		r->mistakes.lines->failed |= !r->policy_at;
+	}
 	read_tools(r, &fields[TOOLS], &whole);
 }
 
@@ -456,6 +517,15 @@ void vt_manifest_free(struct vt_manifest *manifest)
 		return;
 	vt_arena_free(manifest->arena);
 	free(manifest);
+}
+
+int vt_manifest_blame(const struct vt_manifest_tool *tool, struct vt_err *err)
+{
+	struct vt_err inner = *err;
+
+	return vt_fail(err, inner.step, inner.num, "%s: %s",
+		       inner.step == VT_STEP_COMMAND ? tool->at.command : tool->at.policy,
+		       inner.what);
 }
 
 const struct vt_manifest_tool *vt_manifest_find(const struct vt_manifest *manifest,

@@ -27,14 +27,21 @@ struct vt_manifest_policy {
 	const char *stamp; /* of the files that it was read from, beside the manifest; NULL: there are none */
 };
 
+/* Where something stands, for messages: "FILE:LINE: tools[1].command". */
+struct vt_manifest_places {
+	const char *command, *policy;
+};
+
 struct vt_manifest_tool {
 	const char               *name;
 	const char               *description; /* NULL: none */
-	const char               *schema;      /* as it was written; NULL: any object */
+	const char               *schema;      /* as it was written, and what the command needs is required; NULL: any
+						  object */
 	const char *const        *command;     /* a template; ends with NULL */
 	const char               *program;     /* that it runs, as it is looked for */
 	const char               *input;       /* NULL: the arguments as JSON */
 	struct vt_manifest_policy policy;
+	struct vt_manifest_places at;
 };
 
 struct vt_manifest {
@@ -55,6 +62,12 @@ int vt_manifest_load(const char *path, struct vt_manifest **ret_manifest, struct
 int vt_manifest_load_text(const char *text, size_t len, const char *path,
 			  struct vt_manifest **ret_manifest, struct vt_str *mistakes,
 			  struct vt_err *err);
+
+/*
+ * Of an error that came of a tool later, when its command or its policy was tried: says where that stands, before
+ * what it says already. Returns its negative errno.
+ */
+int vt_manifest_blame(const struct vt_manifest_tool *tool, struct vt_err *err);
 
 /* NULL is fine. */
 void vt_manifest_free(struct vt_manifest *manifest);

@@ -127,6 +127,54 @@ static void test_tools(void **state)
 	vt_manifest_free(manifest);
 }
 
+/* What the template cannot do without is required, wherever the schema has its list, or none. */
+static void test_needs(void **state)
+{
+	static const struct {
+		const char *schema; /* NULL: none */
+		const char *command, *want;
+	} cases[] = {
+		{ "{\"required\": [\"a\"], \"x\": 0.1}", "\"{a}\"",
+		  "{\"required\": [\"a\"], \"x\": 0.1}" },
+		{ "{\"x\": 0.1, \"required\": [\"a\"]}", "\"{b}\", \"{a}\", \"{b}\"",
+		  "{\"x\": 0.1, \"required\": [\"a\", \"b\"]}" },
+		{ "{\"required\": [ ]}", "\"{-b}\"", "{\"required\": [ \"b\"]}" },
+		{ "{\"type\": \"object\"}", "\"x{b}y\"",
+		  "{\"required\": [\"b\"], \"type\": \"object\"}" },
+		{ "{}", "\"{b}\"", "{\"required\": [\"b\"]}" },
+		{ "{}", "\"{b?}\", \"{c...}\"", "{}" },
+		{ "{\"properties\": {\"required\": {}}}", "\"{b}\"",
+		  "{\"required\": [\"b\"], \"properties\": {\"required\": {}}}" },
+		{ "{\"r\\u0065quired\": [\"a\"]}", "\"{b}\"", "{\"r\\u0065quired\": [\"a\"]}" },
+		{ NULL, "\"{b}\"", "{\"required\": [\"b\"], \"type\": \"object\"}" },
+		{ NULL, "\"b\"", NULL },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char text[512];
+
+		(void)snprintf(text, sizeof(text),
+			       "{\"tools\": [{\"name\": \"a\", %s%s%s \"command\": [\"wc\", %s]}]}",
+			       cases[i].schema ? "\"input_schema\": " : "",
+			       cases[i].schema ? cases[i].schema : "", cases[i].schema ? "," : "",
+			       cases[i].command);
+		struct vt_manifest *manifest = load(text);
+
+		if (cases[i].want)
+			assert_string_equal(manifest->tools[0].schema, cases[i].want);
+		else
+			assert_null(manifest->tools[0].schema);
+		vt_manifest_free(manifest);
+	}
+	struct vt_manifest *manifest = load("{\"tools\": [{\"name\": \"a\", \"command\": [\"sh\"], "
+					    "\"stdin\": \"{script}{more?}\"}]}");
+
+	assert_string_equal(manifest->tools[0].schema,
+			    "{\"required\": [\"script\"], \"type\": \"object\"}");
+	vt_manifest_free(manifest);
+}
+
 static void test_programs_beside_it(void **state)
 {
 	(void)state;
@@ -230,7 +278,115 @@ static const struct {
 	{ "{\"tools\": [],\n\"policy\": \"bad.json\"}",
 	  "/t.json:2: policy: /bad.json: unknown key 'limits.wal_ms'; did you mean "
 	  "'limits.wall_ms'?\n" },
+	{ "{\"tools\": [],\n\"policy\": {\n\"extends\": \"bad.json\"}}",
+	  "/t.json:3: policy.extends: /bad.json: unknown key 'limits.wal_ms'; did you mean "
+	  "'limits.wall_ms'?\n" },
+	{ "{\"tools\": [],\n\"policy\": {\n\"extends\": \"none.json\"}}",
+	  "/t.json:3: policy.extends: there is no file '" },
+	{ "{\"tools\": [{\"name\": \"a\",\n\"command\": 5,\n\"stdin\": 6}]}",
+	  "/t.json:2: tools[0].command: want a list of words\n"
+	  "/t.json:3: tools[0].stdin: want a string\n" },
+	{ "{\"tools\": [{\"name\": \"a\", \"command\": [\"b\"],\n\"policy\": {\n\"files\": "
+	  "{\"read\": [\"/a\",\n1]}}}]}",
+	  "/t.json:4: tools[0].policy.files.read[1]: " },
+	{ "{\"tools\": [{\"name\": \"a\",\n\"command\": [\"b\",\n\"{x\"]}]}",
+	  "/t.json:3: tools[0].command[1]: " },
+	{ "{\"tools\": [{\"name\": \"a\",\n\"command\": [\"b\"],\n\"stdin\": \"{x...}\"}]}",
+	  "/t.json:3: tools[0].stdin: " },
 };
+
+/* Texts that are too long to be written out: so many times a part, between two others. */
+static const struct {
+	const char *before, *part, *after, *want;
+	size_t times;
+} long_texts[] = {
+	{ "{\"tools\": [{\"name\": \"a\", \"command\": [\"b\"],\n\"description\": \"", "x", "\"}]}",
+	  "/t.json:2: tools[0].description: it is longer than 64 KB\n", (64 << 10) + 1 },
+	{ "{\"tools\": [{\"name\": \"a\", \"command\": [\"b\"],\n\"input_schema\": "
+	  "{\"title\": \"",
+	  "x", "\"}}]}", "/t.json:2: tools[0].input_schema: it is longer than 256 KB\n",
+	  256 << 10 },
+	{ "{\"tools\": [{\"name\": \"a\",\n\"command\": [\"b\"", ",\"c\"", "]}]}",
+	  "/t.json:2: tools[0].command: there are more than 4096 words\n", 4096 },
+	{ "{\"tools\": [{\"name\": \"a\",\n\"command\": [\"b\",\n\"", "x", "\"]}]}",
+	  "/t.json:3: tools[0].command", 65 << 10 },
+	{ "{\n\"tools\": ", "[", "", "/t.json:2:", 3000 },
+};
+
+static void test_long_mistakes(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < sizeof(long_texts) / sizeof(long_texts[0]); i++) {
+		struct vt_str text;
+
+		vt_str_init(&text);
+		vt_str_add(&text, long_texts[i].before);
+		for (size_t j = 0; j < long_texts[i].times; j++)
+			vt_str_add(&text, long_texts[i].part);
+		vt_str_add(&text, long_texts[i].after);
+		char *found = mistakes_of(text.text);
+
+		if (strncmp(found, long_texts[i].want, strlen(long_texts[i].want)) != 0)
+			fail_msg("%zu: found %.300s", i, found);
+		free(found);
+		vt_str_done(&text);
+	}
+}
+
+/* What jansson reads, and nobody passes on as text. */
+static void test_deep_mistake(void **state)
+{
+	struct vt_str text;
+
+	(void)state;
+	vt_str_init(&text);
+	vt_str_add(&text, "{\"policy\": {},\n\"tools\": [{\"name\": \"a\", \"command\": [\"b\"],\n"
+			  "\"input_schema\": {\"const\": ");
+	for (int i = 0; i < 600; i++)
+		vt_str_add(&text, "[");
+	for (int i = 0; i < 600; i++)
+		vt_str_add(&text, "]");
+	vt_str_add(&text, "}}]}");
+	char *found = mistakes_of(text.text);
+
+	assert_string_equal(found, "/t.json:2: tools: this is nested too deeply\n");
+	free(found);
+	vt_str_done(&text);
+}
+
+/* What is found when a tool is tried says where the manifest has it. */
+static void test_blame(void **state)
+{
+	static const struct {
+		const char *policy; /* of the manifest */
+		const char *own;    /* of the tool */
+		enum vt_step step;
+		const char *want;
+	} cases[] = {
+		{ "", "", VT_STEP_COMMAND, "/t.json:4: tools[1].command: what" },
+		{ "", "", VT_STEP_PLAN, "/t.json:3: tools[1]: what" },
+		{ "", ",\n\"policy\": {}", VT_STEP_PLAN, "/t.json:5: tools[1].policy: what" },
+		{ "\"policy\": {},", "", VT_STEP_PLAN, "/t.json:1: policy: what" },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char text[512];
+		struct vt_err err;
+
+		(void)snprintf(text, sizeof(text),
+			       "{%s\n\"tools\": [{\"name\": \"a\", \"command\": [\"b\"]},\n"
+			       "{\"name\": \"c\",\n\"command\": [\"d\"]%s}]}",
+			       cases[i].policy, cases[i].own);
+		struct vt_manifest *manifest = load(text);
+
+		assert_int_equal(vt_fail(&err, cases[i].step, ENOENT, "what"), -ENOENT);
+		assert_int_equal(vt_manifest_blame(&manifest->tools[1], &err), -ENOENT);
+		assert_int_equal(err.step, cases[i].step);
+		assert_string_equal(err.what + strlen(folder), cases[i].want);
+		vt_manifest_free(manifest);
+	}
+}
 
 static void test_mistakes(void **state)
 {
@@ -419,10 +575,14 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_tools),
+		cmocka_unit_test(test_needs),
 		cmocka_unit_test(test_programs_beside_it),
 		cmocka_unit_test(test_no_tools),
 		cmocka_unit_test(test_mistakes),
 		cmocka_unit_test(test_many_mistakes),
+		cmocka_unit_test(test_long_mistakes),
+		cmocka_unit_test(test_deep_mistake),
+		cmocka_unit_test(test_blame),
 		cmocka_unit_test(test_too_many_tools),
 		cmocka_unit_test(test_nobody_writes_their_own_manifest),
 		cmocka_unit_test(test_nobody_turns_the_link),

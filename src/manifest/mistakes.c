@@ -49,6 +49,19 @@ void vt_mistakes_add(struct vt_mistakes *mistakes, const struct vt_place *place,
 		vt_str_addf(mistakes->lines, "%s: there may be more mistakes after these\n", file);
 }
 
+const char *vt_mistakes_place(const struct vt_mistakes *mistakes, struct vt_arena *arena,
+			      const struct vt_place *place, const char *path)
+{
+	char file[FILE_SHOWN];
+	const char *at = vt_json_follow(place->span, path, strlen(path));
+
+	return vt_arena_printf(
+		arena, "%s:%zu: %s%s%s",
+		vt_json_show(file, sizeof(file), mistakes->file, strlen(mistakes->file)),
+		vt_json_line(mistakes->text, at), place->key, *place->key && *path ? "." : "",
+		path);
+}
+
 int vt_mistakes_fail(const struct vt_mistakes *mistakes, struct vt_err *err)
 {
 	const char *lines = mistakes->lines->text;

@@ -2,6 +2,7 @@
 /* What is wrong with a manifest, line by line: "FILE:LINE: KEY: what". */
 #pragma once
 
+#include "base/arena.h"
 #include "base/err.h"
 #include "base/json_scan.h"
 #include "base/str.h"
@@ -25,6 +26,10 @@ struct vt_place {
  */
 void vt_mistakes_add(struct vt_mistakes *mistakes, const struct vt_place *place, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
+
+/* "FILE:LINE: KEY" of a path within a value, as far as it leads. NULL: no memory. */
+const char *vt_mistakes_place(const struct vt_mistakes *mistakes, struct vt_arena *arena,
+			      const struct vt_place *place, const char *path);
 
 /* The error that stands for all of them: the first. Returns its negative errno. */
 int vt_mistakes_fail(const struct vt_mistakes *mistakes, struct vt_err *err);

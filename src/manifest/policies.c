@@ -106,7 +106,10 @@ static void complain(struct reading *r, const char *what, bool of_text)
 			what += strlen(own_names[i]);
 			len = strcspn(what, ": ");
 		}
-	if (of_text && what[len] == ':' && what[len + 1] == ' ')
+	/* One that it extends has keys of its own. */
+	if (of_text && *what == '/')
+		vt_mistakes_add(r->mistakes, r->place, "policy.extends: %s", what);
+	else if (of_text && what[len] == ':' && what[len + 1] == ' ')
 		vt_mistakes_add(r->mistakes, r->place, "policy.%s", what);
 	else if (of_text && strncmp(what, "unknown key '", 13) == 0)
 		vt_mistakes_add(r->mistakes, r->place, "policy.%.*s: %s",

@@ -161,6 +161,9 @@ void vt_pool_set_timer(struct vt_pool *pool)
 		due = lesser(pool->paused_until, due);
 	else if (vt_pool_is_incomplete(pool))
 		due = lesser(vt_clock_now() + VT_POOL_SWEEP, due);
+	/* Others make room, and do not tell. */
+	if (pool->waiting.first && !pool->closing && !vt_pool_has_room(pool))
+		due = lesser(vt_clock_now() + VT_POOL_SWEEP, due);
 	if (pool->gone)
 		due = lesser(pool->release_at, due);
 	vt_timer_set(&pool->timer, lesser(lesser(sweep_due(pool), stuck_due(pool)), due));

@@ -50,6 +50,19 @@ void vt_pool_wake_by(struct vt_pool *pool, int64_t due)
 
 /* ---- lists of cells ------------------------------------------------------------------------ */
 
+/* As long as it is there it has descriptors. */
+static void count_cell(struct vt_pool *pool, int more)
+{
+	if (pool->options.room)
+		pool->options.room->cells += (unsigned)more;
+}
+
+static void count_spare(struct vt_pool *pool, enum vt_warm_state state, int more)
+{
+	if (pool->options.room && state <= VT_WARM_PARKED)
+		pool->options.room->spare += (unsigned)more;
+}
+
 static void link_warm(struct vt_pool *pool, struct vt_warm *warm)
 {
 	enum vt_warm_state state = warm->state;
@@ -59,6 +72,7 @@ static void link_warm(struct vt_pool *pool, struct vt_warm *warm)
 	*(warm->before ? &warm->before->next : &pool->warm[state]) = warm;
 	pool->last[state] = warm;
 	pool->count[state]++;
+	count_spare(pool, state, 1);
 }
 
 static void unlink_warm(struct vt_pool *pool, struct vt_warm *warm, enum vt_warm_state state)
@@ -66,6 +80,7 @@ static void unlink_warm(struct vt_pool *pool, struct vt_warm *warm, enum vt_warm
 	*(warm->before ? &warm->before->next : &pool->warm[state]) = warm->next;
 	*(warm->next ? &warm->next->before : &pool->last[state]) = warm->before;
 	pool->count[state]--;
+	count_spare(pool, state, -1);
 }
 
 /* ---- what fails ---------------------------------------------------------------------------- */
@@ -174,6 +189,7 @@ void vt_pool_release_gone(struct vt_pool *pool, int64_t now)
 		}
 		*at = warm->next;
 		vt_warm_free(warm);
+		count_cell(pool, -1);
 	}
 	pool->release_at = pool->gone ? now + VT_POOL_SWEEP : INT64_MAX;
 }
@@ -189,11 +205,21 @@ static unsigned live(const struct vt_pool *pool)
 	return pool->count[VT_WARM_RUNNING];
 }
 
+bool vt_pool_has_room(const struct vt_pool *pool)
+{
+	const struct vt_pool_room *room = pool->options.room;
+	unsigned ready = pool->count[VT_WARM_PARKED] + vt_pool_under_way(pool);
+
+	/* Those that are spare leave some for calls that wait, in whichever pool. */
+	return !room || (room->cells < room->cells_max &&
+			 (ready < pool->waiting.count || room->spare < room->spare_max));
+}
+
 bool vt_pool_is_short(const struct vt_pool *pool)
 {
 	unsigned ready = pool->count[VT_WARM_PARKED] + vt_pool_under_way(pool);
 
-	return ready < pool->target + pool->waiting.count &&
+	return ready < pool->target + pool->waiting.count && vt_pool_has_room(pool) &&
 	       ready + live(pool) < pool->options.live_max + pool->options.ready_max;
 }
 
@@ -246,6 +272,7 @@ void vt_pool_refill(struct vt_pool *pool)
 		if (warm->place < VT_PLACES)
 			pool->places |= 1ULL << warm->place;
 		pool->counts.cells_made++;
+		count_cell(pool, 1);
 		link_warm(pool, warm);
 		if (warm->state == VT_WARM_BUILT)
 			enter(pool, warm);

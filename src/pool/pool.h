@@ -17,6 +17,12 @@
 #include "pool/children.h"
 #include "watch/loop.h"
 
+/* What all pools of a process may have together. Its owner sets the bounds. */
+struct vt_pool_room {
+	unsigned cells, cells_max;
+	unsigned spare, spare_max; /* of these, that no call has had */
+};
+
 struct vt_pool_options {
 	const struct vt_plan *plan;    /* pooled; borrowed */
 	const char           *program; /* the zygote's: an absolute path */
@@ -27,6 +33,7 @@ struct vt_pool_options {
 	int                   spawner_fd; /* vitro's own program; borrowed */
 	struct vt_children   *children;   /* of this process; borrowed, shared by all pools */
 	struct vt_bulk_spare *spare;      /* memory for large results; borrowed, shared by all pools; NULL: none */
+	struct vt_pool_room  *room;       /* the same; NULL: there is no such bound */
 	unsigned ready_min, ready_max;    /* cells that wait */
 	unsigned live_max;                /* calls at once */
 	int64_t  queue_ms;                /* how long a call may wait */

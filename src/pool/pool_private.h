@@ -70,6 +70,8 @@ void vt_pool_count_failure(struct vt_pool *pool, const struct vt_err *err);
 /* Cells that are being made. */
 unsigned vt_pool_under_way(const struct vt_pool *pool);
 bool     vt_pool_is_short(const struct vt_pool *pool);
+/* Whether all pools together may have another cell now. */
+bool     vt_pool_has_room(const struct vt_pool *pool);
 /* Orders as many cells as are wanted now. */
 void     vt_pool_refill(struct vt_pool *pool);
 /* Orders an occupant of the zygote, which is ready, for a cell that is built. */

@@ -106,7 +106,8 @@ static void call_ask(struct vt_pool_call *call, uint64_t id, const char *tool,
 	vt_session_put_bytes(session, arguments, len);
 }
 
-static void tell_done(struct vt_session *session, int64_t number, const struct vt_outcome *outcome)
+static void tell_done(struct vt_session *session, int64_t number, const struct vt_outcome *outcome,
+		      enum vt_telling telling)
 {
 	bool overfull = vt_session_is_overfull(session);
 	const struct vt_outcome *told = outcome;
@@ -131,12 +132,21 @@ static void tell_done(struct vt_session *session, int64_t number, const struct v
 		{ texts[1].text, texts[1].len },
 	};
 
-	vt_session_put(session, body, texts[0].len || texts[1].len ? 3 : 1, outcome->given);
+	size_t count = texts[0].len || texts[1].len ? 3 : 1;
+
+	if (telling == VT_TELL_NOW)
+		vt_session_put(session, body, count, outcome->given);
+	else if (telling == VT_TELL_LATER)
+		vt_session_withhold(session, number, body, count);
+	else
+		vt_session_tell_lost(session, number,
+				     "what became of the call could not be recorded, so that it is "
+				     "not given out");
 	vt_str_done(&texts[0]);
 	vt_str_done(&texts[1]);
 }
 
-static void record(const struct serve_call *call, const struct vt_outcome *outcome)
+static enum vt_telling record(const struct serve_call *call, const struct vt_outcome *outcome)
 {
 	const struct vt_commons *commons = call->commons;
 	const struct vt_pool_call *asked = &call->call;
@@ -144,7 +154,7 @@ static void record(const struct serve_call *call, const struct vt_outcome *outco
 	char id_text[VT_TALK_NAME_MAX + 1];
 
 	if (!commons->call_over)
-		return;
+		return VT_TELL_NOW;
 	(void)snprintf(id_text, sizeof(id_text), "%.*s",
 		       (int)(asked->name_len - (size_t)(id - asked->name)), id); /* fits */
 	const struct vt_call_over over = {
@@ -159,16 +169,17 @@ static void record(const struct serve_call *call, const struct vt_outcome *outco
 		.ns = vt_clock_now() - call->begun,
 	};
 
-	commons->call_over(commons->user, &over);
+	return commons->call_over(commons->user, &over);
 }
 
 static void call_done(struct vt_pool_call *call, const struct vt_outcome *outcome)
 {
 	struct serve_call *done = of(call);
 
-	record(done, outcome);
+	enum vt_telling telling = record(done, outcome);
+
 	if (done->session)
-		tell_done(done->session, done->number, outcome);
+		tell_done(done->session, done->number, outcome, telling);
 	unlink_call(done);
 	vt_turn_end(&done->turn);
 	vt_cells_release(done->cells);
@@ -407,9 +418,8 @@ static void refuse_tool(struct vt_session *session, int64_t number, const struct
 					   .id = parts->id,
 					   .outcome = &outcome };
 
-	if (commons->call_over)
-		commons->call_over(commons->user, &over);
-	tell_done(session, number, &outcome);
+	tell_done(session, number, &outcome,
+		  commons->call_over ? commons->call_over(commons->user, &over) : VT_TELL_NOW);
 }
 
 /* The words and the input that a tool's arguments make, as if they had come in a frame. */

@@ -20,9 +20,8 @@
 #include "plan/lookup.h"
 #include "policy/builtin.h"
 #include "policy/policy.h"
+#include "serve/key.h"
 #include "serve/settle.h"
-
-enum { CELLS_MAX = 256 }; /* each has a hull, and processes of its own */
 
 /* How long cells that were told to end are waited for without anybody noticing; and how often it is
  * looked. */
@@ -180,9 +179,15 @@ static int make_plan(struct vt_cells_maker *maker, struct vt_cells *cells,
  */
 static void pin_program(struct vt_cells *cells, int known_fd)
 {
-	AUTO_CLOSE int fd = known_fd >= 0 ? fcntl(known_fd, F_DUPFD_CLOEXEC, 3)
-					  : open(cells->program,
-						 O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	char path[PATH_MAX];
+
+	if (known_fd >= 0 && cells->maker->shared)
+		(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", known_fd); /* fits */
+	else
+		(void)snprintf(path, sizeof(path), "%s", cells->program); /* or is not found */
+	AUTO_CLOSE int fd = known_fd >= 0 && !cells->maker->shared
+				    ? fcntl(known_fd, F_DUPFD_CLOEXEC, 3)
+				    : open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	struct stat st;
 
 	/* A fifo is no program, and must not be waited for either. */
@@ -240,6 +245,7 @@ static int start(struct vt_cells_maker *maker, struct vt_cells *cells,
 		.spawner_fd = maker->spawner_fd,
 		.children = maker->children,
 		.spare = maker->spare,
+		.room = maker->room,
 		.ready_min = wish->ready_min,
 		.ready_max = wish->ready_max,
 		.live_max = wish->live_max,
@@ -264,67 +270,6 @@ static struct vt_cells *find_own(const struct vt_cells_maker *maker,
 			 memcmp(cells->sources, wish->sources, wish->sources_len) != 0))
 		cells = cells->next;
 	return cells;
-}
-
-static void add_file(struct vt_str *key, const struct stat *st)
-{
-	vt_str_addf(key, "%llx:%llx:%llx:%lld.%09ld\n", (unsigned long long)st->st_dev,
-		    (unsigned long long)st->st_ino, (unsigned long long)st->st_size,
-		    (long long)st->st_ctim.tv_sec, st->st_ctim.tv_nsec);
-}
-
-static void add_path(struct vt_str *key, const char *path)
-{
-	struct stat st = { 0 };
-
-	vt_str_addf(key, "%s ", path ? path : "");
-	(void)stat(path ? path : "", &st); /* what is not there is all 0 */
-	add_file(key, &st);
-}
-
-/* The names of the pool differ, of which only bare cells have any. */
-static void add_plan(struct vt_str *key, const struct vt_plan *plan)
-{
-	for (size_t i = 0; i < plan->build_count; i++) {
-		const struct vt_build *build = &plan->builds[i];
-
-		vt_str_addf(key, "%d %s %d %llx:%llx\n", (int)build->act, build->to,
-			    build->writable, (unsigned long long)build->dev,
-			    (unsigned long long)build->ino);
-		for (size_t j = 0; build->veil && j < build->veil->count; j++)
-			vt_str_addf(key, "\t%s\n", build->veil->names[j].path);
-	}
-	for (size_t i = 0; i < plan->landlock_rule_count; i++)
-		vt_str_addf(key, "%llx:%llx %llx\n",
-			    (unsigned long long)plan->landlock_rules[i].dev,
-			    (unsigned long long)plan->landlock_rules[i].ino,
-			    (unsigned long long)plan->landlock_rules[i].rights);
-	for (char **variable = plan->envp; variable && *variable; variable++)
-		vt_str_addn(key, *variable, strlen(*variable) + 1);
-}
-
-/*
- * Of a policy the files that it was read from count, too: what they say may not show in the rest.
- * Bare cells have folders of their own on the host, and are not shared.
- */
-static int make_key(struct vt_cells *cells, const struct vt_cells_wish *wish, struct vt_err *err)
-{
-	struct vt_str *key = &cells->key;
-	struct stat st = { 0 };
-
-	vt_str_addf(key, "%s\n%s\n%u %u %u\n", wish->command ? "command" : cells->program,
-		    cells->object ? cells->object : "", wish->ready_min, wish->ready_max,
-		    wish->live_max);
-	if (cells->program_fd > 0 && fstat(cells->program_fd, &st) == 0)
-		add_file(key, &st);
-	if (cells->object)
-		add_path(key, cells->object);
-	vt_str_addn(key, wish->sources, wish->sources_len);
-	vt_str_add(key, "\n");
-	for (size_t i = 0; i < cells->policy->sources.count; i++)
-		add_path(key, cells->policy->sources.items[i]);
-	add_plan(key, cells->plan);
-	return vt_str_ok(key) ? 0 : no_memory(err);
 }
 
 static struct vt_cells *find_same(const struct vt_cells_maker *maker, const struct vt_cells *own)
@@ -425,11 +370,45 @@ static void make_room(struct vt_cells_maker *maker)
 	for (struct vt_cells *cells = maker->first; cells; cells = cells->next)
 		if (cells->users == 0 && cells->pool && (!oldest || cells->due < oldest->due))
 			oldest = cells;
-	if (maker->count >= CELLS_MAX && oldest)
+	if (maker->count >= maker->count_max && oldest)
 		end(oldest);
 }
 
 /* ---- the maker ----------------------------------------------------------------------------- */
+
+/* Cells are wanted, and not only what they would be. */
+static bool is_used(const struct vt_cells_wish *wish)
+{
+	return wish->program || wish->object || wish->command;
+}
+
+/* Descriptors that its hull takes from the supervisor while it is made, and for its veils. */
+static size_t count_burst(const struct vt_plan *plan)
+{
+	size_t count = plan->idmap_count + 2 * plan->veil_count + plan->work_count;
+
+	for (size_t i = 0; i < plan->build_count; i++)
+		count += plan->builds[i].idmap >= 0;
+	return count;
+}
+
+/* Each has a hull, and processes of its own. */
+static int check_room(const struct vt_cells_maker *maker, const struct vt_plan *plan,
+		      struct vt_err *err)
+{
+	if (maker->count >= maker->count_max)
+		return vt_fail(err, VT_STEP_PLAN, E2BIG,
+			       "there are cells of %u policies and programs already, which is the "
+			       "most; let tools share theirs",
+			       maker->count_max);
+	if (count_burst(plan) > maker->burst_max)
+		return vt_fail(err, VT_STEP_PLAN, E2BIG,
+			       "refused: what the policy grants takes %zu descriptors, and there "
+			       "is room for %u: grant folders in place of files, or raise the "
+			       "server's RLIMIT_NOFILE",
+			       count_burst(plan), maker->burst_max);
+	return 0;
+}
 
 /* Takes others' of the same kind, or makes them. */
 static int provide(struct vt_cells_maker *maker, const struct vt_cells_wish *wish,
@@ -437,14 +416,14 @@ static int provide(struct vt_cells_maker *maker, const struct vt_cells_wish *wis
 		   struct vt_cells **ret_cells, struct vt_err *err)
 {
 	bool plain = wish->command && !command->prefix_count && !command->bin_dir_count;
-	bool used = wish->program || wish->object || wish->command;
+	bool used = is_used(wish);
 	struct vt_cells *same = plain ? find_own(maker, wish) : NULL;
 	int r = same ? 0 : make_plan(maker, own, wish, command, err);
 
 	if (r == 0 && !same && used) {
 		r = choose_zygote(own, wish, command, err);
 		if (r == 0 && maker->shared && !own->plan->bare)
-			r = make_key(own, wish, err);
+			r = vt_cells_key(own, wish, err);
 		if (r == 0 && own->key.len)
 			same = find_same(maker, own);
 		if (same)
@@ -456,11 +435,9 @@ static int provide(struct vt_cells_maker *maker, const struct vt_cells_wish *wis
 	}
 	if (used)
 		make_room(maker);
-	if (used && maker->count >= CELLS_MAX)
-		return vt_fail(err, VT_STEP_PLAN, E2BIG,
-			       "there are cells of %d policies and programs already, which is the "
-			       "most; let tools share theirs",
-			       CELLS_MAX);
+	r = used ? check_room(maker, own->plan, err) : 0;
+	if (r < 0)
+		return r;
 	if (plain) {
 		own->sources = malloc(wish->sources_len + 1);
 		if (!own->sources)
@@ -478,6 +455,27 @@ static int provide(struct vt_cells_maker *maker, const struct vt_cells_wish *wis
 	maker->count += used;
 	*ret_cells = own;
 	return 0;
+}
+
+void vt_cells_look(struct vt_cells_maker *maker, const struct vt_cells_wish *wish)
+{
+	struct vt_cells own = { .maker = maker };
+	struct vt_arena *arena = vt_arena_new();
+	struct vt_command command = { 0 };
+	struct vt_err err;
+
+	vt_str_init(&own.key);
+	/* Where it fails, who asks comes to the same end, and says so. */
+	int r = arena ? read_policy(&own, wish, &err) : -ENOMEM;
+
+	if (r == 0)
+		r = find(&own, wish, arena, &command, &err);
+	if (r == 0)
+		r = make_plan(maker, &own, wish, &command, &err);
+	if (r == 0 && is_used(wish))
+		r = choose_zygote(&own, wish, &command, &err);
+	if (r == 0 && is_used(wish))
+		(void)vt_cells_key(&own, wish, &err); /* the same */
 }
 
 int vt_cells_get(struct vt_cells_maker *maker, const struct vt_cells_wish *wish,
@@ -521,6 +519,15 @@ void vt_cells_count(const struct vt_cells_maker *maker, struct vt_pool_counts *r
 	for (const struct vt_cells *cells = maker->first; cells; cells = cells->next)
 		add_counts(&sum, cells, cells->quitting || (!cells->users && !maker->keep_ns));
 	*ret_counts = sum;
+}
+
+unsigned vt_cells_taken(const struct vt_cells_maker *maker)
+{
+	unsigned count = 0;
+
+	for (const struct vt_cells *cells = maker->first; cells; cells = cells->next)
+		count += cells->pool && cells->users;
+	return count;
 }
 
 void vt_cells_release(struct vt_cells *cells)

@@ -31,7 +31,8 @@ struct vt_cells_wish {
 	unsigned    ready_min, ready_max, live_max;
 	/* Whose environment and working directory count; NULL: this process's. */
 	const struct vt_caller *caller;
-	int         program_fd; /* the file that program is, whatever its path leads to by now; -1: not known */
+	int         program_fd; /* the file that program is, whatever its path leads to by now; -1: not known. Of a
+				   server's client opened as a path alone (O_PATH) */
 	uint64_t    client;     /* who asks: a number that no other client has */
 };
 
@@ -61,6 +62,9 @@ struct vt_cells_maker {
 	struct vt_host  *host;
 	struct vt_children *children;
 	struct vt_bulk_spare *spare;
+	struct vt_pool_room *room; /* for cells; NULL: it is not bounded */
+	unsigned         count_max; /* of cells that are not shared with others */
+	unsigned         burst_max; /* descriptors that making them may take for a moment */
 	bool             settled; /* what can be had here is known */
 	int              spawner_fd; /* vitro's own program; -1: it cannot be found */
 	bool             shared;     /* by several clients */
@@ -95,8 +99,17 @@ int vt_cells_settle(struct vt_cells_maker *maker, struct vt_err *err);
 int vt_cells_get(struct vt_cells_maker *maker, const struct vt_cells_wish *wish,
 		 struct vt_cells **ret_cells, char **ret_path, struct vt_err *err);
 
+/*
+ * Looks at every path that vt_cells_get() would, in the same way, and keeps nothing of it: for a process that ends
+ * then.
+ */
+void vt_cells_look(struct vt_cells_maker *maker, const struct vt_cells_wish *wish);
+
 /* All cells, and what there was so far. */
 void vt_cells_count(const struct vt_cells_maker *maker, struct vt_pool_counts *ret_counts);
+
+/* How many pools of cells somebody has. Those that nobody has make room. */
+unsigned vt_cells_taken(const struct vt_cells_maker *maker);
 
 /* One user more, who releases it. */
 static inline void vt_cells_hold(struct vt_cells *cells)

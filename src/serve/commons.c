@@ -14,6 +14,8 @@
 /* A private supervisor's client only gets in its own way. */
 static const struct vt_session_limits private_limits = {
 	.frame_max = VT_FRAME_MAX,
+	.frame_ns = INT64_MAX,
+	.hello_ns = INT64_MAX,
 	.bytes_max = SIZE_MAX,
 	.sources_max = SIZE_MAX,
 	.queued_slow = SIZE_MAX,
@@ -22,18 +24,20 @@ static const struct vt_session_limits private_limits = {
 	.live_max = UINT_MAX,
 	.pools_max = 8192, /* many may share their cells */
 	.cells_max = UINT_MAX,
+	.cells_few = UINT_MAX,
 	.ready_max = 4096,
 };
 
 static const struct vt_session_limits shared_limits = {
 	.frame_max = 64 << 20,
+	.frame_ns = 30 * VT_NS_PER_S,
+	.hello_ns = 10 * VT_NS_PER_S,
 	.bytes_max = 256 << 20,
 	.sources_max = 256 << 10,
 	.queued_slow = 4 << 20,
 	.queued_max = 64 << 20,
 	.calls_max = 4096,
 	.pools_max = 256,
-	.cells_max = 64,
 	.ready_max = 64,
 };
 
@@ -55,15 +59,20 @@ void vt_commons_init(struct vt_commons *commons, struct vt_loop *loop, struct vt
 			   .host = host,
 			   .children = &commons->children,
 			   .spare = &commons->spare,
+			   .count_max = 256,
+			   .burst_max = UINT_MAX,
 			   .spawner_fd = open("/proc/self/exe", O_PATH | O_CLOEXEC) },
 	};
 	vt_cells_maker_init(&commons->cells);
+	vt_scouts_init(&commons->scouts, &commons->cells);
 	vt_turns_init(&commons->turns, loop, UINT_MAX);
 	vt_loop_add_timer(loop, &commons->spare_timer);
 }
 
-void vt_commons_share(struct vt_commons *commons, unsigned live_max)
+void vt_commons_share(struct vt_commons *commons, const struct vt_room *room)
 {
+	unsigned live_max = room->live;
+
 	commons->shared = commons->cells.shared = true;
 	commons->cells.keep_ns = KEEP;
 	commons->limits = shared_limits;
@@ -71,10 +80,18 @@ void vt_commons_share(struct vt_commons *commons, unsigned live_max)
 	commons->limits.live_max = live_max > 1 ? live_max - (live_max + 3) / 4 : 1;
 	commons->turns.live_max = live_max;
 	commons->held_max = 256 << 20;
+	commons->room = (struct vt_pool_room){ .cells_max = room->live + room->spare,
+					       .spare_max = room->spare };
+	commons->cells.room = &commons->room;
+	commons->cells.count_max = room->sets;
+	commons->limits.cells_max = room->sets > 8 ? room->sets / 4 : 2;
+	commons->limits.cells_few = room->sets > 128 ? room->sets / 64 : 2;
+	commons->cells.burst_max = room->burst;
 }
 
 void vt_commons_done(struct vt_commons *commons)
 {
+	vt_scouts_done(&commons->scouts);
 	vt_cells_maker_done(&commons->cells);
 	vt_turns_done(&commons->turns, commons->loop);
 	vt_loop_remove_timer(commons->loop, &commons->spare_timer);

@@ -55,11 +55,6 @@ void vt_done_lose(struct vt_outcome *outcome, struct vt_str texts[2])
 	drop(outcome, texts);
 }
 
-static void add_text(struct vt_str *head, const char *name, const char *text)
-{
-	vt_head_add_text(head, name, text, strlen(text));
-}
-
 /* What is as it would be if it were not there is left out. */
 static void add_unless(struct vt_str *head, const char *name, int64_t value, int64_t none)
 {
@@ -83,12 +78,12 @@ static void add_error(struct vt_str *head, const struct vt_outcome *outcome)
 
 	if (verdict->status == VT_STATUS_OK)
 		return;
-	add_text(head, "error_type", outcome->error_type ? outcome->error_type : verdict->type);
+	vt_head_add(head, "error_type", outcome->error_type ? outcome->error_type : verdict->type);
 	if (outcome->error)
 		vt_head_add_text(head, "error", outcome->error,
 				 vt_utf8_cut(outcome->error, outcome->error_len, ERROR_MAX));
 	else
-		add_text(head, "error", verdict->message);
+		vt_head_add(head, "error", verdict->message);
 }
 
 void vt_done_describe(struct vt_str *head, int64_t call, const struct vt_outcome *outcome,
@@ -97,9 +92,9 @@ void vt_done_describe(struct vt_str *head, int64_t call, const struct vt_outcome
 	const struct vt_result *result = &outcome->result;
 
 	vt_head_begin(head);
-	add_text(head, "is", "done");
+	vt_head_add(head, "is", "done");
 	vt_head_add_int(head, "call", call);
-	add_text(head, "status", vt_status_name(result->verdict.status));
+	vt_head_add(head, "status", vt_status_name(result->verdict.status));
 	add_unless(head, "value", (int64_t)outcome->value_len, 0);
 	add_unless(head, "stdout", (int64_t)texts[0].len, 0);
 	add_unless(head, "stderr", (int64_t)texts[1].len, 0);

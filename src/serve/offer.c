@@ -52,7 +52,9 @@ static int find_places(struct vt_offer *offer, struct vt_cells_maker *maker, str
 		if (r == 0)
 			r = keep_sources(maker, offer->places[i].cells, &inner);
 		if (r < 0)
-			vt_fail(err, inner.step, inner.num, "%s: %s", tool->name, inner.what);
+			vt_fail(err, inner.step, inner.num, "%s: %s",
+				inner.step == VT_STEP_COMMAND ? tool->program_at : tool->policy_at,
+				inner.what);
 	}
 	return r;
 }

@@ -17,6 +17,7 @@ struct vt_offered {
 	const char *name;
 	const char *program; /* of its command, as it is looked for */
 	const char *sources; /* of its policy, as JSON */
+	const char *program_at, *policy_at; /* where these were said, for messages */
 };
 
 /* Who offers them. What is pointed to is his, until release(). */

@@ -44,12 +44,13 @@ static unsigned bounded(const struct vt_request_frame *frame, const char *name, 
 	return wanted < most ? wanted : most;
 }
 
-static int start_pool(struct vt_session *session, struct serve_pool *pool,
-		      const struct vt_request_frame *frame, struct vt_err *err)
+static struct vt_cells_wish read_wish(const struct vt_session *session,
+				      const struct vt_request_frame *frame,
+				      const struct vt_caller *caller)
 {
 	const struct vt_session_limits *limits = &session->commons->limits;
-	const struct vt_caller caller = { session->environ, session->cwd };
-	const struct vt_cells_wish wish = {
+
+	return (struct vt_cells_wish){
 		.program = vt_head_text(&frame->head, "program", NULL),
 		.object = vt_head_text(&frame->head, "object", NULL),
 		.command = vt_head_text(&frame->head, "command", NULL),
@@ -58,10 +59,50 @@ static int start_pool(struct vt_session *session, struct serve_pool *pool,
 		.ready_min = bounded(frame, "ready_min", 2, limits->ready_max),
 		.ready_max = bounded(frame, "ready_max", 64, limits->ready_max),
 		.live_max = bounded(frame, "live_max", 1024, LIVE_MAX),
-		.caller = session->commons->shared ? &caller : NULL,
+		.caller = session->commons->shared ? caller : NULL,
 		.program_fd = session->peer.program_fd,
 		.client = session->number,
 	};
+}
+
+/* Of all sessions that its process has. One whose process is not known stands for itself. */
+static unsigned count_cells(const struct vt_session *session)
+{
+	unsigned count = 0;
+
+	for (const struct vt_session *one = session->commons->first; one; one = one->next)
+		if (one == session || (one->peer.pid && one->peer.pid == session->peer.pid))
+			count += one->cells_count;
+	return count;
+}
+
+/* The last quarter of what there can be is for those who have next to nothing: however much some
+ * clients take, the next one is served. */
+static int check_cells(const struct vt_session *session, struct vt_err *err)
+{
+	const struct vt_session_limits *limits = &session->commons->limits;
+	const struct vt_cells_maker *maker = &session->commons->cells;
+	unsigned own = count_cells(session);
+
+	if (own >= limits->cells_max)
+		return vt_fail(err, VT_STEP_PLAN, E2BIG,
+			       "refused: this client has cells of %u policies and programs, which "
+			       "is the most; let tools share theirs",
+			       limits->cells_max);
+	if (own >= limits->cells_few && vt_cells_taken(maker) >= maker->count_max / 4 * 3)
+		return vt_fail(err, VT_STEP_PLAN, E2BIG,
+			       "refused: most of the server's cells are taken, and this client has "
+			       "those of %u policies and programs; drop pools, let tools share "
+			       "theirs, or ask again when others have gone",
+			       own);
+	return 0;
+}
+
+/* Whether it may have another. */
+static int check_pool(const struct vt_session *session, const struct vt_cells_wish *wish,
+		      struct vt_err *err)
+{
+	const struct vt_session_limits *limits = &session->commons->limits;
 
 	if (session->commons->ending)
 		return vt_fail(err, VT_STEP_PLAN, ESHUTDOWN, "refused: the server is ending");
@@ -69,16 +110,16 @@ static int start_pool(struct vt_session *session, struct serve_pool *pool,
 		return vt_fail(err, VT_STEP_PLAN, E2BIG,
 			       "refused: this client has %u pools, which is the most",
 			       limits->pools_max);
-	if (session->cells_count >= limits->cells_max &&
-	    (wish.program || wish.object || wish.command))
-		return vt_fail(err, VT_STEP_PLAN, E2BIG,
-			       "refused: this client has cells of %u policies and programs, which "
-			       "is the most; let tools share theirs",
-			       limits->cells_max);
-	if (frame->len > limits->sources_max)
+	if (wish->program || wish->object || wish->command) {
+		int r = check_cells(session, err);
+
+		if (r < 0)
+			return r;
+	}
+	if (wish->sources_len > limits->sources_max)
 		return vt_fail(err, VT_STEP_PLAN, E2BIG, "refused: a policy of more than %zu KB",
 			       limits->sources_max >> 10);
-	return vt_cells_get(&session->commons->cells, &wish, &pool->cells, &pool->path, err);
+	return 0;
 }
 
 static void tell_pool(struct vt_session *session, const struct serve_pool *pool)
@@ -94,43 +135,37 @@ static void tell_pool(struct vt_session *session, const struct serve_pool *pool)
 }
 
 /* As a call would be told. */
-static void refuse_pool(struct vt_session *session, int64_t number, const struct vt_err *why)
+static void refuse_pool(struct vt_session *session, const struct vt_request_frame *frame,
+			const struct vt_err *why)
 {
 	const struct vt_findings findings = { .failed = true, .failure = *why };
+	const struct vt_commons *commons = session->commons;
 	struct vt_verdict verdict;
 
+	if (commons->denied)
+		commons->denied(commons->user, VT_DENIED_POLICY);
 	vt_verdict_reach(&findings, &verdict);
 	vt_session_begin(session, "pool");
-	vt_session_add_int(session, "pool", number);
+	vt_session_add_int(session, "pool", vt_head_int(&frame->head, "pool", -1));
 	vt_head_add_flag(&session->head, "ok", false);
 	vt_session_add_int(session, "num", why->num);
 	vt_session_add_text(session, "error", verdict.message);
 	vt_session_put(session, NULL, 0, NULL);
 }
 
-int vt_session_do_pool(struct vt_session *session, const struct vt_request_frame *frame,
-		       struct vt_err *err)
+static int take_pool(struct vt_session *session, const struct vt_request_frame *frame,
+		     const struct vt_cells_wish *wish, struct vt_err *err)
 {
-	int64_t number = vt_head_int(&frame->head, "pool", -1);
-	struct vt_commons *commons = session->commons;
-	struct vt_err why;
-
-	if (number < 0 || vt_session_find_pool(session, number))
-		return vt_session_misunderstand("a pool", err);
 	struct serve_pool *pool = calloc(1, sizeof(*pool));
 
 	if (!pool)
 		return vt_fail(err, VT_STEP_WIRE, ENOMEM, "make a pool");
-	pool->number = number;
-	session->turn_over = commons->shared;
-	int r = start_pool(session, pool, frame, &why);
+	pool->number = vt_head_int(&frame->head, "pool", -1);
+	int r = vt_cells_get(&session->commons->cells, wish, &pool->cells, &pool->path, err);
 
 	if (r < 0) {
-		if (commons->denied)
-			commons->denied(commons->user, VT_DENIED_POLICY);
 		free_pool(pool);
-		refuse_pool(session, number, &why);
-		return 0;
+		return r;
 	}
 	if (pool->cells->pool && !vt_session_has_cells(session, pool->cells))
 		session->cells_count++;
@@ -138,6 +173,50 @@ int vt_session_do_pool(struct vt_session *session, const struct vt_request_frame
 	session->pools = pool;
 	session->pool_count++;
 	tell_pool(session, pool);
+	return 0;
+}
+
+static void scout_is_back(void *user, const struct vt_err *late)
+{
+	struct vt_session *session = user;
+	const struct vt_caller caller = { session->environ, session->cwd };
+	const struct vt_cells_wish wish = read_wish(session, &session->asked, &caller);
+	struct vt_err err;
+
+	session->scout = NULL;
+	if (late)
+		refuse_pool(session, &session->asked, late);
+	else if (check_pool(session, &wish, &err) < 0 ||
+		 take_pool(session, &session->asked, &wish, &err) < 0)
+		refuse_pool(session, &session->asked, &err);
+	if (!session->over)
+		vt_timer_set(&session->timer, 0); /* to go on with its frames */
+}
+
+/* What one client names must not keep the others waiting: in a server it is looked at before. */
+int vt_session_do_pool(struct vt_session *session, const struct vt_request_frame *frame,
+		       struct vt_err *err)
+{
+	int64_t number = vt_head_int(&frame->head, "pool", -1);
+	const struct vt_caller caller = { session->environ, session->cwd };
+	struct vt_commons *commons = session->commons;
+
+	if (number < 0 || vt_session_find_pool(session, number))
+		return vt_session_misunderstand("a pool", err);
+	const struct vt_cells_wish wish = read_wish(session, frame, &caller);
+	struct vt_err why;
+	int r = check_pool(session, &wish, &why);
+
+	session->turn_over = commons->shared;
+	if (r == 0 && commons->shared && !vt_scouts_know(&commons->scouts, &wish)) {
+		session->asked = *frame;
+		r = vt_scout_send(&commons->scouts, &wish, scout_is_back, session, &session->scout,
+				  &why);
+	} else if (r == 0) {
+		r = take_pool(session, frame, &wish, &why);
+	}
+	if (r < 0)
+		refuse_pool(session, frame, &why);
 	return 0;
 }
 

@@ -42,10 +42,7 @@ static int write_kept(struct vt_record *record, struct vt_err *err)
 		r = append(record, line, len, err);
 		at += r == 0 ? len : 0;
 	}
-	if (at) {
-		memmove(record->kept.text, record->kept.text + at, record->kept.len - at);
-		record->kept.len -= at;
-	}
+	vt_str_drop(&record->kept, at);
 	return r;
 }
 
@@ -54,10 +51,11 @@ static void timer_fires(struct vt_timer *timer)
 	struct vt_record *record = timer->owner;
 	struct vt_err err;
 
-	if (write_kept(record, &err) < 0)
+	record->blocked = write_kept(record, &err) < 0;
+	if (record->blocked)
 		vt_timer_set(timer, vt_clock_now() + AGAIN);
-	else
-		record->blocked = false;
+	if (record->tried)
+		record->tried(record->user, !record->blocked);
 }
 
 int vt_record_open(struct vt_record *record, struct vt_loop *loop, const char *path,
@@ -77,15 +75,24 @@ int vt_record_open(struct vt_record *record, struct vt_loop *loop, const char *p
 	return r;
 }
 
-void vt_record_done(struct vt_record *record)
+bool vt_record_flush(struct vt_record *record)
 {
 	struct vt_err err;
 
+	record->log.wait_ns = LAST;
+	record->blocked = write_kept(record, &err) < 0;
+	record->log.wait_ns = WAIT;
+	if (record->blocked && record->failed)
+		record->failed(record->user, &err);
+	return !record->blocked;
+}
+
+void vt_record_done(struct vt_record *record)
+{
 	if (!record->loop)
 		return;
-	record->log.wait_ns = LAST;
-	if (record->kept.len && write_kept(record, &err) < 0 && record->failed)
-		record->failed(record->user, &err);
+	if (record->kept.len)
+		(void)vt_record_flush(record); /* told */
 	vt_loop_remove_timer(record->loop, &record->timer);
 	vt_audit_done(&record->log);
 	vt_str_done(&record->kept);
@@ -148,32 +155,37 @@ static int describe(const struct vt_call_over *over, struct vt_str *line, struct
 	return r;
 }
 
-static void keep(struct vt_record *record, const struct vt_str *line, const struct vt_err *err)
+static enum vt_telling keep(struct vt_record *record, const struct vt_str *line,
+			    const struct vt_err *err)
 {
 	if (!record->blocked && record->failed)
 		record->failed(record->user, err);
 	record->blocked = true;
 	vt_str_addn(&record->kept, line->text, line->len);
 	vt_timer_hasten(&record->timer, vt_clock_now() + AGAIN);
+	if (vt_str_ok(&record->kept))
+		return VT_TELL_LATER;
+	record->kept.failed = false; /* those before it are there */
+	return VT_TELL_LOST;
 }
 
-void vt_record_call(struct vt_record *record, const struct vt_call_over *over)
+enum vt_telling vt_record_call(struct vt_record *record, const struct vt_call_over *over)
 {
+	enum vt_telling telling = VT_TELL_NOW;
 	struct vt_str line;
 	struct vt_err err;
 
 	/* Of those that are refused since there is no log, there is no record, or they would pile
 	 * up. */
 	if (record->blocked && over->outcome->result.verdict.status == VT_STATUS_REFUSED)
-		return;
+		return telling;
 	vt_str_init(&line);
 	int r = describe(over, &line, &err);
 
-	if (r == 0 && record->blocked)
-		keep(record, &line, &err);
-	else if (r == 0 && append(record, line.text, line.len, &err) < 0)
-		keep(record, &line, &err);
-	else if (r < 0 && record->failed)
+	if (r == 0 && (record->blocked || append(record, line.text, line.len, &err) < 0))
+		telling = keep(record, &line, &err);
+	if (r < 0 && record->failed)
 		record->failed(record->user, &err);
 	vt_str_done(&line);
+	return r < 0 ? VT_TELL_LOST : telling;
 }

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <syslog.h>
@@ -22,6 +23,9 @@ enum {
 	DOORS_MAX = 16,
 	TURN_CLIENTS = 16,      /* that are let in before others have their turn */
 	SEND_BYTES = 512 << 10, /* what is sent ahead; the kernel counts twice that */
+	SETS = 256,             /* of cells, each with a hull and processes of its own */
+	SPARE = 64,             /* cells that are ready, of each */
+	BURST = 1 << 16,        /* mounts of one set */
 };
 
 /* Without a descriptor for the next one: how long nobody is let in. */
@@ -49,6 +53,7 @@ struct guest {
 struct vt_server {
 	struct vt_loop *loop;
 	struct vt_server_options options;
+	struct vt_room room;
 	struct vt_commons commons;
 	struct door doors[DOORS_MAX];
 	size_t door_count;
@@ -133,8 +138,8 @@ static void refuse(int fd, const char *why)
 	vt_str_init(&head);
 	vt_frames_out_init(&out, 0);
 	vt_head_begin(&head);
-	vt_head_add_text(&head, "is", "refused", strlen("refused"));
-	vt_head_add_text(&head, "error", why, strlen(why));
+	vt_head_add(&head, "is", "refused");
+	vt_head_add(&head, "error", why);
 	if (vt_head_end(&head, &err) == 0)
 		(void)vt_frames_put(&out, fd, head.text, head.len, NULL, 0, &err);
 	vt_frames_out_done(&out);
@@ -142,7 +147,8 @@ static void refuse(int fd, const char *why)
 	(void)close(fd); /* he has heard it, or does not listen */
 }
 
-/* Whose file it is that the client runs, whatever its path leads to by now. */
+/* Whose file it is that the client runs, whatever its path leads to by now. To open it for more is
+ * for a scout to try. */
 static int open_program(pid_t pid)
 {
 	char path[64];
@@ -150,7 +156,7 @@ static int open_program(pid_t pid)
 	if (pid <= 0)
 		return -1;
 	(void)snprintf(path, sizeof(path), "/proc/%d/exe", (int)pid); /* fits */
-	return open(path, O_RDONLY | O_CLOEXEC);
+	return open(path, O_PATH | O_CLOEXEC);
 }
 
 static void take_client(struct vt_server *server, int fd)
@@ -174,10 +180,13 @@ static void take_client(struct vt_server *server, int fd)
 		refuse(fd, text);
 		return;
 	}
-	if (server->guest_count >= server->options.clients_max) {
+	if (server->guest_count >= server->room.clients) {
 		(void)snprintf(text, sizeof(text),
-			       "this server has %u clients, which is the most it takes (--clients)",
-			       server->guest_count); /* fits */
+			       "this server has %u clients, which is the most it takes (%s)",
+			       server->guest_count,
+			       server->room.clients < server->options.clients_max
+				       ? "its RLIMIT_NOFILE"
+				       : "--clients"); /* fits */
 		server->metrics.denied[VT_DENIED_CLIENTS]++;
 		refuse(fd, text);
 		return;
@@ -308,11 +317,23 @@ static void record_failed(void *user, const struct vt_err *err)
 	log_text(server, LOG_ERR, text);
 }
 
+static void record_tried(void *user, bool written)
+{
+	struct vt_server *server = user;
+	int64_t now = vt_clock_now();
+
+	if (written)
+		log_text(server, LOG_NOTICE, "the audit log is written again");
+	for (struct guest *guest = server->guests; guest; guest = guest->next)
+		vt_session_settle(guest->session, written, now);
+}
+
 int vt_server_record(struct vt_server *server, const char *path, struct vt_err *err)
 {
 	int r = vt_record_open(&server->record, server->loop, path, err);
 
 	server->record.failed = record_failed;
+	server->record.tried = record_tried;
 	server->record.user = server;
 	server->commons.unrecorded = &server->record.blocked;
 	server->recorded = r == 0;
@@ -339,13 +360,12 @@ int vt_server_offer(struct vt_server *server, const struct vt_offer_source *sour
 	return 0;
 }
 
-static void call_over(void *user, const struct vt_call_over *over)
+static enum vt_telling call_over(void *user, const struct vt_call_over *over)
 {
 	struct vt_server *server = user;
 
 	vt_metrics_call(&server->metrics, over->outcome->result.verdict.status, over->ns);
-	if (server->recorded)
-		vt_record_call(&server->record, over);
+	return server->recorded ? vt_record_call(&server->record, over) : VT_TELL_NOW;
 }
 
 static void denied(void *user, enum vt_denial_kind what)
@@ -386,10 +406,15 @@ static bool is_done(const struct vt_server *server)
 	return true;
 }
 
+/* After a bye, what has no done counts as not begun: so each has one before it. */
 static void finish(struct vt_server *server)
 {
-	for (struct guest *guest = server->guests; guest; guest = guest->next)
+	bool written = !server->recorded || vt_record_flush(&server->record);
+
+	for (struct guest *guest = server->guests; guest; guest = guest->next) {
+		vt_session_settle(guest->session, written, INT64_MAX);
 		vt_session_bye(guest->session);
+	}
 	server->loop->over = true;
 }
 
@@ -444,6 +469,37 @@ void vt_server_end(struct vt_server *server)
 
 /* ---- the server ----------------------------------------------------------------------------- */
 
+/* So many descriptors there can be, and what they will do for. */
+static int find_room(struct vt_server *server, struct vt_err *err)
+{
+	const struct vt_room wanted = { .clients = server->options.clients_max,
+					.live = server->options.live_max,
+					.sets = SETS,
+					.spare = SETS * SPARE,
+					.burst = BURST };
+	struct vt_room *room = &server->room;
+	struct rlimit files;
+	char text[256];
+
+	if (getrlimit(RLIMIT_NOFILE, &files) < 0)
+		return vt_fail(err, VT_STEP_WIRE, errno, "ask for the limit of descriptors");
+	if (files.rlim_cur < VT_ROOM_FILES_MIN)
+		return vt_fail(err, VT_STEP_POLICY, EMFILE,
+			       "refused: RLIMIT_NOFILE is %llu, and a server needs %d at the least",
+			       (unsigned long long)files.rlim_cur, VT_ROOM_FILES_MIN);
+	vt_room_find(files.rlim_cur, &wanted, room);
+	if (room->clients == wanted.clients && room->live == wanted.live &&
+	    room->sets == wanted.sets)
+		return 0;
+	(void)snprintf(text, sizeof(text),
+		       "RLIMIT_NOFILE is %llu: there is room for %u clients of %u, %u calls at "
+		       "once of %u, and cells of %u policies and programs of %u",
+		       (unsigned long long)files.rlim_cur, room->clients, wanted.clients,
+		       room->live, wanted.live, room->sets, wanted.sets); /* fits */
+	log_text(server, LOG_NOTICE, text);
+	return 0;
+}
+
 int vt_server_new(struct vt_loop *loop, struct vt_host *host,
 		  const struct vt_server_options *options, struct vt_server **ret_server,
 		  struct vt_err *err)
@@ -457,14 +513,16 @@ int vt_server_new(struct vt_loop *loop, struct vt_host *host,
 	server->timer = (struct vt_timer){ .fire = timer_fires, .owner = server };
 	vt_loop_add_timer(loop, &server->timer);
 	vt_commons_init(&server->commons, loop, host);
-	vt_commons_share(&server->commons, options->live_max);
+	int r = find_room(server, err);
+
+	vt_commons_share(&server->commons, &server->room);
 	server->commons.user = server->commons.cells.user = server;
 	server->commons.ended = session_ended;
 	server->commons.call_over = call_over;
 	server->commons.denied = denied;
 	server->commons.cells.log = log_line;
-	int r = vt_cells_settle(&server->commons.cells, err);
-
+	if (r == 0)
+		r = vt_cells_settle(&server->commons.cells, err);
 	if (r < 0) {
 		vt_server_free(server);
 		return r;

@@ -19,7 +19,6 @@ enum {
 	HELD_SMALL = 1 << 20,      /* a frame that has not come whole, and is nobody's concern */
 };
 
-#define HELLO (10 * VT_NS_PER_S)
 /* How long memory is kept for the next large result. */
 #define SPARE (2 * VT_NS_PER_S)
 
@@ -52,6 +51,19 @@ static int set_events(struct vt_session *session, struct vt_err *err)
 	return vt_loop_add(session->commons->loop, &session->socket, events, err);
 }
 
+static void put(struct vt_session *session, const char *head, size_t head_len,
+		const struct iovec *body, size_t count, struct vt_frames_given *given)
+{
+	struct vt_err err;
+	int r = vt_frames_put_given(&session->out, session->socket.fd, head, head_len, body, count,
+				    given, &err);
+
+	if (r == 0)
+		r = set_events(session, &err);
+	if (r < 0)
+		end_session(session); /* a client that is told half of it would wait for the rest */
+}
+
 void vt_session_put(struct vt_session *session, const struct iovec *body, size_t count,
 		    struct vt_frames_given *given)
 {
@@ -59,26 +71,28 @@ void vt_session_put(struct vt_session *session, const struct iovec *body, size_t
 
 	if (session->over)
 		return;
-	int r = vt_head_end(&session->head, &err);
+	if (vt_head_end(&session->head, &err) < 0)
+		end_session(session);
+	else
+		put(session, session->head.text, session->head.len, body, count, given);
+}
 
-	if (r == 0)
-		r = vt_frames_put_given(&session->out, session->socket.fd, session->head.text,
-					session->head.len, body, count, given, &err);
-	if (r == 0)
-		r = set_events(session, &err);
-	if (r < 0)
-		end_session(session); /* a client that is told half of it would wait for the rest */
+void vt_session_put_made(struct vt_session *session, const char *head, size_t head_len,
+			 const struct iovec *body)
+{
+	if (!session->over)
+		put(session, head, head_len, body, 1, NULL);
 }
 
 void vt_session_begin(struct vt_session *session, const char *what)
 {
 	vt_head_begin(&session->head);
-	vt_head_add_text(&session->head, "is", what, strlen(what));
+	vt_head_add(&session->head, "is", what);
 }
 
 void vt_session_add_text(struct vt_session *session, const char *name, const char *text)
 {
-	vt_head_add_text(&session->head, name, text, strlen(text));
+	vt_head_add(&session->head, name, text);
 }
 
 void vt_session_add_int(struct vt_session *session, const char *name, int64_t value)
@@ -95,7 +109,8 @@ void vt_session_put_bytes(struct vt_session *session, const char *bytes, size_t 
 
 bool vt_session_is_overfull(const struct vt_session *session)
 {
-	return vt_frames_queued(&session->out) > session->commons->limits.queued_max;
+	return vt_frames_queued(&session->out) + session->withheld_bytes >
+	       session->commons->limits.queued_max;
 }
 
 void vt_session_log(struct vt_session *session, const struct vt_cells *cells, int level,
@@ -170,7 +185,6 @@ static int do_hello(struct vt_session *session, const struct vt_request_frame *f
 			return r;
 	}
 	session->greeted = true;
-	vt_timer_set(&session->timer, INT64_MAX);
 	vt_session_begin(session, "hello");
 	vt_session_add_int(session, "version", WIRE_VERSION);
 	vt_session_add_text(session, "vitro", VITRO_VERSION);
@@ -236,6 +250,56 @@ static int take_frame(struct vt_session *session, const struct vt_frame *came, s
 	return vt_session_misunderstand("a frame without a request", err);
 }
 
+/* The last word may not be heard. */
+static void fail(struct vt_session *session, const struct vt_err *err)
+{
+	if (err->num != EPIPE) {
+		vt_session_log(session, NULL, LOG_ERR, err->what);
+		if (session->commons->denied)
+			session->commons->denied(session->commons->user, VT_DENIED_FRAME);
+	}
+	end_session(session);
+}
+
+/* After so long. INT64_MAX is never. */
+static int64_t later(int64_t ns)
+{
+	return ns == INT64_MAX ? INT64_MAX : vt_clock_now() + ns;
+}
+
+/*
+ * Half a frame holds memory, and a client that sends a byte now and then would hold it for ever: a
+ * frame has its time from its first byte on. Of one that is not listened to, nothing is expected.
+ */
+static void set_deadline(struct vt_session *session)
+{
+	const struct vt_session_limits *limits = &session->commons->limits;
+	bool is_half = session->in.end > session->in.start && !session->stalled;
+
+	if (!session->greeted)
+		return; /* that of its hello counts */
+	if (!is_half)
+		vt_timer_set(&session->deadline, INT64_MAX);
+	else if (session->deadline.when == INT64_MAX || session->took)
+		vt_timer_set(&session->deadline, later(limits->frame_ns));
+}
+
+static void deadline_fires(struct vt_timer *timer)
+{
+	struct vt_session *session = timer->owner;
+	struct vt_err err;
+
+	if (session->over)
+		return;
+	(void)vt_fail(&err, VT_STEP_WIRE, ETIMEDOUT,
+		      session->greeted ? "receive a frame: it has not come whole within %d s"
+				       : "hear a hello: none came within %d s",
+		      (int)((session->greeted ? session->commons->limits.frame_ns
+					      : session->commons->limits.hello_ns) /
+			    VT_NS_PER_S));
+	fail(session, &err);
+}
+
 /* What one holds of the memory for frames that have not come whole. */
 static int count_held(struct vt_session *session, struct vt_err *err)
 {
@@ -260,9 +324,9 @@ static int take_frames(struct vt_session *session, struct vt_err *err)
 	struct vt_frame frame;
 	int r = 1;
 
-	session->stalled = false;
+	session->stalled = session->took = false;
 	while (r > 0 && !session->over) {
-		if (is_slowed(session) || session->turn_over) {
+		if (is_slowed(session) || session->turn_over || session->scout) {
 			session->stalled = true;
 			break;
 		}
@@ -271,11 +335,13 @@ static int take_frames(struct vt_session *session, struct vt_err *err)
 			int taken = take_frame(session, &frame, err);
 
 			r = taken < 0 ? taken : r;
+			session->took = true;
 		}
 	}
+	set_deadline(session);
 	if (r >= 0)
 		r = count_held(session, err);
-	if (session->turn_over && !session->over)
+	if (session->turn_over && !session->over && !session->scout)
 		vt_timer_set(&session->timer, 0);
 	session->turn_over = false;
 	return r < 0 ? r : session->over ? 0 : set_events(session, err);
@@ -307,17 +373,6 @@ static int flush(struct vt_session *session, struct vt_err *err)
 	return set_events(session, err);
 }
 
-/* The last word may not be heard. */
-static void fail(struct vt_session *session, const struct vt_err *err)
-{
-	if (err->num != EPIPE) {
-		vt_session_log(session, NULL, LOG_ERR, err->what);
-		if (session->commons->denied)
-			session->commons->denied(session->commons->user, VT_DENIED_FRAME);
-	}
-	end_session(session);
-}
-
 static void socket_ready(struct vt_watch *source, uint32_t events)
 {
 	struct vt_session *session = source->owner;
@@ -343,9 +398,7 @@ static void timer_fires(struct vt_timer *timer)
 		session->commons->ended(session->commons->user, session);
 		return;
 	}
-	if (!session->greeted)
-		r = vt_fail(&err, VT_STEP_WIRE, ETIMEDOUT, "hear a hello: none came within 10 s");
-	else if (session->stalled)
+	if (session->stalled)
 		r = take_frames(session, &err);
 	if (r < 0)
 		fail(session, &err);
@@ -365,11 +418,18 @@ int vt_session_new(struct vt_commons *commons, const struct vt_session_peer *pee
 	session->commons = commons;
 	session->peer = *peer;
 	session->number = ++commons->sessions;
+	session->next = commons->first;
+	session->link = &commons->first;
+	if (session->next)
+		session->next->link = &session->next;
+	commons->first = session;
 	session->socket = (struct vt_watch){ .fd = peer->fd,
 					     .ready = socket_ready,
 					     .owner = session };
 	session->timer = (struct vt_timer){ .fire = timer_fires, .owner = session };
 	vt_loop_add_timer(commons->loop, &session->timer);
+	session->deadline = (struct vt_timer){ .fire = deadline_fires, .owner = session };
+	vt_loop_add_timer(commons->loop, &session->deadline);
 	vt_turner_init(&session->turner, &commons->turns, commons->limits.live_max);
 	vt_frames_in_init(&session->in, commons->limits.frame_max);
 	/* What cells say is bounded before; the rest is as much as the client itself asks for. */
@@ -383,8 +443,7 @@ int vt_session_new(struct vt_commons *commons, const struct vt_session_peer *pee
 		vt_session_free(session);
 		return r;
 	}
-	if (commons->shared)
-		vt_timer_set(&session->timer, vt_clock_now() + HELLO);
+	vt_timer_set(&session->deadline, later(commons->limits.hello_ns));
 	*ret_session = session;
 	return 0;
 }
@@ -394,9 +453,15 @@ void vt_session_free(struct vt_session *session)
 	if (!session)
 		return;
 	session->over = true; /* nobody is told any more */
+	*session->link = session->next;
+	if (session->next)
+		session->next->link = session->link;
 	vt_session_disown_calls(session);
+	vt_scout_leave(session->scout);
 	vt_session_drop_pools(session);
+	vt_session_drop_withheld(session);
 	vt_loop_remove_timer(session->commons->loop, &session->timer);
+	vt_loop_remove_timer(session->commons->loop, &session->deadline);
 	vt_loop_remove(session->commons->loop, &session->socket);
 	session->commons->held -= session->held;
 	vt_fd_close(&session->socket.fd);
@@ -412,7 +477,7 @@ void vt_session_free(struct vt_session *session)
 
 unsigned vt_session_calls(const struct vt_session *session)
 {
-	return session->call_count;
+	return session->call_count + session->withheld_count;
 }
 
 bool vt_session_is_unread(const struct vt_session *session)

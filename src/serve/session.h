@@ -45,6 +45,8 @@
 #include "serve/cells.h"
 #include "serve/metrics.h"
 #include "serve/offer.h"
+#include "serve/room.h"
+#include "serve/scout.h"
 #include "serve/turns.h"
 #include "watch/loop.h"
 
@@ -53,14 +55,18 @@ struct vt_session;
 /* What one client may have at once. */
 struct vt_session_limits {
 	size_t   frame_max;   /* bytes of a frame */
+	int64_t  frame_ns;    /* within which it has come whole; INT64_MAX: it may take its time */
+	int64_t  hello_ns;    /* and the first of all */
 	size_t   bytes_max;   /* of all calls that are under way */
 	size_t   sources_max; /* of one policy */
 	size_t   queued_slow; /* bytes that wait for the client to read: from here on it is not listened to */
 	size_t   queued_max;  /* and from here on what calls give is dropped */
 	unsigned calls_max;   /* under way */
 	unsigned live_max;    /* of these, that run */
-	unsigned pools_max;   /* and of these, that stand on cells which no other of the client's does */
-	unsigned cells_max;
+	unsigned pools_max;
+	/* Of all sessions of one process, that stand on cells which no other of its pools does; and when most that
+	 * there can be of these are taken, by whomever. */
+	unsigned cells_max, cells_few;
 	unsigned ready_max;   /* of one pool */
 };
 
@@ -76,6 +82,13 @@ struct vt_call_over {
 	int64_t                  ns;     /* from when it was asked for */
 };
 
+/* What a client may be told of a call that is over. */
+enum vt_telling {
+	VT_TELL_NOW,
+	VT_TELL_LATER, /* after vt_session_settle() */
+	VT_TELL_LOST,  /* never: what it gave could not be recorded */
+};
+
 /* What all sessions of a supervisor share, and whom they tell. */
 struct vt_commons {
 	struct vt_loop          *loop;
@@ -83,27 +96,30 @@ struct vt_commons {
 	struct vt_bulk_spare     spare;       /* of results that were told, for those to come */
 	struct vt_timer          spare_timer; /* none came */
 	struct vt_cells_maker    cells;
+	struct vt_pool_room      room;  /* for cells, where clients share it */
+	struct vt_scouts         scouts;
 	struct vt_turns          turns;
 	struct vt_session_limits limits;
 	bool   shared;         /* by clients that are strangers to each other */
 	bool   ending;         /* no further call is taken */
 	struct vt_offer *offer; /* tools of the supervisor's own; NULL: none */
 	const bool *unrecorded; /* points to true: nor is one that could not be recorded; NULL: never */
+	struct vt_session *first; /* of all sessions */
 	uint64_t sessions;     /* that there were */
 	size_t held, held_max; /* bytes of frames that have not come whole, of all sessions */
 	void  *user;
 	/* It is over, and is to be freed. From the loop, where nobody is at work on it. */
 	void (*ended)(void *user, struct vt_session *session);
-	/* Before its client is told, if there is one. NULL: nobody wants to know. */
-	void (*call_over)(void *user, const struct vt_call_over *over);
+	/* Before its client is told, if there is one, and whether that may be now. NULL: nobody wants to know. */
+	enum vt_telling (*call_over)(void *user, const struct vt_call_over *over);
 	/* Something was refused. NULL: nobody wants to know. */
 	void (*denied)(void *user, enum vt_denial_kind what);
 };
 
 /* For one client, who may have all that there is. host is borrowed. The call-backs are the owner's to set. */
 void vt_commons_init(struct vt_commons *commons, struct vt_loop *loop, struct vt_host *host);
-/* For many, who share: how many calls run at once, of all of them. */
-void vt_commons_share(struct vt_commons *commons, unsigned live_max);
+/* For many, who share what there is room for. */
+void vt_commons_share(struct vt_commons *commons, const struct vt_room *room);
 /* After all sessions: ends all cells, and waits for that. */
 void vt_commons_done(struct vt_commons *commons);
 
@@ -126,7 +142,13 @@ void vt_session_log(struct vt_session *session, const struct vt_cells *cells, in
 /* The supervisor's own tools were changed: tells the client, if it has asked for them. */
 void vt_session_tell_tools(struct vt_session *session);
 
-/* How many calls are not over; and whether something waits for the client to read it. */
+/*
+ * Tells results that were kept back, where their lines were written by now; else those that were so for too long by
+ * that time are told to be lost.
+ */
+void vt_session_settle(struct vt_session *session, bool written, int64_t now);
+
+/* How many calls are not over, or not told to be; and whether something waits for the client to read it. */
 unsigned vt_session_calls(const struct vt_session *session);
 bool     vt_session_is_unread(const struct vt_session *session);
 /* Ends all calls. */

@@ -34,12 +34,21 @@ struct serve_call {
 	char                bytes[]; /* its name and arguments */
 };
 
+/* A frame of the client's. */
+struct vt_request_frame {
+	struct vt_head head;
+	const char    *body;
+	size_t         len;
+};
+
 struct vt_session {
 	struct vt_commons   *commons;
+	struct vt_session   *next, **link; /* among all of them */
 	struct vt_session_peer peer;
 	uint64_t             number; /* that no other session has */
 	struct vt_watch      socket;
-	struct vt_timer      timer; /* says hello late; goes on with frames; is over */
+	struct vt_timer      timer; /* goes on with frames; is over */
+	struct vt_timer      deadline; /* of its hello, and of a frame that has begun to come */
 	struct vt_turner     turner;
 	struct vt_frames_in  in;
 	size_t               held; /* of commons->held */
@@ -50,23 +59,22 @@ struct vt_session {
 	char                *cwd;
 	struct serve_pool   *pools;
 	unsigned             pool_count, cells_count;
+	struct vt_scout     *scout; /* looks at what the next pool is made of; nothing else is heard meanwhile */
+	struct vt_request_frame asked; /* that pool's, which is still in `in` */
 	struct serve_call   *calls[VT_SESSION_BUCKETS];
 	unsigned             call_count;
 	size_t               call_bytes;
+	struct vt_withheld  *withheld; /* results that are not told yet, the oldest first */
+	unsigned             withheld_count;
+	size_t               withheld_bytes;
 	uint32_t             events;  /* that are waited for */
 	bool                 greeted, over;
 	bool                 full;    /* somebody waits for the client to read */
 	bool                 stalled; /* frames that came wait for their turn */
+	bool                 took;    /* a whole frame came, the last time that some were looked for */
 	bool                 watches; /* it is told of the supervisor's own tools */
 	bool                 turn_over; /* what was asked for took long: others are next */
 	void                *user;
-};
-
-/* A frame of the client's. */
-struct vt_request_frame {
-	struct vt_head head;
-	const char    *body;
-	size_t         len;
 };
 
 typedef int vt_session_take(struct vt_session *session, const struct vt_request_frame *frame,
@@ -83,6 +91,9 @@ void vt_session_add_int(struct vt_session *session, const char *name, int64_t va
 void vt_session_put(struct vt_session *session, const struct iovec *body, size_t count,
 		    struct vt_frames_given *given);
 void vt_session_put_bytes(struct vt_session *session, const char *bytes, size_t len);
+/* The same of a head that is whole. */
+void vt_session_put_made(struct vt_session *session, const char *head, size_t head_len,
+			 const struct iovec *body);
 /* Cells wait long before that; but who ends is heard at once, and there may be many. */
 bool vt_session_is_overfull(const struct vt_session *session);
 
@@ -94,6 +105,15 @@ vt_session_take vt_session_do_call, vt_session_do_tool, vt_session_do_cancel, vt
 void vt_session_cancel_of(struct vt_session *session, const struct serve_pool *pool);
 /* They go on without a session, to their end. */
 void vt_session_disown_calls(struct vt_session *session);
+
+/* ---- results whose lines are not written yet: withheld.c ------------------------------------- */
+
+/* Keeps a "done", whose head was begun, until vt_session_settle(). */
+void vt_session_withhold(struct vt_session *session, int64_t number, const struct iovec *body,
+			 size_t count);
+/* Tells a "done" of a call whose result nobody will have. */
+void vt_session_tell_lost(struct vt_session *session, int64_t number, const char *why);
+void vt_session_drop_withheld(struct vt_session *session);
 
 /* ---- pools: pools.c -------------------------------------------------------------------------- */
 

@@ -416,6 +416,31 @@ void vt_command_free(struct vt_command *command)
 	free(command);
 }
 
+static int add_need(const struct vt_piece *piece, json_t *names)
+{
+	if (!piece->is_name || piece->is_optional || piece->is_list)
+		return 0;
+	for (size_t i = 0; i < json_array_size(names); i++) {
+		const json_t *one = json_array_get(names, i);
+
+		if (json_string_length(one) == piece->len &&
+		    memcmp(json_string_value(one), piece->text, piece->len) == 0)
+			return 0;
+	}
+	return json_array_append_new(names, json_stringn(piece->text, piece->len)) < 0 ? -ENOMEM
+										       : 0;
+}
+
+int vt_command_needs(const struct vt_command *command, json_t *names)
+{
+	int status = 0;
+
+	for (size_t i = 0; command && i < command->count; i++)
+		for (size_t j = 0; status == 0 && j < command->words[i].count; j++)
+			status = add_need(&command->words[i].pieces[j], names);
+	return status;
+}
+
 const char *vt_command_program(const struct vt_command *command)
 {
 	return text_of(&command->words[0]);

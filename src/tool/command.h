@@ -68,6 +68,12 @@ void vt_command_free(struct vt_command *command);
 const char *vt_command_program(const struct vt_command *command);
 
 /*
+ * Adds the names of the arguments that it cannot do without to an array, each once. NULL is a command without any.
+ * -ENOMEM.
+ */
+int vt_command_needs(const struct vt_command *command, json_t *names);
+
+/*
  * Fills in the arguments, an object, as vt_tool_check() gives it. *ret_argv ends with NULL and is
  * freed as a whole with free(). -EINVAL: a value does not do, and the message begins with its
  * place: "arguments.path: ..."; -E2BIG: it is too long for a command line; -ENOMEM.

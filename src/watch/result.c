@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/json.h"
+#include "base/utf8.h"
 #include "watch/audit.h"
 
 void vt_result_init(struct vt_result *result)
@@ -302,16 +303,23 @@ static json_t *time_json(void)
 	return text[0] ? json_string(text) : json_null();
 }
 
-static json_t *argv_json(char *const *argv)
+/* The words, as far as they have room; *ret_len is what they have in all, each with its NUL. */
+static json_t *argv_json(char *const *argv, size_t *ret_len)
 {
 	json_t *list = json_array();
+	size_t room = VT_AUDIT_ARGV, len = 0;
 
 	for (; list && argv && *argv; argv++) {
-		if (json_array_append_new(list, text_json(*argv)) < 0) {
+		size_t one = strlen(*argv), shown = vt_utf8_cut(*argv, one, room);
+
+		len += one + 1;
+		if (room && json_array_append_new(list, vt_json_text(*argv, shown)) < 0) {
 			json_decref(list);
 			return NULL;
 		}
+		room -= room > one ? one + 1 : room;
 	}
+	*ret_len = len;
 	return list;
 }
 
@@ -327,6 +335,7 @@ int vt_result_audit(const struct vt_result *result, const struct vt_plan *plan,
 {
 	const struct vt_verdict *verdict = &result->verdict;
 	struct object root = object_new();
+	size_t argv_len = 0;
 
 	put(&root, "time", time_json());
 	put(&root, "uid", json_integer(audit->tool ? audit->uid : getuid()));
@@ -334,7 +343,9 @@ int vt_result_audit(const struct vt_result *result, const struct vt_plan *plan,
 	put(&root, "call_id", text_json(result->call_id));
 	if (audit->tool)
 		put(&root, "tool", text_json(audit->tool));
-	put(&root, "argv", argv_json(audit->argv));
+	put(&root, "argv", argv_json(audit->argv, &argv_len));
+	if (argv_len > VT_AUDIT_ARGV)
+		put(&root, "argv_bytes", json_integer((json_int_t)argv_len));
 	put(&root, "program", program_json(plan, audit));
 	put(&root, "policy", text_json(audit->policy));
 	put(&root, "isolation", vt_result_isolation(plan));

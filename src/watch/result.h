@@ -60,6 +60,9 @@ struct vt_audit {
 	pid_t        pid;
 };
 
+/* So many bytes of a command's words are in its line, each word with its NUL; of more, how many there were. */
+enum { VT_AUDIT_ARGV = 32 << 10 };
+
 /* The time in it is that of the line, which is the call's end. plan may be NULL. */
 int vt_result_audit(const struct vt_result *result, const struct vt_plan *plan,
 		    const struct vt_audit *audit, struct vt_str *out, struct vt_err *err);

@@ -367,6 +367,53 @@ static void audit_says_who_what_and_how(void **state)
 	vt_result_done(&result);
 }
 
+/* Whoever makes a call chooses how long its words are, and not how long the line is. */
+static void audit_bounds_the_words(void **state)
+{
+	static const struct {
+		size_t len;    /* of each word */
+		size_t count;  /* of words */
+		size_t listed; /* of words in the line */
+		size_t last;   /* bytes of the last of them */
+	} cases[] = {
+		{ VT_AUDIT_ARGV - 1, 1, 1, VT_AUDIT_ARGV - 1 },
+		{ VT_AUDIT_ARGV, 1, 1, VT_AUDIT_ARGV },
+		{ 8 << 20, 1, 1, VT_AUDIT_ARGV },
+		{ 20000, 3, 2, VT_AUDIT_ARGV - 20001 },
+		{ 0, VT_AUDIT_ARGV + 5, VT_AUDIT_ARGV, 0 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char *word = calloc(1, cases[i].len + 1);
+		char **argv = calloc(cases[i].count + 1, sizeof(*argv));
+		struct vt_audit audit = { .policy = "default", .argv = argv };
+		struct vt_result result;
+		struct vt_str text;
+		struct vt_err err;
+
+		memset(word, 'x', cases[i].len);
+		for (size_t j = 0; j < cases[i].count; j++)
+			argv[j] = word;
+		vt_result_init(&result);
+		vt_str_init(&text);
+		assert_int_equal(vt_result_audit(&result, NULL, &audit, &text, &err), 0);
+		assert_true(text.len < 8 * VT_AUDIT_ARGV);
+		json_t *root = parse(&text), *list = json_object_get(root, "argv");
+		size_t all = (cases[i].len + 1) * cases[i].count;
+
+		assert_int_equal(json_array_size(list), cases[i].listed);
+		assert_int_equal(json_string_length(json_array_get(list, cases[i].listed - 1)),
+				 cases[i].last);
+		assert_int_equal(json_integer_value(json_object_get(root, "argv_bytes")),
+				 all > VT_AUDIT_ARGV ? all : 0);
+		json_decref(root);
+		vt_str_done(&text);
+		free(word);
+		free(argv);
+	}
+}
+
 static void audit_of_a_refusal(void **state)
 {
 	struct vt_audit audit = { .policy = "default" };
@@ -402,6 +449,7 @@ int main(void)
 		cmocka_unit_test(uncleared_is_said),
 		cmocka_unit_test(failed_text_is_an_error),
 		cmocka_unit_test(audit_says_who_what_and_how),
+		cmocka_unit_test(audit_bounds_the_words),
 		cmocka_unit_test(audit_of_a_refusal),
 	};
 

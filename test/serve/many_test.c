@@ -101,12 +101,6 @@ static void test_many_clients(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest all[] = { TEST(test_many_clients) };
-	int status = begin_tests(argc, argv, tools);
 
-	if (status)
-		return status < 0 ? 0 : status;
-	int failed = cmocka_run_group_tests(all, NULL, NULL);
-
-	end_tests();
-	return failed;
+	return RUN_TESTS(argc, argv, tools, all);
 }

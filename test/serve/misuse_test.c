@@ -3,7 +3,7 @@
  * Clients that no library is: what they send is refused, or slows them alone. While each of them is
  * at it, and after it, a client that behaves has its calls as ever. argv: vitro.
  */
-#include "serve_test.h"
+#include "by_hand.h"
 
 #include <sys/resource.h>
 
@@ -38,145 +38,6 @@ static const struct vitro_tool tools[] = {
 	{ 0 },
 };
 
-/* ---- frames by hand ------------------------------------------------------------------------- */
-
-static bool send_all(int fd, const void *bytes, size_t len)
-{
-	for (const char *at = bytes; len;) {
-		ssize_t sent = send(fd, at, len, MSG_NOSIGNAL);
-
-		if (sent <= 0)
-			return false;
-		at += sent;
-		len -= (size_t)sent;
-	}
-	return true;
-}
-
-static bool send_frame(int fd, const char *head, const char *body, size_t body_len)
-{
-	const uint32_t prefix[2] = { (uint32_t)(strlen(head) + body_len), (uint32_t)strlen(head) };
-
-	return send_all(fd, prefix, sizeof(prefix)) && send_all(fd, head, strlen(head)) &&
-	       send_all(fd, body, body_len);
-}
-
-static bool receive_all(int fd, char *bytes, size_t len)
-{
-	while (len) {
-		ssize_t got = recv(fd, bytes, len, 0);
-
-		if (got <= 0)
-			return false;
-		bytes += got;
-		len -= (size_t)got;
-	}
-	return true;
-}
-
-/* The next frame's head; its body is skipped. False: it is the end. */
-static bool receive_frame(int fd, char head[4096])
-{
-	uint32_t prefix[2];
-	char skipped[4096];
-
-	if (!receive_all(fd, (char *)prefix, sizeof(prefix)) || prefix[1] >= 4096 ||
-	    !receive_all(fd, head, prefix[1]))
-		return false;
-	head[prefix[1]] = '\0';
-	for (size_t left = prefix[0] - prefix[1]; left;) {
-		size_t most = left < sizeof(skipped) ? left : sizeof(skipped);
-
-		if (!receive_all(fd, skipped, most))
-			return false;
-		left -= most;
-	}
-	return true;
-}
-
-/* Within so long the server has closed it. What it said before is in text. */
-static void assert_closed(int fd, char *text, size_t size)
-{
-	struct timeval patience = { .tv_sec = 20 };
-	size_t len = 0;
-	ssize_t got;
-
-	assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)), 0);
-	while ((got = recv(fd, text + len, size - 1 - len, 0)) > 0 && len < size - 1)
-		len += (size_t)got;
-	if (got < 0 && errno != ECONNRESET)
-		fail_msg("it is not closed: %s", strerror(errno));
-	for (size_t i = 0; i < len; i++)
-		text[i] = text[i] ? text[i] : '.';
-	text[len] = '\0';
-}
-
-static int greet(void)
-{
-	int fd = connect_raw();
-	char head[4096];
-
-	assert_true(fd >= 0);
-	assert_true(send_frame(fd, "{\"do\":\"hello\",\"version\":1}", NULL, 0));
-	assert_true(receive_frame(fd, head));
-	assert_non_null(strstr(head, "\"is\":\"hello\""));
-	return fd;
-}
-
-/* A pool of this program, as number 1, whose calls wait for as long as a slow machine needs. */
-static int greet_with_pool(void)
-{
-	static const char patient[] = "[{\"key\":\"limits.queue_ms\",\"value\":\"10m\"}]";
-	int fd = greet();
-	char program[PATH_MAX], head[PATH_MAX + 64];
-	ssize_t len = readlink("/proc/self/exe", program, sizeof(program) - 1);
-
-	assert_true(len > 0);
-	program[len] = '\0';
-	(void)snprintf(head, sizeof(head), "{\"do\":\"pool\",\"pool\":1,\"program\":\"%s\"}",
-		       program);
-	assert_true(send_frame(fd, head, patient, sizeof(patient) - 1));
-	assert_true(receive_frame(fd, head));
-	assert_non_null(strstr(head, "\"ok\":true"));
-	return fd;
-}
-
-/* ---- who behaves ---------------------------------------------------------------------------- */
-
-static struct server server;
-static vitro_toolhost *good;
-
-static void begin_good(const char *const *flags)
-{
-	start_server(&server, flags);
-	good = join_server(tools);
-	assert_value(good, "echo", "{\"n\":0}", "{\"n\":0}");
-}
-
-/* It is served, and no call of it takes long: the longest is told. */
-static void assert_good(void)
-{
-	char arguments[32];
-	int64_t longest = 0;
-
-	for (int i = 0; i < 20; i++) {
-		int64_t begun = now_ms();
-
-		(void)snprintf(arguments, sizeof(arguments), "{\"n\":%d}", i);
-		assert_value(good, "echo", arguments, arguments);
-		longest = now_ms() - begun > longest ? now_ms() - begun : longest;
-	}
-	if (longest > 5000)
-		fail_msg("a call of another client took %d ms", (int)longest);
-}
-
-static void end_good(void)
-{
-	assert_good();
-	vitro_toolhost_free(good);
-	stop_server(&server);
-}
-
 /* ---- what is wrong at once ------------------------------------------------------------------ */
 
 #define TEXT(text) text, sizeof(text) - 1
@@ -206,7 +67,7 @@ static void test_wrong_bytes(void **state)
 	char text[8192];
 
 	(void)state;
-	begin_good(NULL);
+	begin_good(NULL, tools);
 	for (size_t i = 0; i < sizeof(wrongs) / sizeof(wrongs[0]); i++) {
 		int fd = connect_raw();
 
@@ -234,7 +95,7 @@ static void test_wrong_requests(void **state)
 	char text[8192];
 
 	(void)state;
-	begin_good(NULL);
+	begin_good(NULL, tools);
 	for (size_t i = 0; i < sizeof(heads) / sizeof(heads[0]); i++) {
 		int fd = greet();
 
@@ -272,7 +133,7 @@ static void test_wrong_policies(void **state)
 	(void)state;
 	memset(deep, '[', 200000);
 	memset(large, ' ', 1 << 20);
-	begin_good(NULL);
+	begin_good(NULL, tools);
 	int fd = greet();
 
 	for (size_t i = 0; i < sizeof(bodies) / sizeof(bodies[0]); i++) {
@@ -302,7 +163,7 @@ static void test_half_frames(void **state)
 	int fds[32], closed = 0;
 
 	(void)state;
-	begin_good(NULL);
+	begin_good(NULL, tools);
 	for (int i = 0; i < 16; i++) {
 		fds[i] = greet();
 		assert_true(send_all(fds[i], large, i % 2 ? 4 : sizeof(large)));
@@ -331,7 +192,7 @@ static void test_silence(void **state)
 	char text[8192];
 
 	(void)state;
-	begin_good(NULL);
+	begin_good(NULL, tools);
 	int fd = connect_raw();
 
 	assert_closed(fd, text, sizeof(text));
@@ -348,7 +209,7 @@ static void test_ten_thousand_calls(void **state)
 	char head[4096];
 
 	(void)state;
-	begin_good(NULL);
+	begin_good(NULL, tools);
 	int fd = greet_with_pool();
 	pid_t sender = fork();
 
@@ -401,7 +262,7 @@ static void test_deaf_client(void **state)
 	char head[4096];
 
 	(void)state;
-	begin_good(NULL);
+	begin_good(NULL, tools);
 	int fd = greet_with_pool();
 
 	for (int i = 0; i < 200; i++) {
@@ -429,7 +290,7 @@ static void test_greedy_client(void **state)
 	char head[4096];
 
 	(void)state;
-	begin_good((const char *const[]){ "--cells", "8", NULL });
+	begin_good((const char *const[]){ "--cells", "8", NULL }, tools);
 	int fd = greet_with_pool();
 
 	for (int i = 0; i < 50; i++) {
@@ -467,7 +328,7 @@ static void test_many_pools(void **state)
 	int ok = 0, refused = 0;
 
 	(void)state;
-	begin_good(NULL);
+	begin_good(NULL, tools);
 	int fd = greet();
 
 	for (int i = 0; i < 1100; i++) {
@@ -498,7 +359,7 @@ static void test_many_pools(void **state)
 static void test_comers_and_goers(void **state)
 {
 	(void)state;
-	begin_good(NULL);
+	begin_good(NULL, tools);
 	for (int i = 0; i < 200; i++) {
 		int fd = i % 4 ? connect_raw() : greet_with_pool();
 
@@ -532,12 +393,6 @@ int main(int argc, char **argv)
 		TEST(test_deaf_client),    TEST(test_greedy_client),
 		TEST(test_many_pools),     TEST(test_comers_and_goers),
 	};
-	int status = begin_tests(argc, argv, tools);
 
-	if (status)
-		return status < 0 ? 0 : status;
-	int failed = cmocka_run_group_tests(all, NULL, NULL);
-
-	end_tests();
-	return failed;
+	return RUN_TESTS(argc, argv, tools, all);
 }

@@ -165,6 +165,66 @@ static void test_changes(void **state)
 	end();
 }
 
+/* Fills a pipe up, so that who writes to it would wait. */
+static void fill(int fd)
+{
+	char bytes[4096];
+
+	memset(bytes, '.', sizeof(bytes));
+	while (write(fd, bytes, sizeof(bytes)) > 0)
+		;
+	while (write(fd, bytes, 1) > 0)
+		;
+	assert_int_equal(errno, EAGAIN);
+}
+
+/* What came since, without the dots; until it has these words. */
+static void await_words(int fd, const char *words)
+{
+	static char text[1 << 20];
+	size_t len = 0;
+
+	for (int64_t until = now_ms() + 10000; now_ms() < until; sleep_ms(10)) {
+		ssize_t got = read(fd, text + len, sizeof(text) - 1 - len);
+
+		len += got > 0 ? (size_t)got : 0;
+		text[len] = '\0';
+		if (strstr(text + strspn(text, "."), words))
+			return;
+	}
+	fail_msg("'%s' is not in: %s", words, text + strspn(text, "."));
+}
+
+/* A log that nobody reads keeps no client waiting; what was dropped is counted, and told. */
+static void test_log_that_nobody_reads(void **state)
+{
+	struct events events = { 0 };
+	char path[80];
+
+	(void)state;
+	(void)snprintf(path, sizeof(path), "%s/log", folder);
+	(void)unlink(path);
+	assert_int_equal(mkfifo(path, 0600), 0);
+	int fd = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+
+	assert_true(fd >= 0);
+	begin();
+	vitro_toolhost *host = join(NULL, &events);
+
+	fill(fd);
+	put_manifest("{\"tools\": [1, 2, 3]}");
+	sleep_ms(200);
+	for (int i = 0; i < 5; i++)
+		assert_value(host, "say", "{\"word\": \"hello\"}", "\"hello\"");
+	await_words(fd, "");
+	put_manifest("{\"tools\": [1]}");
+	await_words(fd, "vitro: 4 lines before this one had no room here, and were dropped\n");
+	vitro_toolhost_free(host);
+	end();
+	(void)close(fd);
+	assert_int_equal(unlink(path), 0);
+}
+
 /* Who has asked for tools of a server that has none is told. */
 static void test_none(void **state)
 {
@@ -223,14 +283,9 @@ static void test_command_line(void **state)
 
 int main(int argc, char **argv)
 {
-	const struct CMUnitTest all[] = { TEST(test_calls), TEST(test_own_tool), TEST(test_changes),
-					  TEST(test_none), TEST(test_command_line) };
-	int status = begin_tests(argc, argv, NULL);
+	const struct CMUnitTest all[] = { TEST(test_calls),   TEST(test_own_tool),
+					  TEST(test_changes), TEST(test_log_that_nobody_reads),
+					  TEST(test_none),    TEST(test_command_line) };
 
-	if (status)
-		return status < 0 ? 0 : status;
-	int failed = cmocka_run_group_tests(all, NULL, NULL);
-
-	end_tests();
-	return failed;
+	return RUN_TESTS(argc, argv, NULL, all);
 }

@@ -12,6 +12,7 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -22,6 +23,7 @@ static const char *vitro; /* the program */
 static char folder[] = "/tmp/serve-test-XXXXXX";
 static char socket_path[64];
 
+static rlim_t server_files; /* how many descriptors the next one may have; 0: as many as we */
 static pid_t running; /* of a test that failed: what it left */
 
 struct server {
@@ -73,7 +75,11 @@ static inline void become_server(const struct server *server, const char *const 
 	const char *argv[32] = { vitro, "serve" };
 	int count = 2;
 
+	const struct rlimit files = { server_files, server_files };
+
 	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+	if (server_files && setrlimit(RLIMIT_NOFILE, &files) < 0)
+		_exit(5);
 	int fd = open(server->log, O_WRONLY | O_CREAT | O_TRUNC, 0600);
 
 	if (fd < 0 || dup2(fd, 2) < 0)
@@ -178,6 +184,7 @@ static inline int clear_away(void **state)
 	if (running > 0 && kill(running, SIGKILL) == 0)
 		(void)waitpid(running, NULL, 0);
 	running = 0;
+	server_files = 0;
 	(void)unlink(socket_path);
 	(void)snprintf(path, sizeof(path), "%s.lock", socket_path);
 	(void)unlink(path);
@@ -208,3 +215,19 @@ static inline void end_tests(void)
 	(void)unlink(path);
 	(void)rmdir(folder);
 }
+
+static inline int run_all(int argc, char **argv, const struct vitro_tool *tools, const struct CMUnitTest *all,
+			    size_t count)
+{
+	int status = begin_tests(argc, argv, tools);
+
+	if (status)
+		return status < 0 ? 0 : status;
+	int failed = _cmocka_run_group_tests("all", all, count, NULL, NULL);
+
+	end_tests();
+	return failed;
+}
+
+/* What main() does, with an array of tests, each a TEST(). */
+#define RUN_TESTS(argc, argv, tools, all) run_all(argc, argv, tools, all, sizeof(all) / sizeof((all)[0]))

@@ -557,12 +557,6 @@ int main(int argc, char **argv)
 		TEST(test_inherited),
 		TEST(test_given_client),
 	};
-	int status = begin_tests(argc, argv, tools);
 
-	if (status)
-		return status < 0 ? 0 : status;
-	int failed = cmocka_run_group_tests(all, NULL, NULL);
-
-	end_tests();
-	return failed;
+	return RUN_TESTS(argc, argv, tools, all);
 }

@@ -5,6 +5,7 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 
 static int echo(vitro_task *task)
 {
@@ -109,8 +110,117 @@ static void test_audit(void **state)
 	assert_int_equal(unlink(path), 0);
 }
 
-/* Who keeps the log locked keeps no client from its results, and no call goes unrecorded. */
-static void test_audit_that_is_locked(void **state)
+static void take_result(void *user, vitro_result *result)
+{
+	*(vitro_result **)user = result;
+}
+
+/* Whatever comes within so long. NULL: nothing. */
+static vitro_result *await_result(vitro_toolhost *host, vitro_result **result, int64_t ms)
+{
+	for (int64_t until = now_ms() + ms; !*result && now_ms() < until; sleep_ms(2))
+		(void)vitro_dispatch(host);
+	return *result;
+}
+
+static void begin_echo(vitro_toolhost *host, vitro_result **result)
+{
+	*result = NULL;
+	assert_int_equal(vitro_submit(host,
+				      &(struct vitro_request){ .tool = "echo",
+							       .arguments = "{\"n\":1}",
+							       .user = result },
+				      take_result),
+			 0);
+}
+
+static void assert_unrecorded(vitro_toolhost *host)
+{
+	vitro_result *result = call(host, "echo", "{}");
+
+	assert_status(result, VITRO_REFUSED);
+	assert_has(vitro_result_error(result), "no call goes unrecorded");
+	vitro_result_free(result);
+}
+
+/* How a log cannot be written for a while, and can again. */
+struct trouble {
+	pid_t server;
+	const char *path;
+	int fd;
+	struct rlimit before;
+};
+
+static void keep_locked(struct trouble *trouble)
+{
+	trouble->fd = open(trouble->path, O_RDWR | O_CLOEXEC);
+	assert_int_equal(flock(trouble->fd, LOCK_EX), 0);
+}
+
+static void unlock(struct trouble *trouble)
+{
+	(void)close(trouble->fd);
+}
+
+/* As on a disk that is full: some of the line has room, and the rest has not. */
+static void fill_up(struct trouble *trouble)
+{
+	struct stat st;
+
+	assert_int_equal(stat(trouble->path, &st), 0);
+	assert_int_equal(prlimit(trouble->server, RLIMIT_FSIZE, NULL, &trouble->before), 0);
+	const struct rlimit full = { (rlim_t)st.st_size + 100, trouble->before.rlim_max };
+
+	assert_int_equal(prlimit(trouble->server, RLIMIT_FSIZE, &full, NULL), 0);
+}
+
+static void make_room(struct trouble *trouble)
+{
+	assert_int_equal(prlimit(trouble->server, RLIMIT_FSIZE, &trouble->before, NULL), 0);
+}
+
+/* Nobody has a result whose line is not in the log, and no call goes unrecorded. */
+static void test_audit_that_waits(void **state)
+{
+	static const struct {
+		void (*begin)(struct trouble *trouble);
+		void (*end)(struct trouble *trouble);
+		int lines; /* at the end: a part of one is told of by another */
+	} troubles[] = { { keep_locked, unlock, 3 }, { fill_up, make_room, 5 } };
+	struct server server;
+	char path[128];
+
+	(void)state;
+	(void)snprintf(path, sizeof(path), "%s/audit", folder);
+	for (size_t i = 0; i < sizeof(troubles) / sizeof(troubles[0]); i++) {
+		start_server(&server, (const char *const[]){ "--audit", path, NULL });
+		struct trouble trouble = { .server = server.pid, .path = path };
+		vitro_toolhost *host = join_server(tools);
+		vitro_result *result;
+
+		assert_value(host, "echo", "{}", "{}");
+		troubles[i].begin(&trouble);
+		begin_echo(host, &result);
+		assert_null(await_result(host, &result, 1000));
+		assert_unrecorded(host);
+		troubles[i].end(&trouble);
+		assert_non_null(await_result(host, &result, 4000));
+		assert_true(count_lines(path) >= 2);
+		assert_status(result, VITRO_OK);
+		assert_string_equal(vitro_result_value(result, NULL), "{\"n\":1}");
+		vitro_result_free(result);
+		assert_value(host, "echo", "{\"n\":2}", "{\"n\":2}");
+		vitro_toolhost_free(host);
+		stop_server(&server);
+		assert_int_equal(count_lines(path), troubles[i].lines);
+		assert_verified(path);
+		assert_int_equal(unlink(path), 0);
+	}
+}
+
+/* A log that stays locked holds up nobody for ever: the result is lost, and its line comes later.
+ */
+static void test_audit_that_stays_locked(void **state)
 {
 	struct server server;
 	char path[128];
@@ -118,26 +228,59 @@ static void test_audit_that_is_locked(void **state)
 	(void)state;
 	(void)snprintf(path, sizeof(path), "%s/audit", folder);
 	start_server(&server, (const char *const[]){ "--audit", path, NULL });
+	struct trouble trouble = { .server = server.pid, .path = path };
 	vitro_toolhost *host = join_server(tools);
+	vitro_result *result;
 
 	assert_value(host, "echo", "{}", "{}");
-	int fd = open(path, O_RDWR);
-
-	assert_int_equal(flock(fd, LOCK_EX), 0);
-	assert_value(host, "echo", "{\"n\":1}", "{\"n\":1}"); /* its line is kept */
-	vitro_result *result = call(host, "echo", "{}");
-
-	assert_status(result, VITRO_REFUSED);
-	assert_has(vitro_result_error(result), "no call goes unrecorded");
+	keep_locked(&trouble);
+	begin_echo(host, &result);
+	assert_non_null(await_result(host, &result, 15000));
+	assert_status(result, VITRO_LOST);
+	assert_has(vitro_result_error(result), "audit log cannot be written");
 	vitro_result_free(result);
-	(void)close(fd);
-	for (int i = 0; i < 100 && count_lines(path) < 2; i++)
-		sleep_ms(50);
-	assert_value(host, "echo", "{\"n\":2}", "{\"n\":2}");
+	assert_unrecorded(host);
+	unlock(&trouble);
+	for (int i = 0; i < 200 && count_lines(path) < 2; i++)
+		sleep_ms(25);
+	assert_value(host, "echo", "{}", "{}");
 	vitro_toolhost_free(host);
 	stop_server(&server);
+	char *text = read_file(path);
+
+	assert_null(strstr(text, "\"lost\"")); /* what became of the call, not of its result */
+	free(text);
 	assert_int_equal(count_lines(path), 3);
 	assert_verified(path);
+	assert_int_equal(unlink(path), 0);
+}
+
+/* A server that ends has told each of its calls before it says goodbye, or it would count as not
+ * begun. */
+static void test_audit_that_is_locked_to_the_end(void **state)
+{
+	struct server server;
+	char path[128];
+
+	(void)state;
+	(void)snprintf(path, sizeof(path), "%s/audit", folder);
+	start_server(&server, (const char *const[]){ "--audit", path, "--drain", "100ms", NULL });
+	struct trouble trouble = { .server = server.pid, .path = path };
+	vitro_toolhost *host = join_server(tools);
+	vitro_result *result;
+
+	assert_value(host, "echo", "{}", "{}");
+	keep_locked(&trouble);
+	begin_echo(host, &result);
+	assert_null(await_result(host, &result, 500));
+	assert_int_equal(kill(server.pid, SIGTERM), 0);
+	assert_non_null(await_result(host, &result, 20000));
+	assert_status(result, VITRO_LOST);
+	vitro_result_free(result);
+	unlock(&trouble);
+	(void)await_server(&server, 15000);
+	vitro_toolhost_free(host);
+	assert_int_equal(count_lines(path), 2);
 	assert_int_equal(unlink(path), 0);
 }
 
@@ -333,18 +476,14 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest all[] = {
 		TEST(test_audit),
-		TEST(test_audit_that_is_locked),
+		TEST(test_audit_that_waits),
+		TEST(test_audit_that_stays_locked),
+		TEST(test_audit_that_is_locked_to_the_end),
 		TEST(test_audit_that_is_moved),
 		TEST(test_kept_from_calls),
 		TEST(test_metrics),
 		TEST(test_promtool),
 	};
-	int status = begin_tests(argc, argv, tools);
 
-	if (status)
-		return status < 0 ? 0 : status;
-	int failed = cmocka_run_group_tests(all, NULL, NULL);
-
-	end_tests();
-	return failed;
+	return RUN_TESTS(argc, argv, tools, all);
 }

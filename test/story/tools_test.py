@@ -88,6 +88,22 @@ def _():
                  for name, tool in written.items()}, "as JSON")
 
 
+@test("what a command cannot do without is shown as needed, and is required, whatever its schema says")
+def _():
+    with folder() as place:
+        manifest = make(place, [
+            {"name": "a", "command": ["printf", "%s", "{-word}"],
+             "input_schema": {"type": "object", "properties": {"word": {"type": "string"}, "more": {}}}},
+            {"name": "b", "command": ["cat"], "stdin": "{text}{more?}"}])
+        check_equal(tools(manifest).out, "a word [more]\nb text\n", "usages")
+        listed = json.loads(tools(manifest, "--json").out)
+        check_equal([tool["input_schema"]["required"] for tool in listed], [["word"], ["text"]], "for models")
+        done = call(manifest, "a", "{}")
+        check_equal(done.code, 125, "without it", done)
+        check_in("word", done.err, "what is missing", done)
+        check_equal(call(manifest, "a", '{"word": "-x"}').out, "-x", "with it")
+
+
 @test("example: files are searched", needs=["grep"])
 def _():
     with example() as place:
@@ -201,6 +217,30 @@ def _():
         refused = call(path, "count", "--json")
         check_equal((refused.code, refused.json["status"]), (125, "refused"), "as a result", refused)
         check_in("bad.json:2: unknown key", refused.json["error"]["message"], "message", refused)
+
+
+@test("what is found when a tool is tried is told with the manifest's line and key, too")
+def _():
+    if isolation().refused:
+        skip("no policy of these can be held here")
+    with folder() as place:
+        path = f"{place}/tools.json"
+        for fields, code, key, words in (
+                ('"command": ["no-such-program"]', 127, ":3: tools[0].command: ", "is not on PATH"),
+                ('"command": ["./none"]', 127, ":3: tools[0].command: ", "does not exist"),
+                ('"command": ["/etc/passwd"]', 126, ":3: tools[0].command: ", "is not executable"),
+                ('"command": ["true"],\n"policy": {"files": {"read": ["/no/such"]}}', 125, ":4: tools[0].policy: ",
+                 "/no/such"),
+                ('"command": ["true"],\n"policy": {"files": {"cwd": "/no/such"}}', 125, ":4: tools[0].policy: ",
+                 "/no/such")):
+            write(path, f'{{"tools": [\n{{"name": "t",\n{fields}}}]}}')
+            called = call(path, "t")
+            check_equal(called.code, code, fields, called)
+            served = run(vitro_command("serve", "--socket", f"{place}/socket", "--tools", path))
+            check_equal(served.code, 125, fields, served)
+            for done in (called, served):
+                check_in(f"vitro: {path}{key}", done.err, fields, done)
+                check_in(words, done.err, fields, done)
 
 
 @test("what is no manifest is refused in one line")

@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "serve/scout.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+#include "kernel/ns.h"
+#include "kernel/process.h"
+
+enum {
+	OUT_MAX = 64,  /* at once; who is next waits */
+	LOST_MAX = 64, /* that could not be killed */
+	PROGRAM_FD = 3,
+};
+
+#define PATIENCE (10 * VT_NS_PER_S)
+/* How long what has answered is taken to answer. */
+#define KNOWN (1 * VT_NS_PER_S)
+
+struct vt_scout {
+	struct vt_scouts *scouts;
+	struct vt_scout *next, **link;
+	struct vt_cells_wish wish;
+	struct vt_caller caller; /* of the wish */
+	vt_scout_back *back;     /* NULL: nobody waits for it */
+	void *user;
+	uint64_t hash; /* of the wish */
+	pid_t pid;     /* 0: it waits itself */
+	bool lost;
+	struct vt_watch end; /* its pidfd */
+	struct vt_timer timer;
+};
+
+static void take_out(struct vt_scout *scout)
+{
+	struct vt_scouts *scouts = scout->scouts;
+
+	*scout->link = scout->next;
+	if (scout->next)
+		scout->next->link = scout->link;
+	else if (!scout->pid)
+		scouts->last = scout->link;
+}
+
+static void scout_free(struct vt_scout *scout)
+{
+	struct vt_loop *loop = scout->scouts->maker->loop;
+
+	vt_loop_remove_timer(loop, &scout->timer);
+	vt_loop_remove(loop, &scout->end);
+	vt_fd_close(&scout->end.fd);
+	free(scout);
+}
+
+static void tell(struct vt_scout *scout, const struct vt_err *err)
+{
+	vt_scout_back *back = scout->back;
+
+	scout->back = NULL;
+	if (back)
+		back(scout->user, err);
+}
+
+/* ---- what is known -------------------------------------------------------------------------- */
+
+static uint64_t add_bytes(uint64_t hash, const char *bytes, size_t len)
+{
+	for (size_t i = 0; i < len; i++)
+		hash = (hash ^ (unsigned char)bytes[i]) * 0x100000001b3;
+	return hash;
+}
+
+static uint64_t add_text(uint64_t hash, const char *text)
+{
+	return text ? add_bytes(hash, text, strlen(text) + 1) : hash * 3;
+}
+
+/* Of all that says which paths are looked at. Whoever finds two that are alike only spares himself
+ * a look. */
+static uint64_t hash_wish(const struct vt_cells_wish *wish)
+{
+	uint64_t hash = 0xcbf29ce484222325;
+
+	hash = add_text(add_text(add_text(hash, wish->program), wish->object), wish->command);
+	hash = add_bytes(hash, wish->sources, wish->sources_len);
+	if (!wish->caller)
+		return hash;
+	hash = add_text(hash, wish->caller->cwd);
+	for (char *const *one = wish->caller->environ; one && *one; one++)
+		hash = add_text(hash, *one);
+	return hash;
+}
+
+bool vt_scouts_know(const struct vt_scouts *scouts, const struct vt_cells_wish *wish)
+{
+	uint64_t hash = hash_wish(wish);
+	int64_t now = vt_clock_now();
+
+	for (size_t i = 0; i < VT_SCOUTS_KNOWN; i++)
+		if (scouts->known[i].hash == hash && now < scouts->known[i].until)
+			return true;
+	return false;
+}
+
+static void learn(struct vt_scouts *scouts, uint64_t hash)
+{
+	scouts->known[scouts->known_next].hash = hash;
+	scouts->known[scouts->known_next].until = vt_clock_now() + KNOWN;
+	scouts->known_next = (scouts->known_next + 1) % VT_SCOUTS_KNOWN;
+}
+
+/* ---- there ---------------------------------------------------------------------------------- */
+
+/* What hangs holds nothing that another process waits for: no socket of a client, no lock. */
+static _Noreturn void look(const struct vt_scouts *scouts, struct vt_cells_wish *wish, pid_t parent)
+{
+	int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+	struct vt_err err;
+
+	if (null_fd < 0 || prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || getppid() != parent)
+		_exit(1);
+	if (vt_process_descriptors(null_fd, null_fd, null_fd,
+				   wish->program_fd >= 0 ? wish->program_fd : null_fd, &err) < 0)
+		_exit(1);
+	if (wish->program_fd >= 0)
+		wish->program_fd = PROGRAM_FD;
+	vt_cells_look(scouts->maker, wish);
+	_exit(0);
+}
+
+/* ---- the server ----------------------------------------------------------------------------- */
+
+static void kill_scout(const struct vt_scout *scout)
+{
+	(void)kill(scout->pid, SIGKILL); /* our own child, not yet reaped: it is there */
+}
+
+static int start(struct vt_scout *scout, struct vt_err *err)
+{
+	struct vt_scouts *scouts = scout->scouts;
+	struct vt_loop *loop = scouts->maker->loop;
+	pid_t parent = getpid();
+	pid_t pid = vt_ns_clone(0, -1, &scout->end.fd, err);
+
+	if (pid == 0)
+		look(scouts, &scout->wish, parent);
+	if (pid < 0)
+		return pid;
+	scout->pid = pid;
+	scout->next = scouts->out;
+	scout->link = &scouts->out;
+	if (scout->next)
+		scout->next->link = &scout->next;
+	scouts->out = scout;
+	scouts->out_count++;
+	vt_timer_set(&scout->timer, vt_clock_now() + PATIENCE);
+	/* One that cannot be watched is late. */
+	return vt_loop_add(loop, &scout->end, EPOLLIN, err) < 0 ? (kill_scout(scout), 0) : 0;
+}
+
+/* Those that waited, as far as there is room; each that cannot start is told. */
+static void start_waiting(struct vt_scouts *scouts)
+{
+	struct vt_err err;
+
+	while (scouts->waiting && scouts->out_count < OUT_MAX) {
+		struct vt_scout *scout = scouts->waiting;
+
+		take_out(scout);
+		if (start(scout, &err) < 0) {
+			tell(scout, &err);
+			scout_free(scout);
+		}
+	}
+}
+
+static void count_home(struct vt_scout *scout)
+{
+	struct vt_scouts *scouts = scout->scouts;
+
+	scouts->out_count -= !scout->lost;
+	scouts->lost_count -= scout->lost;
+}
+
+static void end_ready(struct vt_watch *source, uint32_t events)
+{
+	struct vt_scout *scout = source->owner;
+	struct vt_scouts *scouts = scout->scouts;
+	struct vt_err err;
+	int status = 0;
+
+	(void)events;
+	if (waitpid(scout->pid, &status, __WALL | WNOHANG) == 0)
+		return;
+	if (status)
+		(void)vt_fail(&err, VT_STEP_PLAN, ECHILD,
+			      "look at what the pool is made of: who did that ended with %x",
+			      (unsigned)status);
+	else
+		learn(scouts, scout->hash);
+	count_home(scout);
+	take_out(scout);
+	tell(scout, status ? &err : NULL);
+	scout_free(scout);
+	start_waiting(scouts);
+}
+
+static void timer_fires(struct vt_timer *timer)
+{
+	struct vt_scout *scout = timer->owner;
+	struct vt_scouts *scouts = scout->scouts;
+	struct vt_err err;
+
+	kill_scout(scout);
+	if (scout->lost)
+		return;
+	count_home(scout);
+	scout->lost = true;
+	scouts->lost_count++;
+	(void)vt_fail(&err, VT_STEP_PLAN, ETIMEDOUT,
+		      "refused: a path did not answer within 10 s: the policy's, the program's, or "
+		      "one on PATH; see whether its mount hangs");
+	tell(scout, &err);
+	start_waiting(scouts);
+}
+
+int vt_scout_send(struct vt_scouts *scouts, const struct vt_cells_wish *wish, vt_scout_back *back,
+		  void *user, struct vt_scout **ret_scout, struct vt_err *err)
+{
+	if (scouts->lost_count >= LOST_MAX)
+		return vt_fail(err, VT_STEP_PLAN, EBUSY,
+			       "refused: %d looks at paths hang already, in mounts that do not "
+			       "answer; unmount these, or start the server anew",
+			       LOST_MAX);
+	struct vt_scout *scout = calloc(1, sizeof(*scout));
+
+	if (!scout)
+		return vt_fail(err, VT_STEP_WIRE, ENOMEM, "make a pool");
+	*scout = (struct vt_scout){
+		.scouts = scouts, .wish = *wish, .hash = hash_wish(wish), .back = back, .user = user
+	};
+	if (wish->caller) {
+		scout->caller = *wish->caller;
+		scout->wish.caller = &scout->caller;
+	}
+	scout->end = (struct vt_watch){ .fd = -1, .ready = end_ready, .owner = scout };
+	scout->timer = (struct vt_timer){ .fire = timer_fires, .owner = scout };
+	vt_loop_add_timer(scouts->maker->loop, &scout->timer);
+	if (scouts->out_count < OUT_MAX) {
+		int r = start(scout, err);
+
+		if (r < 0) {
+			scout_free(scout);
+			return r;
+		}
+	} else {
+		scout->link = scouts->last;
+		*scouts->last = scout;
+		scouts->last = &scout->next;
+	}
+	*ret_scout = scout;
+	return 0;
+}
+
+void vt_scout_leave(struct vt_scout *scout)
+{
+	if (!scout)
+		return;
+	scout->back = NULL;
+	if (scout->pid) {
+		kill_scout(scout); /* its end is seen to */
+		return;
+	}
+	take_out(scout);
+	scout_free(scout);
+}
+
+void vt_scouts_init(struct vt_scouts *scouts, struct vt_cells_maker *maker)
+{
+	*scouts = (struct vt_scouts){ .maker = maker, .last = &scouts->waiting };
+}
+
+void vt_scouts_done(struct vt_scouts *scouts)
+{
+	while (scouts->waiting)
+		vt_scout_leave(scouts->waiting);
+	while (scouts->out) {
+		struct vt_scout *scout = scouts->out;
+
+		kill_scout(scout);
+		(void)waitpid(scout->pid, NULL, __WALL | WNOHANG); /* else it is init's */
+		take_out(scout);
+		scout_free(scout);
+	}
+}

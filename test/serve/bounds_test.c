@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What one client cannot take from the others, whatever it asks for. argv: vitro. */
+#include "by_hand.h"
+
+#include <sched.h>
+#include <sys/mount.h>
+
+static int echo(vitro_task *task)
+{
+	return vitro_task_return(task, vitro_task_arguments(task, NULL));
+}
+
+static int wait_a_while(vitro_task *task)
+{
+	sleep_ms(100);
+	return vitro_task_return(task, "1");
+}
+
+static const struct vitro_tool tools[] = {
+	{ .name = "echo", .function = echo },
+	{ .name = "wait", .function = wait_a_while },
+	{ 0 },
+};
+
+/* ---- paths that do not answer --------------------------------------------------------------- */
+
+/*
+ * A file system whose server has stopped answering: whoever looks into it waits. It is there for
+ * this program and what it starts, and ends with it. -1: there is none to be had.
+ */
+static int mount_dead(const char *path)
+{
+	char options[128];
+	int fd = open("/dev/fuse", O_RDWR | O_CLOEXEC);
+
+	(void)snprintf(options, sizeof(options), "fd=%d,rootmode=40000,user_id=%u,group_id=%u", fd,
+		       (unsigned)geteuid(), (unsigned)getegid());
+	if (fd >= 0 && unshare(CLONE_NEWNS) == 0 &&
+	    mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+	    mount("dead", path, "fuse", 0, options) == 0)
+		return fd;
+	print_message("skipped: no FUSE to be had: %s\n", strerror(errno));
+	if (fd >= 0)
+		(void)close(fd);
+	return -1;
+}
+
+/* Asks for a pool of a command under one source of a policy, which may be none. */
+static void ask_for_pool(int fd, const char *command, const char *key, const char *value)
+{
+	char head[256], body[256];
+	int len = key ? snprintf(body, sizeof(body), "[{\"key\":\"%s\",\"value\":\"%s\"}]", key,
+				 value)
+		      : 0;
+
+	if (key && strcmp(key, "load") == 0)
+		len = snprintf(body, sizeof(body), "[{\"load\":\"%s\"}]", value);
+	(void)snprintf(head, sizeof(head), "{\"do\":\"pool\",\"pool\":1,\"command\":\"%s\"}",
+		       command);
+	assert_true(send_frame(fd, head, body, (size_t)len));
+}
+
+/* Whatever a client names that does not answer, it alone waits for it, and not for ever. */
+static void test_dead_paths(void **state)
+{
+	char path[64], within[80], head[4096];
+	int fds[4];
+
+	(void)state;
+	(void)snprintf(path, sizeof(path), "%s/dead", folder);
+	(void)snprintf(within, sizeof(within), "%s/x", path);
+	assert_int_equal(mkdir(path, 0755), 0);
+	int fuse_fd = mount_dead(path);
+
+	if (fuse_fd < 0) {
+		(void)rmdir(path);
+		skip();
+	}
+	begin_good(NULL, tools);
+	for (int i = 0; i < 4; i++)
+		fds[i] = greet();
+	ask_for_pool(fds[0], "true", "files.read", within);
+	ask_for_pool(fds[1], "true", "load", within);
+	ask_for_pool(fds[2], within, NULL, NULL);
+	ask_for_pool(fds[3], "true", "files.write", path);
+	sleep_ms(300);
+	int64_t begun = now_ms();
+
+	assert_good();
+	int other = greet_with_pool(); /* others have their pools meanwhile */
+
+	assert_true(now_ms() - begun < 5000);
+	(void)close(fds[3]); /* who goes is not waited for either */
+	for (int i = 0; i < 3; i++) {
+		assert_true(receive_frame(fds[i], head));
+		assert_non_null(strstr(head, "\"ok\":false"));
+		if (!strstr(head, "did not answer within 10 s"))
+			fail_msg("%d: %s", i, head);
+		/* And it is served on. */
+		assert_true(send_frame(fds[i], "{\"do\":\"pool\",\"pool\":1}", NULL, 0));
+		assert_true(receive_frame(fds[i], head));
+		assert_non_null(strstr(head, "\"ok\":true"));
+		(void)close(fds[i]);
+	}
+	assert_true(now_ms() - begun < 20000);
+	(void)close(other);
+	end_good();
+	(void)close(fuse_fd);
+	assert_int_equal(umount2(path, MNT_DETACH), 0);
+	assert_int_equal(rmdir(path), 0);
+}
+
+/* ---- descriptors ---------------------------------------------------------------------------- */
+
+struct batch {
+	int total, ok;
+	char error[256]; /* of one that was not */
+};
+
+static void count_one(void *user, vitro_result *result)
+{
+	struct batch *batch = user;
+	bool ok = vitro_result_status(result) == VITRO_OK;
+
+	batch->total++;
+	batch->ok += ok;
+	if (!ok)
+		(void)snprintf(batch->error, sizeof(batch->error), "%s",
+			       vitro_result_error(result));
+	vitro_result_free(result);
+}
+
+/* Clients until one is refused: how many there are. They say why in the end. */
+static int crowd_in(int *fds, int most, char *text, size_t size)
+{
+	char head[4096];
+
+	for (int i = 0; i < most; i++) {
+		fds[i] = connect_raw();
+		assert_true(fds[i] >= 0);
+		assert_true(send_frame(fds[i], "{\"do\":\"hello\",\"version\":1}", NULL, 0));
+		if (!receive_frame(fds[i], head))
+			fail_msg("client %d is told nothing", i);
+		if (strstr(head, "\"is\":\"refused\"")) {
+			(void)snprintf(text, size, "%s", head);
+			(void)close(fds[i]);
+			return i;
+		}
+	}
+	fail_msg("all %d are let in", most);
+	return 0;
+}
+
+/* Pools of their own until one is refused. */
+static int crowd_pools(int fd, int most, char *text, size_t size)
+{
+	char head[4096], body[128];
+
+	for (int i = 0; i < most; i++) {
+		int len = snprintf(body, sizeof(body),
+				   "[{\"key\":\"limits.wall_ms\",\"value\":\"%d\"}]",
+				   1000 + (int)getpid() % 10000 * 1000 + fd * 30 + i);
+
+		(void)snprintf(head, sizeof(head),
+			       "{\"do\":\"pool\",\"pool\":%d,\"command\":\"true\"}", i);
+		assert_true(send_frame(fd, head, body, (size_t)len));
+		assert_true(receive_frame(fd, head));
+		if (strstr(head, "\"ok\":false")) {
+			(void)snprintf(text, size, "%s", head);
+			return i;
+		}
+	}
+	return most;
+}
+
+/* Before descriptors run out others are refused, and say why; no call that runs is broken. */
+static void test_few_descriptors(void **state)
+{
+	enum { MOST = 200, CALLS = 60 };
+	struct batch batch = { 0 };
+	int fds[MOST];
+	char text[4096];
+
+	(void)state;
+	server_files = 400;
+	begin_good(NULL, tools);
+	for (int i = 0; i < CALLS; i++)
+		assert_int_equal(vitro_submit(good,
+					      &(struct vitro_request){ .tool = "wait",
+								       .arguments = "{}",
+								       .user = &batch },
+					      count_one),
+				 0);
+	int clients = crowd_in(fds, MOST, text, sizeof(text));
+
+	assert_true(clients > 2);
+	assert_non_null(strstr(text, "RLIMIT_NOFILE"));
+	int pools = crowd_pools(fds[0], MOST, text, sizeof(text));
+
+	assert_true(pools > 0 && pools < MOST);
+	assert_non_null(strstr(text, "let tools share theirs"));
+	for (int64_t until = now_ms() + 60000; batch.total < CALLS && now_ms() < until;)
+		turn(good);
+	if (batch.ok != CALLS)
+		fail_msg("of %d calls %d ended, %d well: %s", CALLS, batch.total, batch.ok,
+			 batch.error);
+	for (int i = 0; i < clients; i++)
+		(void)close(fds[i]);
+	read_log(&server, text, sizeof(text));
+	assert_non_null(strstr(text, "RLIMIT_NOFILE is 400: there is room for "));
+	assert_null(strstr(text, strerror(EMFILE)));
+	end_good();
+}
+
+/* A process that takes all that it is given, on several connections, and tells how much that is. It
+ * stays. */
+static pid_t take_all(int told)
+{
+	char text[4096];
+	pid_t pid = fork();
+
+	if (pid)
+		return pid;
+	uint8_t count = 0;
+
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+	for (int i = 0; i < 3; i++)
+		count += (uint8_t)crowd_pools(greet(), 30, text, sizeof(text));
+	if (!strstr(text, "let tools share theirs") || write(told, &count, 1) != 1)
+		_exit(1);
+	(void)pause(); /* until it is killed */
+	_exit(0);
+}
+
+/* Whoever takes all sets of cells that he can have leaves some for the next. */
+static void test_greedy_processes(void **state)
+{
+	enum { PROCESSES = 6 };
+	pid_t pids[PROCESSES];
+	int told[2], status;
+	uint8_t count, all = 0;
+	char text[4096];
+
+	(void)state;
+	server_files = 2000;
+	begin_good(NULL, tools);
+	assert_int_equal(pipe2(told, O_CLOEXEC), 0);
+	for (int i = 0; i < PROCESSES; i++) {
+		pids[i] = take_all(told[1]);
+		assert_int_equal(read(told[0], &count, 1), 1);
+		if (!count)
+			fail_msg("process %d has none", i);
+		all += count;
+	}
+	int fd = greet();
+
+	assert_true(crowd_pools(fd, 1, text, sizeof(text)) == 1);
+	print_message("%d processes have %d pools, and there is one more\n", PROCESSES, all);
+	assert_good();
+	(void)close(fd);
+	for (int i = 0; i < PROCESSES; i++) {
+		assert_int_equal(kill(pids[i], SIGKILL), 0);
+		assert_int_equal(waitpid(pids[i], &status, 0), pids[i]);
+	}
+	(void)close(told[0]);
+	(void)close(told[1]);
+	end_good();
+}
+
+/* With less than a server needs for anything, there is none. */
+static void test_too_few_descriptors(void **state)
+{
+	struct server one = { 0 };
+	char text[1024];
+
+	(void)state;
+	server_files = 100;
+	(void)snprintf(one.log, sizeof(one.log), "%s/log", folder);
+	one.pid = fork();
+	if (one.pid == 0)
+		become_server(&one, (const char *const[]){ "--socket", socket_path, NULL });
+	int status = await_server(&one, 10000);
+
+	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 125);
+	read_log(&one, text, sizeof(text));
+	assert_non_null(strstr(text, "RLIMIT_NOFILE is 100, and a server needs 256 at the least"));
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest all[] = {
+		TEST(test_few_descriptors),
+		TEST(test_too_few_descriptors),
+		TEST(test_greedy_processes),
+		TEST(test_dead_paths),
+	};
+
+	return RUN_TESTS(argc, argv, tools, all);
+}

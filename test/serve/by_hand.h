@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * For tests of a server whose clients are no library: frames that are written by hand, and beside
+ * them a client that behaves, whose calls are to go on as ever. Its program has a tool "echo".
+ */
+#pragma once
+
+#include "serve_test.h"
+
+/* ---- frames by hand ------------------------------------------------------------------------- */
+
+static inline bool send_all(int fd, const void *bytes, size_t len)
+{
+	for (const char *at = bytes; len;) {
+		ssize_t sent = send(fd, at, len, MSG_NOSIGNAL);
+
+		if (sent <= 0)
+			return false;
+		at += sent;
+		len -= (size_t)sent;
+	}
+	return true;
+}
+
+static inline bool send_frame(int fd, const char *head, const char *body, size_t body_len)
+{
+	const uint32_t prefix[2] = { (uint32_t)(strlen(head) + body_len), (uint32_t)strlen(head) };
+
+	return send_all(fd, prefix, sizeof(prefix)) && send_all(fd, head, strlen(head)) &&
+	       send_all(fd, body, body_len);
+}
+
+static inline bool receive_all(int fd, char *bytes, size_t len)
+{
+	while (len) {
+		ssize_t got = recv(fd, bytes, len, 0);
+
+		if (got <= 0)
+			return false;
+		bytes += got;
+		len -= (size_t)got;
+	}
+	return true;
+}
+
+/* The next frame's head; its body is skipped. False: it is the end. */
+static inline bool receive_frame(int fd, char head[4096])
+{
+	uint32_t prefix[2];
+	char skipped[4096];
+
+	if (!receive_all(fd, (char *)prefix, sizeof(prefix)) || prefix[1] >= 4096 ||
+	    !receive_all(fd, head, prefix[1]))
+		return false;
+	head[prefix[1]] = '\0';
+	for (size_t left = prefix[0] - prefix[1]; left;) {
+		size_t most = left < sizeof(skipped) ? left : sizeof(skipped);
+
+		if (!receive_all(fd, skipped, most))
+			return false;
+		left -= most;
+	}
+	return true;
+}
+
+/* Within so long the server has closed it. What it said before is in text. */
+static inline void assert_closed(int fd, char *text, size_t size)
+{
+	struct timeval patience = { .tv_sec = 20 };
+	size_t len = 0;
+	ssize_t got;
+
+	assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience)), 0);
+	while ((got = recv(fd, text + len, size - 1 - len, 0)) > 0 && len < size - 1)
+		len += (size_t)got;
+	if (got < 0 && errno != ECONNRESET)
+		fail_msg("it is not closed: %s", strerror(errno));
+	for (size_t i = 0; i < len; i++)
+		text[i] = text[i] ? text[i] : '.';
+	text[len] = '\0';
+}
+
+static inline int greet(void)
+{
+	int fd = connect_raw();
+	char head[4096];
+
+	assert_true(fd >= 0);
+	assert_true(send_frame(fd, "{\"do\":\"hello\",\"version\":1}", NULL, 0));
+	assert_true(receive_frame(fd, head));
+	assert_non_null(strstr(head, "\"is\":\"hello\""));
+	return fd;
+}
+
+/* A pool of this program, as number 1, whose calls wait for as long as a slow machine needs. */
+static inline int greet_with_pool(void)
+{
+	static const char patient[] = "[{\"key\":\"limits.queue_ms\",\"value\":\"10m\"}]";
+	int fd = greet();
+	char program[PATH_MAX], head[PATH_MAX + 64];
+	ssize_t len = readlink("/proc/self/exe", program, sizeof(program) - 1);
+
+	assert_true(len > 0);
+	program[len] = '\0';
+	(void)snprintf(head, sizeof(head), "{\"do\":\"pool\",\"pool\":1,\"program\":\"%s\"}",
+		       program);
+	assert_true(send_frame(fd, head, patient, sizeof(patient) - 1));
+	assert_true(receive_frame(fd, head));
+	assert_non_null(strstr(head, "\"ok\":true"));
+	return fd;
+}
+
+/* ---- who behaves ---------------------------------------------------------------------------- */
+
+static struct server server;
+static vitro_toolhost *good;
+
+static inline void begin_good(const char *const *flags, const struct vitro_tool *tools)
+{
+	start_server(&server, flags);
+	good = join_server(tools);
+	assert_value(good, "echo", "{\"n\":0}", "{\"n\":0}");
+}
+
+/* It is served, and no call of it takes long: the longest is told. */
+static inline void assert_good(void)
+{
+	char arguments[32];
+	int64_t longest = 0;
+
+	for (int i = 0; i < 20; i++) {
+		int64_t begun = now_ms();
+
+		(void)snprintf(arguments, sizeof(arguments), "{\"n\":%d}", i);
+		assert_value(good, "echo", arguments, arguments);
+		longest = now_ms() - begun > longest ? now_ms() - begun : longest;
+	}
+	if (longest > 5000)
+		fail_msg("a call of another client took %d ms", (int)longest);
+}
+
+static inline void end_good(void)
+{
+	assert_good();
+	vitro_toolhost_free(good);
+	stop_server(&server);
+}
