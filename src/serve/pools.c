@@ -53,6 +53,8 @@ static int start_pool(struct vt_session *session, struct serve_pool *pool,
 		.program = vt_head_text(&frame->head, "program", NULL),
 		.object = vt_head_text(&frame->head, "object", NULL),
 		.command = vt_head_text(&frame->head, "command", NULL),
+		.python = vt_head_text(&frame->head, "python", NULL),
+		.setup = vt_head_text(&frame->head, "setup", NULL),
 		.sources = frame->body,
 		.sources_len = frame->len,
 		.ready_min = bounded(frame, "ready_min", 2, limits->ready_max),
@@ -70,7 +72,7 @@ static int start_pool(struct vt_session *session, struct serve_pool *pool,
 			       "refused: this client has %u pools, which is the most",
 			       limits->pools_max);
 	if (session->cells_count >= limits->cells_max &&
-	    (wish.program || wish.object || wish.command))
+	    (wish.program || wish.object || wish.command || wish.python))
 		return vt_fail(err, VT_STEP_PLAN, E2BIG,
 			       "refused: this client has cells of %u policies and programs, which "
 			       "is the most; let tools share theirs",
