@@ -13,9 +13,10 @@ AsyncSandbox is the same for asyncio.
 """
 
 from ._result import Error, Log, Result, Usage
+from .aio import AsyncSandbox
 from .errors import (Cancelled, CpuLimit, Crashed, Lost, MemoryLimit, NoResult, Refused, ResultLimit, Timeout, ToolError,
                      Unsupported, VitroError)
 from .sandbox import Sandbox
 
-__all__ = ["Sandbox", "Result", "Error", "Log", "Usage", "VitroError", "ToolError", "Timeout", "CpuLimit",
+__all__ = ["Sandbox", "AsyncSandbox", "Result", "Error", "Log", "Usage", "VitroError", "ToolError", "Timeout", "CpuLimit",
            "MemoryLimit", "Crashed", "NoResult", "ResultLimit", "Cancelled", "Refused", "Lost", "Unsupported"]

@@ -9,14 +9,16 @@ import pickle
 import struct
 import sys
 from contextvars import ContextVar
-from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 from . import _codec as codec
 from ._paths import Folders
 from ._policy import Policy, deadline, sources_of
 from ._reference import Reference, describe, dumps
-from ._session import Buffer, PoolSpec
+from .errors import Refused
 
+Buffer = Union[bytes, bytearray, memoryview]
+Word = Union[str, bytes, "os.PathLike[str]"]
 OnOutput = Callable[[str, str], Any]
 OnLog = Callable[[str, str], Any]
 Tools = Mapping[str, Callable[..., Any]]
@@ -29,14 +31,29 @@ _SIMPLE = frozenset((int, str, float, bool, bytes, type(None)))  # what any pick
 _NAME_BYTES = 250  # of a tool's name and of a call's id each; the wire has room for 511 together
 
 
+class PoolSpec(NamedTuple):
+    """What a pool is for. Pools that are the same are one."""
+
+    kind: str  # "command" or "python"
+    program: str
+    sources: str  # of its policy, as JSON
+    setup: Optional[str]
+    ready_min: int
+    ready_max: int
+
+
 class Order:
     """What is to be done. `fields` are members of the call's head, as JSON."""
 
     __slots__ = ("spec", "tool", "pieces", "fields", "call_id", "on_output", "on_log", "tools", "types", "trust",
-                 "wants_result", "modules")
+                 "wants_result", "modules", "size")
 
     def __init__(self, spec: PoolSpec, tool: str, pieces: Sequence[Buffer], wall_ms: int, options: "Options") -> None:
         self.spec, self.tool, self.pieces = spec, tool, pieces
+        size = 0
+        for piece in pieces:
+            size += piece.nbytes if isinstance(piece, memoryview) else len(piece)
+        self.size = size
         self.call_id, self.on_output, self.on_log = options.call_id, options.on_output, options.on_log
         self.wants_result = options.result
         self.tools: Tools = {}
@@ -49,6 +66,12 @@ class Order:
         if answering.get():
             fields += ',"within":true'
         self.fields = fields
+
+
+    def check_size(self, frame_max: int) -> None:
+        """Raises Refused where it is more than a supervisor takes."""
+        if self.size > frame_max - (1 << 16):
+            raise Refused(f"the call's arguments have {self.size} bytes; a supervisor takes {frame_max} at the most")
 
 
 class Options:
@@ -159,7 +182,7 @@ class Orders:
         buffers: List[Buffer] = []
         placed = {}
         for name, content in (files or {}).items():
-            placed[_inner(name)] = len(buffers)
+            placed[codec.check_file_name(name)] = len(buffers)
             buffers.append(_content(content))
         head: Dict[str, Any] = {"op": "eval", "code": code, "filename": "<eval>", "tools": [*(tools or ())],
                                 "files": placed, "collect": [*collect], "stdin": None,
@@ -174,7 +197,7 @@ class Orders:
         order.tools, order.types, order.trust = tools or {}, types, trust
         return order
 
-    def run(self, argv: Sequence[Union[str, bytes, "os.PathLike[str]"]], stdin: Optional[Content],
+    def run(self, argv: Sequence[Word], stdin: Optional[Content],
             options: Options) -> Order:
         """Of a command."""
         if isinstance(argv, (str, bytes)) or not argv:
@@ -234,13 +257,6 @@ def _content(content: Content) -> Buffer:
     if isinstance(content, str):
         return content.encode("utf-8")
     return memoryview(content).cast("B") if isinstance(content, memoryview) else bytes(content)
-
-
-def _inner(name: str) -> str:
-    """The name of a file in the cell's working directory."""
-    if not isinstance(name, str) or name.startswith("/") or not name.strip("/.") or ".." in name.split("/"):
-        raise ValueError(f"a file's name is relative, and stays in the working directory: {name!r} does not")
-    return name
 
 
 def _short(name: str) -> str:

@@ -9,12 +9,21 @@ from typing import Any, Callable, Dict, Optional, Tuple
 from . import _codec as codec
 from ._order import Order
 from ._result import STATUSES, Error, Result, Usage
-from ._session import Call
+from ._session import Call, Session
 from ._wire import Head
 from .errors import Lost, Refused, VitroError, error_of
 
 Value = Tuple[Any, Dict[str, bytes]]  # and files
 Read = Callable[[memoryview], Value]
+
+
+def begin_learning(session: Session, order: Order, call: Call) -> None:
+    """Where a function's module could be imported in a cell, its pool may have it imported before the next call."""
+    if order.modules and call.done is not None and call.done["status"] == "ok":
+        known = call.pool.known
+        for module in order.modules:
+            if module not in known and 0 < len(module.encode()) < 256:
+                session.learn(call.pool, module)
 
 
 def conclude(order: Order, call: Call) -> Any:
@@ -42,20 +51,15 @@ def read_value(body: memoryview, order: Order) -> Value:
     """The value of a call and the files that it collected, from a cell: all of it may be anything. Raises
     codec.Malformed."""
     head, buffers = codec.unpack(body)
-    files = head.get("files") or {}
-    if type(files) is not dict or not all(type(at) is int and 0 <= at < len(buffers) for at in files.values()):
-        raise codec.Malformed("files that are not there")
-    collected = {name: bytes(buffers[at]) for name, at in files.items()}
+    files = codec.read_files(head.get("files"), buffers)
     if order.trust and "pickle" in head:
-        at = head["pickle"]
-        if type(at) is not int or not 0 <= at < len(buffers):
-            raise codec.Malformed("a pickle that is not there")
+        data = buffers.take(head["pickle"])
         try:
             # Only here, and only by the caller's explicit word (trust_results).
-            return pickle.loads(buffers[at], buffers=buffers[at + 1:]), collected
+            return pickle.loads(data, buffers=buffers[head["pickle"] + 1:]), files
         except Exception as error:
             raise codec.Malformed(f"its pickle cannot be read: {type(error).__name__}: {error}") from error
-    return codec.decode(head.get("value"), buffers, order.types), collected
+    return codec.decode(head.get("value"), buffers, order.types), files
 
 
 def build(call: Call, head: Head) -> Result:

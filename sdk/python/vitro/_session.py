@@ -15,14 +15,14 @@ import os
 import threading
 import weakref
 from collections import deque
-from typing import Any, Callable, Deque, Dict, List, NamedTuple, Optional, Sequence, Set, Tuple, Union
+from typing import Any, Callable, Deque, Dict, List, Optional, Sequence, Set, Tuple
 
+from ._order import Buffer, Order, PoolSpec
 from ._result import STATUSES, Log
 from ._start import Connection, log_line
 from ._wire import Broken, Head, frame, quote, read_message, write_head
 from .errors import Refused
 
-Buffer = Union[bytes, bytearray, memoryview]
 EMPTY = memoryview(b"")
 POOLS_MAX = 32  # beyond this, the one that was not used for longest is dropped
 HELD_MAX = 64 << 20  # bytes of one call that nobody has taken yet
@@ -32,17 +32,6 @@ _TRACEBACK = "vitro.traceback"  # the level of the line that is the traceback
 
 tool_log = logging.getLogger("vitro.tool")
 _TOOL_LEVELS = {"debug": 10, "info": 20, "warning": 30, "warn": 30, "error": 40, "critical": 50}
-
-
-class PoolSpec(NamedTuple):
-    """What a pool is for. Pools that are the same are one."""
-
-    kind: str  # "command" or "python"
-    program: str
-    sources: str  # of its policy, as JSON
-    setup: Optional[str]
-    ready_min: int
-    ready_max: int
 
 
 class Waiter:
@@ -61,8 +50,9 @@ class Reply(Waiter):
 
     __slots__ = ("head",)
 
-    def __init__(self) -> None:
+    def __init__(self, notify: Optional[Callable[[Any], None]]) -> None:
         super().__init__()
+        self.notify = notify
         self.head: Optional[Head] = None
 
 
@@ -152,13 +142,14 @@ class Session:
         """Tells who waits that there is something to look at."""
         raise NotImplementedError
 
-    def send(self, pieces: Sequence[Buffer]) -> None:
-        """Sends all of it, in one piece. Where the other side is gone, nothing happens: that is found by reading."""
+    def send(self, pieces: Sequence[Buffer]) -> bool:
+        """Sends all of it, in one piece. False: the other side is gone, and has not got the first byte of it. Where it
+        goes later, that is found by reading."""
         raise NotImplementedError
 
     # -- requests
 
-    def open_pool(self, spec: PoolSpec) -> Tuple[Pool, Optional[Reply]]:
+    def open_pool(self, spec: PoolSpec, notify: Optional[Callable[[Any], None]] = None) -> Tuple[Pool, Optional[Reply]]:
         """A pool, and what to wait for until it is there, if it is not yet."""
         request: Sequence[Buffer] = ()
         with self.lock:
@@ -168,7 +159,7 @@ class Session:
                 request = self._ask_for(pool)
             elif pool.answered:
                 return pool, None
-            reply = Reply()
+            reply = Reply(notify)
             if self.lost is not None:
                 reply.told = True
             pool.waiters.append(reply)
@@ -198,13 +189,10 @@ class Session:
         del self.pools[oldest.spec]
         return [frame(write_head({"do": "drop", "pool": oldest.number}))]
 
-    def begin(self, pool: Pool, tool: str, call_id: str, pieces: Sequence[Buffer], fields: str, streams: bool,
-              listens: bool, notify: Optional[Callable[[Any], None]] = None) -> Optional[Call]:
-        """Begins a call, with further fields of its head as JSON. None: the pool is not there any more."""
+    def begin(self, pool: Pool, order: Order, notify: Optional[Callable[[Any], None]] = None) -> Optional[Call]:
+        """Begins a call. None: it was not begun, since the pool or the supervisor is not there any more."""
         number = next(self._numbers)
-        if not call_id:
-            call_id = f"c{number}"
-        call = Call(number, call_id, pool, streams, listens)
+        call = Call(number, order.call_id or f"c{number}", pool, order.on_output is not None, order.on_log is not None)
         call.notify = notify
         with self.lock:
             if not pool.is_open or self.lost is not None:
@@ -212,13 +200,15 @@ class Session:
             pool.calls += 1
             pool.used = number
             self.calls[number] = call
-        size = 0
-        for piece in pieces:
-            size += piece.nbytes if piece.__class__ is memoryview else len(piece)  # type: ignore[union-attr]
-        head = (f'{{"do":"call","call":{number},"pool":{pool.number},"tool":{quote(tool)},"id":{quote(call_id)}'
-                f'{fields}}}').encode("ascii")
-        self.send([frame(head, size), *pieces])
-        return call
+        head = (f'{{"do":"call","call":{number},"pool":{pool.number},"tool":{quote(order.tool)},'
+                f'"id":{quote(call.call_id)}{order.fields}}}').encode("ascii")
+        if self.send([frame(head, order.size), *order.pieces]):
+            return call
+        with self.lock:
+            if self.calls.pop(number, None) is not None:
+                pool.calls -= 1
+        self.fail("the supervisor is gone")
+        return None
 
     def cancel(self, call: Call) -> None:
         """Ends a call; one that is over stays so."""
@@ -243,9 +233,9 @@ class Session:
         head = b'{"do":"answer","call":%d,"ask":%d,"ok":%s}' % (number, ask, b"true" if ok else b"false")
         self.send([frame(head, size), *pieces])
 
-    def count(self) -> Reply:
+    def count(self, notify: Optional[Callable[[Any], None]] = None) -> Reply:
         """Asks for the counts, to be waited for."""
-        reply = Reply()
+        reply = Reply(notify)
         with self.lock:
             self._counting.append(reply)
             reply.told = self.lost is not None

@@ -12,7 +12,8 @@ import socket
 import threading
 from typing import Dict, List, Optional, Sequence
 
-from ._session import Buffer, Session, Waiter
+from ._order import Buffer
+from ._session import Session, Waiter
 from ._start import Connection, wait_writable
 from ._wire import Broken
 
@@ -116,21 +117,22 @@ class ThreadSession(Session):
 
     # -- writing
 
-    def send(self, pieces: Sequence[Buffer]) -> None:
+    def send(self, pieces: Sequence[Buffer]) -> bool:
         total = 0
         for piece in pieces:
             total += memoryview(piece).nbytes
         with self._writing:
             if self.lost is not None:
-                return
+                return False
             try:
                 sent = self.sock.sendmsg(pieces[:_PIECES], (), _FLAGS)
             except BlockingIOError:
                 sent = 0
             except OSError:
-                return
+                return False
             if sent < total:
                 self._send_rest(pieces, sent)
+        return True
 
     def _send_rest(self, pieces: Sequence[Buffer], sent: int) -> None:
         """Sends what did not fit. The other side may wait until it is read from, so that is done meanwhile."""

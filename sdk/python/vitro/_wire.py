@@ -8,11 +8,12 @@ complete. A body that is large is received straight into its own memory.
 from __future__ import annotations
 
 import json
-import mmap
 import re
 import struct
 from json.encoder import encode_basestring_ascii
 from typing import Any, Dict, Iterator, List, Optional, Tuple, Union
+
+from ._codec import room
 
 FRAME_MAX, HEAD_MAX, MEMBERS_MAX = 1 << 30, 1 << 16, 24
 BIG = (1 << 63) - 1
@@ -21,7 +22,6 @@ Frame = Tuple[bytes, memoryview]
 
 _LENGTHS = struct.Struct("<II")
 _BUFFER = 1 << 17
-_HUGE = 1 << 21  # from here on memory comes in pages of this size, if the kernel has any
 
 
 class Broken(Exception):
@@ -34,18 +34,6 @@ class Broken(Exception):
 def frame(head: bytes, body: int = 0) -> bytes:
     """A frame up to its body, which has that many bytes."""
     return _LENGTHS.pack(len(head) + body, len(head)) + head
-
-
-def _allocate(size: int) -> memoryview:
-    """Memory that is touched by what comes, and not before."""
-    if size < _HUGE:
-        return memoryview(bytearray(size))
-    area = mmap.mmap(-1, size)
-    try:
-        area.madvise(mmap.MADV_HUGEPAGE)  # a tenth of the page faults
-    except (AttributeError, OSError, ValueError):
-        pass
-    return memoryview(area)
 
 
 class Reader:
@@ -103,7 +91,7 @@ class Reader:
     def _begin(self, start: int, head: int, body: int) -> None:
         """A body that is larger than the buffer gets its own memory."""
         self._head = bytes(self._view[start:start + head])
-        self._body = _allocate(body)
+        self._body = memoryview(room(body))
         self._filled = self._end - start - head
         self._body[:self._filled] = self._view[start + head:self._end]
         self._start = self._end

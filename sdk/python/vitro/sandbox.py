@@ -4,71 +4,31 @@
 from __future__ import annotations
 
 import asyncio
-import codecs
 import inspect
 import os
 import threading
 import weakref
 from concurrent.futures import Future
-from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Dict, Iterable, Mapping, Optional, Sequence, Tuple, Union
 
 from . import _start
+from ._base import Base, Path
 from ._futures import CallFuture, Pump
-from ._order import (Content, OnLog, OnOutput, Options, Order, Orders, Tools, answering, read_request, write_answer,
+from ._order import (Content, OnLog, OnOutput, Options, Order, PoolSpec, Tools, Word, answering, write_answer,
                      write_failure)
-from ._outcome import conclude, not_begun, refused
+from ._hooks import Hooks
+from ._outcome import begin_learning, conclude, not_begun, refused
 from ._policy import Policy
 from ._result import Result
-from ._session import Call, Pool, PoolSpec
+from ._session import Call, Pool
 from ._threads import ThreadSession
 from ._wire import Head
 from .errors import Lost, VitroError
 
 __all__ = ["Sandbox"]
 
-Word = Union[str, bytes, "os.PathLike[str]"]
 
-
-class Hooks:
-    """Runs a call's call-backs, in the thread that waits for it."""
-
-    __slots__ = ("order", "_decoders")
-
-    def __init__(self, order: Order) -> None:
-        self.order = order
-        self._decoders: Dict[int, Any] = {}
-
-    def output(self, head: Head, body: memoryview) -> None:
-        """Text of what was printed. A character that is cut in two comes when it is complete."""
-        decoder = self._decoders.get(head["stream"])
-        if decoder is None:
-            decoder = self._decoders[head["stream"]] = codecs.getincrementaldecoder("utf-8")("replace")
-        text = decoder.decode(bytes(body))
-        if text and self.order.on_output is not None:
-            self.order.on_output("stdout" if head["stream"] == 1 else "stderr", text)
-
-    def end(self) -> None:
-        """What is left of a character that never was complete."""
-        for stream, decoder in self._decoders.items():
-            text = decoder.decode(b"", True)
-            if text and self.order.on_output is not None:
-                self.order.on_output("stdout" if stream == 1 else "stderr", text)
-
-    def log(self, head: Head, body: memoryview) -> None:
-        """A line that the tool logged."""
-        if self.order.on_log is not None:
-            self.order.on_log(head["level"], str(body, "utf-8", "replace"))
-
-    def run_tool(self, head: Head, body: memoryview) -> Any:
-        """What the tool that a cell asked for gives, which may be to be awaited."""
-        function = self.order.tools.get(head["tool"])
-        if function is None:
-            raise NameError(f"there is no tool {head['tool']!r}")
-        args, kwargs = read_request(body)
-        return function(*args, **kwargs)
-
-
-class Sandbox:
+class Sandbox(Base):
     """A place where functions, code and commands run sealed, each call in its own single-use process.
 
         with vitro.Sandbox() as sandbox:
@@ -102,25 +62,21 @@ class Sandbox:
     Call-backs run in the thread that waits. What they raise ends the call, and is raised.
     """
 
-    def __init__(self, policy: Policy = None, *, python: Union[None, str, "os.PathLike[str]"] = None,
-                 preload: Iterable[str] = (), socket: Union[None, str, "os.PathLike[str]"] = None, ready_min: int = 0,
-                 ready_max: int = 0) -> None:
-        self._orders = Orders(policy, python, preload, ready_min, ready_max)
-        self._socket = None if socket is None else os.path.abspath(os.fspath(socket))
+    _session: Optional[ThreadSession]
+
+    def __init__(self, policy: Policy = None, *, python: Optional[Path] = None, preload: Iterable[str] = (),
+                 socket: Optional[Path] = None, ready_min: int = 0, ready_max: int = 0) -> None:
+        super().__init__(policy, python=python, preload=preload, socket=socket, ready_min=ready_min, ready_max=ready_max)
         self._lock, self._pid = threading.Lock(), os.getpid()
-        self._session: Optional[ThreadSession] = None
+        self._session = None
         self._pump: Optional[Pump] = None
         self._finalizer: Optional["weakref.finalize[Any, Any]"] = None
-        self._is_closed = False
 
     def __enter__(self) -> "Sandbox":
         return self
 
     def __exit__(self, *_: object) -> None:
         self.close()
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__module__}.{type(self).__qualname__} {'closed' if self._is_closed else 'open'}>"
 
     # -- calls
 
@@ -203,26 +159,6 @@ class Sandbox:
 
     # -- what is under way
 
-    def cancel(self, call_id: str) -> bool:
-        """Ends the calls with that id: they are `cancelled`. Whether there were any."""
-        session = self._session
-        found = [call for call in [*session.calls.values()] if call.call_id == call_id] if session else []
-        for call in found:
-            session.cancel(call)  # type: ignore[union-attr]
-        return bool(found)
-
-    def terminate(self) -> int:
-        """Ends all calls that are under way: they are `cancelled`. How many there were."""
-        session = self._session
-        found = [*session.calls.values()] if session else []
-        for call in found:
-            session.cancel(call)  # type: ignore[union-attr]
-        return len(found)
-
-    def is_running(self) -> bool:
-        """Whether calls are under way."""
-        return self._session is not None and bool(self._session.calls)
-
     def capabilities(self, policy: Policy = None) -> Dict[str, Any]:
         """What holds on this machine under the sandbox's policy, or another one: `level` ("strict", "full" or "partial"),
         the mechanism per property, and `vitro`, the supervisor's version. Raises Refused where it cannot be held."""
@@ -278,16 +214,12 @@ class Sandbox:
         return pool
 
     def _begin(self, order: Order, future: Optional[CallFuture] = None) -> Tuple[ThreadSession, Call]:
-        size = sum(memoryview(piece).nbytes for piece in order.pieces)
         while True:
             session = self._use()
-            if size > session.connection.frame_max - (1 << 16):
-                raise refused(order.call_id, f"its arguments have {size} bytes, and {session.connection.frame_max} is "
-                                             "what a supervisor takes")
+            order.check_size(session.connection.frame_max)
             pool = self._open(session, order.spec, order.call_id)
             notify = None if future is None or self._pump is None else self._pump.notify_of
-            call = session.begin(pool, order.tool, order.call_id, order.pieces, order.fields,
-                                 order.on_output is not None, order.on_log is not None, notify)
+            call = session.begin(pool, order, notify)
             if call is not None:
                 return session, call
 
@@ -304,7 +236,8 @@ class Sandbox:
         except BaseException:
             session.abandon(call)
             raise
-        return self._conclude(session, order, call)
+        begin_learning(session, order, call)
+        return conclude(order, call)
 
     def _attend(self, session: ThreadSession, call: Call, order: Order) -> None:
         """Waits for the call's end, and meanwhile does what it wants done."""
@@ -346,14 +279,6 @@ class Sandbox:
             answering.reset(token)
         session.answer(call.number, head["ask"], ok, pieces)
 
-    def _conclude(self, session: ThreadSession, order: Order, call: Call) -> Any:
-        if order.modules and call.done is not None and call.done["status"] == "ok":
-            known = call.pool.known
-            for module in order.modules:
-                if module not in known:
-                    session.learn(call.pool, module)
-        return conclude(order, call)
-
     def _submit(self, options: Options, make: Callable[[], Order]) -> "Future[Any]":
         future = CallFuture(options.call_id)
         try:
@@ -392,7 +317,8 @@ class Sandbox:
                 session.cancel(call)
             if is_over:
                 hooks.end()
-                future.settle(lambda: self._conclude(session, hooks.order, call))
+                begin_learning(session, hooks.order, call)
+                future.settle(lambda: conclude(hooks.order, call))
         except BaseException as error:
             failure = error
             session.abandon(call)
