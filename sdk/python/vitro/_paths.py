@@ -9,9 +9,13 @@ import sys
 import sysconfig
 from typing import Any, Dict, List, Optional, Tuple
 
+from . import _codec as codec
+
 # Of these the cell has its own: the host's are shown elsewhere.
 _PRIVATE = ("/tmp", "/dev/shm", "/dev", "/proc")
 _ELSEWHERE = "/run/vitro/path"
+_PACKAGE = os.path.dirname(os.path.realpath(__file__))
+_RUNTIME = os.path.dirname(os.path.realpath(codec.__file__))  # in a source tree a link leads there
 
 
 class Folders:
@@ -37,6 +41,8 @@ class Folders:
         for entry in dict.fromkeys(os.path.abspath(entry) for entry in self._seen if isinstance(entry, str)):
             if entry not in leave and entry != "/" and os.path.exists(entry):
                 self._add(entry, prefixes)
+        if self.grants and _RUNTIME != _PACKAGE:
+            self.grants.append(_RUNTIME)
         return True
 
     def _add(self, entry: str, prefixes: Tuple[str, ...]) -> None:
