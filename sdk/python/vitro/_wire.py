@@ -135,9 +135,9 @@ def read_head(data: bytes) -> Head:
         text = str(data, "utf-8")
         # Without these marks nothing is nested or escaped, and names can be counted.
         if "\\" not in text and "[" not in text and text.count("{") == 1:
-            head = _quick(text)
-            if len(head) == text.count('":') <= MEMBERS_MAX and _is_plain(head):
-                return head  # type: ignore[no-any-return]
+            head = _read_quickly(text)
+            if head is not None:
+                return head
         if "[" in _STRING.sub("", text):  # so that nothing deep is read
             raise Broken("something nested in a head")
         head = _careful.decode(text)
@@ -148,16 +148,21 @@ def read_head(data: bytes) -> Head:
     return head
 
 
-def _is_plain(head: Any) -> bool:
-    if type(head) is not dict:
-        return False
+def _read_quickly(text: str) -> Optional[Head]:
+    """The same of a usual head; None: it is not one."""
+    try:
+        head = _quick(text)
+    except ValueError:
+        return None
+    if type(head) is not dict or not len(head) == text.count('":') <= MEMBERS_MAX:
+        return None
     for value in head.values():
         if value.__class__ is int:
             if not -BIG <= value <= BIG:
-                return False
+                return None
         elif value.__class__ is float:
-            return False
-    return True
+            return None
+    return head
 
 
 def write_head(members: Head) -> bytes:
