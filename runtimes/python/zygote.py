@@ -260,8 +260,9 @@ class Zygote:
     def prepare(self, learned: Sequence[str], left_out: Sequence[str]) -> None:
         """Imports all that is wanted ahead of calls. One that ends us is known to the supervisor by its name."""
         sys.meta_path.insert(0, self.guard)  # type: ignore[arg-type]
-        self.extension.loads("site")
         enter_site(self.guard.places)
+        if self.extension.threads() != 1:
+            self.extension.fail("a .pth file or a sitecustomize starts a thread, and what has threads cannot be forked")
         sys.path += [folder for folder in self.config.get("path", ()) if folder not in sys.path]
         for name in dict.fromkeys([*ALWAYS, *self.config.get("preload", ()), *learned]):
             if name in left_out or name in sys.modules:
