@@ -53,10 +53,10 @@ def read_value(body: memoryview, order: Order) -> Value:
     head, buffers = codec.unpack(body)
     files = codec.read_files(head.get("files"), buffers)
     if order.trust and "pickle" in head:
-        data = buffers.take(head["pickle"])
+        data, first, count = buffers.take(head["pickle"]), head["pickle"] + 1, head.get("oob", 0)
         try:
             # Only here, and only by the caller's explicit word (trust_results).
-            return pickle.loads(data, buffers=buffers[head["pickle"] + 1:]), files
+            return pickle.loads(data, buffers=buffers[first:first + count]), files
         except Exception as error:
             raise codec.Malformed(f"its pickle cannot be read: {type(error).__name__}: {error}") from error
     return codec.decode(head.get("value"), buffers, order.types), files
