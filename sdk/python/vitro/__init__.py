@@ -12,6 +12,8 @@ process.
 AsyncSandbox is the same for asyncio.
 """
 
+import logging as _logging
+
 from ._result import Error, Log, Result, Usage
 from .aio import AsyncSandbox
 from .errors import (Cancelled, CpuLimit, Crashed, Lost, MemoryLimit, NoResult, Refused, ResultLimit, Timeout, ToolError,
@@ -20,3 +22,5 @@ from .sandbox import Sandbox
 
 __all__ = ["Sandbox", "AsyncSandbox", "Result", "Error", "Log", "Usage", "VitroError", "ToolError", "Timeout", "CpuLimit",
            "MemoryLimit", "Crashed", "NoResult", "ResultLimit", "Cancelled", "Refused", "Lost", "Unsupported"]
+
+_logging.getLogger("vitro").addHandler(_logging.NullHandler())  # what to show is the program's choice

@@ -298,4 +298,5 @@ def write_answer(value: Any) -> List[Buffer]:
 
 def write_failure(error: BaseException) -> List[Buffer]:
     """What a tool raised, for the cell: a name and a text."""
-    return [_json({"type": type(error).__name__[:200], "message": str(error)[:8192]})]
+    said = error.args[0] if len(error.args) == 1 and isinstance(error.args[0], str) else str(error)
+    return [_json({"type": type(error).__name__[:200], "message": said[:8192]})]
