@@ -103,6 +103,8 @@ class ThreadSession(Session):
         try:
             for head, body in self.reader.advance(count):
                 self.take(head, body)
+            if self.reader.is_broken:
+                raise Broken("it is no frame")
         except Broken as error:
             self.fail(f"the supervisor does not keep to the wire: {error}")
             self._shut()
