@@ -4,17 +4,16 @@
 from __future__ import annotations
 
 import pickle
-from typing import Any, Callable, Dict, Optional, Tuple
+from typing import Any, Dict, Optional, Tuple
 
 from . import _codec as codec
-from ._order import Order
+from ._order import Buffer, Order
 from ._result import STATUSES, Error, Result, Usage
 from ._session import Call, Session
 from ._wire import Head
 from .errors import Lost, Refused, VitroError, error_of
 
 Value = Tuple[Any, Dict[str, bytes]]  # and files
-Read = Callable[[memoryview], Value]
 
 
 def begin_learning(session: Session, order: Order, call: Call) -> None:
@@ -46,7 +45,7 @@ def conclude(order: Order, call: Call) -> Any:
     raise error_of(result)
 
 
-def read_value(body: memoryview, order: Order) -> Value:
+def read_value(body: Buffer, order: Order) -> Value:
     """The value of a call and the files that it collected, from a cell: all of it may be anything. Raises
     codec.Malformed."""
     head, buffers = codec.unpack(body)

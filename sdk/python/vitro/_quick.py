@@ -14,34 +14,34 @@ from pickle import dumps
 from types import FunctionType
 from typing import Any, Callable, Dict, Optional, Tuple
 
-from ._order import SIMPLE, Order
+from ._order import SIMPLE, Buffer, Order
 from ._session import Call, Pool
 from ._threads import ThreadSession
-from ._wire import quote, scan
+from ._wire import LENGTHS, quote, scan
 
 _LARGE = 1 << 15  # of arguments
 _SHORT = 1 << 9  # of a value: no number in it is long, and nothing is deep
-_LENGTHS = struct.Struct("<II")
 _ONE_BUFFER = struct.Struct("<IQ")
 
 
 class Route:
     """How a call of one function by its name goes."""
 
-    __slots__ = ("order", "session", "_pool", "_function", "_space", "_path", "_head", "_message")
+    __slots__ = ("order", "session", "_pool", "_function", "_space", "_name", "_path", "_head", "_message")
 
     def __init__(self, session: ThreadSession, pool: Pool, function: FunctionType, order: Order) -> None:
         self.order, self.session, self._pool = order, session, pool
-        self._function, self._space, self._path = function, function.__globals__, [*sys.path]
+        self._function, self._space, self._name = function, function.__globals__, function.__name__
+        self._path = [*sys.path]
         tool = quote(order.tool).replace("%", "%%")
-        self._head = f'{{"do":"call","call":%d,"pool":{pool.number},"tool":{tool},"id":"%s"}}'
+        self._head = f'{{"do":"call","call":%d,"pool":{pool.number},"tool":{tool},"id":"c%d"}}'.encode("ascii")
         self._message = struct.pack("<I", len(order.head)) + order.head
 
-    def begin(self, args: Tuple[Any, ...]) -> Optional[Call]:
-        """Begins a call. None: it has to go the long way."""
+    def write(self, args: Tuple[Any, ...]) -> Optional[Tuple[Call, bytes]]:
+        """A call, and the frame that begins it. None: it has to go the long way."""
         session, function = self.session, self._function
         if (session.lost is not None or session.pid != os.getpid() or sys.path != self._path
-                or self._space.get(function.__name__) is not function):
+                or self._space.get(self._name) is not function):
             return None
         for value in args:
             if type(value) not in SIMPLE:
@@ -50,13 +50,11 @@ class Route:
         if len(data) > _LARGE:
             return None
         number = next(session.numbers)
-        call = Call(number, self._pool)
-        call.call_id = f"c{number}"
-        head = (self._head % (number, call.call_id)).encode("ascii")
-        body = self._message + _ONE_BUFFER.pack(1, len(data)) + data
-        if not session.add(call):
-            return None
-        return call if session.deliver(call, (_LENGTHS.pack(len(head) + len(body), len(head)) + head + body,)) else None
+        head = self._head % (number, number)
+        message = self._message
+        return Call(number, self._pool), b"".join((
+            LENGTHS.pack(len(head) + len(message) + 12 + len(data), len(head)), head, message,
+            _ONE_BUFFER.pack(1, len(data)), data))
 
 
 def find_route(session: ThreadSession, pool: Pool, function: Callable[..., Any], order: Order) -> Optional[Route]:
@@ -69,13 +67,13 @@ def find_route(session: ThreadSession, pool: Pool, function: Callable[..., Any],
     return Route(session, pool, function, order)
 
 
-def read_simple(body: memoryview) -> Dict[str, Any]:
+def read_simple(body: Buffer) -> Dict[str, Any]:
     """The head of a message that is short and plain JSON, without buffers; an empty one where it is something else."""
     size = len(body)
-    if not 8 < size < _SHORT or bytes(body[size - 4:]) != b"\0\0\0\0" or int.from_bytes(body[:4], "little") != size - 8:
+    if not 8 < size < _SHORT or body[-4:] != b"\0\0\0\0" or body[:4] != (size - 8).to_bytes(4, "little"):
         return {}
     try:
-        text = str(body[4:size - 4], "utf-8")
+        text = str(body[4:-4], "utf-8")
         if "$" in text or "\\" in text:
             return {}
         head, end = scan(text, 0)

@@ -73,8 +73,7 @@ class Call(Waiter):
     streams = listens = False  # the latter: output, log lines are wanted as they come
     is_over = is_abandoned = False
     is_flooded = False  # it asked for more than anybody answers
-    call_id = ""
-    body = EMPTY
+    body: Buffer = EMPTY
     value_size = 0
     logs: Sequence[Log] = ()
     dropped_logs = _put = _got = _kept = 0
@@ -83,8 +82,13 @@ class Call(Waiter):
     _data = b""
     _head: Optional[Head] = None
 
-    def __init__(self, number: int, pool: Pool) -> None:
-        self.number, self.pool = number, pool
+    def __init__(self, number: int, pool: Pool, call_id: str = "") -> None:
+        self.number, self.pool, self._call_id = number, pool, call_id
+
+    @property
+    def call_id(self) -> str:
+        """The caller's choice, or one that was made for it."""
+        return self._call_id or f"c{self.number}"
 
     @property
     def is_ok(self) -> bool:
@@ -98,7 +102,7 @@ class Call(Waiter):
             self._head = read_message(self._data)
         return self._head
 
-    def end(self, data: bytes, head: Optional[Head], body: memoryview, value_size: int) -> None:
+    def end(self, data: bytes, head: Optional[Head], body: Buffer, value_size: int) -> None:
         """It is over: with this head, or one that is still to be read from this data."""
         self._data, self._head, self.body, self.value_size = data, head, body, value_size
         self.is_over = True
@@ -208,8 +212,7 @@ class Session:
     def begin(self, pool: Pool, order: Order, notify: Optional[Callable[[Any], None]] = None) -> Optional[Call]:
         """Begins a call. None: it was not begun, since the pool or the supervisor is not there any more."""
         number = next(self.numbers)
-        call = Call(number, pool)
-        call.call_id = order.call_id or f"c{number}"
+        call = Call(number, pool, order.call_id)
         call.streams, call.listens = order.on_output is not None, order.on_log is not None
         call.notify = notify
         head = (f'{{"do":"call","call":{number},"pool":{pool.number},"tool":{quote(order.tool)},'
@@ -231,11 +234,15 @@ class Session:
         """Sends the call. False: the supervisor is gone, and never heard of it."""
         if self.send(pieces):
             return True
+        self.take_back(call)
+        return False
+
+    def take_back(self, call: Call) -> None:
+        """The call was not begun, since the supervisor is gone."""
         with self.lock:
             if self.calls.pop(call.number, None) is not None:
                 call.pool.calls -= 1
         self.fail("the supervisor is gone")
-        return False
 
     def cancel(self, call: Call) -> None:
         """Ends a call; one that is over stays so."""

@@ -20,7 +20,7 @@ BIG = (1 << 63) - 1
 Head = Dict[str, Any]
 Frame = Tuple[bytes, memoryview]
 
-_LENGTHS = struct.Struct("<II")
+LENGTHS = struct.Struct("<II")
 _BUFFER = 1 << 17
 
 
@@ -33,7 +33,7 @@ class Broken(Exception):
 
 def frame(head: bytes, body: int = 0) -> bytes:
     """A frame up to its body, which has that many bytes."""
-    return _LENGTHS.pack(len(head) + body, len(head)) + head
+    return LENGTHS.pack(len(head) + body, len(head)) + head
 
 
 class Reader:
@@ -71,7 +71,7 @@ class Reader:
             return frames
         start, end, view = self._start, self._end + count, self._view
         while end - start >= 8:
-            length, head = _LENGTHS.unpack_from(view, start)
+            length, head = LENGTHS.unpack_from(view, start)
             if head > length or head > HEAD_MAX or length > FRAME_MAX:
                 self.is_broken = True
                 break
@@ -218,8 +218,10 @@ def read_message(data: bytes) -> Head:
     return head
 
 
-# The end of a call that went well, as a supervisor usually writes it: its number, and the lengths in its body.
+# The end of a call that went well and printed nothing, as a supervisor usually writes it; with its lengths before it.
 _optional = "".join(rf'(?:,"{name}":\d{{1,18}})?' for name in ("dropped_stdout", "dropped_stderr", "wall_ns", "cpu_ns",
                                                              "peak_kb", "processes"))
-match_done = re.compile((r'\{"is":"done","call":(\d{1,18}),"status":"ok","value":(\d{1,18})(?:,"stdout":(\d{1,18}))?'
-                         rf'(?:,"stderr":(\d{{1,18}}))?{_optional},"cell":true\}}').encode()).fullmatch
+_done = (r'\{"is":"done","call":(\d{1,18}),"status":"ok","value":(\d{1,18})%s' + _optional + r',"cell":true\}')
+match_done = re.compile((_done % r'(?:,"stdout":(\d{1,18}))?(?:,"stderr":(\d{1,18}))?').encode()).fullmatch
+match_end = re.compile(b"(.{8})" + (_done % "").encode(), re.DOTALL).match
+SHORT = 1 << 12  # bytes of such an end that are worth a look

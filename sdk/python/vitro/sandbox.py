@@ -30,6 +30,7 @@ from .errors import Lost, VitroError
 __all__ = ["Sandbox"]
 
 _ROUTES_MAX = 1024
+_LONG_WAY = object()
 
 
 class Sandbox(Base):
@@ -107,10 +108,9 @@ class Sandbox(Base):
         is_plain = (timeout is None and policy is None and on_output is None and on_log is None and not result
                     and not call_id and not result_types and not trust_results and not kwargs and not answering.get())
         if is_plain and type(func) is FunctionType:
-            route = self._routes.get(func)
-            call = route.begin(args) if route is not None else None
-            if call is not None:
-                return self._finish(route, call)  # type: ignore[arg-type]
+            value = self._hurry(func, args)
+            if value is not _LONG_WAY:
+                return value
         options = Options(timeout, policy, on_output, on_log, result, call_id)
         return self._do(options, lambda: self._orders.call(func, args, kwargs, options, result_types, trust_results),
                         func if is_plain else None)
@@ -236,14 +236,20 @@ class Sandbox(Base):
             if call is not None:
                 return session, call
 
-    def _finish(self, route: Route, call: Call) -> Any:
-        """What a call by the short way gives."""
+    def _hurry(self, func: Callable[..., Any], args: Tuple[Any, ...]) -> Any:
+        """What a call by the short way gives; _LONG_WAY where there is none."""
+        route = self._routes.get(func)
+        written = None if route is None else route.write(args)
+        if route is None or written is None:
+            return _LONG_WAY
+        session, call = route.session, written[0]
         try:
-            route.session.wait(call)
+            if not session.exchange(*written):
+                return _LONG_WAY
             if not call.is_over or call.events:
-                self._attend(route.session, call, route.order)
+                self._attend(session, call, route.order)
         except BaseException:
-            route.session.abandon(call)
+            session.abandon(call)
             raise
         if call.is_ok:
             head = read_simple(call.body[:call.value_size])
