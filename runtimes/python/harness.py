@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A stand-in: hears one call, whose body is an expression, and answers with its value as JSON."""
+"""A stand-in: hears one call of mode "json", does it, and tells its value."""
 
 from __future__ import annotations
 
 import _socket
+import importlib
 import json
 import struct
 import time
@@ -12,6 +13,7 @@ from typing import Any, Dict, NoReturn
 import _vitro_zygote
 
 HEAD = struct.Struct("<IIIIQQ")
+RESULT, ERROR = 5, 6
 
 
 def receive(sock: Any, length: int) -> bytes:
@@ -35,12 +37,12 @@ def main(config: Dict[str, Any]) -> NoReturn:
     json.loads(json.dumps(eval("1 + 1", {})))
     _vitro_zygote.park()
     _, _, name_len, _, _, body_len = HEAD.unpack(receive(sock, HEAD.size))
-    receive(sock, name_len)
+    module, _, function = receive(sock, name_len).split(b"\0")[0].decode().partition(":")
     try:
-        scope: Dict[str, Any] = {"config": config}
-        value = json.dumps(eval(receive(sock, body_len).decode(), scope)).encode()
-        say(sock, 5, b"", value)
+        arguments = json.loads(receive(sock, body_len).decode())
+        value = getattr(importlib.import_module(module), function)(**arguments)
+        say(sock, RESULT, b"", json.dumps(value).encode())
     except BaseException as error:
-        say(sock, 6, type(error).__name__.encode(), str(error).encode())
+        say(sock, ERROR, type(error).__name__.encode(), str(error).encode())
     while True:
         time.sleep(3600)
