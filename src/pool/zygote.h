@@ -23,7 +23,11 @@ struct vt_pool_zygote {
 	char *const    *argv, *const *envp;
 	void (*is_ready)(void *user); /* it takes orders */
 	void (*note)(void *user, const struct vt_note *note, int fds[VT_NOTE_FDS]);
+	void (*said)(struct vt_pool_zygote *zygote, const struct vt_note *note); /* of what it learns */
 	void (*ended)(struct vt_pool_zygote *zygote, const struct vt_err *err); /* by itself */
+	size_t  lesson; /* what it is to learn, from 1 on; 0: nothing */
+	int64_t asked;  /* since when */
+	int     lines;  /* that it had in the log */
 	void *user;
 
 	/* its own */
@@ -34,6 +38,7 @@ struct vt_pool_zygote {
 	bool            ready;
 	int64_t         retired; /* since when; 0: it is not */
 	struct vt_err   failure; /* what it said; num 0: nothing */
+	char            loading[VT_MODULE_MAX + 1]; /* what it imports, before it is ready; "": nothing */
 };
 
 void vt_pool_zygote_init(struct vt_pool_zygote *zygote);
