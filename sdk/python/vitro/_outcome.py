@@ -3,7 +3,10 @@
 
 from __future__ import annotations
 
+import datetime  # noqa: F401  these three for the codec, which imports nothing that a cell asks for
+import decimal  # noqa: F401
 import pickle
+import uuid  # noqa: F401
 from typing import Any, Dict, Optional, Tuple
 
 from . import _codec as codec
