@@ -598,6 +598,24 @@ def _():
     check_equal(box().eval("import sys\n'wave' in sys.modules"), False, "the control")
 
 
+@test("a tool host's functions and commands run in cells")
+def _():
+    with vitro.ToolHost(policy=BEST) as host:
+        host.register(toolbox.scale)
+        check_equal([tool["name"] for tool in host.list_tools()], ["scale"], "tools")
+        result = host.call("scale", {"value": 3, "timeout": 2}, "mine")
+        check_equal((result.status, result.value, result.call_id), ("ok", 6, "mine"), "a function", result)
+        check_equal(host.call("scale", '{"value": "x"}').error.type, "InvalidArguments", "checked")
+        check_equal(host.call("scale", {"value": 0, "timeout": 0}).error.type, "ZeroDivisionError", "a failure")
+
+    async def story():
+        async with vitro.AsyncToolHost(policy=BEST) as host:
+            host.register(toolbox.scale)
+            check_equal((await host.call("scale", {"value": 4, "timeout": 2})).value, 8, "asyncio")
+
+    asyncio.run(story())
+
+
 # ---- the supervisor -----------------------------------------------------------------------------------------------
 
 

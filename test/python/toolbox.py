@@ -37,6 +37,11 @@ def add(a, b):
     return a + b
 
 
+def scale(value: int, timeout: int) -> int:
+    """A tool with an argument of a name that calls have, too."""
+    return value * timeout if timeout else value // timeout
+
+
 def echo(*args, **kwargs):
     return args, kwargs
 

@@ -8,7 +8,7 @@ import contextvars
 import inspect
 import os
 import weakref
-from typing import Any, Awaitable, Callable, Dict, Iterable, Mapping, Optional, Sequence, Set
+from typing import Any, Callable, Dict, Iterable, Mapping, Optional, Sequence, Set, Tuple
 
 from . import _start
 from ._base import Base, Path
@@ -108,6 +108,20 @@ class AsyncSandbox(Base):
             self._session.shut()
         if self._finalizer is not None and self._finalizer.alive:
             await asyncio.get_running_loop().run_in_executor(None, self._finalizer)
+
+    # -- for tool hosts, whose tools' arguments may have any names
+
+    async def _call(self, func: Callable[..., Any], args: Tuple[Any, ...], kwargs: Dict[str, Any], *,
+                    timeout: Optional[float] = None, policy: Policy = None, call_id: str = "") -> Result:
+        """call() with result=True."""
+        options = Options(timeout, policy, None, None, True, call_id)
+        made: Result = await self._do(options, lambda: self._orders.call(func, args, kwargs, options, (), False))
+        return made
+
+    async def _run(self, argv: Sequence[Word], *, stdin: Optional[Content] = None, timeout: Optional[float] = None,
+                   policy: Policy = None, call_id: str = "") -> Result:
+        """run() with result=True."""
+        return await self.run(argv, stdin=stdin, timeout=timeout, policy=policy, result=True, call_id=call_id)
 
     # -- within
 

@@ -195,6 +195,20 @@ class Sandbox(Base):
         if self._finalizer is not None and self._pid == os.getpid():
             self._finalizer()
 
+    # -- for tool hosts, whose tools' arguments may have any names
+
+    def _call(self, func: Callable[..., Any], args: Tuple[Any, ...], kwargs: Dict[str, Any], *,
+              timeout: Optional[float] = None, policy: Policy = None, call_id: str = "") -> Result:
+        """call() with result=True."""
+        options = Options(timeout, policy, None, None, True, call_id)
+        made: Result = self._do(options, lambda: self._orders.call(func, args, kwargs, options, (), False))
+        return made
+
+    def _run(self, argv: Sequence[Word], *, stdin: Optional[Content] = None, timeout: Optional[float] = None,
+             policy: Policy = None, call_id: str = "") -> Result:
+        """run() with result=True."""
+        return self.run(argv, stdin=stdin, timeout=timeout, policy=policy, result=True, call_id=call_id)
+
     # -- within
 
     def _use(self) -> ThreadSession:
