@@ -436,6 +436,13 @@ def _():
 # ---- many, and long -----------------------------------------------------------------------------------------------
 
 
+@test("threads that are the first to use a sandbox, all at once")
+def _():
+    for _ in range(5):
+        with vitro.Sandbox(BEST) as sandbox, concurrent.futures.ThreadPoolExecutor(8) as pool:
+            check_equal([*pool.map(lambda n: sandbox.call(toolbox.add, n, 1), range(8))], [*range(1, 9)], "values")
+
+
 @test("200 concurrent calls of threads")
 def _():
     with concurrent.futures.ThreadPoolExecutor(200) as pool:

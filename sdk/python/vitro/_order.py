@@ -100,9 +100,9 @@ class Orders:
         self._preload = [*preload]
         self._ready = _count("ready_min", ready_min), _count("ready_max", ready_max)
         self._python = _interpreter(python)
-        self._folders = Folders(self._python == sys.executable)
         self._sources = sources_of(policy)
-        self._specs: Dict[Any, PoolSpec] = {}  # of the sandbox's own policy, until sys.path changes
+        # Of the sandbox's own policy, until sys.path changes. It is replaced as a whole: many threads may read it.
+        self._known: Tuple[Folders, Dict[Any, PoolSpec]] = self._look()
         self._heads: Dict[str, Tuple[Dict[str, Any], bytes]] = {}
 
     # -- pools
@@ -116,23 +116,27 @@ class Orders:
             found, wall_ms = deadline(self._policy if own else options.policy, options.timeout)
             more = tuple(found)
         key = (kind, program, more[0]["value"] if more else None)
-        if kind == "call" and self._folders.refresh():
-            self._specs.clear()
-        spec = self._specs.get(key) if own else None
+        folders, specs = self._known
+        if kind == "call" and not folders.is_current():
+            folders, specs = self._known = self._look()
+        spec = specs.get(key) if own else None
         if spec is None:
             sources = [*(self._sources if own else sources_of(options.policy)), *more]
-            spec = self._make_spec(kind, program, sources)
+            spec = self._make_spec(kind, program, sources, folders)
             if own:
-                self._specs[key] = spec
+                specs[key] = spec
         return spec, wall_ms
 
-    def _make_spec(self, kind: str, program: str, sources: List[Dict[str, str]]) -> PoolSpec:
+    def _look(self) -> Tuple[Folders, Dict[Any, PoolSpec]]:
+        return Folders(self._python == sys.executable), {}
+
+    def _make_spec(self, kind: str, program: str, sources: List[Dict[str, str]], folders: Folders) -> PoolSpec:
         if kind == "command":
             return PoolSpec("command", program, json.dumps(sources), None, *self._ready)
         path: List[str] = []
         if kind == "call":
-            path = self._folders.path
-            sources = [*sources, {"json": json.dumps({"files": {"read": self._folders.grants}})}]
+            path = folders.path
+            sources = [*sources, {"json": json.dumps({"files": {"read": folders.grants}})}]
         # What an occupant does once before it waits, so that the first call in it is as fast as a second one.
         rehearse = ["call"] if kind == "call" else ["eval", "tools"]
         setup = json.dumps({"version": 1, "mode": "message", "path": path, "preload": self._preload, "rehearse": rehearse})

@@ -7,7 +7,7 @@ import os
 import site
 import sys
 import sysconfig
-from typing import Any, Dict, List, Optional, Tuple
+from typing import Any, Dict, List, Tuple
 
 from . import _codec as codec
 
@@ -19,31 +19,26 @@ _RUNTIME = os.path.dirname(os.path.realpath(codec.__file__))  # in a source tree
 
 
 class Folders:
-    """The folders of sys.path, until it changes."""
+    """The folders of sys.path as they are now. It does not change: where sys.path does, another one is made."""
 
-    __slots__ = ("_seen", "_cwd", "path", "grants", "is_own")
+    __slots__ = ("_seen", "_cwd", "path", "grants")
 
     def __init__(self, is_own: bool) -> None:
-        self.is_own = is_own  # the interpreter in the cell is this one
-        self._seen: List[str] = []
-        self._cwd: Optional[str] = ""
-        self.path: List[str] = []  # for sys.path in the cell
-        self.grants: List[Any] = []  # for files.read
-
-    def refresh(self) -> bool:
-        """Whether sys.path, or the working directory if that is in it, is another than before."""
-        if self._seen == sys.path and (self._cwd is None or self._cwd == _working()):
-            return False
+        """is_own: the interpreter in the cell is this one."""
         self._seen = [*sys.path]
         self._cwd = None if all(os.path.isabs(str(entry)) for entry in self._seen) else _working()
-        self.path, self.grants = [], []
-        leave, prefixes = _standard(self.is_own), _prefixes() if self.is_own else ()
+        self.path: List[str] = []  # for sys.path in the cell
+        self.grants: List[Any] = []  # for files.read
+        leave, prefixes = _standard(is_own), _prefixes() if is_own else ()
         for entry in dict.fromkeys(os.path.abspath(entry) for entry in self._seen if isinstance(entry, str)):
             if entry not in leave and entry != "/" and os.path.exists(entry):
                 self._add(entry, prefixes)
         if self.grants and _RUNTIME != _PACKAGE:
             self.grants.append(_RUNTIME)
-        return True
+
+    def is_current(self) -> bool:
+        """Whether sys.path, and the working directory if that is in it, are still the same."""
+        return self._seen == sys.path and (self._cwd is None or self._cwd == _working())
 
     def _add(self, entry: str, prefixes: Tuple[str, ...]) -> None:
         if entry in _PRIVATE:
