@@ -63,7 +63,7 @@ static int check_program(const char *path, const struct stat *self, struct vt_er
 	}
 }
 
-int vt_helper_find(const char *name, char path[PATH_MAX], struct vt_err *err)
+static int find(const char *name, int mode, char path[PATH_MAX], struct vt_err *err)
 {
 	static const char *const places[] = { VITRO_HELPER_DIR, ".", "test" };
 	char self[PATH_MAX], named[2 * PATH_MAX];
@@ -80,10 +80,20 @@ int vt_helper_find(const char *name, char path[PATH_MAX], struct vt_err *err)
 		else
 			(void)snprintf(named, sizeof(named), "%s/%s/%s", folder, places[i],
 				       name); /* cut: then it is not there */
-		if (realpath(named, path) && access(path, X_OK) == 0)
+		if (realpath(named, path) && access(path, mode) == 0)
 			return check_program(path, &st, err);
 	}
 	return vt_fail(err, VT_STEP_COMMAND, ENOENT,
 		       "vitro needs %s, which is installed with it: it is not in '%s/%s'", name,
 		       folder, VITRO_HELPER_DIR);
+}
+
+int vt_helper_find(const char *name, char path[PATH_MAX], struct vt_err *err)
+{
+	return find(name, X_OK, path, err);
+}
+
+int vt_helper_find_file(const char *name, char path[PATH_MAX], struct vt_err *err)
+{
+	return find(name, R_OK, path, err);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Programs of vitro's own that are installed beside it: vitro-escape, which the self-test runs, and
- * vitro-object, which loads shared objects.
+ * vitro-object, which loads shared objects. And files that interpreters load, in the folder python.
  */
 #pragma once
 
@@ -14,3 +14,6 @@
  * itself may write is refused: -EPERM. -ENOENT: it is not there.
  */
 int vt_helper_find(const char *name, char path[PATH_MAX], struct vt_err *err);
+
+/* The same of a file that a program of somebody else's loads: it must be readable. */
+int vt_helper_find_file(const char *name, char path[PATH_MAX], struct vt_err *err);

@@ -46,6 +46,15 @@ static bool is_own(const struct stat *st)
 	return (st->st_uid == 0 || st->st_uid == geteuid()) && (S_ISLNK(st->st_mode) || !others);
 }
 
+static bool is_unwritten(const struct vt_givens *givens, const char *real, const struct stat *st)
+{
+	(void)st;
+	for (size_t i = 0; i < givens->count; i++)
+		if (givens->items[i].writable && lies_in(&givens->items[i], real))
+			return false;
+	return true;
+}
+
 bool vt_trust_file(const struct vt_givens *givens, const char *real, const struct stat *st)
 {
 	char folder[PATH_MAX];
@@ -54,12 +63,8 @@ bool vt_trust_file(const struct vt_givens *givens, const char *real, const struc
 	int len = slash == real ? 1 : (int)(slash - real);
 
 	(void)snprintf(folder, sizeof(folder), "%.*s", len, real); /* fits */
-	if (!is_own(st) || stat(folder, &around) < 0 || !is_own(&around))
-		return false;
-	for (size_t i = 0; i < givens->count; i++)
-		if (givens->items[i].writable && lies_in(&givens->items[i], real))
-			return false;
-	return true;
+	return is_own(st) && stat(folder, &around) == 0 && is_own(&around) &&
+	       is_unwritten(givens, real, st);
 }
 
 /* Puts what the link at real, whose name is its last len bytes, leads to in front of rest. */
@@ -80,8 +85,10 @@ static bool follow(char real[PATH_MAX], size_t len, char rest[PATH_MAX])
 	return true;
 }
 
-bool vt_trust_links(const struct vt_givens *givens, const char *path, char ret_real[PATH_MAX],
-		    struct stat *ret_st)
+typedef bool is_good(const struct vt_givens *givens, const char *real, const struct stat *st);
+
+static bool walk(const struct vt_givens *givens, const char *path, is_good *is_good_link,
+		 char ret_real[PATH_MAX], struct stat *ret_st)
 {
 	char real[PATH_MAX] = "", rest[PATH_MAX];
 	struct stat st = { 0 };
@@ -106,11 +113,30 @@ bool vt_trust_links(const struct vt_givens *givens, const char *path, char ret_r
 		if (lstat(real[0] != '\0' ? real : "/", &st) < 0)
 			return false;
 		if (S_ISLNK(st.st_mode) &&
-		    (++links > MAX_LINKS || !vt_trust_file(givens, real, &st) ||
+		    (++links > MAX_LINKS || !is_good_link(givens, real, &st) ||
 		     !follow(real, len + 1, rest)))
 			return false;
 	}
 	if (!S_ISREG(st.st_mode))
+		return false;
+	memcpy(ret_real, real, sizeof(real));
+	*ret_st = st;
+	return true;
+}
+
+bool vt_trust_links(const struct vt_givens *givens, const char *path, char ret_real[PATH_MAX],
+		    struct stat *ret_st)
+{
+	return walk(givens, path, vt_trust_file, ret_real, ret_st);
+}
+
+bool vt_trust_unwritten(const struct vt_givens *givens, const char *path, char ret_real[PATH_MAX],
+			struct stat *ret_st)
+{
+	char real[PATH_MAX];
+	struct stat st;
+
+	if (!walk(givens, path, is_unwritten, real, &st) || !is_unwritten(givens, real, &st))
 		return false;
 	memcpy(ret_real, real, sizeof(real));
 	*ret_st = st;

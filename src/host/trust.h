@@ -37,6 +37,10 @@ bool vt_trust_is_given(const struct vt_givens *givens, const char *real);
 bool vt_trust_links(const struct vt_givens *givens, const char *path, char ret_real[PATH_MAX],
 		    struct stat *ret_st);
 
+/* The same of cells alone, whoever else may write there. */
+bool vt_trust_unwritten(const struct vt_givens *givens, const char *path, char ret_real[PATH_MAX],
+			struct stat *ret_st);
+
 /* The same for a file that is no link. */
 bool vt_trust_file(const struct vt_givens *givens, const char *real, const struct stat *st);
 

@@ -40,7 +40,13 @@ enum vt_note_kind {
 	VT_NOTE_PARKED,  /* an occupant → supervisor, on its call socket: it is sealed, and waits */
 	VT_NOTE_BORN,    /* a bare cell's init → supervisor, with its own pidfd: it is the supervisor's child */
 	VT_NOTE_INPUT,   /* supervisor → an occupant of commands, there too, with what it is to read */
+	VT_NOTE_LEARN,   /* supervisor → zygote: import the module that err.what names, for all forks to come */
+	VT_NOTE_LEARNED, /* zygote → supervisor: it did; with an err.num it did not, and err.what says why */
+	VT_NOTE_LOADS,   /* zygote → supervisor, before it is ready: it is about to import what err.what names */
+	VT_NOTE_TOLD,    /* zygote → supervisor: err.what is a line for the log */
 };
+
+enum { VT_MODULE_MAX = 255 }; /* bytes of a module's name */
 
 enum { VT_PLACES = 64 };
 
@@ -64,8 +70,11 @@ struct vt_note {
 enum { VT_NOTE_OCCUPANT_FD, VT_NOTE_ROOT_FD, VT_NOTE_PROC_FD, VT_NOTE_RUNNING_FDS };
 /* Of VT_NOTE_LISTENER: the first. */
 enum { VT_NOTE_LISTENER_FD };
-/* Of VT_NOTE_HULL, and after the image of VT_NOTE_PLAN: what a zygote joins, in this order. */
-enum { VT_HULL_USER_FD, VT_HULL_MOUNT_FD, VT_HULL_IPC_FD, VT_HULL_UTS_FD, VT_HULL_NET_FD, VT_HULL_FDS };
+/*
+ * Of VT_NOTE_HULL, and after the image of VT_NOTE_PLAN: what a zygote joins, in this order, and last the pid
+ * namespace, for children that are in no cell.
+ */
+enum { VT_HULL_USER_FD, VT_HULL_MOUNT_FD, VT_HULL_IPC_FD, VT_HULL_UTS_FD, VT_HULL_NET_FD, VT_HULL_PID_FD, VT_HULL_FDS };
 /* Of VT_NOTE_BUILT. */
 enum { VT_BUILT_ROOT_FD, VT_BUILT_PROC_FD, VT_BUILT_FDS };
 /* Of VT_NOTE_ENTER; after them the cgroup's joins. For init's pidfd, a bare cell has init's status socket. */

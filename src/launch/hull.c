@@ -33,7 +33,7 @@ static int tell_hull(struct vt_building *b, struct vt_err *err)
 	static const char *const names[VT_HULL_FDS] = {
 		[VT_HULL_USER_FD] = "/proc/self/ns/user", [VT_HULL_MOUNT_FD] = "/proc/self/ns/mnt",
 		[VT_HULL_IPC_FD] = "/proc/self/ns/ipc",   [VT_HULL_UTS_FD] = "/proc/self/ns/uts",
-		[VT_HULL_NET_FD] = "/proc/self/ns/net",
+		[VT_HULL_NET_FD] = "/proc/self/ns/net",   [VT_HULL_PID_FD] = "/proc/self/ns/pid",
 	};
 	int fds[VT_HULL_FDS];
 	int r = 0;

@@ -81,6 +81,9 @@ int vt_inside_build_root(struct vt_building *b, struct vt_err *err); /* and ente
 /* In a cell of a pool: opens the root that the hull built, and adds what is the cell's own. */
 int vt_inside_finish_root(struct vt_building *b, struct vt_err *err);
 
+/* The same in a zygote, without what takes power over its pid namespace. */
+int vt_inside_furnish_root(struct vt_building *b, struct vt_err *err);
+
 /* In whoever has power over the cell's network namespace, if the policy wants that: seal.c. */
 int vt_inside_raise_loopback(struct vt_building *b, struct vt_err *err);
 

@@ -210,7 +210,7 @@ static int make_scratch(struct vt_building *b, struct vt_err *err)
 	return r < 0 ? r : vt_mount_detach(b->root_fd, VT_POOLED_STAGE, err);
 }
 
-int vt_inside_finish_root(struct vt_building *b, struct vt_err *err)
+static int finish_root(struct vt_building *b, bool has_proc, struct vt_err *err)
 {
 	(void)umask(0); /* modes are what the plan says; returns the old one, cannot fail */
 	b->root_fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -218,8 +218,22 @@ int vt_inside_finish_root(struct vt_building *b, struct vt_err *err)
 		return vt_fail_at(err, VT_STEP_MOUNTS, errno, "open the hull's root", NULL);
 	int r = make_scratch(b, err);
 
-	for (size_t i = 0; r == 0 && i < b->plan->build_count; i++)
-		if (b->plan->builds[i].per_cell && b->plan->builds[i].act != VT_ACT_SCRATCH)
+	for (size_t i = 0; r == 0 && i < b->plan->build_count; i++) {
+		const struct vt_build *build = &b->plan->builds[i];
+		bool of_proc = build->act == VT_ACT_PROC || build->act == VT_ACT_MASK;
+
+		if (build->per_cell && build->act != VT_ACT_SCRATCH && (has_proc || !of_proc))
 			r = do_build(b, i, err);
+	}
 	return r;
+}
+
+int vt_inside_finish_root(struct vt_building *b, struct vt_err *err)
+{
+	return finish_root(b, true, err);
+}
+
+int vt_inside_furnish_root(struct vt_building *b, struct vt_err *err)
+{
+	return finish_root(b, false, err);
 }

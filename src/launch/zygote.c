@@ -50,7 +50,7 @@ static bool is_in_user(int ns_fd)
 static int join_hull(const struct vt_zygote *zygote, const int hull[VT_HULL_FDS],
 		     struct vt_err *err)
 {
-	for (size_t i = is_in_user(hull[VT_HULL_USER_FD]); i < VT_HULL_FDS; i++)
+	for (size_t i = is_in_user(hull[VT_HULL_USER_FD]); i < VT_HULL_PID_FD; i++)
 		if ((i != VT_HULL_NET_FD || zygote->plan->own_network) && setns(hull[i], 0) < 0)
 			return vt_fail(err, VT_STEP_CLONE, errno, "join the hull");
 	return vt_process_become(0, 0, zygote->plan->own_ids, err);
@@ -94,6 +94,8 @@ static int prepare(struct vt_zygote *zygote, struct vt_err *err)
 	}
 	if (r == 0)
 		r = join(zygote, fds + 1, err);
+	if (r == 0)
+		zygote->home_fd = vt_fd_take(&fds[1 + VT_HULL_PID_FD]);
 	for (size_t i = 0; i < VT_NOTE_FDS; i++)
 		vt_fd_close(&fds[i]);
 	return r;
@@ -112,12 +114,13 @@ void vt_zygote_fail(struct vt_zygote *zygote, const struct vt_err *why)
 
 	(void)tell(zygote, &note, NULL, 0, &unheard); /* there may be nobody to tell */
 	vt_fd_close(&zygote->tasks_fd);
+	vt_fd_close(&zygote->home_fd);
 	vt_fd_close(&zygote->control_fd);
 }
 
 int vt_zygote_join(struct vt_zygote *zygote, int control_fd, struct vt_err *err)
 {
-	*zygote = (struct vt_zygote){ .control_fd = control_fd, .tasks_fd = -1 };
+	*zygote = (struct vt_zygote){ .control_fd = control_fd, .tasks_fd = -1, .home_fd = -1 };
 	/* The supervisor listens to it no longer. Where it is closed, there is nothing to turn
 	 * away. */
 	(void)dup2(1, 2);
@@ -222,48 +225,144 @@ static pid_t fork_into(const struct vt_zygote *zygote, const struct vt_cgroup *c
 	return pid;
 }
 
-/* 1 in the zygote, 0 in an occupant. */
-static int obey(const struct vt_zygote *zygote, struct vt_err *err)
+static void close_order(struct vt_zygote_order *order)
 {
-	struct vt_note order, note = { .kind = VT_NOTE_ENTERED };
-	struct vt_cgroup cgroup;
-	AUTO_CLOSE int pidfd = -1;
-	int fds[VT_NOTE_FDS];
-	int r = vt_pass_take(zygote->control_fd, &order, sizeof(order), fds, VT_NOTE_FDS, 0, err);
+	for (size_t i = 0; i < VT_NOTE_FDS; i++)
+		vt_fd_close(&order->fds[i]);
+}
+
+int vt_zygote_take(struct vt_zygote *zygote, struct vt_zygote_order *ret_order, struct vt_err *err)
+{
+	struct vt_zygote_order order;
+	int r = vt_pass_take(zygote->control_fd, &order.note, sizeof(order.note), order.fds,
+			     VT_NOTE_FDS, 0, err);
 
 	if (r < 0)
 		return r;
-	note.cell = order.cell;
-	/* One of v2 is not joined: it is what the fork is born in. */
-	vt_cgroup_from_joins(&cgroup, fds + VT_ENTER_FDS, order.unified ? 0 : order.joins);
-	if (order.kind != VT_NOTE_ENTER)
+	if (order.note.kind != VT_NOTE_ENTER && order.note.kind != VT_NOTE_LEARN) {
+		close_order(&order);
 		return vt_fail(err, VT_STEP_WATCH, EBADMSG, "understand an order");
-	note.pid = fork_into(zygote, &cgroup, &order, fds, &pidfd, &note.err);
+	}
+	order.note.err.what[sizeof(order.note.err.what) - 1] = '\0';
+	*ret_order = order;
+	return 0;
+}
+
+int vt_zygote_enter(struct vt_zygote *zygote, struct vt_zygote_order *order, struct vt_err *err)
+{
+	struct vt_note note = { .kind = VT_NOTE_ENTERED, .cell = order->note.cell };
+	struct vt_cgroup cgroup;
+	AUTO_CLOSE int pidfd = -1;
+
+	if (order->note.kind != VT_NOTE_ENTER)
+		return vt_fail(err, VT_STEP_WATCH, EBADMSG, "understand an order");
+	/* One of v2 is not joined: it is what the fork is born in. */
+	vt_cgroup_from_joins(&cgroup, order->fds + VT_ENTER_FDS,
+			     order->note.unified ? 0 : order->note.joins);
+	note.pid = fork_into(zygote, &cgroup, &order->note, order->fds, &pidfd, &note.err);
 	if (note.pid == 0)
 		return 0;
 	if (note.pid < 0)
 		note.kind = VT_NOTE_FAILED;
 	/* A bare cell's init tells for itself. */
-	r = note.pid > 0 && zygote->plan->bare
-		    ? 0
-		    : tell(zygote, &note, &pidfd, note.kind == VT_NOTE_ENTERED, err);
+	int r = note.pid > 0 && zygote->plan->bare
+			? 0
+			: tell(zygote, &note, &pidfd, note.kind == VT_NOTE_ENTERED, err);
+
 	/* Only now: that nobody has them tells less than the note does. */
-	for (size_t i = 0; i < VT_NOTE_FDS; i++)
-		vt_fd_close(&fds[i]);
+	close_order(order);
 	return r < 0 ? r : 1;
+}
+
+int vt_zygote_ready(struct vt_zygote *zygote, struct vt_err *err)
+{
+	const struct vt_note ready = { .kind = VT_NOTE_READY };
+
+	return tell(zygote, &ready, NULL, 0, err);
 }
 
 int vt_zygote_serve(struct vt_zygote *zygote, struct vt_err *err)
 {
-	const struct vt_note ready = { .kind = VT_NOTE_READY };
-	int r = tell(zygote, &ready, NULL, 0, err);
+	struct vt_zygote_order order;
+	int r = vt_zygote_ready(zygote, err);
+
+	do {
+		if (r >= 0)
+			r = vt_zygote_take(zygote, &order, err);
+		if (r >= 0)
+			r = vt_zygote_enter(zygote, &order, err);
+	} while (r > 0);
+	return r;
+}
+
+int vt_zygote_tell(struct vt_zygote *zygote, enum vt_note_kind kind, int num, const char *text,
+		   struct vt_err *err)
+{
+	struct vt_note note = { .kind = kind };
+
+	if (num || *text)
+		(void)vt_fail(&note.err, VT_STEP_COMMAND, num ? num : EIO, "%s",
+			      text); /* as it is */
+	note.err.num = num;
+	return tell(zygote, &note, NULL, 0, err);
+}
+
+int vt_zygote_threads(const struct vt_zygote *zygote)
+{
+	struct stat st;
+
+	return fstat(zygote->tasks_fd, &st) < 0 ? -errno : (int)st.st_nlink - 2;
+}
+
+/*
+ * By the same acts as the init of a cell, on mounts that are the zygote's alone. A proc it has no
+ * power to mount, and without one there is nothing to mask.
+ */
+int vt_zygote_furnish(struct vt_zygote *zygote, struct vt_err *err)
+{
+	const struct vt_inside inside = { .plan = zygote->plan };
+	struct vt_building b = {
+		.in = &inside, .plan = zygote->plan, .root_fd = -1, .place_fd = -1, .proc_fd = -1
+	};
+	const mode_t usual = umask(0);
+	int r = 0;
+
+	(void)umask(usual); /* it was only asked for */
+	if (zygote->plan->bare)
+		return 0;
+	if (unshare(CLONE_NEWNS) < 0)
+		return vt_fail(err, VT_STEP_MOUNTS, errno, "have mounts of the zygote's own");
+	r = vt_inside_furnish_root(&b, err);
+	vt_fd_close(&b.root_fd);
+	(void)umask(usual); /* returns the old one, cannot fail */
+	/* The one that was entered is on the mount below. */
+	if (r == 0 && chdir("/") < 0)
+		r = vt_fail(err, VT_STEP_MOUNTS, errno, "enter the root");
+	return r;
+}
+
+/* The supervisor's child, as occupants are: unreaped it would keep the hull from its end. */
+int vt_zygote_fork_apart(struct vt_zygote *zygote, int *ret_pidfd, struct vt_err *err)
+{
+	const pid_t parent = getppid();
+	int r = insist_on_one_thread(zygote, err);
 
 	if (r < 0)
 		return r;
-	do
-		r = obey(zygote, err);
-	while (r > 0);
-	return r;
+	if (zygote->home_fd >= 0 && setns(zygote->home_fd, CLONE_NEWPID) < 0)
+		return vt_fail(err, VT_STEP_CLONE, errno, "turn to the hull");
+	pid_t pid = vt_ns_clone(CLONE_PARENT, -1, ret_pidfd, err);
+
+	if (pid != 0)
+		return pid < 0 ? pid : 1;
+	/* Without namespaces he can be seen; in the hull, its end is everybody's. */
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 ||
+	    (zygote->home_fd < 0 && getppid() != parent))
+		_exit(125);
+	vt_fd_close(&zygote->control_fd);
+	vt_fd_close(&zygote->tasks_fd);
+	zygote->tasks_fd = open("/proc/self/task", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	return 0;
 }
 
 int vt_zygote_park(struct vt_err *err)

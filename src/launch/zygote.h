@@ -9,6 +9,7 @@
 #pragma once
 
 #include "base/err.h"
+#include "launch/cell.h"
 #include "plan/plan.h"
 
 enum { VT_OCCUPANT_CALL_FD = 3 }; /* where an occupant hears of its call */
@@ -17,6 +18,13 @@ struct vt_zygote {
 	const struct vt_plan *plan;
 	int                   control_fd; /* to the supervisor; owned */
 	int                   tasks_fd;   /* the process's own folder of threads */
+	int                   home_fd;    /* the hull's pid namespace; -1: cells are bare */
+};
+
+/* What the supervisor wants: VT_NOTE_ENTER, or VT_NOTE_LEARN with a module's name in note.err.what. */
+struct vt_zygote_order {
+	struct vt_note note;
+	int            fds[VT_NOTE_FDS];
 };
 
 /*
@@ -34,6 +42,34 @@ void vt_zygote_fail(struct vt_zygote *zygote, const struct vt_err *why);
  * tells that it is ready by vt_zygote_park(), once it has done what it can do ahead of a call.
  */
 int vt_zygote_serve(struct vt_zygote *zygote, struct vt_err *err);
+
+/*
+ * The same one by one, for who has something to do between: that it is ready; the next order, which is waited
+ * for (-EPIPE: he is gone); and that one is obeyed, which closes its descriptors: 1 in the zygote, 0 in the
+ * occupant.
+ */
+int vt_zygote_ready(struct vt_zygote *zygote, struct vt_err *err);
+int vt_zygote_take(struct vt_zygote *zygote, struct vt_zygote_order *ret_order, struct vt_err *err);
+int vt_zygote_enter(struct vt_zygote *zygote, struct vt_zygote_order *order, struct vt_err *err);
+
+/* Tells the supervisor a VT_NOTE_LEARNED, VT_NOTE_LOADS or VT_NOTE_TOLD. What does not fit of text is cut. */
+int vt_zygote_tell(struct vt_zygote *zygote, enum vt_note_kind kind, int num, const char *text,
+		   struct vt_err *err);
+
+/* How many threads the process has, or a failure. */
+int vt_zygote_threads(const struct vt_zygote *zygote);
+
+/*
+ * Gives the zygote, which has joined, mounts of its own with what each cell has below its private folders at
+ * the place where cells have it, and such folders. Where cells are bare there is nothing to do.
+ */
+int vt_zygote_furnish(struct vt_zygote *zygote, struct vt_err *err);
+
+/*
+ * A fork in no cell, with the zygote's rights: 1 in the zygote, and 0 in the fork, which ends with the supervisor at the
+ * latest and has nothing to say to him. It is his child, whom he has to sweep. There is one thread, or it fails.
+ */
+int vt_zygote_fork_apart(struct vt_zygote *zygote, int *ret_pidfd, struct vt_err *err);
 
 /* In an occupant: what comes next on the call socket is its call. */
 int vt_zygote_park(struct vt_err *err);

@@ -3,11 +3,14 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/path.h"
+#include "host/prefix.h"
 #include "host/runtime.h"
 
 static int list_givens(const struct vt_policy *policy, struct vt_arena *arena,
@@ -64,6 +67,92 @@ int vt_lookup_command(struct vt_arena *arena, const char *name, const struct vt_
 		      struct vt_command *ret_command, struct vt_err *err)
 {
 	return vt_lookup_command_for(NULL, arena, name, policy, ret_command, err);
+}
+
+/* The name of the folder that a path lies in, so many levels up. */
+static void go_up(const char *path, int levels, char ret_folder[PATH_MAX])
+{
+	(void)snprintf(ret_folder, PATH_MAX, "%s", path); /* it is a path */
+	while (levels-- > 0) {
+		char *slash = strrchr(ret_folder, '/');
+
+		if (slash)
+			*slash = '\0';
+	}
+}
+
+/* Packages are another matter: what is imported before a hull is joined is the library's own. */
+static bool is_of_library(const char *real, const char *prefix)
+{
+	char lib[PATH_MAX];
+
+	return snprintf(lib, sizeof(lib), "%s/lib", prefix) < PATH_MAX &&
+	       vt_path_lies_in(real, lib) && !strstr(real, "/site-packages") &&
+	       !strstr(real, "/dist-packages");
+}
+
+/* Whether calls could change an interpreter, a link on the way to it, or its library: then where.
+ */
+static bool is_written(const struct vt_givens *givens, const char *path, char place[PATH_MAX])
+{
+	char real[PATH_MAX], prefix[PATH_MAX];
+	struct stat st;
+
+	if (!vt_trust_unwritten(givens, path, real, &st)) {
+		go_up(path, 0, place);
+		return true;
+	}
+	go_up(real, 2, prefix);
+	for (size_t i = 0; i < givens->count; i++)
+		if (givens->items[i].writable && realpath(givens->items[i].path, place) &&
+		    is_of_library(place, prefix))
+			return true;
+	return false;
+}
+
+/* The same of one that may be a venv's: its pyvenv.cfg, beside it or above, leads to the library.
+ */
+static bool is_venv_written(const struct vt_givens *givens, const char *path, char place[PATH_MAX])
+{
+	char prefix[PATH_MAX], home[PATH_MAX], file[PATH_MAX + 16], real[PATH_MAX];
+	bool written = is_written(givens, path, place);
+	struct stat st;
+
+	for (int levels = 1; !written && levels <= 2; levels++) {
+		go_up(path, levels, prefix);
+		if (!vt_prefix_read_venv_home(prefix, home))
+			continue;
+		(void)snprintf(file, sizeof(file), "%s/pyvenv.cfg", prefix); /* fits */
+		written = !vt_trust_unwritten(givens, file, real, &st);
+		go_up(prefix, 0, place);
+		(void)snprintf(file, sizeof(file), "%s/python3", home); /* fits */
+		if (!written && access(file, F_OK) == 0)
+			written = is_written(givens, file, place);
+	}
+	return written;
+}
+
+int vt_lookup_python_for(const struct vt_caller *caller, struct vt_arena *arena, const char *name,
+			 const struct vt_policy *policy, struct vt_command *ret_command,
+			 struct vt_err *err)
+{
+	char place[PATH_MAX];
+	struct vt_givens givens;
+	struct vt_command command;
+	int r = vt_lookup_command_for(caller, arena, name, policy, &command, err);
+
+	if (r == 0)
+		r = list_givens(policy, arena, &givens, err);
+	if (r < 0)
+		return r;
+	if (is_venv_written(&givens, command.path, place))
+		return vt_fail(err, VT_STEP_PLAN, EPERM,
+			       "refused: the interpreter '%s' is started outside of cells, and "
+			       "files.write "
+			       "lets calls change '%s': keep it elsewhere",
+			       command.path, place);
+	*ret_command = command;
+	return 0;
 }
 
 int vt_lookup_object(struct vt_arena *arena, const char *path, const struct vt_policy *policy,

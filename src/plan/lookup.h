@@ -25,6 +25,14 @@ int vt_lookup_command(struct vt_arena *arena, const char *name, const struct vt_
 		      struct vt_command *ret_command, struct vt_err *err);
 
 /*
+ * The same of a Python interpreter, which is to be started outside of any cell: -EPERM, of VT_STEP_PLAN, where the
+ * policy lets calls write to it, to a link on the way to it, or to its library.
+ */
+int vt_lookup_python_for(const struct vt_caller *caller, struct vt_arena *arena, const char *name,
+			 const struct vt_policy *policy, struct vt_command *ret_command,
+			 struct vt_err *err);
+
+/*
  * The same of a shared object, an absolute path, with no PATH and nothing that comes along but the file:
  * the path is that of the file itself, free of links. -ENOENT and others: it cannot be had.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A pool without a hull, whose cells are bare, with each way of ending them that there is here. */
-#include "pool/makers_test.h"
+#include "pool/learn_test.h"
 
 /* What an occupant tells of itself. */
 struct self {
@@ -294,6 +294,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_zygote_hangs),
 		cmocka_unit_test(test_next_zygote_hangs),
 		cmocka_unit_test(test_retired_zygote_ends_alone),
+		LEARN_TESTS,
 		cmocka_unit_test(test_cgroup),
 		cmocka_unit_test(test_cells_have_their_own),
 		cmocka_unit_test(test_cells_end_alone),
@@ -308,6 +309,8 @@ int main(int argc, char **argv)
 	size_t count = list_ways(ways);
 	int failed = 0;
 
+	if (getenv("VITRO_ZYGOTE") && argc > 1 && strcmp(argv[1], "learner") == 0)
+		be_learner(argv + 2);
 	if (getenv("VITRO_ZYGOTE"))
 		be_zygote(argc > 1 ? argv[1] : "");
 	bare = true;

@@ -91,6 +91,8 @@ static int64_t stuck_due(const struct vt_pool *pool)
 		due = lesser(making->since + VT_POOL_STUCK, due);
 	if (other->child.pid && other->retired)
 		due = lesser(other->retired + VT_POOL_STUCK, due);
+	if (pool->zygote->lesson)
+		due = lesser(pool->zygote->asked + VT_POOL_LESSON, due);
 	return entering ? lesser(entering->since + VT_POOL_STUCK, due) : due;
 }
 
@@ -115,6 +117,9 @@ static void end_stuck(struct vt_pool *pool, int64_t now)
 	} else if (other->child.pid && other->retired && now - other->retired >= VT_POOL_STUCK) {
 		(void)vt_fail(&err, VT_STEP_WATCH, ETIMEDOUT, "have a zygote end");
 		vt_pool_zygote_kill(other, &err);
+	} else if (pool->zygote->lesson && now - pool->zygote->asked >= VT_POOL_LESSON) {
+		(void)vt_fail(&err, VT_STEP_WATCH, ETIMEDOUT, "have a zygote learn");
+		vt_pool_zygote_kill(pool->zygote, &err);
 	}
 }
 
@@ -205,5 +210,6 @@ void vt_pool_timer_fires(struct vt_timer *timer)
 		pool->decay_at = pool->target > pool->options.ready_min ? now + VT_POOL_DECAY : 0;
 	}
 	vt_pool_serve_waiting(pool);
+	vt_pool_drop_stale(pool);
 	vt_pool_refill(pool);
 }

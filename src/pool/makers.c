@@ -3,8 +3,10 @@
  * Who makes the cells of a pool: its hull, with the spawner, and the zygote. Whoever of them ends
  * is started anew, and a zygote is renewed while it lives.
  */
+#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <syslog.h>
 
@@ -87,7 +89,16 @@ static void look_at_object(struct vt_pool *pool)
 static int start_zygote(struct vt_pool *pool, struct vt_pool_zygote *zygote, struct vt_err *err)
 {
 	look_at_object(pool);
-	return vt_pool_zygote_start(zygote, pool->image_fd, pool->hull.fds, err);
+	char **words = vt_pool_zygote_words(pool, zygote);
+
+	if (!words)
+		return vt_fail(err, VT_STEP_CLONE, ENOMEM, "start a zygote");
+	zygote->argv = words;
+	int r = vt_pool_zygote_start(zygote, pool->image_fd, pool->hull.fds, err);
+
+	zygote->argv = NULL;
+	free(words);
+	return r;
 }
 
 /* Neither is started again and again if it dies at once. */
@@ -189,6 +200,7 @@ static void zygote_ready(void *user)
 	}
 	pool->forks = 0;
 	pool->born = vt_clock_now();
+	vt_pool_zygote_knows(pool);
 	while (pool->warm[VT_WARM_BUILT] && pool->zygote->ready)
 		vt_pool_order_occupant(pool, pool->warm[VT_WARM_BUILT]);
 }
@@ -216,19 +228,23 @@ static void zygote_ended(struct vt_pool_zygote *zygote, const struct vt_err *err
 	struct vt_pool *pool = zygote->user;
 	struct vt_pool_zygote *other = vt_pool_other_zygote(pool);
 
+	bool blamed = vt_pool_blame_lesson(pool, zygote, err);
+
 	give_up_entering(pool, zygote);
 	if (zygote == other) {
-		if (!other->retired)
+		if (!other->retired && !blamed)
 			vt_pool_log(pool, LOG_WARNING, "the program that holds the tools goes on",
 				    err);
 		vt_pool_refill(pool);
 		return;
 	}
-	vt_pool_log(pool, LOG_WARNING,
-		    "the program that holds the tools ended, and is started anew", err);
+	if (!blamed)
+		vt_pool_log(pool, LOG_WARNING,
+			    "the program that holds the tools ended, and is started anew", err);
 	if (other->child.pid && !other->retired)
 		pool->zygote = other; /* it is on its way already */
-	vt_pool_count_failure(pool, err);
+	if (!blamed)
+		vt_pool_count_failure(pool, err);
 	vt_pool_keep(pool);
 	vt_pool_refill(pool);
 }
@@ -259,10 +275,11 @@ void vt_pool_init_makers(struct vt_pool *pool)
 							    .program = options->program,
 							    .program_fd = options->program_fd,
 							    .has_main = options->has_main,
-							    .argv = options->argv,
+							    .learns = options->learns,
 							    .envp = pool->plan->envp,
 							    .is_ready = zygote_ready,
 							    .note = give_zygote_note,
+							    .said = vt_pool_zygote_said,
 							    .ended = zygote_ended,
 							    .user = pool };
 		vt_pool_zygote_init(&pool->zygotes[i]);

@@ -101,6 +101,7 @@ void vt_pool_order_occupant(struct vt_pool *pool, struct vt_warm *warm)
 {
 	pool->forks++;
 	warm->zygote = pool->zygote;
+	warm->learned = pool->learned;
 	vt_warm_enter(warm, pool->zygote->control.fd, pool->null_fd);
 }
 
@@ -125,6 +126,8 @@ static void warm_moved(struct vt_warm *warm, enum vt_warm_state from)
 		return;
 	if (warm->state == VT_WARM_PARKED) {
 		pool->failures = 0;
+		if (vt_pool_has_stale(pool))
+			vt_pool_wake_by(pool, 0); /* one of them may go */
 		vt_pool_serve_waiting(pool);
 		if (pool->waiting.first)
 			vt_pool_refill(pool);
@@ -219,7 +222,8 @@ bool vt_pool_is_short(const struct vt_pool *pool)
 {
 	unsigned ready = pool->count[VT_WARM_PARKED] + vt_pool_under_way(pool);
 
-	return ready < pool->target + pool->waiting.count && vt_pool_has_room(pool) &&
+	return ready < pool->target + pool->waiting.count + vt_pool_has_stale(pool) &&
+	       vt_pool_has_room(pool) &&
 	       ready + live(pool) < pool->options.live_max + pool->options.ready_max;
 }
 
@@ -284,15 +288,17 @@ void vt_pool_refill(struct vt_pool *pool)
 
 /*
  * The last to be ready is the one of which most is in the CPU's caches. But those of a zygote that
- * was replaced are used up first.
+ * was replaced are used up first; and those that know less, only where there are no others.
  */
 static struct vt_warm *choose(const struct vt_pool *pool)
 {
-	struct vt_warm *oldest = pool->warm[VT_WARM_PARKED];
+	struct vt_warm *oldest = pool->warm[VT_WARM_PARKED], *last = pool->last[VT_WARM_PARKED];
 
-	if (!oldest || oldest->zygote != pool->zygote)
+	if (!oldest || (oldest->zygote != pool->zygote && !vt_pool_is_stale(pool, oldest)))
 		return oldest;
-	return pool->last[VT_WARM_PARKED];
+	while (last && vt_pool_is_stale(pool, last))
+		last = last->before;
+	return last ? last : pool->last[VT_WARM_PARKED];
 }
 
 /* What the host did before it was made shows in it. */
@@ -529,5 +535,6 @@ void vt_pool_free(struct vt_pool *pool)
 	vt_loop_remove_timer(pool->loop, &pool->timer);
 	vt_fd_close(&pool->image_fd);
 	vt_fd_close(&pool->null_fd);
+	vt_lessons_done(&pool->lessons);
 	free(pool);
 }

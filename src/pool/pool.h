@@ -28,6 +28,7 @@ struct vt_pool_options {
 	const char           *program; /* the zygote's: an absolute path */
 	int                   program_fd; /* the file that it was first, and stays; 0: by its path; borrowed */
 	bool                  has_main;   /* it is a client's, who is to call vitro_host_main() */
+	bool                  learns;     /* it imports modules by name, and takes them as further words of its argv */
 	const char           *object;     /* that it loads; NULL: none */
 	char *const          *argv;
 	int                   spawner_fd; /* vitro's own program; borrowed */
@@ -67,6 +68,11 @@ void vt_pool_quit(struct vt_pool *pool);
 bool vt_pool_is_over(const struct vt_pool *pool);
 
 void vt_pool_submit(struct vt_pool *pool, struct vt_pool_call *call);
+/*
+ * The zygote, and all that come after it, is to import a module ahead of calls; what cannot be imported is passed
+ * over, and logged. Cells that were occupied before are replaced. Nothing happens where it does not learn.
+ */
+void vt_pool_learn(struct vt_pool *pool, const char *module);
 /* Calls that were kept waiting, since their maker was full, are heard again. */
 void vt_pool_resume(struct vt_pool *pool);
 void vt_pool_count(const struct vt_pool *pool, struct vt_pool_counts *ret_counts);

@@ -9,6 +9,7 @@
 
 #include "host/idrange.h"
 #include "pool/hull.h"
+#include "pool/lessons.h"
 #include "pool/pool.h"
 #include "pool/queue.h"
 #include "pool/warm.h"
@@ -23,6 +24,8 @@
 #define VT_POOL_DECAY (5 * VT_NS_PER_S)
 /* How long spawner, zygote and occupants may take to obey: whoever takes longer never will. */
 #define VT_POOL_STUCK (10 * VT_NS_PER_S)
+/* How long a zygote may take to learn, a trial before it included. */
+#define VT_POOL_LESSON (30 * VT_NS_PER_S)
 /* From when on, and how often, it is looked for what keeps a cell from its end. */
 #define VT_POOL_SWEEP (10 * VT_NS_PER_MS)
 
@@ -39,6 +42,8 @@ struct vt_pool {
 	unsigned forks;                /* of his */
 	int64_t born;                  /* since when he is ready */
 	struct stat object;            /* as it was when it was loaded last; all 0: never */
+	struct vt_lessons lessons;
+	uint64_t learned;              /* how often the zygote, or its successor, came to know more */
 	int image_fd, null_fd;
 
 	struct vt_warm *warm[VT_WARM_STATES], *last[VT_WARM_STATES];
@@ -94,6 +99,25 @@ void vt_pool_renew_zygote(struct vt_pool *pool, int64_t now);
 /* Who comes, or goes, or is none. */
 struct vt_pool_zygote *vt_pool_other_zygote(const struct vt_pool *pool);
 void vt_pool_end_zygotes(struct vt_pool *pool);
+
+/* ---- what a zygote learns: learn.c ----------------------------------------------------------- */
+
+/* Has the zygote learn what is wanted next, if it has nothing to learn now. */
+void vt_pool_teach(struct vt_pool *pool);
+/* What a zygote says of modules. */
+void vt_pool_zygote_said(struct vt_pool_zygote *zygote, const struct vt_note *note);
+/* The one who forks now is another one. */
+void vt_pool_zygote_knows(struct vt_pool *pool);
+/* What a zygote is to be started with; freed with free(), NULL: no memory. */
+char **vt_pool_zygote_words(struct vt_pool *pool, const struct vt_pool_zygote *zygote);
+/* One has ended. True: by what it was about to import, which the next one leaves out. */
+bool vt_pool_blame_lesson(struct vt_pool *pool, struct vt_pool_zygote *zygote, const struct vt_err *err);
+/* Whether its occupant was forked by one who knew less. */
+bool vt_pool_is_stale(const struct vt_pool *pool, const struct vt_warm *warm);
+/* Whether such a one is parked. */
+bool vt_pool_has_stale(const struct vt_pool *pool);
+/* Ends those of them that are more than are to be ready. */
+void vt_pool_drop_stale(struct vt_pool *pool);
 
 /* ---- time: due.c ---------------------------------------------------------------------------- */
 

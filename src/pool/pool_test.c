@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A pool with a real hull and a real zygote, which is this program started afresh. */
-#include "pool/makers_test.h"
+#include "pool/learn_test.h"
 
 #include <linux/sched.h>
 #include <sched.h>
@@ -95,6 +95,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_zygote_hangs),
 		cmocka_unit_test(test_next_zygote_hangs),
 		cmocka_unit_test(test_retired_zygote_ends_alone),
+		LEARN_TESTS,
 		cmocka_unit_test(test_spawner_hangs),
 		cmocka_unit_test(test_cgroup),
 		cmocka_unit_test(test_occupants_that_nobody_knows_are_reaped),
@@ -104,6 +105,8 @@ int main(int argc, char **argv)
 		vt_spawner_run();
 	if (getenv("VITRO_ZYGOTE") && argc > 1 && strcmp(argv[1], "silent") == 0)
 		be_silent_zygote();
+	if (getenv("VITRO_ZYGOTE") && argc > 1 && strcmp(argv[1], "learner") == 0)
+		be_learner(argv + 2);
 	if (getenv("VITRO_ZYGOTE"))
 		be_zygote(argc > 1 ? argv[1] : "");
 	if (!has_namespaces())

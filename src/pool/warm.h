@@ -78,6 +78,7 @@ struct vt_warm {
 	struct vt_watch             init, occupant, talk, pipes[VT_WARM_STREAMS];
 	int                         root_fd, proc_fd;
 	int                         scratch_fd; /* on the tmpfs that it writes to; -1: none, or it is bare */
+	uint64_t                    learned; /* the owner's: what its zygote knew */
 	struct vt_pool_zygote      *zygote; /* the owner's: who was told to fork its occupant; NULL: nobody */
 	struct vt_child             child;  /* which `occupant` watches: the occupant, of a bare one its
 					       init; pid 0: there is none, or it was reaped */

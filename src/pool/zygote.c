@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -173,12 +174,18 @@ static void take_note(struct vt_pool_zygote *zygote, struct vt_note *note, int f
 		if (zygote->ready || zygote->retired)
 			return;
 		zygote->ready = true;
+		*zygote->loading = '\0';
 		vt_fd_close(&zygote->said_fd);
 		zygote->is_ready(zygote->user);
 	} else if (note->cell) {
 		zygote->note(zygote->user, note, fds);
 	} else if (note->kind == VT_NOTE_FAILED) {
 		zygote->failure = note->err;
+	} else if (note->kind == VT_NOTE_LOADS && !zygote->ready) {
+		(void)snprintf(zygote->loading, sizeof(zygote->loading), "%.255s",
+			       note->err.what); /* a longer one is none that was asked for */
+	} else {
+		zygote->said(zygote, note);
 	}
 }
 
@@ -243,7 +250,11 @@ static const char *advise(const struct vt_pool_zygote *zygote, int status)
 {
 	bool killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL; /* by somebody */
 
-	if (zygote->ready || !zygote->has_main || killed)
+	if (zygote->ready || killed)
+		return "";
+	if (zygote->learns)
+		return "; is it CPython 3.8 or newer?";
+	if (!zygote->has_main)
 		return "";
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 127)
 		return "; is a library missing? LD_LIBRARY_PATH does not count here: link with "
@@ -339,6 +350,9 @@ int vt_pool_zygote_start(struct vt_pool_zygote *zygote, int image_fd,
 
 	zygote->control.fd = pair[0];
 	zygote->failure.num = 0;
+	*zygote->loading = '\0';
+	zygote->lesson = 0;
+	zygote->lines = 0;
 	zygote->started = vt_clock_now();
 	zygote->retired = 0;
 	pid_t pid = vt_ns_clone(0, -1, &zygote->end.fd, err);

@@ -20,10 +20,15 @@ struct vt_pool_zygote {
 	const char     *program;
 	int             program_fd; /* the file that it is, where its path leads to another; 0: none */
 	bool            has_main;   /* it is a client's, who is to call vitro_host_main() */
+	bool            learns;     /* it is a Python */
 	char *const    *argv, *const *envp;
 	void (*is_ready)(void *user); /* it takes orders */
 	void (*note)(void *user, const struct vt_note *note, int fds[VT_NOTE_FDS]);
+	void (*said)(struct vt_pool_zygote *zygote, const struct vt_note *note); /* of what it learns */
 	void (*ended)(struct vt_pool_zygote *zygote, const struct vt_err *err); /* by itself */
+	size_t  lesson; /* what it is to learn, from 1 on; 0: nothing */
+	int64_t asked;  /* since when */
+	int     lines;  /* that it had in the log */
 	void *user;
 
 	/* its own */
@@ -34,6 +39,7 @@ struct vt_pool_zygote {
 	bool            ready;
 	int64_t         retired; /* since when; 0: it is not */
 	struct vt_err   failure; /* what it said; num 0: nothing */
+	char            loading[VT_MODULE_MAX + 1]; /* what it imports, before it is ready; "": nothing */
 };
 
 void vt_pool_zygote_init(struct vt_pool_zygote *zygote);

@@ -16,12 +16,13 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/json.h"
-#include "host/helper.h"
 #include "plan/lookup.h"
 #include "policy/builtin.h"
 #include "policy/policy.h"
 #include "serve/key.h"
 #include "serve/settle.h"
+
+enum { SETUP_MAX = 48 << 10 };
 
 /* How long cells that were told to end are waited for without anybody noticing; and how often it is
  * looked. */
@@ -95,8 +96,11 @@ static int read_policy(struct vt_cells *cells, const struct vt_cells_wish *wish,
 static int find(const struct vt_cells *cells, const struct vt_cells_wish *wish,
 		struct vt_arena *arena, struct vt_command *ret_command, struct vt_err *err)
 {
-	if (!!wish->program + !!wish->object + !!wish->command > 1)
-		return misunderstand("a pool is of one program, or object, or command", err);
+	if (!!wish->program + !!wish->object + !!wish->command + !!wish->python > 1)
+		return misunderstand("a pool is of one program, or object, or command, or python",
+				     err);
+	if (!!wish->python != !!wish->setup || (wish->setup && strlen(wish->setup) > SETUP_MAX))
+		return misunderstand("the setup of a pool of python", err);
 	if (wish->object && *wish->object != '/')
 		return misunderstand("the object of a pool", err);
 	if (wish->program && *wish->program != '/')
@@ -106,6 +110,9 @@ static int find(const struct vt_cells *cells, const struct vt_cells_wish *wish,
 	if (wish->command)
 		return vt_lookup_command_for(wish->caller, arena, wish->command, cells->policy,
 					     ret_command, err);
+	if (wish->python)
+		return vt_lookup_python_for(wish->caller, arena, wish->python, cells->policy,
+					    ret_command, err);
 	return 0;
 }
 
@@ -173,58 +180,6 @@ static int make_plan(struct vt_cells_maker *maker, struct vt_cells *cells,
 
 /* ---- the cells ----------------------------------------------------------------------------- */
 
-/*
- * A program that is replaced or removed while the client runs stays what it was. One that cannot be
- * read goes by its path alone.
- */
-static void pin_program(struct vt_cells *cells, int known_fd)
-{
-	char path[PATH_MAX];
-
-	if (known_fd >= 0 && cells->maker->shared)
-		(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", known_fd); /* fits */
-	else
-		(void)snprintf(path, sizeof(path), "%s", cells->program); /* or is not found */
-	AUTO_CLOSE int fd = known_fd >= 0 && !cells->maker->shared
-				    ? fcntl(known_fd, F_DUPFD_CLOEXEC, 3)
-				    : open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	struct stat st;
-
-	/* A fifo is no program, and must not be waited for either. */
-	if (fd > 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
-		cells->program_fd = vt_fd_take(&fd);
-}
-
-/* Which program holds the tools ready. */
-static int choose_zygote(struct vt_cells *cells, const struct vt_cells_wish *wish,
-			 const struct vt_command *command, struct vt_err *err)
-{
-	char helper[PATH_MAX];
-
-	if (wish->command) {
-		cells->program = strdup("/proc/self/exe");
-		cells->argv[0] = (char *)"vitro-commands";
-	} else if (wish->object) {
-		int r = vt_helper_find("vitro-object", helper, err);
-
-		if (r < 0)
-			return r;
-		cells->program = strdup(helper);
-		cells->object = strdup(command->path);
-		cells->argv[0] = cells->program;
-		cells->argv[1] = cells->object;
-		if (!cells->program || !cells->object)
-			return no_memory(err);
-		pin_program(cells, -1);
-	} else {
-		cells->program = strdup(wish->program);
-		cells->argv[0] = cells->program;
-		if (cells->program)
-			pin_program(cells, wish->program_fd);
-	}
-	return cells->program ? 0 : no_memory(err);
-}
-
 static void log_line(void *user, int level, const char *text)
 {
 	const struct vt_cells *cells = user;
@@ -240,6 +195,7 @@ static int start(struct vt_cells_maker *maker, struct vt_cells *cells,
 		.program = cells->program,
 		.program_fd = cells->program_fd,
 		.has_main = wish->program,
+		.learns = wish->python,
 		.object = cells->object,
 		.argv = cells->argv,
 		.spawner_fd = maker->spawner_fd,
@@ -310,6 +266,8 @@ static void cells_free(struct vt_cells *cells)
 		(void)close(cells->program_fd); /* it was only read */
 	free(cells->program);
 	free(cells->object);
+	free(cells->script);
+	free(cells->setup);
 	free(cells->sources);
 	vt_str_done(&cells->key);
 	free(cells);
@@ -379,7 +337,7 @@ static void make_room(struct vt_cells_maker *maker)
 /* Cells are wanted, and not only what they would be. */
 static bool is_used(const struct vt_cells_wish *wish)
 {
-	return wish->program || wish->object || wish->command;
+	return wish->program || wish->object || wish->command || wish->python;
 }
 
 /* Descriptors that its hull takes from the supervisor while it is made, and for its veils. */
@@ -421,7 +379,7 @@ static int provide(struct vt_cells_maker *maker, const struct vt_cells_wish *wis
 	int r = same ? 0 : make_plan(maker, own, wish, command, err);
 
 	if (r == 0 && !same && used) {
-		r = choose_zygote(own, wish, command, err);
+		r = vt_cells_choose_zygote(own, wish, command, err);
 		if (r == 0 && maker->shared && !own->plan->bare)
 			r = vt_cells_key(own, wish, err);
 		if (r == 0 && own->key.len)
@@ -473,7 +431,7 @@ void vt_cells_look(struct vt_cells_maker *maker, const struct vt_cells_wish *wis
 	if (r == 0)
 		r = make_plan(maker, &own, wish, &command, &err);
 	if (r == 0 && is_used(wish))
-		r = choose_zygote(&own, wish, &command, &err);
+		r = vt_cells_choose_zygote(&own, wish, &command, &err);
 	if (r == 0 && is_used(wish))
 		(void)vt_cells_key(&own, wish, &err); /* the same */
 }

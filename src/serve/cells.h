@@ -26,6 +26,8 @@ struct vt_cells_wish {
 	const char *program; /* that holds its own tools ready; absolute */
 	const char *object;  /* a shared object with functions; absolute */
 	const char *command; /* a program to run, as it is typed */
+	const char *python;  /* an interpreter that holds functions ready, as it is typed */
+	const char *setup;   /* what its zygote is told; NULL without one */
 	const char *sources; /* of the policy, as JSON */
 	size_t      sources_len;
 	unsigned    ready_min, ready_max, live_max;
@@ -49,7 +51,8 @@ struct vt_cells {
 	struct vt_pool   *pool;  /* NULL: none was asked for */
 	char             *program, *object;
 	int               program_fd; /* the file that program was; 0: none */
-	char             *argv[3];
+	char             *script, *setup; /* of an interpreter; else NULL */
+	char             *argv[7];
 	char             *sources; /* of commands that bring nothing along; else NULL */
 	size_t            sources_len;
 };
@@ -116,6 +119,10 @@ static inline void vt_cells_hold(struct vt_cells *cells)
 {
 	cells->users++;
 }
+
+/* Sets its program, the file that it is, and its argv, by what the plan was made for: choose.c. */
+int vt_cells_choose_zygote(struct vt_cells *cells, const struct vt_cells_wish *wish,
+			   const struct vt_command *command, struct vt_err *err);
 
 /* Without a user they end, from the loop, when they were kept for long enough. NULL is fine. */
 void vt_cells_release(struct vt_cells *cells);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "launch/cell.h"
 #include "serve/session_private.h"
 
 enum { LIVE_MAX = 4096 }; /* of one pool */
@@ -54,6 +55,8 @@ static struct vt_cells_wish read_wish(const struct vt_session *session,
 		.program = vt_head_text(&frame->head, "program", NULL),
 		.object = vt_head_text(&frame->head, "object", NULL),
 		.command = vt_head_text(&frame->head, "command", NULL),
+		.python = vt_head_text(&frame->head, "python", NULL),
+		.setup = vt_head_text(&frame->head, "setup", NULL),
 		.sources = frame->body,
 		.sources_len = frame->len,
 		.ready_min = bounded(frame, "ready_min", 2, limits->ready_max),
@@ -110,7 +113,7 @@ static int check_pool(const struct vt_session *session, const struct vt_cells_wi
 		return vt_fail(err, VT_STEP_PLAN, E2BIG,
 			       "refused: this client has %u pools, which is the most",
 			       limits->pools_max);
-	if (wish->program || wish->object || wish->command) {
+	if (wish->program || wish->object || wish->command || wish->python) {
 		int r = check_cells(session, err);
 
 		if (r < 0)
@@ -239,6 +242,22 @@ int vt_session_do_drop(struct vt_session *session, const struct vt_request_frame
 		session->cells_count--;
 	vt_session_cancel_of(session, pool);
 	free_pool(pool);
+	return 0;
+}
+
+/* Of a module that cannot be imported, the log tells. */
+int vt_session_do_learn(struct vt_session *session, const struct vt_request_frame *frame,
+			struct vt_err *err)
+{
+	const struct serve_pool *pool = vt_session_find_pool(session,
+							     vt_head_int(&frame->head, "pool", -1));
+	size_t len = 0;
+	const char *module = vt_head_text(&frame->head, "module", &len);
+
+	if (!pool || !pool->cells->pool || !pool->cells->setup || !module || !len ||
+	    len > VT_MODULE_MAX)
+		return vt_session_misunderstand("a module to learn", err);
+	vt_pool_learn(pool->cells->pool, module);
 	return 0;
 }
 

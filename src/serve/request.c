@@ -23,6 +23,9 @@ static const struct vt_head_field fields[] = {
 	{ "ready_min", VT_HEAD_INT, 0, INT64_MAX },
 	{ "ready_max", VT_HEAD_INT, 0, INT64_MAX },
 	{ "live_max", VT_HEAD_INT, 0, INT64_MAX },
+	{ "python", VT_HEAD_TEXT, 0, 0 },
+	{ "setup", VT_HEAD_TEXT, 0, 0 },
+	{ "module", VT_HEAD_TEXT, 0, 0 },
 	{ "version", VT_HEAD_INT, 0, INT64_MAX },
 	{ "cwd", VT_HEAD_TEXT, 0, 0 },
 };
@@ -37,6 +40,7 @@ static const struct {
 	{ "cancel", { "call" } },
 	{ "pool", { "pool" } },
 	{ "drop", { "pool" } },
+	{ "learn", { "pool", "module" } },
 	{ "hello", { "version" } },
 	{ "tool", { "call", "tool", "id" } },
 };

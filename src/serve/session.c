@@ -220,15 +220,11 @@ static const struct {
 	const char *name;
 	vt_session_take *take;
 } requests[] = {
-	{ "call", vt_session_do_call },
-	{ "answer", vt_session_do_answer },
-	{ "cancel", vt_session_do_cancel },
-	{ "count", vt_session_do_count },
-	{ "pool", vt_session_do_pool },
-	{ "drop", vt_session_do_drop },
-	{ "hello", do_hello },
-	{ "tool", vt_session_do_tool },
-	{ "tools", do_tools },
+	{ "call", vt_session_do_call },     { "answer", vt_session_do_answer },
+	{ "cancel", vt_session_do_cancel }, { "count", vt_session_do_count },
+	{ "pool", vt_session_do_pool },     { "drop", vt_session_do_drop },
+	{ "learn", vt_session_do_learn },   { "hello", do_hello },
+	{ "tool", vt_session_do_tool },     { "tools", do_tools },
 };
 
 static int take_frame(struct vt_session *session, const struct vt_frame *came, struct vt_err *err)

@@ -117,7 +117,7 @@ void vt_session_drop_withheld(struct vt_session *session);
 
 /* ---- pools: pools.c -------------------------------------------------------------------------- */
 
-vt_session_take vt_session_do_pool, vt_session_do_drop, vt_session_do_count;
+vt_session_take vt_session_do_pool, vt_session_do_drop, vt_session_do_learn, vt_session_do_count;
 
 /* Whether one of its pools stands on these. */
 bool vt_session_has_cells(const struct vt_session *session, const struct vt_cells *cells);

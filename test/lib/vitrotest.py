@@ -113,7 +113,7 @@ def _read(path, folder=None):
         return b""
 
 
-@functools.cache
+@functools.lru_cache(maxsize=None)
 def _proc_folder():
     given = os.environ.get("VITRO_TEST_PROC")
     return int(given) if given else os.open("/proc", os.O_RDONLY | os.O_CLOEXEC)
@@ -436,7 +436,7 @@ def read_holdings(text):
     return {name: (mechanism, grade) for name, mechanism, grade in rows if mechanism != "-"}
 
 
-@functools.cache
+@functools.lru_cache(maxsize=None)
 def isolation():
     """What holds here, by vitro's own word: under require=best-effort where the default policy is
     refused, and empty where vitro refuses to run anything at all."""

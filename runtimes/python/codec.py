@@ -1,0 +1,703 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Values and messages: what a cell and its host say to each other, as bytes.
+
+A message is JSON with buffers behind it, so that large data is never copied into text:
+
+    u32 n, n bytes of JSON, u32 count, count × u64 lengths, the buffers        (least significant byte first)
+
+A value is JSON as far as JSON goes; all else is an object with one member whose name begins with "$":
+{"$tuple": [1, 2]}, {"$bytes": 0} (buffer 0). docs/values.md has the table. Only exact types are written, so
+that nothing is narrowed on its way: a subclass is an error that names the place.
+
+The host reads what a cell wrote, and a cell may be anybody's. Reading builds plain data and nothing else; what
+it costs in time and memory is bounded by the bytes that came; it raises Malformed, and nothing else. It
+imports nothing: a module that a cell could ask for might be a file that the cell wrote.
+
+The same file is part of the runtime in a cell and of the package on the host.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+import re
+import struct
+import sys
+from collections import Counter
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # not at run time: typing takes 5 ms to import
+    from typing import Any, Callable, Collection, Dict, List, Mapping, Optional, Sequence, Tuple, Union
+
+    Buffer = Union[bytes, bytearray, memoryview]
+    Head = Dict[str, Any]
+
+PARTS_MAX = 10_000_000  # of a message's JSON; a part takes up to 64 bytes of memory
+BUFFERS_MAX = 1 << 20
+SAFE_INT = (1 << 53) - 1  # what every language's JSON reads exactly
+NDIM_MAX = 32
+TWINS_MAX = 64  # keys of one hash in a set or dict
+
+RESULT_ADVICE = "return plain data, or name its class in result_types, or use trust_results=True"
+PLAIN_ADVICE = "only plain data can be sent"
+
+
+class Malformed(ValueError):
+    """The bytes are not a message, or a value in it is none."""
+
+
+class NotPlain(TypeError):
+    """A value that cannot be written. The message says where in the value it is, what it is, what to do."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(what)
+        self.what = what
+        self.path: List[str] = []  # from the inside out
+
+    def complete(self, name: str, advice: str) -> NotPlain:
+        """Fills in the message, when the way to the value is known."""
+        self.args = (f"{name}{''.join(reversed(self.path))} {self.what}: {advice}",)
+        return self
+
+
+class Attachments(list):  # type: ignore[type-arg]
+    """The buffers of a message, as memoryviews. Each can be taken once: else a few bytes that name the same
+    buffer again and again would fill the reader's memory."""
+
+    def __init__(self, views: Sequence[Buffer] = (), is_plain: bool = False) -> None:
+        super().__init__(views)
+        self.is_plain = is_plain  # no name in the JSON begins with "$": its values are as they stand
+        self.taken = bytearray(len(views))
+        self.nbytes = sum(map(len, views))
+
+    def take(self, index: Any) -> Buffer:
+        if type(index) is not int or not 0 <= index < len(self):
+            raise Malformed(f"there is no buffer {index!r:.50}")
+        if self.taken[index]:
+            raise Malformed(f"buffer {index} is used twice")
+        self.taken[index] = 1
+        view: Buffer = self[index]
+        return view
+
+
+def room(size: int) -> Union[bytearray, mmap.mmap]:
+    """Memory for a message of so many bytes. It is taken as they come, not when they are promised, and a large one
+    is of huge pages where the kernel has them, which halves the time of receiving."""
+    if size < 1 << 20:
+        return bytearray(size)
+    memory = mmap.mmap(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    try:
+        memory.madvise(mmap.MADV_HUGEPAGE)
+    except (AttributeError, OSError):  # a kernel without them
+        pass
+    return memory
+
+
+# ---- messages ------------------------------------------------------------------------------------
+
+_U32 = struct.Struct("<I")
+_DIGITS = bytes.maketrans(b"123456789", b"000000000")
+_LONG_NUMBER = b"0" * 25  # longer than any that is written here, but in a text
+_NESTING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[\[{]|[\]}]', re.DOTALL)
+
+
+def _make_writer(is_ascii: bool) -> Callable[[Any], str]:
+    """What writes JSON. Python's own encoder makes one anew for each text; kept, it takes half the time."""
+    options = json.JSONEncoder(check_circular=False, allow_nan=False, separators=(",", ":"), ensure_ascii=is_ascii)
+    make: Any = getattr(json.encoder, "c_make_encoder", None)
+    text = getattr(json.encoder, "encode_basestring_ascii" if is_ascii else "encode_basestring", None)
+    if make is None or text is None:
+        return options.encode
+    write = make(None, options.default, text, None, ":", ",", False, False, False)
+    return lambda tree: "".join(write(tree, 0))
+
+
+_write_text = _make_writer(False)
+_write_ascii = _make_writer(True)
+
+
+def pack(head: Head, buffers: Sequence[Any] = ()) -> List[Buffer]:
+    """A message, in pieces: the buffers themselves are not copied."""
+    try:
+        text = _write_text(head).encode()
+    except UnicodeEncodeError:  # half a surrogate pair, which UTF-8 cannot say
+        text = _write_ascii(head).encode()
+    if not buffers:
+        return [b"%b%b\0\0\0\0" % (_U32.pack(len(text)), text)]
+    views = [memoryview(buffer).cast("B") for buffer in buffers]
+    # JSON may end in spaces: the first buffer then lies where its numbers can be used in place.
+    text += b" " * (-(8 + len(text) + 8 * len(views)) % 16)
+    lengths = struct.pack("<I%dQ" % len(views), len(views), *map(len, views))
+    return [_U32.pack(len(text)) + text + lengths, *views]
+
+
+def unpack(data: Any, parts_max: int = PARTS_MAX) -> Tuple[Head, Attachments]:
+    """A message's head and its buffers, which are views of `data`."""
+    try:
+        return _unpack(memoryview(data).cast("B"), parts_max)
+    except RecursionError:
+        raise Malformed("the message nests too deep") from None
+    except (ValueError, struct.error) as error:
+        if isinstance(error, Malformed):
+            raise
+        raise Malformed(f"the message's head is not JSON: {error!s:.200}") from None
+
+
+def _unpack(view: memoryview, parts_max: int) -> Tuple[Head, Attachments]:
+    size = len(view)
+    if size < 8:
+        raise Malformed("the message is cut short")
+    text_end = 4 + _U32.unpack_from(view)[0]
+    if text_end + 4 > size:
+        raise Malformed("the message's head is longer than the message")
+    count = _U32.unpack_from(view, text_end)[0]
+    at = text_end + 4 + 8 * count
+    if at > size or count > BUFFERS_MAX:
+        raise Malformed("the message has too many buffers")
+    lengths = struct.unpack_from("<%dQ" % count, view, text_end + 4)
+    if sum(lengths) != size - at:
+        raise Malformed("the sizes of the message's buffers do not add up")
+    head, is_plain = _loads(bytes(view[4:text_end]), parts_max)
+    if type(head) is not dict:
+        raise Malformed("the message's head is not an object")
+    views = []
+    for length in lengths:
+        views.append(view[at:at + length])
+        at += length
+    return head, Attachments(views, is_plain)
+
+
+def _refuse_constant(name: str) -> Any:
+    raise Malformed(f"{name} is not JSON")
+
+
+def _read_int(digits: str) -> int:
+    if len(digits) > 400:  # reading decimal digits takes the square of their number
+        raise Malformed("an integer is too long")
+    return int(digits)
+
+
+# Without the search for space around the text.
+_scan: Any = getattr(json.JSONDecoder(parse_constant=_refuse_constant), "scan_once")
+_scan_careful: Any = getattr(json.JSONDecoder(parse_constant=_refuse_constant, parse_int=_read_int), "scan_once")
+
+
+def _loads(text: bytes, parts_max: int) -> Tuple[Any, bool]:
+    """Reads JSON; also tells whether no name in it begins with "$"."""
+    scan = _scan
+    if len(text) > 4096:
+        # An object takes as much memory as four numbers.
+        if text.count(b",") + text.count(b"[") + 4 * text.count(b"{") > parts_max:
+            raise Malformed("the message has too many parts")
+        if _LONG_NUMBER in text.translate(_DIGITS):
+            scan = _scan_careful
+    string = text.decode().strip(" \t\n\r")
+    if sys.version_info < (3, 12) and sys.getrecursionlimit() > 5000:
+        _check_nesting(string)
+    try:
+        tree, end = scan(string, 0)
+    except StopIteration:
+        raise Malformed("it is empty, or begins with what is none") from None
+    if end != len(string):
+        raise Malformed("something is behind it")
+    return tree, b'"$' not in text and b'"\\u0024' not in text
+
+
+def _check_nesting(text: str) -> None:
+    """A program that raised the recursion limit has no other guard of its stack in front of JSON."""
+    depth = 0
+    for match in _NESTING.finditer(text):
+        first = text[match.start()]
+        if first != '"':
+            depth += 1 if first in "[{" else -1
+            if depth > 1000:
+                raise RecursionError
+
+
+# ---- writing values ------------------------------------------------------------------------------
+
+_AS_IT_IS = frozenset((str, bool, type(None)))
+_FLAT = frozenset((str, bool, type(None), int, float))
+_TEXT = frozenset((str,))
+
+
+def encode(value: Any, types: Collection[str] = (), buffers: Optional[List[Any]] = None,
+           name: str = "result", advice: str = RESULT_ADVICE) -> Tuple[Any, List[Any]]:
+    """A value as a tree for pack(), and its buffers: appended to `buffers` where that is given. The tree shares what needs
+    no change with the value. types: "module:Class" of those that may be sent as their fields."""
+    if buffers is None:
+        buffers = []
+    kind = type(value)
+    if kind in _AS_IT_IS or kind is int and -SAFE_INT <= value <= SAFE_INT:
+        return value, buffers
+    encoder = _Encoder(types, buffers)
+    try:
+        return encoder.walk(value), buffers
+    except NotPlain as error:
+        raise error.complete(name, advice) from None
+    except RecursionError:
+        raise NotPlain("").complete(f"{name} nests too deep, or holds itself", advice) from None
+
+
+class _Encoder:
+    """One walk through a value. Whatever needs no change is returned as the very same object."""
+
+    __slots__ = ("types", "buffers")
+
+    def __init__(self, types: Collection[str], buffers: List[Any]) -> None:
+        self.types = types
+        self.buffers = buffers
+
+    def walk(self, value: Any) -> Any:
+        kind = type(value)
+        if kind in _AS_IT_IS:
+            return value
+        write = _writers.get(kind)
+        if write is None:
+            write = _find_writer(kind, self.types)
+        return write(self, value)
+
+    def attach(self, buffer: Any) -> int:
+        self.buffers.append(buffer)
+        return len(self.buffers) - 1
+
+    def put_int(self, value: int) -> Any:
+        return value if -SAFE_INT <= value <= SAFE_INT else {"$int": hex(value)}
+
+    def put_float(self, value: float) -> Any:
+        return value if value - value == 0 else {"$float": repr(value)}
+
+    def put_list(self, value: List[Any]) -> Any:
+        if len(value) > 8:
+            kinds = set(map(type, value))
+            if (kinds <= _AS_IT_IS
+                    or kinds == {int} and -SAFE_INT <= min(value) and max(value) <= SAFE_INT
+                    or kinds == {float} and (total := sum(value)) - total == 0):  # none is NaN or infinite
+                return value
+        changed = None
+        at = 0
+        try:
+            for at, item in enumerate(value):
+                kind = type(item)
+                if kind in _AS_IT_IS or kind is int and -SAFE_INT <= item <= SAFE_INT:
+                    continue
+                new = self.walk(item)
+                if new is not item:
+                    if changed is None:
+                        changed = list(value)
+                    changed[at] = new
+        except NotPlain as error:
+            error.path.append(f"[{at}]")
+            raise
+        return value if changed is None else changed
+
+    def put_dict(self, value: Dict[Any, Any]) -> Any:
+        if not _TEXT.issuperset(map(type, value)) or len(value) == 1 and next(iter(value))[:1] == "$":
+            return {"$dict": self.put_pairs(value)}
+        changed = None
+        key = ""
+        try:
+            for key, item in value.items():
+                kind = type(item)
+                if kind in _AS_IT_IS or kind is int and -SAFE_INT <= item <= SAFE_INT:
+                    continue
+                new = self.walk(item)
+                if new is not item:
+                    if changed is None:
+                        changed = dict(value)
+                    changed[key] = new
+        except NotPlain as error:
+            error.path.append(f"[{key!r:.60}]")
+            raise
+        return value if changed is None else changed
+
+    def put_pairs(self, value: Dict[Any, Any]) -> List[List[Any]]:
+        pairs: List[List[Any]] = []
+        for key, item in value.items():
+            try:
+                written = self.walk(key)
+            except NotPlain as error:
+                error.path.append(f".keys()[{len(pairs)}]")
+                raise
+            try:
+                pairs.append([written, self.walk(item)])
+            except NotPlain as error:
+                error.path.append(f"[{key!r:.60}]")
+                raise
+        return pairs
+
+    def put_object(self, value: Any) -> Any:
+        kind = type(value)
+        state = {}
+        name = ""
+        try:
+            for name, item in _get_state(value).items():
+                state[name] = self.walk(item)
+        except NotPlain as error:
+            if name:
+                error.path.append(f".{name}")
+            raise
+        return {"$object": {"type": name_type(kind), "state": state}}
+
+    def put_ndarray(self, value: Any) -> Any:
+        text = value.dtype.str
+        if not _DTYPE.match(text):
+            raise NotPlain(f"is an array of dtype {value.dtype!s:.60}")
+        order, flat = "C", value
+        if not value.flags.c_contiguous:
+            if value.flags.f_contiguous:
+                order, flat = "F", value.T
+            else:
+                flat = value.copy(order="C")
+        # As bytes, since buffers of dates and of long doubles have no format that Python knows.
+        data = flat.reshape(-1).view("u1") if value.size else b""
+        return {"$ndarray": {"dtype": text, "shape": list(value.shape), "order": order, "buffer": self.attach(data)}}
+
+    def put_numpy_scalar(self, value: Any) -> Any:
+        text = value.dtype.str
+        if not _DTYPE.match(text) or value.dtype.type is not type(value):
+            raise NotPlain(f"is a {name_type(type(value))}")
+        return {"$npscalar": {"dtype": text, "buffer": self.attach(value.tobytes())}}
+
+    def put_moment(self, value: Any) -> Any:
+        """A datetime keeps its offset, not the name of its zone."""
+        return {"$datetime": value.isoformat()}
+
+    def put_time(self, value: Any) -> Any:
+        if value.tzinfo is not None and value.utcoffset() is None:
+            raise NotPlain("is a time of a zone without a fixed offset")
+        return {"$time": value.isoformat()}
+
+
+_writers: Dict[type, Callable[[_Encoder, Any], Any]] = {
+    int: _Encoder.put_int,
+    float: _Encoder.put_float,
+    list: _Encoder.put_list,
+    dict: _Encoder.put_dict,
+    tuple: lambda encoder, value: {"$tuple": encoder.put_list(list(value))},
+    set: lambda encoder, value: {"$set": encoder.put_list(list(value))},
+    frozenset: lambda encoder, value: {"$frozenset": encoder.put_list(list(value))},
+    bytes: lambda encoder, value: {"$bytes": encoder.attach(value)},
+    bytearray: lambda encoder, value: {"$bytearray": encoder.attach(value)},
+    complex: lambda encoder, value: {"$complex": [encoder.put_float(value.real), encoder.put_float(value.imag)]},
+}
+
+# Types of modules that may never be imported: a value of one exists only where its module does.
+_foreign: Dict[str, Dict[str, Callable[[_Encoder, Any], Any]]] = {
+    "datetime": {
+        "datetime": _Encoder.put_moment,
+        "date": lambda _, value: {"$date": value.isoformat()},
+        "time": _Encoder.put_time,
+        "timedelta": lambda _, value: {"$timedelta": [value.days, value.seconds, value.microseconds]},
+    },
+    "decimal": {"Decimal": lambda _, value: {"$decimal": str(value)}},
+    "uuid": {"UUID": lambda _, value: {"$uuid": str(value)}},
+    "numpy": {"ndarray": _Encoder.put_ndarray},
+}
+
+
+def name_type(kind: type) -> str:
+    """A class as `types` name it."""
+    return f"{kind.__module__}:{kind.__qualname__}"
+
+
+def _find_writer(kind: type, types: Collection[str]) -> Callable[[_Encoder, Any], Any]:
+    for module_name, names in _foreign.items():
+        module = sys.modules.get(module_name)
+        for name, write in names.items() if module else ():
+            if getattr(module, name, None) is kind:
+                _writers[kind] = write
+                return write
+    generic = getattr(sys.modules.get("numpy"), "generic", None)
+    if generic is not None and issubclass(kind, generic):
+        return _Encoder.put_numpy_scalar
+    if name_type(kind) in types:
+        return _Encoder.put_object
+    raise NotPlain(f"is a {name_type(kind).replace('builtins:', '')}")
+
+
+def _get_state(value: Any) -> Dict[str, Any]:
+    """What an object of a named class is made of, for _build()."""
+    kind = type(value)
+    if hasattr(kind, "model_dump"):
+        return value.model_dump()  # type: ignore[no-any-return]
+    if hasattr(kind, "__dataclass_fields__"):
+        return {field.name: getattr(value, field.name) for field in sys.modules["dataclasses"].fields(value)}
+    if _is_enum(kind):
+        return {"value": value.value} if hasattr(kind, "__or__") else {"name": value.name}
+    if issubclass(kind, tuple) and hasattr(kind, "_fields"):
+        return value._asdict()  # type: ignore[no-any-return]
+    raise NotPlain(f"is a {name_type(kind)}, which is no dataclass, pydantic model, enum or named tuple")
+
+
+def _is_enum(kind: type) -> bool:
+    enum = sys.modules.get("enum")
+    return enum is not None and issubclass(kind, enum.Enum)
+
+
+# ---- reading values ------------------------------------------------------------------------------
+
+_CONTAINERS = frozenset((list, dict))
+_DTYPE = re.compile(r"[<>|](?:b1|[iu][1248]|f(?:2|4|8|16)|c(?:8|16|32)|[SU][1-9][0-9]{0,8}"
+                    r"|[Mm]8(?:\[[0-9]{0,6}(?:[YMWDhms]|ms|us|ns|ps|fs|as)\])?)\Z")
+_HEX = re.compile(r"-?0x[0-9a-f]+\Z")
+_DECIMAL = re.compile(r"-?(?:[0-9]+(?:\.[0-9]*)?(?:E[+-]?[0-9]{1,20})?|Infinity|s?NaN[0-9]*)\Z")
+_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
+_FLOATS = {"nan": float("nan"), "inf": float("inf"), "-inf": float("-inf")}
+
+
+def decode(tree: Any, buffers: Sequence[Buffer] = (), types: Optional[Mapping[str, type]] = None,
+           load: Callable[[str], Any] = sys.modules.get) -> Any:
+    """The value that a tree says, which is used up. Raises Malformed.
+
+    buffers: as unpack() gave them; one set of Attachments for all that is read from a message. types: "module:Class" → the
+    class; each is made by its own constructor, so that its own checks hold. load: gives a module or None; the
+    host must not import one because a cell says so.
+    """
+    if isinstance(tree, (bytes, bytearray, memoryview)):
+        buffers = Attachments(buffers)
+        try:
+            tree, buffers.is_plain = _loads(bytes(tree), PARTS_MAX)
+        except RecursionError:
+            raise Malformed("the value nests too deep") from None
+        except ValueError as error:
+            raise Malformed(f"the value is not JSON: {error!s:.200}") from None
+    if type(tree) not in _CONTAINERS:
+        return tree
+    if not isinstance(buffers, Attachments):
+        buffers = Attachments(buffers)
+    if buffers.is_plain:
+        return tree
+    try:
+        return _Decoder(buffers, types or {}, load).walk(tree)
+    except Malformed:
+        raise
+    except RecursionError:
+        raise Malformed("the value nests too deep") from None
+    except Exception as error:  # of what makes a value from text; whichever it is, the text is to blame
+        raise Malformed(f"the value cannot be made: {type(error).__name__}: {error!s:.200}") from None
+
+
+def read_files(tree: Any, buffers: Attachments) -> Dict[str, bytes]:
+    """The files that came with a result: {"name": buffer}. Names are relative and lead nowhere else."""
+    if tree is None:
+        return {}
+    if type(tree) is not dict:
+        raise Malformed("files are not an object")
+    return {check_file_name(name): bytes(buffers.take(index)) for name, index in tree.items()}
+
+
+def check_file_name(name: Any) -> str:
+    """The name, if it is that of a file below a folder: relative, without "..", "." or empty parts."""
+    if type(name) is not str or len(name) > 4096 or "\0" in name or not {"", ".", ".."}.isdisjoint(name.split("/")):
+        raise Malformed(f"{name!r:.100} is not a relative name of a file")
+    return name
+
+
+class _Decoder:
+    """One walk through a tree, in place: lists and dicts of JSON become those of the value."""
+
+    __slots__ = ("buffers", "types", "load", "has_decimal", "has_huge_int")
+
+    def __init__(self, buffers: Attachments, types: Mapping[str, type], load: Callable[[str], Any]) -> None:
+        self.buffers = buffers
+        self.types = types
+        self.load = load
+        self.has_decimal = self.has_huge_int = False
+
+    def walk(self, tree: Any) -> Any:
+        kind = type(tree)
+        if kind is list:
+            if len(tree) > 8 and _FLAT.issuperset(map(type, tree)):
+                return tree
+            for at, item in enumerate(tree):
+                if type(item) in _CONTAINERS:
+                    tree[at] = self.walk(item)
+        elif kind is dict:
+            if len(tree) == 1:
+                (tag, body), = tree.items()
+                if tag[:1] == "$":
+                    read = _readers.get(tag)
+                    if read is None:
+                        raise Malformed(f"{tag!r:.60} is not the name of a type")
+                    return read(self, body)
+            for key, item in tree.items():
+                if type(item) in _CONTAINERS:
+                    tree[key] = self.walk(item)
+        return tree
+
+    def items(self, body: Any) -> List[Any]:
+        if type(body) is not list:
+            raise Malformed("a list is wanted")
+        return self.walk(body)  # type: ignore[no-any-return]
+
+    def keys(self, keys: List[Any]) -> List[Any]:
+        """Keys that can be put into a table without being compared with one another again and again: hashes of numbers
+        and tuples are no secret, and a cell can choose thousands that are the same."""
+        kinds = set(map(type, keys))
+        if kinds <= _AS_IT_IS or kinds == {int} and -1 << 60 < min(keys) and max(keys) < 1 << 60:
+            return keys
+        if self.has_decimal and self.has_huge_int:  # whose comparison takes the square of their length
+            raise Malformed("numbers are too large to be keys")
+        if len(keys) > TWINS_MAX and max(Counter(map(hash, keys)).values()) > TWINS_MAX:
+            raise Malformed("keys collide")
+        return keys
+
+    def get_dict(self, body: Any) -> Dict[Any, Any]:
+        pairs = self.items(body)
+        if not all(type(pair) is list and len(pair) == 2 for pair in pairs):
+            raise Malformed("a list of pairs is wanted")
+        self.keys([key for key, _ in pairs])
+        return {key: value for key, value in pairs}
+
+    def get_int(self, body: Any) -> int:
+        value = int(_match(_HEX, body), 16)  # takes time in proportion, and is not bounded by Python
+        if len(body) > 300:
+            self.has_huge_int = True
+        return value
+
+    def get_float(self, body: Any) -> float:
+        if type(body) is str and body in _FLOATS:
+            return _FLOATS[body]
+        raise Malformed(f"{body!r:.60} is not a number")
+
+    def get_complex(self, body: Any) -> complex:
+        real, imag = self.items(body)
+        if type(real) is not float or type(imag) is not float:
+            raise Malformed("two floats are wanted")
+        return complex(real, imag)
+
+    def get_undefined(self, body: Any) -> None:
+        if body is not True:
+            raise Malformed("undefined is wanted")
+
+    def load_module(self, name: str) -> Any:
+        module = self.load(name)
+        if module is None:
+            raise Malformed(f"the value needs {name}: import it first")
+        return module
+
+    def get_decimal(self, body: Any) -> Any:
+        self.has_decimal = True
+        return self.load_module("decimal").Decimal(_match(_DECIMAL, body))
+
+    def get_uuid(self, body: Any) -> Any:
+        return self.load_module("uuid").UUID(_match(_UUID, body))
+
+    def get_moment(self, body: Any) -> Any:
+        text = _text(body)
+        if text[-1:] == "Z":  # as JavaScript has it, and Python from 3.11 on
+            text = text[:-1] + "+00:00"
+        return self.load_module("datetime").datetime.fromisoformat(text)
+
+    def get_date(self, body: Any) -> Any:
+        return self.load_module("datetime").date.fromisoformat(_text(body))
+
+    def get_time(self, body: Any) -> Any:
+        return self.load_module("datetime").time.fromisoformat(_text(body))
+
+    def get_timedelta(self, body: Any) -> Any:
+        days, seconds, microseconds = self.items(body)
+        if not (type(days) is type(seconds) is type(microseconds) is int):
+            raise Malformed("three integers are wanted")
+        return self.load_module("datetime").timedelta(days, seconds, microseconds)
+
+    def get_ndarray(self, body: Any) -> Any:
+        numpy, dtype, data = self.take_array(body, {"dtype", "shape", "order", "buffer"})
+        shape, order = body["shape"], body["order"]
+        if (type(shape) is not list or len(shape) > NDIM_MAX or order not in ("C", "F")
+                or not all(type(size) is int and size >= 0 for size in shape)):
+            raise Malformed("an array's shape is a list of sizes")
+        count = 1
+        for size in shape:
+            count *= size
+        if count * dtype.itemsize != len(data):
+            raise Malformed("an array's shape and its buffer do not agree")
+        array = numpy.frombuffer(data, dtype) if count else numpy.empty(0, dtype)
+        # In place, unless it would keep much more than itself in memory, or is slow to use.
+        if len(data) * 2 < self.buffers.nbytes or not array.flags.aligned or not array.flags.writeable:
+            array = array.copy()
+        return array.reshape(shape, order=order)
+
+    def get_numpy_scalar(self, body: Any) -> Any:
+        numpy, dtype, data = self.take_array(body, {"dtype", "buffer"})
+        if len(data) != dtype.itemsize:
+            raise Malformed("a scalar's type and its buffer do not agree")
+        return numpy.frombuffer(data, dtype)[0]
+
+    def take_array(self, body: Any, names: Any) -> Tuple[Any, Any, Any]:
+        if type(body) is not dict or body.keys() != names:
+            raise Malformed("an array is wanted")
+        numpy = self.load_module("numpy")
+        dtype = numpy.dtype(_match(_DTYPE, body["dtype"]))
+        data = self.buffers.take(body["buffer"])
+        # numpy counts on it, and writes behind an array that a mask with other bytes selects from.
+        if dtype.kind == "b" and len(data) and numpy.frombuffer(data, "u1").max() > 1:
+            raise Malformed("a bool is neither true nor false")
+        return numpy, dtype, data
+
+    def get_object(self, body: Any) -> Any:
+        if type(body) is not dict or body.keys() != {"type", "state"} or type(body["state"]) is not dict:
+            raise Malformed("an object's type and state are wanted")
+        kind = self.types.get(body["type"]) if type(body["type"]) is str else None
+        if kind is None:
+            raise Malformed(f"{body['type']!r:.200} is not among the result_types")
+        state = {name: self.walk(item) for name, item in body["state"].items()}
+        return _build(kind, state)
+
+
+_readers: Dict[str, Callable[[_Decoder, Any], Any]] = {
+    "$int": _Decoder.get_int,
+    "$float": _Decoder.get_float,
+    "$complex": _Decoder.get_complex,
+    "$bytes": lambda decoder, body: bytes(decoder.buffers.take(body)),
+    "$bytearray": lambda decoder, body: bytearray(decoder.buffers.take(body)),
+    "$tuple": lambda decoder, body: tuple(decoder.items(body)),
+    "$set": lambda decoder, body: set(decoder.keys(decoder.items(body))),
+    "$frozenset": lambda decoder, body: frozenset(decoder.keys(decoder.items(body))),
+    "$dict": _Decoder.get_dict,
+    "$datetime": _Decoder.get_moment,
+    "$date": _Decoder.get_date,
+    "$time": _Decoder.get_time,
+    "$timedelta": _Decoder.get_timedelta,
+    "$decimal": _Decoder.get_decimal,
+    "$uuid": _Decoder.get_uuid,
+    "$ndarray": _Decoder.get_ndarray,
+    "$npscalar": _Decoder.get_numpy_scalar,
+    "$undefined": _Decoder.get_undefined,
+    "$object": _Decoder.get_object,
+}
+
+
+def _match(pattern: re.Pattern[str], body: Any) -> str:
+    if type(body) is not str or not pattern.match(body):
+        raise Malformed(f"{body!r:.60} is not written as it should be")
+    return body
+
+
+def _text(body: Any) -> str:
+    if type(body) is not str or len(body) > 64:
+        raise Malformed(f"{body!r:.60} is not written as it should be")
+    return body
+
+
+def _build(kind: Any, state: Dict[str, Any]) -> Any:
+    """An object of a class that the caller named. Its constructor is called, never passed by: a class that checks
+    its fields can rely on it."""
+    if hasattr(kind, "model_validate"):
+        return kind.model_validate(state)
+    if hasattr(kind, "__dataclass_fields__"):
+        fields = {field.name: field for field in sys.modules["dataclasses"].fields(kind)}
+        if fields.keys() != state.keys():
+            raise Malformed(f"the fields are not those of {name_type(kind)}")
+        made = kind(**{name: state[name] for name, field in fields.items() if field.init})
+        for name, field in fields.items():
+            if not field.init:
+                object.__setattr__(made, name, state[name])
+        return made
+    if _is_enum(kind):
+        (key, value), = state.items()
+        return kind(value) if key == "value" else kind[value]
+    if issubclass(kind, tuple) and set(getattr(kind, "_fields", ())) == state.keys():
+        return kind(**state)
+    raise Malformed(f"{name_type(kind)} cannot be made of what came")

@@ -1,0 +1,152 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an exception looks like to the caller: a type, a sentence, a traceback of the tool's own frames."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import traceback
+
+from . import talk
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # not at run time: typing takes 5 ms to import
+    from typing import Any, Iterator, Optional
+
+TEXT_MAX = talk.LOG_MAX
+_OWN = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_ASYNCIO = os.path.dirname(os.path.abspath(asyncio.__file__)) + os.sep
+
+
+def name_error(error: BaseException) -> bytes:
+    return type(error).__name__.encode("utf-8", "replace")[:talk.NAME_MAX]
+
+
+def say(error: BaseException) -> bytes:
+    """What the exception says, and, if it looks like a denial, the policy's key that would allow it."""
+    try:
+        text = str(error)
+    except BaseException:  # of the tool's own class
+        text = "(an exception that cannot be shown)"
+    try:
+        advice = _advise(error)
+    except BaseException:
+        advice = None
+    if advice:
+        text = f"{text}; {advice}" if text else advice
+    return _bound(text)
+
+
+def show(error: BaseException) -> bytes:
+    """The traceback as Python prints it, without the frames of what runs the call; chained exceptions too."""
+    try:
+        shown = traceback.TracebackException(type(error), error, error.__traceback__)
+        _drop_frames(shown, 0)
+        return _bound("".join(shown.format()))
+    except BaseException as other:  # MemoryError; a __str__ that raises
+        return _bound(f"(the traceback of a {type(error).__name__} cannot be shown: {type(other).__name__})\n")
+
+
+def _bound(text: str) -> bytes:
+    """The beginning and, since that is where it went wrong, more of the end."""
+    data = text.encode("utf-8", "backslashreplace")
+    if len(data) <= TEXT_MAX:
+        return data
+    first, last = TEXT_MAX // 4, TEXT_MAX * 3 // 4 - 100
+    between = f"\n... {len(data) - first - last} bytes are left out ...\n".encode()
+    return (data[:first].decode("utf-8", "ignore").encode() + between
+            + data[-last:].decode("utf-8", "ignore").encode())
+
+
+def _drop_frames(shown: Any, depth: int) -> None:
+    """Drops vitro's own frames, those that import a module, and those of the event loop below the tool's first."""
+    kept = [frame for frame in shown.stack
+            if not frame.filename.startswith((_OWN, "<frozen importlib"))]
+    while kept and kept[0].filename.startswith(_ASYNCIO):
+        del kept[0]
+    shown.stack[:] = kept
+    if depth < 100:
+        for other in (shown.__cause__, shown.__context__, *(getattr(shown, "exceptions", None) or ())):
+            if other is not None:
+                _drop_frames(other, depth + 1)
+
+
+# ---- denials -------------------------------------------------------------------------------------
+
+# errno → the key that bounds it. What is not here needs a look at the exception.
+_LIMITS = {
+    errno.EMFILE: "limits.open_files",
+    errno.EFBIG: "limits.file_mb",
+    errno.ENOSPC: "limits.tmp_mb",
+    errno.EDQUOT: "limits.tmp_mb",
+}
+_NETWORK = {errno.EAFNOSUPPORT, errno.ENETUNREACH, errno.ENETDOWN, errno.EHOSTUNREACH, errno.EADDRNOTAVAIL}
+_DENIED = {errno.EACCES, errno.EPERM}
+
+
+def _advise(error: BaseException) -> Optional[str]:
+    for cause in _chain(error):
+        if isinstance(cause, KeyError) and _ends_in(cause, getattr(type(os.environ), "__getitem__")):
+            return f"the variable {cause.args[0]} is not passed to cells; add it to env.pass"
+        if isinstance(cause, OSError):
+            key = _find_key(cause)
+            if key:
+                return f"if the cell was denied it, the policy's key is {key}"
+    if isinstance(error, MemoryError):
+        return "the policy's key is limits.memory_mb"
+    if isinstance(error, RuntimeError) and str(error) == "can't start new thread":
+        return "the policy's key is limits.pids"
+    return None
+
+
+def _chain(error: Optional[BaseException]) -> Iterator[BaseException]:
+    """An exception and what it came from: libraries wrap a denial in exceptions of their own."""
+    for _ in range(8):
+        if error is None:
+            return
+        yield error
+        inner = getattr(error, "reason", None)  # urllib's
+        error = inner if isinstance(inner, OSError) else error.__cause__ or error.__context__
+
+
+def _ends_in(error: BaseException, function: Any) -> bool:
+    """Whether it was raised by that very function."""
+    frame = error.__traceback__
+    while frame is not None and frame.tb_next is not None:
+        frame = frame.tb_next
+    return frame is not None and frame.tb_frame.f_code is getattr(function, "__code__", None)
+
+
+def _find_key(error: OSError) -> Optional[str]:
+    number = error.errno
+    if type(error).__name__ in ("gaierror", "herror"):
+        return "network"
+    if number in _LIMITS:
+        return _LIMITS[number]
+    if error.filename is None:
+        if number == errno.EAGAIN and isinstance(error, BlockingIOError):
+            return "limits.pids"  # of fork()
+        is_denied = number in _DENIED and _is_of_socket(error)
+        return "network" if is_denied or number in _NETWORK else None
+    path = os.fsdecode(error.filename) if isinstance(error.filename, (str, bytes)) else ""
+    if number == errno.EROFS:
+        return "files.write"
+    if number in _DENIED:
+        return "files.write" if os.access(path, os.R_OK) or not os.path.exists(path) else "files.read"
+    if number == errno.ENOENT and os.path.isabs(path) and not path.startswith("/tmp/"):
+        # A folder that is there shows all that is in it.
+        folder = os.path.dirname(path)
+        return "files.read" if folder == "/" or not os.path.exists(folder) else None
+    return None
+
+
+def _is_of_socket(error: BaseException) -> bool:
+    """socket() and connect() name no file; their caller is Python's own module, or asks for them by name."""
+    frame = error.__traceback__
+    while frame is not None:
+        names = frame.tb_frame.f_code.co_names
+        if "socket" in os.path.basename(frame.tb_frame.f_code.co_filename) or "connect" in names or "socket" in names:
+            return True
+        frame = frame.tb_next
+    return False

@@ -1,0 +1,357 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What runs in an occupant: it hears one call, does it, and tells.
+
+main() is called in a fresh fork of the zygote, sealed already. The first call of a forked process is slow: each
+page that it writes to, and a reference count is a write, is copied by the kernel at that moment. So it does a
+few calls that nobody sees before it says that it is ready, by the very code that the real one takes.
+
+Code from a model runs in this process and can do what it likes with it, this module and the call socket included.
+That is in order: whatever it says there, it says about its own call, and the host believes none of it.
+"""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import gc
+import io
+import json
+import linecache
+import logging
+import os
+import pickle
+import random
+import signal
+import sys
+import _socket
+
+from . import awaited, codec, complain, cwd, resolve, talk, tools
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # not at run time: typing takes 5 ms to import
+    from types import CodeType
+    from typing import Any, Dict, List, Mapping, NoReturn, Optional, Sequence, Tuple
+
+CALL_SOCKET = 3
+_VALUE = "<value>"  # no code can use these names by itself
+_LATER = "<later>"
+_CO_COROUTINE = 0x80
+
+for _error in (codec.Malformed, codec.NotPlain):
+    _error.__module__ = "vitro"  # as tracebacks call them
+
+
+def main(config: Mapping[str, Any], extension: Any = None, fd: int = CALL_SOCKET) -> NoReturn:
+    """The life of an occupant. extension: what has park(), by default the zygote's own."""
+    reseed()
+    socket = talk.Talk(fd)
+    rehearse(config)
+    forward_logs(socket)
+    (extension or sys.modules["_vitro_zygote"]).park()
+    occupant = Occupant(socket, config)
+    try:
+        occupant.serve()
+    except talk.Gone:
+        os._exit(0)
+    except BaseException as error:  # of a signal's handler that the code left behind, or it closed the socket
+        if isinstance(error, OSError) or not occupant.tells:
+            os._exit(1)
+    while True:  # until the supervisor, who has all that it needs, kills the cell
+        try:
+            signal.pause()
+        except BaseException:
+            pass
+
+
+def reseed() -> None:
+    """Siblings are copies of one process: what is random must not be the same in all of them. Python itself
+    reseeds `random`, and OpenSSL goes by the process's number, which cells have in common."""
+    random.seed()
+    numpy_random = sys.modules.get("numpy.random")
+    if numpy_random is not None:
+        numpy_random.seed()
+    ssl = sys.modules.get("_ssl")
+    if ssl is not None:
+        ssl.RAND_add(os.urandom(32), 32.0)
+    tempfile = sys.modules.get("tempfile")
+    if tempfile is not None:
+        tempfile._name_sequence = None  # type: ignore[attr-defined]
+
+
+class Occupant:
+    """Does one call."""
+
+    def __init__(self, socket: talk.Talk, config: Mapping[str, Any]) -> None:
+        self.talk = socket
+        self.config = config
+        self.result_max: Optional[int] = config.get("result_bytes")
+        self.tells = False
+
+    def serve(self) -> None:
+        """Hears the call, does it, and tells its value or its error."""
+        message = self.talk.hear()
+        assert message is not None
+        gc.enable()
+        try:
+            pieces = self.do(message)
+        except cwd.TooLarge as error:
+            self.prepare_to_tell()
+            self.talk.claim(talk.RESULT, max(error.size, (self.result_max or 0) + 1))
+        except BaseException as error:
+            self.prepare_to_tell()
+            self.talk.send(talk.LOG, b"vitro.traceback", [complain.show(error)])
+            self.talk.send(talk.ERROR, complain.name_error(error), [complain.say(error)])
+        else:
+            self.prepare_to_tell()
+            self.talk.send(talk.RESULT, b"", pieces)
+
+    def prepare_to_tell(self) -> None:
+        """What was printed goes first: the call is over for the supervisor when it has the result."""
+        for stream in (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__):
+            try:
+                stream.flush()  # type: ignore[union-attr]
+            except BaseException:  # None; closed; the code's own
+                pass
+        self.tells = True
+
+    def do(self, message: talk.Message) -> List[Any]:
+        """The call's value, in pieces."""
+        if self.config.get("mode") == "json":
+            return self.do_json(message)
+        head, buffers = codec.unpack(message.body)
+        op = head.get("op")
+        if op == "call":
+            value, files = self.do_call(head, buffers), None
+        elif op == "eval":
+            value, files = self.do_eval(head, buffers)
+        else:
+            raise codec.Malformed(f"there is no op {op!r}")
+        return _pack_result(head, value, files)
+
+    def do_call(self, head: Dict[str, Any], buffers: codec.Attachments) -> Any:
+        function = resolve.resolve(head["function"], buffers)
+        first, count = head["args"], head.get("oob", 0)
+        try:
+            args, kwargs = pickle.loads(buffers[first], buffers=buffers[first + 1:first + 1 + count])
+        except Exception as error:
+            raise _reword(error, "the arguments cannot be unpickled in the cell") from error
+        return _finish(function(*args, **kwargs))
+
+    def do_json(self, message: talk.Message) -> List[Any]:
+        """A tool of a manifest: "module:function", an object of keyword arguments, a value in JSON."""
+        tool = message.name.split(b"\0")[0].decode()
+        module, _, name = tool.partition(":")
+        function = resolve.resolve({"module": module, "name": name}, [])
+        arguments = json.loads(bytes(message.body) or b"{}")
+        if type(arguments) is not dict:
+            raise TypeError(f"{tool}: the arguments are not an object")
+        value = _finish(function(**arguments))
+        return [json.dumps(_to_json(value, "result"), allow_nan=False, separators=(",", ":")).encode()]
+
+    def do_eval(self, head: Dict[str, Any], buffers: codec.Attachments) -> Tuple[Any, Optional[Dict[str, bytes]]]:
+        code, filename, names = head["code"], head.get("filename") or "<eval>", head.get("tools") or []
+        if head.get("files"):
+            cwd.place(head["files"], buffers)
+        if head.get("stdin") is not None:
+            _set_stdin(buffers.take(head["stdin"]))
+        # As a script's own folder is: files that came with the call can be imported.
+        sys.argv, sys.path[:0] = [filename], [""]
+        module = type(sys)("__main__")
+        sys.modules["__main__"] = module
+        space = vars(module)
+        space["__builtins__"] = sys.modules["builtins"]
+        if names:
+            box = tools.Tools(tools.Desk(self.talk, self.result_max), names)
+            space["tools"], space[_LATER] = box, tools.later
+            space.update((name, box[name]) for name in names if name.isidentifier())
+        compiled = compile_cell(code, filename, bool(names))
+        if compiled.co_flags & _CO_COROUTINE:
+            asyncio.run(eval(compiled, space))
+        else:
+            exec(compiled, space)
+        value = space.pop(_VALUE, None)
+        return value, cwd.collect(head["collect"], self.result_max) if head.get("collect") else None
+
+
+# ---- code ----------------------------------------------------------------------------------------
+
+
+def compile_cell(code: str, filename: str, has_tools: bool) -> CodeType:
+    """Code as in a notebook: if the last statement is an expression, its value is kept; `await` works at top level."""
+    # For tracebacks. Without a time of change it is never dropped for a file of that name.
+    linecache.cache[filename] = (len(code), None, code.splitlines(True), filename)
+    tree = compile(code, filename, "exec", ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, True)
+    if has_tools:
+        awaited.mark(tree, _LATER)
+    if tree.body and isinstance(tree.body[-1], ast.Expr):
+        last = tree.body[-1]
+        target = ast.copy_location(ast.Name(id=_VALUE, ctx=ast.Store()), last)
+        tree.body[-1] = ast.copy_location(ast.Assign(targets=[target], value=last.value), last)
+    # mypy thinks that it gives a tree again.
+    return compile(tree, filename, "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, True)  # type: ignore[no-any-return]
+
+
+def _finish(value: Any) -> Any:
+    """The value itself; that of an async function, when it has run to its end."""
+    if hasattr(type(value), "__await__"):
+        return asyncio.run(_wait_for(value))
+    return value
+
+
+async def _wait_for(value: Any) -> Any:
+    return await value
+
+
+def _set_stdin(data: Any) -> None:
+    fd = os.memfd_create("stdin")
+    with open(fd, "wb", closefd=False) as file:
+        file.write(data)
+    os.lseek(fd, 0, os.SEEK_SET)
+    os.dup2(fd, 0)
+    os.close(fd)
+    sys.stdin = sys.__stdin__ = io.TextIOWrapper(  # type: ignore[misc]
+        open(0, "rb", closefd=False), "utf-8", "surrogateescape")
+
+
+# ---- results -------------------------------------------------------------------------------------
+
+
+def _pack_result(head: Dict[str, Any], value: Any, files: Optional[Dict[str, bytes]]) -> List[Any]:
+    buffers: List[Any] = []
+    told: Dict[str, Any] = {}
+    if head.get("result") == "pickle":
+        buffers.append(None)
+        try:
+            buffers[0] = pickle.dumps(value, 5, buffer_callback=lambda more: buffers.append(more.raw()))
+        except Exception as error:
+            raise _reword(error, "the result cannot be pickled") from error
+        told.update(pickle=0, oob=len(buffers) - 1)
+    else:
+        told["value"], _ = codec.encode(value, frozenset(head.get("types") or ()), buffers)
+    if files is not None:
+        told["files"] = {}
+        for name, data in files.items():
+            told["files"][name] = len(buffers)
+            buffers.append(data)
+    return codec.pack(told, buffers)
+
+
+def _to_json(value: Any, where: str) -> Any:
+    """The value as JSON has it; raises where that would be another one."""
+    kind = type(value)
+    if kind in (str, bool, int, type(None)) or kind is float and value - value == 0:
+        return value
+    if kind in (list, tuple):
+        return [_to_json(item, f"{where}[{at}]") for at, item in enumerate(value)]
+    if kind is dict:
+        for key in value:
+            if type(key) is not str:
+                raise TypeError(f"{where} has the key {key!r:.60}: keys in JSON are text")
+        return {key: _to_json(item, f"{where}[{key!r:.60}]") for key, item in value.items()}
+    shown = repr(value) if kind is float else f"a {codec.name_type(kind).replace('builtins:', '')}"
+    raise TypeError(f"{where} is {shown}, which JSON cannot say")
+
+
+def _reword(error: Exception, what: str) -> Exception:
+    """An exception of the same name, whose text says what was being done."""
+    made: Exception = type(type(error).__name__, (Exception,), {})(f"{what}: {type(error).__name__}: {error}")
+    return made
+
+
+# ---- logs ----------------------------------------------------------------------------------------
+
+
+def forward_logs(socket: talk.Talk) -> None:
+    """Sends each record that a logger handles, whatever its handlers are. A handler of the root logger would do,
+    but then logging.basicConfig() does nothing, and programs print less than they do elsewhere."""
+    call_handlers = logging.Logger.callHandlers
+
+    def callHandlers(self: logging.Logger, record: logging.LogRecord) -> None:
+        try:
+            send_log(socket, record)
+        except Exception:  # a record whose text cannot be made: its handlers will say so
+            pass
+        call_handlers(self, record)
+
+    logging.Logger.callHandlers = callHandlers  # type: ignore[method-assign]
+
+
+_formatter = logging.Formatter()
+
+
+def send_log(socket: talk.Talk, record: logging.LogRecord) -> None:
+    text = record.getMessage()
+    if record.name != "root":
+        text = f"{record.name}: {text}"
+    if record.exc_info:
+        text += "\n" + _formatter.formatException(record.exc_info)
+    level = record.levelname.lower().encode("utf-8", "replace")[:64]
+    if level.startswith(b"vitro."):
+        level = b"info"
+    socket.send(talk.LOG, level, [text.encode("utf-8", "backslashreplace")[:talk.LOG_MAX]])
+
+
+# ---- rehearsal -----------------------------------------------------------------------------------
+
+
+def rehearsed(number: int, text: str = "") -> Dict[str, Any]:
+    """What a rehearsal calls."""
+    return {"number": number + 1, "text": [text, 0.5, None, True]}
+
+
+def _rehearse_eval(code: str, tools: Sequence[str] = ()) -> Tuple[int, bytes, List[Any]]:
+    head: Dict[str, Any] = {
+        "op": "eval", "code": code, "filename": "<rehearsal>", "tools": tools, "files": {}, "collect": [],
+        "stdin": None, "result": "plain", "types": []}
+    return talk.EXECUTE, b"", codec.pack(head)
+
+
+# What is sent, made once, in the zygote. A few lines of everyday Python touch most of what code will.
+_rehearsals: Dict[str, List[Tuple[int, bytes, List[Any]]]] = {
+    "json": [(talk.EXECUTE, (__name__ + ":rehearsed").encode(), [b'{"number": 1, "text": "abc"}'])],
+    "call": [(talk.EXECUTE, b"", codec.pack(
+        {"op": "call", "function": {"module": __name__, "name": "rehearsed"}, "args": 0, "oob": 0, "result": "plain",
+         "types": []}, [pickle.dumps(((1,), {"text": "abc"}), 5)]))],
+    "eval": [_rehearse_eval("import sys\nx = [i * 2 for i in range(9)]\ndef f(a, c=1):\n    return f'{a}-{c}'\n"
+                            "for i in x:\n    y = {'a': i, 'b': f(i)}\ny\n")],
+    "tools": [_rehearse_eval("[tool(1, x='a') for i in [1]]\n", ["tool"]),
+              (talk.ANSWER, b"", codec.pack({"value": [1, "a"]}))],
+    "await": [_rehearse_eval("import asyncio\nawait asyncio.sleep(0)\n")],
+}
+
+
+def rehearse(config: Mapping[str, Any]) -> None:
+    """Does a few calls by way of a socket of its own, and leaves everything as it was. config["rehearse"] names them;
+    what a pool is never used for need not be paid for."""
+    names = ["json"] if config.get("mode") == "json" else config.get("rehearse", ("call", "eval"))
+    kept = sys.modules["__main__"], sys.argv, sys.path[:]
+    try:
+        pair = [talk.Talk(end.detach()) for end in _socket.socketpair()]
+    except OSError:  # a policy without sockets: then the first call is slower
+        return
+    occupant = Occupant(pair[0], config)
+    try:
+        for name in names:
+            for kind, tool, body in _rehearsals.get(name, ()):
+                pair[1].send(kind, tool, body, 1)
+            if name in _rehearsals:
+                occupant.serve()
+                _drain(pair[1])
+    finally:
+        gc.disable()
+        for end in pair:
+            end.close()
+        sys.modules["__main__"], sys.argv, sys.path[:] = kept
+        linecache.cache.pop("<rehearsal>", None)
+        if "await" in names:  # as if there had been no loop
+            getattr(asyncio.events, "_set_event_loop_policy", asyncio.set_event_loop_policy)(None)
+
+
+def _drain(socket: talk.Talk) -> None:
+    for _ in range(4):  # a question, a traceback, the end
+        message = socket.hear()
+        assert message is not None
+        if message.kind == talk.ERROR:
+            raise RuntimeError(f"a rehearsal failed: {bytes(message.body).decode('utf-8', 'replace')}")
+        if message.kind == talk.RESULT:
+            return

@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * _vitro_zygote: what a Python interpreter needs to be a zygote. It joins the hull, takes orders,
+ * and forks occupants by the same code that seals every other; around each fork the interpreter
+ * does what it does around one of its own. zygote.py decides everything else. One module serves
+ * every Python from 3.8 on, by the limited API.
+ *
+ * A process has one zygote. Whatever fails for the supervisor's sake ends in SystemExit: he has
+ * been told, or is gone.
+ */
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include <errno.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/path.h"
+#include "launch/zygote.h"
+
+struct state {
+	struct vt_zygote zygote;
+	bool joined;
+};
+
+/* The supervisor has nothing more to hear. */
+static PyObject *leave(const struct vt_err *err)
+{
+	PyObject *code = PyLong_FromLong(err->num == EPIPE ? 0 : 1);
+
+	if (code) {
+		PyErr_SetObject(PyExc_SystemExit, code);
+		Py_DECREF(code);
+	}
+	return NULL;
+}
+
+/* NULL, and an exception, where nothing was joined. */
+static struct vt_zygote *find_zygote(PyObject *module)
+{
+	struct state *state = PyModule_GetState(module);
+
+	if (!state || !state->joined) {
+		PyErr_SetString(PyExc_RuntimeError, "no hull was joined");
+		return NULL;
+	}
+	return &state->zygote;
+}
+
+/* ---- where cells can write ----------------------------------------------------------------- */
+
+static int append(PyObject *list, PyObject *item)
+{
+	int r = item ? PyList_Append(list, item) : -1;
+
+	Py_XDECREF(item);
+	return r;
+}
+
+static int append_path(PyObject *list, const char *to, const char *rest)
+{
+	char path[2 * PATH_MAX];
+
+	(void)snprintf(path, sizeof(path), "/%s%s", to, rest); /* plans have no longer ones */
+	return append(list, PyUnicode_DecodeFSDefault(path));
+}
+
+/* What follows a mount's place, there, and wherever cells have what the hull keeps aside. */
+static int append_place(PyObject *list, const struct vt_plan *plan, const struct vt_build *mount,
+			const char *rest)
+{
+	int r = append_path(list, mount->to, rest);
+
+	for (size_t i = 0; r == 0 && i < plan->build_count; i++)
+		if (plan->builds[i].inner && strcmp(plan->builds[i].from, mount->to) == 0)
+			r = append_path(list, plan->builds[i].to, rest);
+	return r;
+}
+
+/*
+ * A folder for writing may be shown once more, for reading, under another name: as part of what
+ * lies around it, or a part of it by itself. Where a veil is over that, its inodes are others, too.
+ */
+static int append_aliases(PyObject *list, const struct vt_plan *plan,
+			  const struct vt_build *written)
+{
+	for (size_t i = 0; i < plan->build_count; i++) {
+		const struct vt_build *build = &plan->builds[i];
+		int r = 0;
+
+		if (build->act != VT_ACT_BIND || build->inner)
+			continue;
+		if (vt_path_lies_in(build->from, written->from))
+			r = append_place(list, plan, build, "");
+		else if (vt_path_lies_in(written->from, build->from))
+			r = append_place(list, plan, build,
+					 written->from +
+						 (build->from[1] ? strlen(build->from) : 0));
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}
+
+/* Paths, and inodes as the host has them: whatever the name is. */
+static int list_writable(const struct vt_plan *plan, PyObject *paths, PyObject *inodes)
+{
+	for (size_t i = 0; i < plan->build_count; i++) {
+		const struct vt_build *build = &plan->builds[i];
+
+		/* Itself is one of them. */
+		if (build->act != VT_ACT_BIND || !build->writable || build->device || build->inner)
+			continue;
+		if (append_aliases(paths, plan, build) < 0 ||
+		    append(inodes, Py_BuildValue("(KK)", (unsigned long long)build->dev,
+						 (unsigned long long)build->ino)) < 0)
+			return -1;
+	}
+	return 0;
+}
+
+static PyObject *describe(const struct vt_plan *plan)
+{
+	PyObject *paths = PyList_New(0), *inodes = PyList_New(0), *all = NULL;
+
+	if (paths && inodes && list_writable(plan, paths, inodes) == 0)
+		all = Py_BuildValue("{sLsOsOsO}", "result_bytes", (long long)plan->result_bytes,
+				    "writable", paths, "inodes", inodes, "bare",
+				    plan->bare ? Py_True : Py_False);
+	Py_XDECREF(paths);
+	Py_XDECREF(inodes);
+	return all;
+}
+
+/* ---- the zygote ---------------------------------------------------------------------------- */
+
+static PyObject *join(PyObject *module, PyObject *args)
+{
+	struct state *state = PyModule_GetState(module);
+	struct vt_err err;
+	int fd;
+
+	if (!state || !PyArg_ParseTuple(args, "i:join", &fd))
+		return NULL;
+	if (state->joined) {
+		PyErr_SetString(PyExc_RuntimeError, "a hull was joined already");
+		return NULL;
+	}
+	if (vt_zygote_join(&state->zygote, fd, &err) < 0)
+		return leave(&err);
+	if (vt_zygote_furnish(&state->zygote, &err) < 0) {
+		vt_zygote_fail(&state->zygote, &err);
+		return leave(&err);
+	}
+	state->joined = true;
+	return describe(state->zygote.plan);
+}
+
+static PyObject *ready(PyObject *module, PyObject *unused)
+{
+	struct vt_zygote *zygote = find_zygote(module);
+	struct vt_err err;
+
+	(void)unused;
+	if (!zygote)
+		return NULL;
+	if (vt_zygote_ready(zygote, &err) < 0)
+		return leave(&err);
+	Py_RETURN_NONE;
+}
+
+/* 1 in the zygote, 0 in an occupant. */
+static int enter(struct vt_zygote *zygote, struct vt_zygote_order *order, struct vt_err *err)
+{
+	PyOS_BeforeFork();
+	int r = vt_zygote_enter(zygote, order, err);
+
+	if (r == 0)
+		PyOS_AfterFork_Child();
+	else
+		PyOS_AfterFork_Parent();
+	return r;
+}
+
+static PyObject *next_order(PyObject *module, PyObject *args)
+{
+	struct vt_zygote *zygote = find_zygote(module);
+	struct vt_zygote_order order;
+	struct vt_err err;
+	int wait = 1, r;
+
+	if (!zygote || !PyArg_ParseTuple(args, "|p:next", &wait))
+		return NULL;
+	do {
+		r = vt_zygote_take(zygote, &order, &err);
+		if (r == 0 && order.note.kind == VT_NOTE_LEARN)
+			return PyUnicode_DecodeUTF8(order.note.err.what,
+						    (Py_ssize_t)strlen(order.note.err.what),
+						    "replace");
+		if (r == 0)
+			r = enter(zygote, &order, &err);
+		if (r < 0)
+			return leave(&err);
+	} while (wait && r > 0);
+	if (r > 0)
+		return PyUnicode_FromString("");
+	Py_RETURN_NONE;
+}
+
+/* A note with a text, or None: there is none. */
+static PyObject *tell(PyObject *module, PyObject *args, enum vt_note_kind kind, int num)
+{
+	struct vt_zygote *zygote = find_zygote(module);
+	const char *text = NULL;
+	struct vt_err err;
+
+	if (!zygote || !PyArg_ParseTuple(args, "|z", &text))
+		return NULL;
+	if (vt_zygote_tell(zygote, kind, text ? num : 0, text ? text : "", &err) < 0)
+		return leave(&err);
+	Py_RETURN_NONE;
+}
+
+static PyObject *learned(PyObject *module, PyObject *args)
+{
+	return tell(module, args, VT_NOTE_LEARNED, ENOEXEC);
+}
+
+static PyObject *loads(PyObject *module, PyObject *args)
+{
+	return tell(module, args, VT_NOTE_LOADS, 0);
+}
+
+static PyObject *tell_line(PyObject *module, PyObject *args)
+{
+	return tell(module, args, VT_NOTE_TOLD, 0);
+}
+
+static PyObject *fail(PyObject *module, PyObject *args)
+{
+	struct vt_zygote *zygote = find_zygote(module);
+	const char *text;
+	struct vt_err err;
+
+	if (!zygote || !PyArg_ParseTuple(args, "s:fail", &text))
+		return NULL;
+	(void)vt_fail(&err, VT_STEP_COMMAND, ENOEXEC, "%s", text); /* it is what is told */
+	vt_zygote_fail(zygote, &err);
+	return leave(&err);
+}
+
+static PyObject *threads(PyObject *module, PyObject *unused)
+{
+	const struct vt_zygote *zygote = find_zygote(module);
+
+	(void)unused;
+	if (!zygote)
+		return NULL;
+	int count = vt_zygote_threads(zygote);
+
+	if (count < 0) {
+		errno = -count;
+		return PyErr_SetFromErrno(PyExc_OSError);
+	}
+	return PyLong_FromLong(count);
+}
+
+static PyObject *fork_apart(PyObject *module, PyObject *unused)
+{
+	struct vt_zygote *zygote = find_zygote(module);
+	struct vt_err err;
+	int pidfd = -1;
+
+	(void)unused;
+	if (!zygote)
+		return NULL;
+	PyOS_BeforeFork();
+	int r = vt_zygote_fork_apart(zygote, &pidfd, &err);
+
+	if (r == 0)
+		PyOS_AfterFork_Child();
+	else
+		PyOS_AfterFork_Parent();
+	if (r < 0) {
+		PyErr_Format(PyExc_OSError, "%s: %s", err.what, strerror(err.num));
+		return NULL;
+	}
+	return PyLong_FromLong(pidfd);
+}
+
+/* ESRCH: it has ended, which is what is wanted. */
+static PyObject *kill_apart(PyObject *module, PyObject *args)
+{
+	int pidfd;
+
+	(void)module;
+	if (!PyArg_ParseTuple(args, "i:kill", &pidfd))
+		return NULL;
+	if (syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0) < 0 && errno != ESRCH)
+		return PyErr_SetFromErrno(PyExc_OSError);
+	Py_RETURN_NONE;
+}
+
+/* ---- an occupant --------------------------------------------------------------------------- */
+
+/* As C has it: that of a bare cell differs from the zygote's. */
+static PyObject *environment(PyObject *module, PyObject *unused)
+{
+	PyObject *all = PyList_New(0);
+
+	(void)module;
+	(void)unused;
+	for (char **variable = environ; all && variable && *variable; variable++)
+		if (append(all, PyBytes_FromString(*variable)) < 0) {
+			Py_DECREF(all);
+			return NULL;
+		}
+	return all;
+}
+
+static PyObject *park(PyObject *module, PyObject *unused)
+{
+	struct vt_err err;
+
+	(void)module;
+	(void)unused;
+	if (vt_zygote_park(&err) < 0)
+		return leave(&err);
+	Py_RETURN_NONE;
+}
+
+static PyMethodDef methods[] = {
+	{ "join", join, METH_VARARGS,
+	  "join(fd): waits for the plan and joins the hull. What the cells are like, as a dict." },
+	{ "ready", ready, METH_NOARGS, "Tells that orders are taken from now on." },
+	{ "next", next_order, METH_VARARGS,
+	  "next(wait=True): obeys orders until there is something to say. None: this is an "
+	  "occupant "
+	  "now, sealed. A text: a module to learn; empty, without wait: one order was obeyed." },
+	{ "learned", learned, METH_VARARGS,
+	  "learned(problem=None): the module is learned, or cannot be." },
+	{ "loads", loads, METH_VARARGS,
+	  "loads(module): it is about to be imported, before ready." },
+	{ "tell", tell_line, METH_VARARGS, "tell(text): a line for the supervisor's log." },
+	{ "fail", fail, METH_VARARGS,
+	  "fail(text): why there will be no occupants. Does not return." },
+	{ "threads", threads, METH_NOARGS, "How many threads this process has." },
+	{ "fork", fork_apart, METH_NOARGS,
+	  "fork(): a fork in no cell. In it -1; in the zygote its pidfd. Others reap it." },
+	{ "kill", kill_apart, METH_VARARGS, "kill(pidfd): ends such a fork." },
+	{ "environment", environment, METH_NOARGS, "The environment as C has it, as bytes." },
+	{ "park", park, METH_NOARGS, "In an occupant: what comes next on 3 is its call." },
+	{ NULL, NULL, 0, NULL },
+};
+
+static struct PyModuleDef definition = {
+	PyModuleDef_HEAD_INIT,
+	.m_name = "_vitro_zygote",
+	.m_doc = "Joins a hull, and forks occupants into cells. For vitro's own zygote.py.",
+	.m_size = sizeof(struct state),
+	.m_methods = methods,
+};
+
+PyMODINIT_FUNC PyInit__vitro_zygote(void);
+
+PyMODINIT_FUNC PyInit__vitro_zygote(void)
+{
+	return PyModule_Create(&definition);
+}

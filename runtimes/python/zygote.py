@@ -1,0 +1,366 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The whole life of a Python zygote: INTERPRETER -I -S -B zygote.py SETUP [+MODULE | -MODULE]...
+
+The supervisor executes it with its control socket at descriptor 3. It loads what vitro itself needs while it
+still sees the caller's files; joins the hull, from where it sees no more than a cell does; imports what the
+caller wants to have ahead of calls; and then forks occupants, each into a cell of its own. It never runs
+anything of a call, and never imports from where a call can write.
+
+SETUP is JSON: {"version": 1, "mode": ..., "path": [folders], "preload": [modules], ...}. +MODULE was learned by
+a zygote before this one. -MODULE ended one while it was imported, and is left out.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any, Callable, Dict, Iterable, List, NoReturn, Optional, Sequence, Tuple
+
+CONTROL = 3
+PACKAGE = "_vitro_runtime"
+PARTS = ("codec", "talk", "resolve", "awaited", "complain", "cwd", "tools", "harness")
+# What every piece of code may stand on: a top-level await, and a line in a log.
+ALWAYS = ("asyncio", "logging")
+# Whoever computes would start threads for it, of which a fork has none.
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS", "NUMEXPR_NUM_THREADS",
+           "VECLIB_MAXIMUM_THREADS", "RAYON_NUM_THREADS", "NUMBA_NUM_THREADS")
+TRIAL_SECONDS = 10
+PROBLEM_BYTES = 400
+
+
+class Writable(BaseException):
+    """Something to import lies where a call can write. No `except Exception` makes it good."""
+
+
+class Places:
+    """Where calls can write: by path, and by inode, whatever the name."""
+
+    def __init__(self, paths: Iterable[str], inodes: Iterable[Tuple[int, int]]) -> None:
+        self.paths = [path.rstrip("/") or "/" for path in paths]
+        self.inodes = frozenset(inodes)
+        self.known: Dict[str, bool] = {"/": "/" in self.paths}
+
+    def _names(self, path: str) -> bool:
+        return any(path == place or place == "/" or path.startswith(place + "/") for place in self.paths)
+
+    def _holds(self, path: str) -> bool:
+        """Whether a path without links on it is one of them, or lies in one."""
+        if path not in self.known:
+            try:
+                found = os.stat(path)
+                written = (found.st_dev, found.st_ino) in self.inodes
+            except OSError:
+                written = False  # it is not there: what is around it counts
+            self.known[path] = written or self._names(path) or self._holds(os.path.dirname(path))
+        return self.known[path]
+
+    def hold(self, path: str) -> bool:
+        """Whether a file is one that calls can write or replace, or a link on the way to it is."""
+        done, rest, links = "/", os.path.abspath(path).split("/")[1:], 0
+        while rest:
+            part = rest.pop(0)
+            if part == "..":
+                done = os.path.dirname(done)
+                continue
+            if part in ("", "."):
+                continue
+            step = os.path.join(done, part)
+            if self._holds(step):
+                return True
+            try:
+                target = os.readlink(step)
+            except OSError:
+                done = step
+                continue
+            links += 1
+            if links > 40:
+                return True  # nobody can open it
+            rest[:0] = target.split("/")
+            done = "/" if target.startswith("/") else done
+        return self._holds(done)
+
+
+class Guard:
+    """Stands before all finders of modules, and lets none give one that a call could have written."""
+
+    def __init__(self, places: Places) -> None:
+        self.places = places
+        self.refused: Optional[str] = None
+
+    def find_spec(self, name: str, path: Optional[Sequence[str]] = None,
+                  target: Optional[ModuleType] = None) -> Optional[ModuleSpec]:
+        for finder in sys.meta_path:
+            find = getattr(finder, "find_spec", None)
+            spec = find(name, path, target) if find and finder is not self else None
+            if spec is not None:
+                self.check(spec)
+                return spec
+        return None
+
+    def check(self, spec: ModuleSpec) -> None:
+        files = [spec.origin, spec.cached] if spec.has_location else []
+        for file in [*files, *(spec.submodule_search_locations or ())]:
+            if isinstance(file, str) and self.places.hold(file):
+                self.refused = file
+                raise Writable(f"'{file}' lies where calls may write, so it is not imported ahead of them")
+
+
+class Failed(Exception):
+    """A module was not imported, and everything is as it was."""
+
+
+def describe(error: BaseException) -> str:
+    text = f"{type(error).__name__}: {error}"
+    return text if len(text) <= PROBLEM_BYTES else text[:PROBLEM_BYTES] + "..."
+
+
+def forget(before: Dict[str, ModuleType]) -> None:
+    """As far as it can be: what a module did elsewhere stays done."""
+    for name in [name for name in sys.modules if name not in before]:
+        del sys.modules[name]
+
+
+def load(name: str, guard: Guard) -> None:
+    """Imports a module; raises Failed if that does not work, or one of its parts lies where calls write."""
+    before = dict(sys.modules)
+    kept = {variable: os.environ.get(variable) for variable in THREADS}
+    guard.refused = None
+    os.environ.update(dict.fromkeys(THREADS, "1"))
+    try:
+        if not all(part.isidentifier() for part in name.split(".")):
+            raise ImportError(f"'{name}' is no name of a module")
+        __import__(name)
+        if guard.refused:
+            raise Writable(f"'{guard.refused}' lies where calls may write")
+    except BaseException as error:
+        forget(before)
+        raise Failed(f"'{name}' is not imported ahead of calls: {describe(error)}") from None
+    finally:
+        for variable, value in kept.items():
+            if value is None:
+                os.environ.pop(variable, None)
+            else:
+                os.environ[variable] = value
+
+
+def settle() -> None:
+    """What is there by now stays: a collection in a fork must not touch, and so copy, all of it."""
+    gc.collect()
+    gc.disable()
+    gc.freeze()
+
+
+def load_parts(folder: str) -> Any:
+    """Vitro's own modules, as a package of which a caller's modules know nothing. Gives (extension, harness)."""
+    package = ModuleType(PACKAGE)
+    package.__path__ = [folder]
+    sys.modules[PACKAGE] = package
+    sys.path.insert(0, folder)
+    try:
+        extension = __import__("_vitro_zygote")
+        for part in PARTS:
+            __import__(f"{PACKAGE}.{part}")
+    finally:
+        sys.path.remove(folder)
+        sys.path_importer_cache.pop(folder, None)
+    return extension, sys.modules[f"{PACKAGE}.harness"]
+
+
+def enter_site(places: Places) -> None:
+    """The site-packages of the venv or the prefix, and their .pth files; none of the user's own."""
+    import site
+
+    add_folder: Callable[..., Any] = site.addsitedir
+    add_file: Callable[..., Any] = site.addpackage  # type: ignore[attr-defined]
+
+    def add_safe_folder(folder: str, known: Any = None) -> Any:
+        return known if places.hold(folder) else add_folder(folder, known)
+
+    def add_safe_file(folder: str, name: str, known: Any) -> Any:
+        return known if places.hold(os.path.join(folder, name)) else add_file(folder, name, known)
+
+    site.addsitedir = add_safe_folder
+    site.addpackage = add_safe_file  # type: ignore[attr-defined]
+    try:
+        site.main()
+    finally:
+        site.addsitedir = add_folder
+        site.addpackage = add_file  # type: ignore[attr-defined]
+
+
+class Trial:
+    """A module that is imported in a child first, which may hang, crash or start threads as it likes."""
+
+    def __init__(self, extension: Any, guard: Guard, name: str) -> None:
+        import select
+        import signal
+        import time
+
+        self.extension = extension
+        self.name = name
+        self.end = time.monotonic() + TRIAL_SECONDS
+        self.clock = time.monotonic
+        self.fd, theirs = os.pipe()
+        try:
+            self.pidfd: int = extension.fork()
+        except OSError:
+            os.close(self.fd)
+            os.close(theirs)
+            raise
+        if self.pidfd < 0:
+            signal.alarm(TRIAL_SECONDS + 1)  # should the zygote not be there to end it
+            self._try(guard, theirs)
+        os.close(theirs)
+        self.poll = select.poll()
+        self.poll.register(self.fd, select.POLLIN)
+        self.poll.register(CONTROL, select.POLLIN)
+        self.said = b""
+
+    def _try(self, guard: Guard, fd: int) -> NoReturn:
+        said = "ok"
+        try:
+            load(self.name, guard)
+            if self.extension.threads() != 1:
+                said = f"'{self.name}' is not imported ahead of calls: it starts a thread"
+        except BaseException as error:
+            said = str(error) if isinstance(error, Failed) else describe(error)
+        os.write(fd, said.encode("utf-8", "replace"))
+        os._exit(0)
+
+    def wait(self) -> Tuple[bool, bool]:
+        """Whether it is over, and whether there is an order meanwhile."""
+        left = self.end - self.clock()
+        ready = [fd for fd, _ in self.poll.poll(max(0, int(left * 1000) + 1))]
+        if self.fd in ready:
+            got = os.read(self.fd, 4096)
+            self.said += got
+            if not got or self.said == b"ok":
+                return True, False
+        return self.clock() >= self.end, CONTROL in ready
+
+    def result(self) -> Optional[str]:
+        """What is wrong with it; None: nothing."""
+        late = self.clock() >= self.end
+        self.extension.kill(self.pidfd)
+        os.close(self.pidfd)
+        os.close(self.fd)
+        if self.said:
+            return None if self.said == b"ok" else self.said.decode("utf-8", "replace")
+        why = f"that takes longer than {TRIAL_SECONDS} s" if late else "that ends the interpreter"
+        return f"'{self.name}' is not imported ahead of calls: {why}"
+
+
+class Zygote:
+    def __init__(self, extension: Any, harness: Any, setup: Dict[str, Any]) -> None:
+        self.extension, self.harness, self.config = extension, harness, setup
+        about = extension.join(CONTROL)
+        self.config["result_bytes"] = about["result_bytes"]
+        self.config["bare"] = about["bare"]
+        self.guard = Guard(Places(about["writable"], about["inodes"]))
+
+    def prepare(self, learned: Sequence[str], left_out: Sequence[str]) -> None:
+        """Imports all that is wanted ahead of calls. One that ends us is known to the supervisor by its name."""
+        sys.meta_path.insert(0, self.guard)  # type: ignore[arg-type]
+        enter_site(self.guard.places)
+        if self.extension.threads() != 1:
+            self.extension.fail("a .pth file or a sitecustomize starts a thread, and what has threads cannot be forked")
+        sys.path += [folder for folder in self.config.get("path", ()) if folder not in sys.path]
+        for name in dict.fromkeys([*ALWAYS, *self.config.get("preload", ()), *learned]):
+            if name in left_out or name in sys.modules:
+                continue
+            self.extension.loads(name)
+            try:
+                load(name, self.guard)
+            except Failed as problem:
+                self.extension.tell(str(problem))
+            if self.extension.threads() != 1:
+                self.extension.fail(f"importing '{name}' ahead of calls starts a thread, and what has threads "
+                                    "cannot be forked")
+        self.extension.loads("")
+
+    def learn(self, name: str) -> None:
+        """For real, since a child could. Whoever has it already has nothing to do."""
+        try:
+            load(name, self.guard)
+        except Failed as problem:
+            self.extension.learned(str(problem))
+            return
+        if self.extension.threads() != 1:
+            self.extension.fail(f"importing '{name}' ahead of calls starts a thread, and what has threads cannot be "
+                                "forked")
+        settle()
+        self.extension.learned()
+
+    def serve(self) -> None:
+        """Obeys orders; returns in an occupant."""
+        trial: Optional[Trial] = None
+        while True:
+            if trial is None:
+                name = self.extension.next()
+            else:
+                over, ordered = trial.wait()
+                if over:
+                    problem = trial.result()
+                    if problem:
+                        self.extension.learned(problem)
+                    else:
+                        self.learn(trial.name)
+                    trial = None
+                name = self.extension.next(False) if ordered and not over else ""
+            if name is None:
+                return
+            if name in sys.modules:
+                self.extension.learned()
+            elif name and trial is None:
+                try:
+                    trial = Trial(self.extension, self.guard, name)
+                except OSError as error:
+                    self.extension.learned(f"'{name}' is not imported ahead of calls: {describe(error)}")
+
+    def occupy(self) -> NoReturn:
+        sys.meta_path.remove(self.guard)  # type: ignore[arg-type]
+        if self.config["bare"]:
+            self.see_environment()
+        self.harness.main(self.config)
+        os._exit(0)
+
+    def see_environment(self) -> None:
+        """A bare cell's private folder is its own, and was written into C's environment."""
+        for variable in self.extension.environment():
+            name, _, value = variable.partition(b"=")
+            if os.environb.get(name) != value:
+                os.environb[name] = value
+        if "tempfile" in sys.modules:
+            sys.modules["tempfile"].tempdir = None  # type: ignore[attr-defined]
+
+
+def main(argv: List[str]) -> None:
+    import json
+
+    for variable in ("VITRO_ZYGOTE", "LD_BIND_NOW"):
+        os.environ.pop(variable, None)
+    learned = [word[1:] for word in argv[2:] if word.startswith("+")]
+    left_out = [word[1:] for word in argv[2:] if word.startswith("-")]
+    setup = json.loads(argv[1])
+    extension, harness = load_parts(os.path.dirname(os.path.abspath(__file__)))
+    zygote = Zygote(extension, harness, setup)
+    sys.argv = [""]
+    sys.modules["__main__"] = ModuleType("__main__")  # what calls see is not this
+    try:
+        zygote.prepare(learned, left_out)
+    except Exception as error:
+        extension.fail(describe(error))
+    settle()
+    extension.ready()
+    zygote.serve()
+    zygote.occupy()
+
+
+if __name__ == "__main__":
+    try:
+        main(sys.argv)
+    except SystemExit as end:
+        os._exit(end.code if isinstance(end.code, int) else 1)

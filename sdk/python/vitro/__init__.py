@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: Apache-2.0
+"""vitro runs every tool call of an AI agent, and every piece of code that a model wrote, in its own sealed, single-use
+process.
+
+    import vitro
+
+    with vitro.Sandbox() as sandbox:
+        sandbox.eval("sum(range(10))")          # code, as in a notebook
+        sandbox.call(my_module.function, 2, 3)  # a function of this program
+        sandbox.run(["ls", "-l"]).stdout        # a command
+
+AsyncSandbox is the same for asyncio. ToolHost and AsyncToolHost are sets of named tools with schemas.
+"""
+
+import logging as _logging
+
+from ._reference import NotSendable
+from ._result import Error, Log, Result, Usage
+from .aio import AsyncSandbox
+from .errors import (Cancelled, CpuLimit, Crashed, Lost, MemoryLimit, NoResult, Refused, ResultLimit, Timeout, ToolError,
+                     Unsupported, VitroError)
+from .sandbox import Sandbox
+from .toolhost import AsyncToolHost, ToolHost
+
+__all__ = ["Sandbox", "AsyncSandbox", "ToolHost", "AsyncToolHost", "Result", "Error", "Log", "Usage",
+           "VitroError", "ToolError", "Timeout", "CpuLimit", "MemoryLimit", "Crashed", "NoResult", "ResultLimit", "Cancelled",
+           "Refused", "Lost", "Unsupported", "NotSendable"]
+
+_logging.getLogger("vitro").addHandler(_logging.NullHandler())  # what to show is the program's choice

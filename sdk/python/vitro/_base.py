@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What Sandbox and AsyncSandbox have in common."""
+
+from __future__ import annotations
+
+import os
+from typing import Iterable, List, Optional, Union
+
+from ._order import Orders
+from ._policy import Policy
+from ._session import Call, Session
+
+Path = Union[str, "os.PathLike[str]"]
+
+
+class Base:
+    """See Sandbox."""
+
+    _session: Optional[Session]
+
+    def __init__(self, policy: Policy = None, *, python: Optional[Path] = None, preload: Iterable[str] = (),
+                 socket: Optional[Path] = None, ready_min: int = 0, ready_max: int = 0) -> None:
+        self._orders = Orders(policy, python, preload, ready_min, ready_max)
+        self._socket = None if socket is None else os.path.abspath(os.fspath(socket))
+        self._is_closed = False
+
+    def __repr__(self) -> str:
+        return f"<vitro.{type(self).__name__} {'closed' if self._is_closed else 'open'}>"
+
+    def cancel(self, call_id: str) -> bool:
+        """Ends the calls with that id: they are `cancelled`. Whether there were any."""
+        found = [call for call in self._under_way() if call.call_id == call_id]
+        for call in found:
+            self._session.cancel(call)  # type: ignore[union-attr]
+        return bool(found)
+
+    def terminate(self) -> int:
+        """Ends all calls that are under way: they are `cancelled`. How many there were."""
+        found = self._under_way()
+        for call in found:
+            self._session.cancel(call)  # type: ignore[union-attr]
+        return len(found)
+
+    def is_running(self) -> bool:
+        """Whether calls are under way."""
+        return bool(self._under_way())
+
+    def _under_way(self) -> List[Call]:
+        session = self._session
+        if session is None or session.pid != os.getpid():
+            return []
+        return [call for call in [*session.calls.values()] if not call.is_abandoned]

@@ -1,0 +1,310 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A call before it is made: which pool it wants, and what it says. The same for threads and for asyncio."""
+
+from __future__ import annotations
+
+import json
+import os
+import pickle
+import struct
+import sys
+from contextvars import ContextVar
+from typing import Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
+
+from . import _codec as codec
+from ._paths import Folders
+from ._policy import Policy, deadline, sources_of
+from ._reference import Reference, describe, dumps
+from .errors import Refused
+
+Buffer = Union[bytes, bytearray, memoryview]
+Word = Union[str, bytes, "os.PathLike[str]"]
+OnOutput = Callable[[str, str], Any]
+OnLog = Callable[[str, str], Any]
+Tools = Mapping[str, Callable[..., Any]]
+Content = Union[str, bytes, bytearray, memoryview]
+
+# True while a tool that a cell asked for runs: calls that it makes are made on behalf of another.
+answering: "ContextVar[bool]" = ContextVar("vitro_answering", default=False)
+
+SIMPLE = frozenset((int, str, float, bool, bytes, type(None)))  # what any pickler writes alike
+_NAME_BYTES = 250  # of a tool's name and of a call's id each; the wire has room for 511 together
+
+
+class PoolSpec(NamedTuple):
+    """What a pool is for. Pools that are the same are one."""
+
+    kind: str  # "command" or "python"
+    program: str
+    sources: str  # of its policy, as JSON
+    setup: Optional[str]
+    ready_min: int
+    ready_max: int
+
+
+class Order:
+    """What is to be done. `fields` are members of the call's head, as JSON."""
+
+    __slots__ = ("spec", "tool", "pieces", "fields", "call_id", "on_output", "on_log", "tools", "types", "trust",
+                 "wants_result", "modules", "size", "head", "module")
+
+    def __init__(self, spec: PoolSpec, tool: str, pieces: Sequence[Buffer], wall_ms: int, options: "Options") -> None:
+        self.spec, self.tool, self.pieces = spec, tool, pieces
+        size = 0
+        for piece in pieces:
+            size += piece.nbytes if isinstance(piece, memoryview) else len(piece)
+        self.size = size
+        self.call_id, self.on_output, self.on_log = options.call_id, options.on_output, options.on_log
+        self.wants_result = options.result
+        self.tools: Tools = {}
+        self.types: Dict[str, type] = {}
+        self.trust = False
+        self.modules: Tuple[str, ...] = ()  # that the pool may learn when the call was well
+        self.module, self.head = "", b""  # of a function that is the same each time: its module, and its message's head
+        fields = f',"wall_ms":{wall_ms}' if wall_ms else ""
+        if options.on_output is not None:
+            fields += ',"stream":true'
+        if answering.get():
+            fields += ',"within":true'
+        self.fields = fields
+
+
+    def check_size(self, frame_max: int) -> None:
+        """Raises Refused where it is more than a supervisor takes."""
+        if self.size > frame_max - (1 << 16):
+            raise Refused(f"the call's arguments have {self.size} bytes; a supervisor takes {frame_max} at the most")
+
+
+class Options:
+    """The keyword arguments that all kinds of calls share."""
+
+    __slots__ = ("timeout", "policy", "on_output", "on_log", "result", "call_id")
+
+    def __init__(self, timeout: Optional[float], policy: Policy, on_output: Optional[OnOutput],
+                 on_log: Optional[OnLog], result: bool, call_id: str) -> None:
+        self.timeout, self.policy = timeout, policy
+        self.on_output, self.on_log, self.result = on_output, on_log, result
+        self.call_id = call_id
+        if call_id and (len(call_id.encode("utf-8", "surrogatepass")) > _NAME_BYTES or not call_id.isprintable()):
+            raise ValueError(f"call_id is a text that can be printed, of {_NAME_BYTES} bytes at the most")
+
+
+class Orders:
+    """Makes orders for one sandbox."""
+
+    def __init__(self, policy: Policy, python: Union[None, str, "os.PathLike[str]"], preload: Iterable[str],
+                 ready_min: int, ready_max: int) -> None:
+        if isinstance(preload, str):
+            raise TypeError("preload is a list of modules' names, not a text")
+        self._policy = policy
+        self._preload = [*preload]
+        self._ready = _count("ready_min", ready_min), _count("ready_max", ready_max)
+        self._python = _interpreter(python)
+        self._sources = sources_of(policy)
+        # Of the sandbox's own policy, until sys.path changes. It is replaced as a whole: many threads may read it.
+        self._known: Tuple[Folders, Dict[Any, PoolSpec]] = self._look()
+        self._heads: Dict[str, Tuple[Dict[str, Any], bytes]] = {}
+
+    # -- pools
+
+    def _spec(self, kind: str, program: str, options: Options) -> Tuple[PoolSpec, int]:
+        """The pool for a call, and its own deadline."""
+        own = options.policy is None
+        if own and options.timeout is None:
+            more, wall_ms = (), 0  # type: Tuple[Dict[str, str], ...], int
+        else:
+            found, wall_ms = deadline(self._policy if own else options.policy, options.timeout)
+            more = tuple(found)
+        key = (kind, program, more[0]["value"] if more else None)
+        folders, specs = self._known
+        if kind == "call" and not folders.is_current():
+            folders, specs = self._known = self._look()
+        spec = specs.get(key) if own else None
+        if spec is None:
+            sources = [*(self._sources if own else sources_of(options.policy)), *more]
+            spec = self._make_spec(kind, program, sources, folders)
+            if own:
+                specs[key] = spec
+        return spec, wall_ms
+
+    def _look(self) -> Tuple[Folders, Dict[Any, PoolSpec]]:
+        return Folders(self._python == sys.executable), {}
+
+    def _make_spec(self, kind: str, program: str, sources: List[Dict[str, str]], folders: Folders) -> PoolSpec:
+        if kind == "command":
+            return PoolSpec("command", program, json.dumps(sources), None, *self._ready)
+        path: List[str] = []
+        if kind == "call":
+            path = folders.path
+            sources = [*sources, {"json": json.dumps({"files": {"read": folders.grants}})}]
+        # What an occupant does once before it waits, so that the first call in it is as fast as a second one.
+        rehearse = ["call"] if kind == "call" else ["eval", "tools"]
+        setup = json.dumps({"version": 1, "mode": "message", "path": path, "preload": self._preload, "rehearse": rehearse})
+        return PoolSpec("python", program, json.dumps(sources), setup, *self._ready)
+
+    def policy_alone(self, policy: Policy) -> PoolSpec:
+        """A pool without cells, that only says what a policy comes to."""
+        return PoolSpec("", "", json.dumps(self._sources if policy is None else sources_of(policy)), None, 0, 0)
+
+    # -- calls
+
+    def call(self, func: Callable[..., Any], args: Tuple[Any, ...], kwargs: Dict[str, Any], options: Options,
+             result_types: Iterable[type], trust: bool) -> Order:
+        """Of a function of this program."""
+        spec, wall_ms = self._spec("call", self._python, options)
+        reference = describe(func)
+        buffers: List[Buffer] = [*reference.buffers]
+        first = len(buffers)
+        buffers.append(b"")
+        buffers[first] = _pickled(args, kwargs, reference, buffers)
+        types = _types(result_types) if result_types else {}
+        is_usual = not (types or trust or reference.buffers or len(buffers) > 1)
+        head = (self._usual_head(reference) if is_usual
+                else _call_head(reference, first, len(buffers) - first - 1, types, trust))
+        order = Order(spec, _short(reference.label), pack(head, buffers), wall_ms, options)
+        order.modules, order.types, order.trust = reference.modules, types, trust
+        if is_usual:
+            order.module, order.head = reference.ref.get("module", ""), head
+        return order
+
+    def _usual_head(self, reference: Reference) -> bytes:
+        """The head of a call with nothing special about it, which is the same each time."""
+        known = self._heads.get(reference.label)
+        if known is not None and known[0] is reference.ref:
+            return known[1]
+        if len(self._heads) > 1024:
+            self._heads.clear()
+        head = _call_head(reference, 0, 0, {}, False)
+        self._heads[reference.label] = reference.ref, head
+        return head
+
+    def eval(self, code: str, tools: Optional[Tools], files: Optional[Mapping[str, Content]],
+             collect: Iterable[str], stdin: Optional[Content], options: Options, result_types: Iterable[type],
+             trust: bool) -> Order:
+        """Of code, which may call tools."""
+        if not isinstance(code, str):
+            raise TypeError(f"code is a text, not {type(code).__name__}")
+        if isinstance(collect, str):
+            raise TypeError("collect is a list of patterns, not a text")
+        spec, wall_ms = self._spec("eval", self._python, options)
+        buffers: List[Buffer] = []
+        placed = {}
+        for name, content in (files or {}).items():
+            placed[codec.check_file_name(name)] = len(buffers)
+            buffers.append(_content(content))
+        head: Dict[str, Any] = {"op": "eval", "code": code, "filename": "<eval>", "tools": [*(tools or ())],
+                                "files": placed, "collect": [*collect], "stdin": None,
+                                "result": "pickle" if trust else "plain"}
+        if stdin is not None:
+            head["stdin"] = len(buffers)
+            buffers.append(_content(stdin))
+        types = _types(result_types) if result_types else {}
+        if types:
+            head["types"] = [*types]
+        order = Order(spec, "eval", pack(_json(head), buffers), wall_ms, options)
+        order.tools, order.types, order.trust = tools or {}, types, trust
+        return order
+
+    def run(self, argv: Sequence[Word], stdin: Optional[Content],
+            options: Options) -> Order:
+        """Of a command."""
+        if isinstance(argv, (str, bytes)) or not argv:
+            raise TypeError("argv is a list of words, the program's first")
+        words = [os.fsencode(word) for word in argv]
+        if any(b"\0" in word for word in words):
+            raise ValueError("a word of argv has a NUL in it")
+        program = os.fsdecode(words[0])
+        if "/" in program:
+            program = os.path.abspath(program)
+        spec, wall_ms = self._spec("command", program, options)
+        given = b"" if stdin is None else _content(stdin)
+        order = Order(spec, _short(program), [b"\0".join(words) + b"\0", given], wall_ms, options)
+        if given:
+            order.fields += f',"stdin":{memoryview(given).nbytes}'
+        return order
+
+
+# ---- parts of a message -------------------------------------------------------------------------------------------
+
+
+def pack(head: bytes, buffers: Sequence[Buffer]) -> List[Buffer]:
+    """A message, of a head that is JSON already."""
+    sizes = [piece.nbytes if isinstance(piece, memoryview) else len(piece) for piece in buffers]
+    start = struct.pack("<I", len(head)) + head + struct.pack(f"<I{len(sizes)}Q", len(sizes), *sizes)
+    return [start, *buffers]
+
+
+def _json(head: Any) -> bytes:
+    return json.dumps(head, separators=(",", ":")).encode("ascii")
+
+
+def _call_head(reference: Reference, args: int, oob: int, types: Mapping[str, type], trust: bool) -> bytes:
+    return _json({"op": "call", "function": reference.ref, "args": args, "oob": oob,
+                  "result": "pickle" if trust else "plain", "types": [*types]})
+
+
+def _pickled(args: Tuple[Any, ...], kwargs: Dict[str, Any], reference: Reference, buffers: List[Buffer]) -> bytes:
+    """The arguments' pickle; what goes beside it is added to the buffers."""
+    for value in args:
+        if type(value) not in SIMPLE:
+            break
+    else:
+        if not kwargs:
+            return pickle.dumps((args, kwargs), 5)
+    return dumps(args, kwargs, reference, lambda buffer: buffers.append(buffer.raw()))
+
+
+def _types(classes: Iterable[type]) -> Dict[str, type]:
+    """Classes that results may be of, by their names."""
+    if not all(isinstance(one, type) for one in classes):
+        raise TypeError("result_types is a list of classes")
+    return {f"{one.__module__}:{one.__qualname__}": one for one in classes}
+
+
+def _content(content: Content) -> Buffer:
+    if isinstance(content, str):
+        return content.encode("utf-8")
+    return memoryview(content).cast("B") if isinstance(content, memoryview) else bytes(content)
+
+
+def _short(name: str) -> str:
+    """A name for messages, as long as the wire takes it."""
+    data = name.replace("\0", "").encode("utf-8", "replace")
+    return data[:_NAME_BYTES].decode("utf-8", "ignore")
+
+
+def _count(name: str, value: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= 4096:
+        raise ValueError(f"{name} is a number of cells, from 0 (the default) to 4096, not {value!r}")
+    return value
+
+
+def _interpreter(python: Union[None, str, "os.PathLike[str]"]) -> str:
+    if python is None:
+        return sys.executable or "python3"
+    name = os.fspath(python)
+    return os.path.abspath(name) if "/" in name else name
+
+
+# ---- what a cell asks for -----------------------------------------------------------------------------------------
+
+
+def read_request(body: memoryview) -> Tuple[List[Any], Dict[str, Any]]:
+    """The arguments of a tool, from a cell. Raises codec.Malformed."""
+    head, buffers = codec.unpack(body)
+    args, kwargs = codec.decode([head.get("args", []), head.get("kwargs", {})], buffers)
+    if type(args) is not list or type(kwargs) is not dict or not all(type(name) is str for name in kwargs):
+        raise codec.Malformed("these are no arguments")
+    return args, kwargs
+
+
+def write_answer(value: Any) -> List[Buffer]:
+    """What a tool gave, for the cell. Raises what says that it is no plain data."""
+    tree, buffers = codec.encode(value)
+    return [*codec.pack({"value": tree}, buffers)]
+
+
+def write_failure(error: BaseException) -> List[Buffer]:
+    """What a tool raised, for the cell: a name and a text."""
+    said = error.args[0] if len(error.args) == 1 and isinstance(error.args[0], str) else str(error)
+    return [_json({"type": type(error).__name__[:200], "message": said[:8192]})]

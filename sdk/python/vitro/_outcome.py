@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What becomes of a call that is over: a value, a Result, or an exception."""
+
+from __future__ import annotations
+
+import datetime  # noqa: F401  these three for the codec, which imports nothing that a cell asks for
+import decimal  # noqa: F401
+import pickle
+import uuid  # noqa: F401
+from typing import Any, Dict, Optional, Tuple
+
+from . import _codec as codec
+from ._order import Buffer, Order
+from ._result import STATUSES, Error, Result, Usage
+from ._session import Call, Session
+from ._wire import Head
+from .errors import Lost, Refused, VitroError, error_of
+
+Value = Tuple[Any, Dict[str, bytes]]  # and files
+
+
+def begin_learning(session: Session, order: Order, call: Call) -> None:
+    """Where a function's module could be imported in a cell, its pool may have it imported before the next call."""
+    if order.modules and call.is_ok:
+        known = call.pool.known
+        for module in order.modules:
+            if module not in known and 0 < len(module.encode()) < 256:
+                session.learn(call.pool, module)
+
+
+def conclude(order: Order, call: Call) -> Any:
+    """What the caller gets."""
+    head = call.head
+    if head["status"] == "ok" and order.spec.kind == "python":
+        try:
+            value, files = read_value(call.body[:call.value_size], order)
+        except codec.Malformed as error:
+            result = build(call, {**head, "status": "no_result", "error": f"its value is not what a value is: {error}"})
+        else:
+            if not order.wants_result:
+                return value
+            result = build(call, head)
+            result.value, result.files = value, files
+    else:
+        result = build(call, head)
+    if order.wants_result or result.ok:
+        return result
+    raise error_of(result)
+
+
+def read_value(body: Buffer, order: Order) -> Value:
+    """The value of a call and the files that it collected, from a cell: all of it may be anything. Raises
+    codec.Malformed."""
+    head, buffers = codec.unpack(body)
+    files = codec.read_files(head.get("files"), buffers)
+    if order.trust and "pickle" in head:
+        data, first, count = buffers.take(head["pickle"]), head["pickle"] + 1, head.get("oob", 0)
+        try:
+            # Only here, and only by the caller's explicit word (trust_results).
+            return pickle.loads(data, buffers=buffers[first:first + count]), files
+        except Exception as error:
+            raise codec.Malformed(f"its pickle cannot be read: {type(error).__name__}: {error}") from error
+    return codec.decode(head.get("value"), buffers, order.types), files
+
+
+def build(call: Call, head: Head) -> Result:
+    """The result of a call, but for its value."""
+    status, body = head["status"], call.body
+    at = head.get("value", 0)
+    middle = at + head.get("stdout", 0)
+    error: Optional[Error] = None
+    if status != "ok":
+        error = Error(head.get("error_type", STATUSES[status]), head.get("error", "no reason was given"), call.traceback)
+    code, peak, processes = head.get("exit_code", -1), head.get("peak_kb", -1), head.get("processes", -1)
+    dropped = {"stdout": head.get("dropped_stdout", 0), "stderr": head.get("dropped_stderr", 0)}
+    if call.dropped_logs:
+        dropped["logs"] = call.dropped_logs
+    return Result(
+        call_id=call.call_id, status=status, error=error, exit_code=None if code < 0 else code,
+        signal=head.get("signal") or None, stdout_bytes=bytes(body[at:middle]), stderr_bytes=bytes(body[middle:]),
+        dropped=dropped, logs=[*call.logs],
+        usage=Usage(round(head.get("wall_ns", 0) / 1e6, 1), round(head.get("cpu_ns", 0) / 1e6, 1),
+                    None if peak < 0 else peak, None if processes < 0 else processes),
+        isolation=call.pool.isolation if head.get("cell") else None, unreaped=head.get("unreaped", False))
+
+
+def not_begun(call_id: str, error: Exception) -> Result:
+    """The result of a call that could not be begun, for callers who want no exceptions."""
+    if isinstance(error, VitroError) and error.result is not None:
+        return error.result
+    status = "lost" if isinstance(error, Lost) else "refused"
+    return Result(call_id=call_id, status=status, error=Error(type(error).__name__, str(error)))
+
+
+def refused(call_id: str, message: str) -> Refused:
+    """The exception of a call whose pool there is not."""
+    return Refused(message, Result(call_id=call_id, status="refused", error=Error("Refused", message)))

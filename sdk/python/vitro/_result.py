@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How a call ended: one shape, the same as `vitro run --json` prints."""
+
+from __future__ import annotations
+
+import base64
+import datetime
+import json
+import math
+from dataclasses import dataclass, field
+from typing import Any, Dict, List, NamedTuple, Optional
+
+# Every status, and the name of its error where none is given.
+STATUSES = {"ok": "", "error": "Error", "timeout": "Timeout", "cpu_limit": "CpuLimit", "memory_limit": "MemoryLimit",
+            "crashed": "Crashed", "no_result": "NoResult", "result_limit": "ResultLimit", "cancelled": "Cancelled",
+            "refused": "Refused", "lost": "Lost"}
+
+
+class Error(NamedTuple):
+    """What went wrong. Where a tool failed, all of it is its own words."""
+
+    type: str
+    message: str
+    traceback: Optional[str] = None
+
+
+class Log(NamedTuple):
+    """A line that a tool logged."""
+
+    level: str
+    text: str
+
+
+class Usage(NamedTuple):
+    """What a call took. peak_memory_kb and processes are None where they are not known."""
+
+    wall_ms: float = 0.0
+    cpu_ms: float = 0.0
+    peak_memory_kb: Optional[int] = None
+    processes: Optional[int] = None
+
+
+@dataclass
+class Result:
+    """How a call ended, and all that is known of it.
+
+    call_id      the call's id
+    status       "ok", "error", "timeout", "cpu_limit", "memory_limit", "crashed", "no_result", "result_limit",
+                 "cancelled", "refused" or "lost": one cause, one status
+    value        what the function returned or the code came to; None of a command
+    error        an Error with type, message and traceback; None where ok
+    exit_code    of its process, where it exited by itself
+    signal       that it died of; 9 where vitro ended it
+    stdout_bytes, stderr_bytes
+                 what it printed; `stdout` and `stderr` are the same as text
+    dropped      how many bytes of each are not there, beyond `limits.stdout_kb`
+    logs         lines that the tool logged, each a Log with level and text
+    usage        a Usage: wall_ms, cpu_ms, peak_memory_kb, processes
+    isolation    what really held it: the level, and the mechanism per property; None where it came to no cell
+    files        the files that `collect` named, by their names
+    denials      None: denials were not observed
+    unreaped     something in the cell would not die in time
+    """
+
+    call_id: str
+    status: str
+    value: Any = None
+    error: Optional[Error] = None
+    exit_code: Optional[int] = None
+    signal: Optional[int] = None
+    stdout_bytes: bytes = b""
+    stderr_bytes: bytes = b""
+    dropped: Dict[str, int] = field(default_factory=lambda: {"stdout": 0, "stderr": 0})
+    logs: List[Log] = field(default_factory=list)
+    usage: Usage = Usage()
+    isolation: Optional[Dict[str, Any]] = None
+    files: Dict[str, bytes] = field(default_factory=dict)
+    denials: Optional[List[Any]] = None
+    unreaped: bool = False
+
+    @property
+    def ok(self) -> bool:
+        """Whether the call did what it should."""
+        return self.status == "ok"
+
+    @property
+    def stdout(self) -> str:
+        """What was printed to standard output; U+FFFD stands for what is not UTF-8."""
+        return self.stdout_bytes.decode("utf-8", "replace")
+
+    @property
+    def stderr(self) -> str:
+        """The same of standard error."""
+        return self.stderr_bytes.decode("utf-8", "replace")
+
+    def unwrap(self) -> Any:
+        """The value, or the exception that the call without `result=True` would have raised."""
+        if self.status != "ok":
+            from .errors import error_of
+            raise error_of(self)
+        return self.value
+
+    def to_dict(self) -> Dict[str, Any]:
+        """The result as plain dicts and lists, with the members of `vitro run --json`. The value is as it is."""
+        shape: Dict[str, Any] = {
+            "call_id": self.call_id, "ok": self.ok, "status": self.status, "value": self.value,
+            "error": self.error._asdict() if self.error else None, "exit_code": self.exit_code, "signal": self.signal,
+            "stdout": self.stdout, "stderr": self.stderr, "dropped": dict(self.dropped),
+            "logs": [log._asdict() for log in self.logs], "usage": self.usage._asdict(),
+            "isolation": self.isolation, "files": dict(self.files), "denials": self.denials}
+        if self.unreaped:
+            shape["unreaped"] = True
+        return shape
+
+    def to_json(self) -> str:
+        """The result as one line of JSON. Of the value, and of files, what JSON cannot say is written as
+        near to it as can be: tuples and sets as lists, times in ISO form, bytes as text or in base64."""
+        return json.dumps(_plain(self.to_dict()), allow_nan=False)
+
+
+def _plain(value: Any) -> Any:
+    """The same as JSON can say it."""
+    if value is None or isinstance(value, (bool, int, str)):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {key if isinstance(key, str) else str(key): _plain(part) for key, part in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [_plain(part) for part in value]
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        try:
+            return str(value, "utf-8")
+        except UnicodeDecodeError:
+            return {"base64": base64.b64encode(value).decode()}
+    if isinstance(value, (datetime.date, datetime.time)):
+        return value.isoformat()
+    return str(value)

@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: Apache-2.0
+"""AsyncSandbox: Sandbox for asyncio."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import inspect
+import os
+import weakref
+from typing import Any, Callable, Dict, Iterable, Mapping, Optional, Sequence, Set, Tuple
+
+from . import _start
+from ._base import Base, Path
+from ._hooks import Hooks
+from ._loop import Bell, LoopSession
+from ._order import (Content, OnLog, OnOutput, Options, Order, PoolSpec, Tools, Word, answering, read_request,
+                     write_answer, write_failure)
+from ._outcome import begin_learning, conclude, not_begun, refused
+from ._policy import Policy
+from ._result import Result
+from ._session import Call, Pool
+from ._wire import Head
+from .errors import Lost, VitroError
+
+__all__ = ["AsyncSandbox"]
+
+
+class AsyncSandbox(Base):
+    """Sandbox for asyncio: the same arguments, and calls that are awaited.
+
+        async with vitro.AsyncSandbox() as sandbox:
+            await sandbox.eval("1 + 1")
+            await asyncio.gather(*(sandbox.call(slow, n) for n in range(100)))
+
+    Cancelling the task that awaits a call ends its cell at once. Tools that are coroutine functions run on the loop, as
+    many at once as the code asks for; others run in the loop's threads. on_output and on_log are plain functions, and run
+    on the loop.
+
+    It belongs to the loop that it is used in, and is not for several threads.
+    """
+
+    _session: Optional[LoopSession]
+
+    def __init__(self, policy: Policy = None, *, python: Optional[Path] = None, preload: Iterable[str] = (),
+                 socket: Optional[Path] = None, ready_min: int = 0, ready_max: int = 0) -> None:
+        super().__init__(policy, python=python, preload=preload, socket=socket, ready_min=ready_min, ready_max=ready_max)
+        self._session = None
+        self._starting: Optional["asyncio.Task[LoopSession]"] = None
+        self._finalizer: Optional["weakref.finalize[Any, Any]"] = None
+
+    async def __aenter__(self) -> "AsyncSandbox":
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+    # -- calls
+
+    async def call(self, func: Callable[..., Any], /, *args: Any, timeout: Optional[float] = None,
+                   policy: Policy = None, on_output: Optional[OnOutput] = None, on_log: Optional[OnLog] = None,
+                   result: bool = False, call_id: str = "", result_types: Iterable[type] = (),
+                   trust_results: bool = False, **kwargs: Any) -> Any:
+        """Calls a function of this program in a cell, and gives what it returns: see Sandbox.call()."""
+        options = Options(timeout, policy, on_output, on_log, result, call_id)
+        return await self._do(options, lambda: self._orders.call(func, args, kwargs, options, result_types,
+                                                                 trust_results))
+
+    async def eval(self, code: str, *, tools: Optional[Tools] = None, files: Optional[Mapping[str, Content]] = None,
+                   collect: Iterable[str] = (), stdin: Optional[Content] = None, timeout: Optional[float] = None,
+                   policy: Policy = None, on_output: Optional[OnOutput] = None, on_log: Optional[OnLog] = None,
+                   result: bool = False, call_id: str = "", result_types: Iterable[type] = (),
+                   trust_results: bool = False) -> Any:
+        """Runs Python code in a cell, and gives its value: see Sandbox.eval()."""
+        options = Options(timeout, policy, on_output, on_log, result, call_id)
+        return await self._do(options, lambda: self._orders.eval(code, tools, files, collect, stdin, options,
+                                                                 result_types, trust_results))
+
+    async def run(self, argv: Sequence[Word], *, stdin: Optional[Content] = None, timeout: Optional[float] = None,
+                  policy: Policy = None, on_output: Optional[OnOutput] = None, on_log: Optional[OnLog] = None,
+                  result: bool = False, call_id: str = "") -> Result:
+        """Runs a command in a cell, and gives its Result: see Sandbox.run()."""
+        options = Options(timeout, policy, on_output, on_log, result, call_id)
+        made: Result = await self._do(options, lambda: self._orders.run(argv, stdin, options))
+        return made
+
+    # -- what is under way
+
+    async def capabilities(self, policy: Policy = None) -> Dict[str, Any]:
+        """What holds on this machine: see Sandbox.capabilities()."""
+        session = await self._use()
+        pool = await self._open(session, self._orders.policy_alone(policy), "")
+        return {**(pool.isolation or {}), "vitro": session.connection.version}
+
+    async def counts(self) -> Dict[str, int]:
+        """How many cells and calls there are, and were: see Sandbox.counts()."""
+        session, bell = await self._use(), Bell()
+        reply = session.count(bell.ring)
+        await bell.wait(reply)
+        if reply.head is None:
+            raise Lost(session.lost or "the supervisor is gone")
+        return {name: value for name, value in reply.head.items() if name != "is"}
+
+    async def close(self) -> None:
+        """Ends all calls, and a supervisor of its own. The sandbox cannot be used any more."""
+        self._is_closed = True
+        if self._session is not None and self._session.pid == os.getpid() and self._session.lost is None:
+            self._session.shut()
+        if self._finalizer is not None and self._finalizer.alive:
+            await asyncio.get_running_loop().run_in_executor(None, self._finalizer)
+
+    # -- for tool hosts, whose tools' arguments may have any names
+
+    async def _call(self, func: Callable[..., Any], args: Tuple[Any, ...], kwargs: Dict[str, Any], *,
+                    timeout: Optional[float] = None, policy: Policy = None, call_id: str = "") -> Result:
+        """call() with result=True."""
+        options = Options(timeout, policy, None, None, True, call_id)
+        made: Result = await self._do(options, lambda: self._orders.call(func, args, kwargs, options, (), False))
+        return made
+
+    async def _run(self, argv: Sequence[Word], *, stdin: Optional[Content] = None, timeout: Optional[float] = None,
+                   policy: Policy = None, call_id: str = "") -> Result:
+        """run() with result=True."""
+        return await self.run(argv, stdin=stdin, timeout=timeout, policy=policy, result=True, call_id=call_id)
+
+    # -- within
+
+    async def _use(self) -> LoopSession:
+        """The session; a new one where there is none, or it was lost, or this is another process."""
+        session, loop = self._session, asyncio.get_running_loop()
+        if session is not None and session.lost is None and session.pid == os.getpid():
+            if session.loop is not loop:
+                if session.calls and not session.loop.is_closed():
+                    raise RuntimeError("the sandbox has calls under way in another event loop")
+                session.attach(loop)
+            return session
+        if self._is_closed:
+            raise Lost("the sandbox is closed")
+        if self._starting is None or self._starting.done() or self._starting.get_loop() is not loop:
+            self._starting = loop.create_task(self._start(loop))
+        return await asyncio.shield(self._starting)
+
+    async def _start(self, loop: asyncio.AbstractEventLoop) -> LoopSession:
+        if self._finalizer is not None:
+            await loop.run_in_executor(None, self._finalizer)
+        path = self._socket
+        connection = await loop.run_in_executor(None, _start.start if path is None else lambda: _start.connect(path))
+        self._finalizer = weakref.finalize(self, connection.close)
+        self._session = session = LoopSession(connection, loop)
+        if self._is_closed:
+            await self.close()
+        return session
+
+    async def _open(self, session: LoopSession, spec: PoolSpec, call_id: str) -> Pool:
+        bell = Bell()
+        pool, reply = session.open_pool(spec, bell.ring)
+        if reply is not None:
+            await bell.wait(reply)
+            if not pool.answered:
+                raise Lost(session.lost or "the supervisor is gone")
+        if pool.error is not None:
+            raise refused(call_id, pool.error)
+        return pool
+
+    async def _do(self, options: Options, make: Callable[[], Order]) -> Any:
+        bell = Bell()
+        try:
+            order = make()
+            while True:
+                session = await self._use()
+                order.check_size(session.connection.frame_max)
+                pool = await self._open(session, order.spec, order.call_id)
+                call = session.begin(pool, order, bell.ring)
+                if call is not None:
+                    break
+        except (VitroError, TypeError, ValueError) as error:
+            if not options.result:
+                raise
+            return not_begun(options.call_id, error)
+        tasks: Set["asyncio.Task[None]"] = set()
+        try:
+            await self._attend(session, call, order, bell, tasks)
+        except BaseException:
+            session.abandon(call)
+            raise
+        finally:
+            for task in tasks:
+                task.cancel()
+        begin_learning(session, order, call)
+        return conclude(order, call)
+
+    async def _attend(self, session: LoopSession, call: Call, order: Order, bell: Bell,
+                      tasks: Set["asyncio.Task[None]"]) -> None:
+        """Waits for the call's end, and meanwhile does what it wants done."""
+        await bell.wait(call)
+        hooks = Hooks(order)
+        while True:
+            call.told = False
+            is_over = call.is_over
+            while call.events:
+                head, body = call.take()
+                if head["is"] == "output":
+                    hooks.output(head, body)
+                elif head["is"] == "log":
+                    hooks.log(head, body)
+                elif not is_over:
+                    task = asyncio.get_running_loop().create_task(self._answer(session, call, hooks, head, body))
+                    tasks.add(task)
+                    task.add_done_callback(tasks.discard)
+            if is_over:
+                break
+            if call.is_flooded or len(tasks) > _TASKS_MAX:
+                session.cancel(call)
+            await bell.wait(call)
+        hooks.end()
+
+    async def _answer(self, session: LoopSession, call: Call, hooks: Hooks, head: Head, body: memoryview) -> None:
+        answering.set(True)  # in this task's own context
+        try:
+            ok, pieces = True, write_answer(await _run_tool(hooks, head, body))
+        except Exception as error:
+            ok, pieces = False, write_failure(error)
+        if not call.is_over:
+            session.answer(call.number, head["ask"], ok, pieces)
+
+
+_TASKS_MAX = 10000  # requests of one call that are being answered
+
+
+async def _run_tool(hooks: Hooks, head: Head, body: memoryview) -> Any:
+    function = hooks.find_tool(head)
+    args, kwargs = read_request(body)
+    if inspect.iscoroutinefunction(function):
+        return await function(*args, **kwargs)
+    context = contextvars.copy_context()
+    value = await asyncio.get_running_loop().run_in_executor(
+        None, lambda: context.run(lambda: function(*args, **kwargs)))
+    return await value if inspect.isawaitable(value) else value

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What calls raise. One status of a result, one class; all are VitroErrors, and carry the whole result."""
+
+from __future__ import annotations
+
+from typing import Dict, Optional, Type
+
+from ._result import Result
+
+__all__ = ["VitroError", "ToolError", "Timeout", "CpuLimit", "MemoryLimit", "Crashed", "NoResult", "ResultLimit",
+           "Cancelled", "Refused", "Lost", "Unsupported"]
+
+
+class VitroError(Exception):
+    """The base of all that vitro raises.
+
+    `result` is the call's whole Result, with its output and usage; None where there was no call to have one.
+    """
+
+    result: Optional[Result]
+
+    def __init__(self, message: str = "", result: Optional[Result] = None) -> None:
+        super().__init__(message)
+        self.result = result
+
+    def __reduce__(self) -> "tuple[object, ...]":
+        return type(self), (str(self.args[0]) if self.args else "", self.result)
+
+
+class ToolError(VitroError):
+    """The tool itself failed: the function raised, the command exited with another code than 0.
+
+    What was raised in the cell is never raised here as its own class, since a cell's word is only data: a ValueError
+    there is a ToolError here whose `type` is "ValueError". `str()` of it is the message.
+    """
+
+    @property
+    def type(self) -> str:
+        """The name of what was raised, in the cell's own words."""
+        return self.result.error.type if self.result and self.result.error else "Error"
+
+    @property
+    def message(self) -> str:
+        """The text of what was raised."""
+        return str(self)
+
+    @property
+    def traceback(self) -> Optional[str]:
+        """The traceback in the cell, as text; None where there is none."""
+        return self.result.error.traceback if self.result and self.result.error else None
+
+
+class Timeout(VitroError, TimeoutError):
+    """The call ran past its deadline, or no cell was free for it in time. Also a TimeoutError."""
+
+
+class CpuLimit(VitroError):
+    """The call used more CPU time than `limits.cpu_ms`."""
+
+
+class MemoryLimit(VitroError):
+    """The call used more memory than `limits.memory_mb`.
+
+    Not a MemoryError: this program has not run out of anything.
+    """
+
+
+class Crashed(VitroError):
+    """The call's process died of a signal (`result.signal`), or broke its protocol."""
+
+
+class NoResult(VitroError):
+    """The call's process ended without giving a result, as by os._exit(0)."""
+
+
+class ResultLimit(VitroError):
+    """The result is larger than `limits.result_mb`."""
+
+
+class Cancelled(VitroError):
+    """The call was ended by cancel(), terminate() or close()."""
+
+
+class Refused(VitroError):
+    """The call was not begun: its policy is not valid or cannot be enforced on this machine, or the request is wrong."""
+
+
+class Lost(VitroError):
+    """The supervisor itself failed. The call may or may not have run, so it is never made again by itself.
+
+    The next call of the same sandbox starts a new supervisor.
+    """
+
+
+class Unsupported(VitroError):
+    """vitro cannot work here: another operating system than Linux, or its program is not there."""
+
+
+_BY_STATUS: Dict[str, Type[VitroError]] = {
+    "error": ToolError, "timeout": Timeout, "cpu_limit": CpuLimit, "memory_limit": MemoryLimit, "crashed": Crashed,
+    "no_result": NoResult, "result_limit": ResultLimit, "cancelled": Cancelled, "refused": Refused, "lost": Lost,
+}
+
+
+def error_of(result: Result) -> VitroError:
+    """The exception for a result that is not ok."""
+    return _BY_STATUS[result.status](result.error.message if result.error else result.status, result)

@@ -1,0 +1,401 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sandbox: calls that run sealed, each in its own single-use process."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import os
+import threading
+import weakref
+from concurrent.futures import Future
+from types import FunctionType
+from typing import Any, Callable, Dict, Iterable, Mapping, Optional, Sequence, Tuple, Union
+
+from . import _start
+from ._base import Base, Path
+from ._futures import CallFuture, Pump
+from ._order import (Content, OnLog, OnOutput, Options, Order, PoolSpec, Tools, Word, answering, write_answer,
+                     write_failure)
+from ._hooks import Hooks
+from ._outcome import begin_learning, conclude, not_begun, refused
+from ._policy import Policy
+from ._quick import Route, find_route, read_simple
+from ._result import Result
+from ._session import Call, Pool
+from ._threads import ThreadSession
+from ._wire import Head
+from .errors import Lost, VitroError
+
+__all__ = ["Sandbox"]
+
+_ROUTES_MAX = 1024
+_LONG_WAY = object()
+
+
+class Sandbox(Base):
+    """A place where functions, code and commands run sealed, each call in its own single-use process.
+
+        with vitro.Sandbox() as sandbox:
+            sandbox.eval("1 + 1")
+            sandbox.call(math.factorial, 20)
+            sandbox.run(["ls", "/"]).stdout
+
+    policy      what calls may use (vitro-policy(5)): a dict, the path of a policy file, or the name of a built-in policy
+                ("default", "strict", "compute"). Without it: the system's runtime paths for reading, a private /tmp, no
+                network, 512 MB, 30 s. Relative paths in a dict are by the working directory.
+    python      the interpreter in the cells; this program's own if none is given. Its venv or prefix is readable.
+    preload     modules that cells have imported already. Modules of functions that are called are learned by themselves.
+    socket      the path of a server's socket (vitro-serve(1)). Without it the sandbox starts a supervisor of its own, when
+                it is first used, which ends with it.
+    ready_min, ready_max
+                how many cells wait for calls, at the least and at the most, for each kind of call; 0: 2 and 64
+
+    It may be used by many threads at once. After a fork the child has a supervisor of its own. A supervisor that
+    dies takes the calls that are under way with it: they end as `lost`, and are never made again, since they may have
+    run. The next call starts a new one.
+
+    call(), eval() and run() share these arguments:
+
+    timeout     seconds, in place of the policy's deadline, be it shorter or longer
+    policy      a policy in place of the sandbox's
+    on_output   called as on_output("stdout" or "stderr", text) with what is printed, as it comes
+    on_log      called as on_log(level, text) with what is logged, as it comes
+    result      True: gives a Result, however the call ended, and raises nothing
+    call_id     a text of one's own by which cancel() finds it, and that results carry
+
+    Call-backs run in the thread that waits. What they raise ends the call, and is raised.
+    """
+
+    _session: Optional[ThreadSession]
+
+    def __init__(self, policy: Policy = None, *, python: Optional[Path] = None, preload: Iterable[str] = (),
+                 socket: Optional[Path] = None, ready_min: int = 0, ready_max: int = 0) -> None:
+        super().__init__(policy, python=python, preload=preload, socket=socket, ready_min=ready_min, ready_max=ready_max)
+        self._lock, self._pid = threading.Lock(), os.getpid()
+        self._session = None
+        self._routes: Dict[Callable[..., Any], Route] = {}  # of functions that were called before
+        self._pump: Optional[Pump] = None
+        self._finalizer: Optional["weakref.finalize[Any, Any]"] = None
+
+    def __enter__(self) -> "Sandbox":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # -- calls
+
+    def call(self, func: Callable[..., Any], /, *args: Any, timeout: Optional[float] = None, policy: Policy = None,
+             on_output: Optional[OnOutput] = None, on_log: Optional[OnLog] = None, result: bool = False,
+             call_id: str = "", result_types: Iterable[type] = (), trust_results: bool = False, **kwargs: Any) -> Any:
+        """Calls a function of this program in a cell, and gives what it returns.
+
+        The function goes by its name, so the cell imports its module: the folders of sys.path are readable there. A
+        coroutine function is awaited in the cell. Arguments are pickled. The value comes back as plain data (None, bool,
+        int, float, str, bytes, list, tuple, set, dict, date, time, Decimal, UUID, complex, and numpy arrays), never as a
+        pickle.
+
+        result_types    classes of which the value may have instances: dataclasses and pydantic models. They are made here
+                        from their fields, with whatever values the cell gave these.
+        trust_results   True: the value comes as a pickle. Then the cell can run code of its choice in this program,
+                        which undoes the sandbox. Only for functions that one would run without a sandbox, too.
+
+        A function's own keyword argument that has the name of one of these goes by functools.partial().
+
+        Raises ToolError where the function raised, and Timeout, MemoryLimit, Crashed and so on (vitro.errors).
+        """
+        is_plain = (timeout is None and policy is None and on_output is None and on_log is None and not result
+                    and not call_id and not result_types and not trust_results and not kwargs and not answering.get())
+        if is_plain and type(func) is FunctionType:
+            value = self._hurry(func, args)
+            if value is not _LONG_WAY:
+                return value
+        options = Options(timeout, policy, on_output, on_log, result, call_id)
+        return self._do(options, lambda: self._orders.call(func, args, kwargs, options, result_types, trust_results),
+                        func if is_plain else None)
+
+    def eval(self, code: str, *, tools: Optional[Tools] = None, files: Optional[Mapping[str, Content]] = None,
+             collect: Iterable[str] = (), stdin: Optional[Content] = None, timeout: Optional[float] = None,
+             policy: Policy = None, on_output: Optional[OnOutput] = None, on_log: Optional[OnLog] = None,
+             result: bool = False, call_id: str = "", result_types: Iterable[type] = (),
+             trust_results: bool = False) -> Any:
+        """Runs Python code, as a model wrote it, in a cell, and gives its value: that of the last expression.
+
+        `await` works at the top level. The code sees none of this program's folders, unless the policy says so.
+
+        tools       functions of this program that the code may call by these names, or as tools["any name"]. They run
+                    here, in the thread that waits; arguments and values are plain data; what they raise is raised in
+                    the code. The code chooses the arguments: check them.
+        files       contents, by relative names, to be put into the cell's working directory before
+        collect     patterns such as "out/**": files of the working directory that come back in `files` of the result
+        stdin       what the code reads from standard input
+
+        The rest is as for call().
+        """
+        options = Options(timeout, policy, on_output, on_log, result, call_id)
+        return self._do(options, lambda: self._orders.eval(code, tools, files, collect, stdin, options, result_types,
+                                                           trust_results))
+
+    def run(self, argv: Sequence[Word], *, stdin: Optional[Content] = None, timeout: Optional[float] = None,
+            policy: Policy = None, on_output: Optional[OnOutput] = None, on_log: Optional[OnLog] = None,
+            result: bool = False, call_id: str = "") -> Result:
+        """Runs a command in a cell, and gives its Result, with `stdout`, `stderr` and `exit_code`.
+
+        Raises ToolError where it exits with another code than 0, unless `result` is True.
+        """
+        options = Options(timeout, policy, on_output, on_log, result, call_id)
+        made: Result = self._do(options, lambda: self._orders.run(argv, stdin, options))
+        return made
+
+    # -- futures
+
+    def submit(self, func: Callable[..., Any], /, *args: Any, **kwargs: Any) -> "Future[Any]":
+        """call(), with the same arguments, as a concurrent.futures.Future, whose cancel() ends the cell at once."""
+        names = ("timeout", "policy", "on_output", "on_log", "result", "call_id")
+        options = _options({name: kwargs.pop(name) for name in names if name in kwargs})
+        types, trust = kwargs.pop("result_types", ()), kwargs.pop("trust_results", False)
+        return self._submit(options, lambda: self._orders.call(func, args, kwargs, options, types, trust))
+
+    def submit_eval(self, code: str, *, tools: Optional[Tools] = None, files: Optional[Mapping[str, Content]] = None,
+                    collect: Iterable[str] = (), stdin: Optional[Content] = None, result_types: Iterable[type] = (),
+                    trust_results: bool = False, **options: Any) -> "Future[Any]":
+        """eval() as a future. Each use of a tool has a thread of its own."""
+        shared = _options(options)
+        return self._submit(shared, lambda: self._orders.eval(code, tools, files, collect, stdin, shared, result_types,
+                                                              trust_results))
+
+    def submit_run(self, argv: Sequence[Word], *, stdin: Optional[Content] = None, **options: Any) -> "Future[Result]":
+        """run() as a future."""
+        shared = _options(options)
+        return self._submit(shared, lambda: self._orders.run(argv, stdin, shared))
+
+    # -- what is under way
+
+    def capabilities(self, policy: Policy = None) -> Dict[str, Any]:
+        """What holds on this machine under the sandbox's policy, or another one: `level` ("strict", "full" or "partial"),
+        the mechanism per property, and `vitro`, the supervisor's version. Raises Refused where it cannot be held."""
+        session = self._use()
+        pool = self._open(session, self._orders.policy_alone(policy), "")
+        return {**(pool.isolation or {}), "vitro": session.connection.version}
+
+    def counts(self) -> Dict[str, int]:
+        """How many cells are `ready` and `refilling`, calls are `live` and `waiting` now, and how many `calls`, `cells_made`
+        and `cold_calls` there were."""
+        session = self._use()
+        reply = session.count()
+        session.wait(reply)
+        if reply.head is None:
+            raise Lost(session.lost or "the supervisor is gone")
+        return {name: value for name, value in reply.head.items() if name != "is"}
+
+    def close(self) -> None:
+        """Ends all calls, and a supervisor of its own. The sandbox cannot be used any more."""
+        self._is_closed = True
+        if self._finalizer is not None and self._pid == os.getpid():
+            self._finalizer()
+
+    # -- for tool hosts, whose tools' arguments may have any names
+
+    def _call(self, func: Callable[..., Any], args: Tuple[Any, ...], kwargs: Dict[str, Any], *,
+              timeout: Optional[float] = None, policy: Policy = None, call_id: str = "") -> Result:
+        """call() with result=True."""
+        options = Options(timeout, policy, None, None, True, call_id)
+        made: Result = self._do(options, lambda: self._orders.call(func, args, kwargs, options, (), False))
+        return made
+
+    def _run(self, argv: Sequence[Word], *, stdin: Optional[Content] = None, timeout: Optional[float] = None,
+             policy: Policy = None, call_id: str = "") -> Result:
+        """run() with result=True."""
+        return self.run(argv, stdin=stdin, timeout=timeout, policy=policy, result=True, call_id=call_id)
+
+    # -- within
+
+    def _use(self) -> ThreadSession:
+        """The session; a new one where there is none, or it was lost, or this is another process."""
+        session = self._session
+        if session is not None and session.lost is None and session.pid == os.getpid():
+            return session
+        if self._pid != os.getpid():
+            self._lock, self._pid, self._session = threading.Lock(), os.getpid(), None
+        with self._lock:
+            if self._is_closed:
+                raise Lost("the sandbox is closed")
+            if self._session is None or self._session.lost is not None:
+                if self._finalizer is not None and self._session is not None:
+                    self._finalizer()
+                connection = _start.start() if self._socket is None else _start.connect(self._socket)
+                self._session = session = ThreadSession(connection)
+                self._pump = Pump(session)
+                self._finalizer = weakref.finalize(self, session.close)
+            return self._session
+
+    def _open(self, session: ThreadSession, spec: PoolSpec, call_id: str) -> Pool:
+        pool, reply = session.open_pool(spec)
+        if reply is not None:
+            session.wait(reply)
+            if not pool.answered:
+                raise Lost(session.lost or "the supervisor is gone")
+        if pool.error is not None:
+            raise refused(call_id, pool.error)
+        return pool
+
+    def _begin(self, order: Order, future: Optional[CallFuture] = None) -> Tuple[ThreadSession, Call]:
+        while True:
+            session = self._use()
+            order.check_size(session.connection.frame_max)
+            pool = self._open(session, order.spec, order.call_id)
+            notify = None if future is None or self._pump is None else self._pump.notify_of
+            call = session.begin(pool, order, notify)
+            if call is not None:
+                return session, call
+
+    def _hurry(self, func: Callable[..., Any], args: Tuple[Any, ...]) -> Any:
+        """What a call by the short way gives; _LONG_WAY where there is none."""
+        route = self._routes.get(func)
+        written = None if route is None else route.write(args)
+        if route is None or written is None:
+            return _LONG_WAY
+        session, call = route.session, written[0]
+        try:
+            if not session.exchange(*written):
+                return _LONG_WAY
+            if not call.is_over or call.events:
+                self._attend(session, call, route.order)
+        except BaseException:
+            session.abandon(call)
+            raise
+        if call.is_ok:
+            head = read_simple(call.body[:call.value_size])
+            if "value" in head:
+                return head["value"]
+        return conclude(route.order, call)
+
+    def _do(self, options: Options, make: Callable[[], Order], func: Optional[Callable[..., Any]] = None) -> Any:
+        try:
+            order = make()
+            session, call = self._begin(order)
+        except (VitroError, TypeError, ValueError) as error:
+            if not options.result:
+                raise
+            return not_begun(options.call_id, error)
+        try:
+            self._attend(session, call, order)
+        except BaseException:
+            session.abandon(call)
+            raise
+        begin_learning(session, order, call)
+        if func is not None and call.is_ok:
+            self._remember(session, call.pool, func, order)
+        return conclude(order, call)
+
+    def _remember(self, session: ThreadSession, pool: Pool, func: Callable[..., Any], order: Order) -> None:
+        """The next call of the same function goes by a shorter way."""
+        route = find_route(session, pool, func, order)
+        if route is not None:
+            if len(self._routes) >= _ROUTES_MAX:
+                self._routes.clear()
+            self._routes[func] = route
+
+    def _attend(self, session: ThreadSession, call: Call, order: Order) -> None:
+        """Waits for the call's end, and meanwhile does what it wants done."""
+        session.wait(call)
+        if call.is_over and not call.events:
+            return
+        hooks = Hooks(order)
+        while True:
+            call.told = False
+            is_over = call.is_over
+            while call.events:
+                self._handle(session, call, hooks, *call.take())
+            if is_over:
+                break
+            if call.is_flooded:
+                session.cancel(call)
+            session.wait(call)
+        hooks.end()
+
+    def _handle(self, session: ThreadSession, call: Call, hooks: Hooks, head: Head, body: memoryview) -> None:
+        kind = head["is"]
+        if kind == "output":
+            hooks.output(head, body)
+        elif kind == "log":
+            hooks.log(head, body)
+        elif not call.is_over:
+            self._answer(session, call, hooks, head, body)
+
+    def _answer(self, session: ThreadSession, call: Call, hooks: Hooks, head: Head, body: memoryview) -> None:
+        token = answering.set(True)
+        try:
+            value = hooks.run_tool(head, body)
+            if inspect.isawaitable(value):
+                value = asyncio.run(_awaited(value))
+            ok, pieces = True, write_answer(value)
+        except Exception as error:
+            ok, pieces = False, write_failure(error)
+        finally:
+            answering.reset(token)
+        session.answer(call.number, head["ask"], ok, pieces)
+
+    def _submit(self, options: Options, make: Callable[[], Order]) -> "Future[Any]":
+        future = CallFuture(options.call_id)
+        try:
+            order = make()
+            session, call = self._begin(order, future)
+        except (VitroError, TypeError, ValueError) as error:
+            if options.result:
+                future.set_result(not_begun(options.call_id, error))
+            else:
+                future.set_exception(error)
+            return future
+        future.call_id = call.call_id
+        future._stop = lambda: session.abandon(call)
+        hooks = Hooks(order)
+
+        def step(call: Call) -> bool:
+            return self._step(session, call, hooks, future)
+
+        assert self._pump is not None
+        self._pump.add(call, step)
+        return future
+
+    def _step(self, session: ThreadSession, call: Call, hooks: Hooks, future: CallFuture) -> bool:
+        """In the thread of the futures: takes what came for a call. Whether it is over."""
+        call.told = False
+        is_over = call.is_over
+        try:
+            while call.events:
+                head, body = call.take()
+                if head["is"] == "ask" and not is_over:
+                    threading.Thread(target=self._answer, args=(session, call, hooks, head, body), daemon=True,
+                                     name="vitro-tool").start()
+                else:
+                    self._handle(session, call, hooks, head, body)
+            if call.is_flooded:
+                session.cancel(call)
+            if is_over:
+                hooks.end()
+                begin_learning(session, hooks.order, call)
+                future.settle(lambda: conclude(hooks.order, call))
+        except BaseException as error:
+            failure = error
+            session.abandon(call)
+            future.settle(lambda: _raise(failure))
+            return True
+        return is_over
+
+
+def _options(given: Dict[str, Any]) -> Options:
+    unknown = given.keys() - {"timeout", "policy", "on_output", "on_log", "result", "call_id"}
+    if unknown:
+        raise TypeError(f"unexpected keyword arguments: {', '.join(sorted(unknown))}")
+    return Options(given.get("timeout"), given.get("policy"), given.get("on_output"), given.get("on_log"),
+                   given.get("result", False), given.get("call_id", ""))
+
+
+def _raise(error: BaseException) -> None:
+    raise error
+
+
+async def _awaited(value: Any) -> Any:
+    return await value

@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tool hosts: named tools, each call of which runs in a cell of its own.
+
+    host = vitro.ToolHost(policy="strict")
+
+    @host.register
+    def add(a: int, b: int) -> int:
+        '''Adds two numbers.'''
+        return a + b
+
+    host.list_tools()                       # for the model
+    host.call("add", {"a": 2, "b": 3}).value
+    host.call("add", '{"a": "two"}').error  # refused: add: arguments.a: want an integer, found "two"
+
+A call never raises: what goes wrong is in its result. Its arguments are checked against the tool's schema before
+a cell is used. AsyncToolHost is the same for asyncio.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, Optional
+
+from ._command import value_of
+from ._result import Error, Result
+from ._tools import Arguments, AsyncWatch, Order, Tool, ToolEvent, Tools, Watch, failed
+
+__all__ = ["ToolHost", "AsyncToolHost", "Tool", "ToolEvent", "Watch", "AsyncWatch"]
+
+_LAST_WORDS = 2000  # bytes of a command's standard error that its error has
+
+
+class _Host(Tools):
+    def __init__(self, sandbox: Any, policy: Any, timeout: Optional[float], options: Any) -> None:
+        super().__init__()
+        if sandbox is not None and options:
+            raise TypeError(f"{', '.join(options)}: for a sandbox of the tool host's own, but one was given")
+        self._sandbox = sandbox
+        self._own = sandbox is None
+        self._policy, self._timeout, self._options = policy, timeout, options
+
+    def _keywords(self, order: Order, timeout: Optional[float]) -> Any:
+        times = [time for time in (timeout, order.tool.timeout if order.tool.timeout is not None else self._timeout)
+                 if time is not None]
+        # A sandbox of its own has the tool host's policy already, and its pools are ready for it.
+        policy = order.tool.policy if order.tool.policy is not None else None if self._own else self._policy
+        return {"timeout": min(times) if times else None, "policy": policy, "call_id": order.call_id}
+
+
+class ToolHost(_Host):
+    """Named tools, and the sandbox that runs their calls.
+
+    sandbox: a Sandbox to use, which stays open; without it the tool host has one of its own, made for the first
+    call with `policy` and the options of Sandbox (python=, preload=, ...), and ended by close().
+    policy: of tools without their own. timeout: seconds, of calls of tools without their own; a shorter one of a
+    call counts.
+    """
+
+    def __init__(self, sandbox: Any = None, policy: Any = None, *, timeout: Optional[float] = None,
+                 **options: Any) -> None:
+        super().__init__(sandbox, policy, timeout, options)
+
+    def call(self, name: str, args: Arguments = None, call_id: str = "", *, timeout: Optional[float] = None) -> Result:
+        """Calls a tool, waits for it, and gives its result, whatever happens.
+
+        args: by name, as a dict or as the text of a JSON object. The status is `refused`, and the error's type
+        NoSuchTool or InvalidArguments, where no cell was used.
+        """
+        order = self._order(name, args, call_id)
+        if isinstance(order, Result):
+            return order
+        try:
+            sandbox, keywords = self._use(), self._keywords(order, timeout)
+            if order.tool.command is None:
+                result: Result = sandbox._call(order.tool.function, (), order.arguments, **keywords)
+                return result
+            return command_result(sandbox._run(order.argv, stdin=order.stdin, **keywords))
+        except Exception as error:
+            return failed(order.call_id, error)
+
+    def _use(self) -> Any:
+        with self._lock:
+            if self._sandbox is None:
+                from .sandbox import Sandbox
+                self._sandbox = Sandbox(policy=self._policy, **self._options)
+            return self._sandbox
+
+    def watch(self) -> Watch:
+        """An iterator of ToolEvents: tools that are added, removed or changed from now on. It waits for them."""
+        watch: Watch = self._watch(Watch())
+        return watch
+
+    def close(self) -> None:
+        """Ends all watches, and a sandbox of its own, with its calls."""
+        self._end_watches()
+        if self._own and self._sandbox is not None:
+            self._sandbox.close()
+            self._sandbox = None
+
+    def __enter__(self) -> ToolHost:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+
+class AsyncToolHost(_Host):
+    """ToolHost for asyncio: calls are awaited, and cancelling one ends its cell."""
+
+    def __init__(self, sandbox: Any = None, policy: Any = None, *, timeout: Optional[float] = None,
+                 **options: Any) -> None:
+        super().__init__(sandbox, policy, timeout, options)
+
+    async def call(self, name: str, args: Arguments = None, call_id: str = "", *,
+                   timeout: Optional[float] = None) -> Result:
+        """Calls a tool: see ToolHost.call(). Only the cancellation of the awaiting task is raised."""
+        order = self._order(name, args, call_id)
+        if isinstance(order, Result):
+            return order
+        try:
+            sandbox, keywords = self._use(), self._keywords(order, timeout)
+            if order.tool.command is None:
+                result: Result = await sandbox._call(order.tool.function, (), order.arguments, **keywords)
+                return result
+            return command_result(await sandbox._run(order.argv, stdin=order.stdin, **keywords))
+        except Exception as error:
+            return failed(order.call_id, error)
+
+    def _use(self) -> Any:
+        with self._lock:
+            if self._sandbox is None:
+                from .aio import AsyncSandbox
+                self._sandbox = AsyncSandbox(policy=self._policy, **self._options)
+            return self._sandbox
+
+    def watch(self) -> AsyncWatch:
+        """For `async for`: see ToolHost.watch()."""
+        watch: AsyncWatch = self._watch(AsyncWatch())
+        return watch
+
+    async def close(self) -> None:
+        """Ends all watches, and a sandbox of its own, with its calls."""
+        self._end_watches()
+        if self._own and self._sandbox is not None:
+            sandbox, self._sandbox = self._sandbox, None
+            await sandbox.close()
+
+    async def __aenter__(self) -> AsyncToolHost:
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self.close()
+
+
+def command_result(result: Result) -> Result:
+    """The result of a command as that of a tool: its value is what it printed, as JSON if it is that; its error
+    has the end of what it said of it."""
+    if result.status == "ok" and result.dropped.get("stdout"):
+        error = Error("ResultLimit", "the command printed more than limits.stdout_kb, so its value is cut")
+        return dataclasses.replace(result, status="result_limit", error=error)
+    if result.status == "ok":
+        return dataclasses.replace(result, value=value_of(result.stdout_bytes))
+    if result.status != "error" or not result.exit_code or result.error is None:
+        return result
+    words = _last_words(result.stderr_bytes)
+    if not words:
+        return result
+    return dataclasses.replace(result, error=result.error._replace(message=f"{result.error.message}: {words}"))
+
+
+def _last_words(data: bytes) -> str:
+    """The end of standard error, from the beginning of a line."""
+    data = data.rstrip(b" \t\r\n\0")
+    if len(data) > _LAST_WORDS:
+        data = data[-_LAST_WORDS:]
+        data = data[data.find(b"\n") + 1:]
+    return data.replace(b"\0", b" ").decode("utf-8", "replace")

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which program holds the tools of a pool ready, and what it is told. */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/fd.h"
+#include "host/helper.h"
+#include "host/python.h"
+#include "serve/cells.h"
+
+static int no_memory(struct vt_err *err)
+{
+	return vt_fail(err, VT_STEP_WIRE, ENOMEM, "make a pool");
+}
+
+/*
+ * A program that is replaced or removed while the client runs stays what it was. One that cannot be
+ * read goes by its path alone.
+ */
+static void pin_program(struct vt_cells *cells, int known_fd)
+{
+	char path[PATH_MAX];
+
+	if (known_fd >= 0 && cells->maker->shared)
+		(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", known_fd); /* fits */
+	else
+		(void)snprintf(path, sizeof(path), "%s", cells->program); /* or is not found */
+	AUTO_CLOSE int fd = known_fd >= 0 && !cells->maker->shared
+				    ? fcntl(known_fd, F_DUPFD_CLOEXEC, 3)
+				    : open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	struct stat st;
+
+	/* A fifo is no program, and must not be waited for either. */
+	if (fd > 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
+		cells->program_fd = vt_fd_take(&fd);
+}
+
+/*
+ * The interpreter itself, as it was named: Python finds its venv by that. -I -S -B: nothing of the
+ * caller's environment or folders is read before the hull is joined, and nothing is written.
+ */
+static int choose_python(struct vt_cells *cells, const struct vt_cells_wish *wish,
+			 const struct vt_command *command, struct vt_err *err)
+{
+	char script[PATH_MAX];
+	int r = vt_python_find(script, err);
+
+	/* Such cells are in the host's own folders, as users of whom these know nothing. */
+	if (r == 0 && cells->plan->bare && cells->plan->own_ids)
+		r = vt_python_check_open(command->path, err);
+	if (r < 0)
+		return r;
+	cells->program = strdup(command->path);
+	cells->script = strdup(script);
+	cells->setup = strdup(wish->setup);
+	if (!cells->program || !cells->script || !cells->setup)
+		return no_memory(err);
+	char *const argv[] = { cells->program, (char *)"-I",  (char *)"-S",
+			       (char *)"-B",   cells->script, cells->setup };
+
+	memcpy(cells->argv, argv, sizeof(argv));
+	pin_program(cells, -1);
+	return 0;
+}
+
+int vt_cells_choose_zygote(struct vt_cells *cells, const struct vt_cells_wish *wish,
+			   const struct vt_command *command, struct vt_err *err)
+{
+	char helper[PATH_MAX];
+
+	if (wish->python)
+		return choose_python(cells, wish, command, err);
+	if (wish->command) {
+		cells->program = strdup("/proc/self/exe");
+		cells->argv[0] = (char *)"vitro-commands";
+	} else if (wish->object) {
+		int r = vt_helper_find("vitro-object", helper, err);
+
+		if (r < 0)
+			return r;
+		cells->program = strdup(helper);
+		cells->object = strdup(command->path);
+		cells->argv[0] = cells->program;
+		cells->argv[1] = cells->object;
+		if (!cells->program || !cells->object)
+			return no_memory(err);
+		pin_program(cells, -1);
+	} else {
+		cells->program = strdup(wish->program);
+		cells->argv[0] = cells->program;
+		if (cells->program)
+			pin_program(cells, wish->program_fd);
+	}
+	return cells->program ? 0 : no_memory(err);
+}

@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tests of the Python package, under every python3 of the machine that it is for.
+
+A test file ends with main() of this module in place of vitrotest's. VITRO_TEST_PYTHON=1 is for the interpreter that
+it is started with alone.
+"""
+
+import glob
+import os
+import pathlib
+import re
+import subprocess
+import sys
+
+import vitrotest
+
+ROOT = vitrotest.ROOT
+SDK = ROOT / "sdk" / "python"
+sys.path.insert(0, str(SDK))
+os.environ["VITRO_BINARY"] = vitrotest.BINARY
+
+
+def interpreters():
+    """version → path of each CPython from 3.8 on, the system's first."""
+    found = {}
+    places = ["/usr/bin/python3", sys.executable, "/usr/bin/python3.[0-9]*", "/usr/local/bin/python3.[0-9]*",
+              os.path.expanduser("~/.pyenv/versions/3.*/bin/python3")]
+    for path in [path for place in places for path in [*sorted(glob.glob(place))]]:
+        asked = subprocess.run([path, "-c", "import sys; print(sys.implementation.name, *sys.version_info[:3])"],
+                               stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False).stdout.decode().split()
+        if asked and asked[0] == "cpython" and (3, 8) <= tuple(map(int, asked[1:3])):
+            found.setdefault(".".join(asked[1:]), path)
+    return found
+
+
+def relay(version, path, args):
+    """Runs the tests under one interpreter, and says what they say, with the version. Its exit code."""
+    process = subprocess.Popen([path, *args], stdout=subprocess.PIPE, stdin=subprocess.DEVNULL,
+                               env={**os.environ, "VITRO_TEST_PYTHON": "1"})
+    for line in process.stdout:
+        text = line.decode(errors="replace").rstrip("\n")
+        print(re.sub(r"^((?:not )?ok \d+ - )", rf"\g<1>{version}: ", text), flush=True)
+    return process.wait()
+
+
+def main():
+    """Runs the tests that were registered."""
+    # What a sanitized build adds is the same for all of them.
+    if os.environ.get("VITRO_TEST_PYTHON") or vitrotest.sanitized():
+        vitrotest.main()
+    codes = [relay(version, path, [str(pathlib.Path(sys.argv[0]).resolve()), *sys.argv[1:]])
+             for version, path in interpreters().items()]
+    sys.exit(max(codes))

@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Functions that tests call in cells, by reference."""
+
+import asyncio
+import ctypes
+import dataclasses
+import logging
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+import warnings
+
+state = []  # a call that finds it changed sees what another did
+
+
+@dataclasses.dataclass
+class Point:
+    x: int
+    y: int
+
+
+class Evil:
+    """Unpickling it makes a file."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return open, (self.path, "w")
+
+
+def add(a, b):
+    return a + b
+
+
+def scale(value: int, timeout: int) -> int:
+    """A tool with an argument of a name that calls have, too."""
+    return value * timeout if timeout else value // timeout
+
+
+def echo(*args, **kwargs):
+    return args, kwargs
+
+
+async def add_later(a, b):
+    await asyncio.sleep(0.001)
+    return a + b
+
+
+def produce(size):
+    return b"x" * size
+
+
+def speak(text):
+    print(text)
+    print(text, file=sys.stderr)
+    os.write(1, text.encode() + b"\n")
+    return "value"
+
+
+def log_lines(count):
+    for number in range(count):
+        logging.getLogger("mine").warning("line %d", number)
+
+
+def fail(message):
+    raise ValueError(message)
+
+
+def make_evil(path):
+    return Evil(path)
+
+
+def make_point(x, y):
+    return Point(x, y)
+
+
+def leave():
+    sys.exit(3)
+
+
+def leave_at_once(code):
+    os._exit(code)
+
+
+def read_null():
+    ctypes.string_at(0)
+
+
+def kill_self(number):
+    os.kill(os.getpid(), number)
+    time.sleep(30)
+
+
+def leave_thread():
+    threading.Thread(target=time.sleep, args=(60,)).start()
+    return "done"
+
+
+def leave_grandchild(mark):
+    """A process that is nobody's child any more, in a session of its own, with all descriptors open."""
+    if os.fork() == 0:
+        os.setsid()
+        if os.fork() == 0:
+            os.execvp("sleep", ["sleep", mark])
+        os._exit(0)
+    os.wait()
+    for _ in range(200):
+        if mark in subprocess.run(["cat", *(f"/proc/{pid}/cmdline" for pid in os.listdir("/proc") if pid.isdigit())],
+                                  stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False).stdout.decode():
+            return True
+        time.sleep(0.01)
+    return False
+
+
+def sleep(seconds):
+    time.sleep(seconds)
+    return seconds
+
+
+def spin():
+    while True:
+        pass
+
+
+def fill_memory():
+    data = []
+    while True:
+        data.append(bytearray(os.urandom(1 << 20)))
+
+
+def look():
+    """What a call must not find as another one left it."""
+    return {"state": list(state), "env": os.environ.get("LEFT"), "cwd": os.getcwd(), "tmp": sorted(os.listdir("/tmp")),
+            "fds": sorted(map(int, os.listdir("/proc/self/fd")))[:-1], "umask": os.umask(0o22),
+            "handler": signal.getsignal(signal.SIGUSR1) == signal.SIG_DFL, "filters": len(warnings.filters),
+            "path": "/left" in sys.path, "module": "wave" in sys.modules, "level": logging.getLogger().level,
+            "recursion": sys.getrecursionlimit(), "builtin": hasattr(__builtins__, "left") or "left" in str(__builtins__)[:0]}
+
+
+def disturb():
+    """Leaves traces of all kinds."""
+    state.append("left")
+    os.environ["LEFT"] = "left"
+    with open("/tmp/left", "w") as file:
+        file.write("left")
+    os.dup(1)
+    os.open("/tmp", os.O_RDONLY)
+    os.chdir("/")
+    os.umask(0)
+    signal.signal(signal.SIGUSR1, lambda *_: None)
+    warnings.simplefilter("ignore")
+    sys.path.append("/left")
+    import wave
+    logging.getLogger().setLevel(1)
+    sys.setrecursionlimit(54321)
+    random.seed(1)
+    return look(), wave.__name__
+
+
+def draw():
+    return random.random(), os.urandom(4)
