@@ -211,7 +211,7 @@ def main():
     if options.one:
         bad = measure(options)
         sys.exit(1 if bad and options.check else 0)
-    with tempfile.TemporaryDirectory(prefix="bench-") as place:
+    with tempfile.TemporaryDirectory(prefix="bench-", dir="/var/tmp") as place:
         pathlib.Path(place, "vitro_bench_module.py").write_text(MODULE)
         os.chmod(place, 0o755)
         env = {**os.environ, "VITRO_BINARY": os.path.abspath(options.binary),

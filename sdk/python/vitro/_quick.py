@@ -17,7 +17,7 @@ from typing import Any, Callable, Dict, Optional, Tuple
 from ._order import SIMPLE, Buffer, Order
 from ._session import Call, Pool
 from ._threads import ThreadSession
-from ._wire import LENGTHS, quote, scan
+from ._wire import LENGTHS, find_value, quote, scan
 
 _LARGE = 1 << 15  # of arguments
 _SHORT = 1 << 9  # of a value: no number in it is long, and nothing is deep
@@ -40,8 +40,8 @@ class Route:
     def write(self, args: Tuple[Any, ...]) -> Optional[Tuple[Call, bytes]]:
         """A call, and the frame that begins it. None: it has to go the long way."""
         session, function = self.session, self._function
-        if (session.lost is not None or session.pid != os.getpid() or sys.path != self._path
-                or self._space.get(self._name) is not function):
+        # After a fork the session is lost to the child.
+        if session.lost is not None or sys.path != self._path or self._space.get(self._name) is not function:
             return None
         for value in args:
             if type(value) not in SIMPLE:
@@ -80,3 +80,13 @@ def read_simple(body: Buffer) -> Dict[str, Any]:
     except (ValueError, StopIteration, RecursionError):
         return {}
     return head if end == len(text) and type(head) is dict else {}
+
+
+_VALUE = b'\x0b\0\0\0{"value":5}\0\0\0\0'
+_END = b'{"is":"done","call":1,"status":"ok","value":19,"wall_ns":100000,"cpu_ns":100000,"processes":1,"cell":true}'
+_SAMPLE = LENGTHS.pack(len(_END) + len(_VALUE), len(_END)) + _END + _VALUE
+
+
+def rehearse() -> Dict[str, Any]:
+    """Reads the end of a call that never was, so that the caches are warm when that of the real one comes."""
+    return read_simple(_SAMPLE[find_value(_SAMPLE, 1):])

@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import socket
 import threading
-from typing import Dict, List, Optional, Sequence
+from typing import Any, Callable, Dict, List, Optional, Sequence
 
 from ._order import Buffer
 from ._session import Call, Session, Waiter
 from ._start import Connection, wait_writable
-from ._wire import LENGTHS, SHORT, Broken, match_end
+from ._wire import SHORT, Broken, find_value
 
 _FLAGS = getattr(socket, "MSG_DONTWAIT", 0) | getattr(socket, "MSG_NOSIGNAL", 0)
 _PIECES = 512  # IOV_MAX is 1024
@@ -68,9 +68,10 @@ class ThreadSession(Session):
             finally:
                 self._leave(waiter)
 
-    def exchange(self, call: Call, said: bytes) -> bool:
+    def exchange(self, call: Call, said: bytes, meanwhile: Callable[[], Any]) -> bool:
         """Begins a call by a short frame, and waits for it: add(), send() and wait() in as few steps as can be where nobody
-        else is in the way, and what comes next is its end. False: it was not begun."""
+        else is in the way, and what comes next is its end. False: it was not begun. meanwhile() is called while the cell
+        is at work."""
         with self.lock:
             if not call.pool.is_open or self.lost is not None:
                 return False
@@ -95,6 +96,7 @@ class ThreadSession(Session):
                 self._leader = call
         if leads:
             try:
+                meanwhile()
                 self._read_end(call)
             finally:
                 self._leave(call)
@@ -112,16 +114,14 @@ class ThreadSession(Session):
             return
         if count < SHORT:
             came = bytes(view[:count])
-            usual = match_end(came)
-            if usual is not None and int(usual[2]) == call.number:
-                start, size = usual.end(), int(usual[3])
-                if count == start + size and usual[1] == LENGTHS.pack(count - 8, start - 8):
-                    with self.lock:
-                        del self.calls[call.number]
-                        call.pool.calls -= 1
-                    call.end(came[8:start], None, came[start:], size)
-                    call.told = True
-                    return
+            start = find_value(came, call.number)
+            if start:
+                with self.lock:
+                    del self.calls[call.number]
+                    call.pool.calls -= 1
+                call.end(came[8:start], None, came[start:], count - start)
+                call.told = True
+                return
         self._advance(count)
 
     def _leave(self, waiter: Waiter) -> None:

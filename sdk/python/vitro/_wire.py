@@ -223,5 +223,14 @@ _optional = "".join(rf'(?:,"{name}":\d{{1,18}})?' for name in ("dropped_stdout",
                                                              "peak_kb", "processes"))
 _done = (r'\{"is":"done","call":(\d{1,18}),"status":"ok","value":(\d{1,18})%s' + _optional + r',"cell":true\}')
 match_done = re.compile((_done % r'(?:,"stdout":(\d{1,18}))?(?:,"stderr":(\d{1,18}))?').encode()).fullmatch
-match_end = re.compile(b"(.{8})" + (_done % "").encode(), re.DOTALL).match
+_match_end = re.compile(b"(.{8})" + (_done % "").encode(), re.DOTALL).match
 SHORT = 1 << 12  # bytes of such an end that are worth a look
+
+
+def find_value(came: bytes, number: int) -> int:
+    """Where the value begins, if what came is exactly that end, of the call of that number; 0: it is something else."""
+    usual = _match_end(came)
+    if usual is None or int(usual[2]) != number:
+        return 0
+    start = usual.end()
+    return start if len(came) == start + int(usual[3]) and usual[1] == LENGTHS.pack(len(came) - 8, start - 8) else 0

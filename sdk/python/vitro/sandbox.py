@@ -20,7 +20,7 @@ from ._order import (Content, OnLog, OnOutput, Options, Order, PoolSpec, Tools, 
 from ._hooks import Hooks
 from ._outcome import begin_learning, conclude, not_begun, refused
 from ._policy import Policy
-from ._quick import Route, find_route, read_simple
+from ._quick import Route, find_route, read_simple, rehearse
 from ._result import Result
 from ._session import Call, Pool
 from ._threads import ThreadSession
@@ -258,7 +258,7 @@ class Sandbox(Base):
             return _LONG_WAY
         session, call = route.session, written[0]
         try:
-            if not session.exchange(*written):
+            if not session.exchange(*written, rehearse):
                 return _LONG_WAY
             if not call.is_over or call.events:
                 self._attend(session, call, route.order)
