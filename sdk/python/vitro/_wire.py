@@ -39,10 +39,10 @@ def frame(head: bytes, body: int = 0) -> bytes:
 class Reader:
     """Takes a stream apart into frames, each a head and a body."""
 
-    __slots__ = ("_view", "_start", "_end", "_head", "_body", "_filled", "is_broken")
+    __slots__ = ("view", "_start", "_end", "_head", "_body", "_filled", "is_broken")
 
     def __init__(self) -> None:
-        self._view = memoryview(bytearray(_BUFFER))
+        self.view = memoryview(bytearray(_BUFFER))
         self._start = self._end = 0  # of what came and is not taken
         self._head = b""
         self._body: Optional[memoryview] = None  # a large one that is not complete
@@ -53,7 +53,7 @@ class Reader:
         """Where the next bytes are to be received; never empty."""
         if self._body is not None:
             return self._body[self._filled:]
-        return self._view[self._end:] if self._end else self._view
+        return self.view[self._end:] if self._end else self.view
 
     @property
     def is_between(self) -> bool:
@@ -69,7 +69,7 @@ class Reader:
                 frames.append((self._head, self._body))
                 self._body = None
             return frames
-        start, end, view = self._start, self._end + count, self._view
+        start, end, view = self._start, self._end + count, self.view
         while end - start >= 8:
             length, head = LENGTHS.unpack_from(view, start)
             if head > length or head > HEAD_MAX or length > FRAME_MAX:
@@ -95,10 +95,10 @@ class Reader:
 
     def _begin(self, start: int, end: int, head: int, body: int) -> None:
         """A body that is larger than the buffer gets its own memory."""
-        self._head = bytes(self._view[start:start + head])
+        self._head = bytes(self.view[start:start + head])
         self._body = memoryview(room(body))
         self._filled = end - start - head
-        self._body[:self._filled] = self._view[start + head:end]
+        self._body[:self._filled] = self.view[start + head:end]
 
 
 # ---- heads --------------------------------------------------------------------------------------------------------
@@ -223,14 +223,4 @@ _optional = "".join(rf'(?:,"{name}":\d{{1,18}})?' for name in ("dropped_stdout",
                                                              "peak_kb", "processes"))
 _done = (r'\{"is":"done","call":(\d{1,18}),"status":"ok","value":(\d{1,18})%s' + _optional + r',"cell":true\}')
 match_done = re.compile((_done % r'(?:,"stdout":(\d{1,18}))?(?:,"stderr":(\d{1,18}))?').encode()).fullmatch
-_match_end = re.compile(b"(.{8})" + (_done % "").encode(), re.DOTALL).match
-SHORT = 1 << 12  # bytes of such an end that are worth a look
-
-
-def find_value(came: bytes, number: int) -> int:
-    """Where the value begins, if what came is exactly that end, of the call of that number; 0: it is something else."""
-    usual = _match_end(came)
-    if usual is None or int(usual[2]) != number:
-        return 0
-    start = usual.end()
-    return start if len(came) == start + int(usual[3]) and usual[1] == LENGTHS.pack(len(came) - 8, start - 8) else 0
+match_end = re.compile(b"(.{8})" + (_done % "").encode(), re.DOTALL).match
