@@ -12,6 +12,7 @@ from contextvars import ContextVar
 from typing import Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 from . import _codec as codec
+from ._binary import find_binary
 from ._paths import Folders
 from ._policy import Policy, deadline, sources_of
 from ._reference import Reference, describe, dumps
@@ -110,6 +111,8 @@ class Orders:
 
     def _spec(self, kind: str, program: str, options: Options) -> Tuple[PoolSpec, int]:
         """The pool for a call, and its own deadline."""
+        if sys.platform != "linux":
+            find_binary()  # says so
         own = options.policy is None
         if own and options.timeout is None:
             more, wall_ms = (), 0  # type: Tuple[Dict[str, str], ...], int
