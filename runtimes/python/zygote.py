@@ -253,6 +253,13 @@ class Trial:
         return f"'{self.name}' is not imported ahead of calls: {why}"
 
 
+def is_setup(setup: Any) -> bool:
+    """Whether the parts of it that are ours are of their kind."""
+    return isinstance(setup, dict) and setup.get("version") == 1 and all(
+        isinstance(words, list) and all(isinstance(word, str) for word in words)
+        for words in (setup.get("path", []), setup.get("preload", [])))
+
+
 class Zygote:
     def __init__(self, extension: Any, harness: Any, setup: Dict[str, Any]) -> None:
         self.extension, self.harness, self.config = extension, harness, setup
@@ -344,9 +351,15 @@ def main(argv: List[str]) -> None:
         os.environ.pop(variable, None)
     learned = [word[1:] for word in argv[2:] if word.startswith("+")]
     left_out = [word[1:] for word in argv[2:] if word.startswith("-")]
-    setup = json.loads(argv[1])
+    try:
+        setup = json.loads(argv[1])
+    except (IndexError, ValueError):
+        setup = None
     extension, harness = load_parts(os.path.dirname(os.path.abspath(__file__)))
-    zygote = Zygote(extension, harness, setup)
+    zygote = Zygote(extension, harness, setup if is_setup(setup) else {})
+    if not zygote.config.get("version"):
+        extension.fail("the setup of a pool of python is no JSON object of version 1 with lists of texts as path and "
+                       "preload")
     sys.argv = [""]
     sys.modules["__main__"] = ModuleType("__main__")  # what calls see is not this
     try:
