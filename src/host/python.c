@@ -48,9 +48,8 @@ int vt_python_find(char path[PATH_MAX], struct vt_err *err)
 		r = vt_helper_find_file("python/_vitro_zygote.abi3.so", extension, err);
 	if (r == -ENOENT)
 		return vt_fail(err, VT_STEP_COMMAND, ENOENT,
-			       "this vitro was built without Python: there is no folder 'python' "
-			       "with its "
-			       "runtime beside it; build it where python3-dev is installed");
+			       "this vitro was built without Python: its folder 'python' is not "
+			       "beside it; build it where python3-dev is installed");
 	if (r == 0)
 		r = check_folder("python", 1, err);
 	if (r == 0)
