@@ -96,6 +96,7 @@ def room(size: int) -> Union[bytearray, mmap.mmap]:
 # ---- messages ------------------------------------------------------------------------------------
 
 _U32 = struct.Struct("<I")
+_SPACE = " \t\n\r"
 _DIGITS = bytes.maketrans(b"123456789", b"000000000")
 _LONG_NUMBER = b"0" * 25  # longer than any that is written here, but in a text
 _NESTING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[\[{]|[\]}]', re.DOTALL)
@@ -191,16 +192,19 @@ def _loads(text: bytes, parts_max: int) -> Tuple[Any, bool]:
             raise Malformed("the message has too many parts")
         if _LONG_NUMBER in text.translate(_DIGITS):
             scan = _scan_careful
-    string = text.decode().strip(" \t\n\r")
+    is_plain = b'"$' not in text and b'"\\u0024' not in text
+    string = text.decode()
     if sys.version_info < (3, 12) and sys.getrecursionlimit() > 5000:
         _check_nesting(string)
+    if string[:1] in _SPACE:
+        string = string.lstrip(_SPACE)
     try:
         tree, end = scan(string, 0)
     except StopIteration:
         raise Malformed("it is empty, or begins with what is none") from None
-    if end != len(string):
+    if string[end:].strip(_SPACE):
         raise Malformed("something is behind it")
-    return tree, b'"$' not in text and b'"\\u0024' not in text
+    return tree, is_plain
 
 
 def _check_nesting(text: str) -> None:
@@ -634,6 +638,9 @@ class _Decoder:
         # numpy counts on it, and writes behind an array that a mask with other bytes selects from.
         if dtype.kind == "b" and len(data) and numpy.frombuffer(data, "u1").max() > 1:
             raise Malformed("a bool is neither true nor false")
+        if dtype.kind == "U" and len(data) and len(data) % 4 == 0:
+            if numpy.frombuffer(data, dtype.byteorder + "u4").max() > sys.maxunicode:
+                raise Malformed("a character is none")
         return numpy, dtype, data
 
     def get_object(self, body: Any) -> Any:

@@ -403,6 +403,15 @@ def _():
             check_in("result['a'] is a", str(error), "where")
 
 
+@test("codec: bytes that no array of its type has are refused")
+def _():
+    need_numpy()
+    for dtype, data in (("|b1", b"\1\2"), ("|b1", b"\xff"), ("<U1", b"\0\0\x11\0"), (">U1", b"\0\x11\0\0"), ("<U2", b"a\0\0\0\xff\xff\xff\xff")):
+        size = numpy.dtype(dtype).itemsize
+        refused(lambda: codec.decode({"$ndarray": {"dtype": dtype, "shape": [len(data) // size], "order": "C", "buffer": 0}}, [data]), f"{dtype} {data}")
+        refused(lambda: codec.decode({"$npscalar": {"dtype": dtype, "buffer": 0}}, [data[-size:]]), f"{dtype} {data}")
+
+
 @test("codec: reading imports nothing, whatever is asked for")
 def _():
     # A cell that may write to a folder of the host's sys.path could plant a module there.
