@@ -55,7 +55,9 @@ def _read(data: bytes) -> Optional[Dict[str, Any]]:
         told, end = scan(text, 0)
     except (ValueError, StopIteration, RecursionError):
         return None
-    return told if "$" not in text and "\\" not in text and end == len(text) and type(told) is dict and "value" in told else None
+    if "$" in text or "\\" in text or end != len(text) or type(told) is not dict or "value" not in told:
+        return None
+    return told
 
 
 def _make(session: ThreadSession, pool: Pool, function: FunctionType, order: Order) -> Callable[[Tuple[Any, ...]], Any]:
@@ -117,7 +119,8 @@ def _make(session: ThreadSession, pool: Pool, function: FunctionType, order: Ord
                         call.is_over = call.told = True
                     if session.has_others:
                         session.leave(call)
-                    if 8 < size < _SHORT and came[-4:] == b"\0\0\0\0" and came[start:start + 4] == (size - 8).to_bytes(4, "little"):
+                    is_short = 8 < size < _SHORT and came[-4:] == b"\0\0\0\0"  # and no buffers
+                    if is_short and came[start:start + 4] == (size - 8).to_bytes(4, "little"):
                         told = _read(came[start + 4:-4])
                         if told is not None:
                             return told["value"]

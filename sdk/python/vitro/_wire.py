@@ -129,7 +129,8 @@ def _flat(pairs: List[Tuple[str, Any]]) -> Head:
 
 
 _careful = json.JSONDecoder(object_pairs_hook=_flat, parse_int=_whole, parse_float=Number, parse_constant=_refuse)
-scan: Any = json.JSONDecoder().scan_once  # type: ignore[attr-defined]  # (text, start) -> value, end; StopIteration where there is none
+# (text, start) -> (value, end); raises StopIteration where there is none.
+scan: Any = json.JSONDecoder().scan_once  # type: ignore[attr-defined]
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 
 
