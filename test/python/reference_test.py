@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """References to functions: what the host sends, and what a fresh interpreter makes of it."""
 
+import abc
 import collections
+import contextlib
 import dataclasses
 import enum
 import functools
 import json
+import logging
 import math
 import os
 import pathlib
@@ -418,6 +421,89 @@ def _():
     check_equal(send(Point, 1), "Point(x=1, rest=[])", "a class")
     check_equal(send(Slotted(1), 2), "(1, 2)", "an object that can be called, with slots")
     check_equal(send(Color.RED.low), "'red'", "a method of an enum's member")
+
+
+class Shape(abc.ABC):
+    made = []
+
+    def __init_subclass__(cls, **options):
+        super().__init_subclass__(**options)
+        Shape.made.append(cls.__name__)
+
+    @abc.abstractmethod
+    def area(self):
+        pass
+
+
+class Square(Shape):
+    def area(self):
+        return 9
+
+
+class Wrong(ValueError):
+    def __init__(self, code):
+        super().__init__(f"code {code}")
+        self.code = code
+
+
+class Planet(enum.Enum):
+    EARTH = (1.0, 2.0)
+
+    def __init__(self, mass, radius):
+        self.mass = mass
+
+
+class Kind(type):
+    def hello(cls):
+        return "hello " + cls.__name__
+
+
+class Kindly(metaclass=Kind):
+    pass
+
+
+@dataclasses.dataclass(frozen=True, order=True)
+class Link:
+    a: int
+    next: typing.Optional["Link"] = None
+
+
+@contextlib.contextmanager
+def context(x):
+    yield x + 1
+
+
+@functools.singledispatch
+def dispatched(x):
+    return "any"
+
+
+@dispatched.register(int)
+def _(x):
+    return "int"
+
+
+logger = logging.getLogger("sent")
+
+
+def unusual():
+    try:
+        Shape()
+    except TypeError:
+        abstract = True
+    try:
+        raise Wrong(3)
+    except Wrong as error:
+        code = error.code
+    with context(1) as two:
+        pass
+    return (abstract, Square().area(), isinstance(Square(), Shape), code, Planet.EARTH.mass, Kindly.hello(), two,
+            Link(1) < Link(2, Link(3)), dispatched(1), dispatched(""), logger.name)
+
+
+@test("classes of the less usual kinds")
+def _():
+    check_equal(send(unusual), "(True, 9, True, 3, 1.0, 'hello Kindly', 2, True, 'int', 'any', 'sent')", "value")
 
 
 @test("a script's names are those of __main__ in the cell, too")
