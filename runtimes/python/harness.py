@@ -30,7 +30,7 @@ from . import awaited, codec, complain, cwd, resolve, talk, tools
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # not at run time: typing takes 5 ms to import
     from types import CodeType
-    from typing import Any, Dict, List, Mapping, NoReturn, Optional, Tuple
+    from typing import Any, Dict, List, Mapping, NoReturn, Optional, Sequence, Tuple
 
 CALL_SOCKET = 3
 _VALUE = "<value>"  # no code can use these names by itself
@@ -43,19 +43,23 @@ for _error in (codec.Malformed, codec.NotPlain):
 
 def main(config: Mapping[str, Any], extension: Any = None, fd: int = CALL_SOCKET) -> NoReturn:
     """The life of an occupant. extension: what has park(), by default the zygote's own."""
+    reseed()
+    socket = talk.Talk(fd)
+    rehearse(config)
+    forward_logs(socket)
+    (extension or sys.modules["_vitro_zygote"]).park()
+    occupant = Occupant(socket, config)
     try:
-        reseed()
-        socket = talk.Talk(fd)
-        rehearse(config)
-        forward_logs(socket)
-        (extension or sys.modules["_vitro_zygote"]).park()
-        Occupant(socket, config).serve()
+        occupant.serve()
     except talk.Gone:
         os._exit(0)
+    except BaseException as error:  # of a signal's handler that the code left behind, or it closed the socket
+        if isinstance(error, OSError) or not occupant.tells:
+            os._exit(1)
     while True:  # until the supervisor, who has all that it needs, kills the cell
         try:
             signal.pause()
-        except BaseException:  # of a handler that the code left behind
+        except BaseException:
             pass
 
 
@@ -81,6 +85,7 @@ class Occupant:
         self.talk = socket
         self.config = config
         self.result_max: Optional[int] = config.get("result_bytes")
+        self.tells = False
 
     def serve(self) -> None:
         """Hears the call, does it, and tells its value or its error."""
@@ -90,15 +95,24 @@ class Occupant:
         try:
             pieces = self.do(message)
         except cwd.TooLarge as error:
-            _flush()
+            self.prepare_to_tell()
             self.talk.claim(talk.RESULT, max(error.size, (self.result_max or 0) + 1))
         except BaseException as error:
-            _flush()
+            self.prepare_to_tell()
             self.talk.send(talk.LOG, b"vitro.traceback", [complain.show(error)])
             self.talk.send(talk.ERROR, complain.name_error(error), [complain.say(error)])
         else:
-            _flush()
+            self.prepare_to_tell()
             self.talk.send(talk.RESULT, b"", pieces)
+
+    def prepare_to_tell(self) -> None:
+        """What was printed goes first: the call is over for the supervisor when it has the result."""
+        for stream in (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__):
+            try:
+                stream.flush()  # type: ignore[union-attr]
+            except BaseException:  # None; closed; the code's own
+                pass
+        self.tells = True
 
     def do(self, message: talk.Message) -> List[Any]:
         """The call's value, in pieces."""
@@ -127,7 +141,7 @@ class Occupant:
         """A tool of a manifest: "module:function", an object of keyword arguments, a value in JSON."""
         tool = message.name.split(b"\0")[0].decode()
         module, _, name = tool.partition(":")
-        function = resolve.resolve({"module": module, "name": name, "unwrap": True}, [])
+        function = resolve.resolve({"module": module, "name": name}, [])
         arguments = json.loads(bytes(message.body) or b"{}")
         if type(arguments) is not dict:
             raise TypeError(f"{tool}: the arguments are not an object")
@@ -148,7 +162,7 @@ class Occupant:
         space["__builtins__"] = sys.modules["builtins"]
         if names:
             box = tools.Tools(tools.Desk(self.talk, self.result_max), names)
-            space.update({"tools": box, _LATER: tools.later})
+            space["tools"], space[_LATER] = box, tools.later
             space.update((name, box[name]) for name in names if name.isidentifier())
         compiled = compile_cell(code, filename, bool(names))
         if compiled.co_flags & _CO_COROUTINE:
@@ -197,14 +211,6 @@ def _set_stdin(data: Any) -> None:
     os.close(fd)
     sys.stdin = sys.__stdin__ = io.TextIOWrapper(  # type: ignore[misc]
         open(0, "rb", closefd=False), "utf-8", "surrogateescape")
-
-
-def _flush() -> None:
-    for stream in (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__):
-        try:
-            stream.flush()  # type: ignore[union-attr]
-        except BaseException:  # None; closed; the code's own
-            pass
 
 
 # ---- results -------------------------------------------------------------------------------------
@@ -288,60 +294,64 @@ def send_log(socket: talk.Talk, record: logging.LogRecord) -> None:
 # ---- rehearsal -----------------------------------------------------------------------------------
 
 
-def rehearsed(number: int, *, text: str = "") -> Dict[str, Any]:
+def rehearsed(number: int, text: str = "") -> Dict[str, Any]:
     """What a rehearsal calls."""
-    return {"number": number + 1, "text": [text, 0.5, None, True], "tuple": (1, 2), "data": b"x"}
-
-
-def _execute(body: List[Any], name: bytes = b"\0rehearsal") -> List[Any]:
-    return [talk.EXECUTE, name, body]
-
-
-# Made in the zygote, once.
-_rehearsals = {
-    "message": [
-        _execute(codec.pack({"op": "call", "function": {"module": __name__, "name": "rehearsed", "unwrap": False},
-                             "args": 0, "oob": 0, "result": "plain", "types": []},
-                            [pickle.dumps(((1,), {"text": "abc"}), 5)])),
-        _execute(codec.pack({"op": "eval", "filename": "<rehearsal>", "tools": [], "files": {}, "collect": [],
-                             "stdin": None, "result": "plain", "types": [],
-                             "code": "import json\nx = [i * 2 for i in range(9)]\n"
-                                     "def f(a, *b, c=1, **d):\n    return f'{a}-{c}'\n"
-                                     "class A:\n    def m(self): return {1, 2}\n"
-                                     "try:\n    raise ValueError('x')\nexcept ValueError as error:\n    str(error)\n"
-                                     "{'x': sum(x), 'f': f(1), 'a': sorted(A().m())}\n"})),
-    ],
-    "json": [
-        _execute([b'{"number": 1, "text": "abc"}'], (__name__ + ":rehearsed_json\0rehearsal").encode()),
-    ],
-}
-
-
-def rehearsed_json(number: int, text: str) -> Dict[str, Any]:
     return {"number": number + 1, "text": [text, 0.5, None, True]}
 
 
+def _rehearse_eval(code: str, tools: Sequence[str] = ()) -> Tuple[int, bytes, List[Any]]:
+    head: Dict[str, Any] = {
+        "op": "eval", "code": code, "filename": "<rehearsal>", "tools": tools, "files": {}, "collect": [],
+        "stdin": None, "result": "plain", "types": []}
+    return talk.EXECUTE, b"", codec.pack(head)
+
+
+# What is sent, made once, in the zygote. A few lines of everyday Python touch most of what code will.
+_rehearsals: Dict[str, List[Tuple[int, bytes, List[Any]]]] = {
+    "json": [(talk.EXECUTE, (__name__ + ":rehearsed").encode(), [b'{"number": 1, "text": "abc"}'])],
+    "call": [(talk.EXECUTE, b"", codec.pack(
+        {"op": "call", "function": {"module": __name__, "name": "rehearsed"}, "args": 0, "oob": 0, "result": "plain",
+         "types": []}, [pickle.dumps(((1,), {"text": "abc"}), 5)]))],
+    "eval": [_rehearse_eval("import sys\nx = [i * 2 for i in range(9)]\ndef f(a, c=1):\n    return f'{a}-{c}'\n"
+                            "for i in x:\n    y = {'a': i, 'b': f(i)}\ny\n")],
+    "tools": [_rehearse_eval("[tool(1, x='a') for i in [1]]\n", ["tool"]),
+              (talk.ANSWER, b"", codec.pack({"value": [1, "a"]}))],
+    "await": [_rehearse_eval("import asyncio\nawait asyncio.sleep(0)\n")],
+}
+
+
 def rehearse(config: Mapping[str, Any]) -> None:
-    """Does a few calls by way of a socket of its own, and leaves everything as it was."""
-    kept = sys.modules.get("__main__"), sys.argv, list(sys.path)
+    """Does a few calls by way of a socket of its own, and leaves everything as it was. config["rehearse"] names them;
+    what a pool is never used for need not be paid for."""
+    names = ["json"] if config.get("mode") == "json" else config.get("rehearse", ("call", "eval"))
+    kept = sys.modules["__main__"], sys.argv, sys.path[:]
     try:
-        mine, its = _socket.socketpair()
-        theirs = talk.Talk(its.detach())
+        pair = [talk.Talk(end.detach()) for end in _socket.socketpair()]
     except OSError:  # a policy without sockets: then the first call is slower
         return
-    other = talk.Talk(mine.detach())
-    occupant = Occupant(theirs, config)
+    occupant = Occupant(pair[0], config)
     try:
-        for kind, name, body in _rehearsals["json" if config.get("mode") == "json" else "message"]:
-            other.send(kind, name, body)
-            occupant.serve()
-            told = other.hear()
-            assert told is not None and told.kind == talk.RESULT, bytes(told.body) if told else b""
+        for name in names:
+            for kind, tool, body in _rehearsals.get(name, ()):
+                pair[1].send(kind, tool, body, 1)
+            if name in _rehearsals:
+                occupant.serve()
+                _drain(pair[1])
     finally:
         gc.disable()
-        theirs.close()
-        other.close()
-        sys.argv, sys.path[:] = kept[1], kept[2]
-        if kept[0] is not None:
-            sys.modules["__main__"] = kept[0]
+        for end in pair:
+            end.close()
+        sys.modules["__main__"], sys.argv, sys.path[:] = kept
         linecache.cache.pop("<rehearsal>", None)
+        if "await" in names:  # as if there had been no loop
+            getattr(asyncio.events, "_set_event_loop_policy", asyncio.set_event_loop_policy)(None)
+
+
+def _drain(socket: talk.Talk) -> None:
+    for _ in range(4):  # a question, a traceback, the end
+        message = socket.hear()
+        assert message is not None
+        if message.kind == talk.ERROR:
+            raise RuntimeError(f"a rehearsal failed: {bytes(message.body).decode('utf-8', 'replace')}")
+        if message.kind == talk.RESULT:
+            return

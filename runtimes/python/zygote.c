@@ -12,8 +12,10 @@
 #include <Python.h>
 
 #include <errno.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/path.h"
@@ -58,32 +60,45 @@ static int append(PyObject *list, PyObject *item)
 	return r;
 }
 
-/* A place inside, and what follows it. */
 static int append_path(PyObject *list, const char *to, const char *rest)
 {
-	char path[PATH_MAX + 2];
+	char path[2 * PATH_MAX];
 
 	(void)snprintf(path, sizeof(path), "/%s%s", to, rest); /* plans have no longer ones */
 	return append(list, PyUnicode_DecodeFSDefault(path));
 }
 
+/* What follows a mount's place, there, and wherever cells have what the hull keeps aside. */
+static int append_place(PyObject *list, const struct vt_plan *plan, const struct vt_build *mount,
+			const char *rest)
+{
+	int r = append_path(list, mount->to, rest);
+
+	for (size_t i = 0; r == 0 && i < plan->build_count; i++)
+		if (plan->builds[i].inner && strcmp(plan->builds[i].from, mount->to) == 0)
+			r = append_path(list, plan->builds[i].to, rest);
+	return r;
+}
+
 /*
  * A folder for writing may be shown once more, for reading, under another name: as part of what
- * lies around it, or a part of it by itself.
+ * lies around it, or a part of it by itself. Where a veil is over that, its inodes are others, too.
  */
 static int append_aliases(PyObject *list, const struct vt_plan *plan,
 			  const struct vt_build *written)
 {
-	for (size_t i = 0; written->from && i < plan->build_count; i++) {
+	for (size_t i = 0; i < plan->build_count; i++) {
 		const struct vt_build *build = &plan->builds[i];
 		int r = 0;
 
-		if (build->act != VT_ACT_BIND || build->inner || !build->from)
+		if (build->act != VT_ACT_BIND || build->inner)
 			continue;
 		if (vt_path_lies_in(build->from, written->from))
-			r = append_path(list, build->to, "");
+			r = append_place(list, plan, build, "");
 		else if (vt_path_lies_in(written->from, build->from))
-			r = append_path(list, build->to, written->from + strlen(build->from));
+			r = append_place(list, plan, build,
+					 written->from +
+						 (build->from[1] ? strlen(build->from) : 0));
 		if (r < 0)
 			return r;
 	}
@@ -96,10 +111,10 @@ static int list_writable(const struct vt_plan *plan, PyObject *paths, PyObject *
 	for (size_t i = 0; i < plan->build_count; i++) {
 		const struct vt_build *build = &plan->builds[i];
 
-		if (build->act != VT_ACT_BIND || !build->writable || build->device)
+		/* Itself is one of them. */
+		if (build->act != VT_ACT_BIND || !build->writable || build->device || build->inner)
 			continue;
-		if (append_path(paths, build->to, "") < 0 ||
-		    (!build->inner && append_aliases(paths, plan, build) < 0) ||
+		if (append_aliases(paths, plan, build) < 0 ||
 		    append(inodes, Py_BuildValue("(KK)", (unsigned long long)build->dev,
 						 (unsigned long long)build->ino)) < 0)
 			return -1;
@@ -257,22 +272,36 @@ static PyObject *fork_apart(PyObject *module, PyObject *unused)
 {
 	struct vt_zygote *zygote = find_zygote(module);
 	struct vt_err err;
+	int pidfd = -1;
 
 	(void)unused;
 	if (!zygote)
 		return NULL;
 	PyOS_BeforeFork();
-	pid_t pid = vt_zygote_fork_apart(zygote, &err);
+	int r = vt_zygote_fork_apart(zygote, &pidfd, &err);
 
-	if (pid == 0)
+	if (r == 0)
 		PyOS_AfterFork_Child();
 	else
 		PyOS_AfterFork_Parent();
-	if (pid < 0) {
+	if (r < 0) {
 		PyErr_Format(PyExc_OSError, "%s: %s", err.what, strerror(err.num));
 		return NULL;
 	}
-	return PyLong_FromLong(pid);
+	return PyLong_FromLong(pidfd);
+}
+
+/* ESRCH: it has ended, which is what is wanted. */
+static PyObject *kill_apart(PyObject *module, PyObject *args)
+{
+	int pidfd;
+
+	(void)module;
+	if (!PyArg_ParseTuple(args, "i:kill", &pidfd))
+		return NULL;
+	if (syscall(SYS_pidfd_send_signal, pidfd, SIGKILL, NULL, 0) < 0 && errno != ESRCH)
+		return PyErr_SetFromErrno(PyExc_OSError);
+	Py_RETURN_NONE;
 }
 
 /* ---- an occupant --------------------------------------------------------------------------- */
@@ -320,7 +349,8 @@ static PyMethodDef methods[] = {
 	  "fail(text): why there will be no occupants. Does not return." },
 	{ "threads", threads, METH_NOARGS, "How many threads this process has." },
 	{ "fork", fork_apart, METH_NOARGS,
-	  "A child of the zygote's own, in no cell, which dies with it." },
+	  "fork(): a fork in no cell. In it -1; in the zygote its pidfd. Others reap it." },
+	{ "kill", kill_apart, METH_VARARGS, "kill(pidfd): ends such a fork." },
 	{ "environment", environment, METH_NOARGS, "The environment as C has it, as bytes." },
 	{ "park", park, METH_NOARGS, "In an occupant: what comes next on 3 is its call." },
 	{ NULL, NULL, 0, NULL },

@@ -196,26 +196,34 @@ class Trial:
 
     def __init__(self, extension: Any, guard: Guard, name: str) -> None:
         import select
+        import signal
         import time
 
+        self.extension = extension
         self.name = name
         self.end = time.monotonic() + TRIAL_SECONDS
         self.clock = time.monotonic
         self.fd, theirs = os.pipe()
-        self.pid: int = extension.fork()
-        if self.pid == 0:
-            self._try(extension, guard, theirs)
+        try:
+            self.pidfd: int = extension.fork()
+        except OSError:
+            os.close(self.fd)
+            os.close(theirs)
+            raise
+        if self.pidfd < 0:
+            signal.alarm(TRIAL_SECONDS + 1)  # should the zygote not be there to end it
+            self._try(guard, theirs)
         os.close(theirs)
         self.poll = select.poll()
         self.poll.register(self.fd, select.POLLIN)
         self.poll.register(CONTROL, select.POLLIN)
         self.said = b""
 
-    def _try(self, extension: Any, guard: Guard, fd: int) -> NoReturn:
+    def _try(self, guard: Guard, fd: int) -> NoReturn:
         said = "ok"
         try:
             load(self.name, guard)
-            if extension.threads() != 1:
+            if self.extension.threads() != 1:
                 said = f"'{self.name}' is not imported ahead of calls: it starts a thread"
         except BaseException as error:
             said = str(error) if isinstance(error, Failed) else describe(error)
@@ -235,18 +243,14 @@ class Trial:
 
     def result(self) -> Optional[str]:
         """What is wrong with it; None: nothing."""
-        import signal
-
         late = self.clock() >= self.end
-        if self.said != b"ok" and late:
-            os.kill(self.pid, signal.SIGKILL)
+        self.extension.kill(self.pidfd)
+        os.close(self.pidfd)
         os.close(self.fd)
-        _, status = os.waitpid(self.pid, 0)
         if self.said:
             return None if self.said == b"ok" else self.said.decode("utf-8", "replace")
-        if late:
-            return f"'{self.name}' is not imported ahead of calls: that takes longer than {TRIAL_SECONDS} s"
-        return f"'{self.name}' is not imported ahead of calls: that ends the interpreter (wait status {status})"
+        why = f"that takes longer than {TRIAL_SECONDS} s" if late else "that ends the interpreter"
+        return f"'{self.name}' is not imported ahead of calls: {why}"
 
 
 class Zygote:
@@ -311,7 +315,10 @@ class Zygote:
             if name in sys.modules:
                 self.extension.learned()
             elif name and trial is None:
-                trial = Trial(self.extension, self.guard, name)
+                try:
+                    trial = Trial(self.extension, self.guard, name)
+                except OSError as error:
+                    self.extension.learned(f"'{name}' is not imported ahead of calls: {describe(error)}")
 
     def occupy(self) -> NoReturn:
         sys.meta_path.remove(self.guard)  # type: ignore[arg-type]
@@ -340,11 +347,12 @@ def main(argv: List[str]) -> None:
     setup = json.loads(argv[1])
     extension, harness = load_parts(os.path.dirname(os.path.abspath(__file__)))
     zygote = Zygote(extension, harness, setup)
+    sys.argv = [""]
+    sys.modules["__main__"] = ModuleType("__main__")  # what calls see is not this
     try:
         zygote.prepare(learned, left_out)
     except Exception as error:
         extension.fail(describe(error))
-    sys.argv = [""]
     settle()
     extension.ready()
     zygote.serve()

@@ -341,23 +341,23 @@ int vt_zygote_furnish(struct vt_zygote *zygote, struct vt_err *err)
 	return r;
 }
 
-pid_t vt_zygote_fork_apart(struct vt_zygote *zygote, struct vt_err *err)
+/* The supervisor's child, as occupants are: unreaped it would keep the hull from its end. */
+int vt_zygote_fork_apart(struct vt_zygote *zygote, int *ret_pidfd, struct vt_err *err)
 {
+	const pid_t parent = getppid();
 	int r = insist_on_one_thread(zygote, err);
 
 	if (r < 0)
 		return r;
 	if (zygote->home_fd >= 0 && setns(zygote->home_fd, CLONE_NEWPID) < 0)
 		return vt_fail(err, VT_STEP_CLONE, errno, "turn to the hull");
-	const pid_t self = getpid(), pid = fork();
+	pid_t pid = vt_ns_clone(CLONE_PARENT, -1, ret_pidfd, err);
 
-	if (pid < 0)
-		return vt_fail(err, VT_STEP_CLONE, errno, "fork");
-	if (pid > 0)
-		return pid;
-	/* Of a parent in another pid namespace nothing is seen but that he is not there. */
+	if (pid != 0)
+		return pid < 0 ? pid : 1;
+	/* Without namespaces he can be seen; in the hull, its end is everybody's. */
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 ||
-	    (zygote->home_fd < 0 && getppid() != self))
+	    (zygote->home_fd < 0 && getppid() != parent))
 		_exit(125);
 	vt_fd_close(&zygote->control_fd);
 	vt_fd_close(&zygote->tasks_fd);

@@ -66,10 +66,10 @@ int vt_zygote_threads(const struct vt_zygote *zygote);
 int vt_zygote_furnish(struct vt_zygote *zygote, struct vt_err *err);
 
 /*
- * A child of the zygote's own, in no cell: its pid, and 0 in the child, which dies with the zygote and has
- * nothing to say to the supervisor. There is one thread, or it fails.
+ * A fork in no cell, with the zygote's rights: 1 in the zygote, and 0 in the fork, which ends with the supervisor at the
+ * latest and has nothing to say to him. It is his child, whom he has to sweep. There is one thread, or it fails.
  */
-pid_t vt_zygote_fork_apart(struct vt_zygote *zygote, struct vt_err *err);
+int vt_zygote_fork_apart(struct vt_zygote *zygote, int *ret_pidfd, struct vt_err *err);
 
 /* In an occupant: what comes next on the call socket is its call. */
 int vt_zygote_park(struct vt_err *err);

@@ -68,6 +68,8 @@ static void take_learned(struct vt_pool *pool, struct vt_pool_zygote *zygote,
 	struct vt_lesson *lesson = &pool->lessons.items[zygote->lesson - 1];
 
 	zygote->lesson = 0;
+	/* It was tried in a child of ours that nobody here knows. */
+	vt_children_sweep(pool->options.children);
 	if (zygote != pool->zygote || lesson->state != VT_LESSON_WANTED)
 		return; /* it forks no more */
 	if (note->err.num) {

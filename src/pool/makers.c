@@ -275,6 +275,7 @@ void vt_pool_init_makers(struct vt_pool *pool)
 							    .program = options->program,
 							    .program_fd = options->program_fd,
 							    .has_main = options->has_main,
+							    .learns = options->learns,
 							    .envp = pool->plan->envp,
 							    .is_ready = zygote_ready,
 							    .note = give_zygote_note,

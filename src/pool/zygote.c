@@ -250,7 +250,11 @@ static const char *advise(const struct vt_pool_zygote *zygote, int status)
 {
 	bool killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL; /* by somebody */
 
-	if (zygote->ready || !zygote->has_main || killed)
+	if (zygote->ready || killed)
+		return "";
+	if (zygote->learns)
+		return "; is it CPython 3.8 or newer?";
+	if (!zygote->has_main)
 		return "";
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 127)
 		return "; is a library missing? LD_LIBRARY_PATH does not count here: link with "

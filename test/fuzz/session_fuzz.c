@@ -143,6 +143,11 @@ void vt_pool_submit(struct vt_pool *pool, struct vt_pool_call *call)
 	vt_timer_set(&pool->timer, vt_clock_now());
 }
 
+void vt_pool_learn(struct vt_pool *pool, const char *module)
+{
+	REQUIRE(pool && *module && strlen(module) <= 255);
+}
+
 void vt_pool_resume(struct vt_pool *pool)
 {
 	vt_timer_set(&pool->timer, vt_clock_now());

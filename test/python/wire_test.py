@@ -43,17 +43,15 @@ def stream_of(says):
 def frames_of(data, step):
     """The frames of what comes in pieces of so many bytes, and how it ends."""
     reader, frames = _wire.Reader(), []
-    try:
-        while data:
-            room = reader.get_buffer()
-            check(len(room), "there is room")
-            piece = data[:min(step, len(room))]
-            room[:len(piece)] = piece
-            data = data[len(piece):]
-            for head, body in reader.advance(len(piece)):
-                frames.append((bytes(head), bytes(body)))
-    except _wire.Broken:
-        return frames, "refused"
+    while data:
+        room = reader.get_buffer()
+        check(len(room), "there is room")
+        piece = data[:min(step, len(room))]
+        room[:len(piece)] = piece
+        data = data[len(piece):]
+        frames += [(bytes(head), bytes(body)) for head, body in reader.advance(len(piece))]
+        if reader.is_broken:
+            return frames, "refused"
     return frames, "end" if reader.is_between else "more"
 
 
@@ -141,7 +139,7 @@ def session_of(says):
     check_equal(call.number, 1, "the call's number")
     theirs.sendall(stream_of(says))
     theirs.close()
-    while call.done is None:
+    while not call.is_over:
         session.wait(call)
         call.told = False
         while call.events:
@@ -155,7 +153,7 @@ def session_of(says):
 def _():
     for vector in VECTORS["messages"]:
         call, output = session_of(vector["says"])
-        head, value = call.done, None
+        head, value = call.head, None
         if head["status"] == "ok":
             try:
                 value = read_json(call.body[:head.get("value", 0)])

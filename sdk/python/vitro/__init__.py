@@ -9,18 +9,21 @@ process.
         sandbox.call(my_module.function, 2, 3)  # a function of this program
         sandbox.run(["ls", "-l"]).stdout        # a command
 
-AsyncSandbox is the same for asyncio.
+AsyncSandbox is the same for asyncio. ToolHost and AsyncToolHost are sets of named tools with schemas.
 """
 
 import logging as _logging
 
+from ._reference import NotSendable
 from ._result import Error, Log, Result, Usage
 from .aio import AsyncSandbox
 from .errors import (Cancelled, CpuLimit, Crashed, Lost, MemoryLimit, NoResult, Refused, ResultLimit, Timeout, ToolError,
                      Unsupported, VitroError)
 from .sandbox import Sandbox
+from .toolhost import AsyncToolHost, ToolHost
 
-__all__ = ["Sandbox", "AsyncSandbox", "Result", "Error", "Log", "Usage", "VitroError", "ToolError", "Timeout", "CpuLimit",
-           "MemoryLimit", "Crashed", "NoResult", "ResultLimit", "Cancelled", "Refused", "Lost", "Unsupported"]
+__all__ = ["Sandbox", "AsyncSandbox", "ToolHost", "AsyncToolHost", "Result", "Error", "Log", "Usage",
+           "VitroError", "ToolError", "Timeout", "CpuLimit", "MemoryLimit", "Crashed", "NoResult", "ResultLimit", "Cancelled",
+           "Refused", "Lost", "Unsupported", "NotSendable"]
 
 _logging.getLogger("vitro").addHandler(_logging.NullHandler())  # what to show is the program's choice

@@ -6,7 +6,7 @@ from __future__ import annotations
 import threading
 from collections import deque
 from concurrent.futures import Future, InvalidStateError
-from typing import Any, Callable, Deque, Optional, Set
+from typing import Any, Callable, Deque, Optional
 
 from ._session import Call, Waiter
 from ._threads import ThreadSession
@@ -50,12 +50,10 @@ class Pump(Waiter):
     """Looks after calls that no thread waits for."""
 
     def __init__(self, session: ThreadSession) -> None:
-        super().__init__()
         self._session = session
         self._lock = threading.Lock()
         self._ready: Deque[Call] = deque()
         self._steps: "dict[Call, Callable[[Call], bool]]" = {}
-        self._calls: Set[Call] = set()
         self._runs = False
 
     def notify_of(self, call: Call) -> None:

@@ -113,6 +113,8 @@ class LoopSession(Session):
                     return
                 for head, body in self.reader.advance(count):
                     self.take(head, body)
+                if self.reader.is_broken:
+                    raise Broken("it is no frame")
                 if count < size:
                     return
         except BlockingIOError:

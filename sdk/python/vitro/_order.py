@@ -27,7 +27,7 @@ Content = Union[str, bytes, bytearray, memoryview]
 # True while a tool that a cell asked for runs: calls that it makes are made on behalf of another.
 answering: "ContextVar[bool]" = ContextVar("vitro_answering", default=False)
 
-_SIMPLE = frozenset((int, str, float, bool, bytes, type(None)))  # what any pickler writes alike
+SIMPLE = frozenset((int, str, float, bool, bytes, type(None)))  # what any pickler writes alike
 _NAME_BYTES = 250  # of a tool's name and of a call's id each; the wire has room for 511 together
 
 
@@ -46,7 +46,7 @@ class Order:
     """What is to be done. `fields` are members of the call's head, as JSON."""
 
     __slots__ = ("spec", "tool", "pieces", "fields", "call_id", "on_output", "on_log", "tools", "types", "trust",
-                 "wants_result", "modules", "size")
+                 "wants_result", "modules", "size", "head", "module")
 
     def __init__(self, spec: PoolSpec, tool: str, pieces: Sequence[Buffer], wall_ms: int, options: "Options") -> None:
         self.spec, self.tool, self.pieces = spec, tool, pieces
@@ -60,6 +60,7 @@ class Order:
         self.types: Dict[str, type] = {}
         self.trust = False
         self.modules: Tuple[str, ...] = ()  # that the pool may learn when the call was well
+        self.module, self.head = "", b""  # of a function that is the same each time: its module, and its message's head
         fields = f',"wall_ms":{wall_ms}' if wall_ms else ""
         if options.on_output is not None:
             fields += ',"stream":true'
@@ -132,7 +133,9 @@ class Orders:
         if kind == "call":
             path = self._folders.path
             sources = [*sources, {"json": json.dumps({"files": {"read": self._folders.grants}})}]
-        setup = json.dumps({"version": 1, "mode": "message", "path": path, "preload": self._preload, "main": None})
+        # What an occupant does once before it waits, so that the first call in it is as fast as a second one.
+        rehearse = ["call"] if kind == "call" else ["eval", "tools"]
+        setup = json.dumps({"version": 1, "mode": "message", "path": path, "preload": self._preload, "rehearse": rehearse})
         return PoolSpec("python", program, json.dumps(sources), setup, *self._ready)
 
     def policy_alone(self, policy: Policy) -> PoolSpec:
@@ -151,12 +154,13 @@ class Orders:
         buffers.append(b"")
         buffers[first] = _pickled(args, kwargs, reference, buffers)
         types = _types(result_types) if result_types else {}
-        if types or trust or reference.buffers or len(buffers) > first + 1:
-            head = _call_head(reference, first, len(buffers) - first - 1, types, trust)
-        else:
-            head = self._usual_head(reference)
+        is_usual = not (types or trust or reference.buffers or len(buffers) > 1)
+        head = (self._usual_head(reference) if is_usual
+                else _call_head(reference, first, len(buffers) - first - 1, types, trust))
         order = Order(spec, _short(reference.label), pack(head, buffers), wall_ms, options)
         order.modules, order.types, order.trust = reference.modules, types, trust
+        if is_usual:
+            order.module, order.head = reference.ref.get("module", ""), head
         return order
 
     def _usual_head(self, reference: Reference) -> bytes:
@@ -238,7 +242,7 @@ def _call_head(reference: Reference, args: int, oob: int, types: Mapping[str, ty
 def _pickled(args: Tuple[Any, ...], kwargs: Dict[str, Any], reference: Reference, buffers: List[Buffer]) -> bytes:
     """The arguments' pickle; what goes beside it is added to the buffers."""
     for value in args:
-        if type(value) not in _SIMPLE:
+        if type(value) not in SIMPLE:
             break
     else:
         if not kwargs:

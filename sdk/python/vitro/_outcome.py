@@ -3,23 +3,25 @@
 
 from __future__ import annotations
 
+import datetime  # noqa: F401  these three for the codec, which imports nothing that a cell asks for
+import decimal  # noqa: F401
 import pickle
-from typing import Any, Callable, Dict, Optional, Tuple
+import uuid  # noqa: F401
+from typing import Any, Dict, Optional, Tuple
 
 from . import _codec as codec
-from ._order import Order
+from ._order import Buffer, Order
 from ._result import STATUSES, Error, Result, Usage
 from ._session import Call, Session
 from ._wire import Head
 from .errors import Lost, Refused, VitroError, error_of
 
 Value = Tuple[Any, Dict[str, bytes]]  # and files
-Read = Callable[[memoryview], Value]
 
 
 def begin_learning(session: Session, order: Order, call: Call) -> None:
     """Where a function's module could be imported in a cell, its pool may have it imported before the next call."""
-    if order.modules and call.done is not None and call.done["status"] == "ok":
+    if order.modules and call.is_ok:
         known = call.pool.known
         for module in order.modules:
             if module not in known and 0 < len(module.encode()) < 256:
@@ -28,11 +30,10 @@ def begin_learning(session: Session, order: Order, call: Call) -> None:
 
 def conclude(order: Order, call: Call) -> Any:
     """What the caller gets."""
-    head = call.done
-    assert head is not None
+    head = call.head
     if head["status"] == "ok" and order.spec.kind == "python":
         try:
-            value, files = read_value(call.body[:head.get("value", 0)], order)
+            value, files = read_value(call.body[:call.value_size], order)
         except codec.Malformed as error:
             result = build(call, {**head, "status": "no_result", "error": f"its value is not what a value is: {error}"})
         else:
@@ -47,7 +48,7 @@ def conclude(order: Order, call: Call) -> Any:
     raise error_of(result)
 
 
-def read_value(body: memoryview, order: Order) -> Value:
+def read_value(body: Buffer, order: Order) -> Value:
     """The value of a call and the files that it collected, from a cell: all of it may be anything. Raises
     codec.Malformed."""
     head, buffers = codec.unpack(body)
@@ -77,7 +78,7 @@ def build(call: Call, head: Head) -> Result:
     return Result(
         call_id=call.call_id, status=status, error=error, exit_code=None if code < 0 else code,
         signal=head.get("signal") or None, stdout_bytes=bytes(body[at:middle]), stderr_bytes=bytes(body[middle:]),
-        dropped=dropped, logs=call.logs,
+        dropped=dropped, logs=[*call.logs],
         usage=Usage(round(head.get("wall_ns", 0) / 1e6, 1), round(head.get("cpu_ns", 0) / 1e6, 1),
                     None if peak < 0 else peak, None if processes < 0 else processes),
         isolation=call.pool.isolation if head.get("cell") else None, unreaped=head.get("unreaped", False))

@@ -15,12 +15,12 @@ import os
 import threading
 import weakref
 from collections import deque
-from typing import Any, Callable, Deque, Dict, List, Optional, Sequence, Set, Tuple
+from typing import Any, Callable, Deque, Dict, List, Optional, Sequence, Set, Tuple, Union
 
 from ._order import Buffer, Order, PoolSpec
 from ._result import STATUSES, Log
 from ._start import Connection, log_line
-from ._wire import Broken, Head, frame, quote, read_message, write_head
+from ._wire import Broken, Head, frame, match_done, quote, read_message, write_head
 from .errors import Refused
 
 EMPTY = memoryview(b"")
@@ -37,21 +37,15 @@ _TOOL_LEVELS = {"debug": 10, "info": 20, "warning": 30, "warn": 30, "error": 40,
 class Waiter:
     """Something that can be waited for."""
 
-    __slots__ = ("told", "wake", "notify")
-
-    def __init__(self) -> None:
-        self.told = False  # there is something to look at
-        self.wake: Any = None  # a lock that is released then
-        self.notify: Optional[Callable[[Any], None]] = None  # called then, by who reads
+    told = False  # there is something to look at
+    wake: Any = None  # a lock that is released then
+    notify: Optional[Callable[[Any], None]] = None  # called then, by who reads
 
 
 class Reply(Waiter):
     """The answer to something that is no call."""
 
-    __slots__ = ("head",)
-
     def __init__(self, notify: Optional[Callable[[Any], None]]) -> None:
-        super().__init__()
         self.notify = notify
         self.head: Optional[Head] = None
 
@@ -75,45 +69,71 @@ class Pool:
 class Call(Waiter):
     """A call that is under way."""
 
-    __slots__ = ("number", "call_id", "pool", "streams", "listens", "events", "done", "body", "logs", "dropped_logs",
-                 "traceback", "is_abandoned", "is_flooded", "_put", "_got", "_kept")
+    # Of most calls these stay as they are.
+    streams = listens = False  # the latter: output, log lines are wanted as they come
+    is_over = is_abandoned = False
+    is_flooded = False  # it asked for more than anybody answers
+    body: Buffer = EMPTY
+    value_size = 0
+    logs: Sequence[Log] = ()
+    dropped_logs = _put = _got = _kept = 0
+    traceback: Optional[str] = None
+    events: Union[Tuple[()], Deque[Tuple[Head, memoryview]]] = ()
+    _data = b""
+    _head: Optional[Head] = None
 
-    def __init__(self, number: int, call_id: str, pool: Pool, streams: bool, listens: bool) -> None:
-        self.told = False
-        self.wake = self.notify = None
-        self.number, self.call_id, self.pool = number, call_id, pool
-        self.streams, self.listens = streams, listens  # whether output, log lines are wanted as they come
-        self.events: Deque[Tuple[Head, memoryview]] = deque()
-        self.done: Optional[Head] = None
-        self.body = EMPTY
-        self.logs: List[Log] = []
-        self.dropped_logs = 0
-        self.traceback: Optional[str] = None
-        self.is_abandoned = False
-        self.is_flooded = False  # it asked for more than anybody answers
-        self._put = self._got = self._kept = 0
+    def __init__(self, number: int, pool: Pool, call_id: str = "") -> None:
+        self.number, self.pool, self._call_id = number, pool, call_id
+
+    @property
+    def call_id(self) -> str:
+        """The caller's choice, or one that was made for it."""
+        return self._call_id or f"c{self.number}"
+
+    @property
+    def is_ok(self) -> bool:
+        """Whether it went well, of a call that is over."""
+        return self._head is None or self._head["status"] == "ok"
+
+    @property
+    def head(self) -> Head:
+        """How it ended, of a call that is over."""
+        if self._head is None:
+            self._head = read_message(self._data)
+        return self._head
+
+    def end(self, data: bytes, head: Optional[Head], body: Buffer, value_size: int) -> None:
+        """It is over: with this head, or one that is still to be read from this data."""
+        self._data, self._head, self.body, self.value_size = data, head, body, value_size
+        self.is_over = True
 
     def put(self, head: Head, body: memoryview) -> bool:
         """Leaves something for who waits. False: so much is there already that it is dropped."""
         if self.is_abandoned or self._put - self._got > HELD_MAX:
             return False
         self._put += len(body) + _LOG_COST
+        if not isinstance(self.events, deque):
+            self.events = deque()
         self.events.append((head, body))
         return True
 
     def take(self) -> Tuple[Head, memoryview]:
-        """The next thing that was left. Raises IndexError where there is none."""
+        """The next thing that was left, where there is one."""
+        assert isinstance(self.events, deque)
         head, body = self.events.popleft()
         self._got += len(body) + _LOG_COST
         return head, body
 
     def add_log(self, level: str, text: str) -> None:
+        """A line that the tool logged."""
         if level == _TRACEBACK:
             self.traceback = text
             return
         tool_log.log(_TOOL_LEVELS.get(level.lower(), 20), "%s: %s", self.call_id, text)
         self._kept += len(text) + _LOG_COST
         if self._kept <= LOGS_MAX:
+            if not isinstance(self.logs, list):
+                self.logs = []
             self.logs.append(Log(level, text))
         else:
             self.dropped_logs += 1
@@ -132,7 +152,7 @@ class Session:
         self.lost: Optional[str] = None  # why it is over
         self._opening: Deque[Pool] = deque()
         self._counting: Deque[Reply] = deque()
-        self._numbers = itertools.count(1)
+        self.numbers = itertools.count(1)
         self._farewell = ""
         _sessions.add(self)
 
@@ -155,7 +175,7 @@ class Session:
         with self.lock:
             pool = self.pools.get(spec)
             if pool is None:
-                pool = Pool(next(self._numbers), spec)
+                pool = Pool(next(self.numbers), spec)
                 request = self._ask_for(pool)
             elif pool.answered:
                 return pool, None
@@ -191,34 +211,48 @@ class Session:
 
     def begin(self, pool: Pool, order: Order, notify: Optional[Callable[[Any], None]] = None) -> Optional[Call]:
         """Begins a call. None: it was not begun, since the pool or the supervisor is not there any more."""
-        number = next(self._numbers)
-        call = Call(number, order.call_id or f"c{number}", pool, order.on_output is not None, order.on_log is not None)
+        number = next(self.numbers)
+        call = Call(number, pool, order.call_id)
+        call.streams, call.listens = order.on_output is not None, order.on_log is not None
         call.notify = notify
-        with self.lock:
-            if not pool.is_open or self.lost is not None:
-                return None
-            pool.calls += 1
-            pool.used = number
-            self.calls[number] = call
         head = (f'{{"do":"call","call":{number},"pool":{pool.number},"tool":{quote(order.tool)},'
                 f'"id":{quote(call.call_id)}{order.fields}}}').encode("ascii")
-        if self.send([frame(head, order.size), *order.pieces]):
-            return call
+        return call if self.add(call) and self.deliver(call, [frame(head, order.size), *order.pieces]) else None
+
+    def add(self, call: Call) -> bool:
+        """From now on the call is under way. False: its pool, or the supervisor, is not there any more."""
+        pool = call.pool
         with self.lock:
-            if self.calls.pop(number, None) is not None:
-                pool.calls -= 1
+            if not pool.is_open or self.lost is not None:
+                return False
+            pool.calls += 1
+            pool.used = call.number
+            self.calls[call.number] = call
+        return True
+
+    def deliver(self, call: Call, pieces: Sequence[Buffer]) -> bool:
+        """Sends the call. False: the supervisor is gone, and never heard of it."""
+        if self.send(pieces):
+            return True
+        self.take_back(call)
+        return False
+
+    def take_back(self, call: Call) -> None:
+        """The call was not begun, since the supervisor is gone."""
+        with self.lock:
+            if self.calls.pop(call.number, None) is not None:
+                call.pool.calls -= 1
         self.fail("the supervisor is gone")
-        return None
 
     def cancel(self, call: Call) -> None:
         """Ends a call; one that is over stays so."""
-        if call.done is None:
+        if not call.is_over:
             self.send([frame(b'{"do":"cancel","call":%d}' % call.number)])
 
     def abandon(self, call: Call) -> None:
         """Ends a call that nobody waits for any more."""
         call.is_abandoned = True
-        call.events.clear()
+        call.events = ()
         self.cancel(call)
 
     def learn(self, pool: Pool, module: str) -> None:
@@ -246,10 +280,19 @@ class Session:
 
     def take(self, data: bytes, body: memoryview) -> None:
         """Takes a message. Raises Broken where it cannot be."""
+        usual = match_done(data)
+        if usual is not None:
+            number, value, stdout, stderr = usual.groups(0)
+            size = int(value)
+            self._end_call(int(number), data, None, body, size, size + int(stdout) + int(stderr))
+            return
         head = read_message(data)
         kind = head["is"]
         if kind == "done":
-            self._end_call(head, body)
+            if head["status"] not in STATUSES:
+                raise Broken(f"a result of the status {head['status']!r}")
+            value = head.get("value", 0)
+            self._end_call(head["call"], data, head, body, value, value + head.get("stdout", 0) + head.get("stderr", 0))
         elif kind in ("output", "ask") or kind == "log" and "call" in head:
             self._take_of_call(kind, head, body)
         elif kind == "log":
@@ -281,18 +324,15 @@ class Session:
                 return
         self.tell(call)
 
-    def _end_call(self, head: Head, body: memoryview) -> None:
-        if head["status"] not in STATUSES:
-            raise Broken(f"a result of the status {head['status']!r}")
-        if head.get("value", 0) + head.get("stdout", 0) + head.get("stderr", 0) != len(body):
+    def _end_call(self, number: int, data: bytes, head: Optional[Head], body: memoryview, value: int, size: int) -> None:
+        if size != len(body):
             raise Broken("a result of other lengths than it says")
         with self.lock:
-            call = self.calls.pop(head["call"], None)
+            call = self.calls.pop(number, None)
             if call is None:
                 raise Broken("a result of a call that is not under way")
             call.pool.calls -= 1
-        call.body = body
-        call.done = head
+        call.end(data, head, body, value)
         self.tell(call)
 
     def _take_pool(self, head: Head, body: memoryview) -> None:
@@ -329,7 +369,7 @@ class Session:
             self._opening.clear()
             self._counting.clear()
         for call in calls:
-            call.done = {"status": status, "error": self.lost}
+            call.end(b"", {"status": status, "error": self.lost}, EMPTY, 0)
             self.tell(call)
         for waiter in waiters:
             self.tell(waiter)

@@ -93,6 +93,8 @@ class Connection:
                     self.frames.append((data, rest))
                 else:
                     self._hear(read_message(data), rest)
+            if self.reader.is_broken:
+                raise Broken("what it says is no frame")
         self.sock.settimeout(None)
 
     def _hear(self, head: Head, body: memoryview) -> None:

@@ -11,7 +11,7 @@ import json
 import re
 import struct
 from json.encoder import encode_basestring_ascii
-from typing import Any, Dict, Iterator, List, Optional, Tuple, Union
+from typing import Any, Dict, List, Optional, Tuple, Union
 
 from ._codec import room
 
@@ -20,7 +20,7 @@ BIG = (1 << 63) - 1
 Head = Dict[str, Any]
 Frame = Tuple[bytes, memoryview]
 
-_LENGTHS = struct.Struct("<II")
+LENGTHS = struct.Struct("<II")
 _BUFFER = 1 << 17
 
 
@@ -33,13 +33,13 @@ class Broken(Exception):
 
 def frame(head: bytes, body: int = 0) -> bytes:
     """A frame up to its body, which has that many bytes."""
-    return _LENGTHS.pack(len(head) + body, len(head)) + head
+    return LENGTHS.pack(len(head) + body, len(head)) + head
 
 
 class Reader:
     """Takes a stream apart into frames, each a head and a body."""
 
-    __slots__ = ("_view", "_start", "_end", "_head", "_body", "_filled")
+    __slots__ = ("_view", "_start", "_end", "_head", "_body", "_filled", "is_broken")
 
     def __init__(self) -> None:
         self._view = memoryview(bytearray(_BUFFER))
@@ -47,6 +47,7 @@ class Reader:
         self._head = b""
         self._body: Optional[memoryview] = None  # a large one that is not complete
         self._filled = 0
+        self.is_broken = False  # there is no frame to be found any more
 
     def get_buffer(self) -> memoryview:
         """Where the next bytes are to be received; never empty."""
@@ -59,42 +60,45 @@ class Reader:
         """Whether there is nothing of a frame that is not complete."""
         return self._body is None and self._start == self._end
 
-    def advance(self, count: int) -> Iterator[Frame]:
-        """The frames that are complete with the `count` bytes that came. Raises Broken where it is no frame."""
+    def advance(self, count: int) -> List[Frame]:
+        """The frames that are complete with the `count` bytes that came. Where what follows them is no frame, `is_broken`."""
+        frames: List[Frame] = []
         if self._body is not None:
             self._filled += count
             if self._filled == len(self._body):
-                body, self._body = self._body, None
-                yield self._head, body
-            return
-        self._end += count
-        view = self._view
-        while self._end - self._start >= 8:
-            start = self._start
-            length, head = _LENGTHS.unpack_from(view, start)
+                frames.append((self._head, self._body))
+                self._body = None
+            return frames
+        start, end, view = self._start, self._end + count, self._view
+        while end - start >= 8:
+            length, head = LENGTHS.unpack_from(view, start)
             if head > length or head > HEAD_MAX or length > FRAME_MAX:
-                raise Broken("the lengths are those of no frame")
-            if self._end - start < 8 + length:
-                if 8 + length > _BUFFER and self._end - start >= 8 + head:
-                    self._begin(start + 8, head, length - head)
+                self.is_broken = True
+                break
+            if end - start < 8 + length:
+                if 8 + length > _BUFFER and end - start >= 8 + head:
+                    self._begin(start + 8, end, head, length - head)
+                    start = end
                 break
             middle = start + 8 + head
-            self._start = start + 8 + length
-            yield bytes(view[start + 8:middle]), memoryview(bytes(view[middle:self._start]))
-        if self._start == self._end:
-            self._start = self._end = 0
-        elif self._end == _BUFFER or self._start > _BUFFER // 2:
-            rest = bytes(view[self._start:self._end])
+            data = bytes(view[start + 8:middle])
+            start += 8 + length
+            frames.append((data, memoryview(bytes(view[middle:start]))))
+        if start == end:
+            start = end = 0
+        elif end == _BUFFER or start > _BUFFER // 2:
+            rest = bytes(view[start:end])
             view[:len(rest)] = rest
-            self._start, self._end = 0, len(rest)
+            start, end = 0, len(rest)
+        self._start, self._end = start, end
+        return frames
 
-    def _begin(self, start: int, head: int, body: int) -> None:
+    def _begin(self, start: int, end: int, head: int, body: int) -> None:
         """A body that is larger than the buffer gets its own memory."""
         self._head = bytes(self._view[start:start + head])
         self._body = memoryview(room(body))
-        self._filled = self._end - start - head
-        self._body[:self._filled] = self._view[start + head:self._end]
-        self._start = self._end
+        self._filled = end - start - head
+        self._body[:self._filled] = self._view[start + head:end]
 
 
 # ---- heads --------------------------------------------------------------------------------------------------------
@@ -125,7 +129,7 @@ def _flat(pairs: List[Tuple[str, Any]]) -> Head:
 
 
 _careful = json.JSONDecoder(object_pairs_hook=_flat, parse_int=_whole, parse_float=Number, parse_constant=_refuse)
-_quick = json.JSONDecoder().decode
+scan: Any = json.JSONDecoder().scan_once  # type: ignore[attr-defined]  # (text, start) -> value, end; StopIteration where there is none
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 
 
@@ -151,10 +155,10 @@ def read_head(data: bytes) -> Head:
 def _read_quickly(text: str) -> Optional[Head]:
     """The same of a usual head; None: it is not one."""
     try:
-        head = _quick(text)
-    except ValueError:
+        head, end = scan(text, 0)
+    except (ValueError, StopIteration):
         return None
-    if type(head) is not dict or not len(head) == text.count('":') <= MEMBERS_MAX:
+    if end != len(text) or type(head) is not dict or not len(head) == text.count('":') <= MEMBERS_MAX:
         return None
     for value in head.values():
         if value.__class__ is int:
@@ -212,3 +216,12 @@ def read_message(data: bytes) -> Head:
         if name not in head:
             raise Broken(f"the message {head['is']} without its {name}")
     return head
+
+
+# The end of a call that went well and printed nothing, as a supervisor usually writes it; with its lengths before it.
+_optional = "".join(rf'(?:,"{name}":\d{{1,18}})?' for name in ("dropped_stdout", "dropped_stderr", "wall_ns", "cpu_ns",
+                                                             "peak_kb", "processes"))
+_done = (r'\{"is":"done","call":(\d{1,18}),"status":"ok","value":(\d{1,18})%s' + _optional + r',"cell":true\}')
+match_done = re.compile((_done % r'(?:,"stdout":(\d{1,18}))?(?:,"stderr":(\d{1,18}))?').encode()).fullmatch
+match_end = re.compile(b"(.{8})" + (_done % "").encode(), re.DOTALL).match
+SHORT = 1 << 12  # bytes of such an end that are worth a look

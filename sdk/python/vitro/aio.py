@@ -182,7 +182,7 @@ class AsyncSandbox(Base):
         hooks = Hooks(order)
         while True:
             call.told = False
-            is_over = call.done is not None
+            is_over = call.is_over
             while call.events:
                 head, body = call.take()
                 if head["is"] == "output":
@@ -206,7 +206,7 @@ class AsyncSandbox(Base):
             ok, pieces = True, write_answer(await _run_tool(hooks, head, body))
         except Exception as error:
             ok, pieces = False, write_failure(error)
-        if call.done is None:
+        if not call.is_over:
             session.answer(call.number, head["ask"], ok, pieces)
 
 

@@ -1,0 +1,678 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""What runs in a Python occupant, driven over a socket by a supervisor of the test's own: each call is a fork that lives
+in harness.main() until it is killed. Nothing is sealed here."""
+
+import ast
+import collections
+import contextlib
+import datetime
+import json
+import os
+import pickle
+import select
+import shutil
+import signal
+import socket
+import sys
+import tempfile
+import types
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "lib"))
+from vitrotest import ROOT, check, check_equal, check_in, main, test
+
+RUNTIME = ROOT / "runtimes" / "python"
+package = types.ModuleType("_vitro_runtime")  # as the zygote does it
+package.__path__ = [str(RUNTIME)]
+sys.modules["_vitro_runtime"] = package
+from _vitro_runtime import awaited, codec, harness, talk
+
+Outcome = collections.namedtuple("Outcome", "ok value type message traceback logs files head output pid")
+
+
+class Extension:
+    """What stands for the zygote's own module."""
+
+    parked = 0
+
+    @classmethod
+    def park(cls):
+        cls.parked += 1
+
+
+class Cell:
+    """A process in harness.main(), in an empty folder, and the supervisor's end of its call socket."""
+
+    def __init__(self, config=None, env=None, prepare=None):
+        self.folder = tempfile.mkdtemp(prefix="test-")
+        self.out = os.memfd_create("output")
+        mine, its = socket.socketpair()
+        sys.stdout.flush()
+        self.pid = os.fork()
+        if not self.pid:
+            try:
+                mine.close()
+                os.dup2(self.out, 1)
+                os.dup2(self.out, 2)
+                os.chdir(self.folder)
+                os.environ.clear()
+                os.environ.update({"PATH": "/usr/bin:/bin"}, **(env or {}))
+                signal.signal(signal.SIGALRM, signal.SIG_DFL)
+                if prepare:
+                    prepare()
+                harness.main({"mode": "message", "result_bytes": 64 << 20, **(config or {})}, Extension, its.detach())
+            finally:
+                os._exit(99)
+        its.close()
+        self.talk = talk.Talk(mine.detach())
+
+    def close(self):
+        os.kill(self.pid, signal.SIGKILL)
+        os.waitpid(self.pid, 0)
+        self.talk.close()
+        os.close(self.out)
+        shutil.rmtree(self.folder)
+
+    def output(self):
+        return os.pread(self.out, 1 << 20, 0).decode("utf-8", "replace")
+
+    def finish(self, answer, types=None, on_message=None):
+        """Hears the cell to its end. answer(name, args, kwargs): gives a value or raises."""
+        logs, traceback = [], None
+        while True:
+            message = self.talk.hear()
+            if on_message and on_message(message):
+                continue
+            if message.kind == talk.ASK:
+                self.answer(message, answer)
+            elif message.kind == talk.LOG and message.name == b"vitro.traceback":
+                traceback = bytes(message.body).decode()
+            elif message.kind == talk.LOG:
+                logs.append((message.name.decode(), bytes(message.body).decode()))
+            elif message.kind == talk.ERROR:
+                return Outcome(False, None, message.name.decode(), bytes(message.body).decode(), traceback, logs, {}, {},
+                               self.output(), self.pid)
+            else:
+                check_equal(message.kind, talk.RESULT, "a message's kind")
+                head, buffers = codec.unpack(message.body)
+                value = None
+                if "value" in head:
+                    value = codec.decode(head["value"], buffers, types)
+                elif "pickle" in head:
+                    value = pickle.loads(buffers[0], buffers=buffers[1:1 + head["oob"]])
+                files = codec.read_files(head.get("files"), buffers)
+                return Outcome(True, value, None, None, traceback, logs, files, head, self.output(), self.pid)
+
+    def answer(self, message, answer):
+        head, buffers = codec.unpack(message.body)
+        args = codec.decode(head["args"], buffers)
+        kwargs = {name: codec.decode(tree, buffers) for name, tree in head["kwargs"].items()}
+        try:
+            tree, more = codec.encode(answer(message.name.decode(), args, kwargs))
+            self.talk.send(talk.ANSWER, b"", codec.pack({"value": tree}, more), message.id)
+        except Exception as error:
+            text = json.dumps({"type": getattr(error, "type_name", type(error).__name__), "message": str(error.args[0])})
+            self.talk.send(talk.ANSWER, b"", [text.encode()], message.id, talk.FAILED)
+
+
+@contextlib.contextmanager
+def cell(**options):
+    made = Cell(**options)
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+def run(code, *, tools=(), answer=lambda name, args, kwargs: [name, args, kwargs], files=None, collect=(), stdin=None, types=(),
+        classes=None, result="plain", on_message=None, **options):
+    """Code in a cell of its own."""
+    buffers = list((files or {}).values())
+    head = {"op": "eval", "code": code, "filename": "<eval>", "tools": list(tools), "collect": list(collect), "result": result,
+            "files": {name: at for at, name in enumerate(files or {})}, "stdin": None, "types": list(types)}
+    if stdin is not None:
+        head["stdin"] = len(buffers)
+        buffers.append(stdin)
+    with cell(**options) as it:
+        it.talk.send(talk.EXECUTE, b"\0c1", codec.pack(head, buffers))
+        return it.finish(answer, classes, on_message)
+
+
+def call(module, name, *args, result="plain", types=(), classes=None, raw=None, prepare=None, **kwargs):
+    """A function in a cell of its own."""
+    buffers = [None]
+    buffers[0] = raw or pickle.dumps((args, kwargs), 5, buffer_callback=lambda more: buffers.append(more.raw()))
+    head = {"op": "call", "function": {"module": module, "name": name, "unwrap": []}, "args": 0, "oob": len(buffers) - 1,
+            "result": result, "types": list(types)}
+    with cell(prepare=prepare) as it:
+        it.talk.send(talk.EXECUTE, b"\0c1", codec.pack(head, buffers))
+        return it.finish(None, classes)
+
+
+def value_of(code, **options):
+    outcome = run(code, **options)
+    check(outcome.ok, f"{code!r} failed: {outcome.type}: {outcome.message}\n{outcome.traceback}\n{outcome.output}")
+    return outcome.value
+
+
+def with_module(text):
+    """For `prepare`: a module `mod` that can be imported in the cell."""
+    def prepare():
+        with open("mod.py", "w") as file:
+            file.write(text)
+        sys.path.insert(0, os.getcwd())
+    return prepare
+
+
+# ---- values --------------------------------------------------------------------------------------
+
+
+@test("harness: the last expression is the value, as in a notebook")
+def _():
+    for code, want in (("1 + 1", 2), ("x = 3\nx * 2", 6), ("x = 3", None), ("", None), ("# nothing", None), ("'text'", "text"),
+                       ("if True:\n    5", None), ("(1, {2: b'x'})", (1, {2: b"x"})), ("x = 1;x", 1), ("def f():\n    return 7\nf()", 7),
+                       ("__name__", "__main__"), ("import sys; sys.modules['__main__'].__dict__ is globals()", True),
+                       ("from __future__ import annotations\ndef f(x: nothing): pass\nf.__annotations__['x']", "nothing"),
+                       ("import dataclasses\n@dataclasses.dataclass\nclass A:\n    x: 'int' = 3\nA().x", 3),
+                       ("__file__ if '__file__' in globals() else 0", 0), ("import gc; gc.isenabled()", True)):
+        check_equal(value_of(code), want, code)
+
+
+@test("harness: await works at top level")
+def _():
+    check_equal(value_of("import asyncio\nawait asyncio.sleep(0)\n5"), 5, "a value")
+    check_equal(value_of("async def f(x):\n    return x + 1\n[await f(i) for i in range(3)]"), [1, 2, 3], "in a comprehension")
+    check_equal(value_of("import asyncio\nasync def g():\n    yield 1\n    yield 2\nr = []\nasync for i in g():\n    r.append(i)\nr"),
+                [1, 2], "async for")
+    check_equal(value_of("import asyncio\nasync def main():\n    await asyncio.sleep(0)\n    return 4\nasyncio.run(main())"), 4, "asyncio.run")
+    failed = run("import asyncio\nasync def f():\n    await asyncio.sleep(0)\n    raise KeyError('k')\nawait f()")
+    check_equal((failed.type, failed.message), ("KeyError", "'k'"), "an exception")
+    check_equal([line.strip() for line in failed.traceback.splitlines() if "File" in line],
+                ['File "<eval>", line 5, in <module>', 'File "<eval>", line 4, in f'], "its frames")
+
+
+@test("harness: a function is called; an async one runs to its end")
+def _():
+    check_equal(call("operator", "add", 2, 3).value, 5, "a value")
+    check_equal(call("datetime", "timedelta", hours=25).value, datetime.timedelta(hours=25), "keyword arguments")
+    prepare = with_module("import asyncio\nasync def slow(x):\n    await asyncio.sleep(0.01)\n    return [x]\n"
+                          "class C:\n    @staticmethod\n    def m(x): return x\ndef taken(x): return [type(x).__name__, bytearray(x)]\n")
+    check_equal(call("mod", "slow", 3, prepare=prepare).value, [3], "an async function")
+    check_equal(call("mod", "C.m", b"x", prepare=prepare).value, b"x", "a qualified name")
+    data = bytearray(b"xy" * (5 << 20))
+    got = call("mod", "taken", pickle.PickleBuffer(data), prepare=prepare, result="pickle")
+    check(got.ok and got.value == ["memoryview", data], f"10 MB out of band, by pickle: {got.message}")
+    got = call("mod", "C.m", bytes(data), prepare=prepare)
+    check(got.value == data, "10 MB both ways")
+
+
+@test("harness: what cannot come back says so; what is named can")
+def _():
+    failed = run("[1, object()]")
+    check_equal(failed.type, "NotPlain", "its type")
+    check_in("result[1] is a object", failed.message, "where")
+    check_in("trust_results", failed.message, "what to do")
+    code = "import collections\nP = collections.namedtuple('P', 'x y', module='__main__')\nP(1, 2)"
+    mine = collections.namedtuple("P", "x y")
+    got = run(code, types=["__main__:P"], classes={"__main__:P": mine})
+    check_equal((type(got.value), got.value), (mine, (1, 2)), "a named class")
+    check_equal(run("1 + 2j", result="pickle").value, 1 + 2j, "by pickle")
+    failed = run("lambda: 0", result="pickle")
+    check_in("the result cannot be pickled", failed.message, "a lambda")
+
+
+@test("harness: a tool of a manifest takes and gives JSON")
+def _():
+    prepare = with_module("def f(x, y=2): return {'a': [x, (y, None)]}\ndef g(): return {1: 2}\ndef h(): return [float('nan')]\n"
+                          "def s(): return {1}\nasync def k(): return 'é'\n")
+    for tool, body, want in ((b"mod:f", b'{"x": 1.5}', {"a": [1.5, [2, None]]}), (b"mod:k", b"", "é")):
+        with cell(config={"mode": "json"}, prepare=prepare) as it:
+            it.talk.send(talk.EXECUTE, tool + b"\0c1", [body])
+            message = it.talk.hear()
+            check_equal((message.kind, json.loads(bytes(message.body))), (talk.RESULT, want), tool)
+    for tool, body, says in ((b"mod:g", b"{}", "result has the key 1"), (b"mod:h", b"{}", "result[0] is nan, which JSON cannot say"),
+                             (b"mod:s", b"{}", "result is a set"), (b"mod:f", b"[1]", "not an object"), (b"mod:f", b'{"z":1}', "'z'")):
+        with cell(config={"mode": "json"}, prepare=prepare) as it:
+            it.talk.send(talk.EXECUTE, tool + b"\0c1", [body])
+            failed = it.finish(None)
+            check_in(says, failed.message, tool)
+
+
+@test("harness: what is printed is there before the result, and is only output")
+def _():
+    got = run("import os, sys\nprint('a')\nos.write(1, b'b\\n')\nprint('c', file=sys.stderr)\nsys.stdout.write('d')\n")
+    check_equal(sorted(got.output.replace("d", "d\n").split()), ["a", "b", "c", "d"], "output")
+    check_equal(value_of("import sys\nsys.stdout.close()\nsys.stderr = None\n5"), 5, "without a stdout")
+    check_equal(value_of("import sys\nclass S:\n    def flush(self): raise SystemExit\n    def write(self, x): pass\nsys.stdout = S()\n5"), 5, "a hostile one")
+
+
+@test("harness: it waits to be killed, whatever is left over")
+def _():
+    code = "import signal, threading, time\nthreading.Thread(target=time.sleep, args=(60,)).start()\n" \
+           "signal.signal(signal.SIGUSR1, lambda *_: 1 / 0)\n1"
+    with cell() as it:
+        it.talk.send(talk.EXECUTE, b"\0c1", codec.pack({"op": "eval", "code": code}))
+        check_equal(it.finish(None).value, 1, "the value")
+        os.kill(it.pid, signal.SIGUSR1)
+        ready = select.select([it.talk.fileno()], [], [], 0.3)[0]
+        check_equal((ready, os.waitpid(it.pid, os.WNOHANG)), ([], (0, 0)), "it said more, or has ended")
+
+
+@test("harness: what is no call is an error, and the supervisor's end is its end")
+def _():
+    for body in ([b""], [b"\xff" * 40], codec.pack({}), codec.pack({"op": "open"}), codec.pack({"op": "eval"}),
+                 codec.pack({"op": "call", "function": {"module": "os", "name": "getcwd"}, "args": 7})):
+        with cell() as it:
+            it.talk.send(talk.EXECUTE, b"\0c1", body)
+            check(not it.finish(None).ok, f"{body} succeeded")
+    made = Cell()
+    made.talk.close()
+    check_equal(os.waitpid(made.pid, 0)[1], 0, "its end")
+    os.close(made.out)
+    shutil.rmtree(made.folder)
+
+
+# ---- errors --------------------------------------------------------------------------------------
+
+
+@test("harness: every exception is told by its type and text")
+def _():
+    for code, name, text in (("1/0", "ZeroDivisionError", "division by zero"), ("raise SystemExit(3)", "SystemExit", "3"),
+                             ("import sys; sys.exit('bye')", "SystemExit", "bye"), ("raise KeyboardInterrupt", "KeyboardInterrupt", ""),
+                             ("raise GeneratorExit('g')", "GeneratorExit", "g"), ("class B(BaseException): pass\nraise B('x')", "B", "x"),
+                             ("import asyncio\nraise asyncio.CancelledError()", "CancelledError", ""),
+                             ("import asyncio\nawait asyncio.sleep(0)\nraise SystemExit(4)", "SystemExit", "4"),
+                             ("class E(Exception):\n    def __str__(self): raise SystemExit\nraise E", "E", "(an exception that cannot be shown)"),
+                             ("raise ValueError('\\ud800')", "ValueError", "\\ud800"), ("x = [", "SyntaxError", None),
+                             ("def f(): f()\nf()", "RecursionError", None), ("raise type('N' * 600, (Exception,), {})", "N" * 512, "")):
+        failed = run(code)
+        check_equal((failed.ok, failed.type), (False, name), code)
+        if text is not None:
+            check_equal(failed.message, text, code)
+        check(failed.traceback is not None, f"{code}: no traceback")
+
+
+@test("harness: a traceback has the tool's own frames, with their source, and what they came from")
+def _():
+    failed = run("def f(x):\n    return g(x)\ndef g(x):\n    try:\n        return 1 / x\n    except ZeroDivisionError as error:\n"
+                 "        raise ValueError('no') from error\nf(0)")
+    lines = [line.strip() for line in failed.traceback.splitlines()]
+    frames = [line for line in lines if line.startswith("File")]
+    check_equal(frames, ['File "<eval>", line 5, in g', 'File "<eval>", line 8, in <module>', 'File "<eval>", line 2, in f',
+                         'File "<eval>", line 7, in g'], "the frames")
+    for text in ("return 1 / x", "raise ValueError('no') from error", "ZeroDivisionError: division by zero", "ValueError: no",
+                 "The above exception was the direct cause of the following exception:"):
+        check_in(text, lines, "the traceback")
+    failed = call("mod", "f", prepare=with_module("def f():\n    raise ValueError(1)  # here\n"))
+    check_in("raise ValueError(1)  # here", failed.traceback, "a line of a file")
+    check("harness.py" not in failed.traceback and "resolve" not in failed.traceback, failed.traceback)
+    failed = run("search('x')", tools=["search"], answer=lambda *_: [][0])
+    check(failed.traceback.count("File") == 1 and "tools.py" not in failed.traceback, failed.traceback)
+
+
+@test("harness: texts are bounded by 64 KiB; both ends are kept")
+def _():
+    failed = run("raise ValueError('a' + 'x' * 10_000_000 + 'z')")
+    for text in (failed.message, failed.traceback):
+        check(60_000 < len(text) <= 65536, f"{len(text)} bytes")
+        check_in("bytes are left out", text, "what is missing")
+        check(text.rstrip().endswith("xz"), "its end")
+    failed = run("def f(n):\n    return f(n - 1) if n else g(n)\ndef g(n):\n    return h(n)\nf(5000)")
+    check(len(failed.traceback) < 65536, "a deep one")
+
+
+@test("harness: an error that looks like a denial names the policy's key")
+def _():
+    for code, key in (("open('/nowhere/x')", "files.read"), ("import os; os.environ['NOT_THERE']", "env.pass"),
+                      ("raise PermissionError(13, 'Permission denied', '/')", "files.write"), ("raise OSError(30, 'Read-only', '/x')", "files.write"),
+                      ("import socket\nclass S(socket.socket):\n    def connect(self, *_): raise PermissionError(1, 'no')\nS().connect(('1.1.1.1', 80))", "network"),
+                      ("import socket\nraise socket.gaierror(-3, 'Temporary failure in name resolution')", "network"),
+                      ("import urllib.request, socket\ndef f(*a, **k): raise socket.gaierror(-3, 'x')\nsocket.getaddrinfo = f\nurllib.request.urlopen('http://a.example/')", "network"),
+                      ("try:\n    open('/nowhere/x')\nexcept OSError as error:\n    raise RuntimeError('wrapped') from error", "files.read"),
+                      ("raise OSError(24, 'Too many open files')", "limits.open_files"), ("raise OSError(28, 'No space', 'x')", "limits.tmp_mb"),
+                      ("raise MemoryError", "limits.memory_mb")):
+        failed = run(code)
+        check(failed.message.endswith(key), f"{code}: {failed.message}")
+    failed = run("import os; os.environ['TOKEN']")
+    check_in("the variable TOKEN is not passed to cells; add it to env.pass", failed.message, "the sentence")
+    for code in ("open('missing.txt')", "{}['NOT_THERE']", "raise OSError('x')", "open('/etc/not-there')", "raise PermissionError(13, 'x')"):
+        failed = run(code)
+        for key in ("files.", "env.pass", "network", "limits."):
+            check(key not in failed.message, f"{code}: {failed.message}")
+
+
+@test("harness: modules and arguments that cannot be had are clear errors")
+def _():
+    failed = call("no_such_module", "f")
+    check_in("no_such_module", failed.message, "the module")
+    failed = call("mod", "f", prepare=with_module("import os\nTOKEN = os.environ['API_TOKEN']\ndef f(): pass\n"))
+    check_in("env.pass", failed.message, "what to do")
+    check_in("API_TOKEN", failed.message, "which")
+    failed = call("operator", "add", raw=b"cno_such_module\nC\n.")
+    check_equal(failed.type, "ModuleNotFoundError", "its type")
+    check_in("the arguments cannot be unpickled in the cell: ModuleNotFoundError: No module named 'no_such_module'", failed.message, "why")
+    failed = call("operator", "add", raw=b"garbage")
+    check_in("the arguments cannot be unpickled", failed.message, "garbage")
+
+
+# ---- logs ----------------------------------------------------------------------------------------
+
+
+@test("harness: log records are sent, and logging is what it is elsewhere")
+def _():
+    got = run("import logging\nlog = logging.getLogger()\nlog.warning('w %d', 1)\nlog.info('not shown')\nlogging.getLogger('a.b').error('e')\n"
+              "logging.basicConfig(level=logging.INFO, format='<%(message)s>')\nlogging.info('shown')\n"
+              "try:\n    1/0\nexcept Exception:\n    logging.exception('x')\n"
+              "logging.addLevelName(35, 'vitro.traceback')\nlogging.log(35, 'forged')\nlogging.warning('%d', 'wrong')\nlogging.error('y' * 100000)\n1")
+    check_equal(got.logs[:3], [("warning", "w 1"), ("error", "a.b: e"), ("info", "shown")], "the records")
+    check_in("ZeroDivisionError", got.logs[3][1], "an exception's")
+    check_equal((got.logs[4], got.traceback), (("info", "forged"), None), "a forged level")
+    check_equal((got.logs[5][0], len(got.logs[5][1])), ("error", 65536), "a long one")
+    check_in("<shown>", got.output, "what handlers print")
+    check_in("wrong", got.output, "a wrong one is reported as usual")
+
+
+@test("harness: a log in the middle of a message of the same thread waits for its end")
+def _():
+    mine, its = socket.socketpair()
+    sender, hearer = talk.Talk(mine.detach()), talk.Talk(its.detach())
+    send_pieces = sender._send_pieces
+
+    def interrupted(pieces):
+        sender._send_pieces = send_pieces
+        sender.send(talk.LOG, b"info", [b"from a finalizer"])
+        send_pieces(pieces)
+
+    sender._send_pieces = interrupted
+    sender.send(talk.RESULT, b"", [b"value"])
+    check_equal([bytes(hearer.hear().body) for _ in range(2)], [b"value", b"from a finalizer"], "what came")
+    sender.close()
+    try:
+        hearer.hear()
+        check(False, "it heard more")
+    except talk.Gone:
+        pass
+    hearer.close()
+
+
+# ---- tools ---------------------------------------------------------------------------------------
+
+
+def one_by_one(name, args, kwargs):
+    return [name, *args, *sorted(kwargs.items())]
+
+
+def run_all_at_once(code, count, tools=("search",)):
+    """Answers when so many questions are there, the last first: only who asks all at once gets on."""
+    held = []
+    with cell() as it:
+        it.talk.send(talk.EXECUTE, b"\0c1", codec.pack({"op": "eval", "code": code, "tools": list(tools)}))
+
+        def hold(message):
+            if message.kind != talk.ASK:
+                return False
+            held.append(message)
+            if len(held) == count:
+                for one in reversed(held):
+                    it.answer(one, lambda name, args, kwargs: args[0] * 10)
+                held.clear()
+            return True
+
+        return it.finish(None, None, hold)
+
+
+@test("harness: tools are plain functions")
+def _():
+    for code, want in (("search('a', k=2)", ["search", "a", ("k", 2)]), ("x = search(1)\nx[1] + 1", 2), ("[search(i)[1] for i in range(3)]", [0, 1, 2]),
+                       ("tools['my tool'](b'x')", ["my tool", b"x"]), ("tools.search(1)", ["search", 1]), ("search((1, {2}), k={3: 4})", ["search", (1, {2}), ("k", {3: 4})]),
+                       ("def f():\n    return search(1)\nf()", ["search", 1]), ("list(map(search, [1]))", [["search", 1]]), ("sorted(tools)", ["my tool", "search"]),
+                       ("(search.__name__, repr(search), len(tools))", ("search", "<tool 'search'>", 2)),
+                       ("import json\njson.dumps(search(1))", '["search", 1]')):
+        check_equal(value_of(code, tools=["search", "my tool"], answer=one_by_one), want, code)
+    check_equal(value_of("len(search(bytes(3_000_000)))", tools=["search"], answer=lambda name, args, kwargs: args[0] * 2), 6_000_000, "3 MB, and 6")
+
+
+@test("harness: a tool's exception is raised inside")
+def _():
+    class Odd(Exception):
+        type_name = "app.Odd"
+
+    def fail(name, args, kwargs):
+        raise {"key": KeyError, "odd": Odd, "unicode": type("UnicodeDecodeError", (Exception,), {}), "exit": type("SystemExit", (Exception,), {}),
+               "stop": StopIteration, "os": PermissionError}[args[0]]("why")
+
+    for what, want in (("key", ["KeyError", "'why'"]), ("os", ["PermissionError", "why"]), ("odd", ["ToolError", "app.Odd: why"]),
+                       ("unicode", ["ToolError", "UnicodeDecodeError: why"]), ("exit", ["ToolError", "SystemExit: why"]), ("stop", ["ToolError", "StopIteration: why"])):
+        for wait in ("", "await "):
+            code = f"try:\n    {wait}search({what!r})\nexcept Exception as error:\n    r = [type(error).__name__, str(error)]\nr"
+            check_equal(value_of(code, tools=["search"], answer=fail), want, wait + what)
+    check_equal(value_of("try:\n    search('odd')\nexcept tools.ToolError as error:\n    r = [error.type, error.message]\nr", tools=["search"], answer=fail),
+                ["app.Odd", "why"], "its parts")
+    failed = run("search(object())", tools=["search"])
+    check_equal(failed.type, "NotPlain", "an argument that cannot be sent")
+    check_in("search() arguments[0] is a object", failed.message, "which")
+    failed = run("search(x=bytes(2_000_000))", tools=["search"], config={"result_bytes": 1_000_000})
+    check_in("limits.result_mb", failed.message, "one that is too large")
+
+
+@test("harness: tools can be awaited, many at once")
+def _():
+    for code in ("import asyncio\nawait asyncio.gather(search(0), search(1), search(2))",
+                 "import asyncio\nawait asyncio.gather(*[search(i) for i in range(3)])",
+                 "import asyncio\nawait asyncio.gather(*(search(i) for i in range(3)))",
+                 "import asyncio\nawait asyncio.gather(*map(search, range(3)))",
+                 "import asyncio\nawait asyncio.gather(*map(lambda i: search(i), range(3)))",
+                 "from asyncio import gather\ntasks = [search(i) for i in range(3)]\nawait gather(*tasks)",
+                 "import asyncio\ntasks = []\nfor i in range(3):\n    tasks.append(search(i))\nawait asyncio.gather(*tasks)",
+                 "import asyncio\ntasks = [asyncio.create_task(search(i)) for i in range(3)]\n[await t for t in tasks]",
+                 "import asyncio\na, b, c = search(0), search(1), search(2)\n[await a, await b, await c]",
+                 "tasks = {i: search(i) for i in range(3)}\n[await tasks[i] for i in tasks]",
+                 "tasks = {i: search(i) for i in range(3)}\nr = []\nfor k, t in tasks.items():\n    r.append(await t)\nr",
+                 "import asyncio\nasync def one(i):\n    return await search(i)\nawait asyncio.gather(*[one(i) for i in range(3)])",
+                 "import asyncio\nasync def one(c):\n    return await c\nawait asyncio.gather(*[one(search(i)) for i in range(3)])",
+                 "import asyncio\ndef one(i):\n    return search(i)\nawait asyncio.gather(*[one(i) for i in range(3)])",
+                 "import asyncio\nasync def main():\n    return await asyncio.gather(*[search(i) for i in range(3)])\nasyncio.run(main())",
+                 "import asyncio\nasync def main():\n    return await asyncio.gather(*[search(i) for i in range(3)])\nawait main()",
+                 "import asyncio\nfs = [asyncio.wait_for(search(i), 30) for i in range(3)]\nlist(await asyncio.gather(*fs))",
+                 "import asyncio\nr = []\nfor f in asyncio.as_completed([search(i) for i in range(3)]):\n    r.append(await f)\nsorted(r)",
+                 "import asyncio\nts = [asyncio.ensure_future(search(i)) for i in range(3)]\ndone, _ = await asyncio.wait(ts)\nsorted(t.result() for t in done)",
+                 "import asyncio\nf = search\nawait asyncio.gather(*[f(i) for i in range(3)])",
+                 "import asyncio\nawait asyncio.gather(*[tools['search'](i) for i in range(3)])",
+                 "import asyncio\nawait asyncio.gather(*[asyncio.to_thread(search, i) for i in range(3)])" if sys.version_info >= (3, 9) else None,
+                 "import asyncio\nloop = asyncio.get_running_loop()\nawait asyncio.gather(*[loop.run_in_executor(None, search, i) for i in range(3)])",
+                 "import asyncio\nasync with asyncio.TaskGroup() as g:\n    ts = [g.create_task(search(i)) for i in range(3)]\n[t.result() for t in ts]" if sys.version_info >= (3, 11) else None,
+                 "class A:\n    def __init__(self):\n        self.tasks = []\n    async def go(self):\n        for i in range(3):\n            self.tasks.append(search(i))\n"
+                 "        return [await t for t in self.tasks]\nawait A().go()"):
+        if code:
+            got = run_all_at_once(code, 3)
+            check_equal((got.ok, got.value), (True, [0, 10, 20]), f"{code}\n{got.message}\n{got.traceback}")
+    for code, want in (("await search(1)", ["search", 1]), ("(await search(1))[1] + (await search(2))[1]", 3), ("x = await search(1)\ny = search(x[1])\ny[1]", 1),
+                       ("await search(search(5)[1])", ["search", 5]), ("import asyncio\nawait asyncio.sleep(search(0)[1])\n1", 1),
+                       ("import asyncio\nasyncio.run(search(1))", ["search", 1]), ("await search(1) if search(2) else 0", ["search", 1]),
+                       ("async def f():\n    return search(1)\nawait f()", ["search", 1]), ("r = [search(i)[1] for i in [1, 2]]\nawait search(sum(r))", ["search", 3]),
+                       ("for f in (search, tools['my tool']):\n    r = await f(1)\nr", ["my tool", 1])):
+        check_equal(value_of(code, tools=["search", "my tool"], answer=one_by_one), want, code)
+
+
+@test("harness: tools can be called from threads, many at once, beside a loop")
+def _():
+    for code in ("from concurrent.futures import ThreadPoolExecutor\nwith ThreadPoolExecutor(3) as pool:\n    r = list(pool.map(search, range(3)))\nr",
+                 "import threading\nr = {}\nts = [threading.Thread(target=lambda i=i: r.__setitem__(i, search(i))) for i in range(3)]\n"
+                 "[t.start() for t in ts]\n[t.join() for t in ts]\n[r[i] for i in range(3)]",
+                 "import asyncio, threading\nr = []\nt = threading.Thread(target=lambda: r.append(search(2)))\nt.start()\na, b = await asyncio.gather(search(0), search(1))\n"
+                 "await asyncio.get_running_loop().run_in_executor(None, t.join)\n[a, b, *r]",
+                 "import asyncio, threading\nr = {}\nasync def one(i):\n    return await search(i)\n"
+                 "ts = [threading.Thread(target=lambda i=i: r.__setitem__(i, asyncio.run(one(i)))) for i in range(3)]\n"
+                 "[t.start() for t in ts]\n[t.join() for t in ts]\n[r[i] for i in range(3)]"):
+        got = run_all_at_once(code, 3)
+        check_equal((got.ok, got.value), (True, [0, 10, 20]), f"{code}\n{got.message}\n{got.traceback}")
+    # 50 threads, 20 questions each, answered at once.
+    code = "from concurrent.futures import ThreadPoolExecutor\nwith ThreadPoolExecutor(50) as pool:\n    r = list(pool.map(search, range(1000)))\nr"
+    check_equal(value_of(code, tools=["search"], answer=lambda name, args, kwargs: args[0] * 2), [i * 2 for i in range(1000)], "1000 questions")
+
+
+@test("harness: who waits long does not hold up the others")
+def _():
+    # "slow" is answered only when five of "quick", one after the other, are through.
+    code = ("import threading, time\nr = []\nt = threading.Thread(target=lambda: r.append(search('slow')))\nt.start()\ntime.sleep(0.05)\n"
+            "for i in range(5):\n    r.append(search('quick'))\nsearch('now')\nt.join()\nr")
+    for code in (code, code.replace("t.start()\ntime.sleep(0.05)\nfor i in range(5):\n    r.append(search('quick'))\nsearch('now')",
+                                    "q = threading.Thread(target=lambda: [r.append(search('quick')) for i in range(5)] + [search('now')])\n"
+                                    "q.start()\nt.start()\nq.join()")):
+        slow = []
+        with cell() as it:
+            it.talk.send(talk.EXECUTE, b"\0c1", codec.pack({"op": "eval", "code": code, "tools": ["search"]}))
+
+            def hold(message):
+                if message.kind != talk.ASK or codec.unpack(message.body)[0]["args"] == ["quick"]:
+                    return False
+                slow.append(message)
+                if len(slow) == 2:  # "slow" and "now"
+                    for one in slow:
+                        it.answer(one, lambda name, args, kwargs: args[0])
+                return True
+
+            got = it.finish(lambda name, args, kwargs: args[0], None, hold)
+            check_equal((got.ok, got.value), (True, ["quick"] * 5 + ["slow"]), got.message)
+
+
+@test("harness: an exception of a signal's handler while a tool is awaited leaves the socket in order")
+def _():
+    code = ("import signal\nclass Late(Exception): pass\ndef late(*_): raise Late\nsignal.signal(signal.SIGALRM, late)\nr = []\n"
+            "signal.setitimer(signal.ITIMER_REAL, 0.1)\ntry:\n    search('never')\nexcept Late:\n    r.append('late')\nr.append(search('now'))\nr")
+    with cell() as it:
+        it.talk.send(talk.EXECUTE, b"\0c1", codec.pack({"op": "eval", "code": code, "tools": ["search"]}))
+        held = []
+
+        def hold(message):
+            if message.kind == talk.ASK and not held:
+                held.append(message)
+                return True
+            if held and message.kind == talk.ASK:
+                it.answer(held[0], lambda *_: "an answer that nobody waits for")
+            return False
+
+        got = it.finish(lambda name, args, kwargs: args[0], None, hold)
+        check_equal((got.ok, got.value), (True, ["late", "now"]), f"{got.message} {got.traceback}")
+
+
+@test("awaited: which calls want an awaitable")
+def _():
+    def marked(code):
+        tree = compile(code, "x", "exec", ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+        awaited.mark(tree, "later")
+        compile(ast.fix_missing_locations(tree), "x", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
+        return sorted({node.args[0].id for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+                       and node.func.id == "later" and isinstance(node.args[0], ast.Name)} - {"list", "tuple", "map"})
+
+    for code, want in (("a(1)", []), ("await a(1)", ["a"]), ("x = a(1)\nawait x", ["a"]), ("x = a(1)\nprint(x)", []), ("await a(b(1))", ["a"]),
+                       ("x = a()\ndef f():\n    x = b()\n    return x\nawait x", ["a"]), ("def f():\n    x = b()\n    return x\nawait f()", ["b", "f"]),
+                       ("xs = list(a(i) for i in y)\nawait gather(*xs)", ["a", "gather"]), ("x: object = a()\nawait x", ["a"]), ("await (x := a())", ["a"]),
+                       ("x = a() if b() else c()\nawait x", ["a", "c"]), ("xs = [a()] + [b()]\nfor x in xs:\n    await x", ["a", "b"]),
+                       ("async def f(x, *, y=0):\n    await y\nawait f(a(), y=b())", ["b", "f"]), ("async def f(*cs):\n    await gather(*cs)\nawait f(a(), b())", ["a", "b", "f", "gather"]),
+                       ("f = lambda: a()\nawait f()", ["a", "f"]), ("x = yes = a()\nawait yes", ["a"]), ("x = [a()]\nx.append(b())\nawait x.pop()", ["a", "b"]),
+                       ("while True:\n    x = x\n    await x", []), ("def f(): return f()\nawait f()", ["f"])):
+        check_equal(marked(code), want, code)
+
+
+# ---- files ---------------------------------------------------------------------------------------
+
+
+@test("harness: files are placed, collected and can be imported; stdin is read")
+def _():
+    got = run("import os, helper\nos.makedirs('out/deep/er')\nopen('out/a.txt', 'w').write('A')\nopen('out/deep/er/b.bin', 'wb').write(b'\\0B')\nopen('c.txt', 'w').write('C')\n"
+              "os.symlink('/etc/passwd', 'out/link')\nos.symlink('/etc', 'out/folder')\nos.mkfifo('out/pipe')\n[helper.x, open('in/data.txt').read()]",
+              files={"helper.py": b"x = 5\n", "in/data.txt": "é".encode()}, collect=["out/**"])
+    check_equal((got.value, got.files), ([5, "é"], {"out/a.txt": b"A", "out/deep/er/b.bin": b"\0B"}), got.message)
+    check_equal(value_of("import sys\n[input(), sys.stdin.read()]", stdin="é\nrest\n".encode()), ["é", "rest\n"], "stdin")
+    check_equal(value_of("import sys\nsys.stdin.buffer.read()", stdin=b"\xff\0"), b"\xff\0", "bytes")
+    make = "import os\nfor n in ('a.txt', 'b.png', 'd/a.txt', 'd/e/a.txt', 'x[1].txt'):\n    os.makedirs(os.path.dirname(n) or '.', exist_ok=True)\n    open(n, 'w')\n"
+    for patterns, want in ((["*.txt"], ["a.txt", "x[1].txt"]), (["**"], ["a.txt", "b.png", "d/a.txt", "d/e/a.txt", "x[1].txt"]), (["**/a.txt"], ["a.txt", "d/a.txt", "d/e/a.txt"]),
+                           (["d/*"], ["d/a.txt"]), (["d/**/a.txt"], ["d/a.txt", "d/e/a.txt"]), (["?.p[mn]g"], ["b.png"]), (["./a.txt", "a.*"], ["a.txt"]), (["d"], []), (["[!a].*"], ["b.png"]),
+                           (["x[[]1].txt"], ["x[1].txt"])):
+        got = run(make, collect=patterns)
+        check_equal((got.ok, sorted(got.files)), (True, want), f"{patterns} {got.message}")
+
+
+@test("harness: files that lead out are refused; what is too large ends the call by its size")
+def _():
+    for name in ("../x", "/tmp/x", "a/../../b", ""):
+        failed = run("1", files={name: b"x"})
+        check_equal(failed.type, "Malformed", name)
+    for pattern in ("../*", "/etc/*", "a/../b", ""):
+        failed = run("1", collect=[pattern])
+        check_in("is not a relative pattern", failed.message, pattern)
+    with cell(config={"result_bytes": 1000}) as it:
+        it.talk.send(talk.EXECUTE, b"\0c1", codec.pack({"op": "eval", "code": "open('a', 'wb').truncate(5_000_000_000)", "collect": ["*"]}))
+        head = it.talk._socket.recv(4096)
+        kind, _, _, _, _, size = talk._HEAD.unpack(head)
+        check_equal((kind, size), (talk.RESULT, 5_000_000_000), "what it claims")
+
+
+# ---- rehearsal -----------------------------------------------------------------------------------
+
+
+LOOK = """
+import asyncio, gc, linecache, logging, os, random, signal, sys, threading, warnings
+class Loop:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter('ignore')
+            it = type(asyncio.get_event_loop_policy().get_event_loop()).__name__
+    except RuntimeError:
+        it = 'none'
+{'modules': sorted(sys.modules), 'path': sys.path, 'argv': sys.argv, 'lines': sorted(n for n in linecache.cache if n.startswith('<')),
+ 'fds': sorted(os.listdir('/proc/self/fd'))[:-1], 'gc': gc.isenabled(), 'threads': threading.active_count(), 'names': sorted(globals()),
+ 'handlers': len(logging.root.handlers), 'level': logging.root.level, 'filters': len(warnings.filters), 'cwd': os.listdir('.'), 'env': dict(os.environ),
+ 'signals': [str(signal.getsignal(n)) for n in range(1, 32)], 'loop': Loop.it}
+"""
+
+
+@test("harness: a rehearsal leaves no trace")
+def _():
+    without = value_of(LOOK, config={"rehearse": []})
+    check_equal(without["gc"], True, "the collector")
+    for names in (["call"], ["eval"], ["tools"], ["await"], ["call", "eval", "tools", "await"], ["unknown"]):
+        looks = value_of(LOOK, config={"rehearse": names})
+        for key, value in looks.items():
+            check_equal(value, without[key], f"after {names}: {key}")
+    check_equal(run("import os; os.listdir('.')", config={"rehearse": ["call", "eval", "tools", "await"]}).output, "", "output")
+
+
+@test("harness: siblings have no random numbers in common")
+def _():
+    code = "import random, os, uuid, tempfile\n[random.random(), random.randbytes(4) if hasattr(random, 'randbytes') else os.urandom(4), str(uuid.uuid4()), next(tempfile._get_candidate_names())]"
+    import random
+    random.seed(1)
+    one, other = value_of(code), value_of(code)
+    check(not set(map(str, one)) & set(map(str, other)), f"{one} {other}")
+    try:
+        import numpy.random
+    except ImportError:
+        return
+    code = "import numpy.random\nnumpy.random.random()"
+    check(value_of(code) != value_of(code), "numpy's are the same")
+
+
+@test("harness: it says that it is ready once, after the rehearsal")
+def _():
+    read, write = os.pipe()
+
+    def prepare():
+        Extension.park = classmethod(lambda cls: os.write(write, b"P"))
+        Occupant = harness.Occupant
+
+        class Noting(Occupant):
+            def serve(self):
+                os.write(write, b"s")
+                super().serve()
+
+        harness.Occupant = Noting
+
+    got = run("1", prepare=prepare, config={"rehearse": ["call", "eval"]})
+    os.close(write)
+    check_equal((got.value, os.read(read, 100)), (1, b"ssPs"), "the order")
+    os.close(read)
+
+
+main()
