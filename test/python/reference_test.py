@@ -220,6 +220,14 @@ def _():
         check_in("is another one in the cell", cell_fails(m.f, path=[place]), "error")
 
 
+@test("a module from a folder that sys.path has by a relative name is the same one")
+def _():
+    with folder() as place:
+        write(pathlib.Path(place) / "lib" / "sent_near.py", "def f(): return 'near'\n")
+        source = "import sys\nsys.path.insert(0, 'lib')\nimport sent_near, sending\nprint(sending.send(sent_near.f))\n"
+        check_equal(program(source, path=[f"{place}/lib"], cwd=place), ["'near'"], "value")
+
+
 @test("bytecode of another interpreter is refused, and both are named")
 def _():
     message = json.loads(sending.pack(fact, 3))
