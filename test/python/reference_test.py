@@ -18,6 +18,7 @@ import threading
 import types
 import typing
 import xml.dom.minidom
+import zipfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "lib")]
@@ -220,12 +221,13 @@ def _():
         check_in("is another one in the cell", cell_fails(m.f, path=[place]), "error")
 
 
-@test("a module from a folder that sys.path has by a relative name is the same one")
+@test("a module in a zip that sys.path has by a relative name is the same one")
 def _():
     with folder() as place:
-        write(pathlib.Path(place) / "lib" / "sent_near.py", "def f(): return 'near'\n")
-        source = "import sys\nsys.path.insert(0, 'lib')\nimport sent_near, sending\nprint(sending.send(sent_near.f))\n"
-        check_equal(program(source, path=[f"{place}/lib"], cwd=place), ["'near'"], "value")
+        with zipfile.ZipFile(os.path.join(place, "all.zip"), "w") as file:
+            file.writestr("sent_near.py", "def f(): return 'near'\n")
+        source = "import sys\nsys.path.insert(0, 'all.zip')\nimport sent_near, sending\nprint(sending.send(sent_near.f))\n"
+        check_equal(program(source, path=[f"{place}/all.zip"], cwd=place), ["'near'"], "value")
 
 
 @test("bytecode of another interpreter is refused, and both are named")
@@ -568,6 +570,17 @@ def _():
         check_equal((pathlib.Path(place) / "count").read_text(), "once ", "-m")
 
 
+@test("source that only the caller has is shown, too: of a notebook's cell")
+def _():
+    import linecache
+    name, source = "/tmp/ipykernel_1/sent.py", "def noted():\n    raise KeyError('noted')  # here\n"
+    linecache.cache[name] = (len(source), None, source.splitlines(True), name)
+    space = {"__name__": "__main__"}
+    exec(compile(source, name, "exec"), space)
+    _, said = sending.execute(sending.pack(space["noted"]))
+    check_in("raise KeyError('noted')  # here", said, "traceback")
+
+
 @test("a module that exists in memory only, or under a name that nobody finds, goes by value")
 def _():
     memory = types.ModuleType("sent_memory")
@@ -605,7 +618,6 @@ def _():
 
 @test("a module in a zip goes by name")
 def _():
-    import zipfile
     with folder() as place:
         path = os.path.join(place, "all.zip")
         with zipfile.ZipFile(path, "w") as file:

@@ -245,8 +245,8 @@ def _submodules(module: types.ModuleType, attributes: Set[str]) -> List[str]:
 
 
 def _source(filename: str) -> Optional[str]:
-    """Source that only this process has: of a notebook's cell, of a prompt."""
-    if os.path.exists(filename):
+    """Source that a cell does not find by its name: of a notebook's cell, of a prompt, of a relative path."""
+    if os.path.isabs(filename) and os.path.exists(filename):
         return None
     lines = linecache.getlines(filename)
     return "".join(lines) if lines and sum(map(len, lines)) <= _SOURCE_MOST else None
@@ -286,6 +286,7 @@ class Pickler(pickle.Pickler):
         self.by_value = False  # whether anything was
         self._nameless = nameless
         self._annotations = annotations
+        self._sources: Set[str] = set()  # names of files that were looked at
 
     def reducer_override(self, thing: Any) -> Any:
         """Called for all but the simplest types."""
@@ -356,9 +357,12 @@ class Pickler(pickle.Pickler):
                  "__doc__": function.__doc__}
         if self._annotations:
             state["__annotations__"] = _annotations_of(function)
-        source = _source(function.__code__.co_filename)
-        if source is not None:
-            state["source"] = (function.__code__.co_filename, source)
+        filename = function.__code__.co_filename
+        if filename not in self._sources:
+            self._sources.add(filename)
+            source = _source(filename)
+            if source is not None:
+                state["source"] = (filename, source)
         return state
 
     # ---- classes
