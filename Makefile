@@ -72,6 +72,7 @@ bench: setup build
 	@tools/setup bench
 	@build/bench/vitro-bench $(if $(QUICK),--quick) --check build/vitro; run=$$?; \
 	build/bench/vitro-bench-pools $(if $(QUICK),--quick) --check build/vitro && exit $$run
+	@[ ! -d build/python ] || python3 bench/python.py $(if $(QUICK),--quick) build/vitro
 
 fuzz: setup-test
 	@tools/fuzz $(SECONDS)

@@ -109,7 +109,7 @@ def measure_add(table, sandbox, pool, add, rounds):
 
     table.add("add(2, 3), spaced", *in_turns(rounds, 0.02, ours, theirs), "executor")
     # The control: what is so fast is sealed.
-    assert sandbox.eval("import os\nos.path.exists('/root/.ssh') or os.getpid() > 9 or len(os.listdir('/proc/self/fd')) > 9") is False
+    assert sandbox.eval("import os\n(os.getpid(), os.path.exists('/home'), len(os.listdir('/proc/self/fd')))") == (2, False, 5)
     table.add("add(2, 3), back to back", *in_turns(max(3, rounds // 20), 0, ours, theirs, burst=20, rest=0.5), "executor")
     cold = in_turns(10, 0.02, ours, lambda: subprocess.run([sys.executable, "-c", "print(2 + 3)"], stdout=subprocess.PIPE,
                                                           check=True))
@@ -178,7 +178,8 @@ def measure(options):
     from vitro_bench_module import add, produce, size
     if options.pin is not None:
         os.sched_setaffinity(0, {options.pin})
-    pinned = f"all pinned to CPU {options.pin}" if options.pin is not None else f"{len(os.sched_getaffinity(0))} CPUs, not pinned"
+    cpus = len(os.sched_getaffinity(0))
+    pinned = f"{cpus} CPUs, not pinned" if options.pin is None else f"all pinned to CPU {options.pin}"
     load = os.getloadavg()[0]
     print(f"\nPython {platform.python_version()}, Linux {platform.release()}, {pinned}, load {load:.1f}, "
           f"THP {pathlib.Path('/sys/kernel/mm/transparent_hugepage/enabled').read_text().split('[')[1].split(']')[0]}")
@@ -211,7 +212,7 @@ def main():
     if options.one:
         bad = measure(options)
         sys.exit(1 if bad and options.check else 0)
-    with tempfile.TemporaryDirectory(prefix="bench-") as place:
+    with tempfile.TemporaryDirectory(prefix="bench-", dir="/var/tmp") as place:
         pathlib.Path(place, "vitro_bench_module.py").write_text(MODULE)
         os.chmod(place, 0o755)
         env = {**os.environ, "VITRO_BINARY": os.path.abspath(options.binary),

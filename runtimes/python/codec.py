@@ -64,11 +64,18 @@ class Attachments(list):  # type: ignore[type-arg]
     """The buffers of a message, as memoryviews. Each can be taken once: else a few bytes that name the same
     buffer again and again would fill the reader's memory."""
 
-    def __init__(self, views: Sequence[Buffer] = (), is_plain: bool = False) -> None:
-        super().__init__(views)
-        self.is_plain = is_plain  # no name in the JSON begins with "$": its values are as they stand
-        self.taken = bytearray(len(views))
-        self.nbytes = sum(map(len, views))
+    is_plain = False  # no name in the JSON begins with "$": its values are as they stand
+    taken = bytearray()
+    nbytes = 0
+
+    @classmethod
+    def of(cls, views: Sequence[Buffer], is_plain: bool = False) -> Attachments:
+        made = cls(views)
+        if views:
+            made.taken = bytearray(len(views))
+            made.nbytes = sum(map(len, views))
+        made.is_plain = is_plain
+        return made
 
     def take(self, index: Any) -> Buffer:
         if type(index) is not int or not 0 <= index < len(self):
@@ -81,9 +88,9 @@ class Attachments(list):  # type: ignore[type-arg]
 
 
 def room(size: int) -> Union[bytearray, mmap.mmap]:
-    """Memory for a message of so many bytes. It is taken as they come, not when they are promised, and a large one
-    is of huge pages where the kernel has them, which halves the time of receiving."""
-    if size < 1 << 20:
+    """Memory for a message of so many bytes. A large one is of huge pages where the kernel has them, which takes a third
+    off the time of receiving, and is taken as the bytes come, not when they are promised."""
+    if size < 4 << 20:
         return bytearray(size)
     memory = mmap.mmap(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     try:
@@ -96,6 +103,7 @@ def room(size: int) -> Union[bytearray, mmap.mmap]:
 # ---- messages ------------------------------------------------------------------------------------
 
 _U32 = struct.Struct("<I")
+_SPACE = " \t\n\r"
 _DIGITS = bytes.maketrans(b"123456789", b"000000000")
 _LONG_NUMBER = b"0" * 25  # longer than any that is written here, but in a text
 _NESTING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[\[{]|[\]}]', re.DOTALL)
@@ -133,8 +141,22 @@ def pack(head: Head, buffers: Sequence[Any] = ()) -> List[Buffer]:
 
 def unpack(data: Any, parts_max: int = PARTS_MAX) -> Tuple[Head, Attachments]:
     """A message's head and its buffers, which are views of `data`."""
+    view = memoryview(data).cast("B") if type(data) is not memoryview else data
+    head, is_plain, lengths, at = unpack_head(view, len(view), parts_max)
+    views = []
+    for length in lengths:
+        views.append(view[at:at + length])
+        at += length
+    return head, Attachments.of(views, is_plain)
+
+
+def unpack_head(view: memoryview, size: int, parts_max: int = PARTS_MAX) -> Tuple[Head, bool, Sequence[int], int]:
+    """Of a message of `size` bytes, whose beginning is in `view`: the head, whether it is plain, the lengths of the
+    buffers and where they begin. Who reads a stream can then receive each buffer into an object of its own, and
+    give Attachments.of(buffers, is_plain) to decode(): bytes are not copied again. Raises Malformed, also if too
+    little of it is there."""
     try:
-        return _unpack(memoryview(data).cast("B"), parts_max)
+        return _unpack_head(view, size, parts_max)
     except RecursionError:
         raise Malformed("the message nests too deep") from None
     except (ValueError, struct.error) as error:
@@ -143,28 +165,24 @@ def unpack(data: Any, parts_max: int = PARTS_MAX) -> Tuple[Head, Attachments]:
         raise Malformed(f"the message's head is not JSON: {error!s:.200}") from None
 
 
-def _unpack(view: memoryview, parts_max: int) -> Tuple[Head, Attachments]:
-    size = len(view)
-    if size < 8:
+def _unpack_head(view: memoryview, size: int, parts_max: int) -> Tuple[Head, bool, Sequence[int], int]:
+    here = len(view)
+    if here < 8:
         raise Malformed("the message is cut short")
     text_end = 4 + _U32.unpack_from(view)[0]
-    if text_end + 4 > size:
+    if text_end + 4 > here:
         raise Malformed("the message's head is longer than the message")
     count = _U32.unpack_from(view, text_end)[0]
     at = text_end + 4 + 8 * count
-    if at > size or count > BUFFERS_MAX:
+    if at > here or count > BUFFERS_MAX:
         raise Malformed("the message has too many buffers")
-    lengths = struct.unpack_from("<%dQ" % count, view, text_end + 4)
+    lengths: Sequence[int] = struct.unpack_from("<%dQ" % count, view, text_end + 4) if count else ()
     if sum(lengths) != size - at:
         raise Malformed("the sizes of the message's buffers do not add up")
     head, is_plain = _loads(bytes(view[4:text_end]), parts_max)
     if type(head) is not dict:
         raise Malformed("the message's head is not an object")
-    views = []
-    for length in lengths:
-        views.append(view[at:at + length])
-        at += length
-    return head, Attachments(views, is_plain)
+    return head, is_plain, lengths, at
 
 
 def _refuse_constant(name: str) -> Any:
@@ -191,16 +209,19 @@ def _loads(text: bytes, parts_max: int) -> Tuple[Any, bool]:
             raise Malformed("the message has too many parts")
         if _LONG_NUMBER in text.translate(_DIGITS):
             scan = _scan_careful
-    string = text.decode().strip(" \t\n\r")
+    is_plain = b'"$' not in text and b'"\\u0024' not in text
+    string = text.decode()
     if sys.version_info < (3, 12) and sys.getrecursionlimit() > 5000:
         _check_nesting(string)
+    if string[:1] in _SPACE:
+        string = string.lstrip(_SPACE)
     try:
         tree, end = scan(string, 0)
     except StopIteration:
         raise Malformed("it is empty, or begins with what is none") from None
-    if end != len(string):
+    if end != len(string) and string[end:].strip(_SPACE):
         raise Malformed("something is behind it")
-    return tree, b'"$' not in text and b'"\\u0024' not in text
+    return tree, is_plain
 
 
 def _check_nesting(text: str) -> None:
@@ -455,7 +476,7 @@ def decode(tree: Any, buffers: Sequence[Buffer] = (), types: Optional[Mapping[st
     host must not import one because a cell says so.
     """
     if isinstance(tree, (bytes, bytearray, memoryview)):
-        buffers = Attachments(buffers)
+        buffers = Attachments.of(buffers)
         try:
             tree, buffers.is_plain = _loads(bytes(tree), PARTS_MAX)
         except RecursionError:
@@ -465,7 +486,7 @@ def decode(tree: Any, buffers: Sequence[Buffer] = (), types: Optional[Mapping[st
     if type(tree) not in _CONTAINERS:
         return tree
     if not isinstance(buffers, Attachments):
-        buffers = Attachments(buffers)
+        buffers = Attachments.of(buffers)
     if buffers.is_plain:
         return tree
     try:
@@ -634,6 +655,9 @@ class _Decoder:
         # numpy counts on it, and writes behind an array that a mask with other bytes selects from.
         if dtype.kind == "b" and len(data) and numpy.frombuffer(data, "u1").max() > 1:
             raise Malformed("a bool is neither true nor false")
+        if dtype.kind == "U" and len(data) and len(data) % 4 == 0:
+            if numpy.frombuffer(data, dtype.byteorder + "u4").max() > sys.maxunicode:
+                raise Malformed("a character is none")
         return numpy, dtype, data
 
     def get_object(self, body: Any) -> Any:

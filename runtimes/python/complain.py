@@ -83,11 +83,12 @@ _LIMITS = {
 }
 _NETWORK = {errno.EAFNOSUPPORT, errno.ENETUNREACH, errno.ENETDOWN, errno.EHOSTUNREACH, errno.EADDRNOTAVAIL}
 _DENIED = {errno.EACCES, errno.EPERM}
+_GET_VARIABLE = getattr(type(os.environ).__getitem__, "__code__", None)
 
 
 def _advise(error: BaseException) -> Optional[str]:
     for cause in _chain(error):
-        if isinstance(cause, KeyError) and _ends_in(cause, getattr(type(os.environ), "__getitem__")):
+        if isinstance(cause, KeyError) and _last_code(cause) is _GET_VARIABLE:
             return f"the variable {cause.args[0]} is not passed to cells; add it to env.pass"
         if isinstance(cause, OSError):
             key = _find_key(cause)
@@ -110,12 +111,12 @@ def _chain(error: Optional[BaseException]) -> Iterator[BaseException]:
         error = inner if isinstance(inner, OSError) else error.__cause__ or error.__context__
 
 
-def _ends_in(error: BaseException, function: Any) -> bool:
-    """Whether it was raised by that very function."""
+def _last_code(error: BaseException) -> Any:
+    """The code that raised it, or called what did in C."""
     frame = error.__traceback__
     while frame is not None and frame.tb_next is not None:
         frame = frame.tb_next
-    return frame is not None and frame.tb_frame.f_code is getattr(function, "__code__", None)
+    return frame.tb_frame.f_code if frame is not None else None
 
 
 def _find_key(error: OSError) -> Optional[str]:
@@ -142,11 +143,7 @@ def _find_key(error: OSError) -> Optional[str]:
 
 
 def _is_of_socket(error: BaseException) -> bool:
-    """socket() and connect() name no file; their caller is Python's own module, or asks for them by name."""
-    frame = error.__traceback__
-    while frame is not None:
-        names = frame.tb_frame.f_code.co_names
-        if "socket" in os.path.basename(frame.tb_frame.f_code.co_filename) or "connect" in names or "socket" in names:
-            return True
-        frame = frame.tb_next
-    return False
+    """socket() and connect() name no file; who calls them is Python's own module, or names them."""
+    code = _last_code(error)
+    return code is not None and ("socket" in os.path.basename(code.co_filename)
+                                 or not {"connect", "connect_ex", "socket", "bind", "sendto"}.isdisjoint(code.co_names))

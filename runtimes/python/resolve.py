@@ -293,6 +293,13 @@ def set_class(made: Any, state: Dict[str, Any]) -> None:
         type.__setattr__(made, name, value)
 
 
+def set_enum(made: Any, state: Tuple[Dict[str, Any], Dict[str, Dict[str, Any]]]) -> None:
+    """The same of an enum; its members have what their __init__ gave them."""
+    set_class(made, state[0])
+    for name, attributes in state[1].items():
+        vars(made.__members__[name]).update(attributes)
+
+
 def make_typevar(number: int, name: str, constraints: Tuple[Any, ...], options: Dict[str, Any]) -> Any:
     """A type variable of a script."""
     made = _made.get(number)
@@ -309,6 +316,7 @@ def make_lru_cache(function: Any, maxsize: Optional[int], typed: bool) -> Any:
 
 
 for _function in (find, import_module, make_code, make_space, module_space, make_cell, set_cell, make_function,
-                  set_function, make_class, make_enum, set_class, make_typevar, make_lru_cache):
+                  set_function, make_class, make_enum, set_class, set_enum,
+                  make_typevar, make_lru_cache):
     _function.__module__ = NAME
 _remember_name()

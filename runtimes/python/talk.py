@@ -38,6 +38,8 @@ LOG_MAX = 64 << 10
 _JOIN_MAX = 64 << 10  # up to here one copy is cheaper than a list of pieces
 _PIECES_MAX = 512  # the kernel takes 1024
 _HEAD = struct.Struct("=IIIIQQ")
+_HEAD_SIZE = _HEAD.size
+_AHEAD = 8192  # small messages are read in one go
 
 
 class Gone(EOFError):
@@ -52,8 +54,10 @@ class Talk:
         self._sending = allocate_lock()
         self._sender: Optional[int] = None
         self._postponed: Deque[List[Any]] = deque()
-        self._head = memoryview(bytearray(_HEAD.size))
-        self._rest: Optional[memoryview] = None  # name and body, once the head is there
+        self._ahead = b""  # read, but not looked at
+        # Of a message that is larger than that:
+        self._head = b""
+        self._rest: Optional[memoryview] = None  # room for its name and its body
         self._space = self._got = 0
 
     def fileno(self) -> int:
@@ -66,11 +70,11 @@ class Talk:
 
     def send(self, kind: int, name: bytes = b"", body: Sequence[Any] = (), id: int = 0, flags: int = 0) -> None:
         """Sends a message whose body is the pieces, one after the other; returns when the socket has all of it."""
-        pieces: List[Any] = [memoryview(piece).cast("B") for piece in body]
+        pieces: List[Any] = [piece if type(piece) is bytes else memoryview(piece).cast("B") for piece in body]
         size = sum(map(len, pieces))
         head = _HEAD.pack(kind, flags, len(name), 0, id, size)
         if size <= _JOIN_MAX:
-            pieces = [b"".join([head, name, *pieces])]
+            pieces = [b"".join((head, name, *pieces))]
         else:
             pieces.insert(0, head + name)
         if self._sender == get_ident():
@@ -102,34 +106,53 @@ class Talk:
                 sent -= len(pieces[at])
                 at += 1
             if sent:
-                pieces[at] = pieces[at][sent:]
+                pieces[at] = memoryview(pieces[at])[sent:]
 
     # ---- hearing
+
+    @property
+    def has_ahead(self) -> bool:
+        """Whether more has been read than was heard: then the socket need not be readable for it."""
+        return bool(self._ahead)
 
     def hear(self, wait: bool = True) -> Optional[Message]:
         """The next message. Without wait: None if nothing has come; what has begun to come is waited for. Raises Gone."""
         if self._rest is None:
-            if not self._fill(self._head, wait):
-                return None
-            _, _, name_len, _, _, body_len = _HEAD.unpack(self._head)
-            self._space = -name_len % 16  # so that the body lies where numbers in it can be used in place
-            self._rest = memoryview(codec.room(self._space + name_len + body_len))
-            self._got = self._space
-        self._fill(self._rest, True)
-        rest, self._rest, self._got = self._rest, None, 0
+            data = self._ahead
+            while len(data) < _HEAD_SIZE:
+                try:
+                    more = self._socket.recv(_AHEAD, 0 if wait or data else _socket.MSG_DONTWAIT)
+                except BlockingIOError:
+                    return None
+                self._ahead = data = data + _some(more)
+            kind, flags, name_len, _, id, body_len = _HEAD.unpack_from(data)
+            body_at = _HEAD_SIZE + name_len
+            end = body_at + body_len
+            if len(data) >= end:
+                self._ahead = data[end:]
+                return Message(kind, flags, id, data[_HEAD_SIZE:body_at], memoryview(bytearray(data[body_at:end])))
+            self._begin_large(data, name_len, body_len)
+        return self._hear_large()
+
+    def _begin_large(self, data: bytes, name_len: int, body_len: int) -> None:
+        self._space = -name_len % 16  # so that the body lies where numbers in it can be used in place
+        rest = memoryview(codec.room(self._space + name_len + body_len))
+        self._got = self._space + len(data) - _HEAD_SIZE
+        rest[self._space:self._got] = data[_HEAD_SIZE:]
+        self._head, self._ahead, self._rest = data[:_HEAD_SIZE], b"", rest
+
+    def _hear_large(self) -> Message:
+        rest = self._rest
+        assert rest is not None
+        while self._got < len(rest):
+            self._got += _some(self._socket.recv_into(rest[self._got:]))
         kind, flags, name_len, _, id, _ = _HEAD.unpack(self._head)
+        self._rest = None
         body_at = self._space + name_len
         return Message(kind, flags, id, bytes(rest[self._space:body_at]), rest[body_at:])
 
-    def _fill(self, room: memoryview, wait: bool) -> bool:
-        """Reads until `room` is full. False: nothing has come."""
-        size = len(room)
-        while self._got < size:
-            try:
-                got = self._socket.recv_into(room[self._got:], 0, 0 if wait or self._got else _socket.MSG_DONTWAIT)
-            except BlockingIOError:
-                return False
-            if not got:
-                raise Gone("the supervisor is gone")
-            self._got += got
-        return True
+
+def _some(got: Any) -> Any:
+    if not got:
+        raise Gone("the supervisor is gone")
+    return got

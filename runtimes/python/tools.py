@@ -189,16 +189,19 @@ class Desk:
         self._read(False)
 
     def _read(self, wait: bool) -> None:
-        message = None
+        messages = []
         try:
-            message = self._talk.hear(wait)
+            messages.append(self._talk.hear(wait))
+            while self._talk.has_ahead:
+                messages.append(self._talk.hear())
         except talking.Gone:
             os._exit(0)  # nobody is there for whom to go on
         finally:
             with self._lock:
                 self._is_reading = False
-                if message is not None and message.kind == talking.ANSWER:
-                    self._deliver(message)
+                for message in messages:
+                    if message is not None and message.kind == talking.ANSWER:
+                        self._deliver(message)
                 self._wake_reader()
 
     def _deliver(self, message: talking.Message) -> None:

@@ -17,7 +17,7 @@ import os
 import sys
 from importlib.machinery import ModuleSpec
 from types import ModuleType
-from typing import Any, Callable, Dict, Iterable, List, NoReturn, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterable, List, NoReturn, Optional, Sequence, Tuple
 
 CONTROL = 3
 PACKAGE = "_vitro_runtime"
@@ -94,7 +94,7 @@ class Guard:
                   target: Optional[ModuleType] = None) -> Optional[ModuleSpec]:
         for finder in sys.meta_path:
             find = getattr(finder, "find_spec", None)
-            spec = find(name, path, target) if find and finder is not self else None
+            spec: Optional[ModuleSpec] = find(name, path, target) if find and finder is not self else None
             if spec is not None:
                 self.check(spec)
                 return spec
@@ -171,10 +171,8 @@ def load_parts(folder: str) -> Any:
 
 def enter_site(places: Places) -> None:
     """The site-packages of the venv or the prefix, and their .pth files; none of the user's own."""
-    import site
-
-    add_folder: Callable[..., Any] = site.addsitedir
-    add_file: Callable[..., Any] = site.addpackage  # type: ignore[attr-defined]
+    site: Any = __import__("site")
+    add_folder, add_file = site.addsitedir, site.addpackage
 
     def add_safe_folder(folder: str, known: Any = None) -> Any:
         return known if places.hold(folder) else add_folder(folder, known)
@@ -183,12 +181,12 @@ def enter_site(places: Places) -> None:
         return known if places.hold(os.path.join(folder, name)) else add_file(folder, name, known)
 
     site.addsitedir = add_safe_folder
-    site.addpackage = add_safe_file  # type: ignore[attr-defined]
+    site.addpackage = add_safe_file
     try:
         site.main()
     finally:
         site.addsitedir = add_folder
-        site.addpackage = add_file  # type: ignore[attr-defined]
+        site.addpackage = add_file
 
 
 class Trial:
@@ -253,6 +251,13 @@ class Trial:
         return f"'{self.name}' is not imported ahead of calls: {why}"
 
 
+def is_setup(setup: Any) -> bool:
+    """Whether the parts of it that are ours are of their kind."""
+    return isinstance(setup, dict) and setup.get("version") == 1 and all(
+        isinstance(words, list) and all(isinstance(word, str) for word in words)
+        for words in (setup.get("path", []), setup.get("preload", [])))
+
+
 class Zygote:
     def __init__(self, extension: Any, harness: Any, setup: Dict[str, Any]) -> None:
         self.extension, self.harness, self.config = extension, harness, setup
@@ -263,7 +268,7 @@ class Zygote:
 
     def prepare(self, learned: Sequence[str], left_out: Sequence[str]) -> None:
         """Imports all that is wanted ahead of calls. One that ends us is known to the supervisor by its name."""
-        sys.meta_path.insert(0, self.guard)  # type: ignore[arg-type]
+        sys.meta_path.insert(0, self.guard)
         enter_site(self.guard.places)
         if self.extension.threads() != 1:
             self.extension.fail("a .pth file or a sitecustomize starts a thread, and what has threads cannot be forked")
@@ -321,7 +326,7 @@ class Zygote:
                     self.extension.learned(f"'{name}' is not imported ahead of calls: {describe(error)}")
 
     def occupy(self) -> NoReturn:
-        sys.meta_path.remove(self.guard)  # type: ignore[arg-type]
+        sys.meta_path.remove(self.guard)
         if self.config["bare"]:
             self.see_environment()
         self.harness.main(self.config)
@@ -333,8 +338,9 @@ class Zygote:
             name, _, value = variable.partition(b"=")
             if os.environb.get(name) != value:
                 os.environb[name] = value
-        if "tempfile" in sys.modules:
-            sys.modules["tempfile"].tempdir = None  # type: ignore[attr-defined]
+        tempfile: Any = sys.modules.get("tempfile")
+        if tempfile:
+            tempfile.tempdir = None
 
 
 def main(argv: List[str]) -> None:
@@ -344,9 +350,15 @@ def main(argv: List[str]) -> None:
         os.environ.pop(variable, None)
     learned = [word[1:] for word in argv[2:] if word.startswith("+")]
     left_out = [word[1:] for word in argv[2:] if word.startswith("-")]
-    setup = json.loads(argv[1])
+    try:
+        setup = json.loads(argv[1])
+    except (IndexError, ValueError):
+        setup = None
     extension, harness = load_parts(os.path.dirname(os.path.abspath(__file__)))
-    zygote = Zygote(extension, harness, setup)
+    zygote = Zygote(extension, harness, setup if is_setup(setup) else {})
+    if not zygote.config.get("version"):
+        extension.fail("the setup of a pool of python is no JSON object of version 1 with lists of texts as path and "
+                       "preload")
     sys.argv = [""]
     sys.modules["__main__"] = ModuleType("__main__")  # what calls see is not this
     try:

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bulk.h"
 #include "base/utf8.h"
 
 /* What text points to while nothing was added. It is never written: cap is 0. */
@@ -51,7 +52,7 @@ static bool reserve(struct vt_str *str, size_t more)
 	if (need <= str->cap)
 		return true;
 	size_t cap = need < 128 ? 128 : need * 2;
-	char *text = realloc(str->cap ? str->text : NULL, cap);
+	char *text = vt_bulk_resize(str->cap ? str->text : NULL, cap);
 
 	if (!text) {
 		str->failed = true;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "host/python.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <libgen.h>
 #include <stdio.h>
@@ -10,30 +11,49 @@
 
 #include "host/helper.h"
 
-/* All that is loaded before the hull is joined, and so with the caller's rights. */
-static const char *const parts[] = {
-	"python/_vitro_zygote.abi3.so",
-	"python/codec.py",
-	"python/talk.py",
-	"python/resolve.py",
-	"python/harness.py",
-	"python/zygote.py",
-};
+/*
+ * All that is in it may be loaded before the hull is joined, and so with the caller's rights: each
+ * file must be one that nobody else can write. What Python compiled of them lies in a folder below.
+ */
+static int check_folder(const char *folder, int depth, struct vt_err *err)
+{
+	char path[PATH_MAX], name[NAME_MAX + 64];
+	DIR *dir;
+	const struct dirent *entry;
+	int r = vt_helper_find_file(folder, path, err);
+
+	if (r < 0)
+		return r;
+	dir = opendir(path);
+	if (!dir)
+		return vt_fail(err, VT_STEP_COMMAND, errno, "look into '%s'", path);
+	while (r == 0 && (entry = readdir(dir))) {
+		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
+			continue;
+		(void)snprintf(name, sizeof(name), "%s/%s", folder, entry->d_name); /* fits */
+		r = vt_helper_find_file(name, path, err);
+		if (r == 0 && depth > 0 && strcmp(entry->d_name, "__pycache__") == 0)
+			r = check_folder(name, depth - 1, err);
+	}
+	(void)closedir(dir); /* it was only read */
+	return r;
+}
 
 int vt_python_find(char path[PATH_MAX], struct vt_err *err)
 {
-	char found[PATH_MAX];
-	int r = 0;
+	char script[PATH_MAX], extension[PATH_MAX];
+	int r = vt_helper_find_file("python/zygote.py", script, err);
 
-	for (size_t i = 0; r == 0 && i < sizeof(parts) / sizeof(parts[0]); i++)
-		r = vt_helper_find_file(parts[i], found, err);
-	if (r == -ENOENT)
-		return vt_fail(
-			err, VT_STEP_COMMAND, ENOENT,
-			"this vitro was built without Python: there is no folder 'python' with its "
-			"runtime beside it; build it where python3-dev is installed");
 	if (r == 0)
-		memcpy(path, found, sizeof(found));
+		r = vt_helper_find_file("python/_vitro_zygote.abi3.so", extension, err);
+	if (r == -ENOENT)
+		return vt_fail(err, VT_STEP_COMMAND, ENOENT,
+			       "this vitro was built without Python: its folder 'python' is not "
+			       "beside it; build it where python3-dev is installed");
+	if (r == 0)
+		r = check_folder("python", 1, err);
+	if (r == 0)
+		memcpy(path, script, sizeof(script));
 	return r;
 }
 

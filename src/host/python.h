@@ -10,8 +10,8 @@
 #include "base/err.h"
 
 /*
- * Where zygote.py is, free of links. -ENOENT: it is not there, or not all that it loads; -EPERM: others may
- * write to some of that.
+ * Where zygote.py is, free of links. -ENOENT: it is not there, or its extension is not; -EPERM: others may
+ * write to it, or to some of what is beside it.
  */
 int vt_python_find(char path[PATH_MAX], struct vt_err *err);
 

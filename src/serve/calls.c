@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bulk.h"
 #include "base/clock.h"
 #include "launch/talk.h"
 #include "serve/done.h"
@@ -325,7 +326,7 @@ static struct serve_call *make_call(const struct parts *parts, const struct vt_r
 	bool by_path = parts->path && memchr(parts->words, '/', strlen(parts->words));
 	size_t name_len = parts->tool_len + 1 + parts->id_len;
 	size_t len = name_len + 2 * parts->path_len + frame->len;
-	struct serve_call *call = malloc(sizeof(*call) + len);
+	struct serve_call *call = vt_bulk_resize(NULL, sizeof(*call) + len);
 
 	if (!call)
 		return NULL;

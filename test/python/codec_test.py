@@ -231,6 +231,8 @@ def _():
         value = [many] * 20
         value[13] = odd
         check_equal(repr(carry(value)), repr(value), f"{odd!r} among {many!r}")
+        if type(odd) is int and abs(odd) > codec.SAFE_INT:  # which other languages' JSON reads as another
+            check_equal(codec.encode(value)[0][13], {"$int": hex(odd)}, f"{odd} is written as")
 
 
 @test("codec: text that UTF-8 cannot say")
@@ -257,6 +259,18 @@ def _():
     pieces = codec.pack({"value": tree}, buffers)
     check(pieces[-1].obj is data, "bytes were copied")
     check_equal(sum(map(len, pieces[:-1])) % 16, 0, "where the first buffer begins, from a multiple of 16")
+
+
+@test("codec: buffers that were received one by one are not copied again")
+def _():
+    data, array = bytes(5 << 20), bytearray(3)
+    tree, buffers = codec.encode([data, array, (1,)])
+    whole = join({"value": tree}, buffers)
+    head, is_plain, lengths, at = codec.unpack_head(memoryview(whole)[:200], len(whole))
+    check_equal((is_plain, list(lengths), at), (False, [5 << 20, 3], len(whole) - (5 << 20) - 3), "where they are")
+    value = codec.decode(head["value"], codec.Attachments.of([data, array], is_plain))
+    check(value == [data, array, (1,)] and value[0] is data, "bytes were copied")
+    refused(lambda: codec.unpack_head(memoryview(whole)[:20], len(whole)), "too little")
 
 
 # ---- what cannot be written ----------------------------------------------------------------------
@@ -401,6 +415,15 @@ def _():
             check(False, f"{value!r} was written")
         except codec.NotPlain as error:
             check_in("result['a'] is a", str(error), "where")
+
+
+@test("codec: bytes that no array of its type has are refused")
+def _():
+    need_numpy()
+    for dtype, data in (("|b1", b"\1\2"), ("|b1", b"\xff"), ("<U1", b"\0\0\x11\0"), (">U1", b"\0\x11\0\0"), ("<U2", b"a\0\0\0\xff\xff\xff\xff")):
+        size = numpy.dtype(dtype).itemsize
+        refused(lambda: codec.decode({"$ndarray": {"dtype": dtype, "shape": [len(data) // size], "order": "C", "buffer": 0}}, [data]), f"{dtype} {data}")
+        refused(lambda: codec.decode({"$npscalar": {"dtype": dtype, "buffer": 0}}, [data[-size:]]), f"{dtype} {data}")
 
 
 @test("codec: reading imports nothing, whatever is asked for")

@@ -122,4 +122,18 @@ def _():
         check_in("install from a whole checkout", done.err, "no source", done)
 
 
+@test("mypy --strict has nothing to say, and docstrings are there")
+def _():
+    sys.path.insert(0, str(pythons.SDK))
+    import vitro
+    for name in vitro.__all__:
+        check(getattr(vitro, name).__doc__, f"{name} has no docstring")
+    mypy = shutil.which("mypy", path=os.pathsep.join([os.path.dirname(sys.executable), os.environ.get("PATH", "")]))
+    if not mypy:
+        skip("mypy is not installed")
+    with folder() as cache:
+        done = run([mypy, "--cache-dir", cache], cwd=pythons.SDK, timeout=55)
+    check_equal(done.code, 0, "mypy", done)
+
+
 pythons.main()

@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """References to functions: what the host sends, and what a fresh interpreter makes of it."""
 
+import abc
 import collections
+import contextlib
 import dataclasses
 import enum
 import functools
 import json
+import logging
 import math
 import os
 import pathlib
@@ -15,6 +18,7 @@ import threading
 import types
 import typing
 import xml.dom.minidom
+import zipfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "lib")]
@@ -215,6 +219,15 @@ def _():
     with Module("def f(): return 'mine'\n") as m, folder() as place:
         write(pathlib.Path(place) / "sent_module.py", "def f(): return 'another'\n")
         check_in("is another one in the cell", cell_fails(m.f, path=[place]), "error")
+
+
+@test("a module in a zip that sys.path has by a relative name is the same one")
+def _():
+    with folder() as place:
+        with zipfile.ZipFile(os.path.join(place, "all.zip"), "w") as file:
+            file.writestr("sent_near.py", "def f(): return 'near'\n")
+        source = "import sys\nsys.path.insert(0, 'all.zip')\nimport sent_near, sending\nprint(sending.send(sent_near.f))\n"
+        check_equal(program(source, path=[f"{place}/all.zip"], cwd=place), ["'near'"], "value")
 
 
 @test("bytecode of another interpreter is refused, and both are named")
@@ -420,6 +433,89 @@ def _():
     check_equal(send(Color.RED.low), "'red'", "a method of an enum's member")
 
 
+class Shape(abc.ABC):
+    made = []
+
+    def __init_subclass__(cls, **options):
+        super().__init_subclass__(**options)
+        Shape.made.append(cls.__name__)
+
+    @abc.abstractmethod
+    def area(self):
+        pass
+
+
+class Square(Shape):
+    def area(self):
+        return 9
+
+
+class Wrong(ValueError):
+    def __init__(self, code):
+        super().__init__(f"code {code}")
+        self.code = code
+
+
+class Planet(enum.Enum):
+    EARTH = (1.0, 2.0)
+
+    def __init__(self, mass, radius):
+        self.mass = mass
+
+
+class Kind(type):
+    def hello(cls):
+        return "hello " + cls.__name__
+
+
+class Kindly(metaclass=Kind):
+    pass
+
+
+@dataclasses.dataclass(frozen=True, order=True)
+class Link:
+    a: int
+    next: typing.Optional["Link"] = None
+
+
+@contextlib.contextmanager
+def context(x):
+    yield x + 1
+
+
+@functools.singledispatch
+def dispatched(x):
+    return "any"
+
+
+@dispatched.register(int)
+def _(x):
+    return "int"
+
+
+logger = logging.getLogger("sent")
+
+
+def unusual():
+    try:
+        Shape()
+    except TypeError:
+        abstract = True
+    try:
+        raise Wrong(3)
+    except Wrong as error:
+        code = error.code
+    with context(1) as two:
+        pass
+    return (abstract, Square().area(), isinstance(Square(), Shape), code, Planet.EARTH.mass, Kindly.hello(), two,
+            Link(1) < Link(2, Link(3)), dispatched(1), dispatched(""), logger.name)
+
+
+@test("classes of the less usual kinds")
+def _():
+    check_equal(send(unusual), "(True, 9, True, 3, 1.0, 'hello Kindly', 2, True, 'int', 'any', 'sent')", "value")
+
+
 @test("a script's names are those of __main__ in the cell, too")
 def _():
     check_equal(send(modules), "('__main__', True, '__main__', True)", "value")
@@ -474,6 +570,17 @@ def _():
         check_equal((pathlib.Path(place) / "count").read_text(), "once ", "-m")
 
 
+@test("source that only the caller has is shown, too: of a notebook's cell")
+def _():
+    import linecache
+    name, source = "/tmp/ipykernel_1/sent.py", "def noted():\n    raise KeyError('noted')  # here\n"
+    linecache.cache[name] = (len(source), None, source.splitlines(True), name)
+    space = {"__name__": "__main__"}
+    exec(compile(source, name, "exec"), space)
+    _, said = sending.execute(sending.pack(space["noted"]))
+    check_in("raise KeyError('noted')  # here", said, "traceback")
+
+
 @test("a module that exists in memory only, or under a name that nobody finds, goes by value")
 def _():
     memory = types.ModuleType("sent_memory")
@@ -511,7 +618,6 @@ def _():
 
 @test("a module in a zip goes by name")
 def _():
-    import zipfile
     with folder() as place:
         path = os.path.join(place, "all.zip")
         with zipfile.ZipFile(path, "w") as file:

@@ -62,7 +62,7 @@ def execute(message, path=(), python=sys.executable, env=None):
     """What a cell answers to a message: (answer, standard error)."""
     code = CELL.replace("RUNTIME", repr([str(ROOT / "runtimes" / "python")])).replace("PATH", repr([*map(str, path)]))
     done = subprocess.run([python, "-I", "-S", "-B", "-c", code], input=message, stdout=subprocess.PIPE,
-                          stderr=subprocess.PIPE, universal_newlines=True, env=env or {}, timeout=30, check=False)
+                          stderr=subprocess.PIPE, universal_newlines=True, env=env or {}, timeout=30, check=False, cwd="/")
     if not done.stdout:
         raise AssertionError(f"the cell died of {done.returncode}: {done.stderr}")
     return json.loads(done.stdout), done.stderr

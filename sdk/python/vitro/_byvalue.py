@@ -27,6 +27,7 @@ import pickle
 import sys
 import types
 import typing
+import weakref
 from typing import Any, Callable, Dict, Iterator, List, Optional, Set, Tuple
 
 from . import _resolve
@@ -166,9 +167,9 @@ def _wrapped_by(thing: Any) -> Iterator[Any]:
 
 def locate(thing: Any) -> Optional[Located]:
     """Where a cell can import an object from; None: nowhere."""
-    owner = getattr(thing, "__self__", None)
     modules = [getattr(inner, "__module__", None) for inner in _wrapped_by(thing)]
-    modules += [getattr(type(owner), "__module__", None), getattr(type(thing), "__module__", None)]
+    kinds = type(getattr(thing, "__self__", None)), type(thing)  # random.random is a method of an object there
+    modules += [kind.__module__ for kind in kinds if kind.__module__ != "builtins"]
     for module in dict.fromkeys(name for name in modules if isinstance(name, str)):
         if is_importable(module):
             found = name_in(vars(sys.modules[module]), thing)
@@ -244,8 +245,8 @@ def _submodules(module: types.ModuleType, attributes: Set[str]) -> List[str]:
 
 
 def _source(filename: str) -> Optional[str]:
-    """Source that only this process has: of a notebook's cell, of a prompt."""
-    if os.path.exists(filename):
+    """Source that a cell does not find by its name: of a notebook's cell, of a prompt, of a relative path."""
+    if os.path.isabs(filename) and os.path.exists(filename):
         return None
     lines = linecache.getlines(filename)
     return "".join(lines) if lines and sum(map(len, lines)) <= _SOURCE_MOST else None
@@ -260,6 +261,7 @@ _ENUM_OWN = {"_generate_next_value_", "_member_names_", "_member_map_", "_member
              "_unhashable_values_", "_hashable_values_", "_unhashable_values_map_", "_new_member_", "__new__",
              "__new_member__", "_use_args_", "_value_repr_", "_singles_mask_", "_all_bits_", "_flag_mask_",
              "_inverted_", "_boundary_", "_order_", "_ignore_"}
+_MEMBER_OWN = {"_value_", "_name_", "__objclass__", "_sort_order_"}
 _CLASS_OWN = {"__dict__", "__weakref__", "__module__", "__qualname__", "__doc__", "__slots__", "__orig_bases__",
               "_abc_impl", "__classcell__", "__annotate_func__", "__annotations_cache__"}
 
@@ -284,6 +286,7 @@ class Pickler(pickle.Pickler):
         self.by_value = False  # whether anything was
         self._nameless = nameless
         self._annotations = annotations
+        self._sources: Set[str] = set()  # names of files that were looked at
 
     def reducer_override(self, thing: Any) -> Any:
         """Called for all but the simplest types."""
@@ -354,9 +357,12 @@ class Pickler(pickle.Pickler):
                  "__doc__": function.__doc__}
         if self._annotations:
             state["__annotations__"] = _annotations_of(function)
-        source = _source(function.__code__.co_filename)
-        if source is not None:
-            state["source"] = (function.__code__.co_filename, source)
+        filename = function.__code__.co_filename
+        if filename not in self._sources:
+            self._sources.add(filename)
+            source = _source(filename)
+            if source is not None:
+                state["source"] = (filename, source)
         return state
 
     # ---- classes
@@ -390,8 +396,10 @@ class Pickler(pickle.Pickler):
         state = {key: value for key, value in vars(made).items()
                  if key not in _CLASS_OWN | _ENUM_OWN and key not in made.__members__ and self._is_kept(key)
                  and id(value) not in inherited}
+        own = {key: {name: value for name, value in vars(member).items() if name not in _MEMBER_OWN}
+               for key, member in made.__members__.items()}
         args = (id(made), type(made), made.__name__, made.__bases__, names, members)
-        return _resolve.make_enum, args, state, None, None, _resolve.set_class
+        return _resolve.make_enum, args, (state, own), None, None, _resolve.set_enum
 
     def _is_kept(self, key: str) -> bool:
         return self._annotations or key not in ("__annotations__", "__annotate__")
@@ -426,8 +434,11 @@ class Pickler(pickle.Pickler):
         state = {key: value for key, value in vars(thing).items() if key != "lock"}
         return type(thing), (thing.func,), state
 
-    def _mapping_proxy(self, thing: Any) -> Any:
-        return types.MappingProxyType, (dict(thing),)
+    def _mapping(self, thing: Any) -> Any:  # a proxy, or one that refers weakly
+        return type(thing), (dict(thing),)
+
+    def _forward(self, thing: Any) -> Any:  # a name in an annotation
+        return typing.ForwardRef, (thing.__forward_arg__,)
 
     def _lru_cache(self, thing: Any) -> Any:
         named = self._named(thing)
@@ -482,7 +493,10 @@ _REDUCERS: Dict[type, Callable[[Pickler, Any], Any]] = {
     types.ModuleType: Pickler._module,
     types.MethodType: Pickler._method,
     types.CellType: lambda _, cell: _cell(cell),
-    types.MappingProxyType: Pickler._mapping_proxy,
+    types.MappingProxyType: Pickler._mapping,
+    weakref.WeakKeyDictionary: Pickler._mapping,
+    weakref.WeakValueDictionary: Pickler._mapping,
+    typing.ForwardRef: Pickler._forward,
     property: Pickler._property,
     staticmethod: Pickler._wrapping,
     classmethod: Pickler._wrapping,

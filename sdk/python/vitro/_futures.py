@@ -60,7 +60,7 @@ class Pump(Waiter):
         """Called by who reads: there is something to look at."""
         self._ready.append(call)
         self.told = True
-        if self._session._leader is not self:
+        if self._session.leader is not self:
             with self._session.lock:
                 self._session._wake(self)
 

@@ -12,6 +12,7 @@ from contextvars import ContextVar
 from typing import Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 from . import _codec as codec
+from ._binary import find_binary
 from ._paths import Folders
 from ._policy import Policy, deadline, sources_of
 from ._reference import Reference, describe, dumps
@@ -28,6 +29,7 @@ Content = Union[str, bytes, bytearray, memoryview]
 answering: "ContextVar[bool]" = ContextVar("vitro_answering", default=False)
 
 SIMPLE = frozenset((int, str, float, bool, bytes, type(None)))  # what any pickler writes alike
+_LARGE = 1 << 16  # bytes that are worth a buffer of their own
 _NAME_BYTES = 250  # of a tool's name and of a call's id each; the wire has room for 511 together
 
 
@@ -102,13 +104,15 @@ class Orders:
         self._python = _interpreter(python)
         self._sources = sources_of(policy)
         # Of the sandbox's own policy, until sys.path changes. It is replaced as a whole: many threads may read it.
-        self._known: Tuple[Folders, Dict[Any, PoolSpec]] = self._look()
+        self._known: Optional[Tuple[Folders, Dict[Any, PoolSpec]]] = None
         self._heads: Dict[str, Tuple[Dict[str, Any], bytes]] = {}
 
     # -- pools
 
     def _spec(self, kind: str, program: str, options: Options) -> Tuple[PoolSpec, int]:
         """The pool for a call, and its own deadline."""
+        if sys.platform != "linux":
+            find_binary()  # says so
         own = options.policy is None
         if own and options.timeout is None:
             more, wall_ms = (), 0  # type: Tuple[Dict[str, str], ...], int
@@ -116,9 +120,10 @@ class Orders:
             found, wall_ms = deadline(self._policy if own else options.policy, options.timeout)
             more = tuple(found)
         key = (kind, program, more[0]["value"] if more else None)
-        folders, specs = self._known
-        if kind == "call" and not folders.is_current():
-            folders, specs = self._known = self._look()
+        known = self._known
+        if known is None or kind == "call" and not known[0].is_current():
+            known = self._known = Folders(self._python == sys.executable), {}
+        folders, specs = known
         spec = specs.get(key) if own else None
         if spec is None:
             sources = [*(self._sources if own else sources_of(options.policy)), *more]
@@ -126,9 +131,6 @@ class Orders:
             if own:
                 specs[key] = spec
         return spec, wall_ms
-
-    def _look(self) -> Tuple[Folders, Dict[Any, PoolSpec]]:
-        return Folders(self._python == sys.executable), {}
 
     def _make_spec(self, kind: str, program: str, sources: List[Dict[str, str]], folders: Folders) -> PoolSpec:
         if kind == "command":
@@ -245,13 +247,30 @@ def _call_head(reference: Reference, args: int, oob: int, types: Mapping[str, ty
 
 def _pickled(args: Tuple[Any, ...], kwargs: Dict[str, Any], reference: Reference, buffers: List[Buffer]) -> bytes:
     """The arguments' pickle; what goes beside it is added to the buffers."""
+    is_simple = not kwargs
+    is_large = False
     for value in args:
         if type(value) not in SIMPLE:
-            break
-    else:
-        if not kwargs:
-            return pickle.dumps((args, kwargs), 5)
+            is_simple = False
+        elif type(value) is bytes and len(value) > _LARGE:
+            is_large = True
+    if is_large:
+        args = tuple(Apart(value) if type(value) is bytes and len(value) > _LARGE else value for value in args)
+    if is_simple:
+        return pickle.dumps((args, kwargs), 5, buffer_callback=lambda buffer: buffers.append(buffer.raw()))
     return dumps(args, kwargs, reference, lambda buffer: buffers.append(buffer.raw()))
+
+
+class Apart:
+    """Bytes that go beside the pickle, uncopied, and are bytes again where it is read."""
+
+    __slots__ = ("data",)
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+
+    def __reduce_ex__(self, protocol: Any) -> Tuple[Any, ...]:
+        return bytes, (pickle.PickleBuffer(self.data),)
 
 
 def _types(classes: Iterable[type]) -> Dict[str, type]:

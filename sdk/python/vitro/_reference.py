@@ -105,7 +105,7 @@ def _by_name(func: Any, located: Located) -> Reference:
     ref: Dict[str, Any] = {"module": module, "name": name, "unwrap": list(way)}
     file = getattr(sys.modules[module], "__file__", None)
     if isinstance(file, str) and _is_own(file):
-        ref["file"] = file
+        ref["file"] = os.path.abspath(file)
     reference = Reference(ref, [], (module,), f"{module}:{name}")
     if isinstance(func, (types.FunctionType, types.BuiltinFunctionType)):
         try:

@@ -24,7 +24,7 @@ log = logging.getLogger("vitro")
 LEVELS = {0: 50, 1: 50, 2: 50, 3: 40, 4: 30, 5: 20, 6: 20, 7: 10}
 _HELLO_SECONDS = 30.0
 _END_SECONDS = 10.0
-_SOCKET_BYTES = 1 << 20
+_SOCKET_BYTES = 4 << 20
 _FILES = 1024  # that the supervisor needs at the least
 _ABOVE = 16  # all descriptors that are given places
 
@@ -151,9 +151,10 @@ def start() -> Connection:
     binary = find_binary()
     _check_limit()
     ours, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+    _enlarge(ours)
+    _enlarge(other)
     theirs, errors = _above(other.detach()), _above(os.memfd_create("vitro-errors", os.MFD_CLOEXEC))
     try:
-        _enlarge(ours)
         process = _spawn(binary, theirs, errors)
     except OSError as error:
         ours.close()
@@ -196,9 +197,8 @@ def connect(path: str) -> Connection:
 
 
 def _enlarge(sock: socket.socket) -> None:
-    """Larger bodies go over in fewer turns."""
-    for option in (socket.SO_SNDBUF, socket.SO_RCVBUF):
-        sock.setsockopt(socket.SOL_SOCKET, option, _SOCKET_BYTES)
+    """What is sent by this end goes over in fewer turns. The kernel gives what it allows."""
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _SOCKET_BYTES)
 
 
 def wait_writable(sock: socket.socket, readable: bool) -> bool:

@@ -8,16 +8,17 @@ leaves; then one of them leads.
 
 from __future__ import annotations
 
+import os
 import socket
 import threading
 from typing import Dict, List, Optional, Sequence
 
 from ._order import Buffer
-from ._session import Call, Session, Waiter
+from ._session import Session, Waiter
 from ._start import Connection, wait_writable
-from ._wire import LENGTHS, SHORT, Broken, match_end
+from ._wire import Broken
 
-_FLAGS = getattr(socket, "MSG_DONTWAIT", 0) | getattr(socket, "MSG_NOSIGNAL", 0)
+FLAGS = getattr(socket, "MSG_DONTWAIT", 0) | getattr(socket, "MSG_NOSIGNAL", 0)
 _PIECES = 512  # IOV_MAX is 1024
 
 
@@ -26,8 +27,8 @@ class ThreadSession(Session):
 
     def __init__(self, connection: Connection) -> None:
         super().__init__(connection)
-        self._writing = threading.Lock()
-        self._leader: Optional[Waiter] = None
+        self.writing = threading.Lock()
+        self.leader: Optional[Waiter] = None
         self._followers: Dict[Waiter, None] = {}  # in their order
         self._is_closing = False
         self._take_frames(connection.frames)
@@ -38,7 +39,7 @@ class ThreadSession(Session):
         waiter.told = True
         if waiter.notify is not None:
             waiter.notify(waiter)
-        elif waiter is not self._leader:
+        elif waiter is not self.leader:
             with self.lock:
                 self._wake(waiter)
 
@@ -54,8 +55,8 @@ class ThreadSession(Session):
             with self.lock:
                 if waiter.told:
                     return
-                if self._leader is None:
-                    self._leader, wake = waiter, None
+                if self.leader is None:
+                    self.leader, wake = waiter, None
                 else:
                     waiter.wake = wake = threading.Lock()
                     wake.acquire()
@@ -66,74 +67,23 @@ class ThreadSession(Session):
                 else:
                     wake.acquire()
             finally:
-                self._leave(waiter)
+                self.leave(waiter)
 
-    def exchange(self, call: Call, said: bytes) -> bool:
-        """Begins a call by a short frame, and waits for it: add(), send() and wait() in as few steps as can be where nobody
-        else is in the way, and what comes next is its end. False: it was not begun."""
-        with self.lock:
-            if not call.pool.is_open or self.lost is not None:
-                return False
-            call.pool.calls += 1
-            call.pool.used = call.number
-            self.calls[call.number] = call
-        with self._writing:
-            try:
-                sent = self.sock.send(said, _FLAGS)
-            except BlockingIOError:
-                sent = 0
-            except OSError:
-                sent = -1
-            if 0 <= sent < len(said):
-                self._send_rest([said], sent)
-        if sent < 0:
-            self.take_back(call)
-            return False
-        with self.lock:
-            leads = self._leader is None and not call.told and self.reader.is_between
-            if leads:
-                self._leader = call
-        if leads:
-            try:
-                self._read_end(call)
-            finally:
-                self._leave(call)
-        if not call.told:
-            self.wait(call)
-        return True
+    @property
+    def has_others(self) -> bool:
+        """Whether leaving is more than not to lead any more."""
+        return bool(self._followers) or self._is_closing
 
-    def _read_end(self, call: Call) -> None:
-        """Receives once, what is most likely the call's end."""
-        view = self.reader.get_buffer()
-        try:
-            count = self.sock.recv_into(view)
-        except OSError as error:
-            self.fail(f"the supervisor cannot be heard: {error}")
-            return
-        if count < SHORT:
-            came = bytes(view[:count])
-            usual = match_end(came)
-            if usual is not None and int(usual[2]) == call.number:
-                start, size = usual.end(), int(usual[3])
-                if count == start + size and usual[1] == LENGTHS.pack(count - 8, start - 8):
-                    with self.lock:
-                        del self.calls[call.number]
-                        call.pool.calls -= 1
-                    call.end(came[8:start], None, came[start:], size)
-                    call.told = True
-                    return
-        self._advance(count)
-
-    def _leave(self, waiter: Waiter) -> None:
+    def leave(self, waiter: Waiter) -> None:
         """Somebody stops waiting, for whatever reason: somebody has to read on."""
         with self.lock:
-            if self._leader is waiter:
-                self._leader = None
+            if self.leader is waiter:
+                self.leader = None
                 if self._is_closing:
                     self.sock.close()
             waiter.wake = None
             self._followers.pop(waiter, None)
-            if self._leader is None and self._followers:
+            if self.leader is None and self._followers:
                 self._wake(next(iter(self._followers)))
 
     def _read_until(self, waiter: Waiter) -> None:
@@ -148,9 +98,9 @@ class ThreadSession(Session):
             except OSError as error:
                 self.fail(f"the supervisor cannot be heard: {error}")
                 continue
-            self._advance(count)
+            self.take_in(count)
 
-    def _advance(self, count: int) -> None:
+    def take_in(self, count: int) -> None:
         """Takes what came. An exception of a signal's handler that strikes here ends the session, since
         nobody knows how far it was."""
         if not count:
@@ -179,20 +129,20 @@ class ThreadSession(Session):
         total = 0
         for piece in pieces:
             total += memoryview(piece).nbytes
-        with self._writing:
+        with self.writing:
             if self.lost is not None:
                 return False
             try:
-                sent = self.sock.sendmsg(pieces[:_PIECES], (), _FLAGS)
+                sent = self.sock.sendmsg(pieces[:_PIECES], (), FLAGS)
             except BlockingIOError:
                 sent = 0
             except OSError:
                 return False
             if sent < total:
-                self._send_rest(pieces, sent)
+                self.send_rest(pieces, sent)
         return True
 
-    def _send_rest(self, pieces: Sequence[Buffer], sent: int) -> None:
+    def send_rest(self, pieces: Sequence[Buffer], sent: int) -> None:
         """Sends what did not fit. The other side may wait until it is read from, so that is done meanwhile."""
         waiter = Waiter()
         try:
@@ -204,7 +154,7 @@ class ThreadSession(Session):
                 view, sent = view[sent:], 0
                 while view and self.lost is None:
                     try:
-                        view = view[self.sock.send(view, _FLAGS):]
+                        view = view[self.sock.send(view, FLAGS):]
                     except BlockingIOError:
                         self._read_while_full(waiter)
         except OSError:
@@ -216,15 +166,15 @@ class ThreadSession(Session):
 
     def _read_while_full(self, waiter: Waiter) -> None:
         with self.lock:
-            leads = self._leader is None
+            leads = self.leader is None
             if leads:
-                self._leader = waiter
+                self.leader = waiter
         try:
             if wait_writable(self.sock, leads):
-                self._advance(self.sock.recv_into(self.reader.get_buffer()))
+                self.take_in(self.sock.recv_into(self.reader.get_buffer()))
         finally:
             if leads:
-                self._leave(waiter)
+                self.leave(waiter)
 
     # -- the end
 
@@ -236,13 +186,15 @@ class ThreadSession(Session):
 
     def close(self) -> None:
         """Ends all calls, and a supervisor of its own."""
+        if self.pid != os.getpid():
+            return  # it is the parent's, who goes on
         with self.lock:
             if self.lost is None:
                 self.lost = "the sandbox was closed"
         self.fail(self.lost, "cancelled")
         self._shut()  # wakes who reads
         with self.lock:
-            if self._leader is None:
+            if self.leader is None:
                 self.sock.close()
             else:
                 self._is_closing = True

@@ -39,10 +39,10 @@ def frame(head: bytes, body: int = 0) -> bytes:
 class Reader:
     """Takes a stream apart into frames, each a head and a body."""
 
-    __slots__ = ("_view", "_start", "_end", "_head", "_body", "_filled", "is_broken")
+    __slots__ = ("view", "_start", "_end", "_head", "_body", "_filled", "is_broken")
 
     def __init__(self) -> None:
-        self._view = memoryview(bytearray(_BUFFER))
+        self.view = memoryview(bytearray(_BUFFER))
         self._start = self._end = 0  # of what came and is not taken
         self._head = b""
         self._body: Optional[memoryview] = None  # a large one that is not complete
@@ -53,7 +53,7 @@ class Reader:
         """Where the next bytes are to be received; never empty."""
         if self._body is not None:
             return self._body[self._filled:]
-        return self._view[self._end:] if self._end else self._view
+        return self.view[self._end:] if self._end else self.view
 
     @property
     def is_between(self) -> bool:
@@ -69,7 +69,7 @@ class Reader:
                 frames.append((self._head, self._body))
                 self._body = None
             return frames
-        start, end, view = self._start, self._end + count, self._view
+        start, end, view = self._start, self._end + count, self.view
         while end - start >= 8:
             length, head = LENGTHS.unpack_from(view, start)
             if head > length or head > HEAD_MAX or length > FRAME_MAX:
@@ -95,10 +95,10 @@ class Reader:
 
     def _begin(self, start: int, end: int, head: int, body: int) -> None:
         """A body that is larger than the buffer gets its own memory."""
-        self._head = bytes(self._view[start:start + head])
+        self._head = bytes(self.view[start:start + head])
         self._body = memoryview(room(body))
         self._filled = end - start - head
-        self._body[:self._filled] = self._view[start + head:end]
+        self._body[:self._filled] = self.view[start + head:end]
 
 
 # ---- heads --------------------------------------------------------------------------------------------------------
@@ -129,7 +129,8 @@ def _flat(pairs: List[Tuple[str, Any]]) -> Head:
 
 
 _careful = json.JSONDecoder(object_pairs_hook=_flat, parse_int=_whole, parse_float=Number, parse_constant=_refuse)
-scan: Any = json.JSONDecoder().scan_once  # type: ignore[attr-defined]  # (text, start) -> value, end; StopIteration where there is none
+# (text, start) -> (value, end); raises StopIteration where there is none.
+scan: Any = json.JSONDecoder().scan_once  # type: ignore[attr-defined]
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 
 
@@ -224,4 +225,3 @@ _optional = "".join(rf'(?:,"{name}":\d{{1,18}})?' for name in ("dropped_stdout",
 _done = (r'\{"is":"done","call":(\d{1,18}),"status":"ok","value":(\d{1,18})%s' + _optional + r',"cell":true\}')
 match_done = re.compile((_done % r'(?:,"stdout":(\d{1,18}))?(?:,"stderr":(\d{1,18}))?').encode()).fullmatch
 match_end = re.compile(b"(.{8})" + (_done % "").encode(), re.DOTALL).match
-SHORT = 1 << 12  # bytes of such an end that are worth a look

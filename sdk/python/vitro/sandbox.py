@@ -20,7 +20,7 @@ from ._order import (Content, OnLog, OnOutput, Options, Order, PoolSpec, Tools, 
 from ._hooks import Hooks
 from ._outcome import begin_learning, conclude, not_begun, refused
 from ._policy import Policy
-from ._quick import Route, find_route, read_simple
+from ._quick import LONG_WAY, Route, find_route
 from ._result import Result
 from ._session import Call, Pool
 from ._threads import ThreadSession
@@ -30,7 +30,6 @@ from .errors import Lost, VitroError
 __all__ = ["Sandbox"]
 
 _ROUTES_MAX = 1024
-_LONG_WAY = object()
 
 
 class Sandbox(Base):
@@ -108,9 +107,13 @@ class Sandbox(Base):
         is_plain = (timeout is None and policy is None and on_output is None and on_log is None and not result
                     and not call_id and not result_types and not trust_results and not kwargs and not answering.get())
         if is_plain and type(func) is FunctionType:
-            value = self._hurry(func, args)
-            if value is not _LONG_WAY:
-                return value
+            route = self._routes.get(func)
+            if route is not None:
+                value = route.hurry(args)
+                if value.__class__ is Call:
+                    return self._finish(route.session, route.order, value)
+                if value is not LONG_WAY:
+                    return value
         options = Options(timeout, policy, on_output, on_log, result, call_id)
         return self._do(options, lambda: self._orders.call(func, args, kwargs, options, result_types, trust_results),
                         func if is_plain else None)
@@ -250,26 +253,14 @@ class Sandbox(Base):
             if call is not None:
                 return session, call
 
-    def _hurry(self, func: Callable[..., Any], args: Tuple[Any, ...]) -> Any:
-        """What a call by the short way gives; _LONG_WAY where there is none."""
-        route = self._routes.get(func)
-        written = None if route is None else route.write(args)
-        if route is None or written is None:
-            return _LONG_WAY
-        session, call = route.session, written[0]
+    def _finish(self, session: ThreadSession, order: Order, call: Call) -> Any:
+        """What a call gives that has begun."""
         try:
-            if not session.exchange(*written):
-                return _LONG_WAY
-            if not call.is_over or call.events:
-                self._attend(session, call, route.order)
+            self._attend(session, call, order)
         except BaseException:
             session.abandon(call)
             raise
-        if call.is_ok:
-            head = read_simple(call.body[:call.value_size])
-            if "value" in head:
-                return head["value"]
-        return conclude(route.order, call)
+        return conclude(order, call)
 
     def _do(self, options: Options, make: Callable[[], Order], func: Optional[Callable[..., Any]] = None) -> Any:
         try:
