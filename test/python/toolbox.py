@@ -51,6 +51,10 @@ async def add_later(a, b):
     return a + b
 
 
+def size(data):
+    return len(data)
+
+
 def produce(size):
     return b"x" * size
 

@@ -73,7 +73,8 @@ def _make(session: ThreadSession, pool: Pool, function: FunctionType, order: Ord
         if session.lost is not None or system.path != path or space.get(name) is not function:
             return LONG_WAY
         for value in args:
-            if type(value) not in SIMPLE:
+            kind = type(value)
+            if kind not in SIMPLE or (kind is bytes or kind is str) and len(value) > _LARGE:
                 return LONG_WAY
         data = dumps((args, {}), 5)
         size = len(data)
