@@ -40,9 +40,9 @@ static void test_python(void **state)
 	int fd = open(file, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
 
 	assert_true(fd >= 0 && close(fd) == 0);
-	struct vt_manifest *manifest = load(file,
-		"{\"tools\": [{\"name\": \"a\", \"python\": \"pkg.m:f\"}, {\"name\": \"b\", "
-		"\"python\": \"m:C.f\", \"interpreter\": \"venv/bin/python\"}]}");
+	struct vt_manifest *manifest = load(
+		file, "{\"tools\": [{\"name\": \"a\", \"python\": \"pkg.m:f\"}, {\"name\": \"b\", "
+		      "\"python\": \"m:C.f\", \"interpreter\": \"venv/bin/python\"}]}");
 	struct vitro_tool *tools;
 	char want[128], *sources;
 	struct vt_err err;

@@ -15,11 +15,11 @@
 
 static void test_names(void **state)
 {
-	static const char *const good[] = { "m:f",           "pkg.mod:f",      "_m1:Class.method",
+	static const char *const good[] = { "m:f", "pkg.mod:f", "_m1:Class.method",
 					    "m\xc3\xa4h:f_2", "a.b.c:_d.e" };
-	static const char *const bad[] = { "",    "m",    "m:",   ":f",     "m:f:g", "m.:f", ".m:f",
-					   "m:.f", "1m:f", "m:f ", "a b:f", "m:f()", "m/n:f", "-m:f",
-					   "a..b:f", "m:f\n", "m\xff:f" };
+	static const char *const bad[] = { "",      "m",    "m:",     ":f",    "m:f:g",  "m.:f",
+					   ".m:f",  "m:.f", "1m:f",   "m:f ",  "a b:f",  "m:f()",
+					   "m/n:f", "-m:f", "a..b:f", "m:f\n", "m\xff:f" };
 	char text[VT_TOOL_MAX_FUNCTION + 2];
 	struct vt_err err;
 

@@ -4,6 +4,7 @@
 
 import json
 import os
+import re
 import shutil
 import sys
 
@@ -34,13 +35,41 @@ def _():
     call = vitro("eval", "--timeout", "300ms", "while True: pass")
     check_equal(call.code, 124, "its deadline", call)
     call = vitro("eval", "--lang", "python", "--", "-1")
-    check_equal((call.code, call.err), (0, ""), "an expression", call)
+    check_equal((call.code, call.out, call.err), (0, "-1\n", ""), "an expression", call)
 
 
 @test("eval: what the caller has set up for Python is left out")
 def _():
     call = vitro("eval", "--env", "PYTHONPATH=/nowhere", "import sys; print('/nowhere' in sys.path)")
     check_equal(call.out, "False\n", "the path", call)
+
+
+@test("eval: the value of the last expression is printed, after what the code prints")
+def _():
+    for code, says in (("6 * 7", "42\n"), ("print('a')\n'b'", "a\n'b'\n"), ("x = 1", ""), ("None", ""), ("", ""),
+                       ("import asyncio\nawait asyncio.sleep(0, [1])", "[1]\n"),
+                       ("async def f():\n    return 5\nawait f()", "5\n"),
+                       ("import sys\n[__name__, sys.argv, sys.modules['__main__'].__dict__ is globals()]",
+                        "['__main__', ['-c'], True]\n"),
+                       ("sorted(name for name in globals() if name[0] != '_')", "[]\n")):
+        call = vitro("eval", code)
+        check_equal((call.code, call.out, call.err), (0, says, ""), code, call)
+    call = vitro("eval", "-", stdin=b"x = 6\nx * 7\n")
+    check_equal((call.code, call.out), (0, "42\n"), "from standard input", call)
+
+
+@test("eval: a traceback has the code's own frames, and no others")
+def _():
+    call = vitro("eval", "print('a')\ndef f(x):\n    return 1 / x\nf(0)")
+    check_equal((call.code, call.out), (1, "a\n"), "an exception", call)
+    check_equal(re.sub(r"\n +[~^]+(?=\n)", "", call.err),
+                'Traceback (most recent call last):\n  File "<eval>", line 4, in <module>\n    f(0)\n'
+                '  File "<eval>", line 3, in f\n    return 1 / x\nZeroDivisionError: division by zero\n', "traceback", call)
+    call = vitro("eval", "import asyncio\nawait asyncio.sleep(0)\nraise KeyError('x')")
+    check_equal((call.code, call.err), (1, 'Traceback (most recent call last):\n  File "<eval>", line 3, in <module>\n'
+                                        "    raise KeyError('x')\nKeyError: 'x'\n"), "where code awaits", call)
+    call = vitro("eval", "1 +")
+    check(call.code == 1 and call.err.startswith('  File "<eval>", line 1\n    1 +\n'), call)
 
 
 @test("eval: node")
