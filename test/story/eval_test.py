@@ -80,6 +80,20 @@ def _():
     check_equal((call.code, call.out), (0, "42\n"), "what it prints", call)
 
 
+@test("doctor: it tells which python3 would hold functions ready, or why none does")
+def _():
+    def look(**env):
+        found = json.loads(vitro("doctor", "--json", env={**os.environ, **env}).out)["findings"]
+        return next(one for one in found if one["name"] == "Python pools")
+
+    found = look()
+    check_equal(found["needed"], False, "it is no matter for cells")
+    if "built without Python" not in found["why"]:
+        check_equal((found["state"], os.path.basename(found["why"])[:6]), ("works", "python"), "the interpreter", found)
+        found = look(PATH="/nowhere")
+        check_equal((found["state"], found["why"]), ("not", "'python3' is not on PATH"), "without one", found)
+
+
 @test("eval: mistakes say what to do")
 def _():
     for args, says in (((), "no code given: vitro eval [FLAGS] CODE | -"),
