@@ -31,7 +31,7 @@
 #include "watch/screen.h"
 #include "watch/verdict.h"
 
-enum { EXIT_LATE = 124, EXIT_SIGNAL = 128 };
+enum { EXIT_RAISED = 1, EXIT_LATE = 124, EXIT_SIGNAL = 128 };
 
 /* One of the streams that a command prints to, as it goes on to ours. */
 struct stream {
@@ -56,6 +56,7 @@ struct call {
 	vitro_toolhost *toolhost;
 	vitro_result *result;
 	struct stream out, err;
+	bool traced; /* what went wrong was shown, where it did */
 	int signal_fd;
 	int signal; /* that ended it; 0: none */
 	char id[32];
@@ -174,7 +175,11 @@ static int look_at_policy(struct call *call, struct vt_err *err)
 	else
 		r = open_json(call, policy, err);
 	if (r == 0) {
-		r = vt_lookup_command(call->arena, call->tool->program, policy, &command, err);
+		r = call->tool->python
+			    ? vt_lookup_python_for(NULL, call->arena, call->tool->program, policy,
+						   &command, err)
+			    : vt_lookup_command(call->arena, call->tool->program, policy, &command,
+						err);
 		if (r < 0)
 			(void)vt_manifest_blame(call->tool, err);
 	}
@@ -213,6 +218,19 @@ static void on_output(void *user, int stream, const char *bytes, size_t len)
 	/* Nobody is there to hear the rest. */
 	if (call->out.num)
 		(void)vitro_cancel(call->toolhost, call->id); /* it may be over */
+}
+
+/* Of a function that fails. What it logs is printed by its own handlers. */
+static void on_traceback(void *user, const char *level, const char *text)
+{
+	struct call *call = user;
+
+	if (strcmp(level, "vitro.traceback") != 0)
+		return;
+	if (call->err.unended)
+		pass_on(&call->err, "\n", 1, false);
+	pass_on(&call->err, text, strlen(text), false);
+	call->traced = true;
 }
 
 static void on_log(void *user, int level, const char *text)
@@ -303,6 +321,19 @@ static int await(struct call *call, struct vt_err *err)
 	return 0;
 }
 
+/* What a function returned; a command's is what it printed. */
+static void show_value(struct call *call)
+{
+	const char *value = vitro_result_value(call->result, NULL);
+
+	if (!value || call->result->is_printed)
+		return;
+	if (call->out.unended)
+		pass_on(&call->out, "\n", 1, false);
+	pass_on(&call->out, value, call->result->value.len, false);
+	pass_on(&call->out, "\n", 1, false);
+}
+
 static int execute(struct call *call, struct vt_err *err)
 {
 	const struct vt_options *options = &call->options;
@@ -316,12 +347,15 @@ static int execute(struct call *call, struct vt_err *err)
 				   : 0,
 		.user = call,
 		.on_output = captured ? NULL : on_output,
+		.on_log = captured ? NULL : on_traceback,
 	};
 
 	if (vitro_submit(call->toolhost, &request, take_result) < 0)
 		return vt_fail(err, VT_STEP_WATCH, ENOMEM, "begin the call");
 	int r = await(call, err);
 
+	if (r == 0 && !captured)
+		show_value(call);
 	pass_on(&call->out, "", 0, true);
 	pass_on(&call->err, "", 0, true);
 	return r;
@@ -351,7 +385,7 @@ static int exit_code(const struct call *call)
 	case VITRO_OK:
 		return 0;
 	case VITRO_ERROR:
-		return code > 0 ? code : VT_EXIT_OWN;
+		return code > 0 ? code : result->came_to_cell ? EXIT_RAISED : VT_EXIT_OWN;
 	case VITRO_TIMEOUT:
 	case VITRO_CPU_LIMIT:
 		return EXIT_LATE;
@@ -380,7 +414,11 @@ static void tell(struct call *call)
 		return;
 	if (call->err.unended)
 		(void)vt_cli_write(STDERR_FILENO, "\n", 1); /* there is nobody else to tell */
-	if (strcmp(type, "ExitCode") == 0) {
+	if (call->traced) {
+		(void)snprintf(text, sizeof(text), "%s: failed with %.60s", call->name,
+			       type); /* cut is fine */
+		vt_cli_complain(text);
+	} else if (strcmp(type, "ExitCode") == 0) {
 		(void)snprintf(text, sizeof(text), "%s: exited with code %d", call->name,
 			       vitro_result_exit_code(result)); /* fits */
 		vt_cli_complain(text);

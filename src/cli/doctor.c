@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* vitro doctor: what this machine can enforce, and what to do about the rest. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
@@ -12,7 +13,9 @@
 #include "cli/options.h"
 #include "cli/selftest.h"
 #include "cli/settle.h"
+#include "host/python.h"
 #include "host/report.h"
+#include "plan/lookup.h"
 #include "plan/plan.h"
 #include "policy/policy.h"
 
@@ -32,6 +35,36 @@ struct diagnosis {
 	bool ok; /* it is not refused */
 };
 
+/* Whether functions in Python could be held ready, by the interpreter that is used where none is
+ * named. */
+static int look_for_python(const struct vt_policy *policy, struct vt_report *report,
+			   struct vt_err *err)
+{
+	struct vt_arena *arena = vt_arena_new();
+	struct vt_finding *finding = &report->findings[report->count];
+	struct vt_command command = { 0 };
+	char script[PATH_MAX];
+	struct vt_err why;
+
+	if (!arena)
+		return vt_fail(err, VT_STEP_OUTPUT, ENOMEM, "look for Python");
+	if (report->count == VT_REPORT_MAX) {
+		vt_arena_free(arena);
+		return 0;
+	}
+	int r = vt_python_find(script, &why);
+
+	if (r == 0)
+		r = vt_lookup_python_for(NULL, arena, "python3", policy, &command, &why);
+	*finding = (struct vt_finding){ .name = "Python pools",
+					.state = r < 0 ? VT_STATE_NOT : VT_STATE_WORKS };
+	(void)snprintf(finding->why, sizeof(finding->why), "%.300s",
+		       r < 0 ? why.what : command.path); /* cut is fine */
+	report->count++;
+	vt_arena_free(arena);
+	return 0;
+}
+
 static int diagnose(struct vt_host *host, struct diagnosis *diagnosis, struct vt_err *err)
 {
 	char *const argv[] = { NULL };
@@ -41,6 +74,9 @@ static int diagnose(struct vt_host *host, struct diagnosis *diagnosis, struct vt
 	if (r < 0)
 		return r;
 	vt_report_make(host, &diagnosis->report);
+	r = look_for_python(diagnosis->policy, &diagnosis->report, err);
+	if (r < 0)
+		return r;
 	r = vt_cli_settle(diagnosis->policy, host, &request, &diagnosis->refused);
 	if (r < 0)
 		return 0; /* there is no plan that works, and that is the diagnosis */

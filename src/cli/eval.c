@@ -3,16 +3,22 @@
 #include "cli/eval.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <string.h>
+
+#include "base/json.h"
+#include "host/helper.h"
 
 static const struct language {
 	const char *name;
 	const char *program;
-	const char *apart; /* keeps what the caller has set up for himself out of it; or NULL */
-	const char *code;  /* the flag that code follows */
+	const char *apart;  /* keeps what the caller has set up for himself out of it; or NULL */
+	const char *code;   /* the flag that code follows */
+	const char *script; /* a file of vitro's own, whose text is the code, and the code its
+			       argument; or NULL */
 } languages[] = {
-	{ "python", "python3", "-I", "-c" },
-	{ "node", "node", NULL, "-e" },
+	{ "python", "python3", "-I", "-c", "python/evaluate.py" },
+	{ "node", "node", NULL, "-e", NULL },
 };
 
 static const struct language *find(const char *name)
@@ -21,6 +27,25 @@ static const struct language *find(const char *name)
 		if (strcmp(languages[i].name, name) == 0)
 			return &languages[i];
 	return NULL;
+}
+
+/* Its text goes along, so that no cell need read the file. */
+static int read_script(const char *name, struct vt_arena *arena, const char **ret_text,
+		       struct vt_err *err)
+{
+	char path[PATH_MAX];
+	struct vt_str text;
+	int r = vt_helper_find_file(name, path, err);
+
+	if (r < 0)
+		return r;
+	vt_str_init(&text);
+	r = vt_json_read_file(path, &text, err);
+	*ret_text = r == 0 && vt_str_ok(&text) ? vt_arena_dupn(arena, text.text, text.len) : NULL;
+	vt_str_done(&text);
+	if (r == 0 && !*ret_text)
+		r = vt_fail(err, VT_STEP_POLICY, ENOMEM, "out of memory");
+	return r;
 }
 
 int vt_eval_command(struct vt_options *options, struct vt_arena *arena, struct vt_err *err)
@@ -35,14 +60,19 @@ int vt_eval_command(struct vt_options *options, struct vt_arena *arena, struct v
 	if (!code[0] || code[1])
 		return vt_fail(err, VT_STEP_POLICY, EINVAL, "%s: vitro eval [FLAGS] CODE | -",
 			       code[0] ? "code is one word, so quote it" : "no code given");
-	const char *words[] = { language->program, language->apart, language->code, code[0] };
+	const char *script = NULL;
+
+	if (language->script && read_script(language->script, arena, &script, err) < 0)
+		return -err->num;
+	const char *words[] = { language->program, language->apart, language->code, script,
+				code[0] };
 	char **argv = vt_arena_array(arena, sizeof(words) / sizeof(words[0]) + 1, sizeof(*argv));
 	size_t count = 0;
 
 	if (!argv)
 		return vt_fail(err, VT_STEP_POLICY, ENOMEM, "out of memory");
-	/* Both know - for what is written to them. */
-	if (strcmp(code[0], "-") == 0)
+	/* All know - for what is written to them. */
+	if (!script && strcmp(code[0], "-") == 0)
 		words[2] = NULL;
 	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
 		if (words[i])

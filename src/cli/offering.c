@@ -11,13 +11,15 @@
 #include "client/policy.h"
 #include "manifest/apply.h"
 #include "tool/command.h"
+#include "tool/python.h"
 #include "tool/set.h"
 
 /* One tool, as the server is to know it. */
 struct one {
 	struct vt_tool *tool;
-	struct vt_command *command, *input; /* input NULL: the arguments */
+	struct vt_command *command, *input; /* input NULL: the arguments; command NULL: of python */
 	char *sources, *program_at, *policy_at;
+	char *function, *setup, *interpreter; /* of python, else NULL */
 };
 
 /* All of a manifest. It lives as long as the server has it. */
@@ -39,6 +41,9 @@ static void release(void *user)
 		free(all->ones[i].sources);
 		free(all->ones[i].program_at);
 		free(all->ones[i].policy_at);
+		free(all->ones[i].function);
+		free(all->ones[i].setup);
+		free(all->ones[i].interpreter);
 	}
 	free(all->ones);
 	free(all->offered);
@@ -80,6 +85,10 @@ static int expand(void *user, size_t index, const char *arguments, size_t len, s
 
 	if (r < 0)
 		return r;
+	if (!one->command) {
+		vt_str_addn(input, arguments, len);
+		return 0;
+	}
 	r = expand_checked(one, parsed, arguments, len, words, input, &inner);
 	return r < 0 ? vt_fail(err, inner.step, inner.num, "%s: %s", one->tool->name, inner.what)
 		     : 0;
@@ -87,25 +96,50 @@ static int expand(void *user, size_t index, const char *arguments, size_t len, s
 
 /* ---- the manifest --------------------------------------------------------------------------- */
 
+static int fill_command(struct one *one, const struct vitro_tool *from, struct vt_err *err)
+{
+	int r = vt_command_compile(from->command, one->tool->schema, from->name, &one->command,
+				   err);
+
+	if (r == 0 && from->input)
+		r = vt_command_compile_input(from->input, one->tool->schema, from->name,
+					     &one->input, err);
+	return r;
+}
+
+static int fill_python(struct one *one, const struct vitro_tool *from, struct vt_err *err)
+{
+	one->function = strdup(from->python);
+	one->interpreter = strdup(from->interpreter);
+	if (!one->function || !one->interpreter)
+		return vt_fail(err, VT_STEP_POLICY, ENOMEM, "read the tools");
+	return vt_tool_set_up_python(from->python, from->python_folder, &one->setup, err);
+}
+
 static int fill_one(struct one *one, struct vt_offered *offered, const struct vitro_tool *from,
 		    const struct vt_manifest_places *at, struct vt_err *err)
 {
 	int r = vt_tool_new(from->name, from->description, from->schema, &one->tool, err);
 
 	if (r == 0)
-		r = vt_command_compile(from->command, one->tool->schema, from->name, &one->command,
-				       err);
-	if (r == 0 && from->input)
-		r = vt_command_compile_input(from->input, one->tool->schema, from->name,
-					     &one->input, err);
+		r = from->python ? fill_python(one, from, err) : fill_command(one, from, err);
+	if (r == 0)
+		r = vt_policy_sources_reading(from->policy, from->python_folder, &one->sources,
+					      err);
 	if (r < 0)
 		return r;
-	one->sources = vt_policy_sources(from->policy);
 	one->program_at = strdup(at->command);
 	one->policy_at = strdup(at->policy);
-	*offered = (struct vt_offered){ one->tool->name, vt_command_program(one->command),
-					one->sources, one->program_at, one->policy_at };
-	return one->sources && one->program_at && one->policy_at
+	*offered = (struct vt_offered){
+		.name = one->tool->name,
+		.program = one->command ? vt_command_program(one->command) : one->interpreter,
+		.function = one->function,
+		.setup = one->setup,
+		.sources = one->sources,
+		.program_at = one->program_at,
+		.policy_at = one->policy_at,
+	};
+	return one->program_at && one->policy_at
 		       ? 0
 		       : vt_fail(err, VT_STEP_POLICY, ENOMEM, "read the tools");
 }

@@ -97,8 +97,11 @@ static int take_done(vitro_toolhost *host, struct vt_call *call, const struct vt
 	if (status < 0)
 		return status;
 	parts.isolation = parts.came_to_cell ? isolation_of(target) : NULL;
-	bool is_command = target->command || target->remote;
+	/* Of a server's own tool it shows: only a function has a value beside what it prints. */
+	bool is_command = target->command ||
+			  (target->remote && !(parts.status == VITRO_OK && parts.value.len));
 
+	parts.is_printed = is_command;
 	if (parts.status == VITRO_OK && is_command)
 		find_command_value(&parts, &made);
 	else if (parts.status == VITRO_OK)

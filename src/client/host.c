@@ -9,6 +9,7 @@
 #include "client/error.h"
 #include "client/host_private.h"
 #include "client/policy.h"
+#include "tool/python.h"
 
 /* With a NUL and the id of a call, of at most 63 bytes, the supervisor takes 512. */
 enum { SYMBOL_MAX = 448 };
@@ -77,41 +78,60 @@ static int find_program(char path[PATH_MAX], struct vt_err *err)
 	return 0;
 }
 
+static enum vt_host_pool_kind kind_of(const struct vitro_tool *tool)
+{
+	return tool->function ? VT_HOST_POOL_PROGRAM
+	       : tool->symbol ? VT_HOST_POOL_OBJECT
+	       : tool->python ? VT_HOST_POOL_PYTHON
+			      : VT_HOST_POOL_COMMAND;
+}
+
 static int choose_pool(vitro_toolhost *host, const struct vitro_tool *tool,
 		       struct vt_target *target, struct vt_err *err)
 {
 	const vitro_policy *policy = tool->policy ? tool->policy : host->policy;
-	enum vt_host_pool_kind kind = tool->function ? VT_HOST_POOL_PROGRAM
-				      : tool->symbol ? VT_HOST_POOL_OBJECT
-						     : VT_HOST_POOL_COMMAND;
-	const char *path = target->command ? vt_command_program(target->command) : tool->object;
+	struct vt_host_pool_key key = { .kind = kind_of(tool) };
 	char program[PATH_MAX];
+	int status = 0;
 
-	if (kind == VT_HOST_POOL_PROGRAM) {
-		int status = find_program(program, err);
-
-		if (status < 0)
-			return status;
-		path = program;
+	if (key.kind == VT_HOST_POOL_PROGRAM) {
+		status = find_program(program, err);
+		key.path = program;
+	} else if (key.kind == VT_HOST_POOL_PYTHON) {
+		status = vt_tool_set_up_python(tool->python, tool->python_folder, &key.setup, err);
+		key.path = tool->interpreter ? tool->interpreter : VT_TOOL_PYTHON;
+	} else {
+		key.path = target->command ? vt_command_program(target->command) : tool->object;
 	}
-	target->pool = vt_host_pool_get(host, kind, path, policy);
+	if (status == 0)
+		status = vt_policy_sources_reading(policy, tool->python_folder, &key.policy, err);
+	if (status < 0) {
+		free(key.setup);
+		return status;
+	}
+	target->pool = vt_host_pool_get(host, &key);
 	return target->pool ? 0 : vt_error_no_memory(err);
 }
 
-static int check_kind(const struct vitro_tool *tool, struct vt_err *err)
+static int check_python(const struct vitro_tool *tool, struct vt_err *err)
 {
-	int kinds = !!tool->function + !!tool->symbol + !!tool->command;
+	struct vt_err inner;
 
-	if (kinds != 1)
+	if (!tool->python && (tool->python_folder || tool->interpreter))
+		return vt_fail(err, VT_STEP_POLICY, EINVAL, "%s: %s is for python", tool->name,
+			       tool->interpreter ? "interpreter" : "python_folder");
+	if (tool->python && vt_tool_check_python(tool->python, "python", &inner) < 0)
+		return vt_fail(err, inner.step, inner.num, "%s: %s", tool->name, inner.what);
+	if (tool->python_folder && tool->python_folder[0] != '/')
 		return vt_fail(err, VT_STEP_POLICY, EINVAL,
-			       "%s: exactly one of function, symbol and command must be set",
-			       tool->name);
-	if (!VT_IS_CLEAR(tool->reserved))
-		return vt_fail(err, VT_STEP_POLICY, EINVAL, "%s: reserved must be 0", tool->name);
-	for (const char *const *at = tool->may_call; at && *at; at++)
-		if (!**at)
-			return vt_fail(err, VT_STEP_POLICY, EINVAL,
-				       "%s: may_call has an empty name", tool->name);
+			       "%s: python_folder must be an absolute path", tool->name);
+	if (tool->interpreter && !*tool->interpreter)
+		return vt_fail(err, VT_STEP_POLICY, EINVAL, "%s: interpreter is empty", tool->name);
+	return 0;
+}
+
+static int check_symbol(const struct vitro_tool *tool, struct vt_err *err)
+{
 	if (tool->symbol && !*tool->symbol)
 		return vt_fail(err, VT_STEP_POLICY, EINVAL, "%s: symbol is empty", tool->name);
 	if (tool->symbol && strlen(tool->symbol) > SYMBOL_MAX)
@@ -120,21 +140,42 @@ static int check_kind(const struct vitro_tool *tool, struct vt_err *err)
 	if (!tool->object != !tool->symbol)
 		return vt_fail(err, VT_STEP_POLICY, EINVAL,
 			       "%s: object and symbol must be set together", tool->name);
-	if (tool->input && !tool->command)
-		return vt_fail(err, VT_STEP_POLICY, EINVAL, "%s: input is for commands",
-			       tool->name);
 	if (tool->object && tool->object[0] != '/')
 		return vt_fail(err, VT_STEP_POLICY, EINVAL, "%s: object must be an absolute path",
 			       tool->name);
 	return 0;
 }
 
+static int check_kind(const struct vitro_tool *tool, struct vt_err *err)
+{
+	int kinds = !!tool->function + !!tool->symbol + !!tool->command + !!tool->python;
+
+	if (kinds != 1)
+		return vt_fail(err, VT_STEP_POLICY, EINVAL,
+			       "%s: exactly one of function, symbol, command and python must be "
+			       "set",
+			       tool->name);
+	if (!VT_IS_CLEAR(tool->reserved))
+		return vt_fail(err, VT_STEP_POLICY, EINVAL, "%s: reserved must be 0", tool->name);
+	for (const char *const *at = tool->may_call; at && *at; at++)
+		if (!**at)
+			return vt_fail(err, VT_STEP_POLICY, EINVAL,
+				       "%s: may_call has an empty name", tool->name);
+	if (tool->input && !tool->command)
+		return vt_fail(err, VT_STEP_POLICY, EINVAL, "%s: input is for commands",
+			       tool->name);
+	int status = check_symbol(tool, err);
+
+	return status < 0 ? status : check_python(tool, err);
+}
+
 static int fill_target(vitro_toolhost *host, const struct vitro_tool *tool,
 		       const struct vt_tool *made, struct vt_target *target, struct vt_err *err)
 {
+	const char *symbol = tool->symbol ? tool->symbol : tool->python;
 	struct vt_err inner = { 0 };
 
-	if (tool->symbol && !(target->symbol = strdup(tool->symbol)))
+	if (symbol && !(target->symbol = strdup(symbol)))
 		return vt_error_no_memory(err);
 	if (tool->may_call && !(target->may_call = copy_words(tool->may_call)))
 		return vt_error_no_memory(err);
@@ -482,7 +523,9 @@ static const struct vt_host_pool *own_pool(vitro_toolhost *host)
 {
 	if (host->own_pool)
 		return host->own_pool;
-	struct vt_host_pool *pool = vt_host_pool_get(host, VT_HOST_POOL_NONE, NULL, host->policy);
+	struct vt_host_pool *pool = vt_host_pool_get(
+		host, &(struct vt_host_pool_key){ .kind = VT_HOST_POOL_NONE,
+						  .policy = vt_policy_sources(host->policy) });
 
 	if (pool && vt_host_pools_open(host, NULL) < 0) {
 		vt_host_pool_release(pool);

@@ -28,25 +28,37 @@ enum vt_host_pool_kind {
 	VT_HOST_POOL_PROGRAM,
 	VT_HOST_POOL_OBJECT,
 	VT_HOST_POOL_COMMAND,
+	VT_HOST_POOL_PYTHON,
 	VT_HOST_POOL_NONE, /* of no calls: to learn what the policy comes to */
 };
 
-/* One program, or object, or command, under one policy. The tools that have it share it. */
+/* One program, or object, or command, or setup of Python, under one policy. The tools that have it share it. */
 struct vt_host_pool {
 	struct vt_host_pool     *next, **before; /* before is NULL once it is out of the list: it was refused */
 	vitro_toolhost     *host;
 	unsigned            users;        /* tools, their running calls among them */
 	int64_t             number;
 	enum vt_host_pool_kind   kind;
-	char               *path;         /* of the program or object, or a command's program as it is typed */
+	char               *path;         /* of the program or object, or a command's program or an interpreter as it is typed */
+	char               *setup;        /* of Python, else NULL */
 	char               *policy;       /* its sources, as JSON */
 	char               *capabilities; /* JSON; NULL until the supervisor has agreed */
 	bool                asked;        /* the supervisor was asked for it */
 };
 
-/* The pool of that kind, or a new one, with one user more. path may be NULL. NULL: no memory. */
-struct vt_host_pool *vt_host_pool_get(vitro_toolhost *host, enum vt_host_pool_kind kind, const char *path,
-			    const vitro_policy *policy);
+/* What makes a pool that one and no other. */
+struct vt_host_pool_key {
+	enum vt_host_pool_kind kind;
+	const char            *path;  /* NULL: none */
+	char                  *setup; /* NULL: none */
+	char                  *policy;
+};
+
+/*
+ * The pool of that kind, or a new one, with one user more. setup and policy were allocated, and are taken over, also
+ * where it fails. NULL: no memory.
+ */
+struct vt_host_pool *vt_host_pool_get(vitro_toolhost *host, const struct vt_host_pool_key *key);
 /* Asks for all that are new, and waits. Those that are refused are gone; the error is the first one's. */
 int vt_host_pools_open(vitro_toolhost *host, struct vitro_error *error);
 /* Asks for the sums, and waits. */
@@ -59,11 +71,11 @@ void vt_host_pool_release(struct vt_host_pool *pool);
 /* What a tool does: the owner of a struct vt_tool. */
 struct vt_target {
 	struct vt_host_pool    *pool;
-	char              *symbol;   /* of an object, else NULL */
+	char              *symbol;   /* of an object, or a Python function; else NULL */
 	struct vt_command *command;  /* else NULL */
 	struct vt_command *input;    /* of a command; NULL: the arguments */
 	char             **may_call; /* ending with NULL; NULL: none */
-	bool               remote;   /* it is the server's own, a command; then all else is NULL */
+	bool               remote;   /* it is the server's own; then all else is NULL */
 };
 
 struct vitro_toolhost {

@@ -142,6 +142,14 @@ static void test_wrong_tools(void **state)
 		const char *text;
 	} cases[] = {
 		{ { .name = "x" }, "x: exactly one of" },
+		{ { .name = "x", .python = "m:f", .command = words }, "x: exactly one" },
+		{ { .name = "x", .python = "m" }, "x: python: want a module and its function" },
+		{ { .name = "x", .python = "m:f", .python_folder = "here" },
+		  "x: python_folder must be an absolute path" },
+		{ { .name = "x", .python = "m:f", .interpreter = "" }, "x: interpreter is empty" },
+		{ { .name = "x", .python = "m:f", .input = "{a}" }, "x: input is for commands" },
+		{ { .name = "x", .command = words, .interpreter = "python3" },
+		  "x: interpreter is for python" },
 		{ { .name = "x", .function = fake_function, .command = words }, "x: exactly one" },
 		{ { .name = "x", .symbol = "f" }, "x: object and symbol must" },
 		{ { .name = "x", .function = fake_function, .object = "/o" }, "x: object and" },

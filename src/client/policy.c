@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/head.h"
+#include "base/json.h"
 #include "client/error.h"
 #include "policy/builtin.h"
 #include "policy/policy.h"
@@ -149,6 +150,35 @@ int vitro_policy_load(vitro_policy *policy, const char *name, struct vitro_error
 	if (snprintf(path, sizeof(path), "%s%s%s", cwd, between, name) >= (int)sizeof(path))
 		return vt_error_give(error, ENAMETOOLONG, "the name of the policy is too long");
 	return add(policy, &(struct source){ .load = path }, error);
+}
+
+/* As JSON: in the text of a key some of what a path may have would be something else. */
+int vt_policy_sources_reading(const vitro_policy *policy, const char *folder, char **ret_sources,
+			      struct vt_err *err)
+{
+	AUTO_JSON json_t *more = folder ? json_pack("{s:{s:[s]}}", "files", "read", folder) : NULL;
+	char *json = more ? json_dumps(more, JSON_COMPACT) : NULL;
+	vitro_policy *whole = vitro_policy_new();
+	int status = whole ? 0 : vt_error_no_memory(err);
+
+	if (status == 0 && policy)
+		vt_str_addn(&whole->sources, policy->sources.text, policy->sources.len);
+	if (status == 0 && folder && !json)
+		status = vt_fail(err, VT_STEP_POLICY, EINVAL,
+				 "the name of a folder to read is not UTF-8");
+	if (status == 0 && folder)
+		status = check(&(struct source){ .json = json }, err);
+	if (status == 0 && folder)
+		status = append(whole, &(struct source){ .json = json }, err);
+	char *made = status == 0 ? vt_policy_sources(whole) : NULL;
+
+	if (status == 0 && !made)
+		status = vt_error_no_memory(err);
+	if (status == 0)
+		*ret_sources = made;
+	vitro_policy_free(whole);
+	free(json);
+	return status;
 }
 
 int vitro_policy_load_json(vitro_policy *policy, const char *json, struct vitro_error *error)

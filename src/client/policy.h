@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include "base/err.h"
 #include "base/str.h"
 #include <vitro.h>
 
@@ -15,6 +16,13 @@ struct vitro_policy {
 
 /* The sources as a JSON array; NULL as policy: the default one. Freed with free(); NULL: no memory. */
 char *vt_policy_sources(const vitro_policy *policy);
+
+/*
+ * The same, and a folder more to read, which is absolute; NULL: none. An error names it. *ret_sources is freed with
+ * free().
+ */
+int vt_policy_sources_reading(const vitro_policy *policy, const char *folder, char **ret_sources,
+			      struct vt_err *err);
 
 /*
  * Adds JSON text that is a part of a file, such as a manifest of tools: paths in it are relative to the

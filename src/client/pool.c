@@ -16,30 +16,20 @@ static bool is_same(const char *a, const char *b)
 static void pool_free(struct vt_host_pool *pool)
 {
 	free(pool->path);
+	free(pool->setup);
 	free(pool->policy);
 	free(pool->capabilities);
 	free(pool);
 }
 
-struct vt_host_pool *vt_host_pool_get(vitro_toolhost *host, enum vt_host_pool_kind kind,
-				      const char *path, const vitro_policy *policy)
+/* What the key has is the pool's then. NULL: no memory. */
+static struct vt_host_pool *pool_new(vitro_toolhost *host, const struct vt_host_pool_key *key)
 {
-	char *sources = vt_policy_sources(policy);
+	struct vt_host_pool *pool = calloc(1, sizeof(*pool));
+	char *path = key->path ? strdup(key->path) : NULL;
 
-	for (struct vt_host_pool *pool = host->pools; sources && pool; pool = pool->next) {
-		if (pool->kind == kind && is_same(pool->path, path) &&
-		    is_same(pool->policy, sources)) {
-			free(sources);
-			pool->users++;
-			return pool;
-		}
-	}
-	struct vt_host_pool *pool = sources ? calloc(1, sizeof(*pool)) : NULL;
-	char *path_copy = path ? strdup(path) : NULL;
-
-	if (!pool || (path && !path_copy)) {
-		free(path_copy);
-		free(sources);
+	if (!pool || (key->path && !path)) {
+		free(path);
 		free(pool);
 		return NULL;
 	}
@@ -47,15 +37,34 @@ struct vt_host_pool *vt_host_pool_get(vitro_toolhost *host, enum vt_host_pool_ki
 		.next = host->pools,
 		.before = &host->pools,
 		.host = host,
-		.users = 1,
 		.number = ++host->last_pool,
-		.kind = kind,
-		.path = path_copy,
-		.policy = sources,
+		.kind = key->kind,
+		.path = path,
+		.setup = key->setup,
+		.policy = key->policy,
 	};
 	if (pool->next)
 		pool->next->before = &pool->next;
 	host->pools = pool;
+	return pool;
+}
+
+struct vt_host_pool *vt_host_pool_get(vitro_toolhost *host, const struct vt_host_pool_key *key)
+{
+	struct vt_host_pool *pool = key->policy ? host->pools : NULL;
+
+	while (pool && (pool->kind != key->kind || !is_same(pool->path, key->path) ||
+			!is_same(pool->setup, key->setup) || !is_same(pool->policy, key->policy)))
+		pool = pool->next;
+	struct vt_host_pool *made = !pool && key->policy ? pool_new(host, key) : NULL;
+
+	if (!made) {
+		free(key->setup);
+		free(key->policy);
+	}
+	pool = pool ? pool : made;
+	if (pool)
+		pool->users++;
 	return pool;
 }
 
@@ -100,6 +109,7 @@ static const char *const kinds[] = {
 	[VT_HOST_POOL_PROGRAM] = "program",
 	[VT_HOST_POOL_OBJECT] = "object",
 	[VT_HOST_POOL_COMMAND] = "command",
+	[VT_HOST_POOL_PYTHON] = "python",
 };
 
 static int ask_for(vitro_toolhost *host, struct vt_host_pool *pool, struct vt_err *err)
@@ -111,6 +121,8 @@ static int ask_for(vitro_toolhost *host, struct vt_host_pool *pool, struct vt_er
 	vt_head_add_int(head, "pool", pool->number);
 	if (pool->path)
 		vt_head_add(head, kinds[pool->kind], pool->path);
+	if (pool->setup)
+		vt_head_add(head, "setup", pool->setup);
 	vt_head_add_int(head, "ready_min", used ? options->ready_min : 0);
 	vt_head_add_int(head, "ready_max", used ? options->ready_max : 0);
 	vt_head_add_int(head, "live_max", used ? options->live_max : 0);

@@ -24,6 +24,7 @@ struct vitro_result {
 	int                exit_code, signal;
 	struct vitro_usage usage;
 	const char        *type, *message; /* NULL where the status is ok */
+	bool               is_printed; /* the value is what a command printed */
 	bool               came_to_cell;
 	bool               unreaped;   /* the cell did not go in time */
 	const char        *isolation;  /* JSON; NULL: it came to no cell */

@@ -38,6 +38,9 @@ static int fill(const struct vt_manifest *manifest, const struct vt_manifest_too
 		.schema = from->schema,
 		.command = from->command,
 		.input = from->input,
+		.python = from->python,
+		.python_folder = from->python ? manifest->folder : NULL,
+		.interpreter = from->python ? from->program : NULL,
 		.policy = policy,
 	};
 	return status;

@@ -18,6 +18,7 @@
 #include "manifest/needs.h"
 #include "manifest/policies.h"
 #include "tool/command.h"
+#include "tool/python.h"
 #include "tool/set.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -112,7 +113,7 @@ static bool find_fields(struct reading *r, const json_t *object, const struct vt
 
 /* ---- tools ---------------------------------------------------------------------------------- */
 
-enum { NAME, DESCRIPTION, SCHEMA, COMMAND, POLICY, INPUT, TOOL_FIELDS };
+enum { NAME, DESCRIPTION, SCHEMA, COMMAND, POLICY, INPUT, PYTHON, INTERPRETER, TOOL_FIELDS };
 
 struct tool_reading {
 	struct reading *r;
@@ -193,7 +194,7 @@ static const char **words_of(struct tool_reading *t)
 	size_t count = json_array_size(f->value);
 
 	if (!f->value) {
-		WRONG(t, "there is no \"command\"");
+		WRONG(t, "there is no \"command\", and no \"python\"");
 		return NULL;
 	}
 	if (!json_is_array(f->value)) {
@@ -222,8 +223,11 @@ static const char **words_of(struct tool_reading *t)
 	return sound ? words : NULL;
 }
 
-/* A program with a '/' in its name is beside the manifest. Its folder is text, braces and all. */
-static const char *find_program(struct tool_reading *t, const char *program)
+/*
+ * A program with a '/' in its name is beside the manifest. In a template its folder is text, braces
+ * and all.
+ */
+static const char *find_program(struct tool_reading *t, const char *program, bool in_template)
 {
 	const char *path = t->r->manifest->path, *slash = strrchr(path, '/');
 	struct vt_str text;
@@ -233,7 +237,7 @@ static const char *find_program(struct tool_reading *t, const char *program)
 	vt_str_init(&text);
 	for (; path <= slash; path++) {
 		vt_str_addn(&text, path, 1);
-		if (*path == '{' || *path == '}')
+		if (in_template && (*path == '{' || *path == '}'))
 			vt_str_addn(&text, path, 1);
 	}
 	vt_str_add(&text, program);
@@ -255,7 +259,7 @@ static void read_command(struct tool_reading *t)
 		return;
 	t->tool->command = words;
 	if (words[0])
-		words[0] = find_program(t, words[0]);
+		words[0] = find_program(t, words[0], true);
 	if (t->schema_is_wrong || !vt_str_ok(t->r->mistakes.lines))
 		return;
 	if (vt_command_compile(words, t->schema, "command", &made, &err) < 0) {
@@ -265,6 +269,24 @@ static void read_command(struct tool_reading *t)
 	t->tool->program = copy(t->r, vt_command_program(made), strlen(vt_command_program(made)));
 	t->r->mistakes.lines->failed |= vt_command_needs(made, t->needs) < 0;
 	vt_command_free(made);
+}
+
+/* In place of a command, with which it has nothing in common. */
+static void read_python(struct tool_reading *t)
+{
+	static const int others[] = { COMMAND, INPUT };
+	const char *interpreter = text_of(t, INTERPRETER);
+	struct vt_err err;
+
+	for (size_t i = 0; i < COUNT(others); i++)
+		if (t->fields[others[i]].value)
+			WRONG(t, "%s: does not go with \"python\"", t->fields[others[i]].key);
+	if (interpreter && !*interpreter)
+		WRONG(t, "interpreter: it is empty");
+	t->tool->python = text_of(t, PYTHON);
+	if (t->tool->python && vt_tool_check_python(t->tool->python, "python", &err) < 0)
+		WRONG(t, "%s", err.what);
+	t->tool->program = interpreter ? find_program(t, interpreter, false) : VT_TOOL_PYTHON;
 }
 
 static void read_input(struct tool_reading *t)
@@ -312,7 +334,10 @@ static void keep_places(struct tool_reading *t)
 	struct vt_manifest_places *at = &t->tool->at;
 	struct vt_arena *arena = r->manifest->arena;
 
-	at->command = vt_mistakes_place(&r->mistakes, arena, t->place, "command");
+	at->command = vt_mistakes_place(&r->mistakes, arena, t->place,
+					t->fields[INTERPRETER].value ? "interpreter"
+					: t->fields[PYTHON].value    ? "python"
+								     : "command");
 	at->policy = t->fields[POLICY].value
 			     ? vt_mistakes_place(&r->mistakes, arena, t->place, "policy")
 		     : r->policy_at ? r->policy_at
@@ -325,8 +350,14 @@ static void read_fields(struct tool_reading *t)
 	read_name(t);
 	read_description(t);
 	read_schema(t);
-	read_command(t);
-	read_input(t);
+	if (t->fields[PYTHON].value) {
+		read_python(t);
+	} else {
+		if (t->fields[INTERPRETER].value)
+			WRONG(t, "interpreter: there is no \"python\" that it could run");
+		read_command(t);
+		read_input(t);
+	}
 	read_policy(t);
 	keep_schema(t);
 	keep_places(t);
@@ -347,6 +378,8 @@ static void read_tool(struct reading *r, size_t index, const json_t *value,
 			[COMMAND] = { "command" },
 			[POLICY] = { "policy" },
 			[INPUT] = { "stdin" },
+			[PYTHON] = { "python" },
+			[INTERPRETER] = { "interpreter" },
 		},
 		.tool = &r->manifest->tools[index],
 		.index = index,
@@ -440,7 +473,14 @@ static int make_absolute(struct vt_manifest *manifest, const char *path, struct 
 	manifest->path = *path == '/' ? vt_arena_dup(manifest->arena, path)
 				      : vt_arena_printf(manifest->arena, "%s/%s", cwd[1] ? cwd : "",
 							path);
-	return manifest->path ? 0 : vt_fail(err, VT_STEP_POLICY, ENOMEM, "out of memory");
+	if (!manifest->path)
+		return vt_fail(err, VT_STEP_POLICY, ENOMEM, "out of memory");
+	size_t len = (size_t)(strrchr(manifest->path, '/') - manifest->path);
+	char *folder = vt_arena_dupn(manifest->arena, manifest->path, len ? len : 1);
+
+	manifest->folder = folder && realpath(folder, cwd) ? vt_arena_dup(manifest->arena, cwd)
+							   : folder;
+	return manifest->folder ? 0 : vt_fail(err, VT_STEP_POLICY, ENOMEM, "out of memory");
 }
 
 static int manifest_new(const char *path, struct vt_manifest **ret_manifest, struct vt_err *err)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A manifest: a file that names tools, each a command with a schema and a policy; vitro-tools(5). Reading
+ * A manifest: a file that names tools, each a command or a Python function with a schema and a policy; vitro-tools(5). Reading
  * one runs nothing and starts nothing. What comes of it does not change: a file that was changed is
  * another manifest.
  *
@@ -27,7 +27,7 @@ struct vt_manifest_policy {
 	const char *stamp; /* of the files that it was read from, beside the manifest; NULL: there are none */
 };
 
-/* Where something stands, for messages: "FILE:LINE: tools[1].command". */
+/* Where something stands, for messages: "FILE:LINE: tools[1].command"; command: or what is in place of it. */
 struct vt_manifest_places {
 	const char *command, *policy;
 };
@@ -37,8 +37,9 @@ struct vt_manifest_tool {
 	const char               *description; /* NULL: none */
 	const char               *schema;      /* as it was written, and what the command needs is required; NULL: any
 						  object */
-	const char *const        *command;     /* a template; ends with NULL */
-	const char               *program;     /* that it runs, as it is looked for */
+	const char *const        *command;     /* a template; ends with NULL; NULL: python is set */
+	const char               *python;      /* instead: "module:function" */
+	const char               *program;     /* that it runs, as it is looked for; of python, the interpreter */
 	const char               *input;       /* NULL: the arguments as JSON */
 	struct vt_manifest_policy policy;
 	struct vt_manifest_places at;
@@ -47,6 +48,7 @@ struct vt_manifest_tool {
 struct vt_manifest {
 	struct vt_arena         *arena;
 	const char              *path;   /* absolute, as it was named */
+	const char              *folder; /* that it is in, free of links as far as it is there: of Python's modules */
 	struct vt_manifest_tool *tools;  /* in the order of the file */
 	size_t                   count;
 };

@@ -161,7 +161,7 @@ static enum vt_telling record(const struct serve_call *call, const struct vt_out
 	const struct vt_call_over over = {
 		.uid = call->uid,
 		.pid = call->pid,
-		.tool = asked->name,
+		.tool = call->offered ? call->offered : asked->name,
 		.id = id_text,
 		.words = asked->command ? asked->arguments : NULL,
 		.words_len = asked->command ? asked->arguments_len : 0,
@@ -282,7 +282,8 @@ static void refuse(struct serve_call *call, const char *why)
  */
 struct parts {
 	const char *tool, *id, *path, *words;
-	size_t tool_len, id_len, path_len, words_len, input_len;
+	const char *offered; /* what the client calls it, where that is not what its zygote does */
+	size_t tool_len, id_len, path_len, words_len, input_len, offered_len;
 };
 
 /* The tool and the id. */
@@ -325,7 +326,7 @@ static struct serve_call *make_call(const struct parts *parts, const struct vt_r
 {
 	bool by_path = parts->path && memchr(parts->words, '/', strlen(parts->words));
 	size_t name_len = parts->tool_len + 1 + parts->id_len;
-	size_t len = name_len + 2 * parts->path_len + frame->len;
+	size_t len = name_len + 2 * parts->path_len + frame->len + parts->offered_len;
 	struct serve_call *call = vt_bulk_resize(NULL, sizeof(*call) + len);
 
 	if (!call)
@@ -339,7 +340,11 @@ static struct serve_call *make_call(const struct parts *parts, const struct vt_r
 	if (by_path)
 		at = append(at, parts->path, parts->path_len);
 	at = append(at, parts->words + skipped, parts->words_len - skipped);
-	(void)append(at, parts->words + parts->words_len, parts->input_len);
+	char *end = append(at, parts->words + parts->words_len, parts->input_len);
+
+	if (parts->offered)
+		call->offered = end;
+	(void)append(end, parts->offered, parts->offered_len);
 	call->call = (struct vt_pool_call){
 		.events = &call_events,
 		.name = call->bytes,
@@ -437,8 +442,8 @@ static int expand_tool(struct vt_session *session, const struct serve_pool *pool
 	int r = vt_offer_expand(session->commons->offer, index, frame->body, frame->len, &words,
 				&input, &why);
 
-	parts->words_len = words.len;
-	parts->input_len = input.len;
+	parts->words_len = parts->path ? words.len : input.len;
+	parts->input_len = parts->path ? input.len : 0;
 	vt_str_addn(&words, input.text, input.len);
 	if (r == 0 && (!vt_str_ok(&words) || !vt_str_ok(&input))) {
 		r = vt_fail(err, VT_STEP_WIRE, ENOMEM, "take a call");
@@ -453,6 +458,20 @@ static int expand_tool(struct vt_session *session, const struct serve_pool *pool
 	vt_str_done(&words);
 	vt_str_done(&input);
 	return r;
+}
+
+/* A function's own name is what goes to its zygote; that of the tool is what is recorded. */
+static bool name_function(const struct vt_session *session, size_t index, struct parts *parts)
+{
+	const char *function = vt_offer_function(session->commons->offer, index);
+
+	if (!function || strlen(function) + parts->id_len + 1 > VT_TALK_NAME_MAX)
+		return !function;
+	parts->offered = parts->tool;
+	parts->offered_len = parts->tool_len + 1;
+	parts->tool = function;
+	parts->tool_len = strlen(function);
+	return true;
 }
 
 /* A call of one of the supervisor's own tools. */
@@ -474,7 +493,11 @@ int vt_session_do_tool(struct vt_session *session, const struct vt_request_frame
 		return 0;
 	}
 	parts.path = path;
-	parts.path_len = strlen(path) + 1;
+	parts.path_len = path ? strlen(path) + 1 : 0;
+	if (!name_function(session, index, &parts)) {
+		refuse_tool(session, number, &parts, "InvalidRequest", "the call's id is too long");
+		return 0;
+	}
 	return expand_tool(session, &pool, index, number, &parts, frame, err);
 }
 

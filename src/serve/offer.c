@@ -37,7 +37,9 @@ static int find_places(struct vt_offer *offer, struct vt_cells_maker *maker, str
 	for (size_t i = 0; r == 0 && i < offer->source.count; i++) {
 		const struct vt_offered *tool = &offer->source.tools[i];
 		const struct vt_cells_wish wish = {
-			.command = tool->program,
+			.command = tool->setup ? NULL : tool->program,
+			.python = tool->setup ? tool->program : NULL,
+			.setup = tool->setup,
 			.sources = tool->sources,
 			.sources_len = strlen(tool->sources),
 			.ready_min = READY_MIN,
@@ -113,6 +115,11 @@ bool vt_offer_find(const struct vt_offer *offer, const char *name, size_t *ret_i
 	*ret_cells = offer->places[i].cells;
 	*ret_path = offer->places[i].path;
 	return true;
+}
+
+const char *vt_offer_function(const struct vt_offer *offer, size_t index)
+{
+	return offer->source.tools[index].function;
 }
 
 int vt_offer_expand(const struct vt_offer *offer, size_t index, const char *arguments, size_t len,

@@ -30,6 +30,7 @@ struct serve_call {
 	uid_t               uid;
 	pid_t               pid;
 	bool                stream;
+	const char         *offered; /* the server's tool that it is, in bytes; NULL: as its name says */
 	size_t              len; /* of bytes */
 	char                bytes[]; /* its name and arguments */
 };

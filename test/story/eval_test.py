@@ -4,6 +4,7 @@
 
 import json
 import os
+import re
 import shutil
 import sys
 
@@ -34,7 +35,7 @@ def _():
     call = vitro("eval", "--timeout", "300ms", "while True: pass")
     check_equal(call.code, 124, "its deadline", call)
     call = vitro("eval", "--lang", "python", "--", "-1")
-    check_equal((call.code, call.err), (0, ""), "an expression", call)
+    check_equal((call.code, call.out, call.err), (0, "-1\n", ""), "an expression", call)
 
 
 @test("eval: what the caller has set up for Python is left out")
@@ -43,12 +44,54 @@ def _():
     check_equal(call.out, "False\n", "the path", call)
 
 
+@test("eval: the value of the last expression is printed, after what the code prints")
+def _():
+    for code, says in (("6 * 7", "42\n"), ("print('a')\n'b'", "a\n'b'\n"), ("x = 1", ""), ("None", ""), ("", ""),
+                       ("import asyncio\nawait asyncio.sleep(0, [1])", "[1]\n"),
+                       ("async def f():\n    return 5\nawait f()", "5\n"),
+                       ("import sys\n[__name__, sys.argv, sys.modules['__main__'].__dict__ is globals()]",
+                        "['__main__', ['-c'], True]\n"),
+                       ("sorted(name for name in globals() if name[0] != '_')", "[]\n")):
+        call = vitro("eval", code)
+        check_equal((call.code, call.out, call.err), (0, says, ""), code, call)
+    call = vitro("eval", "-", stdin=b"x = 6\nx * 7\n")
+    check_equal((call.code, call.out), (0, "42\n"), "from standard input", call)
+
+
+@test("eval: a traceback has the code's own frames, and no others")
+def _():
+    call = vitro("eval", "print('a')\ndef f(x):\n    return 1 / x\nf(0)")
+    check_equal((call.code, call.out), (1, "a\n"), "an exception", call)
+    check_equal(re.sub(r"\n +[~^]+(?=\n)", "", call.err),
+                'Traceback (most recent call last):\n  File "<eval>", line 4, in <module>\n    f(0)\n'
+                '  File "<eval>", line 3, in f\n    return 1 / x\nZeroDivisionError: division by zero\n', "traceback", call)
+    call = vitro("eval", "import asyncio\nawait asyncio.sleep(0)\nraise KeyError('x')")
+    check_equal((call.code, call.err), (1, 'Traceback (most recent call last):\n  File "<eval>", line 3, in <module>\n'
+                                        "    raise KeyError('x')\nKeyError: 'x'\n"), "where code awaits", call)
+    call = vitro("eval", "1 +")
+    check(call.code == 1 and call.err.startswith('  File "<eval>", line 1\n    1 +\n'), call)
+
+
 @test("eval: node")
 def _():
     if not shutil.which("node"):
         skip("there is no node here")
     call = vitro("eval", "--lang", "node", "console.log(6 * 7)")
     check_equal((call.code, call.out), (0, "42\n"), "what it prints", call)
+
+
+@test("doctor: it tells which python3 would hold functions ready, or why none does")
+def _():
+    def look(**env):
+        found = json.loads(vitro("doctor", "--json", env={**os.environ, **env}).out)["findings"]
+        return next(one for one in found if one["name"] == "Python pools")
+
+    found = look()
+    check_equal(found["needed"], False, "it is no matter for cells")
+    if "built without Python" not in found["why"]:
+        check_equal((found["state"], os.path.basename(found["why"])[:6]), ("works", "python"), "the interpreter", found)
+        found = look(PATH="/nowhere")
+        check_equal((found["state"], found["why"]), ("not", "'python3' is not on PATH"), "without one", found)
 
 
 @test("eval: mistakes say what to do")

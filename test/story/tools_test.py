@@ -500,5 +500,141 @@ def _():
             check(b"\x1b" not in shown, f"{words}: {shown!r}")
 
 
+FUNCTIONS = """
+import logging, os
+
+def add(a, b=1):
+    print("adding")
+    return {"sum": a + b}
+
+async def later(x):
+    return [x, (1, None)]
+
+def fail(why="because"):
+    raise ValueError(why)
+
+def odd():
+    return {1, 2}
+
+def spoil():
+    try:
+        open(os.path.join(os.path.dirname(__file__), "more"), "w")
+    except OSError:
+        return "no"
+
+seen = []
+
+def once():
+    seen.append(1)
+    return len(seen)
+"""
+
+
+def function(name, **more):
+    return {"name": name, "python": f"functions:{name}", **more}
+
+
+def functions(place):
+    """A manifest of Python functions."""
+    write(f"{place}/functions.py", FUNCTIONS)
+    return make(place, [
+        function("add", input_schema={"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}),
+        function("later"), function("fail"), function("odd"), function("spoil"), function("once"),
+        shell("echo hi", "say"),
+        {"name": "missing", "python": "no_such_module:f"},
+        function("nobody", interpreter="no-such-python")])
+
+
+def needs_python():
+    """For pools of Python."""
+    if not os.path.exists(os.path.join(os.path.dirname(vitro_command()[0]), "python", "zygote.py")):
+        skip("vitro was built without Python")
+
+
+@test("python: functions are called, and what they return is the value")
+def _():
+    needs_python()
+    with folder() as place:
+        manifest = functions(place)
+        check_equal(tools(manifest, "--query", "add").out, "add a\n", "listed")
+        done = call(manifest, "add", '{"a": 2}')
+        check_equal((done.code, done.out), (0, 'adding\n{"sum":3}\n'), "what it prints, and its value", done)
+        result = call(manifest, "add", '{"a": 2, "b": 5}', "--json").json
+        check_equal(list(result), RESULT, "the shape of results")
+        check_equal((result["status"], result["value"], result["stdout"]), ("ok", {"sum": 7}, "adding\n"), "result")
+        check_equal(call(manifest, "later", '{"x": "a"}', "--json").json["value"], ["a", [1, None]], "an async one")
+        check_equal(call(manifest, "say").out, "hi\n", "a command beside them")
+        for _ in range(2):
+            check_equal(call(manifest, "once").out, "1\n", "nothing is left of a call")
+        check_equal(call(manifest, "spoil").out, '"no"\n', "their folder is read-only")
+        check(not os.path.exists(f"{place}/more"), "it was written")
+
+
+@test("python: what goes wrong says so")
+def _():
+    needs_python()
+    with folder() as place:
+        manifest = functions(place)
+        done = call(manifest, "fail", '{"why": "no luck"}')
+        check_equal((done.code, done.out), (1, ""), "an exception", done)
+        check(re.fullmatch(r'Traceback .*\n  File ".*/functions.py", line \d+, in fail\n    raise ValueError\(why\)\n'
+                           r"ValueError: no luck\nvitro: fail: failed with ValueError\n", done.err), done)
+        error = call(manifest, "fail", "--json").json["error"]
+        check_equal((error["type"], error["message"]), ("ValueError", "because"), "as JSON")
+        done = call(manifest, "odd")
+        check_equal(done.code, 1, "what JSON cannot say", done)
+        check_in("result is a set, which JSON cannot say", done.err, "why", done)
+        done = call(manifest, "missing")
+        check_in("there is no module 'no_such_module' in the cell", done.err, "no such module", done)
+        done = call(manifest, "add", '{"a": "x"}')
+        check_equal(done.code, 125, "arguments that do not fit", done)
+        done = call(manifest, "nobody")
+        check_equal(done.code, 127, "no such interpreter", done)
+        check_in("tools[8].interpreter: ", done.err, "which", done)
+
+
+@test("python: a function of a server's")
+def _():
+    needs_python()
+    with folder() as place:
+        manifest, socket = functions(place), f"{place}/s"
+        kept = json.loads(open(manifest, encoding="utf-8").read())
+        kept["tools"] = kept["tools"][:-1]
+        write(manifest, json.dumps(kept))
+        with started(vitro_command("serve", "--socket", socket, "--tools", manifest)) as server:
+            for _ in range(200):
+                if os.path.exists(socket) or server.poll() is not None:
+                    break
+                time.sleep(0.05)
+            done = call("--socket", socket, "add", '{"a": 2}')
+            check_equal((done.code, done.out), (0, 'adding\n{"sum":3}\n'), "what it prints, and its value", done)
+            check_equal(call("--socket", socket, "later", '{"x": 1}', "--json").json["value"], [1, [1, None]], "value")
+            check_equal(call("--socket", socket, "say").out, "hi\n", "a command beside it")
+            done = call("--socket", socket, "fail")
+            check_equal(done.code, 1, "an exception", done)
+            check_in("ValueError: because\nvitro: fail: failed with ValueError\n", done.err, "its traceback", done)
+            done = call("--socket", socket, "add", '{"a": "x"}')
+            check_equal(done.code, 125, "arguments that do not fit", done)
+            check_in("want an integer", done.err, "why", done)
+
+
+@test("python: mistakes of a manifest have a line and a key")
+def _():
+    with folder() as place:
+        for tool, says in (
+                ({"python": "m"}, 'tools[0].python: want a module and its function, "module:function", found \'m\''),
+                ({"python": 5}, "tools[0].python: want a string"),
+                ({"python": "m:f", "stdin": "x"}, 'tools[0].stdin: does not go with "python"'),
+                ({"python": "m:f", "command": ["x"]}, 'tools[0].command: does not go with "python"'),
+                ({"command": ["x"], "interpreter": "y"}, 'tools[0].interpreter: there is no "python" that it could run'),
+                ({"python": "m:f", "interpreter": ""}, "tools[0].interpreter: it is empty"),
+                ({"pyton": "m:f"}, "unknown key 'pyton'; did you mean 'python'?"),
+                ({}, 'there is no "command", and no "python"')):
+            done = tools(write(f"{place}/t.json", json.dumps({"tools": [{"name": "t", **tool}]}, indent=1)))
+            check_equal(done.code, 125, "exit", done)
+            check_in(says, done.err, "what it says", done)
+            check(re.search(r"t\.json:\d+: tools\[0\]", done.err), done)
+
+
 if __name__ == "__main__":
     main()
