@@ -26,6 +26,8 @@ if TYPE_CHECKING:  # not at run time: typing takes 5 ms to import
     from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 NAME = "_vitro_resolve"
+# Folders of the caller's of which a cell has its own, as /tmp, are shown below this one (vitro/_paths.py).
+ELSEWHERE = "/run/vitro/path"
 
 
 def _remember_name() -> None:
@@ -96,7 +98,8 @@ def _import(name: str) -> ModuleType:
 
 
 def _is_same_file(one: str, other: str) -> bool:
-    if _source_of(one) == _source_of(other):
+    """Whether a file of the cell is that file of the caller's."""
+    if _source_of(one) in (_source_of(other), ELSEWHERE + _source_of(other)):
         return True
     import os.path
     return os.path.realpath(_source_of(one)) == os.path.realpath(_source_of(other))

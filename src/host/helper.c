@@ -63,9 +63,22 @@ static int check_program(const char *path, const struct stat *self, struct vt_er
 	}
 }
 
+static const char *const places[] = { VITRO_HELPER_DIR, ".", "test" };
+
+/* Where it would be in a place; what is cut is not there. */
+static void name_place(const char *folder, const char *place, const char *name,
+		       char named[2 * PATH_MAX])
+{
+	if (*place == '/')
+		(void)snprintf(named, (size_t)2 * PATH_MAX, "%s/%s", place, name);
+	else if (strcmp(place, ".") == 0)
+		(void)snprintf(named, (size_t)2 * PATH_MAX, "%s/%s", folder, name);
+	else
+		(void)snprintf(named, (size_t)2 * PATH_MAX, "%s/%s/%s", folder, place, name);
+}
+
 static int find(const char *name, int mode, char path[PATH_MAX], struct vt_err *err)
 {
-	static const char *const places[] = { VITRO_HELPER_DIR, ".", "test" };
 	char self[PATH_MAX], named[2 * PATH_MAX];
 	struct stat st;
 
@@ -75,11 +88,7 @@ static int find(const char *name, int mode, char path[PATH_MAX], struct vt_err *
 	const char *folder = dirname(self);
 
 	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
-		if (*places[i] == '/')
-			(void)snprintf(named, sizeof(named), "%s/%s", places[i], name);
-		else
-			(void)snprintf(named, sizeof(named), "%s/%s/%s", folder, places[i],
-				       name); /* cut: then it is not there */
+		name_place(folder, places[i], name, named);
 		if (realpath(named, path) && access(path, mode) == 0)
 			return check_program(path, &st, err);
 	}
@@ -96,4 +105,48 @@ int vt_helper_find(const char *name, char path[PATH_MAX], struct vt_err *err)
 int vt_helper_find_file(const char *name, char path[PATH_MAX], struct vt_err *err)
 {
 	return find(name, R_OK, path, err);
+}
+
+/* Cuts the path down to what is there; real becomes that, and the part that is missing behind it.
+ */
+static bool find_missing(char named[2 * PATH_MAX], char real[2 * PATH_MAX])
+{
+	char *slash, part[NAME_MAX + 1];
+
+	while ((slash = strrchr(named, '/')) && slash > named) {
+		(void)snprintf(part, sizeof(part), "%s", slash + 1); /* no name is longer */
+		*slash = '\0';
+		if (realpath(named, real)) {
+			size_t len = strlen(real);
+
+			(void)snprintf(real + len, (size_t)2 * PATH_MAX - len, "/%s",
+				       part); /* fits */
+			return true;
+		}
+	}
+	return false;
+}
+
+int vt_helper_follow(const char *name, int (*each)(void *arg, const char *path, struct vt_err *err),
+		     void *arg, struct vt_err *err)
+{
+	char self[PATH_MAX], named[2 * PATH_MAX], real[2 * PATH_MAX];
+
+	if (find_self(self) < 0)
+		return 0; /* nor is anything found by it */
+	int r = each(arg, self, err);
+	const char *folder = dirname(self);
+
+	for (size_t i = 0; r == 0 && i < sizeof(places) / sizeof(places[0]); i++) {
+		name_place(folder, places[i], name, named);
+		bool is_there = realpath(named, real) != NULL;
+
+		/* With the links on the way to it. */
+		r = each(arg, named, err);
+		if (is_there)
+			return r;
+		if (r == 0 && find_missing(named, real))
+			r = each(arg, real, err);
+	}
+	return r;
 }

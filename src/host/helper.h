@@ -17,3 +17,11 @@ int vt_helper_find(const char *name, char path[PATH_MAX], struct vt_err *err);
 
 /* The same of a file that a program of somebody else's loads: it must be readable. */
 int vt_helper_find_file(const char *name, char path[PATH_MAX], struct vt_err *err);
+
+/*
+ * Calls each with all that decides where one of that name is found: vitro's own program, and every place that is
+ * looked at for it. A place that is not there is named, free of links, by the first part of it that is missing.
+ * What each returns, if it is not 0, ends it and is returned.
+ */
+int vt_helper_follow(const char *name, int (*each)(void *arg, const char *path, struct vt_err *err),
+		     void *arg, struct vt_err *err);

@@ -57,6 +57,43 @@ int vt_python_find(char path[PATH_MAX], struct vt_err *err)
 	return r;
 }
 
+static int follow_links(const char *folder, int depth,
+			int (*each)(void *arg, const char *path, struct vt_err *err), void *arg,
+			struct vt_err *err)
+{
+	char path[PATH_MAX];
+	DIR *dir = opendir(folder);
+	const struct dirent *entry;
+	struct stat st;
+	int r = 0;
+
+	while (dir && r == 0 && (entry = readdir(dir))) {
+		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
+		    snprintf(path, sizeof(path), "%s/%s", folder, entry->d_name) >= PATH_MAX ||
+		    lstat(path, &st) < 0)
+			continue;
+		if (S_ISLNK(st.st_mode))
+			r = each(arg, path, err);
+		if (r == 0 && depth > 0 && strcmp(entry->d_name, "__pycache__") == 0)
+			r = follow_links(path, depth - 1, each, arg, err);
+	}
+	if (dir)
+		(void)closedir(dir); /* it was only read */
+	return r;
+}
+
+int vt_python_follow(int (*each)(void *arg, const char *path, struct vt_err *err), void *arg,
+		     struct vt_err *err)
+{
+	char folder[PATH_MAX];
+	struct vt_err unheard; /* one that cannot be used is not */
+	int r = vt_helper_follow("python", each, arg, err);
+
+	if (r == 0 && vt_helper_find_file("python", folder, &unheard) == 0)
+		r = follow_links(folder, 1, each, arg, err);
+	return r;
+}
+
 static int check_way(const char *path, const char *interpreter, struct vt_err *err)
 {
 	char at[PATH_MAX];

@@ -16,6 +16,13 @@
 int vt_python_find(char path[PATH_MAX], struct vt_err *err);
 
 /*
+ * Calls each with all that decides what zygotes of Python load of vitro's: as vt_helper_follow() does for the
+ * folder, and with every link in it.
+ */
+int vt_python_follow(int (*each)(void *arg, const char *path, struct vt_err *err), void *arg,
+		     struct vt_err *err);
+
+/*
  * Whether everyone can go where the interpreter lies, and where links on the way to it lead: -EPERM, of
  * VT_STEP_PLAN, if not. For cells in the host's own folders.
  */

@@ -134,3 +134,69 @@ int vt_sources_check(struct vt_plan *plan, const struct vt_policy *policy,
 		r = check_all(plan, policy, host, &policy->kept, "is the server's own", true, err);
 	return r < 0 ? r : check_sockets(policy, host, err);
 }
+
+struct inside {
+	const char *folder;
+	bool found; /* something in it, or it */
+};
+
+static void find_inside(void *arg, const char *path)
+{
+	struct inside *inside = arg;
+
+	inside->found |= vt_path_lies_in(path, inside->folder);
+}
+
+/* path is what is executed, free of links, or a link on the way to it. */
+static int check_run(void *arg, const char *path, struct vt_err *err)
+{
+	struct checking *c = arg;
+	struct around around = { .plan = c->plan };
+
+	find_around(&around, path);
+	if (!around.found && c->host->aliases)
+		(void)c->host->aliases(c->host, path, find_around, &around);
+	for (size_t i = 0; !around.found && i < c->plan->build_count; i++) {
+		const struct vt_build *build = &c->plan->builds[i];
+		struct inside inside = { .folder = path };
+
+		if (build->act != VT_ACT_BIND || !build->writable)
+			continue;
+		find_inside(&inside, build->from);
+		if (!inside.found && c->host->aliases)
+			(void)c->host->aliases(c->host, build->from, find_inside, &inside);
+		if (inside.found)
+			around.found = build;
+	}
+	return !around.found ? 0
+			     : vt_fail(err, VT_STEP_PLAN, EPERM,
+				       "refused: files.write: with '%s' a call could change '%s', "
+				       "which %s: grant folders beside it, or keep vitro elsewhere",
+				       around.found->from, c->source, c->meaning);
+}
+
+int vt_sources_check_run(struct vt_plan *plan, const struct vt_policy *policy,
+			 const struct vt_host *host, const struct vt_strings *paths,
+			 struct vt_err *err)
+{
+	char real[PATH_MAX];
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && policy->files.write.count && i < paths->count; i++) {
+		struct checking c = { .plan = plan,
+				      .policy = policy,
+				      .host = host,
+				      .source = paths->items[i],
+				      .meaning = "vitro runs outside of cells" };
+
+		r = vt_links_follow(host, plan->arena, c.source, "files.write", check_run, &c, err);
+		/* What is not there could be put there. */
+		if (r == 0)
+			r = check_run(&c,
+				      host->resolve(host, c.source, real, sizeof(real)) == 0
+					      ? real
+					      : c.source,
+				      err);
+	}
+	return r;
+}

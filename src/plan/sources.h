@@ -14,3 +14,11 @@
  */
 int vt_sources_check(struct vt_plan *plan, const struct vt_policy *policy, const struct vt_host *host,
 		     struct vt_err *err);
+
+/*
+ * Refuses a plan that lets its cells write to one of these, files or folders with all that is in them, or to a
+ * link on the way: what vitro executes outside of cells. Neither best effort nor files.deny changes that: the
+ * folder around what is denied could be renamed.
+ */
+int vt_sources_check_run(struct vt_plan *plan, const struct vt_policy *policy, const struct vt_host *host,
+			 const struct vt_strings *paths, struct vt_err *err);

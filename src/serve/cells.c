@@ -151,6 +151,12 @@ int vt_cells_settle(struct vt_cells_maker *maker, struct vt_err *err)
 	return r;
 }
 
+/* Cells are wanted, and not only what they would be. */
+static bool is_used(const struct vt_cells_wish *wish)
+{
+	return wish->program || wish->object || wish->command || wish->python;
+}
+
 /* Private folders on the host are called by it, and somebody may be waiting to make one. */
 static int make_plan(struct vt_cells_maker *maker, struct vt_cells *cells,
 		     const struct vt_cells_wish *wish, const struct vt_command *command,
@@ -175,7 +181,8 @@ static int make_plan(struct vt_cells_maker *maker, struct vt_cells *cells,
 		.name = name,
 	};
 
-	return vt_plan_make(cells->policy, maker->host, &request, &cells->plan, err);
+	r = vt_plan_make(cells->policy, maker->host, &request, &cells->plan, err);
+	return r < 0 || !is_used(wish) ? r : vt_cells_check_run(cells, wish, err);
 }
 
 /* ---- the cells ----------------------------------------------------------------------------- */
@@ -333,12 +340,6 @@ static void make_room(struct vt_cells_maker *maker)
 }
 
 /* ---- the maker ----------------------------------------------------------------------------- */
-
-/* Cells are wanted, and not only what they would be. */
-static bool is_used(const struct vt_cells_wish *wish)
-{
-	return wish->program || wish->object || wish->command || wish->python;
-}
 
 /* Descriptors that its hull takes from the supervisor while it is made, and for its veils. */
 static size_t count_burst(const struct vt_plan *plan)

@@ -78,6 +78,8 @@ struct vt_cells_maker {
 
 	const char      *kept[VT_CELLS_KEPT]; /* paths that no call may change; owned */
 	unsigned         kept_count;
+	bool             runs;    /* there was a pool whose zygotes are of vitro's files */
+	struct vt_err    exposed; /* why one that could change these would be refused; num 0: there was none */
 	struct vt_timer  timer;
 	struct vt_cells *first;
 	unsigned         count;
@@ -123,6 +125,13 @@ static inline void vt_cells_hold(struct vt_cells *cells)
 /* Sets its program, the file that it is, and its argv, by what the plan was made for: choose.c. */
 int vt_cells_choose_zygote(struct vt_cells *cells, const struct vt_cells_wish *wish,
 			   const struct vt_command *command, struct vt_err *err);
+
+/*
+ * Whether its calls could change what vitro executes outside of cells, by its path, whenever a zygote is started: the
+ * folder python, vitro-object, and vitro's own program, by whose place these are found. -EPERM: its own zygotes, or
+ * those of another client or pool of this process, would be what a call made of them. choose.c.
+ */
+int vt_cells_check_run(struct vt_cells *cells, const struct vt_cells_wish *wish, struct vt_err *err);
 
 /* Without a user they end, from the loop, when they were kept for long enough. NULL is fine. */
 void vt_cells_release(struct vt_cells *cells);

@@ -11,6 +11,7 @@
 #include "base/fd.h"
 #include "host/helper.h"
 #include "host/python.h"
+#include "plan/sources.h"
 #include "serve/cells.h"
 
 static int no_memory(struct vt_err *err)
@@ -97,4 +98,66 @@ int vt_cells_choose_zygote(struct vt_cells *cells, const struct vt_cells_wish *w
 			pin_program(cells, wish->program_fd);
 	}
 	return cells->program ? 0 : no_memory(err);
+}
+
+enum { RUNS_MAX = 64 };
+
+struct runs {
+	struct vt_arena *arena;
+	const char *paths[RUNS_MAX];
+	size_t count;
+};
+
+static int add_run(void *arg, const char *path, struct vt_err *err)
+{
+	struct runs *runs = arg;
+	const char *copy = vt_arena_dup(runs->arena, path);
+
+	if (!copy)
+		return no_memory(err);
+	if (runs->count == RUNS_MAX)
+		return vt_fail(err, VT_STEP_PLAN, E2BIG, "keep '%s' from calls: %s", path,
+			       strerror(E2BIG));
+	runs->paths[runs->count++] = copy;
+	return 0;
+}
+
+static int check_grants(struct vt_cells *cells, struct vt_err *err)
+{
+	struct runs runs = { .arena = cells->plan->arena };
+	int r = vt_python_follow(add_run, &runs, err);
+
+	if (r == 0)
+		r = vt_helper_follow("vitro-object", add_run, &runs, err);
+	const struct vt_strings paths = { runs.paths, runs.count };
+
+	return r < 0 ? r
+		     : vt_sources_check_run(cells->plan, cells->policy, cells->maker->host, &paths,
+					    err);
+}
+
+/*
+ * Who has a supervisor to himself may give vitro's own folder away, as that of a venv in a project,
+ * for commands: while nothing but vitro's program is executed, which is the file that runs already.
+ */
+int vt_cells_check_run(struct vt_cells *cells, const struct vt_cells_wish *wish, struct vt_err *err)
+{
+	struct vt_cells_maker *maker = cells->maker;
+	bool runs = wish->python || wish->object;
+	struct vt_err why;
+	int r = cells->policy->files.write.count ? check_grants(cells, &why) : 0;
+
+	if (r == -EPERM && !runs && !maker->runs && !maker->shared) {
+		maker->exposed = why;
+		return 0;
+	}
+	if (r < 0) {
+		*err = why;
+		return r;
+	}
+	if (runs && maker->exposed.num)
+		return vt_fail(err, VT_STEP_PLAN, EPERM, "%s (by a pool that was made before)",
+			       maker->exposed.what);
+	maker->runs |= runs;
+	return 0;
 }

@@ -41,12 +41,12 @@ PATIENCE = 20
 TRIAL = 10  # s that an import is tried for
 
 
-def spawn(prefix):
+def spawn(prefix, program=BINARY):
     """As the wire's own client does, on a machine that may be made poorer for it."""
     ours, theirs = wire.socket.socketpair()
     at, null = theirs.fileno(), subprocess.DEVNULL
     script = 'exec "$@" supervise' if at == 3 else f'exec "$@" supervise 3<&{at} {at}<&-'
-    process = subprocess.Popen(["/bin/sh", "-c", script, "sh", *prefix, *PREFIX, BINARY], stdin=null, stdout=null,
+    process = subprocess.Popen(["/bin/sh", "-c", script, "sh", *prefix, *PREFIX, program], stdin=null, stdout=null,
                                stderr=null, pass_fds=[at], start_new_session=True)
     theirs.close()
     return ours, process
@@ -394,6 +394,117 @@ def _():
                 check(lives, f"a name of {len(name)} bytes is taken")
             except (Failed, wire.Broken, OSError):
                 check(not lives, f"a name of {len(name)} bytes ends the session")
+
+
+# ---- what vitro itself is of ------------------------------------------------------------------------------
+
+
+OBJECT = os.path.join(os.path.dirname(BINARY), "test", "plugin.so")
+
+
+class Install:
+    """A copy of vitro with all that it starts, in a folder `lib`, and a folder `work` beside that."""
+
+    def __init__(self, stack):
+        self.top = os.path.realpath(stack.enter_context(folder(writable=True)))
+        self.lib, self.work = f"{self.top}/lib", f"{self.top}/work"
+        own = os.path.dirname(os.path.realpath(BINARY))
+        os.mkdir(self.work)
+        os.chmod(self.work, 0o777)
+        shutil.copytree(f"{own}/python", f"{self.lib}/python")
+        for name in ("vitro", "vitro-object"):
+            shutil.copy2(f"{own}/{name}", f"{self.lib}/{name}")
+
+    @contextlib.contextmanager
+    def client(self, prefix=()):
+        with wire.Client(*spawn(prefix, f"{self.lib}/vitro")) as client:
+            client.say({"do": "hello", "version": 1})
+            client.until(lambda: client.version)
+            yield client
+
+
+def policy_for(*writable, **more):
+    return [{"key": "require", "value": "best-effort"}, {"json": json.dumps({"files": {"write": writable, **more}})}]
+
+
+def kinds_of_pool():
+    setup = json.dumps({"version": 1, "mode": "json", "path": [], "preload": [], "main": None})
+    yield "python", {"python": SYSTEM, "setup": setup}
+    if os.path.exists(OBJECT):
+        yield "an object", {"object": OBJECT}
+
+
+def check_refused(client, policy, what, **fields):
+    try:
+        client.pool(99, policy, **fields)
+    except PermissionError as error:
+        check_in("refused: files.write: ", error.strerror, what)
+        check_in("which vitro runs outside of cells", error.strerror, what)
+        check_equal(error.errno, 1, f"{what}: EPERM")
+        return error.strerror
+    raise Failed(f"{what}: a pool was made")
+
+
+@test("what vitro starts outside of cells is not for calls to write: neither it, nor what is around it or before it, nor by a"
+      " link")
+def _():
+    for kind, prefix in kinds():
+        with contextlib.ExitStack() as stack:
+            install = Install(stack)
+            with install.client(prefix) as client:
+                for number, (name, fields) in enumerate(kinds_of_pool(), 2):
+                    for place in (install.top, install.lib, f"{install.lib}/python", f"{install.lib}/python/harness.py",
+                                  f"{install.lib}/vitro-object"):
+                        text = check_refused(client, policy_for(place), f"{name}, {kind}: {place}", **fields)
+                        check_in(f"'{install.lib}", text, "the path")
+                    if not prefix and not is_bare():
+                        moved = {"from": install.lib, "to": "/mnt/other"}
+                        check_refused(client, policy_for(moved), f"{name}: elsewhere", **fields)
+                        check_refused(client, policy_for(install.top, deny=[install.lib]), f"{name}: denied", **fields)
+                    client.pool(number, policy_for(install.work), **fields)
+                # Where an installed vitro has them is looked at first, though nothing is there.
+                os.mkdir(f"{install.top}/libexec")
+                for name, fields in kinds_of_pool():
+                    check_refused(client, policy_for(f"{install.top}/libexec"), f"{name}, {kind}: before it", **fields)
+                # One of its files is a link.
+                os.rename(f"{install.lib}/python/cwd.py", f"{install.work}/cwd.py")
+                os.symlink(f"{install.work}/cwd.py", f"{install.lib}/python/cwd.py")
+                for name, fields in kinds_of_pool():
+                    check_refused(client, policy_for(install.work), f"{name}, {kind}: a link", **fields)
+
+
+@test("what commands of one pool could change, another does not start; alone they may")
+def _():
+    with contextlib.ExitStack() as stack:
+        install = Install(stack)
+        python = dict(kinds_of_pool())["python"]
+        with install.client() as client:
+            client.pool(1, policy_for(install.top), command="true")
+            check_in("by a pool that was made before", check_refused(client, policy_for(), "after it", **python), "why")
+        with install.client() as client:
+            client.pool(2, policy_for(), **python)
+            check_refused(client, policy_for(install.top), "before it", command="true")
+            client.pool(3, policy_for(install.work), command="true")
+
+
+@test("clients of a server can have no pool that could change what it starts")
+def _():
+    with contextlib.ExitStack() as stack:
+        install = Install(stack)
+        place = stack.enter_context(folder())
+        server = subprocess.Popen([*PREFIX, f"{install.lib}/vitro", "serve", "--socket", f"{place}/socket"],
+                                  stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        stack.callback(server.wait)
+        stack.callback(server.terminate)
+        wait_until(lambda: os.path.exists(f"{place}/socket"), PATIENCE, "it serves")
+        sock = wire.socket.socket(wire.socket.AF_UNIX)
+        sock.connect(f"{place}/socket")
+        with wire.Client(sock) as client:
+            client.say({"do": "hello", "version": 1})
+            client.until(lambda: client.version)
+            for number, (name, fields) in enumerate([*kinds_of_pool(), ("a command", {"command": "true"})], 2):
+                check_refused(client, policy_for(install.top), name, **fields)
+                client.pool(number, policy_for(install.work), **fields)
 
 
 # ---- where calls can write ------------------------------------------------------------------------------

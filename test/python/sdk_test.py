@@ -25,8 +25,8 @@ HERE = os.path.dirname(os.path.realpath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "..", "lib")]
 import pythons
 import toolbox
-from vitrotest import (BINARY, check, check_equal, check_in, folder, isolation, need_held, proc, run, skip, test, vitro_json,
-                       wait_until, write)
+from vitrotest import (BINARY, check, check_equal, check_in, folder, is_bare, isolation, need_held, proc, run, skip, test,
+                       vitro_json, wait_until, write)
 
 import vitro
 
@@ -79,6 +79,25 @@ def _():
     check_equal((list(args), kwargs), (values, {"key": values}), "values")
     check_equal([*map(type, args)], [*map(type, values)], "types")
     check(math.isnan(box().call(toolbox.add, float("nan"), 1)), "not a number")
+
+
+@test("call: functions of modules beside a script in /tmp, of which a cell has its own, and in folders below it")
+def _():
+    if is_bare():
+        skip("cells without namespaces have every folder at its own place")
+    name = f"beside_{uuid.uuid4().hex}"
+    with folder(parent="/tmp") as below:
+        for place in ("/tmp", below):
+            files = [os.path.join(place, f"{name}.py"), os.path.join(place, f"{name}_main.py")]
+            try:
+                write(files[0], "def double(x):\n    return x * 2\n")
+                write(files[1], f"import sys\nsys.path.append({str(pythons.SDK)!r})\nimport vitro\n"
+                      f"from {name} import double\nwith vitro.Sandbox({BEST!r}) as box:\n    print(box.call(double, 21))\n")
+                done = run([sys.executable, files[1]])
+                check_equal(done.out, "42\n", f"a script in {place}", done)
+            finally:
+                for file in files:
+                    os.remove(file)
 
 
 @test("eval: the last expression is the value, await works, and a failure shows its line")
