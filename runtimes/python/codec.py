@@ -714,11 +714,8 @@ def _build(kind: Any, state: Dict[str, Any]) -> Any:
         fields = {field.name: field for field in sys.modules["dataclasses"].fields(kind)}
         if fields.keys() != state.keys():
             raise Malformed(f"the fields are not those of {name_type(kind)}")
-        made = kind(**{name: state[name] for name, field in fields.items() if field.init})
-        for name, field in fields.items():
-            if not field.init:
-                object.__setattr__(made, name, state[name])
-        return made
+        # The others are what the class makes of these, not what a cell says.
+        return kind(**{name: state[name] for name, field in fields.items() if field.init})
     if _is_enum(kind):
         (key, value), = state.items()
         return kind(value) if key == "value" else kind[value]
