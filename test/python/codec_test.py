@@ -534,7 +534,8 @@ def _():
         ("many small sets that collide", lambda: b"[" + b",".join([b'{"$set":[' + b",".join(b'{"$int":"%s"}' % hex(n).encode() for n in colliding[:64]) + b"]}"] * 2000) + b"]", "read"),
         ("numbers that share their last bits", lambda: b'{"$set":[' + b",".join(b'{"$int":"%s"}' % hex(n << 40).encode() for n in range(200_000)) + b"]}", "read"),
         ("a decimal beside a huge integer", lambda: b'{"$set":[{"$decimal":"5"},{"$int":"0x' + b"f" * 1_000_000 + b'"}]}', "too large to be keys"),
-        ("sets in sets", lambda: b'{"$set":[' + b'{"$frozenset":[' * 200 + b"]}" * 200 + b"]}", "read"),
+        ("sets in sets", lambda: b'{"$set":[' + b'{"$frozenset":[' * 98 + b"]}" * 98 + b"]}", "read"),
+        ("too many sets in sets", lambda: b'{"$set":[' + b'{"$frozenset":[' * 100 + b"]}" * 100 + b"]}", "nests too deep"),
         ("an unknown name, long", lambda: b'{"$' + b"x" * 20_000_000 + b'":1}', "is not the name of a type"),
     ]
     for what, make, says in cases:
@@ -558,9 +559,30 @@ def _():
 def _():
     def read():
         sys.setrecursionlimit(1_000_000)
-        return read_message(b"[" * 2_000_000 + b"]" * 2_000_000) + read_message(b'["]"' + b',["["' * 300 + b"]" * 301)
+        return [read_message(b"[" * 2_000_000 + b"]" * 2_000_000), read_message(b'["]"' + b',["["' * 150 + b"]" * 151),
+                read_message(b'["]"' + b',["["' * 300 + b"]" * 301)]
 
-    check_in("nests too deep", bounded("nested", 20, 1000, read), "why")
+    said = bounded("nested", 20, 1000, read)
+    check_equal((said[0], said[1], said[2]), ("the message nests too deep", "read", "the message nests too deep"), "what was said")
+
+
+@test("codec: nesting is counted as JSON has it, in time that grows with the text")
+def _():
+    deepest = codec.NESTING_MAX - 1  # the message is an object itself
+    for what, begin, end in (("lists", b"[", b"]"), ("objects", b'{"a":', b"}"), ("texts of brackets", b'["]]]",', b"]"),
+                             ("escaped quotes", rb'["\"]",', b"]"), ("escaped backslashes", rb'["\\","]\\\"]",', b"]"),
+                             ("escapes", rb'["\n]\u0022]",', b"]"), ("siblings", b"[[],[[]],", b"]")):
+        for depth, says in ((deepest - 2, "read"), (deepest + 1, "nests too deep")):
+            check_in(says, read_message(begin * depth + b"0" + end * depth), f"{what}, {depth} deep")
+    for what, text in (("an unterminated text of quotes", b"[" * 300 + b'"' + rb'\"' * 10_000_000), ("many texts", b"[[" * 150 + b'"",' * 4_000_000),
+                       ("backslashes", b"[" * 300 + b'"' + b"\\" * 20_000_001), ("quotes", b"[" * 300 + b'"' * 20_000_001)):
+        sys.setrecursionlimit(6000)
+        try:
+            bounded(what, 3, 700, lambda: read_message(text))
+        finally:
+            sys.setrecursionlimit(1000)
+    flat = b"[" + b",".join([b"[[[[[[[[[[0]]]]]]]]]]"] * 400_000) + b"]"
+    check_equal(bounded("lists, ten deep", 3, 700, lambda: read_message(flat)), "read", "it")
 
 
 @test("codec: names of files lead nowhere else")

@@ -129,6 +129,10 @@ def _():
         check_in("cannot be shown", str([*third, *fourth]), "keys")
         check_in("value=<list that cannot be shown: ValueError>", repr(result), "the result")
     check_in("value=[1, 'a']", repr(box().eval("[1, 'a']", result=True)), "another")
+    deep = box().eval("x = []\nfor _ in range(250): x = [x]\nx", result=True)
+    check_equal(deep.status, "no_result", "nested deep")
+    deep = box().eval("x = []\nfor _ in range(190): x = [x]\nx", result=True)
+    check_equal((deep.status, deep.to_json() != "", repr(deep) != ""), ("ok", True, True), "not so deep")
 
 
 @test("eval: tools run here, as ordinary and awaited calls, many at once, and raise inside")
