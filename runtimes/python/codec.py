@@ -38,7 +38,7 @@ BUFFERS_MAX = 1 << 20
 SAFE_INT = (1 << 53) - 1  # what every language's JSON reads exactly
 NDIM_MAX = 32
 NESTING_MAX = 200  # lists and objects of JSON; what json and repr() can print without running out of stack
-TWINS_MAX = 64  # keys of one hash in a set or dict
+COMPARE_MAX = 5_000_000  # what comparing a message's keys may cost, in units of _Costs: up to 0.3 s
 
 RESULT_ADVICE = "return plain data, or name its class in result_types, or use trust_results=True"
 PLAIN_ADVICE = "only plain data can be sent"
@@ -69,6 +69,7 @@ class Attachments(list):  # type: ignore[type-arg]
     is_plain = False  # no name in the JSON begins with "$": its values are as they stand
     taken = bytearray()
     nbytes = 0
+    compared = 0  # units that comparing keys has cost
 
     @classmethod
     def of(cls, views: Sequence[Buffer], is_plain: bool = False) -> Attachments:
@@ -525,15 +526,83 @@ def check_file_name(name: Any) -> str:
     return name
 
 
+_PLAIN_COST = frozenset((int, str, bool, type(None), bytes))
+_VISIT = 6  # units that it takes to find what one part costs
+
+
+class _Costs:
+    """What it costs to put keys into tables, for a whole message. Keys of one hash are compared with one another, and so are
+    what they hold: frozensets of frozensets multiply it. Only keys that share their hash with another are looked at, so
+    that honest data pays next to nothing. A unit is about 40 ns.
+
+    For two things that are compared, the mean of their costs is no less than it takes: tuples end with the shorter
+    one; frozensets a and b, with a_h and b_h items of the hash h, take Σ a_h·b_h ≤ ½(Σ a_h² + Σ b_h²).
+    """
+
+    __slots__ = ("buffers", "has_scalars_of_numpy")
+
+    def __init__(self, buffers: Attachments) -> None:
+        self.buffers = buffers
+        self.has_scalars_of_numpy = False
+
+    def charge(self, units: int) -> None:
+        self.buffers.compared += units
+        if self.buffers.compared > COMPARE_MAX:
+            raise Malformed("keys collide")
+
+    def charge_table(self, keys: List[Any], hashes: List[int]) -> None:
+        self.charge(20)
+        counts = Counter(hashes)
+        if self.buffers.compared + sum(count * (count - 1) // 2 for count in counts.values()) > COMPARE_MAX:
+            raise Malformed("keys collide")  # before each is looked at
+        for key, number in zip(keys, hashes):
+            count = counts[number]
+            if count > 1:
+                self.charge((count - 1) * self.measure(key) // 2)
+
+    def measure(self, value: Any) -> int:
+        """Of one comparison with something like it."""
+        self.charge(_VISIT)
+        kind = type(value)
+        if kind in _PLAIN_COST:
+            return 1 + (sys.getsizeof(value) >> 7)
+        if isinstance(value, (tuple, list)):
+            if _PLAIN_COST.issuperset(map(type, value)):
+                self.charge(len(value))
+                return 2 + len(value) + (sum(map(sys.getsizeof, value)) >> 7)
+            return 2 + sum(map(self.measure, value))
+        if isinstance(value, (frozenset, set)):
+            return self.measure_table(value)
+        if isinstance(value, dict):
+            return self.measure_table(value) + sum(map(self.measure, value.values()))
+        if hasattr(kind, "__dataclass_fields__"):
+            return 50 + sum(self.measure(getattr(value, name, None)) for name in kind.__dataclass_fields__)
+        if hasattr(kind, "model_validate"):
+            return 200 + sum(map(self.measure, vars(value).values()))
+        return _WEIGHTS.get(kind.__name__, 100) + (sys.getsizeof(value) >> 5)
+
+    def measure_table(self, keys: Collection[Any]) -> int:
+        hashes = list(map(hash, keys))
+        self.charge(2 * len(hashes))
+        # A scalar of numpy goes through all of a tuple that it is compared with, so that the mean is not enough.
+        counts = Counter() if self.has_scalars_of_numpy else Counter(hashes)
+        twins = len(hashes) if self.has_scalars_of_numpy else 0
+        return 2 + sum((twins or counts[number]) * self.measure(key) for key, number in zip(keys, hashes))
+
+
+_WEIGHTS = {"float": 4, "complex": 4, "UUID": 10, "datetime": 20, "date": 4, "time": 20, "timedelta": 4, "Decimal": 60}
+
+
 class _Decoder:
     """One walk through a tree, in place: lists and dicts of JSON become those of the value."""
 
-    __slots__ = ("buffers", "types", "load", "has_decimal", "has_huge_int")
+    __slots__ = ("buffers", "types", "load", "costs", "has_decimal", "has_huge_int")
 
     def __init__(self, buffers: Attachments, types: Mapping[str, type], load: Callable[[str], Any]) -> None:
         self.buffers = buffers
         self.types = types
         self.load = load
+        self.costs = _Costs(buffers)
         self.has_decimal = self.has_huge_int = False
 
     def walk(self, tree: Any) -> Any:
@@ -570,8 +639,9 @@ class _Decoder:
             return keys
         if self.has_decimal and self.has_huge_int:  # whose comparison takes the square of their length
             raise Malformed("numbers are too large to be keys")
-        if len(keys) > TWINS_MAX and max(Counter(map(hash, keys)).values()) > TWINS_MAX:
-            raise Malformed("keys collide")
+        hashes = list(map(hash, keys))
+        if len(set(hashes)) != len(hashes):
+            self.costs.charge_table(keys, hashes)
         return keys
 
     def get_dict(self, body: Any) -> Dict[Any, Any]:
@@ -654,6 +724,7 @@ class _Decoder:
         numpy, dtype, data = self.take_array(body, {"dtype", "buffer"})
         if len(data) != dtype.itemsize:
             raise Malformed("a scalar's type and its buffer do not agree")
+        self.costs.has_scalars_of_numpy = True
         return numpy.frombuffer(data, dtype)[0]
 
     def take_array(self, body: Any, names: Any) -> Tuple[Any, Any, Any]:

@@ -8,6 +8,7 @@ import datetime
 import decimal
 import enum
 import importlib.util
+import itertools
 import json
 import math
 import os
@@ -583,6 +584,63 @@ def _():
             sys.setrecursionlimit(1000)
     flat = b"[" + b",".join([b"[[[[[[[[[[0]]]]]]]]]]"] * 400_000) + b"]"
     check_equal(bounded("lists, ten deep", 3, 700, lambda: read_message(flat)), "read", "it")
+
+
+def colliding_tuples(count, length=13):
+    """Tuples that all have one hash, as text: that of -1 is that of -2."""
+    return ['{"$tuple":[%s]}' % ",".join(map(str, item)) for item in itertools.islice(itertools.product((-1, -2), repeat=length), count)]
+
+
+def frozensets(items, twins, count):
+    """So many that have all but one item in common."""
+    return ['{"$frozenset":[%s]}' % ",".join(items[:twins - 1] + [items[twins - 1 + number]]) for number in range(count)]
+
+
+@test("codec: keys that collide cost a message little, however they are nested")
+def _():
+    def nest(twins, levels):
+        items = colliding_tuples(twins * (levels + 1))
+        for level in range(levels - 1, 0, -1):
+            items = frozensets(items, twins, twins * (level + 1) - twins + 1 if level > 1 else twins)
+        return items[:twins]
+
+    made = [(f"{twins} twins, {levels} levels", '{"$set":[%s]}' % ",".join(nest(twins, levels)))
+            for twins, levels in ((2, 8), (4, 5), (8, 3), (12, 3), (16, 3), (20, 3), (28, 3), (64, 2), (64, 3), (100, 1), (1000, 1))]
+    made.append(("long tuples", '{"$set":[%s]}' % ",".join('{"$tuple":[%s%s]}' % ("0," * 10_000, item[11:-2]) for item in colliding_tuples(64))))
+    text = '"' + "x" * 100_000 + '",'
+    made.append(("long texts", '{"$set":[%s]}' % ",".join('{"$tuple":[%s%s]}' % (text, item[11:-2]) for item in colliding_tuples(64))))
+    made.append(("many sets", "[%s]" % ",".join(['{"$set":[%s]}' % ",".join(colliding_tuples(64))] * 2000)))
+    made.append(("a dict", '{"$dict":[%s]}' % ",".join(f"[{item},0]" for item in colliding_tuples(4000))))
+    made.append(("values of a dict", '{"a":[%s]}' % ",".join('{"$set":[%s]}' % ",".join(colliding_tuples(60, 7)) for _ in range(1000))))
+    refusals = 0
+    for what, text in made:
+        said = bounded(what, 1.5, 300, lambda: read_message(text.encode()))
+        check(said in ("read", "keys collide"), f"{what}: {said}")
+        refusals += said != "read"
+    check(refusals >= 8, f"{refusals} were refused")
+    for what in ("28 twins, 3 levels", "1000 twins, 1 levels", "many sets"):
+        check_equal(read_message(dict(made)[what].encode()), "keys collide", what)
+
+
+@test("codec: honest keys are none that collide")
+def _():
+    rng = random.Random(4)
+    for what, value in (("tuples", {(n, n + 1) for n in range(100_000)}), ("a grid", {(x, y) for x in range(-200, 200) for y in range(-200, 200)}),
+                        ("steps", set(itertools.product((-1, 0, 1), repeat=9))), ("tuples as keys", {(n, str(n)): n for n in range(100_000)}),
+                        ("small numbers", {tuple(rng.randrange(-10, 10) for _ in range(5)) for _ in range(50_000)}),
+                        ("frozensets", {frozenset((n, -n)) for n in range(50_000)}), ("floats", {n / 7 for n in range(-100_000, 100_000)}),
+                        ("decimals", {decimal.Decimal(n) / 8 for n in range(-20_000, 20_000)}), ("powers of two", {1 << n for n in range(2000)}),
+                        ("edges", {frozenset(((n, n), (n, -1))) for n in range(20_000)})):
+        tree, buffers = codec.encode(value)
+        data = join({"value": tree}, buffers)
+        got = []
+
+        def read():
+            head, views = codec.unpack(data)
+            got.append(codec.decode(head["value"], views))
+            return "read" if got[0] == value else "another value"
+
+        check_equal(bounded(what, 2, 700, read), "read", what)
 
 
 @test("codec: names of files lead nowhere else")
