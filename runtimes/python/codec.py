@@ -39,6 +39,8 @@ SAFE_INT = (1 << 53) - 1  # what every language's JSON reads exactly
 NDIM_MAX = 32
 NESTING_MAX = 200  # lists and objects of JSON; what json and repr() can print without running out of stack
 COMPARE_MAX = 5_000_000  # what comparing a message's keys may cost, in units of _Costs: up to 0.3 s
+FILES_MAX = 10_000  # that come with a result
+DEPTH_MAX = 64  # folders around such a file
 
 RESULT_ADVICE = "return plain data, or name its class in result_types, or use trust_results=True"
 PLAIN_ADVICE = "only plain data can be sent"
@@ -510,13 +512,88 @@ def decode(tree: Any, buffers: Sequence[Buffer] = (), types: Optional[Mapping[st
         raise Malformed(f"the value cannot be made: {type(error).__name__}: {error!s:.200}") from None
 
 
-def read_files(tree: Any, buffers: Attachments) -> Dict[str, bytes]:
-    """The files that came with a result: {"name": buffer}. Names are relative and lead nowhere else."""
+def read_files(tree: Any, buffers: Attachments, patterns: Sequence[str] = ()) -> Dict[str, bytes]:
+    """The files that came with a result: {"name": buffer}. Names are relative, lead nowhere else, and match one of the
+    patterns that were collected."""
     if tree is None:
         return {}
     if type(tree) is not dict:
         raise Malformed("files are not an object")
-    return {check_file_name(name): bytes(buffers.take(index)) for name, index in tree.items()}
+    if len(tree) > FILES_MAX:
+        raise Malformed(f"there are more than {FILES_MAX} files")
+    matches = FileMatcher(patterns).matches if tree else None
+    files = {}
+    for name, index in tree.items():
+        if check_file_name(name).count("/") > DEPTH_MAX or not matches or not matches(name):
+            raise Malformed(f"{name!r:.100} is not a file to be collected")
+        files[name] = bytes(buffers.take(index))
+    return files
+
+
+class FileMatcher:
+    """Patterns of files. `**` is any number of folders, at its end also all files in them; `*`, `?` and `[]` match within
+    a name. The names may be anybody's: what matching takes is in proportion to a name times a pattern, for which
+    nothing is tried again but from the last star on."""
+
+    def __init__(self, patterns: Sequence[str]) -> None:
+        self.patterns = [self.split(pattern) for pattern in patterns]
+
+    @staticmethod
+    def split(pattern: str) -> List[Optional[Callable[[str], Any]]]:
+        """A function for each part; None for `**`."""
+        parts = pattern.split("/")
+        if parts and parts[0] == ".":
+            del parts[0]
+        if not parts or not {"", "..", "."}.isdisjoint(parts):
+            raise Malformed(f"collect: {pattern!r} is not a relative pattern")
+        if parts[-1] == "**":
+            parts.append("*")
+        return [None if part == "**" else re.compile(_translate(part), re.DOTALL).match for part in parts]
+
+    def matches(self, name: str) -> bool:
+        parts = name.split("/")
+        return any(self.match(pattern, parts) for pattern in self.patterns)
+
+    @staticmethod
+    def match(pattern: List[Optional[Callable[[str], Any]]], parts: List[str]) -> bool:
+        at = next_at = 0
+        step, again = 0, -1  # where in the pattern; behind its last `**`
+        while at < len(parts):
+            if step < len(pattern):
+                match = pattern[step]
+                if match is None:
+                    step += 1
+                    again, next_at = step, at + 1
+                    continue
+                if match(parts[at]):
+                    step, at = step + 1, at + 1
+                    continue
+            if again < 0:
+                return False
+            step, at = again, next_at
+            next_at += 1
+        return step == len(pattern)
+
+
+_TOKEN = re.compile(r"\*+|\?|\[!?\]?[^\]]*\]|.", re.DOTALL)
+
+
+def _translate(part: str) -> str:
+    pieces = [""]  # what is between stars
+    for token in _TOKEN.findall(part):
+        if token[0] == "*":
+            pieces.append("")
+        elif token == "?":
+            pieces[-1] += "."
+        elif token[0] == "[" and len(token) > 1:
+            inner = token[1:-1].replace("\\", r"\\").replace("[", r"\[")
+            pieces[-1] += f"[{'^' + inner[1:] if inner[0] == '!' else inner}]" if inner else re.escape(token)
+        else:
+            pieces[-1] += re.escape(token)
+    text = pieces[0]
+    for number, piece in enumerate(pieces[1:-1]):  # the first place where it is will do
+        text += f"(?=(?P<p{number}>.*?{piece}))(?P=p{number})"
+    return text + (".*" + pieces[-1] if len(pieces) > 1 else "") + r"\Z"
 
 
 def check_file_name(name: Any) -> str:

@@ -553,7 +553,7 @@ def _():
     empty = b"".join([struct.pack("<I", 2), b"{}", struct.pack("<I", 5_000_000), bytes(40_000_000)])
     check_in("too many buffers", bounded("empty buffers", 5, 200, lambda: refused(lambda: codec.unpack(empty), "they")), "why")
     head, views = codec.unpack(join({"files": {"a": 0, "b": 0}}, [b"x"]))
-    refused(lambda: codec.read_files(head["files"], views), "one buffer for two files")
+    check_in("used twice", refused(lambda: codec.read_files(head["files"], views, ["*"]), "one buffer for two files"), "why")
 
 
 @test("codec: a program that raised its recursion limit is not brought down")
@@ -647,11 +647,33 @@ def _():
 def _():
     for name in ("", "/etc/passwd", "../x", "a/../../x", "a//b", "./a", "a/", "a\0b", "..", ".", "x" * 5000):
         head, views = codec.unpack(join({"files": {name: 0}}, [b"x"]))
-        refused(lambda: codec.read_files(head["files"], views), repr(name))
+        refused(lambda: codec.read_files(head["files"], views, ["**"]), repr(name))
     head, views = codec.unpack(join({"files": {"out/a b.txt": 0, "...": 1, "é": 2}}, [b"x", b"y", b"z"]))
-    check_equal(codec.read_files(head["files"], views), {"out/a b.txt": b"x", "...": b"y", "é": b"z"}, "good names")
-    refused(lambda: codec.read_files([1], views), "a list")
+    check_equal(codec.read_files(head["files"], views, ["**"]), {"out/a b.txt": b"x", "...": b"y", "é": b"z"}, "good names")
+    refused(lambda: codec.read_files([1], views, ["**"]), "a list")
     check_equal(codec.read_files(None, views), {}, "none")
+
+
+@test("codec: files are those that were asked for, and no more than those")
+def _():
+    for patterns, good, bad in ((["out/**"], ["out/a", "out/b/c"], ["out", "a", "in/out/a"]), (["*.csv", "b"], ["a.csv", ".csv", "b"], ["a/b.csv", "a.csvx", "bb"]),
+                                (["**/a"], ["a", "x/a", "x/y/a"], ["x/ab", "a/b"]), (["x/**/y/*.t"], ["x/y/a.t", "x/b/y/.t", "x/y/y/a.t"], ["y/a.t", "x/a.t"]),
+                                (["a?c[0-9][!x]"], ["abc1y", "a€c0]"], ["ac1y", "abc1x", "abcdy"]), (["a*b*c"], ["abc", "axbxbc"], ["acb", "abcd", "a/b/c"]),
+                                ((), [], ["a"]), (["./a"], ["a"], ["b"]), (["../a"], [], ["a"]), (["a\n*"], ["a\nb\n"], ["a"])):
+        for name in good + bad:
+            head, views = codec.unpack(join({"files": {name: 0}}, [b"x"]))
+            if name in good:
+                check_equal(codec.read_files(head["files"], views, patterns), {name: b"x"}, f"{patterns}")
+            else:
+                refused(lambda: codec.read_files(head["files"], views, patterns), f"{patterns}: {name}")
+    many = {str(number): number for number in range(codec.FILES_MAX + 1)}
+    refused(lambda: codec.read_files(many, codec.Attachments.of([b""] * len(many)), ["*"]), "too many")
+    del many["0"]
+    check_equal(len(codec.read_files(many, codec.Attachments.of([b""] * (codec.FILES_MAX + 1)), ["*"])), codec.FILES_MAX, "as many as can be")
+    slow = {"a" * 4000: 0}, {"a/" * 2000 + "b": 0}, {"/".join(["a" * 60] * 60): 0}
+    for files in slow:
+        bounded("names that are slow to match", 0.5, 100, lambda: refused(lambda: codec.read_files(
+            files, codec.Attachments.of([b""]), ["*a*a*a*a*a*c", "**/**/**/**/**/c", "**/*a*a*a*b*/**/*a*a*b"]), "it"))
 
 
 @test("codec: 30000 mutated messages are read, or refused by Malformed alone")

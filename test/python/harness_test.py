@@ -100,7 +100,7 @@ class Cell:
                     value = codec.decode(head["value"], buffers, types)
                 elif "pickle" in head:
                     value = pickle.loads(buffers[0], buffers=buffers[1:1 + head["oob"]])
-                files = codec.read_files(head.get("files"), buffers)
+                files = codec.read_files(head.get("files"), buffers, ["**"])
                 return Outcome(True, value, None, None, traceback, logs, files, head, self.output(), self.pid)
 
     def answer(self, message, answer):

@@ -135,6 +135,15 @@ def _():
     check_equal((deep.status, deep.to_json() != "", repr(deep) != ""), ("ok", True, True), "not so deep")
 
 
+@test("eval: files that were not asked for make the result none")
+def _():
+    forge = ("import sys\ncwd = sys.modules['_vitro_runtime.cwd']\n"
+             "cwd.collect = lambda *_: {%r: b'x'}\n1")
+    for name, status in (("out/a", "ok"), ("b", "no_result"), ("out", "no_result")):
+        result = box().eval(forge % name, collect=["out/*"], result=True)
+        check_equal(result.status, status, f"{name}: {result.error}")
+
+
 @test("eval: tools run here, as ordinary and awaited calls, many at once, and raise inside")
 def _():
     here, seen = os.getpid(), []
