@@ -24,6 +24,7 @@ import re
 import struct
 import sys
 from collections import Counter
+from itertools import accumulate
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # not at run time: typing takes 5 ms to import
@@ -36,7 +37,10 @@ PARTS_MAX = 10_000_000  # of a message's JSON; a part takes up to 64 bytes of me
 BUFFERS_MAX = 1 << 20
 SAFE_INT = (1 << 53) - 1  # what every language's JSON reads exactly
 NDIM_MAX = 32
-TWINS_MAX = 64  # keys of one hash in a set or dict
+NESTING_MAX = 200  # lists and objects of JSON; what json and repr() can print without running out of stack
+COMPARE_MAX = 5_000_000  # what comparing a message's keys may cost, in units of _Costs: up to 0.3 s
+FILES_MAX = 10_000  # that come with a result
+DEPTH_MAX = 64  # folders around such a file
 
 RESULT_ADVICE = "return plain data, or name its class in result_types, or use trust_results=True"
 PLAIN_ADVICE = "only plain data can be sent"
@@ -67,6 +71,7 @@ class Attachments(list):  # type: ignore[type-arg]
     is_plain = False  # no name in the JSON begins with "$": its values are as they stand
     taken = bytearray()
     nbytes = 0
+    compared = 0  # units that comparing keys has cost
 
     @classmethod
     def of(cls, views: Sequence[Buffer], is_plain: bool = False) -> Attachments:
@@ -106,7 +111,10 @@ _U32 = struct.Struct("<I")
 _SPACE = " \t\n\r"
 _DIGITS = bytes.maketrans(b"123456789", b"000000000")
 _LONG_NUMBER = b"0" * 25  # longer than any that is written here, but in a text
-_NESTING = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[\[{]|[\]}]', re.DOTALL)
+_TEXT_OF_JSON = re.compile(rb'"[^"]*"')  # where no quote is escaped
+_ALL_BUT_NESTING = bytes(set(range(256)) - set(b'[]{}"\\'))
+_BRACKETS = bytes.maketrans(b"{}", b"[]")
+_STEPS = {ord("["): 1, ord("]"): -1, ord('"'): 0, ord("\\"): 0}
 
 
 def _make_writer(is_ascii: bool) -> Callable[[Any], str]:
@@ -211,8 +219,7 @@ def _loads(text: bytes, parts_max: int) -> Tuple[Any, bool]:
             scan = _scan_careful
     is_plain = b'"$' not in text and b'"\\u0024' not in text
     string = text.decode()
-    if sys.version_info < (3, 12) and sys.getrecursionlimit() > 5000:
-        _check_nesting(string)
+    _check_nesting(text)
     if string[:1] in _SPACE:
         string = string.lstrip(_SPACE)
     try:
@@ -224,15 +231,21 @@ def _loads(text: bytes, parts_max: int) -> Tuple[Any, bool]:
     return tree, is_plain
 
 
-def _check_nesting(text: str) -> None:
-    """A program that raised the recursion limit has no other guard of its stack in front of JSON."""
-    depth = 0
-    for match in _NESTING.finditer(text):
-        first = text[match.start()]
-        if first != '"':
-            depth += 1 if first in "[{" else -1
-            if depth > 1000:
-                raise RecursionError
+def _check_nesting(text: bytes) -> None:
+    """Python's own guard is the recursion limit, which a program may have raised, and does not hold for json in each of
+    its versions. Raises RecursionError. Takes a few passes over the text, each at the speed of C."""
+    if text.count(b"[") + text.count(b"{") <= NESTING_MAX:
+        return
+    rest = text.translate(None, _ALL_BUT_NESTING)
+    if b"\\" in rest:
+        # A backslash that is escaped, then a quote that is: in this order what is left is as JSON reads it. What was
+        # between them is needed for that.
+        rest = text.replace(b"\\\\", b"").replace(b'\\"', b"").translate(None, _ALL_BUT_NESTING)
+    rest = _TEXT_OF_JSON.sub(b"", rest).translate(_BRACKETS)
+    for _ in range(8):  # layers; most data has no more
+        rest = rest.replace(b"[]", b"")
+    if len(rest) > NESTING_MAX - 8 and max(accumulate(map(_STEPS.__getitem__, rest))) > NESTING_MAX - 8:
+        raise RecursionError
 
 
 # ---- writing values ------------------------------------------------------------------------------
@@ -499,13 +512,88 @@ def decode(tree: Any, buffers: Sequence[Buffer] = (), types: Optional[Mapping[st
         raise Malformed(f"the value cannot be made: {type(error).__name__}: {error!s:.200}") from None
 
 
-def read_files(tree: Any, buffers: Attachments) -> Dict[str, bytes]:
-    """The files that came with a result: {"name": buffer}. Names are relative and lead nowhere else."""
+def read_files(tree: Any, buffers: Attachments, patterns: Sequence[str] = ()) -> Dict[str, bytes]:
+    """The files that came with a result: {"name": buffer}. Names are relative, lead nowhere else, and match one of the
+    patterns that were collected."""
     if tree is None:
         return {}
     if type(tree) is not dict:
         raise Malformed("files are not an object")
-    return {check_file_name(name): bytes(buffers.take(index)) for name, index in tree.items()}
+    if len(tree) > FILES_MAX:
+        raise Malformed(f"there are more than {FILES_MAX} files")
+    matches = FileMatcher(patterns).matches if tree else None
+    files = {}
+    for name, index in tree.items():
+        if check_file_name(name).count("/") > DEPTH_MAX or not matches or not matches(name):
+            raise Malformed(f"{name!r:.100} is not a file to be collected")
+        files[name] = bytes(buffers.take(index))
+    return files
+
+
+class FileMatcher:
+    """Patterns of files. `**` is any number of folders, at its end also all files in them; `*`, `?` and `[]` match within
+    a name. The names may be anybody's: what matching takes is in proportion to a name times a pattern, for which
+    nothing is tried again but from the last star on."""
+
+    def __init__(self, patterns: Sequence[str]) -> None:
+        self.patterns = [self.split(pattern) for pattern in patterns]
+
+    @staticmethod
+    def split(pattern: str) -> List[Optional[Callable[[str], Any]]]:
+        """A function for each part; None for `**`."""
+        parts = pattern.split("/")
+        if parts and parts[0] == ".":
+            del parts[0]
+        if not parts or not {"", "..", "."}.isdisjoint(parts):
+            raise Malformed(f"collect: {pattern!r} is not a relative pattern")
+        if parts[-1] == "**":
+            parts.append("*")
+        return [None if part == "**" else re.compile(_translate(part), re.DOTALL).match for part in parts]
+
+    def matches(self, name: str) -> bool:
+        parts = name.split("/")
+        return any(self.match(pattern, parts) for pattern in self.patterns)
+
+    @staticmethod
+    def match(pattern: List[Optional[Callable[[str], Any]]], parts: List[str]) -> bool:
+        at = next_at = 0
+        step, again = 0, -1  # where in the pattern; behind its last `**`
+        while at < len(parts):
+            if step < len(pattern):
+                match = pattern[step]
+                if match is None:
+                    step += 1
+                    again, next_at = step, at + 1
+                    continue
+                if match(parts[at]):
+                    step, at = step + 1, at + 1
+                    continue
+            if again < 0:
+                return False
+            step, at = again, next_at
+            next_at += 1
+        return step == len(pattern)
+
+
+_TOKEN = re.compile(r"\*+|\?|\[!?\]?[^\]]*\]|.", re.DOTALL)
+
+
+def _translate(part: str) -> str:
+    pieces = [""]  # what is between stars
+    for token in _TOKEN.findall(part):
+        if token[0] == "*":
+            pieces.append("")
+        elif token == "?":
+            pieces[-1] += "."
+        elif token[0] == "[" and len(token) > 1:
+            inner = token[1:-1].replace("\\", r"\\").replace("[", r"\[")
+            pieces[-1] += f"[{'^' + inner[1:] if inner[0] == '!' else inner}]" if inner else re.escape(token)
+        else:
+            pieces[-1] += re.escape(token)
+    text = pieces[0]
+    for number, piece in enumerate(pieces[1:-1]):  # the first place where it is will do
+        text += f"(?=(?P<p{number}>.*?{piece}))(?P=p{number})"
+    return text + (".*" + pieces[-1] if len(pieces) > 1 else "") + r"\Z"
 
 
 def check_file_name(name: Any) -> str:
@@ -515,15 +603,83 @@ def check_file_name(name: Any) -> str:
     return name
 
 
+_PLAIN_COST = frozenset((int, str, bool, type(None), bytes))
+_VISIT = 6  # units that it takes to find what one part costs
+
+
+class _Costs:
+    """What it costs to put keys into tables, for a whole message. Keys of one hash are compared with one another, and so are
+    what they hold: frozensets of frozensets multiply it. Only keys that share their hash with another are looked at, so
+    that honest data pays next to nothing. A unit is about 40 ns.
+
+    For two things that are compared, the mean of their costs is no less than it takes: tuples end with the shorter
+    one; frozensets a and b, with a_h and b_h items of the hash h, take Σ a_h·b_h ≤ ½(Σ a_h² + Σ b_h²).
+    """
+
+    __slots__ = ("buffers", "has_scalars_of_numpy")
+
+    def __init__(self, buffers: Attachments) -> None:
+        self.buffers = buffers
+        self.has_scalars_of_numpy = False
+
+    def charge(self, units: int) -> None:
+        self.buffers.compared += units
+        if self.buffers.compared > COMPARE_MAX:
+            raise Malformed("keys collide")
+
+    def charge_table(self, keys: List[Any], hashes: List[int]) -> None:
+        self.charge(20)
+        counts = Counter(hashes)
+        if self.buffers.compared + sum(count * (count - 1) // 2 for count in counts.values()) > COMPARE_MAX:
+            raise Malformed("keys collide")  # before each is looked at
+        for key, number in zip(keys, hashes):
+            count = counts[number]
+            if count > 1:
+                self.charge((count - 1) * self.measure(key) // 2)
+
+    def measure(self, value: Any) -> int:
+        """Of one comparison with something like it."""
+        self.charge(_VISIT)
+        kind = type(value)
+        if kind in _PLAIN_COST:
+            return 1 + (sys.getsizeof(value) >> 7)
+        if isinstance(value, (tuple, list)):
+            if _PLAIN_COST.issuperset(map(type, value)):
+                self.charge(len(value))
+                return 2 + len(value) + (sum(map(sys.getsizeof, value)) >> 7)
+            return 2 + sum(map(self.measure, value))
+        if isinstance(value, (frozenset, set)):
+            return self.measure_table(value)
+        if isinstance(value, dict):
+            return self.measure_table(value) + sum(map(self.measure, value.values()))
+        if hasattr(kind, "__dataclass_fields__"):
+            return 50 + sum(self.measure(getattr(value, name, None)) for name in kind.__dataclass_fields__)
+        if hasattr(kind, "model_validate"):
+            return 200 + sum(map(self.measure, vars(value).values()))
+        return _WEIGHTS.get(kind.__name__, 100) + (sys.getsizeof(value) >> 5)
+
+    def measure_table(self, keys: Collection[Any]) -> int:
+        hashes = list(map(hash, keys))
+        self.charge(2 * len(hashes))
+        # A scalar of numpy goes through all of a tuple that it is compared with, so that the mean is not enough.
+        counts = Counter() if self.has_scalars_of_numpy else Counter(hashes)
+        twins = len(hashes) if self.has_scalars_of_numpy else 0
+        return 2 + sum((twins or counts[number]) * self.measure(key) for key, number in zip(keys, hashes))
+
+
+_WEIGHTS = {"float": 4, "complex": 4, "UUID": 10, "datetime": 20, "date": 4, "time": 20, "timedelta": 4, "Decimal": 60}
+
+
 class _Decoder:
     """One walk through a tree, in place: lists and dicts of JSON become those of the value."""
 
-    __slots__ = ("buffers", "types", "load", "has_decimal", "has_huge_int")
+    __slots__ = ("buffers", "types", "load", "costs", "has_decimal", "has_huge_int")
 
     def __init__(self, buffers: Attachments, types: Mapping[str, type], load: Callable[[str], Any]) -> None:
         self.buffers = buffers
         self.types = types
         self.load = load
+        self.costs = _Costs(buffers)
         self.has_decimal = self.has_huge_int = False
 
     def walk(self, tree: Any) -> Any:
@@ -560,8 +716,9 @@ class _Decoder:
             return keys
         if self.has_decimal and self.has_huge_int:  # whose comparison takes the square of their length
             raise Malformed("numbers are too large to be keys")
-        if len(keys) > TWINS_MAX and max(Counter(map(hash, keys)).values()) > TWINS_MAX:
-            raise Malformed("keys collide")
+        hashes = list(map(hash, keys))
+        if len(set(hashes)) != len(hashes):
+            self.costs.charge_table(keys, hashes)
         return keys
 
     def get_dict(self, body: Any) -> Dict[Any, Any]:
@@ -644,6 +801,7 @@ class _Decoder:
         numpy, dtype, data = self.take_array(body, {"dtype", "buffer"})
         if len(data) != dtype.itemsize:
             raise Malformed("a scalar's type and its buffer do not agree")
+        self.costs.has_scalars_of_numpy = True
         return numpy.frombuffer(data, dtype)[0]
 
     def take_array(self, body: Any, names: Any) -> Tuple[Any, Any, Any]:
@@ -714,11 +872,8 @@ def _build(kind: Any, state: Dict[str, Any]) -> Any:
         fields = {field.name: field for field in sys.modules["dataclasses"].fields(kind)}
         if fields.keys() != state.keys():
             raise Malformed(f"the fields are not those of {name_type(kind)}")
-        made = kind(**{name: state[name] for name, field in fields.items() if field.init})
-        for name, field in fields.items():
-            if not field.init:
-                object.__setattr__(made, name, state[name])
-        return made
+        # The others are what the class makes of these, not what a cell says.
+        return kind(**{name: state[name] for name, field in fields.items() if field.init})
     if _is_enum(kind):
         (key, value), = state.items()
         return kind(value) if key == "value" else kind[value]

@@ -20,7 +20,13 @@ _ASYNCIO = os.path.dirname(os.path.abspath(asyncio.__file__)) + os.sep
 
 
 def name_error(error: BaseException) -> bytes:
-    return type(error).__name__.encode("utf-8", "replace")[:talk.NAME_MAX]
+    """The name of its class, which the tool may have made: UTF-8 in any case, without the NUL that ends a name."""
+    try:
+        text = type(error).__name__.replace("\0", "")
+        data = text.encode("utf-8", "backslashreplace")[:talk.NAME_MAX]
+    except BaseException:  # of a metaclass
+        return b"Exception"
+    return data.decode("utf-8", "ignore").encode()
 
 
 def say(error: BaseException) -> bytes:
@@ -45,7 +51,7 @@ def show(error: BaseException) -> bytes:
         _drop_frames(shown, 0)
         return _bound("".join(shown.format()))
     except BaseException as other:  # MemoryError; a __str__ that raises
-        return _bound(f"(the traceback of a {type(error).__name__} cannot be shown: {type(other).__name__})\n")
+        return _bound(f"(the traceback of a {name_error(error).decode()} cannot be shown: {name_error(other).decode()})\n")
 
 
 def _bound(text: str) -> bytes:

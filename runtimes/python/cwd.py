@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import os
-import re
 import stat
 
 from . import codec
@@ -12,9 +11,6 @@ from . import codec
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # not at run time: typing takes 5 ms to import
     from typing import Dict, Iterator, Optional, Sequence
-
-FILES_MAX = 10_000
-DEPTH_MAX = 64
 
 
 class TooLarge(Exception):
@@ -36,16 +32,15 @@ def place(files: Dict[str, int], buffers: codec.Attachments) -> None:
 
 
 def collect(patterns: Sequence[str], size_max: Optional[int]) -> Dict[str, bytes]:
-    """The regular files that match one of the patterns. No link is followed. In a pattern `**` is any number of
-    folders, at its end also all files in them; `*`, `?` and `[]` match within a name."""
-    matches = [re.compile(_translate(pattern)).match for pattern in patterns]
+    """The regular files that match one of the patterns. No link is followed."""
+    matches = codec.FileMatcher(patterns).matches
     found: Dict[str, bytes] = {}
     total = 0
-    for name in sorted(_walk(".", "", 0)) if matches else ():
-        if not any(match(name) for match in matches):
+    for name in sorted(_walk(".", "", 0)) if patterns else ():
+        if not matches(name):
             continue
-        if len(found) >= FILES_MAX:
-            raise ValueError(f"collect matches more than {FILES_MAX} files")
+        if len(found) >= codec.FILES_MAX:
+            raise ValueError(f"collect matches more than {codec.FILES_MAX} files")
         data = _read(name, None if size_max is None else size_max - total)
         if data is not None:
             found[name] = data
@@ -53,38 +48,8 @@ def collect(patterns: Sequence[str], size_max: Optional[int]) -> Dict[str, bytes
     return found
 
 
-def _translate(pattern: str) -> str:
-    parts = pattern.split("/")
-    if parts and parts[0] == ".":
-        del parts[0]
-    if not parts or not {"", "..", "."}.isdisjoint(parts):
-        raise ValueError(f"collect: {pattern!r} is not a relative pattern")
-    text = ""
-    for part in parts[:-1]:
-        text += "(?:[^/]+/)*" if part == "**" else _translate_part(part) + "/"
-    return text + (".+" if parts[-1] == "**" else _translate_part(parts[-1])) + r"\Z"
-
-
-_TOKEN = re.compile(r"\*+|\?|\[!?\]?[^\]]*\]|.", re.DOTALL)
-
-
-def _translate_part(part: str) -> str:
-    text = ""
-    for token in _TOKEN.findall(part):
-        if token[0] == "*":
-            text += "[^/]*"
-        elif token == "?":
-            text += "[^/]"
-        elif token[0] == "[" and len(token) > 1:
-            inner = token[1:-1].replace("\\", r"\\").replace("[", r"\[")
-            text += f"(?!/)[{'^' + inner[1:] if inner[0] == '!' else inner}]" if inner else re.escape(token)
-        else:
-            text += re.escape(token)
-    return text
-
-
 def _walk(folder: str, prefix: str, depth: int) -> Iterator[str]:
-    if depth > DEPTH_MAX:
+    if depth > codec.DEPTH_MAX:
         return
     try:
         entries = list(os.scandir(folder))

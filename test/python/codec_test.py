@@ -8,6 +8,7 @@ import datetime
 import decimal
 import enum
 import importlib.util
+import itertools
 import json
 import math
 import os
@@ -305,6 +306,7 @@ class Box:
     def __post_init__(self):
         if self.size < 0:
             raise ValueError("size is negative")
+        self.made = 2 * self.size
 
 
 @test("codec: what is not plain is an error that says where it is, and what to do")
@@ -338,8 +340,10 @@ def _():
     box = Box(2, [Point(1, (2,)), Colour.RED, Level.LOW, Rights.READ | Rights.WRITE])
     box.made = 7
     got = carry([box], classes, classes)
+    check_equal((type(got[0]), type(got[0].inner[0])), (Box, Point), "its types")
+    check_equal(got[0].made, 4, "a field that the class computes, whatever the cell says")
+    box.made = 4
     check_equal(got, [box], "what came back")
-    check_equal((type(got[0]), type(got[0].inner[0]), got[0].made), (Box, Point, 7), "its types")
     try:
         codec.encode([Box(1, {"a": object()})], classes)
         check(False, "an object was written")
@@ -531,7 +535,8 @@ def _():
         ("many small sets that collide", lambda: b"[" + b",".join([b'{"$set":[' + b",".join(b'{"$int":"%s"}' % hex(n).encode() for n in colliding[:64]) + b"]}"] * 2000) + b"]", "read"),
         ("numbers that share their last bits", lambda: b'{"$set":[' + b",".join(b'{"$int":"%s"}' % hex(n << 40).encode() for n in range(200_000)) + b"]}", "read"),
         ("a decimal beside a huge integer", lambda: b'{"$set":[{"$decimal":"5"},{"$int":"0x' + b"f" * 1_000_000 + b'"}]}', "too large to be keys"),
-        ("sets in sets", lambda: b'{"$set":[' + b'{"$frozenset":[' * 200 + b"]}" * 200 + b"]}", "read"),
+        ("sets in sets", lambda: b'{"$set":[' + b'{"$frozenset":[' * 98 + b"]}" * 98 + b"]}", "read"),
+        ("too many sets in sets", lambda: b'{"$set":[' + b'{"$frozenset":[' * 100 + b"]}" * 100 + b"]}", "nests too deep"),
         ("an unknown name, long", lambda: b'{"$' + b"x" * 20_000_000 + b'":1}', "is not the name of a type"),
     ]
     for what, make, says in cases:
@@ -548,27 +553,127 @@ def _():
     empty = b"".join([struct.pack("<I", 2), b"{}", struct.pack("<I", 5_000_000), bytes(40_000_000)])
     check_in("too many buffers", bounded("empty buffers", 5, 200, lambda: refused(lambda: codec.unpack(empty), "they")), "why")
     head, views = codec.unpack(join({"files": {"a": 0, "b": 0}}, [b"x"]))
-    refused(lambda: codec.read_files(head["files"], views), "one buffer for two files")
+    check_in("used twice", refused(lambda: codec.read_files(head["files"], views, ["*"]), "one buffer for two files"), "why")
 
 
 @test("codec: a program that raised its recursion limit is not brought down")
 def _():
     def read():
         sys.setrecursionlimit(1_000_000)
-        return read_message(b"[" * 2_000_000 + b"]" * 2_000_000) + read_message(b'["]"' + b',["["' * 300 + b"]" * 301)
+        return [read_message(b"[" * 2_000_000 + b"]" * 2_000_000), read_message(b'["]"' + b',["["' * 150 + b"]" * 151),
+                read_message(b'["]"' + b',["["' * 300 + b"]" * 301)]
 
-    check_in("nests too deep", bounded("nested", 20, 1000, read), "why")
+    said = bounded("nested", 20, 1000, read)
+    check_equal((said[0], said[1], said[2]), ("the message nests too deep", "read", "the message nests too deep"), "what was said")
+
+
+@test("codec: nesting is counted as JSON has it, in time that grows with the text")
+def _():
+    deepest = codec.NESTING_MAX - 1  # the message is an object itself
+    for what, begin, end in (("lists", b"[", b"]"), ("objects", b'{"a":', b"}"), ("texts of brackets", b'["]]]",', b"]"),
+                             ("escaped quotes", rb'["\"]",', b"]"), ("escaped backslashes", rb'["\\","]\\\"]",', b"]"),
+                             ("escapes", rb'["\n]\u0022]",', b"]"), ("siblings", b"[[],[[]],", b"]")):
+        for depth, says in ((deepest - 2, "read"), (deepest + 1, "nests too deep")):
+            check_in(says, read_message(begin * depth + b"0" + end * depth), f"{what}, {depth} deep")
+    for what, text in (("an unterminated text of quotes", b"[" * 300 + b'"' + rb'\"' * 10_000_000), ("many texts", b"[[" * 150 + b'"",' * 4_000_000),
+                       ("backslashes", b"[" * 300 + b'"' + b"\\" * 20_000_001), ("quotes", b"[" * 300 + b'"' * 20_000_001)):
+        sys.setrecursionlimit(6000)
+        try:
+            bounded(what, 3, 700, lambda: read_message(text))
+        finally:
+            sys.setrecursionlimit(1000)
+    flat = b"[" + b",".join([b"[[[[[[[[[[0]]]]]]]]]]"] * 400_000) + b"]"
+    check_equal(bounded("lists, ten deep", 3, 700, lambda: read_message(flat)), "read", "it")
+
+
+def colliding_tuples(count, length=13):
+    """Tuples that all have one hash, as text: that of -1 is that of -2."""
+    return ['{"$tuple":[%s]}' % ",".join(map(str, item)) for item in itertools.islice(itertools.product((-1, -2), repeat=length), count)]
+
+
+def frozensets(items, twins, count):
+    """So many that have all but one item in common."""
+    return ['{"$frozenset":[%s]}' % ",".join(items[:twins - 1] + [items[twins - 1 + number]]) for number in range(count)]
+
+
+@test("codec: keys that collide cost a message little, however they are nested")
+def _():
+    def nest(twins, levels):
+        items = colliding_tuples(twins * (levels + 1))
+        for level in range(levels - 1, 0, -1):
+            items = frozensets(items, twins, twins * (level + 1) - twins + 1 if level > 1 else twins)
+        return items[:twins]
+
+    made = [(f"{twins} twins, {levels} levels", '{"$set":[%s]}' % ",".join(nest(twins, levels)))
+            for twins, levels in ((2, 8), (4, 5), (8, 3), (12, 3), (16, 3), (20, 3), (28, 3), (64, 2), (64, 3), (100, 1), (1000, 1))]
+    made.append(("long tuples", '{"$set":[%s]}' % ",".join('{"$tuple":[%s%s]}' % ("0," * 10_000, item[11:-2]) for item in colliding_tuples(64))))
+    text = '"' + "x" * 100_000 + '",'
+    made.append(("long texts", '{"$set":[%s]}' % ",".join('{"$tuple":[%s%s]}' % (text, item[11:-2]) for item in colliding_tuples(64))))
+    made.append(("many sets", "[%s]" % ",".join(['{"$set":[%s]}' % ",".join(colliding_tuples(64))] * 2000)))
+    made.append(("a dict", '{"$dict":[%s]}' % ",".join(f"[{item},0]" for item in colliding_tuples(4000))))
+    made.append(("values of a dict", '{"a":[%s]}' % ",".join('{"$set":[%s]}' % ",".join(colliding_tuples(60, 7)) for _ in range(1000))))
+    refusals = 0
+    for what, text in made:
+        said = bounded(what, 1.5, 300, lambda: read_message(text.encode()))
+        check(said in ("read", "keys collide"), f"{what}: {said}")
+        refusals += said != "read"
+    check(refusals >= 8, f"{refusals} were refused")
+    for what in ("28 twins, 3 levels", "1000 twins, 1 levels", "many sets"):
+        check_equal(read_message(dict(made)[what].encode()), "keys collide", what)
+
+
+@test("codec: honest keys are none that collide")
+def _():
+    rng = random.Random(4)
+    for what, value in (("tuples", {(n, n + 1) for n in range(100_000)}), ("a grid", {(x, y) for x in range(-200, 200) for y in range(-200, 200)}),
+                        ("steps", set(itertools.product((-1, 0, 1), repeat=9))), ("tuples as keys", {(n, str(n)): n for n in range(100_000)}),
+                        ("small numbers", {tuple(rng.randrange(-10, 10) for _ in range(5)) for _ in range(50_000)}),
+                        ("frozensets", {frozenset((n, -n)) for n in range(50_000)}), ("floats", {n / 7 for n in range(-100_000, 100_000)}),
+                        ("decimals", {decimal.Decimal(n) / 8 for n in range(-20_000, 20_000)}), ("powers of two", {1 << n for n in range(2000)}),
+                        ("edges", {frozenset(((n, n), (n, -1))) for n in range(20_000)})):
+        tree, buffers = codec.encode(value)
+        data = join({"value": tree}, buffers)
+        got = []
+
+        def read():
+            head, views = codec.unpack(data)
+            got.append(codec.decode(head["value"], views))
+            return "read" if got[0] == value else "another value"
+
+        check_equal(bounded(what, 2, 700, read), "read", what)
 
 
 @test("codec: names of files lead nowhere else")
 def _():
     for name in ("", "/etc/passwd", "../x", "a/../../x", "a//b", "./a", "a/", "a\0b", "..", ".", "x" * 5000):
         head, views = codec.unpack(join({"files": {name: 0}}, [b"x"]))
-        refused(lambda: codec.read_files(head["files"], views), repr(name))
+        refused(lambda: codec.read_files(head["files"], views, ["**"]), repr(name))
     head, views = codec.unpack(join({"files": {"out/a b.txt": 0, "...": 1, "é": 2}}, [b"x", b"y", b"z"]))
-    check_equal(codec.read_files(head["files"], views), {"out/a b.txt": b"x", "...": b"y", "é": b"z"}, "good names")
-    refused(lambda: codec.read_files([1], views), "a list")
+    check_equal(codec.read_files(head["files"], views, ["**"]), {"out/a b.txt": b"x", "...": b"y", "é": b"z"}, "good names")
+    refused(lambda: codec.read_files([1], views, ["**"]), "a list")
     check_equal(codec.read_files(None, views), {}, "none")
+
+
+@test("codec: files are those that were asked for, and no more than those")
+def _():
+    for patterns, good, bad in ((["out/**"], ["out/a", "out/b/c"], ["out", "a", "in/out/a"]), (["*.csv", "b"], ["a.csv", ".csv", "b"], ["a/b.csv", "a.csvx", "bb"]),
+                                (["**/a"], ["a", "x/a", "x/y/a"], ["x/ab", "a/b"]), (["x/**/y/*.t"], ["x/y/a.t", "x/b/y/.t", "x/y/y/a.t"], ["y/a.t", "x/a.t"]),
+                                (["a?c[0-9][!x]"], ["abc1y", "a€c0]"], ["ac1y", "abc1x", "abcdy"]), (["a*b*c"], ["abc", "axbxbc"], ["acb", "abcd", "a/b/c"]),
+                                ((), [], ["a"]), (["./a"], ["a"], ["b"]), (["../a"], [], ["a"]), (["a\n*"], ["a\nb\n"], ["a"])):
+        for name in good + bad:
+            head, views = codec.unpack(join({"files": {name: 0}}, [b"x"]))
+            if name in good:
+                check_equal(codec.read_files(head["files"], views, patterns), {name: b"x"}, f"{patterns}")
+            else:
+                refused(lambda: codec.read_files(head["files"], views, patterns), f"{patterns}: {name}")
+    many = {str(number): number for number in range(codec.FILES_MAX + 1)}
+    refused(lambda: codec.read_files(many, codec.Attachments.of([b""] * len(many)), ["*"]), "too many")
+    del many["0"]
+    check_equal(len(codec.read_files(many, codec.Attachments.of([b""] * (codec.FILES_MAX + 1)), ["*"])), codec.FILES_MAX, "as many as can be")
+    slow = {"a" * 4000: 0}, {"a/" * 2000 + "b": 0}, {"/".join(["a" * 60] * 60): 0}
+    for files in slow:
+        bounded("names that are slow to match", 0.5, 100, lambda: refused(lambda: codec.read_files(
+            files, codec.Attachments.of([b""]), ["*a*a*a*a*a*c", "**/**/**/**/**/c", "**/*a*a*a*b*/**/*a*a*b"]), "it"))
 
 
 @test("codec: 30000 mutated messages are read, or refused by Malformed alone")

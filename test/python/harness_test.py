@@ -100,7 +100,7 @@ class Cell:
                     value = codec.decode(head["value"], buffers, types)
                 elif "pickle" in head:
                     value = pickle.loads(buffers[0], buffers=buffers[1:1 + head["oob"]])
-                files = codec.read_files(head.get("files"), buffers)
+                files = codec.read_files(head.get("files"), buffers, ["**"])
                 return Outcome(True, value, None, None, traceback, logs, files, head, self.output(), self.pid)
 
     def answer(self, message, answer):
@@ -283,6 +283,9 @@ def _():
                              ("import asyncio\nraise asyncio.CancelledError()", "CancelledError", ""),
                              ("import asyncio\nawait asyncio.sleep(0)\nraise SystemExit(4)", "SystemExit", "4"),
                              ("class E(Exception):\n    def __str__(self): raise SystemExit\nraise E", "E", "(an exception that cannot be shown)"),
+                             ("class M(type):\n    __name__ = '\\udc80x\\0y'\nclass E(Exception, metaclass=M): pass\nraise E('m')", "\\udc80xy", "m"),
+                             ("class M(type):\n    __name__ = property(lambda self: 1 / 0)\nclass E(Exception, metaclass=M): pass\nraise E('m')", "Exception", "m"),
+                             ("raise type('a' + 'é' * 300, (Exception,), {})('m')", "a" + "é" * 255, "m"),
                              ("raise ValueError('\\ud800')", "ValueError", "\\ud800"), ("x = [", "SyntaxError", None),
                              ("def f(): f()\nf()", "RecursionError", None), ("raise type('N' * 600, (Exception,), {})", "N" * 512, "")):
         failed = run(code)

@@ -138,6 +138,31 @@ def _():
     check(result.isolation and result.isolation["level"] in ("strict", "full", "partial"), result.isolation)
 
 
+@test("result: what a cell chose as its value cannot make a line of a log fail")
+def _():
+    result = box().eval("n = 1 << 20_000\n[n, -n, {n: 1}, {(n,): 2}, 7]", result=True)
+    check_equal(result.status, "ok", repr(result.error))
+    first, second, third, fourth, last = json.loads(result.to_json())["value"]
+    check_equal((int(first, 16), int(second, 16), last), (1 << 20_000, -(1 << 20_000), 7), "integers")
+    if hasattr(sys, "set_int_max_str_digits"):
+        check_in("cannot be shown", str([*third, *fourth]), "keys")
+        check_in("value=<list that cannot be shown: ValueError>", repr(result), "the result")
+    check_in("value=[1, 'a']", repr(box().eval("[1, 'a']", result=True)), "another")
+    deep = box().eval("x = []\nfor _ in range(250): x = [x]\nx", result=True)
+    check_equal(deep.status, "no_result", "nested deep")
+    deep = box().eval("x = []\nfor _ in range(190): x = [x]\nx", result=True)
+    check_equal((deep.status, deep.to_json() != "", repr(deep) != ""), ("ok", True, True), "not so deep")
+
+
+@test("eval: files that were not asked for make the result none")
+def _():
+    forge = ("import sys\ncwd = sys.modules['_vitro_runtime.cwd']\n"
+             "cwd.collect = lambda *_: {%r: b'x'}\n1")
+    for name, status in (("out/a", "ok"), ("b", "no_result"), ("out", "no_result")):
+        result = box().eval(forge % name, collect=["out/*"], result=True)
+        check_equal(result.status, status, f"{name}: {result.error}")
+
+
 @test("eval: tools run here, as ordinary and awaited calls, many at once, and raise inside")
 def _():
     here, seen = os.getpid(), []

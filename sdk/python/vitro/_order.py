@@ -47,7 +47,7 @@ class PoolSpec(NamedTuple):
 class Order:
     """What is to be done. `fields` are members of the call's head, as JSON."""
 
-    __slots__ = ("spec", "tool", "pieces", "fields", "call_id", "on_output", "on_log", "tools", "types", "trust",
+    __slots__ = ("spec", "tool", "pieces", "fields", "call_id", "on_output", "on_log", "tools", "types", "trust", "collect",
                  "wants_result", "modules", "size", "head", "module")
 
     def __init__(self, spec: PoolSpec, tool: str, pieces: Sequence[Buffer], wall_ms: int, options: "Options") -> None:
@@ -61,6 +61,7 @@ class Order:
         self.tools: Tools = {}
         self.types: Dict[str, type] = {}
         self.trust = False
+        self.collect: Sequence[str] = ()  # patterns of files
         self.modules: Tuple[str, ...] = ()  # that the pool may learn when the call was well
         self.module, self.head = "", b""  # of a function that is the same each time: its module, and its message's head
         fields = f',"wall_ms":{wall_ms}' if wall_ms else ""
@@ -189,13 +190,14 @@ class Orders:
         if isinstance(collect, str):
             raise TypeError("collect is a list of patterns, not a text")
         spec, wall_ms = self._spec("eval", self._python, options)
+        patterns = [*collect]
         buffers: List[Buffer] = []
         placed = {}
         for name, content in (files or {}).items():
             placed[codec.check_file_name(name)] = len(buffers)
             buffers.append(_content(content))
         head: Dict[str, Any] = {"op": "eval", "code": code, "filename": "<eval>", "tools": [*(tools or ())],
-                                "files": placed, "collect": [*collect], "stdin": None,
+                                "files": placed, "collect": patterns, "stdin": None,
                                 "result": "pickle" if trust else "plain"}
         if stdin is not None:
             head["stdin"] = len(buffers)
@@ -204,7 +206,7 @@ class Orders:
         if types:
             head["types"] = [*types]
         order = Order(spec, "eval", pack(_json(head), buffers), wall_ms, options)
-        order.tools, order.types, order.trust = tools or {}, types, trust
+        order.tools, order.types, order.trust, order.collect = tools or {}, types, trust, patterns
         return order
 
     def run(self, argv: Sequence[Word], stdin: Optional[Content],

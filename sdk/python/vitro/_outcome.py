@@ -52,7 +52,7 @@ def read_value(body: Buffer, order: Order) -> Value:
     """The value of a call and the files that it collected, from a cell: all of it may be anything. Raises
     codec.Malformed."""
     head, buffers = codec.unpack(body)
-    files = codec.read_files(head.get("files"), buffers)
+    files = codec.read_files(head.get("files"), buffers, order.collect)
     if order.trust and "pickle" in head:
         data, first, count = buffers.take(head["pickle"]), head["pickle"] + 1, head.get("oob", 0)
         try:

@@ -7,13 +7,15 @@ import base64
 import datetime
 import json
 import math
-from dataclasses import dataclass, field
-from typing import Any, Dict, List, NamedTuple, Optional
+from dataclasses import dataclass, field, fields
+from typing import Any, Callable, Dict, List, NamedTuple, Optional
 
 # Every status, and the name of its error where none is given.
 STATUSES = {"ok": "", "error": "Error", "timeout": "Timeout", "cpu_limit": "CpuLimit", "memory_limit": "MemoryLimit",
             "crashed": "Crashed", "no_result": "NoResult", "result_limit": "ResultLimit", "cancelled": "Cancelled",
             "refused": "Refused", "lost": "Lost"}
+
+_INT_BITS = 14_000  # fewer than 4300 digits
 
 
 class Error(NamedTuple):
@@ -40,7 +42,7 @@ class Usage(NamedTuple):
     processes: Optional[int] = None
 
 
-@dataclass
+@dataclass(repr=False)
 class Result:
     """How a call ended, and all that is known of it.
 
@@ -93,6 +95,10 @@ class Result:
         """The same of standard error."""
         return self.stderr_bytes.decode("utf-8", "replace")
 
+    def __repr__(self) -> str:
+        shown = (f"{one.name}={_show(getattr(self, one.name), repr)}" for one in fields(self))
+        return f"Result({', '.join(shown)})"
+
     def unwrap(self) -> Any:
         """The value, or the exception that the call without `result=True` would have raised."""
         if self.status != "ok":
@@ -114,18 +120,21 @@ class Result:
 
     def to_json(self) -> str:
         """The result as one line of JSON. Of the value, and of files, what JSON cannot say is written as
-        near to it as can be: tuples and sets as lists, times in ISO form, bytes as text or in base64."""
+        near to it as can be: tuples and sets as lists, times in ISO form, bytes as text or in base64, integers of more
+        than 4300 digits, which Python itself does not write, as text in hexadecimal."""
         return json.dumps(_plain(self.to_dict()), allow_nan=False)
 
 
 def _plain(value: Any) -> Any:
     """The same as JSON can say it."""
-    if value is None or isinstance(value, (bool, int, str)):
+    if value is None or isinstance(value, (bool, str)):
         return value
+    if isinstance(value, int):
+        return value if value.bit_length() <= _INT_BITS else hex(value)
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, dict):
-        return {key if isinstance(key, str) else str(key): _plain(part) for key, part in value.items()}
+        return {key if isinstance(key, str) else _show(key, str): _plain(part) for key, part in value.items()}
     if isinstance(value, (list, tuple, set, frozenset)):
         return [_plain(part) for part in value]
     if isinstance(value, (bytes, bytearray, memoryview)):
@@ -135,4 +144,12 @@ def _plain(value: Any) -> Any:
             return {"base64": base64.b64encode(value).decode()}
     if isinstance(value, (datetime.date, datetime.time)):
         return value.isoformat()
-    return str(value)
+    return _show(value, str)
+
+
+def _show(value: Any, show: Callable[[Any], str]) -> str:
+    """A value as text. It may be a cell's, which must not be able to make a line of somebody's log fail."""
+    try:
+        return show(value)
+    except Exception as error:  # an integer of too many digits; nested too deep
+        return f"<{type(value).__name__} that cannot be shown: {type(error).__name__}>"
