@@ -4,6 +4,7 @@
 #   make run      set up, build, and run a first sealed command
 #   make build    the binary is at build/vitro
 #   make test     all tests, as root and as an ordinary user, plain and sanitized
+#   make test-pythons  the Python package under every python3 of the machine
 #   make test-matrix  in poorer environments, to docs/matrix.md (ROW=REGEX, QUICK=1)
 #   make test-mutants   switch off each layer in turn; tests must fail (ONLY=REGEX: some of them)
 #   make soak     100,000 calls of tools that crash, hang, flood (CALLS=N SEED=N)
@@ -44,6 +45,10 @@ run: build
 
 test: setup-test tested sanitized check
 	@test/run --build build --build build-sanitized
+
+.PHONY: test-pythons
+test-pythons: setup-test tested
+	@VITRO_TEST_PYTHON=all test/run --build build --filter '^python/(sdk|wire|package|guide)$$'
 
 .PHONY: test-matrix
 test-matrix: setup-test tested

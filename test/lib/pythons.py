@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests of the Python package, under every python3 of the machine that it is for.
+"""Tests of the Python package, under the python3 of the system, and the oldest and newest of the machine that it is for.
 
 A test file ends with main() of this module in place of vitrotest's. VITRO_TEST_PYTHON=1 is for the interpreter that
-it is started with alone.
+it is started with alone, VITRO_TEST_PYTHON=all for every one there is: make test-pythons.
 """
 
 import glob
@@ -43,11 +43,21 @@ def relay(version, path, args):
     return process.wait()
 
 
+def chosen():
+    """The system's, the oldest and the newest: between them there is little that only one does. Or all."""
+    found = interpreters()
+    if os.environ.get("VITRO_TEST_PYTHON") == "all":
+        return found
+    by_age = sorted(found, key=lambda version: [int(part) for part in version.split(".")])
+    wanted = {next(iter(found)), by_age[0], by_age[-1]}
+    return {version: path for version, path in found.items() if version in wanted}
+
+
 def main():
     """Runs the tests that were registered."""
     # What a sanitized build adds is the same for all of them.
-    if os.environ.get("VITRO_TEST_PYTHON") or vitrotest.sanitized():
+    if os.environ.get("VITRO_TEST_PYTHON") == "1" or vitrotest.sanitized():
         vitrotest.main()
     codes = [relay(version, path, [str(pathlib.Path(sys.argv[0]).resolve()), *sys.argv[1:]])
-             for version, path in interpreters().items()]
+             for version, path in chosen().items()]
     sys.exit(max(codes))
