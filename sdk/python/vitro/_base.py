@@ -6,8 +6,9 @@ from __future__ import annotations
 import os
 from typing import Iterable, List, Optional, Union
 
-from ._order import Orders
-from ._policy import Policy
+from ._hooks import Hooks
+from ._order import Options, Order, Orders
+from ._policy import Policy, seconds_of
 from ._session import Call, Session
 
 Path = Union[str, "os.PathLike[str]"]
@@ -44,6 +45,10 @@ class Base:
     def is_running(self) -> bool:
         """Whether calls are under way."""
         return bool(self._under_way())
+
+    def _hooks(self, order: Order, options: Options) -> Hooks:
+        policy = self._orders._policy if options.policy is None else options.policy
+        return Hooks(order, seconds_of(policy, options.timeout))
 
     def _under_way(self) -> List[Call]:
         session = self._session

@@ -4,20 +4,35 @@
 from __future__ import annotations
 
 import codecs
-from typing import Any, Callable, Dict
+import time
+from typing import Any, Callable, Dict, Optional
 
+from ._logs import emit, tool_level, tool_log
 from ._order import Order, read_request
+from ._session import Call
 from ._wire import Head
 
 
+_GRACE = 1.0  # seconds behind the deadline: ending a cell takes its time
+
+
 class Hooks:
-    """What an order wants to be called back for."""
+    """What an order wants to be called back for. seconds: its deadline, where that is known."""
 
-    __slots__ = ("order", "_decoders")
+    __slots__ = ("order", "_seconds", "_decoders")
 
-    def __init__(self, order: Order) -> None:
-        self.order = order
+    def __init__(self, order: Order, seconds: Optional[float] = None) -> None:
+        self.order, self._seconds = order, seconds
         self._decoders: Dict[int, Any] = {}
+
+    def is_late(self, call: Call) -> bool:
+        """Whether the call is past its deadline by this program's own clock: then nothing is called back any more. The
+        clock starts when something first comes of the call, since it may have waited for a cell until then."""
+        return self._seconds is not None and bool(call.heard) and time.monotonic() > call.heard + self._seconds + _GRACE
+
+    def may_run(self, call: Call) -> bool:
+        """Whether a tool that the call asked for is still to be run."""
+        return call.runs_tools and not self.is_late(call)
 
     def output(self, head: Head, body: memoryview) -> None:
         """Text of what was printed. A character that is cut in two comes when it is complete."""
@@ -35,10 +50,12 @@ class Hooks:
             if text and self.order.on_output is not None:
                 self.order.on_output("stdout" if stream == 1 else "stderr", text)
 
-    def log(self, head: Head, body: memoryview) -> None:
-        """A line that the tool logged."""
+    def log(self, call: Call, head: Head, body: memoryview) -> None:
+        """A line that the tool logged: for this program's log made harmless, for its call-back as it is."""
+        text = str(body, "utf-8", "replace")
+        emit(tool_log, tool_level(head["level"]), f"{call.call_id}: ", text)
         if self.order.on_log is not None:
-            self.order.on_log(head["level"], str(body, "utf-8", "replace"))
+            self.order.on_log(head["level"], text)
 
     def find_tool(self, head: Head) -> Callable[..., Any]:
         """The tool that a cell asks for. Raises NameError."""

@@ -9,7 +9,7 @@ from collections import deque
 from typing import Any, Deque, Optional, Sequence
 
 from ._order import Buffer
-from ._session import Session, Waiter
+from ._session import Call, Session, Waiter
 from ._start import Connection
 from ._wire import Broken
 
@@ -102,7 +102,16 @@ class LoopSession(Session):
             self._unsent.clear()  # the reader finds it
         self.loop.remove_writer(self.sock)
 
+    def poll(self, call: Call) -> None:
+        """Takes what has come: a call may be over behind all that it left."""
+        if not call.is_over and self.lost is None:
+            self._read()
+
     def _read(self) -> None:
+        self._receive()
+        self.tell_lines()
+
+    def _receive(self) -> None:
         try:
             for _ in range(_TURNS):
                 room = self.reader.get_buffer()

@@ -76,6 +76,14 @@ def wall_ms_of(policy: Policy) -> Optional[int]:
     return wall if isinstance(wall, int) else None
 
 
+def seconds_of(policy: Policy, timeout: Optional[float]) -> Optional[float]:
+    """How long a call may take in its cell, where that is known."""
+    if timeout is not None:
+        return float(timeout)
+    wall = wall_ms_of(policy)
+    return None if wall is None else wall / 1000
+
+
 def deadline(policy: Policy, timeout: Optional[float]) -> Tuple[List[Source], int]:
     """What a timeout in seconds adds to the sources of a policy, and the call's own wall_ms.
 

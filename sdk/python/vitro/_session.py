@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import itertools
 import json
-import logging
 import os
 import threading
+import time
 import weakref
 from collections import deque
 from typing import Any, Callable, Deque, Dict, List, Optional, Sequence, Set, Tuple, Union
 
+from ._logs import tool_level, tool_log
 from ._order import Buffer, Order, PoolSpec
 from ._result import STATUSES, Log
 from ._start import Connection, log_line
@@ -26,12 +27,12 @@ from .errors import Refused
 EMPTY = memoryview(b"")
 POOLS_MAX = 32  # beyond this, the one that was not used for longest is dropped
 HELD_MAX = 64 << 20  # bytes of one call that nobody has taken yet
+ASKS_MAX = 10000  # uses of tools that one call waits for
+LINES_MAX = 10000  # of the supervisor's own that nobody has logged yet
+_JOINED_MAX = 1 << 20  # bytes of output that are told at once
 LOGS_MAX = 8 << 20  # bytes of lines that a result keeps
 _LOG_COST = 256  # of what is left, beside its bytes
 _TRACEBACK = "vitro.traceback"  # the level of the line that is the traceback
-
-tool_log = logging.getLogger("vitro.tool")
-_TOOL_LEVELS = {"debug": 10, "info": 20, "warning": 30, "warn": 30, "error": 40, "critical": 50}
 
 
 class Waiter:
@@ -73,6 +74,9 @@ class Call(Waiter):
     streams = listens = False  # the latter: output, log lines are wanted as they come
     is_over = is_abandoned = False
     is_flooded = False  # it asked for more than anybody answers
+    is_stopped = False  # it is being cancelled
+    asked = settled = 0  # uses of tools, and those of them that have had their turn
+    heard = 0.0  # when something first came of it: a cell has had it since before then
     body: Buffer = EMPTY
     value_size = 0
     logs: Sequence[Log] = ()
@@ -111,25 +115,41 @@ class Call(Waiter):
         """Leaves something for who waits. False: so much is there already that it is dropped."""
         if self.is_abandoned or self._put - self._got > HELD_MAX:
             return False
+        if not self.heard:
+            self.heard = time.monotonic()
         self._put += len(body) + _LOG_COST
         if not isinstance(self.events, deque):
             self.events = deque()
         self.events.append((head, body))
         return True
 
-    def take(self) -> Tuple[Head, memoryview]:
-        """The next thing that was left, where there is one."""
-        assert isinstance(self.events, deque)
-        head, body = self.events.popleft()
+    def take(self) -> Optional[Tuple[Head, memoryview]]:
+        """The next thing that was left, where there is one. Output that was left piece by piece is one piece."""
+        events = self.events
+        if not isinstance(events, deque) or not events:
+            return None
+        head, body = events.popleft()
         self._got += len(body) + _LOG_COST
-        return head, body
+        if head["is"] != "output":
+            return head, body
+        pieces, size = [body], len(body)
+        while events and size < _JOINED_MAX and events[0][0]["is"] == "output" and events[0][0]["stream"] == head["stream"]:
+            piece = events.popleft()[1]
+            self._got += len(piece) + _LOG_COST
+            pieces.append(piece)
+            size += len(piece)
+        return head, memoryview(b"".join(pieces)) if len(pieces) > 1 else body
+
+    @property
+    def runs_tools(self) -> bool:
+        """Whether what it asks for is done: not any more when it is over, or about to be."""
+        return not (self.is_over or self.is_stopped or self.is_abandoned or self.is_flooded)
 
     def add_log(self, level: str, text: str) -> None:
         """A line that the tool logged."""
         if level == _TRACEBACK:
             self.traceback = text
             return
-        tool_log.log(_TOOL_LEVELS.get(level.lower(), 20), "%s: %s", self.call_id, text)
         self._kept += len(text) + _LOG_COST
         if self._kept <= LOGS_MAX:
             if not isinstance(self.logs, list):
@@ -154,6 +174,7 @@ class Session:
         self._counting: Deque[Reply] = deque()
         self.numbers = itertools.count(1)
         self._farewell = ""
+        self.lines: Deque[Tuple[Head, memoryview]] = deque(maxlen=LINES_MAX)  # of the supervisor's own log
         _sessions.add(self)
 
     # -- what who waits has to give
@@ -247,6 +268,7 @@ class Session:
     def cancel(self, call: Call) -> None:
         """Ends a call; one that is over stays so."""
         if not call.is_over:
+            call.is_stopped = True
             self.send([frame(b'{"do":"cancel","call":%d}' % call.number)])
 
     def abandon(self, call: Call) -> None:
@@ -278,6 +300,15 @@ class Session:
 
     # -- messages
 
+    def tell_lines(self) -> None:
+        """Logs what the supervisor said of itself. By nobody who reads for others, or writes."""
+        while self.lines:
+            try:
+                head, body = self.lines.popleft()
+            except IndexError:  # another thread was faster
+                return
+            log_line(head, body)
+
     def take(self, data: bytes, body: memoryview) -> None:
         """Takes a message. Raises Broken where it cannot be."""
         usual = match_done(data)
@@ -296,7 +327,7 @@ class Session:
         elif kind in ("output", "ask") or kind == "log" and "call" in head:
             self._take_of_call(kind, head, body)
         elif kind == "log":
-            log_line(head, body)
+            self.lines.append((head, body))
         elif kind == "pool":
             self._take_pool(head, body)
         elif kind == "count" and self._counting:
@@ -311,7 +342,8 @@ class Session:
         if call is None:
             raise Broken(f"{kind} of a call that is not under way")
         if kind == "ask":
-            if not call.put(head, body):
+            call.asked += 1
+            if call.asked - call.settled > ASKS_MAX or not call.put(head, body):
                 call.is_flooded = True  # nothing is sent from here: who reads may be writing
         elif kind == "output":
             if not (call.streams and len(body) and call.put(head, body)):
@@ -320,7 +352,10 @@ class Session:
             if head.get("level").__class__ is not str:
                 raise Broken("a line without a level")
             call.add_log(head["level"], str(body, "utf-8", "replace"))
-            if not call.listens or head["level"] == _TRACEBACK or not call.put(head, body):
+            if head["level"] == _TRACEBACK:
+                return
+            is_wanted = call.listens or tool_log.isEnabledFor(tool_level(head["level"]))
+            if not is_wanted or not call.put(head, body):
                 return
         self.tell(call)
 
@@ -332,6 +367,9 @@ class Session:
             if call is None:
                 raise Broken("a result of a call that is not under way")
             call.pool.calls -= 1
+        if call.is_flooded and head is not None and head["status"] == "cancelled":
+            head["error"] = (f"it asked for more at once than is answered: {ASKS_MAX} uses of tools, or {HELD_MAX >> 20} MB "
+                             "of their arguments")
         call.end(data, head, body, value)
         self.tell(call)
 

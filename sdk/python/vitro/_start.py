@@ -16,6 +16,7 @@ import time
 from typing import List, Optional, Tuple
 
 from ._binary import find_binary
+from ._logs import emit
 from ._wire import Broken, Frame, Head, Reader, frame, read_message, write_head
 from .errors import Lost, Refused
 
@@ -32,7 +33,7 @@ _ABOVE = 16  # all descriptors that are given places
 def log_line(head: Head, body: memoryview) -> None:
     """A line of the supervisor's own."""
     level = head.get("level")
-    log.log(LEVELS.get(level, 20) if isinstance(level, int) else 20, "%s", str(body, "utf-8", "replace"))
+    emit(log, LEVELS.get(level, 20) if isinstance(level, int) else 20, "", str(body, "utf-8", "replace"))
 
 
 class Process:

@@ -14,12 +14,13 @@ import threading
 from typing import Dict, List, Optional, Sequence
 
 from ._order import Buffer
-from ._session import Session, Waiter
+from ._session import Call, Session, Waiter
 from ._start import Connection, wait_writable
 from ._wire import Broken
 
 FLAGS = getattr(socket, "MSG_DONTWAIT", 0) | getattr(socket, "MSG_NOSIGNAL", 0)
 _PIECES = 512  # IOV_MAX is 1024
+_TURNS = 64  # of reading without waiting
 
 
 class ThreadSession(Session):
@@ -51,7 +52,10 @@ class ThreadSession(Session):
 
     def wait(self, waiter: Waiter) -> None:
         """Waits until there is something to look at, and reads for all if nobody else does."""
-        while not waiter.told:
+        while not waiter.told or self.lines:
+            if self.lines:
+                self.tell_lines()
+                continue
             with self.lock:
                 if waiter.told:
                     return
@@ -88,7 +92,7 @@ class ThreadSession(Session):
 
     def _read_until(self, waiter: Waiter) -> None:
         reader, receive = self.reader, self.sock.recv_into
-        while not waiter.told:
+        while not waiter.told and not self.lines:  # lines are told by who does not lead
             if self.lost is not None:
                 self.fail(self.lost)
                 waiter.told = True
@@ -99,6 +103,27 @@ class ThreadSession(Session):
                 self.fail(f"the supervisor cannot be heard: {error}")
                 continue
             self.take_in(count)
+
+    def poll(self, call: Call) -> None:
+        """Takes what has come, without waiting, unless another thread reads: a call may be over behind all that it left."""
+        if call.is_over:
+            return
+        waiter = Waiter()
+        with self.lock:
+            if self.leader is not None or self.lost is not None:
+                return
+            self.leader = waiter
+        try:
+            for _ in range(_TURNS):
+                self.take_in(self.sock.recv_into(self.reader.get_buffer(), 0, FLAGS))
+                if call.is_over or self.lost is not None:
+                    return
+        except BlockingIOError:
+            pass
+        except OSError as error:
+            self.fail(f"the supervisor cannot be heard: {error}")
+        finally:
+            self.leave(waiter)
 
     def take_in(self, count: int) -> None:
         """Takes what came. An exception of a signal's handler that strikes here ends the session, since

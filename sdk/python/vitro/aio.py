@@ -11,17 +11,18 @@ import weakref
 from typing import Any, Callable, Dict, Iterable, Mapping, Optional, Sequence, Set, Tuple
 
 from . import _start
+from ._asks import TOOLS_AT_ONCE, tell_failure
 from ._base import Base, Path
 from ._hooks import Hooks
 from ._loop import Bell, LoopSession
 from ._order import (Content, OnLog, OnOutput, Options, Order, PoolSpec, Tools, Word, answering, read_request,
-                     write_answer, write_failure)
+                     write_answer)
 from ._outcome import begin_learning, conclude, not_begun, refused
 from ._policy import Policy
 from ._result import Result
 from ._session import Call, Pool
 from ._wire import Head
-from .errors import Lost, VitroError
+from .errors import Cancelled, Lost, VitroError
 
 __all__ = ["AsyncSandbox"]
 
@@ -34,8 +35,8 @@ class AsyncSandbox(Base):
             await asyncio.gather(*(sandbox.call(slow, n) for n in range(100)))
 
     Cancelling the task that awaits a call ends its cell at once. Tools that are coroutine functions run on the loop, as
-    many at once as the code asks for; others run in the loop's threads. on_output and on_log are plain functions, and run
-    on the loop.
+    many at once as the code asks for; others run in the loop's threads, 8 of a call at a time.
+    on_output and on_log are plain functions, and run on the loop.
 
     It belongs to the loop that it is used in, and is not for several threads.
     """
@@ -177,62 +178,107 @@ class AsyncSandbox(Base):
             if not options.result:
                 raise
             return not_begun(options.call_id, error)
-        tasks: Set["asyncio.Task[None]"] = set()
+        asks = _Asks()
         try:
-            await self._attend(session, call, order, bell, tasks)
+            await self._attend(session, call, self._hooks(order, options), bell, asks)
         except BaseException:
             session.abandon(call)
             raise
         finally:
-            for task in tasks:
+            for task in asks.tasks:
                 task.cancel()
         begin_learning(session, order, call)
         return conclude(order, call)
 
-    async def _attend(self, session: LoopSession, call: Call, order: Order, bell: Bell,
-                      tasks: Set["asyncio.Task[None]"]) -> None:
+    async def _attend(self, session: LoopSession, call: Call, hooks: Hooks, bell: Bell, asks: "_Asks") -> None:
         """Waits for the call's end, and meanwhile does what it wants done."""
         await bell.wait(call)
-        hooks = Hooks(order)
         while True:
             call.told = False
             is_over = call.is_over
-            while call.events:
-                head, body = call.take()
-                if head["is"] == "output":
-                    hooks.output(head, body)
-                elif head["is"] == "log":
-                    hooks.log(head, body)
-                elif not is_over:
-                    task = asyncio.get_running_loop().create_task(self._answer(session, call, hooks, head, body))
-                    tasks.add(task)
-                    task.add_done_callback(tasks.discard)
+            self._look(session, call, hooks, bell, asks)
+            if asks.failure is not None:
+                raise asks.failure
             if is_over:
                 break
-            if call.is_flooded or len(tasks) > _TASKS_MAX:
+            if call.is_flooded and not call.is_stopped:
                 session.cancel(call)
             await bell.wait(call)
-        hooks.end()
+        if not hooks.is_late(call):
+            hooks.end()
 
-    async def _answer(self, session: LoopSession, call: Call, hooks: Hooks, head: Head, body: memoryview) -> None:
+    def _look(self, session: LoopSession, call: Call, hooks: Hooks, bell: Bell, asks: "_Asks") -> None:
+        """Does, or begins to do, what a call has left to be done."""
+        while call.events:
+            taken = call.take()
+            if taken is None:
+                break
+            head, body = taken
+            if head["is"] == "ask":
+                if call.runs_tools:
+                    task = asyncio.get_running_loop().create_task(self._answer(session, call, hooks, bell, asks, head, body))
+                    asks.tasks.add(task)
+                    task.add_done_callback(asks.tasks.discard)
+            elif hooks.is_late(call):
+                continue
+            elif head["is"] == "output":
+                hooks.output(head, body)
+                session.poll(call)  # it may have taken its time
+            else:
+                hooks.log(call, head, body)
+                session.poll(call)
+
+    async def _answer(self, session: LoopSession, call: Call, hooks: Hooks, bell: Bell, asks: "_Asks", head: Head,
+                      body: memoryview) -> None:
+        session.poll(call)
+        if not hooks.may_run(call):
+            if not call.is_stopped:
+                session.cancel(call)
+            return
         answering.set(True)  # in this task's own context
         try:
-            ok, pieces = True, write_answer(await _run_tool(hooks, head, body))
+            ok, pieces = True, write_answer(await _run_tool(call, hooks, asks, head, body))
         except Exception as error:
-            ok, pieces = False, write_failure(error)
+            ok, pieces = False, tell_failure(error)
+        except BaseException as error:
+            if call.is_over or call.is_abandoned:
+                raise
+            ok, pieces = False, tell_failure(error)
+            if not isinstance(error, asyncio.CancelledError):  # that one is the tool's own affair
+                asks.failure, call.told = error, True
+                bell.ring()
+        finally:
+            call.settled += 1
         if not call.is_over:
             session.answer(call.number, head["ask"], ok, pieces)
 
 
-_TASKS_MAX = 10000  # requests of one call that are being answered
+class _Asks:
+    """What is being answered of one call."""
+
+    def __init__(self) -> None:
+        self.tasks: Set["asyncio.Task[None]"] = set()
+        self.gate = asyncio.Semaphore(TOOLS_AT_ONCE)  # of the loop's threads, which are others' as well
+        self.failure: Optional[BaseException] = None  # of a tool, that is to end more than the tool
 
 
-async def _run_tool(hooks: Hooks, head: Head, body: memoryview) -> Any:
+async def _run_tool(call: Call, hooks: Hooks, asks: _Asks, head: Head, body: memoryview) -> Any:
     function = hooks.find_tool(head)
     args, kwargs = read_request(body)
     if inspect.iscoroutinefunction(function):
         return await function(*args, **kwargs)
     context = contextvars.copy_context()
-    value = await asyncio.get_running_loop().run_in_executor(
-        None, lambda: context.run(lambda: function(*args, **kwargs)))
+
+    def work() -> Tuple[Any, Optional[BaseException]]:
+        if not hooks.may_run(call):
+            return None, Cancelled("the call is over")
+        try:
+            return context.run(lambda: function(*args, **kwargs)), None
+        except BaseException as error:  # not all can be an exception of a future
+            return None, error
+
+    async with asks.gate:
+        value, error = await asyncio.get_running_loop().run_in_executor(None, work)
+    if error is not None:
+        raise error
     return await value if inspect.isawaitable(value) else value

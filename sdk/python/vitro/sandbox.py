@@ -13,11 +13,11 @@ from types import FunctionType
 from typing import Any, Callable, Dict, Iterable, Mapping, Optional, Sequence, Tuple, Union
 
 from . import _start
+from ._asks import Workers, tell_failure
 from ._base import Base, Path
 from ._futures import CallFuture, Pump
-from ._order import (Content, OnLog, OnOutput, Options, Order, PoolSpec, Tools, Word, answering, write_answer,
-                     write_failure)
 from ._hooks import Hooks
+from ._order import Content, OnLog, OnOutput, Options, Order, PoolSpec, Tools, Word, answering, write_answer
 from ._outcome import begin_learning, conclude, not_begun, refused
 from ._policy import Policy
 from ._quick import LONG_WAY, Route, find_route
@@ -59,11 +59,12 @@ class Sandbox(Base):
     timeout     seconds, in place of the policy's deadline, be it shorter or longer
     policy      a policy in place of the sandbox's
     on_output   called as on_output("stdout" or "stderr", text) with what is printed, as it comes
-    on_log      called as on_log(level, text) with what is logged, as it comes
+    on_log      called as on_log(level, text) with what is logged, as it comes; the text is raw, whatever is in it
     result      True: gives a Result, however the call ended, and raises nothing
     call_id     a text of one's own by which cancel() finds it, and that results carry
 
-    Call-backs run in the thread that waits. What they raise ends the call, and is raised.
+    Call-backs run in the thread that waits. What they raise ends the call, and is raised. None begins when the call is a
+    second past its deadline, where that can be told without reading a policy file.
     """
 
     _session: Optional[ThreadSession]
@@ -90,10 +91,10 @@ class Sandbox(Base):
              call_id: str = "", result_types: Iterable[type] = (), trust_results: bool = False, **kwargs: Any) -> Any:
         """Calls a function of this program in a cell, and gives what it returns.
 
-        The function goes by its name, so the cell imports its module: the folders of sys.path are readable there. A
-        coroutine function is awaited in the cell. Arguments are pickled. The value comes back as plain data (None, bool,
-        int, float, str, bytes, list, tuple, set, dict, date, time, Decimal, UUID, complex, and numpy arrays), never as a
-        pickle.
+        The function goes by its name, so the cell imports its module: the folders of sys.path are readable there. Of the
+        home folder and folders around it only the modules are that this program has imported. A coroutine function is
+        awaited in the cell. Arguments are pickled. The value comes back as plain data (None, bool, int, float, str, bytes,
+        list, tuple, set, dict, date, time, Decimal, UUID, complex, and numpy arrays), never as a pickle.
 
         result_types    classes of which the value may have instances: dataclasses and pydantic models. They are made here
                         from their fields, with whatever values the cell gave these.
@@ -129,7 +130,8 @@ class Sandbox(Base):
 
         tools       functions of this program that the code may call by these names, or as tools["any name"]. They run
                     here, in the thread that waits; arguments and values are plain data; what they raise is raised in
-                    the code. The code chooses the arguments: check them.
+                    the code. The code chooses the arguments: check them. No tool is begun for a call that is over. One
+                    that waits for more than 10,000 uses of tools at once is cancelled.
         files       contents, by relative names, to be put into the cell's working directory before
         collect     patterns such as "out/**": files of the working directory that come back in `files` of the result
         stdin       what the code reads from standard input
@@ -163,7 +165,8 @@ class Sandbox(Base):
     def submit_eval(self, code: str, *, tools: Optional[Tools] = None, files: Optional[Mapping[str, Content]] = None,
                     collect: Iterable[str] = (), stdin: Optional[Content] = None, result_types: Iterable[type] = (),
                     trust_results: bool = False, **options: Any) -> "Future[Any]":
-        """eval() as a future. Each use of a tool has a thread of its own."""
+        """eval() as a future. Tools run in threads, 8 of a call at a time. One that raises what is no Exception, such as
+        SystemExit, ends the call, and the future has that."""
         shared = _options(options)
         return self._submit(shared, lambda: self._orders.eval(code, tools, files, collect, stdin, shared, result_types,
                                                               trust_results))
@@ -256,7 +259,7 @@ class Sandbox(Base):
     def _finish(self, session: ThreadSession, order: Order, call: Call) -> Any:
         """What a call gives that has begun."""
         try:
-            self._attend(session, call, order)
+            self._attend(session, call, Hooks(order))
         except BaseException:
             session.abandon(call)
             raise
@@ -271,7 +274,7 @@ class Sandbox(Base):
                 raise
             return not_begun(options.call_id, error)
         try:
-            self._attend(session, call, order)
+            self._attend(session, call, self._hooks(order, options))
         except BaseException:
             session.abandon(call)
             raise
@@ -288,34 +291,51 @@ class Sandbox(Base):
                 self._routes.clear()
             self._routes[func] = route
 
-    def _attend(self, session: ThreadSession, call: Call, order: Order) -> None:
+    def _attend(self, session: ThreadSession, call: Call, hooks: Hooks) -> None:
         """Waits for the call's end, and meanwhile does what it wants done."""
         session.wait(call)
         if call.is_over and not call.events:
             return
-        hooks = Hooks(order)
-        while True:
-            call.told = False
-            is_over = call.is_over
-            while call.events:
-                self._handle(session, call, hooks, *call.take())
-            if is_over:
-                break
-            if call.is_flooded:
-                session.cancel(call)
+
+        def ask(head: Head, body: memoryview) -> None:
+            call.settled += 1
+            self._serve(session, call, hooks, head, body)
+
+        while not self._look(session, call, hooks, ask):
             session.wait(call)
-        hooks.end()
+        if not hooks.is_late(call):
+            hooks.end()
 
-    def _handle(self, session: ThreadSession, call: Call, hooks: Hooks, head: Head, body: memoryview) -> None:
-        kind = head["is"]
-        if kind == "output":
-            hooks.output(head, body)
-        elif kind == "log":
-            hooks.log(head, body)
-        elif not call.is_over:
-            self._answer(session, call, hooks, head, body)
+    def _look(self, session: ThreadSession, call: Call, hooks: Hooks, ask: Callable[[Head, memoryview], None]) -> bool:
+        """Does what a call has left to be done. Whether it is over."""
+        call.told = False
+        is_over = call.is_over
+        while call.events:
+            session.poll(call)
+            if call.is_flooded and not call.is_stopped:
+                session.cancel(call)
+            taken = call.take()
+            if taken is None:
+                break
+            head, body = taken
+            if head["is"] == "ask":
+                ask(head, body)
+            elif hooks.is_late(call):
+                continue
+            elif head["is"] == "output":
+                hooks.output(head, body)
+            else:
+                hooks.log(call, head, body)
+        if call.is_flooded and not call.is_stopped:
+            session.cancel(call)
+        return is_over
 
-    def _answer(self, session: ThreadSession, call: Call, hooks: Hooks, head: Head, body: memoryview) -> None:
+    def _serve(self, session: ThreadSession, call: Call, hooks: Hooks, head: Head, body: memoryview) -> None:
+        """Answers what a call asks for, if there still is somebody to hear it."""
+        if not hooks.may_run(call):
+            if not call.is_stopped:
+                session.cancel(call)
+            return
         token = answering.set(True)
         try:
             value = hooks.run_tool(head, body)
@@ -323,7 +343,7 @@ class Sandbox(Base):
                 value = asyncio.run(_awaited(value))
             ok, pieces = True, write_answer(value)
         except Exception as error:
-            ok, pieces = False, write_failure(error)
+            ok, pieces = False, tell_failure(error)
         finally:
             answering.reset(token)
         session.answer(call.number, head["ask"], ok, pieces)
@@ -341,31 +361,34 @@ class Sandbox(Base):
             return future
         future.call_id = call.call_id
         future._stop = lambda: session.abandon(call)
-        hooks = Hooks(order)
+        hooks = self._hooks(order, options)
+
+        def serve(head: Head, body: memoryview) -> None:
+            try:
+                session.poll(call)
+                self._serve(session, call, hooks, head, body)
+            except BaseException as error:  # in a thread where nobody would hear of it
+                failure = error
+                session.answer(call.number, head["ask"], False, tell_failure(error))
+                session.abandon(call)
+                future.settle(lambda: _raise(failure))
+
+        workers = Workers(call, serve)
 
         def step(call: Call) -> bool:
-            return self._step(session, call, hooks, future)
+            return self._step(session, call, hooks, workers, future)
 
         assert self._pump is not None
         self._pump.add(call, step)
         return future
 
-    def _step(self, session: ThreadSession, call: Call, hooks: Hooks, future: CallFuture) -> bool:
+    def _step(self, session: ThreadSession, call: Call, hooks: Hooks, workers: Workers, future: CallFuture) -> bool:
         """In the thread of the futures: takes what came for a call. Whether it is over."""
-        call.told = False
-        is_over = call.is_over
         try:
-            while call.events:
-                head, body = call.take()
-                if head["is"] == "ask" and not is_over:
-                    threading.Thread(target=self._answer, args=(session, call, hooks, head, body), daemon=True,
-                                     name="vitro-tool").start()
-                else:
-                    self._handle(session, call, hooks, head, body)
-            if call.is_flooded:
-                session.cancel(call)
+            is_over = self._look(session, call, hooks, workers.add)
             if is_over:
-                hooks.end()
+                if not hooks.is_late(call):
+                    hooks.end()
                 begin_learning(session, hooks.order, call)
                 future.settle(lambda: conclude(hooks.order, call))
         except BaseException as error:

@@ -1,0 +1,35 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lines for this program's log, of texts that a cell chose."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import traceback
+
+tool_log = logging.getLogger("vitro.tool")
+_TOOL_LEVELS = {"debug": 10, "info": 20, "warning": 30, "warn": 30, "error": 40, "critical": 50}
+
+
+def visible(text: str) -> str:
+    """The text on one line: what cannot be printed is escaped as in a literal, so that no line of a log is forged and
+    no terminal is led astray."""
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode("ascii") for char in text)
+
+
+def tool_level(level: str) -> int:
+    """The level for logging of one that a tool named."""
+    return _TOOL_LEVELS.get(level.lower(), 20)
+
+
+def emit(logger: logging.Logger, level: int, source: str, text: str) -> None:
+    """Logs it. Handlers and filters are the program's own, and may do anything, also use the sandbox: never call this
+    while reading for others. What they raise is printed, as logging does, and ends nothing."""
+    try:
+        if logger.isEnabledFor(level):
+            logger.log(level, "%s%s", source, visible(text))
+    except Exception:
+        if logging.raiseExceptions and sys.stderr is not None:
+            traceback.print_exc()
