@@ -422,7 +422,7 @@ static void test_other_user(void **state)
 				       &(struct vitro_options){ .socket = socket_path },
 				       &error) == 0)
 			_exit(4);
-		if (!strstr(error.text, "serves nobody else: you are 12345")) {
+		if (!strstr(error.text, "serves only that one and root: you are 12345")) {
 			(void)fprintf(stderr, "# %s\n", error.text);
 			_exit(5);
 		}
