@@ -14,7 +14,7 @@
 
 struct vt_client {
 	struct vt_client *next, **link; /* among all of them */
-	unsigned          holders; /* its sessions, and its calls */
+	unsigned          holders; /* its sessions, its calls, and who looks at paths for it */
 	pid_t             pid;     /* 0: not known */
 	int64_t           since;
 	struct vt_turner  turner;
@@ -23,6 +23,7 @@ struct vt_client {
 	size_t            call_bytes; /* of these */
 	size_t            unread;     /* bytes that wait to be read by it, or to be told */
 	unsigned          pools, cells;
+	unsigned          looks, looks_lost; /* at paths: under way, and that could not be killed */
 };
 
 /* When the process was started, in the kernel's ticks; 0: that cannot be seen. */

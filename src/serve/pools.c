@@ -212,8 +212,8 @@ int vt_session_do_pool(struct vt_session *session, const struct vt_request_frame
 	session->turn_over = commons->shared;
 	if (r == 0 && commons->shared && !vt_scouts_know(&commons->scouts, &wish)) {
 		session->asked = *frame;
-		r = vt_scout_send(&commons->scouts, &wish, scout_is_back, session, &session->scout,
-				  &why);
+		r = vt_scout_send(&commons->scouts, session->client, &wish, scout_is_back, session,
+				  &session->scout, &why);
 	} else if (r == 0) {
 		r = take_pool(session, frame, &wish, &why);
 	}
