@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -284,6 +285,19 @@ static struct door *next_door(struct vt_server *server, struct vt_err *err)
 	return NULL;
 }
 
+/* A socket that was made at a path, and its lock: whoever could change these could put his own in
+ * their place. */
+static int keep_socket(struct vt_server *server, const char *path, struct vt_err *err)
+{
+	char lock[PATH_MAX];
+	int r = vt_cells_keep(&server->commons.cells, path, err);
+
+	if (r < 0)
+		return r;
+	(void)snprintf(lock, sizeof(lock), "%s.lock", path); /* fits: it is there */
+	return vt_cells_keep(&server->commons.cells, lock, err);
+}
+
 int vt_server_listen(struct vt_server *server, const char *path, struct vt_err *err)
 {
 	struct door *door = next_door(server, err);
@@ -297,7 +311,7 @@ int vt_server_listen(struct vt_server *server, const char *path, struct vt_err *
 		return r;
 	}
 	r = open_door(server, door, door->listener.fd, err);
-	return r < 0 ? r : vt_cells_keep(&server->commons.cells, path, err);
+	return r < 0 ? r : keep_socket(server, path, err);
 }
 
 /* One whose name is gone, or has none, is in nobody's reach. */
@@ -414,7 +428,9 @@ static void show_metrics(void *user, struct vt_str *out)
 
 int vt_server_show(struct vt_server *server, const char *where, struct vt_err *err)
 {
-	return vt_http_new(server->loop, where, show_metrics, server, &server->http, err);
+	int r = vt_http_new(server->loop, where, show_metrics, server, &server->http, err);
+
+	return r < 0 || *where != '/' ? r : keep_socket(server, where, err);
 }
 
 /* ---- its end -------------------------------------------------------------------------------- */
