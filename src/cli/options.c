@@ -292,6 +292,21 @@ static int set_field(struct vt_options *options, const struct given *given, enum
 			     flag->name, err);
 }
 
+/* Read as a time of a policy is. There is none here, so that nobody is told of its key. */
+static int set_drain(struct vt_options *options, const struct given *given, const char *cwd,
+		     struct vt_err *err)
+{
+	static const char key[] = "limits.grace_ms: ";
+	int r = set_field(options, given, VT_FIELD_LIMITS_GRACE_MS, cwd, err);
+	char *at = r < 0 ? strstr(err->what, key) : NULL;
+
+	if (at)
+		memmove(at, at + strlen(key), strlen(at + strlen(key)) + 1);
+	if (r == 0)
+		options->serve.drain_ms = options->policy->limits.grace_ms;
+	return r;
+}
+
 /* What a server has so many of. */
 static int set_number(const struct given *given, int64_t least, int64_t most, int64_t *ret_value,
 		      struct vt_err *err)
@@ -334,10 +349,7 @@ static int apply_serve(struct vt_options *options, const struct given *given, co
 		options->serve.tools = given->value;
 		break;
 	case OWN_DRAIN:
-		/* Read as the time of a policy is, which this verb has none of. */
-		r = set_field(options, given, VT_FIELD_LIMITS_GRACE_MS, cwd, err);
-		options->serve.drain_ms = options->policy->limits.grace_ms;
-		break;
+		return set_drain(options, given, cwd, err);
 	default:
 		break;
 	}

@@ -136,10 +136,16 @@ static int run(struct serving *serving, struct vt_err *err)
 {
 	int activated = vt_listen_activated(); /* before anything else is opened */
 
-	if (serving->options.command[0])
+	const char *more = serving->options.command[0];
+
+	if (more && access(more, F_OK) == 0 && !serving->options.serve.tools)
 		return vt_fail(err, VT_STEP_POLICY, EINVAL,
-			       "'%.100s' is too much: vitro serve takes flags alone",
-			       serving->options.command[0]);
+			       "'%.100s' is too much: vitro serve takes flags alone; did you mean "
+			       "--tools %.100s?",
+			       more, more);
+	if (more)
+		return vt_fail(err, VT_STEP_POLICY, EINVAL,
+			       "'%.100s' is too much: vitro serve takes flags alone", more);
 	int r = vt_host_probe(&serving->host, err);
 
 	if (r < 0)

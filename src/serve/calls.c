@@ -11,7 +11,12 @@
 #include "serve/done.h"
 #include "serve/session_private.h"
 
-enum { QUEUED_MANY = 4 << 20 }; /* from here on cells wait, until the client has read */
+enum {
+	QUEUED_MANY = 4 << 20, /* from here on cells wait, until the client has read */
+	BYTES_SMALL =
+		16 << 10, /* of a call, for which there is room yet when others are too large */
+	SMALL_SHARE = 4,  /* by so much of all that there is room for otherwise */
+};
 
 static struct serve_call **bucket(struct vt_session *session, int64_t number)
 {
@@ -40,13 +45,16 @@ static struct serve_call *of_turn(struct vt_turn *turn)
 static void link_call(struct vt_session *session, struct serve_call *call)
 {
 	call->session = session;
+	call->client = vt_client_hold(session->client);
+	call->client->calls++;
+	call->client->call_bytes += call->len;
+	call->commons->call_bytes += call->len;
 	call->link = bucket(session, call->number);
 	call->next = *call->link;
 	if (call->next)
 		call->next->link = &call->next;
 	*call->link = call;
 	session->call_count++;
-	session->call_bytes += call->len;
 }
 
 static void unlink_call(struct serve_call *call)
@@ -57,23 +65,35 @@ static void unlink_call(struct serve_call *call)
 	if (call->next)
 		call->next->link = call->link;
 	call->session->call_count--;
-	call->session->call_bytes -= call->len;
 	call->session = NULL;
+}
+
+/* It is over, and counts no more. */
+static void free_call(struct serve_call *call)
+{
+	unlink_call(call);
+	vt_turn_end(&call->turn);
+	vt_cells_release(call->cells);
+	call->client->calls--;
+	call->client->call_bytes -= call->len;
+	call->commons->call_bytes -= call->len;
+	vt_client_release(call->client);
+	free(call);
 }
 
 /* ---- what is told of one ------------------------------------------------------------------- */
 
 /* Nobody hears of it: the client is gone, or too much waits for him. */
-static bool is_unheard(const struct serve_call *call)
+static bool is_unheard(const struct serve_call *call, size_t len)
 {
-	return !call->session || vt_session_is_overfull(call->session);
+	return !call->session || vt_session_is_overfull(call->session, len);
 }
 
 static void call_output(struct vt_pool_call *call, int stream, const char *bytes, size_t len)
 {
 	struct vt_session *session = of(call)->session;
 
-	if (!of(call)->stream || is_unheard(of(call)))
+	if (!of(call)->stream || is_unheard(of(call), len))
 		return;
 	vt_session_begin(session, "output");
 	vt_session_add_int(session, "call", of(call)->number);
@@ -85,7 +105,7 @@ static void call_log(struct vt_pool_call *call, const char *level, const char *t
 {
 	struct vt_session *session = of(call)->session;
 
-	if (is_unheard(of(call)))
+	if (is_unheard(of(call), len))
 		return;
 	vt_session_begin(session, "log");
 	vt_session_add_int(session, "call", of(call)->number);
@@ -98,7 +118,7 @@ static void call_ask(struct vt_pool_call *call, uint64_t id, const char *tool,
 {
 	struct vt_session *session = of(call)->session;
 
-	if (is_unheard(of(call)))
+	if (is_unheard(of(call), len))
 		return; /* who asks has ended */
 	vt_session_begin(session, "ask");
 	vt_session_add_int(session, "call", of(call)->number);
@@ -110,7 +130,6 @@ static void call_ask(struct vt_pool_call *call, uint64_t id, const char *tool,
 static void tell_done(struct vt_session *session, int64_t number, const struct vt_outcome *outcome,
 		      enum vt_telling telling)
 {
-	bool overfull = vt_session_is_overfull(session);
 	const struct vt_outcome *told = outcome;
 	struct vt_outcome less;
 	struct vt_str texts[2];
@@ -119,6 +138,9 @@ static void tell_done(struct vt_session *session, int64_t number, const struct v
 	vt_str_init(&texts[1]);
 	vt_capture_text(&outcome->result.out, &texts[0]);
 	vt_capture_text(&outcome->result.err, &texts[1]);
+	bool overfull = vt_session_is_overfull(session,
+					       outcome->value_len + texts[0].len + texts[1].len);
+
 	if (overfull || !vt_done_fits(outcome, texts)) {
 		less = *outcome;
 		told = &less;
@@ -181,10 +203,7 @@ static void call_done(struct vt_pool_call *call, const struct vt_outcome *outcom
 
 	if (done->session)
 		tell_done(done->session, done->number, outcome, telling);
-	unlink_call(done);
-	vt_turn_end(&done->turn);
-	vt_cells_release(done->cells);
-	free(done);
+	free_call(done);
 }
 
 static bool is_full(struct vt_pool_call *call)
@@ -242,6 +261,11 @@ static void cancel(struct serve_call *call)
 	call_done(&call->call, &outcome);
 }
 
+static bool is_beyond(size_t bytes, size_t more, size_t most)
+{
+	return bytes > most || more > most - bytes;
+}
+
 /* Why it is not taken; NULL: it is. */
 static const char *find_objection(const struct vt_session *session, size_t len)
 {
@@ -252,11 +276,17 @@ static const char *find_objection(const struct vt_session *session, size_t len)
 		return "the server is ending, and takes no further calls";
 	if (commons->unrecorded && *commons->unrecorded)
 		return "the server's audit log cannot be written, and no call goes unrecorded";
-	if (session->call_count >= limits->calls_max)
+	if (session->client->calls >= limits->calls_max)
 		return "this client has as many calls under way as one may have; wait for some";
-	if (len > limits->bytes_max - session->call_bytes)
+	if (is_beyond(session->client->call_bytes, len, limits->bytes_max))
 		return "the calls that this client has under way are too large in all; wait for "
 		       "some";
+	if (is_beyond(commons->call_bytes, len, commons->call_bytes_max) &&
+	    (len > BYTES_SMALL ||
+	     is_beyond(commons->call_bytes, len,
+		       commons->call_bytes_max + commons->call_bytes_max / SMALL_SHARE)))
+		return "the calls that all clients of the server have under way are too large in "
+		       "all; send smaller arguments, or call again later";
 	return NULL;
 }
 
@@ -390,7 +420,7 @@ static int take_call(struct vt_session *session, const struct serve_pool *pool, 
 	link_call(session, call);
 	if (objection)
 		refuse(call, objection);
-	else if (vt_turn_ask(&session->turner, &call->turn,
+	else if (vt_turn_ask(&session->client->turner, &call->turn,
 			     call->begun + pool->cells->plan->queue_ms * VT_NS_PER_MS))
 		vt_pool_submit(pool->cells->pool, &call->call);
 	return 0;
@@ -542,14 +572,8 @@ void vt_session_disown_calls(struct vt_session *session)
 	for (size_t i = 0; session->call_count && i < VT_SESSION_BUCKETS; i++)
 		while (session->calls[i]) {
 			struct serve_call *call = session->calls[i];
-			bool waits = call->turn.link;
 
 			unlink_call(call);
-			if (waits) {
-				cancel(call);
-				continue;
-			}
-			vt_turn_disown(&call->turn);
-			vt_pool_cancel(&call->call);
+			cancel(call);
 		}
 }

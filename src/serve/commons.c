@@ -20,6 +20,7 @@ static const struct vt_session_limits private_limits = {
 	.sources_max = SIZE_MAX,
 	.queued_slow = SIZE_MAX,
 	.queued_max = 512 << 20,
+	.unread_max = SIZE_MAX,
 	.calls_max = UINT_MAX,
 	.live_max = UINT_MAX,
 	.pools_max = 8192, /* many may share their cells */
@@ -36,6 +37,7 @@ static const struct vt_session_limits shared_limits = {
 	.sources_max = 256 << 10,
 	.queued_slow = 4 << 20,
 	.queued_max = 64 << 20,
+	.unread_max = 256 << 20,
 	.calls_max = 4096,
 	.pools_max = 256,
 	.ready_max = 64,
@@ -54,6 +56,8 @@ void vt_commons_init(struct vt_commons *commons, struct vt_loop *loop, struct vt
 		.loop = loop,
 		.limits = private_limits,
 		.held_max = SIZE_MAX,
+		.call_bytes_max = SIZE_MAX,
+		.unread_max = SIZE_MAX,
 		.spare_timer = { .fire = drop_spare, .owner = commons },
 		.cells = { .loop = loop,
 			   .host = host,
@@ -80,6 +84,8 @@ void vt_commons_share(struct vt_commons *commons, const struct vt_room *room)
 	commons->limits.live_max = live_max > 1 ? live_max - (live_max + 3) / 4 : 1;
 	commons->turns.live_max = live_max;
 	commons->held_max = 256 << 20;
+	commons->call_bytes_max = 1 << 30;
+	commons->unread_max = 1 << 30;
 	commons->room = (struct vt_pool_room){ .cells_max = room->live + room->spare,
 					       .spare_max = room->spare };
 	commons->cells.room = &commons->room;

@@ -44,6 +44,11 @@ static int take_lock(struct vt_listener *listener, struct vt_err *err)
 	for (int i = 0; i < LOCK_TRIES; i++) {
 		AUTO_CLOSE int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 
+		if (fd < 0 && errno == ENOENT)
+			return vt_fail(err, VT_STEP_POLICY, ENOENT,
+				       "cannot listen at '%s': its folder is not there; make it "
+				       "first",
+				       listener->path);
 		if (fd < 0)
 			return fail("cannot lock", path, err);
 		if (flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK)
@@ -191,6 +196,11 @@ int vt_listen_inherited(int fd, enum vt_inherited *ret_kind, struct vt_err *err)
 {
 	int domain, type, listens;
 
+	if (fcntl(fd, F_GETFD) < 0)
+		return vt_fail(err, VT_STEP_POLICY, errno,
+			       "descriptor %d is not open: whoever starts the server opens it, and "
+			       "leaves it open across exec",
+			       fd);
 	if (socket_option(fd, SO_DOMAIN, &domain) < 0 || socket_option(fd, SO_TYPE, &type) < 0 ||
 	    socket_option(fd, SO_ACCEPTCONN, &listens) < 0)
 		return vt_fail(err, VT_STEP_POLICY, errno, "descriptor %d is no socket: %s", fd,

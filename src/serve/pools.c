@@ -29,6 +29,16 @@ bool vt_session_has_cells(const struct vt_session *session, const struct vt_cell
 	return pool;
 }
 
+static void take_out(struct vt_session *session, struct serve_pool **at)
+{
+	const struct serve_pool *pool = *at;
+
+	*at = pool->next;
+	session->client->pools--;
+	if (pool->cells->pool && !vt_session_has_cells(session, pool->cells))
+		session->client->cells--;
+}
+
 static void free_pool(struct serve_pool *pool)
 {
 	vt_cells_release(pool->cells);
@@ -68,24 +78,13 @@ static struct vt_cells_wish read_wish(const struct vt_session *session,
 	};
 }
 
-/* Of all sessions that its process has. One whose process is not known stands for itself. */
-static unsigned count_cells(const struct vt_session *session)
-{
-	unsigned count = 0;
-
-	for (const struct vt_session *one = session->commons->first; one; one = one->next)
-		if (one == session || (one->peer.pid && one->peer.pid == session->peer.pid))
-			count += one->cells_count;
-	return count;
-}
-
 /* The last quarter of what there can be is for those who have next to nothing: however much some
  * clients take, the next one is served. */
 static int check_cells(const struct vt_session *session, struct vt_err *err)
 {
 	const struct vt_session_limits *limits = &session->commons->limits;
 	const struct vt_cells_maker *maker = &session->commons->cells;
-	unsigned own = count_cells(session);
+	unsigned own = session->client->cells;
 
 	if (own >= limits->cells_max)
 		return vt_fail(err, VT_STEP_PLAN, E2BIG,
@@ -109,7 +108,7 @@ static int check_pool(const struct vt_session *session, const struct vt_cells_wi
 
 	if (session->commons->ending)
 		return vt_fail(err, VT_STEP_PLAN, ESHUTDOWN, "refused: the server is ending");
-	if (session->pool_count >= limits->pools_max)
+	if (session->client->pools >= limits->pools_max)
 		return vt_fail(err, VT_STEP_PLAN, E2BIG,
 			       "refused: this client has %u pools, which is the most",
 			       limits->pools_max);
@@ -171,10 +170,10 @@ static int take_pool(struct vt_session *session, const struct vt_request_frame *
 		return r;
 	}
 	if (pool->cells->pool && !vt_session_has_cells(session, pool->cells))
-		session->cells_count++;
+		session->client->cells++;
 	pool->next = session->pools;
 	session->pools = pool;
-	session->pool_count++;
+	session->client->pools++;
 	tell_pool(session, pool);
 	return 0;
 }
@@ -213,8 +212,8 @@ int vt_session_do_pool(struct vt_session *session, const struct vt_request_frame
 	session->turn_over = commons->shared;
 	if (r == 0 && commons->shared && !vt_scouts_know(&commons->scouts, &wish)) {
 		session->asked = *frame;
-		r = vt_scout_send(&commons->scouts, &wish, scout_is_back, session, &session->scout,
-				  &why);
+		r = vt_scout_send(&commons->scouts, session->client, &wish, scout_is_back, session,
+				  &session->scout, &why);
 	} else if (r == 0) {
 		r = take_pool(session, frame, &wish, &why);
 	}
@@ -236,10 +235,7 @@ int vt_session_do_drop(struct vt_session *session, const struct vt_request_frame
 
 	if (!pool)
 		return vt_session_misunderstand("a pool that is dropped", err);
-	*at = pool->next;
-	session->pool_count--;
-	if (pool->cells->pool && !vt_session_has_cells(session, pool->cells))
-		session->cells_count--;
+	take_out(session, at);
 	vt_session_cancel_of(session, pool);
 	free_pool(pool);
 	return 0;
@@ -286,7 +282,7 @@ void vt_session_drop_pools(struct vt_session *session)
 	while (session->pools) {
 		struct serve_pool *pool = session->pools;
 
-		session->pools = pool->next;
+		take_out(session, &session->pools);
 		free_pool(pool);
 	}
 }

@@ -30,7 +30,7 @@ static void log_line(void *user, const struct vt_cells *cells, int level, const 
 int vt_serve_private(struct vt_loop *loop, struct vt_host *host, int fd, int program_fd,
 		     struct vt_err *err)
 {
-	const struct vt_session_peer peer = { fd, program_fd, getuid(), 0 };
+	const struct vt_session_peer peer = { fd, program_fd, getuid(), 0, 0 };
 	struct supervised supervised = { 0 };
 	struct vt_commons *commons = &supervised.commons;
 

@@ -17,7 +17,9 @@
 
 enum {
 	OUT_MAX = 64,  /* at once; who is next waits */
+	OUT_SHARE = 4, /* of these, of one client */
 	LOST_MAX = 64, /* that could not be killed */
+	LOST_SHARE = 16,
 	PROGRAM_FD = 3,
 };
 
@@ -27,6 +29,7 @@ enum {
 
 struct vt_scout {
 	struct vt_scouts *scouts;
+	struct vt_client *client; /* held */
 	struct vt_scout *next, **link;
 	struct vt_cells_wish wish;
 	struct vt_caller caller; /* of the wish */
@@ -57,6 +60,7 @@ static void scout_free(struct vt_scout *scout)
 	vt_loop_remove_timer(loop, &scout->timer);
 	vt_loop_remove(loop, &scout->end);
 	vt_fd_close(&scout->end.fd);
+	vt_client_release(scout->client);
 	free(scout);
 }
 
@@ -162,21 +166,52 @@ static int start(struct vt_scout *scout, struct vt_err *err)
 		scout->next->link = &scout->next;
 	scouts->out = scout;
 	scouts->out_count++;
+	scout->client->looks++;
 	vt_timer_set(&scout->timer, vt_clock_now() + PATIENCE);
 	/* One that cannot be watched is late. */
 	return vt_loop_add(loop, &scout->end, EPOLLIN, err) < 0 ? (kill_scout(scout), 0) : 0;
 }
 
+static int check_lost(const struct vt_scouts *scouts, const struct vt_client *client,
+		      struct vt_err *err)
+{
+	if (client->looks_lost >= LOST_SHARE)
+		return vt_fail(err, VT_STEP_PLAN, EBUSY,
+			       "refused: %d looks at paths that this client named hang already, in "
+			       "mounts that do not answer; unmount these",
+			       LOST_SHARE);
+	if (scouts->lost_count >= LOST_MAX)
+		return vt_fail(err, VT_STEP_PLAN, EBUSY,
+			       "refused: %d looks at paths hang already, in mounts that do not "
+			       "answer; unmount these, or start the server anew",
+			       LOST_MAX);
+	return 0;
+}
+
+static bool may_start(const struct vt_scouts *scouts, const struct vt_client *client)
+{
+	return scouts->out_count < OUT_MAX && client->looks < OUT_SHARE;
+}
+
+/* The first that waits and may start. */
+static struct vt_scout *choose(const struct vt_scouts *scouts)
+{
+	struct vt_scout *scout = scouts->waiting;
+
+	while (scout && !may_start(scouts, scout->client))
+		scout = scout->next;
+	return scout;
+}
+
 /* Those that waited, as far as there is room; each that cannot start is told. */
 static void start_waiting(struct vt_scouts *scouts)
 {
+	struct vt_scout *scout;
 	struct vt_err err;
 
-	while (scouts->waiting && scouts->out_count < OUT_MAX) {
-		struct vt_scout *scout = scouts->waiting;
-
+	while ((scout = choose(scouts))) {
 		take_out(scout);
-		if (start(scout, &err) < 0) {
+		if (check_lost(scouts, scout->client, &err) < 0 || start(scout, &err) < 0) {
 			tell(scout, &err);
 			scout_free(scout);
 		}
@@ -188,7 +223,9 @@ static void count_home(struct vt_scout *scout)
 	struct vt_scouts *scouts = scout->scouts;
 
 	scouts->out_count -= !scout->lost;
+	scout->client->looks -= !scout->lost;
 	scouts->lost_count -= scout->lost;
+	scout->client->looks_lost -= scout->lost;
 }
 
 static void end_ready(struct vt_watch *source, uint32_t events)
@@ -226,6 +263,7 @@ static void timer_fires(struct vt_timer *timer)
 	count_home(scout);
 	scout->lost = true;
 	scouts->lost_count++;
+	scout->client->looks_lost++;
 	(void)vt_fail(&err, VT_STEP_PLAN, ETIMEDOUT,
 		      "refused: a path did not answer within 10 s: the policy's, the program's, or "
 		      "one on PATH; see whether its mount hangs");
@@ -233,21 +271,24 @@ static void timer_fires(struct vt_timer *timer)
 	start_waiting(scouts);
 }
 
-int vt_scout_send(struct vt_scouts *scouts, const struct vt_cells_wish *wish, vt_scout_back *back,
-		  void *user, struct vt_scout **ret_scout, struct vt_err *err)
+int vt_scout_send(struct vt_scouts *scouts, struct vt_client *client,
+		  const struct vt_cells_wish *wish, vt_scout_back *back, void *user,
+		  struct vt_scout **ret_scout, struct vt_err *err)
 {
-	if (scouts->lost_count >= LOST_MAX)
-		return vt_fail(err, VT_STEP_PLAN, EBUSY,
-			       "refused: %d looks at paths hang already, in mounts that do not "
-			       "answer; unmount these, or start the server anew",
-			       LOST_MAX);
+	int r = check_lost(scouts, client, err);
+
+	if (r < 0)
+		return r;
 	struct vt_scout *scout = calloc(1, sizeof(*scout));
 
 	if (!scout)
 		return vt_fail(err, VT_STEP_WIRE, ENOMEM, "make a pool");
-	*scout = (struct vt_scout){
-		.scouts = scouts, .wish = *wish, .hash = hash_wish(wish), .back = back, .user = user
-	};
+	*scout = (struct vt_scout){ .scouts = scouts,
+				    .client = vt_client_hold(client),
+				    .wish = *wish,
+				    .hash = hash_wish(wish),
+				    .back = back,
+				    .user = user };
 	if (wish->caller) {
 		scout->caller = *wish->caller;
 		scout->wish.caller = &scout->caller;
@@ -255,9 +296,8 @@ int vt_scout_send(struct vt_scouts *scouts, const struct vt_cells_wish *wish, vt
 	scout->end = (struct vt_watch){ .fd = -1, .ready = end_ready, .owner = scout };
 	scout->timer = (struct vt_timer){ .fire = timer_fires, .owner = scout };
 	vt_loop_add_timer(scouts->maker->loop, &scout->timer);
-	if (scouts->out_count < OUT_MAX) {
-		int r = start(scout, err);
-
+	if (may_start(scouts, client)) {
+		r = start(scout, err);
 		if (r < 0) {
 			scout_free(scout);
 			return r;

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,6 +23,7 @@
 enum {
 	DOORS_MAX = 16,
 	TURN_CLIENTS = 16,      /* that are let in before others have their turn */
+	OF_ONE_MIN = 64,        /* connections that one process may have in any case */
 	SEND_BYTES = 512 << 10, /* what is sent ahead; the kernel counts twice that */
 	SETS = 256,             /* of cells, each with a hull and processes of its own */
 	SPARE = 64,             /* cells that are ready, of each */
@@ -159,42 +161,68 @@ static int open_program(pid_t pid)
 	return open(path, O_PATH | O_CLOEXEC);
 }
 
+/* Whether it may come in; else why not is in text. */
+static bool check_user(struct vt_server *server, uid_t uid, char *text, size_t size)
+{
+	if (uid == geteuid() || uid == 0)
+		return true;
+	(void)snprintf(text, size,
+		       "this server is of the user %u, and serves only that one and root: you "
+		       "are %u",
+		       (unsigned)geteuid(), (unsigned)uid); /* fits */
+	log_text(server, LOG_WARNING, text);
+	server->metrics.denied[VT_DENIED_USER]++;
+	return false;
+}
+
+/* The same, by how many there are already, of all processes and of its own. */
+static bool check_room(struct vt_server *server, const struct vt_session_peer *peer, char *text,
+		       size_t size)
+{
+	const struct vt_client *client = vt_client_find(server->commons.clients, peer->pid,
+							peer->since);
+	unsigned most = server->room.clients / 4;
+	const char *why = server->room.clients < server->options.clients_max ? "its RLIMIT_NOFILE"
+									     : "--clients";
+
+	most = most > OF_ONE_MIN ? most : OF_ONE_MIN;
+	if (server->guest_count >= server->room.clients)
+		(void)snprintf(text, size,
+			       "this server has %u clients, which is the most it takes (%s)",
+			       server->guest_count, why); /* fits */
+	else if (client && client->sessions >= most)
+		(void)snprintf(text, size,
+			       "your process has %u connections to this server, which is the most "
+			       "for one process: a quarter of all (%s), or %d",
+			       client->sessions, why, OF_ONE_MIN); /* fits */
+	else
+		return true;
+	server->metrics.denied[VT_DENIED_CLIENTS]++;
+	return false;
+}
+
 static void take_client(struct vt_server *server, int fd)
 {
 	struct vt_session_peer peer = { .fd = fd, .program_fd = -1 };
 	struct ucred other;
 	socklen_t len = sizeof(other);
-	char text[160];
+	char text[192];
 	struct vt_err err;
 
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &other, &len) < 0) {
 		refuse(fd, "who you are cannot be found out");
 		return;
 	}
-	if (other.uid != geteuid() && other.uid != 0) {
-		(void)snprintf(text, sizeof(text),
-			       "this server is of the user %u, and serves nobody else: you are %u",
-			       (unsigned)geteuid(), (unsigned)other.uid); /* fits */
-		log_text(server, LOG_WARNING, text);
-		server->metrics.denied[VT_DENIED_USER]++;
-		refuse(fd, text);
-		return;
-	}
-	if (server->guest_count >= server->room.clients) {
-		(void)snprintf(text, sizeof(text),
-			       "this server has %u clients, which is the most it takes (%s)",
-			       server->guest_count,
-			       server->room.clients < server->options.clients_max
-				       ? "its RLIMIT_NOFILE"
-				       : "--clients"); /* fits */
-		server->metrics.denied[VT_DENIED_CLIENTS]++;
+	peer.uid = other.uid;
+	peer.pid = other.pid;
+	peer.since = vt_client_since(other.pid);
+	if (!check_user(server, peer.uid, text, sizeof(text)) ||
+	    !check_room(server, &peer, text, sizeof(text))) {
 		refuse(fd, text);
 		return;
 	}
 	/* As much as is allowed of that: a large result takes fewer turns. */
 	(void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &(int){ SEND_BYTES }, sizeof(int));
-	peer.uid = other.uid;
-	peer.pid = other.pid;
 	peer.program_fd = open_program(other.pid);
 	if (let_in(server, &peer, &err) < 0)
 		log_text(server, LOG_WARNING, err.what);
@@ -257,6 +285,19 @@ static struct door *next_door(struct vt_server *server, struct vt_err *err)
 	return NULL;
 }
 
+/* A socket that was made at a path, and its lock: whoever could change these could put his own in
+ * their place. */
+static int keep_socket(struct vt_server *server, const char *path, struct vt_err *err)
+{
+	char lock[PATH_MAX];
+	int r = vt_cells_keep(&server->commons.cells, path, err);
+
+	if (r < 0)
+		return r;
+	(void)snprintf(lock, sizeof(lock), "%s.lock", path); /* fits: it is there */
+	return vt_cells_keep(&server->commons.cells, lock, err);
+}
+
 int vt_server_listen(struct vt_server *server, const char *path, struct vt_err *err)
 {
 	struct door *door = next_door(server, err);
@@ -270,7 +311,7 @@ int vt_server_listen(struct vt_server *server, const char *path, struct vt_err *
 		return r;
 	}
 	r = open_door(server, door, door->listener.fd, err);
-	return r < 0 ? r : vt_cells_keep(&server->commons.cells, path, err);
+	return r < 0 ? r : keep_socket(server, path, err);
 }
 
 /* One whose name is gone, or has none, is in nobody's reach. */
@@ -387,7 +428,9 @@ static void show_metrics(void *user, struct vt_str *out)
 
 int vt_server_show(struct vt_server *server, const char *where, struct vt_err *err)
 {
-	return vt_http_new(server->loop, where, show_metrics, server, &server->http, err);
+	int r = vt_http_new(server->loop, where, show_metrics, server, &server->http, err);
+
+	return r < 0 || *where != '/' ? r : keep_socket(server, where, err);
 }
 
 /* ---- its end -------------------------------------------------------------------------------- */

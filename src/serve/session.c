@@ -17,6 +17,7 @@ enum {
 	QUEUED_FEW = 1 << 20,      /* so little is left: cells that waited go on */
 	ENVIRONMENT_MAX = 2 << 20, /* more than the kernel gives to a program */
 	HELD_SMALL = 1 << 20,      /* a frame that has not come whole, and is nobody's concern */
+	UNREAD_SMALL = 1 << 20,    /* what waits to be read, and is nobody's concern */
 };
 
 /* How long memory is kept for the next large result. */
@@ -58,6 +59,7 @@ static void put(struct vt_session *session, const char *head, size_t head_len,
 	int r = vt_frames_put_given(&session->out, session->socket.fd, head, head_len, body, count,
 				    given, &err);
 
+	vt_session_count_unread(session);
 	if (r == 0)
 		r = set_events(session, &err);
 	if (r < 0)
@@ -107,17 +109,31 @@ void vt_session_put_bytes(struct vt_session *session, const char *bytes, size_t 
 	vt_session_put(session, &part, 1, NULL);
 }
 
-bool vt_session_is_overfull(const struct vt_session *session)
+void vt_session_count_unread(struct vt_session *session)
 {
-	return vt_frames_queued(&session->out) + session->withheld_bytes >
-	       session->commons->limits.queued_max;
+	size_t now = vt_frames_queued(&session->out) + session->withheld_bytes;
+
+	session->client->unread += now - session->unread;
+	session->commons->unread += now - session->unread;
+	session->unread = now;
+}
+
+/* When all clients together leave too much unread, one that reads has small results still. */
+bool vt_session_is_overfull(const struct vt_session *session, size_t more)
+{
+	const struct vt_commons *commons = session->commons;
+	size_t unread = session->client->unread + more;
+
+	return session->unread > commons->limits.queued_max ||
+	       unread > commons->limits.unread_max ||
+	       (unread > UNREAD_SMALL && commons->unread + more > commons->unread_max);
 }
 
 void vt_session_log(struct vt_session *session, const struct vt_cells *cells, int level,
 		    const char *text)
 {
 	/* Of cells that are only being made nobody has any: they may be this one's. */
-	if (vt_session_is_overfull(session) ||
+	if (vt_session_is_overfull(session, strlen(text)) ||
 	    (cells && session->commons->shared && !vt_session_has_cells(session, cells)))
 		return;
 	vt_session_begin(session, "log");
@@ -197,7 +213,7 @@ void vt_session_tell_tools(struct vt_session *session)
 	const struct vt_offer *offer = session->commons->offer;
 	const char *list = offer ? vt_offer_list(offer) : "";
 
-	if (!session->watches || vt_session_is_overfull(session))
+	if (!session->watches || vt_session_is_overfull(session, strlen(list)))
 		return;
 	vt_session_begin(session, "tools");
 	vt_head_add_flag(&session->head, "ok", offer);
@@ -354,6 +370,7 @@ static int flush(struct vt_session *session, struct vt_err *err)
 {
 	int r = vt_frames_flush(&session->out, session->socket.fd, err);
 
+	vt_session_count_unread(session);
 	if (r < 0)
 		return r;
 	if (session->commons->spare.memory)
@@ -402,23 +419,35 @@ static void timer_fires(struct vt_timer *timer)
 
 /* ---- the session --------------------------------------------------------------------------- */
 
+/* NULL: no memory. */
+static struct vt_client *get_client(struct vt_commons *commons, const struct vt_session_peer *peer)
+{
+	struct vt_client *client = vt_client_find(commons->clients, peer->pid, peer->since);
+
+	if (client)
+		return vt_client_hold(client);
+	client = vt_client_new(&commons->clients, peer->pid, peer->since);
+	if (client)
+		vt_turner_init(&client->turner, &commons->turns, commons->limits.live_max);
+	return client;
+}
+
 int vt_session_new(struct vt_commons *commons, const struct vt_session_peer *peer,
 		   struct vt_session **ret_session, struct vt_err *err)
 {
 	struct vt_session *session = calloc(1, sizeof(*session));
+	struct vt_client *client = session ? get_client(commons, peer) : NULL;
 
-	if (!session) {
+	if (!client) {
+		free(session);
 		(void)close(peer->fd); /* nothing was written to it */
 		return vt_fail(err, VT_STEP_WIRE, ENOMEM, "begin a session");
 	}
 	session->commons = commons;
 	session->peer = *peer;
+	session->client = client;
+	client->sessions++;
 	session->number = ++commons->sessions;
-	session->next = commons->first;
-	session->link = &commons->first;
-	if (session->next)
-		session->next->link = &session->next;
-	commons->first = session;
 	session->socket = (struct vt_watch){ .fd = peer->fd,
 					     .ready = socket_ready,
 					     .owner = session };
@@ -426,7 +455,6 @@ int vt_session_new(struct vt_commons *commons, const struct vt_session_peer *pee
 	vt_loop_add_timer(commons->loop, &session->timer);
 	session->deadline = (struct vt_timer){ .fire = deadline_fires, .owner = session };
 	vt_loop_add_timer(commons->loop, &session->deadline);
-	vt_turner_init(&session->turner, &commons->turns, commons->limits.live_max);
 	vt_frames_in_init(&session->in, commons->limits.frame_max);
 	/* What cells say is bounded before; the rest is as much as the client itself asks for. */
 	vt_frames_out_init(&session->out, SIZE_MAX);
@@ -449,9 +477,6 @@ void vt_session_free(struct vt_session *session)
 	if (!session)
 		return;
 	session->over = true; /* nobody is told any more */
-	*session->link = session->next;
-	if (session->next)
-		session->next->link = session->link;
 	vt_session_disown_calls(session);
 	vt_scout_leave(session->scout);
 	vt_session_drop_pools(session);
@@ -464,6 +489,10 @@ void vt_session_free(struct vt_session *session)
 	vt_fd_close(&session->peer.program_fd);
 	vt_frames_in_done(&session->in);
 	vt_frames_out_done(&session->out);
+	session->client->unread -= session->unread;
+	session->commons->unread -= session->unread;
+	session->client->sessions--;
+	vt_client_release(session->client);
 	vt_str_done(&session->head);
 	vt_str_done(&session->environment);
 	free(session->environ);

@@ -43,6 +43,7 @@
 #include "base/err.h"
 #include "host/host.h"
 #include "serve/cells.h"
+#include "serve/client.h"
 #include "serve/metrics.h"
 #include "serve/offer.h"
 #include "serve/room.h"
@@ -52,20 +53,22 @@
 
 struct vt_session;
 
-/* What one client may have at once. */
+/* What one client may have at once, over all its connections where nothing else is said. */
 struct vt_session_limits {
 	size_t   frame_max;   /* bytes of a frame */
 	int64_t  frame_ns;    /* within which it has come whole; INT64_MAX: it may take its time */
 	int64_t  hello_ns;    /* and the first of all */
 	size_t   bytes_max;   /* of all calls that are under way */
 	size_t   sources_max; /* of one policy */
-	size_t   queued_slow; /* bytes that wait for the client to read: from here on it is not listened to */
-	size_t   queued_max;  /* and from here on what calls give is dropped */
+	/* Bytes that wait on one connection to be read: from here on it is not listened to; and from here on what calls
+	 * give is dropped. */
+	size_t   queued_slow, queued_max;
+	size_t   unread_max;  /* the same of all its connections */
 	unsigned calls_max;   /* under way */
 	unsigned live_max;    /* of these, that run */
 	unsigned pools_max;
-	/* Of all sessions of one process, that stand on cells which no other of its pools does; and when most that
-	 * there can be of these are taken, by whomever. */
+	/* That stand on cells which no other pool of the same connection does; and when most that there can be of these
+	 * are taken, by whomever. */
 	unsigned cells_max, cells_few;
 	unsigned ready_max;   /* of one pool */
 };
@@ -104,9 +107,12 @@ struct vt_commons {
 	bool   ending;         /* no further call is taken */
 	struct vt_offer *offer; /* tools of the supervisor's own; NULL: none */
 	const bool *unrecorded; /* points to true: nor is one that could not be recorded; NULL: never */
-	struct vt_session *first; /* of all sessions */
+	struct vt_client *clients; /* all of them */
 	uint64_t sessions;     /* that there were */
-	size_t held, held_max; /* bytes of frames that have not come whole, of all sessions */
+	/* Bytes of all clients: frames that have not come whole; calls that are under way; what waits to be read. */
+	size_t held, held_max;
+	size_t call_bytes, call_bytes_max;
+	size_t unread, unread_max;
 	void  *user;
 	/* It is over, and is to be freed. From the loop, where nobody is at work on it. */
 	void (*ended)(void *user, struct vt_session *session);
@@ -129,6 +135,7 @@ struct vt_session_peer {
 	int   program_fd; /* the file of its own program; taken over; -1: not known */
 	uid_t uid;
 	pid_t pid;
+	int64_t since;    /* vt_client_since() */
 };
 
 int vt_session_new(struct vt_commons *commons, const struct vt_session_peer *peer,

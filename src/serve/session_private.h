@@ -22,7 +22,8 @@ struct serve_call {
 	struct vt_pool_call call; /* first: it is found by it */
 	struct vt_turn      turn;
 	struct vt_commons  *commons;
-	struct vt_session  *session; /* NULL: the client is gone */
+	struct vt_session  *session; /* NULL: it is gone */
+	struct vt_client   *client;  /* held */
 	struct serve_call  *next, **link;
 	struct vt_cells    *cells;   /* held */
 	int64_t             number, pool;
@@ -44,27 +45,25 @@ struct vt_request_frame {
 
 struct vt_session {
 	struct vt_commons   *commons;
-	struct vt_session   *next, **link; /* among all of them */
 	struct vt_session_peer peer;
+	struct vt_client    *client; /* held: the peer's process */
 	uint64_t             number; /* that no other session has */
 	struct vt_watch      socket;
 	struct vt_timer      timer; /* goes on with frames; is over */
 	struct vt_timer      deadline; /* of its hello, and of a frame that has begun to come */
-	struct vt_turner     turner;
 	struct vt_frames_in  in;
 	size_t               held; /* of commons->held */
 	struct vt_frames_out out;
+	size_t               unread; /* of client->unread: what is queued, and withheld */
 	struct vt_str        head;
 	struct vt_str        environment; /* as it came; and where each of its variables is */
 	char               **environ;
 	char                *cwd;
 	struct serve_pool   *pools;
-	unsigned             pool_count, cells_count;
 	struct vt_scout     *scout; /* looks at what the next pool is made of; nothing else is heard meanwhile */
 	struct vt_request_frame asked; /* that pool's, which is still in `in` */
 	struct serve_call   *calls[VT_SESSION_BUCKETS];
 	unsigned             call_count;
-	size_t               call_bytes;
 	struct vt_withheld  *withheld; /* results that are not told yet, the oldest first */
 	unsigned             withheld_count;
 	size_t               withheld_bytes;
@@ -95,8 +94,11 @@ void vt_session_put_bytes(struct vt_session *session, const char *bytes, size_t 
 /* The same of a head that is whole. */
 void vt_session_put_made(struct vt_session *session, const char *head, size_t head_len,
 			 const struct iovec *body);
-/* Cells wait long before that; but who ends is heard at once, and there may be many. */
-bool vt_session_is_overfull(const struct vt_session *session);
+/* Whether too much waits to be read, for so many bytes more. Cells wait long before that; but who ends is heard at
+ * once, and there may be many. */
+bool vt_session_is_overfull(const struct vt_session *session, size_t more);
+/* What waits to be read, or to be told, is more or less than it was. */
+void vt_session_count_unread(struct vt_session *session);
 
 /* ---- calls: calls.c -------------------------------------------------------------------------- */
 

@@ -151,19 +151,6 @@ bool vt_turn_ask(struct vt_turner *turner, struct vt_turn *turn, int64_t due)
 	return false;
 }
 
-void vt_turn_disown(struct vt_turn *turn)
-{
-	if (!turn->turner)
-		return;
-	if (turn->link) {
-		stop_waiting(turn);
-		turn->turns = NULL;
-	} else if (turn->turns) {
-		turn->turner->live--;
-	}
-	turn->turner = NULL;
-}
-
 void vt_turn_end(struct vt_turn *turn)
 {
 	struct vt_turns *turns = turn->turns;
@@ -174,8 +161,7 @@ void vt_turn_end(struct vt_turn *turn)
 		stop_waiting(turn);
 	} else {
 		turns->live--;
-		if (turn->turner)
-			turn->turner->live--;
+		turn->turner->live--;
 		if (turns->first)
 			vt_timer_hasten(&turns->timer, 0);
 	}

@@ -24,7 +24,7 @@ struct vt_turn {
 	void (*expire)(struct vt_turn *turn);
 
 	struct vt_turns  *turns;  /* NULL: it neither runs nor waits */
-	struct vt_turner *turner; /* NULL: its client is gone */
+	struct vt_turner *turner;
 	struct vt_turn   *next, **link; /* among those of its client that wait; link is NULL otherwise */
 	int64_t           due;
 };
@@ -53,9 +53,6 @@ void vt_turner_init(struct vt_turner *turner, struct vt_turns *turns, unsigned l
 
 /* Whether it may run now. If not it waits, until `due` on vt_clock_now(). */
 bool vt_turn_ask(struct vt_turner *turner, struct vt_turn *turn, int64_t due);
-
-/* Its client is gone; one that runs counts until its end. */
-void vt_turn_disown(struct vt_turn *turn);
 
 /* It is over, or waits no more. Fine if it did neither. */
 void vt_turn_end(struct vt_turn *turn);

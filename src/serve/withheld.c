@@ -34,6 +34,7 @@ static void add_last(struct vt_session *session, struct vt_withheld *one)
 	*at = one;
 	session->withheld_count++;
 	session->withheld_bytes += one->len;
+	vt_session_count_unread(session);
 }
 
 static struct vt_withheld *take_first(struct vt_session *session)
@@ -43,6 +44,7 @@ static struct vt_withheld *take_first(struct vt_session *session)
 	session->withheld = first->next;
 	session->withheld_count--;
 	session->withheld_bytes -= first->len;
+	vt_session_count_unread(session);
 	return first;
 }
 

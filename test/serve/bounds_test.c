@@ -77,8 +77,7 @@ static void test_dead_paths(void **state)
 		skip();
 	}
 	begin_good(NULL, tools);
-	for (int i = 0; i < 4; i++)
-		fds[i] = greet();
+	connect_apart(greet, fds, 4);
 	ask_for_pool(fds[0], "true", "files.read", within);
 	ask_for_pool(fds[1], "true", "load", within);
 	ask_for_pool(fds[2], within, NULL, NULL);
@@ -108,6 +107,67 @@ static void test_dead_paths(void **state)
 	(void)close(fuse_fd);
 	assert_int_equal(umount2(path, MNT_DETACH), 0);
 	assert_int_equal(rmdir(path), 0);
+}
+
+/* However many paths one process names that do not answer, on as many connections, others have
+ * theirs looked at. */
+static void test_many_dead_paths(void **state)
+{
+	enum { MANY = 100 };
+	char path[64], within[96];
+	int fds[MANY];
+
+	(void)state;
+	(void)snprintf(path, sizeof(path), "%s/dead", folder);
+	assert_int_equal(mkdir(path, 0755), 0);
+	int fuse_fd = mount_dead(path);
+
+	if (fuse_fd < 0) {
+		(void)rmdir(path);
+		skip();
+	}
+	begin_good(NULL, tools);
+	connect_apart(greet, fds, MANY);
+	for (int i = 0; i < MANY; i++) {
+		(void)snprintf(within, sizeof(within), "%s/%d", path, i);
+		ask_for_pool(fds[i], "true", "files.read", within);
+	}
+	sleep_ms(500);
+	int64_t begun = now_ms();
+	int other = greet_with_pool();
+
+	assert_true(now_ms() - begun < 5000);
+	for (int i = 0; i < MANY; i++)
+		(void)close(fds[i]);
+	(void)close(other);
+	end_good();
+	(void)close(fuse_fd);
+	assert_int_equal(umount2(path, MNT_DETACH), 0);
+	assert_int_equal(rmdir(path), 0);
+}
+
+/* ---- connections ---------------------------------------------------------------------------- */
+
+/* As many as one process may have, and then it is told so; others come in. */
+static void test_many_connections(void **state)
+{
+	enum { MOST = 64 };
+	char head[4096];
+	int fds[MOST];
+
+	(void)state;
+	begin_good((const char *const[]){ "--clients", "100", NULL }, tools);
+	for (int i = 1; i < MOST; i++) /* and the good one's */
+		fds[i] = greet();
+	fds[0] = connect_raw();
+	assert_true(receive_frame(fds[0], head));
+	if (!strstr(head, "your process has 64 connections"))
+		fail_msg("it is told '%s'", head);
+	(void)close(fds[0]);
+	connect_apart(greet, &fds[0], 1);
+	for (int i = 0; i < MOST; i++)
+		(void)close(fds[i]);
+	end_good();
 }
 
 /* ---- descriptors ---------------------------------------------------------------------------- */
@@ -289,10 +349,9 @@ static void test_too_few_descriptors(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest all[] = {
-		TEST(test_few_descriptors),
-		TEST(test_too_few_descriptors),
-		TEST(test_greedy_processes),
-		TEST(test_dead_paths),
+		TEST(test_few_descriptors),  TEST(test_too_few_descriptors),
+		TEST(test_greedy_processes), TEST(test_dead_paths),
+		TEST(test_many_dead_paths),  TEST(test_many_connections),
 	};
 
 	return RUN_TESTS(argc, argv, tools, all);

@@ -110,6 +110,62 @@ static inline int greet_with_pool(void)
 	return fd;
 }
 
+/* ---- connections of other processes --------------------------------------------------------- */
+
+static inline void pass_fd(int socket_fd, int fd)
+{
+	char space[CMSG_SPACE(sizeof(int))] = { 0 };
+	struct iovec byte = { &(char){ 0 }, 1 };
+	struct msghdr message = { .msg_iov = &byte,
+				  .msg_iovlen = 1,
+				  .msg_control = space,
+				  .msg_controllen = sizeof(space) };
+	struct cmsghdr *part = CMSG_FIRSTHDR(&message);
+
+	part->cmsg_level = SOL_SOCKET;
+	part->cmsg_type = SCM_RIGHTS;
+	part->cmsg_len = CMSG_LEN(sizeof(int));
+	memcpy(CMSG_DATA(part), &fd, sizeof(int));
+	if (sendmsg(socket_fd, &message, 0) != 1)
+		_exit(1);
+}
+
+static inline int take_fd(int socket_fd)
+{
+	char byte, space[CMSG_SPACE(sizeof(int))];
+	struct iovec part = { &byte, 1 };
+	struct msghdr message = { .msg_iov = &part,
+				  .msg_iovlen = 1,
+				  .msg_control = space,
+				  .msg_controllen = sizeof(space) };
+	int fd;
+
+	if (recvmsg(socket_fd, &message, MSG_CMSG_CLOEXEC) != 1 || !CMSG_FIRSTHDR(&message))
+		fail_msg("who is apart cannot connect");
+	memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof(int));
+	return fd;
+}
+
+/* So many that one other process has made, each as `how` does: they are of one client, which is not ours. */
+static inline void connect_apart(int (*how)(void), int *ret_fds, int count)
+{
+	int pair[2], status;
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		for (int i = 0; i < count; i++)
+			pass_fd(pair[1], how());
+		_exit(0);
+	}
+	(void)close(pair[1]);
+	for (int i = 0; i < count; i++)
+		ret_fds[i] = take_fd(pair[0]);
+	(void)close(pair[0]);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+}
+
 /* ---- who behaves ---------------------------------------------------------------------------- */
 
 static struct server server;

@@ -5,6 +5,7 @@
  */
 #include "by_hand.h"
 
+#include <poll.h>
 #include <sys/resource.h>
 
 static int echo(vitro_task *task)
@@ -210,7 +211,9 @@ static void test_ten_thousand_calls(void **state)
 
 	(void)state;
 	begin_good(NULL, tools);
-	int fd = greet_with_pool();
+	int fd;
+
+	connect_apart(greet_with_pool, &fd, 1);
 	pid_t sender = fork();
 
 	if (sender == 0) {
@@ -256,59 +259,128 @@ static long memory_kb(pid_t pid)
 	return at ? atol(at + 6) : 0;
 }
 
-/* Who does not read its answers has no more of them, and the server does not grow. */
+static bool send_call(int fd, int number, const char *tool, const char *body, size_t len)
+{
+	char head[256];
+
+	(void)snprintf(head, sizeof(head),
+		       "{\"do\":\"call\",\"call\":%d,\"pool\":1,\"tool\":\"%s\",\"id\":\"c%d\"}",
+		       number, tool, number);
+	return send_frame(fd, head, body, len);
+}
+
+static void close_all(const int *fds, int count)
+{
+	for (int i = 0; i < count; i++)
+		(void)close(fds[i]);
+}
+
+/* Who does not read its answers has no more of them, and the server does not grow, however many
+ * connections it has. */
 static void test_deaf_client(void **state)
 {
-	char head[4096];
+	enum { MOST = 40 };
+	static const struct {
+		int connections, calls;
+		const char *arguments;
+		long most_mb;
+	} rows[] = { { 1, 200, "{\"n\":4000000}", 256 }, { MOST, MOST, "{\"n\":12000000}", 360 } };
+	int fds[MOST];
 
 	(void)state;
-	begin_good(NULL, tools);
-	int fd = greet_with_pool();
+	for (size_t row = 0; row < sizeof(rows) / sizeof(rows[0]); row++) {
+		int count = rows[row].connections;
 
-	for (int i = 0; i < 200; i++) {
-		(void)snprintf(head, sizeof(head),
-			       "{\"do\":\"call\",\"call\":%d,\"pool\":1,\"tool\":\"give\","
-			       "\"id\":\"c%d\"}",
-			       i, i);
-		assert_true(send_frame(fd, head, "{\"n\":4000000}", 13));
-	}
-	for (int i = 0; i < 5; i++) {
-		assert_good();
-		sleep_ms(200);
-	}
-	long most = memory_kb(server.pid);
+		begin_good(NULL, tools);
+		connect_apart(greet_with_pool, fds, count);
+		for (int i = 0; i < rows[row].calls; i++)
+			assert_true(send_call(fds[i % count], i, "give", rows[row].arguments,
+					      strlen(rows[row].arguments)));
+		for (int i = 0; i < 5; i++) {
+			assert_good();
+			sleep_ms(200);
+		}
+		long mb = memory_kb(server.pid) / 1024;
 
-	print_message("the server has %ld MB\n", most / 1024);
-	assert_true(most < 256 << 10);
-	(void)close(fd);
+		print_message("%d deaf connections: the server has %ld MB\n", count, mb);
+		assert_true(mb < rows[row].most_mb);
+		close_all(fds, count);
+		end_good();
+	}
+}
+
+/* Whether a call of so many bytes is refused for that reason. */
+static bool is_refused(int fd, int number, const char *bytes, size_t len, const char *why)
+{
+	struct pollfd answer = { .fd = fd, .events = POLLIN };
+	char head[4096];
+
+	assert_true(send_call(fd, number, "wait", bytes, len));
+	if (poll(&answer, 1, 1000) == 0)
+		return false;
+	assert_true(receive_frame(fd, head));
+	return strstr(head, "\"status\":\"refused\"") && strstr(head, why);
+}
+
+/* What waits in the server is bounded for a process, over its connections, and for all of them. */
+static void test_large_calls(void **state)
+{
+	enum { LEN = 50 << 20, PROCESSES = 4, EACH = 3 };
+	int fds[PROCESSES + 1][EACH];
+	char *bytes = malloc(LEN);
+
+	(void)state;
+	if (sysconf(_SC_AVPHYS_PAGES) < (3L << 30) / sysconf(_SC_PAGESIZE)) {
+		print_message("skipped: there are not 3 GB of memory\n");
+		free(bytes);
+		skip();
+	}
+	memset(bytes, ' ', LEN);
+	bytes[0] = '1';
+	begin_good((const char *const[]){ "--cells", "1", NULL }, tools);
+	for (int i = 0; i <= PROCESSES; i++)
+		connect_apart(greet_with_pool, fds[i], EACH);
+	assert_false(is_refused(fds[PROCESSES][0], 1, "{}", 2, "")); /* all others wait */
+	for (int i = 0; i < PROCESSES; i++) {
+		for (int j = 0; j < 5; j++)
+			assert_true(send_call(fds[i][j % EACH], j, "wait", bytes, LEN));
+		assert_true(is_refused(fds[i][2], 5, bytes, LEN, "that this client has under way"));
+	}
+	assert_true(is_refused(fds[PROCESSES][1], 1, bytes, LEN, "that all clients of the server"));
+	assert_false(is_refused(fds[PROCESSES][1], 2, bytes, 100, ""));
+	for (int i = 0; i <= PROCESSES; i++)
+		close_all(fds[i], EACH);
+	/* Those that are gone hold nothing. */
+	connect_apart(greet_with_pool, fds[0], 1);
+	for (int i = 0; i < 100 && is_refused(fds[0][0], i, bytes, LEN, ""); i++)
+		sleep_ms(50);
+	assert_false(is_refused(fds[0][0], 100, bytes, LEN, ""));
+	(void)close(fds[0][0]);
+	free(bytes);
 	end_good();
 }
 
-/* Who has all cells that one may have leaves some for others. */
+/* Who has all cells that one may have leaves some for others, by however many connections. */
 static void test_greedy_client(void **state)
 {
-	char head[4096];
+	int fds[2];
 
 	(void)state;
 	begin_good((const char *const[]){ "--cells", "8", NULL }, tools);
-	int fd = greet_with_pool();
-
-	for (int i = 0; i < 50; i++) {
-		(void)snprintf(head, sizeof(head),
-			       "{\"do\":\"call\",\"call\":%d,\"pool\":1,\"tool\":\"wait\","
-			       "\"id\":\"c%d\"}",
-			       i, i);
-		assert_true(send_frame(fd, head, "{}", 2));
-	}
+	connect_apart(greet_with_pool, fds, 2);
+	for (int i = 0; i < 100; i++)
+		assert_true(send_call(fds[i % 2], i, "wait", "{}", 2));
 	struct vitro_counts counts = { 0 };
 
 	for (int i = 0; i < 1000 && counts.live < 6; i++) {
 		sleep_ms(10);
 		vitro_toolhost_count(good, &counts);
 	}
+	sleep_ms(200);
+	vitro_toolhost_count(good, &counts);
 	assert_int_equal(counts.live, 6);
 	assert_good();
-	(void)close(fd);
+	close_all(fds, 2);
 	/* Without its client a call is of no use to anybody. */
 	for (int i = 0; i < 1000 && counts.live; i++) {
 		sleep_ms(10);
@@ -325,11 +397,11 @@ static void test_greedy_client(void **state)
 static void test_many_pools(void **state)
 {
 	char head[4096];
-	int ok = 0, refused = 0;
+	int ok = 0, refused = 0, fd;
 
 	(void)state;
 	begin_good(NULL, tools);
-	int fd = greet();
+	connect_apart(greet, &fd, 1);
 
 	for (int i = 0; i < 1100; i++) {
 		char sources[80];
@@ -387,11 +459,10 @@ static void test_comers_and_goers(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest all[] = {
-		TEST(test_wrong_bytes),    TEST(test_wrong_requests),
-		TEST(test_wrong_policies), TEST(test_half_frames),
-		TEST(test_silence),        TEST(test_ten_thousand_calls),
-		TEST(test_deaf_client),    TEST(test_greedy_client),
-		TEST(test_many_pools),     TEST(test_comers_and_goers),
+		TEST(test_wrong_bytes), TEST(test_wrong_requests),   TEST(test_wrong_policies),
+		TEST(test_half_frames), TEST(test_silence),          TEST(test_ten_thousand_calls),
+		TEST(test_deaf_client), TEST(test_greedy_client),    TEST(test_large_calls),
+		TEST(test_many_pools),  TEST(test_comers_and_goers),
 	};
 
 	return RUN_TESTS(argc, argv, tools, all);

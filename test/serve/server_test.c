@@ -395,6 +395,37 @@ static void test_killed(void **state)
 	(void)unlink(name);
 }
 
+/* What is wrong with how it was started is said, and what to do. */
+static void test_wrong_starts(void **state)
+{
+	static const struct {
+		const char *flags[3], *said;
+	} rows[] = {
+		{ { "--drain", "forever" }, "vitro: --drain: 'forever' is not a time" },
+		{ { "--fd", "77" }, "descriptor 77 is not open" },
+		{ { "--socket", "/tmp/no-such-folder/socket" }, "its folder is not there" },
+		{ { "/etc/passwd" }, "did you mean --tools /etc/passwd?" },
+		{ { "no-such-file" }, "vitro serve takes flags alone" },
+	};
+	struct server wrong = { 0 };
+	char text[1024];
+
+	(void)state;
+	(void)snprintf(wrong.log, sizeof(wrong.log), "%s/wrong", folder);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		wrong.pid = fork();
+		if (wrong.pid == 0)
+			become_server(&wrong, rows[i].flags);
+		int status = await_server(&wrong, 10000);
+
+		assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 125);
+		read_log(&wrong, text, sizeof(text));
+		if (!strstr(text, rows[i].said))
+			fail_msg("'%s' is not in: %s", rows[i].said, text);
+		assert_int_equal(unlink(wrong.log), 0);
+	}
+}
+
 /* ---- who is let in -------------------------------------------------------------------------- */
 
 static void test_other_user(void **state)
@@ -422,7 +453,7 @@ static void test_other_user(void **state)
 				       &(struct vitro_options){ .socket = socket_path },
 				       &error) == 0)
 			_exit(4);
-		if (!strstr(error.text, "serves nobody else: you are 12345")) {
+		if (!strstr(error.text, "serves only that one and root: you are 12345")) {
 			(void)fprintf(stderr, "# %s\n", error.text);
 			_exit(5);
 		}
@@ -552,6 +583,7 @@ int main(int argc, char **argv)
 		TEST(test_drain_under_load),
 		TEST(test_drain_is_bounded),
 		TEST(test_killed),
+		TEST(test_wrong_starts),
 		TEST(test_other_user),
 		TEST(test_too_many),
 		TEST(test_inherited),

@@ -288,13 +288,14 @@ static void test_audit_that_is_locked_to_the_end(void **state)
 static void test_kept_from_calls(void **state)
 {
 	struct server server;
-	char path[128], other[160];
+	char path[128], other[160], metrics[128];
 	vitro_toolhost *host;
 	struct vitro_error error;
 
 	(void)state;
 	(void)snprintf(path, sizeof(path), "%s/audit", folder);
-	start_server(&server, (const char *const[]){ "--audit", path, NULL });
+	(void)snprintf(metrics, sizeof(metrics), "%s/metrics", folder);
+	start_server(&server, (const char *const[]){ "--audit", path, "--metrics", metrics, NULL });
 	static const char *const requires[] = { "strict", "full", "best-effort" };
 
 	for (size_t i = 0; i < sizeof(requires) / sizeof(requires[0]); i++) {
@@ -304,6 +305,18 @@ static void test_kept_from_calls(void **state)
 		assert_int_equal(vitro_policy_set(policy, "require", requires[i], &error), 0);
 		assert_int_equal(vitro_toolhost_new(&host, tools, &options, &error), -EPERM);
 		assert_has(error.text, "which is the server's own");
+		vitro_policy_free(policy);
+	}
+	/* Each by itself: locks, by which another would be taken for the server, and the metrics.
+	 */
+	for (int i = 0; i < 3; i++) {
+		(void)snprintf(other, sizeof(other), "%s%s", i ? metrics : socket_path,
+			       i < 2 ? ".lock" : "");
+		vitro_policy *policy = policy_of(i < 2 ? "files.write" : "files.sockets", other);
+		const struct vitro_options options = { .socket = socket_path, .policy = policy };
+
+		assert_int_equal(vitro_toolhost_new(&host, tools, &options, &error), -EPERM);
+		assert_has(error.text, "the server's own");
 		vitro_policy_free(policy);
 	}
 	/* By another name too. */

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * A client of a supervisor: one process, with all its connections. What one client may have is counted here, so that
+ * a second connection gives it nothing more. It is known by its pid, and by when it was started: a pid is
+ * used again. A connection whose process is not known stands for itself. Runs in the supervisor.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "serve/turns.h"
+
+struct vt_client {
+	struct vt_client *next, **link; /* among all of them */
+	unsigned          holders; /* its sessions, its calls, and who looks at paths for it */
+	pid_t             pid;     /* 0: not known */
+	int64_t           since;
+	struct vt_turner  turner;
+	unsigned          sessions;
+	unsigned          calls;      /* under way, also of sessions that are gone */
+	size_t            call_bytes; /* of these */
+	size_t            unread;     /* bytes that wait to be read by it, or to be told */
+	unsigned          pools, cells;
+	unsigned          looks, looks_lost; /* at paths: under way, and that could not be killed */
+};
+
+/* When the process was started, in the kernel's ticks; 0: that cannot be seen. */
+int64_t vt_client_since(pid_t pid);
+
+/* NULL: there is none, or pid is 0. */
+struct vt_client *vt_client_find(struct vt_client *first, pid_t pid, int64_t since);
+/* One that joins the others, held once. NULL: no memory. */
+struct vt_client *vt_client_new(struct vt_client **first, pid_t pid, int64_t since);
+
+static inline struct vt_client *vt_client_hold(struct vt_client *client)
+{
+	client->holders++;
+	return client;
+}
+
+/* The last one frees it. */
+void vt_client_release(struct vt_client *client);
