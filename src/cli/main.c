@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <fcntl.h>
+#include <malloc.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -108,6 +109,16 @@ static bool is_help(const char *name)
 	return strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0;
 }
 
+/*
+ * What is large goes back to the kernel when it is freed. Left alone, malloc() learns to keep it in
+ * its heap, and there the huge pages that large results ask for (base/bulk.c) would stay for
+ * whatever is small.
+ */
+static void return_large_memory(void)
+{
+	(void)mallopt(M_MMAP_THRESHOLD, 1 << 20); /* else it is kept, which costs memory alone */
+}
+
 int main(int argc, char **argv)
 {
 	const char *name = argc > 1 ? argv[1] : "";
@@ -117,6 +128,7 @@ int main(int argc, char **argv)
 		vt_spawner_run();
 	if (argc > 0 && strcmp(argv[0], "vitro-commands") == 0)
 		vt_commands_run();
+	return_large_memory();
 	if (hold_stdio() < 0)
 		return VT_EXIT_OWN;
 	if (strcmp(name, "--version") == 0 || strcmp(name, "version") == 0)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <fcntl.h>
 #include <limits.h>
+#include <malloc.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -43,11 +44,13 @@ static const struct vt_session_limits shared_limits = {
 	.ready_max = 64,
 };
 
-static void drop_spare(struct vt_timer *timer)
+/* What large results leave in the heap, between what is small and stays, goes back too. */
+static void return_memory(struct vt_timer *timer)
 {
 	struct vt_commons *commons = timer->owner;
 
 	vt_bulk_drop(&commons->spare);
+	(void)malloc_trim(256 << 10); /* whether there was anything */
 }
 
 void vt_commons_init(struct vt_commons *commons, struct vt_loop *loop, struct vt_host *host)
@@ -58,7 +61,7 @@ void vt_commons_init(struct vt_commons *commons, struct vt_loop *loop, struct vt
 		.held_max = SIZE_MAX,
 		.call_bytes_max = SIZE_MAX,
 		.unread_max = SIZE_MAX,
-		.spare_timer = { .fire = drop_spare, .owner = commons },
+		.spare_timer = { .fire = return_memory, .owner = commons },
 		.cells = { .loop = loop,
 			   .host = host,
 			   .children = &commons->children,

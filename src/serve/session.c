@@ -373,7 +373,8 @@ static int flush(struct vt_session *session, struct vt_err *err)
 	vt_session_count_unread(session);
 	if (r < 0)
 		return r;
-	if (session->commons->spare.memory)
+	/* Not put off by whoever goes on: it is time for it every so often. */
+	if (session->commons->spare_timer.when == INT64_MAX)
 		vt_timer_set(&session->commons->spare_timer, vt_clock_now() + SPARE);
 	if (vt_frames_queued(&session->out) <= QUEUED_FEW) {
 		if (session->full) {

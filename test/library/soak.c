@@ -474,6 +474,7 @@ static void settle(struct state *ret_state, const struct state *before)
 		    ret_state->processes == (bare ? 1 : 2) + 2 * (long)counts.ready &&
 		    (!before || (ret_state->processes <= before->processes &&
 				 ret_state->supervisor_fds <= before->supervisor_fds &&
+				 ret_state->supervisor_kb <= before->supervisor_kb + GROWTH_KB &&
 				 ret_state->cgroups <= before->cgroups &&
 				 ret_state->folders <= before->folders)))
 			return;
