@@ -75,16 +75,34 @@ static void take_namespaces(struct vt_pool_hull *hull, int fds[VT_NOTE_FDS])
 		hull->is_built(hull->user);
 }
 
+/*
+ * One at a time: what was asked for while the spawner looks is one more look, after it. Orders without a bound would
+ * fill its socket, and so would its answers ours, each waiting for the other.
+ */
+static void order_refresh(struct vt_pool_hull *hull)
+{
+	const struct vt_note order = { .kind = VT_NOTE_REFRESH, .cell = hull->refreshes };
+	struct vt_err err;
+
+	if (hull->ordered != hull->refreshed || hull->refreshes == hull->ordered)
+		return;
+	hull->ordered = hull->refreshes;
+	if (vt_pass_send(hull->cell.status_fd, &order, sizeof(order), NULL, 0, &err) < 0)
+		vt_pool_hull_kill(hull, &err);
+}
+
 static void take_note(struct vt_pool_hull *hull, const struct vt_note *note, int fds[VT_NOTE_FDS])
 {
 	if (note->kind == VT_NOTE_HULL) {
 		take_namespaces(hull, fds);
 	} else if (note->kind == VT_NOTE_READY) {
 		hull->ready = true;
-		hull->refreshed = hull->refreshes; /* it has not looked for anything yet */
+		/* It has not looked for anything yet. */
+		hull->ordered = hull->refreshed = hull->refreshes;
 		hull->is_ready(hull->user);
 	} else if (note->kind == VT_NOTE_REFRESHED) {
 		hull->refreshed = note->cell;
+		order_refresh(hull);
 		hull->is_refreshed(hull->user);
 	} else if (note->cell) {
 		hull->note(hull->user, note, fds);
@@ -161,14 +179,10 @@ int vt_pool_hull_start(struct vt_pool_hull *hull, struct vt_err *err)
 
 uint64_t vt_pool_hull_refresh(struct vt_pool_hull *hull)
 {
-	const struct vt_note order = { .kind = VT_NOTE_REFRESH, .cell = hull->refreshes + 1 };
-	struct vt_err err;
-
 	if (!hull->plan->veil_count || !hull->ready)
 		return 0;
-	hull->refreshes++;
-	if (vt_pass_send(hull->cell.status_fd, &order, sizeof(order), NULL, 0, &err) < 0)
-		vt_pool_hull_kill(hull, &err);
+	hull->refreshes = hull->ordered + 1;
+	order_refresh(hull);
 	return hull->refreshes;
 }
 

@@ -37,7 +37,7 @@ struct vt_pool_hull {
 	struct vt_cell  cell;
 	struct vt_child child; /* its init, the spawner */
 	struct vt_watch notes, end;
-	uint64_t        refreshes, refreshed; /* the last that was ordered, and done */
+	uint64_t        refreshes, ordered, refreshed; /* the last that was asked for, ordered, and done */
 	int             fds[VT_HULL_FDS]; /* the namespaces; -1 until they are there */
 	int64_t         started; /* since when it is to become ready */
 	bool            ready, ending;

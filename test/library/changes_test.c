@@ -59,6 +59,19 @@ static void change(vitro_toolhost *host, int fd)
 	assert_finds(host, "- 4 in out \n");
 }
 
+/* Each is to find what the host did before it, and none keeps another from that. */
+static void crowd(vitro_toolhost *host)
+{
+	enum { CALLS = 2000 };
+	const struct vitro_request request = { .tool = "look" };
+
+	for (int i = 0; i < CALLS; i++)
+		assert_int_equal(vitro_submit(host, &request, NULL), 0);
+	vitro_cancel_all(host);
+	while (vitro_is_running(host, NULL))
+		turn(host);
+}
+
 static void empty(int fd)
 {
 	(void)unlinkat(fd, "file", 0);
@@ -99,6 +112,8 @@ static void check_kind(const struct kind *kind)
 	vitro_toolhost *host = host_of(tools, NULL);
 
 	change(host, fd);
+	crowd(host);
+	assert_finds(host, "- 4 in out \n");
 	vitro_toolhost_free(host);
 	vitro_policy_free(policy);
 	empty(fd);
