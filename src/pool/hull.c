@@ -76,8 +76,8 @@ static void take_namespaces(struct vt_pool_hull *hull, int fds[VT_NOTE_FDS])
 }
 
 /*
- * One at a time: what was asked for while the spawner looks is one more look, after it. Orders without a bound would
- * fill its socket, and so would its answers ours, each waiting for the other.
+ * One at a time: what was asked for while the spawner looks is one more look, after it. Orders
+ * without a bound would fill its socket, and so would its answers ours, each waiting for the other.
  */
 static void order_refresh(struct vt_pool_hull *hull)
 {
