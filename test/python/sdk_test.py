@@ -460,6 +460,23 @@ def _():
     check_equal(box().eval("5"), 5, "it is still usable")
 
 
+@test("futures: a call that is over before anybody looks after it is not passed by")
+def _():
+    add = vitro._futures.Pump.add
+
+    def late(pump, call, step):
+        wait_until(lambda: call.told, 20, "it is over")
+        add(pump, call, step)
+
+    first = box().submit_eval("import time; time.sleep(40)")  # whose thread reads meanwhile
+    vitro._futures.Pump.add = late
+    try:
+        check_equal(box().submit_eval("1").result(20), 1, "its value")
+    finally:
+        vitro._futures.Pump.add = add
+        first.cancel()
+
+
 @test("futures: many at once, with results, exceptions and tools, and cancel() ends the cell")
 def _():
     futures = [box().submit(toolbox.add, n, 1) for n in range(20)]

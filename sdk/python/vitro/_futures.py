@@ -65,14 +65,33 @@ class Pump(Waiter):
                 self._session._wake(self)
 
     def add(self, call: Call, step: Callable[[Call], bool]) -> None:
-        """step(call) takes what came for it, and tells whether it is over."""
+        """step(call) takes what came for it, and tells whether it is over. What came before it was known here is taken
+        at once: whoever reads has passed it by, and may wait for more for ever."""
+        if call.told:
+            self._take(call, step)
+        elif self._keep(call, step):
+            self._again(call)
+
+    def _take(self, call: Call, step: Callable[[Call], bool]) -> None:
+        """Takes what came for a call, whose step is in nobody else's hands."""
+        if not step(call) and self._keep(call, step):
+            self._again(call)
+
+    def _keep(self, call: Call, step: Callable[[Call], bool]) -> bool:
+        """Leaves it to the thread. Whether something has come meanwhile, which the thread may have passed by."""
         with self._lock:
             self._steps[call] = step
             if not self._runs:
                 self._runs = True
                 threading.Thread(target=self._run, name="vitro-futures", daemon=True).start()
-        if call.told:  # something came before it was known here
-            self.notify_of(call)
+        return call.told
+
+    def _again(self, call: Call) -> None:
+        while call.told:
+            with self._lock:
+                step = self._steps.pop(call, None)
+            if step is None or step(call) or not self._keep(call, step):
+                return
 
     def _run(self) -> None:
         while True:
@@ -80,9 +99,10 @@ class Pump(Waiter):
             self.told = False
             while self._ready:
                 call = self._ready.popleft()
-                step = self._steps.get(call)
-                if step is not None and step(call):
-                    del self._steps[call]
+                with self._lock:
+                    step = self._steps.pop(call, None)
+                if step is not None:
+                    self._take(call, step)
             with self._lock:
                 if not self._steps:
                     self._runs = False
