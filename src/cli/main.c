@@ -110,13 +110,14 @@ static bool is_help(const char *name)
 }
 
 /*
- * What is large goes back to the kernel when it is freed. Left alone, malloc() learns to keep it in
- * its heap, and there the huge pages that large results ask for (base/bulk.c) would stay for
- * whatever is small.
+ * What is large (base/bulk.c) goes back to the kernel when it is freed. Left alone, malloc() learns
+ * to keep it in its heap, and there its huge pages would stay for whatever is small. What a result
+ * of middling size takes stays for the next one: serve/commons.c trims the heap of who rests.
  */
 static void return_large_memory(void)
 {
-	(void)mallopt(M_MMAP_THRESHOLD, 1 << 20); /* else it is kept, which costs memory alone */
+	(void)mallopt(M_MMAP_THRESHOLD, 4 << 20); /* else it is kept, which costs memory alone */
+	(void)mallopt(M_TRIM_THRESHOLD, 8 << 20); /* else it is had anew, which costs time alone */
 }
 
 int main(int argc, char **argv)
