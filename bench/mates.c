@@ -3,6 +3,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -63,6 +64,36 @@ void echo_open(struct mate *mate)
 		return;
 	while (take_all(mate->fd, bytes, sizeof(bytes)) && give_all(mate->fd, bytes, sizeof(bytes)))
 		;
+	_exit(0);
+}
+
+/* Hands each message on to the other side, as long as there are two. */
+static void hand_on(int one, int other)
+{
+	int ends[] = { one, other }, set = epoll_create1(EPOLL_CLOEXEC);
+	char bytes[MESSAGE_BYTES];
+
+	for (uint32_t i = 0; i < 2; i++) {
+		struct epoll_event event = { .events = EPOLLIN, .data.u32 = i };
+
+		if (set < 0 || epoll_ctl(set, EPOLL_CTL_ADD, ends[i], &event) < 0)
+			_exit(125);
+	}
+	for (struct epoll_event event; epoll_wait(set, &event, 1, -1) == 1;)
+		if (!take_all(ends[event.data.u32], bytes, sizeof(bytes)) ||
+		    !give_all(ends[!event.data.u32], bytes, sizeof(bytes)))
+			return;
+}
+
+void relay_open(struct mate *mate)
+{
+	struct mate echo;
+
+	if (!split(mate))
+		return;
+	echo_open(&echo);
+	hand_on(mate->fd, echo.fd);
+	mate_close(&echo);
 	_exit(0);
 }
 

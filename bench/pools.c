@@ -36,7 +36,7 @@ struct bench {
 	unsigned result_mb; /* what a large value has */
 	struct mounts mounts;
 	unsigned long namespaces;
-	struct mate echo, copy;
+	struct mate echo, relay, copy;
 	struct hand hand;
 	vitro_toolhost *host, *empty;
 	struct served served;
@@ -59,6 +59,15 @@ static size_t run_echo(const struct contestant *self, int64_t *samples, size_t r
 
 	(void)room;
 	samples[0] = echo_time(&bench->echo);
+	return 1;
+}
+
+static size_t run_relay(const struct contestant *self, int64_t *samples, size_t room)
+{
+	struct bench *bench = self->user;
+
+	(void)room;
+	samples[0] = echo_time(&bench->relay);
 	return 1;
 }
 
@@ -243,6 +252,10 @@ static void bench_calls(struct bench *bench)
 		  .run = run_echo,
 		  .user = bench,
 		  .block = BLOCK },
+		{ .name = "through a third process",
+		  .run = run_relay,
+		  .user = bench,
+		  .block = BLOCK },
 		{ .name = "call",
 		  .run = run_call,
 		  .prepare = settle,
@@ -258,14 +271,14 @@ static void bench_calls(struct bench *bench)
 	struct contest contest = {
 		.title = named(bench, "a call in a cell that is ready"),
 		.contestants = contestants,
-		.count = 4,
+		.count = sizeof(contestants) / sizeof(contestants[0]),
 		.rounds = rounds(bench, 4),
 	};
 	const struct table *tight = contest_run(&contest, bench->report);
 
 	contest.pattern = SPACED;
 	contest.rounds = rounds(bench, 1);
-	for (size_t i = 0; i < 4; i++)
+	for (size_t i = 0; i < contest.count; i++)
 		contestants[i].block = 1;
 	const struct table *spaced = contest_run(&contest, bench->report);
 	const struct stats *call = table_stats(tight, "call"), *apart = table_stats(spaced, "call");
@@ -558,6 +571,7 @@ static void open_all(struct bench *bench)
 		find_namespaces(bench);
 	}
 	echo_open(&bench->echo);
+	relay_open(&bench->relay);
 	copy_open(&bench->copy, (size_t)bench->result_mb * MB);
 	hand_open(&bench->hand, &bench->mounts, bench->namespaces);
 }
@@ -566,6 +580,7 @@ static void close_all(struct bench *bench)
 {
 	hand_close(&bench->hand);
 	mate_close(&bench->copy);
+	mate_close(&bench->relay);
 	mate_close(&bench->echo);
 	vitro_toolhost_free(bench->empty);
 	vitro_toolhost_free(bench->host);

@@ -59,6 +59,8 @@ struct mate {
 };
 
 void    echo_open(struct mate *mate);
+/* The same behind a process that hands on what it gets, as a supervisor does. */
+void    relay_open(struct mate *mate);
 int64_t echo_time(struct mate *mate); /* MESSAGE_BYTES there and back */
 /* Of what copy_time() asks for, bytes at most. */
 void    copy_open(struct mate *mate, size_t bytes);
