@@ -48,33 +48,41 @@ static void find_around(void *arg, const char *path)
 	}
 }
 
-/* path is where the source is, or a link on the way to it. */
-static int check(void *arg, const char *path, struct vt_err *err)
+/* What a call may write to and path lies in, by any of its names; NULL: nothing. */
+static const struct vt_build *writable_around(const struct checking *c, const char *path)
 {
-	struct checking *c = arg;
 	struct around around = { .plan = c->plan };
 
 	find_around(&around, path);
 	/* Where the mounts are not known, its own name still is. */
 	if (!around.found && c->host->aliases)
 		(void)c->host->aliases(c->host, path, find_around, &around);
-	if (!around.found || c->warned || is_denied(c, path))
+	return around.found;
+}
+
+/* path is where the source is, or a link on the way to it. */
+static int check(void *arg, const char *path, struct vt_err *err)
+{
+	struct checking *c = arg;
+	const struct vt_build *around = writable_around(c, path);
+
+	if (!around || c->warned || is_denied(c, path))
 		return 0;
 	if (c->never)
 		return vt_fail(
 			err, VT_STEP_PLAN, EPERM,
 			"refused: files.write: with '%s' a call could change '%s', which %s: "
 			"deny it (files.deny)",
-			around.found->from, c->source, c->meaning);
+			around->from, c->source, c->meaning);
 	if (c->policy->require != VT_REQUIRE_BEST_EFFORT)
 		return vt_fail(err, VT_STEP_PLAN, EPERM,
 			       "refused: files.write: with '%s' the command could change '%s', "
 			       "which %s: put that elsewhere, or deny it (--deny); --set "
 			       "require=best-effort would run it",
-			       around.found->from, c->source, c->meaning);
+			       around->from, c->source, c->meaning);
 	const char *text = vt_arena_printf(
 		c->plan->arena, "files.write: with '%s' the command can change '%s', which %s",
-		around.found->from, c->source, c->meaning);
+		around->from, c->source, c->meaning);
 
 	if (!text)
 		return vt_fail(err, VT_STEP_PLAN, ENOMEM, "make the plan");
@@ -151,12 +159,9 @@ static void find_inside(void *arg, const char *path)
 static int check_run(void *arg, const char *path, struct vt_err *err)
 {
 	struct checking *c = arg;
-	struct around around = { .plan = c->plan };
+	const struct vt_build *reaches = writable_around(c, path);
 
-	find_around(&around, path);
-	if (!around.found && c->host->aliases)
-		(void)c->host->aliases(c->host, path, find_around, &around);
-	for (size_t i = 0; !around.found && i < c->plan->build_count; i++) {
+	for (size_t i = 0; !reaches && i < c->plan->build_count; i++) {
 		const struct vt_build *build = &c->plan->builds[i];
 		struct inside inside = { .folder = path };
 
@@ -166,13 +171,14 @@ static int check_run(void *arg, const char *path, struct vt_err *err)
 		if (!inside.found && c->host->aliases)
 			(void)c->host->aliases(c->host, build->from, find_inside, &inside);
 		if (inside.found)
-			around.found = build;
+			reaches = build;
 	}
-	return !around.found ? 0
-			     : vt_fail(err, VT_STEP_PLAN, EPERM,
-				       "refused: files.write: with '%s' a call could change '%s', "
-				       "which %s: grant folders beside it, or keep vitro elsewhere",
-				       around.found->from, c->source, c->meaning);
+	if (!reaches)
+		return 0;
+	return vt_fail(err, VT_STEP_PLAN, EPERM,
+		       "refused: files.write: with '%s' a call could change '%s', which %s: grant "
+		       "folders beside it, or keep vitro elsewhere",
+		       reaches->from, c->source, c->meaning);
 }
 
 int vt_sources_check_run(struct vt_plan *plan, const struct vt_policy *policy,
