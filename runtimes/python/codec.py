@@ -39,6 +39,7 @@ SAFE_INT = (1 << 53) - 1  # what every language's JSON reads exactly
 NDIM_MAX = 32
 NESTING_MAX = 200  # lists and objects of JSON; what json and repr() can print without running out of stack
 COMPARE_MAX = 5_000_000  # what comparing a message's keys may cost, in units of _Costs: up to 0.3 s
+HUGE = 4 << 20  # bytes from which on huge pages are worth it
 FILES_MAX = 10_000  # that come with a result
 DEPTH_MAX = 64  # folders around such a file
 
@@ -95,7 +96,7 @@ class Attachments(list):  # type: ignore[type-arg]
 def room(size: int) -> Union[bytearray, mmap.mmap]:
     """Memory for a message of so many bytes. A large one is of huge pages where the kernel has them, which takes a third
     off the time of receiving, and is taken as the bytes come, not when they are promised."""
-    if size < 4 << 20:
+    if size < HUGE:
         return bytearray(size)
     memory = mmap.mmap(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     try:
@@ -108,6 +109,7 @@ def room(size: int) -> Union[bytearray, mmap.mmap]:
 # ---- messages ------------------------------------------------------------------------------------
 
 _U32 = struct.Struct("<I")
+_SMALL = 256  # bytes of a message in which nothing nests too deep, and no number is too long
 _SPACE = " \t\n\r"
 _DIGITS = bytes.maketrans(b"123456789", b"000000000")
 _LONG_NUMBER = b"0" * 25  # longer than any that is written here, but in a text
@@ -148,6 +150,10 @@ def pack(head: Head, buffers: Sequence[Any] = ()) -> List[Buffer]:
 
 def unpack(data: Any, parts_max: int = PARTS_MAX) -> Tuple[Head, Attachments]:
     """A message's head and its buffers, which are views of `data`."""
+    if len(data) <= _SMALL:
+        found = _unpack_small(bytes(data))
+        if found is not None:
+            return found
     view = memoryview(data).cast("B") if type(data) is not memoryview else data
     head, is_plain, lengths, at = unpack_head(view, len(view), parts_max)
     views = []
@@ -155,6 +161,21 @@ def unpack(data: Any, parts_max: int = PARTS_MAX) -> Tuple[Head, Attachments]:
         views.append(view[at:at + length])
         at += length
     return head, Attachments.of(views, is_plain)
+
+
+def _unpack_small(data: bytes) -> Optional[Tuple[Head, Attachments]]:
+    """The same of a short message without buffers, as most are, with nothing in it that has to be looked at twice; None: it is
+    none, or wrong."""
+    if data[-4:] != b"\0\0\0\0" or int.from_bytes(data[:4], "little") != len(data) - 8 or b"$" in data or b"\\" in data:
+        return None
+    try:
+        text = data[4:-4].decode()
+        head, end = _scan(text, 0)
+    except (ValueError, StopIteration, RecursionError):
+        return None
+    if end != len(text) or type(head) is not dict:
+        return None
+    return head, Attachments.of((), True)
 
 
 def unpack_head(view: memoryview, size: int, parts_max: int = PARTS_MAX) -> Tuple[Head, bool, Sequence[int], int]:

@@ -42,12 +42,14 @@ for _error in (codec.Malformed, codec.NotPlain):
 
 
 def main(config: Mapping[str, Any], extension: Any = None, fd: int = CALL_SOCKET) -> NoReturn:
-    """The life of an occupant. extension: what has park(), by default the zygote's own."""
+    """The life of an occupant. extension: what has park() and is_awaited(), by default the zygote's own."""
+    extension = extension or sys.modules["_vitro_zygote"]
     reseed()
     socket = talk.Talk(fd)
-    rehearse(config)
+    if not extension.is_awaited():
+        rehearse(config)
     forward_logs(socket)
-    (extension or sys.modules["_vitro_zygote"]).park()
+    extension.park()
     occupant = Occupant(socket, config)
     try:
         occupant.serve()
@@ -78,18 +80,26 @@ def reseed() -> None:
         tempfile._name_sequence = None  # type: ignore[attr-defined]
 
 
+def warm_up(config: Mapping[str, Any]) -> None:
+    """In the zygote: what is done once and then stays (OpenSSL alone sets up 700 KB of its own) is done here, and all share
+    it."""
+    reseed()
+    rehearse(config)
+
+
 class Occupant:
     """Does one call."""
 
     def __init__(self, socket: talk.Talk, config: Mapping[str, Any]) -> None:
         self.talk = socket
-        self.config = config
+        self.is_json = config.get("mode") == "json"
+        self.receive = getattr(sys.modules.get("_vitro_zygote"), "receive", None)
         self.result_max: Optional[int] = config.get("result_bytes")
         self.tells = False
 
     def serve(self) -> None:
         """Hears the call, does it, and tells its value or its error."""
-        message = self.talk.hear()
+        message = self.talk.hear() if self.is_json else self.talk.hear_call(self.receive)
         assert message is not None
         gc.enable()
         try:
@@ -116,9 +126,9 @@ class Occupant:
 
     def do(self, message: talk.Message) -> List[Any]:
         """The call's value, in pieces."""
-        if self.config.get("mode") == "json":
+        if self.is_json:
             return self.do_json(message)
-        head, buffers = codec.unpack(message.body)
+        head, buffers = message.body if type(message.body) is tuple else codec.unpack(message.body)
         op = head.get("op")
         if op == "call":
             value, files = self.do_call(head, buffers), None

@@ -14,16 +14,22 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/path.h"
 #include "launch/zygote.h"
 
+enum { PAGE = 4096, LARGE = 4 << 20 };
+
 struct state {
 	struct vt_zygote zygote;
 	bool joined;
+	bool awaited; /* in an occupant */
 };
 
 /* The supervisor has nothing more to hear. */
@@ -194,12 +200,15 @@ static PyObject *next_order(PyObject *module, PyObject *args)
 
 	if (!zygote || !PyArg_ParseTuple(args, "|p:next", &wait))
 		return NULL;
+	struct state *state = PyModule_GetState(module);
+
 	do {
 		r = vt_zygote_take(zygote, &order, &err);
 		if (r == 0 && order.note.kind == VT_NOTE_LEARN)
 			return PyUnicode_DecodeUTF8(order.note.err.what,
 						    (Py_ssize_t)strlen(order.note.err.what),
 						    "replace");
+		state->awaited = r == 0 && order.note.awaited;
 		if (r == 0)
 			r = enter(zygote, &order, &err);
 		if (r < 0)
@@ -321,6 +330,14 @@ static PyObject *environment(PyObject *module, PyObject *unused)
 	return all;
 }
 
+static PyObject *is_awaited(PyObject *module, PyObject *unused)
+{
+	const struct state *state = PyModule_GetState(module);
+
+	(void)unused;
+	return state ? PyBool_FromLong(state->awaited) : NULL;
+}
+
 static PyObject *park(PyObject *module, PyObject *unused)
 {
 	struct vt_err err;
@@ -329,6 +346,74 @@ static PyObject *park(PyObject *module, PyObject *unused)
 	(void)unused;
 	if (vt_zygote_park(&err) < 0)
 		return leave(&err);
+	Py_RETURN_NONE;
+}
+
+/*
+ * Memory that is about to be filled: touched page by page, that takes longer than to copy into it.
+ * Where the kernel cannot do it ahead, it does it then.
+ */
+static void warm_up(char *memory, size_t size)
+{
+	uintptr_t from = ((uintptr_t)memory + PAGE - 1) & ~(uintptr_t)(PAGE - 1);
+	uintptr_t to = ((uintptr_t)memory + size) & ~(uintptr_t)(PAGE - 1);
+
+	if (from < to)
+		(void)madvise((void *)from, to - from,
+			      size >= LARGE ? MADV_HUGEPAGE : MADV_POPULATE_WRITE);
+}
+
+/* As recv(), until all is there. 0: the other side is gone. Negative: with an exception. */
+static int fill(int fd, char *to, size_t size)
+{
+	while (size) {
+		ssize_t got;
+
+		Py_BEGIN_ALLOW_THREADS got = recv(fd, to, size, 0);
+		Py_END_ALLOW_THREADS if (got == 0) return 0;
+		if (got < 0 && errno != EINTR) {
+			PyErr_SetFromErrno(PyExc_OSError);
+			return -1;
+		}
+		if (got < 0 && PyErr_CheckSignals() < 0)
+			return -1;
+		if (got > 0) {
+			to += got;
+			size -= (size_t)got;
+		}
+	}
+	return 1;
+}
+
+static PyObject *receive(PyObject *module, PyObject *args)
+{
+	Py_ssize_t size, begun_len;
+	const char *begun;
+	int fd, writable;
+
+	(void)module;
+	if (!PyArg_ParseTuple(args, "iny#p:receive", &fd, &size, &begun, &begun_len, &writable))
+		return NULL;
+	if (begun_len > size) {
+		PyErr_SetString(PyExc_ValueError, "more has come than there is");
+		return NULL;
+	}
+	PyObject *made = writable ? PyByteArray_FromStringAndSize(NULL, size)
+				  : PyBytes_FromStringAndSize(NULL, size);
+
+	if (!made)
+		return NULL;
+	char *to = writable ? PyByteArray_AsString(made) : PyBytes_AsString(made);
+
+	warm_up(to, (size_t)size);
+	memcpy(to, begun, (size_t)begun_len);
+	int r = fill(fd, to + begun_len, (size_t)(size - begun_len));
+
+	if (r > 0)
+		return made;
+	Py_DECREF(made);
+	if (r < 0)
+		return NULL;
 	Py_RETURN_NONE;
 }
 
@@ -352,6 +437,11 @@ static PyMethodDef methods[] = {
 	  "fork(): a fork in no cell. In it -1; in the zygote its pidfd. Others reap it." },
 	{ "kill", kill_apart, METH_VARARGS, "kill(pidfd): ends such a fork." },
 	{ "environment", environment, METH_NOARGS, "The environment as C has it, as bytes." },
+	{ "receive", receive, METH_VARARGS,
+	  "receive(fd, size, begun, writable): size bytes, of which the first have come, as bytes "
+	  "or as a bytearray. None: the other side is gone." },
+	{ "is_awaited", is_awaited, METH_NOARGS,
+	  "In an occupant: whether a call waits for it already." },
 	{ "park", park, METH_NOARGS, "In an occupant: what comes next on 3 is its call." },
 	{ NULL, NULL, 0, NULL },
 };

@@ -365,6 +365,7 @@ def main(argv: List[str]) -> None:
         zygote.prepare(learned, left_out)
     except Exception as error:
         extension.fail(describe(error))
+    harness.warm_up(zygote.config)
     settle()
     extension.ready()
     zygote.serve()

@@ -66,9 +66,10 @@ void vt_bulk_keep(struct vt_bulk_spare *spare, char *memory, size_t cap)
 	*spare = (struct vt_bulk_spare){ memory, cap };
 }
 
-bool vt_bulk_move(struct vt_bulk_spare *spare, char **memory, size_t *cap, size_t need)
+bool vt_bulk_move(struct vt_bulk_spare *spare, char **memory, size_t *cap, size_t need,
+		  bool trusting)
 {
-	if (!spare || *cap < LARGE / 2 || need > spare->cap)
+	if (!spare || (trusting ? need < LARGE : *cap < LARGE / 2) || need > spare->cap)
 		return false;
 	memcpy(spare->memory, *memory, *cap);
 	free(*memory);

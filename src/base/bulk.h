@@ -34,9 +34,10 @@ void vt_bulk_keep(struct vt_bulk_spare *spare, char *memory, size_t cap);
 
 /*
  * Has what is to hold `need` bytes moved to the spare one, from a buffer that is full: as for vt_bulk_next(),
- * nothing is taken for a promise. False: there is none that fits, or it is not worth it. spare may be NULL.
+ * nothing is taken for a promise, unless who promised is trusted. False: there is none that fits, or it is
+ * not worth it. spare may be NULL.
  */
-bool vt_bulk_move(struct vt_bulk_spare *spare, char **memory, size_t *cap, size_t need);
+bool vt_bulk_move(struct vt_bulk_spare *spare, char **memory, size_t *cap, size_t need, bool trusting);
 
 /* Frees what is kept. */
 void vt_bulk_drop(struct vt_bulk_spare *spare);

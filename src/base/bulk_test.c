@@ -44,7 +44,7 @@ static void test_spare_is_used_again(void **state)
 	(void)state;
 	vt_bulk_keep(&spare, first, 8 * MB);
 	assert_ptr_equal(spare.memory, first);
-	assert_true(vt_bulk_move(&spare, &memory, &cap, 6 * MB));
+	assert_true(vt_bulk_move(&spare, &memory, &cap, 6 * MB, false));
 	assert_ptr_equal(memory, first);
 	assert_int_equal(cap, 8 * MB);
 	assert_int_equal(memory[0], 'b');
@@ -52,7 +52,21 @@ static void test_spare_is_used_again(void **state)
 	assert_null(spare.memory);
 	assert_int_equal(spare.cap, 0);
 	/* There is one at the most. */
-	assert_false(vt_bulk_move(&spare, &memory, &cap, 6 * MB));
+	assert_false(vt_bulk_move(&spare, &memory, &cap, 6 * MB, false));
+	free(memory);
+}
+
+static void test_spare_for_who_is_trusted(void **state)
+{
+	struct vt_bulk_spare spare = { 0 };
+	char *first = make(8 * MB, 'a'), *memory = make(MB, 'b');
+	size_t cap = MB;
+
+	(void)state;
+	vt_bulk_keep(&spare, first, 8 * MB);
+	assert_true(vt_bulk_move(&spare, &memory, &cap, 6 * MB, true));
+	assert_ptr_equal(memory, first);
+	assert_int_equal(memory[MB - 1], 'b');
 	free(memory);
 }
 
@@ -64,10 +78,11 @@ static void test_spare_that_does_not_fit(void **state)
 
 	(void)state;
 	vt_bulk_keep(&spare, first, 8 * MB);
-	assert_false(vt_bulk_move(&spare, &memory, &cap, 8 * MB + 1));
+	assert_false(vt_bulk_move(&spare, &memory, &cap, 8 * MB + 1, false));
 	/* Who has got little has it for little. */
-	assert_false(vt_bulk_move(&spare, &memory, &little, 6 * MB));
-	assert_false(vt_bulk_move(NULL, &memory, &cap, 6 * MB));
+	assert_false(vt_bulk_move(&spare, &memory, &little, 6 * MB, false));
+	assert_false(vt_bulk_move(NULL, &memory, &cap, 6 * MB, false));
+	assert_false(vt_bulk_move(&spare, &memory, &cap, 3 * MB, true));
 	assert_int_equal(cap, 2 * MB);
 	assert_ptr_equal(spare.memory, first);
 	free(memory);
@@ -101,6 +116,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_sizes),
 		cmocka_unit_test(test_spare_is_used_again),
+		cmocka_unit_test(test_spare_for_who_is_trusted),
 		cmocka_unit_test(test_spare_that_does_not_fit),
 		cmocka_unit_test(test_what_is_kept),
 	};

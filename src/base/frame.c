@@ -28,11 +28,12 @@ void vt_frames_in_init(struct vt_frames_in *in, size_t max)
 
 void vt_frames_in_done(struct vt_frames_in *in)
 {
-	bool trusting = in->trusting;
+	const struct vt_frames_in old = *in;
 
 	free(in->buf);
 	vt_frames_in_init(in, in->max);
-	in->trusting = trusting;
+	in->trusting = old.trusting;
+	in->spare = old.spare;
 }
 
 /*
@@ -74,6 +75,8 @@ static void rest(struct vt_frames_in *in)
  */
 static int grow(struct vt_frames_in *in, size_t need, struct vt_err *err)
 {
+	if (vt_bulk_move(in->spare, &in->buf, &in->cap, need + 1, in->trusting))
+		return 0;
 	size_t cap = in->trusting && in->cap ? vt_bulk_size(need + 1)
 					     : vt_bulk_next(in->cap, VT_FRAMES_IDLE, need + 1);
 	char *buf = vt_bulk_resize(in->buf, cap);
@@ -168,12 +171,14 @@ int vt_frames_next(struct vt_frames_in *in, struct vt_frame *ret_frame, struct v
 	return 1;
 }
 
-void *vt_frames_take(struct vt_frames_in *in)
+char *vt_frames_take(struct vt_frames_in *in, size_t *ret_cap)
 {
 	char *buf = in->buf;
 
 	if (in->start < in->end || in->end == in->cap || in->cap <= VT_FRAMES_IDLE)
 		return NULL;
+	if (ret_cap)
+		*ret_cap = in->cap;
 	in->buf = NULL;
 	vt_frames_in_done(in);
 	return buf;

@@ -50,6 +50,7 @@ struct vt_frames_in {
 	size_t end;   /* of what came */
 	size_t max;   /* longest head and body together */
 	bool   trusting; /* the owner's to set: memory for what the other side promised is had at once */
+	struct vt_bulk_spare *spare; /* the owner's to set: where memory for much is to be had; NULL: nowhere */
 };
 
 /* max is the owner's bound on head and body together; what is above VT_FRAME_MAX counts as that. */
@@ -77,9 +78,9 @@ int vt_frames_next(struct vt_frames_in *in, struct vt_frame *ret_frame, struct v
 /*
  * Gives the buffer away, with the frame in it that was handed out last, and a byte of room behind that.
  * The caller frees it. NULL where it is small, or has more in it than that frame: then the frame is to
- * be copied. So a large body is had without one.
+ * be copied. So a large body is had without one. ret_cap, its size, may be NULL.
  */
-void *vt_frames_take(struct vt_frames_in *in);
+char *vt_frames_take(struct vt_frames_in *in, size_t *ret_cap);
 
 /* The writer. Its members are its own. */
 struct vt_frames_out {

@@ -335,11 +335,11 @@ static void test_taking_the_buffer(void **state)
 	struct vt_frame frame;
 
 	assert_non_null(body);
-	assert_null(vt_frames_take(&pair->in));
+	assert_null(vt_frames_take(&pair->in, NULL));
 	assert_int_equal(put(pair, "small", "1", 1), 1);
 	assert_true(take_in(pair) > 0);
 	assert_int_equal(next(pair, &frame), 1);
-	assert_null(vt_frames_take(&pair->in));
+	assert_null(vt_frames_take(&pair->in, NULL));
 	assert_true(put(pair, "large", body, size) >= 0);
 	assert_true(put(pair, "after", NULL, 0) >= 0);
 	while (next(pair, &frame) == 0) {
@@ -347,7 +347,7 @@ static void test_taking_the_buffer(void **state)
 		assert_true(take_in(pair) >= 0);
 	}
 	assert_int_equal(frame.body_len, size);
-	char *taken = vt_frames_take(&pair->in);
+	char *taken = vt_frames_take(&pair->in, NULL);
 
 	assert_non_null(taken);
 	assert_int_equal(pair->in.cap, 0);

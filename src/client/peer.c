@@ -397,7 +397,7 @@ void vt_peer_refuse(struct vt_peer *peer, const struct vt_err *why)
 
 void *vt_peer_take(struct vt_peer *peer)
 {
-	return peer->shown ? NULL : vt_frames_take(&peer->in);
+	return peer->shown ? NULL : vt_frames_take(&peer->in, NULL);
 }
 
 /* ---- waiting -------------------------------------------------------------------------------- */

@@ -57,6 +57,7 @@ struct vt_note {
 	uint32_t          place; /* of VT_NOTE_MAKE: no cell that is not gone has the same; VT_PLACES: one of many */
 	int               joins; /* of VT_NOTE_MAKE and VT_NOTE_ENTER: how many descriptors of cgroups */
 	bool              unified; /* the one of them is a folder of cgroup v2, to be born in */
+	bool              awaited; /* of VT_NOTE_ENTER: a call waits, so that what only saves time later is left out */
 	/* of VT_NOTE_ENTERED, VT_NOTE_BORN, a bare cell's VT_NOTE_RUNNING: as the supervisor sees it; or 0 */
 	pid_t             pid;
 	/* of VT_NOTE_ENDED, and but for the status of VT_NOTE_EMPTY */

@@ -7,7 +7,11 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
-enum { FIRST_BYTES = 4096 };
+enum {
+	FIRST_BYTES = 4096,
+	STEP = 8, /* how many times more it may be than came; what is not written to costs nothing
+		   */
+};
 
 void vt_talk_in_init(struct vt_talk_in *in, size_t body_max)
 {
@@ -89,9 +93,9 @@ static int make_room(struct vt_talk_in *in, size_t size, struct vt_err *err)
 {
 	if (in->got < in->cap)
 		return 0;
-	if (vt_bulk_move(in->spare, &in->data, &in->cap, size))
+	if (vt_bulk_move(in->spare, &in->data, &in->cap, size, false))
 		return 0;
-	size_t cap = vt_bulk_next(in->cap, FIRST_BYTES, size);
+	size_t cap = vt_bulk_next(STEP / 2 * in->cap, FIRST_BYTES, size);
 	char *data = vt_bulk_resize(in->data, cap);
 
 	if (!data)

@@ -16,12 +16,12 @@
 
 enum { TALK_BYTES = 512 << 10 }; /* what an occupant may send ahead; the kernel counts twice that */
 
-static int order(struct vt_warm *warm, enum vt_note_kind kind, int to, const int *fds, size_t count,
-		 struct vt_err *err)
+static int order(const struct vt_warm *warm, struct vt_note note, int to, const int *fds,
+		 size_t count, struct vt_err *err)
 {
-	struct vt_note note = {
-		.kind = kind, .cell = warm->number, .slot = warm->slot, .place = warm->place
-	};
+	note.cell = warm->number;
+	note.slot = warm->slot;
+	note.place = warm->place;
 	int all[VT_NOTE_FDS];
 
 	if (count)
@@ -73,7 +73,7 @@ int vt_warm_new(const struct vt_warm_owner *owner, struct vt_loop *loop,
 		r = vt_cgroup_make(&plan->cgroup_site, &plan->cgroup, &warm->cell.cgroup, err);
 	vt_warm_bare_init(warm);
 	if (r == 0 && !plan->bare)
-		r = order(warm, VT_NOTE_MAKE, spawner_fd, NULL, 0, err);
+		r = order(warm, (struct vt_note){ .kind = VT_NOTE_MAKE }, spawner_fd, NULL, 0, err);
 	if (r < 0) {
 		vt_warm_free(warm);
 		return r;
@@ -96,9 +96,10 @@ static int make_pipe(struct vt_watch *ours, int *ret_theirs, struct vt_err *err)
 	return 0;
 }
 
-static int enter(struct vt_warm *warm, int zygote_fd, int null_fd, int theirs[4],
+static int enter(struct vt_warm *warm, int zygote_fd, int null_fd, bool awaited, int theirs[4],
 		 struct vt_err *err)
 {
+	const struct vt_note note = { .kind = VT_NOTE_ENTER, .awaited = awaited };
 	int pair[2];
 
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
@@ -124,7 +125,7 @@ static int enter(struct vt_warm *warm, int zygote_fd, int null_fd, int theirs[4]
 	};
 
 	if (r == 0)
-		r = order(warm, VT_NOTE_ENTER, zygote_fd, fds, VT_ENTER_FDS, err);
+		r = order(warm, note, zygote_fd, fds, VT_ENTER_FDS, err);
 	if (r == 0)
 		r = vt_loop_add(warm->loop, &warm->talk, EPOLLIN, err);
 	for (size_t i = 0; r == 0 && i < VT_WARM_STREAMS; i++)
@@ -132,13 +133,13 @@ static int enter(struct vt_warm *warm, int zygote_fd, int null_fd, int theirs[4]
 	return r;
 }
 
-void vt_warm_enter(struct vt_warm *warm, int zygote_fd, int null_fd)
+void vt_warm_enter(struct vt_warm *warm, int zygote_fd, int null_fd, bool awaited)
 {
 	int theirs[] = { -1, -1, -1, -1 };
 	struct vt_err err;
 
 	vt_warm_move(warm, VT_WARM_ENTERING);
-	int r = enter(warm, zygote_fd, null_fd, theirs, &err);
+	int r = enter(warm, zygote_fd, null_fd, awaited, theirs, &err);
 
 	for (size_t i = 0; i < sizeof(theirs) / sizeof(theirs[0]); i++)
 		vt_fd_close(&theirs[i]);

@@ -102,7 +102,7 @@ void vt_pool_order_occupant(struct vt_pool *pool, struct vt_warm *warm)
 	pool->forks++;
 	warm->zygote = pool->zygote;
 	warm->learned = pool->learned;
-	vt_warm_enter(warm, pool->zygote->control.fd, pool->null_fd);
+	vt_warm_enter(warm, pool->zygote->control.fd, pool->null_fd, pool->waiting.first);
 }
 
 /* One that nobody takes the order for waits for the next zygote. */

@@ -244,6 +244,7 @@ static void conclude(struct vt_warm *warm, struct vt_outcome *outcome)
 	result->out = warm->captures[0];
 	result->err = warm->captures[1];
 	warm->call = NULL;
+	warm->rest_len = 0; /* which was the call's */
 	call->warm = NULL;
 	call->events->done(call, outcome);
 }
@@ -538,7 +539,7 @@ bool vt_warm_run(struct vt_warm *warm, struct vt_pool_call *call)
 	if (input < 0)
 		vt_warm_give_up(warm, &err);
 	else if (r == 0)
-		vt_words_queue(warm, &talk, at);
+		vt_words_go_on(warm, &talk, at);
 	else
 		vt_loop_try(warm->loop, &warm->talk);
 	if (warm->state == VT_WARM_RUNNING)

@@ -90,7 +90,10 @@ struct vt_warm {
 	/* of its call */
 	struct vt_pool_call    *call;
 	struct vt_talk_in  in;
-	struct vt_str      going; /* messages to the occupant that its socket did not take yet */
+	/* What the occupant's socket did not take yet: of the call's arguments, and messages behind them. */
+	const char        *rest;
+	size_t             rest_len;
+	struct vt_str      going;
 	size_t             going_at;
 	bool               held; /* nobody reads what it says, until vt_warm_resume() */
 	struct vt_capture  captures[VT_WARM_STREAMS];
@@ -111,8 +114,8 @@ int vt_warm_new(const struct vt_warm_owner *owner, struct vt_loop *loop, struct 
 /* What the spawner says about it, init, and the zygote. Descriptors are taken over. */
 void vt_warm_note(struct vt_warm *warm, const struct vt_note *note, int fds[VT_NOTE_FDS]);
 
-/* Orders an occupant for one that is built. null_fd is what it reads. */
-void vt_warm_enter(struct vt_warm *warm, int zygote_fd, int null_fd);
+/* Orders an occupant for one that is built. null_fd is what it reads. awaited: a call waits for it. */
+void vt_warm_enter(struct vt_warm *warm, int zygote_fd, int null_fd, bool awaited);
 
 /*
  * Hands a call to one that is parked. False: its occupant is dead already, and has not heard of the call,

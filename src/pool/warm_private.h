@@ -34,8 +34,8 @@ void vt_words_ready(struct vt_watch *source, uint32_t events);
 /* Whether it has to wait, as its call's maker has more of it than it can pass on. */
 bool vt_words_hold(struct vt_warm *warm);
 
-/* Puts what is left of a message, from `at` on, in line, and sends what can be sent. */
-void vt_words_queue(struct vt_warm *warm, const struct vt_talk *talk, size_t at);
+/* Sends what is left of a call, from `at` on, as it can be sent. Its arguments stay where they are. */
+void vt_words_go_on(struct vt_warm *warm, const struct vt_talk *talk, size_t at);
 
 /* It is PARKED if both have told. Without knowing its occupant nobody would notice that one's end. */
 void vt_words_check_parked(struct vt_warm *warm);

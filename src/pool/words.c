@@ -83,7 +83,7 @@ static void take_talk(struct vt_warm *warm, const struct vt_talk *talk)
 
 static size_t unread(const struct vt_warm *warm)
 {
-	return warm->going.len - warm->going_at;
+	return warm->rest_len + warm->going.len - warm->going_at;
 }
 
 /* Waits for what the socket is of use for now. */
@@ -132,18 +132,35 @@ void vt_warm_resume(struct vt_warm *warm)
 		watch_talk(warm);
 }
 
+/* How much the socket took. Less than all: it is full, or nobody is there, which shows by itself.
+ */
+static size_t send_some(struct vt_warm *warm, const char *bytes, size_t len)
+{
+	size_t at = 0;
+
+	while (at < len) {
+		ssize_t sent = send(warm->talk.fd, bytes + at, len - at,
+				    MSG_DONTWAIT | MSG_NOSIGNAL);
+
+		if (sent > 0)
+			at += (size_t)sent;
+		else if (sent == 0 || errno != EINTR)
+			break;
+	}
+	return at;
+}
+
 static void send_going(struct vt_warm *warm)
 {
-	while (warm->going_at < warm->going.len) {
-		ssize_t sent = send(warm->talk.fd, warm->going.text + warm->going_at,
-				    warm->going.len - warm->going_at, MSG_DONTWAIT | MSG_NOSIGNAL);
+	if (warm->rest_len) {
+		size_t sent = send_some(warm, warm->rest, warm->rest_len);
 
-		if (sent < 0 && errno == EINTR)
-			continue;
-		if (sent <= 0)
-			break; /* full; or it is gone, which shows by itself */
-		warm->going_at += (size_t)sent;
+		warm->rest += sent;
+		warm->rest_len -= sent;
 	}
+	if (warm->rest_len == 0 && warm->going.len)
+		warm->going_at += send_some(warm, warm->going.text + warm->going_at,
+					    warm->going.len - warm->going_at);
 	/* What is gone makes room, also where something is always left. */
 	if (warm->going_at >= warm->going.len / 2) {
 		vt_str_drop(&warm->going, warm->going_at);
@@ -152,7 +169,8 @@ static void send_going(struct vt_warm *warm)
 	watch_talk(warm);
 }
 
-void vt_words_queue(struct vt_warm *warm, const struct vt_talk *talk, size_t at)
+/* Puts what is left of a message, from `at` on, in line, and sends what can be sent. */
+static void queue(struct vt_warm *warm, const struct vt_talk *talk, size_t at)
 {
 	const struct vt_talk_head head = { .kind = talk->kind,
 					   .flags = talk->flags,
@@ -173,18 +191,30 @@ void vt_words_queue(struct vt_warm *warm, const struct vt_talk *talk, size_t at)
 	send_going(warm);
 }
 
+void vt_words_go_on(struct vt_warm *warm, const struct vt_talk *talk, size_t at)
+{
+	size_t before = sizeof(struct vt_talk_head) + talk->name_len;
+
+	if (at < before) {
+		queue(warm, talk, at);
+		return;
+	}
+	warm->rest = talk->body + (at - before);
+	warm->rest_len = talk->body_len - (at - before);
+	send_going(warm);
+}
+
 static void say(struct vt_warm *warm, const struct vt_talk *talk)
 {
 	size_t at = 0;
 	struct vt_err err;
 
 	/* All of it goes, or nobody is there: that shows by itself. */
-	if (warm->going.len == 0 &&
-	    vt_talk_send(warm->talk.fd, MSG_DONTWAIT, talk, &at, &err) != 0) {
+	if (unread(warm) == 0 && vt_talk_send(warm->talk.fd, MSG_DONTWAIT, talk, &at, &err) != 0) {
 		vt_loop_try(warm->loop, &warm->talk);
 		return;
 	}
-	vt_words_queue(warm, talk, at);
+	queue(warm, talk, at);
 }
 
 void vt_warm_answer(struct vt_warm *warm, uint64_t id, bool ok, const char *body, size_t len)

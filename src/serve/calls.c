@@ -78,6 +78,10 @@ static void free_call(struct serve_call *call)
 	call->client->call_bytes -= call->len;
 	call->commons->call_bytes -= call->len;
 	vt_client_release(call->client);
+	if (call->given.memory) {
+		vt_bulk_keep(&call->commons->spare, call->given.memory, call->given.cap);
+		vt_commons_rest_later(call->commons);
+	}
 	free(call);
 }
 
@@ -351,6 +355,25 @@ static char *append(char *at, const void *bytes, size_t len)
 	return at + len;
 }
 
+/* A call whose arguments stay in the frame that they came in. NULL: no memory. */
+static struct serve_call *make_large_call(const struct parts *parts,
+					  const struct vt_request_frame *frame,
+					  const struct vt_frames_given *given)
+{
+	size_t name_len = parts->tool_len + 1 + parts->id_len;
+	struct serve_call *call = malloc(sizeof(*call) + name_len);
+
+	if (!call)
+		return NULL;
+	*call = (struct serve_call){ .len = name_len + frame->len, .given = *given };
+	(void)append(append(call->bytes, parts->tool, parts->tool_len + 1), parts->id,
+		     parts->id_len);
+	call->call = (struct vt_pool_call){ .name_len = name_len,
+					    .arguments = frame->body,
+					    .arguments_len = frame->len };
+	return call;
+}
+
 /* NULL: no memory. */
 static struct serve_call *make_call(const struct parts *parts, const struct vt_request_frame *frame)
 {
@@ -376,23 +399,24 @@ static struct serve_call *make_call(const struct parts *parts, const struct vt_r
 		call->offered = end;
 	(void)append(end, parts->offered, parts->offered_len);
 	call->call = (struct vt_pool_call){
-		.events = &call_events,
-		.name = call->bytes,
 		.name_len = name_len,
 		.arguments = arguments,
 		.arguments_len = (size_t)(at - arguments),
 		.command = parts->path,
 		.input = at,
 		.input_len = parts->input_len,
-		.within = vt_head_flag(&frame->head, "within", false),
-		.wall_ms = vt_head_int(&frame->head, "wall_ms", 0),
 	};
 	return call;
 }
 
 static void fill_call(struct serve_call *call, struct vt_session *session, int64_t number,
-		      const struct serve_pool *pool)
+		      const struct serve_pool *pool, const struct vt_head *head)
 {
+	call->call.events = &call_events;
+	call->call.name = call->bytes;
+	call->call.within = vt_head_flag(head, "within", false);
+	call->call.wall_ms = vt_head_int(head, "wall_ms", 0);
+	call->stream = vt_head_flag(head, "stream", false);
 	call->commons = session->commons;
 	call->number = number;
 	call->pool = pool->number;
@@ -405,18 +429,14 @@ static void fill_call(struct serve_call *call, struct vt_session *session, int64
 }
 
 /* Begins it, or refuses it, with its done as any other's. */
-static int take_call(struct vt_session *session, const struct serve_pool *pool, int64_t number,
-		     const struct parts *parts, const struct vt_request_frame *frame,
-		     struct vt_err *err)
+static int begin_call(struct vt_session *session, const struct serve_pool *pool, int64_t number,
+		      struct serve_call *call, const struct vt_head *head, struct vt_err *err)
 {
-	struct serve_call *call = make_call(parts, frame);
-
 	if (!call)
 		return vt_fail(err, VT_STEP_WIRE, ENOMEM, "take a call");
 	const char *objection = find_objection(session, call->len);
 
-	fill_call(call, session, number, pool);
-	call->stream = vt_head_flag(&frame->head, "stream", false);
+	fill_call(call, session, number, pool, head);
 	link_call(session, call);
 	if (objection)
 		refuse(call, objection);
@@ -437,7 +457,16 @@ int vt_session_do_call(struct vt_session *session, const struct vt_request_frame
 	if (!pool || !pool->cells->pool || number < 0 || find_call(session, number) ||
 	    !read_parts(pool, frame, &parts))
 		return vt_session_misunderstand("a call", err);
-	return take_call(session, pool, number, &parts, frame, err);
+	struct vt_frames_given given = { .memory = NULL };
+
+	if (!parts.path)
+		given.memory = vt_frames_take(&session->in, &given.cap);
+	struct serve_call *call = given.memory ? make_large_call(&parts, frame, &given)
+					       : make_call(&parts, frame);
+
+	if (!call)
+		free(given.memory);
+	return begin_call(session, pool, number, call, &frame->head, err);
 }
 
 /* One that comes to no call at all. */
@@ -483,7 +512,7 @@ static int expand_tool(struct vt_session *session, const struct serve_pool *pool
 	} else {
 		made.body = parts->words = words.text;
 		made.len = words.len;
-		r = take_call(session, pool, number, parts, &made, err);
+		r = begin_call(session, pool, number, make_call(parts, &made), &made.head, err);
 	}
 	vt_str_done(&words);
 	vt_str_done(&input);

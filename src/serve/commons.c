@@ -12,6 +12,9 @@
 /* How long cells that no client has are kept. */
 #define KEEP (60 * VT_NS_PER_S)
 
+/* How long memory is kept for the next large result. */
+#define SPARE (2 * VT_NS_PER_S)
+
 /* A private supervisor's client only gets in its own way. */
 static const struct vt_session_limits private_limits = {
 	.frame_max = VT_FRAME_MAX,
@@ -51,6 +54,13 @@ static void return_memory(struct vt_timer *timer)
 
 	vt_bulk_drop(&commons->spare);
 	(void)malloc_trim(256 << 10); /* whether there was anything */
+}
+
+/* Not put off by whoever goes on: it is time for it every so often. */
+void vt_commons_rest_later(struct vt_commons *commons)
+{
+	if (commons->spare_timer.when == INT64_MAX)
+		vt_timer_set(&commons->spare_timer, vt_clock_now() + SPARE);
 }
 
 void vt_commons_init(struct vt_commons *commons, struct vt_loop *loop, struct vt_host *host)

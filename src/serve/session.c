@@ -20,9 +20,6 @@ enum {
 	UNREAD_SMALL = 1 << 20,    /* what waits to be read, and is nobody's concern */
 };
 
-/* How long memory is kept for the next large result. */
-#define SPARE (2 * VT_NS_PER_S)
-
 int vt_session_misunderstand(const char *what, struct vt_err *err)
 {
 	return vt_fail(err, VT_STEP_WIRE, EBADMSG, "understand the client: %s", what);
@@ -373,9 +370,7 @@ static int flush(struct vt_session *session, struct vt_err *err)
 	vt_session_count_unread(session);
 	if (r < 0)
 		return r;
-	/* Not put off by whoever goes on: it is time for it every so often. */
-	if (session->commons->spare_timer.when == INT64_MAX)
-		vt_timer_set(&session->commons->spare_timer, vt_clock_now() + SPARE);
+	vt_commons_rest_later(session->commons);
 	if (vt_frames_queued(&session->out) <= QUEUED_FEW) {
 		if (session->full) {
 			session->full = false;
@@ -457,6 +452,8 @@ int vt_session_new(struct vt_commons *commons, const struct vt_session_peer *pee
 	session->deadline = (struct vt_timer){ .fire = deadline_fires, .owner = session };
 	vt_loop_add_timer(commons->loop, &session->deadline);
 	vt_frames_in_init(&session->in, commons->limits.frame_max);
+	session->in.trusting = !commons->shared; /* it only gets in its own way */
+	session->in.spare = &commons->spare;
 	/* What cells say is bounded before; the rest is as much as the client itself asks for. */
 	vt_frames_out_init(&session->out, SIZE_MAX);
 	session->out.spare = &commons->spare;

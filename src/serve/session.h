@@ -96,7 +96,7 @@ enum vt_telling {
 struct vt_commons {
 	struct vt_loop          *loop;
 	struct vt_children       children;
-	struct vt_bulk_spare     spare;       /* of results that were told, for those to come */
+	struct vt_bulk_spare     spare;       /* of large calls and results, for those to come */
 	struct vt_timer          spare_timer; /* none came */
 	struct vt_cells_maker    cells;
 	struct vt_pool_room      room;  /* for cells, where clients share it */
@@ -128,6 +128,8 @@ void vt_commons_init(struct vt_commons *commons, struct vt_loop *loop, struct vt
 void vt_commons_share(struct vt_commons *commons, const struct vt_room *room);
 /* After all sessions: ends all cells, and waits for that. */
 void vt_commons_done(struct vt_commons *commons);
+/* Memory was used that may not be needed soon: it goes back in a while. */
+void vt_commons_rest_later(struct vt_commons *commons);
 
 /* A client that is there. */
 struct vt_session_peer {

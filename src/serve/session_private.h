@@ -32,8 +32,9 @@ struct serve_call {
 	pid_t               pid;
 	bool                stream;
 	const char         *offered; /* the server's tool that it is, in bytes; NULL: as its name says */
-	size_t              len; /* of bytes */
-	char                bytes[]; /* its name and arguments */
+	size_t              len; /* of its name and arguments */
+	struct vt_frames_given given; /* the frame that the arguments are in, where they are not in bytes */
+	char                bytes[]; /* its name, and its arguments if they are small */
 };
 
 /* A frame of the client's. */

@@ -39,6 +39,10 @@ class Extension:
     def park(cls):
         cls.parked += 1
 
+    @staticmethod
+    def is_awaited():
+        return False
+
 
 class Cell:
     """A process in harness.main(), in an empty folder, and the supervisor's end of its call socket."""
@@ -138,12 +142,12 @@ def run(code, *, tools=(), answer=lambda name, args, kwargs: [name, args, kwargs
         return it.finish(answer, classes, on_message)
 
 
-def call(module, name, *args, result="plain", types=(), classes=None, raw=None, prepare=None, **kwargs):
+def call(module, name, *args, result="plain", types=(), classes=None, raw=None, prepare=None, fixed=(), **kwargs):
     """A function in a cell of its own."""
     buffers = [None]
     buffers[0] = raw or pickle.dumps((args, kwargs), 5, buffer_callback=lambda more: buffers.append(more.raw()))
     head = {"op": "call", "function": {"module": module, "name": name, "unwrap": []}, "args": 0, "oob": len(buffers) - 1,
-            "result": result, "types": list(types)}
+            "result": result, "types": list(types), "bytes": list(fixed)}
     with cell(prepare=prepare) as it:
         it.talk.send(talk.EXECUTE, b"\0c1", codec.pack(head, buffers))
         return it.finish(None, classes)
@@ -201,9 +205,22 @@ def _():
     check_equal(call("mod", "C.m", b"x", prepare=prepare).value, b"x", "a qualified name")
     data = bytearray(b"xy" * (5 << 20))
     got = call("mod", "taken", pickle.PickleBuffer(data), prepare=prepare, result="pickle")
-    check(got.ok and got.value == ["memoryview", data], f"10 MB out of band, by pickle: {got.message}")
+    check(got.ok and got.value == ["bytearray", data], f"10 MB out of band, by pickle: {got.message}")
     got = call("mod", "C.m", bytes(data), prepare=prepare)
     check(got.value == data, "10 MB both ways")
+
+
+@test("harness: large arguments are objects of their own, those that are to be bytes are bytes")
+def _():
+    prepare = with_module("def taken(*all): return [[type(x).__name__, bytes(x) == bytes([65 + i]) * len(x), len(x)] "
+                          "for i, x in enumerate(all)]\n")
+    buffers = [pickle.PickleBuffer(bytearray(b"A" * 3)), pickle.PickleBuffer(bytearray(b"B" * 90_000)),
+               pickle.PickleBuffer(b"C" * 5_000_000), pickle.PickleBuffer(bytearray(b"D"))]
+    for fixed, kinds in (((), ["bytearray", "bytearray", "memoryview", "bytearray"]),
+                         ((3,), ["bytearray", "bytearray", "bytes", "bytearray"])):
+        got = call("mod", "taken", *buffers, prepare=prepare, fixed=fixed)
+        check(got.ok, f"it is taken: {got.message}")
+        check_equal(got.value, [[kind, True, size] for kind, size in zip(kinds, (3, 90_000, 5_000_000, 1))], "what came")
 
 
 @test("harness: what cannot come back says so; what is named can")

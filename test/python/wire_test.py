@@ -13,6 +13,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "..
 import pythons
 from vitrotest import check, check_equal, test
 
+from vitro import _codec as codec
 from vitro import _outcome, _wire
 from vitro._order import Options, Order, PoolSpec
 from vitro._session import Pool
@@ -85,6 +86,65 @@ def _():
     for step in (1 << 22, 131072, 70_001, 1000):
         frames, then = frames_of(data, step)
         check([body for _, body in frames] == bodies and then == "end", f"in steps of {step}")
+
+
+def done_of(value, printed=b""):
+    """The frame of a call that went well."""
+    head = b'{"is":"done","call":1,"status":"ok","value":%d,"stdout":%d,"cell":true}' % (len(value), len(printed))
+    return _wire.frame(head, len(value) + len(printed)) + value + printed
+
+
+def body_of(data, step):
+    """The one body in what comes in pieces."""
+    reader, bodies, data = _wire.Reader(), [], memoryview(data)
+    while data:
+        piece = data[:min(step, len(reader.get_buffer()))]
+        reader.get_buffer()[:len(piece)] = piece
+        data = data[len(piece):]
+        bodies += [body for _, body in reader.advance(len(piece))]
+    check(reader.is_between and len(bodies) == 1, "there is one")
+    return bodies[0]
+
+
+@test("a large value is received into objects of its own, however it is cut")
+def _():
+    blob, block, small = os.urandom(5 << 20), os.urandom(200_000), b"xyz"
+    tree = {"value": [{"$bytes": 0}, {"$bytearray": 1}, {"$bytes": 2}, {"$bytes": 3}]}
+    value = b"".join(bytes(piece) for piece in codec.pack(tree, [blob, block, small, b""]))
+    for printed in (b"", b"out" * 50_000):
+        for step in (1 << 30, 131_072, 70_001, 4096, 99):
+            body = body_of(done_of(value, printed), step)
+            is_parted = isinstance(body, _wire.Parted)
+            check_equal(is_parted, step > 99, "it is taken apart, where its head came at once")
+            head, buffers = body.unpack() if is_parted else codec.unpack(body[:len(value)])
+            got = codec.decode(head["value"], buffers)
+            check_equal([type(one) for one in got], [bytes, bytearray, bytes, bytes], "types")
+            check(got == [blob, block, small, b""], f"in pieces of {step} it is what was sent")
+            if is_parted:
+                check(got[0] is buffers[0], "bytes are not copied")
+                check(bytes(body.tail.view) == printed, "what was printed")
+
+
+@test("a large value that lies about itself is refused as any other")
+def _():
+    block = bytes(300_000)
+    good = b"".join(bytes(piece) for piece in codec.pack({"value": {"$bytes": 0}}, [block]))
+    at = good.index(b"\x01\0\0\0" + len(block).to_bytes(8, "little")) + 4
+    for size in (0, len(block) - 1, len(block) + 1, 1 << 40, (1 << 64) - 1):
+        body = body_of(done_of(good[:at] + size.to_bytes(8, "little") + good[at + 8:]), 1 << 30)
+        check(not isinstance(body, _wire.Parted), f"a length of {size} is not believed")
+        try:
+            codec.unpack(body)
+            check(False, f"a length of {size} is taken")
+        except codec.Malformed:
+            pass
+    twice = b"".join(bytes(piece) for piece in codec.pack({"value": [{"$bytes": 0}, {"$bytes": 0}]}, [block]))
+    head, buffers = body_of(done_of(twice), 1 << 30).unpack()
+    try:
+        codec.decode(head["value"], buffers)
+        check(False, "a buffer is taken twice")
+    except codec.Malformed:
+        pass
 
 
 @test("vectors: heads, read and written")

@@ -162,10 +162,11 @@ class Orders:
         buffers[first] = _pickled(args, kwargs, reference, buffers)
         types = _types(result_types) if result_types else {}
         is_usual = not (types or trust or reference.buffers or len(buffers) > 1)
-        head = (self._usual_head(reference) if is_usual
-                else _call_head(reference, first, len(buffers) - first - 1, types, trust))
+        head = self._usual_head(reference) if is_usual else _call_head(reference, first, buffers, types, trust)
         order = Order(spec, _short(reference.label), pack(head, buffers), wall_ms, options)
         order.modules, order.types, order.trust = reference.modules, types, trust
+        if not is_usual:
+            order.modules += _modules_of([*args, *kwargs.values()])
         if is_usual:
             order.module, order.head = reference.ref.get("module", ""), head
         return order
@@ -177,7 +178,7 @@ class Orders:
             return known[1]
         if len(self._heads) > 1024:
             self._heads.clear()
-        head = _call_head(reference, 0, 0, {}, False)
+        head = _call_head(reference, 0, [b""], {}, False)
         self._heads[reference.label] = reference.ref, head
         return head
 
@@ -242,9 +243,12 @@ def _json(head: Any) -> bytes:
     return json.dumps(head, separators=(",", ":")).encode("ascii")
 
 
-def _call_head(reference: Reference, args: int, oob: int, types: Mapping[str, type], trust: bool) -> bytes:
-    return _json({"op": "call", "function": reference.ref, "args": args, "oob": oob,
-                  "result": "pickle" if trust else "plain", "types": [*types]})
+def _call_head(reference: Reference, args: int, buffers: Sequence[Buffer], types: Mapping[str, type], trust: bool) -> bytes:
+    """The arguments are the buffer of that number, and those behind it. `bytes`: what becomes bytes there, uncopied."""
+    fixed = [at for at in range(args + 1, len(buffers)) if memoryview(buffers[at]).readonly]
+    head = {"op": "call", "function": reference.ref, "args": args, "oob": len(buffers) - args - 1,
+            "result": "pickle" if trust else "plain", "types": [*types]}
+    return _json({**head, "bytes": fixed} if fixed else head)
 
 
 def _pickled(args: Tuple[Any, ...], kwargs: Dict[str, Any], reference: Reference, buffers: List[Buffer]) -> bytes:
@@ -261,6 +265,11 @@ def _pickled(args: Tuple[Any, ...], kwargs: Dict[str, Any], reference: Reference
     if is_simple:
         return pickle.dumps((args, kwargs), 5, buffer_callback=lambda buffer: buffers.append(buffer.raw()))
     return dumps(args, kwargs, reference, lambda buffer: buffers.append(buffer.raw()))
+
+
+def _modules_of(values: Sequence[Any]) -> Tuple[str, ...]:
+    """Modules that a cell imports to have these: a numpy array takes longer for that than for all else."""
+    return tuple({type(value).__module__ for value in values} - {"builtins", "__main__"})
 
 
 class Apart:

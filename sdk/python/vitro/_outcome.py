@@ -7,13 +7,13 @@ import datetime  # noqa: F401  these three for the codec, which imports nothing 
 import decimal  # noqa: F401
 import pickle
 import uuid  # noqa: F401
-from typing import Any, Dict, Optional, Tuple
+from typing import Any, Dict, Optional, Tuple, Union
 
 from . import _codec as codec
 from ._order import Buffer, Order
 from ._result import STATUSES, Error, Result, Usage
 from ._session import Call, Session
-from ._wire import Head
+from ._wire import Head, Parted
 from .errors import Lost, Refused, VitroError, error_of
 
 Value = Tuple[Any, Dict[str, bytes]]  # and files
@@ -33,7 +33,7 @@ def conclude(order: Order, call: Call) -> Any:
     head = call.head
     if head["status"] == "ok" and order.spec.kind == "python":
         try:
-            value, files = read_value(call.body[:call.value_size], order)
+            value, files = read_value(call.body, call.value_size, order)
         except codec.Malformed as error:
             result = build(call, {**head, "status": "no_result", "error": f"its value is not what a value is: {error}"})
         else:
@@ -48,10 +48,10 @@ def conclude(order: Order, call: Call) -> Any:
     raise error_of(result)
 
 
-def read_value(body: Buffer, order: Order) -> Value:
+def read_value(body: Union[Buffer, Parted], size: int, order: Order) -> Value:
     """The value of a call and the files that it collected, from a cell: all of it may be anything. Raises
     codec.Malformed."""
-    head, buffers = codec.unpack(body)
+    head, buffers = body.unpack() if isinstance(body, Parted) else codec.unpack(body[:size])
     files = codec.read_files(head.get("files"), buffers, order.collect)
     if order.trust and "pickle" in head:
         data, first, count = buffers.take(head["pickle"]), head["pickle"] + 1, head.get("oob", 0)
@@ -65,9 +65,8 @@ def read_value(body: Buffer, order: Order) -> Value:
 
 def build(call: Call, head: Head) -> Result:
     """The result of a call, but for its value."""
-    status, body = head["status"], call.body
-    at = head.get("value", 0)
-    middle = at + head.get("stdout", 0)
+    status, middle = head["status"], head.get("stdout", 0)
+    printed = call.body.tail.view if isinstance(call.body, Parted) else call.body[head.get("value", 0):]
     error: Optional[Error] = None
     if status != "ok":
         error = Error(head.get("error_type", STATUSES[status]), head.get("error", "no reason was given"), call.traceback)
@@ -77,7 +76,7 @@ def build(call: Call, head: Head) -> Result:
         dropped["logs"] = call.dropped_logs
     return Result(
         call_id=call.call_id, status=status, error=error, exit_code=None if code < 0 else code,
-        signal=head.get("signal") or None, stdout_bytes=bytes(body[at:middle]), stderr_bytes=bytes(body[middle:]),
+        signal=head.get("signal") or None, stdout_bytes=bytes(printed[:middle]), stderr_bytes=bytes(printed[middle:]),
         dropped=dropped, logs=[*call.logs],
         usage=Usage(round(head.get("wall_ns", 0) / 1e6, 1), round(head.get("cpu_ns", 0) / 1e6, 1),
                     None if peak < 0 else peak, None if processes < 0 else processes),

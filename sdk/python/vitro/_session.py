@@ -21,7 +21,7 @@ from ._logs import tool_level, tool_log
 from ._order import Buffer, Order, PoolSpec
 from ._result import STATUSES, Log
 from ._start import Connection, log_line
-from ._wire import Broken, Head, frame, match_done, quote, read_message, write_head
+from ._wire import Body, Broken, Head, Parted, frame, match_done, quote, read_message, write_head
 from .errors import Refused
 
 EMPTY = memoryview(b"")
@@ -77,7 +77,7 @@ class Call(Waiter):
     is_stopped = False  # it is being cancelled
     asked = settled = 0  # uses of tools, and those of them that have had their turn
     heard = 0.0  # when something first came of it: a cell has had it since before then
-    body: Buffer = EMPTY
+    body: Union[Buffer, Parted] = EMPTY
     value_size = 0
     logs: Sequence[Log] = ()
     dropped_logs = _put = _got = _kept = 0
@@ -106,7 +106,7 @@ class Call(Waiter):
             self._head = read_message(self._data)
         return self._head
 
-    def end(self, data: bytes, head: Optional[Head], body: Buffer, value_size: int) -> None:
+    def end(self, data: bytes, head: Optional[Head], body: Union[Buffer, Parted], value_size: int) -> None:
         """It is over: with this head, or one that is still to be read from this data."""
         self._data, self._head, self.body, self.value_size = data, head, body, value_size
         self.is_over = True
@@ -285,9 +285,11 @@ class Session:
 
     def answer(self, number: int, ask: int, ok: bool, pieces: Sequence[Buffer]) -> None:
         """Answers what a call asked for."""
-        size = sum(memoryview(piece).nbytes for piece in pieces)
         head = b'{"do":"answer","call":%d,"ask":%d,"ok":%s}' % (number, ask, b"true" if ok else b"false")
-        self.send([frame(head, size), *pieces])
+        if len(pieces) == 1:
+            self.send([b"".join((frame(head, len(pieces[0])), pieces[0]))])
+        else:
+            self.send([frame(head, sum(memoryview(piece).nbytes for piece in pieces)), *pieces])
 
     def count(self, notify: Optional[Callable[[Any], None]] = None) -> Reply:
         """Asks for the counts, to be waited for."""
@@ -309,7 +311,7 @@ class Session:
                 return
             log_line(head, body)
 
-    def take(self, data: bytes, body: memoryview) -> None:
+    def take(self, data: bytes, body: Body) -> None:
         """Takes a message. Raises Broken where it cannot be."""
         usual = match_done(data)
         if usual is not None:
@@ -317,6 +319,7 @@ class Session:
             size = int(value)
             self._end_call(int(number), data, None, body, size, size + int(stdout) + int(stderr))
             return
+        assert not isinstance(body, Parted)
         head = read_message(data)
         kind = head["is"]
         if kind == "done":
@@ -359,7 +362,7 @@ class Session:
                 return
         self.tell(call)
 
-    def _end_call(self, number: int, data: bytes, head: Optional[Head], body: memoryview, value: int, size: int) -> None:
+    def _end_call(self, number: int, data: bytes, head: Optional[Head], body: Body, value: int, size: int) -> None:
         if size != len(body):
             raise Broken("a result of other lengths than it says")
         with self.lock:

@@ -93,6 +93,7 @@ class Connection:
                 if self.version:
                     self.frames.append((data, rest))
                 else:
+                    assert isinstance(rest, memoryview)
                     self._hear(read_message(data), rest)
             if self.reader.is_broken:
                 raise Broken("what it says is no frame")

@@ -16,7 +16,7 @@ from typing import Dict, List, Optional, Sequence
 from ._order import Buffer
 from ._session import Call, Session, Waiter
 from ._start import Connection, wait_writable
-from ._wire import Broken
+from ._wire import Broken, Frame
 
 FLAGS = getattr(socket, "MSG_DONTWAIT", 0) | getattr(socket, "MSG_NOSIGNAL", 0)
 _PIECES = 512  # IOV_MAX is 1024
@@ -144,7 +144,7 @@ class ThreadSession(Session):
             self._shut()
             raise
 
-    def _take_frames(self, frames: "List[tuple[bytes, memoryview]]") -> None:
+    def _take_frames(self, frames: List[Frame]) -> None:
         for head, body in frames:
             self.take(head, body)
 
@@ -158,7 +158,8 @@ class ThreadSession(Session):
             if self.lost is not None:
                 return False
             try:
-                sent = self.sock.sendmsg(pieces[:_PIECES], (), FLAGS)
+                sent = (self.sock.send(pieces[0], FLAGS) if len(pieces) == 1
+                        else self.sock.sendmsg(pieces[:_PIECES], (), FLAGS))
             except BlockingIOError:
                 sent = 0
             except OSError:

@@ -2,7 +2,8 @@
 """The wire between a client and its supervisor (docs/wire.md): frames, heads, messages. No input or output is done here.
 
 A Reader takes the stream apart: receive into get_buffer(), then advance() by what came gives the frames that are
-complete. A body that is large is received straight into its own memory.
+complete. A body that is large is received straight into its own memory, and where it is a call's value with
+buffers, each of those into an object of its own, so that nothing is copied again.
 """
 
 from __future__ import annotations
@@ -13,15 +14,18 @@ import struct
 from json.encoder import encode_basestring_ascii
 from typing import Any, Dict, List, Optional, Tuple, Union
 
-from ._codec import room
+from . import _codec as codec
+from ._room import Room
 
 FRAME_MAX, HEAD_MAX, MEMBERS_MAX = 1 << 30, 1 << 16, 24
 BIG = (1 << 63) - 1
 Head = Dict[str, Any]
-Frame = Tuple[bytes, memoryview]
+Body = Union[memoryview, "Parted"]  # the latter only of a `done` that match_done() matches
+Frame = Tuple[bytes, Body]
 
 LENGTHS = struct.Struct("<II")
 _BUFFER = 1 << 17
+_APART_MAX = 64  # buffers of a value that are worth a look each
 
 
 class Broken(Exception):
@@ -36,23 +40,59 @@ def frame(head: bytes, body: int = 0) -> bytes:
     return LENGTHS.pack(len(head) + body, len(head)) + head
 
 
+class Parted:
+    """The body of a `done`, whose value is taken apart already: its head, as codec.unpack_head() has it, and its buffers. What
+    was printed is behind them, in `tail`."""
+
+    __slots__ = ("head", "is_plain", "rooms", "tail", "_size")
+
+    def __init__(self, head: Head, is_plain: bool, rooms: List[Room], tail: Room, size: int) -> None:
+        self.head, self.is_plain, self.rooms, self.tail, self._size = head, is_plain, rooms, tail, size
+
+    def __len__(self) -> int:
+        return self._size
+
+    def unpack(self) -> "Tuple[Head, codec.Attachments]":
+        """The value, as codec.unpack() gives it."""
+        return self.head, codec.Attachments.of([room.made for room in self.rooms], self.is_plain)
+
+
+def _part(head: bytes, came: memoryview, size: int) -> "Optional[Tuple[Parted, int]]":
+    """Room for a body of that size, which begins with what came, and how much of that is no buffer; None: it is
+    to be received as a whole."""
+    usual = match_done(head)
+    value = int(usual[2]) if usual is not None else 0
+    if not _BUFFER // 2 < value <= size:
+        return None
+    try:
+        told, is_plain, lengths, at = codec.unpack_head(came[:value], value)
+    except codec.Malformed:  # or not all of it is there
+        return None
+    if len(lengths) > _APART_MAX:
+        return None
+    fixed = {int(number) for number in _BYTES.findall(bytes(came[:at]))}
+    rooms = [Room(length, index in fixed) for index, length in enumerate(lengths)]
+    return Parted(told, is_plain, rooms, Room(size - value, False), size), at
+
+
 class Reader:
     """Takes a stream apart into frames, each a head and a body."""
 
-    __slots__ = ("view", "_start", "_end", "_head", "_body", "_filled", "is_broken")
+    __slots__ = ("view", "_start", "_end", "_head", "_body", "_views", "_filled", "is_broken")
 
     def __init__(self) -> None:
         self.view = memoryview(bytearray(_BUFFER))
         self._start = self._end = 0  # of what came and is not taken
         self._head = b""
-        self._body: Optional[memoryview] = None  # a large one that is not complete
-        self._filled = 0
+        self._body: Optional[Body] = None  # a large one that is not complete
+        self._views: List[memoryview] = []  # of its memory, the last first, none empty
+        self._filled = 0  # of the first of them
         self.is_broken = False  # there is no frame to be found any more
 
     def get_buffer(self) -> memoryview:
         """Where the next bytes are to be received; never empty."""
         if self._body is not None:
-            return self._body[self._filled:]
+            return self._views[-1][self._filled:]
         return self.view[self._end:] if self._end else self.view
 
     @property
@@ -64,8 +104,8 @@ class Reader:
         """The frames that are complete with the `count` bytes that came. Where what follows them is no frame, `is_broken`."""
         frames: List[Frame] = []
         if self._body is not None:
-            self._filled += count
-            if self._filled == len(self._body):
+            self._fill(count)
+            if not self._views:
                 frames.append((self._head, self._body))
                 self._body = None
             return frames
@@ -95,10 +135,26 @@ class Reader:
 
     def _begin(self, start: int, end: int, head: int, body: int) -> None:
         """A body that is larger than the buffer gets its own memory."""
-        self._head = bytes(self.view[start:start + head])
-        self._body = memoryview(room(body))
-        self._filled = end - start - head
-        self._body[:self._filled] = self.view[start + head:end]
+        self._head, came = bytes(self.view[start:start + head]), self.view[start + head:end]
+        parted = _part(self._head, came, body)
+        if parted is None:
+            self._body = memoryview(codec.room(body))
+            self._views = [self._body]
+        else:
+            self._body = parted[0]
+            self._views = [room.view for room in [parted[0].tail, *reversed(parted[0].rooms)] if room.view]
+            came = came[parted[1]:]
+        while came:
+            count = min(len(came), len(self._views[-1]))
+            self._views[-1][:count] = came[:count]
+            self._fill(count)
+            came = came[count:]
+
+    def _fill(self, count: int) -> None:
+        self._filled += count
+        if self._filled == len(self._views[-1]):
+            self._views.pop()
+            self._filled = 0
 
 
 # ---- heads --------------------------------------------------------------------------------------------------------
@@ -196,6 +252,10 @@ _MUST: Dict[str, Tuple[str, ...]] = {
 
 def read_message(data: bytes) -> Head:
     """A message of the supervisor, without what is null. One whose `is` is not known is only looked at for its fields."""
+    usual = match_ask(data)
+    if usual is not None:
+        call, ask, tool = usual.groups()
+        return {"is": "ask", "call": int(call), "ask": int(ask), "tool": tool.decode("ascii")}
     head = read_head(data)
     nulls = False
     for name, value in head.items():
@@ -219,9 +279,12 @@ def read_message(data: bytes) -> Head:
     return head
 
 
-# The end of a call that went well and printed nothing, as a supervisor usually writes it; with its lengths before it.
+# A use of a tool, and the end of a call that went well and printed nothing, as a supervisor usually writes them; the
+# latter with its lengths before it, too.
 _optional = "".join(rf'(?:,"{name}":\d{{1,18}})?' for name in ("dropped_stdout", "dropped_stderr", "wall_ns", "cpu_ns",
                                                              "peak_kb", "processes"))
+_BYTES = re.compile(rb'"\$bytes":([0-9]{1,4})[,}]')  # buffers of a value that are to be bytes; where one is not, it is copied
 _done = (r'\{"is":"done","call":(\d{1,18}),"status":"ok","value":(\d{1,18})%s' + _optional + r',"cell":true\}')
+match_ask = re.compile(rb'\{"is":"ask","call":(\d{1,18}),"ask":(\d{1,18}),"tool":"([ !#-\[\]-~]*)"\}').fullmatch
 match_done = re.compile((_done % r'(?:,"stdout":(\d{1,18}))?(?:,"stderr":(\d{1,18}))?').encode()).fullmatch
 match_end = re.compile(b"(.{8})" + (_done % "").encode(), re.DOTALL).match

@@ -17,7 +17,7 @@ from ._asks import Workers, tell_failure
 from ._base import Base, Path
 from ._futures import CallFuture, Pump
 from ._hooks import Hooks
-from ._order import Content, OnLog, OnOutput, Options, Order, PoolSpec, Tools, Word, answering, write_answer
+from ._order import SIMPLE, Content, OnLog, OnOutput, Options, Order, PoolSpec, Tools, Word, answering, write_answer
 from ._outcome import begin_learning, conclude, not_begun, refused
 from ._policy import Policy
 from ._quick import LONG_WAY, Route, find_route
@@ -301,17 +301,20 @@ class Sandbox(Base):
             call.settled += 1
             self._serve(session, call, hooks, head, body)
 
-        while not self._look(session, call, hooks, ask):
+        while not self._look(session, call, hooks, ask, True):
             session.wait(call)
         if not hooks.is_late(call):
             hooks.end()
 
-    def _look(self, session: ThreadSession, call: Call, hooks: Hooks, ask: Callable[[Head, memoryview], None]) -> bool:
-        """Does what a call has left to be done. Whether it is over."""
+    def _look(self, session: ThreadSession, call: Call, hooks: Hooks, ask: Callable[[Head, memoryview], None],
+              is_news: bool = False) -> bool:
+        """Does what a call has left to be done. Whether it is over. is_news: the first of it has come just now."""
         call.told = False
         is_over = call.is_over
         while call.events:
-            session.poll(call)
+            if not is_news:
+                session.poll(call)
+            is_news = False
             if call.is_flooded and not call.is_stopped:
                 session.cancel(call)
             taken = call.take()
@@ -339,7 +342,7 @@ class Sandbox(Base):
         token = answering.set(True)
         try:
             value = hooks.run_tool(head, body)
-            if inspect.isawaitable(value):
+            if type(value) not in SIMPLE and inspect.isawaitable(value):
                 value = asyncio.run(_awaited(value))
             ok, pieces = True, write_answer(value)
         except Exception as error:
