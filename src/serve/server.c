@@ -26,6 +26,7 @@ enum {
 	OF_ONE_MIN = 64,        /* connections that one process may have in any case */
 	SEND_BYTES = 512 << 10, /* what is sent ahead; the kernel counts twice that */
 	SETS = 256,             /* of cells, each with a hull and processes of its own */
+	LOOKS = 64,             /* at paths of clients, ahead of the loop */
 	SPARE = 64,             /* cells that are ready, of each */
 	BURST = 1 << 16,        /* mounts of one set */
 };
@@ -519,6 +520,7 @@ static int find_room(struct vt_server *server, struct vt_err *err)
 					.live = server->options.live_max,
 					.sets = SETS,
 					.spare = SETS * SPARE,
+					.looks = LOOKS,
 					.burst = BURST };
 	struct vt_room *room = &server->room;
 	struct rlimit files;

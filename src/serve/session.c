@@ -20,6 +20,10 @@ enum {
 	UNREAD_SMALL = 1 << 20,    /* what waits to be read, and is nobody's concern */
 };
 
+/* What took longer is followed by a rest, of so many times as long. */
+#define REST_FROM  (1 * VT_NS_PER_MS)
+#define REST_SHARE 3
+
 /* How long memory is kept for the next large result. */
 #define SPARE (2 * VT_NS_PER_S)
 
@@ -325,6 +329,24 @@ static int count_held(struct vt_session *session, struct vt_err *err)
 		       "take a frame: those of all clients together are too large; send it later");
 }
 
+void vt_session_rest(struct vt_session *session, int64_t begun)
+{
+	int64_t now = vt_clock_now(), took = now - begun;
+
+	if (session->commons->shared && took > REST_FROM)
+		session->client->rests_until = now + REST_SHARE * took;
+}
+
+/* On whatever connection. */
+static bool is_resting(const struct vt_session *session)
+{
+	struct vt_client *client = session->client;
+
+	if (client->rests_until && client->rests_until <= vt_clock_now())
+		client->rests_until = 0;
+	return client->rests_until;
+}
+
 static bool is_slowed(const struct vt_session *session)
 {
 	return vt_frames_queued(&session->out) > session->commons->limits.queued_slow;
@@ -338,7 +360,8 @@ static int take_frames(struct vt_session *session, struct vt_err *err)
 
 	session->stalled = session->took = false;
 	while (r > 0 && !session->over) {
-		if (is_slowed(session) || session->turn_over || session->scout) {
+		if (is_slowed(session) || session->turn_over || session->scout ||
+		    is_resting(session)) {
 			session->stalled = true;
 			break;
 		}
@@ -353,8 +376,9 @@ static int take_frames(struct vt_session *session, struct vt_err *err)
 	set_deadline(session);
 	if (r >= 0)
 		r = count_held(session, err);
-	if (session->turn_over && !session->over && !session->scout)
-		vt_timer_set(&session->timer, 0);
+	if (session->stalled && !session->over && !session->scout &&
+	    (session->turn_over || session->client->rests_until))
+		vt_timer_set(&session->timer, session->client->rests_until);
 	session->turn_over = false;
 	return r < 0 ? r : session->over ? 0 : set_events(session, err);
 }

@@ -100,6 +100,9 @@ bool vt_session_is_overfull(const struct vt_session *session, size_t more);
 /* What waits to be read, or to be told, is more or less than it was. */
 void vt_session_count_unread(struct vt_session *session);
 
+/* What was asked for took until now: its client is not listened to for a while, so that it has a share of the loop. */
+void vt_session_rest(struct vt_session *session, int64_t begun);
+
 /* ---- calls: calls.c -------------------------------------------------------------------------- */
 
 vt_session_take vt_session_do_call, vt_session_do_tool, vt_session_do_cancel, vt_session_do_answer;
