@@ -76,6 +76,8 @@ static int read_policy(struct vt_cells *cells, const struct vt_cells_wish *wish,
 		cells->policy->plain_files = cells->maker->shared;
 		cells->policy->kept = (struct vt_strings){ cells->maker->kept,
 							   cells->maker->kept_count };
+		cells->policy->closed = (struct vt_strings){ &cells->maker->closed,
+							     cells->maker->closed != NULL };
 	}
 	AUTO_JSON json_t *sources = NULL;
 	const json_t *source;
@@ -549,15 +551,27 @@ void vt_cells_release(struct vt_cells *cells)
 	vt_timer_hasten(&maker->timer, cells->due);
 }
 
-int vt_cells_keep(struct vt_cells_maker *maker, const char *path, struct vt_err *err)
+/* Where it is among those that are kept; or how many there are. */
+static unsigned find_kept(const struct vt_cells_maker *maker, const char *real)
+{
+	unsigned i = 0;
+
+	while (i < maker->kept_count && strcmp(maker->kept[i], real) != 0)
+		i++;
+	return i;
+}
+
+static int keep(struct vt_cells_maker *maker, const char *path, const char **ret_kept,
+		struct vt_err *err)
 {
 	char *real = realpath(path, NULL);
+	unsigned at = real ? find_kept(maker, real) : 0;
 
-	for (unsigned i = 0; real && i < maker->kept_count; i++)
-		if (strcmp(maker->kept[i], real) == 0) {
-			free(real);
-			return 0;
-		}
+	if (real && at < maker->kept_count) {
+		free(real);
+		*ret_kept = maker->kept[at];
+		return 0;
+	}
 	if (!real || maker->kept_count == VT_CELLS_KEPT) {
 		int num = real ? E2BIG : errno;
 
@@ -565,8 +579,20 @@ int vt_cells_keep(struct vt_cells_maker *maker, const char *path, struct vt_err 
 		return vt_fail(err, VT_STEP_POLICY, num, "keep '%s' from calls: %s", path,
 			       strerror(num));
 	}
-	maker->kept[maker->kept_count++] = real;
+	*ret_kept = maker->kept[maker->kept_count++] = real;
 	return 0;
+}
+
+int vt_cells_keep(struct vt_cells_maker *maker, const char *path, struct vt_err *err)
+{
+	const char *kept;
+
+	return keep(maker, path, &kept, err);
+}
+
+int vt_cells_close(struct vt_cells_maker *maker, const char *path, struct vt_err *err)
+{
+	return keep(maker, path, &maker->closed, err);
 }
 
 void vt_cells_maker_init(struct vt_cells_maker *maker)

@@ -379,7 +379,7 @@ int vt_server_record(struct vt_server *server, const char *path, struct vt_err *
 	server->record.user = server;
 	server->commons.unrecorded = &server->record.blocked;
 	server->recorded = r == 0;
-	return r < 0 ? r : vt_cells_keep(&server->commons.cells, path, err);
+	return r < 0 ? r : vt_cells_close(&server->commons.cells, path, err);
 }
 
 int vt_server_keep(struct vt_server *server, const char *path, struct vt_err *err)
