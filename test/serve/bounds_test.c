@@ -46,6 +46,26 @@ static int mount_dead(const char *path)
 	return -1;
 }
 
+/* Makes one at path, or skips the test. */
+static int begin_dead(char path[64])
+{
+	(void)snprintf(path, 64, "%s/dead", folder);
+	assert_int_equal(mkdir(path, 0755), 0);
+	int fuse_fd = mount_dead(path);
+
+	if (fuse_fd < 0) {
+		(void)rmdir(path);
+		skip();
+	}
+	return fuse_fd;
+}
+
+static void end_dead(const char *path)
+{
+	assert_int_equal(umount2(path, MNT_DETACH), 0);
+	assert_int_equal(rmdir(path), 0);
+}
+
 /* Asks for a pool of a command under one source of a policy, which may be none. */
 static void ask_for_pool(int fd, const char *command, const char *key, const char *value)
 {
@@ -68,15 +88,9 @@ static void test_dead_paths(void **state)
 	int fds[4];
 
 	(void)state;
-	(void)snprintf(path, sizeof(path), "%s/dead", folder);
-	(void)snprintf(within, sizeof(within), "%s/x", path);
-	assert_int_equal(mkdir(path, 0755), 0);
-	int fuse_fd = mount_dead(path);
+	int fuse_fd = begin_dead(path);
 
-	if (fuse_fd < 0) {
-		(void)rmdir(path);
-		skip();
-	}
+	(void)snprintf(within, sizeof(within), "%s/x", path);
 	begin_good(NULL, tools);
 	connect_apart(greet, fds, 4);
 	ask_for_pool(fds[0], "true", "files.read", within);
@@ -106,8 +120,7 @@ static void test_dead_paths(void **state)
 	(void)close(other);
 	end_good();
 	(void)close(fuse_fd);
-	assert_int_equal(umount2(path, MNT_DETACH), 0);
-	assert_int_equal(rmdir(path), 0);
+	end_dead(path);
 }
 
 /* However many paths one process names that do not answer, on as many connections, others have
@@ -119,14 +132,8 @@ static void test_many_dead_paths(void **state)
 	int fds[MANY];
 
 	(void)state;
-	(void)snprintf(path, sizeof(path), "%s/dead", folder);
-	assert_int_equal(mkdir(path, 0755), 0);
-	int fuse_fd = mount_dead(path);
+	int fuse_fd = begin_dead(path);
 
-	if (fuse_fd < 0) {
-		(void)rmdir(path);
-		skip();
-	}
 	begin_good(NULL, tools);
 	connect_apart(greet, fds, MANY);
 	for (int i = 0; i < MANY; i++) {
@@ -143,8 +150,7 @@ static void test_many_dead_paths(void **state)
 	(void)close(other);
 	end_good();
 	(void)close(fuse_fd);
-	assert_int_equal(umount2(path, MNT_DETACH), 0);
-	assert_int_equal(rmdir(path), 0);
+	end_dead(path);
 }
 
 /* Goes on with what mount_dead() has begun: what is asked of it is heard, and never answered, so
@@ -207,14 +213,8 @@ static void test_greedy_lookers(void **state)
 	int told[2];
 
 	(void)state;
-	(void)snprintf(path, sizeof(path), "%s/dead", folder);
-	assert_int_equal(mkdir(path, 0755), 0);
-	int fuse_fd = mount_dead(path);
+	int fuse_fd = begin_dead(path);
 
-	if (fuse_fd < 0) {
-		(void)rmdir(path);
-		skip();
-	}
 	server_files = 1200;
 	begin_good(NULL, tools);
 	pid_t hearing = hear_in_vain(fuse_fd);
@@ -240,8 +240,7 @@ static void test_greedy_lookers(void **state)
 	assert_int_equal(waitpid(hearing, NULL, 0), hearing);
 	(void)close(fuse_fd);
 	end_good();
-	assert_int_equal(umount2(path, MNT_DETACH), 0);
-	assert_int_equal(rmdir(path), 0);
+	end_dead(path);
 }
 
 /* ---- work ----------------------------------------------------------------------------------- */

@@ -380,8 +380,21 @@ static void test_command_line(void **state)
 	assert_string_equal(text, "why\nvitro: fail: exited with code 3\n");
 	(void)snprintf(line, sizeof(line), "call --socket %s nothing", socket_path);
 	assert_int_equal(output_of(line, text, sizeof(text)), 125);
-	assert_non_null(strstr(text, "there is no tool 'nothing'"));
+	assert_non_null(strstr(text, "there is no tool 'nothing'\n"));
+	(void)snprintf(line, sizeof(line), "call --socket %s wrods", socket_path);
+	assert_int_equal(output_of(line, text, sizeof(text)), 125);
+	assert_non_null(strstr(text, "there is no tool 'wrods'; did you mean 'words'?"));
+	read_log(&server, text, sizeof(text));
+	(void)snprintf(line, sizeof(line), "vitro: serving at %s\n", socket_path);
+	assert_non_null(strstr(text, line));
+	(void)snprintf(line, sizeof(line), "call --socket %s say", folder);
+	assert_int_equal(output_of(line, text, sizeof(text)), 125);
+	assert_non_null(strstr(text, "it is a folder; name the socket in it"));
+	(void)snprintf(line, sizeof(line), "call --socket %s say", manifest);
+	assert_int_equal(output_of(line, text, sizeof(text)), 125);
+	assert_non_null(strstr(text, "it is no socket"));
 	end();
+	(void)snprintf(line, sizeof(line), "call --socket %s say", socket_path);
 	assert_int_equal(output_of(line, text, sizeof(text)), 125);
 	assert_non_null(strstr(text, "no server can be reached"));
 }
