@@ -218,7 +218,10 @@ int vt_session_do_pool(struct vt_session *session, const struct vt_request_frame
 		r = vt_scout_send(&commons->scouts, session->client, &wish, scout_is_back, session,
 				  &session->scout, &why);
 	} else if (r == 0) {
+		int64_t begun = vt_clock_now();
+
 		r = take_pool(session, frame, &wish, &why);
+		vt_session_rest(session, begun);
 	}
 	if (r < 0)
 		refuse_pool(session, frame, &why);

@@ -24,6 +24,7 @@ enum {
 	DOORS_MAX = 16,
 	TURN_CLIENTS = 16,      /* that are let in before others have their turn */
 	OF_ONE_MIN = 64,        /* connections that one process may have in any case */
+	OF_ONE_FEW = 4,         /* the same, when three quarters of all are taken */
 	SEND_BYTES = 512 << 10, /* what is sent ahead; the kernel counts twice that */
 	SETS = 256,             /* of cells, each with a hull and processes of its own */
 	LOOKS = 64,             /* at paths of clients, ahead of the loop */
@@ -187,15 +188,19 @@ static bool check_room(struct vt_server *server, const struct vt_session_peer *p
 									     : "--clients";
 
 	most = most > OF_ONE_MIN ? most : OF_ONE_MIN;
+	/* The last quarter is for those who have next to none. */
+	if (server->guest_count >= server->room.clients - server->room.clients / 4)
+		most = OF_ONE_FEW;
 	if (server->guest_count >= server->room.clients)
 		(void)snprintf(text, size,
 			       "this server has %u clients, which is the most it takes (%s)",
 			       server->guest_count, why); /* fits */
 	else if (client && client->sessions >= most)
-		(void)snprintf(text, size,
-			       "your process has %u connections to this server, which is the most "
-			       "for one process: a quarter of all (%s), or %d",
-			       client->sessions, why, OF_ONE_MIN); /* fits */
+		(void)snprintf(
+			text, size,
+			"your process has %u connections to this server, which is the most "
+			"for one process: a quarter of all (%s), or %d; when most are taken, %d",
+			client->sessions, why, OF_ONE_MIN, OF_ONE_FEW); /* fits */
 	else
 		return true;
 	server->metrics.denied[VT_DENIED_CLIENTS]++;

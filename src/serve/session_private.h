@@ -52,7 +52,7 @@ struct vt_session {
 	struct vt_timer      timer; /* goes on with frames; is over */
 	struct vt_timer      deadline; /* of its hello, and of a frame that has begun to come */
 	struct vt_frames_in  in;
-	size_t               held; /* of commons->held */
+	size_t               held; /* of commons->held, and the client's */
 	struct vt_frames_out out;
 	size_t               unread; /* of client->unread: what is queued, and withheld */
 	struct vt_str        head;

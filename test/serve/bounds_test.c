@@ -181,7 +181,7 @@ static pid_t hear_in_vain(int fuse_fd)
  * looked at. It says so, and stays. */
 static pid_t lose_looks(const char *path, int told)
 {
-	enum { MANY = 6 };
+	enum { MANY = 5 };
 	char within[96], head[4096];
 	int fds[MANY];
 	pid_t pid = fork();
@@ -326,6 +326,67 @@ static void test_many_connections(void **state)
 	connect_apart(greet, &fds[0], 1);
 	for (int i = 0; i < MOST; i++)
 		(void)close(fds[i]);
+	end_good();
+}
+
+/* Whether it is let in or not. */
+static int try_greet(void)
+{
+	int fd = connect_raw();
+	char head[4096];
+
+	(void)send_frame(fd, "{\"do\":\"hello\",\"version\":1}", NULL, 0);
+	(void)receive_frame(fd, head);
+	return fd;
+}
+
+/* Processes that take all connections that they can have leave some for the next. */
+static void test_greedy_connections(void **state)
+{
+	enum { PROCESSES = 3, EACH = 64 };
+	int fds[PROCESSES][EACH], other;
+
+	(void)state;
+	begin_good((const char *const[]){ "--clients", "80", NULL }, tools);
+	for (int i = 0; i < PROCESSES; i++)
+		connect_apart(try_greet, fds[i], EACH);
+	connect_apart(greet, &other, 1);
+	(void)close(other);
+	for (int i = 0; i < PROCESSES * EACH; i++)
+		(void)close(fds[i / EACH][i % EACH]);
+	end_good();
+}
+
+/* Half frames that one process has sent, as large as they can be, leave room for those of others.
+ */
+static void test_greedy_frames(void **state)
+{
+	enum { COUNT = 5, LEN = 63 << 20 };
+	const uint32_t prefix[2] = { LEN, 2 };
+	char *bytes = calloc(1, LEN), head[4096];
+	int fds[COUNT];
+
+	(void)state;
+	begin_good(NULL, tools);
+	connect_apart(greet, fds, COUNT);
+	for (int i = 0; i < COUNT; i++)
+		if (send_all(fds[i], prefix, sizeof(prefix)))
+			(void)send_all(fds[i], bytes, LEN - 1); /* or it is closed */
+	int fd = greet_with_pool();
+
+	memset(bytes, ' ', 4 << 20);
+	memcpy(bytes, "{}", 2);
+	assert_true(send_frame(fd,
+			       "{\"do\":\"call\",\"call\":1,\"pool\":1,\"tool\":\"wait\","
+			       "\"id\":\"x\"}",
+			       bytes, 4 << 20));
+	assert_true(receive_frame(fd, head));
+	if (!strstr(head, "\"status\":\"ok\""))
+		fail_msg("it is told '%s'", head);
+	for (int i = 0; i < COUNT; i++)
+		(void)close(fds[i]);
+	(void)close(fd);
+	free(bytes);
 	end_good();
 }
 
@@ -508,10 +569,11 @@ static void test_too_few_descriptors(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest all[] = {
-		TEST(test_few_descriptors),  TEST(test_too_few_descriptors),
-		TEST(test_greedy_processes), TEST(test_dead_paths),
-		TEST(test_many_dead_paths),  TEST(test_greedy_lookers),
-		TEST(test_much_work),        TEST(test_many_connections),
+		TEST(test_few_descriptors),    TEST(test_too_few_descriptors),
+		TEST(test_greedy_processes),   TEST(test_dead_paths),
+		TEST(test_many_dead_paths),    TEST(test_greedy_lookers),
+		TEST(test_much_work),          TEST(test_many_connections),
+		TEST(test_greedy_connections), TEST(test_greedy_frames),
 	};
 
 	return RUN_TESTS(argc, argv, tools, all);

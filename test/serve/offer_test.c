@@ -141,31 +141,6 @@ static void test_large_arguments(void **state)
 	end();
 }
 
-struct feed {
-	int fd;
-	size_t at; /* of the frame, which is sent again and again */
-};
-
-/* As much as it takes now. */
-static void feed(struct feed *feed, const char *frame, size_t len)
-{
-	ssize_t sent;
-
-	while ((sent = send(feed->fd, frame + feed->at, len - feed->at,
-			    MSG_DONTWAIT | MSG_NOSIGNAL)) > 0)
-		feed->at = (feed->at + (size_t)sent) % len;
-}
-
-static int64_t time_count(int fd)
-{
-	int64_t begun = now_ms();
-	char head[4096];
-
-	assert_true(send_frame(fd, "{\"do\":\"count\"}", NULL, 0));
-	assert_true(receive_frame(fd, head));
-	return now_ms() - begun;
-}
-
 /* A process that has as much checked as it can, on many connections, has a share of the server's
  * time, and no more. */
 static void test_many_large_arguments(void **state)
@@ -174,9 +149,7 @@ static void test_many_large_arguments(void **state)
 	static const char head[] = "{\"do\":\"tool\",\"call\":1,\"tool\":\"fail\",\"id\":\"x\"}";
 	static char frame[LARGE];
 	const uint32_t prefix[2] = { sizeof(frame) - sizeof(prefix), sizeof(head) - 1 };
-	struct feed feeds[CONNECTIONS] = { 0 };
-	int64_t all = 0;
-	int fds[CONNECTIONS], counts = 0;
+	int fds[CONNECTIONS];
 
 	(void)state;
 	memset(frame, 'x', sizeof(frame));
@@ -187,15 +160,7 @@ static void test_many_large_arguments(void **state)
 	connect_apart(greet, fds, CONNECTIONS);
 	int fd = greet();
 
-	for (int64_t until = now_ms() + 3000; now_ms() < until; counts++) {
-		for (int i = 0; i < CONNECTIONS; i++) {
-			feeds[i].fd = fds[i];
-			feed(&feeds[i], frame, sizeof(frame));
-		}
-		all += time_count(fd);
-	}
-	print_message("%d counts, of %d ms each\n", counts, (int)(all / counts));
-	assert_true(all / counts < 20);
+	assert_flood(fd, fds, CONNECTIONS, frame, sizeof(frame), 20);
 	for (int i = 0; i < CONNECTIONS; i++)
 		(void)close(fds[i]);
 	(void)close(fd);
