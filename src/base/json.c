@@ -119,6 +119,22 @@ static int fail_too_big(struct vt_err *err, const char *name)
 	return fail_named(err, EFBIG, name, "too big: more than 4 MB of JSON");
 }
 
+bool vt_json_is_within(const char *text, size_t len, size_t values)
+{
+	size_t count = 1;
+	bool quoted = false;
+
+	for (size_t i = 0; i < len && count <= values; i++) {
+		if (text[i] == '"')
+			quoted = !quoted;
+		else if (quoted)
+			i += text[i] == '\\';
+		else
+			count += text[i] == ',' || text[i] == '[' || text[i] == '{';
+	}
+	return count <= values;
+}
+
 /* jansson's words where they help, and ours where they speak of its own flags. */
 static const char *syntax_text(const json_error_t *error)
 {

@@ -31,6 +31,12 @@ int vt_json_read_file(const char *path, struct vt_str *text, struct vt_err *err)
 int vt_json_load_text(const char *text, size_t len, const char *name, json_t **ret_root,
 		      struct vt_err *err);
 
+/*
+ * Whether the text has no more values than that, an empty list or object counted as two: what parsing takes grows with
+ * them. By its marks alone, whether it is JSON or not.
+ */
+bool vt_json_is_within(const char *text, size_t len, size_t values);
+
 /* A scope's own reference. */
 static inline void vt_json_drop(json_t **root)
 {

@@ -233,6 +233,30 @@ static void test_show_escapes_and_cuts(void **state)
 	check_shown("\xf1\x80\x80\xf1\x80\x80", 16, "\\xf1\\x80\\x80...");
 }
 
+static void test_values_are_counted(void **state)
+{
+	static const struct {
+		const char *text;
+		size_t values;
+	} cases[] = {
+		{ "1", 1 },
+		{ "[]", 2 },
+		{ "[[],[],1]", 6 },
+		{ "{\"a\":1,\"b\":{}}", 4 },
+		{ "[\"[,{\\\"[,\", 2]", 3 },
+		{ "[\"\\", 2 },
+		{ "", 1 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		size_t len = strlen(cases[i].text);
+
+		assert_true(vt_json_is_within(cases[i].text, len, cases[i].values));
+		assert_false(vt_json_is_within(cases[i].text, len, cases[i].values - 1));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -244,6 +268,7 @@ int main(void)
 		cmocka_unit_test(test_a_pipe_is_read_to_its_end),
 		cmocka_unit_test(test_text_replaces_maximal_subparts),
 		cmocka_unit_test(test_show_escapes_and_cuts),
+		cmocka_unit_test(test_values_are_counted),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

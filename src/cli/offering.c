@@ -14,6 +14,9 @@
 #include "tool/python.h"
 #include "tool/set.h"
 
+/* What one client has checked keeps the others waiting: so much takes some 20 ms. */
+enum { ARGUMENTS_MAX = 1 << 20, VALUES_MAX = 16 << 10 };
+
 /* One tool, as the server is to know it. */
 struct one {
 	struct vt_tool *tool;
@@ -74,6 +77,21 @@ static int expand_checked(const struct one *one, const json_t *arguments, const 
 	return r;
 }
 
+static int check_size(const struct one *one, const char *arguments, size_t len, struct vt_err *err)
+{
+	if (len > ARGUMENTS_MAX)
+		return vt_fail(err, VT_STEP_POLICY, E2BIG,
+			       "%s: arguments: more than 1 MiB, which is the most for a server's "
+			       "tool; put what is large into a file that the tool may read",
+			       one->tool->name);
+	if (!vt_json_is_within(arguments, len, VALUES_MAX))
+		return vt_fail(err, VT_STEP_POLICY, E2BIG,
+			       "%s: arguments: more than %d values, which is the most for a "
+			       "server's tool; put them into a file that the tool may read",
+			       one->tool->name, VALUES_MAX);
+	return 0;
+}
+
 static int expand(void *user, size_t index, const char *arguments, size_t len, struct vt_str *words,
 		  struct vt_str *input, struct vt_err *err)
 {
@@ -81,7 +99,10 @@ static int expand(void *user, size_t index, const char *arguments, size_t len, s
 	const struct one *one = &all->ones[index];
 	AUTO_JSON json_t *parsed = NULL;
 	struct vt_err inner;
-	int r = vt_tool_check(one->tool, arguments, len, &parsed, err);
+	int r = check_size(one, arguments, len, err);
+
+	if (r == 0)
+		r = vt_tool_check(one->tool, arguments, len, &parsed, err);
 
 	if (r < 0)
 		return r;

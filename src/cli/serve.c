@@ -60,6 +60,25 @@ static int take_signals(struct serving *serving, struct vt_err *err)
 	return vt_loop_add(&serving->loop, &serving->signals, EPOLLIN, err);
 }
 
+/* Whoever started it need not try until it can be reached. */
+static void tell_ready(struct serving *serving, const char *path)
+{
+	char text[PATH_MAX + 32];
+
+	if (path)
+		(void)snprintf(text, sizeof(text), "serving at %s", path); /* fits */
+	vt_cli_log_line(&serving->log, path ? text : "serving where it was told to");
+}
+
+static int listen_at(struct serving *serving, const char *path, struct vt_err *err)
+{
+	int r = vt_server_listen(serving->server, path, err);
+
+	if (r == 0)
+		tell_ready(serving, path);
+	return r;
+}
+
 /* Where it is reached: by what it was given, or else at a path. */
 static int open_doors(struct serving *serving, int activated, struct vt_err *err)
 {
@@ -72,11 +91,15 @@ static int open_doors(struct serving *serving, int activated, struct vt_err *err
 	if (r == 0 && options->serve.fd >= 0)
 		r = vt_server_inherit(serving->server, options->serve.fd, err);
 	if (r == 0 && options->serve.socket)
-		return vt_server_listen(serving->server, options->serve.socket, err);
-	if (r < 0 || activated || options->serve.fd >= 0)
+		return listen_at(serving, options->serve.socket, err);
+	if (r < 0)
 		return r;
+	if (activated || options->serve.fd >= 0) {
+		tell_ready(serving, NULL); /* who gave it these knows where */
+		return 0;
+	}
 	r = vt_listen_usual(path, sizeof(path), true, err);
-	return r < 0 ? r : vt_server_listen(serving->server, path, err);
+	return r < 0 ? r : listen_at(serving, path, err);
 }
 
 static int serve(struct serving *serving, int activated, struct vt_err *err)

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/closest.h"
 #include "base/decimal.h"
 #include "base/json.h"
 #include "client/error.h"
@@ -236,20 +237,33 @@ static int check_request(const struct vitro_request *request, struct vt_err *err
 	return 0;
 }
 
+static void refuse_unknown(vitro_toolhost *host, struct vt_call *call, const char *name)
+{
+	char text[2 * VT_TOOL_MAX_NAME + 96], shown[VT_TOOL_MAX_NAME];
+	struct vt_closest closest;
+
+	vt_closest_init(&closest, name);
+	for (size_t i = 0; i < vt_toolset_count(host->tools); i++) {
+		const char *known = vt_toolset_at(host->tools, i)->name;
+
+		vt_closest_try(&closest, known, known);
+	}
+	vt_json_show(shown, sizeof(shown), name, strlen(name));
+	(void)snprintf(text, sizeof(text), "there is no tool '%s'%s%s%s", shown,
+		       closest.best ? "; did you mean '" : "", closest.best ? closest.best : "",
+		       closest.best ? "'?" : ""); /* fits */
+	end_failed(host, call, VITRO_REFUSED, "NoSuchTool", text);
+}
+
 /* It ends at once where it cannot be begun. */
 static void begin(vitro_toolhost *host, struct vt_call *call, const struct vitro_request *request)
 {
 	struct vt_err err = { 0 };
-	char text[VT_TOOL_MAX_NAME + 64], shown[VT_TOOL_MAX_NAME];
 
 	if (name_call(host, call, request->call_id, &err) < 0 || check_request(request, &err) < 0) {
 		end_failed(host, call, VITRO_REFUSED, "InvalidRequest", err.what);
 	} else if (!call->tool) {
-		const char *name = request->tool ? request->tool : "";
-
-		(void)snprintf(text, sizeof(text), "there is no tool '%s'",
-			       vt_json_show(shown, sizeof(shown), name, strlen(name)));
-		end_failed(host, call, VITRO_REFUSED, "NoSuchTool", text);
+		refuse_unknown(host, call, request->tool ? request->tool : "");
 	} else if (host->peer.lost) {
 		end_lost(host, call);
 	} else if (send_call(host, call, request, &err) == 0) {

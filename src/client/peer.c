@@ -11,6 +11,7 @@
 #include <sys/eventfd.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -149,6 +150,39 @@ static int check_server(int fd, const char *path, struct vt_err *err)
 	return 0;
 }
 
+/* Why there is nobody, by what is there. */
+static int fail_reach(const char *path, int num, struct vt_err *err)
+{
+	struct stat st;
+	bool seen = stat(path, &st) == 0;
+
+	if (seen && S_ISDIR(st.st_mode))
+		return vt_fail(err, VT_STEP_WIRE, ENOTSOCK,
+			       "no server can be reached at '%s': it is a folder; name the socket "
+			       "in it",
+			       path);
+	if (seen && !S_ISSOCK(st.st_mode))
+		return vt_fail(err, VT_STEP_WIRE, ENOTSOCK,
+			       "no server can be reached at '%s': it is no socket", path);
+	if (num == EACCES && seen)
+		return vt_fail(err, VT_STEP_WIRE, num,
+			       "no server can be reached at '%s': it is for the user %u, and you "
+			       "are %u; connect as that user, or start a server of your own: vitro "
+			       "serve --socket PATH",
+			       path, (unsigned)st.st_uid, (unsigned)geteuid());
+	if (num == EACCES)
+		return vt_fail(err, VT_STEP_WIRE, num,
+			       "no server can be reached at '%s': it lies in a folder that is not "
+			       "for the user %u, whom you are; connect as its owner, or start a "
+			       "server of your own: vitro serve --socket PATH",
+			       path, (unsigned)geteuid());
+	return vt_fail(err, VT_STEP_WIRE, num, "no server can be reached at '%s': %s%s", path,
+		       num == EAGAIN ? "it lets nobody in" : strerror(num),
+		       num == ENOENT || num == ECONNREFUSED
+			       ? "; start one: vitro serve --socket PATH"
+			       : "");
+}
+
 static int reach(int fd, const char *path, struct vt_err *err)
 {
 	const struct timeval patience = { .tv_sec = CONNECT_S };
@@ -161,14 +195,8 @@ static int reach(int fd, const char *path, struct vt_err *err)
 	memcpy(address.sun_path, path, strlen(path) + 1);
 	/* Where many wait to be let in: it is what bounds connect(). */
 	(void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
-	if (connect(fd, (const struct sockaddr *)&address, sizeof(address)) < 0) {
-		int num = errno;
-		bool nobody = num == ENOENT || num == ECONNREFUSED;
-
-		return vt_fail(err, VT_STEP_WIRE, num, "no server can be reached at '%s': %s%s",
-			       path, num == EAGAIN ? "it lets nobody in" : strerror(num),
-			       nobody ? "; start one: vitro serve --socket PATH" : "");
-	}
+	if (connect(fd, (const struct sockaddr *)&address, sizeof(address)) < 0)
+		return fail_reach(path, errno, err);
 	return check_server(fd, path, err);
 }
 

@@ -54,6 +54,22 @@ static void test_relative(void **state)
 	check(tree, &(struct query){ "tool", NULL, "work" }, "work/tool", "work/tool", "work");
 }
 
+/* So many folders are looked into, and who has more of them is told so. */
+static void test_long_path(void **state)
+{
+	enum { MOST = 1024 };
+	struct tree *tree = *state;
+	char dirs[MOST * 2 + 16];
+
+	put_program(tree, "bin/tool");
+	for (int i = 0; i < MOST; i++)
+		memcpy(dirs + 2 * i, "/:", 2);
+	memcpy(dirs + 2 * MOST, "bin", 4);
+	check_fails(tree, &(struct query){ "tool", dirs }, ENOENT,
+		    "'tool' is in none of the first 1024 folders of PATH");
+	check(tree, &(struct query){ "tool", dirs + 2 }, "bin/tool", "bin/tool", "bin");
+}
+
 static void test_scripts(void **state)
 {
 	struct tree *tree = *state;
@@ -232,6 +248,7 @@ int main(void)
 		TREE_TEST(test_relative),      TREE_TEST(test_scripts),
 		TREE_TEST(test_system_before), TREE_TEST(test_script_loops),
 		TREE_TEST(test_unreadable),    TREE_TEST(test_pyenv),
+		TREE_TEST(test_long_path),
 	};
 
 	return cmocka_run_group_tests(all, NULL, NULL);

@@ -14,6 +14,11 @@
 #include "base/file.h"
 #include "host/pyenv.h"
 
+/* Of PATH: a longer one is a mistake, and keeps others waiting where many share a server. */
+#define FOLDERS_MAX     1024
+#define TEXT_OF(number) #number
+#define TO_TEXT(number) TEXT_OF(number)
+
 static const char default_path[] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 static int no_memory(const struct vt_finder *finder)
@@ -173,6 +178,8 @@ static int find_on_path(struct vt_finder *finder, const char *name, const char *
 			reason = r;
 		if (at[len] == '\0')
 			return reason;
+		if (order + 1 == FOLDERS_MAX)
+			return -E2BIG;
 		at += len + 1;
 	}
 }
@@ -236,12 +243,16 @@ int vt_finder_find(struct vt_finder *finder, const char *name, const char *asker
 				    ? "is relative to the working directory, which is gone"
 			    : r == -ENOENT || r == -ENOTDIR
 				    ? (by_path ? "does not exist" : "is not on PATH")
-				    : "cannot be executed";
+			    : r == -E2BIG ? "is in none of the first " TO_TEXT(
+						    FOLDERS_MAX) " folders of PATH, and "
+								 "no more are looked at; shorten "
+								 "PATH, or name it by its path"
+					  : "cannot be executed";
 
 	if (r == -EACCES && by_path && asker == NULL && is_unmarked(path))
 		return vt_fail(finder->err, VT_STEP_COMMAND, EACCES,
 			       "'%s' is not executable; chmod +x %s", name, name);
-	r = r == -EISDIR || r == -EPERM ? -EACCES : r == -ENOTDIR ? -ENOENT : r;
+	r = r == -EISDIR || r == -EPERM ? -EACCES : r == -ENOTDIR || r == -E2BIG ? -ENOENT : r;
 	if (asker == NULL)
 		return vt_fail(finder->err, VT_STEP_COMMAND, -r, "'%s' %s", name, wrong);
 	return vt_fail(finder->err, VT_STEP_COMMAND, -r, "'%s', the interpreter of '%s', %s", name,

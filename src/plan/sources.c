@@ -14,7 +14,8 @@ struct checking {
 	const struct vt_host *host;
 	const char *source; /* as it was named */
 	const char *meaning;
-	bool never; /* it is not the caller's to give away */
+	bool never;  /* it is not the caller's to give away */
+	bool closed; /* nor to be read */
 	bool warned;
 };
 
@@ -32,7 +33,8 @@ static bool is_denied(const struct checking *c, const char *path)
 
 struct around {
 	const struct vt_plan *plan;
-	const struct vt_build *found; /* what may be written, and a path lies in */
+	bool reading;
+	const struct vt_build *found; /* what may be written, or read, and a path lies in */
 };
 
 static void find_around(void *arg, const char *path)
@@ -42,16 +44,16 @@ static void find_around(void *arg, const char *path)
 	for (size_t i = 0; !around->found && i < around->plan->build_count; i++) {
 		const struct vt_build *build = &around->plan->builds[i];
 
-		if (build->act == VT_ACT_BIND && build->writable &&
+		if (build->act == VT_ACT_BIND && (build->writable || around->reading) &&
 		    vt_path_lies_in(path, build->from))
 			around->found = build;
 	}
 }
 
-/* What a call may write to and path lies in, by any of its names; NULL: nothing. */
-static const struct vt_build *writable_around(const struct checking *c, const char *path)
+/* What a call may reach and path lies in, by any of its names; NULL: nothing. */
+static const struct vt_build *reachable_around(const struct checking *c, const char *path)
 {
-	struct around around = { .plan = c->plan };
+	struct around around = { .plan = c->plan, .reading = c->closed };
 
 	find_around(&around, path);
 	/* Where the mounts are not known, its own name still is. */
@@ -64,10 +66,17 @@ static const struct vt_build *writable_around(const struct checking *c, const ch
 static int check(void *arg, const char *path, struct vt_err *err)
 {
 	struct checking *c = arg;
-	const struct vt_build *around = writable_around(c, path);
+	const struct vt_build *around = reachable_around(c, path);
 
 	if (!around || c->warned || is_denied(c, path))
 		return 0;
+	if (c->closed)
+		return vt_fail(
+			err, VT_STEP_PLAN, EPERM,
+			"refused: %s: with '%s' a call could read '%s', which %s, and so keep it "
+			"locked: deny it (files.deny)",
+			around->writable ? "files.write" : "files.read", around->from, c->source,
+			c->meaning);
 	if (c->never)
 		return vt_fail(
 			err, VT_STEP_PLAN, EPERM,
@@ -91,22 +100,19 @@ static int check(void *arg, const char *path, struct vt_err *err)
 	return 0;
 }
 
-static int check_all(struct vt_plan *plan, const struct vt_policy *policy,
-		     const struct vt_host *host, const struct vt_strings *paths,
-		     const char *meaning, bool never, struct vt_err *err)
+/* how: which of them they are, and what they mean. */
+static int check_all(const struct checking *how, const struct vt_strings *paths, struct vt_err *err)
 {
+	const struct vt_host *host = how->host;
+	bool any = how->policy->files.write.count || how->closed;
 	char real[PATH_MAX];
 	int r = 0;
 
-	for (size_t i = 0; r == 0 && policy->files.write.count && i < paths->count; i++) {
-		struct checking c = { .plan = plan,
-				      .policy = policy,
-				      .host = host,
-				      .source = paths->items[i],
-				      .meaning = meaning,
-				      .never = never };
+	for (size_t i = 0; r == 0 && any && i < paths->count; i++) {
+		struct checking c = *how;
 
-		r = vt_links_follow(host, plan->arena, c.source, "--policy", check, &c, err);
+		c.source = paths->items[i];
+		r = vt_links_follow(host, c.plan->arena, c.source, "--policy", check, &c, err);
 		/* What has no place any more, as a pipe, is in no cell's reach. */
 		if (r == 0 && host->resolve(host, c.source, real, sizeof(real)) == 0)
 			r = check(&c, real, err);
@@ -135,11 +141,19 @@ static int check_sockets(const struct vt_policy *policy, const struct vt_host *h
 int vt_sources_check(struct vt_plan *plan, const struct vt_policy *policy,
 		     const struct vt_host *host, struct vt_err *err)
 {
-	int r = check_all(plan, policy, host, &policy->sources, "says what the next call may do",
-			  false, err);
+	struct checking how = { .plan = plan, .policy = policy, .host = host };
 
+	how.meaning = "says what the next call may do";
+	int r = check_all(&how, &policy->sources, err);
+
+	how.never = true;
+	how.meaning = "is the server's own";
 	if (r == 0)
-		r = check_all(plan, policy, host, &policy->kept, "is the server's own", true, err);
+		r = check_all(&how, &policy->kept, err);
+	how.closed = true;
+	how.meaning = "is the server's audit log";
+	if (r == 0)
+		r = check_all(&how, &policy->closed, err);
 	return r < 0 ? r : check_sockets(policy, host, err);
 }
 
@@ -159,7 +173,7 @@ static void find_inside(void *arg, const char *path)
 static int check_run(void *arg, const char *path, struct vt_err *err)
 {
 	struct checking *c = arg;
-	const struct vt_build *reaches = writable_around(c, path);
+	const struct vt_build *reaches = reachable_around(c, path);
 
 	for (size_t i = 0; !reaches && i < c->plan->build_count; i++) {
 		const struct vt_build *build = &c->plan->builds[i];

@@ -10,7 +10,8 @@
 /*
  * Refuses a policy, or a profile that it names, which lies in what the plan lets the cell write, itself
  * or a link on the way to it, and is not denied. Under best effort it is a warning; but for what is a server's
- * own, which is never its clients' to give away: to be written, or its socket to be spoken to.
+ * own, which is never its clients' to give away: to be written, or its socket to be spoken to. Its audit log is not to be
+ * read either: who may read a file may keep it locked.
  */
 int vt_sources_check(struct vt_plan *plan, const struct vt_policy *policy, const struct vt_host *host,
 		     struct vt_err *err);

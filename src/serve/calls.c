@@ -496,11 +496,14 @@ static int expand_tool(struct vt_session *session, const struct serve_pool *pool
 	struct vt_str words, input;
 	struct vt_err why;
 
+	int64_t begun = vt_clock_now();
+
 	vt_str_init(&words);
 	vt_str_init(&input);
 	int r = vt_offer_expand(session->commons->offer, index, frame->body, frame->len, &words,
 				&input, &why);
 
+	vt_session_rest(session, begun);
 	parts->words_len = parts->path ? words.len : input.len;
 	parts->input_len = parts->path ? input.len : 0;
 	vt_str_addn(&words, input.text, input.len);

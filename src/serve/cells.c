@@ -76,6 +76,8 @@ static int read_policy(struct vt_cells *cells, const struct vt_cells_wish *wish,
 		cells->policy->plain_files = cells->maker->shared;
 		cells->policy->kept = (struct vt_strings){ cells->maker->kept,
 							   cells->maker->kept_count };
+		cells->policy->closed = (struct vt_strings){ &cells->maker->closed,
+							     cells->maker->closed != NULL };
 	}
 	AUTO_JSON json_t *sources = NULL;
 	const json_t *source;
@@ -92,19 +94,69 @@ static int read_policy(struct vt_cells *cells, const struct vt_cells_wish *wish,
 
 /* ---- what it runs -------------------------------------------------------------------------- */
 
+/* Whether what it is of is said once, and as it is to be. */
+static int check_wish(const struct vt_cells_wish *wish, struct vt_err *err)
+{
+	const struct {
+		const char *key, *value;
+		bool is_path;
+	} kinds[] = {
+		{ "command", wish->command, false },
+		{ "object", wish->object, true },
+		{ "python", wish->python, false },
+		{ "program", wish->program, true },
+	};
+	const char *first = NULL;
+
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		if (!kinds[i].value)
+			continue;
+		if (first)
+			return vt_fail(err, VT_STEP_POLICY, EINVAL,
+				       "a pool has '%s' and '%s': it is of one of them; make two "
+				       "pools",
+				       first, kinds[i].key);
+		first = kinds[i].key;
+		if (kinds[i].is_path && *kinds[i].value != '/')
+			return vt_fail(err, VT_STEP_POLICY, EINVAL,
+				       "'%s' of a pool is '%s', and goes by its absolute path",
+				       first, kinds[i].value);
+	}
+	if (!!wish->python != !!wish->setup)
+		return vt_fail(err, VT_STEP_POLICY, EINVAL,
+			       "'python' of a pool comes with 'setup', and 'setup' with 'python'");
+	if (wish->setup && strlen(wish->setup) > SETUP_MAX)
+		return vt_fail(err, VT_STEP_POLICY, E2BIG, "'setup' of a pool is more than %d KiB",
+			       SETUP_MAX >> 10);
+	return 0;
+}
+
+/* One that is gone or another meanwhile stays what it was, where that is known. What is no file
+ * never was one. */
+static int check_program(const struct vt_cells_wish *wish, struct vt_err *err)
+{
+	struct stat st;
+
+	if (stat(wish->program, &st) < 0)
+		return wish->program_fd >= 0
+			       ? 0
+			       : vt_fail(err, VT_STEP_COMMAND, errno, "'%s' cannot be executed: %s",
+					 wish->program, strerror(errno));
+	return S_ISREG(st.st_mode)
+		       ? 0
+		       : vt_fail(err, VT_STEP_COMMAND, EACCES, "'%s' is not a file", wish->program);
+}
+
 /* *ret_command is what the plan is made for; its path is NULL where that is nothing of its own. */
 static int find(const struct vt_cells *cells, const struct vt_cells_wish *wish,
 		struct vt_arena *arena, struct vt_command *ret_command, struct vt_err *err)
 {
-	if (!!wish->program + !!wish->object + !!wish->command + !!wish->python > 1)
-		return misunderstand("a pool is of one program, or object, or command, or python",
-				     err);
-	if (!!wish->python != !!wish->setup || (wish->setup && strlen(wish->setup) > SETUP_MAX))
-		return misunderstand("the setup of a pool of python", err);
-	if (wish->object && *wish->object != '/')
-		return misunderstand("the object of a pool", err);
-	if (wish->program && *wish->program != '/')
-		return misunderstand("the program of a pool", err);
+	int r = check_wish(wish, err);
+
+	if (r < 0)
+		return r;
+	if (wish->program)
+		return check_program(wish, err);
 	if (wish->object)
 		return vt_lookup_object(arena, wish->object, cells->policy, ret_command, err);
 	if (wish->command)
@@ -499,15 +551,27 @@ void vt_cells_release(struct vt_cells *cells)
 	vt_timer_hasten(&maker->timer, cells->due);
 }
 
-int vt_cells_keep(struct vt_cells_maker *maker, const char *path, struct vt_err *err)
+/* Where it is among those that are kept; or how many there are. */
+static unsigned find_kept(const struct vt_cells_maker *maker, const char *real)
+{
+	unsigned i = 0;
+
+	while (i < maker->kept_count && strcmp(maker->kept[i], real) != 0)
+		i++;
+	return i;
+}
+
+static int keep(struct vt_cells_maker *maker, const char *path, const char **ret_kept,
+		struct vt_err *err)
 {
 	char *real = realpath(path, NULL);
+	unsigned at = real ? find_kept(maker, real) : 0;
 
-	for (unsigned i = 0; real && i < maker->kept_count; i++)
-		if (strcmp(maker->kept[i], real) == 0) {
-			free(real);
-			return 0;
-		}
+	if (real && at < maker->kept_count) {
+		free(real);
+		*ret_kept = maker->kept[at];
+		return 0;
+	}
 	if (!real || maker->kept_count == VT_CELLS_KEPT) {
 		int num = real ? E2BIG : errno;
 
@@ -515,8 +579,20 @@ int vt_cells_keep(struct vt_cells_maker *maker, const char *path, struct vt_err 
 		return vt_fail(err, VT_STEP_POLICY, num, "keep '%s' from calls: %s", path,
 			       strerror(num));
 	}
-	maker->kept[maker->kept_count++] = real;
+	*ret_kept = maker->kept[maker->kept_count++] = real;
 	return 0;
+}
+
+int vt_cells_keep(struct vt_cells_maker *maker, const char *path, struct vt_err *err)
+{
+	const char *kept;
+
+	return keep(maker, path, &kept, err);
+}
+
+int vt_cells_close(struct vt_cells_maker *maker, const char *path, struct vt_err *err)
+{
+	return keep(maker, path, &maker->closed, err);
 }
 
 void vt_cells_maker_init(struct vt_cells_maker *maker)

@@ -78,6 +78,7 @@ struct vt_cells_maker {
 
 	const char      *kept[VT_CELLS_KEPT]; /* paths that no call may change; owned */
 	unsigned         kept_count;
+	const char      *closed;  /* one of them that none may read; NULL: there is none */
 	bool             runs;    /* there was a pool whose zygotes are of vitro's files */
 	struct vt_err    exposed; /* why one that could change these would be refused; num 0: there was none */
 	struct vt_timer  timer;
@@ -93,6 +94,9 @@ void vt_cells_maker_done(struct vt_cells_maker *maker);
 
 /* From now on no call that could change the file at path is planned. It is there. */
 int vt_cells_keep(struct vt_cells_maker *maker, const char *path, struct vt_err *err);
+
+/* The same, and none that could read it, and so keep it locked. Of one file. */
+int vt_cells_close(struct vt_cells_maker *maker, const char *path, struct vt_err *err);
 
 /* Finds out what can be had here, once, ahead of the first who asks. */
 int vt_cells_settle(struct vt_cells_maker *maker, struct vt_err *err);

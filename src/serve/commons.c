@@ -106,6 +106,7 @@ void vt_commons_share(struct vt_commons *commons, const struct vt_room *room)
 	commons->limits.cells_max = room->sets > 8 ? room->sets / 4 : 2;
 	commons->limits.cells_few = room->sets > 128 ? room->sets / 64 : 2;
 	commons->cells.burst_max = room->burst;
+	commons->scouts.most = room->looks;
 }
 
 void vt_commons_done(struct vt_commons *commons)

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/json.h"
 #include "launch/cell.h"
 #include "serve/session_private.h"
@@ -183,6 +184,7 @@ static void scout_is_back(void *user, const struct vt_err *late)
 	struct vt_session *session = user;
 	const struct vt_caller caller = { session->environ, session->cwd };
 	const struct vt_cells_wish wish = read_wish(session, &session->asked, &caller);
+	int64_t begun = vt_clock_now();
 	struct vt_err err;
 
 	session->scout = NULL;
@@ -191,6 +193,7 @@ static void scout_is_back(void *user, const struct vt_err *late)
 	else if (check_pool(session, &wish, &err) < 0 ||
 		 take_pool(session, &session->asked, &wish, &err) < 0)
 		refuse_pool(session, &session->asked, &err);
+	vt_session_rest(session, begun);
 	if (!session->over)
 		vt_timer_set(&session->timer, 0); /* to go on with its frames */
 }
@@ -215,7 +218,10 @@ int vt_session_do_pool(struct vt_session *session, const struct vt_request_frame
 		r = vt_scout_send(&commons->scouts, session->client, &wish, scout_is_back, session,
 				  &session->scout, &why);
 	} else if (r == 0) {
+		int64_t begun = vt_clock_now();
+
 		r = take_pool(session, frame, &wish, &why);
+		vt_session_rest(session, begun);
 	}
 	if (r < 0)
 		refuse_pool(session, frame, &why);

@@ -13,6 +13,7 @@ struct vt_room {
 	unsigned live;  /* calls that run */
 	unsigned sets;  /* of cells: pools that have some of their own */
 	unsigned spare; /* cells that wait for a call, or are being made, of all sets */
+	unsigned looks; /* at paths, those that hang for good among them */
 	unsigned burst; /* descriptors that making one set may take, for a moment */
 };
 

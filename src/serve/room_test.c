@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 static const struct vt_room wanted = {
-	.clients = 512, .live = 256, .sets = 256, .spare = 16384, .burst = 8192
+	.clients = 512, .live = 256, .sets = 256, .spare = 16384, .looks = 64, .burst = 8192
 };
 
 /* There is one of each at the least, and no more than there are descriptors for. */
@@ -19,10 +19,10 @@ static void test_few(void **state)
 		struct vt_room room;
 
 		vt_room_find(files, &wanted, &room);
-		assert_true(room.clients && room.live && room.sets && room.spare);
+		assert_true(room.clients && room.live && room.sets && room.spare && room.looks);
 		assert_true(room.burst >= 64);
 		assert_true(room.clients * 3 + room.live * 24 + room.sets * 16 + room.spare * 16 +
-				    room.burst + 64 <=
+				    room.looks + room.burst + 64 <=
 			    files);
 	}
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -16,14 +17,16 @@
 #include "kernel/process.h"
 
 enum {
-	OUT_MAX = 64,  /* at once; who is next waits */
-	OUT_SHARE = 4, /* of these, of one client */
-	LOST_MAX = 64, /* that could not be killed */
-	LOST_SHARE = 16,
+	OUT_SHARE = 4, /* at once, of one client; who is next waits */
+	SHARE = 4,     /* of one client, those that hang included, to all that there can still be */
 	PROGRAM_FD = 3,
 };
 
 #define PATIENCE (10 * VT_NS_PER_S)
+/* What the server will have to do itself then, on its loop; and after how much of it, in whole
+ * seconds, it is given up. */
+#define WORK_MAX_MS 250
+#define WORK_LAST_S 1
 /* How long what has answered is taken to answer. */
 #define KNOWN (1 * VT_NS_PER_S)
 
@@ -127,10 +130,12 @@ static void learn(struct vt_scouts *scouts, uint64_t hash)
 /* What hangs holds nothing that another process waits for: no socket of a client, no lock. */
 static _Noreturn void look(const struct vt_scouts *scouts, struct vt_cells_wish *wish, pid_t parent)
 {
+	const struct rlimit work = { WORK_LAST_S, WORK_LAST_S };
 	int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
 	struct vt_err err;
 
-	if (null_fd < 0 || prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || getppid() != parent)
+	if (null_fd < 0 || prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || getppid() != parent ||
+	    setrlimit(RLIMIT_CPU, &work) < 0)
 		_exit(1);
 	if (vt_process_descriptors(null_fd, null_fd, null_fd,
 				   wish->program_fd >= 0 ? wish->program_fd : null_fd, &err) < 0)
@@ -172,33 +177,46 @@ static int start(struct vt_scout *scout, struct vt_err *err)
 	return vt_loop_add(loop, &scout->end, EPOLLIN, err) < 0 ? (kill_scout(scout), 0) : 0;
 }
 
+/* How many there can still be, beside so many. */
+static unsigned count_left(const struct vt_scouts *scouts, unsigned taken)
+{
+	return scouts->most > taken ? scouts->most - taken : 0;
+}
+
 static int check_lost(const struct vt_scouts *scouts, const struct vt_client *client,
 		      struct vt_err *err)
 {
-	if (client->looks_lost >= LOST_SHARE)
+	unsigned left = count_left(scouts, scouts->lost_count);
+
+	if (!left)
 		return vt_fail(err, VT_STEP_PLAN, EBUSY,
-			       "refused: %d looks at paths that this client named hang already, in "
-			       "mounts that do not answer; unmount these",
-			       LOST_SHARE);
-	if (scouts->lost_count >= LOST_MAX)
-		return vt_fail(err, VT_STEP_PLAN, EBUSY,
-			       "refused: %d looks at paths hang already, in mounts that do not "
+			       "refused: %u looks at paths hang already, in mounts that do not "
 			       "answer; unmount these, or start the server anew",
-			       LOST_MAX);
+			       scouts->lost_count);
+	if (client->looks_lost * SHARE >= left)
+		return vt_fail(err, VT_STEP_PLAN, EBUSY,
+			       "refused: %u looks at paths that this client named hang already, in "
+			       "mounts that do not answer; unmount these",
+			       client->looks_lost);
 	return 0;
 }
 
+/* Of one that is out it is not known yet whether it hangs. */
 static bool may_start(const struct vt_scouts *scouts, const struct vt_client *client)
 {
-	return scouts->out_count < OUT_MAX && client->looks < OUT_SHARE;
+	return client->looks < OUT_SHARE &&
+	       (client->looks + client->looks_lost) * SHARE <
+		       count_left(scouts, scouts->out_count + scouts->lost_count);
 }
 
-/* The first that waits and may start. */
+/* The first that waits and need not any more: it may start, or never will. */
 static struct vt_scout *choose(const struct vt_scouts *scouts)
 {
 	struct vt_scout *scout = scouts->waiting;
+	struct vt_err err;
 
-	while (scout && !may_start(scouts, scout->client))
+	while (scout && !may_start(scouts, scout->client) &&
+	       check_lost(scouts, scout->client, &err) == 0)
 		scout = scout->next;
 	return scout;
 }
@@ -228,25 +246,47 @@ static void count_home(struct vt_scout *scout)
 	scout->client->looks_lost -= scout->lost;
 }
 
+static int64_t to_ms(const struct timeval *time)
+{
+	return (int64_t)time->tv_sec * 1000 + time->tv_usec / 1000;
+}
+
+/* What it found, for who waits. */
+static int judge(int status, const struct rusage *usage, struct vt_err *err)
+{
+	int64_t work = to_ms(&usage->ru_utime) + to_ms(&usage->ru_stime);
+
+	if (work > WORK_MAX_MS)
+		return vt_fail(err, VT_STEP_PLAN, E2BIG,
+			       "refused: to look at what the pool names is more than %d ms of "
+			       "work, which is the most for a server: grant folders in place of "
+			       "files, or pass on fewer variables",
+			       WORK_MAX_MS);
+	if (status)
+		return vt_fail(err, VT_STEP_PLAN, ECHILD,
+			       "look at what the pool is made of: who did that ended with %x",
+			       (unsigned)status);
+	return 0;
+}
+
 static void end_ready(struct vt_watch *source, uint32_t events)
 {
 	struct vt_scout *scout = source->owner;
 	struct vt_scouts *scouts = scout->scouts;
+	struct rusage usage = { 0 };
 	struct vt_err err;
 	int status = 0;
 
 	(void)events;
-	if (waitpid(scout->pid, &status, __WALL | WNOHANG) == 0)
+	if (wait4(scout->pid, &status, __WALL | WNOHANG, &usage) == 0)
 		return;
-	if (status)
-		(void)vt_fail(&err, VT_STEP_PLAN, ECHILD,
-			      "look at what the pool is made of: who did that ended with %x",
-			      (unsigned)status);
-	else
+	int r = judge(status, &usage, &err);
+
+	if (r == 0)
 		learn(scouts, scout->hash);
 	count_home(scout);
 	take_out(scout);
-	tell(scout, status ? &err : NULL);
+	tell(scout, r < 0 ? &err : NULL);
 	scout_free(scout);
 	start_waiting(scouts);
 }

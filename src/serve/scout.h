@@ -4,8 +4,8 @@
  * does not answer, as of a FUSE daemon or an NFS server that hangs, and who looks at it then waits, in the kernel, for
  * as long as that is so. So a fork of the server makes the same plan first, and only tells that it came to an end.
  * One that does not within 10 s is killed, and its client refused; where it cannot be killed it is left behind, with no
- * descriptor of the server's. A client has a share of them, so that its mounts keep nobody else out. Runs in the
- * server, on its loop.
+ * descriptor of the server's. The fewer there can still be, the fewer one client may have of them, so that its mounts keep
+ * nobody else out. Runs in the server, on its loop.
  */
 #pragma once
 
@@ -23,6 +23,7 @@ struct vt_scouts {
 	struct vt_scout *waiting, **last; /* for others to come back, of its client or of anybody */
 	struct vt_scout *out;  /* who are there, and those that were left behind */
 	unsigned         out_count, lost_count;
+	unsigned         most; /* of both together */
 	/* What has just answered. */
 	struct {
 		uint64_t hash; /* of the wish */

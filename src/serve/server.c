@@ -24,8 +24,10 @@ enum {
 	DOORS_MAX = 16,
 	TURN_CLIENTS = 16,      /* that are let in before others have their turn */
 	OF_ONE_MIN = 64,        /* connections that one process may have in any case */
+	OF_ONE_FEW = 4,         /* the same, when three quarters of all are taken */
 	SEND_BYTES = 512 << 10, /* what is sent ahead; the kernel counts twice that */
 	SETS = 256,             /* of cells, each with a hull and processes of its own */
+	LOOKS = 64,             /* at paths of clients, ahead of the loop */
 	SPARE = 64,             /* cells that are ready, of each */
 	BURST = 1 << 16,        /* mounts of one set */
 };
@@ -186,15 +188,19 @@ static bool check_room(struct vt_server *server, const struct vt_session_peer *p
 									     : "--clients";
 
 	most = most > OF_ONE_MIN ? most : OF_ONE_MIN;
+	/* The last quarter is for those who have next to none. */
+	if (server->guest_count >= server->room.clients - server->room.clients / 4)
+		most = OF_ONE_FEW;
 	if (server->guest_count >= server->room.clients)
 		(void)snprintf(text, size,
 			       "this server has %u clients, which is the most it takes (%s)",
 			       server->guest_count, why); /* fits */
 	else if (client && client->sessions >= most)
-		(void)snprintf(text, size,
-			       "your process has %u connections to this server, which is the most "
-			       "for one process: a quarter of all (%s), or %d",
-			       client->sessions, why, OF_ONE_MIN); /* fits */
+		(void)snprintf(
+			text, size,
+			"your process has %u connections to this server, which is the most "
+			"for one process: a quarter of all (%s), or %d; when most are taken, %d",
+			client->sessions, why, OF_ONE_MIN, OF_ONE_FEW); /* fits */
 	else
 		return true;
 	server->metrics.denied[VT_DENIED_CLIENTS]++;
@@ -378,7 +384,7 @@ int vt_server_record(struct vt_server *server, const char *path, struct vt_err *
 	server->record.user = server;
 	server->commons.unrecorded = &server->record.blocked;
 	server->recorded = r == 0;
-	return r < 0 ? r : vt_cells_keep(&server->commons.cells, path, err);
+	return r < 0 ? r : vt_cells_close(&server->commons.cells, path, err);
 }
 
 int vt_server_keep(struct vt_server *server, const char *path, struct vt_err *err)
@@ -519,6 +525,7 @@ static int find_room(struct vt_server *server, struct vt_err *err)
 					.live = server->options.live_max,
 					.sets = SETS,
 					.spare = SETS * SPARE,
+					.looks = LOOKS,
 					.burst = BURST };
 	struct vt_room *room = &server->room;
 	struct rlimit files;

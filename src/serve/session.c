@@ -20,6 +20,16 @@ enum {
 	UNREAD_SMALL = 1 << 20,    /* what waits to be read, and is nobody's concern */
 };
 
+/* What took longer is followed by a rest, of so many times as long. */
+#define REST_FROM  (1 * VT_NS_PER_MS)
+#define REST_SHARE 3
+
+/* How long frames of one connection are taken before its whole client has a rest, as long as that;
+ * and after how many of them, or how large a one, it is looked at the clock. */
+#define TURN        (VT_NS_PER_MS / 2)
+#define TURN_FRAMES 16
+#define TURN_BYTES  (64 << 10)
+
 int vt_session_misunderstand(const char *what, struct vt_err *err)
 {
 	return vt_fail(err, VT_STEP_WIRE, EBADMSG, "understand the client: %s", what);
@@ -309,17 +319,52 @@ static void deadline_fires(struct vt_timer *timer)
 	fail(session, &err);
 }
 
-/* What one holds of the memory for frames that have not come whole. */
+/* What one holds of the memory for frames that have not come whole: half of what others leave. */
 static int count_held(struct vt_session *session, struct vt_err *err)
 {
 	struct vt_commons *commons = session->commons;
+	struct vt_client *client = session->client;
 
 	commons->held += session->in.cap - session->held;
+	client->held += session->in.cap - session->held;
 	session->held = session->in.cap;
-	if (commons->held <= commons->held_max || session->held <= HELD_SMALL)
+	size_t others = commons->held - client->held;
+
+	if (session->held <= HELD_SMALL ||
+	    (others < commons->held_max && client->held <= (commons->held_max - others) / 2))
 		return 0;
 	return vt_fail(err, VT_STEP_WIRE, ENOBUFS,
-		       "take a frame: those of all clients together are too large; send it later");
+		       "take a frame: those that have not come whole are too large in all; send "
+		       "it later");
+}
+
+void vt_session_rest(struct vt_session *session, int64_t begun)
+{
+	int64_t now = vt_clock_now(), took = now - begun;
+
+	if (session->commons->shared && took > REST_FROM)
+		session->client->rests_until = now + REST_SHARE * took;
+}
+
+/* After so many frames, the last of so many bytes. */
+static void end_turn(struct vt_session *session, unsigned count, size_t len, int64_t begun)
+{
+	if (!session->commons->shared || (count % TURN_FRAMES && len < TURN_BYTES))
+		return;
+	int64_t now = vt_clock_now(), until = now + (now - begun);
+
+	if (now - begun >= TURN && until > session->client->rests_until)
+		session->client->rests_until = until;
+}
+
+/* On whatever connection. */
+static bool is_resting(const struct vt_session *session)
+{
+	struct vt_client *client = session->client;
+
+	if (client->rests_until && client->rests_until <= vt_clock_now())
+		client->rests_until = 0;
+	return client->rests_until;
 }
 
 static bool is_slowed(const struct vt_session *session)
@@ -331,11 +376,14 @@ static bool is_slowed(const struct vt_session *session)
 static int take_frames(struct vt_session *session, struct vt_err *err)
 {
 	struct vt_frame frame;
+	int64_t begun = vt_clock_now();
+	unsigned count = 0;
 	int r = 1;
 
 	session->stalled = session->took = false;
 	while (r > 0 && !session->over) {
-		if (is_slowed(session) || session->turn_over || session->scout) {
+		if (is_slowed(session) || session->turn_over || session->scout ||
+		    is_resting(session)) {
 			session->stalled = true;
 			break;
 		}
@@ -345,13 +393,15 @@ static int take_frames(struct vt_session *session, struct vt_err *err)
 
 			r = taken < 0 ? taken : r;
 			session->took = true;
+			end_turn(session, ++count, frame.body_len, begun);
 		}
 	}
 	set_deadline(session);
 	if (r >= 0)
 		r = count_held(session, err);
-	if (session->turn_over && !session->over && !session->scout)
-		vt_timer_set(&session->timer, 0);
+	if (session->stalled && !session->over && !session->scout &&
+	    (session->turn_over || session->client->rests_until))
+		vt_timer_set(&session->timer, session->client->rests_until);
 	session->turn_over = false;
 	return r < 0 ? r : session->over ? 0 : set_events(session, err);
 }
@@ -483,6 +533,7 @@ void vt_session_free(struct vt_session *session)
 	vt_loop_remove_timer(session->commons->loop, &session->deadline);
 	vt_loop_remove(session->commons->loop, &session->socket);
 	session->commons->held -= session->held;
+	session->client->held -= session->held;
 	vt_fd_close(&session->socket.fd);
 	vt_fd_close(&session->peer.program_fd);
 	vt_frames_in_done(&session->in);

@@ -53,7 +53,7 @@ struct vt_session {
 	struct vt_timer      timer; /* goes on with frames; is over */
 	struct vt_timer      deadline; /* of its hello, and of a frame that has begun to come */
 	struct vt_frames_in  in;
-	size_t               held; /* of commons->held */
+	size_t               held; /* of commons->held, and the client's */
 	struct vt_frames_out out;
 	size_t               unread; /* of client->unread: what is queued, and withheld */
 	struct vt_str        head;
@@ -100,6 +100,9 @@ void vt_session_put_made(struct vt_session *session, const char *head, size_t he
 bool vt_session_is_overfull(const struct vt_session *session, size_t more);
 /* What waits to be read, or to be told, is more or less than it was. */
 void vt_session_count_unread(struct vt_session *session);
+
+/* What was asked for took until now: its client is not listened to for a while, so that it has a share of the loop. */
+void vt_session_rest(struct vt_session *session, int64_t begun);
 
 /* ---- calls: calls.c -------------------------------------------------------------------------- */
 

@@ -67,7 +67,7 @@ static bool say_over(struct meeting *meeting)
 /* What the client heard last is in text. */
 static int64_t meet(bool (*go_on)(struct meeting *meeting), char *text, size_t size)
 {
-	static const struct vt_room room = { 8, 8, 8, 8, 64 };
+	static const struct vt_room room = { 8, 8, 8, 8, 8, 64 };
 	struct meeting meeting = { .go_on = go_on, .begun = vt_clock_now() };
 	struct vt_host host = { 0 };
 	struct vt_err err;

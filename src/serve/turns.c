@@ -5,6 +5,8 @@
 
 #include "base/clock.h"
 
+enum { SHARE = 3 }; /* of one client, to what it leaves to others */
+
 /* ---- the clients that wait ------------------------------------------------------------------ */
 
 static void join(struct vt_turns *turns, struct vt_turner *turner)
@@ -42,9 +44,13 @@ static void stop_waiting(struct vt_turn *turn)
 
 /* ---- turns ---------------------------------------------------------------------------------- */
 
+/* However many clients take what they can, each leaves a part of it for the next. */
 static bool may_run(const struct vt_turner *turner)
 {
-	return turner->turns->live < turner->turns->live_max && turner->live < turner->live_max;
+	const struct vt_turns *turns = turner->turns;
+
+	return turns->live < turns->live_max && turner->live < turner->live_max &&
+	       turner->live < SHARE * (uint64_t)(turns->live_max - turns->live);
 }
 
 static void run(struct vt_turn *turn)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Who may run a call now, where many clients share one supervisor. So many run at once, and no client has more of
- * them than its share; whoever wants more waits. When one is over, the clients that wait take turns, and of each
- * its oldest call is next. So a client with a thousand calls keeps one with a single call waiting for no more than
- * one of them.
+ * them than its share, nor more than three times what it leaves to others; whoever wants more waits. When one is over,
+ * the clients that wait take turns, and of each its oldest call is next. So a client with a thousand calls keeps one
+ * with a single call waiting for no more than one of them.
  *
  * What waits begins from the loop, never from within a function of this file. Runs in the supervisor.
  */

@@ -143,6 +143,31 @@ static void test_share(void **state)
 	assert_int_equal(turns.live, 0);
 }
 
+/* However many take all that they can, the next has one. */
+static void test_greedy(void **state)
+{
+	enum { CLIENTS = 4, LIVE = 64 };
+	static const unsigned wanted[CLIENTS] = { 48, 12, 3, 1 };
+	static struct one all[CLIENTS][LIVE];
+	struct vt_turner clients[CLIENTS];
+
+	(void)state;
+	vt_turns_init(&turns, &loop, LIVE);
+	for (int i = 0; i < CLIENTS; i++) {
+		unsigned count = 0;
+
+		vt_turner_init(&clients[i], &turns, LIVE);
+		while (ask(&clients[i], &all[i][count], 'x', INT64_MAX))
+			count++;
+		assert_int_equal(count, wanted[i]);
+		vt_turn_end(&all[i][count].turn); /* it does not wait */
+	}
+	for (int i = 0; i < CLIENTS; i++)
+		for (unsigned j = 0; j < wanted[i]; j++)
+			vt_turn_end(&all[i][j].turn);
+	assert_int_equal(turns.live, 0);
+}
+
 static void test_expiry(void **state)
 {
 	struct vt_turner a;
@@ -192,6 +217,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_turns, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_share, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(test_greedy, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_expiry, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(test_client_gone, set_up, tear_down),
 	};

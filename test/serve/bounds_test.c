@@ -2,6 +2,7 @@
 /* What one client cannot take from the others, whatever it asks for. argv: vitro. */
 #include "by_hand.h"
 
+#include <linux/fuse.h>
 #include <sched.h>
 #include <sys/mount.h>
 
@@ -45,6 +46,26 @@ static int mount_dead(const char *path)
 	return -1;
 }
 
+/* Makes one at path, or skips the test. */
+static int begin_dead(char path[64])
+{
+	(void)snprintf(path, 64, "%s/dead", folder);
+	assert_int_equal(mkdir(path, 0755), 0);
+	int fuse_fd = mount_dead(path);
+
+	if (fuse_fd < 0) {
+		(void)rmdir(path);
+		skip();
+	}
+	return fuse_fd;
+}
+
+static void end_dead(const char *path)
+{
+	assert_int_equal(umount2(path, MNT_DETACH), 0);
+	assert_int_equal(rmdir(path), 0);
+}
+
 /* Asks for a pool of a command under one source of a policy, which may be none. */
 static void ask_for_pool(int fd, const char *command, const char *key, const char *value)
 {
@@ -67,15 +88,9 @@ static void test_dead_paths(void **state)
 	int fds[4];
 
 	(void)state;
-	(void)snprintf(path, sizeof(path), "%s/dead", folder);
-	(void)snprintf(within, sizeof(within), "%s/x", path);
-	assert_int_equal(mkdir(path, 0755), 0);
-	int fuse_fd = mount_dead(path);
+	int fuse_fd = begin_dead(path);
 
-	if (fuse_fd < 0) {
-		(void)rmdir(path);
-		skip();
-	}
+	(void)snprintf(within, sizeof(within), "%s/x", path);
 	begin_good(NULL, tools);
 	connect_apart(greet, fds, 4);
 	ask_for_pool(fds[0], "true", "files.read", within);
@@ -105,8 +120,7 @@ static void test_dead_paths(void **state)
 	(void)close(other);
 	end_good();
 	(void)close(fuse_fd);
-	assert_int_equal(umount2(path, MNT_DETACH), 0);
-	assert_int_equal(rmdir(path), 0);
+	end_dead(path);
 }
 
 /* However many paths one process names that do not answer, on as many connections, others have
@@ -118,14 +132,8 @@ static void test_many_dead_paths(void **state)
 	int fds[MANY];
 
 	(void)state;
-	(void)snprintf(path, sizeof(path), "%s/dead", folder);
-	assert_int_equal(mkdir(path, 0755), 0);
-	int fuse_fd = mount_dead(path);
+	int fuse_fd = begin_dead(path);
 
-	if (fuse_fd < 0) {
-		(void)rmdir(path);
-		skip();
-	}
 	begin_good(NULL, tools);
 	connect_apart(greet, fds, MANY);
 	for (int i = 0; i < MANY; i++) {
@@ -142,8 +150,159 @@ static void test_many_dead_paths(void **state)
 	(void)close(other);
 	end_good();
 	(void)close(fuse_fd);
-	assert_int_equal(umount2(path, MNT_DETACH), 0);
+	end_dead(path);
+}
+
+/* Goes on with what mount_dead() has begun: what is asked of it is heard, and never answered, so
+ * that whoever waits cannot even be killed. */
+static pid_t hear_in_vain(int fuse_fd)
+{
+	static char request[FUSE_MIN_READ_BUFFER * 4];
+	struct {
+		struct fuse_out_header head;
+		struct fuse_init_out init;
+	} answer = { .init = { .major = FUSE_KERNEL_VERSION, .minor = 31, .max_write = 4096 } };
+
+	assert_true(read(fuse_fd, request, sizeof(request)) > 0);
+	answer.head.len = sizeof(answer);
+	answer.head.unique = ((struct fuse_in_header *)request)->unique;
+	assert_int_equal(write(fuse_fd, &answer, sizeof(answer)), sizeof(answer));
+	pid_t pid = fork();
+
+	if (pid)
+		return pid;
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+	while (read(fuse_fd, request, sizeof(request)) > 0)
+		;
+	_exit(0);
+}
+
+/* A process that names paths that do not answer, on as many connections, until no more of them are
+ * looked at. It says so, and stays. */
+static pid_t lose_looks(const char *path, int told)
+{
+	enum { MANY = 5 };
+	char within[96], head[4096];
+	int fds[MANY];
+	pid_t pid = fork();
+
+	if (pid)
+		return pid;
+	(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+	for (int i = 0; i < MANY; i++) {
+		(void)snprintf(within, sizeof(within), "%s/%d-%d", path, (int)getpid(), i);
+		fds[i] = greet();
+		ask_for_pool(fds[i], "true", "files.read", within);
+	}
+	bool heard = true;
+
+	for (int i = 0; i < MANY; i++)
+		heard = heard && receive_frame(fds[i], head);
+	if (write(told, heard && strstr(head, "hang already") ? "y" : "n", 1) == 1)
+		(void)pause(); /* until it is killed */
+	_exit(0);
+}
+
+/* Whoever names what hangs for good, in so many processes, leaves looks for the next. The few that
+ * this server has descriptors for come to their end soon. */
+static void test_greedy_lookers(void **state)
+{
+	enum { PROCESSES = 5 };
+	char path[64], byte;
+	pid_t pids[PROCESSES];
+	int told[2];
+
+	(void)state;
+	int fuse_fd = begin_dead(path);
+
+	server_files = 1200;
+	begin_good(NULL, tools);
+	pid_t hearing = hear_in_vain(fuse_fd);
+
+	assert_int_equal(pipe2(told, O_CLOEXEC), 0);
+	for (int i = 0; i < PROCESSES; i++)
+		pids[i] = lose_looks(path, told[1]);
+	for (int i = 0; i < PROCESSES; i++) {
+		assert_int_equal(read(told[0], &byte, 1), 1);
+		assert_int_equal(byte, 'y');
+	}
+	int other;
+
+	connect_apart(greet_with_pool, &other, 1);
+	for (int i = 0; i < PROCESSES; i++) {
+		assert_int_equal(kill(pids[i], SIGKILL), 0);
+		assert_int_equal(waitpid(pids[i], NULL, 0), pids[i]);
+	}
+	(void)close(other);
+	(void)close(told[0]);
+	(void)close(told[1]);
+	assert_int_equal(kill(hearing, SIGKILL), 0);
+	assert_int_equal(waitpid(hearing, NULL, 0), hearing);
+	(void)close(fuse_fd);
+	end_good();
+	end_dead(path);
+}
+
+/* ---- work ----------------------------------------------------------------------------------- */
+
+enum { LINKS = 38, LINK_LEN = 4000 };
+
+/* Links that lead through each other, by long ways: each look at the last takes a millisecond. */
+static void make_links(const char *path)
+{
+	char name[80], target[LINK_LEN + 16];
+
+	assert_int_equal(mkdir(path, 0755), 0);
+	for (int i = 0; i < LINKS; i++) {
+		for (int at = 0; at < LINK_LEN; at += 2)
+			memcpy(target + at, "./", 2);
+		(void)snprintf(target + LINK_LEN, 16, i ? "l%d" : "..", i - 1);
+		(void)snprintf(name, sizeof(name), "%s/l%d", path, i);
+		assert_int_equal(symlink(target, name), 0);
+	}
+}
+
+static void remove_links(const char *path)
+{
+	char name[80];
+
+	for (int i = 0; i < LINKS; i++) {
+		(void)snprintf(name, sizeof(name), "%s/l%d", path, i);
+		assert_int_equal(unlink(name), 0);
+	}
 	assert_int_equal(rmdir(path), 0);
+}
+
+/* What would keep the server busy for seconds is refused, and it was not the server that found
+ * out. */
+static void test_much_work(void **state)
+{
+	static char policy[1 << 18];
+	char path[64], head[4096];
+	size_t len = 0;
+
+	(void)state;
+	(void)snprintf(path, sizeof(path), "%s/links", folder);
+	make_links(path);
+	begin_good(NULL, tools);
+	len += (size_t)sprintf(policy, "[{\"key\":\"files.read\",\"value\":\"%s/l%d\"}", path,
+			       LINKS - 1);
+	for (int i = 0; i < 1500; i++)
+		len += (size_t)sprintf(policy + len,
+				       ",{\"key\":\"files.read\",\"value\":\"%s/l%d/%d\"}", path,
+				       LINKS - 1, i);
+	policy[len++] = ']';
+	int fd = greet();
+
+	assert_true(
+		send_frame(fd, "{\"do\":\"pool\",\"pool\":1,\"command\":\"true\"}", policy, len));
+	assert_good();
+	assert_true(receive_frame(fd, head));
+	if (!strstr(head, "ms of work"))
+		fail_msg("it is told '%s'", head);
+	(void)close(fd);
+	end_good();
+	remove_links(path);
 }
 
 /* ---- connections ---------------------------------------------------------------------------- */
@@ -167,6 +326,67 @@ static void test_many_connections(void **state)
 	connect_apart(greet, &fds[0], 1);
 	for (int i = 0; i < MOST; i++)
 		(void)close(fds[i]);
+	end_good();
+}
+
+/* Whether it is let in or not. */
+static int try_greet(void)
+{
+	int fd = connect_raw();
+	char head[4096];
+
+	(void)send_frame(fd, "{\"do\":\"hello\",\"version\":1}", NULL, 0);
+	(void)receive_frame(fd, head);
+	return fd;
+}
+
+/* Processes that take all connections that they can have leave some for the next. */
+static void test_greedy_connections(void **state)
+{
+	enum { PROCESSES = 3, EACH = 64 };
+	int fds[PROCESSES][EACH], other;
+
+	(void)state;
+	begin_good((const char *const[]){ "--clients", "80", NULL }, tools);
+	for (int i = 0; i < PROCESSES; i++)
+		connect_apart(try_greet, fds[i], EACH);
+	connect_apart(greet, &other, 1);
+	(void)close(other);
+	for (int i = 0; i < PROCESSES * EACH; i++)
+		(void)close(fds[i / EACH][i % EACH]);
+	end_good();
+}
+
+/* Half frames that one process has sent, as large as they can be, leave room for those of others.
+ */
+static void test_greedy_frames(void **state)
+{
+	enum { COUNT = 5, LEN = 63 << 20 };
+	const uint32_t prefix[2] = { LEN, 2 };
+	char *bytes = calloc(1, LEN), head[4096];
+	int fds[COUNT];
+
+	(void)state;
+	begin_good(NULL, tools);
+	connect_apart(greet, fds, COUNT);
+	for (int i = 0; i < COUNT; i++)
+		if (send_all(fds[i], prefix, sizeof(prefix)))
+			(void)send_all(fds[i], bytes, LEN - 1); /* or it is closed */
+	int fd = greet_with_pool();
+
+	memset(bytes, ' ', 4 << 20);
+	memcpy(bytes, "{}", 2);
+	assert_true(send_frame(fd,
+			       "{\"do\":\"call\",\"call\":1,\"pool\":1,\"tool\":\"wait\","
+			       "\"id\":\"x\"}",
+			       bytes, 4 << 20));
+	assert_true(receive_frame(fd, head));
+	if (!strstr(head, "\"status\":\"ok\""))
+		fail_msg("it is told '%s'", head);
+	for (int i = 0; i < COUNT; i++)
+		(void)close(fds[i]);
+	(void)close(fd);
+	free(bytes);
 	end_good();
 }
 
@@ -349,9 +569,11 @@ static void test_too_few_descriptors(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest all[] = {
-		TEST(test_few_descriptors),  TEST(test_too_few_descriptors),
-		TEST(test_greedy_processes), TEST(test_dead_paths),
-		TEST(test_many_dead_paths),  TEST(test_many_connections),
+		TEST(test_few_descriptors),    TEST(test_too_few_descriptors),
+		TEST(test_greedy_processes),   TEST(test_dead_paths),
+		TEST(test_many_dead_paths),    TEST(test_greedy_lookers),
+		TEST(test_much_work),          TEST(test_many_connections),
+		TEST(test_greedy_connections), TEST(test_greedy_frames),
 	};
 
 	return RUN_TESTS(argc, argv, tools, all);

@@ -166,6 +166,46 @@ static inline void connect_apart(int (*how)(void), int *ret_fds, int count)
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 }
 
+/* ---- floods --------------------------------------------------------------------------------- */
+
+/* As much as it takes now of a frame that is sent again and again, from there on. */
+static inline size_t feed(int fd, const char *frame, size_t len, size_t at)
+{
+	ssize_t sent;
+
+	while ((sent = send(fd, frame + at, len - at, MSG_DONTWAIT | MSG_NOSIGNAL)) > 0)
+		at = (at + (size_t)sent) % len;
+	return at;
+}
+
+static inline int64_t time_count(int fd)
+{
+	int64_t begun = now_ms();
+	char head[4096];
+
+	assert_true(send_frame(fd, "{\"do\":\"count\"}", NULL, 0));
+	assert_true(receive_frame(fd, head));
+	return now_ms() - begun;
+}
+
+/* While a frame is sent on all of these again and again, for so long: whoever counts on fd waits for less, on average. */
+static inline void assert_flood(int fd, const int *fds, int count, const char *frame, size_t len, int most_ms)
+{
+	size_t *at = calloc((size_t)count, sizeof(*at));
+	int64_t all = 0;
+	int counts = 0;
+
+	assert_non_null(at);
+	for (int64_t until = now_ms() + 3000; now_ms() < until; counts++) {
+		for (int i = 0; i < count; i++)
+			at[i] = feed(fds[i], frame, len, at[i]);
+		all += time_count(fd);
+	}
+	print_message("%d counts, of %d ms each\n", counts, (int)(all / counts));
+	assert_true(all / counts < most_ms);
+	free(at);
+}
+
 /* ---- who behaves ---------------------------------------------------------------------------- */
 
 static struct server server;

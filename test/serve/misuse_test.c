@@ -154,6 +154,71 @@ static void test_wrong_policies(void **state)
 	end_good();
 }
 
+/* Pools of what is none, each told what is wrong with it. */
+static void test_wrong_pools(void **state)
+{
+	char pipe_path[128], of_pipe[256], head[4096];
+
+	(void)snprintf(pipe_path, sizeof(pipe_path), "%s/pipe", folder);
+	(void)snprintf(of_pipe, sizeof(of_pipe), "\"program\":\"%s\"", pipe_path);
+	assert_int_equal(mkfifo(pipe_path, 0600), 0);
+	const struct {
+		const char *members, *said;
+	} pools[] = {
+		{ of_pipe, "/pipe' is not a file" },
+		{ "\"program\":\"/dev/null\"", "'/dev/null' is not a file" },
+		{ "\"program\":\"/usr\"", "'/usr' is not a file" },
+		{ "\"program\":\"x\"",
+		  "'program' of a pool is 'x', and goes by its absolute path" },
+		{ "\"object\":\"/x.so\",\"command\":\"true\"",
+		  "a pool has 'command' and 'object': it is of one of them" },
+		{ "\"python\":\"python3\"", "'python' of a pool comes with 'setup'" },
+	};
+
+	(void)state;
+	begin_good(NULL, tools);
+	int fd = greet();
+
+	for (size_t i = 0; i < sizeof(pools) / sizeof(pools[0]); i++) {
+		(void)snprintf(head, sizeof(head), "{\"do\":\"pool\",\"pool\":1,%s}",
+			       pools[i].members);
+		assert_true(send_frame(fd, head, NULL, 0));
+		assert_true(receive_frame(fd, head));
+		if (!strstr(head, "\"ok\":false") || !strstr(head, pools[i].said) ||
+		    strstr(head, "understand the client"))
+			fail_msg("%s: it is told '%s'", pools[i].members, head);
+	}
+	(void)close(fd);
+	assert_int_equal(unlink(pipe_path), 0);
+	end_good();
+}
+
+/* Whatever one process asks for, again and again on many connections, is not taken ahead of others.
+ */
+static void test_many_requests(void **state)
+{
+	enum { CONNECTIONS = 60, COUNTS = 4096 };
+	static const char head[] = "{\"do\":\"count\"}";
+	const uint32_t prefix[2] = { sizeof(head) - 1, sizeof(head) - 1 };
+	static char frames[COUNTS * (sizeof(prefix) + sizeof(head) - 1)];
+	int fds[CONNECTIONS];
+
+	(void)state;
+	for (char *at = frames; at < frames + sizeof(frames); at += sizeof(head) - 1) {
+		memcpy(at, prefix, sizeof(prefix));
+		memcpy(at += sizeof(prefix), head, sizeof(head) - 1);
+	}
+	begin_good(NULL, tools);
+	connect_apart(greet, fds, CONNECTIONS);
+	int fd = greet();
+
+	assert_flood(fd, fds, CONNECTIONS, frames, sizeof(frames), 20);
+	for (int i = 0; i < CONNECTIONS; i++)
+		(void)close(fds[i]);
+	(void)close(fd);
+	end_good();
+}
+
 /* ---- what takes its time -------------------------------------------------------------------- */
 
 /* Half a frame, and nothing more: it holds up nobody, and its memory is bounded. */
@@ -175,7 +240,8 @@ static void test_half_frames(void **state)
 		fds[i] = greet();
 		if (!send_all(fds[i], large, sizeof(large)) || !send_all(fds[i], bytes, 40 << 20)) {
 			assert_closed(fds[i], text, sizeof(text));
-			assert_non_null(strstr(text, "those of all clients together"));
+			assert_non_null(strstr(
+				text, "those that have not come whole are too large in all"));
 			closed++;
 		}
 	}
@@ -465,10 +531,13 @@ static void test_comers_and_goers(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest all[] = {
-		TEST(test_wrong_bytes), TEST(test_wrong_requests),   TEST(test_wrong_policies),
-		TEST(test_half_frames), TEST(test_silence),          TEST(test_ten_thousand_calls),
-		TEST(test_deaf_client), TEST(test_greedy_client),    TEST(test_large_calls),
-		TEST(test_many_pools),  TEST(test_comers_and_goers),
+		TEST(test_wrong_bytes),      TEST(test_wrong_requests),
+		TEST(test_wrong_policies),   TEST(test_wrong_pools),
+		TEST(test_many_requests),    TEST(test_half_frames),
+		TEST(test_silence),          TEST(test_ten_thousand_calls),
+		TEST(test_deaf_client),      TEST(test_greedy_client),
+		TEST(test_large_calls),      TEST(test_many_pools),
+		TEST(test_comers_and_goers),
 	};
 
 	return RUN_TESTS(argc, argv, tools, all);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tools that a server has of its own, from a manifest: for clients of the library and on the
  * command line. argv: vitro. */
-#include "serve_test.h"
+#include "by_hand.h"
 
 #include <sys/stat.h>
 
@@ -32,8 +32,6 @@ static void put_manifest(const char *text)
 	"{\"text\": {\"type\": \"string\"}}, \"required\": [\"text\"]}, \"command\": [\"wc\", " \
 	"\"-w\"], \"stdin\": \"{text}\"}"
 #define FAIL "{\"name\": \"fail\", \"command\": [\"sh\", \"-c\", \"echo why >&2; exit 3\"]}"
-
-static struct server server;
 
 static void begin(void)
 {
@@ -94,6 +92,78 @@ static void test_calls(void **state)
 	vitro_result_free(result);
 	assert_int_equal(events.added, 0); /* they were there */
 	vitro_toolhost_free(host);
+	end();
+}
+
+/* The head of the `done` that a call of "fail" with these arguments has. */
+static void call_by_hand(int fd, const char *arguments, size_t len, char head[4096])
+{
+	assert_true(send_frame(fd, "{\"do\":\"tool\",\"call\":1,\"tool\":\"fail\",\"id\":\"x\"}",
+			       arguments, len));
+	do
+		assert_true(receive_frame(fd, head));
+	while (!strstr(head, "\"is\":\"done\""));
+}
+
+enum { LARGE = 1 << 20, MANY = 16 << 10 };
+
+/* {"":[[],[],...]}, with so many in all; text has room for 4 bytes each. */
+static size_t list_values(char *text, int count)
+{
+	size_t len = (size_t)sprintf(text, "{\"\":[[]");
+
+	for (int i = 3; i < count; i++)
+		len += (size_t)sprintf(text + len, ",1");
+	return len + (size_t)sprintf(text + len, "]}");
+}
+
+/* What takes long to check is refused by its size alone. */
+static void test_large_arguments(void **state)
+{
+	static char text[LARGE + 16];
+	char head[4096];
+
+	(void)state;
+	begin();
+	int fd = greet();
+
+	call_by_hand(fd, text, list_values(text, MANY - 1), head);
+	assert_non_null(strstr(head, "\"status\":\"error\""));
+	call_by_hand(fd, text, list_values(text, MANY + 1), head);
+	assert_non_null(strstr(head, "more than 16384 values"));
+	memset(text, ' ', sizeof(text));
+	memcpy(text, "{}", 2);
+	call_by_hand(fd, text, LARGE, head);
+	assert_non_null(strstr(head, "\"status\":\"error\""));
+	call_by_hand(fd, text, LARGE + 1, head);
+	assert_non_null(strstr(head, "more than 1 MiB"));
+	(void)close(fd);
+	end();
+}
+
+/* A process that has as much checked as it can, on many connections, has a share of the server's
+ * time, and no more. */
+static void test_many_large_arguments(void **state)
+{
+	enum { CONNECTIONS = 32 };
+	static const char head[] = "{\"do\":\"tool\",\"call\":1,\"tool\":\"fail\",\"id\":\"x\"}";
+	static char frame[LARGE];
+	const uint32_t prefix[2] = { sizeof(frame) - sizeof(prefix), sizeof(head) - 1 };
+	int fds[CONNECTIONS];
+
+	(void)state;
+	memset(frame, 'x', sizeof(frame));
+	memcpy(frame, prefix, sizeof(prefix));
+	memcpy(frame + sizeof(prefix), head, sizeof(head) - 1);
+	memcpy(frame + sizeof(prefix) + sizeof(head) - 1, "{\"", 2); /* and no end */
+	begin();
+	connect_apart(greet, fds, CONNECTIONS);
+	int fd = greet();
+
+	assert_flood(fd, fds, CONNECTIONS, frame, sizeof(frame), 20);
+	for (int i = 0; i < CONNECTIONS; i++)
+		(void)close(fds[i]);
+	(void)close(fd);
 	end();
 }
 
@@ -275,17 +345,32 @@ static void test_command_line(void **state)
 	assert_string_equal(text, "why\nvitro: fail: exited with code 3\n");
 	(void)snprintf(line, sizeof(line), "call --socket %s nothing", socket_path);
 	assert_int_equal(output_of(line, text, sizeof(text)), 125);
-	assert_non_null(strstr(text, "there is no tool 'nothing'"));
+	assert_non_null(strstr(text, "there is no tool 'nothing'\n"));
+	(void)snprintf(line, sizeof(line), "call --socket %s wrods", socket_path);
+	assert_int_equal(output_of(line, text, sizeof(text)), 125);
+	assert_non_null(strstr(text, "there is no tool 'wrods'; did you mean 'words'?"));
+	read_log(&server, text, sizeof(text));
+	(void)snprintf(line, sizeof(line), "vitro: serving at %s\n", socket_path);
+	assert_non_null(strstr(text, line));
+	(void)snprintf(line, sizeof(line), "call --socket %s say", folder);
+	assert_int_equal(output_of(line, text, sizeof(text)), 125);
+	assert_non_null(strstr(text, "it is a folder; name the socket in it"));
+	(void)snprintf(line, sizeof(line), "call --socket %s say", manifest);
+	assert_int_equal(output_of(line, text, sizeof(text)), 125);
+	assert_non_null(strstr(text, "it is no socket"));
 	end();
+	(void)snprintf(line, sizeof(line), "call --socket %s say", socket_path);
 	assert_int_equal(output_of(line, text, sizeof(text)), 125);
 	assert_non_null(strstr(text, "no server can be reached"));
 }
 
 int main(int argc, char **argv)
 {
-	const struct CMUnitTest all[] = { TEST(test_calls),   TEST(test_own_tool),
-					  TEST(test_changes), TEST(test_log_that_nobody_reads),
-					  TEST(test_none),    TEST(test_command_line) };
+	const struct CMUnitTest all[] = {
+		TEST(test_calls),    TEST(test_large_arguments), TEST(test_many_large_arguments),
+		TEST(test_own_tool), TEST(test_changes),         TEST(test_log_that_nobody_reads),
+		TEST(test_none),     TEST(test_command_line)
+	};
 
 	return RUN_TESTS(argc, argv, NULL, all);
 }

@@ -428,32 +428,22 @@ static void test_wrong_starts(void **state)
 
 /* ---- who is let in -------------------------------------------------------------------------- */
 
-static void test_other_user(void **state)
+/* Another user is told this, and not let in. */
+static void assert_kept_out(const char *said)
 {
-	struct server server;
+	vitro_toolhost *host;
+	struct vitro_error error;
 	int status;
-
-	(void)state;
-	if (geteuid() != 0) {
-		print_message("skipped: only root can be another user\n");
-		skip();
-	}
-	start_server(&server, NULL);
-	assert_int_equal(chmod(socket_path, 0666), 0); /* as a careless owner might */
-	assert_int_equal(chmod(folder, 0755), 0);
 	pid_t pid = fork();
 
 	if (pid == 0) {
-		vitro_toolhost *host;
-		struct vitro_error error;
-
 		if (setgroups(0, NULL) < 0 || setgid(12345) < 0 || setuid(12345) < 0)
 			_exit(3);
 		if (vitro_toolhost_new(&host, NULL,
 				       &(struct vitro_options){ .socket = socket_path },
 				       &error) == 0)
 			_exit(4);
-		if (!strstr(error.text, "serves only that one and root: you are 12345")) {
+		if (!strstr(error.text, said)) {
 			(void)fprintf(stderr, "# %s\n", error.text);
 			_exit(5);
 		}
@@ -461,6 +451,24 @@ static void test_other_user(void **state)
 	}
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_int_equal(status, 0);
+}
+
+static void test_other_user(void **state)
+{
+	struct server server;
+
+	(void)state;
+	if (geteuid() != 0) {
+		print_message("skipped: only root can be another user\n");
+		skip();
+	}
+	start_server(&server, NULL);
+	assert_int_equal(chmod(folder, 0700), 0);
+	assert_kept_out("it lies in a folder that is not for the user 12345");
+	assert_int_equal(chmod(folder, 0755), 0);
+	assert_kept_out("it is for the user 0, and you are 12345; connect as that user, or start");
+	assert_int_equal(chmod(socket_path, 0666), 0); /* as a careless owner might */
+	assert_kept_out("serves only that one and root: you are 12345");
 	vitro_toolhost *host = join_server(tools);
 
 	assert_value(host, "echo", "{}", "{}");

@@ -319,6 +319,22 @@ static void test_kept_from_calls(void **state)
 		assert_has(error.text, "the server's own");
 		vitro_policy_free(policy);
 	}
+	/* Who may read the log may lock it; denied it is out of reach, or the deny is refused. */
+	for (int i = 0; i < 4; i++) {
+		vitro_policy *policy = policy_of("files.read", i % 2 ? path : folder);
+		const struct vitro_options options = { .socket = socket_path, .policy = policy };
+
+		assert_int_equal(vitro_policy_set(policy, "require", requires[i / 2 * 2], &error),
+				 0);
+		assert_int_equal(vitro_toolhost_new(&host, tools, &options, &error), -EPERM);
+		assert_has(error.text, "which is the server's audit log, and so keep it locked");
+		assert_int_equal(vitro_policy_set(policy, "files.deny", path, &error), 0);
+		if (vitro_toolhost_new(&host, tools, &options, &error) == 0)
+			vitro_toolhost_free(host);
+		else
+			assert_null(strstr(error.text, "audit log"));
+		vitro_policy_free(policy);
+	}
 	/* By another name too. */
 	(void)snprintf(other, sizeof(other), "%s.2", socket_path);
 	assert_int_equal(link(socket_path, other), 0);
