@@ -36,6 +36,7 @@ CALL_SOCKET = 3
 _VALUE = "<value>"  # no code can use these names by itself
 _LATER = "<later>"
 _CO_COROUTINE = 0x80
+CODE_ADVICE = "end in plain data (text, numbers, lists, dicts), or have its class named in result_types"
 
 for _error in (codec.Malformed, codec.NotPlain):
     _error.__module__ = "vitro"  # as tracebacks call them
@@ -227,13 +228,23 @@ def _pack_result(head: Dict[str, Any], value: Any, files: Optional[Dict[str, byt
             raise _reword(error, "the result cannot be pickled") from error
         told.update(pickle=0, oob=len(buffers) - 1)
     else:
-        told["value"], _ = codec.encode(value, frozenset(head.get("types") or ()), buffers)
+        told["value"], _ = codec.encode(value, frozenset(head.get("types") or ()), buffers, advice=_advice(head, value))
     if files is not None:
         told["files"] = {}
         for name, data in files.items():
             told["files"][name] = len(buffers)
             buffers.append(data)
     return codec.pack(told, buffers)
+
+
+def _advice(head: Dict[str, Any], value: Any) -> str:
+    """What to do about a value that is no plain data. Of code it is said to whoever wrote that: not to trust it."""
+    kind = type(value).__name__
+    if kind == "coroutine":
+        return "await it"
+    if kind in ("generator", "async_generator", "map", "filter", "zip", "range", "dict_keys", "dict_values", "dict_items"):
+        return "make a list of it"
+    return CODE_ADVICE if head["op"] == "eval" else codec.RESULT_ADVICE
 
 
 def _to_json(value: Any, where: str) -> Any:
@@ -248,7 +259,7 @@ def _to_json(value: Any, where: str) -> Any:
             if type(key) is not str:
                 raise TypeError(f"{where} has the key {key!r:.60}: keys in JSON are text")
         return {key: _to_json(item, f"{where}[{key!r:.60}]") for key, item in value.items()}
-    shown = repr(value) if kind is float else f"a {codec.name_type(kind).replace('builtins:', '')}"
+    shown = repr(value) if kind is float else codec.with_article(codec.name_type(kind).replace('builtins:', ''))
     raise TypeError(f"{where} is {shown}, which JSON cannot say")
 
 

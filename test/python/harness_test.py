@@ -210,8 +210,12 @@ def _():
 def _():
     failed = run("[1, object()]")
     check_equal(failed.type, "NotPlain", "its type")
-    check_in("result[1] is a object", failed.message, "where")
-    check_in("trust_results", failed.message, "what to do")
+    check_in("result[1] is an object", failed.message, "where")
+    check_in("result_types", failed.message, "what to do")
+    check("trust_results" not in failed.message, "nobody is told to trust code")
+    for code, advice in (("(i for i in [1])", "make a list of it"), ("async def f(): pass\nf()", "await it"),
+                         ("x = []\nx.append(x)\nx", "nest 200 deep")):
+        check_in(advice, run(code).message, "what to do")
     code = "import collections\nP = collections.namedtuple('P', 'x y', module='__main__')\nP(1, 2)"
     mine = collections.namedtuple("P", "x y")
     got = run(code, types=["__main__:P"], classes={"__main__:P": mine})
@@ -454,7 +458,7 @@ def _():
                 ["app.Odd", "why"], "its parts")
     failed = run("search(object())", tools=["search"])
     check_equal(failed.type, "NotPlain", "an argument that cannot be sent")
-    check_in("search() arguments[0] is a object", failed.message, "which")
+    check_in("search() arguments[0] is an object", failed.message, "which")
     failed = run("search(x=bytes(2_000_000))", tools=["search"], config={"result_bytes": 1_000_000})
     check_in("limits.result_mb", failed.message, "one that is too large")
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import pickle
@@ -88,6 +89,9 @@ class Options:
         self.timeout, self.policy = timeout, policy
         self.on_output, self.on_log, self.result = on_output, on_log, result
         self.call_id = call_id
+        for name, hook in (("on_output", on_output), ("on_log", on_log)):
+            if hook is not None and (not callable(hook) or inspect.iscoroutinefunction(hook)):
+                raise TypeError(f"{name} is a function, and no coroutine function, not {hook!r:.100}")
         if call_id and (len(call_id.encode("utf-8", "surrogatepass")) > _NAME_BYTES or not call_id.isprintable()):
             raise ValueError(f"call_id is a text that can be printed, of {_NAME_BYTES} bytes at the most")
 
@@ -189,24 +193,22 @@ class Orders:
             raise TypeError(f"code is a text, not {type(code).__name__}")
         if isinstance(collect, str):
             raise TypeError("collect is a list of patterns, not a text")
+        tools = _check_tools(tools) if tools else {}
         spec, wall_ms = self._spec("eval", self._python, options)
         patterns = [*collect]
         buffers: List[Buffer] = []
-        placed = {}
-        for name, content in (files or {}).items():
-            placed[codec.check_file_name(name)] = len(buffers)
-            buffers.append(_content(content))
-        head: Dict[str, Any] = {"op": "eval", "code": code, "filename": "<eval>", "tools": [*(tools or ())],
+        placed = _place(files, buffers) if files else {}
+        head: Dict[str, Any] = {"op": "eval", "code": code, "filename": "<eval>", "tools": [*tools],
                                 "files": placed, "collect": patterns, "stdin": None,
                                 "result": "pickle" if trust else "plain"}
         if stdin is not None:
             head["stdin"] = len(buffers)
-            buffers.append(_content(stdin))
+            buffers.append(_content("stdin", stdin))
         types = _types(result_types) if result_types else {}
         if types:
             head["types"] = [*types]
         order = Order(spec, "eval", pack(_json(head), buffers), wall_ms, options)
-        order.tools, order.types, order.trust, order.collect = tools or {}, types, trust, patterns
+        order.tools, order.types, order.trust, order.collect = tools, types, trust, patterns
         return order
 
     def run(self, argv: Sequence[Word], stdin: Optional[Content],
@@ -214,6 +216,9 @@ class Orders:
         """Of a command."""
         if isinstance(argv, (str, bytes)) or not argv:
             raise TypeError("argv is a list of words, the program's first")
+        for at, word in enumerate(argv):
+            if not isinstance(word, (str, bytes, os.PathLike)):
+                raise TypeError(f"argv[{at}] is a text, not {type(word).__name__} ({word!r:.60})")
         words = [os.fsencode(word) for word in argv]
         if any(b"\0" in word for word in words):
             raise ValueError("a word of argv has a NUL in it")
@@ -221,7 +226,7 @@ class Orders:
         if "/" in program:
             program = os.path.abspath(program)
         spec, wall_ms = self._spec("command", program, options)
-        given = b"" if stdin is None else _content(stdin)
+        given = b"" if stdin is None else _content("stdin", stdin)
         order = Order(spec, _short(program), [b"\0".join(words) + b"\0", given], wall_ms, options)
         if given:
             order.fields += f',"stdin":{memoryview(given).nbytes}'
@@ -277,14 +282,42 @@ class Apart:
 
 def _types(classes: Iterable[type]) -> Dict[str, type]:
     """Classes that results may be of, by their names."""
-    if not all(isinstance(one, type) for one in classes):
-        raise TypeError("result_types is a list of classes")
+    if isinstance(classes, type) or not all(isinstance(one, type) for one in classes):
+        raise TypeError(f"result_types is a list of classes, not {classes!r:.100}")
     return {f"{one.__module__}:{one.__qualname__}": one for one in classes}
 
 
-def _content(content: Content) -> Buffer:
+def _check_tools(tools: Tools) -> Tools:
+    if not isinstance(tools, Mapping):
+        raise TypeError(f'tools is a dict of functions by their names, {{"search": search}}, not {type(tools).__name__}')
+    for name, function in tools.items():
+        if not isinstance(name, str):
+            raise TypeError(f"tools: a name is a text, not {name!r:.60}")
+        if not callable(function):
+            raise TypeError(f"tools[{name!r:.60}] is a function, not {type(function).__name__}")
+    return tools
+
+
+def _place(files: Mapping[str, Content], buffers: List[Buffer]) -> Dict[str, int]:
+    """Which file is which buffer."""
+    if not isinstance(files, Mapping):
+        raise TypeError(f'files is a dict of contents by their names, {{"data.csv": "a,b"}}, not {type(files).__name__}')
+    placed = {}
+    for name, content in files.items():
+        try:
+            codec.check_file_name(name)
+        except codec.Malformed:
+            raise ValueError(f"files: {name!r:.100} is no name below the working directory, such as 'data/in.csv'") from None
+        placed[name] = len(buffers)
+        buffers.append(_content(f"files[{name!r:.60}]", content))
+    return placed
+
+
+def _content(name: str, content: Content) -> Buffer:
     if isinstance(content, str):
         return content.encode("utf-8")
+    if not isinstance(content, (bytes, bytearray, memoryview)):
+        raise TypeError(f"{name} is text or bytes, not {type(content).__name__}")
     return memoryview(content).cast("B") if isinstance(content, memoryview) else bytes(content)
 
 
@@ -321,7 +354,7 @@ def read_request(body: memoryview) -> Tuple[List[Any], Dict[str, Any]]:
 
 def write_answer(value: Any) -> List[Buffer]:
     """What a tool gave, for the cell. Raises what says that it is no plain data."""
-    tree, buffers = codec.encode(value)
+    tree, buffers = codec.encode(value, name="the tool's value", advice=codec.PLAIN_ADVICE)
     return [*codec.pack({"value": tree}, buffers)]
 
 
