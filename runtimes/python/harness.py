@@ -25,7 +25,7 @@ import signal
 import sys
 import _socket
 
-from . import awaited, codec, complain, cwd, resolve, talk, tools
+from . import awaited, codec, complain, convert, cwd, resolve, talk, tools
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # not at run time: typing takes 5 ms to import
@@ -38,7 +38,7 @@ _LATER = "<later>"
 _CO_COROUTINE = 0x80
 CODE_ADVICE = "end in plain data (text, numbers, lists, dicts), or have its class named in result_types"
 
-for _error in (codec.Malformed, codec.NotPlain):
+for _error in (codec.Malformed, codec.NotPlain, resolve.CannotResolve):
     _error.__module__ = "vitro"  # as tracebacks call them
 
 
@@ -136,17 +136,19 @@ class Occupant:
             args, kwargs = pickle.loads(buffers[first], buffers=buffers[first + 1:first + 1 + count])
         except Exception as error:
             raise _reword(error, "the arguments cannot be unpickled in the cell") from error
+        if head.get("convert"):
+            kwargs = convert.convert_arguments(function, kwargs)
         return _finish(function(*args, **kwargs))
 
     def do_json(self, message: talk.Message) -> List[Any]:
         """A tool of a manifest: "module:function", an object of keyword arguments, a value in JSON."""
         tool = message.name.split(b"\0")[0].decode()
         module, _, name = tool.partition(":")
-        function = resolve.resolve({"module": module, "name": name}, [])
+        function = resolve.find_tool(module, name)
         arguments = json.loads(bytes(message.body) or b"{}")
         if type(arguments) is not dict:
             raise TypeError(f"{tool}: the arguments are not an object")
-        value = _finish(function(**arguments))
+        value = _finish(function(**convert.convert_arguments(function, arguments)))
         return [json.dumps(_to_json(value, "result"), allow_nan=False, separators=(",", ":")).encode()]
 
     def do_eval(self, head: Dict[str, Any], buffers: codec.Attachments) -> Tuple[Any, Optional[Dict[str, bytes]]]:

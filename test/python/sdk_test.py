@@ -921,6 +921,9 @@ def _():
         check_equal((result.status, result.value, result.call_id), ("ok", 6, "mine"), "a function", result)
         check_equal(host.call("scale", '{"value": "x"}').error.type, "InvalidArguments", "checked")
         check_equal(host.call("scale", {"value": 0, "timeout": 0}).error.type, "ZeroDivisionError", "a failure")
+        host.register(toolbox.measure)
+        result = host.call("measure", {"point": {"x": 3, "y": 4}, "factor": 2})
+        check_equal((result.value, type((result.value or [0, 0])[1])), ([25, 2.0], float), "as annotated", result)
 
     async def story():
         async with vitro.AsyncToolHost(policy=BEST) as host:

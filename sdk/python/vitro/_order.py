@@ -156,8 +156,8 @@ class Orders:
     # -- calls
 
     def call(self, func: Callable[..., Any], args: Tuple[Any, ...], kwargs: Dict[str, Any], options: Options,
-             result_types: Iterable[type], trust: bool) -> Order:
-        """Of a function of this program."""
+             result_types: Iterable[type], trust: bool, convert: bool = False) -> Order:
+        """Of a function of this program. convert: its arguments are as JSON has them, and become what it says they are."""
         spec, wall_ms = self._spec("call", self._python, options)
         reference = describe(func)
         buffers: List[Buffer] = [*reference.buffers]
@@ -165,9 +165,9 @@ class Orders:
         buffers.append(b"")
         buffers[first] = _pickled(args, kwargs, reference, buffers)
         types = _types(result_types) if result_types else {}
-        is_usual = not (types or trust or reference.buffers or len(buffers) > 1)
+        is_usual = not (types or trust or convert or reference.buffers or len(buffers) > 1)
         head = (self._usual_head(reference) if is_usual
-                else _call_head(reference, first, len(buffers) - first - 1, types, trust))
+                else _call_head(reference, first, len(buffers) - first - 1, types, trust, convert))
         order = Order(spec, _short(reference.label), pack(head, buffers), wall_ms, options)
         order.modules, order.types, order.trust = reference.modules, types, trust
         if is_usual:
@@ -247,9 +247,11 @@ def _json(head: Any) -> bytes:
     return json.dumps(head, separators=(",", ":")).encode("ascii")
 
 
-def _call_head(reference: Reference, args: int, oob: int, types: Mapping[str, type], trust: bool) -> bytes:
-    return _json({"op": "call", "function": reference.ref, "args": args, "oob": oob,
-                  "result": "pickle" if trust else "plain", "types": [*types]})
+def _call_head(reference: Reference, args: int, oob: int, types: Mapping[str, type], trust: bool,
+               convert: bool = False) -> bytes:
+    head = {"op": "call", "function": reference.ref, "args": args, "oob": oob,
+            "result": "pickle" if trust else "plain", "types": [*types]}
+    return _json({**head, "convert": True} if convert else head)
 
 
 def _pickled(args: Tuple[Any, ...], kwargs: Dict[str, Any], reference: Reference, buffers: List[Buffer]) -> bytes:
