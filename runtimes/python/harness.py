@@ -182,7 +182,8 @@ class Occupant:
 def compile_cell(code: str, filename: str, has_tools: bool) -> CodeType:
     """Code as in a notebook: if the last statement is an expression, its value is kept; `await` works at top level."""
     # For tracebacks. Without a time of change it is never dropped for a file of that name.
-    linecache.cache[filename] = (len(code), None, code.splitlines(True), filename)
+    # Where the last line has no end, the marks below it are off by one.
+    linecache.cache[filename] = (len(code), None, (code + "\n").splitlines(True), filename)
     tree = compile(code, filename, "exec", ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, True)
     if has_tools:
         awaited.mark(tree, _LATER)
