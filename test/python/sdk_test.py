@@ -362,6 +362,11 @@ def _():
             (TypeError, "on_output is a function", {"on_output": 3}),
             (TypeError, "on_log is a function, and no coroutine function", {"on_log": toolbox.add_later})):
         check_in(said, str(raises(kind, box().eval, "1", **given)), "eval")
+    error = raises(vitro.Refused, box().eval, "1", policy="no-such-policy")
+    check(str(error).startswith("policy: there is no file"), str(error))
+    result = box().eval("1", policy={**BEST, "limits": {"memory_mb": 1}}, result=True)
+    # Where memory is only sampled, so short a call may be over before.
+    check(result.ok or "memory" in result.error.message, f"too little memory to begin with: {result.error}")
     check_in("argv[1] is a text, not int (1)", str(raises(TypeError, box().run, ["sleep", 1])), "run")
 
 
