@@ -455,6 +455,12 @@ def _find_writer(kind: type, types: Collection[str]) -> Callable[[_Encoder, Any]
     raise NotPlain(f"is {with_article(name_type(kind).replace('builtins:', ''))}")
 
 
+def can_build(kind: type) -> bool:
+    """Whether it is of the classes that can be sent where they are named, or anyway."""
+    return (kind.__module__.partition(".")[0] in ("builtins", *_foreign) or hasattr(kind, "model_dump")
+            or hasattr(kind, "__dataclass_fields__") or _is_enum(kind) or issubclass(kind, tuple) and hasattr(kind, "_fields"))
+
+
 def _get_state(value: Any) -> Dict[str, Any]:
     """What an object of a named class is made of, for _build()."""
     kind = type(value)

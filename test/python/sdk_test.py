@@ -14,6 +14,7 @@ import logging
 import math
 import os
 import pathlib
+import pickle
 import signal
 import subprocess
 import sys
@@ -359,6 +360,7 @@ def _():
             (ValueError, "files: 'a/../b' is no name below", {"files": {"a/../b": ""}}),
             (TypeError, "stdin is text or bytes, not int", {"stdin": 3}),
             (TypeError, "result_types is a list of classes", {"result_types": toolbox.Point}),
+            (TypeError, "threading:Thread is no dataclass", {"result_types": [threading.Thread]}),
             (TypeError, "on_output is a function", {"on_output": 3}),
             (TypeError, "on_log is a function, and no coroutine function", {"on_log": toolbox.add_later})):
         check_in(said, str(raises(kind, box().eval, "1", **given)), "eval")
@@ -367,6 +369,8 @@ def _():
     result = box().eval("1", policy={**BEST, "limits": {"memory_mb": 1}}, result=True)
     # Where memory is only sampled, so short a call may be over before.
     check(result.ok or "memory" in result.error.message, f"too little memory to begin with: {result.error}")
+    check_in("ready_min, 5, is more than ready_max, 2", str(raises(ValueError, vitro.Sandbox, ready_min=5, ready_max=2)), "cells")
+    check_in("make one there", str(raises(TypeError, pickle.dumps, box())), "a sandbox for another process")
     check_in("argv[1] is a text, not int (1)", str(raises(TypeError, box().run, ["sleep", 1])), "run")
 
 

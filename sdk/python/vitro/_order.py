@@ -106,6 +106,8 @@ class Orders:
         self._policy = policy
         self._preload = [*preload]
         self._ready = _count("ready_min", ready_min), _count("ready_max", ready_max)
+        if 0 < ready_max < ready_min:
+            raise ValueError(f"ready_min, {ready_min}, is more than ready_max, {ready_max}")
         self._python = _interpreter(python)
         self._sources = sources_of(policy)
         # Of the sandbox's own policy, until sys.path changes. It is replaced as a whole: many threads may read it.
@@ -286,6 +288,9 @@ def _types(classes: Iterable[type]) -> Dict[str, type]:
     """Classes that results may be of, by their names."""
     if isinstance(classes, type) or not all(isinstance(one, type) for one in classes):
         raise TypeError(f"result_types is a list of classes, not {classes!r:.100}")
+    for one in classes:
+        if not codec.can_build(one):
+            raise TypeError(f"result_types: {codec.name_type(one)} is no dataclass, pydantic model, enum or named tuple")
     return {f"{one.__module__}:{one.__qualname__}": one for one in classes}
 
 
