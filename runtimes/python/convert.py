@@ -186,7 +186,10 @@ def _read_duration(kind: Any, text: str) -> Any:
 
 def _read_base64(kind: Any, text: str) -> Any:
     import base64
-    return kind(base64.b64decode(text, validate=True))
+    try:
+        return kind(base64.b64decode(text, validate=True))
+    except ValueError as error:
+        raise ValueError(f"this is not base64: {error}") from None
 
 
 def _read_pattern(kind: Any, text: str) -> Any:

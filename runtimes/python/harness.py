@@ -36,6 +36,7 @@ CALL_SOCKET = 3
 _VALUE = "<value>"  # no code can use these names by itself
 _LATER = "<later>"
 _CO_COROUTINE = 0x80
+TOOL_ADVICE = "return plain data: dataclasses.asdict(), model_dump() or str() of it"
 CODE_ADVICE = "end in plain data (text, numbers, lists, dicts), or have its class named in result_types"
 
 for _error in (codec.Malformed, codec.NotPlain, resolve.CannotResolve):
@@ -247,7 +248,9 @@ def _advice(head: Dict[str, Any], value: Any) -> str:
         return "await it"
     if kind in ("generator", "async_generator", "map", "filter", "zip", "range", "dict_keys", "dict_values", "dict_items"):
         return "make a list of it"
-    return CODE_ADVICE if head["op"] == "eval" else codec.RESULT_ADVICE
+    if head["op"] == "eval":
+        return CODE_ADVICE
+    return TOOL_ADVICE if head.get("convert") else codec.RESULT_ADVICE
 
 
 def _to_json(value: Any, where: str) -> Any:

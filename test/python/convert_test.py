@@ -157,7 +157,7 @@ def _():
     for given, says in (({"node": {"name": ""}}, "arguments.node: ValueError: a node has a name"),
                         ({"node": {"nme": "x"}}, "arguments.node: TypeError"),
                         ({"day": "yesterday"}, "arguments.day: ValueError"), ({"time": "PT"}, "no duration"),
-                        ({"time": "P1Y"}, "no duration"), ({"data": "???"}, "arguments.data")):
+                        ({"time": "P1Y"}, "no duration"), ({"data": "???"}, "arguments.data: ValueError: this is not base64")):
         try:
             convert.convert_arguments(function, given)
         except convert.InvalidArguments as error:

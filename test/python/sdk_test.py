@@ -933,6 +933,8 @@ def _():
         host.register(toolbox.measure)
         result = host.call("measure", {"point": {"x": 3, "y": 4}, "factor": 2})
         check_equal((result.value, type((result.value or [0, 0])[1])), ([25, 2.0], float), "as annotated", result)
+        host.register(toolbox.make_point)
+        check_in("asdict", host.call("make_point", {"x": 1, "y": 2}).error.message, "what a tool is to return")
 
     async def story():
         async with vitro.AsyncToolHost(policy=BEST) as host:
