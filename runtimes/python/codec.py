@@ -291,7 +291,7 @@ def encode(value: Any, types: Collection[str] = (), buffers: Optional[List[Any]]
     except NotPlain as error:
         raise error.complete(name, advice) from None
     except RecursionError:
-        raise NotPlain("").complete(f"{name} nests too deep, or holds itself", advice) from None
+        raise NotPlain("nests too deep, or holds itself").complete(name, f"it may nest {NESTING_MAX} deep") from None
 
 
 class _Encoder:
@@ -411,7 +411,7 @@ class _Encoder:
     def put_numpy_scalar(self, value: Any) -> Any:
         text = value.dtype.str
         if not _DTYPE.match(text) or value.dtype.type is not type(value):
-            raise NotPlain(f"is a {name_type(type(value))}")
+            raise NotPlain(f"is {with_article(name_type(type(value)))}")
         return {"$npscalar": {"dtype": text, "buffer": self.attach(value.tobytes())}}
 
     def put_moment(self, value: Any) -> Any:
@@ -456,6 +456,11 @@ def name_type(kind: type) -> str:
     return f"{kind.__module__}:{kind.__qualname__}"
 
 
+def with_article(noun: str) -> str:
+    """A noun in a sentence."""
+    return f"{'an' if noun[:1] in 'aeiouAEIO' else 'a'} {noun}"
+
+
 def _find_writer(kind: type, types: Collection[str]) -> Callable[[_Encoder, Any], Any]:
     for module_name, names in _foreign.items():
         module = sys.modules.get(module_name)
@@ -468,7 +473,13 @@ def _find_writer(kind: type, types: Collection[str]) -> Callable[[_Encoder, Any]
         return _Encoder.put_numpy_scalar
     if name_type(kind) in types:
         return _Encoder.put_object
-    raise NotPlain(f"is a {name_type(kind).replace('builtins:', '')}")
+    raise NotPlain(f"is {with_article(name_type(kind).replace('builtins:', ''))}")
+
+
+def can_build(kind: type) -> bool:
+    """Whether it is of the classes that can be sent where they are named, or anyway."""
+    return (kind.__module__.partition(".")[0] in ("builtins", *_foreign) or hasattr(kind, "model_dump")
+            or hasattr(kind, "__dataclass_fields__") or _is_enum(kind) or issubclass(kind, tuple) and hasattr(kind, "_fields"))
 
 
 def _get_state(value: Any) -> Dict[str, Any]:
@@ -482,7 +493,7 @@ def _get_state(value: Any) -> Dict[str, Any]:
         return {"value": value.value} if hasattr(kind, "__or__") else {"name": value.name}
     if issubclass(kind, tuple) and hasattr(kind, "_fields"):
         return value._asdict()  # type: ignore[no-any-return]
-    raise NotPlain(f"is a {name_type(kind)}, which is no dataclass, pydantic model, enum or named tuple")
+    raise NotPlain(f"is {with_article(name_type(kind))}, which is no dataclass, pydantic model, enum or named tuple")
 
 
 def _is_enum(kind: type) -> bool:

@@ -37,7 +37,8 @@ def complain(error, code):
     """The traceback as Python prints it, from the code's first frame on."""
     import linecache
     import traceback
-    linecache.cache[FILE] = (len(code), None, code.splitlines(True), FILE)
+    # Where the last line has no end, the marks below it are off by one.
+    linecache.cache[FILE] = (len(code), None, (code + "\n").splitlines(True), FILE)
     trace = error.__traceback__
     while trace and trace.tb_frame.f_code.co_filename != FILE:
         trace = trace.tb_next
@@ -48,7 +49,7 @@ def complain(error, code):
 
 def main():
     code = sys.stdin.read() if sys.argv[1] == "-" else sys.argv[1]
-    sys.argv = ["-c"]
+    sys.argv, sys.path[:0] = ["-c"], [""]  # as of a script: what lies in the working directory can be imported
     module = type(sys)("__main__")
     module.__builtins__ = sys.modules["builtins"]
     sys.modules["__main__"] = module

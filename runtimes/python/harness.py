@@ -25,7 +25,7 @@ import signal
 import sys
 import _socket
 
-from . import awaited, codec, complain, cwd, resolve, talk, tools
+from . import awaited, codec, complain, convert, cwd, resolve, talk, tools
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # not at run time: typing takes 5 ms to import
@@ -36,8 +36,10 @@ CALL_SOCKET = 3
 _VALUE = "<value>"  # no code can use these names by itself
 _LATER = "<later>"
 _CO_COROUTINE = 0x80
+TOOL_ADVICE = "return plain data: dataclasses.asdict(), model_dump() or str() of it"
+CODE_ADVICE = "end in plain data (text, numbers, lists, dicts), or have its class named in result_types"
 
-for _error in (codec.Malformed, codec.NotPlain):
+for _error in (codec.Malformed, codec.NotPlain, resolve.CannotResolve):
     _error.__module__ = "vitro"  # as tracebacks call them
 
 
@@ -145,17 +147,19 @@ class Occupant:
             args, kwargs = pickle.loads(buffers[first], buffers=buffers[first + 1:first + 1 + count])
         except Exception as error:
             raise _reword(error, "the arguments cannot be unpickled in the cell") from error
+        if head.get("convert"):
+            kwargs = convert.convert_arguments(function, kwargs)
         return _finish(function(*args, **kwargs))
 
     def do_json(self, message: talk.Message) -> List[Any]:
         """A tool of a manifest: "module:function", an object of keyword arguments, a value in JSON."""
         tool = message.name.split(b"\0")[0].decode()
         module, _, name = tool.partition(":")
-        function = resolve.resolve({"module": module, "name": name}, [])
+        function = resolve.find_tool(module, name)
         arguments = json.loads(bytes(message.body) or b"{}")
         if type(arguments) is not dict:
             raise TypeError(f"{tool}: the arguments are not an object")
-        value = _finish(function(**arguments))
+        value = _finish(function(**convert.convert_arguments(function, arguments)))
         return [json.dumps(_to_json(value, "result"), allow_nan=False, separators=(",", ":")).encode()]
 
     def do_eval(self, head: Dict[str, Any], buffers: codec.Attachments) -> Tuple[Any, Optional[Dict[str, bytes]]]:
@@ -189,7 +193,8 @@ class Occupant:
 def compile_cell(code: str, filename: str, has_tools: bool) -> CodeType:
     """Code as in a notebook: if the last statement is an expression, its value is kept; `await` works at top level."""
     # For tracebacks. Without a time of change it is never dropped for a file of that name.
-    linecache.cache[filename] = (len(code), None, code.splitlines(True), filename)
+    # Where the last line has no end, the marks below it are off by one.
+    linecache.cache[filename] = (len(code), None, (code + "\n").splitlines(True), filename)
     tree = compile(code, filename, "exec", ast.PyCF_ONLY_AST | ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, True)
     if has_tools:
         awaited.mark(tree, _LATER)
@@ -237,13 +242,25 @@ def _pack_result(head: Dict[str, Any], value: Any, files: Optional[Dict[str, byt
             raise _reword(error, "the result cannot be pickled") from error
         told.update(pickle=0, oob=len(buffers) - 1)
     else:
-        told["value"], _ = codec.encode(value, frozenset(head.get("types") or ()), buffers)
+        told["value"], _ = codec.encode(value, frozenset(head.get("types") or ()), buffers, advice=_advice(head, value))
     if files is not None:
         told["files"] = {}
         for name, data in files.items():
             told["files"][name] = len(buffers)
             buffers.append(data)
     return codec.pack(told, buffers)
+
+
+def _advice(head: Dict[str, Any], value: Any) -> str:
+    """What to do about a value that is no plain data. Of code it is said to whoever wrote that: not to trust it."""
+    kind = type(value).__name__
+    if kind == "coroutine":
+        return "await it"
+    if kind in ("generator", "async_generator", "map", "filter", "zip", "range", "dict_keys", "dict_values", "dict_items"):
+        return "make a list of it"
+    if head["op"] == "eval":
+        return CODE_ADVICE
+    return TOOL_ADVICE if head.get("convert") else codec.RESULT_ADVICE
 
 
 def _to_json(value: Any, where: str) -> Any:
@@ -258,7 +275,7 @@ def _to_json(value: Any, where: str) -> Any:
             if type(key) is not str:
                 raise TypeError(f"{where} has the key {key!r:.60}: keys in JSON are text")
         return {key: _to_json(item, f"{where}[{key!r:.60}]") for key, item in value.items()}
-    shown = repr(value) if kind is float else f"a {codec.name_type(kind).replace('builtins:', '')}"
+    shown = repr(value) if kind is float else codec.with_article(codec.name_type(kind).replace('builtins:', ''))
     raise TypeError(f"{where} is {shown}, which JSON cannot say")
 
 

@@ -70,12 +70,36 @@ def find(module: str, name: str, unwrap: Sequence[str] = (), file: Optional[str]
     return found
 
 
+def find_tool(module: str, name: str) -> Callable[..., Any]:
+    """The function that a manifest means by "module:name"; nobody has seen it yet."""
+    found: Any = import_module(module, None, _OF_A_MANIFEST)
+    for word in name.split("."):
+        if not hasattr(found, word):
+            file = getattr(sys.modules[module], "__file__", None)
+            raise CannotResolve(f"module {module!r} has no {name!r}" + (f" ({file})" if file else ""))
+        found = getattr(found, word)
+    # A decorator may leave an object that is no function but has one, as describe_tool() knows.
+    for attribute in () if callable(found) else ("fn", "func", "__wrapped__"):
+        if callable(getattr(found, attribute, None)):
+            found = getattr(found, attribute)
+            break
+    if not callable(found):
+        raise CannotResolve(f"{module}:{name} is no function: it is of the type {type(found).__name__}")
+    return found  # type: ignore[no-any-return]
+
+
 def _other_file(module: str, file: Optional[str]) -> str:
     here = getattr(sys.modules.get(module), "__file__", None)
     return f" ({here}; the caller's is {file})" if file and here and here != file else ""
 
 
-def import_module(name: str, file: Optional[str] = None) -> ModuleType:
+# Where modules are looked for, beside what is installed, and how one comes there.
+_OF_THE_CALLER = ("the folders of the caller's sys.path", "add its folder to sys.path, and, if the policy does not let the "
+                  "cell read it, to files.read")
+_OF_A_MANIFEST = ("the folder of the manifest", "put it there")
+
+
+def import_module(name: str, file: Optional[str] = None, home: Tuple[str, str] = _OF_THE_CALLER) -> ModuleType:
     """Imports a module; what goes wrong is said in terms of policies. file: where the caller has it, if it
     must be that one."""
     module = sys.modules.get(name)
@@ -84,7 +108,7 @@ def import_module(name: str, file: Optional[str] = None) -> ModuleType:
             try:
                 module = _import(name)
             except (Exception, SystemExit) as error:
-                raise _import_failed(name, file, error, environment.missed) from error
+                raise _import_failed(name, file, error, environment.missed, home) from error
     found = getattr(module, "__file__", None)
     if file and found and not _is_same_file(found, file):
         raise CannotResolve(f"module {name!r} is another one in the cell: {found}, not the caller's {file}; "
@@ -136,13 +160,15 @@ class _Environment:
         setattr(self._kind, "__getitem__", self._original)
 
 
-def _import_failed(name: str, file: Optional[str], error: BaseException, missed: List[str]) -> ImportError:
+def _import_failed(name: str, file: Optional[str], error: BaseException, missed: List[str],
+                   home: Tuple[str, str]) -> ImportError:
     if isinstance(error, ModuleNotFoundError) and error.name and (name + ".").startswith(error.name + "."):
         where = f" The caller's is {file}." if file else ""
+        if name.endswith(".py") and home is _OF_A_MANIFEST:
+            return CannotResolve(f"there is no module {name!r} in the cell: leave off the .py")
         return CannotResolve(
-            f"there is no module {error.name!r} in the cell.{where} Modules are looked for in the folders of the "
-            f"caller's sys.path and in what is installed for {sys.executable or 'its interpreter'}: add its folder to "
-            "sys.path, and, if the policy does not let the cell read it, to files.read")
+            f"there is no module {error.name!r} in the cell.{where} Modules are looked for in {home[0]} and in what is "
+            f"installed for {sys.executable or 'its interpreter'}: {home[1]}")
     said = f"{type(error).__name__}: {error}"
     text = f"module {name!r} cannot be imported in the cell: {said}"
     lacking = [key for key in dict.fromkeys(missed) if key in said.replace("'", " ").replace('"', " ")]
@@ -150,7 +176,7 @@ def _import_failed(name: str, file: Optional[str], error: BaseException, missed:
         listed = ", ".join(f'"{key}"' for key in lacking)
         text += f"; a cell has none of the caller's environment but what the policy passes: \"env.pass\": [{listed}]"
     elif isinstance(error, ModuleNotFoundError):
-        text += f"; install it for {sys.executable or 'the interpreter of the cell'}, or add its folder to sys.path"
+        text += f"; install it for {sys.executable or 'the interpreter of the cell'}, or {home[1]}"
     elif isinstance(error, (PermissionError, FileNotFoundError)) and error.filename:
         text += f'; if the caller has it, let the cell read it: "files.read": ["{error.filename}"]'
     return CannotResolve(text)
@@ -290,6 +316,16 @@ def make_enum(number: int, meta: Any, name: str, bases: Tuple[type, ...], names:
     return made
 
 
+def make_typed_dict(number: int, name: str, annotations: Dict[str, Any], total: bool) -> Any:
+    """A TypedDict of a script."""
+    made = _made.get(number)
+    if made is None:
+        from typing import TypedDict
+        make: Any = TypedDict
+        made = _made[number] = make(name, annotations, total=total)
+    return made
+
+
 def set_class(made: Any, state: Dict[str, Any]) -> None:
     """The attributes of a class."""
     for name, value in state.items():
@@ -320,6 +356,6 @@ def make_lru_cache(function: Any, maxsize: Optional[int], typed: bool) -> Any:
 
 for _function in (find, import_module, make_code, make_space, module_space, make_cell, set_cell, make_function,
                   set_function, make_class, make_enum, set_class, set_enum,
-                  make_typevar, make_lru_cache):
+                  make_typevar, make_typed_dict, make_lru_cache):
     _function.__module__ = NAME
 _remember_name()

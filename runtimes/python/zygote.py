@@ -21,7 +21,7 @@ from typing import Any, Dict, Iterable, List, NoReturn, Optional, Sequence, Tupl
 
 CONTROL = 3
 PACKAGE = "_vitro_runtime"
-PARTS = ("codec", "talk", "resolve", "awaited", "complain", "cwd", "tools", "harness")
+PARTS = ("codec", "talk", "resolve", "awaited", "complain", "cwd", "tools", "convert", "harness")
 # What every piece of code may stand on: a top-level await, and a line in a log.
 ALWAYS = ("asyncio", "logging")
 # Whoever computes would start threads for it, of which a fork has none.

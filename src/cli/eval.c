@@ -48,6 +48,21 @@ static int read_script(const char *name, struct vt_arena *arena, const char **re
 	return r;
 }
 
+/* The words, without those that are NULL. */
+static char **list(struct vt_arena *arena, const char *const *words, size_t count)
+{
+	char **argv = vt_arena_array(arena, count + 1, sizeof(*argv));
+	size_t n = 0;
+
+	if (!argv)
+		return NULL;
+	for (size_t i = 0; i < count; i++)
+		if (words[i])
+			argv[n++] = (char *)words[i];
+	argv[n] = NULL;
+	return argv;
+}
+
 int vt_eval_command(struct vt_options *options, struct vt_arena *arena, struct vt_err *err)
 {
 	const struct language *language = find(options->lang ? options->lang : "python");
@@ -66,18 +81,16 @@ int vt_eval_command(struct vt_options *options, struct vt_arena *arena, struct v
 		return -err->num;
 	const char *words[] = { language->program, language->apart, language->code, script,
 				code[0] };
-	char **argv = vt_arena_array(arena, sizeof(words) / sizeof(words[0]) + 1, sizeof(*argv));
-	size_t count = 0;
+	const size_t count = sizeof(words) / sizeof(words[0]);
 
-	if (!argv)
-		return vt_fail(err, VT_STEP_POLICY, ENOMEM, "out of memory");
 	/* All know - for what is written to them. */
 	if (!script && strcmp(code[0], "-") == 0)
 		words[2] = NULL;
-	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
-		if (words[i])
-			argv[count++] = (char *)words[i];
-	argv[count] = NULL;
-	options->command = argv;
+	options->code = code[0];
+	options->command = list(arena, words, count);
+	words[3] = language->script;
+	options->told = list(arena, words, count);
+	if (!options->command || !options->told)
+		return vt_fail(err, VT_STEP_POLICY, ENOMEM, "out of memory");
 	return 0;
 }

@@ -33,6 +33,8 @@ struct vt_options {
 		int64_t     clients, cells, drain_ms;
 	} serve;
 	char            **command;     /* what follows the flags; may be empty */
+	char            **told;        /* the same for an audit log, where vitro's own text stands in it; or NULL */
+	const char       *code;        /* of `vitro eval`; else NULL */
 	char            **arranged;    /* owned: the arguments, with the flags first; NULL: they are as given */
 };
 

@@ -246,8 +246,9 @@ static int print_json(const struct call *call, const struct vt_str *json)
 
 static int append_audit(struct call *call, struct vt_err *err)
 {
-	const struct vt_audit audit = { .policy = call->options.policy_name,
-					.argv = call->options.command };
+	const struct vt_options *options = &call->options;
+	const struct vt_audit audit = { .policy = options->policy_name,
+					.argv = options->told ? options->told : options->command };
 	struct vt_str line;
 
 	vt_str_init(&line);
@@ -311,13 +312,22 @@ static void complain(struct call *call, const char *message)
 static void hint(struct call *call)
 {
 	const struct vt_result *result = &call->result;
+	const char *code = call->options.code;
+	/* Code is no name of a file that the cell might have. */
+	char *const program[] = { call->options.command ? call->options.command[0] : NULL, NULL };
 	struct vt_str text;
 
 	if (result->verdict.status != VT_STATUS_ERROR || !call->plan)
 		return;
 	vt_str_init(&text);
-	vt_hint_make(call->plan, call->options.command, result->err_tail, result->err_tail_len,
-		     &text);
+	if (code && access(code, F_OK) == 0)
+		vt_str_addf(&text,
+			    "'%s' was run as code; to run what is in that file: "
+			    "vitro eval - < %s",
+			    code, code);
+	else
+		vt_hint_make(call->plan, code ? program : call->options.command, result->err_tail,
+			     result->err_tail_len, &text);
 	if (text.len)
 		complain(call, text.text);
 	vt_str_done(&text);

@@ -25,6 +25,7 @@ void vt_call_free(struct vt_call *call)
 {
 	vitro_result_free(call->result);
 	vt_str_done(&call->logs);
+	free(call->traceback);
 	vt_tool_unref(call->tool);
 	free(call);
 }
@@ -38,6 +39,7 @@ void vt_call_end(vitro_toolhost *host, struct vt_call *call, struct vitro_result
 	vt_ask_drop_all(host, call);
 	parts->call_id = call->id;
 	parts->logs = (struct vt_bytes){ call->logs.text, call->logs.len };
+	parts->traceback = call->traceback;
 	call->result = vt_result_new(parts);
 	if (call->waited)
 		return;

@@ -30,6 +30,7 @@ struct vt_call {
 	vitro_done *done;
 
 	struct vt_str   logs;      /* of its result */
+	char           *traceback; /* of its error; NULL: none was told */
 	bool            waited;    /* somebody waits for the result */
 	vitro_result   *result;    /* once it is over */
 	vitro_question *asks;      /* what it waits for */

@@ -136,12 +136,17 @@ static int take_output(struct vt_call *call, const struct vt_message *message, s
 	return 0;
 }
 
-/* For the result, as long as there are not too many. */
+/* For the result, as long as there are not too many. A traceback is a part of the error. */
 static void keep_log(struct vt_call *call, const char *level, const char *text)
 {
 	struct vt_str line;
 	struct vt_err err;
 
+	if (strcmp(level, "vitro.traceback") == 0) {
+		free(call->traceback);
+		call->traceback = strlen(text) <= VT_CALL_LOGS ? strdup(text) : NULL;
+		return;
+	}
 	vt_str_init(&line);
 	vt_head_begin(&line);
 	vt_head_add(&line, "level", level);

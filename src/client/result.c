@@ -95,7 +95,7 @@ vitro_result *vt_result_new(const struct vitro_result *parts)
 	vitro_result *result = malloc(sizeof(*result) + value + parts->out.len + parts->err.len +
 				      parts->logs.len + 3 + text_size(parts->call_id) +
 				      text_size(parts->type) + text_size(parts->message) +
-				      text_size(parts->isolation));
+				      text_size(parts->traceback) + text_size(parts->isolation));
 
 	if (!result) {
 		free(parts->memory);
@@ -113,6 +113,7 @@ vitro_result *vt_result_new(const struct vitro_result *parts)
 	result->call_id = put_text(&at, parts->call_id);
 	result->type = put_text(&at, parts->type);
 	result->message = put_text(&at, parts->message);
+	result->traceback = put_text(&at, parts->traceback);
 	result->isolation = put_text(&at, parts->isolation);
 	/* Output that followed the value has been copied. */
 	if (parts->memory && parts->value.at)
@@ -308,7 +309,12 @@ static void add_error(struct vt_str *out, const vitro_result *result)
 	add_text(out, result->type, strlen(result->type));
 	vt_str_add(out, ", \"message\": ");
 	add_text(out, result->message, strlen(result->message));
-	vt_str_add(out, ", \"traceback\": null}, ");
+	vt_str_add(out, ", \"traceback\": ");
+	if (result->traceback)
+		add_text(out, result->traceback, strlen(result->traceback));
+	else
+		vt_str_add(out, "null");
+	vt_str_add(out, "}, ");
 }
 
 static void add_usage(struct vt_str *out, const struct vitro_usage *usage)

@@ -29,6 +29,7 @@ struct vitro_result {
 	bool               unreaped;   /* the cell did not go in time */
 	const char        *isolation;  /* JSON; NULL: it came to no cell */
 	struct vt_bytes    logs;       /* JSON objects with commas between them */
+	const char        *traceback;  /* of the error; or NULL */
 	void              *memory;     /* of what was taken as it came; NULL: all is in the result itself */
 	char              *json;       /* once it was asked for */
 };

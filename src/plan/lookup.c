@@ -149,7 +149,8 @@ int vt_lookup_python_for(const struct vt_caller *caller, struct vt_arena *arena,
 		return vt_fail(err, VT_STEP_PLAN, EPERM,
 			       "refused: the interpreter '%s' is started outside of cells, and "
 			       "files.write "
-			       "lets calls change '%s': keep it elsewhere",
+			       "lets calls change '%s': keep it outside of what calls may write "
+			       "(python3 -m venv elsewhere), or grant folders beside it",
 			       command.path, place);
 	*ret_command = command;
 	return 0;

@@ -416,6 +416,21 @@ static void conclude_command(struct vt_warm *warm)
 		conclude_end(warm);
 }
 
+/* It ended before it was ready. Whoever is killed then mostly has too little memory to begin with.
+ */
+static void lose_entering(const struct vt_warm *warm, int status, struct vt_err *err)
+{
+	long long mb = (long long)(warm->plan->memory_bytes >> 20);
+
+	if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL && mb > 0)
+		(void)vt_fail(err, VT_STEP_WATCH, ENOMEM,
+			      "keep an occupant until it is ready: it was killed; is "
+			      "limits.memory_mb, %lld MB, enough for it?",
+			      mb);
+	else
+		(void)vt_fail(err, VT_STEP_WATCH, ECHILD, "keep an occupant until it is ready");
+}
+
 /* The occupant is our own child. */
 void vt_warm_occupant_ended(struct vt_watch *source, uint32_t events)
 {
@@ -458,7 +473,7 @@ void vt_warm_occupant_ended(struct vt_watch *source, uint32_t events)
 		conclude_command(warm);
 	} else if (warm->state == VT_WARM_ENTERING) {
 		vt_warm_hear_last(warm); /* which may say what went wrong */
-		(void)vt_fail(&err, VT_STEP_WATCH, ECHILD, "keep an occupant until it is ready");
+		lose_entering(warm, status, &err);
 		vt_warm_fail(warm, &err);
 	}
 	if (warm->state != VT_WARM_ENDING)

@@ -348,7 +348,7 @@ def _():
         codec.encode([Box(1, {"a": object()})], classes)
         check(False, "an object was written")
     except codec.NotPlain as error:
-        check_in("result[0].inner['a'] is a object", str(error), "where")
+        check_in("result[0].inner['a'] is an object", str(error), "where")
     name = codec.name_type(Box)
     tree = {"$object": {"type": name, "state": {"size": 1, "inner": None, "made": 0}}}
     refused(lambda: codec.decode(json.loads(json.dumps(tree))), "a class that is not named")

@@ -221,7 +221,7 @@ def _():
 def _():
     space = {}
     exec("def f(a, /, b): pass\ndef g(a=1, /, b=2): pass", space)
-    for function, word in ((space["f"], "'a' can only be given by position"), (5, "want a function, found a int"),
+    for function, word in ((space["f"], "'a' can only be given by position"), (5, "want a function, found an int"),
                            (lambda: 1, "name=")):
         try:
             describe_tool(function)

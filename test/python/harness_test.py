@@ -227,8 +227,12 @@ def _():
 def _():
     failed = run("[1, object()]")
     check_equal(failed.type, "NotPlain", "its type")
-    check_in("result[1] is a object", failed.message, "where")
-    check_in("trust_results", failed.message, "what to do")
+    check_in("result[1] is an object", failed.message, "where")
+    check_in("result_types", failed.message, "what to do")
+    check("trust_results" not in failed.message, "nobody is told to trust code")
+    for code, advice in (("(i for i in [1])", "make a list of it"), ("async def f(): pass\nf()", "await it"),
+                         ("x = []\nx.append(x)\nx", "nest 200 deep")):
+        check_in(advice, run(code).message, "what to do")
     code = "import collections\nP = collections.namedtuple('P', 'x y', module='__main__')\nP(1, 2)"
     mine = collections.namedtuple("P", "x y")
     got = run(code, types=["__main__:P"], classes={"__main__:P": mine})
@@ -241,14 +245,22 @@ def _():
 @test("harness: a tool of a manifest takes and gives JSON")
 def _():
     prepare = with_module("def f(x, y=2): return {'a': [x, (y, None)]}\ndef g(): return {1: 2}\ndef h(): return [float('nan')]\n"
-                          "def s(): return {1}\nasync def k(): return 'é'\n")
-    for tool, body, want in ((b"mod:f", b'{"x": 1.5}', {"a": [1.5, [2, None]]}), (b"mod:k", b"", "é")):
+                          "def s(): return {1}\nasync def k(): return 'é'\nimport dataclasses, datetime, enum\n"
+                          "class C(enum.Enum):\n    RED = 'r'\n@dataclasses.dataclass\nclass P:\n    x: float\n    c: C = C.RED\n"
+                          "def made(p: P, days: 'list[datetime.date]'): return [repr(p.x), p.c.name, [d.year for d in days]]\n"
+                          "class D:\n    def __init__(self, fn): self.fn = fn\n@D\ndef wrapped(x): return x\nN = 3\n")
+    for tool, body, want in ((b"mod:f", b'{"x": 1.5}', {"a": [1.5, [2, None]]}), (b"mod:k", b"", "é"),
+                             (b"mod:made", b'{"p": {"x": 1, "c": "r"}, "days": ["2024-02-29"]}', ["1.0", "RED", [2024]]),
+                             (b"mod:wrapped", b'{"x": 5}', 5)):
         with cell(config={"mode": "json"}, prepare=prepare) as it:
             it.talk.send(talk.EXECUTE, tool + b"\0c1", [body])
             message = it.talk.hear()
             check_equal((message.kind, json.loads(bytes(message.body))), (talk.RESULT, want), tool)
     for tool, body, says in ((b"mod:g", b"{}", "result has the key 1"), (b"mod:h", b"{}", "result[0] is nan, which JSON cannot say"),
-                             (b"mod:s", b"{}", "result is a set"), (b"mod:f", b"[1]", "not an object"), (b"mod:f", b'{"z":1}', "'z'")):
+                             (b"mod:s", b"{}", "result is a set"), (b"mod:f", b"[1]", "not an object"), (b"mod:f", b'{"z":1}', "'z'"),
+                             (b"mod:no", b"{}", "module 'mod' has no 'no'"), (b"mod:N", b"{}", "mod:N is no function"),
+                             (b"mod.py:f", b"{}", "leave off the .py"), (b"nowhere:f", b"{}", "the folder of the manifest"),
+                             (b"mod:made", b'{"p": {"x": 1, "c": "blue"}, "days": []}', "arguments.p: ValueError: 'blue'")):
         with cell(config={"mode": "json"}, prepare=prepare) as it:
             it.talk.send(talk.EXECUTE, tool + b"\0c1", [body])
             failed = it.finish(None)
@@ -471,7 +483,7 @@ def _():
                 ["app.Odd", "why"], "its parts")
     failed = run("search(object())", tools=["search"])
     check_equal(failed.type, "NotPlain", "an argument that cannot be sent")
-    check_in("search() arguments[0] is a object", failed.message, "which")
+    check_in("search() arguments[0] is an object", failed.message, "which")
     failed = run("search(x=bytes(2_000_000))", tools=["search"], config={"result_bytes": 1_000_000})
     check_in("limits.result_mb", failed.message, "one that is too large")
 

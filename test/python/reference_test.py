@@ -433,6 +433,26 @@ def _():
     check_equal(send(Color.RED.low), "'red'", "a method of an enum's member")
 
 
+class Film(typing.TypedDict, total=False):
+    name: str
+
+
+@dataclasses.dataclass
+class Chain:
+    to: "typing.Optional[Chain]"
+    color: "Color"
+
+
+def hinted(film: Film, chain: "Chain", when: "xml.dom.minidom.Document"):
+    hints = typing.get_type_hints(hinted)
+    return [hint.__name__ for hint in hints.values()], Film(name="x"), Film.__total__, sorted(typing.get_type_hints(Chain))
+
+
+@test("what annotations of a script speak of goes along, also where they are texts")
+def _():
+    check_equal(send(hinted, 1, 2, 3), "(['Film', 'Chain', 'Document'], {'name': 'x'}, False, ['color', 'to'])", "hints")
+
+
 class Shape(abc.ABC):
     made = []
 

@@ -14,11 +14,13 @@ import logging
 import math
 import os
 import pathlib
+import pickle
 import signal
 import subprocess
 import sys
 import threading
 import time
+import traceback
 import uuid
 
 HERE = os.path.dirname(os.path.realpath(__file__))
@@ -106,7 +108,7 @@ def _():
     check_equal(box().eval("x = 1"), None, "no value")
     check_equal(box().eval("import asyncio\nawait asyncio.sleep(0, 'slept')"), "slept", "await")
     error = raises(vitro.ToolError, box().eval, "def f():\n    return 1 / 0\n\nf()")
-    check_equal((error.type, str(error), error.message), ("ZeroDivisionError", "division by zero", "division by zero"), "it")
+    check_equal((error.type, str(error), error.message), ("ZeroDivisionError", "ZeroDivisionError: division by zero", "division by zero"), "it")
     check_in("line 2, in f\n    return 1 / 0", error.traceback, "the traceback")
     check("harness" not in error.traceback, error.traceback)
     error = raises(vitro.ToolError, box().eval, "x = = 1")
@@ -119,6 +121,7 @@ def _():
     check_equal((result.ok, result.exit_code, result.stdout, result.stderr), (True, 0, "hé", ""), "the result")
     error = raises(vitro.ToolError, box().run, ["sh", "-c", "echo no >&2; exit 3"])
     check_equal((error.type, error.result.exit_code, error.result.stderr), ("ExitCode", 3, "no\n"), "a failure")
+    check_equal((str(error), error.message), ("exited with code 3: no", "exited with code 3"), "in words")
     check_equal(box().run(["false"], result=True).status, "error", "status")
     check_equal(raises(vitro.Refused, box().run, ["vitro-has-no-such"]).result.status, "refused", "no such program")
 
@@ -345,6 +348,40 @@ def _():
     check_equal(box().call(toolbox.make_point, 1, 2, trust_results=True), toolbox.Point(1, 2), "a pickle")
 
 
+@test("mistakes of the caller are told before anything runs, by the name of the argument")
+def _():
+    for kind, said, given in (
+            (TypeError, "tools is a dict of functions", {"tools": [len]}),
+            (TypeError, "tools['x'] is a function, not int", {"tools": {"x": 3}}),
+            (TypeError, "a name is a text", {"tools": {3: len}}),
+            (TypeError, "files is a dict of contents", {"files": ["a"]}),
+            (TypeError, "files['a'] is text or bytes, not int", {"files": {"a": 3}}),
+            (ValueError, "files: '/etc/passwd' is no name below", {"files": {"/etc/passwd": ""}}),
+            (ValueError, "files: 'a/../b' is no name below", {"files": {"a/../b": ""}}),
+            (TypeError, "stdin is text or bytes, not int", {"stdin": 3}),
+            (TypeError, "result_types is a list of classes", {"result_types": toolbox.Point}),
+            (TypeError, "threading:Thread is no dataclass", {"result_types": [threading.Thread]}),
+            (TypeError, "on_output is a function", {"on_output": 3}),
+            (TypeError, "on_log is a function, and no coroutine function", {"on_log": toolbox.add_later})):
+        check_in(said, str(raises(kind, box().eval, "1", **given)), "eval")
+    error = raises(vitro.Refused, box().eval, "1", policy="no-such-policy")
+    check(str(error).startswith("policy: there is no file"), str(error))
+    result = box().eval("1", policy={**BEST, "limits": {"memory_mb": 1}}, result=True)
+    # Where memory is only sampled, so short a call may be over before.
+    check(result.ok or "memory" in result.error.message, f"too little memory to begin with: {result.error}")
+    check_in("ready_min, 5, is more than ready_max, 2", str(raises(ValueError, vitro.Sandbox, ready_min=5, ready_max=2)), "cells")
+    check_in("make one there", str(raises(TypeError, pickle.dumps, box())), "a sandbox for another process")
+    check_in("argv[1] is a text, not int (1)", str(raises(TypeError, box().run, ["sleep", 1])), "run")
+
+
+@test("what failed in a cell shows the traceback there, with nothing that leads a terminal astray")
+def _():
+    error = raises(vitro.ToolError, box().eval, "def f(x):\n    return {}[x]\nf('\\x1b[2Jk')")
+    shown = "".join(traceback.format_exception(type(error), error, error.__traceback__))
+    check_in("line 2, in f\n    return {}[x]\n", shown, "the line in the cell")
+    check("\x1b" not in shown, repr(shown))
+
+
 # ---- how calls end ------------------------------------------------------------------------------------------------
 
 
@@ -359,7 +396,7 @@ def _():
         check_equal(error.type, name, "type")
         check_in("why", str(error), name)
     error = raises(vitro.ToolError, box().eval, "class Own(BaseException): pass\nraise Own('x')")
-    check_equal((error.type, str(error)), ("Own", "x"), "a class of the code's own")
+    check_equal((error.type, str(error)), ("Own", "Own: x"), "a class of the code's own")
     check(not isinstance(raises(vitro.ToolError, box().call, toolbox.fail, "m"), ValueError), "never the class itself")
 
 
@@ -893,6 +930,11 @@ def _():
         check_equal((result.status, result.value, result.call_id), ("ok", 6, "mine"), "a function", result)
         check_equal(host.call("scale", '{"value": "x"}').error.type, "InvalidArguments", "checked")
         check_equal(host.call("scale", {"value": 0, "timeout": 0}).error.type, "ZeroDivisionError", "a failure")
+        host.register(toolbox.measure)
+        result = host.call("measure", {"point": {"x": 3, "y": 4}, "factor": 2})
+        check_equal((result.value, type((result.value or [0, 0])[1])), ([25, 2.0], float), "as annotated", result)
+        host.register(toolbox.make_point)
+        check_in("asdict", host.call("make_point", {"x": 1, "y": 2}).error.message, "what a tool is to return")
 
     async def story():
         async with vitro.AsyncToolHost(policy=BEST) as host:

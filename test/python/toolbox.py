@@ -37,6 +37,10 @@ def add(a, b):
     return a + b
 
 
+def measure(point: Point, factor: float = 1.0):
+    return [point.x * point.x + point.y * point.y, factor]
+
+
 def scale(value: int, timeout: int) -> int:
     """A tool with an argument of a name that calls have, too."""
     return value * timeout if timeout else value // timeout

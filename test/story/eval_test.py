@@ -9,7 +9,7 @@ import shutil
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "lib"))
-from vitrotest import check, check_equal, check_in, main, skip, test, vitro
+from vitrotest import check, check_equal, check_in, folder, main, skip, test, vitro, write
 
 
 @test("eval: code is run, sealed, and says what it prints")
@@ -70,6 +70,43 @@ def _():
                                         "    raise KeyError('x')\nKeyError: 'x'\n"), "where code awaits", call)
     call = vitro("eval", "1 +")
     check(call.code == 1 and call.err.startswith('  File "<eval>", line 1\n    1 +\n'), call)
+
+
+@test("eval: the marks in a traceback stand below what failed")
+def _():
+    call = vitro("eval", "import sys\n[sys.version_info >= (3, 11), 1 / 0]")
+    if "~" not in call.err:
+        skip("this Python marks nothing")
+    check_in("    [sys.version_info >= (3, 11), 1 / 0]\n                                  ~~^~~\n", call.err, "marks", call)
+
+
+@test("eval: what lies in the working directory can be imported, where the cell has it")
+def _():
+    with folder() as place:
+        write(os.path.join(place, "beside.py"), "VALUE = 5\n")
+        call = vitro("eval", "--read", place, "--cwd", place, "import beside\nbeside.VALUE")
+        check_equal((call.code, call.out), (0, "5\n"), "a module", call)
+        call = vitro("eval", "import beside", cwd=place)
+        check_equal(call.code, 1, "the control: it is not granted", call)
+
+
+@test("eval: the audit log has the code, and none of vitro's own text")
+def _():
+    with folder() as place:
+        log = os.path.join(place, "log")
+        vitro("eval", "--audit", log, "6 * 7")
+        line = json.loads(open(log).read())
+        check_equal(line["argv"][1:], ["-I", "-c", "python/evaluate.py", "6 * 7"], "its words", line)
+
+
+@test("eval: a file's name in place of code is told what to do")
+def _():
+    with folder() as place:
+        write(os.path.join(place, "job.py"), "print(6 * 7)\n")
+        call = vitro("eval", "job.py", cwd=place)
+        check_equal(call.code, 1, "it is code", call)
+        check_in("'job.py' was run as code; to run what is in that file: vitro eval - < job.py", call.err, "hint", call)
+        check_equal(vitro("eval", "-", stdin=b"print(6 * 7)\n", cwd=place).out, "42\n", "as it says")
 
 
 @test("eval: node")

@@ -613,6 +613,9 @@ def _():
             done = call("--socket", socket, "fail")
             check_equal(done.code, 1, "an exception", done)
             check_in("ValueError: because\nvitro: fail: failed with ValueError\n", done.err, "its traceback", done)
+            result = call("--socket", socket, "fail", "--json").json
+            check_in("\nValueError: because\n", result["error"]["traceback"], "in the result")
+            check_equal(result["logs"], [], "and nowhere else in it")
             done = call("--socket", socket, "add", '{"a": "x"}')
             check_equal(done.code, 125, "arguments that do not fit", done)
             check_in("want an integer", done.err, "why", done)

@@ -26,4 +26,12 @@ __all__ = ["Sandbox", "AsyncSandbox", "ToolHost", "AsyncToolHost", "Result", "Er
            "VitroError", "ToolError", "Timeout", "CpuLimit", "MemoryLimit", "Crashed", "NoResult", "ResultLimit", "Cancelled",
            "Refused", "Lost", "Unsupported", "NotSendable"]
 
+
+def __getattr__(name: str) -> str:
+    if name == "__version__":
+        from importlib import metadata  # which takes 20 ms
+        return metadata.version("vitro-sandbox")
+    raise AttributeError(f"module 'vitro' has no attribute {name!r}")
+
+
 _logging.getLogger("vitro").addHandler(_logging.NullHandler())  # what to show is the program's choice

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import os
-from typing import Iterable, List, Optional, Union
+from typing import Iterable, List, NoReturn, Optional, Union
 
 from ._hooks import Hooks
 from ._order import Options, Order, Orders
@@ -27,6 +27,9 @@ class Base:
 
     def __repr__(self) -> str:
         return f"<vitro.{type(self).__name__} {'closed' if self._is_closed else 'open'}>"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(f"a vitro.{type(self).__name__} cannot be sent to another process: make one there")
 
     def cancel(self, call_id: str) -> bool:
         """Ends the calls with that id: they are `cancelled`. Whether there were any."""

@@ -24,6 +24,7 @@ import linecache
 import marshal
 import os
 import pickle
+import re
 import sys
 import types
 import typing
@@ -331,6 +332,8 @@ class Pickler(pickle.Pickler):
         used: Dict[str, Any] = {}
         if space[0] is _resolve.make_space:
             used = {name: function.__globals__[name] for name in code.names if name in function.__globals__}
+            if self._annotations:
+                _add_annotated(_annotations_of(function), function.__globals__, used)
         cells = [_Reduced(_cell(cell)[:2]) for cell in function.__closure__ or ()]
         args = (id(function), _Reduced(make), _Reduced(space), function.__name__, tuple(cells) or None)
         state = self._state(function, code, used)
@@ -379,7 +382,16 @@ class Pickler(pickle.Pickler):
         if is_importable(module) and not made.__flags__ & 0x200:  # not a class of Python's: not on the heap
             return NotImplemented
         self._enter(made)
+        if type(made).__name__ == "_TypedDictMeta":
+            return self._typed_dict(made)
         return self._enum(made) if isinstance(made, enum.EnumMeta) else self._plain_class(made)
+
+    def _typed_dict(self, made: Any) -> Any:
+        """Nobody can make one of the bases that it has."""
+        own = ("__module__", "__qualname__", "__doc__", "__required_keys__", "__optional_keys__")
+        state = {key: getattr(made, key) for key in own if hasattr(made, key)}
+        args = (id(made), made.__name__, dict(made.__annotations__) if self._annotations else {}, made.__total__)
+        return _resolve.make_typed_dict, args, state, None, None, _resolve.set_class
 
     def _plain_class(self, made: Any) -> Any:
         names = {key: vars(made)[key] for key in ("__slots__", "__orig_bases__") if key in vars(made)}
@@ -487,6 +499,20 @@ def _annotations_of(function: types.FunctionType) -> Dict[str, Any]:
         return dict(function.__annotations__)
     except Exception:  # they are evaluated now, where Python does so late
         return {}
+
+
+def _add_annotated(annotations: Dict[str, Any], space: Dict[str, Any], used: Dict[str, Any]) -> None:
+    """Adds the globals that annotations speak of as text, which tools need to make of JSON what they say; and those of the
+    module's own classes among them, which have annotations, too."""
+    for hint in annotations.values():
+        for name in re.findall(r"[^\W\d]\w*", hint) if isinstance(hint, str) else [getattr(hint, "__name__", "")]:
+            value = space.get(name)
+            is_own = isinstance(value, type) and value.__module__ == space.get("__name__")
+            if name in used or name not in space or not isinstance(hint, str) and not is_own:
+                continue
+            used[name] = value
+            if is_own:
+                _add_annotated(getattr(value, "__annotations__", {}), space, used)
 
 
 _REDUCERS: Dict[type, Callable[[Pickler, Any], Any]] = {

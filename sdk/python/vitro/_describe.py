@@ -26,6 +26,7 @@ import uuid
 from typing import Any, Callable, Dict, List, Optional, Tuple
 
 from . import _docstring
+from ._codec import with_article
 
 JSON = Dict[str, Any]
 
@@ -71,7 +72,7 @@ def _plain(func: Any) -> Any:
         for attribute in ("fn", "func", "__wrapped__"):
             if callable(getattr(func, attribute, None)):
                 return getattr(func, attribute)
-        raise TypeError(f"want a function, found a {type(func).__name__}")
+        raise TypeError(f"want a function, found {with_article(type(func).__name__)}")
     return func
 
 

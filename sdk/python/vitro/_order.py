@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import pickle
@@ -88,6 +89,9 @@ class Options:
         self.timeout, self.policy = timeout, policy
         self.on_output, self.on_log, self.result = on_output, on_log, result
         self.call_id = call_id
+        for name, hook in (("on_output", on_output), ("on_log", on_log)):
+            if hook is not None and (not callable(hook) or inspect.iscoroutinefunction(hook)):
+                raise TypeError(f"{name} is a function, and no coroutine function, not {hook!r:.100}")
         if call_id and (len(call_id.encode("utf-8", "surrogatepass")) > _NAME_BYTES or not call_id.isprintable()):
             raise ValueError(f"call_id is a text that can be printed, of {_NAME_BYTES} bytes at the most")
 
@@ -102,6 +106,8 @@ class Orders:
         self._policy = policy
         self._preload = [*preload]
         self._ready = _count("ready_min", ready_min), _count("ready_max", ready_max)
+        if 0 < ready_max < ready_min:
+            raise ValueError(f"ready_min, {ready_min}, is more than ready_max, {ready_max}")
         self._python = _interpreter(python)
         self._sources = sources_of(policy)
         # Of the sandbox's own policy, until sys.path changes. It is replaced as a whole: many threads may read it.
@@ -152,8 +158,8 @@ class Orders:
     # -- calls
 
     def call(self, func: Callable[..., Any], args: Tuple[Any, ...], kwargs: Dict[str, Any], options: Options,
-             result_types: Iterable[type], trust: bool) -> Order:
-        """Of a function of this program."""
+             result_types: Iterable[type], trust: bool, convert: bool = False) -> Order:
+        """Of a function of this program. convert: its arguments are as JSON has them, and become what it says they are."""
         spec, wall_ms = self._spec("call", self._python, options)
         reference = describe(func)
         buffers: List[Buffer] = [*reference.buffers]
@@ -161,8 +167,9 @@ class Orders:
         buffers.append(b"")
         buffers[first] = _pickled(args, kwargs, reference, buffers)
         types = _types(result_types) if result_types else {}
-        is_usual = not (types or trust or reference.buffers or len(buffers) > 1)
-        head = self._usual_head(reference) if is_usual else _call_head(reference, first, buffers, types, trust)
+        is_usual = not (types or trust or convert or reference.buffers or len(buffers) > 1)
+        head = (self._usual_head(reference) if is_usual
+                else _call_head(reference, first, buffers, types, trust, convert))
         order = Order(spec, _short(reference.label), pack(head, buffers), wall_ms, options)
         order.modules, order.types, order.trust = reference.modules, types, trust
         if not is_usual:
@@ -190,24 +197,22 @@ class Orders:
             raise TypeError(f"code is a text, not {type(code).__name__}")
         if isinstance(collect, str):
             raise TypeError("collect is a list of patterns, not a text")
+        tools = _check_tools(tools) if tools else {}
         spec, wall_ms = self._spec("eval", self._python, options)
         patterns = [*collect]
         buffers: List[Buffer] = []
-        placed = {}
-        for name, content in (files or {}).items():
-            placed[codec.check_file_name(name)] = len(buffers)
-            buffers.append(_content(content))
-        head: Dict[str, Any] = {"op": "eval", "code": code, "filename": "<eval>", "tools": [*(tools or ())],
+        placed = _place(files, buffers) if files else {}
+        head: Dict[str, Any] = {"op": "eval", "code": code, "filename": "<eval>", "tools": [*tools],
                                 "files": placed, "collect": patterns, "stdin": None,
                                 "result": "pickle" if trust else "plain"}
         if stdin is not None:
             head["stdin"] = len(buffers)
-            buffers.append(_content(stdin))
+            buffers.append(_content("stdin", stdin))
         types = _types(result_types) if result_types else {}
         if types:
             head["types"] = [*types]
         order = Order(spec, "eval", pack(_json(head), buffers), wall_ms, options)
-        order.tools, order.types, order.trust, order.collect = tools or {}, types, trust, patterns
+        order.tools, order.types, order.trust, order.collect = tools, types, trust, patterns
         return order
 
     def run(self, argv: Sequence[Word], stdin: Optional[Content],
@@ -215,6 +220,9 @@ class Orders:
         """Of a command."""
         if isinstance(argv, (str, bytes)) or not argv:
             raise TypeError("argv is a list of words, the program's first")
+        for at, word in enumerate(argv):
+            if not isinstance(word, (str, bytes, os.PathLike)):
+                raise TypeError(f"argv[{at}] is a text, not {type(word).__name__} ({word!r:.60})")
         words = [os.fsencode(word) for word in argv]
         if any(b"\0" in word for word in words):
             raise ValueError("a word of argv has a NUL in it")
@@ -222,7 +230,7 @@ class Orders:
         if "/" in program:
             program = os.path.abspath(program)
         spec, wall_ms = self._spec("command", program, options)
-        given = b"" if stdin is None else _content(stdin)
+        given = b"" if stdin is None else _content("stdin", stdin)
         order = Order(spec, _short(program), [b"\0".join(words) + b"\0", given], wall_ms, options)
         if given:
             order.fields += f',"stdin":{memoryview(given).nbytes}'
@@ -243,12 +251,17 @@ def _json(head: Any) -> bytes:
     return json.dumps(head, separators=(",", ":")).encode("ascii")
 
 
-def _call_head(reference: Reference, args: int, buffers: Sequence[Buffer], types: Mapping[str, type], trust: bool) -> bytes:
+def _call_head(reference: Reference, args: int, buffers: Sequence[Buffer], types: Mapping[str, type], trust: bool,
+               convert: bool = False) -> bytes:
     """The arguments are the buffer of that number, and those behind it. `bytes`: what becomes bytes there, uncopied."""
     fixed = [at for at in range(args + 1, len(buffers)) if memoryview(buffers[at]).readonly]
     head = {"op": "call", "function": reference.ref, "args": args, "oob": len(buffers) - args - 1,
             "result": "pickle" if trust else "plain", "types": [*types]}
-    return _json({**head, "bytes": fixed} if fixed else head)
+    if fixed:
+        head["bytes"] = fixed
+    if convert:
+        head["convert"] = True
+    return _json(head)
 
 
 def _pickled(args: Tuple[Any, ...], kwargs: Dict[str, Any], reference: Reference, buffers: List[Buffer]) -> bytes:
@@ -286,14 +299,45 @@ class Apart:
 
 def _types(classes: Iterable[type]) -> Dict[str, type]:
     """Classes that results may be of, by their names."""
-    if not all(isinstance(one, type) for one in classes):
-        raise TypeError("result_types is a list of classes")
+    if isinstance(classes, type) or not all(isinstance(one, type) for one in classes):
+        raise TypeError(f"result_types is a list of classes, not {classes!r:.100}")
+    for one in classes:
+        if not codec.can_build(one):
+            raise TypeError(f"result_types: {codec.name_type(one)} is no dataclass, pydantic model, enum or named tuple")
     return {f"{one.__module__}:{one.__qualname__}": one for one in classes}
 
 
-def _content(content: Content) -> Buffer:
+def _check_tools(tools: Tools) -> Tools:
+    if not isinstance(tools, Mapping):
+        raise TypeError(f'tools is a dict of functions by their names, {{"search": search}}, not {type(tools).__name__}')
+    for name, function in tools.items():
+        if not isinstance(name, str):
+            raise TypeError(f"tools: a name is a text, not {name!r:.60}")
+        if not callable(function):
+            raise TypeError(f"tools[{name!r:.60}] is a function, not {type(function).__name__}")
+    return tools
+
+
+def _place(files: Mapping[str, Content], buffers: List[Buffer]) -> Dict[str, int]:
+    """Which file is which buffer."""
+    if not isinstance(files, Mapping):
+        raise TypeError(f'files is a dict of contents by their names, {{"data.csv": "a,b"}}, not {type(files).__name__}')
+    placed = {}
+    for name, content in files.items():
+        try:
+            codec.check_file_name(name)
+        except codec.Malformed:
+            raise ValueError(f"files: {name!r:.100} is no name below the working directory, such as 'data/in.csv'") from None
+        placed[name] = len(buffers)
+        buffers.append(_content(f"files[{name!r:.60}]", content))
+    return placed
+
+
+def _content(name: str, content: Content) -> Buffer:
     if isinstance(content, str):
         return content.encode("utf-8")
+    if not isinstance(content, (bytes, bytearray, memoryview)):
+        raise TypeError(f"{name} is text or bytes, not {type(content).__name__}")
     return memoryview(content).cast("B") if isinstance(content, memoryview) else bytes(content)
 
 
@@ -330,7 +374,7 @@ def read_request(body: memoryview) -> Tuple[List[Any], Dict[str, Any]]:
 
 def write_answer(value: Any) -> List[Buffer]:
     """What a tool gave, for the cell. Raises what says that it is no plain data."""
-    tree, buffers = codec.encode(value)
+    tree, buffers = codec.encode(value, name="the tool's value", advice=codec.PLAIN_ADVICE)
     return [*codec.pack({"value": tree}, buffers)]
 
 

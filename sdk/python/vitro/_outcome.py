@@ -6,6 +6,7 @@ from __future__ import annotations
 import datetime  # noqa: F401  these three for the codec, which imports nothing that a cell asks for
 import decimal  # noqa: F401
 import pickle
+import re
 import uuid  # noqa: F401
 from typing import Any, Dict, Optional, Tuple, Union
 
@@ -92,5 +93,7 @@ def not_begun(call_id: str, error: Exception) -> Result:
 
 
 def refused(call_id: str, message: str) -> Refused:
-    """The exception of a call whose pool there is not."""
+    """The exception of a call whose pool there is not. The supervisor speaks of flags, which a program has none of."""
+    message = re.sub(r"^--policy: ", "policy: ", message)
+    message = re.sub(r"--set ([\w.]+)=([\w-]+) would", r'"\1": "\2" in the policy would', message)
     return Refused(message, Result(call_id=call_id, status="refused", error=Error("Refused", message)))

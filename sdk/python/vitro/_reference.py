@@ -20,6 +20,7 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Set, Tuple
 
 from . import _byvalue
 from ._byvalue import Located, Nameless
+from ._codec import with_article
 
 
 class NotSendable(TypeError):
@@ -208,8 +209,7 @@ def label_of(func: Any) -> str:
 def _kind_of(thing: Any) -> str:
     name = getattr(thing, "__qualname__", None)
     if not isinstance(name, str):
-        kind = type(thing).__qualname__
-        return f"{'an' if kind[0] in 'aeiouAEIO' else 'a'} {kind}"
+        return with_article(type(thing).__qualname__)
     if name.endswith("<lambda>"):
         return "a lambda"
     noun = "class" if isinstance(thing, type) else "function"

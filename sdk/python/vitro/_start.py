@@ -170,7 +170,7 @@ def start() -> Connection:
     except (OSError, Broken) as error:
         connection.close()
         said = os.pread(errors, 4096, 0).decode("utf-8", "replace").strip()
-        raise Lost(f"{binary!r} does not work as a supervisor: {said or error}") from error
+        raise Lost(f"{binary!r} does not work as a supervisor: {said or f'it said nothing, and ended ({error}); is it vitro?'}") from error
     except BaseException:
         connection.close()
         raise

@@ -257,7 +257,8 @@ class Tools:
         docstring, unless they are given. policy, timeout: of this tool's calls, instead of the tool host's.
         input: what a command reads, with {name} in it; the arguments as JSON where it is not given.
 
-        Arguments of calls are as JSON has them: they are checked, not converted. Raises TypeError or ValueError.
+        Arguments of calls are as JSON has them, and checked. In the cell they become what the annotations say: dataclasses,
+        models of pydantic, enums, dates, paths, tuples and the like. Raises TypeError or ValueError.
         Calls that run already are not affected.
         """
         if target is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import Dict, Optional, Type
 
+from ._logs import visible
 from ._result import Result
 
 __all__ = ["VitroError", "ToolError", "Timeout", "CpuLimit", "MemoryLimit", "Crashed", "NoResult", "ResultLimit",
@@ -31,8 +32,16 @@ class ToolError(VitroError):
     """The tool itself failed: the function raised, the command exited with another code than 0.
 
     What was raised in the cell is never raised here as its own class, since a cell's word is only data: a ValueError
-    there is a ToolError here whose `type` is "ValueError". `str()` of it is the message.
+    there is a ToolError here whose `type` is "ValueError", and `str()` of it is "ValueError: " and the message. Its
+    cause (`__cause__`) shows the traceback in the cell, wherever this one is printed.
     """
+
+    def __str__(self) -> str:
+        result = self.result
+        if self.traceback is not None:
+            return f"{self.type}: {self.message}" if self.message else self.type
+        said = result.stderr.strip().rpartition("\n")[2] if result is not None and result.exit_code else ""
+        return f"{self.message}: {visible(said[:_SAID_MOST])}" if said else self.message
 
     @property
     def type(self) -> str:
@@ -42,7 +51,7 @@ class ToolError(VitroError):
     @property
     def message(self) -> str:
         """The text of what was raised."""
-        return str(self)
+        return str(self.args[0]) if self.args else ""
 
     @property
     def traceback(self) -> Optional[str]:
@@ -96,12 +105,28 @@ class Unsupported(VitroError):
     """vitro cannot work here: another operating system than Linux, or its program is not there."""
 
 
+_SAID_MOST = 300  # characters of what a command said last
+
 _BY_STATUS: Dict[str, Type[VitroError]] = {
     "error": ToolError, "timeout": Timeout, "cpu_limit": CpuLimit, "memory_limit": MemoryLimit, "crashed": Crashed,
     "no_result": NoResult, "result_limit": ResultLimit, "cancelled": Cancelled, "refused": Refused, "lost": Lost,
 }
 
 
+class _InTheCell(Exception):
+    """The cause of a ToolError, as tracebacks show it: the one in the cell."""
+
+    def __init__(self, traceback: str) -> None:
+        lines = traceback.rstrip("\n").split("\n")
+        super().__init__("\n" + "\n".join(map(visible, lines)))
+
+
+_InTheCell.__module__, _InTheCell.__qualname__ = "vitro", "InTheCell"
+
+
 def error_of(result: Result) -> VitroError:
     """The exception for a result that is not ok."""
-    return _BY_STATUS[result.status](result.error.message if result.error else result.status, result)
+    made = _BY_STATUS[result.status](result.error.message if result.error else result.status, result)
+    if isinstance(made, ToolError) and made.traceback:
+        made.__cause__ = _InTheCell(made.traceback)
+    return made

@@ -205,9 +205,9 @@ class Sandbox(Base):
 
     def _call(self, func: Callable[..., Any], args: Tuple[Any, ...], kwargs: Dict[str, Any], *,
               timeout: Optional[float] = None, policy: Policy = None, call_id: str = "") -> Result:
-        """call() with result=True."""
+        """call() of a tool: with result=True, of arguments as JSON has them."""
         options = Options(timeout, policy, None, None, True, call_id)
-        made: Result = self._do(options, lambda: self._orders.call(func, args, kwargs, options, (), False))
+        made: Result = self._do(options, lambda: self._orders.call(func, args, kwargs, options, (), False, True))
         return made
 
     def _run(self, argv: Sequence[Word], *, stdin: Optional[Content] = None, timeout: Optional[float] = None,
