@@ -25,7 +25,7 @@ import signal
 import sys
 import _socket
 
-from . import awaited, codec, complain, cwd, resolve, talk, tools
+from . import awaited, codec, complain, cwd, initialize, resolve, talk, tools
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # not at run time: typing takes 5 ms to import
@@ -48,7 +48,7 @@ def main(config: Mapping[str, Any], extension: Any = None, fd: int = CALL_SOCKET
     rehearse(config)
     forward_logs(socket)
     (extension or sys.modules["_vitro_zygote"]).park()
-    occupant = Occupant(socket, config)
+    occupant = Occupant(socket, config, config.get("initializer"))
     try:
         occupant.serve()
     except talk.Gone:
@@ -81,8 +81,9 @@ def reseed() -> None:
 class Occupant:
     """Does one call."""
 
-    def __init__(self, socket: talk.Talk, config: Mapping[str, Any]) -> None:
+    def __init__(self, socket: talk.Talk, config: Mapping[str, Any], initializer: Any = None) -> None:
         self.talk = socket
+        self.initializer = initializer  # that is to be called here
         self.config = config
         self.result_max: Optional[int] = config.get("result_bytes")
         self.tells = False
@@ -116,6 +117,8 @@ class Occupant:
 
     def do(self, message: talk.Message) -> List[Any]:
         """The call's value, in pieces."""
+        if self.initializer is not None:
+            initialize.call(self.initializer)
         if self.config.get("mode") == "json":
             return self.do_json(message)
         head, buffers = codec.unpack(message.body)

@@ -19,10 +19,11 @@ from ._result import Error, Log, Result, Usage
 from .aio import AsyncSandbox
 from .errors import (Cancelled, CpuLimit, Crashed, Lost, MemoryLimit, NoResult, Refused, ResultLimit, Timeout, ToolError,
                      Unsupported, VitroError)
+from .executor import Executor
 from .sandbox import Sandbox
 from .toolhost import AsyncToolHost, ToolHost
 
-__all__ = ["Sandbox", "AsyncSandbox", "ToolHost", "AsyncToolHost", "Result", "Error", "Log", "Usage",
+__all__ = ["Sandbox", "AsyncSandbox", "Executor", "ToolHost", "AsyncToolHost", "Result", "Error", "Log", "Usage",
            "VitroError", "ToolError", "Timeout", "CpuLimit", "MemoryLimit", "Crashed", "NoResult", "ResultLimit", "Cancelled",
            "Refused", "Lost", "Unsupported", "NotSendable"]
 
