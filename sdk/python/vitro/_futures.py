@@ -103,6 +103,7 @@ class Pump(Waiter):
                     step = self._steps.pop(call, None)
                 if step is not None:
                     self._take(call, step)
+                del call, step  # they lead to what a future got, which is not to be held while waiting
             with self._lock:
                 if not self._steps:
                     self._runs = False
