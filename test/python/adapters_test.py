@@ -381,9 +381,9 @@ def real(name, package):
     def register(function):
         def run():
             if not os.access(os.path.join(FRAMEWORKS, package), os.R_OK):
-                skip(f"{package} could not be fetched; tools/setup test does")
+                skip(f"{package} is not in {FRAMEWORKS}, or cannot be read there; tools/setup test fetches it")
             if FRAMEWORKS not in sys.path:
-                sys.path.append(FRAMEWORKS)
+                sys.path.insert(0, FRAMEWORKS)
             function()
         if is_for_this():
             test(name)(run)
