@@ -38,7 +38,7 @@ class Executor(concurrent.futures.Executor):
     initializer, initargs
                     called before calls, as in a worker of ProcessPoolExecutor. Every call has a process of its own, so
                     what it sets up has to be there in each: it is called once, in the interpreter that these processes
-                    are forked from, where a fork has all of what it did. Where it leaves a thread, an open file, a file
+                    are forked from, where a fork has all of what it did (again when that is replaced). Where it leaves a thread, an open file, a file
                     in /tmp or another working directory behind, which a fork has not, or raises, or the policy lets
                     calls write to files of this machine, which it might read, it is called in each process, as part of
                     the call. Random generators are seeded anew after it.
