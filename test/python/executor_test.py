@@ -235,6 +235,8 @@ def _(kind):
 
 @both("shutdown without waiting: calls go on")
 def _(kind):
+    if sys.version_info < (3, 9) and kind is Theirs:
+        skip("ProcessPoolExecutor of Python 3.8 loses them (bpo-39205)")
     executor = kind.make(1)
     made = [executor.submit(toolbox.sleep, 0.1) for _ in range(3)]
     executor.shutdown(wait=False)
@@ -339,16 +341,17 @@ def _():
 
 @test("differs: cancel() ends a call that runs; ProcessPoolExecutor's goes on")
 def _():
-    for kind, wanted in ((Theirs, False), (Ours, True)):
-        with kind.make(1) as executor:
-            future = executor.submit(toolbox.sleep, 1)
-            wait_until(future.running, 20, "it runs")
-            start = time.monotonic()
-            check_equal(future.cancel(), wanted, "cancel")
-            following = executor.submit(toolbox.add, 1, 2)
-            check_equal(following.result(), 3, "the next")
-            check((time.monotonic() - start < 0.9) is wanted, f"{kind.name}: {time.monotonic() - start}")
-            check_equal(future.cancelled(), wanted, "cancelled")
+    with Theirs.make(1) as executor:
+        future = executor.submit(toolbox.sleep, 0.5)
+        wait_until(future.running, 20, "it runs")
+        check_equal((future.cancel(), future.cancelled(), future.result()), (False, False, 0.5), "theirs")
+    start = time.monotonic()
+    with Ours.make(1) as executor:
+        future = executor.submit(toolbox.sleep, 29)
+        wait_until(future.running, 20, "it runs")
+        check_equal((future.cancel(), future.cancelled(), future.running()), (True, True, False), "ours")
+        check_equal(executor.submit(toolbox.add, 1, 2).result(), 3, "the next")
+    check(time.monotonic() - start < 25, "its worker is free at once")
 
 
 @test("differs: each call has a fresh process")
@@ -525,12 +528,32 @@ def _():
     check_in("shutdown(wait=False)", "".join(heard), "what to do")
 
 
+@test("a fork of a program whose executor has calls under way ends by itself")
+def _():
+    with folder() as place:
+        script = write(os.path.join(place, "script.py"), f"""
+import os, sys
+sys.path[:0] = [{str(pythons.SDK)!r}, {HERE!r}]
+import toolbox, vitro
+if __name__ == "__main__":
+    executor = vitro.Executor(1, policy={BEST!r})
+    future = executor.submit(toolbox.sleep, 1)
+    child = os.fork()
+    if child == 0:
+        sys.exit(7)
+    print(os.waitpid(child, 0)[1] >> 8, future.result())
+""")
+        done = run([sys.executable, "-W", "ignore", script], timeout=30)
+        check_equal(done.out, "7 1\n", "both", done)
+
+
 @test("arguments of ProcessPoolExecutor are taken where they are")
 def _():
     with vitro.Executor(1, multiprocessing.get_context("fork"), toolbox.prepare, ("a",), policy=BEST,
                         max_tasks_per_child=5) as executor:
         check_equal(executor.submit(toolbox.see_prepared).result()[0], ["a"], "in their order")
     raises(ValueError, vitro.Executor, max_tasks_per_child=0)
+    raises(ValueError, vitro.Executor, timeout=-1)
 
 
 def is_each():

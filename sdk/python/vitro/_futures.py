@@ -10,6 +10,7 @@ from typing import Any, Callable, Deque, Optional
 
 from ._session import Call, Waiter
 from ._threads import ThreadSession
+from .errors import VitroError
 
 
 class CallFuture(Future):  # type: ignore[type-arg]
@@ -38,6 +39,8 @@ class CallFuture(Future):  # type: ignore[type-arg]
         try:
             try:
                 value = outcome()
+            except VitroError as error:
+                self.set_exception(error.with_traceback(None))  # of what is not the caller's, and leads back to here
             except BaseException as error:
                 self.set_exception(error)
             else:

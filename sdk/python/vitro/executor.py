@@ -17,7 +17,7 @@ from . import _resolve
 from ._base import Path
 from ._futures import CallFuture
 from ._order import OnLog, OnOutput, Options, Order
-from ._policy import Policy
+from ._policy import Policy, deadline
 from ._raised import Kinds, both, kinds_of, raising
 from .errors import Crashed, Lost, MemoryLimit, NoResult, ToolError, VitroError
 from .sandbox import Sandbox
@@ -71,6 +71,7 @@ class Executor(concurrent.futures.Executor):
             raise TypeError("initializer must be a callable")
         if max_tasks_per_child is not None and max_tasks_per_child <= 0:
             raise ValueError("max_tasks_per_child must be >= 1")
+        deadline(policy, timeout)
         self._max_workers = max_workers or _count_cpus()
         self._sandbox = Sandbox(policy, python=python, preload=preload, socket=socket, ready_min=ready_min,
                                 ready_max=ready_max)
@@ -97,6 +98,7 @@ class Executor(concurrent.futures.Executor):
         try:
             order = self._sandbox._orders.call(fn, args, kwargs, self._options, self._types, self._trust)
         except Exception as error:
+            task._executor.clear()
             task.set_exception(error)
             return task
         with self._state:
@@ -159,13 +161,15 @@ class Executor(concurrent.futures.Executor):
             task, order = found
             try:
                 self._sandbox._submit(self._options, lambda: order, task)
-            except BaseException as error:
+            except Exception as error:
                 failure = error
+                task.settle(lambda: _raise(failure))
+            except BaseException as error:  # as Ctrl-C in submit()
+                other = error
                 with self._state:
                     self._is_dispatching = False
-                task.settle(lambda: _raise(failure))
-                if not isinstance(error, Exception):
-                    raise
+                task.settle(lambda: _raise(other))
+                raise
 
     def _take(self) -> "Optional[Tuple[_Task, Order]]":
         """The next that is to begin. The lock is held."""
@@ -270,3 +274,4 @@ def _finish_all() -> None:
 # The first finalizer of a program has all of them run at its end. What is registered behind it runs before.
 weakref.finalize(_finish_all, int)
 atexit.register(_finish_all)
+os.register_at_fork(after_in_child=_executors.clear)  # nobody does what a parent's executor has begun
