@@ -528,4 +528,4 @@ def load_e2b():
         return importlib.import_module("e2b_code_interpreter.models")
 
 
-pythons.main()
+pythons.main("system", "oldest")
