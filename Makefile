@@ -48,7 +48,7 @@ test: setup-test tested sanitized check
 
 .PHONY: test-pythons
 test-pythons: setup-test tested
-	@VITRO_TEST_PYTHON=all test/run --build build --filter '^python/(sdk|wire|package|guide)$$'
+	@VITRO_TEST_PYTHON=all test/run --build build --filter '^python/(sdk|wire|package|guide|executor)$$'
 
 .PHONY: test-matrix
 test-matrix: setup-test tested

@@ -25,7 +25,7 @@ import signal
 import sys
 import _socket
 
-from . import awaited, codec, complain, convert, cwd, resolve, talk, tools
+from . import awaited, codec, complain, convert, cwd, initialize, resolve, talk, tools
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # not at run time: typing takes 5 ms to import
@@ -52,7 +52,7 @@ def main(config: Mapping[str, Any], extension: Any = None, fd: int = CALL_SOCKET
         rehearse(config)
     forward_logs(socket)
     extension.park()
-    occupant = Occupant(socket, config)
+    occupant = Occupant(socket, config, config.get("initializer"))
     try:
         occupant.serve()
     except talk.Gone:
@@ -92,8 +92,9 @@ def warm_up(config: Mapping[str, Any]) -> None:
 class Occupant:
     """Does one call."""
 
-    def __init__(self, socket: talk.Talk, config: Mapping[str, Any]) -> None:
+    def __init__(self, socket: talk.Talk, config: Mapping[str, Any], initializer: Any = None) -> None:
         self.talk = socket
+        self.initializer = initializer  # that is to be called here
         self.is_json = config.get("mode") == "json"
         self.receive = getattr(sys.modules.get("_vitro_zygote"), "receive", None)
         self.result_max: Optional[int] = config.get("result_bytes")
@@ -128,6 +129,8 @@ class Occupant:
 
     def do(self, message: talk.Message) -> List[Any]:
         """The call's value, in pieces."""
+        if self.initializer is not None:
+            initialize.call(self.initializer)
         if self.is_json:
             return self.do_json(message)
         head, buffers = message.body if type(message.body) is tuple else codec.unpack(message.body)

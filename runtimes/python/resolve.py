@@ -26,6 +26,7 @@ if TYPE_CHECKING:  # not at run time: typing takes 5 ms to import
     from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 NAME = "_vitro_resolve"
+INITIALIZER_FAILED = "InitializerFailed"
 # Folders of the caller's of which a cell has its own, as /tmp, are shown below this one (vitro/_paths.py).
 ELSEWHERE = "/run/vitro/path"
 
@@ -187,6 +188,7 @@ def _import_failed(name: str, file: Optional[str], error: BaseException, missed:
 # What was made for this call, by the host's number of it.
 _made: Dict[int, Any] = {}
 _spaces: Dict[int, Dict[str, Any]] = {}
+_kept: Dict[int, Any] = {}  # frozensets of names of globals, by the dict that has them
 
 
 def _label(ref: Dict[str, Any]) -> str:
@@ -273,6 +275,27 @@ def make_function(number: int, code: CodeType, space: Dict[str, Any], name: str,
     return made
 
 
+def call_each(function: Callable[..., Any], rows: Sequence[Tuple[Any, ...]]) -> Any:
+    """What a function gives for each of some arguments."""
+    values = [function(*row) for row in rows]
+    return _wait_for_each(values) if any(hasattr(type(value), "__await__") for value in values) else values
+
+
+async def _wait_for_each(values: List[Any]) -> List[Any]:
+    return [await value for value in values]
+
+
+def keep() -> None:
+    """An initializer has run: what it made of a script's globals is not replaced by what the script has. All else is
+    forgotten: the host may give the number of a thing that it no longer has to another."""
+    main = {number: space for number, space in _spaces.items() if number == -1 or space.get("__name__") == "__main__"}
+    _made.clear()
+    _spaces.clear()
+    _spaces.update(main)
+    for space in main.values():
+        _kept[id(space)] = frozenset(space)
+
+
 def set_function(function: FunctionType, state: Dict[str, Any]) -> None:
     """What a function refers to: the globals that it uses, its defaults and attributes."""
     for name in state.pop("modules", ()):
@@ -281,7 +304,8 @@ def set_function(function: FunctionType, state: Dict[str, Any]) -> None:
         _add_source(*state.pop("source"))
     for cell, contents in zip(function.__closure__ or (), state.pop("closure")):
         set_cell(cell, contents)
-    function.__globals__.update(state.pop("globals"))
+    names, kept = state.pop("globals"), _kept.get(id(function.__globals__), ())
+    function.__globals__.update((name, names[name]) for name in names if name not in kept)
     function.__dict__.update(state.pop("dict"))
     for name, value in state.items():
         setattr(function, name, value)
@@ -355,7 +379,7 @@ def make_lru_cache(function: Any, maxsize: Optional[int], typed: bool) -> Any:
 
 
 for _function in (find, import_module, make_code, make_space, module_space, make_cell, set_cell, make_function,
-                  set_function, make_class, make_enum, set_class, set_enum,
+                  call_each, set_function, make_class, make_enum, set_class, set_enum,
                   make_typevar, make_typed_dict, make_lru_cache):
     _function.__module__ = NAME
 _remember_name()

@@ -21,7 +21,7 @@ from typing import Any, Dict, Iterable, List, NoReturn, Optional, Sequence, Tupl
 
 CONTROL = 3
 PACKAGE = "_vitro_runtime"
-PARTS = ("codec", "talk", "resolve", "awaited", "complain", "cwd", "tools", "convert", "harness")
+PARTS = ("codec", "talk", "resolve", "awaited", "complain", "cwd", "tools", "convert", "initialize", "harness")
 # What every piece of code may stand on: a top-level await, and a line in a log.
 ALWAYS = ("asyncio", "logging")
 # Whoever computes would start threads for it, of which a fork has none.
@@ -123,27 +123,35 @@ def forget(before: Dict[str, ModuleType]) -> None:
         del sys.modules[name]
 
 
+class Alone:
+    """While it lasts, who computes starts no threads for it."""
+
+    def __enter__(self) -> None:
+        self.kept = {variable: os.environ.get(variable) for variable in THREADS}
+        os.environ.update(dict.fromkeys(THREADS, "1"))
+
+    def __exit__(self, *_: object) -> None:
+        for variable, value in self.kept.items():
+            if value is None:
+                os.environ.pop(variable, None)
+            else:
+                os.environ[variable] = value
+
+
 def load(name: str, guard: Guard) -> None:
     """Imports a module; raises Failed if that does not work, or one of its parts lies where calls write."""
     before = dict(sys.modules)
-    kept = {variable: os.environ.get(variable) for variable in THREADS}
     guard.refused = None
-    os.environ.update(dict.fromkeys(THREADS, "1"))
     try:
         if not all(part.isidentifier() for part in name.split(".")):
             raise ImportError(f"'{name}' is no name of a module")
-        __import__(name)
+        with Alone():
+            __import__(name)
         if guard.refused:
             raise Writable(f"'{guard.refused}' lies where calls may write")
     except BaseException as error:
         forget(before)
         raise Failed(f"'{name}' is not imported ahead of calls: {describe(error)}") from None
-    finally:
-        for variable, value in kept.items():
-            if value is None:
-                os.environ.pop(variable, None)
-            else:
-                os.environ[variable] = value
 
 
 def settle() -> None:
@@ -253,7 +261,7 @@ class Trial:
 
 def is_setup(setup: Any) -> bool:
     """Whether the parts of it that are ours are of their kind."""
-    return isinstance(setup, dict) and setup.get("version") == 1 and all(
+    return isinstance(setup, dict) and setup.get("version") == 1 and isinstance(setup.get("initializer", {}), dict) and all(
         isinstance(words, list) and all(isinstance(word, str) for word in words)
         for words in (setup.get("path", []), setup.get("preload", [])))
 
@@ -273,7 +281,8 @@ class Zygote:
         if self.extension.threads() != 1:
             self.extension.fail("a .pth file or a sitecustomize starts a thread, and what has threads cannot be forked")
         sys.path += [folder for folder in self.config.get("path", ()) if folder not in sys.path]
-        for name in dict.fromkeys([*ALWAYS, *self.config.get("preload", ()), *learned]):
+        first = self.config.get("initializer", {}).get("modules", ())
+        for name in dict.fromkeys([*ALWAYS, *self.config.get("preload", ()), *first, *learned]):
             if name in left_out or name in sys.modules:
                 continue
             self.extension.loads(name)
@@ -284,7 +293,21 @@ class Zygote:
             if self.extension.threads() != 1:
                 self.extension.fail(f"importing '{name}' ahead of calls starts a thread, and what has threads "
                                     "cannot be forked")
+        self.initialize(left_out)
         self.extension.loads("")
+
+    def initialize(self, left_out: Sequence[str]) -> None:
+        """Calls an initializer, if a fork has all of what it does, and it can read nothing that a call wrote. Else
+        occupants call it: where that shows too late, those of the next zygote."""
+        wanted, part = self.config.get("initializer"), sys.modules[f"{PACKAGE}.initialize"]
+        if not wanted or part.NAME in left_out or self.config["bare"] or self.guard.places.paths:
+            return
+        self.extension.loads(part.NAME)
+        with Alone():
+            problem = part.try_once(wanted, self.extension.threads)
+        if problem:
+            self.extension.fail(problem)
+        del self.config["initializer"]
 
     def learn(self, name: str) -> None:
         """For real, since a child could. Whoever has it already has nothing to do."""

@@ -8,11 +8,13 @@ something was imported ahead of a call shows in that two calls see the same mome
 VITRO_TEST_PYTHON is the interpreter that most of them are for, else the system's.
 """
 
+import base64
 import contextlib
 import glob
 import json
 import os
 import pathlib
+import pickle
 import shutil
 import signal
 import subprocess
@@ -62,13 +64,18 @@ def kinds():
 class Pool:
     """One pool of a supervisor of its own. paths: folders on sys.path, for reading."""
 
-    def __init__(self, python=SYSTEM, prefix=(), paths=(), preload=(), policy=(), **fields):
+    def __init__(self, python=SYSTEM, prefix=(), paths=(), preload=(), policy=(), initializer=None,
+                 **fields):
         self.place = tempfile.mkdtemp(prefix="test-")
         os.chmod(self.place, 0o755)
         write(os.path.join(self.place, "probe.py"), PROBE)
         self.client = wire.Client(*spawn(prefix))
         self.numbers = 0
         setup = {"version": 1, "mode": "json", "path": [self.place, *paths], "preload": list(preload), "main": None}
+        if initializer:  # of a module, without arguments
+            module, name = initializer.split(":")
+            setup["initializer"] = {"function": {"module": module, "name": name}, "modules": [module],
+                                    "buffers": [base64.b64encode(pickle.dumps(((), {}))).decode()]}
         sources = [{"key": "require", "value": "best-effort"}] if FLAGS or prefix else []
         sources += [{"key": "files.read", "value": path} for path in (self.place, *paths) if os.path.isdir(path)]
         try:
@@ -540,6 +547,25 @@ def _():
                 pool.until_told("'written' is not imported ahead of calls: Writable")
                 check(pool.is_ahead("fixed"), f"cells {kind}: the control is not there: {pool.lines}")
                 check_never_ahead(pool, "written", "Writable")
+
+
+@test("an initializer is called ahead of calls, but never where these could write what it reads")
+def _():
+    note = "import time\nnoted = []\ndef note():\n    noted.append(time.time_ns())\n"
+    for kind, prefix in kinds():
+        with contextlib.ExitStack() as stack:
+            space = Workspace(stack)
+            write(f"{space.fixed}/fixed.py", note)
+
+            def ask(pool):
+                with pool:
+                    found = [pool.run("import fixed\nvalue = fixed.noted") for _ in range(3)]
+                check_equal([len(noted) for noted in found], [1, 1, 1], f"cells {kind}: it was called before each")
+                return len({noted[0] for noted in found})
+
+            once = ask(Pool(prefix=prefix, paths=[space.fixed], initializer="fixed:note"))
+            check_equal(once, 3 if prefix or is_bare() else 1, f"cells {kind}: the control")
+            check_equal(ask(space.pool(prefix, space.fixed, initializer="fixed:note")), 3, f"cells {kind}: by each")
 
 
 @test("nor by a link, a cache, a part of a namespace package, or from behind an except")

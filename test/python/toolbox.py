@@ -172,3 +172,75 @@ def disturb():
 
 def draw():
     return random.random(), os.urandom(4)
+
+
+prepared = []
+
+
+def prepare(*values):
+    prepared.extend(values)
+
+
+def prepare_in_thread(*values):
+    prepared.extend(values)
+    threading.Thread(target=time.sleep, args=(60,), daemon=True).start()
+
+
+def prepare_file(*values):
+    prepared.append(open("/tmp/prepared", "w+"))
+    prepared[0].write("".join(values))
+
+
+def prepare_badly():
+    raise KeyError("nothing works")
+
+
+def see_prepared():
+    return [value if isinstance(value, str) else value.fileno() > 2 for value in prepared], threading.active_count()
+
+
+def note_times(seconds):
+    start = time.time()
+    time.sleep(seconds)
+    return start, time.time()
+
+
+class Unlucky(Exception):
+    def __init__(self, text, number):
+        super().__init__(f"{text} {number}")
+        self.number = number
+
+
+def be_unlucky():
+    raise Unlucky("unlucky", 13)
+
+
+def decode_badly():
+    return b"\xff".decode()
+
+
+def open_nothing():
+    return open("/nowhere/at/all")
+
+
+def stop_iterating():
+    raise StopIteration("enough")
+
+
+def divide(a, b):
+    return a / b
+
+
+def note_process(_):
+    if not state:
+        state.append(os.urandom(8))
+    return state[0]
+
+
+def count_up(_place):
+    """A stamp that is another each time."""
+    prepared.append(os.urandom(8).hex())
+
+
+def see_stamp():
+    return prepared[0]

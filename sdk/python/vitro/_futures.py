@@ -10,6 +10,7 @@ from typing import Any, Callable, Deque, Optional
 
 from ._session import Call, Waiter
 from ._threads import ThreadSession
+from .errors import VitroError
 
 
 class CallFuture(Future):  # type: ignore[type-arg]
@@ -38,6 +39,8 @@ class CallFuture(Future):  # type: ignore[type-arg]
         try:
             try:
                 value = outcome()
+            except VitroError as error:
+                self.set_exception(error.with_traceback(None))  # of what is not the caller's, and leads back to here
             except BaseException as error:
                 self.set_exception(error)
             else:
@@ -103,6 +106,7 @@ class Pump(Waiter):
                     step = self._steps.pop(call, None)
                 if step is not None:
                     self._take(call, step)
+                del call, step  # they lead to what a future got, which is not to be held while waiting
             with self._lock:
                 if not self._steps:
                     self._runs = False

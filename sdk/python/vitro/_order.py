@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import base64
 import inspect
 import json
 import os
@@ -16,7 +17,7 @@ from . import _codec as codec
 from ._binary import find_binary
 from ._paths import Folders
 from ._policy import Policy, deadline, sources_of
-from ._reference import Reference, describe, dumps
+from ._reference import NotSendable, Reference, describe, dumps
 from .errors import Refused
 
 Buffer = Union[bytes, bytearray, memoryview]
@@ -30,6 +31,7 @@ Content = Union[str, bytes, bytearray, memoryview]
 answering: "ContextVar[bool]" = ContextVar("vitro_answering", default=False)
 
 SIMPLE = frozenset((int, str, float, bool, bytes, type(None)))  # what any pickler writes alike
+_FIRST_BYTES = 32 << 10  # of an initializer; a setup has 48 KiB
 _LARGE = 1 << 16  # bytes that are worth a buffer of their own
 _NAME_BYTES = 250  # of a tool's name and of a call's id each; the wire has room for 511 together
 
@@ -113,6 +115,18 @@ class Orders:
         # Of the sandbox's own policy, until sys.path changes. It is replaced as a whole: many threads may read it.
         self._known: Optional[Tuple[Folders, Dict[Any, PoolSpec]]] = None
         self._heads: Dict[str, Tuple[Dict[str, Any], bytes]] = {}
+        self._first: Optional[Tuple[Dict[str, Any], Tuple[Any, ...]]] = None  # an initializer, and what it is made of
+
+    def begin_with(self, initializer: Callable[..., Any], args: Tuple[Any, ...]) -> None:
+        """Interpreters of calls of functions begin with calling this one. Raises NotSendable."""
+        reference = describe(initializer)
+        buffers: List[Buffer] = [*reference.buffers, dumps(args, {}, reference)]
+        texts = [base64.b64encode(buffer).decode("ascii") for buffer in buffers]
+        if sum(map(len, texts)) > _FIRST_BYTES:
+            raise NotSendable(f"the initializer and its arguments are too large to be sent ahead of calls, by more than "
+                              f"{_FIRST_BYTES >> 10} KiB: have it read them from a file that the policy lets calls read")
+        # Both are kept: what is sent by value is told apart by where it lies in memory.
+        self._first = {"function": reference.ref, "buffers": texts, "modules": reference.modules}, (initializer, *args)
 
     # -- pools
 
@@ -148,8 +162,11 @@ class Orders:
             sources = [*sources, {"json": json.dumps({"files": {"read": folders.grants}})}]
         # What an occupant does once before it waits, so that the first call in it is as fast as a second one.
         rehearse = ["call"] if kind == "call" else ["eval", "tools"]
-        setup = json.dumps({"version": 1, "mode": "message", "path": path, "preload": self._preload, "rehearse": rehearse})
-        return PoolSpec("python", program, json.dumps(sources), setup, *self._ready)
+        setup: Dict[str, Any] = {"version": 1, "mode": "message", "path": path, "preload": self._preload,
+                                 "rehearse": rehearse}
+        if kind == "call" and self._first is not None:
+            setup["initializer"] = self._first[0]
+        return PoolSpec("python", program, json.dumps(sources), json.dumps(setup), *self._ready)
 
     def policy_alone(self, policy: Policy) -> PoolSpec:
         """A pool without cells, that only says what a policy comes to."""

@@ -351,19 +351,20 @@ class Sandbox(Base):
             answering.reset(token)
         session.answer(call.number, head["ask"], ok, pieces)
 
-    def _submit(self, options: Options, make: Callable[[], Order]) -> "Future[Any]":
-        future = CallFuture(options.call_id)
+    def _submit(self, options: Options, make: Callable[[], Order], future: Optional[CallFuture] = None) -> "Future[Any]":
+        """Begins a call. future: one that others have already, who may cancel it meanwhile."""
+        future = CallFuture(options.call_id) if future is None else future
         try:
             order = make()
             session, call = self._begin(order, future)
         except (VitroError, TypeError, ValueError) as error:
-            if options.result:
-                future.set_result(not_begun(options.call_id, error))
-            else:
-                future.set_exception(error)
+            failure = error
+            future.settle(lambda: not_begun(options.call_id, failure) if options.result else _raise(failure))
             return future
         future.call_id = call.call_id
         future._stop = lambda: session.abandon(call)
+        if future.cancelled():
+            session.abandon(call)
         hooks = self._hooks(order, options)
 
         def serve(head: Head, body: memoryview) -> None:

@@ -1,0 +1,155 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A code executor for AutoGen (autogen-core 0.4 and later), whose blocks each run in a cell of their own.
+
+    from vitro.adapters.autogen import CodeExecutor
+
+    async with CodeExecutor(timeout=10) as executor:
+        agent = CodeExecutorAgent("coder", code_executor=executor)
+
+It does what autogen_ext's LocalCommandLineCodeExecutor does: blocks run one after the other until one fails; `output` is all
+that they printed; exit codes are 124 for a timeout and 125 where it was cancelled.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from dataclasses import dataclass
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
+
+from .._base import Path
+from .._policy import Policy
+from .._result import Result
+from ..aio import AsyncSandbox
+from ..errors import VitroError
+
+__all__ = ["CodeExecutor", "CodeResult"]
+
+_SHELLS = {"bash": "bash", "sh": "sh", "shell": "sh"}
+_PYTHONS = ("python", "py", "python3")
+_TIMEOUT, _CANCELLED = 124, 125
+
+
+@dataclass
+class CodeResult:
+    """How blocks ended; autogen_core's own, where that is imported."""
+
+    exit_code: int
+    output: str
+
+
+class CodeExecutor:
+    """An autogen_core.code_executor.CodeExecutor.
+
+    timeout     seconds for each block
+    work_dir    a folder where blocks work, which they may write to, and which is there afterwards. Without it each block
+                has a folder of its own, that is empty at first, and gone after it.
+    policy      what blocks may use apart from that: see Sandbox
+
+    Python blocks are fresh programs, as in AutoGen's command-line executors: no variable is kept for the next one.
+    """
+
+    def __init__(self, *, timeout: float = 60, work_dir: Optional[Path] = None,
+                 policy: Policy = None) -> None:
+        if timeout <= 0:
+            raise ValueError("timeout must be positive")
+        self._timeout = timeout
+        self._policy = policy if work_dir is None else _with_folder(policy, os.path.abspath(work_dir))
+        self._sandbox: Optional[AsyncSandbox] = None
+        real = sys.modules.get("autogen_core.code_executor")
+        if real is not None:
+            real.CodeExecutor.register(type(self))
+
+    @property
+    def timeout(self) -> float:
+        """Seconds for each block."""
+        return self._timeout
+
+    async def execute_code_blocks(self, code_blocks: Sequence[Any], cancellation_token: Any) -> Any:
+        """Runs blocks, each with `code` and `language`, until one fails."""
+        output, code = "", 0
+        for block in code_blocks:
+            code, said = await self._execute(block.code, block.language.lower(), cancellation_token)
+            output += said
+            if code:
+                break
+        real = sys.modules.get("autogen_core.code_executor")
+        return CodeResult(code, output) if real is None else real.CodeResult(exit_code=code, output=output)
+
+    async def start(self) -> None:
+        """Makes it ready. The first block does, too."""
+        if self._sandbox is None:
+            self._sandbox = AsyncSandbox(self._policy)
+
+    async def stop(self) -> None:
+        """Ends all that runs."""
+        sandbox, self._sandbox = self._sandbox, None
+        if sandbox is not None:
+            await sandbox.close()
+
+    async def restart(self) -> None:
+        """Ends all that runs. There is nothing else to be forgotten."""
+        await self.stop()
+        await self.start()
+
+    async def __aenter__(self) -> "CodeExecutor":
+        await self.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.stop()
+
+    async def _execute(self, code: str, language: str, token: Any) -> Tuple[int, str]:
+        if language not in _PYTHONS and language not in _SHELLS:
+            return 1, f"\nunknown language {language}"
+        await self.start()
+        assert self._sandbox is not None
+        if language in _PYTHONS:
+            call = self._sandbox.eval(code, timeout=self._timeout, result=True)
+        else:
+            call = self._sandbox.run([_SHELLS[language], "-c", code], timeout=self._timeout, result=True)
+        task = asyncio.ensure_future(call)
+        if token is not None:
+            token.link_future(task)
+        try:
+            return _read(await task)
+        except asyncio.CancelledError:
+            if token is None or not token.is_cancelled():
+                raise
+            return _CANCELLED, "\nCancelled"
+        except VitroError as error:
+            return 1, f"\n{type(error).__name__}: {error}"
+
+
+def _read(result: Result) -> Tuple[int, str]:
+    """The exit code and the output, as programs have them."""
+    said = result.stderr + result.stdout
+    if result.ok:
+        return 0, said
+    if result.status == "timeout":
+        return _TIMEOUT, said + "\nTimeout"
+    error = result.error
+    assert error is not None
+    if error.type == "SystemExit":
+        return _exit_code(error.message, said)
+    if error.traceback:
+        said += error.traceback
+    elif not (result.status == "error" and result.exit_code):  # a program that exits has said what it has to say
+        said += f"\n{error.type}: {error.message}"
+    return result.exit_code or 1, said
+
+
+def _exit_code(word: str, said: str) -> Tuple[int, str]:
+    """What sys.exit() with that argument makes of a program."""
+    if word in ("", "None"):
+        return 0, said
+    return (int(word) & 255, said) if word.isdecimal() and len(word) < 10 else (1, f"{said}{word}\n")
+
+
+def _with_folder(policy: Policy, folder: str) -> Mapping[str, Any]:
+    """The policy, with that folder to work in."""
+    made: Dict[str, Any] = {"extends": policy} if isinstance(policy, (str, os.PathLike)) else dict(policy or {})
+    files = dict(made.get("files", {}))
+    write: List[Any] = [*files.get("write", ()), folder]
+    return {**made, "files": {**files, "write": write, "cwd": folder}}
