@@ -201,13 +201,15 @@ class Sandbox(Base):
         if self._finalizer is not None and self._pid == os.getpid():
             self._finalizer()
 
-    # -- for tool hosts, whose tools' arguments may have any names
+    # -- for tool hosts and drop-ins, whose tools' arguments may have any names
 
     def _call(self, func: Callable[..., Any], args: Tuple[Any, ...], kwargs: Dict[str, Any], *,
-              timeout: Optional[float] = None, policy: Policy = None, call_id: str = "") -> Result:
+              timeout: Optional[float] = None, policy: Policy = None, call_id: str = "",
+              result_types: Iterable[type] = (), trust_results: bool = False) -> Result:
         """call() with result=True."""
         options = Options(timeout, policy, None, None, True, call_id)
-        made: Result = self._do(options, lambda: self._orders.call(func, args, kwargs, options, (), False))
+        made: Result = self._do(options, lambda: self._orders.call(func, args, kwargs, options, result_types,
+                                                                   trust_results))
         return made
 
     def _run(self, argv: Sequence[Word], *, stdin: Optional[Content] = None, timeout: Optional[float] = None,
