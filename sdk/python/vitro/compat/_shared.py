@@ -24,6 +24,7 @@ from ..sandbox import Sandbox
 
 DAY = 86400.0  # seconds: no deadline is later
 _ID_BYTES = 250
+_KEYS = {"memory_limit": "limits.memory_mb", "cpu_limit": "limits.cpu_ms", "result_limit": "limits.result_mb"}
 
 _lock = threading.Lock()
 _sandbox: Optional[Sandbox] = None
@@ -141,6 +142,15 @@ def log_output(name: str, result: Result) -> None:
         for stream, text in (("stdout", result.stdout), ("stderr", result.stderr)):
             if text:
                 emit(tool_log, logging.DEBUG, f"{name}: {stream}: ", text)
+
+
+def cause_of(result: Result) -> Tuple[str, str]:
+    """The type and the text of what went wrong, which names the policy's key where that is a limit."""
+    if result.error is None:
+        return "Error", ""
+    key = _KEYS.get(result.status)
+    said = result.error.message
+    return result.error.type, said if key is None or key in said else f"{said}; the policy's key is {key}"
 
 
 def has_begun(result: Result) -> bool:

@@ -28,7 +28,8 @@ from .._policy import Policy
 from .._result import Result
 from ..errors import VitroError, error_of
 from ..toolhost import last_words
-from ._shared import DAY, default_policy, folder_of, has_begun, lay_over, log_output, shared_sandbox, working_directory
+from ._shared import (DAY, cause_of, default_policy, folder_of, has_begun, lay_over, log_output, shared_sandbox,
+                      working_directory)
 
 __all__ = ["SubprocessSandboxBackend", "VitroSandboxBackend", "register_backend", "get_backend", "list_backends"]
 
@@ -126,7 +127,7 @@ def _execution_of(tool_name: str) -> str:
 
 
 def _explain(tool_name: str, timeout: float, result: Result) -> str:
-    kind, message = (result.error.type, result.error.message) if result.error else ("Error", "")
+    kind, message = cause_of(result)
     if not has_begun(result):
         return f"{_execution_of(tool_name)} was not begun ({result.status}): {message}"
     if result.status == "timeout":

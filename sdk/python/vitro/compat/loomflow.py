@@ -28,8 +28,8 @@ from .._reference import NotSendable, describe
 from .._result import Result
 from ._host import ConfigError, InProcessToolHost, Tool, ToolDef, ToolEvent, ToolResult, tool
 from ._script import CodeExecutor, ExecResult
-from ._shared import (DAY, default_policy, folder_of, has_begun, id_for, lay_over, log_output, shared_async_sandbox,
-                      working_directory)
+from ._shared import (DAY, cause_of, default_policy, folder_of, has_begun, id_for, lay_over, log_output,
+                      shared_async_sandbox, working_directory)
 
 __all__ = ["SubprocessSandbox", "OSSandbox", "CodeExecutor", "ExecResult", "InProcessToolHost", "Tool", "tool", "ToolDef",
            "ToolEvent", "ToolResult", "ConfigError"]
@@ -113,7 +113,7 @@ class SubprocessSandbox:
         return lay_over(self._given, default_policy(cwd))
 
     def _explain(self, tool: str, function: Any, result: Result) -> str:
-        kind, message = (result.error.type, result.error.message) if result.error else ("Error", "")
+        kind, message = cause_of(result)
         if result.status == "error" and kind not in _NO_VALUE:
             return f"tool raised {kind}: {message}"
         if result.status == "refused" and kind == NotSendable.__name__:

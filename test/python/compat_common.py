@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What tests of the drop-ins have in common."""
+
+import os
+import signal
+import sys
+import time
+import uuid
+
+HERE = os.path.dirname(os.path.realpath(__file__))
+STANDINS = os.path.join(HERE, "standins")
+sys.path[:0] = [HERE, STANDINS, os.path.join(HERE, "..", "lib")]
+import pythons  # noqa: E402
+from vitrotest import Failed, check, proc, run, write  # noqa: E402
+
+BEST = {"require": "best-effort"}
+DROP_INS = {"loomflow": "vitro.compat.loomflow", "calute": "vitro.compat.calute"}
+
+
+def new_mark():
+    """Words of a sleep that no other has."""
+    return f"{uuid.uuid4().int % 10**6 + 10**6}.5"
+
+
+def processes_with(mark):
+    """Processes of the machine that have the mark among their words."""
+    return [int(name) for name in os.listdir("/proc")
+            if name.isdigit() and mark.encode() in proc(f"{name}/cmdline").split(b"\0")]
+
+
+def check_survives(mark):
+    """A process with the mark goes on without end: the control of a test that none does."""
+    found = processes_with(mark)
+    check(found, "the control: nothing was left behind")
+    time.sleep(0.2)
+    check(processes_with(mark), "the control: what was left behind ended by itself")
+    for pid in found:
+        os.kill(pid, signal.SIGKILL)
+
+
+def check_gone(mark, seconds=5):
+    """No process with the mark is there any more."""
+    until = time.monotonic() + seconds
+    while processes_with(mark):
+        if time.monotonic() > until:
+            raise Failed(f"processes {processes_with(mark)} are left")
+        time.sleep(0.02)
+
+
+def run_script(place, text, python=None, **options):
+    """Runs a program of its own, with all that tests import."""
+    path = write(os.path.join(place, "script.py"), text)
+    words = [python or sys.executable, path]
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([HERE, STANDINS, str(pythons.SDK)])}
+    return run(words, cwd=place, env={**env, **options.pop("env", {})}, timeout=55, **options)
