@@ -97,7 +97,7 @@ def _():
     with folder(parent="/var/tmp", writable=True) as place:
         write(os.path.join(place, "data.txt"), "known")
         made = backend(working_directory=place)
-        check_equal(execute(made, "see_place"), (place, ["data.txt"], []), "where it is")
+        check_equal(execute(made, "see_place"), (place, ["data.txt"]), "where it is")
         check_equal(execute(made, "read", path="data.txt"), "known", "a file there")
         check_in("files.write", error_of(made, "write", path="new.txt", text="x"), "writing")
         check_in("files.read", error_of(backend(), "read", path=os.path.join(place, "data.txt")), "not mounted")

@@ -132,14 +132,16 @@ def _():
     need_held({"files": "mountns", "network": "*"})
     os.environ["COMPAT_SECRET"] = "token"
     before = os.getcwd()
-    tools = host(compat_tools.see_place, compat_tools.read, compat_tools.write, compat_tools.connect, compat_tools.see_variable)
-    with folder(parent="/var/tmp") as place, folder(parent="/var/tmp") as other:
+    tools = host(compat_tools.see_place, compat_tools.read, compat_tools.write, compat_tools.connect, compat_tools.see_variable,
+                 compat_tools.see)
+    with folder(parent="/var/tmp") as place, folder(parent="/var/tmp") as other, folder(parent="/tmp") as temporary:
         write(os.path.join(place, "data.txt"), "known")
         write(os.path.join(other, "data.txt"), "hidden")
         sandbox = SubprocessSandbox(tools, policy=BEST)
         try:
             os.chdir(place)
-            check_equal(call(sandbox, "see_place").output, (place, ["data.txt"], []), "where it is")
+            check_equal(call(sandbox, "see_place").output, (place, ["data.txt"]), "where it is")
+            check_equal(call(sandbox, "see", path=temporary).output, False, "what others have in /tmp")
             check_equal(call(sandbox, "read", path="data.txt").output, "known", "a file there")
             check_equal(call(sandbox, "read", path=os.path.join(HERE, "compat_tools.py")).ok, True, "a file of sys.path")
             check_equal(call(sandbox, "write", path="/tmp/x", text="x").output, 1, "a file of its own")
