@@ -131,12 +131,12 @@ def _():
 
 @test("grandchildren survive timeouts and normal returns", holds={"processes": "pidns"})
 def _():
-    for tool, timeout in (("leave_grandchild", 20.0), ("leave_grandchild_and_sleep", LATE)):
+    for tool, timeout in (("leave_grandchild", 2 * LATE), ("leave_grandchild_and_sleep", LATE)):
         marks = new_mark(), new_mark()
         ours = by(SubprocessSandbox, tool, timeout, mark=marks[0])
         check_gone(marks[0])
         theirs = by(spawned.SubprocessSandbox, tool, timeout, mark=marks[1])
-        check_equal((ours.ok, theirs.ok), (timeout == 20.0,) * 2, f"{ours.error}; {theirs.error}")
+        check_equal((ours.ok, theirs.ok), (timeout > LATE,) * 2, f"{ours.error}; {theirs.error}")
         check_survives(marks[1])
 
 
