@@ -11,6 +11,7 @@ import sys
 import threading
 
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
+import compat_common
 from compat_common import BEST, check_gone, check_survives, new_mark, run_script
 from vitrotest import check, check_equal, check_in, folder, main, need_held, test, write
 
@@ -194,4 +195,4 @@ def _():
 
 
 if __name__ == "__main__":
-    main()
+    compat_common.main(main)

@@ -10,6 +10,7 @@ import types
 from concurrent.futures import ThreadPoolExecutor
 
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
+import compat_common
 from compat_common import BEST, pythons, run_script
 from vitrotest import check, check_equal, check_in, folder, need_held, test, write
 
@@ -181,4 +182,4 @@ def _():
 
 
 if __name__ == "__main__":
-    pythons.main()
+    compat_common.main(pythons.main)

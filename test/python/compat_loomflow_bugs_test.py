@@ -8,6 +8,7 @@ import os
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
+import compat_common
 from compat_common import BEST, check_gone, check_survives, new_mark, processes_with, run_script
 from vitrotest import check, check_equal, check_in, folder, is_bare, main, need_held, test, wait_until
 
@@ -207,4 +208,4 @@ def _():
 
 
 if __name__ == "__main__":  # the control's children import it, too
-    main()
+    compat_common.main(main)

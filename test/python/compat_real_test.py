@@ -10,6 +10,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
+import compat_common
 from compat_common import BEST, pythons, run_script
 from vitrotest import ROOT, check, check_equal, check_in, folder, main, skip, test, write
 
@@ -162,4 +163,4 @@ def _():
 
 
 if __name__ == "__main__":
-    main()
+    compat_common.main(main)
