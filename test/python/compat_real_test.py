@@ -128,6 +128,41 @@ def _():
     check_equal(done.out, "True True 42 {'x': b'y'}\n", "what it says", done)
 
 
+TRIO = """
+import sys
+import trio
+from compat_common import check_gone, new_mark, processes_with
+from loomflow.tools.registry import InProcessToolHost
+from vitro.compat.loomflow import CodeExecutor, SubprocessSandbox
+import compat_tools
+
+async def story():
+    sandbox = SubprocessSandbox(InProcessToolHost([compat_tools.add, compat_tools.run_sleep]), policy=%r)
+    result = await sandbox.call("add", {"a": 2, "b": 3}, call_id="c1")
+    mark = new_mark()
+    with trio.CancelScope() as scope:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(lambda: sandbox.call("run_sleep", {"mark": mark}))
+            while not processes_with(mark):
+                await trio.sleep(0.02)
+            scope.cancel()
+    check_gone(mark)
+    print(result.output, result.call_id, scope.cancelled_caught, (await CodeExecutor(policy=%r).run("print(7)")).stdout.strip())
+
+trio.run(story)
+"""
+
+
+@test("loomflow: calls in a program of trio's, which are cancelled as others are")
+def _():
+    need("loomflow")
+    need("trio")
+    with folder() as place:
+        done = run_script(place, TRIO % (BEST, BEST), PYTHON,
+                          env={"PYTHONPATH": os.pathsep.join([compat_common.HERE, str(pythons.SDK)])})
+    check_equal(done.out, "5 c1 True 7\n", "what it says", done)
+
+
 BACKEND = """
 from {package}.security.sandbox import SandboxConfig, SandboxRouter
 from {package}.security.sandbox_backends import get_backend

@@ -11,7 +11,7 @@ from .. import _codec as codec
 from .._paths import Folders
 from .._policy import Policy
 from .._result import Result
-from ._shared import DAY, default_policy, has_begun, lay_over, shared_async_sandbox, working_directory
+from ._shared import DAY, default_policy, has_begun, lay_over, sealed, working_directory
 
 _OUT = "out/"
 _KEEP = _OUT + ".vitro"  # has the folder made
@@ -91,9 +91,10 @@ class CodeExecutor:
         given = {codec.check_file_name(name): content.encode() if isinstance(content, str) else bytes(content)
                  for name, content in (files or {}).items()}
         text = f"{_RUNNER}\n_run({code!r}, {language!r}, {dict(env or {})!r})"
-        result: Result = await shared_async_sandbox().eval(
-            text, files={**given, _KEEP: b""}, collect=[_OUT + "**"], timeout=float(min(timeout_s, DAY)),
-            policy=self._policy(), result=True)
+        policy = self._policy()
+        result = await sealed(lambda sandbox, number: sandbox.eval(
+            text, files={**given, _KEEP: b""}, collect=[_OUT + "**"], timeout=float(min(timeout_s, DAY)), policy=policy,
+            result=True, call_id=number))
         return _outcome(result, given)
 
     def _policy(self) -> Policy:

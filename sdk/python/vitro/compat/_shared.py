@@ -11,9 +11,11 @@ import asyncio
 import functools
 import logging
 import os
+import sys
 import threading
+import uuid
 import weakref
-from typing import Any, Dict, List, Mapping, Optional, Tuple
+from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
 
 from .._logs import emit, tool_log
 from .._paths import _PRIVATE, _is_wide, _working
@@ -56,6 +58,41 @@ def shared_async_sandbox() -> AsyncSandbox:
             return _of_loops[-1][1]
         _of_loops[free] = weakref.ref(loop), _of_loops[free][1]
         return _of_loops[free][1]
+
+
+async def sealed(make: Callable[[Any, str], Any], call_id: str = "") -> Result:
+    """What becomes of a call. make(sandbox, id) makes it, of either kind of sandbox: on the event loop that runs, or, in a
+    program of trio's, in a thread that waits for it."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return await _in_thread(make)
+    made: Result = await make(shared_async_sandbox(), id_for(call_id))
+    return made
+
+
+async def _in_thread(make: Callable[[Any, str], Any]) -> Result:
+    trio = sys.modules.get("trio")
+    if trio is None:
+        raise RuntimeError("neither an event loop of asyncio nor one of trio runs here")
+    sandbox, call_id, over = shared_sandbox(), uuid.uuid4().hex, threading.Event()
+
+    def work() -> Any:
+        try:
+            return make(sandbox, call_id)
+        finally:
+            over.set()
+
+    def stop() -> None:  # the call may be yet to begin
+        while not sandbox.cancel(call_id) and not over.wait(0.01):
+            pass
+
+    try:
+        made: Result = await trio.to_thread.run_sync(work, abandon_on_cancel=True, limiter=trio.CapacityLimiter(1))
+    except trio.Cancelled:
+        threading.Thread(target=stop, name="vitro cancels", daemon=True).start()
+        raise
+    return made
 
 
 def _renew_lock() -> None:

@@ -99,9 +99,11 @@ class SubprocessSandboxBackend:
         return lay_over(self._given, default)
 
     def _truth(self) -> Dict[str, Any]:
-        """What holds calls here, by property; or why they are refused."""
+        """What holds calls here, by property; or why none can be made, of which making one is the proof."""
         try:
-            return {"available": True, **shared_sandbox().capabilities(self._policy())}
+            sandbox, policy = shared_sandbox(), self._policy()
+            sandbox._call(os.getpid, (), {}, policy=policy).unwrap()
+            return {"available": True, **sandbox.capabilities(policy)}
         except (VitroError, TypeError, ValueError) as error:
             return {"available": False, "level": "none", "error": str(error)}
 

@@ -28,8 +28,7 @@ from .._reference import NotSendable, describe
 from .._result import Result
 from ._host import ConfigError, InProcessToolHost, Tool, ToolDef, ToolEvent, ToolResult, tool
 from ._script import CodeExecutor, ExecResult
-from ._shared import (DAY, cause_of, default_policy, folder_of, has_begun, id_for, lay_over, log_output,
-                      shared_async_sandbox, working_directory)
+from ._shared import DAY, cause_of, default_policy, folder_of, has_begun, lay_over, log_output, sealed, working_directory
 
 __all__ = ["SubprocessSandbox", "OSSandbox", "CodeExecutor", "ExecResult", "InProcessToolHost", "Tool", "tool", "ToolDef",
            "ToolEvent", "ToolResult", "ConfigError"]
@@ -91,9 +90,10 @@ class SubprocessSandbox:
         if found is None:
             return self._results.error_(call_id=call_id, message=f"unknown tool: {tool}")
         try:
-            result = await shared_async_sandbox()._call(
-                found.fn, (), dict(args), timeout=float(min(self._timeout, DAY)), policy=self._policy(),
-                call_id=id_for(call_id), result_types=self._result_types, trust_results=self._trust_results)
+            arguments, policy = dict(args), self._policy()
+            result = await sealed(lambda sandbox, number: sandbox._call(
+                found.fn, (), arguments, timeout=float(min(self._timeout, DAY)), policy=policy, call_id=number,
+                result_types=self._result_types, trust_results=self._trust_results), call_id)
             log_output(tool, result)
             if result.ok:
                 return self._results.success(call_id=call_id, output=result.value)
