@@ -5,13 +5,13 @@ import os
 import signal
 import sys
 import time
-import uuid
 
 HERE = os.path.dirname(os.path.realpath(__file__))
 STANDINS = os.path.join(HERE, "standins")
 sys.path[:0] = [HERE, STANDINS, os.path.join(HERE, "..", "lib")]
 import pythons  # noqa: E402
-from vitrotest import Failed, check, proc, run, write  # noqa: E402
+from pythons import new_mark, processes_with  # noqa: E402, F401
+from vitrotest import Failed, check, run, write  # noqa: E402
 
 BEST = {"require": "best-effort"}
 
@@ -26,17 +26,6 @@ def main(run_tests):
             print(f"1..0 # SKIP {said.error.message}")
             return
     run_tests()
-
-
-def new_mark():
-    """Words of a sleep that no other has."""
-    return f"{uuid.uuid4().int % 10**6 + 10**6}.5"
-
-
-def processes_with(mark):
-    """Processes of the machine that have the mark among their words."""
-    return [int(name) for name in os.listdir("/proc")
-            if name.isdigit() and mark.encode() in proc(f"{name}/cmdline").split(b"\0")]
 
 
 def check_survives(mark):
