@@ -78,6 +78,7 @@ bench: setup build
 	@build/bench/vitro-bench $(if $(QUICK),--quick) --check build/vitro; run=$$?; \
 	build/bench/vitro-bench-pools $(if $(QUICK),--quick) --check build/vitro && exit $$run
 	@[ ! -d build/python ] || python3 bench/python.py $(if $(QUICK),--quick) build/vitro
+	@[ ! -d build/python ] || python3 bench/compat.py $(if $(QUICK),--quick) build/vitro
 
 fuzz: setup-test
 	@tools/fuzz $(SECONDS)

@@ -11,6 +11,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import uuid
 
 import vitrotest
 
@@ -31,6 +32,17 @@ def interpreters():
         if asked and asked[0] == "cpython" and (3, 8) <= tuple(map(int, asked[1:3])):
             found.setdefault(".".join(asked[1:]), path)
     return found
+
+
+def new_mark():
+    """A time to sleep that no other process has among its words."""
+    return f"{uuid.uuid4().int % 10**6 + 10**6}.5"
+
+
+def processes_with(mark):
+    """Processes of the machine that have the mark among their words."""
+    return [int(name) for name in os.listdir("/proc")
+            if name.isdigit() and mark.encode() in vitrotest.proc(f"{name}/cmdline").split(b"\0")]
 
 
 def relay(version, path, args):

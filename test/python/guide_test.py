@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""Every example of docs/guide-python.md, and of the README's about Python, runs."""
+"""Every example of docs/guide-python.md, of the pages about drop-ins, and of the README's about Python, runs."""
 
 import os
 import re
@@ -24,7 +24,8 @@ def register(page, number, example):
 
 def examples():
     found = 0
-    for page in ("docs/guide-python.md", "README.md", "sdk/python/README.md"):
+    for page in ("docs/guide-python.md", "docs/migrate-loomflow.md", "docs/migrate-calute.md", "README.md",
+                 "sdk/python/README.md"):
         path = pythons.ROOT / page
         if path.exists():
             for number, example in enumerate(re.findall(r"^```python\n(.*?)^```", path.read_text(), re.M | re.S), 1):

@@ -14,7 +14,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "..
 import pythons
 from vitrotest import BINARY, check, check_equal, check_in, folder, run, skip, test
 
-USE = ("import json, vitro\ns = vitro.Sandbox({'require': 'best-effort'})\n"
+USE = ("import json, vitro, vitro.compat.loomflow, vitro.compat.calute\ns = vitro.Sandbox({'require': 'best-effort'})\n"
        "print(json.dumps([s.eval('1+1'), s.run(['echo', 'x']).stdout, vitro.__file__, vitro._binary.find_binary()]))\n")
 
 
@@ -98,6 +98,7 @@ def _():
         with zipfile.ZipFile(wheel) as archive:
             names = archive.namelist()
             for name in ("vitro/py.typed", "vitro/_bin/vitro", "vitro/_bin/python/zygote.py", "vitro/_codec.py",
+                         "vitro/compat/loomflow.py", "vitro/compat/calute.py",
                          f"vitro_sandbox-{version}.dist-info/METADATA"):
                 check_in(name, names, "the wheel")
             check(archive.getinfo("vitro/_bin/vitro").external_attr >> 16 & 0o111, "it can be executed")
@@ -126,8 +127,11 @@ def _():
 def _():
     sys.path.insert(0, str(pythons.SDK))
     import vitro
-    for name in vitro.__all__:
-        check(getattr(vitro, name).__doc__, f"{name} has no docstring")
+    import vitro.compat.calute
+    import vitro.compat.loomflow
+    for module in (vitro, vitro.compat.calute, vitro.compat.loomflow):
+        for name in module.__all__:
+            check(getattr(module, name).__doc__, f"{name} has no docstring")
     mypy = shutil.which("mypy", path=os.pathsep.join([os.path.dirname(sys.executable), os.environ.get("PATH", "")]))
     if not mypy:
         skip("mypy is not installed")

@@ -27,6 +27,7 @@ HERE = os.path.dirname(os.path.realpath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "..", "lib")]
 import pythons
 import toolbox
+from pythons import new_mark, processes_with
 from vitrotest import (BINARY, check, check_equal, check_in, folder, is_bare, isolation, need_held, proc, run, skip, test,
                        vitro_json, wait_until, write)
 
@@ -49,19 +50,6 @@ def raises(kind, function, *args, **kwargs):
         check_equal(type(error), kind, "what is raised")
         return error
     raise AssertionError(f"nothing was raised, and the value is {value!r}")
-
-
-def processes_with(mark):
-    """Processes of the machine that have the mark among their words."""
-    found = []
-    for name in os.listdir("/proc"):
-        if name.isdigit() and mark.encode() in proc(f"{name}/cmdline").split(b"\0"):
-            found.append(int(name))
-    return found
-
-
-def new_mark():
-    return f"{uuid.uuid4().int % 10**6 + 10**6}.5"
 
 
 # ---- what it is for -----------------------------------------------------------------------------------------------

@@ -110,13 +110,15 @@ class AsyncSandbox(Base):
         if self._finalizer is not None and self._finalizer.alive:
             await asyncio.get_running_loop().run_in_executor(None, self._finalizer)
 
-    # -- for tool hosts, whose tools' arguments may have any names
+    # -- for tool hosts and drop-ins, whose tools' arguments may have any names
 
     async def _call(self, func: Callable[..., Any], args: Tuple[Any, ...], kwargs: Dict[str, Any], *,
-                    timeout: Optional[float] = None, policy: Policy = None, call_id: str = "") -> Result:
-        """call() of a tool: with result=True, of arguments as JSON has them."""
+                    timeout: Optional[float] = None, policy: Policy = None, call_id: str = "",
+                    result_types: Iterable[type] = (), trust_results: bool = False, convert: bool = False) -> Result:
+        """call() with result=True. convert: the arguments are as JSON has them, and become what the function's hints say."""
         options = Options(timeout, policy, None, None, True, call_id)
-        made: Result = await self._do(options, lambda: self._orders.call(func, args, kwargs, options, (), False, True))
+        made: Result = await self._do(options, lambda: self._orders.call(func, args, kwargs, options, result_types,
+                                                                         trust_results, convert))
         return made
 
     async def _run(self, argv: Sequence[Word], *, stdin: Optional[Content] = None, timeout: Optional[float] = None,

@@ -72,7 +72,7 @@ class ToolHost(_Host):
         try:
             sandbox, keywords = self._use(), self._keywords(order, timeout)
             if order.tool.command is None:
-                result: Result = sandbox._call(order.tool.function, (), order.arguments, **keywords)
+                result: Result = sandbox._call(order.tool.function, (), order.arguments, convert=True, **keywords)
                 return result
             return command_result(sandbox._run(order.argv, stdin=order.stdin, **keywords))
         except Exception as error:
@@ -120,7 +120,7 @@ class AsyncToolHost(_Host):
         try:
             sandbox, keywords = self._use(), self._keywords(order, timeout)
             if order.tool.command is None:
-                result: Result = await sandbox._call(order.tool.function, (), order.arguments, **keywords)
+                result: Result = await sandbox._call(order.tool.function, (), order.arguments, convert=True, **keywords)
                 return result
             return command_result(await sandbox._run(order.argv, stdin=order.stdin, **keywords))
         except Exception as error:
@@ -162,13 +162,13 @@ def command_result(result: Result) -> Result:
         return dataclasses.replace(result, value=value_of(result.stdout_bytes))
     if result.status != "error" or not result.exit_code or result.error is None:
         return result
-    words = _last_words(result.stderr_bytes)
+    words = last_words(result.stderr_bytes)
     if not words:
         return result
     return dataclasses.replace(result, error=result.error._replace(message=f"{result.error.message}: {words}"))
 
 
-def _last_words(data: bytes) -> str:
+def last_words(data: bytes) -> str:
     """The end of standard error, from the beginning of a line."""
     data = data.rstrip(b" \t\r\n\0")
     if len(data) > _LAST_WORDS:
