@@ -31,6 +31,7 @@ struct vt_cells_wish {
 	const char *sources; /* of the policy, as JSON */
 	size_t      sources_len;
 	unsigned    ready_min, ready_max, live_max;
+	unsigned    ready_share; /* of ready_min, so many where the cells are new, and nobody's yet */
 	/* Whose environment and working directory count; NULL: this process's. */
 	const struct vt_caller *caller;
 	int         program_fd; /* the file that program is, whatever its path leads to by now; -1: not known. Of a
@@ -119,6 +120,12 @@ void vt_cells_count(const struct vt_cells_maker *maker, struct vt_pool_counts *r
 
 /* How many pools of cells somebody has. Those that nobody has make room. */
 unsigned vt_cells_taken(const struct vt_cells_maker *maker);
+
+/* Cells that wait at the least, where they are made for this wish. */
+static inline unsigned vt_cells_ready(const struct vt_cells_wish *wish)
+{
+	return wish->ready_min < wish->ready_share ? wish->ready_min : wish->ready_share;
+}
 
 /* One user more, who releases it. */
 static inline void vt_cells_hold(struct vt_cells *cells)

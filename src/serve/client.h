@@ -23,7 +23,7 @@ struct vt_client {
 	size_t            call_bytes; /* of these */
 	size_t            held;       /* bytes of frames that have not come whole */
 	size_t            unread;     /* bytes that wait to be read by it, or to be told */
-	unsigned          pools, cells;
+	unsigned          pools, cells, ready; /* ready: cells that wait at the least, of its pools */
 	int64_t           rests_until; /* what it asked for took long: others are next; 0: it does not */
 	unsigned          looks, looks_lost; /* at paths: under way, and that could not be killed */
 };

@@ -43,6 +43,7 @@ static int find_places(struct vt_offer *offer, struct vt_cells_maker *maker, str
 			.sources = tool->sources,
 			.sources_len = strlen(tool->sources),
 			.ready_min = READY_MIN,
+			.ready_share = READY_MIN,
 			.ready_max = READY_MAX,
 			.live_max = LIVE_MAX,
 			.program_fd = -1,

@@ -2,6 +2,7 @@
 /* The pools of a session. Several may stand on the same cells. */
 #include <errno.h>
 #include <jansson.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,7 +11,10 @@
 #include "launch/cell.h"
 #include "serve/session_private.h"
 
-enum { LIVE_MAX = 4096 }; /* of one pool */
+enum {
+	LIVE_MAX = 4096, /* of one pool */
+	READY_SHARE = 4, /* of cells that wait: one client's, to those that are nobody's */
+};
 
 struct serve_pool *vt_session_find_pool(const struct vt_session *session, int64_t number)
 {
@@ -36,6 +40,8 @@ static void take_out(struct vt_session *session, struct serve_pool **at)
 
 	*at = pool->next;
 	session->client->pools--;
+	session->client->ready -= pool->ready;
+	session->commons->ready -= pool->ready;
 	if (pool->cells->pool && !vt_session_has_cells(session, pool->cells))
 		session->client->cells--;
 }
@@ -56,6 +62,19 @@ static unsigned bounded(const struct vt_request_frame *frame, const char *name, 
 	return wanted < most ? wanted : most;
 }
 
+/* Whoever has many cells waiting leaves some for the next; one there is in any case. */
+static unsigned share_ready(const struct vt_session *session)
+{
+	const struct vt_commons *commons = session->commons;
+	unsigned most = commons->room.spare_max, own = session->client->ready;
+
+	if (!commons->shared)
+		return UINT_MAX;
+	unsigned share = most > commons->ready ? (most - commons->ready) / READY_SHARE : 0;
+
+	return share > own ? share - own : 1;
+}
+
 static struct vt_cells_wish read_wish(const struct vt_session *session,
 				      const struct vt_request_frame *frame,
 				      const struct vt_caller *caller)
@@ -71,6 +90,7 @@ static struct vt_cells_wish read_wish(const struct vt_session *session,
 		.sources = frame->body,
 		.sources_len = frame->len,
 		.ready_min = bounded(frame, "ready_min", 2, limits->ready_max),
+		.ready_share = share_ready(session),
 		.ready_max = bounded(frame, "ready_max", 64, limits->ready_max),
 		.live_max = bounded(frame, "live_max", 1024, LIVE_MAX),
 		.caller = session->commons->shared ? caller : NULL,
@@ -172,6 +192,11 @@ static int take_pool(struct vt_session *session, const struct vt_request_frame *
 	}
 	if (pool->cells->pool && !vt_session_has_cells(session, pool->cells))
 		session->client->cells++;
+	/* Who shares cells has them from somebody else's share. */
+	if (pool->cells->pool && pool->cells->users == 1)
+		pool->ready = vt_cells_ready(wish);
+	session->client->ready += pool->ready;
+	session->commons->ready += pool->ready;
 	pool->next = session->pools;
 	session->pools = pool;
 	session->client->pools++;

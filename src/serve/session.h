@@ -109,6 +109,7 @@ struct vt_commons {
 	const bool *unrecorded; /* points to true: nor is one that could not be recorded; NULL: never */
 	struct vt_client *clients; /* all of them */
 	uint64_t sessions;     /* that there were */
+	unsigned ready;        /* cells that wait at the least, of all clients' pools */
 	/* Bytes of all clients: frames that have not come whole; calls that are under way; what waits to be read. */
 	size_t held, held_max;
 	size_t call_bytes, call_bytes_max;

@@ -16,6 +16,7 @@ struct serve_pool {
 	int64_t            number;
 	struct vt_cells   *cells; /* which others may share */
 	char              *path;  /* of a command's program; else NULL */
+	unsigned           ready; /* cells that wait at the least */
 };
 
 struct serve_call {

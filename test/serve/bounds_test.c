@@ -453,6 +453,59 @@ static int crowd_pools(int fd, int most, char *text, size_t size)
 	return most;
 }
 
+/* How many calls of anybody found no cell ready. */
+static int count_cold(int fd)
+{
+	char head[4096];
+
+	assert_true(send_frame(fd, "{\"do\":\"count\"}", NULL, 0));
+	assert_true(receive_frame(fd, head));
+	const char *at = strstr(head, "\"cold_calls\":");
+
+	assert_non_null(at);
+	return atoi(at + strlen("\"cold_calls\":"));
+}
+
+/* Whoever has as many cells waiting as he can leaves some that wait for others. */
+static void test_greedy_ready(void **state)
+{
+	enum { POOLS = 8 };
+	char head[4096], body[128];
+	int fd, other;
+
+	(void)state;
+	server_files = 3000;
+	begin_good(NULL, tools);
+	connect_apart(greet, &fd, 1);
+	for (int i = 0; i < POOLS; i++) {
+		int len = snprintf(body, sizeof(body),
+				   "[{\"key\":\"limits.wall_ms\",\"value\":\"%ds\"}]", 100 + i);
+
+		(void)snprintf(head, sizeof(head),
+			       "{\"do\":\"pool\",\"pool\":%d,\"command\":\"true\","
+			       "\"ready_min\":64}",
+			       i);
+		assert_true(send_frame(fd, head, body, (size_t)len));
+		assert_true(receive_frame(fd, head));
+		assert_non_null(strstr(head, "\"ok\":true"));
+	}
+	sleep_ms(1000); /* he has them all */
+	connect_apart(greet_with_pool, &other, 1);
+	sleep_ms(1000);
+	int before = count_cold(other);
+
+	assert_true(send_frame(other,
+			       "{\"do\":\"call\",\"call\":1,\"pool\":1,\"tool\":\"echo\","
+			       "\"id\":\"x\"}",
+			       "{}", 2));
+	assert_true(receive_frame(other, head));
+	assert_non_null(strstr(head, "\"status\":\"ok\""));
+	assert_int_equal(count_cold(other), before);
+	(void)close(fd);
+	(void)close(other);
+	end_good();
+}
+
 /* Before descriptors run out others are refused, and say why; no call that runs is broken. */
 static void test_few_descriptors(void **state)
 {
@@ -574,6 +627,7 @@ int main(int argc, char **argv)
 		TEST(test_many_dead_paths),    TEST(test_greedy_lookers),
 		TEST(test_much_work),          TEST(test_many_connections),
 		TEST(test_greedy_connections), TEST(test_greedy_frames),
+		TEST(test_greedy_ready),
 	};
 
 	return RUN_TESTS(argc, argv, tools, all);

@@ -388,7 +388,7 @@ static bool is_refused(int fd, int number, const char *bytes, size_t len, const 
 	char head[4096];
 
 	assert_true(send_call(fd, number, "wait", bytes, len));
-	if (poll(&answer, 1, 1000) == 0)
+	if (poll(&answer, 1, 3000) == 0)
 		return false;
 	assert_true(receive_frame(fd, head));
 	return strstr(head, "\"status\":\"refused\"") && strstr(head, why);
