@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Cells by hand for benchmarks that are no C: vitro-bench-hand VITRO. 'm' on standard input makes one, 'e' ends it;
- * either is answered by itself when it is done.
+ * Cells by hand for benchmarks that are no C: vitro-bench-hand VITRO. 'm' on standard input makes
+ * one, 'e' ends it; either is answered by itself when it is done.
  */
 #include <errno.h>
 #include <sched.h>
