@@ -296,7 +296,7 @@ class Bench:
     def __init__(self, options, vitro, module):
         self.options, self.vitro, self.module = options, vitro, module
         self.table = Table(options)
-        self.rounds = 60 if options.quick else 300
+        self.rounds = 40 if options.quick else 300
         self.alone = options.pin is None
         self.missing = []
 
@@ -322,7 +322,7 @@ class Bench:
         assert sandbox.eval("import os\n(os.getpid(), os.path.exists('/home'), len(os.listdir('/proc/self/fd')))") == (2, False, 5)
         cpu, calls = cpu_of(sandbox), sandbox.counts()["calls"]
         self.table.add("add(2, 3), back to back",
-                       *in_turns(max(5, self.rounds // 12), 0, ours, theirs, burst=BURST, prepare=rest), "executor")
+                       *in_turns(max(4, self.rounds // 12), 0, ours, theirs, burst=BURST, prepare=rest), "executor")
         time.sleep(0.5)
         counts, memory = sandbox.counts(), parked(sandbox)
         if memory:
@@ -341,7 +341,7 @@ class Bench:
                 time.sleep(0.2)
             settle(sandbox, 2)
             self.table.add("a cold import pandas, spaced", *in_turns(
-                5 if self.options.quick else 10, 0.1, lambda: timed(sandbox.call, total, 2, 3),
+                3 if self.options.quick else 10, 0.1, lambda: timed(sandbox.call, total, 2, 3),
                 lambda: timed(run_cold, "import pandas\nprint(pandas.Series([2, 3]).sum())")), "python3")
 
     def measure_data(self, sandbox, pool):
@@ -351,17 +351,17 @@ class Bench:
             import numpy
             from vitro_bench_numpy import produce_array
             kinds.append(("array", produce_array, lambda data: numpy.frombuffer(data, "u1").copy()))
-        for megabytes, count in ((1, self.rounds // 3), (100, 3 if self.options.quick else 10)):
+        for megabytes, count in ((1, self.rounds // 3), (100, 2 if self.options.quick else 10)):
             for kind, produce, make in kinds:
                 data = make(os.urandom(1 << 20) * megabytes)
                 for name, function, value in ((f"{megabytes} MB {kind}, to", module.size, data),
                                               (f"{megabytes} MB {kind}, from", produce, len(data))):
                     if not self.table.wants(name):
                         continue
-                    for _ in range(3):
+                    for _ in range(1 if megabytes > 1 else 3):
                         sandbox.call(function, value)
                         pool.submit(function, value).result()
-                    time.sleep(0.3)
+                    time.sleep(0.2)
                     self.table.add(name, *in_turns(
                         count, 0.02, lambda: timed(sandbox.call, function, value),
                         lambda: timed(lambda: pool.submit(function, value).result())), "executor", DATA_BAR)
@@ -408,7 +408,7 @@ class Bench:
                     return took
 
         self.table.add("nothing ready / fork, by hand",
-                       *in_turns(max(15, self.rounds // 5), 0.02, ours, lambda: forker.do(b"c")), "fork")
+                       *in_turns(max(8, self.rounds // 5), 0.02, ours, lambda: forker.do(b"c")), "fork")
 
     def measure_unoccupied(self, sandbox, forker):
         add = self.module.add
@@ -434,7 +434,7 @@ class Bench:
             waiting.join()
             return ended[0] - begun
 
-        self.table.add("no occupant / fork", *in_turns(max(15, self.rounds // 5), 0.02, ours, lambda: forker.do(b"f")),
+        self.table.add("no occupant / fork", *in_turns(max(8, self.rounds // 5), 0.02, ours, lambda: forker.do(b"f")),
                        "fork")
 
     def measure_throughput(self):
@@ -461,7 +461,7 @@ class Bench:
                     thread.join()
                 return sum(counts) / seconds
 
-            for _ in range(3 if self.options.quick else 10):
+            for _ in range(2 if self.options.quick else 10):
                 for forker in forkers:
                     forker.order(b"w")
                 theirs = sum(forker.hear() for forker in forkers) / seconds
