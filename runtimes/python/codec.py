@@ -109,7 +109,7 @@ def room(size: int) -> Union[bytearray, mmap.mmap]:
 # ---- messages ------------------------------------------------------------------------------------
 
 _U32 = struct.Struct("<I")
-_SMALL = 256  # bytes of a message in which nothing nests too deep, and no number is too long
+_SMALL = 2 * NESTING_MAX  # bytes of a message in which nothing nests too deep, and no number is too long
 _SPACE = " \t\n\r"
 _DIGITS = bytes.maketrans(b"123456789", b"000000000")
 _LONG_NUMBER = b"0" * 25  # longer than any that is written here, but in a text
@@ -150,11 +150,11 @@ def pack(head: Head, buffers: Sequence[Any] = ()) -> List[Buffer]:
 
 def unpack(data: Any, parts_max: int = PARTS_MAX) -> Tuple[Head, Attachments]:
     """A message's head and its buffers, which are views of `data`."""
-    if len(data) <= _SMALL:
-        found = _unpack_small(bytes(data))
+    view = memoryview(data).cast("B") if type(data) is not memoryview else data
+    if len(view) <= _SMALL:
+        found = _unpack_small(view)
         if found is not None:
             return found
-    view = memoryview(data).cast("B") if type(data) is not memoryview else data
     head, is_plain, lengths, at = unpack_head(view, len(view), parts_max)
     views = []
     for length in lengths:
@@ -163,19 +163,28 @@ def unpack(data: Any, parts_max: int = PARTS_MAX) -> Tuple[Head, Attachments]:
     return head, Attachments.of(views, is_plain)
 
 
-def _unpack_small(data: bytes) -> Optional[Tuple[Head, Attachments]]:
-    """The same of a short message without buffers, as most are, with nothing in it that has to be looked at twice; None: it is
-    none, or wrong."""
-    if data[-4:] != b"\0\0\0\0" or int.from_bytes(data[:4], "little") != len(data) - 8 or b"$" in data or b"\\" in data:
+def _unpack_small(view: memoryview) -> Optional[Tuple[Head, Attachments]]:
+    """The same of a short message with a buffer at the most, as most are, with nothing in it that has to be looked at twice; None:
+    it is none, or wrong."""
+    data = bytes(view)
+    end = 4 + int.from_bytes(data[:4], "little")
+    text, count = data[4:end], data[end:end + 4]
+    if count == b"\0\0\0\0" and end + 4 == len(data):
+        views: Sequence[Buffer] = ()
+    elif count == b"\1\0\0\0" and int.from_bytes(data[end + 4:end + 12], "little") == len(data) - end - 12:
+        views = (view[end + 12:],)
+    else:
+        return None
+    if b"$" in text or b"\\" in text:
         return None
     try:
-        text = data[4:-4].decode()
-        head, end = _scan(text, 0)
+        string = text.decode()
+        head, read = _scan(string, 0)
     except (ValueError, StopIteration, RecursionError):
         return None
-    if end != len(text) or type(head) is not dict:
+    if type(head) is not dict or string[read:].strip(_SPACE):
         return None
-    return head, Attachments.of((), True)
+    return head, Attachments.of(views, True)
 
 
 def unpack_head(view: memoryview, size: int, parts_max: int = PARTS_MAX) -> Tuple[Head, bool, Sequence[int], int]:

@@ -120,10 +120,11 @@ class Occupant:
 
     def prepare_to_tell(self) -> None:
         """What was printed goes first: the call is over for the supervisor when it has the result."""
-        for stream in (sys.stdout, sys.stderr, sys.__stdout__, sys.__stderr__):
+        for stream, done in ((sys.stdout, None), (sys.stderr, None), (sys.__stdout__, sys.stdout), (sys.__stderr__, sys.stderr)):
             try:
-                stream.flush()  # type: ignore[union-attr]
-            except BaseException:  # None; closed; the code's own
+                if stream is not done:
+                    stream.flush()  # type: ignore[union-attr]
+            except BaseException:  # closed; the code's own
                 pass
         self.tells = True
 

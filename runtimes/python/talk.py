@@ -121,6 +121,9 @@ class Talk:
         self._ahead = data
         kind, flags, name_len, _, id, body_len = _HEAD.unpack_from(data)
         body_at = _HEAD_SIZE + name_len
+        if body_at + body_len == len(data):
+            self._ahead = b""
+            return Message(kind, flags, id, data[_HEAD_SIZE:body_at], memoryview(bytearray(data[body_at:])))
         if body_len <= _JOIN_MAX:
             return self.hear()  # type: ignore[return-value]
         try:

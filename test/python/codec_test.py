@@ -225,6 +225,35 @@ def _():
         check_equal(typed(value), before, f"value {number}, afterwards")
 
 
+@test("codec: a short message is read, or refused, as a long one")
+def _():
+    rng, seeds = random.Random(1), [b"".join(map(bytes, codec.pack(head, buffers))) for head, buffers in (
+        ({"op": "call", "args": [1, 2.5, "x"]}, [b"12345"]), ({"value": [None, True, {"k": "ü"}]}, []),
+        ({"value": {"$bytes": 0}}, [b"abc"]), ({}, []), ({"a": 1}, [b"", b"2"]))]
+
+    def read(data, small):
+        codec._SMALL = small
+        try:
+            head, buffers = codec.unpack(memoryview(data))
+            return repr(head), [bytes(buffer) for buffer in buffers], buffers.is_plain
+        except codec.Malformed:
+            return None
+
+    usual = codec._SMALL
+    try:
+        for _ in range(20_000):
+            data = bytearray(rng.choice(seeds))
+            for _ in range(rng.randrange(3)):
+                at = rng.randrange(len(data) + 1)
+                if rng.random() < 0.3:
+                    del data[at:]
+                else:
+                    data[at:at + rng.randrange(2)] = rng.choice([b"\0", b"\1", b"\2", b'"', b"$", b"\\", b"[", b"}", b" ", b"NaN", b"\xff"])
+            check_equal(read(data, usual), read(data, 0), f"{bytes(data)!r}")
+    finally:
+        codec._SMALL = usual
+
+
 @test("codec: long lists of one kind that hold one exception")
 def _():
     for many, odd in ((1, 1 << 53), (1, -(1 << 53)), (1, 1.5), (1, True), (1, None), (1.5, float("nan")), (1.5, float("inf")),

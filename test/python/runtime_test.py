@@ -503,9 +503,8 @@ def _():
                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         stack.callback(server.wait)
         stack.callback(server.terminate)
-        wait_until(lambda: os.path.exists(f"{place}/socket"), PATIENCE, "it serves")
         sock = wire.socket.socket(wire.socket.AF_UNIX)
-        sock.connect(f"{place}/socket")
+        wait_until(lambda: sock.connect_ex(f"{place}/socket") == 0, PATIENCE, "it serves")
         with wire.Client(sock) as client:
             client.say({"do": "hello", "version": 1})
             client.until(lambda: client.version)
