@@ -5,6 +5,7 @@ here."""
 
 import os
 import pathlib
+import signal
 import sys
 import types
 from concurrent.futures import ThreadPoolExecutor
@@ -12,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 sys.path.insert(0, os.path.dirname(os.path.realpath(__file__)))
 import compat_common
 from compat_common import BEST, pythons, run_script
-from vitrotest import check, check_equal, check_in, folder, need_held, test, write
+from vitrotest import check, check_equal, check_in, folder, need_held, test, wait_until, write
 
 import compat_tools
 import toolbox
@@ -20,6 +21,7 @@ from calute.security import sandbox_backends
 from calute.security.sandbox import SandboxConfig, SandboxRouter
 from vitro import ToolError, VitroError
 from vitro.compat import calute as compat
+from vitro.compat._shared import shared_sandbox
 from vitro.compat.calute import SubprocessSandboxBackend, VitroSandboxBackend
 
 
@@ -148,6 +150,19 @@ def _():
                           "try:\n    made.execute('add', compat_tools.add, {'a': 1, 'b': 2})\n"
                           "except RuntimeError as error:\n    print(error)\n", env={"VITRO_BINARY": "/nowhere/vitro"})
         check_in("False\nSubprocess sandbox execution of tool 'add'", done.out, "without the program", done)
+
+
+@test("a supervisor that dies takes the call with it, which says so, and the next call has a new one")
+def _():
+    made = backend()
+    with ThreadPoolExecutor(1) as pool:
+        execute(made, "add", a=2, b=3)
+        future = pool.submit(error_of, made, "sleep", seconds=20)
+        session = shared_sandbox()._session
+        wait_until(lambda: session.calls, 10, "the call is under way")
+        os.kill(session.connection.process.pid, signal.SIGKILL)
+        check_in("Subprocess sandbox execution of tool 'sleep' was lost, and may have run: ", future.result(20), "what it says")
+    check_equal(execute(made, "add", a=2, b=3), 5, "the next one")
 
 
 @test("the registry and the router of the framework, and a registry without it")

@@ -7,6 +7,7 @@ import asyncio
 import dataclasses
 import os
 import pathlib
+import signal
 import sys
 import threading
 
@@ -22,6 +23,7 @@ from loomflow.agent import Agent, ScriptedModel
 from loomflow.core import errors, types
 from loomflow.tools.registry import InProcessToolHost, RemoteToolHost
 from vitro.compat import loomflow as compat
+from vitro.compat._shared import shared_async_sandbox
 from vitro.compat.loomflow import CodeExecutor, ExecResult, OSSandbox, SubprocessSandbox
 
 os.environ["COMPAT_KEY"] = "passed"  # policies pass what was there when vitro was first used
@@ -217,6 +219,24 @@ def _():
     for thread in threads:
         thread.join(30)
     check_equal(found, {n: [0.3, n + 1] for n in range(3)}, "at once")
+
+
+@test("a supervisor that dies takes the call with it, which says so, and the next call has a new one")
+def _():
+    sandbox = SubprocessSandbox(host(compat_tools.add, compat_tools.sleep), policy=BEST)
+
+    async def story():
+        await sandbox.call("add", {"a": 2, "b": 3})
+        task = asyncio.ensure_future(sandbox.call("sleep", {"seconds": 20}))
+        session = shared_async_sandbox()._session
+        while not session.calls:
+            await asyncio.sleep(0.01)
+        os.kill(session.connection.process.pid, signal.SIGKILL)
+        return await task, await sandbox.call("add", {"a": 2, "b": 3})
+
+    lost, after = asyncio.run(story())
+    check_in("SubprocessSandbox: the call was lost, and may have run: ", lost.error, "what it says")
+    check_equal(after.output, 5, after.error)
 
 
 @test("whatever a call is given, it gives a result: ids and arguments of all kinds")

@@ -163,6 +163,7 @@ def _():
     check_equal(done.out, "5 c1 True 7\n", "what it says", done)
 
 
+ON_PYPI = {"calute": "one without sandbox backends", "xerxes": "another project of that name"}
 BACKEND = """
 from {package}.security.sandbox import SandboxConfig, SandboxRouter
 from {package}.security.sandbox_backends import get_backend
@@ -177,7 +178,7 @@ print(SandboxRouter(SandboxConfig(), backend).execute_in_sandbox("gcd", math.gcd
 def check_backend(package):
     found = glob.glob(os.path.join(FRAMEWORKS, "lib", "python3*", "site-packages", f"{package}-*.dist-info"))
     if not found:
-        skip(f"{package} is not installed in {FRAMEWORKS}")
+        skip(f"{package} is not in {FRAMEWORKS}; on PyPI there is {ON_PYPI[package]}")
     place, name = os.path.split(found[0])
     if not os.path.isdir(os.path.join(place, package, "security", "sandbox_backends")):
         skip(f"{name[:-len('.dist-info')]} of PyPI has no sandbox backends")

@@ -130,6 +130,8 @@ def _execution_of(tool_name: str) -> str:
 
 def _explain(tool_name: str, timeout: float, result: Result) -> str:
     kind, message = cause_of(result)
+    if result.status == "lost":
+        return f"{_execution_of(tool_name)} was lost, and may have run: {message}"
     if not has_begun(result):
         return f"{_execution_of(tool_name)} was not begun ({result.status}): {message}"
     if result.status == "timeout":

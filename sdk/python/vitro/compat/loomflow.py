@@ -119,6 +119,8 @@ class SubprocessSandbox:
         if result.status == "refused" and kind == NotSendable.__name__:
             whose = "its arguments are" if _is_sendable(function) else "it is"
             return f"tool {tool!r} was not called, since {whose} not picklable: {message}"
+        if result.status == "lost":
+            return f"the call was lost, and may have run: {message}"
         if not has_begun(result):
             return f"the call was not begun ({result.status}): {message}"
         if result.status == "timeout":
@@ -194,7 +196,10 @@ def _results_of(inner: Any, name: str) -> Any:
 def _config_error_for(inner: Any) -> Type[Exception]:
     """One that is caught by this module's name, and by that of each framework that is in use."""
     kinds: Dict[Any, None] = {ConfigError: None}
-    kinds.update(dict.fromkeys(filter(None, (_find("ConfigError", "core.errors", kind) for kind in type(inner).__mro__))))
+    for kind in type(inner).__mro__:
+        found = _find("ConfigError", "core.errors", kind)
+        if found is not None and issubclass(found, Exception):
+            kinds[found] = None
     for package in _FRAMEWORKS:
         errors = sys.modules.get(f"{package}.core.errors")
         if errors is not None:
