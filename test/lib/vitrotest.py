@@ -26,6 +26,7 @@ import resource
 import shlex
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -401,6 +402,12 @@ def wait_until(condition, seconds, what):
             raise Failed(f"not within {seconds} s: {what}")
         time.sleep(0.01)
     return value
+
+
+def can_connect(path):
+    """Whether somebody listens at a socket: it is there a moment before."""
+    with socket.socket(socket.AF_UNIX) as sock:
+        return sock.connect_ex(path) == 0
 
 
 @contextlib.contextmanager

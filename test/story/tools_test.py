@@ -13,8 +13,8 @@ import sys
 import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
-from vitrotest import (MARK, ROOT, SIGNALS, Before, check, check_equal, check_in, folder, is_bare, isolation, main,
-                       open_terminal, run, skip, started, test, vitro_command, write)
+from vitrotest import (MARK, ROOT, SIGNALS, Before, can_connect, check, check_equal, check_in, folder, is_bare, isolation, main,
+                       open_terminal, run, skip, started, test, vitro_command, wait_until, write)
 
 EXAMPLE = ROOT / "examples" / "tools.json"
 RESULT = ["call_id", "ok", "status", "value", "error", "exit_code", "signal", "stdout", "stderr", "dropped", "logs",
@@ -602,10 +602,7 @@ def _():
         kept["tools"] = kept["tools"][:-1]
         write(manifest, json.dumps(kept))
         with started(vitro_command("serve", "--socket", socket, "--tools", manifest)) as server:
-            for _ in range(200):
-                if os.path.exists(socket) or server.poll() is not None:
-                    break
-                time.sleep(0.05)
+            wait_until(lambda: server.poll() is not None or can_connect(socket), 10, "it serves")
             done = call("--socket", socket, "add", '{"a": 2}')
             check_equal((done.code, done.out), (0, 'adding\n{"sum":3}\n'), "what it prints, and its value", done)
             check_equal(call("--socket", socket, "later", '{"x": 1}', "--json").json["value"], [1, [1, None]], "value")

@@ -11,7 +11,6 @@ from __future__ import annotations
 import builtins
 from typing import Any, Callable, Dict, Iterable, Mapping, Tuple, Type
 
-from ._logs import visible
 from ._result import Result
 from .errors import ToolError, VitroError
 
@@ -23,13 +22,6 @@ _BUILT_IN: Dict[str, Type[BaseException]] = {
     name: kind for name, kind in vars(builtins).items()
     if isinstance(kind, type) and issubclass(kind, Exception) and not issubclass(kind, _LEFT_OUT)}
 _made: Dict[Tuple[type, type], Type[VitroError]] = {}
-
-
-class RemoteTraceback(Exception):
-    """The traceback in the cell, as the cause of what is raised here, so that it is printed with it."""
-
-    def __str__(self) -> str:
-        return '\n"""\n' + "\n".join(map(visible, self.args[0].split("\n"))) + '"""'
 
 
 def kinds_of(error_types: Iterable[type]) -> Kinds:
@@ -48,8 +40,7 @@ def raising(outcome: Callable[[], Any], kinds: Kinds) -> Any:
         return outcome()
     except ToolError as error:
         kind = kinds.get(error.type)
-        again = error if kind is None else both(error, kind)
-        cause = RemoteTraceback(error.traceback) if error.traceback else None
+        again, cause = error if kind is None else both(error, kind), error.__cause__
     raise again from cause
 
 
@@ -59,7 +50,7 @@ def both(error: VitroError, kind: Type[BaseException]) -> VitroError:
     try:
         if known is None:
             known = _made[type(error), kind] = _join(type(error), kind)
-        return known(str(error), error.result)
+        return known(str(error.args[0]) if error.args else "", error.result)
     except Exception:  # a class that cannot be inherited from, or whose instances need more than a text
         return error
 

@@ -23,7 +23,7 @@ from typing import Any, Callable, Dict, Optional
 from .._isolated import isolated
 from .._policy import Policy
 from .._result import Result, _show
-from ..errors import VitroError
+from ..errors import ToolError, VitroError
 from ..sandbox import Sandbox
 
 __all__ = ["code_tool", "tool"]
@@ -89,8 +89,7 @@ def _make(function: Any, coroutine: Any, own: Dict[str, Any]) -> Any:
 
 def _tool_exception(error: VitroError) -> Exception:
     from langchain_core.tools import ToolException
-    kind = getattr(error, "type", type(error).__name__)
-    made: Exception = ToolException(f"{kind}: {error}")
+    made: Exception = ToolException(str(error) if isinstance(error, ToolError) else f"{type(error).__name__}: {error}")
     return made
 
 

@@ -45,6 +45,13 @@ class CodeOutput:
     is_final_answer: bool
 
 
+class StepError(ToolError):
+    """The code of a step raised. Its text says at which line, and what."""
+
+    def __str__(self) -> str:
+        return self.message
+
+
 class PythonExecutor:
     """A smolagents.PythonExecutor, for `executor=` of a CodeAgent.
 
@@ -98,7 +105,7 @@ class PythonExecutor:
                 raise NotSendable(f"the variable {name!r} cannot be sent to a cell: {error}") from error
 
     def __call__(self, code_action: str) -> CodeOutput:
-        """Runs a step. Raises ToolError where the code raised, and Timeout, MemoryLimit and so on."""
+        """Runs a step. Raises StepError where the code raised, and Timeout, MemoryLimit and so on."""
         self._number += 1
         if self._sandbox is None:
             self._sandbox = Sandbox(self._policy, preload=self._preload)
@@ -116,7 +123,7 @@ class PythonExecutor:
         error = told["error"]
         if error is not None:
             result.status, result.error = "error", Error(error["type"], error["message"], error["traceback"])
-            raise ToolError(f"Code execution failed at line '{error['line']}' due to: {error['type']}: {error['message']}",
+            raise StepError(f"Code execution failed at line '{error['line']}' due to: {error['type']}: {error['message']}",
                             result)
         return CodeOutput(told["output"], logs, told["final"])
 
