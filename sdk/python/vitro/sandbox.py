@@ -375,9 +375,9 @@ class Sandbox(Base):
                 self._serve(session, call, hooks, head, body)
             except BaseException as error:  # in a thread where nobody would hear of it
                 failure = error
+                future.settle(lambda: _raise(failure))  # first: with the answer the code may come to its end
                 session.answer(call.number, head["ask"], False, tell_failure(error))
                 session.abandon(call)
-                future.settle(lambda: _raise(failure))
 
         workers = Workers(call, serve)
 
