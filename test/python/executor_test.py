@@ -382,7 +382,7 @@ def _():
     again = pickle.loads(pickle.dumps(error))
     check(isinstance(again, ValueError) and isinstance(again, vitro.ToolError) and str(again) == "x", repr(again))
     error = shared(Ours).submit(toolbox.be_unlucky).exception()
-    check_equal((type(error), error.type, str(error)), (vitro.ToolError, "Unlucky", "unlucky 13"), "no class of here")
+    check_equal((type(error), error.type, str(error)), (vitro.ToolError, "Unlucky", "Unlucky: unlucky 13"), "no class of here")
     error = shared(Ours).submit(toolbox.stop_iterating).exception()
     check_equal((type(error), error.type), (vitro.ToolError, "StopIteration"), "what generators take for their end")
     error = shared(Ours).submit(toolbox.leave).exception()

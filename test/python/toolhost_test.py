@@ -24,7 +24,7 @@ class Fake:
     def __init__(self):
         self.calls, self.closed = [], False
 
-    def _call(self, func, args, kwargs, *, timeout=None, policy=None, call_id=None):
+    def _call(self, func, args, kwargs, *, timeout=None, policy=None, call_id=None, convert=False):
         self.calls.append((func, args, kwargs, timeout, policy, call_id))
         try:
             return Result(call_id=call_id, status="ok", value=func(*args, **kwargs))

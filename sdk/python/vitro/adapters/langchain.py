@@ -89,7 +89,8 @@ def _make(function: Any, coroutine: Any, own: Dict[str, Any]) -> Any:
 
 def _tool_exception(error: VitroError) -> Exception:
     from langchain_core.tools import ToolException
-    made: Exception = ToolException(str(error) if isinstance(error, ToolError) else f"{type(error).__name__}: {error}")
+    kind, said = (error.type, error.message) if isinstance(error, ToolError) else (type(error).__name__, str(error))
+    made: Exception = ToolException(f"{kind}: {said}")
     return made
 
 
