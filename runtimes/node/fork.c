@@ -24,8 +24,8 @@ static struct {
 	size_t count; /* HANDLERS + 1: there were more */
 } handlers;
 
-typedef int register_function(void (*before)(void), void (*in_parent)(void),
-			      void (*in_child)(void), void *dso);
+typedef int register_function(void (*before)(void), void (*in_parent)(void), void (*in_child)(void),
+			      void *dso);
 
 /* What pthread_atfork() of every program and library calls. */
 __attribute__((visibility("default"))) register_function __register_atfork;

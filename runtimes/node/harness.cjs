@@ -38,7 +38,7 @@ function tidy() {
 		if (!['crypto', 'console', 'process', 'buffer'].includes(name) || name === 'buffer')
 			delete globalThis[name];
 	process.execArgv = [];
-	process._eval = undefined;
+	Object.defineProperty(process, '_eval', { value: undefined });
 	process.argv = [process.execPath];
 }
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * vitro_zygote.node: what a Node needs to be a zygote. It is preloaded (LD_PRELOAD), so that it can do what takes a
- * process of one thread before Node has others: read vitro's own scripts, which the hull does not have, and join the
- * hull. Then it is an addon, which zygote.cjs loads: it takes orders, forks occupants by the same code that seals
- * every other, and has them wake as a Node (fork.h). One file serves every Node, by Node-API.
+ * vitro_zygote.node: what a Node needs to be a zygote. It is preloaded (LD_PRELOAD), so that it can
+ * do what takes a process of one thread before Node has others: read vitro's own scripts, which the
+ * hull does not have, and join the hull. Then it is an addon, which zygote.cjs loads: it takes
+ * orders, forks occupants by the same code that seals every other, and has them wake as a Node
+ * (fork.h). One file serves every Node, by Node-API.
  *
  * Where a Node cannot be forked, its occupants execute it anew, sealed already.
  */
@@ -96,10 +97,9 @@ static int read_sources(const char *library)
 	while (r == 0 && (entry = readdir(dir))) {
 		if (!has_ending(entry->d_name, ".cjs") && !has_ending(entry->d_name, ".mjs"))
 			continue;
-		r = self.source_count == SOURCES
-			    ? -E2BIG
-			    : read_source(dirfd(dir), entry->d_name,
-					  &self.sources[self.source_count]);
+		r = self.source_count == SOURCES ? -E2BIG
+						 : read_source(dirfd(dir), entry->d_name,
+							       &self.sources[self.source_count]);
 		self.source_count += r == 0;
 	}
 	(void)closedir(dir); /* it was only read */
@@ -107,8 +107,8 @@ static int read_sources(const char *library)
 }
 
 /*
- * Node is a zygote where the supervisor says so, and else a test's. In the hull it sees no more than a cell does; what
- * fails is told by then, or shows as a zygote's end.
+ * Node is a zygote where the supervisor says so, and else a test's. In the hull it sees no more
+ * than a cell does; what fails is told by then, or shows as a zygote's end.
  */
 __attribute__((constructor)) static void begin(void)
 {
@@ -143,7 +143,8 @@ __attribute__((constructor)) static void begin(void)
 
 static napi_value throw_text(napi_env env, const char *text)
 {
-	(void)napi_throw_error(env, NULL, text); /* what can fail here is that one is thrown already */
+	(void)napi_throw_error(env, NULL,
+			       text); /* what can fail here is that one is thrown already */
 	return NULL;
 }
 
@@ -151,7 +152,8 @@ static napi_value throw_err(napi_env env, const struct vt_err *err)
 {
 	char text[sizeof(err->what) + 64];
 
-	(void)snprintf(text, sizeof(text), "%s: %s", err->what, strerror(err->num)); /* cut, at worst */
+	(void)snprintf(text, sizeof(text), "%s: %s", err->what,
+		       strerror(err->num)); /* cut, at worst */
 	return throw_text(env, text);
 }
 
@@ -534,7 +536,8 @@ static napi_value receive_some(napi_env env, napi_callback_info info)
 	/* The description may be one that does not wait: libuv's doing. */
 	do {
 		got = recv(span.fd, span.at, span.len, wait ? 0 : MSG_DONTWAIT);
-	} while (got < 0 && (errno == EINTR || (wait && errno == EAGAIN && poll(&one, 1, -1) >= 0)));
+	} while (got < 0 &&
+		 (errno == EINTR || (wait && errno == EAGAIN && poll(&one, 1, -1) >= 0)));
 	return make_int(env, got < 0 ? -errno : got);
 }
 
@@ -626,13 +629,26 @@ static const struct {
 	const char *name;
 	napi_callback function;
 } functions[] = {
-	{ "about", about },       { "sources", sources },  { "knowsHandlers", knows_handlers },
-	{ "ready", ready },       { "serve", serve },      { "tell", tell_line },
-	{ "loads", loads },       { "fail", fail },        { "parked", parked },
-	{ "park", park },         { "exit", leave },       { "pause", wait_for_end },
-	{ "pid", pid },           { "isAlive", is_alive }, { "send", send_some },
-	{ "receive", receive_some }, { "wait", wait_for }, { "pair", make_pair },
-	{ "sprout", sprout },     { "reap", reap },
+	{ "about", about },
+	{ "sources", sources },
+	{ "knowsHandlers", knows_handlers },
+	{ "ready", ready },
+	{ "serve", serve },
+	{ "tell", tell_line },
+	{ "loads", loads },
+	{ "fail", fail },
+	{ "parked", parked },
+	{ "park", park },
+	{ "exit", leave },
+	{ "pause", wait_for_end },
+	{ "pid", pid },
+	{ "isAlive", is_alive },
+	{ "send", send_some },
+	{ "receive", receive_some },
+	{ "wait", wait_for },
+	{ "pair", make_pair },
+	{ "sprout", sprout },
+	{ "reap", reap },
 };
 
 NAPI_MODULE_INIT(/* env, exports */)

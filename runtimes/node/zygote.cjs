@@ -16,6 +16,7 @@
 const vm = require('node:vm');
 const fs = require('node:fs');
 const path = require('node:path');
+const { fileURLToPath, pathToFileURL } = require('node:url');
 
 const CALL_SOCKET = 3;
 const PROBLEM_MAX = 400;
@@ -111,9 +112,8 @@ function identify(file) {
 async function load(name, folder, places) {
 	const Module = require('node:module');
 	const find = Module.createRequire(path.join(folder ?? '/', 'x.cjs'));
-	const file = find.resolve(name);
+	const file = find.resolve(name.startsWith('file:') ? fileURLToPath(name) : name);
 	if (places.isEmpty || !path.isAbsolute(file)) {
-		const { pathToFileURL } = require('node:url');
 		return await bring(path.isAbsolute(file) ? pathToFileURL(file).href : file);
 	}
 	// What ES modules import cannot be looked at before it runs; what CommonJS requires can.
@@ -132,7 +132,7 @@ async function load(name, folder, places) {
 	try {
 		if (file.endsWith('.mjs'))
 			throw new Error(`'${file}' is an ES module, and calls may write somewhere`);
-		return find(name);
+		return find(file);
 	} finally {
 		Module._resolveFilename = resolveFilename;
 		Module.prototype._compile = compile;

@@ -44,8 +44,7 @@ static int tell_aliases(const struct vt_writable *to, const struct vt_plan *plan
 			r = tell_place(to, plan, build, "");
 		else if (vt_path_lies_in(written->from, build->from))
 			r = tell_place(to, plan, build,
-				       written->from +
-					       (build->from[1] ? strlen(build->from) : 0));
+				       written->from + (build->from[1] ? strlen(build->from) : 0));
 		if (r != 0)
 			return r;
 	}
