@@ -64,10 +64,10 @@ function makePlainIo(parked, fd) {
 		pause,
 		wait: () => {
 			Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1);
-			return 0;
+			return 1; // POLLIN: the socket waits no more, once libuv has it
 		},
-		send: (to, data, at) => retry(() => fs.writeSync(to, data, at)),
-		receive: (from, data, at) => retry(() => fs.readSync(from, data, at)),
+		send: (to, data, at) => retry(() => fs.writeSync(to, data, at, data.length - at)),
+		receive: (from, data, at) => retry(() => fs.readSync(from, data, at, data.length - at)),
 	};
 }
 
@@ -450,9 +450,9 @@ function forwardConsole(talk) {
 function watch(occupant, io, end) {
 	const decide = process._fatalException;
 	process._fatalException = (error, fromPromise) => {
-		if (Reflect.apply(decide, process, [error, fromPromise]))
-			return true;
-		end(occupant.fail(error));
+		const isHandled = process.listenerCount('uncaughtException') || process.hasUncaughtExceptionCaptureCallback();
+		if (!isHandled || !Reflect.apply(decide, process, [error, fromPromise]))
+			end(occupant.fail(error));
 		return true;
 	};
 	const stall = () => end(occupant.fail(new Error(NEVER)));
