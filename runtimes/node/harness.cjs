@@ -451,8 +451,13 @@ function watch(occupant, io, end) {
 	const decide = process._fatalException;
 	process._fatalException = (error, fromPromise) => {
 		const isHandled = process.listenerCount('uncaughtException') || process.hasUncaughtExceptionCaptureCallback();
-		if (!isHandled || !Reflect.apply(decide, process, [error, fromPromise]))
-			end(occupant.fail(error));
+		const tell = () => end(occupant.fail(error));
+		if (!isHandled)
+			process.on('uncaughtException', tell); // for as long as Node looks for one
+		const isDone = Reflect.apply(decide, process, [error, fromPromise]);
+		process.off('uncaughtException', tell);
+		if (!isDone)
+			tell();
 		return true;
 	};
 	const stall = () => end(occupant.fail(new Error(NEVER)));
