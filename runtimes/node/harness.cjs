@@ -485,10 +485,9 @@ async function main(codec, io, config, fd) {
 	const talk = new Talk(io, fd);
 	const occupant = new Occupant(codec, talk, io, config);
 	const end = (told) => told.then(io.pause, () => io.exit(1));
-	io.park();
-	const message = talk.hear();
 	watch(occupant, io, end);
-	end(occupant.serve(message));
+	io.park();
+	end(occupant.serve(talk.hear()));
 }
 
 // ---- rehearsal ------------------------------------------------------------------------------------
