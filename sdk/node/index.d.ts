@@ -51,7 +51,7 @@ export class Result<T = unknown> {
 	readonly stderrBytes: Buffer;
 	/** How many bytes, or lines, are not there, beyond the limits. */
 	readonly dropped: { stdout: number; stderr: number; logs?: number };
-	/** Lines that the tool logged. */
+	/** What code said by `console`: `info`, `warning`, `error` and `debug`. What it writes to process.stdout is in `stdout`. */
 	readonly logs: LogLine[];
 	readonly usage: { wallMs: number; cpuMs: number; peakMemoryKb: number | null; processes: number | null };
 	/** What really held it: the level, and the mechanism per property; null where it came to no cell. */
@@ -147,7 +147,7 @@ export interface CallOptions {
 	/** Hears what is printed, as it comes. What a call-back throws ends the call, and is thrown. */
 	onStdout?: (text: string) => void;
 	onStderr?: (text: string) => void;
-	/** Hears what is logged, as it comes; the text is raw, whatever is in it. */
+	/** Hears what is logged, which is what code says by `console`, as it comes; the text is raw, whatever is in it. */
 	onLog?: (line: LogLine) => void;
 	/** true: gives a Result, however the call ended, and throws nothing. */
 	result?: boolean;

@@ -14,7 +14,7 @@ import { fileURLToPath } from 'node:url';
 const HERE = fileURLToPath(new URL('.', import.meta.url));
 const TOP = join(HERE, '..', '..');
 const SOURCES = ['index.js', 'index.d.ts', 'lib', 'compat', 'README.md', 'package.json'];
-const RUNTIME = /\.(?:mjs|js|node|so)$/;
+const RUNTIME = /\.(?:mjs|cjs|node)$/;
 
 /** The one version, of the whole project. */
 function readVersion() {
@@ -35,7 +35,7 @@ function stage(build, folder) {
 	cpSync(join(build, 'vitro'), join(folder, 'bin', 'vitro'));
 	chmodSync(join(folder, 'bin', 'vitro'), 0o755);
 	const runtime = readdirSync(join(build, 'node')).filter((name) => RUNTIME.test(name));
-	if (!runtime.some((name) => name.endsWith('.mjs')))
+	if (!runtime.some((name) => name.endsWith('.node')))
 		throw new Error(`${join(build, 'node')} has no runtime: make build`);
 	for (const name of runtime)
 		cpSync(join(build, 'node', name), join(folder, 'bin', 'node', name), { dereference: true });

@@ -70,7 +70,7 @@ export class Orders {
 		const placed = {};
 		for (const [name, content] of files instanceof Map ? files : Object.entries(files))
 			placed[codec.checkFileName(name)] = buffers.push(bytesOf(content, name)) - 1;
-		const head = { op: 'eval', code, filename, tools: [...named.keys()], files: placed, collect, stdin: null };
+		const head = { op: 'eval', code, filename, tools: [...named.keys()], files: placed, collect, stdin: null, console: 'log' };
 		if (stdin !== undefined)
 			head.stdin = buffers.push(bytesOf(stdin, 'stdin')) - 1;
 		const order = this.#order(this.#pool('node', this.#node, options), 'eval', codec.pack(head, buffers), options);
@@ -87,7 +87,7 @@ export class Orders {
 			throw new TypeError('args is an array of arguments');
 		const module = nameModule(url);
 		const { tree, buffers } = codec.encode(args, { name: 'args', advice: codec.PLAIN_ADVICE });
-		const head = { op: 'call', module, name: exportName, args: tree };
+		const head = { op: 'module', url: module, export: exportName, args: tree, console: 'log' };
 		const pool = this.#pool('node', this.#node, options, grantsFor(module));
 		return this.#order(pool, shorten(exportName), codec.pack(head, buffers), options);
 	}
