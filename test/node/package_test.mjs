@@ -8,7 +8,7 @@ import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, write
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 
-import { BINARY, ROOT, check, checkEqual, main, skip, test } from '../lib/vitrotest.mjs';
+import { BINARY, ROOT, check, checkEqual, main, skip, testNode as test } from '../lib/vitrotest.mjs';
 
 const TYPESCRIPT = join(ROOT, 'build', 'npm', 'node_modules');
 const SAMPLE = join(ROOT, 'test', 'node', 'typescript', 'sample.ts');

@@ -147,7 +147,8 @@ class LogBook {
 
 function wrap(code, names, isMinimal) {
 	const given = JSON.stringify({ code, names, isMinimal, piece: PIECE });
-	return `return await (${runInCell})(async function () { "use strict";\n${code}\n}, ${given}, ${guardPrototypes}, ${offerTools}, ${makeConsole});`;
+	return `const body = async function () { "use strict";\n${code}\n};\n`
+		+ `return await (${runInCell})(body, ${given}, ${guardPrototypes}, ${offerTools}, ${makeConsole});`;
 }
 
 /* These are sent by their source, and use nothing that is not in them. */
@@ -237,8 +238,11 @@ function makeConsole(native, piece) {
 		} catch {
 			text = words.map(String).join(' ');
 		}
-		for (; text.length > piece; text = text.slice(piece))
-			native[level]('%s', `+${text.slice(0, piece)}`);
+		while (text.length > piece) {
+			const size = piece - /[\ud800-\udbff]/.test(text[piece - 1]); // no character is cut in two
+			native[level]('%s', `+${text.slice(0, size)}`);
+			text = text.slice(size);
+		}
 		native[level]('%s', `.${text}`);
 	};
 	const made = Object.create(native);
