@@ -77,7 +77,7 @@ test('it works from TypeScript, under --strict', () => withProject(({ project, e
 	writeFileSync(join(project, 'tsconfig.json'), JSON.stringify({ compilerOptions: options, files: ['sample.ts'] }));
 	execute(process.execPath, [join(TYPESCRIPT, 'typescript', 'bin', 'tsc'), '-p', '.'], { cwd: project, env });
 	const said = JSON.parse(execute(process.execPath, ['sample.js'], { cwd: project, env }));
-	checkEqual(said, ['typed\n', ['ToolError 1', 'Timeout', 'Cancelled'], 'told\n', 'function', null], 'what it does');
+	checkEqual(said, ['typed\n', ['ToolError 1', 'Timeout', 'Cancelled'], 'told', 'function', null], 'what it does');
 	writeFileSync(join(project, 'wrong.ts'), "import { Sandbox } from 'vitro-sandbox';\nnew Sandbox({ polic: 'strict' });\n");
 	let message = '';
 	try {

@@ -45,7 +45,7 @@ async function useErrors(): Promise<string[]> {
 
 async function useHost(): Promise<unknown> {
 	const host = new ToolHost({ policy, timeout: 5000 });
-	host.register(['echo', '--', '{text}'], { name: 'say', description: 'Says it.' });
+	host.register(['cat'], { name: 'say', description: 'Says it.', input: '{text}' });
 	const listed: string[] = host.listTools('says').map(({ name }) => name);
 	const { value } = await host.call<string>(listed[0] ?? '', { text: 'told' });
 	await host.close();
