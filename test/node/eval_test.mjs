@@ -142,9 +142,9 @@ test('eval: an AbortSignal ends a busy cell at once', () => withSandbox(async (s
 }));
 
 test('eval: nothing is left of a call in the next', () => withSandbox(async (sandbox) => {
-	await sandbox.eval(`globalThis.left = 1; Array.prototype.left = 1; process.env.LEFT = '1'; const fs = await import('node:fs'); fs.writeFileSync('left', ''); fs.left = 1; process.left = 1; setInterval(() => {}, 10)`);
+	await sandbox.eval(`globalThis.left = 1; Array.prototype.left = 1; process.env.LEFT = '1'; const fs = (await import('node:fs')).default; fs.writeFileSync('left', ''); fs.left = 1; process.left = 1; setInterval(() => {}, 10)`);
 	for (let round = 0; round < 5; round++)
-		checkEqual(await sandbox.eval(`const fs = await import('node:fs'); return [typeof left, [].left, process.env.LEFT, fs.existsSync('left'), fs.left, process.left]`), ['undefined', undefined, undefined, false, undefined, undefined], 'what is there');
+		checkEqual(await sandbox.eval(`const fs = (await import('node:fs')).default; return [typeof left, [].left, process.env.LEFT, fs.existsSync('left'), fs.left, process.left]`), ['undefined', undefined, undefined, false, undefined, undefined], 'what is there');
 	const numbers = await Promise.all(Array.from({ length: 8 }, () => sandbox.eval('return [Math.random(), crypto.randomUUID()]')));
 	checkEqual(new Set(numbers.flat()).size, 16, 'what is random differs');
 }));

@@ -71,7 +71,7 @@ test('it works from TypeScript, under --strict', () => withProject(({ project, e
 		skip('build/npm has no typescript: tools/setup test');
 	cpSync(SAMPLE, join(project, 'sample.ts'));
 	const options = {
-		strict: true, noUncheckedIndexedAccess: true, exactOptionalPropertyTypes: true, target: 'es2022', module: 'nodenext', lib: ['es2022', 'esnext.disposable'],
+		strict: true, noUncheckedIndexedAccess: true, exactOptionalPropertyTypes: true, target: 'es2022', module: 'nodenext', lib: ['es2022'],
 		types: ['node'], typeRoots: [join(TYPESCRIPT, '@types')], skipLibCheck: false,
 	};
 	writeFileSync(join(project, 'tsconfig.json'), JSON.stringify({ compilerOptions: options, files: ['sample.ts'] }));

@@ -72,7 +72,7 @@ export class SubprocessSandbox {
 			return policy;
 		if (policy !== undefined)
 			return { ...policy, limits: { ...limits, ...policy.limits } };
-		const env = minimalEnv ? { pass: [], set: { NODE_ENV: 'sandbox' } } : { pass: ['*'] };
+		const env = { pass: [], set: minimalEnv ? { NODE_ENV: 'sandbox' } : { ...process.env } };
 		return { limits, env, files: { read: [process.cwd()] } };
 	}
 }

@@ -24,7 +24,7 @@ async function useSandbox(): Promise<string> {
 }
 
 async function useErrors(): Promise<string[]> {
-	const sandbox = new Sandbox({ policy });
+	await using sandbox = new Sandbox({ policy });
 	const names: string[] = [];
 	for (const act of [
 		() => sandbox.run(['false']), () => sandbox.run(['sleep', '9'], { timeout: 50 }), () => sandbox.run(['sleep', '9'], { signal: AbortSignal.timeout(50) }),
@@ -39,7 +39,6 @@ async function useErrors(): Promise<string[]> {
 			else if (error instanceof VitroError)
 				throw error;
 		}
-	await sandbox.close();
 	return names;
 }
 
