@@ -92,15 +92,34 @@ static int read_policy(struct vt_cells *cells, const struct vt_cells_wish *wish,
 
 /* ---- what it runs -------------------------------------------------------------------------- */
 
+const struct vt_interpreter *vt_cells_interpreter(const struct vt_cells_wish *wish)
+{
+	for (size_t i = 0; i < VT_LANGUAGES; i++)
+		if (wish->interpreters[i])
+			return &vt_interpreters[i];
+	return NULL;
+}
+
+bool vt_cells_are_used(const struct vt_cells_wish *wish)
+{
+	return wish->program || wish->object || wish->command || vt_cells_interpreter(wish);
+}
+
 /* *ret_command is what the plan is made for; its path is NULL where that is nothing of its own. */
 static int find(const struct vt_cells *cells, const struct vt_cells_wish *wish,
 		struct vt_arena *arena, struct vt_command *ret_command, struct vt_err *err)
 {
-	if (!!wish->program + !!wish->object + !!wish->command + !!wish->python > 1)
-		return misunderstand("a pool is of one program, or object, or command, or python",
+	const struct vt_interpreter *interpreter = vt_cells_interpreter(wish);
+	int kinds = !!wish->program + !!wish->object + !!wish->command;
+
+	for (size_t i = 0; i < VT_LANGUAGES; i++)
+		kinds += !!wish->interpreters[i];
+	if (kinds > 1)
+		return misunderstand("a pool is of one program, or object, or command, or "
+				     "interpreter",
 				     err);
-	if (!!wish->python != !!wish->setup || (wish->setup && strlen(wish->setup) > SETUP_MAX))
-		return misunderstand("the setup of a pool of python", err);
+	if (!!interpreter != !!wish->setup || (wish->setup && strlen(wish->setup) > SETUP_MAX))
+		return misunderstand("the setup of a pool of an interpreter", err);
 	if (wish->object && *wish->object != '/')
 		return misunderstand("the object of a pool", err);
 	if (wish->program && *wish->program != '/')
@@ -110,9 +129,10 @@ static int find(const struct vt_cells *cells, const struct vt_cells_wish *wish,
 	if (wish->command)
 		return vt_lookup_command_for(wish->caller, arena, wish->command, cells->policy,
 					     ret_command, err);
-	if (wish->python)
-		return vt_lookup_python_for(wish->caller, arena, wish->python, cells->policy,
-					    ret_command, err);
+	if (interpreter)
+		return vt_lookup_interpreter_for(wish->caller, arena,
+						 wish->interpreters[interpreter - vt_interpreters],
+						 cells->policy, ret_command, err);
 	return 0;
 }
 
@@ -151,12 +171,6 @@ int vt_cells_settle(struct vt_cells_maker *maker, struct vt_err *err)
 	return r;
 }
 
-/* Cells are wanted, and not only what they would be. */
-static bool is_used(const struct vt_cells_wish *wish)
-{
-	return wish->program || wish->object || wish->command || wish->python;
-}
-
 /* Private folders on the host are called by it, and somebody may be waiting to make one. */
 static int make_plan(struct vt_cells_maker *maker, struct vt_cells *cells,
 		     const struct vt_cells_wish *wish, const struct vt_command *command,
@@ -182,7 +196,7 @@ static int make_plan(struct vt_cells_maker *maker, struct vt_cells *cells,
 	};
 
 	r = vt_plan_make(cells->policy, maker->host, &request, &cells->plan, err);
-	return r < 0 || !is_used(wish) ? r : vt_cells_check_run(cells, wish, err);
+	return r < 0 || !vt_cells_are_used(wish) ? r : vt_cells_check_run(cells, wish, err);
 }
 
 /* ---- the cells ----------------------------------------------------------------------------- */
@@ -202,7 +216,9 @@ static int start(struct vt_cells_maker *maker, struct vt_cells *cells,
 		.program = cells->program,
 		.program_fd = cells->program_fd,
 		.has_main = wish->program,
-		.learns = wish->python,
+		.learns = cells->interpreter && cells->interpreter->learns,
+		.advice = cells->interpreter ? cells->interpreter->advice : NULL,
+		.preload = cells->preload,
 		.object = cells->object,
 		.argv = cells->argv,
 		.spawner_fd = maker->spawner_fd,
@@ -275,6 +291,7 @@ static void cells_free(struct vt_cells *cells)
 	free(cells->object);
 	free(cells->script);
 	free(cells->setup);
+	free(cells->preload);
 	free(cells->sources);
 	vt_str_done(&cells->key);
 	free(cells);
@@ -375,7 +392,7 @@ static int provide(struct vt_cells_maker *maker, const struct vt_cells_wish *wis
 		   struct vt_cells **ret_cells, struct vt_err *err)
 {
 	bool plain = wish->command && !command->prefix_count && !command->bin_dir_count;
-	bool used = is_used(wish);
+	bool used = vt_cells_are_used(wish);
 	struct vt_cells *same = plain ? find_own(maker, wish) : NULL;
 	int r = same ? 0 : make_plan(maker, own, wish, command, err);
 
@@ -431,9 +448,9 @@ void vt_cells_look(struct vt_cells_maker *maker, const struct vt_cells_wish *wis
 		r = find(&own, wish, arena, &command, &err);
 	if (r == 0)
 		r = make_plan(maker, &own, wish, &command, &err);
-	if (r == 0 && is_used(wish))
+	if (r == 0 && vt_cells_are_used(wish))
 		r = vt_cells_choose_zygote(&own, wish, &command, &err);
-	if (r == 0 && is_used(wish))
+	if (r == 0 && vt_cells_are_used(wish))
 		(void)vt_cells_key(&own, wish, &err); /* the same */
 }
 

@@ -38,7 +38,7 @@ static int find_places(struct vt_offer *offer, struct vt_cells_maker *maker, str
 		const struct vt_offered *tool = &offer->source.tools[i];
 		const struct vt_cells_wish wish = {
 			.command = tool->setup ? NULL : tool->program,
-			.python = tool->setup ? tool->program : NULL,
+			.interpreters = { [VT_PYTHON] = tool->setup ? tool->program : NULL },
 			.setup = tool->setup,
 			.sources = tool->sources,
 			.sources_len = strlen(tool->sources),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "host/python.h"
+#include "host/interpreter.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -10,6 +10,44 @@
 #include <sys/stat.h>
 
 #include "host/helper.h"
+
+/* What gives vitro's own texts to a Node, which is in the hull already. */
+#define BEGIN                                                                                  \
+	"const m={exports:{}};process.dlopen(m,process.argv[1]);const a=m.exports;"            \
+	"require('vm').compileFunction(a.sources()['zygote.cjs'],['addon','require','bring','" \
+	"parts'],"                                                                             \
+	"{filename:'vitro:zygote.cjs'})(a,require,s=>import(s),null)"
+
+const struct vt_interpreter vt_interpreters[VT_LANGUAGES] = {
+	[VT_PYTHON] = {
+		.name = "python",
+		.title = "Python",
+		.pools = "Python pools",
+		.program = "python3",
+		.file = "zygote.py",
+		.beside = "_vitro_zygote.abi3.so",
+		.package = "python3-dev",
+		.advice = "; is it CPython 3.8 or newer?",
+		.learns = true,
+		/* Nothing of the caller's environment or folders is read before the hull is
+		 * joined, and nothing is written. */
+		.flags = { "-I", "-S", "-B" },
+	},
+	[VT_NODE] = {
+		.name = "node",
+		.title = "Node",
+		.pools = "Node pools",
+		.program = "node",
+		.file = "vitro_zygote.node",
+		.beside = "zygote.cjs",
+		.package = "libnode-dev",
+		.advice = "; is it Node 18 or newer?",
+		.preloads = true,
+		/* A fork has none of V8's threads, so it must not count on them. */
+		.flags = { "--single-threaded", "--v8-pool-size=1", "--input-type=commonjs", "-e",
+			   BEGIN },
+	},
+};
 
 /*
  * All that is in it may be loaded before the hull is joined, and so with the caller's rights: each
@@ -39,21 +77,33 @@ static int check_folder(const char *folder, int depth, struct vt_err *err)
 	return r;
 }
 
-int vt_python_find(char path[PATH_MAX], struct vt_err *err)
+int vt_interpreter_find(const struct vt_interpreter *interpreter, char path[PATH_MAX],
+			struct vt_err *err)
 {
-	char script[PATH_MAX], extension[PATH_MAX];
-	int r = vt_helper_find_file("python/zygote.py", script, err);
+	char name[NAME_MAX + 1], file[PATH_MAX], beside[PATH_MAX];
 
+	(void)snprintf(name, sizeof(name), "%s/%s", interpreter->name,
+		       interpreter->file); /* fits */
+	int r = vt_helper_find_file(name, file, err);
+
+	(void)snprintf(name, sizeof(name), "%s/%s", interpreter->name,
+		       interpreter->beside); /* the same */
 	if (r == 0)
-		r = vt_helper_find_file("python/_vitro_zygote.abi3.so", extension, err);
+		r = vt_helper_find_file(name, beside, err);
 	if (r == -ENOENT)
 		return vt_fail(err, VT_STEP_COMMAND, ENOENT,
-			       "this vitro was built without Python: its folder 'python' is not "
-			       "beside it; build it where python3-dev is installed");
+			       "this vitro was built without %s: its folder '%s' is not beside it; "
+			       "build it where %s is installed",
+			       interpreter->title, interpreter->name, interpreter->package);
 	if (r == 0)
-		r = check_folder("python", 1, err);
+		r = check_folder(interpreter->name, 1, err);
+	/* As the loader has it, these part names. */
+	if (r == 0 && interpreter->preloads && strpbrk(file, " :"))
+		return vt_fail(err, VT_STEP_COMMAND, EINVAL,
+			       "'%s' has a space or a colon in its name, and cannot be preloaded",
+			       file);
 	if (r == 0)
-		memcpy(path, script, sizeof(script));
+		memcpy(path, file, sizeof(file));
 	return r;
 }
 
@@ -82,15 +132,18 @@ static int follow_links(const char *folder, int depth,
 	return r;
 }
 
-int vt_python_follow(int (*each)(void *arg, const char *path, struct vt_err *err), void *arg,
-		     struct vt_err *err)
+int vt_interpreter_follow(int (*each)(void *arg, const char *path, struct vt_err *err), void *arg,
+			  struct vt_err *err)
 {
 	char folder[PATH_MAX];
 	struct vt_err unheard; /* one that cannot be used is not */
-	int r = vt_helper_follow("python", each, arg, err);
+	int r = 0;
 
-	if (r == 0 && vt_helper_find_file("python", folder, &unheard) == 0)
-		r = follow_links(folder, 1, each, arg, err);
+	for (size_t i = 0; r == 0 && i < VT_LANGUAGES; i++) {
+		r = vt_helper_follow(vt_interpreters[i].name, each, arg, err);
+		if (r == 0 && vt_helper_find_file(vt_interpreters[i].name, folder, &unheard) == 0)
+			r = follow_links(folder, 1, each, arg, err);
+	}
 	return r;
 }
 
@@ -114,7 +167,7 @@ static int check_way(const char *path, const char *interpreter, struct vt_err *e
 	return 0;
 }
 
-int vt_python_check_open(const char *path, struct vt_err *err)
+int vt_interpreter_check_open(const char *path, struct vt_err *err)
 {
 	char real[PATH_MAX];
 	int r = check_way(path, path, err);
