@@ -180,7 +180,7 @@ function list(texts, config) {
 	const kept = { texts, config, parked: addon.parked().toString('base64') };
 	const begin = "const w=JSON.parse(process.argv[1]);require('vm').compileFunction(w.texts['zygote.cjs']," +
 		"['addon','require','bring','parts'])(null,require,s=>import(s),w)";
-	return [process.execPath, '--input-type=commonjs', '-e', begin, JSON.stringify(kept)];
+	return [process.execPath, '-e', begin, JSON.stringify(kept)];
 }
 
 async function main() {
