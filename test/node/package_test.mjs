@@ -27,23 +27,28 @@ function execute(command, args, options) {
 	}
 }
 
-/** Runs an act in a project that has the package from its tarball, and nothing else. */
-async function withProject(act) {
-	const place = mkdtempSync(join(tmpdir(), 'vitro-package-'));
-	try {
-		const env = clean(place);
-		const tarball = execute(process.execPath, [join(ROOT, 'sdk', 'node', 'pack.mjs'), dirname(BINARY), place], { env }).trim();
-		const project = join(place, 'project');
-		mkdirSync(project);
-		writeFileSync(join(project, 'package.json'), '{"name": "user", "private": true, "type": "module"}\n');
-		execute('npm', ['install', '--no-audit', '--no-fund', tarball], { cwd: project, env });
-		await act({ project, env, installed: join(project, 'node_modules', 'vitro-sandbox'), tarball });
-	} finally {
-		rmSync(place, { recursive: true });
-	}
+let made = null;
+
+/** A project that has the package from its tarball, and nothing else; one for all tests. */
+function useProject() {
+	made ??= makeProject();
+	return made;
 }
 
-test('the tarball has all that is needed, and runs nothing when it is installed', () => withProject(({ installed, tarball, project }) => {
+function makeProject() {
+	const place = mkdtempSync(join(tmpdir(), 'vitro-package-'));
+	process.on('exit', () => rmSync(place, { recursive: true }));
+	const env = clean(place);
+	const tarball = execute(process.execPath, [join(ROOT, 'sdk', 'node', 'pack.mjs'), dirname(BINARY), place], { env }).trim();
+	const project = join(place, 'project');
+	mkdirSync(project);
+	writeFileSync(join(project, 'package.json'), '{"name": "user", "private": true, "type": "module"}\n');
+	execute('npm', ['install', '--no-audit', '--no-fund', tarball], { cwd: project, env });
+	return { project, env, installed: join(project, 'node_modules', 'vitro-sandbox'), tarball };
+}
+
+test('the tarball has all that is needed, and runs nothing when it is installed', () => {
+	const { installed, tarball, project } = useProject();
 	const described = JSON.parse(readFileSync(join(installed, 'package.json'), 'utf8'));
 	const version = /^\s*version: '([^']+)'/m.exec(readFileSync(join(ROOT, 'meson.build'), 'utf8'))[1];
 	checkEqual([described.version, described.scripts, described.dependencies], [version, undefined, undefined], 'what package.json says');
@@ -53,9 +58,10 @@ test('the tarball has all that is needed, and runs nothing when it is installed'
 	for (const name of ['index.js', 'index.d.ts', 'lib/codec.mjs', 'compat/ncp.js', 'compat/ncp.d.ts', 'bin/vitro', 'LICENSE', 'README.md'])
 		check(existsSync(join(installed, name)), `${name} is not there`);
 	checkEqual(Object.keys(JSON.parse(readFileSync(join(project, 'package-lock.json'), 'utf8')).packages).length, 2, 'packages that were installed');
-}));
+});
 
-test('it works from plain JavaScript, with the program and the runtime that it carries', () => withProject(({ project, env, installed }) => {
+test('it works from plain JavaScript, with the program and the runtime that it carries', () => {
+	const { project, env, installed } = useProject();
 	writeFileSync(join(project, 'use.mjs'), `
 		import { Sandbox } from 'vitro-sandbox';
 		import { findBinary } from './node_modules/vitro-sandbox/lib/binary.js';
@@ -64,9 +70,10 @@ test('it works from plain JavaScript, with the program and the runtime that it c
 		await sandbox.close();`);
 	const [binary, printed, value] = JSON.parse(execute(process.execPath, ['use.mjs'], { cwd: project, env }));
 	checkEqual([binary, printed, value], [join(installed, 'bin', 'vitro'), 'x\n', 2], 'what it does');
-}));
+});
 
-test('it works from TypeScript, under --strict', () => withProject(({ project, env }) => {
+test('it works from TypeScript, under --strict', () => {
+	const { project, env } = useProject();
 	if (!existsSync(join(TYPESCRIPT, 'typescript')))
 		skip('build/npm has no typescript: tools/setup test');
 	cpSync(SAMPLE, join(project, 'sample.ts'));
@@ -86,6 +93,6 @@ test('it works from TypeScript, under --strict', () => withProject(({ project, e
 		message = error.stdout;
 	}
 	check(message.includes("'polic' does not exist"), `a wrong option is not found: ${message}`);
-}));
+});
 
 await main();

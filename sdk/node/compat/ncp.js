@@ -205,6 +205,7 @@ function guardPrototypes() {
 function offerTools(names) {
 	const tools = Object.create(null);
 	const spaces = new Map();
+	const asks = new Set(Object.values(globalThis.tools)); // which do not go by JSON's rules
 	for (const name of names) {
 		const ask = globalThis.tools[name];
 		tools[name] = async (params) => ask(params === undefined ? undefined : JSON.parse(JSON.stringify(params) ?? 'null'));
@@ -223,7 +224,7 @@ function offerTools(names) {
 			globalThis[space] = methods;
 		else if (typeof there === 'object' && there !== null)
 			for (const [method, tool] of Object.entries(methods))
-				if (!(method in there))
+				if (!(method in there) || asks.has(there[method]))
 					there[method] = tool;
 	}
 }
