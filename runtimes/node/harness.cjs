@@ -64,10 +64,10 @@ function makePlainIo(parked, fd) {
 		pause,
 		wait: () => {
 			Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1);
-			return 0;
+			return 1; // POLLIN: the socket waits no more, once libuv has it
 		},
-		send: (to, data, at) => retry(() => fs.writeSync(to, data, at)),
-		receive: (from, data, at) => retry(() => fs.readSync(from, data, at)),
+		send: (to, data, at) => retry(() => fs.writeSync(to, data, at, data.length - at)),
+		receive: (from, data, at) => retry(() => fs.readSync(from, data, at, data.length - at)),
 	};
 }
 
@@ -465,10 +465,15 @@ function forwardConsole(talk) {
 function watch(occupant, io, end) {
 	const decide = process._fatalException;
 	process._fatalException = (error, fromPromise) => {
-		// As a listener's, since Node then leaves its own state as it should be.
-		if (process.listenerCount('uncaughtException') === 0 && !process.hasUncaughtExceptionCaptureCallback())
-			process.once('uncaughtException', (uncaught) => end(occupant.fail(uncaught)));
-		return Reflect.apply(decide, process, [error, fromPromise]);
+		const isHandled = process.listenerCount('uncaughtException') || process.hasUncaughtExceptionCaptureCallback();
+		const tell = () => end(occupant.fail(error));
+		if (!isHandled)
+			process.on('uncaughtException', tell); // for as long as Node looks for one
+		const isDone = Reflect.apply(decide, process, [error, fromPromise]);
+		process.off('uncaughtException', tell);
+		if (!isDone)
+			tell();
+		return true;
 	};
 	const stall = () => end(occupant.fail(new Error(NEVER)));
 	if (io.isAnew) {
@@ -497,10 +502,9 @@ async function main(codec, io, config, fd) {
 	const talk = new Talk(io, fd);
 	const occupant = new Occupant(codec, talk, io, config);
 	const end = (told) => told.then(io.pause, () => io.exit(1));
-	io.park();
-	const message = talk.hear();
 	watch(occupant, io, end);
-	end(occupant.serve(message));
+	io.park();
+	end(occupant.serve(talk.hear()));
 }
 
 // ---- rehearsal ------------------------------------------------------------------------------------

@@ -327,7 +327,8 @@ static int take_words(napi_env env, napi_value array, struct words *ret_words)
 
 static _Noreturn void execute(char *const *words)
 {
-	(void)execve(words[0], words, environ); /* returns only to fail */
+	if (fcntl(VT_OCCUPANT_CALL_FD, F_SETFD, 0) == 0)
+		(void)execve(words[0], words, environ); /* returns only to fail */
 	fprintf(stderr, "cannot execute '%s': %s\n", words[0], strerror(errno));
 	_exit(127);
 }

@@ -133,7 +133,7 @@ async function runOne({ run }) {
 
 function describeProcess(pid) {
 	try {
-		return `${pid} ${readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ')}`;
+		return `${pid} ${readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ').slice(0, 200)}`;
 	} catch {
 		return String(pid);
 	}
