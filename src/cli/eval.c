@@ -66,7 +66,7 @@ int vt_eval_command(struct vt_options *options, struct vt_arena *arena, struct v
 	if (read_script(language->script, arena, &script, err) < 0)
 		return -err->num;
 	const char *words[] = { language->program, language->apart, language->code, script,
-				language->end, code[0] };
+				language->end,     code[0] };
 	char **argv = vt_arena_array(arena, sizeof(words) / sizeof(words[0]) + 1, sizeof(*argv));
 	size_t count = 0;
 
