@@ -183,12 +183,17 @@ function list(texts, config) {
 	return [process.execPath, '-e', begin, JSON.stringify(kept)];
 }
 
+function isForkable() {
+	return addon.knowsHandlers() && parseInt(process.versions.node, 10) >= FORKABLE;
+}
+
 async function main() {
+	if (process.argv[2] === '?') // vitro doctor's question
+		return process.stdout.write(isForkable() ? 'forked' : 'anew');
 	const texts = addon.sources();
 	const own = new Own(texts);
 	const config = { ...readSetup(process.argv[2]), ...addon.about() };
-	const isForked = addon.knowsHandlers() && parseInt(process.versions.node, 10) >= FORKABLE && config.fork !== false;
-	if (!isForked) {
+	if (!isForkable() || config.fork === false) {
 		addon.ready();
 		addon.serve(list(texts, config));
 	}

@@ -44,6 +44,7 @@ static int look_for(const struct vt_interpreter *interpreter, const struct vt_po
 	struct vt_command command = { 0 };
 	char script[PATH_MAX];
 	struct vt_err why;
+	bool forks = false;
 
 	if (!arena)
 		return vt_fail(err, VT_STEP_OUTPUT, ENOMEM, "look for %s", interpreter->title);
@@ -56,10 +57,15 @@ static int look_for(const struct vt_interpreter *interpreter, const struct vt_po
 	if (r == 0)
 		r = vt_lookup_interpreter_for(NULL, arena, interpreter->program, policy, &command,
 					      &why);
+	if (r == 0)
+		r = vt_interpreter_forks(interpreter, command.path, script, &forks, &why);
 	*finding = (struct vt_finding){ .name = interpreter->pools,
 					.state = r < 0 ? VT_STATE_NOT : VT_STATE_WORKS };
-	(void)snprintf(finding->why, sizeof(finding->why), "%.300s",
-		       r < 0 ? why.what : command.path); /* cut is fine */
+	(void)snprintf(finding->why, sizeof(finding->why), "%.280s%s",
+		       r < 0 ? why.what : command.path,
+		       r < 0 || !interpreter->preloads ? ""
+		       : forks                         ? ", forked for each call"
+			       : ", started anew for each call"); /* cut is fine */
 	report->count++;
 	vt_arena_free(arena);
 	return 0;

@@ -3,12 +3,20 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <libgen.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include "base/clock.h"
+#include "base/fd.h"
 #include "host/helper.h"
 
 /* What gives vitro's own texts to a Node, which is in the hull already. */
@@ -104,6 +112,91 @@ int vt_interpreter_find(const struct vt_interpreter *interpreter, char path[PATH
 	if (r == 0)
 		memcpy(path, file, sizeof(file));
 	return r;
+}
+
+enum { ASK_MS = 5000 };
+
+/* What it writes, until its end. */
+static int hear(int fd, char *text, size_t size)
+{
+	struct pollfd one = { .fd = fd, .events = POLLIN };
+	int64_t end = vt_clock_now() + ASK_MS * INT64_C(1000000);
+	size_t len = 0;
+
+	for (;;) {
+		int64_t left = (end - vt_clock_now()) / 1000000;
+		int r = left > 0 ? poll(&one, 1, (int)left) : 0;
+		ssize_t got = r > 0 ? read(fd, text + len, size - 1 - len) : -1;
+
+		if (r == 0)
+			return -ETIMEDOUT;
+		if (got < 0 && errno != EINTR)
+			return -errno;
+		if (got == 0 || len + 1 == size)
+			break;
+		len += got > 0 ? (size_t)got : 0;
+	}
+	text[len] = '\0';
+	return 0;
+}
+
+static int ask(char *const *argv, char *const *envp, char *text, size_t size)
+{
+	posix_spawn_file_actions_t acts;
+	int fds[2], r;
+	pid_t pid;
+
+	if (pipe2(fds, O_CLOEXEC) < 0)
+		return -errno;
+	AUTO_CLOSE int ours = fds[0], theirs = fds[1];
+
+	r = posix_spawn_file_actions_init(&acts);
+	if (r)
+		return -r;
+	r = posix_spawn_file_actions_addopen(&acts, 0, "/dev/null", O_RDWR, 0);
+	if (!r)
+		r = posix_spawn_file_actions_adddup2(&acts, theirs, 1);
+	if (!r)
+		r = posix_spawn_file_actions_adddup2(&acts, 0, 2);
+	if (!r)
+		r = posix_spawn(&pid, argv[0], &acts, NULL, argv, envp);
+	(void)posix_spawn_file_actions_destroy(&acts); /* cannot fail */
+	if (r)
+		return -r;
+	vt_fd_close(&theirs);
+	r = hear(ours, text, size);
+	if (r < 0)
+		(void)kill(pid, SIGKILL); /* our child, which nobody has reaped */
+	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+		;
+	return r;
+}
+
+int vt_interpreter_forks(const struct vt_interpreter *interpreter, const char *program,
+			 const char *path, bool *ret_forks, struct vt_err *err)
+{
+	char preload[PATH_MAX + 16], said[16] = "";
+	char *const envp[] = { preload, NULL };
+	char *argv[VT_INTERPRETER_FLAGS + 4] = { (char *)program };
+	size_t n = 1;
+
+	if (!interpreter->preloads) {
+		*ret_forks = true;
+		return 0;
+	}
+	(void)snprintf(preload, sizeof(preload), "LD_PRELOAD=%s", path); /* fits */
+	for (size_t i = 0; i < VT_INTERPRETER_FLAGS && interpreter->flags[i]; i++)
+		argv[n++] = (char *)interpreter->flags[i];
+	argv[n++] = (char *)path;
+	argv[n] = (char *)"?";
+	int r = ask(argv, envp, said, sizeof(said));
+
+	if (r < 0 || (strcmp(said, "forked") != 0 && strcmp(said, "anew") != 0))
+		return vt_fail(err, VT_STEP_COMMAND, r < 0 ? -r : ENOEXEC,
+			       "'%s' does not say whether it can be forked%s", program,
+			       interpreter->advice);
+	*ret_forks = strcmp(said, "forked") == 0;
+	return 0;
 }
 
 static int follow_links(const char *folder, int depth,

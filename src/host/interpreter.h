@@ -38,6 +38,13 @@ int vt_interpreter_find(const struct vt_interpreter *interpreter, char path[PATH
 			struct vt_err *err);
 
 /*
+ * Whether cells have forks of that program, whose file was found at path; of one that preloads nothing, always. It is
+ * executed, as the caller, to ask it. A failure: it does not tell within some seconds.
+ */
+int vt_interpreter_forks(const struct vt_interpreter *interpreter, const char *program,
+			 const char *path, bool *ret_forks, struct vt_err *err);
+
+/*
  * Calls each with all that decides what zygotes of interpreters load of vitro's: as vt_helper_follow() does for the
  * folders, and with every link in them.
  */
