@@ -202,28 +202,32 @@ class Desk {
 	}
 }
 
-/** tools["exact name"], and what has a name that code can write: name(), and space.name() for "space.name". */
+/**
+ * tools["exact name"], whatever it is; name(), where code can write that; and space.name() for "space:name" and
+ * "space.name". Where a space's name is that of something else, that stays, and gets what it has not got.
+ */
 function offer(desk, names) {
-	const isWord = (text) => /^[\p{ID_Start}$_][\p{ID_Continue}$]*$/u.test(text);
 	const box = Object.create(null);
 	const spaces = new Map();
 	for (const name of names) {
 		box[name] = desk.make(name);
-		const dot = name.indexOf('.');
-		const space = dot < 0 ? name : name.slice(0, dot);
-		if (!isWord(space) || space === 'tools' || (space in globalThis && !spaces.has(space)))
-			continue;
-		if (dot < 0) {
-			spaces.set(space, box[name]);
-		} else {
-			const members = spaces.get(space) ?? Object.create(null);
-			members[name.slice(dot + 1)] = box[name];
-			spaces.set(space, members);
-		}
+		const at = name.search(/[.:]/);
+		const space = (at < 0 ? name : name.slice(0, at)).replace(/[^\p{ID_Continue}$]/gu, '_');
+		if (at < 0 && space === name)
+			spaces.set(name, box[name]);
+		else if (at > 0 && typeof spaces.get(space) !== 'function')
+			spaces.set(space, Object.assign(spaces.get(space) ?? Object.create(null), { [name.slice(at + 1)]: box[name] }));
 	}
-	for (const [name, value] of [...spaces, ['tools', box]])
-		Object.defineProperty(globalThis, name, { value, configurable: true, writable: true, enumerable: false });
-	return ['tools', ...spaces.keys()];
+	for (const [space, value] of spaces) {
+		const there = globalThis[space];
+		if (there === undefined)
+			Object.defineProperty(globalThis, space, { value, configurable: true, writable: true, enumerable: false });
+		else if (typeof value === 'object' && typeof there === 'object')
+			for (const [method, tool] of Object.entries(value))
+				if (!(method in there))
+					there[method] = tool;
+	}
+	Object.defineProperty(globalThis, 'tools', { value: box, configurable: true, writable: true, enumerable: false });
 }
 
 // ---- files ----------------------------------------------------------------------------------------
@@ -411,6 +415,17 @@ async function callExport(url, name, args) {
 /** import(), of a script that is in no folder. */
 const importing_ = new vm.Script('(name) => import(name)', { filename: '<module>', importModuleDynamically: importing }).runInThisContext();
 
+/** Node warns of the loader that import() goes by when it is first used: here, where nobody hears it, not in a call. */
+async function hush() {
+	const { emitWarning } = process;
+	process.emitWarning = () => {};
+	try {
+		await importing_('node:path');
+	} finally {
+		process.emitWarning = emitWarning;
+	}
+}
+
 function toJson(value) {
 	const text = JSON.stringify(value, (key, part) => {
 		if (typeof part === 'bigint' || typeof part === 'function' || typeof part === 'symbol' || Number.isNaN(part) ||
@@ -478,7 +493,9 @@ function watch(occupant, io, end) {
 }
 
 async function main(codec, io, config, fd) {
-	if (!io.isAnew) {
+	if (io.isAnew) {
+		await hush();
+	} else {
 		become(io);
 		await rehearse(codec, io, config);
 	}
@@ -499,6 +516,7 @@ return { text, list, when: new Date(0) };`;
 
 /** Does a call by way of a socket of its own, and leaves everything as it was. */
 async function rehearse(codec, io, config) {
+	await hush();
 	const pair = io.pair();
 	if (!pair) // a policy without sockets: then the first call is slower
 		return;

@@ -52,8 +52,7 @@ const struct vt_interpreter vt_interpreters[VT_LANGUAGES] = {
 		.advice = "; is it Node 18 or newer?",
 		.preloads = true,
 		/* A fork has none of V8's threads, so it must not count on them. */
-		.flags = { "--single-threaded", "--v8-pool-size=1", "-e",
-			   BEGIN },
+		.flags = { "--single-threaded", "--v8-pool-size=1", "-e", BEGIN },
 	},
 };
 

@@ -5,8 +5,8 @@
  * has passed. The first argument chooses among the tests by a regular expression.
  */
 
-import { readFileSync, readdirSync } from 'node:fs';
-import { join } from 'node:path';
+import { existsSync, readFileSync, readdirSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { inspect, isDeepStrictEqual } from 'node:util';
@@ -27,6 +27,20 @@ export function test(name, run) {
 
 export function skip(reason) {
 	throw new Skipped(reason);
+}
+
+/** Skips where the build was made without node_api.h. */
+export function needNode() {
+	if (!existsSync(join(dirname(BINARY), 'node', 'harness.cjs')))
+		skip('this build has no pools of Node');
+}
+
+/** A test of what runs in pools of Node. */
+export function testNode(name, run) {
+	test(name, () => {
+		needNode();
+		return run();
+	});
 }
 
 export function check(condition, message) {
@@ -76,6 +90,13 @@ export function childrenOf(pid) {
 	}
 }
 
+let mayStay = () => false;
+
+/** Says which processes, with all below them, may live on between tests, by their command lines. */
+export function allowToStay(matches) {
+	mayStay = matches;
+}
+
 /** Living processes below this one; what a test leaves there is a failure. */
 export function descendants(pid = process.pid) {
 	return readdirSync(`/proc/${pid}/task`).flatMap((task) => {
@@ -84,7 +105,7 @@ export function descendants(pid = process.pid) {
 		} catch {
 			return [];
 		}
-	}).filter(isAlive).flatMap((child) => [child, ...descendants(child)]);
+	}).filter((child) => isAlive(child) && !mayStay(describeProcess(child))).flatMap((child) => [child, ...descendants(child)]);
 }
 
 export function isAlive(pid) {
