@@ -194,6 +194,7 @@ async function main() {
 	const own = new Own(texts);
 	const config = { ...readSetup(process.argv[2]), ...addon.about() };
 	if (!isForkable() || config.fork === false) {
+		addon.tell(`${process.execPath} (${process.version}) is started anew for each call, and not forked`);
 		addon.ready();
 		addon.serve(list(texts, config));
 	}

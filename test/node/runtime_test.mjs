@@ -51,8 +51,9 @@ async function failIn(pool, code, options) {
 
 // ---- values and errors
 
-both('code is the body of a strict async function', async (pool) => {
+both('code is the body of a strict async function', async (pool, kind) => {
 	checkEqual(await evalIn(pool, 'return 2 + 3'), 5, 'a value');
+	checkEqual(cells.logs.some((line) => line.includes('started anew for each call')), kind === 'anew', 'the log tells which');
 	checkEqual(await evalIn(pool, 'const x = await Promise.resolve(4);\nreturn [x, this === undefined]'), [4, true], 'await, and strictness');
 	checkEqual(await evalIn(pool, '1 + 1'), undefined, 'no return');
 	checkEqual(await evalIn(pool, 'return (await import("node:os")).EOL'), '\n', 'import()');

@@ -27,6 +27,7 @@ const works = [
 	['return (await crypto.subtle.digest("SHA-256", new Uint8Array(1e5))).byteLength', 'ok', 32],
 	['return (await import("child_process")).execFileSync("/bin/echo", ["hi"]).toString()', 'ok', 'hi\n'],
 	['const {Worker} = await import("worker_threads"); const w = new Worker("require(\\"worker_threads\\").parentPort.postMessage(6)", {eval: true}); return await new Promise((r, j) => { w.on("message", r); w.on("error", j) })', 'ok', 6],
+	['const {Worker} = await import("worker_threads"); const w = new Worker("for (let i = 0, k = []; i < 1e5; i++) k.push({i})", {eval: true}); return await new Promise((r) => w.on("exit", r))', 'ok', 0],
 	['const {instance} = await WebAssembly.instantiate(Buffer.from("0061736d0100000001070160027f7f017f030201000707010361646400000a09010700200020016a0b", "hex")); return instance.exports.add(2, 3)', 'ok', 5],
 	['return Buffer.alloc(2 << 20, 1).length', 'ok', 2 << 20],
 	['return "abc123 ".repeat(5e3).match(/([a-z]+)(\\d+)/g).length', 'ok', 5000],
