@@ -116,14 +116,16 @@ EXPORTED int pthread_cond_clockwait(pthread_cond_t *cond, pthread_mutex_t *mutex
 EXPORTED int pthread_cond_signal(pthread_cond_t *cond)
 {
 	atomic_fetch_add(&of(cond)->wakes, 1);
-	(void)futex(&of(cond)->wakes, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, 1, NULL); /* none may sleep */
+	(void)futex(&of(cond)->wakes, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, 1,
+		    NULL); /* none may sleep */
 	return 0;
 }
 
 EXPORTED int pthread_cond_broadcast(pthread_cond_t *cond)
 {
 	atomic_fetch_add(&of(cond)->wakes, 1);
-	(void)futex(&of(cond)->wakes, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, INT_MAX, NULL); /* the same */
+	(void)futex(&of(cond)->wakes, FUTEX_WAKE | FUTEX_PRIVATE_FLAG, INT_MAX,
+		    NULL); /* the same */
 	return 0;
 }
 
@@ -169,8 +171,8 @@ int vt_revive_all(void)
 
 		if (!sleeper->thread || !atomic_load(&sleeper->sleeps))
 			continue;
-		char *stack = mmap(NULL, STACK, PROT_READ | PROT_WRITE,
-				   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+		char *stack = mmap(NULL, STACK, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+				   -1, 0);
 
 		if (stack == MAP_FAILED)
 			return -errno;

@@ -155,7 +155,10 @@ function readSetup(text) {
 
 async function preload(config) {
 	const places = new Places(config.writable, config.inodes);
+	const leftOut = process.argv.slice(3); // each "-module": it ended a zygote before this one
 	for (const name of config.preload ?? []) {
+		if (leftOut.includes(`-${name}`))
+			continue;
 		addon.loads(name);
 		try {
 			await load(name, config.path?.[0], places);

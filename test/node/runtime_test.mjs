@@ -297,6 +297,20 @@ both('what is wrong with an interpreter or a setup is said', async (pool, kind) 
 	checkIn('is it Node 18 or newer?', other.error, 'another program');
 });
 
+both('a module that ends its zygote, or cannot be loaded, is left out', async (pool) => {
+	const folder = mkdtempSync(join(tmpdir(), 'node-ends-'));
+	writeFileSync(join(folder, 'ends.cjs'), 'process.exit(3)');
+	writeFileSync(join(folder, 'fails.mjs'), 'throw new RangeError("no")');
+	try {
+		const at = await pool({ policy: { files: { read: [folder] } }, setup: { path: [folder], preload: ['./fails.mjs', './ends.cjs'] } });
+		checkEqual((await cells.eval(at, 'return 1')).value, 1, 'a call');
+		check(cells.logs.some((line) => line.includes('./fails.mjs') && line.includes('RangeError: no')), () => cells.logs.join('\n'));
+		check(cells.logs.some((line) => line.includes('./ends.cjs') && line.includes('not imported ahead')), () => cells.logs.join('\n'));
+	} finally {
+		rmSync(folder, { recursive: true });
+	}
+}, ['forked']);
+
 both('a zygote that dies is replaced', async (pool) => {
 	checkEqual(await evalIn(pool, 'return 1'), 1, 'a call before');
 	const isZygote = (pid) => readFileSync(`/proc/${pid}/cmdline`, 'latin1').includes('vitro_zygote.node');
