@@ -421,6 +421,7 @@ async function hush() {
 	process.emitWarning = () => {};
 	try {
 		await importing_('node:path');
+	} catch { // then it fails in a call, too, and says why
 	} finally {
 		process.emitWarning = emitWarning;
 	}
