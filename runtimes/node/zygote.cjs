@@ -41,6 +41,11 @@ class Own {
 		return this.#loaded.get(name);
 	}
 
+	/** import(), which vitro's own scripts have not got: they are in no file. */
+	bring(name) {
+		return bring(name);
+	}
+
 	async import(name) {
 		return await bring(`data:text/javascript,${encodeURIComponent(this.#texts[name])}`);
 	}
