@@ -427,11 +427,13 @@ async function hush() {
 	}
 }
 
+/** As JSON has it, a Date as its text; throws where that would be another value. */
 function toJson(value) {
 	const text = JSON.stringify(value, (key, part) => {
-		if (typeof part === 'bigint' || typeof part === 'function' || typeof part === 'symbol' || Number.isNaN(part) ||
-			part === Infinity || part === -Infinity)
-			throw new TypeError(`result${key && `.${key}`} is ${util.inspect(part)}, which JSON cannot say`);
+		const isData = part === null || ['undefined', 'string', 'boolean'].includes(typeof part) || Number.isFinite(part) ||
+			Array.isArray(part) || (typeof part === 'object' && [null, Object.prototype].includes(Object.getPrototypeOf(part)));
+		if (!isData)
+			throw new TypeError(`result${key && `.${key}`} is ${util.inspect(part, { depth: 0 }).slice(0, 60)}, which JSON cannot say`);
 		return part;
 	});
 	return text ?? 'null';

@@ -5,12 +5,12 @@
  */
 import { spawn } from 'node:child_process';
 import { createServer } from 'node:http';
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
-import { BINARY, check, checkEqual, checkIn, main, skip, test } from '../lib/vitrotest.mjs';
+import { BINARY, check, checkEqual, checkIn, descendants, main, skip, test } from '../lib/vitrotest.mjs';
 import { Cells } from './cell.mjs';
 
 const IS_BUILT = existsSync(join(dirname(BINARY), 'node', 'vitro_zygote.node'));
@@ -295,6 +295,17 @@ both('what is wrong with an interpreter or a setup is said', async (pool, kind) 
 	const other = await cells.eval(await cells.pool({ node: '/bin/true' }), 'return 1');
 	checkIn('is it Node 18 or newer?', other.error, 'another program');
 });
+
+both('a zygote that dies is replaced', async (pool) => {
+	checkEqual(await evalIn(pool, 'return 1'), 1, 'a call before');
+	const isZygote = (pid) => readFileSync(`/proc/${pid}/cmdline`, 'latin1').includes('vitro_zygote.node');
+	const zygotes = descendants().filter((pid) => isZygote(pid) && readFileSync(`/proc/${pid}/status`, 'latin1').match(/^Threads:\s+(\d+)/m)[1] > 1);
+	check(zygotes.length > 0, 'there is none');
+	for (const pid of zygotes)
+		process.kill(pid, 'SIGKILL');
+	for (let i = 0; i < 5; i++)
+		checkEqual(await evalIn(pool, `return ${i}`), i, 'a call after');
+}, ['forked']);
 
 both('the pool has no cells left, and calls still end', async (pool) => {
 	const all = await Promise.all(Array.from({ length: 40 }, async (_, i) => await cells.eval(await pool(), `return ${i}`)));
