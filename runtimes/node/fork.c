@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fork.h"
+#include "revive.h"
 
 #include <dirent.h>
 #include <dlfcn.h>
@@ -167,5 +168,7 @@ int vt_node_fork_wake(const struct vt_node_fork *fork, struct uv_loop_s *loop)
 		return -errno;
 	for (size_t i = 0; i < handlers.count; i++)
 		handlers.in_child[i]();
-	return uv_loop_fork(loop);
+	int r = uv_loop_fork(loop);
+
+	return r < 0 ? r : vt_revive_all();
 }

@@ -4,8 +4,8 @@
  *
  *  - V8 marks its memory as not to be inherited. So all mappings are marked otherwise before a fork.
  *  - Helper threads (V8's worker, the scheduler of delayed tasks, the one that starts the inspector) are not in the fork.
- *    They sleep for want of work when it is made, and --single-threaded keeps V8 from giving them any. One that is
- *    woken in the fork must be so in vain: libuv aborts where it cannot write to a loop's eventfd, which sealing has
+ *    They sleep for want of work when it is made. V8's worker is made again (revive.h). Another that is woken in the
+ *    fork must be so in vain: libuv aborts where it cannot write to a loop's eventfd, which sealing has
  *    closed. So there are others in their place.
  *  - The event loop needs descriptors of its own: uv_loop_fork().
  *  - libuv's lock of signals and its thread pool are set up anew by handlers of pthread_atfork(), which a clone()

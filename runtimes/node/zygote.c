@@ -28,6 +28,7 @@
 #include "kernel/ns.h"
 #include "launch/writable.h"
 #include "launch/zygote.h"
+#include "revive.h"
 
 int uv_loop_alive(const struct uv_loop_s *loop); /* of the process that loads this */
 
@@ -654,6 +655,7 @@ static const struct {
 
 NAPI_MODULE_INIT(/* env, exports */)
 {
+	vt_revive_end_of_platform();
 	for (size_t i = 0; i < sizeof(functions) / sizeof(functions[0]); i++) {
 		napi_value function;
 

@@ -663,7 +663,7 @@ def _():
         check_equal((done.code, done.out), (1, ""), "an error", done)
         check(re.fullmatch(r"RangeError: no luck\n    at fail \(file://.*/exports.mjs:14:\d+\)\nvitro: fail: failed with RangeError\n",
                            done.err), done)
-        check_in("result.a is [Map]", call(manifest, "odd").err, "what JSON cannot say")
+        check_in("result.a is Map(1)", call(manifest, "odd").err, "what JSON cannot say")
         check_in("has no function 'none'", call(manifest, "none").err, "no such export")
         check_in("no-such-file.mjs", call(manifest, "missing").err, "no such file")
         check_equal(call(manifest, "add", '{"a": "x"}').code, 125, "arguments that do not fit")
