@@ -303,7 +303,7 @@ function readRegular(name, sizeMax) {
 // ---- a call ---------------------------------------------------------------------------------------
 
 const importing = vm.constants?.USE_MAIN_CONTEXT_DEFAULT_LOADER
-	?? ((name) => import(/^\.{0,2}\//.test(name) ? new URL(name, pathToFileURL(`${process.cwd()}/`)).href : name));
+	?? ((name) => own.bring(/^\.{0,2}\//.test(name) ? new URL(name, pathToFileURL(`${process.cwd()}/`)).href : name));
 
 /** The body of a strict async function. */
 function compile(code, filename) {
@@ -421,6 +421,7 @@ async function hush() {
 	process.emitWarning = () => {};
 	try {
 		await importing_('node:path');
+	} catch { // then it fails in a call, too, and says why
 	} finally {
 		process.emitWarning = emitWarning;
 	}

@@ -41,6 +41,11 @@ class Own {
 		return this.#loaded.get(name);
 	}
 
+	/** import(), which vitro's own scripts have not got: they are in no file. */
+	bring(name) {
+		return bring(name);
+	}
+
 	async import(name) {
 		return await bring(`data:text/javascript,${encodeURIComponent(this.#texts[name])}`);
 	}
@@ -183,7 +188,8 @@ function list(texts, config) {
 	const kept = { texts, config, parked: addon.parked().toString('base64') };
 	const begin = "const w=JSON.parse(process.argv[1]);require('vm').compileFunction(w.texts['zygote.cjs']," +
 		"['addon','require','bring','parts'])(null,require,s=>import(s),w)";
-	return [process.execPath, '-e', begin, JSON.stringify(kept)];
+	const importing = vm.constants?.USE_MAIN_CONTEXT_DEFAULT_LOADER ? [] : ['--experimental-vm-modules']; // for import() in code
+	return [process.execPath, ...importing, '-e', begin, JSON.stringify(kept)];
 }
 
 function isForkable() {

@@ -6,7 +6,7 @@
  */
 
 import { execFileSync } from 'node:child_process';
-import { accessSync, chmodSync, constants, cpSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { accessSync, chmodSync, constants, cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -34,9 +34,9 @@ function stage(build, folder) {
 	accessSync(join(build, 'vitro'), constants.X_OK);
 	cpSync(join(build, 'vitro'), join(folder, 'bin', 'vitro'));
 	chmodSync(join(folder, 'bin', 'vitro'), 0o755);
-	const runtime = readdirSync(join(build, 'node')).filter((name) => RUNTIME.test(name));
+	const runtime = existsSync(join(build, 'node')) ? readdirSync(join(build, 'node')).filter((name) => RUNTIME.test(name)) : [];
 	if (!runtime.some((name) => name.endsWith('.node')))
-		throw new Error(`${join(build, 'node')} has no runtime: make build`);
+		throw new Error(`${join(build, 'node')} has no runtime: install libnode-dev, or set -Dnode_headers, and make build`);
 	for (const name of runtime)
 		cpSync(join(build, 'node', name), join(folder, 'bin', 'node', name), { dereference: true });
 }

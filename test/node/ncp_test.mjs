@@ -99,6 +99,14 @@ test('ncp: the environment, the working directory, and what the policy says', as
 	await checkThrows(Error, () => ours({ policy: { nonsense: 1 } }).execute('return 1', [], NONE), 'what cannot start');
 });
 
+test('ncp: a cell that logs without end does not fill its host', async () => {
+	const { logs, error } = await ours({ timeout: 4000, memoryLimit: 512 }).execute("const line = 'x'.repeat(14000); for (;;) console.log(line)", [], NONE);
+	checkEqual(error, TERMINATED, 'its error');
+	const size = logs.reduce((total, line) => total + line.length, 0);
+	check(size < 70 << 20, `${size} characters were kept`);
+	check(logs.length > 100, 'few were kept');
+});
+
 // ---- the bugs --------------------------------------------------------------------------------------
 
 test('ncp bug: results over 300 kB silently become null', async () => {

@@ -10,6 +10,8 @@ const DEFAULTS = { timeout: 30_000, memoryLimit: 128, minimalEnv: true };
 const NODE_MB = 96; // what a Node that does nothing may take of the cell's memory
 const RESULT_MB = 512;
 const TERMINATED = 'Execution terminated (timeout or resource limit)';
+const LOGS_MAX = 64 << 20; // characters that are kept: a cell can print as long as it runs
+const LINE_COST = 64; // of each line, beside its characters
 const PIECE = 15_000; // characters of a line that are sent at once: the wire has room for 64 KiB
 const LEVELS = { info: 'log', warning: 'warn', error: 'error', debug: 'debug' };
 const HINTS = [
@@ -92,7 +94,7 @@ function conclude(result) {
 		const { json, error } = result.value ?? {};
 		if (typeof error === 'string')
 			return { result: null, error: explain(error) };
-		return { result: typeof json === 'string' ? JSON.parse(json) : undefined };
+		return readResult(json);
 	}
 	if (result.status === 'error' && result.exitCode === null)
 		return { result: null, error: explain(result.error.message || result.error.type) };
@@ -104,6 +106,15 @@ function conclude(result) {
 	return { result: null, error: isEnded ? TERMINATED : result.error.message };
 }
 
+/** The result as the cell says it, which may be anything. */
+function readResult(json) {
+	try {
+		return { result: typeof json === 'string' ? JSON.parse(json) : undefined };
+	} catch (error) {
+		return { result: null, error: error.message };
+	}
+}
+
 /** What looks like a denial names the key that would open it. */
 function explain(message) {
 	const hint = HINTS.find(([pattern]) => pattern.test(message));
@@ -113,33 +124,51 @@ function explain(message) {
 /** Lines in the order in which they came: `[level] JSON`, `[stdout] …`, `[stderr] …`. */
 class LogBook {
 	lines = [];
+	#room = LOGS_MAX;
+	#dropped = 0;
 	#piece = '';
 	#rest = { stdout: '', stderr: '' };
 
 	/** A long line comes in pieces: those before the last begin with '+'. */
 	addLog(level, text) {
 		this.#piece += text.slice(1);
-		if (text[0] === '+')
+		if (text[0] === '+' && this.#piece.length < this.#room)
 			return;
-		this.lines.push(`[${LEVELS[level] ?? level}] ${this.#piece}`);
+		this.#push(`[${LEVELS[level] ?? level}] ${this.#piece}`);
 		this.#piece = '';
 	}
 
 	addOutput(stream, text) {
-		const lines = (this.#rest[stream] + text).split('\n');
-		this.#rest[stream] = lines.pop();
-		for (const line of lines)
-			this.#addLine(stream, line);
+		const [first, ...lines] = text.split('\n');
+		this.#rest[stream] += first;
+		for (const line of lines) {
+			this.#addRest(stream);
+			this.#rest[stream] = line;
+		}
+		if (this.#rest[stream].length > this.#room)
+			this.#addRest(stream);
 	}
 
 	end() {
 		for (const stream of ['stdout', 'stderr'])
-			this.#addLine(stream, this.#rest[stream]);
+			this.#addRest(stream);
+		if (this.#dropped)
+			this.lines.push(`[warn] "${this.#dropped} lines were dropped"`);
 	}
 
-	#addLine(stream, line) {
-		if (line.trim())
-			this.lines.push(`[${stream}] ${line.trimEnd()}`);
+	#addRest(stream) {
+		const line = this.#rest[stream].trimEnd();
+		this.#rest[stream] = '';
+		if (line)
+			this.#push(`[${stream}] ${line}`);
+	}
+
+	#push(line) {
+		this.#room -= line.length + LINE_COST;
+		if (this.#room > 0)
+			this.lines.push(line);
+		else
+			this.#dropped++;
 	}
 }
 
