@@ -5,6 +5,7 @@
 #   make build    the binary is at build/vitro
 #   make test     all tests, as root and as an ordinary user, plain and sanitized
 #   make test-pythons  the Python package under every python3 of the machine
+#   make node-package  the npm package, to build/vitro-sandbox-VERSION.tgz
 #   make test-matrix  in poorer environments, to docs/matrix.md (ROW=REGEX, QUICK=1)
 #   make test-mutants   switch off each layer in turn; tests must fail (ONLY=REGEX: some of them)
 #   make soak     100,000 calls of tools that crash, hang, flood (CALLS=N SEED=N)
@@ -49,6 +50,10 @@ test: setup-test tested sanitized check
 .PHONY: test-pythons
 test-pythons: setup-test tested
 	@VITRO_TEST_PYTHON=all test/run --build build --filter '^python/(sdk|wire|package|guide|executor)$$'
+
+.PHONY: node-package
+node-package: build
+	@node sdk/node/pack.mjs build build
 
 .PHONY: test-matrix
 test-matrix: setup-test tested

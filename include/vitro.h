@@ -123,7 +123,7 @@ typedef struct vitro_task vitro_task;
 typedef int vitro_function(vitro_task *task);
 
 /*
- * A tool: exactly one of function, symbol, command and python is set. A table of them ends with one that has
+ * A tool: exactly one of function, symbol, command, python and node is set. A table of them ends with one that has
  * no name. All that is not set must be 0, the reserved members too.
  */
 struct vitro_tool {
@@ -187,15 +187,23 @@ struct vitro_tool {
 	 * A Python function: "module:function", of at most 448 bytes. It is called with the arguments as its keyword
 	 * arguments, and its value is what it returns, which must be what JSON can say; one that is async is awaited. An
 	 * exception is the call's error. The module is imported once, ahead of calls, sealed off as they are, and looked
-	 * for in python_folder, an absolute path, behind what the interpreter has itself; NULL: only there. Calls may read
+	 * for in folder, an absolute path, behind what the interpreter has itself; NULL: only there. Calls may read
 	 * all of that folder. Where one may write to the module, each imports it for itself.
 	 */
 	const char *python;
-	const char *python_folder;
-	/* CPython 3.8 or newer, as it is typed, a venv's too; NULL: "python3". vitro must be built with Python. */
+	const char *folder;
+	/*
+	 * CPython 3.8 or newer, as it is typed, a venv's too; NULL: "python3". Of node, Node 18 or newer; NULL: "node". vitro must
+	 * be built with it.
+	 */
 	const char *interpreter;
+	/*
+	 * A JavaScript function: "file.mjs#export", of at most 448 bytes, of a file in folder. It is called with the arguments
+	 * as one object; all else is as of a Python function.
+	 */
+	const char *node;
 
-	void *reserved[4]; /* NULL; for members that are added later */
+	void *reserved[3]; /* NULL; for members that are added later */
 };
 
 /*

@@ -283,6 +283,7 @@ def _check_nesting(text: bytes) -> None:
 _AS_IT_IS = frozenset((str, bool, type(None)))
 _FLAT = frozenset((str, bool, type(None), int, float))
 _TEXT = frozenset((str,))
+_NUMBERS = frozenset((int, float))
 
 
 def encode(value: Any, types: Collection[str] = (), buffers: Optional[List[Any]] = None,
@@ -519,6 +520,7 @@ _HEX = re.compile(r"-?0x[0-9a-f]+\Z")
 _DECIMAL = re.compile(r"-?(?:[0-9]+(?:\.[0-9]*)?(?:E[+-]?[0-9]{1,20})?|Infinity|s?NaN[0-9]*)\Z")
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
 _FLOATS = {"nan": float("nan"), "inf": float("inf"), "-inf": float("-inf")}
+_WHOLE_FLOAT = re.compile(r"-?[0-9]{1,21}\.0\Z")  # of languages whose JSON would make an integer of it
 
 
 def decode(tree: Any, buffers: Sequence[Buffer] = (), types: Optional[Mapping[str, type]] = None,
@@ -778,12 +780,12 @@ class _Decoder:
     def get_float(self, body: Any) -> float:
         if type(body) is str and body in _FLOATS:
             return _FLOATS[body]
-        raise Malformed(f"{body!r:.60} is not a number")
+        return float(_match(_WHOLE_FLOAT, body))
 
     def get_complex(self, body: Any) -> complex:
         real, imag = self.items(body)
-        if type(real) is not float or type(imag) is not float:
-            raise Malformed("two floats are wanted")
+        if type(real) not in _NUMBERS or type(imag) not in _NUMBERS:
+            raise Malformed("two numbers are wanted")
         return complex(real, imag)
 
     def get_undefined(self, body: Any) -> None:

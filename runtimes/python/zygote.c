@@ -21,7 +21,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/path.h"
+#include "launch/writable.h"
 #include "launch/zygote.h"
 
 enum { PAGE = 4096, LARGE = 4 << 20 };
@@ -66,78 +66,37 @@ static int append(PyObject *list, PyObject *item)
 	return r;
 }
 
-static int append_path(PyObject *list, const char *to, const char *rest)
-{
-	char path[2 * PATH_MAX];
+struct places {
+	PyObject *paths, *inodes;
+};
 
-	(void)snprintf(path, sizeof(path), "/%s%s", to, rest); /* plans have no longer ones */
-	return append(list, PyUnicode_DecodeFSDefault(path));
+static int add_path(void *user, const char *path)
+{
+	const struct places *places = user;
+
+	return append(places->paths, PyUnicode_DecodeFSDefault(path));
 }
 
-/* What follows a mount's place, there, and wherever cells have what the hull keeps aside. */
-static int append_place(PyObject *list, const struct vt_plan *plan, const struct vt_build *mount,
-			const char *rest)
+static int add_inode(void *user, uint64_t dev, uint64_t ino)
 {
-	int r = append_path(list, mount->to, rest);
+	const struct places *places = user;
 
-	for (size_t i = 0; r == 0 && i < plan->build_count; i++)
-		if (plan->builds[i].inner && strcmp(plan->builds[i].from, mount->to) == 0)
-			r = append_path(list, plan->builds[i].to, rest);
-	return r;
-}
-
-/*
- * A folder for writing may be shown once more, for reading, under another name: as part of what
- * lies around it, or a part of it by itself. Where a veil is over that, its inodes are others, too.
- */
-static int append_aliases(PyObject *list, const struct vt_plan *plan,
-			  const struct vt_build *written)
-{
-	for (size_t i = 0; i < plan->build_count; i++) {
-		const struct vt_build *build = &plan->builds[i];
-		int r = 0;
-
-		if (build->act != VT_ACT_BIND || build->inner)
-			continue;
-		if (vt_path_lies_in(build->from, written->from))
-			r = append_place(list, plan, build, "");
-		else if (vt_path_lies_in(written->from, build->from))
-			r = append_place(list, plan, build,
-					 written->from +
-						 (build->from[1] ? strlen(build->from) : 0));
-		if (r < 0)
-			return r;
-	}
-	return 0;
-}
-
-/* Paths, and inodes as the host has them: whatever the name is. */
-static int list_writable(const struct vt_plan *plan, PyObject *paths, PyObject *inodes)
-{
-	for (size_t i = 0; i < plan->build_count; i++) {
-		const struct vt_build *build = &plan->builds[i];
-
-		/* Itself is one of them. */
-		if (build->act != VT_ACT_BIND || !build->writable || build->device || build->inner)
-			continue;
-		if (append_aliases(paths, plan, build) < 0 ||
-		    append(inodes, Py_BuildValue("(KK)", (unsigned long long)build->dev,
-						 (unsigned long long)build->ino)) < 0)
-			return -1;
-	}
-	return 0;
+	return append(places->inodes,
+		      Py_BuildValue("(KK)", (unsigned long long)dev, (unsigned long long)ino));
 }
 
 static PyObject *describe(const struct vt_plan *plan)
 {
-	PyObject *paths = PyList_New(0), *inodes = PyList_New(0), *all = NULL;
+	struct places places = { PyList_New(0), PyList_New(0) };
+	const struct vt_writable to = { add_path, add_inode, &places };
+	PyObject *all = NULL;
 
-	if (paths && inodes && list_writable(plan, paths, inodes) == 0)
+	if (places.paths && places.inodes && vt_writable_list(plan, &to) == 0)
 		all = Py_BuildValue("{sLsOsOsO}", "result_bytes", (long long)plan->result_bytes,
-				    "writable", paths, "inodes", inodes, "bare",
+				    "writable", places.paths, "inodes", places.inodes, "bare",
 				    plan->bare ? Py_True : Py_False);
-	Py_XDECREF(paths);
-	Py_XDECREF(inodes);
+	Py_XDECREF(places.paths);
+	Py_XDECREF(places.inodes);
 	return all;
 }
 

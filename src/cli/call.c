@@ -175,9 +175,9 @@ static int look_at_policy(struct call *call, struct vt_err *err)
 	else
 		r = open_json(call, policy, err);
 	if (r == 0) {
-		r = call->tool->python
-			    ? vt_lookup_python_for(NULL, call->arena, call->tool->program, policy,
-						   &command, err)
+		r = call->tool->function
+			    ? vt_lookup_interpreter_for(NULL, call->arena, call->tool->program,
+							policy, &command, err)
 			    : vt_lookup_command(call->arena, call->tool->program, policy, &command,
 						err);
 		if (r < 0)

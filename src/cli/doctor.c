@@ -13,7 +13,7 @@
 #include "cli/options.h"
 #include "cli/selftest.h"
 #include "cli/settle.h"
-#include "host/python.h"
+#include "host/interpreter.h"
 #include "host/report.h"
 #include "plan/lookup.h"
 #include "plan/plan.h"
@@ -35,31 +35,37 @@ struct diagnosis {
 	bool ok; /* it is not refused */
 };
 
-/* Whether functions in Python could be held ready, by the interpreter that is used where none is
- * named. */
-static int look_for_python(const struct vt_policy *policy, struct vt_report *report,
-			   struct vt_err *err)
+/* Whether functions could be held ready, by the interpreter that is used where none is named. */
+static int look_for(const struct vt_interpreter *interpreter, const struct vt_policy *policy,
+		    struct vt_report *report, struct vt_err *err)
 {
 	struct vt_arena *arena = vt_arena_new();
 	struct vt_finding *finding = &report->findings[report->count];
 	struct vt_command command = { 0 };
 	char script[PATH_MAX];
 	struct vt_err why;
+	bool forks = false;
 
 	if (!arena)
-		return vt_fail(err, VT_STEP_OUTPUT, ENOMEM, "look for Python");
+		return vt_fail(err, VT_STEP_OUTPUT, ENOMEM, "look for %s", interpreter->title);
 	if (report->count == VT_REPORT_MAX) {
 		vt_arena_free(arena);
 		return 0;
 	}
-	int r = vt_python_find(script, &why);
+	int r = vt_interpreter_find(interpreter, script, &why);
 
 	if (r == 0)
-		r = vt_lookup_python_for(NULL, arena, "python3", policy, &command, &why);
-	*finding = (struct vt_finding){ .name = "Python pools",
+		r = vt_lookup_interpreter_for(NULL, arena, interpreter->program, policy, &command,
+					      &why);
+	if (r == 0)
+		r = vt_interpreter_forks(interpreter, command.path, script, &forks, &why);
+	*finding = (struct vt_finding){ .name = interpreter->pools,
 					.state = r < 0 ? VT_STATE_NOT : VT_STATE_WORKS };
-	(void)snprintf(finding->why, sizeof(finding->why), "%.300s",
-		       r < 0 ? why.what : command.path); /* cut is fine */
+	(void)snprintf(finding->why, sizeof(finding->why), "%.280s%s",
+		       r < 0 ? why.what : command.path,
+		       r < 0 || !interpreter->preloads ? ""
+		       : forks                         ? ", forked for each call"
+			       : ", started anew for each call"); /* cut is fine */
 	report->count++;
 	vt_arena_free(arena);
 	return 0;
@@ -74,7 +80,8 @@ static int diagnose(struct vt_host *host, struct diagnosis *diagnosis, struct vt
 	if (r < 0)
 		return r;
 	vt_report_make(host, &diagnosis->report);
-	r = look_for_python(diagnosis->policy, &diagnosis->report, err);
+	for (size_t i = 0; r == 0 && i < VT_LANGUAGES; i++)
+		r = look_for(&vt_interpreters[i], diagnosis->policy, &diagnosis->report, err);
 	if (r < 0)
 		return r;
 	r = vt_cli_settle(diagnosis->policy, host, &request, &diagnosis->refused);

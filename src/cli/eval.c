@@ -15,10 +15,11 @@ static const struct language {
 	const char *apart;  /* keeps what the caller has set up for himself out of it; or NULL */
 	const char *code;   /* the flag that code follows */
 	const char *script; /* a file of vitro's own, whose text is the code, and the code its
-			       argument; or NULL */
+			       argument */
+	const char *end;    /* of its flags, where it would take the code for one; or NULL */
 } languages[] = {
-	{ "python", "python3", "-I", "-c", "python/evaluate.py" },
-	{ "node", "node", NULL, "-e", NULL },
+	{ "python", "python3", "-I", "-c", "python/evaluate.py", NULL },
+	{ "node", "node", NULL, "-e", "node/evaluate.cjs", "--" },
 };
 
 static const struct language *find(const char *name)
@@ -77,15 +78,12 @@ int vt_eval_command(struct vt_options *options, struct vt_arena *arena, struct v
 			       code[0] ? "code is one word, so quote it" : "no code given");
 	const char *script = NULL;
 
-	if (language->script && read_script(language->script, arena, &script, err) < 0)
+	if (read_script(language->script, arena, &script, err) < 0)
 		return -err->num;
 	const char *words[] = { language->program, language->apart, language->code, script,
-				code[0] };
+				language->end,     code[0] };
 	const size_t count = sizeof(words) / sizeof(words[0]);
 
-	/* All know - for what is written to them. */
-	if (!script && strcmp(code[0], "-") == 0)
-		words[2] = NULL;
 	options->code = code[0];
 	options->command = list(arena, words, count);
 	words[3] = language->script;

@@ -11,7 +11,7 @@
 #include "client/policy.h"
 #include "manifest/apply.h"
 #include "tool/command.h"
-#include "tool/python.h"
+#include "tool/function.h"
 #include "tool/set.h"
 
 /* What one client has checked keeps the others waiting: so much takes some 20 ms. */
@@ -20,9 +20,11 @@ enum { ARGUMENTS_MAX = 1 << 20, VALUES_MAX = 16 << 10 };
 /* One tool, as the server is to know it. */
 struct one {
 	struct vt_tool *tool;
-	struct vt_command *command, *input; /* input NULL: the arguments; command NULL: of python */
+	struct vt_command *command,
+		*input; /* input NULL: the arguments; command NULL: it is a function */
 	char *sources, *program_at, *policy_at;
-	char *function, *setup, *interpreter; /* of python, else NULL */
+	char *function, *setup, *interpreter; /* of a function, else NULL */
+	enum vt_language language;
 };
 
 /* All of a manifest. It lives as long as the server has it. */
@@ -128,25 +130,27 @@ static int fill_command(struct one *one, const struct vitro_tool *from, struct v
 	return r;
 }
 
-static int fill_python(struct one *one, const struct vitro_tool *from, struct vt_err *err)
+static int fill_function(struct one *one, const struct vitro_tool *from, const char *function,
+			 struct vt_err *err)
 {
-	one->function = strdup(from->python);
+	one->function = strdup(function);
 	one->interpreter = strdup(from->interpreter);
 	if (!one->function || !one->interpreter)
 		return vt_fail(err, VT_STEP_POLICY, ENOMEM, "read the tools");
-	return vt_tool_set_up_python(from->python, from->python_folder, &one->setup, err);
+	return vt_tool_set_up(one->language, function, from->folder, &one->setup, err);
 }
 
 static int fill_one(struct one *one, struct vt_offered *offered, const struct vitro_tool *from,
 		    const struct vt_manifest_places *at, struct vt_err *err)
 {
+	const char *function = vt_tool_function(from, &one->language);
 	int r = vt_tool_new(from->name, from->description, from->schema, &one->tool, err);
 
 	if (r == 0)
-		r = from->python ? fill_python(one, from, err) : fill_command(one, from, err);
+		r = function ? fill_function(one, from, function, err)
+			     : fill_command(one, from, err);
 	if (r == 0)
-		r = vt_policy_sources_reading(from->policy, from->python_folder, &one->sources,
-					      err);
+		r = vt_policy_sources_reading(from->policy, from->folder, &one->sources, err);
 	if (r < 0)
 		return r;
 	one->program_at = strdup(at->command);
@@ -156,6 +160,7 @@ static int fill_one(struct one *one, struct vt_offered *offered, const struct vi
 		.program = one->command ? vt_command_program(one->command) : one->interpreter,
 		.function = one->function,
 		.setup = one->setup,
+		.language = one->language,
 		.sources = one->sources,
 		.program_at = one->program_at,
 		.policy_at = one->policy_at,

@@ -9,7 +9,7 @@
 #include "client/error.h"
 #include "client/host_private.h"
 #include "client/policy.h"
-#include "tool/python.h"
+#include "tool/function.h"
 
 /* With a NUL and the id of a call, of at most 63 bytes, the supervisor takes 512. */
 enum { SYMBOL_MAX = 448 };
@@ -83,6 +83,7 @@ static enum vt_host_pool_kind kind_of(const struct vitro_tool *tool)
 	return tool->function ? VT_HOST_POOL_PROGRAM
 	       : tool->symbol ? VT_HOST_POOL_OBJECT
 	       : tool->python ? VT_HOST_POOL_PYTHON
+	       : tool->node   ? VT_HOST_POOL_NODE
 			      : VT_HOST_POOL_COMMAND;
 }
 
@@ -91,20 +92,22 @@ static int choose_pool(vitro_toolhost *host, const struct vitro_tool *tool,
 {
 	const vitro_policy *policy = tool->policy ? tool->policy : host->policy;
 	struct vt_host_pool_key key = { .kind = kind_of(tool) };
+	enum vt_language language;
+	const char *function = vt_tool_function(tool, &language);
 	char program[PATH_MAX];
 	int status = 0;
 
 	if (key.kind == VT_HOST_POOL_PROGRAM) {
 		status = find_program(program, err);
 		key.path = program;
-	} else if (key.kind == VT_HOST_POOL_PYTHON) {
-		status = vt_tool_set_up_python(tool->python, tool->python_folder, &key.setup, err);
-		key.path = tool->interpreter ? tool->interpreter : VT_TOOL_PYTHON;
+	} else if (function) {
+		status = vt_tool_set_up(language, function, tool->folder, &key.setup, err);
+		key.path = tool->interpreter ? tool->interpreter : vt_tool_program(language);
 	} else {
 		key.path = target->command ? vt_command_program(target->command) : tool->object;
 	}
 	if (status == 0)
-		status = vt_policy_sources_reading(policy, tool->python_folder, &key.policy, err);
+		status = vt_policy_sources_reading(policy, tool->folder, &key.policy, err);
 	if (status < 0) {
 		free(key.setup);
 		return status;
@@ -113,18 +116,23 @@ static int choose_pool(vitro_toolhost *host, const struct vitro_tool *tool,
 	return target->pool ? 0 : vt_error_no_memory(err);
 }
 
-static int check_python(const struct vitro_tool *tool, struct vt_err *err)
+static int check_function(const struct vitro_tool *tool, struct vt_err *err)
 {
+	enum vt_language language;
+	const char *function = vt_tool_function(tool, &language);
 	struct vt_err inner;
 
-	if (!tool->python && (tool->python_folder || tool->interpreter))
-		return vt_fail(err, VT_STEP_POLICY, EINVAL, "%s: %s is for python", tool->name,
-			       tool->interpreter ? "interpreter" : "python_folder");
-	if (tool->python && vt_tool_check_python(tool->python, "python", &inner) < 0)
+	if (!function && (tool->folder || tool->interpreter))
+		return vt_fail(err, VT_STEP_POLICY, EINVAL, "%s: %s is for python and node",
+			       tool->name, tool->interpreter ? "interpreter" : "folder");
+	if (function &&
+	    vt_tool_check_function(language, function, vt_tool_language(language), &inner) < 0)
 		return vt_fail(err, inner.step, inner.num, "%s: %s", tool->name, inner.what);
-	if (tool->python_folder && tool->python_folder[0] != '/')
-		return vt_fail(err, VT_STEP_POLICY, EINVAL,
-			       "%s: python_folder must be an absolute path", tool->name);
+	if (tool->node && !tool->folder)
+		return vt_fail(err, VT_STEP_POLICY, EINVAL, "%s: node needs a folder", tool->name);
+	if (tool->folder && tool->folder[0] != '/')
+		return vt_fail(err, VT_STEP_POLICY, EINVAL, "%s: folder must be an absolute path",
+			       tool->name);
 	if (tool->interpreter && !*tool->interpreter)
 		return vt_fail(err, VT_STEP_POLICY, EINVAL, "%s: interpreter is empty", tool->name);
 	return 0;
@@ -148,12 +156,13 @@ static int check_symbol(const struct vitro_tool *tool, struct vt_err *err)
 
 static int check_kind(const struct vitro_tool *tool, struct vt_err *err)
 {
-	int kinds = !!tool->function + !!tool->symbol + !!tool->command + !!tool->python;
+	int kinds = !!tool->function + !!tool->symbol + !!tool->command + !!tool->python +
+		    !!tool->node;
 
 	if (kinds != 1)
 		return vt_fail(err, VT_STEP_POLICY, EINVAL,
-			       "%s: exactly one of function, symbol, command and python must be "
-			       "set",
+			       "%s: exactly one of function, symbol, command, python and "
+			       "node must be set",
 			       tool->name);
 	if (!VT_IS_CLEAR(tool->reserved))
 		return vt_fail(err, VT_STEP_POLICY, EINVAL, "%s: reserved must be 0", tool->name);
@@ -166,13 +175,14 @@ static int check_kind(const struct vitro_tool *tool, struct vt_err *err)
 			       tool->name);
 	int status = check_symbol(tool, err);
 
-	return status < 0 ? status : check_python(tool, err);
+	return status < 0 ? status : check_function(tool, err);
 }
 
 static int fill_target(vitro_toolhost *host, const struct vitro_tool *tool,
 		       const struct vt_tool *made, struct vt_target *target, struct vt_err *err)
 {
-	const char *symbol = tool->symbol ? tool->symbol : tool->python;
+	enum vt_language language;
+	const char *symbol = tool->symbol ? tool->symbol : vt_tool_function(tool, &language);
 	struct vt_err inner = { 0 };
 
 	if (symbol && !(target->symbol = strdup(symbol)))

@@ -29,10 +29,11 @@ enum vt_host_pool_kind {
 	VT_HOST_POOL_OBJECT,
 	VT_HOST_POOL_COMMAND,
 	VT_HOST_POOL_PYTHON,
+	VT_HOST_POOL_NODE,
 	VT_HOST_POOL_NONE, /* of no calls: to learn what the policy comes to */
 };
 
-/* One program, or object, or command, or setup of Python, under one policy. The tools that have it share it. */
+/* One program, or object, or command, or setup of an interpreter, under one policy. The tools that have it share it. */
 struct vt_host_pool {
 	struct vt_host_pool     *next, **before; /* before is NULL once it is out of the list: it was refused */
 	vitro_toolhost     *host;
@@ -40,7 +41,7 @@ struct vt_host_pool {
 	int64_t             number;
 	enum vt_host_pool_kind   kind;
 	char               *path;         /* of the program or object, or a command's program or an interpreter as it is typed */
-	char               *setup;        /* of Python, else NULL */
+	char               *setup;        /* of an interpreter, else NULL */
 	char               *policy;       /* its sources, as JSON */
 	char               *capabilities; /* JSON; NULL until the supervisor has agreed */
 	bool                asked;        /* the supervisor was asked for it */
@@ -71,7 +72,7 @@ void vt_host_pool_release(struct vt_host_pool *pool);
 /* What a tool does: the owner of a struct vt_tool. */
 struct vt_target {
 	struct vt_host_pool    *pool;
-	char              *symbol;   /* of an object, or a Python function; else NULL */
+	char              *symbol;   /* of an object, or a function of an interpreter; else NULL */
 	struct vt_command *command;  /* else NULL */
 	struct vt_command *input;    /* of a command; NULL: the arguments */
 	char             **may_call; /* ending with NULL; NULL: none */

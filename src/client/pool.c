@@ -106,10 +106,9 @@ struct waiting {
 };
 
 static const char *const kinds[] = {
-	[VT_HOST_POOL_PROGRAM] = "program",
-	[VT_HOST_POOL_OBJECT] = "object",
-	[VT_HOST_POOL_COMMAND] = "command",
-	[VT_HOST_POOL_PYTHON] = "python",
+	[VT_HOST_POOL_PROGRAM] = "program", [VT_HOST_POOL_OBJECT] = "object",
+	[VT_HOST_POOL_COMMAND] = "command", [VT_HOST_POOL_PYTHON] = "python",
+	[VT_HOST_POOL_NODE] = "node",
 };
 
 static int ask_for(vitro_toolhost *host, struct vt_host_pool *pool, struct vt_err *err)

@@ -1,14 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "launch/zygote.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/sched.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -18,11 +22,72 @@
 #include "launch/image.h"
 #include "launch/inside_private.h"
 
+/* Whether a thread waits for something: 'S' is what follows its name, which may have anything in
+ * it. */
+static bool is_asleep(int tasks, const char *tid)
+{
+	char path[NAME_MAX + 8], stat[256];
+
+	(void)snprintf(path, sizeof(path), "%s/stat", tid); /* fits */
+	AUTO_CLOSE int fd = openat(tasks, path, O_RDONLY | O_CLOEXEC);
+	ssize_t got = fd < 0 ? -1 : read(fd, stat, sizeof(stat) - 1);
+
+	if (got <= 0)
+		return false;
+	stat[got] = '\0';
+	const char *end = strrchr(stat, ')');
+
+	return end && end[1] == ' ' && end[2] == 'S';
+}
+
+/* How many threads are asleep; a failure where more than this one are not. */
+static int count_sleepers(const struct vt_zygote *zygote)
+{
+	int fd = openat(zygote->tasks_fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	DIR *tasks = fd < 0 ? NULL : fdopendir(fd);
+	int count = 0, awake = 0;
+	const struct dirent *entry;
+
+	if (!tasks) {
+		vt_fd_close(&fd);
+		return -EIO;
+	}
+	while ((entry = readdir(tasks)))
+		if (entry->d_name[0] != '.')
+			*(is_asleep(dirfd(tasks), entry->d_name) ? &count : &awake) += 1;
+	(void)closedir(tasks); /* it was only read */
+	return awake > 1 ? -EBUSY : count;
+}
+
+/*
+ * One that sleeps holds no lock that a fork could need: it waits for work, which this thread alone
+ * gives, and does not while it forks. Seen twice, so that none was woken by another that was still
+ * awake at the first look.
+ */
+static int insist_on_sleep(const struct vt_zygote *zygote, struct vt_err *err)
+{
+	const struct timespec moment = { .tv_nsec = 200 * 1000 };
+	int seen = 0, count = 0;
+
+	for (int i = 0; i < 500 && seen < 2; i++) {
+		count = count_sleepers(zygote);
+		seen = count == zygote->helpers ? seen + 1 : 0;
+		if (!seen)
+			(void)nanosleep(&moment, NULL); /* shorter is as good */
+	}
+	return seen == 2 ? 0
+			 : vt_fail(err, VT_STEP_CLONE, EBUSY,
+				   "fork a program of which %d threads sleep, and not %d", count,
+				   zygote->helpers);
+}
+
 /* Whose fork would come with locks that a thread held which it does not have. */
 static int insist_on_one_thread(const struct vt_zygote *zygote, struct vt_err *err)
 {
 	struct stat st;
 
+	if (zygote->helpers)
+		return insist_on_sleep(zygote, err);
 	/* A folder has a link for itself, one from its parent, and one for each below it. */
 	if (fstat(zygote->tasks_fd, &st) < 0)
 		return vt_fail(err, VT_STEP_CLONE, errno, "count the zygote's threads");

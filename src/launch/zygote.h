@@ -2,7 +2,7 @@
 /*
  * A zygote: a program that was started afresh with everything loaded that its occupants need. It joins a
  * hull, where it is root and outside nobody, and forks occupants into cells when the supervisor orders
- * one. It never runs anything untrusted. It has one thread, and nothing of the supervisor's memory.
+ * one. It never runs anything untrusted. It has one thread, or others that sleep, and nothing of the supervisor's memory.
  *
  * Its children are the supervisor's, who reaps them: a cell's init does not go before they are reaped.
  */
@@ -19,6 +19,8 @@ struct vt_zygote {
 	int                   control_fd; /* to the supervisor; owned */
 	int                   tasks_fd;   /* the process's own folder of threads */
 	int                   home_fd;    /* the hull's pid namespace; -1: cells are bare */
+	int                   helpers;    /* threads beside the one, of which a fork needs none: at each they are as many,
+					     and asleep. The owner's to set once it has joined */
 };
 
 /* What the supervisor wants: VT_NOTE_ENTER, or VT_NOTE_LEARN with a module's name in note.err.what. */

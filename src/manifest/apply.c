@@ -38,9 +38,10 @@ static int fill(const struct vt_manifest *manifest, const struct vt_manifest_too
 		.schema = from->schema,
 		.command = from->command,
 		.input = from->input,
-		.python = from->python,
-		.python_folder = from->python ? manifest->folder : NULL,
-		.interpreter = from->python ? from->program : NULL,
+		.python = from->language == VT_PYTHON ? from->function : NULL,
+		.node = from->language == VT_NODE ? from->function : NULL,
+		.folder = from->function ? manifest->folder : NULL,
+		.interpreter = from->function ? from->program : NULL,
 		.policy = policy,
 	};
 	return status;

@@ -50,7 +50,7 @@ static void test_python(void **state)
 	assert_int_equal(vt_manifest_table(manifest, NULL, &tools, NULL), 0);
 	assert_null(tools[0].command);
 	assert_string_equal(tools[0].python, "pkg.m:f");
-	assert_string_equal(tools[0].python_folder, folder);
+	assert_string_equal(tools[0].folder, folder);
 	assert_string_equal(tools[0].interpreter, "python3");
 	assert_string_equal(tools[1].python, "m:C.f");
 	(void)snprintf(want, sizeof(want), "%s/venv/bin/python", folder);

@@ -18,7 +18,7 @@
 #include "manifest/needs.h"
 #include "manifest/policies.h"
 #include "tool/command.h"
-#include "tool/python.h"
+#include "tool/function.h"
 #include "tool/set.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
@@ -113,7 +113,7 @@ static bool find_fields(struct reading *r, const json_t *object, const struct vt
 
 /* ---- tools ---------------------------------------------------------------------------------- */
 
-enum { NAME, DESCRIPTION, SCHEMA, COMMAND, POLICY, INPUT, PYTHON, INTERPRETER, TOOL_FIELDS };
+enum { NAME, DESCRIPTION, SCHEMA, COMMAND, POLICY, INPUT, PYTHON, NODE, INTERPRETER, TOOL_FIELDS };
 
 struct tool_reading {
 	struct reading *r;
@@ -194,7 +194,7 @@ static const char **words_of(struct tool_reading *t)
 	size_t count = json_array_size(f->value);
 
 	if (!f->value) {
-		WRONG(t, "there is no \"command\", and no \"python\"");
+		WRONG(t, "there is no \"command\", no \"python\", and no \"node\"");
 		return NULL;
 	}
 	if (!json_is_array(f->value)) {
@@ -272,21 +272,25 @@ static void read_command(struct tool_reading *t)
 }
 
 /* In place of a command, with which it has nothing in common. */
-static void read_python(struct tool_reading *t)
+static void read_function(struct tool_reading *t, int field, enum vt_language language)
 {
-	static const int others[] = { COMMAND, INPUT };
+	const int others[] = { COMMAND, INPUT, field == PYTHON ? NODE : PYTHON };
 	const char *interpreter = text_of(t, INTERPRETER);
 	struct vt_err err;
 
 	for (size_t i = 0; i < COUNT(others); i++)
 		if (t->fields[others[i]].value)
-			WRONG(t, "%s: does not go with \"python\"", t->fields[others[i]].key);
+			WRONG(t, "%s: does not go with \"%s\"", t->fields[others[i]].key,
+			      t->fields[field].key);
 	if (interpreter && !*interpreter)
 		WRONG(t, "interpreter: it is empty");
-	t->tool->python = text_of(t, PYTHON);
-	if (t->tool->python && vt_tool_check_python(t->tool->python, "python", &err) < 0)
+	t->tool->language = language;
+	t->tool->function = text_of(t, field);
+	if (t->tool->function &&
+	    vt_tool_check_function(language, t->tool->function, t->fields[field].key, &err) < 0)
 		WRONG(t, "%s", err.what);
-	t->tool->program = interpreter ? find_program(t, interpreter, false) : VT_TOOL_PYTHON;
+	t->tool->program = interpreter ? find_program(t, interpreter, false)
+				       : vt_tool_program(language);
 }
 
 static void read_input(struct tool_reading *t)
@@ -337,6 +341,7 @@ static void keep_places(struct tool_reading *t)
 	at->command = vt_mistakes_place(&r->mistakes, arena, t->place,
 					t->fields[INTERPRETER].value ? "interpreter"
 					: t->fields[PYTHON].value    ? "python"
+					: t->fields[NODE].value      ? "node"
 								     : "command");
 	at->policy = t->fields[POLICY].value
 			     ? vt_mistakes_place(&r->mistakes, arena, t->place, "policy")
@@ -351,10 +356,13 @@ static void read_fields(struct tool_reading *t)
 	read_description(t);
 	read_schema(t);
 	if (t->fields[PYTHON].value) {
-		read_python(t);
+		read_function(t, PYTHON, VT_PYTHON);
+	} else if (t->fields[NODE].value) {
+		read_function(t, NODE, VT_NODE);
 	} else {
 		if (t->fields[INTERPRETER].value)
-			WRONG(t, "interpreter: there is no \"python\" that it could run");
+			WRONG(t,
+			      "interpreter: there is no \"python\" or \"node\" that it could run");
 		read_command(t);
 		read_input(t);
 	}
@@ -379,6 +387,7 @@ static void read_tool(struct reading *r, size_t index, const json_t *value,
 			[POLICY] = { "policy" },
 			[INPUT] = { "stdin" },
 			[PYTHON] = { "python" },
+			[NODE] = { "node" },
 			[INTERPRETER] = { "interpreter" },
 		},
 		.tool = &r->manifest->tools[index],

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A manifest: a file that names tools, each a command or a Python function with a schema and a policy; vitro-tools(5). Reading
+ * A manifest: a file that names tools, each a command or a function of Python or Node with a schema and a policy; vitro-tools(5). Reading
  * one runs nothing and starts nothing. What comes of it does not change: a file that was changed is
  * another manifest.
  *
@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "host/interpreter.h"
 #include "base/arena.h"
 #include "base/err.h"
 #include "base/str.h"
@@ -37,9 +38,10 @@ struct vt_manifest_tool {
 	const char               *description; /* NULL: none */
 	const char               *schema;      /* as it was written, and what the command needs is required; NULL: any
 						  object */
-	const char *const        *command;     /* a template; ends with NULL; NULL: python is set */
-	const char               *python;      /* instead: "module:function" */
-	const char               *program;     /* that it runs, as it is looked for; of python, the interpreter */
+	const char *const        *command;     /* a template; ends with NULL; NULL: function is set */
+	const char               *function;    /* instead: as its language names it */
+	enum vt_language          language;    /* of the function */
+	const char               *program;     /* that it runs, as it is looked for; of a function, the interpreter */
 	const char               *input;       /* NULL: the arguments as JSON */
 	struct vt_manifest_policy policy;
 	struct vt_manifest_places at;

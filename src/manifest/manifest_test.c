@@ -230,10 +230,10 @@ static const struct {
 	{ "{\"tools\": [\n1]}", "/t.json:2: tools[0]: want a tool, which is an object: {...}\n" },
 	{ "{\"tools\": [\n{}]}",
 	  "/t.json:2: tools[0]: there is no \"name\"\n"
-	  "/t.json:2: tools[0]: there is no \"command\", and no \"python\"\n" },
+	  "/t.json:2: tools[0]: there is no \"command\", no \"python\", and no \"node\"\n" },
 	{ "{\"tools\": [{\"name\": \"a\",\n\"comand\": [\"b\"]}]}",
 	  "/t.json:2: tools[0]: unknown key 'comand'; did you mean 'command'?\n"
-	  "/t.json:1: tools[0]: there is no \"command\", and no \"python\"\n" },
+	  "/t.json:1: tools[0]: there is no \"command\", no \"python\", and no \"node\"\n" },
 	{ "{\"tools\": [{\"name\": \"a b\",\n\"command\": \"wc -l\"}]}",
 	  "/t.json:1: tools[0].name: a b: the name of a tool has letters, digits and "
 	  "\"_-.:/\" only\n"

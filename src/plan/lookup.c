@@ -132,9 +132,9 @@ static bool is_venv_written(const struct vt_givens *givens, const char *path, ch
 	return written;
 }
 
-int vt_lookup_python_for(const struct vt_caller *caller, struct vt_arena *arena, const char *name,
-			 const struct vt_policy *policy, struct vt_command *ret_command,
-			 struct vt_err *err)
+int vt_lookup_interpreter_for(const struct vt_caller *caller, struct vt_arena *arena,
+			      const char *name, const struct vt_policy *policy,
+			      struct vt_command *ret_command, struct vt_err *err)
 {
 	char place[PATH_MAX];
 	struct vt_givens givens;

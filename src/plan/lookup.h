@@ -25,10 +25,10 @@ int vt_lookup_command(struct vt_arena *arena, const char *name, const struct vt_
 		      struct vt_command *ret_command, struct vt_err *err);
 
 /*
- * The same of a Python interpreter, which is to be started outside of any cell: -EPERM, of VT_STEP_PLAN, where the
+ * The same of an interpreter, which is to be started outside of any cell: -EPERM, of VT_STEP_PLAN, where the
  * policy lets calls write to it, to a link on the way to it, or to its library.
  */
-int vt_lookup_python_for(const struct vt_caller *caller, struct vt_arena *arena, const char *name,
+int vt_lookup_interpreter_for(const struct vt_caller *caller, struct vt_arena *arena, const char *name,
 			 const struct vt_policy *policy, struct vt_command *ret_command,
 			 struct vt_err *err);
 

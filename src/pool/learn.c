@@ -88,7 +88,7 @@ void vt_pool_zygote_said(struct vt_pool_zygote *zygote, const struct vt_note *no
 {
 	struct vt_pool *pool = zygote->user;
 
-	if (!pool->options.learns)
+	if (!pool->options.preloads)
 		return;
 	if (note->kind == VT_NOTE_LEARNED) {
 		take_learned(pool, zygote, note);
@@ -118,7 +118,7 @@ bool vt_pool_blame_lesson(struct vt_pool *pool, struct vt_pool_zygote *zygote,
 	size_t lesson = zygote->lesson;
 
 	zygote->lesson = 0;
-	if (!pool->options.learns || zygote->retired)
+	if (!pool->options.preloads || zygote->retired)
 		return false;
 	if (*zygote->loading && vt_lessons_leave_out(&pool->lessons, zygote->loading) == 0) {
 		(void)snprintf(text, sizeof(text),

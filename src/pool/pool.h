@@ -28,7 +28,11 @@ struct vt_pool_options {
 	const char           *program; /* the zygote's: an absolute path */
 	int                   program_fd; /* the file that it was first, and stays; 0: by its path; borrowed */
 	bool                  has_main;   /* it is a client's, who is to call vitro_host_main() */
-	bool                  learns;     /* it imports modules by name, and takes them as further words of its argv */
+	bool                  preloads;   /* it imports modules by name ahead of calls, and tells; further words of its argv
+					     are about them */
+	bool                  learns;     /* and more of them while it lives */
+	const char           *advice;     /* where it does not begin, behind a sentence that says so; NULL: none */
+	const char           *preload;    /* LD_PRELOAD=…: a library that is loaded before it begins; NULL: none */
 	const char           *object;     /* that it loads; NULL: none */
 	char *const          *argv;
 	int                   spawner_fd; /* vitro's own program; borrowed */

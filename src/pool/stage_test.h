@@ -355,6 +355,7 @@ static void start_watched_as(struct watched *w, const char *mode)
 		.queue_ms = 10000,
 		.forks_max = 6,
 		.start_ms = start_ms,
+		.preloads = mode && strcmp(mode, "learner") == 0,
 		.learns = mode && strcmp(mode, "learner") == 0,
 		.log = log_to_test,
 	};

@@ -151,19 +151,21 @@ static _Noreturn void become(const struct vt_pool_zygote *zygote, char **envp, i
 	fail(&err);
 }
 
-/* The plan's environment, and ours. */
-static char **make_environment(char *const *envp)
+/* The plan's environment, and ours. The first of a name counts. */
+static char **make_environment(char *const *envp, const char *preload)
 {
-	size_t count = 0;
+	size_t count = 0, own = 0;
 
 	while (envp && envp[count])
 		count++;
-	char **all = calloc(count + COUNT(variables) + 1, sizeof(char *));
+	char **all = calloc(1 + count + COUNT(variables) + 1, sizeof(char *));
 
 	if (!all)
 		return NULL;
-	memcpy(all, envp, count * sizeof(char *));
-	memcpy(all + count, variables, sizeof(variables));
+	if (preload)
+		all[own++] = (char *)preload;
+	memcpy(all + own, envp, count * sizeof(char *));
+	memcpy(all + own + count, variables, sizeof(variables));
 	return all;
 }
 
@@ -252,8 +254,8 @@ static const char *advise(const struct vt_pool_zygote *zygote, int status)
 
 	if (zygote->ready || killed)
 		return "";
-	if (zygote->learns)
-		return "; is it CPython 3.8 or newer?";
+	if (zygote->advice)
+		return zygote->advice;
 	if (!zygote->has_main)
 		return "";
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 127)
@@ -329,7 +331,7 @@ int vt_pool_zygote_start(struct vt_pool_zygote *zygote, int image_fd,
 			 const int hull_fds[VT_HULL_FDS], struct vt_err *err)
 {
 	int pair[2], said[2];
-	char **envp = make_environment(zygote->envp);
+	char **envp = make_environment(zygote->envp, zygote->preload);
 
 	/* Whoever says more than fits is not waited for. */
 	if (!envp || pipe2(said, O_CLOEXEC | O_NONBLOCK) < 0) {

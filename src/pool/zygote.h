@@ -20,7 +20,8 @@ struct vt_pool_zygote {
 	const char     *program;
 	int             program_fd; /* the file that it is, where its path leads to another; 0: none */
 	bool            has_main;   /* it is a client's, who is to call vitro_host_main() */
-	bool            learns;     /* it is a Python */
+	const char     *advice;     /* where it does not begin; NULL: none */
+	const char     *preload;    /* LD_PRELOAD=…: a library that is loaded before it begins; NULL: none */
 	char *const    *argv, *const *envp;
 	void (*is_ready)(void *user); /* it takes orders */
 	void (*note)(void *user, const struct vt_note *note, int fds[VT_NOTE_FDS]);

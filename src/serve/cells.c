@@ -94,20 +94,36 @@ static int read_policy(struct vt_cells *cells, const struct vt_cells_wish *wish,
 
 /* ---- what it runs -------------------------------------------------------------------------- */
 
-/* Whether what it is of is said once, and as it is to be. */
-static int check_wish(const struct vt_cells_wish *wish, struct vt_err *err)
+const struct vt_interpreter *vt_cells_interpreter(const struct vt_cells_wish *wish)
 {
-	const struct {
+	for (size_t i = 0; i < VT_LANGUAGES; i++)
+		if (wish->interpreters[i])
+			return &vt_interpreters[i];
+	return NULL;
+}
+
+bool vt_cells_are_used(const struct vt_cells_wish *wish)
+{
+	return wish->program || wish->object || wish->command || vt_cells_interpreter(wish);
+}
+
+/* Whether what it is of is said once, and as it is to be. */
+static int check_kinds(const struct vt_cells_wish *wish, struct vt_err *err)
+{
+	struct {
 		const char *key, *value;
 		bool is_path;
-	} kinds[] = {
+	} kinds[3 + VT_LANGUAGES] = {
 		{ "command", wish->command, false },
 		{ "object", wish->object, true },
-		{ "python", wish->python, false },
 		{ "program", wish->program, true },
 	};
 	const char *first = NULL;
 
+	for (size_t i = 0; i < VT_LANGUAGES; i++) {
+		kinds[3 + i].key = vt_interpreters[i].name;
+		kinds[3 + i].value = wish->interpreters[i];
+	}
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
 		if (!kinds[i].value)
 			continue;
@@ -122,9 +138,19 @@ static int check_wish(const struct vt_cells_wish *wish, struct vt_err *err)
 				       "'%s' of a pool is '%s', and goes by its absolute path",
 				       first, kinds[i].value);
 	}
-	if (!!wish->python != !!wish->setup)
+	return 0;
+}
+
+static int check_setup(const struct vt_cells_wish *wish, struct vt_err *err)
+{
+	const struct vt_interpreter *interpreter = vt_cells_interpreter(wish);
+
+	if (interpreter && !wish->setup)
+		return vt_fail(err, VT_STEP_POLICY, EINVAL, "'%s' of a pool comes with 'setup'",
+			       interpreter->name);
+	if (!interpreter && wish->setup)
 		return vt_fail(err, VT_STEP_POLICY, EINVAL,
-			       "'python' of a pool comes with 'setup', and 'setup' with 'python'");
+			       "'setup' of a pool comes with 'python' or 'node'");
 	if (wish->setup && strlen(wish->setup) > SETUP_MAX)
 		return vt_fail(err, VT_STEP_POLICY, E2BIG, "'setup' of a pool is more than %d KiB",
 			       SETUP_MAX >> 10);
@@ -151,8 +177,11 @@ static int check_program(const struct vt_cells_wish *wish, struct vt_err *err)
 static int find(const struct vt_cells *cells, const struct vt_cells_wish *wish,
 		struct vt_arena *arena, struct vt_command *ret_command, struct vt_err *err)
 {
-	int r = check_wish(wish, err);
+	const struct vt_interpreter *interpreter = vt_cells_interpreter(wish);
+	int r = check_kinds(wish, err);
 
+	if (r == 0)
+		r = check_setup(wish, err);
 	if (r < 0)
 		return r;
 	if (wish->program)
@@ -162,9 +191,10 @@ static int find(const struct vt_cells *cells, const struct vt_cells_wish *wish,
 	if (wish->command)
 		return vt_lookup_command_for(wish->caller, arena, wish->command, cells->policy,
 					     ret_command, err);
-	if (wish->python)
-		return vt_lookup_python_for(wish->caller, arena, wish->python, cells->policy,
-					    ret_command, err);
+	if (interpreter)
+		return vt_lookup_interpreter_for(wish->caller, arena,
+						 wish->interpreters[interpreter - vt_interpreters],
+						 cells->policy, ret_command, err);
 	return 0;
 }
 
@@ -203,12 +233,6 @@ int vt_cells_settle(struct vt_cells_maker *maker, struct vt_err *err)
 	return r;
 }
 
-/* Cells are wanted, and not only what they would be. */
-static bool is_used(const struct vt_cells_wish *wish)
-{
-	return wish->program || wish->object || wish->command || wish->python;
-}
-
 /* Private folders on the host are called by it, and somebody may be waiting to make one. */
 static int make_plan(struct vt_cells_maker *maker, struct vt_cells *cells,
 		     const struct vt_cells_wish *wish, const struct vt_command *command,
@@ -234,7 +258,7 @@ static int make_plan(struct vt_cells_maker *maker, struct vt_cells *cells,
 	};
 
 	r = vt_plan_make(cells->policy, maker->host, &request, &cells->plan, err);
-	return r < 0 || !is_used(wish) ? r : vt_cells_check_run(cells, wish, err);
+	return r < 0 || !vt_cells_are_used(wish) ? r : vt_cells_check_run(cells, wish, err);
 }
 
 /* ---- the cells ----------------------------------------------------------------------------- */
@@ -254,7 +278,10 @@ static int start(struct vt_cells_maker *maker, struct vt_cells *cells,
 		.program = cells->program,
 		.program_fd = cells->program_fd,
 		.has_main = wish->program,
-		.learns = wish->python,
+		.preloads = cells->interpreter,
+		.learns = cells->interpreter && cells->interpreter->learns,
+		.advice = cells->interpreter ? cells->interpreter->advice : NULL,
+		.preload = cells->preload,
 		.object = cells->object,
 		.argv = cells->argv,
 		.spawner_fd = maker->spawner_fd,
@@ -327,6 +354,7 @@ static void cells_free(struct vt_cells *cells)
 	free(cells->object);
 	free(cells->script);
 	free(cells->setup);
+	free(cells->preload);
 	free(cells->sources);
 	vt_str_done(&cells->key);
 	free(cells);
@@ -427,7 +455,7 @@ static int provide(struct vt_cells_maker *maker, const struct vt_cells_wish *wis
 		   struct vt_cells **ret_cells, struct vt_err *err)
 {
 	bool plain = wish->command && !command->prefix_count && !command->bin_dir_count;
-	bool used = is_used(wish);
+	bool used = vt_cells_are_used(wish);
 	struct vt_cells *same = plain ? find_own(maker, wish) : NULL;
 	int r = same ? 0 : make_plan(maker, own, wish, command, err);
 
@@ -483,9 +511,9 @@ void vt_cells_look(struct vt_cells_maker *maker, const struct vt_cells_wish *wis
 		r = find(&own, wish, arena, &command, &err);
 	if (r == 0)
 		r = make_plan(maker, &own, wish, &command, &err);
-	if (r == 0 && is_used(wish))
+	if (r == 0 && vt_cells_are_used(wish))
 		r = vt_cells_choose_zygote(&own, wish, &command, &err);
-	if (r == 0 && is_used(wish))
+	if (r == 0 && vt_cells_are_used(wish))
 		(void)vt_cells_key(&own, wish, &err); /* the same */
 }
 

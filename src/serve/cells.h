@@ -15,6 +15,7 @@
 
 #include "base/err.h"
 #include "host/host.h"
+#include "host/interpreter.h"
 #include "plan/lookup.h"
 #include "plan/plan.h"
 #include "pool/pool.h"
@@ -26,7 +27,7 @@ struct vt_cells_wish {
 	const char *program; /* that holds its own tools ready; absolute */
 	const char *object;  /* a shared object with functions; absolute */
 	const char *command; /* a program to run, as it is typed */
-	const char *python;  /* an interpreter that holds functions ready, as it is typed */
+	const char *interpreters[VT_LANGUAGES]; /* one that holds functions ready, as it is typed */
 	const char *setup;   /* what its zygote is told; NULL without one */
 	const char *sources; /* of the policy, as JSON */
 	size_t      sources_len;
@@ -52,8 +53,9 @@ struct vt_cells {
 	struct vt_pool   *pool;  /* NULL: none was asked for */
 	char             *program, *object;
 	int               program_fd; /* the file that program was; 0: none */
-	char             *script, *setup; /* of an interpreter; else NULL */
-	char             *argv[7];
+	char             *script, *setup, *preload; /* of an interpreter; else NULL */
+	const struct vt_interpreter *interpreter; /* or NULL */
+	char             *argv[3 + VT_INTERPRETER_FLAGS]; /* ends with NULL */
 	char             *sources; /* of commands that bring nothing along; else NULL */
 	size_t            sources_len;
 };
@@ -92,6 +94,11 @@ struct vt_cells_maker {
 void vt_cells_maker_init(struct vt_cells_maker *maker);
 /* Ends all cells, and waits for that; calls that run end as cancelled. */
 void vt_cells_maker_done(struct vt_cells_maker *maker);
+
+/* Of which language its pool is to be; NULL: of none. */
+const struct vt_interpreter *vt_cells_interpreter(const struct vt_cells_wish *wish);
+/* Whether cells are wanted, and not only what they would be. */
+bool vt_cells_are_used(const struct vt_cells_wish *wish);
 
 /* From now on no call that could change the file at path is planned. It is there. */
 int vt_cells_keep(struct vt_cells_maker *maker, const char *path, struct vt_err *err);

@@ -4,13 +4,13 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 #include "host/helper.h"
-#include "host/python.h"
 #include "plan/sources.h"
 #include "serve/cells.h"
 
@@ -41,30 +41,34 @@ static void pin_program(struct vt_cells *cells, int known_fd)
 		cells->program_fd = vt_fd_take(&fd);
 }
 
-/*
- * The interpreter itself, as it was named: Python finds its venv by that. -I -S -B: nothing of the
- * caller's environment or folders is read before the hull is joined, and nothing is written.
- */
-static int choose_python(struct vt_cells *cells, const struct vt_cells_wish *wish,
-			 const struct vt_command *command, struct vt_err *err)
+/* The interpreter itself, as it was named: Python finds its venv by that. */
+static int choose_interpreter(struct vt_cells *cells, const struct vt_cells_wish *wish,
+			      const struct vt_interpreter *interpreter,
+			      const struct vt_command *command, struct vt_err *err)
 {
 	char script[PATH_MAX];
-	int r = vt_python_find(script, err);
+	size_t n = 0;
+	int r = vt_interpreter_find(interpreter, script, err);
 
 	/* Such cells are in the host's own folders, as users of whom these know nothing. */
 	if (r == 0 && cells->plan->bare && cells->plan->own_ids)
-		r = vt_python_check_open(command->path, err);
+		r = vt_interpreter_check_open(command->path, err);
 	if (r < 0)
 		return r;
+	cells->interpreter = interpreter;
 	cells->program = strdup(command->path);
 	cells->script = strdup(script);
 	cells->setup = strdup(wish->setup);
-	if (!cells->program || !cells->script || !cells->setup)
+	if (interpreter->preloads && asprintf(&cells->preload, "LD_PRELOAD=%s", script) < 0)
+		cells->preload = NULL;
+	if (!cells->program || !cells->script || !cells->setup ||
+	    (interpreter->preloads && !cells->preload))
 		return no_memory(err);
-	char *const argv[] = { cells->program, (char *)"-I",  (char *)"-S",
-			       (char *)"-B",   cells->script, cells->setup };
-
-	memcpy(cells->argv, argv, sizeof(argv));
+	cells->argv[n++] = cells->program;
+	for (size_t i = 0; i < VT_INTERPRETER_FLAGS && interpreter->flags[i]; i++)
+		cells->argv[n++] = (char *)interpreter->flags[i];
+	cells->argv[n++] = cells->script;
+	cells->argv[n] = cells->setup;
 	pin_program(cells, -1);
 	return 0;
 }
@@ -74,8 +78,10 @@ int vt_cells_choose_zygote(struct vt_cells *cells, const struct vt_cells_wish *w
 {
 	char helper[PATH_MAX];
 
-	if (wish->python)
-		return choose_python(cells, wish, command, err);
+	const struct vt_interpreter *interpreter = vt_cells_interpreter(wish);
+
+	if (interpreter)
+		return choose_interpreter(cells, wish, interpreter, command, err);
 	if (wish->command) {
 		cells->program = strdup("/proc/self/exe");
 		cells->argv[0] = (char *)"vitro-commands";
@@ -125,7 +131,7 @@ static int add_run(void *arg, const char *path, struct vt_err *err)
 static int check_grants(struct vt_cells *cells, struct vt_err *err)
 {
 	struct runs runs = { .arena = cells->plan->arena };
-	int r = vt_python_follow(add_run, &runs, err);
+	int r = vt_interpreter_follow(add_run, &runs, err);
 
 	if (r == 0)
 		r = vt_helper_follow("vitro-object", add_run, &runs, err);
@@ -143,7 +149,7 @@ static int check_grants(struct vt_cells *cells, struct vt_err *err)
 int vt_cells_check_run(struct vt_cells *cells, const struct vt_cells_wish *wish, struct vt_err *err)
 {
 	struct vt_cells_maker *maker = cells->maker;
-	bool runs = wish->python || wish->object;
+	bool runs = vt_cells_interpreter(wish) || wish->object;
 	struct vt_err why;
 	int r = cells->policy->files.write.count ? check_grants(cells, &why) : 0;
 

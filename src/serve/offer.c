@@ -36,9 +36,8 @@ static int find_places(struct vt_offer *offer, struct vt_cells_maker *maker, str
 
 	for (size_t i = 0; r == 0 && i < offer->source.count; i++) {
 		const struct vt_offered *tool = &offer->source.tools[i];
-		const struct vt_cells_wish wish = {
+		struct vt_cells_wish wish = {
 			.command = tool->setup ? NULL : tool->program,
-			.python = tool->setup ? tool->program : NULL,
 			.setup = tool->setup,
 			.sources = tool->sources,
 			.sources_len = strlen(tool->sources),
@@ -50,6 +49,8 @@ static int find_places(struct vt_offer *offer, struct vt_cells_maker *maker, str
 		};
 		struct vt_err inner;
 
+		if (tool->setup)
+			wish.interpreters[tool->language] = tool->program;
 		r = vt_cells_get(maker, &wish, &offer->places[i].cells, &offer->places[i].path,
 				 &inner);
 		if (r == 0)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tools of a server's own, which its clients call by name: commands and Python functions, under policies that whoever started the server
+ * Tools of a server's own, which its clients call by name: commands, and functions of Python and Node, under policies that whoever started the server
  * has given. What arguments a tool takes, and what command they make, is for him to say who offers them; here are the
  * cells that they run in. They are had in the server's own environment and working directory. Runs in the server.
  */
@@ -15,9 +15,10 @@
 /* One tool. */
 struct vt_offered {
 	const char *name;
-	const char *program; /* of its command, as it is looked for; of python, the interpreter */
-	const char *function; /* of python, as its zygote knows it; NULL: it is a command */
-	const char *setup;    /* of python */
+	const char *program; /* of its command, as it is looked for; of a function, the interpreter */
+	const char *function; /* as its zygote knows it; NULL: it is a command */
+	const char *setup;    /* of a function */
+	enum vt_language language; /* of a function */
 	const char *sources; /* of its policy, as JSON */
 	const char *program_at, *policy_at; /* where these were said, for messages */
 };

@@ -81,11 +81,10 @@ static struct vt_cells_wish read_wish(const struct vt_session *session,
 {
 	const struct vt_session_limits *limits = &session->commons->limits;
 
-	return (struct vt_cells_wish){
+	struct vt_cells_wish wish = {
 		.program = vt_head_text(&frame->head, "program", NULL),
 		.object = vt_head_text(&frame->head, "object", NULL),
 		.command = vt_head_text(&frame->head, "command", NULL),
-		.python = vt_head_text(&frame->head, "python", NULL),
 		.setup = vt_head_text(&frame->head, "setup", NULL),
 		.sources = frame->body,
 		.sources_len = frame->len,
@@ -97,6 +96,10 @@ static struct vt_cells_wish read_wish(const struct vt_session *session,
 		.program_fd = session->peer.program_fd,
 		.client = session->number,
 	};
+
+	for (size_t i = 0; i < VT_LANGUAGES; i++)
+		wish.interpreters[i] = vt_head_text(&frame->head, vt_interpreters[i].name, NULL);
+	return wish;
 }
 
 /* The last quarter of what there can be is for those who have next to nothing: however much some
@@ -133,7 +136,7 @@ static int check_pool(const struct vt_session *session, const struct vt_cells_wi
 		return vt_fail(err, VT_STEP_PLAN, E2BIG,
 			       "refused: this client has %u pools, which is the most",
 			       limits->pools_max);
-	if (wish->program || wish->object || wish->command || wish->python) {
+	if (vt_cells_are_used(wish)) {
 		int r = check_cells(session, err);
 
 		if (r < 0)

@@ -24,6 +24,7 @@ static const struct vt_head_field fields[] = {
 	{ "ready_max", VT_HEAD_INT, 0, INT64_MAX },
 	{ "live_max", VT_HEAD_INT, 0, INT64_MAX },
 	{ "python", VT_HEAD_TEXT, 0, 0 },
+	{ "node", VT_HEAD_TEXT, 0, 0 },
 	{ "setup", VT_HEAD_TEXT, 0, 0 },
 	{ "module", VT_HEAD_TEXT, 0, 0 },
 	{ "version", VT_HEAD_INT, 0, INT64_MAX },

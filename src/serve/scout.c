@@ -97,7 +97,9 @@ static uint64_t hash_wish(const struct vt_cells_wish *wish)
 	uint64_t hash = 0xcbf29ce484222325;
 
 	hash = add_text(add_text(add_text(hash, wish->program), wish->object), wish->command);
-	hash = add_text(add_text(hash, wish->python), wish->setup);
+	hash = add_text(hash, wish->setup);
+	for (size_t i = 0; i < VT_LANGUAGES; i++)
+		hash = add_text(hash, wish->interpreters[i]);
 	hash = add_bytes(hash, wish->sources, wish->sources_len);
 	if (!wish->caller)
 		return hash;

@@ -113,8 +113,35 @@ def _():
 def _():
     if not shutil.which("node"):
         skip("there is no node here")
-    call = vitro("eval", "--lang", "node", "console.log(6 * 7)")
-    check_equal((call.code, call.out), (0, "42\n"), "what it prints", call)
+    for code, out in (("console.log(6 * 7)", "42\n"), ("return [1, await 2]", "[ 1, 2 ]\n"), ("1 + 1", ""),
+                      ("return (await import('node:path')).sep", "/\n"), ("return this === undefined", "true\n")):
+        call = vitro("eval", "--lang", "node", "--", code)
+        check_equal((call.code, call.out), (0, out), "what it prints", call)
+    call = vitro("eval", "--lang", "node", "-", stdin="return -1 // a comment")
+    check_equal((call.code, call.out), (0, "-1\n"), "code that is read", call)
+
+
+@test("eval: what is wrong with code for node is said, with its line, and ends it with 1")
+def _():
+    if not shutil.which("node"):
+        skip("there is no node here")
+    for code, says in (("let a = 1;\nthrow new RangeError('far')", "RangeError: far\n    at <eval>:2:7"),
+                       ("let a = ;", "SyntaxError"), ("}); (async () => {", "SyntaxError"), ("throw null", "Uncaught null"),
+                       ("await new Promise(() => {})", "never happen")):
+        call = vitro("eval", "--lang", "node", "--", code)
+        check_equal(call.code, 1, "how it ends", call)
+        check_in(says, call.err, "what it says", call)
+
+
+@test("doctor: it tells which node would hold functions ready, and how")
+def _():
+    found = json.loads(vitro("doctor", "--json").out)["findings"]
+    one = next(one for one in found if one["name"] == "Node pools")
+    check_equal(one["needed"], False, "it is no matter for cells")
+    if not shutil.which("node"):
+        check_in("node", one["why"], "what is missing")
+    elif "built without Node" not in one["why"]:
+        check(one["why"].endswith((", forked for each call", ", started anew for each call")), one)
 
 
 @test("doctor: it tells which python3 would hold functions ready, or why none does")

@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import re
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -591,6 +592,87 @@ def _():
         done = call(manifest, "nobody")
         check_equal(done.code, 127, "no such interpreter", done)
         check_in("tools[8].interpreter: ", done.err, "which", done)
+
+
+EXPORTS = """
+import { writeFileSync } from 'node:fs';
+
+const seen = [];
+
+export function add({ a, b = 1 }) {
+	console.log('adding');
+	return { sum: a + b };
+}
+
+export const later = async ({ x }) => [x, new Date(0), undefined];
+
+export function fail({ why = 'because' }) {
+	throw new RangeError(why);
+}
+
+export const odd = () => ({ a: new Map([[1, 2]]) });
+
+export function spoil() {
+	try {
+		writeFileSync(new URL('more', import.meta.url), '');
+	} catch {
+		return 'no';
+	}
+}
+
+export const once = () => seen.push(1);
+"""
+
+
+def exports(place):
+    """A manifest of JavaScript functions."""
+    if not os.path.exists(os.path.join(os.path.dirname(vitro_command()[0]), "node", "zygote.cjs")):
+        skip("vitro was built without Node")
+    if not shutil.which("node"):
+        skip("there is no node here")
+    write(f"{place}/exports.mjs", EXPORTS)
+    return make(place, [
+        {"name": "add", "node": "exports.mjs#add",
+         "input_schema": {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}},
+        *({"name": name, "node": f"exports.mjs#{name}"} for name in ("later", "fail", "odd", "spoil", "once", "none")),
+        {"name": "missing", "node": "no-such-file.mjs#f"},
+        {"name": "nobody", "node": "exports.mjs#add", "interpreter": "no-such-node"}])
+
+
+@test("node: functions are called, and what they return is the value")
+def _():
+    with folder() as place:
+        manifest = exports(place)
+        done = call(manifest, "add", '{"a": 2}')
+        check_equal((done.code, done.out), (0, 'adding\n{"sum":3}\n'), "what it prints, and its value", done)
+        result = call(manifest, "add", '{"a": 2, "b": 5}', "--json").json
+        check_equal((result["status"], result["value"], result["stdout"]), ("ok", {"sum": 7}, "adding\n"), "result")
+        check_equal(call(manifest, "later", '{"x": "a"}', "--json").json["value"], ["a", "1970-01-01T00:00:00.000Z", None],
+                    "an async one")
+        for _ in range(2):
+            check_equal(call(manifest, "once").out, "1\n", "nothing is left of a call")
+        check_equal(call(manifest, "spoil").out, '"no"\n', "their folder is read-only")
+        check(not os.path.exists(f"{place}/more"), "it was written")
+
+
+@test("node: what goes wrong says so")
+def _():
+    with folder() as place:
+        manifest = exports(place)
+        done = call(manifest, "fail", '{"why": "no luck"}')
+        check_equal((done.code, done.out), (1, ""), "an error", done)
+        check(re.fullmatch(r"RangeError: no luck\n    at fail \(file://.*/exports.mjs:14:\d+\)\nvitro: fail: failed with RangeError\n",
+                           done.err), done)
+        check_in("result.a is Map(1)", call(manifest, "odd").err, "what JSON cannot say")
+        check_in("has no function 'none'", call(manifest, "none").err, "no such export")
+        check_in("no-such-file.mjs", call(manifest, "missing").err, "no such file")
+        check_equal(call(manifest, "add", '{"a": "x"}').code, 125, "arguments that do not fit")
+        done = call(manifest, "nobody")
+        check_equal(done.code, 127, "no such interpreter", done)
+        write(manifest, json.dumps({"tools": [{"name": "a", "node": "../up.mjs#f"}]}))
+        done = call(manifest, "a")
+        check_equal(done.code, 125, "a file that is not beside it", done)
+        check_in('node: want a file and its export, "file.mjs#export"', done.err, "why", done)
 
 
 @test("python: a function of a server's")

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "tool/python.h"
+#include "tool/function.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -25,18 +25,35 @@ static void test_names(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++)
-		assert_int_equal(vt_tool_check_python(good[i], "python", &err), 0);
+		assert_int_equal(vt_tool_check_function(VT_PYTHON, good[i], "python", &err), 0);
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-		assert_true(vt_tool_check_python(bad[i], "python", &err) < 0);
+		assert_true(vt_tool_check_function(VT_PYTHON, bad[i], "python", &err) < 0);
 		assert_non_null(strstr(err.what, "python: want a module and its function"));
 	}
 	memset(text, 'a', sizeof(text));
 	text[1] = ':';
 	text[VT_TOOL_MAX_FUNCTION] = '\0';
-	assert_int_equal(vt_tool_check_python(text, "python", &err), 0);
+	assert_int_equal(vt_tool_check_function(VT_PYTHON, text, "python", &err), 0);
 	text[VT_TOOL_MAX_FUNCTION] = 'a';
 	text[VT_TOOL_MAX_FUNCTION + 1] = '\0';
-	assert_true(vt_tool_check_python(text, "python", &err) < 0);
+	assert_true(vt_tool_check_function(VT_PYTHON, text, "python", &err) < 0);
+}
+
+static void test_names_of_node(void **state)
+{
+	static const char *const good[] = { "m.mjs#f", "lib/m.js#default", "a b.cjs#f", "..m#f" };
+	static const char *const bad[] = { "",       "m.mjs",    "m.mjs#",    "#f",     "/m.mjs#f",
+					   "../m#f", "a/../m#f", "m.mjs#f#g", "a//m#f", "a/#f",
+					   "./m#f",  "m\n#f",    "m\xff#f" };
+	struct vt_err err;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++)
+		assert_int_equal(vt_tool_check_function(VT_NODE, good[i], "node", &err), 0);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		assert_true(vt_tool_check_function(VT_NODE, bad[i], "node", &err) < 0);
+		assert_non_null(strstr(err.what, "node: want a file and its export"));
+	}
 }
 
 static void write_file(const char *path, const char *text)
@@ -53,7 +70,7 @@ static char *set_up(const char *function, const char *folder)
 	struct vt_err err;
 	char *setup = NULL;
 
-	assert_int_equal(vt_tool_set_up_python(function, folder, &setup, &err), 0);
+	assert_int_equal(vt_tool_set_up(VT_PYTHON, function, folder, &setup, &err), 0);
 	return setup;
 }
 
@@ -70,13 +87,13 @@ static void test_setup(void **state)
 	assert_non_null(strstr(setup, "\"path\":[\"/no/such \\\"folder\\\"\"]"));
 	assert_null(strstr(setup, "stamp"));
 	free(setup);
-	assert_true(vt_tool_set_up_python("m:f", "/\xff", &setup, &err) < 0);
+	assert_true(vt_tool_set_up(VT_PYTHON, "m:f", "/\xff", &setup, &err) < 0);
 }
 
 /* Other code is another pool, whether it is a file or a package; what is beside it is no matter. */
 static void test_changed(void **state)
 {
-	char folder[] = "/tmp/tool.python-XXXXXX", path[64], inner[96], command[64];
+	char folder[] = "/tmp/tool.function-XXXXXX", path[64], inner[96], command[64];
 
 	(void)state;
 	assert_non_null(mkdtemp(folder));
@@ -109,6 +126,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_names),
+		cmocka_unit_test(test_names_of_node),
 		cmocka_unit_test(test_setup),
 		cmocka_unit_test(test_changed),
 	};

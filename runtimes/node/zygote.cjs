@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * The whole life of a Node zygote. The supervisor executes a Node with the addon preloaded: by the time that this
+ * runs, it is in the hull, and sees no more than a cell does. It loads what vitro itself needs from texts that the
+ * addon read; loads what the caller wants to have ahead of calls; does a call that nobody sees; and then the addon
+ * forks occupants, each into a cell of its own. It never runs anything of a call, and loads nothing from where a call
+ * can write.
+ *
+ * A Node that cannot be forked (fork.h says why) is executed anew in each cell, by the same texts: parts is null in
+ * the zygote, and in such an occupant what the zygote gave it.
+ *
+ * Given: addon, require, bring (which is import()), parts.
+ */
+'use strict';
+
+const vm = require('node:vm');
+const fs = require('node:fs');
+const path = require('node:path');
+const { fileURLToPath, pathToFileURL } = require('node:url');
+
+const CALL_SOCKET = 3;
+const PROBLEM_MAX = 400;
+const FORKABLE = 20; // the first version of which forks were found to do all that a process does
+
+/** Vitro's own scripts, from their texts. */
+class Own {
+	#texts;
+	#loaded = new Map();
+
+	constructor(texts) {
+		this.#texts = texts;
+	}
+
+	require(name) {
+		if (!this.#loaded.has(name)) {
+			const module = { exports: {} };
+			const made = vm.compileFunction(this.#texts[name], ['module', 'require', 'own'], { filename: `vitro:${name}` });
+			made(module, require, this);
+			this.#loaded.set(name, module.exports);
+		}
+		return this.#loaded.get(name);
+	}
+
+	/** import(), which vitro's own scripts have not got: they are in no file. */
+	bring(name) {
+		return bring(name);
+	}
+
+	async import(name) {
+		return await bring(`data:text/javascript,${encodeURIComponent(this.#texts[name])}`);
+	}
+}
+
+/** Where calls can write: by path, and by inode, whatever the name. */
+class Places {
+	#paths;
+	#inodes;
+
+	constructor(paths, inodes) {
+		this.#paths = paths.map((place) => place.replace(/\/+$/, '') || '/');
+		this.#inodes = new Set(inodes);
+	}
+
+	get isEmpty() {
+		return !this.#paths.length && !this.#inodes.size;
+	}
+
+	/** Whether a path without links on it is one of them, or lies in one. */
+	#has(file) {
+		for (let at = file; ; at = path.dirname(at)) {
+			if (this.#paths.includes(at) || this.#inodes.has(identify(at)))
+				return true;
+			if (at === '/')
+				return false;
+		}
+	}
+
+	/** Whether a file is one that calls can write or replace, or a link on the way to it is. */
+	hold(file) {
+		const rest = path.resolve(file).split('/');
+		let done = '/';
+		for (let links = 0; rest.length;) {
+			const part = rest.shift();
+			const step = path.resolve(done, part);
+			if (part === '..' || !readLink(step)) {
+				done = step;
+				continue;
+			}
+			if (this.#has(step) || ++links > 40)
+				return true;
+			const target = readLink(step);
+			rest.unshift(...target.split('/'));
+			done = target.startsWith('/') ? '/' : done;
+		}
+		return this.#has(done);
+	}
+}
+
+function readLink(file) {
+	try {
+		return fs.readlinkSync(file);
+	} catch {
+		return '';
+	}
+}
+
+function identify(file) {
+	try {
+		const { dev, ino } = fs.statSync(file, { bigint: true });
+		return `${dev}:${ino}`;
+	} catch {
+		return '';
+	}
+}
+
+/** Loads a module of the caller's. */
+async function load(name, folder, places) {
+	const Module = require('node:module');
+	const find = Module.createRequire(path.join(folder ?? '/', 'x.cjs'));
+	const file = find.resolve(name.startsWith('file:') ? fileURLToPath(name) : name);
+	if (places.isEmpty || !path.isAbsolute(file)) {
+		return await bring(path.isAbsolute(file) ? pathToFileURL(file).href : file);
+	}
+	// What ES modules import cannot be looked at before it runs; what CommonJS requires can.
+	const resolveFilename = Module._resolveFilename, compile = Module.prototype._compile;
+	Module._resolveFilename = function check(...words) {
+		const found = Reflect.apply(resolveFilename, this, words);
+		if (path.isAbsolute(found) && places.hold(found))
+			throw new Error(`'${found}' lies where calls may write`);
+		return found;
+	};
+	Module.prototype._compile = function check(text, filename, format) {
+		if (format === 'module')
+			throw new Error(`'${filename}' is an ES module, and calls may write somewhere`);
+		return Reflect.apply(compile, this, [text, filename, format]);
+	};
+	try {
+		if (file.endsWith('.mjs'))
+			throw new Error(`'${file}' is an ES module, and calls may write somewhere`);
+		return find(file);
+	} finally {
+		Module._resolveFilename = resolveFilename;
+		Module.prototype._compile = compile;
+	}
+}
+
+function describe(error) {
+	return `${error?.name ?? 'Error'}: ${error?.message ?? error}`.slice(0, PROBLEM_MAX);
+}
+
+function readSetup(text) {
+	const areTexts = (list) => Array.isArray(list) && list.every((word) => typeof word === 'string');
+	try {
+		const setup = JSON.parse(text);
+		if (setup?.version === 1 && areTexts(setup.path ?? []) && areTexts(setup.preload ?? []))
+			return setup;
+	} catch {}
+	return addon.fail('the setup of a pool of node is no JSON object of version 1 with lists of texts as path and preload');
+}
+
+async function preload(config) {
+	const places = new Places(config.writable, config.inodes);
+	const leftOut = process.argv.slice(3); // each "-module": it ended a zygote before this one
+	for (const name of config.preload ?? []) {
+		if (leftOut.includes(`-${name}`))
+			continue;
+		addon.loads(name);
+		try {
+			await load(name, config.path?.[0], places);
+		} catch (error) {
+			addon.tell(`'${name}' is not loaded ahead of calls: ${describe(error)}`);
+		}
+	}
+	addon.loads('');
+}
+
+/** What is there by now stays: a collection in a fork is to touch, and so copy, little of it. */
+function settle() {
+	require('node:v8').setFlagsFromString('--expose-gc');
+	const collect = vm.runInNewContext('gc');
+	collect();
+	collect();
+	require('node:v8').setFlagsFromString('--no-expose-gc');
+}
+
+/** The words that an occupant executes where it is no fork. */
+function list(texts, config) {
+	const kept = { texts, config, parked: addon.parked().toString('base64') };
+	const begin = "const w=JSON.parse(process.argv[1]);require('vm').compileFunction(w.texts['zygote.cjs']," +
+		"['addon','require','bring','parts'])(null,require,s=>import(s),w)";
+	const importing = vm.constants?.USE_MAIN_CONTEXT_DEFAULT_LOADER ? [] : ['--experimental-vm-modules']; // for import() in code
+	return [process.execPath, ...importing, '-e', begin, JSON.stringify(kept)];
+}
+
+function isForkable() {
+	return addon.knowsHandlers() && parseInt(process.versions.node, 10) >= FORKABLE;
+}
+
+async function main() {
+	if (process.argv[2] === '?') // vitro doctor's question
+		return process.stdout.write(isForkable() ? 'forked' : 'anew');
+	const texts = addon.sources();
+	const own = new Own(texts);
+	const config = { ...readSetup(process.argv[2]), ...addon.about() };
+	if (!isForkable() || config.fork === false) {
+		addon.tell(`${process.execPath} (${process.version}) is started anew for each call, and not forked`);
+		addon.ready();
+		addon.serve(list(texts, config));
+	}
+	const codec = await own.import('codec.mjs');
+	const harness = own.require('harness.cjs');
+	await preload(config);
+	harness.tidy();
+	await harness.rehearse(codec, addon, config);
+	settle();
+	setImmediate(() => {
+		addon.ready();
+		addon.serve(null);
+		harness.main(codec, addon, config, CALL_SOCKET);
+	});
+}
+
+async function mainAnew() {
+	const own = new Own(parts.texts);
+	const harness = own.require('harness.cjs');
+	const codec = await own.import('codec.mjs');
+	harness.tidy();
+	harness.main(codec, harness.makePlainIo(Buffer.from(parts.parked, 'base64'), CALL_SOCKET), parts.config, CALL_SOCKET);
+}
+
+if (parts)
+	mainAnew();
+else
+	main().catch((error) => addon.fail(describe(error)));

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+// What calls throw. One status of a result, one class; all are VitroErrors, and carry the whole result.
+
+/** The base of all that vitro throws. `result` is the call's whole Result; null where there was no call to have one. */
+export class VitroError extends Error {
+	constructor(message = '', result = null, options = undefined) {
+		super(message, options);
+		this.result = result;
+		Object.defineProperty(this, 'name', { value: new.target.name, configurable: true, writable: true });
+	}
+}
+
+/**
+ * The tool itself failed: the code threw, the command exited with another code than 0. What was thrown in the cell is
+ * never thrown here as its own class, since a cell's word is only data: `type` is its name.
+ */
+export class ToolError extends VitroError {
+	get type() {
+		return this.result?.error?.type ?? 'Error';
+	}
+
+	get traceback() {
+		return this.result?.error?.traceback ?? null;
+	}
+}
+
+/** The call ran past its deadline, or no cell was free for it in time. */
+export class Timeout extends VitroError {}
+
+/** The call used more CPU time than `limits.cpu_ms`. */
+export class CpuLimit extends VitroError {}
+
+/** The call used more memory than `limits.memory_mb`. */
+export class MemoryLimit extends VitroError {}
+
+/** The call's process died of a signal (`result.signal`), or broke its protocol. */
+export class Crashed extends VitroError {}
+
+/** The call's process ended without giving a result, as by process.exit(0). */
+export class NoResult extends VitroError {}
+
+/** The result is larger than `limits.result_mb`. */
+export class ResultLimit extends VitroError {}
+
+/** The call was ended by its AbortSignal, whose reason is `cause`, or by close(). */
+export class Cancelled extends VitroError {
+	get code() {
+		return 'ABORT_ERR';
+	}
+}
+
+/** The call was not begun: its policy is not valid or cannot be enforced on this machine, or the request is wrong. */
+export class Refused extends VitroError {}
+
+/**
+ * The supervisor itself failed. The call may or may not have run, so it is never made again by itself. The next call
+ * of the same sandbox starts a new supervisor.
+ */
+export class Lost extends VitroError {}
+
+/** vitro cannot work here: another operating system than Linux, or its program is not there. */
+export class Unsupported extends VitroError {}
+
+const BY_STATUS = new Map(Object.entries({
+	error: ToolError, timeout: Timeout, cpu_limit: CpuLimit, memory_limit: MemoryLimit, crashed: Crashed,
+	no_result: NoResult, result_limit: ResultLimit, cancelled: Cancelled, refused: Refused, lost: Lost,
+}));
+
+/** The error for a result that is not ok. */
+export function errorOf(result, cause = undefined) {
+	const Class = BY_STATUS.get(result.status);
+	return new Class(result.error?.message ?? result.status, result, cause === undefined ? undefined : { cause });
+}

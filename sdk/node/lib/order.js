@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+// A call before it is made: which pool it wants, and what it says.
+
+import { Buffer } from 'node:buffer';
+import { existsSync, realpathSync } from 'node:fs';
+import { homedir } from 'node:os';
+import { dirname, join, resolve } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+
+import * as codec from './codec.mjs';
+import { Refused } from './errors.js';
+import { deadline, sourcesOf } from './policy.js';
+
+const NAME_BYTES = 250; // of a tool's name and of a call's id each; the wire has room for 511 together
+const ID = /^[^\p{C}\p{Zl}\p{Zp}]*$/u;
+const READY_MAX = 4096;
+const HEAD_BYTES = 1 << 16;
+const SHARED = new Set(['policy', 'timeout', 'signal', 'onLog', 'onStdout', 'onStderr', 'result', 'callId']);
+
+/** What is to be done, and what its caller wants to be told. Calls of pools that are the same share one. */
+class Order {
+	constructor(spec, tool, pieces, wallMs, options) {
+		this.spec = spec;
+		this.tool = tool;
+		this.pieces = pieces;
+		this.wallMs = wallMs;
+		this.callId = options.callId ?? '';
+		this.streams = options.onStdout !== undefined || options.onStderr !== undefined;
+		this.collect = [];
+		this.tools = new Map();
+		this.stdinBytes = 0;
+		this.isWithin = false;
+	}
+
+	checkSize(frameMax) {
+		const bytes = this.pieces.reduce((total, piece) => total + piece.length, 0);
+		if (bytes > frameMax - HEAD_BYTES)
+			throw new Refused(`the call has ${bytes} bytes; a supervisor takes ${frameMax} at the most`);
+	}
+}
+
+/** Makes orders for one sandbox. */
+export class Orders {
+	#policy;
+	#sources;
+	#node;
+	#preload;
+	#ready;
+
+	constructor({ policy, node = process.execPath, preload = [], readyMin = 0, readyMax = 0 }) {
+		if (!Array.isArray(preload))
+			throw new TypeError('preload is an array of modules');
+		this.#policy = policy;
+		this.#sources = sourcesOf(policy);
+		this.#node = node.includes('/') ? resolve(node) : node;
+		this.#preload = preload.map(nameModule);
+		this.#ready = { readyMin: checkCount('readyMin', readyMin), readyMax: checkCount('readyMax', readyMax) };
+	}
+
+	eval(code, options) {
+		checkOptions(options, 'tools', 'files', 'collect', 'stdin', 'filename');
+		if (typeof code !== 'string')
+			throw new TypeError(`code is a text, not ${typeof code}`);
+		const { tools, files = {}, collect = [], stdin, filename = 'eval.mjs' } = options;
+		if (!Array.isArray(collect))
+			throw new TypeError('collect is an array of patterns');
+		new codec.FileMatcher(collect); // throws where one is none
+		const named = nameTools(tools);
+		const buffers = [];
+		const placed = {};
+		for (const [name, content] of files instanceof Map ? files : Object.entries(files))
+			placed[codec.checkFileName(name)] = buffers.push(bytesOf(content, name)) - 1;
+		const head = { op: 'eval', code, filename, tools: [...named.keys()], files: placed, collect, stdin: null, console: 'log' };
+		if (stdin !== undefined)
+			head.stdin = buffers.push(bytesOf(stdin, 'stdin')) - 1;
+		const order = this.#order(this.#pool('node', this.#node, options), 'eval', codec.pack(head, buffers), options);
+		order.collect = collect;
+		order.tools = named;
+		return order;
+	}
+
+	callModule(url, exportName, args, options) {
+		checkOptions(options);
+		if (typeof exportName !== 'string')
+			throw new TypeError(`the export's name is a text, not ${typeof exportName}`);
+		if (!Array.isArray(args))
+			throw new TypeError('args is an array of arguments');
+		const module = nameModule(url);
+		const { tree, buffers } = codec.encode(args, { name: 'args', advice: codec.PLAIN_ADVICE });
+		const head = { op: 'module', url: module, export: exportName, args: tree, console: 'log' };
+		const pool = this.#pool('node', this.#node, options, grantsFor(module));
+		return this.#order(pool, shorten(exportName), codec.pack(head, buffers), options);
+	}
+
+	run(argv, options) {
+		checkOptions(options, 'stdin');
+		if (!Array.isArray(argv) || !argv.length)
+			throw new TypeError("argv is an array of words, the program's first");
+		const words = argv.map((word) => bytesOf(word instanceof URL ? fileURLToPath(word) : word, 'a word of argv'));
+		if (words.some((word) => word.includes(0)))
+			throw new TypeError('a word of argv has a NUL in it');
+		const name = words[0].toString();
+		const program = name.includes('/') ? resolve(name) : name;
+		const stdin = options.stdin === undefined ? Buffer.alloc(0) : bytesOf(options.stdin, 'stdin');
+		const pieces = [Buffer.concat(words.flatMap((word) => [word, Buffer.alloc(1)])), stdin];
+		const order = this.#order(this.#pool('command', program, options), shorten(program), pieces, options);
+		order.stdinBytes = stdin.length;
+		return order;
+	}
+
+	/** A pool without cells, that only says what a policy comes to. */
+	policyAlone(policy) {
+		return { kind: '', program: '', sources: JSON.stringify(policy === undefined ? this.#sources : sourcesOf(policy)) };
+	}
+
+	#pool(kind, program, options, grants = []) {
+		const policy = options.policy ?? this.#policy;
+		const { sources, wallMs } = deadline(policy, options.timeout);
+		const all = [...options.policy === undefined ? this.#sources : sourcesOf(options.policy), ...sources];
+		if (grants.length)
+			all.push({ json: JSON.stringify({ files: { read: grants } }) });
+		const setup = kind === 'node' ? JSON.stringify({ version: 1, mode: 'message', preload: this.#preload }) : undefined;
+		return { spec: { kind, program, sources: JSON.stringify(all), setup, ...this.#ready }, wallMs };
+	}
+
+	#order({ spec, wallMs }, tool, pieces, options) {
+		return new Order(spec, tool, pieces, wallMs, options);
+	}
+}
+
+// ---- what is given -----------------------------------------------------------------------------------------------
+
+function checkOptions(options, ...more) {
+	for (const name of Object.keys(options))
+		if (!SHARED.has(name) && !more.includes(name))
+			throw new TypeError(`there is no option ${name}`);
+	const { callId = '', signal } = options;
+	if (typeof callId !== 'string' || Buffer.byteLength(callId) > NAME_BYTES || !ID.test(callId))
+		throw new TypeError(`callId is a text that can be printed, of ${NAME_BYTES} bytes at the most`);
+	if (signal !== undefined && typeof signal?.addEventListener !== 'function')
+		throw new TypeError('signal is an AbortSignal');
+	for (const name of ['onLog', 'onStdout', 'onStderr'])
+		if (options[name] !== undefined && typeof options[name] !== 'function')
+			throw new TypeError(`${name} is a function`);
+}
+
+/** Tools by their names, each {run, inputSchema}: of an object, a Map, or an array of objects with names. */
+function nameTools(tools) {
+	const named = new Map();
+	const entries = Array.isArray(tools) ? tools.map((tool) => [tool?.name, tool]) : tools instanceof Map ? tools : Object.entries(tools ?? {});
+	for (const [name, tool] of entries) {
+		const run = typeof tool === 'function' ? tool : tool?.run ?? tool?.execute;
+		if (typeof name !== 'string' || !name || Buffer.byteLength(name) > NAME_BYTES || name.includes('\0'))
+			throw new TypeError(`a tool's name is a text of 1 to ${NAME_BYTES} bytes, not ${JSON.stringify(name)}`);
+		if (typeof run !== 'function')
+			throw new TypeError(`the tool ${JSON.stringify(name)} is neither a function nor an object with one as \`run\``);
+		named.set(name, { run: run.bind(tool), inputSchema: tool.inputSchema });
+	}
+	return named;
+}
+
+function bytesOf(content, what) {
+	if (typeof content === 'string')
+		return Buffer.from(content);
+	if (ArrayBuffer.isView(content))
+		return Buffer.from(content.buffer, content.byteOffset, content.byteLength);
+	if (content instanceof ArrayBuffer)
+		return Buffer.from(content);
+	throw new TypeError(`${what} is neither text nor bytes`);
+}
+
+/** A name for messages, as long as the wire takes it. */
+function shorten(name) {
+	return Buffer.from(name.replaceAll('\0', '')).subarray(0, NAME_BYTES).toString().replace(/\ufffd+$/, '');
+}
+
+function checkCount(name, value) {
+	if (!Number.isInteger(value) || value < 0 || value > READY_MAX)
+		throw new RangeError(`${name} is a number of cells, from 0 (the default) to ${READY_MAX}, not ${value}`);
+	return value;
+}
+
+// ---- modules -----------------------------------------------------------------------------------------------------
+
+/** A module as a cell can import it: the URL of a file, `node:` and a name, or the name of a package. */
+function nameModule(module) {
+	if (module instanceof URL)
+		return module.href;
+	if (typeof module !== 'string' || !module)
+		throw new TypeError('a module is a URL, a path or a name');
+	return /^\.{0,2}\//.test(module) ? pathToFileURL(resolve(module)).href : module;
+}
+
+/**
+ * What a cell may read to import a module from a file: its package, and the node_modules around it. The home folder,
+ * and folders around it, are never readable as a whole.
+ */
+function grantsFor(module) {
+	if (!module.startsWith('file:'))
+		return [];
+	const file = fileURLToPath(module);
+	const folders = [];
+	for (let at = dirname(file); at !== dirname(at); at = dirname(at))
+		folders.push(at);
+	const found = folders.find((folder) => existsSync(join(folder, 'package.json'))) ?? dirname(file);
+	const around = folders.map((folder) => join(folder, 'node_modules')).filter((folder) => !folder.startsWith(`${found}/`) && existsSync(folder));
+	return [isWide(found) ? file : found, ...around];
+}
+
+function isWide(folder) {
+	try {
+		const real = realpathSync(folder);
+		return real === '/' || `${realpathSync(homedir())}/`.startsWith(`${real}/`);
+	} catch {
+		return folder === '/';
+	}
+}

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+// Sandbox: calls that run sealed, each in its own single-use process. index.d.ts says what its users need to know.
+
+import { Attendant, answering, prepareTools } from './attend.js';
+import { connect, start } from './connection.js';
+import { Lost, VitroError, errorOf } from './errors.js';
+import { Orders } from './order.js';
+import { Result } from './result.js';
+import { Session } from './session.js';
+
+const OPTIONS = new Set(['policy', 'node', 'preload', 'socket', 'readyMin', 'readyMax', 'onSupervisorLog']);
+
+export class Sandbox {
+	#orders;
+	#socket;
+	#onLine;
+	#session = null; // a promise of one
+	#isClosed = false;
+	#closing = null;
+
+	constructor(options = {}) {
+		for (const name of Object.keys(options))
+			if (!OPTIONS.has(name))
+				throw new TypeError(`there is no option ${name}`);
+		this.#orders = new Orders(options);
+		this.#socket = options.socket;
+		this.#onLine = options.onSupervisorLog;
+	}
+
+	async eval(code, options = {}) {
+		return this.#do(options, () => this.#orders.eval(code, options));
+	}
+
+	async callModule(url, exportName, args = [], options = {}) {
+		return this.#do(options, () => this.#orders.callModule(url, exportName, args, options));
+	}
+
+	async run(argv, options = {}) {
+		return this.#do(options, () => this.#orders.run(argv, options));
+	}
+
+	/** What holds on this machine under the sandbox's policy, or another one. Throws Refused where it cannot be held. */
+	async capabilities(policy = undefined) {
+		const session = await this.#use();
+		const pool = await session.openPool(this.#orders.policyAlone(policy));
+		return { ...pool.isolation, vitro: session.version };
+	}
+
+	/** How many cells and calls there are now, and were so far. */
+	async counts() {
+		const { is, ...counts } = await (await this.#use()).count();
+		return counts;
+	}
+
+	/** Ends all calls, and a supervisor of its own. The sandbox cannot be used any more. */
+	async close() {
+		this.#isClosed = true;
+		this.#closing ??= this.#session?.then((session) => session.close(), () => {});
+		await this.#closing;
+	}
+
+	// ---- within
+
+	/** The session; a new one where there is none, or it was lost. */
+	async #use() {
+		for (;;) {
+			if (this.#isClosed)
+				throw new Lost('the sandbox is closed');
+			this.#session ??= this.#connect();
+			const mine = this.#session;
+			let session;
+			try {
+				session = await mine;
+			} catch (error) {
+				if (this.#session === mine)
+					this.#session = null;
+				throw error;
+			}
+			if (session.lost === null)
+				return session;
+			if (this.#session === mine)
+				this.#session = null;
+			await session.close(); // its process is waited for
+		}
+	}
+
+	async #connect() {
+		const connection = this.#socket === undefined ? await start() : await connect(this.#socket);
+		return new Session(connection, this.#onLine);
+	}
+
+	async #do(options, make) {
+		let attendant, call;
+		try {
+			const order = make();
+			order.isWithin = answering.getStore() === true;
+			prepareTools(order.tools);
+			({ attendant, call } = await abortable(options.signal, this.#begin(order, options)));
+		} catch (error) {
+			return this.#failBefore(options, error);
+		}
+		const { result, cause } = await attendant.attend(call);
+		if (options.result)
+			return result;
+		if (attendant.failure !== null)
+			throw attendant.failure.error;
+		if (!result.ok)
+			throw errorOf(result, cause);
+		return call.pool.spec.kind === 'node' ? result.value : result;
+	}
+
+	async #begin(order, options) {
+		for (;;) {
+			const session = await this.#use();
+			order.checkSize(session.frameMax);
+			const pool = await session.openPool(order.spec);
+			if (options.signal?.aborted)
+				throw new Aborted();
+			const attendant = new Attendant(session, order, options);
+			const call = session.begin(pool, order);
+			if (call !== null)
+				return { attendant, call };
+		}
+	}
+
+	/** Of a call that was not begun. */
+	#failBefore(options, error) {
+		const status = error instanceof Aborted ? 'cancelled' : error instanceof Lost ? 'lost' : 'refused';
+		const message = error instanceof Aborted ? 'the call was aborted before it began' : error.message;
+		const type = error instanceof Aborted ? 'Cancelled' : error.name;
+		const callId = typeof options.callId === 'string' ? options.callId : '';
+		const result = new Result({ callId, status, error: { type, message, traceback: null } });
+		if (options.result)
+			return result;
+		if (error instanceof Aborted)
+			throw errorOf(result, options.signal.reason);
+		if (error instanceof VitroError)
+			error.result ??= result;
+		throw error;
+	}
+}
+
+if (Symbol.asyncDispose !== undefined)
+	Object.defineProperty(Sandbox.prototype, Symbol.asyncDispose, { value: Sandbox.prototype.close, writable: true, configurable: true });
+
+class Aborted extends Error {}
+
+/** The same promise, which is given up when the signal aborts. */
+async function abortable(signal, promise) {
+	if (signal === undefined)
+		return promise;
+	promise.catch(() => {});
+	let abort;
+	const aborted = new Promise((_, reject) => {
+		abort = () => reject(new Aborted());
+		signal.addEventListener('abort', abort, { once: true });
+		if (signal.aborted)
+			abort();
+	});
+	try {
+		return await Promise.race([promise, aborted]);
+	} finally {
+		signal.removeEventListener('abort', abort);
+	}
+}

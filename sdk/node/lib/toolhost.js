@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: Apache-2.0
+// Tool hosts: named tools, each call of which runs in a cell of its own. index.d.ts says what its users need to know.
+
+import { Buffer } from 'node:buffer';
+import { randomUUID } from 'node:crypto';
+import { Script } from 'node:vm';
+
+import { ArgumentsError, Command, schemaOfWords } from './command.js';
+import { Result } from './result.js';
+import { Sandbox } from './sandbox.js';
+import { closest, show, showText, typesOf, OBJECT } from './say.js';
+import { Schema } from './schema.js';
+
+const NAME = /^[A-Za-z0-9_.:/-]{1,128}$/;
+const DESCRIPTION_MAX = 64 << 10; // bytes, like the next two
+const SCHEMA_MAX = 256 << 10;
+const ARGUMENTS_MAX = 4 << 20; // of arguments that are JSON text
+const TOOLS_MAX = 4096;
+const EVENTS_MAX = 65536; // that wait for a watcher who does not come for them: older ones are dropped
+const ID_BYTES = 63;
+const LAST_WORDS = 2000; // bytes of a command's standard error that its error has
+const KEYS = new Set(['name', 'description', 'inputSchema', 'policy', 'timeout', 'input']);
+
+/** A tool of a tool host: of a command, or of a function in a module. */
+class Tool {
+	#checker;
+
+	constructor(target, options) {
+		const { name, description = '', inputSchema, policy, timeout, input } = describe(target, options);
+		if (typeof name !== 'string' || !NAME.test(name))
+			throw new TypeError(`name: want letters, digits and "_-.:/", at most 128, found ${show(name)}`);
+		if (typeof description !== 'string' || Buffer.byteLength(description) > DESCRIPTION_MAX)
+			throw new TypeError(`${name}: the description is a text of at most ${DESCRIPTION_MAX >> 10} KB`);
+		if (timeout !== undefined && !(timeout > 0))
+			throw new RangeError(`${name}: timeout is a number of milliseconds above 0`);
+		this.name = name;
+		this.description = description;
+		this.inputSchema = copySchema(name, inputSchema);
+		this.policy = policy;
+		this.timeout = timeout;
+		this.#checker = new Schema(this.inputSchema, 'schema');
+		this.command = Array.isArray(target) ? new Command(target, { schema: this.inputSchema, input }) : null;
+		this.reference = this.command === null ? referTo(target, name) : null;
+		Object.freeze(this);
+	}
+
+	/** What a model is told. */
+	get definition() {
+		const { name, description, inputSchema } = this;
+		return { name, description, inputSchema };
+	}
+
+	/** What the schema says that is not checked. */
+	get warnings() {
+		return this.#checker.warnings;
+	}
+
+	check(values) {
+		return this.#checker.check(values, 'arguments');
+	}
+}
+
+function describe(target, options) {
+	for (const key of Object.keys(options))
+		if (!KEYS.has(key))
+			throw new TypeError(`there is no option ${key}`);
+	if (Array.isArray(target)) {
+		const words = [...target, options.input ?? ''].filter((word) => typeof word === 'string');
+		return { name: String(target[0] ?? '').split('/').at(-1), inputSchema: schemaOfWords(words), ...options };
+	}
+	if (options.input !== undefined)
+		throw new TypeError('input: only a command reads one');
+	const name = typeof target === 'function' ? target.name : target?.export;
+	return { name, inputSchema: { type: 'object' }, ...options };
+}
+
+/** A schema as plain JSON, which nobody else can change. */
+function copySchema(name, schema) {
+	const text = typeof schema === 'string' ? schema : JSON.stringify(schema);
+	if (text === undefined || Buffer.byteLength(text) > SCHEMA_MAX)
+		throw new TypeError(`${name}: the schema is an object of at most ${SCHEMA_MAX >> 10} KB`);
+	const source = JSON.parse(text);
+	if (typesOf(source) !== OBJECT)
+		throw new TypeError(`${name}: want an object for a schema, found ${show(source)}`);
+	return source;
+}
+
+/** Where a cell finds the function: {module, name}. */
+function referTo(target, name) {
+	if (typeof target === 'function')
+		return { module: `data:text/javascript,${encodeURIComponent(`export default ${sourceOf(target, name)};`)}`, name: 'default' };
+	const module = target?.module;
+	if (!(module instanceof URL) && typeof module !== 'string')
+		throw new TypeError(`${name}: want a function, {module, export}, or a command as an array of words: no shell would read a text`);
+	return { module, name: target.export ?? 'default' };
+}
+
+/** A function as an expression. What it uses must be in it: a cell has nothing else of this program. */
+function sourceOf(target, name) {
+	const source = Function.prototype.toString.call(target);
+	if (/\{\s*\[native code\]\s*\}\s*$/.test(source))
+		throw new TypeError(`${name}: the function has no source to be sent (it is bound, or built in): name it as {module, export}`);
+	for (const text of [`(${source})`, `Object.values({${source}})[0]`]) {
+		try {
+			new Script(text); // is only read, never run
+			return text;
+		} catch {
+			continue;
+		}
+	}
+	throw new TypeError(`${name}: the function's source cannot be sent: name it as {module, export}`);
+}
+
+/** Changes, for `for await`. */
+class Watch {
+	#events = [];
+	#waiting = [];
+	#isClosed = false;
+	#forget;
+
+	constructor(forget) {
+		this.#forget = forget;
+	}
+
+	put(event) {
+		const waiting = this.#waiting.shift();
+		if (waiting !== undefined)
+			waiting({ value: event, done: false });
+		else if (this.#events.push(event) > EVENTS_MAX)
+			this.#events.shift();
+	}
+
+	next() {
+		if (this.#events.length)
+			return Promise.resolve({ value: this.#events.shift(), done: false });
+		if (this.#isClosed)
+			return Promise.resolve({ value: undefined, done: true });
+		return new Promise((resolve) => this.#waiting.push(resolve));
+	}
+
+	close() {
+		this.#isClosed = true;
+		this.#forget(this);
+		for (const waiting of this.#waiting.splice(0))
+			waiting({ value: undefined, done: true });
+	}
+
+	async return() {
+		this.close();
+		return { value: undefined, done: true };
+	}
+
+	[Symbol.asyncIterator]() {
+		return this;
+	}
+}
+
+export class ToolHost {
+	#tools = new Map();
+	#watches = new Set();
+	#sandbox;
+	#isOwn;
+	#options;
+	#policy;
+	#timeout;
+
+	constructor({ sandbox, policy, timeout, ...options } = {}) {
+		if (sandbox !== undefined && Object.keys(options).length)
+			throw new TypeError(`${Object.keys(options).join(', ')}: for a sandbox of the tool host's own, but one was given`);
+		this.#sandbox = sandbox;
+		this.#isOwn = sandbox === undefined;
+		this.#policy = policy;
+		this.#timeout = timeout;
+		this.#options = options;
+	}
+
+	/** Adds a tool, or changes the one of that name; gives the tool. */
+	register(target, options = {}) {
+		const tool = new Tool(target, options);
+		const before = this.#tools.get(tool.name);
+		if (before === undefined && this.#tools.size >= TOOLS_MAX)
+			throw new RangeError(`there are ${TOOLS_MAX} tools already`);
+		this.#tools.set(tool.name, tool);
+		if (before === undefined || JSON.stringify(before.definition) !== JSON.stringify(tool.definition))
+			this.#tell(before === undefined ? 'added' : 'changed', tool);
+		return tool;
+	}
+
+	/** Removes a tool. Calls that run already are not affected. */
+	unregister(name) {
+		const tool = this.#tools.get(name);
+		if (tool === undefined)
+			throw new ReferenceError(this.#unknown(name));
+		this.#tools.delete(name);
+		this.#tell('removed', tool);
+	}
+
+	get(name) {
+		return this.#tools.get(name) ?? null;
+	}
+
+	/** What a model is told of the tools, in the order of their names. query: only those whose name or description has every word of it. */
+	listTools(query = '') {
+		const words = query.toLowerCase().split(/\s+/).filter(Boolean);
+		return [...this.#tools.values()].sort((left, right) => left.name < right.name ? -1 : 1)
+			.filter(({ name, description }) => words.every((word) => `${name}\n${description}`.toLowerCase().includes(word)))
+			.map(({ definition }) => JSON.parse(JSON.stringify(definition)));
+	}
+
+	/** An async iterator of {kind, name, tool}: tools that are added, removed or changed from now on. */
+	watch() {
+		const watch = new Watch((one) => this.#watches.delete(one));
+		this.#watches.add(watch);
+		return watch;
+	}
+
+	/** Calls a tool, and gives its result, whatever happens. */
+	async call(name, args = {}, options = {}) {
+		const { callId = '', timeout, signal } = options ?? {};
+		if (typeof callId !== 'string' || Buffer.byteLength(callId) > ID_BYTES || /\p{C}/u.test(callId))
+			return refuse(randomUUID(), 'InvalidRequest', `callId: want at most ${ID_BYTES} bytes without control characters`);
+		const id = callId || randomUUID();
+		const tool = typeof name === 'string' ? this.#tools.get(name) : undefined;
+		if (tool === undefined)
+			return refuse(id, 'NoSuchTool', this.#unknown(name));
+		try {
+			return await this.#run(tool, readArguments(tool, args), { ...this.#limits(tool, timeout), signal, callId: id, result: true });
+		} catch (error) {
+			if (error instanceof ArgumentsError)
+				return refuse(id, 'InvalidArguments', `${tool.name}: ${error.message}`);
+			return new Result({ callId: id, status: 'lost', error: { type: error.name, message: error.message, traceback: null } });
+		}
+	}
+
+	/** Ends all watches, and a sandbox of its own, with its calls. */
+	async close() {
+		for (const watch of [...this.#watches])
+			watch.close();
+		if (this.#isOwn && this.#sandbox !== undefined) {
+			const sandbox = this.#sandbox;
+			this.#sandbox = undefined;
+			await sandbox.close();
+		}
+	}
+
+	#limits(tool, timeout) {
+		const times = [timeout, tool.timeout ?? this.#timeout].filter((time) => time !== undefined);
+		// A sandbox of its own has the tool host's policy already, and its pools are ready for it.
+		const policy = tool.policy ?? (this.#isOwn ? undefined : this.#policy);
+		return { timeout: times.length ? Math.min(...times) : undefined, policy };
+	}
+
+	async #run(tool, values, options) {
+		this.#sandbox ??= new Sandbox({ policy: this.#policy, ...this.#options });
+		if (tool.command === null)
+			return this.#sandbox.callModule(tool.reference.module, tool.reference.name, [values], options);
+		const stdin = tool.command.input(values);
+		return concludeCommand(await this.#sandbox.run(tool.command.argv(values), { ...options, stdin }));
+	}
+
+	#tell(kind, tool) {
+		for (const watch of this.#watches)
+			watch.put({ kind, name: tool.name, tool });
+	}
+
+	#unknown(name) {
+		const near = typeof name === 'string' ? closest(name, [...this.#tools.keys()]) : null;
+		const shown = typeof name === 'string' ? showText(name, 128) : show(name);
+		return `there is no tool '${shown}'${near === null ? '' : `; did you mean '${near}'?`}`;
+	}
+}
+
+if (Symbol.asyncDispose !== undefined)
+	Object.defineProperty(ToolHost.prototype, Symbol.asyncDispose, { value: ToolHost.prototype.close, writable: true, configurable: true });
+
+function refuse(callId, type, message) {
+	return new Result({ callId, status: 'refused', error: { type, message, traceback: null } });
+}
+
+/** Arguments that fit: an object, or the text of one in JSON. */
+function readArguments(tool, args) {
+	const values = typeof args === 'string' ? parseArguments(args) : args ?? {};
+	if (typesOf(values) !== OBJECT)
+		throw new ArgumentsError(`arguments: want an object, found ${show(values)}`);
+	const wrong = tool.check(values);
+	if (wrong !== null)
+		throw new ArgumentsError(wrong);
+	return values;
+}
+
+function parseArguments(text) {
+	if (text.length > ARGUMENTS_MAX)
+		throw new ArgumentsError(`arguments: too big: more than ${ARGUMENTS_MAX >> 20} MB of JSON`);
+	try {
+		return JSON.parse(text);
+	} catch (error) {
+		throw new ArgumentsError(`arguments: this is not JSON: ${showText(error.message, 150)}`);
+	}
+}
+
+/** The result of a command as that of a tool: its value is what it printed, as JSON if it is that. */
+function concludeCommand(result) {
+	if (result.ok && result.dropped.stdout) {
+		result.status = 'result_limit';
+		result.error = { type: 'ResultLimit', message: 'the command printed more than limits.stdout_kb, so its value is cut', traceback: null };
+	} else if (result.ok) {
+		result.value = readOutput(result.stdout);
+	} else if (result.status === 'error' && result.exitCode) {
+		const words = lastWords(result.stderrBytes);
+		if (words)
+			result.error = { ...result.error, message: `${result.error.message}: ${words}` };
+	}
+	return result;
+}
+
+function readOutput(text) {
+	try {
+		return JSON.parse(text);
+	} catch {
+		return text;
+	}
+}
+
+/** The end of standard error, from the beginning of a line. */
+function lastWords(data) {
+	const text = data.toString().replace(/[\s\0]+$/, '');
+	const end = text.slice(-LAST_WORDS);
+	return (end.length < text.length ? end.slice(end.indexOf('\n') + 1) : end).replaceAll('\0', ' ');
+}

@@ -1,0 +1,98 @@
+#!/usr/bin/env node
+// SPDX-License-Identifier: Apache-2.0
+// Packing the package, installing it from its tarball where no registry can be reached, and what is then there; from plain
+// JavaScript and from TypeScript.
+
+import { execFileSync } from 'node:child_process';
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+
+import { BINARY, ROOT, check, checkEqual, main, skip, testNode as test } from '../lib/vitrotest.mjs';
+
+const TYPESCRIPT = join(ROOT, 'build', 'npm', 'node_modules');
+const SAMPLE = join(ROOT, 'test', 'node', 'typescript', 'sample.ts');
+
+/** An environment that names neither the source nor a registry that answers. */
+function clean(home) {
+	const { VITRO_BINARY: _, NODE_PATH: __, ...rest } = process.env;
+	return { ...rest, HOME: home, npm_config_registry: 'http://127.0.0.1:9', npm_config_offline: 'true', npm_config_update_notifier: 'false', npm_config_cache: join(home, '.npm') };
+}
+
+function execute(command, args, options) {
+	try {
+		return execFileSync(command, args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'], ...options });
+	} catch (error) {
+		check(false, `${command} ${args.join(' ')}: ${error.message}\n${error.stdout}`);
+	}
+}
+
+let made = null;
+
+/** A project that has the package from its tarball, and nothing else; one for all tests. */
+function useProject() {
+	made ??= makeProject();
+	return made;
+}
+
+function makeProject() {
+	const place = mkdtempSync(join(tmpdir(), 'vitro-package-'));
+	process.on('exit', () => rmSync(place, { recursive: true }));
+	const env = clean(place);
+	const tarball = execute(process.execPath, [join(ROOT, 'sdk', 'node', 'pack.mjs'), dirname(BINARY), place], { env }).trim();
+	const project = join(place, 'project');
+	mkdirSync(project);
+	writeFileSync(join(project, 'package.json'), '{"name": "user", "private": true, "type": "module"}\n');
+	execute('npm', ['install', '--no-audit', '--no-fund', tarball], { cwd: project, env });
+	return { project, env, installed: join(project, 'node_modules', 'vitro-sandbox'), tarball };
+}
+
+test('the tarball has all that is needed, and runs nothing when it is installed', () => {
+	const { installed, tarball, project } = useProject();
+	const described = JSON.parse(readFileSync(join(installed, 'package.json'), 'utf8'));
+	const version = /^\s*version: '([^']+)'/m.exec(readFileSync(join(ROOT, 'meson.build'), 'utf8'))[1];
+	checkEqual([described.version, described.scripts, described.dependencies], [version, undefined, undefined], 'what package.json says');
+	check(tarball.endsWith(`vitro-sandbox-${version}.tgz`), tarball);
+	const source = JSON.parse(readFileSync(join(ROOT, 'sdk', 'node', 'package.json'), 'utf8'));
+	checkEqual(source.version, version, "the source's package.json");
+	for (const name of ['index.js', 'index.d.ts', 'lib/codec.mjs', 'compat/ncp.js', 'compat/ncp.d.ts', 'bin/vitro', 'LICENSE', 'README.md'])
+		check(existsSync(join(installed, name)), `${name} is not there`);
+	checkEqual(Object.keys(JSON.parse(readFileSync(join(project, 'package-lock.json'), 'utf8')).packages).length, 2, 'packages that were installed');
+});
+
+test('it works from plain JavaScript, with the program and the runtime that it carries', () => {
+	const { project, env, installed } = useProject();
+	writeFileSync(join(project, 'use.mjs'), `
+		import { Sandbox } from 'vitro-sandbox';
+		import { findBinary } from './node_modules/vitro-sandbox/lib/binary.js';
+		const sandbox = new Sandbox({ policy: { require: 'best-effort' } });
+		console.log(JSON.stringify([findBinary(), (await sandbox.run(['echo', 'x'])).stdout, await sandbox.eval('return 1 + 1')]));
+		await sandbox.close();`);
+	const [binary, printed, value] = JSON.parse(execute(process.execPath, ['use.mjs'], { cwd: project, env }));
+	checkEqual([binary, printed, value], [join(installed, 'bin', 'vitro'), 'x\n', 2], 'what it does');
+});
+
+test('it works from TypeScript, under --strict', () => {
+	const { project, env } = useProject();
+	if (!existsSync(join(TYPESCRIPT, 'typescript')))
+		skip('build/npm has no typescript: tools/setup test');
+	cpSync(SAMPLE, join(project, 'sample.ts'));
+	const options = {
+		strict: true, noUncheckedIndexedAccess: true, exactOptionalPropertyTypes: true, target: 'es2022', module: 'nodenext', lib: ['es2022'],
+		types: ['node'], typeRoots: [join(TYPESCRIPT, '@types')], skipLibCheck: false,
+	};
+	writeFileSync(join(project, 'tsconfig.json'), JSON.stringify({ compilerOptions: options, files: ['sample.ts'] }));
+	execute(process.execPath, [join(TYPESCRIPT, 'typescript', 'bin', 'tsc'), '-p', '.'], { cwd: project, env });
+	const said = JSON.parse(execute(process.execPath, ['sample.js'], { cwd: project, env }));
+	checkEqual(said, ['typed\n', ['ToolError 1', 'Timeout', 'Cancelled'], 'told', 'function', null], 'what it does');
+	writeFileSync(join(project, 'wrong.ts'), "import { Sandbox } from 'vitro-sandbox';\nnew Sandbox({ polic: 'strict' });\n");
+	let message = '';
+	try {
+		execFileSync(process.execPath, [join(TYPESCRIPT, 'typescript', 'bin', 'tsc'), '--strict', '--noEmit', '--module', 'nodenext', '--target', 'es2022', '--typeRoots', join(TYPESCRIPT, '@types'), '--types', 'node', 'wrong.ts'], { cwd: project, env, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
+	} catch (error) {
+		message = error.stdout;
+	}
+	check(message.includes("'polic' does not exist"), `a wrong option is not found: ${message}`);
+});
+
+await main();

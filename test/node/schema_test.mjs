@@ -1,0 +1,110 @@
+#!/usr/bin/env node
+// SPDX-License-Identifier: Apache-2.0
+// Schemas of tools' inputs: the cases that all implementations pass, messages, and what is made to take for ever.
+
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+
+import { Schema, SchemaError } from '../../sdk/node/lib/schema.js';
+import { ROOT, check, checkEqual, checkThrows, main, test } from '../lib/vitrotest.mjs';
+
+const TOO_MUCH = 'arguments: too much work to check; make it simpler or smaller';
+
+function wrong(schema) {
+	try {
+		new Schema(schema);
+	} catch (error) {
+		return error instanceof SchemaError ? error.message : error.stack;
+	}
+	return 'it is accepted';
+}
+
+function* failures(group) {
+	const { description, schema: source, error, warns = [], tests = [] } = group;
+	if (error !== undefined) {
+		const said = wrong(source);
+		if (!said.startsWith(`${error}:`))
+			yield `${description}: ${said}`;
+		return;
+	}
+	const schema = new Schema(source);
+	if (schema.warnings.length !== warns.length || !warns.every((key) => schema.warnings.join(' ').includes(`'${key}'`)))
+		yield `${description}: warns ${schema.warnings}`;
+	for (const { description: what, data, valid, where } of tests) {
+		const said = schema.check(data, 'value');
+		if ((said === null) !== valid || where !== undefined && !said.startsWith(`${where}:`))
+			yield `${description}, ${what}: ${said}`;
+	}
+}
+
+test('all cases of test/vectors/schema.json but those whose integers JSON.parse() rounds', () => {
+	const groups = JSON.parse(readFileSync(join(ROOT, 'test', 'vectors', 'schema.json'), 'utf8'));
+	const mine = groups.filter(({ needs }) => needs !== 'int64');
+	const failed = mine.flatMap((group) => [...failures(group)]);
+	check(mine.length > 250, `there are ${mine.length} groups`);
+	check(!failed.length, failed.join('\n'));
+});
+
+test('integers of any size, as BigInts, are exact', () => {
+	const big = 9007199254740993n;
+	checkEqual(new Schema({ maximum: 9007199254740992 }).check(big), 'arguments: want a number of at most 9007199254740992, found 9007199254740993', 'maximum');
+	checkEqual(new Schema({ multipleOf: 3, type: 'integer' }).check(big), null, 'multipleOf');
+	checkEqual(new Schema({ uniqueItems: true }).check([big, big - 1n]), null, 'they differ');
+	checkEqual(new Schema({ uniqueItems: true }).check([5n, 5]), 'arguments: want items that differ, found [0] and [1] equal', 'they do not');
+	checkEqual(new Schema({ const: 5 }).check(5n), null, 'const');
+});
+
+test("messages are the C library's", () => {
+	const schema = new Schema({ type: 'object', properties: { files: { type: 'array', items: {
+		properties: {
+			name: { type: 'string', minLength: 2, pattern: '^[a-z]+$' }, mode: { enum: ['read', 'write', 'append'] }, size: { minimum: 0.5 },
+			to: { anyOf: [{ type: 'string' }, { type: 'integer' }, { const: null }] }, tags: { uniqueItems: true, maxItems: 2 },
+			kind: { const: 'x' }, not: { not: { const: 1 } }, never: false, step: { multipleOf: 0.1 },
+		},
+		additionalProperties: false, required: ['name'],
+	} } } });
+	for (const [item, want] of [
+		[{ name: 5 }, '.name: want a string, found 5'], [{ name: {} }, '.name: want a string, found an empty object'],
+		[{ name: 'a' }, '.name: want at least 2 characters, found 1'],
+		[{ name: 'a\nb' }, ".name: want text that matches '^[a-z]+$', found \"a\\nb\""], [{}, ': "name" is missing'],
+		[{ nam: 'ab' }, ".nam: there is no such property; did you mean 'name'?"],
+		[{ name: 'ab', 'quite else': 1 }, '["quite else"]: there is no such property'],
+		[{ name: 'ab', mode: 'wirte' }, '.mode: want "read", "write" or "append", found "wirte"; did you mean "write"?'],
+		[{ name: 'ab', size: 0.1 }, '.size: want a number of at least 0.5, found 0.1'],
+		[{ name: 'ab', to: 1.5 }, '.to: want a string, an integer or null, found 1.5'],
+		[{ name: 'ab', tags: [1, 1] }, '.tags: want items that differ, found [0] and [1] equal'],
+		[{ name: 'ab', kind: 'y' }, '.kind: want "x", found "y"'], [{ name: 'ab', not: 1 }, ".not: found 1, which the schema's 'not' excludes"],
+		[{ name: 'ab', never: 1 }, '.never: want nothing here, found 1'], [{ name: 'ab', step: 0.25 }, '.step: want a number that is a multiple of 0.1, found 0.25'],
+	])
+		checkEqual(schema.check({ files: [item] }), `arguments.files[0]${want}`, JSON.stringify(item));
+	checkEqual(schema.check({ files: [{ name: 'ab', step: 0.3 }] }), null, 'what fits');
+});
+
+test('names of prototypes are names like others', () => {
+	const schema = new Schema(JSON.parse('{"type": "object", "properties": {"__proto__": {"type": "string"}, "a": {}}, "required": ["toString"], "additionalProperties": false}'));
+	checkEqual(schema.check({}), 'arguments: "toString" is missing', 'an inherited method is no member');
+	checkEqual(schema.check(JSON.parse('{"toString": 1}')), 'arguments.toString: there is no such property', 'it is not declared');
+	checkEqual(new Schema(JSON.parse('{"properties": {"__proto__": {"type": "string"}}}')).check(JSON.parse('{"__proto__": 1}')), 'arguments.__proto__: want a string, found 1', '__proto__');
+	checkEqual(new Schema({ type: 'object' }).check(new Map()), 'arguments: want an object, found a JavaScript object of type Map', 'a Map');
+});
+
+test('what is made to take for ever is refused in time', async () => {
+	const began = performance.now();
+	checkEqual(new Schema({ pattern: '^(a+)+$' }).check(`${'a'.repeat(40)}b`), TOO_MUCH, 'a text for an expression');
+	checkEqual(new Schema({ pattern: '^(a|a)*$' }).check(`${'a'.repeat(40)}b`), TOO_MUCH, 'one count, two ways');
+	const deep = {};
+	for (let at = deep, depth = 0; depth < 5000; depth++)
+		at = at.a = {};
+	checkEqual(new Schema({ $ref: '#/$defs/x', $defs: { x: { properties: { a: { $ref: '#/$defs/x' } } } } }).check(deep), TOO_MUCH, 'nested');
+	checkEqual(new Schema({ uniqueItems: true }).check(Array.from({ length: 2e6 }, (_, index) => index)), TOO_MUCH, 'many items');
+	const wide = { anyOf: Array.from({ length: 1000 }, () => ({ items: { const: 'x' } })) };
+	checkEqual(new Schema(wide).check(Array(3000).fill('x').concat('y')), TOO_MUCH, 'many alternatives');
+	const loop = {};
+	loop.not = loop;
+	await checkThrows(SchemaError, () => new Schema(loop), 'a schema that contains itself');
+	await checkThrows(SchemaError, () => new Schema({ $ref: '#' }), 'a reference to itself');
+	await checkThrows(SchemaError, () => new Schema({ enum: Array(200_000).fill(0) }), 'a large one');
+	check(performance.now() - began < 15_000, `it took ${performance.now() - began} ms`);
+});
+
+await main();

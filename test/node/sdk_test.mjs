@@ -1,0 +1,244 @@
+#!/usr/bin/env node
+// SPDX-License-Identifier: Apache-2.0
+// The package with a real supervisor: commands, how calls end, what ends with what. Code in cells is eval_test.mjs.
+
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+
+import * as vitro from '../../sdk/node/index.js';
+import { BINARY, ROOT, check, checkEqual, checkIn, checkThrows, childrenOf, descendants, eventually, isAlive, main, test } from '../lib/vitrotest.mjs';
+
+process.env.VITRO_BINARY = BINARY;
+const POLICY = { require: 'best-effort' };
+
+async function withSandbox(act, options = {}) {
+	const sandbox = new vitro.Sandbox({ policy: POLICY, ...options });
+	try {
+		return await act(sandbox);
+	} finally {
+		await sandbox.close();
+	}
+}
+
+test('run: a command, its words, its input and its result', () => withSandbox(async (sandbox) => {
+	const result = await sandbox.run(['sh', '-c', 'cat; echo "$1" >&2', 'sh', 'a b\n*'], { stdin: 'in', callId: 'mine' });
+	checkEqual([result.ok, result.status, result.stdout, result.stderr, result.exitCode, result.signal, result.callId], [true, 'ok', 'in', 'a b\n*\n', 0, null, 'mine'], 'the result');
+	check(result.usage.wallMs > 0 && result.isolation.level, 'usage and isolation');
+	const bytes = await sandbox.run(['cat'], { stdin: Uint8Array.of(0, 255) });
+	checkEqual([...bytes.stdoutBytes, bytes.stdout], [0, 255, '\0\ufffd'], 'bytes');
+	checkEqual(JSON.parse(JSON.stringify(bytes)).stdout, '\0\ufffd', 'as JSON');
+	checkEqual((await sandbox.run(['echo', 'no shell: $HOME;'])).stdout, 'no shell: $HOME;\n', 'no shell reads it');
+}));
+
+test('run: one cause, one class of error, and all carry the result', () => withSandbox(async (sandbox) => {
+	const error = await checkThrows(vitro.ToolError, () => sandbox.run(['sh', '-c', 'echo out; exit 3']), 'another code');
+	checkEqual([error.name, error.result.exitCode, error.result.stdout, error instanceof vitro.VitroError], ['ToolError', 3, 'out\n', true], 'what it carries');
+	const late = await checkThrows(vitro.Timeout, () => sandbox.run(['sh', '-c', 'echo begun; sleep 30'], { timeout: 300 }), 'a deadline');
+	checkEqual([late.result.status, late.result.stdout], ['timeout', 'begun\n'], 'what was printed before');
+	checkEqual((await checkThrows(vitro.Crashed, () => sandbox.run(['sh', '-c', 'kill -SEGV $$']), 'a signal')).result.signal, 11, 'which');
+	await checkThrows(vitro.ToolError, () => sandbox.run(['sh', '-c', 'exit 127']), 'not found within');
+	await checkThrows(vitro.Refused, () => sandbox.run(['no-such-program-anywhere']), 'no such program');
+	const refused = await checkThrows(vitro.Refused, () => sandbox.run(['true'], { policy: { limits: { wall_ms: -1 } } }), 'a wrong policy');
+	checkIn('limits.wall_ms', refused.message, 'which key');
+	checkEqual(refused.result.status, 'refused', 'its result');
+}));
+
+test('run: result: true throws nothing, whatever is wrong', () => withSandbox(async (sandbox) => {
+	for (const [argv, options, status] of [
+		[['false'], {}, 'error'], [['sleep', '9'], { timeout: 50 }, 'timeout'], [['no-such-program-anywhere'], {}, 'refused'], [[], {}, 'refused'], ['ls', {}, 'refused'],
+		[['a\0b'], {}, 'refused'], [['true'], { timeout: -1 }, 'refused'], [['true'], { timeout: NaN }, 'refused'], [['true'], { nonsense: 1 }, 'refused'],
+		[['true'], { signal: AbortSignal.abort() }, 'cancelled'], [['true'], { callId: 'x'.repeat(300) }, 'refused'], [['true'], { policy: 5 }, 'refused'],
+		[['echo', 'x'], { onStdout: () => { throw new Error('mine'); } }, 'ok or cancelled'],
+	]) {
+		const result = await sandbox.run(argv, { ...options, result: true });
+		check(result instanceof vitro.Result && status.split(' or ').includes(result.status), `${JSON.stringify([argv, options])}: ${result.status} ${result.error?.message}`);
+		check(result.ok || result.error.message, 'it does not say why');
+	}
+	for (const [argv, options, Class] of [['ls', {}, TypeError], [['true'], { timeout: -1 }, RangeError], [['true'], { nonsense: 1 }, TypeError]])
+		await checkThrows(Class, () => sandbox.run(argv, options), JSON.stringify(options));
+}));
+
+test('output comes as it is printed, whole characters, in order', () => withSandbox(async (sandbox) => {
+	const heard = [];
+	const result = await sandbox.run(['sh', '-c', 'printf "\\303"; sleep 0.1; printf "\\251"; echo two >&2; sleep 0.1; printf "\\377"'],
+		{ onStdout: (text) => heard.push(['out', text]), onStderr: (text) => heard.push(['err', text]) });
+	checkEqual(heard, [['out', 'é'], ['err', 'two\n'], ['out', '\ufffd']], 'what was heard');
+	checkEqual(result.stdout, 'é\ufffd', 'and what was kept');
+	let lines = 0;
+	const many = await sandbox.run(['seq', '300000'], { onStdout: (text) => { lines += text.split('\n').length - 1; } });
+	checkEqual([lines, many.dropped.stdout > 0], [300000, true], 'more than is kept');
+}));
+
+test('what a call-back throws ends the call, and is thrown', () => withSandbox(async (sandbox) => {
+	const began = performance.now();
+	const error = await checkThrows(RangeError, () => sandbox.run(['sh', '-c', 'echo x; sleep 30'], { onStdout: () => { throw new RangeError('mine'); } }), 'its own error');
+	checkEqual(error.message, 'mine', 'which');
+	check(performance.now() - began < 10_000, 'it waited for the command');
+}));
+
+test('an AbortSignal ends the cell at once', () => withSandbox(async (sandbox) => {
+	const controller = new AbortController();
+	const call = sandbox.run(['sh', '-c', 'echo begun; sleep 47'], { signal: controller.signal, onStdout: () => controller.abort(new Error('enough')) });
+	const error = await checkThrows(vitro.Cancelled, () => call, 'aborted');
+	checkEqual([error.code, error.cause.message, error.result.status, error.result.stdout], ['ABORT_ERR', 'enough', 'cancelled', 'begun\n'], 'what it carries');
+	await eventually(async () => (await sandbox.counts()).live === 0, 'no cell is left');
+	const before = await checkThrows(vitro.Cancelled, () => sandbox.run(['true'], { signal: AbortSignal.abort('no') }), 'before it began');
+	checkEqual(before.cause, 'no', 'its reason');
+	const listeners = new AbortController();
+	await sandbox.run(['true'], { signal: listeners.signal });
+	listeners.abort(); // of a call that is over: nothing happens
+	checkEqual((await sandbox.run(['echo', 'on'])).stdout, 'on\n', 'the sandbox goes on');
+}));
+
+test('many calls at once, each with its own result', () => withSandbox(async (sandbox) => {
+	const results = await Promise.all(Array.from({ length: 40 }, (_, index) => sandbox.run(['echo', String(index)])));
+	checkEqual(results.map(({ stdout }) => stdout), Array.from({ length: 40 }, (_, index) => `${index}\n`), 'what they printed');
+}));
+
+test('large input and output', () => withSandbox(async (sandbox) => {
+	const data = Buffer.alloc(20 << 20, 'vitro\n');
+	const { stdoutBytes } = await sandbox.run(['cat'], { stdin: data, policy: { ...POLICY, limits: { stdout_kb: 30 << 10 } } });
+	check(stdoutBytes.equals(data), `${stdoutBytes.length} bytes came back`);
+}));
+
+test('a timeout can be longer than the default', () => withSandbox(async (sandbox) => {
+	checkEqual((await sandbox.run(['echo', 'x'], { timeout: 100_000 })).stdout, 'x\n', 'it runs');
+	await checkThrows(RangeError, () => sandbox.run(['true'], { timeout: 86_400_001 }), 'more than a day');
+}));
+
+test('a policy: a name, an object, a file, paths by the working directory', async () => {
+	const folder = mkdtempSync(join(tmpdir(), 'vitro-policy-'));
+	chmodSync(folder, 0o755);
+	try {
+		writeFileSync(join(folder, 'hello.txt'), 'hello', { mode: 0o644 });
+		writeFileSync(join(folder, 'policy.json'), JSON.stringify({ require: 'best-effort', files: { read: ['.'] } }), { mode: 0o644 });
+		const file = join(folder, 'hello.txt');
+		await withSandbox(async (sandbox) => {
+			await checkThrows(vitro.ToolError, () => sandbox.run(['cat', file]), 'not granted');
+			checkEqual((await sandbox.run(['cat', file], { policy: { ...POLICY, files: { read: [folder] } } })).stdout, 'hello', 'an object');
+			checkEqual((await sandbox.run(['cat', file], { policy: join(folder, 'policy.json') })).stdout, 'hello', 'a file');
+			checkEqual((await sandbox.run(['cat', '/else/hello.txt'], { policy: { ...POLICY, files: { read: [{ from: new URL(`file://${folder}`), to: '/else' }] } } })).stdout, 'hello', 'moved');
+			check((await sandbox.capabilities()).vitro, 'capabilities');
+		});
+	} finally {
+		rmSync(folder, { recursive: true });
+	}
+});
+
+test('close() ends calls, and the supervisor', async () => {
+	const sandbox = new vitro.Sandbox({ policy: POLICY });
+	await sandbox.run(['true']);
+	const [supervisor] = childrenOf(process.pid);
+	const call = checkThrows(vitro.Cancelled, () => sandbox.run(['sleep', '48']), 'it was under way');
+	await eventually(async () => (await sandbox.counts()).live === 1, 'it runs');
+	await sandbox.close();
+	await call;
+	check(!isAlive(supervisor), 'the supervisor is alive');
+	await checkThrows(vitro.Lost, () => sandbox.run(['true']), 'after close()');
+	await sandbox.close();
+	if (Symbol.asyncDispose !== undefined)
+		checkEqual(typeof sandbox[Symbol.asyncDispose], 'function', 'for `await using`');
+});
+
+test('a supervisor that dies takes its calls with it; the next call has another', () => withSandbox(async (sandbox) => {
+	await sandbox.run(['true']);
+	const [supervisor] = childrenOf(process.pid);
+	const call = checkThrows(vitro.Lost, () => sandbox.run(['sleep', '49']), 'it was under way');
+	await eventually(async () => (await sandbox.counts()).live === 1, 'it runs');
+	process.kill(supervisor, 'SIGKILL');
+	await call;
+	checkEqual((await sandbox.run(['echo', 'again'])).stdout, 'again\n', 'another one');
+	check(childrenOf(process.pid)[0] !== supervisor, 'it is the same');
+}));
+
+/** A program that uses the package; what it prints first tells that it got there. */
+function startProgram(text) {
+	const code = `import { Sandbox } from ${JSON.stringify(join(ROOT, 'sdk', 'node', 'index.js'))};\nconst sandbox = new Sandbox({ policy: ${JSON.stringify(POLICY)} });\n${text}`;
+	return spawn(process.execPath, ['--input-type=module', '-e', code], { stdio: ['ignore', 'pipe', 'inherit'] });
+}
+
+test('a program that is killed takes its supervisor and its cells with it', async () => {
+	const program = startProgram("sandbox.run(['sh', '-c', 'echo x; exec sleep 50'], { onStdout: () => console.log('begun') }).catch(() => {});");
+	await once(program.stdout, 'data');
+	const below = descendants(program.pid);
+	check(below.length > 1, 'nothing runs');
+	const ended = once(program, 'exit');
+	program.kill('SIGKILL');
+	await ended;
+	await eventually(() => !below.some(isAlive), 'all of it is gone');
+});
+
+test('a sandbox that nobody waits for does not keep its program alive', async () => {
+	const began = performance.now();
+	const program = startProgram("console.log((await sandbox.run(['echo', 'x'])).stdout);");
+	const [code] = await once(program, 'exit');
+	checkEqual(code, 0, 'it ended by itself');
+	check(performance.now() - began < 20_000, 'it hung');
+});
+
+test('a program that waits is kept alive by its call', async () => {
+	const program = startProgram("await sandbox.run(['sleep', '1']); console.log('waited');");
+	const heard = once(program.stdout, 'data');
+	const [code] = await once(program, 'exit');
+	checkEqual([code, String((await heard)[0])], [0, 'waited\n'], 'what it did');
+});
+
+test('what is wrong with the program is said: VITRO_BINARY, one that is no supervisor, one that dies', async () => {
+	const folder = mkdtempSync(join(tmpdir(), 'vitro-binary-'));
+	const keep = process.env.VITRO_BINARY;
+	try {
+		for (const [binary, Class, says] of [[join(folder, 'none'), vitro.Unsupported, 'cannot be executed'], ['/bin/false', vitro.Lost, 'does not work as a supervisor'], [join(folder, 'says'), vitro.Lost, 'no room']]) {
+			writeFileSync(join(folder, 'says'), '#!/bin/sh\necho "no room" >&2\nexit 125\n', { mode: 0o755 });
+			process.env.VITRO_BINARY = binary;
+			const sandbox = new vitro.Sandbox();
+			checkIn(says, (await checkThrows(Class, () => sandbox.run(['true']), binary)).message, binary);
+			checkEqual((await sandbox.run(['true'], { result: true })).ok, false, 'as a result');
+			await sandbox.close();
+		}
+	} finally {
+		process.env.VITRO_BINARY = keep;
+		rmSync(folder, { recursive: true });
+	}
+});
+
+test('a server in place of a supervisor of its own', async () => {
+	const folder = mkdtempSync(join(tmpdir(), 'vitro-serve-'));
+	const path = join(folder, 's');
+	const server = spawn(BINARY, ['serve', '--socket', path], { stdio: 'ignore' });
+	try {
+		await eventually(() => {
+			try {
+				return execFileSync('test', ['-S', path]) !== null;
+			} catch {
+				return false;
+			}
+		}, 'the server listens');
+		await withSandbox(async (sandbox) => {
+			checkEqual((await sandbox.run(['echo', 'served'])).stdout, 'served\n', 'a call');
+			const ended = once(server, 'exit');
+			server.kill('SIGTERM');
+			await ended;
+			await checkThrows(vitro.Lost, () => sandbox.run(['true']), 'when it is gone');
+		}, { socket: path });
+	} finally {
+		server.kill('SIGKILL');
+		rmSync(folder, { recursive: true });
+		await sleep(0);
+	}
+});
+
+test('tool host: commands in cells', async () => {
+	const host = new vitro.ToolHost({ policy: POLICY });
+	host.register(['sh', '-c', 'cat; if test "$1" = fail; then echo why >&2; exit 4; fi', 'sh', '{mode}'], { name: 'act', input: '{{"n": {n}}}' });
+	checkEqual((await host.call('act', { mode: 'go', n: 5 })).value, { n: 5 }, 'its value');
+	const failed = await host.call('act', { mode: 'fail', n: 5 });
+	checkEqual([failed.status, failed.exitCode, failed.error.message], ['error', 4, 'exited with code 4: why'], 'its failure');
+	checkEqual((await host.call('act', { mode: 'go', n: 1 }, { signal: AbortSignal.abort() })).status, 'cancelled', 'aborted');
+	await host.close();
+});
+
+await main();
