@@ -711,7 +711,7 @@ def _():
                 ({"command": ["x"], "interpreter": "y"}, 'tools[0].interpreter: there is no "python" or "node" that it could run'),
                 ({"python": "m:f", "interpreter": ""}, "tools[0].interpreter: it is empty"),
                 ({"pyton": "m:f"}, "unknown key 'pyton'; did you mean 'python'?"),
-                ({}, 'there is no "command", and no "python"')):
+                ({}, 'there is no "command", no "python", and no "node"')):
             done = tools(write(f"{place}/t.json", json.dumps({"tools": [{"name": "t", **tool}]}, indent=1)))
             check_equal(done.code, 125, "exit", done)
             check_in(says, done.err, "what it says", done)
