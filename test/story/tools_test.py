@@ -708,10 +708,10 @@ def _():
                 ({"python": 5}, "tools[0].python: want a string"),
                 ({"python": "m:f", "stdin": "x"}, 'tools[0].stdin: does not go with "python"'),
                 ({"python": "m:f", "command": ["x"]}, 'tools[0].command: does not go with "python"'),
-                ({"command": ["x"], "interpreter": "y"}, 'tools[0].interpreter: there is no "python" that it could run'),
+                ({"command": ["x"], "interpreter": "y"}, 'tools[0].interpreter: there is no "python" or "node" that it could run'),
                 ({"python": "m:f", "interpreter": ""}, "tools[0].interpreter: it is empty"),
                 ({"pyton": "m:f"}, "unknown key 'pyton'; did you mean 'python'?"),
-                ({}, 'there is no "command", and no "python"')):
+                ({}, 'there is no "command", no "python", and no "node"')):
             done = tools(write(f"{place}/t.json", json.dumps({"tools": [{"name": "t", **tool}]}, indent=1)))
             check_equal(done.code, 125, "exit", done)
             check_in(says, done.err, "what it says", done)
