@@ -19,12 +19,13 @@
 #include "base/fd.h"
 #include "host/helper.h"
 
-/* What gives vitro's own texts to a Node, which is in the hull already. */
+/* What gives vitro's own texts to a Node, which is in the hull already. In a block: its names are
+ * none of the code's. */
 #define BEGIN                                                                                  \
-	"const m={exports:{}};process.dlopen(m,process.argv[1]);const a=m.exports;"            \
+	"{const m={exports:{}};process.dlopen(m,process.argv[1]);const a=m.exports;"           \
 	"require('vm').compileFunction(a.sources()['zygote.cjs'],['addon','require','bring','" \
 	"parts'],"                                                                             \
-	"{filename:'vitro:zygote.cjs'})(a,require,s=>import(s),null)"
+	"{filename:'vitro:zygote.cjs'})(a,require,s=>import(s),null)}"
 
 const struct vt_interpreter vt_interpreters[VT_LANGUAGES] = {
 	[VT_PYTHON] = {

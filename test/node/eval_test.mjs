@@ -26,6 +26,7 @@ async function withSandbox(act, options = {}) {
 test('eval: the body of a strict async function', () => withSandbox(async (sandbox) => {
 	checkEqual(await sandbox.eval('return 2 + 3'), 5, 'return');
 	checkEqual(await sandbox.eval('1 + 1'), undefined, 'no return');
+	checkEqual(await sandbox.eval('return (0, eval)("[...\'abcdefghijklmnopqrstuvwxyz\'].filter((name) => eval(`typeof ${name}`) !== \'undefined\')")'), [], 'no short names but the code\'s own');
 	checkEqual(await sandbox.eval('const { basename } = await import("node:path"); return basename(await Promise.resolve("/a/b"))'), 'b', 'await and import()');
 	checkEqual(await sandbox.eval('return (function () { return this })()'), undefined, 'strict');
 	checkEqual(await sandbox.eval('return [typeof require, typeof URL, typeof TextEncoder, typeof structuredClone, typeof AbortController, typeof crypto.subtle, typeof fetch]'), ['undefined', 'function', 'function', 'function', 'function', 'object', 'function'], 'globals');
@@ -89,6 +90,7 @@ test('eval: parameters are checked against the inputSchema before the function r
 	for (const params of ['{}', '{ a: "1" }', '{ a: 1.5 }', '{ a: 1, b: 2 }', '5', '', 'null', '{ a: 1 }, 2'])
 		checkEqual(await sandbox.eval(`try { return await tools["math:add"](${params}) } catch (e) { return e.code ?? e.name }`, { tools }), params === '{ a: 1 }, 2' ? 'TypeError' : 'INVALID_PARAMS', params);
 	checkEqual(count, 1, 'times that it ran');
+	await checkThrows(TypeError, () => sandbox.eval('return 1', { tools: { x: { input_schema: {}, run() {} } } }));
 	await checkThrows(vitro.SchemaError, () => sandbox.eval('return 1', { tools: [{ name: 'x', inputSchema: { type: 'no' }, run() {} }] }), 'a wrong schema');
 }));
 

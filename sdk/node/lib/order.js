@@ -144,6 +144,9 @@ function checkOptions(options, ...more) {
 			throw new TypeError(`${name} is a function`);
 }
 
+// What a schema is called elsewhere. One that is not seen would let everything pass.
+const OTHER_SCHEMAS = ['input_schema', 'parameters', 'schema'];
+
 /** Tools by their names, each {run, inputSchema}: of an object, a Map, or an array of objects with names. */
 function nameTools(tools) {
 	const named = new Map();
@@ -154,6 +157,9 @@ function nameTools(tools) {
 			throw new TypeError(`a tool's name is a text of 1 to ${NAME_BYTES} bytes, not ${JSON.stringify(name)}`);
 		if (typeof run !== 'function')
 			throw new TypeError(`the tool ${JSON.stringify(name)} is neither a function nor an object with one as \`run\``);
+		for (const other of OTHER_SCHEMAS)
+			if (tool.inputSchema === undefined && tool[other] !== undefined)
+				throw new TypeError(`the tool ${JSON.stringify(name)} has \`${other}\`: its schema goes by \`inputSchema\`, else nothing is checked`);
 		named.set(name, { run: run.bind(tool), inputSchema: tool.inputSchema });
 	}
 	return named;

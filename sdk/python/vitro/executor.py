@@ -24,6 +24,8 @@ from .sandbox import Sandbox
 
 __all__ = ["Executor"]
 
+_PROCESS_FAILED = (_resolve.INITIALIZER_FAILED, "ExitCode")  # not what the function raised
+
 _executors: "weakref.WeakSet[Executor]" = weakref.WeakSet()
 _is_exiting = False
 
@@ -239,7 +241,7 @@ def _as_expected(outcome: Callable[[], Any], kinds: Kinds) -> Any:
     except (Crashed, NoResult, MemoryLimit, Lost) as error:
         failure: VitroError = error
     except ToolError as error:
-        if error.type != _resolve.INITIALIZER_FAILED:
+        if error.type not in _PROCESS_FAILED:
             raise
         failure = error
     from concurrent.futures.process import BrokenProcessPool  # multiprocessing comes with it, so not before
