@@ -291,7 +291,7 @@ def _():
     raises(ValueError, autogen.CodeExecutor, timeout=0)
 
 
-@test("autogen: blocks share work_dir, and nothing else")
+@test("autogen: blocks share work_dir, or a temporary folder, and nothing else")
 def _():
     async def work(place):
         async with autogen.CodeExecutor(policy=BEST, work_dir=place) as executor:
@@ -299,8 +299,9 @@ def _():
             check_equal(await execute(executor, ("python", "open('helper.py', 'w').write('x = 5')"),
                                       ("python", "import helper\nprint(helper.x)")), (0, "5\n"), "modules there")
         async with autogen.CodeExecutor(policy=BEST) as executor:
-            code, output = await execute(executor, ("sh", "echo x > a.txt"), ("sh", "cat a.txt"))
-            check(code == 1 and "a.txt" in output, output)
+            code, own = await execute(executor, ("sh", "echo x > a.txt"), ("sh", "ln -s / link; cat a.txt; pwd"))
+            check(code == 0 and own.startswith("x\n") and os.path.isdir(own[2:-1]), own)
+        check(not os.path.exists(own[2:-1]), "a temporary folder is left")
 
     with folder() as place:
         os.chmod(place, 0o777)

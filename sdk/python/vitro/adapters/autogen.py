@@ -14,7 +14,10 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
 import sys
+import tempfile
+import weakref
 from dataclasses import dataclass
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
@@ -43,8 +46,8 @@ class CodeExecutor:
     """An autogen_core.code_executor.CodeExecutor.
 
     timeout     seconds for each block
-    work_dir    a folder where blocks work, which they may write to, and which is there afterwards. Without it each block
-                has a folder of its own, that is empty at first, and gone after it.
+    work_dir    a folder where blocks work, which they may write to, and which is there afterwards. Without it they have a
+                temporary one, until the executor is stopped.
     policy      what blocks may use apart from that: see Sandbox
 
     Python blocks are fresh programs, as in AutoGen's command-line executors: no variable is kept for the next one.
@@ -55,8 +58,9 @@ class CodeExecutor:
         if timeout <= 0:
             raise ValueError("timeout must be positive")
         self._timeout = timeout
-        self._policy = policy if work_dir is None else _with_folder(policy, os.path.abspath(work_dir))
+        self._policy, self._work_dir = policy, work_dir
         self._sandbox: Optional[AsyncSandbox] = None
+        self._remove: Optional["weakref.finalize[Any, CodeExecutor]"] = None
         real = sys.modules.get("autogen_core.code_executor")
         if real is not None:
             real.CodeExecutor.register(type(self))
@@ -80,16 +84,26 @@ class CodeExecutor:
     async def start(self) -> None:
         """Makes it ready. The first block does, too."""
         if self._sandbox is None:
-            self._sandbox = AsyncSandbox(self._policy)
+            self._sandbox = AsyncSandbox(_with_folder(self._policy, self._folder()))
+
+    def _folder(self) -> str:
+        if self._work_dir is not None:
+            return os.path.abspath(self._work_dir)
+        made = tempfile.mkdtemp(prefix="vitro-autogen-")
+        # Not a TemporaryDirectory: some versions follow links, which blocks can make, when they remove it.
+        self._remove = weakref.finalize(self, shutil.rmtree, made, True)
+        return made
 
     async def stop(self) -> None:
         """Ends all that runs."""
         sandbox, self._sandbox = self._sandbox, None
         if sandbox is not None:
             await sandbox.close()
+        if self._remove is not None:
+            self._remove()
 
     async def restart(self) -> None:
-        """Ends all that runs. There is nothing else to be forgotten."""
+        """Ends all that runs, and empties a temporary folder."""
         await self.stop()
         await self.start()
 
