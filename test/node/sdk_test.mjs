@@ -138,7 +138,7 @@ test('close() ends calls, and the supervisor', async () => {
 	await sandbox.close();
 	await call;
 	check(!isAlive(supervisor), 'the supervisor is alive');
-	await checkThrows(vitro.Lost, () => sandbox.run(['true']), 'after close()');
+	await checkThrows(vitro.Refused, () => sandbox.run(['true']), 'after close()');
 	await sandbox.close();
 	if (Symbol.asyncDispose !== undefined)
 		checkEqual(typeof sandbox[Symbol.asyncDispose], 'function', 'for `await using`');

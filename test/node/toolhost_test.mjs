@@ -123,6 +123,11 @@ test('tool host: arguments are checked before a cell is used', async () => {
 	checkEqual((await import(module)).default({ a: 1, b: 2 }), 3, 'the function, from its source');
 	await host.close();
 	check(!sandbox.isClosed, 'a sandbox that was given was closed');
+	const own = new ToolHost();
+	own.register((values) => values, { name: 'same' });
+	await own.close();
+	const late = await own.call('same', {});
+	checkEqual([late.status, late.error.message], ['refused', 'the tool host is closed'], 'a sandbox of its own is not made again');
 });
 
 test('tool host: functions are sent however they are written', async () => {

@@ -814,7 +814,7 @@ def _():
     check_equal(asyncio.run(sandbox.eval("1")), 1, "the first")
     check_equal(asyncio.run(sandbox.eval("2")), 2, "the second")
     asyncio.run(sandbox.close())
-    check_equal(asyncio.run(sandbox.eval("3", result=True)).status, "lost", "when it is closed")
+    check_equal(asyncio.run(sandbox.eval("3", result=True)).status, "refused", "when it is closed")
 
 
 @test("state never leaks from one call to the next")
@@ -981,7 +981,7 @@ def _():
     check(is_there(pid), "the control: it runs")
     sandbox.close()
     check(not proc(f"{pid}/stat"), "closed: it is reaped")
-    check_equal(raises(vitro.Lost, sandbox.eval, "1").result, None, "a closed one is of no use")
+    check_equal(raises(vitro.Refused, sandbox.eval, "1").result, None, "a closed one is of no use")
     sandbox = vitro.Sandbox(BEST)
     sandbox.eval("1")
     pid = supervisor_of(sandbox)

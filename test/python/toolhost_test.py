@@ -309,6 +309,10 @@ def _():
         host.register(add)
     check_equal(fake.closed, False, "closed")
     check_equal(host.call("add", {"a": 1}).value, 3, "it works on")
+    with ToolHost() as host:
+        host.register(add)
+    result = host.call("add", {"a": 1})
+    check_equal((result.status, result.error.message), ("refused", "the tool host is closed"), "one of its own is not made again")
 
 
 @test("nothing is started by a tool host that makes no calls")

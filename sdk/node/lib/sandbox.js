@@ -3,7 +3,7 @@
 
 import { Attendant, answering, prepareTools } from './attend.js';
 import { connect, start } from './connection.js';
-import { Lost, VitroError, errorOf } from './errors.js';
+import { Lost, Refused, VitroError, errorOf } from './errors.js';
 import { Orders } from './order.js';
 import { Result } from './result.js';
 import { Session } from './session.js';
@@ -65,7 +65,7 @@ export class Sandbox {
 	async #use() {
 		for (;;) {
 			if (this.#isClosed)
-				throw new Lost('the sandbox is closed');
+				throw new Refused('the sandbox is closed');
 			this.#session ??= this.#connect();
 			const mine = this.#session;
 			let session;

@@ -6,6 +6,7 @@ import { randomUUID } from 'node:crypto';
 import { Script } from 'node:vm';
 
 import { ArgumentsError, Command, schemaOfWords } from './command.js';
+import { Refused } from './errors.js';
 import { Result } from './result.js';
 import { Sandbox } from './sandbox.js';
 import { closest, show, showText, typesOf, OBJECT } from './say.js';
@@ -159,6 +160,7 @@ export class ToolHost {
 	#tools = new Map();
 	#watches = new Set();
 	#sandbox;
+	#isClosed = false;
 	#isOwn;
 	#options;
 	#policy;
@@ -228,7 +230,8 @@ export class ToolHost {
 		} catch (error) {
 			if (error instanceof ArgumentsError)
 				return refuse(id, 'InvalidArguments', `${tool.name}: ${error.message}`);
-			return new Result({ callId: id, status: 'lost', error: { type: error.name, message: error.message, traceback: null } });
+			const status = error instanceof Refused ? 'refused' : 'lost';
+			return new Result({ callId: id, status, error: { type: error.name, message: error.message, traceback: null } });
 		}
 	}
 
@@ -236,11 +239,15 @@ export class ToolHost {
 	async close() {
 		for (const watch of [...this.#watches])
 			watch.close();
-		if (this.#isOwn && this.#sandbox !== undefined) {
-			const sandbox = this.#sandbox;
-			this.#sandbox = undefined;
-			await sandbox.close();
-		}
+		this.#isClosed = this.#isOwn; // then no call makes another sandbox
+		if (this.#isOwn)
+			await this.#sandbox?.close();
+	}
+
+	#use() {
+		if (this.#isClosed)
+			throw new Refused('the tool host is closed');
+		return this.#sandbox ??= new Sandbox({ policy: this.#policy, ...this.#options });
 	}
 
 	#limits(tool, timeout) {
@@ -251,11 +258,11 @@ export class ToolHost {
 	}
 
 	async #run(tool, values, options) {
-		this.#sandbox ??= new Sandbox({ policy: this.#policy, ...this.#options });
+		const sandbox = this.#use();
 		if (tool.command === null)
-			return this.#sandbox.callModule(tool.reference.module, tool.reference.name, [values], options);
+			return sandbox.callModule(tool.reference.module, tool.reference.name, [values], options);
 		const stdin = tool.command.input(values);
-		return concludeCommand(await this.#sandbox.run(tool.command.argv(values), { ...options, stdin }));
+		return concludeCommand(await sandbox.run(tool.command.argv(values), { ...options, stdin }));
 	}
 
 	#tell(kind, tool) {

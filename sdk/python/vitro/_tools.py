@@ -19,6 +19,7 @@ from ._command import ArgumentsError, Command
 from ._describe import describe_tool
 from ._result import Error, Result
 from ._schema import Schema
+from .errors import Refused
 
 NAME = re.compile(r"[A-Za-z0-9_.:/-]{1,128}\Z")
 DESCRIPTION_MOST = 64 << 10  # bytes, like the next two
@@ -347,7 +348,8 @@ def _refused(call_id: str, kind: str, message: str) -> Result:
 
 def failed(call_id: str, error: BaseException) -> Result:
     """The result of a call whose sandbox broke its word not to raise."""
-    return Result(call_id=call_id, status="lost", error=Error(type(error).__name__, str(error)))
+    status = "refused" if isinstance(error, Refused) else "lost"
+    return Result(call_id=call_id, status=status, error=Error(type(error).__name__, str(error)))
 
 
 def _checked(tool: Tool, call_id: str, args: Arguments) -> Order:

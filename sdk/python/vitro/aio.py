@@ -22,7 +22,7 @@ from ._policy import Policy
 from ._result import Result
 from ._session import Call, Pool
 from ._wire import Head
-from .errors import Cancelled, Lost, VitroError
+from .errors import Cancelled, Lost, Refused, VitroError
 
 __all__ = ["AsyncSandbox"]
 
@@ -138,7 +138,7 @@ class AsyncSandbox(Base):
                 session.attach(loop)
             return session
         if self._is_closed:
-            raise Lost("the sandbox is closed")
+            raise Refused("the sandbox is closed")
         if self._starting is None or self._starting.done() or self._starting.get_loop() is not loop:
             self._starting = loop.create_task(self._start(loop))
         return await asyncio.shield(self._starting)

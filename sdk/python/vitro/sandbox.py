@@ -25,7 +25,7 @@ from ._result import Result
 from ._session import Call, Pool
 from ._threads import ThreadSession
 from ._wire import Head
-from .errors import Lost, VitroError
+from .errors import Lost, Refused, VitroError
 
 __all__ = ["Sandbox"]
 
@@ -228,7 +228,7 @@ class Sandbox(Base):
             self._lock, self._pid, self._session = threading.Lock(), os.getpid(), None
         with self._lock:
             if self._is_closed:
-                raise Lost("the sandbox is closed")
+                raise Refused("the sandbox is closed")
             if self._session is None or self._session.lost is not None:
                 if self._finalizer is not None and self._session is not None:
                     self._finalizer()

@@ -23,6 +23,7 @@ from typing import Any, Optional
 
 from ._command import value_of
 from ._result import Error, Result
+from .errors import Refused
 from ._tools import Arguments, AsyncWatch, Order, Tool, ToolEvent, Tools, Watch, failed
 
 __all__ = ["ToolHost", "AsyncToolHost", "Tool", "ToolEvent", "Watch", "AsyncWatch"]
@@ -37,7 +38,21 @@ class _Host(Tools):
             raise TypeError(f"{', '.join(options)}: for a sandbox of the tool host's own, but one was given")
         self._sandbox = sandbox
         self._own = sandbox is None
+        self._is_closed = False
         self._policy, self._timeout, self._options = policy, timeout, options
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise Refused("the tool host is closed")
+
+    def _leave(self) -> Any:
+        """The sandbox of its own, which is to be closed. No call makes another."""
+        with self._lock:
+            if not self._own:
+                return None
+            self._is_closed = True
+            sandbox, self._sandbox = self._sandbox, None
+        return sandbox
 
     def _keywords(self, order: Order, timeout: Optional[float]) -> Any:
         times = [time for time in (timeout, order.tool.timeout if order.tool.timeout is not None else self._timeout)
@@ -80,6 +95,7 @@ class ToolHost(_Host):
 
     def _use(self) -> Any:
         with self._lock:
+            self._check_open()
             if self._sandbox is None:
                 from .sandbox import Sandbox
                 self._sandbox = Sandbox(policy=self._policy, **self._options)
@@ -93,9 +109,9 @@ class ToolHost(_Host):
     def close(self) -> None:
         """Ends all watches, and a sandbox of its own, with its calls."""
         self._end_watches()
-        if self._own and self._sandbox is not None:
-            self._sandbox.close()
-            self._sandbox = None
+        sandbox = self._leave()
+        if sandbox is not None:
+            sandbox.close()
 
     def __enter__(self) -> ToolHost:
         return self
@@ -128,6 +144,7 @@ class AsyncToolHost(_Host):
 
     def _use(self) -> Any:
         with self._lock:
+            self._check_open()
             if self._sandbox is None:
                 from .aio import AsyncSandbox
                 self._sandbox = AsyncSandbox(policy=self._policy, **self._options)
@@ -141,8 +158,8 @@ class AsyncToolHost(_Host):
     async def close(self) -> None:
         """Ends all watches, and a sandbox of its own, with its calls."""
         self._end_watches()
-        if self._own and self._sandbox is not None:
-            sandbox, self._sandbox = self._sandbox, None
+        sandbox = self._leave()
+        if sandbox is not None:
             await sandbox.close()
 
     async def __aenter__(self) -> AsyncToolHost:
