@@ -431,6 +431,8 @@ def _():
 def _():
     check_equal([*shared(Ours).map(toolbox.add_later, range(4), range(4), chunksize=2)], [0, 2, 4, 6], "awaited")
     check_equal(len({*shared(Ours).map(toolbox.note_process, range(4), chunksize=4)}), 1, "one process")
+    check_equal([*shared(Ours).map(toolbox.give_more, [2, 3, 4], chunksize=2)], [2, 3, 4], "control")
+    raises(vitro.NoResult, list, shared(Ours).map(toolbox.give_more, [1, 2, 3, 4], chunksize=2))
 
 
 @test("the initializer runs once where a fork has what it did, and else in each cell")

@@ -970,6 +970,15 @@ def _():
     sandbox.close()
 
 
+@test("texts of errors steer no terminal; results have them as they are")
+def _():
+    said = "a\x1b]0;x\x07\r\x9bm\nb\tc"
+    error = raises(vitro.ToolError, box().eval, f"raise type('E\\x1b', (ValueError,), {{}})({said!r})")
+    check_equal(str(error), "E\\x1b: a\\x1b]0;x\\x07\\r\\x9bm\nb\tc", "its text")
+    check_equal((error.message, error.result.error.message), (said, said), "as it was")
+    check("\x1b" not in "".join(traceback.format_exception(type(error), error, error.__traceback__)), "what is printed")
+
+
 @test("a sandbox that is closed, dropped, or whose program ends in any way leaves nothing")
 def _():
     def is_there(pid):

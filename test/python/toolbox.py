@@ -91,6 +91,17 @@ def leave():
     sys.exit(3)
 
 
+def give_more(n):
+    """Of its own process, makes the chunk that it is in larger."""
+    frame = sys._getframe()
+    while n == 1 and frame is not None:
+        if "rows" in frame.f_locals:
+            frame.f_locals["rows"].append((0,))
+            break
+        frame = frame.f_back
+    return n
+
+
 def leave_at_once(code):
     os._exit(code)
 

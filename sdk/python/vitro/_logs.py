@@ -19,6 +19,11 @@ def visible(text: str) -> str:
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode("ascii") for char in text)
 
 
+def visible_lines(text: str) -> str:
+    """The same of a text that may have lines."""
+    return text if text.isprintable() else "\n".join("\t".join(map(visible, line.split("\t"))) for line in text.split("\n"))
+
+
 def tool_level(level: str) -> int:
     """The level for logging of one that a tool named."""
     return _TOOL_LEVELS.get(level.lower(), 20)

@@ -61,10 +61,10 @@ def _join(first: Type[VitroError], kind: Type[BaseException]) -> Type[VitroError
         self.result = result
 
     def text(self: VitroError) -> str:
-        return str(self.args[0])
+        return VitroError.__str__(self)
 
     def reduce(self: VitroError) -> Tuple[Any, ...]:
-        return _again, (first, kind, str(self), self.result)
+        return _again, (first, kind, str(self.args[0]), self.result)
 
     members = {"__init__": init, "__str__": text, "__reduce__": reduce, "__module__": "vitro", "__doc__": kind.__doc__}
     return type(kind.__name__, (first, kind), members)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Dict, Optional, Type
 
-from ._logs import visible
+from ._logs import visible, visible_lines
 from ._result import Result
 
 __all__ = ["VitroError", "ToolError", "Timeout", "CpuLimit", "MemoryLimit", "Crashed", "NoResult", "ResultLimit",
@@ -15,7 +15,8 @@ __all__ = ["VitroError", "ToolError", "Timeout", "CpuLimit", "MemoryLimit", "Cra
 class VitroError(Exception):
     """The base of all that vitro raises.
 
-    `result` is the call's whole Result, with its output and usage; None where there was no call to have one.
+    `result` is the call's whole Result, with its output and usage; None where there was no call to have one. In the text
+    whatever steers a terminal is escaped, since it may be a cell's.
     """
 
     result: Optional[Result]
@@ -23,6 +24,9 @@ class VitroError(Exception):
     def __init__(self, message: str = "", result: Optional[Result] = None) -> None:
         super().__init__(message)
         self.result = result
+
+    def __str__(self) -> str:
+        return visible_lines(str(self.args[0])) if self.args else ""
 
     def __reduce__(self) -> "tuple[object, ...]":
         return type(self), (str(self.args[0]) if self.args else "", self.result)
@@ -39,9 +43,9 @@ class ToolError(VitroError):
     def __str__(self) -> str:
         result = self.result
         if self.traceback is not None:
-            return f"{self.type}: {self.message}" if self.message else self.type
+            return f"{visible(self.type)}: {super().__str__()}" if self.message else visible(self.type)
         said = result.stderr.strip().rpartition("\n")[2] if result is not None and result.exit_code else ""
-        return f"{self.message}: {visible(said[:_SAID_MOST])}" if said else self.message
+        return f"{super().__str__()}: {visible(said[:_SAID_MOST])}" if said else super().__str__()
 
     @property
     def type(self) -> str:

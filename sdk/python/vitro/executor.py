@@ -118,9 +118,10 @@ class Executor(concurrent.futures.Executor):
             raise ValueError("chunksize must be >= 1.")
         if chunksize == 1:
             return super().map(fn, *iterables, timeout=timeout, **more)
-        chunks = super().map(functools.partial(_resolve.call_each, fn), _chunks(zip(*iterables), chunksize),
+        sizes: Deque[int] = deque()
+        chunks = super().map(functools.partial(_resolve.call_each, fn), _chunks(zip(*iterables), chunksize, sizes),
                              timeout=timeout, **more)
-        return itertools.chain.from_iterable(chunks)
+        return _each_of(chunks, sizes)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """Takes no more calls. cancel_futures: those that have not begun are cancelled; the others run to their end."""
@@ -248,12 +249,22 @@ def _as_expected(outcome: Callable[[], Any], kinds: Kinds) -> Any:
     raise both(failure, BrokenProcessPool) from failure.__cause__
 
 
-def _chunks(rows: Iterator[Tuple[Any, ...]], size: int) -> Iterator[List[Tuple[Any, ...]]]:
+def _chunks(rows: Iterator[Tuple[Any, ...]], size: int, sizes: Deque[int]) -> Iterator[List[Tuple[Any, ...]]]:
     while True:
         chunk = [*itertools.islice(rows, size)]
         if not chunk:
             return
+        sizes.append(len(chunk))
         yield chunk
+
+
+def _each_of(chunks: Iterator[Any], sizes: Deque[int]) -> Iterator[Any]:
+    """The values of all chunks. A process that gave more or fewer would have others' results be taken for another's."""
+    for values in chunks:
+        size = sizes.popleft()
+        if type(values) is not list or len(values) != size:
+            raise NoResult(f"a chunk of {size} calls did not come back as {size} values")
+        yield from values
 
 
 def _count_cpus() -> int:

@@ -21,6 +21,7 @@ import inspect
 from typing import Any, Callable, Dict, Optional
 
 from .._isolated import isolated
+from .._logs import visible
 from .._policy import Policy
 from .._result import Result, _show
 from ..errors import ToolError, VitroError
@@ -89,8 +90,8 @@ def _make(function: Any, coroutine: Any, own: Dict[str, Any]) -> Any:
 
 def _tool_exception(error: VitroError) -> Exception:
     from langchain_core.tools import ToolException
-    kind, said = (error.type, error.message) if isinstance(error, ToolError) else (type(error).__name__, str(error))
-    made: Exception = ToolException(f"{kind}: {said}")
+    kind = visible(error.type) if isinstance(error, ToolError) else type(error).__name__
+    made: Exception = ToolException(f"{kind}: {VitroError.__str__(error)}")
     return made
 
 

@@ -20,7 +20,7 @@ from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional
 from .._policy import Policy
 from .._reference import NotSendable
 from .._result import Error, Result
-from ..errors import NoResult, ToolError
+from ..errors import NoResult, ToolError, VitroError
 from ..sandbox import Sandbox
 
 __all__ = ["CodeOutput", "PythonExecutor"]
@@ -49,7 +49,7 @@ class StepError(ToolError):
     """The code of a step raised. Its text says at which line, and what."""
 
     def __str__(self) -> str:
-        return self.message
+        return VitroError.__str__(self)
 
 
 class PythonExecutor:

@@ -17,7 +17,7 @@ import uuid
 import weakref
 from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
 
-from .._logs import emit, tool_log
+from .._logs import emit, tool_log, visible, visible_lines
 from .._paths import _PRIVATE, _is_wide, _working
 from .._policy import Policy, absolute_path
 from .._result import Result
@@ -186,8 +186,8 @@ def cause_of(result: Result) -> Tuple[str, str]:
     if result.error is None:
         return "Error", ""
     key = _KEYS.get(result.status)
-    said = result.error.message
-    return result.error.type, said if key is None or key in said else f"{said}; the policy's key is {key}"
+    said = visible_lines(result.error.message)
+    return visible(result.error.type), said if key is None or key in said else f"{said}; the policy's key is {key}"
 
 
 def has_begun(result: Result) -> bool:
