@@ -42,7 +42,7 @@ def call(initializer: Mapping[str, Any]) -> None:
     resolve.keep()
 
 
-def try_once(initializer: Mapping[str, Any], count_threads: Callable[[], int]) -> Optional[str]:
+def try_once(initializer: Mapping[str, Any], find_hindrance: Callable[[], Optional[str]]) -> Optional[str]:
     """Calls it in the zygote. What is in the way of leaving it at that; None: nothing."""
     before = _traces()
     try:
@@ -52,8 +52,9 @@ def try_once(initializer: Mapping[str, Any], count_threads: Callable[[], int]) -
     for stream in (sys.stdout, sys.stderr):
         if stream is not None:
             stream.flush()  # else each fork does
-    if count_threads() != 1:
-        return "the initializer leaves a thread behind: it is called in each cell"
+    hindrance = find_hindrance()
+    if hindrance:
+        return f"the initializer {hindrance}: it is called in each cell"
     for what, old, new in zip(("an open file", "a file", "another working directory"), before, _traces()):
         if old != new:
             return f"the initializer leaves {what} behind: it is called in each cell"

@@ -220,20 +220,31 @@ static PyObject *fail(PyObject *module, PyObject *args)
 	return leave(&err);
 }
 
-static PyObject *threads(PyObject *module, PyObject *unused)
+static PyObject *count(PyObject *module, int (*count_in)(const struct vt_zygote *))
 {
 	const struct vt_zygote *zygote = find_zygote(module);
 
-	(void)unused;
 	if (!zygote)
 		return NULL;
-	int count = vt_zygote_threads(zygote);
+	int count = count_in(zygote);
 
 	if (count < 0) {
 		errno = -count;
 		return PyErr_SetFromErrno(PyExc_OSError);
 	}
 	return PyLong_FromLong(count);
+}
+
+static PyObject *threads(PyObject *module, PyObject *unused)
+{
+	(void)unused;
+	return count(module, vt_zygote_threads);
+}
+
+static PyObject *shared(PyObject *module, PyObject *unused)
+{
+	(void)unused;
+	return count(module, vt_zygote_shared);
 }
 
 static PyObject *fork_apart(PyObject *module, PyObject *unused)
@@ -392,6 +403,8 @@ static PyMethodDef methods[] = {
 	{ "fail", fail, METH_VARARGS,
 	  "fail(text): why there will be no occupants. Does not return." },
 	{ "threads", threads, METH_NOARGS, "How many threads this process has." },
+	{ "shared", shared, METH_NOARGS,
+	  "How many pieces of memory this process would share with its forks." },
 	{ "fork", fork_apart, METH_NOARGS,
 	  "fork(): a fork in no cell. In it -1; in the zygote its pidfd. Others reap it." },
 	{ "kill", kill_apart, METH_VARARGS, "kill(pidfd): ends such a fork." },

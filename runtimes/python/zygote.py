@@ -154,6 +154,15 @@ def load(name: str, guard: Guard) -> None:
         raise Failed(f"'{name}' is not imported ahead of calls: {describe(error)}") from None
 
 
+def find_hindrance(extension: Any) -> Optional[str]:
+    """What a module or an initializer did, that forks cannot have each for itself; None: nothing."""
+    if extension.threads() != 1:
+        return "starts a thread, and what has threads cannot be forked"
+    if extension.shared():
+        return "makes memory that all calls would share, as multiprocessing.Lock() and mmap.mmap(-1, ...) do"
+    return None
+
+
 def settle() -> None:
     """What is there by now stays: a collection in a fork must not touch, and so copy, all of it."""
     gc.collect()
@@ -229,8 +238,9 @@ class Trial:
         said = "ok"
         try:
             load(self.name, guard)
-            if self.extension.threads() != 1:
-                said = f"'{self.name}' is not imported ahead of calls: it starts a thread"
+            hindrance = find_hindrance(self.extension)
+            if hindrance:
+                said = f"'{self.name}' is not imported ahead of calls: it {hindrance}"
         except BaseException as error:
             said = str(error) if isinstance(error, Failed) else describe(error)
         os.write(fd, said.encode("utf-8", "replace"))
@@ -278,8 +288,9 @@ class Zygote:
         """Imports all that is wanted ahead of calls. One that ends us is known to the supervisor by its name."""
         sys.meta_path.insert(0, self.guard)
         enter_site(self.guard.places)
-        if self.extension.threads() != 1:
-            self.extension.fail("a .pth file or a sitecustomize starts a thread, and what has threads cannot be forked")
+        hindrance = find_hindrance(self.extension)
+        if hindrance:
+            self.extension.fail(f"a .pth file or a sitecustomize {hindrance}")
         sys.path += [folder for folder in self.config.get("path", ()) if folder not in sys.path]
         first = self.config.get("initializer", {}).get("modules", ())
         for name in dict.fromkeys([*ALWAYS, *self.config.get("preload", ()), *first, *learned]):
@@ -290,9 +301,9 @@ class Zygote:
                 load(name, self.guard)
             except Failed as problem:
                 self.extension.tell(str(problem))
-            if self.extension.threads() != 1:
-                self.extension.fail(f"importing '{name}' ahead of calls starts a thread, and what has threads "
-                                    "cannot be forked")
+            hindrance = find_hindrance(self.extension)
+            if hindrance:
+                self.extension.fail(f"importing '{name}' ahead of calls {hindrance}")
         self.initialize(left_out)
         self.extension.loads("")
 
@@ -304,7 +315,7 @@ class Zygote:
             return
         self.extension.loads(part.NAME)
         with Alone():
-            problem = part.try_once(wanted, self.extension.threads)
+            problem = part.try_once(wanted, lambda: find_hindrance(self.extension))
         if problem:
             self.extension.fail(problem)
         del self.config["initializer"]
@@ -316,9 +327,9 @@ class Zygote:
         except Failed as problem:
             self.extension.learned(str(problem))
             return
-        if self.extension.threads() != 1:
-            self.extension.fail(f"importing '{name}' ahead of calls starts a thread, and what has threads cannot be "
-                                "forked")
+        hindrance = find_hindrance(self.extension)
+        if hindrance:
+            self.extension.fail(f"importing '{name}' ahead of calls {hindrance}")
         settle()
         self.extension.learned()
 

@@ -8,6 +8,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -377,6 +378,53 @@ int vt_zygote_threads(const struct vt_zygote *zygote)
 	struct stat st;
 
 	return fstat(zygote->tasks_fd, &st) < 0 ? -errno : (int)st.st_nlink - 2;
+}
+
+/* How many lines of a file of the process's own are as wanted, or a failure. */
+static int count_lines(const struct vt_zygote *zygote, const char *name,
+		       bool (*is_wanted)(const char *line))
+{
+	int fd = openat(zygote->tasks_fd, name, O_RDONLY | O_CLOEXEC);
+	FILE *file = fd < 0 ? NULL : fdopen(fd, "r");
+	char *line = NULL;
+	size_t size = 0;
+	int count = 0;
+
+	if (!file) {
+		int num = errno;
+
+		vt_fd_close(&fd);
+		return -num;
+	}
+	while (getline(&line, &size, file) >= 0)
+		count += is_wanted(line);
+	if (ferror(file))
+		count = -EIO;
+	free(line);
+	(void)fclose(file); /* it was only read */
+	return count;
+}
+
+/* "7f00-7f01 rw-s ..." */
+static bool may_be_shared(const char *line)
+{
+	const char *modes = strchr(line, ' ');
+
+	return modes && strnlen(modes, 5) == 5 && modes[4] == 's';
+}
+
+/* Not so a file's that was opened for reading. */
+static bool is_shared(const char *line)
+{
+	return strncmp(line, "VmFlags:", 8) == 0 && strstr(line, " sh ");
+}
+
+/* The first file costs little, and mostly says that there is nothing. */
+int vt_zygote_shared(const struct vt_zygote *zygote)
+{
+	int count = count_lines(zygote, "../maps", may_be_shared);
+
+	return count <= 0 ? count : count_lines(zygote, "../smaps", is_shared);
 }
 
 /*

@@ -61,6 +61,9 @@ int vt_zygote_tell(struct vt_zygote *zygote, enum vt_note_kind kind, int num, co
 /* How many threads the process has, or a failure. */
 int vt_zygote_threads(const struct vt_zygote *zygote);
 
+/* How many pieces of its memory a fork would not copy, and all of them could write to; or a failure. */
+int vt_zygote_shared(const struct vt_zygote *zygote);
+
 /*
  * Gives the zygote, which has joined, mounts of its own with what each cell has below its private folders at
  * the place where cells have it, and such folders. Where cells are bare there is nothing to do.

@@ -627,9 +627,10 @@ HARM = {
     "crashes": "import os\nos.kill(os.getpid(), 11)\n",
     "leaves": "import os\nos._exit(3)\n",
     "raises": "raise SystemExit(4)\n",
+    "shares": "import mmap\nmemory = mmap.mmap(-1, 4096)\n",
 }
 SAYS = {"starts_thread": "starts a thread", "crashes": "ends the interpreter", "leaves": "ends the interpreter",
-        "raises": "SystemExit"}
+        "raises": "SystemExit", "shares": "memory that all calls would share"}
 
 
 def write_harm(place):
@@ -638,7 +639,7 @@ def write_harm(place):
     write(f"{place}/good.py", MOMENT)
 
 
-@test("learning what starts a thread, crashes, leaves or raises does no harm")
+@test("learning what starts a thread, shares memory, crashes, leaves or raises does no harm")
 def _():
     for kind, prefix in kinds():
         with folder() as place:
@@ -657,7 +658,7 @@ def _():
                 check_equal(pool.zygote, before, f"cells {kind}: the zygote is the same")
 
 
-@test("what starts a thread, crashes or leaves while it is loaded is left out by name, and the pool lives")
+@test("what starts a thread, shares memory, crashes or leaves while it is loaded is left out by name, and the pool lives")
 def _():
     for kind, prefix in kinds():
         with folder() as place:
