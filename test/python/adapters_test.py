@@ -253,8 +253,9 @@ def _():
             code, output = await execute(executor, ("python", "print('b')\n1/0"))
             check(code == 1 and output.startswith("b\n") and "ZeroDivisionError: division by zero" in output, output)
             check_equal(await execute(executor, ("cobol", "x")), (1, "\nunknown language cobol"), "no such language")
-            for word, want in (("", (0, "")), ("0", (0, "")), ("7", (7, "")), ("'no'", (1, "no\n"))):
+            for word, want in (("", (0, "")), ("0", (0, "")), ("7", (7, "")), ("-1", (255, "")), ("'no'", (1, "no\n"))):
                 check_equal(await execute(executor, ("python", f"import sys\nsys.exit({word})")), want, f"sys.exit({word})")
+            check_equal(await execute(executor, ("python", "object()")), (0, ""), "a last expression that is no plain value")
             check_equal(await execute(executor), (0, ""), "none")
 
     asyncio.run(work())

@@ -43,7 +43,7 @@ class Executor(concurrent.futures.Executor):
                     are forked from, where a fork has all of what it did (again when that is replaced). Where it leaves a thread, an open file, a file
                     in /tmp or another working directory behind, which a fork has not, or raises, or the policy lets
                     calls write to files of this machine, which it might read, it is called in each process, as part of
-                    the call. Random generators are seeded anew after it.
+                    the call. The global random generators are seeded anew after it.
     mp_context, max_tasks_per_child
                     taken, so that arguments of ProcessPoolExecutor may stay; a process here never has a second task
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -120,7 +121,8 @@ class CodeExecutor:
         await self.start()
         assert self._sandbox is not None
         if language in _PYTHONS:
-            call = self._sandbox.eval(code, timeout=self._timeout, result=True)
+            # What the last expression is, nobody asks: it may be anything.
+            call = self._sandbox.eval(f"{code}\nNone", timeout=self._timeout, result=True)
         else:
             call = self._sandbox.run([_SHELLS[language], "-c", code], timeout=self._timeout, result=True)
         task = asyncio.ensure_future(call)
@@ -158,7 +160,7 @@ def _exit_code(word: str, said: str) -> Tuple[int, str]:
     """What sys.exit() with that argument makes of a program."""
     if word in ("", "None"):
         return 0, said
-    return (int(word) & 255, said) if word.isdecimal() and len(word) < 10 else (1, f"{said}{word}\n")
+    return (int(word) & 255, said) if re.fullmatch(r"-?[0-9]{1,9}", word) else (1, f"{said}{word}\n")
 
 
 def _with_folder(policy: Policy, folder: str) -> Mapping[str, Any]:

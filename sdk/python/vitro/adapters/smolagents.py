@@ -117,14 +117,14 @@ class PythonExecutor:
         told = _check(result)
         self._kept, self._variables = told["state"], {}
         if told["lost"]:
-            self._lost += told["lost"]
-            logs += f"(not kept for the next step: {', '.join(told['lost'])})\n"
-            self.state["_print_outputs"] = logs
+            self._lost = [*self._lost, *told["lost"]][:_LOST_MOST]
+            said = _shorten(", ".join(told["lost"]), self._max)
+            self.state["_print_outputs"] = logs = _shorten(f"{logs}(not kept for the next step: {said})\n", self._max)
         error = told["error"]
         if error is not None:
             result.status, result.error = "error", Error(error["type"], error["message"], error["traceback"])
-            raise StepError(f"Code execution failed at line '{error['line']}' due to: {error['type']}: {error['message']}",
-                            result)
+            raise StepError(_shorten(f"Code execution failed at line '{error['line']}' due to: {error['type']}: "
+                                     f"{error['message']}", self._max), result)
         return CodeOutput(told["output"], logs, told["final"])
 
     def reset(self) -> None:
@@ -151,6 +151,7 @@ def _check(result: Result) -> Dict[str, Any]:
 
 
 _ERROR = ("type", "message", "line", "traceback")
+_LOST_MOST = 1000  # names that the next steps are told of
 
 
 def _are_texts(words: Any) -> bool:

@@ -108,7 +108,8 @@ def _outcome(result: Result, given: Mapping[str, bytes]) -> Any:
     if not has_begun(result):
         result.unwrap()
     stderr: List[str] = [result.stderr]
-    code = result.value if result.ok and type(result.value) is int else -1  # the script may have answered in our stead
+    # The script may have answered in our stead.
+    code = result.value if result.ok and type(result.value) is int and -64 <= result.value <= 255 else -1
     if not result.ok and result.error is not None:
         stderr.append(result.error.message + "\n")
         if result.status != "timeout":
