@@ -10,6 +10,7 @@ calls 20 ms apart, from the call to the value in the caller's hands.
 
 import argparse
 import asyncio
+import functools
 import os
 import pathlib
 import platform
@@ -22,11 +23,17 @@ ROOT = HERE.parent
 TESTS = ROOT / "test" / "python"
 sys.path[:0] = [str(HERE), str(TESTS), str(TESTS / "standins"), str(ROOT / "sdk" / "python")]
 
-from python import at, in_turns, short  # noqa: E402
+from python import at, in_turns, short, timed  # noqa: E402
 
 # How many times faster a call must be.
 BARS = {"loomflow": 50, "calute": 20}
 MODULE = "def add(a, b):\n    return a + b\n"
+
+
+def compare(rounds, *calls):
+    """The times of each."""
+    blocks = in_turns(rounds, 0.02, *[functools.partial(timed, call) for call in calls])
+    return [[time for block in of_one for time in block] for of_one in blocks]
 
 
 class Table:
@@ -63,7 +70,7 @@ def measure_loomflow(table, add, rounds):
     ours, theirs = calling(SubprocessSandbox(host)), calling(spawned.SubprocessSandbox(host))
     for _ in range(20):
         ours()
-    table.add("loomflow", *in_turns(rounds, 0.02, ours, theirs))
+    table.add("loomflow", *compare(rounds, ours, theirs))
     loop.close()
 
 
@@ -82,7 +89,7 @@ def measure_calute(table, add, rounds):
     ours, theirs = calling(SubprocessSandboxBackend(config)), calling(piped.SubprocessSandboxBackend(config))
     for _ in range(20):
         ours()
-    table.add("calute", *in_turns(rounds, 0.02, ours, theirs))
+    table.add("calute", *compare(rounds, ours, theirs))
     # The control: what is so fast is sealed.
     assert SubprocessSandboxBackend(config).execute("getpid", os.getpid, {}) == 2
 
