@@ -395,6 +395,15 @@ def write(path, text, mode=0o644):
     return str(path)
 
 
+def raises(kind, function, *args, **kwargs):
+    """What the function raises."""
+    try:
+        value = function(*args, **kwargs)
+    except kind as error:
+        return error
+    raise AssertionError(f"nothing was raised, and the value is {value!r}")
+
+
 def wait_until(condition, seconds, what):
     end = time.monotonic() + seconds
     while not (value := condition()):

@@ -9,19 +9,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 
 import * as vitro from '../../sdk/node/index.js';
-import { BINARY, check, checkEqual, checkIn, checkThrows, eventually, main, testNode as test } from '../lib/vitrotest.mjs';
-
-process.env.VITRO_BINARY = BINARY;
-const POLICY = { require: 'best-effort' };
-
-async function withSandbox(act, options = {}) {
-	const sandbox = new vitro.Sandbox({ policy: POLICY, ...options });
-	try {
-		return await act(sandbox);
-	} finally {
-		await sandbox.close();
-	}
-}
+import { check, checkEqual, checkIn, checkThrows, eventually, main, testNode as test } from '../lib/vitrotest.mjs';
+import { POLICY, withSandbox } from './sandbox.mjs';
 
 test('eval: the body of a strict async function', () => withSandbox(async (sandbox) => {
 	checkEqual(await sandbox.eval('return 2 + 3'), 5, 'return');

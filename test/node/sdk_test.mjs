@@ -11,18 +11,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 import * as vitro from '../../sdk/node/index.js';
 import { BINARY, ROOT, check, checkEqual, checkIn, checkThrows, childrenOf, descendants, eventually, isAlive, main, test } from '../lib/vitrotest.mjs';
-
-process.env.VITRO_BINARY = BINARY;
-const POLICY = { require: 'best-effort' };
-
-async function withSandbox(act, options = {}) {
-	const sandbox = new vitro.Sandbox({ policy: POLICY, ...options });
-	try {
-		return await act(sandbox);
-	} finally {
-		await sandbox.close();
-	}
-}
+import { POLICY, withSandbox } from './sandbox.mjs';
 
 test('run: a command, its words, its input and its result', () => withSandbox(async (sandbox) => {
 	const result = await sandbox.run(['sh', '-c', 'cat; echo "$1" >&2', 'sh', 'a b\n*'], { stdin: 'in', callId: 'mine' });

@@ -17,7 +17,7 @@ import types
 HERE = os.path.dirname(os.path.realpath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "..", "lib")]
 import pythons
-from vitrotest import check, check_equal, check_in, folder, skip, test
+from vitrotest import check, check_equal, check_in, folder, raises, skip, test
 
 import kept
 import vitro
@@ -25,14 +25,6 @@ from vitro.adapters import autogen, e2b, langchain, smolagents
 
 FRAMEWORKS = os.environ.get("VITRO_TEST_FRAMEWORKS", str(pythons.ROOT / "build" / "frameworks"))
 BEST = {"require": "best-effort"}
-
-
-def raises(kind, function, *args, **kwargs):
-    try:
-        value = function(*args, **kwargs)
-    except kind as error:
-        return error
-    raise AssertionError(f"nothing was raised, and the value is {value!r}")
 
 
 # ---- stand-ins -----------------------------------------------------------------------------------------------------

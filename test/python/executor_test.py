@@ -24,7 +24,7 @@ HERE = os.path.dirname(os.path.realpath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "..", "lib")]
 import pythons
 import toolbox
-from vitrotest import check, check_equal, check_in, folder, need_held, run, skip, test, wait_until, write
+from vitrotest import check, check_equal, check_in, folder, need_held, raises, run, skip, test, wait_until, write
 
 import vitro
 
@@ -57,15 +57,6 @@ def both(name):
             test(f"{kind.name}: {name}")(functools.partial(function, kind))
         return function
     return register
-
-
-def raises(kind, function, *args, **kwargs):
-    """What the function raises."""
-    try:
-        value = function(*args, **kwargs)
-    except kind as error:
-        return error
-    raise AssertionError(f"nothing was raised, and the value is {value!r}")
 
 
 # ---- the same ------------------------------------------------------------------------------------------------------

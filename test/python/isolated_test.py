@@ -12,19 +12,11 @@ import time
 HERE = os.path.dirname(os.path.realpath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "..", "lib")]
 import pythons
-from vitrotest import check, check_equal, check_in, folder, isolation, need_held, run, skip, test, write
+from vitrotest import check, check_equal, check_in, folder, isolation, need_held, raises, run, skip, test, write
 
 import kept
 import vitro
 from vitro import _isolated
-
-
-def raises(kind, function, *args, **kwargs):
-    try:
-        value = function(*args, **kwargs)
-    except kind as error:
-        return error
-    raise AssertionError(f"nothing was raised, and the value is {value!r}")
 
 
 @test("a call is as it was, in a process of its own")
