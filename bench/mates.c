@@ -11,6 +11,8 @@
 #include "base/clock.h"
 #include "pools.h"
 
+enum { FORKS = 64, FORKS_FILL = 'f' };
+
 static bool take_all(int fd, void *bytes, size_t len)
 {
 	for (size_t at = 0; at < len;) {
@@ -96,6 +98,71 @@ void relay_open(struct mate *mate)
 	mate_close(&echo);
 	_exit(0);
 }
+
+/* ---- the same with a process of its own for each message ----------------------------------- */
+
+struct forks {
+	struct mate items[FORKS];
+	unsigned left; /* of them have had no message */
+};
+
+/* Those that have answered go only now, where nobody waits for them. */
+static void fill(struct forks *forks)
+{
+	for (; forks->left < FORKS; forks->left++) {
+		struct mate *mate = &forks->items[forks->left];
+
+		if (mate->pid > 0) {
+			(void)close(mate->fd); /* which ends it */
+			(void)await(mate->pid);
+		}
+		echo_open(mate);
+	}
+}
+
+static bool hand_to_fork(struct forks *forks, int set, char *bytes)
+{
+	struct mate *mate = &forks->items[--forks->left];
+	struct epoll_event event = { .events = EPOLLIN };
+
+	return epoll_ctl(set, EPOLL_CTL_ADD, mate->fd, &event) == 0 &&
+	       give_all(mate->fd, bytes, MESSAGE_BYTES) && epoll_wait(set, &event, 1, -1) == 1 &&
+	       take_all(mate->fd, bytes, MESSAGE_BYTES);
+}
+
+void forks_open(struct mate *mate)
+{
+	struct forks forks = { 0 };
+	struct epoll_event event = { .events = EPOLLIN };
+	char bytes[MESSAGE_BYTES];
+
+	if (!split(mate))
+		return;
+	int set = epoll_create1(EPOLL_CLOEXEC);
+
+	if (set < 0 || epoll_ctl(set, EPOLL_CTL_ADD, mate->fd, &event) < 0)
+		_exit(125);
+	fill(&forks);
+	while (epoll_wait(set, &event, 1, -1) == 1 && take_all(mate->fd, bytes, sizeof(bytes))) {
+		if (bytes[0] == FORKS_FILL)
+			fill(&forks);
+		else if (forks.left == 0 || !hand_to_fork(&forks, set, bytes))
+			_exit(125);
+		if (!give_all(mate->fd, bytes, sizeof(bytes)))
+			break;
+	}
+	_exit(0); /* and they with it */
+}
+
+void forks_fill(struct mate *mate)
+{
+	char bytes[MESSAGE_BYTES] = { FORKS_FILL };
+
+	if (!give_all(mate->fd, bytes, sizeof(bytes)) || !take_all(mate->fd, bytes, sizeof(bytes)))
+		die("the process that forks is gone");
+}
+
+/* ---- what is timed ------------------------------------------------------------------------- */
 
 int64_t echo_time(struct mate *mate)
 {

@@ -147,7 +147,27 @@ static double cells_pss(unsigned cells)
 	return sum;
 }
 
-void memory_look(unsigned cells, struct cell_memory *ret_memory)
+static double look_by_hand(unsigned cells, const struct mounts *mounts, unsigned long namespaces)
+{
+	enum { FIRST = 4 }; /* what is made once is made with them */
+	struct hand hand;
+	long before = 0;
+
+	hand_open(&hand, mounts, namespaces);
+	for (unsigned i = 0; i < FIRST + cells; i++) {
+		if (i == FIRST)
+			before = kernel_kb();
+		(void)hand_make(&hand);
+	}
+	pause_ms(200);
+	long after = kernel_kb();
+
+	hand_close(&hand);
+	return (double)(after - before) / cells;
+}
+
+void memory_look(unsigned cells, const struct mounts *mounts, unsigned long namespaces,
+		 struct cell_memory *ret_memory)
 {
 	struct cell_memory memory = { .cells = cells };
 
@@ -172,27 +192,10 @@ void memory_look(unsigned cells, struct cell_memory *ret_memory)
 	pause_ms(200);
 	memory.kernel_kb = (double)(kernel_kb() - before) / (cells - there);
 	memory.pss_kb = cells_pss(cells) / cells;
+	/* while these are there: what they had freed would be used again */
+	memory.by_hand_kb = look_by_hand(cells, mounts, namespaces);
 	vitro_toolhost_free(host);
 	while (waitpid(-1, NULL, WNOHANG) > 0)
 		;
 	*ret_memory = memory;
-}
-
-double memory_by_hand(unsigned cells, const struct mounts *mounts, unsigned long namespaces)
-{
-	enum { FIRST = 4 }; /* what is made once is made with them */
-	struct hand hand;
-	long before = 0;
-
-	hand_open(&hand, mounts, namespaces);
-	for (unsigned i = 0; i < FIRST + cells; i++) {
-		if (i == FIRST)
-			before = kernel_kb();
-		(void)hand_make(&hand);
-	}
-	pause_ms(200);
-	long after = kernel_kb();
-
-	hand_close(&hand);
-	return (double)(after - before) / cells;
 }

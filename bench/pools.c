@@ -36,7 +36,7 @@ struct bench {
 	unsigned result_mb; /* what a large value has */
 	struct mounts mounts;
 	unsigned long namespaces;
-	struct mate echo, relay, copy;
+	struct mate echo, relay, forks, copy;
 	struct hand hand;
 	vitro_toolhost *host, *empty;
 	struct served served;
@@ -68,6 +68,22 @@ static size_t run_relay(const struct contestant *self, int64_t *samples, size_t 
 
 	(void)room;
 	samples[0] = echo_time(&bench->relay);
+	return 1;
+}
+
+static void fill_forks(const struct contestant *self)
+{
+	struct bench *bench = self->user;
+
+	forks_fill(&bench->forks);
+}
+
+static size_t run_forks(const struct contestant *self, int64_t *samples, size_t room)
+{
+	struct bench *bench = self->user;
+
+	(void)room;
+	samples[0] = echo_time(&bench->forks);
 	return 1;
 }
 
@@ -254,6 +270,11 @@ static void bench_calls(struct bench *bench)
 		  .block = BLOCK },
 		{ .name = "through a third process",
 		  .run = run_relay,
+		  .user = bench,
+		  .block = BLOCK },
+		{ .name = "and to a fresh fork",
+		  .run = run_forks,
+		  .prepare = fill_forks,
 		  .user = bench,
 		  .block = BLOCK },
 		{ .name = "call",
@@ -452,7 +473,7 @@ static void bench_memory(struct bench *bench)
 {
 	struct cell_memory memory;
 
-	memory_look(MEMORY_CELLS, &memory);
+	memory_look(MEMORY_CELLS, &bench->mounts, bench->namespaces, &memory);
 	printf("memory of a parked cell, mean of %u: ", memory.cells);
 	if (memory.pss_kb > 0)
 		printf("%.0f KB PSS of its two processes (smaps_rollup)", memory.pss_kb);
@@ -461,7 +482,7 @@ static void bench_memory(struct bench *bench)
 	printf(", %.0f KB of the kernel's\n(what Slab, KernelStack, PageTables and Percpu of "
 	       "/proc/meminfo grew by, whoever made them grow);\nmade by hand, without limits, "
 	       "filter, pipes and sockets: %.0f KB of the kernel's\n\n",
-	       memory.kernel_kb, memory_by_hand(MEMORY_CELLS, &bench->mounts, bench->namespaces));
+	       memory.kernel_kb, memory.by_hand_kb);
 	if (memory.pss_kb == 0)
 		return;
 	add_bar(bench->report, "parked cell, KB PSS", memory.pss_kb, 100);
@@ -560,18 +581,24 @@ static bool is_wanted(const struct bench *bench, const char *part)
 	return !bench->options->only || strcmp(bench->options->only, part) == 0;
 }
 
+/* What a cell is, for those that are made by hand. */
+static void look_at_cells(struct bench *bench)
+{
+	bench->host = host_open(2, 0);
+	check_isolation(try_in_pool, bench, folders_file("secret", ""));
+	find_mounts(bench);
+	find_namespaces(bench);
+	vitro_toolhost_free(bench->host);
+}
+
 static void open_all(struct bench *bench)
 {
 	bench->host = host_open(READY, bench->result_mb > 64 ? bench->result_mb : 0);
 	bench->empty = host_open(1, 0);
 	host_settle(bench->host, READY);
-	if (!bench->namespaces) {
-		check_isolation(try_in_pool, bench, folders_file("secret", ""));
-		find_mounts(bench);
-		find_namespaces(bench);
-	}
 	echo_open(&bench->echo);
 	relay_open(&bench->relay);
+	forks_open(&bench->forks);
 	copy_open(&bench->copy, (size_t)bench->result_mb * MB);
 	hand_open(&bench->hand, &bench->mounts, bench->namespaces);
 }
@@ -580,6 +607,7 @@ static void close_all(struct bench *bench)
 {
 	hand_close(&bench->hand);
 	mate_close(&bench->copy);
+	mate_close(&bench->forks);
 	mate_close(&bench->relay);
 	mate_close(&bench->echo);
 	vitro_toolhost_free(bench->empty);
@@ -588,6 +616,10 @@ static void close_all(struct bench *bench)
 
 static void bench_all(struct bench *bench)
 {
+	look_at_cells(bench);
+	if (is_wanted(bench, "memory"))
+		bench_memory(bench);
+
 	bench->pinning = "one CPU";
 	pin(0);
 	open_all(bench);
@@ -603,8 +635,6 @@ static void bench_all(struct bench *bench)
 		if (is_wanted(bench, parts[i].name))
 			parts[i].run(bench);
 	close_all(bench);
-	if (is_wanted(bench, "memory"))
-		bench_memory(bench);
 }
 
 /* What the policy allows: a version without the key has its own bound. */

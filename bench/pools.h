@@ -61,6 +61,10 @@ struct mate {
 void    echo_open(struct mate *mate);
 /* The same behind a process that hands on what it gets, as a supervisor does. */
 void    relay_open(struct mate *mate);
+/* The same with a fork that was made ahead for each message: all that a call must be, sealed in
+   nothing. */
+void    forks_open(struct mate *mate);
+void    forks_fill(struct mate *mate); /* there are as many again as a block has messages */
 int64_t echo_time(struct mate *mate); /* MESSAGE_BYTES there and back */
 /* Of what copy_time() asks for, bytes at most. */
 void    copy_open(struct mate *mate, size_t bytes);
@@ -74,11 +78,11 @@ struct cell_memory {
 	unsigned cells;
 	double   pss_kb;    /* init and occupant; 0: they cannot be looked at */
 	double   kernel_kb; /* slabs, page tables, stacks, per-CPU memory */
+	double   by_hand_kb; /* the kernel's of two processes in the same namespaces and mounts, without limits,
+				filter, pipes or sockets */
 };
 
-/* Of cells that are parked. It takes a while, and the machine must do little else. */
-void memory_look(unsigned cells, struct cell_memory *ret_memory);
-
-/* The kernel's of two processes in these namespaces and mounts, made by hand, without limits, filter, pipes or
-   sockets. */
-double memory_by_hand(unsigned cells, const struct mounts *mounts, unsigned long namespaces);
+/* Of cells that are parked. It takes a while, and the machine must do little else; before anything else has made and
+   ended cells, whose slabs would be used again and not be seen. */
+void memory_look(unsigned cells, const struct mounts *mounts, unsigned long namespaces,
+		 struct cell_memory *ret_memory);
