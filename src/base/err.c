@@ -77,3 +77,9 @@ const char *vt_step_name(enum vt_step step)
 {
 	return (unsigned)step < VT_STEP_COUNT ? step_names[step] : "unknown";
 }
+
+bool vt_err_passes(int num)
+{
+	return num == EAGAIN || num == EINTR || num == EMFILE || num == ENFILE || num == ENOBUFS ||
+	       num == ENOMEM;
+}

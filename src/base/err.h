@@ -6,6 +6,8 @@
  */
 #pragma once
 
+#include <stdbool.h>
+
 #include <stddef.h>
 
 /* The part of a call's life that failed. vt_step_name() gives the word that users see. */
@@ -51,6 +53,9 @@ int vt_fail(struct vt_err *err, enum vt_step step, int num, const char *fmt, ...
  */
 int vt_fail_at(struct vt_err *err, enum vt_step step, int num, const char *what,
 	       const char *subject);
+
+/* Whether an errno is of a shortage that passes, and so says nothing about what there is. */
+bool vt_err_passes(int num);
 
 /* The word for a step: "mounts". Never NULL. */
 const char *vt_step_name(enum vt_step step);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <errno.h>
 #include <fcntl.h>
 #include <malloc.h>
 #include <stdbool.h>
@@ -53,7 +54,7 @@ static void raise_open_files(void)
 }
 
 /* 0, 1 and 2 are open from here on, or the first file we open would pass for one of them. */
-static int hold_stdio(void)
+static int hold_stdio(struct vt_err *err)
 {
 	int fd;
 
@@ -61,8 +62,9 @@ static int hold_stdio(void)
 		fd = open("/dev/null", O_RDONLY); /* what is written to it fails, as it should */
 	while (fd >= 0 && fd <= STDERR_FILENO);
 	if (fd < 0)
-		return -1;
-	return close(fd);
+		return vt_fail(err, VT_STEP_DESCRIPTORS, errno, "open '/dev/null'");
+	(void)close(fd); /* ours, and nothing was written to it */
+	return 0;
 }
 
 static int show_version(void)
@@ -124,14 +126,17 @@ int main(int argc, char **argv)
 {
 	const char *name = argc > 1 ? argv[1] : "";
 	char help[] = "--help";
+	struct vt_err err;
 
 	if (argc > 0 && strcmp(argv[0], "vitro-spawner") == 0)
 		vt_spawner_run();
 	if (argc > 0 && strcmp(argv[0], "vitro-commands") == 0)
 		vt_commands_run();
 	return_large_memory();
-	if (hold_stdio() < 0)
+	if (hold_stdio(&err) < 0) {
+		vt_cli_complain_err(&err);
 		return VT_EXIT_OWN;
+	}
 	if (strcmp(name, "--version") == 0 || strcmp(name, "version") == 0)
 		return show_version();
 	if (is_help(name) && argc < 3)

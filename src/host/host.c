@@ -53,8 +53,19 @@ struct context {
 	int userns_fd; /* a map to try with; -1: not made yet */
 	bool userns_failed;
 	struct vt_mounts mounts_here; /* read when first needed */
+	int trouble;                  /* see vt_host_trouble() */
 	struct vt_layer_tries layers;
 };
+
+/* Remembers a failure that says nothing about what was asked for. Gives what it got. */
+static int noted(const struct vt_host *host, int r)
+{
+	struct context *context = host->context;
+
+	if (r < 0 && vt_err_passes(-r))
+		context->trouble = -r;
+	return r;
+}
 
 /* What a child that tries leaves in the memory that it shares with its parent. */
 struct trial {
@@ -235,7 +246,7 @@ static bool try_idmap(struct context *context, const struct vt_host *host, const
 {
 	if (context->userns_fd < 0 && !context->userns_failed) {
 		struct vt_err err;
-		int fd = vt_idmap_open(0, host->id_base, 0, host->id_base, &err);
+		int fd = noted(host, vt_idmap_open(0, host->id_base, 0, host->id_base, &err));
 
 		context->userns_failed = fd < 0;
 		context->userns_fd = fd < 0 ? -1 : fd;
@@ -250,7 +261,10 @@ static bool try_idmap(struct context *context, const struct vt_host *host, const
 	AUTO_CLOSE int fd = sys_open_tree(AT_FDCWD, path,
 					  OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
 
-	return fd >= 0 && sys_mount_setattr(fd, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr) == 0;
+	return noted(host, fd < 0 ? -errno : 0) == 0 &&
+	       noted(host, sys_mount_setattr(fd, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr) < 0
+				   ? -errno
+				   : 0) == 0;
 }
 
 static bool can_idmap(const struct vt_host *host, const char *path, const struct vt_path *seen,
@@ -290,11 +304,11 @@ static int look(const struct vt_host *host, const char *path, struct vt_path *re
 	struct statx st;
 
 	if (statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, wanted, &st) < 0)
-		return -errno;
+		return noted(host, -errno);
 	bool link = S_ISLNK(st.stx_mode);
 
 	if (link && statx(AT_FDCWD, path, 0, wanted, &st) < 0)
-		return -errno;
+		return noted(host, -errno);
 	uint64_t mount_id = st.stx_mask & STATX_MNT_ID ? st.stx_mnt_id : 0;
 
 	*ret_path = (struct vt_path){
@@ -311,11 +325,10 @@ static int look(const struct vt_host *host, const char *path, struct vt_path *re
 
 static int read_link(const struct vt_host *host, const char *path, char *buf, size_t size)
 {
-	(void)host;
 	ssize_t len = readlink(path, buf, size);
 
 	if (len < 0)
-		return -errno;
+		return noted(host, -errno);
 	if ((size_t)len >= size)
 		return -ENAMETOOLONG;
 	buf[len] = '\0';
@@ -326,23 +339,22 @@ static int link_owner(const struct vt_host *host, const char *path, uid_t *ret_o
 {
 	struct stat st;
 
-	(void)host;
 	if (lstat(path, &st) < 0)
-		return -errno;
+		return noted(host, -errno);
 	*ret_owner = st.st_uid;
 	return 0;
 }
 
 /* The kernel's own name for what a path leads to. */
-static int resolve_whole(const char *path, char *buf, size_t size)
+static int resolve_whole(const struct vt_host *host, const char *path, char *buf, size_t size)
 {
 	char link[32];
 	AUTO_CLOSE int fd = open(path, O_PATH | O_CLOEXEC);
 
 	if (fd < 0)
-		return -errno;
+		return noted(host, -errno);
 	(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", fd); /* fits */
-	int r = read_link(NULL, link, buf, size);
+	int r = read_link(host, link, buf, size);
 
 	/* Without a proc the links are followed by hand. */
 	if (r == -ENOENT && size >= PATH_MAX && realpath(path, buf))
@@ -355,17 +367,16 @@ static int resolve(const struct vt_host *host, const char *path, char *buf, size
 	char known[PATH_MAX];
 	size_t len = strlen(path);
 
-	(void)host;
 	if (len >= sizeof(known) || path[0] != '/')
 		return -EINVAL;
 	memcpy(known, path, len + 1);
-	int r = resolve_whole(known, buf, size);
+	int r = resolve_whole(host, known, buf, size);
 
 	while (r < 0 && len > 1) {
 		while (known[--len] != '/')
 			;
 		known[len ? len : 1] = '\0';
-		r = resolve_whole(known, buf, size);
+		r = resolve_whole(host, known, buf, size);
 	}
 	size_t have = r < 0 ? 0 : strlen(buf);
 
@@ -382,9 +393,8 @@ static int list(const struct vt_host *host, const char *path,
 {
 	DIR *dir = opendir(path);
 
-	(void)host;
 	if (dir == NULL)
-		return -errno;
+		return noted(host, -errno);
 	for (;;) {
 		errno = 0;
 		const struct dirent *entry = readdir(dir);
@@ -397,7 +407,7 @@ static int list(const struct vt_host *host, const char *path,
 	int r = -errno;
 
 	(void)closedir(dir); /* only read from */
-	return r;
+	return noted(host, r);
 }
 
 /* ---- what matters without user namespaces -------------------------------------------------- */
@@ -538,7 +548,7 @@ static int aliases(const struct vt_host *host, const char *path,
 {
 	struct context *context = host->context;
 
-	return vt_mounts_aliases(&context->mounts_here, path, each, arg);
+	return noted(host, vt_mounts_aliases(&context->mounts_here, path, each, arg));
 }
 
 static int layer(const struct vt_host *host, const char *path, const struct vt_path *seen,
@@ -548,8 +558,9 @@ static int layer(const struct vt_host *host, const char *path, const struct vt_p
 	struct vt_layer answer;
 	int r = vt_layer_try(host, path, seen, &context->layers, &answer);
 
-	if (r < 0)
+	if (noted(host, r) < 0)
 		return r;
+	(void)noted(host, -answer.overlay.err);
 	answer.submounts = vt_mounts_below(&context->mounts_here, path);
 	*ret_layer = answer;
 	return 0;
@@ -563,6 +574,23 @@ static int64_t hard_limit(__rlimit_resource_t resource, rlim_t unit)
 	if (getrlimit(resource, &own) < 0 || own.rlim_max == RLIM_INFINITY)
 		return 0;
 	return (int64_t)(own.rlim_max / unit);
+}
+
+/* What is tried in a moment of shortage says nothing about the machine, and no cell is made weaker
+ * for that. */
+static int check_tries(const struct vt_host *host, struct vt_err *err)
+{
+	const struct vt_fact landlock = { host->landlock_err, "landlock_create_ruleset()" };
+	const struct vt_fact cgroup = { host->cgroup.short_of, "the cgroups" };
+	const struct vt_fact *const facts[] = { &host->userns, &host->seccomp, &host->notify,
+						&host->modes,  &landlock,      &cgroup };
+
+	for (size_t i = 0; i < sizeof(facts) / sizeof(facts[0]); i++)
+		if (vt_err_passes(facts[i]->err) || facts[i]->err == EIO) /* the try was killed */
+			return vt_fail(err, VT_STEP_PLAN, facts[i]->err,
+				       "find out what this machine can enforce: %s",
+				       facts[i]->tried);
+	return 0;
 }
 
 int vt_host_probe(struct vt_host *ret_host, struct vt_err *err)
@@ -606,7 +634,21 @@ int vt_host_probe(struct vt_host *ret_host, struct vt_err *err)
 	ret_host->context = context;
 	if (ret_host->userns.err)
 		probe_bare(ret_host);
-	return 0;
+	int r = check_tries(ret_host, err);
+
+	if (r < 0)
+		vt_host_done(ret_host);
+	return r;
+}
+
+int vt_host_trouble(const struct vt_host *host)
+{
+	struct context *context = host->context;
+	int trouble = context && host->look == look ? context->trouble : 0;
+
+	if (trouble)
+		context->trouble = 0;
+	return trouble;
 }
 
 void vt_host_done(struct vt_host *host)

@@ -111,8 +111,16 @@ struct vt_host {
 	char   learned[512]; /* what vt_host_learn() was told last */
 };
 
-/* Probes what a call needs. Fails only when out of memory. vt_host_done() releases it. */
+/*
+ * Probes what a call needs. Fails only where the machine is short of something, and the answers would say
+ * nothing about it. vt_host_done() releases it.
+ */
 int  vt_host_probe(struct vt_host *ret_host, struct vt_err *err);
+/*
+ * The errno of a shortage because of which a question about a path was not answered since this was asked last; or
+ * 0. What was planned meanwhile is not to be used: a path that could not be looked at is none that is not there.
+ */
+int  vt_host_trouble(const struct vt_host *host);
 void vt_host_done(struct vt_host *host);
 
 /*

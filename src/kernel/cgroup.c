@@ -165,6 +165,14 @@ void vt_cgroup_site_init(struct vt_cgroup_site *site)
 	site->version = VT_CGROUP_NONE;
 	site->memory[0] = site->pids[0] = site->cpu[0] = site->cpuacct[0] = site->why[0] = '\0';
 	site->cpu_why[0] = '\0';
+	site->short_of = 0;
+}
+
+int vt_cgroup_noted(struct vt_cgroup_site *site, int num)
+{
+	if (site && vt_err_passes(num))
+		site->short_of = num;
+	return num;
 }
 
 int vt_cgroup_fail(struct vt_err *err, int num, const char *act, const char *file, const char *path)
@@ -203,7 +211,10 @@ void vt_cgroup_find_at(const char *mount, const char *text, struct vt_cgroup_sit
 	bool take_v1 = v1.memory[0] ||
 		       (v2.version == VT_CGROUP_NONE && (v1.version == VT_CGROUP_V1 || named));
 
+	int short_of = v1.short_of ? v1.short_of : v2.short_of;
+
 	*ret_site = take_v1 ? v1 : v2;
+	ret_site->short_of = short_of;
 	explain_cpu(&v1, ret_site);
 	if (ret_site->version != VT_CGROUP_NONE)
 		ret_site->why[0] = '\0';
@@ -219,6 +230,7 @@ void vt_cgroup_find(struct vt_cgroup_site *ret_site)
 		return;
 	}
 	vt_cgroup_site_init(ret_site);
+	(void)vt_cgroup_noted(ret_site, (int)-len);
 	vt_cgroup_say(ret_site, "cannot read /proc/self/cgroup: %s", strerror((int)-len));
 	explain_cpu(ret_site, ret_site);
 }

@@ -27,6 +27,7 @@ struct vt_cgroup_site {
 	char cpuacct[PATH_MAX]; /* v1: may be the same folder as cpu */
 	char why[160];          /* for VT_CGROUP_NONE: the reason, for a person; else "" */
 	char cpu_why[160];      /* the same for a cpu that is empty */
+	int  short_of;          /* an errno that passes: what is above may be wrong, and is not to be used; else 0 */
 };
 
 /* 0 means no limit of that kind. The cell's init is in the cgroup too and counts as one of pids. */

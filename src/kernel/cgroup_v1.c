@@ -71,7 +71,8 @@ void vt_cgroup_v1_find(const char *mount, const char *text, struct vt_cgroup_sit
 		if (!vt_cgroup_own(text, controllers[i].name, list, path))
 			continue;
 
-		int num = locate(mount, list, path, controllers[i].file, folder);
+		int num = vt_cgroup_noted(site,
+					  locate(mount, list, path, controllers[i].file, folder));
 		if (num == 0) {
 			site->version = VT_CGROUP_V1;
 			continue;

@@ -29,56 +29,65 @@ static const struct {
 enum { CONTROLLERS = sizeof(controllers) / sizeof(controllers[0]) };
 
 /* The set in a file such as cgroup.controllers; none where it cannot be read. */
-static unsigned controllers_in(int dir, const char *file)
+static unsigned controllers_in(int dir, const char *file, struct vt_cgroup_site *site)
 {
 	char text[VT_CGROUP_TEXT_MAX];
 	unsigned set = 0;
 
-	if (vt_file_read(dir, file, text, sizeof(text)) < 0)
+	ssize_t len = vt_file_read(dir, file, text, sizeof(text));
+
+	if (len < 0) {
+		(void)vt_cgroup_noted(site, (int)-len);
 		return 0;
+	}
 	for (int i = 0; i < CONTROLLERS; i++)
 		if (vt_cgroup_has_word(text, ' ', controllers[i].name))
 			set |= controllers[i].bit;
 	return set;
 }
 
-/* The real root has no type, whatever a cgroup namespace calls root. */
-static bool is_root(int dir)
+static bool can(int dir, const char *name, int mode, struct vt_cgroup_site *site)
 {
-	return vt_file_access(dir, "cgroup.type", F_OK) < 0 && errno == ENOENT &&
-	       vt_file_access(dir, "cgroup.controllers", F_OK) == 0;
+	if (vt_file_access(dir, name, mode) == 0)
+		return true;
+	(void)vt_cgroup_noted(site, errno);
+	return false;
 }
 
-static bool is_threaded(int dir)
+/* The real root has no type, whatever a cgroup namespace calls root. */
+static bool is_root(int dir, struct vt_cgroup_site *site)
+{
+	return !can(dir, "cgroup.type", F_OK, site) && errno == ENOENT &&
+	       can(dir, "cgroup.controllers", F_OK, site);
+}
+
+static bool is_threaded(int dir, struct vt_cgroup_site *site)
 {
 	char type[32];
 	ssize_t len = vt_file_read(dir, "cgroup.type", type, sizeof(type));
 
+	(void)vt_cgroup_noted(site, len < 0 ? (int)-len : 0);
 	return len > 0 && strcmp(type, "domain\n") != 0;
 }
 
 /* Whether no process but perhaps the caller is in it. */
-static bool is_alone(int dir)
+static bool is_alone(int dir, struct vt_cgroup_site *site)
 {
 	char text[64], self[32];
 	ssize_t len = vt_file_read(dir, "cgroup.procs", text, sizeof(text));
 
+	(void)vt_cgroup_noted(site, len < 0 ? (int)-len : 0);
 	(void)snprintf(self, sizeof(self), "%d\n", (int)getpid());
 	return len == 0 || (len > 0 && strcmp(text, self) == 0);
 }
 
-static bool may_write(int dir, const char *name)
-{
-	return vt_file_access(dir, name, W_OK) == 0;
-}
-
 /* What the children of a folder can be given: what it gives already, or could. */
-static unsigned offer(int dir, bool may_enable)
+static unsigned offer(int dir, bool may_enable, struct vt_cgroup_site *site)
 {
-	unsigned set = controllers_in(dir, "cgroup.subtree_control");
+	unsigned set = controllers_in(dir, "cgroup.subtree_control", site);
 
-	if (may_enable && may_write(dir, "cgroup.subtree_control"))
-		set |= controllers_in(dir, "cgroup.controllers");
+	if (may_enable && can(dir, "cgroup.subtree_control", W_OK, site))
+		set |= controllers_in(dir, "cgroup.controllers", site);
 	return set;
 }
 
@@ -106,18 +115,18 @@ static unsigned look_own(char folder[PATH_MAX], struct vt_cgroup_site *site)
 	AUTO_CLOSE int dir = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	/* A process is cloned into a child only by who may write the common ancestor's
 	 * cgroup.procs. */
-	if (dir < 0 || vt_file_access(dir, ".", W_OK | X_OK) < 0 ||
-	    vt_file_access(dir, "cgroup.procs", W_OK) < 0) {
+	if (dir < 0 || !can(dir, ".", W_OK | X_OK, site) || !can(dir, "cgroup.procs", W_OK, site)) {
+		(void)vt_cgroup_noted(site, errno);
 		vt_cgroup_say(site, "cannot make cgroups: %s: '%s'", strerror(errno), folder);
 		return 0;
 	}
-	if (is_threaded(dir)) {
+	if (is_threaded(dir, site)) {
 		vt_cgroup_say(site, "the own cgroup is a threaded one: '%s'", folder);
 		return 0;
 	}
 
-	bool free_to_enable = is_root(dir) || is_alone(dir);
-	unsigned set = offer(dir, free_to_enable);
+	bool free_to_enable = is_root(dir, site) || is_alone(dir, site);
+	unsigned set = offer(dir, free_to_enable, site);
 	if (set == 0 && free_to_enable)
 		vt_cgroup_say(site, "no controller is delegated to cgroup '%s'", folder);
 	else if (set == 0)
@@ -129,17 +138,19 @@ static unsigned look_own(char folder[PATH_MAX], struct vt_cgroup_site *site)
 }
 
 /* What a folder of vitro's own below the root could be given. */
-static unsigned look_top(const char *root)
+static unsigned look_top(const char *root, struct vt_cgroup_site *site)
 {
 	AUTO_CLOSE int dir = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
 
-	if (dir < 0 || vt_file_access(dir, ".", W_OK | X_OK) < 0 || !is_root(dir))
+	if (dir < 0)
+		(void)vt_cgroup_noted(site, errno);
+	if (dir < 0 || !can(dir, ".", W_OK | X_OK, site) || !is_root(dir, site))
 		return 0;
-	return offer(dir, true);
+	return offer(dir, true, site);
 }
 
 /* The v2 tree's mount point: the usual one, or a folder of it beside v1's. */
-static bool find_root(const char *mount, char root[PATH_MAX])
+static bool find_root(const char *mount, char root[PATH_MAX], struct vt_cgroup_site *site)
 {
 	static const char *const places[] = { "", "unified" };
 
@@ -148,7 +159,7 @@ static bool find_root(const char *mount, char root[PATH_MAX])
 
 		if (vt_cgroup_path(root, mount, places[i]) == 0 &&
 		    vt_cgroup_path(file, root, "cgroup.controllers") == 0 &&
-		    vt_file_access(AT_FDCWD, file, F_OK) == 0)
+		    can(AT_FDCWD, file, F_OK, site))
 			return true;
 	}
 	return false;
@@ -159,7 +170,7 @@ void vt_cgroup_v2_find(const char *mount, const char *text, struct vt_cgroup_sit
 	char list[NAME_MAX + 1], path[PATH_MAX], root[PATH_MAX], own[PATH_MAX], top[PATH_MAX];
 	const char *folder = own;
 
-	if (!find_root(mount, root)) {
+	if (!find_root(mount, root, site)) {
 		vt_cgroup_say(site, "no cgroup tree is mounted at %s", mount);
 		return;
 	}
@@ -171,7 +182,7 @@ void vt_cgroup_v2_find(const char *mount, const char *text, struct vt_cgroup_sit
 
 	unsigned set = look_own(own, site);
 	if (!(set & VT_CGROUP_MEMORY)) {
-		unsigned top_set = look_top(root);
+		unsigned top_set = look_top(root, site);
 
 		if (top_set & VT_CGROUP_MEMORY || set == 0) {
 			set = top_set;
@@ -195,7 +206,7 @@ void vt_cgroup_v2_find(const char *mount, const char *text, struct vt_cgroup_sit
 /* 0 or -errno: -EBUSY where the folder has processes of its own. */
 static int enable(int dir, unsigned set)
 {
-	unsigned missing = set & ~controllers_in(dir, "cgroup.subtree_control");
+	unsigned missing = set & ~controllers_in(dir, "cgroup.subtree_control", NULL);
 	char text[64] = "";
 
 	if (missing == 0)
@@ -212,7 +223,7 @@ static int enable(int dir, unsigned set)
 
 int vt_cgroup_v2_step_aside(int dir)
 {
-	if (!is_alone(dir))
+	if (!is_alone(dir, NULL))
 		return -EBUSY;
 	if (mkdirat(dir, VT_CGROUP_SUPERVISOR, 0755) < 0 && errno != EEXIST)
 		return -errno;
@@ -239,7 +250,7 @@ static int prepare_top(const char *folder, unsigned set)
 	AUTO_CLOSE int root = open(parent, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (root < 0)
 		return -errno;
-	if (!is_root(root))
+	if (!is_root(root, NULL))
 		return 0;
 
 	int r = enable(root, set);

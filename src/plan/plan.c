@@ -583,8 +583,11 @@ int vt_plan_make(const struct vt_policy *policy, const struct vt_host *host,
 	plan->arena = arena;
 	plan->rehearsal = request->rehearsal;
 	plan->pooled = request->pooled;
-	int r = decide(&m, err);
+	(void)vt_host_trouble(host); /* of whoever asked before */
+	int r = decide(&m, err), trouble = vt_host_trouble(host);
 
+	if (r == 0 && trouble)
+		r = vt_fail(err, VT_STEP_PLAN, trouble, "look at the paths that the policy names");
 	if (r < 0) {
 		vt_arena_free(arena);
 		return r;
