@@ -6,6 +6,7 @@
 #   make test     all tests, as root and as an ordinary user, plain and sanitized
 #   make test-pythons  the Python package under every python3 of the machine
 #   make node-package  the npm package, to build/vitro-sandbox-VERSION.tgz
+#   make test-inject  each system call of each process fails once (ONLY=REGEX: some ways, POINTS=N: fewer of each)
 #   make test-matrix  in poorer environments, to docs/matrix.md (ROW=REGEX, QUICK=1)
 #   make test-mutants   switch off each layer in turn; tests must fail (ONLY=REGEX: some of them)
 #   make soak     100,000 calls of tools that crash, hang, flood (CALLS=N SEED=N)
@@ -54,6 +55,11 @@ test-pythons: setup-test tested
 .PHONY: node-package
 node-package: build
 	@node sdk/node/pack.mjs build build
+
+.PHONY: test-inject
+test-inject: setup-test tested
+	@VITRO_INJECT=$(or $(POINTS),all) VITRO_TEST_SECONDS=7200 VITRO_BINARY=$(abspath build/vitro) \
+		VITRO_TEST_BIN=$(abspath build/test) test/inject/inject_test.py $(if $(ONLY),'$(ONLY)')
 
 .PHONY: test-matrix
 test-matrix: setup-test tested

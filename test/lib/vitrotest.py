@@ -47,7 +47,7 @@ MARK = "VITRO_TEST_MARK"
 IS_ROOT = os.geteuid() == 0
 # What lets a program signal itself: where processes are only watched, that is denied too.
 SIGNALS = {"processes": ("pidns", "landlock-scope")}
-TEST_SECONDS = 60
+TEST_SECONDS = int(os.environ.get("VITRO_TEST_SECONDS", "60"))
 
 _tests = []
 _known = set()  # pids of processes that tests started on purpose

@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs the probe in a cell of a Python pool: client.py PROBE. Prints what came of it as JSON."""
+
+import json
+import sys
+
+import vitro
+
+CODE = "import subprocess\nprint(subprocess.run([%r], capture_output=True, text=True).stdout)" % sys.argv[1]
+
+try:
+    with vitro.Sandbox(policy={"files": {"read": [sys.argv[1]]}}) as sandbox:
+        result = sandbox.eval(CODE, result=True)
+    told = {"status": result.status, "stdout": result.stdout, "isolation": result.isolation,
+            "error": result.error and {"message": result.error.message}}
+except (vitro.VitroError, OSError) as error:
+    told = {"status": "refused", "stdout": "", "isolation": None, "error": {"message": str(error)}}
+print(json.dumps(told))
