@@ -66,14 +66,21 @@ static int enter_read_only(int hull_user_fd, struct vt_err *err)
 }
 
 /* As a file of nobody's, which can be executed and not be written to. Returns it, or a failure. */
-static int copy_program(int fd, struct vt_err *err)
+static int copy_program(int held_fd, struct vt_err *err)
 {
 	const unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
 	const int seals = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE;
+	char path[32];
+
+	/* It is held as a path alone. */
+	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", held_fd); /* fits */
+	AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	AUTO_CLOSE int copy = memfd_create("program", flags | MFD_EXEC);
 	off_t at = 0;
 	ssize_t sent;
 
+	if (fd < 0)
+		return vt_fail_at(err, VT_STEP_EXEC, errno, "read the program", NULL);
 	if (copy < 0 && errno == EINVAL) /* an older kernel, where all can be executed */
 		copy = memfd_create("program", flags);
 	while (copy >= 0 && (sent = sendfile(copy, fd, &at, 1 << 30)) != 0)
@@ -98,8 +105,11 @@ static int find_program(const struct vt_pool_zygote *zygote, int *ret_fd, struct
 	    (stat(zygote->program, &now) == 0 && now.st_dev == first.st_dev &&
 	     now.st_ino == first.st_ino))
 		return 0;
-	*ret_fd = copy_program(zygote->program_fd, err);
-	return *ret_fd < 0 ? *ret_fd : 0;
+	int r = copy_program(zygote->program_fd, err);
+
+	/* One that cannot be read goes by its path. */
+	*ret_fd = r == -EACCES ? -1 : r;
+	return *ret_fd < 0 && r != -EACCES ? r : 0;
 }
 
 static _Noreturn void fail(const struct vt_err *err)

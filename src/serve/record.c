@@ -118,15 +118,6 @@ static char **list_words(const struct vt_call_over *over)
 	return words;
 }
 
-static const char *name_policy(const struct vt_cells *cells)
-{
-	const struct vt_policy *policy = cells ? cells->policy : NULL;
-
-	if (policy && policy->sources.count)
-		return policy->sources.items[policy->sources.count - 1];
-	return policy && policy->given ? "the client's own" : "default";
-}
-
 static int describe(const struct vt_call_over *over, struct vt_str *line, struct vt_err *err)
 {
 	const struct vt_cells *cells = over->cells;
@@ -134,7 +125,7 @@ static int describe(const struct vt_call_over *over, struct vt_str *line, struct
 	char **words = list_words(over);
 	const char *object = cells && cells->object ? cells->object : NULL;
 	const struct vt_audit audit = {
-		.policy = name_policy(cells),
+		.policy = cells ? cells->policy_name : "default",
 		.argv = words && words[0] ? words + 1 : NULL,
 		.tool = over->tool,
 		.program = words    ? words[0]
