@@ -103,7 +103,11 @@ static void add_counts(struct vt_pool_counts *sum, const struct vt_cells *cells,
 
 static void cells_free(struct vt_cells *cells)
 {
-	vt_pool_free(cells->pool);
+	/* Others of a server wait for nothing that a client's cells take long for. */
+	if (cells->maker->shared && !cells->maker->ending)
+		vt_pool_leave(cells->pool);
+	else
+		vt_pool_free(cells->pool);
 	if (cells->image)
 		vt_image_close(cells->image, cells->image_len);
 	else
@@ -125,6 +129,10 @@ static void cells_free(struct vt_cells *cells)
 
 static void quit(struct vt_cells *cells)
 {
+	if (!cells->quitting && cells->pool) {
+		cells->maker->count--;
+		cells->maker->quitting++;
+	}
 	cells->quitting = true;
 	cells->due = vt_clock_now() + (cells->pool ? PATIENCE : 0);
 	if (cells->pool)
@@ -136,7 +144,10 @@ static void end(struct vt_cells *cells)
 	struct vt_cells_maker *maker = cells->maker;
 
 	add_counts(&maker->past, cells, true);
-	maker->count -= cells->pool != NULL;
+	if (cells->pool && cells->quitting)
+		maker->quitting--;
+	else if (cells->pool)
+		maker->count--;
 	for (struct vt_cells **at = &maker->first; *at; at = &(*at)->next) {
 		if (*at == cells) {
 			*at = cells->next;
@@ -170,16 +181,23 @@ static void fires(struct vt_timer *timer)
 	vt_timer_set(&maker->timer, due);
 }
 
-/* The one that nobody has had for longest makes room. */
+/* The one that nobody has had for longest makes room. One client waits for its end itself. */
 static void make_room(struct vt_cells_maker *maker)
 {
 	struct vt_cells *oldest = NULL;
 
 	for (struct vt_cells *cells = maker->first; cells; cells = cells->next)
-		if (cells->users == 0 && cells->pool && (!oldest || cells->due < oldest->due))
+		if (cells->users == 0 && cells->pool && !cells->quitting &&
+		    (!oldest || cells->due < oldest->due))
 			oldest = cells;
-	if (maker->count >= maker->count_max && oldest)
+	if (maker->count < maker->count_max || !oldest)
+		return;
+	if (!maker->shared) {
 		end(oldest);
+		return;
+	}
+	quit(oldest);
+	vt_timer_hasten(&maker->timer, vt_clock_now() + LOOK);
 }
 
 /* ---- the maker ----------------------------------------------------------------------------- */
@@ -203,6 +221,11 @@ static int check_room(const struct vt_cells_maker *maker, const struct vt_plan *
 			       "there are cells of %u policies and programs already, which is the "
 			       "most; let tools share theirs",
 			       maker->count_max);
+	if (maker->quitting >= maker->count_max)
+		return vt_fail(err, VT_STEP_PLAN, EBUSY,
+			       "refused: cells of %u policies and programs are on their way to "
+			       "their end; ask again in a moment",
+			       maker->quitting);
 	if (count_burst(plan) > maker->burst_max)
 		return vt_fail(err, VT_STEP_PLAN, E2BIG,
 			       "refused: what the policy grants takes %zu descriptors, and there "
@@ -379,6 +402,7 @@ void vt_cells_maker_init(struct vt_cells_maker *maker)
 
 void vt_cells_maker_done(struct vt_cells_maker *maker)
 {
+	maker->ending = true;
 	/* All at once, so that they end beside each other. */
 	for (struct vt_cells *cells = maker->first; cells; cells = cells->next)
 		quit(cells);

@@ -93,6 +93,8 @@ struct vt_cells_maker {
 	struct vt_timer  timer;
 	struct vt_cells *first;
 	unsigned         count;
+	unsigned         quitting; /* that are not among them any more */
+	bool             ending;   /* nobody is served any more */
 	struct vt_pool_counts past; /* of those that are gone: their sums */
 };
 

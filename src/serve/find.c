@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a client's wish comes to: its policy, its program, its plan. All that asks paths which a client named is
- * here, in choose.c and in key.c; on a server it runs in a scout, and never on the loop.
+ * What a client's wish comes to: its policy, its program, its plan. All that asks paths which a
+ * client named is here, in choose.c and in key.c; on a server it runs in a scout, and never on the
+ * loop.
  */
 #include <errno.h>
 #include <jansson.h>
@@ -25,7 +26,8 @@
 
 enum {
 	SETUP_MAX = 48 << 10,
-	/* Of what a scout found: an environment twice, and as much again. It is walked on the loop. */
+	/* Of what a scout found: an environment twice, and as much again. It is walked on the loop.
+	 */
 	IMAGE_MAX = 8 << 20,
 };
 
@@ -175,7 +177,7 @@ static int check_program(const struct vt_cells_wish *wish, struct vt_err *err)
 
 /* *ret_command is what the plan is made for; its path is NULL where that is nothing of its own. */
 static int find_command(const struct vt_cells *cells, const struct vt_cells_wish *wish,
-		struct vt_arena *arena, struct vt_command *ret_command, struct vt_err *err)
+			struct vt_arena *arena, struct vt_command *ret_command, struct vt_err *err)
 {
 	const struct vt_interpreter *interpreter = vt_cells_interpreter(wish);
 	int r = check_kinds(wish, err);
