@@ -60,7 +60,7 @@ static void return_memory(struct vt_timer *timer)
 }
 
 /* Not put off by whoever goes on: it is time for it every so often. */
-void vt_commons_rest_later(struct vt_commons *commons)
+void vt_commons_trim_later(struct vt_commons *commons)
 {
 	if (commons->spare_timer.when == INT64_MAX)
 		vt_timer_set(&commons->spare_timer, vt_clock_now() + SPARE);

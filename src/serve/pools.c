@@ -225,7 +225,7 @@ static void scout_is_back(void *user, struct vt_cells_found *found, const struct
 	else if (check_pool(session, &wish, &err) < 0 ||
 		 take_pool(session, &session->asked, &wish, found, &err) < 0)
 		refuse_pool(session, &session->asked, &err);
-	vt_session_rest(session, begun);
+	vt_session_pause(session, begun);
 	if (!session->over)
 		vt_timer_set(&session->timer, 0); /* to go on with its frames */
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A client's file system that answers a number of times, and then never again: whatever of a pool is asked of it, and
- * however often, nobody but that client waits. argv: vitro.
+ * A client's file system that answers a number of times, and then never again: whatever of a pool
+ * is asked of it, and however often, nobody but that client waits. argv: vitro.
  */
 #include "by_hand.h"
 
@@ -21,7 +21,8 @@ static const struct vitro_tool tools[] = {
 	{ 0 },
 };
 
-/* ---- the file system -------------------------------------------------------------------------- */
+/* ---- the file system --------------------------------------------------------------------------
+ */
 
 enum { ROOT = FUSE_ROOT_ID, FOLDER, FILE_NODE };
 
@@ -30,7 +31,7 @@ static struct told {
 	int answers; /* that it gives */
 	int asked;   /* of what has an answer */
 	int silent;  /* somebody waits for one that does not come */
-} *told;
+} * told;
 
 static char mounted[64], folder_in[80], file_in[80];
 static const char *content; /* of the file in it */
@@ -71,11 +72,10 @@ static int answer_to(const struct fuse_in_header *request, union body *body, con
 		*len = sizeof(body->init);
 		return 0;
 	case FUSE_LOOKUP:
-		body->entry = (struct fuse_entry_out){
-			.nodeid = strcmp(name, "d") == 0   ? FOLDER
-				  : strcmp(name, "f") == 0 ? FILE_NODE
-							   : 0
-		};
+		body->entry = (struct fuse_entry_out){ .nodeid = strcmp(name, "d") == 0 ? FOLDER
+								 : strcmp(name, "f") == 0
+									 ? FILE_NODE
+									 : 0 };
 		if (!body->entry.nodeid)
 			return ENOENT;
 		describe(body->entry.nodeid, &body->entry.attr);
@@ -179,7 +179,8 @@ static void end_fickle(pid_t answerer)
 	assert_int_equal(umount2(mounted, MNT_DETACH), 0);
 }
 
-/* ---- whose pool ------------------------------------------------------------------------------- */
+/* ---- whose pool -------------------------------------------------------------------------------
+ */
 
 static void send_pool(int fd, const char *kind, const char *of, const char *sources)
 {
@@ -257,9 +258,10 @@ static bool try_wish(const struct wish *wish, int answers)
 	if (came && !refused && !strstr(head, "\"ok\":true"))
 		fail_msg("after %d answers: %s", answers, head);
 	if (came && !refused) {
-		(void)snprintf(call, sizeof(call),
-			       "{\"do\":\"call\",\"call\":1,\"pool\":1,\"tool\":\"%s\",\"id\":\"c\"}",
-			       wish->tool);
+		(void)snprintf(
+			call, sizeof(call),
+			"{\"do\":\"call\",\"call\":1,\"pool\":1,\"tool\":\"%s\",\"id\":\"c\"}",
+			wish->tool);
 		assert_true(send_frame(fd, call, wish->body, wish->body_len));
 		do
 			came = comes(fd, head);
@@ -407,9 +409,12 @@ static int end_each(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest all[] = {
-		EACH(test_folder_for_reading), EACH(test_folder_for_writing),
-		EACH(test_folder_with_a_deny), EACH(test_policy),
-		EACH(test_command),            EACH(test_program),
+		EACH(test_folder_for_reading),
+		EACH(test_folder_for_writing),
+		EACH(test_folder_with_a_deny),
+		EACH(test_policy),
+		EACH(test_command),
+		EACH(test_program),
 	};
 
 	if (argc == 4 && strcmp(argv[1], "--greet") == 0) {
