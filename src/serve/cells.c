@@ -103,8 +103,9 @@ static void add_counts(struct vt_pool_counts *sum, const struct vt_cells *cells,
 
 static void cells_free(struct vt_cells *cells)
 {
-	/* Others of a server wait for nothing that a client's cells take long for. */
-	if (cells->maker->shared && !cells->maker->ending)
+	/* Others of a server wait for nothing that a client's cells take long for; nor does its
+	 * end. */
+	if (cells->maker->shared && vt_clock_now() >= cells->maker->waits_until)
 		vt_pool_leave(cells->pool);
 	else
 		vt_pool_free(cells->pool);
@@ -402,7 +403,7 @@ void vt_cells_maker_init(struct vt_cells_maker *maker)
 
 void vt_cells_maker_done(struct vt_cells_maker *maker)
 {
-	maker->ending = true;
+	maker->waits_until = vt_clock_now() + PATIENCE;
 	/* All at once, so that they end beside each other. */
 	for (struct vt_cells *cells = maker->first; cells; cells = cells->next)
 		quit(cells);

@@ -94,7 +94,7 @@ struct vt_cells_maker {
 	struct vt_cells *first;
 	unsigned         count;
 	unsigned         quitting; /* that are not among them any more */
-	bool             ending;   /* nobody is served any more */
+	int64_t          waits_until; /* 0: nobody waits for what was told to end, but one client for its own */
 	struct vt_pool_counts past; /* of those that are gone: their sums */
 };
 
