@@ -38,11 +38,13 @@ enum vt_note_kind {
 			    are bare, fork the cell's init, which starts an occupant */
 	VT_NOTE_ENTERED, /* zygote → supervisor, with a pidfd: it lives, and is the supervisor's child */
 	VT_NOTE_PARKED,  /* an occupant → supervisor, on its call socket: it is sealed, and waits */
-	VT_NOTE_BORN,    /* a bare cell's init → supervisor, with its own pidfd: it is the supervisor's child */
+	VT_NOTE_BORN,    /* a bare cell's init → supervisor, with its own pidfd: it is the supervisor's child; or who
+			    makes a hull, of that one's init */
 	VT_NOTE_INPUT,   /* supervisor → an occupant of commands, there too, with what it is to read */
 	VT_NOTE_LEARN,   /* supervisor → zygote: import the module that err.what names, for all forks to come */
 	VT_NOTE_LEARNED, /* zygote → supervisor: it did; with an err.num it did not, and err.what says why */
 	VT_NOTE_LOADS,   /* zygote → supervisor, before it is ready: it is about to import what err.what names */
+	VT_NOTE_OBJECT,  /* zygote → supervisor, before it executes its program: err.what is a mark of the object's file */
 	VT_NOTE_TOLD,    /* zygote → supervisor: err.what is a line for the log */
 };
 

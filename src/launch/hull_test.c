@@ -105,6 +105,11 @@ static void start_pool(struct pool *pool)
 		fail_msg("%s", err.what);
 	pool->image = vt_image_make(&pool->stage.plan, &err);
 	assert_true(pool->image >= 0);
+	note_of(&pool->hull, VT_NOTE_BORN, &note, fds);
+	pool->hull.init = note.pid;
+	pool->hull.init_fd = fds[0];
+	/* There is nothing that it would stay for. */
+	assert_int_equal(waitpid(pool->hull.maker, NULL, __WALL), pool->hull.maker);
 	note_of(&pool->hull, VT_NOTE_HULL, &note, hull);
 	assert_int_equal(
 		vt_pass_send(pool->hull.status_fd, &order, sizeof(order), &pool->image, 1, &err),

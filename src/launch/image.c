@@ -23,15 +23,18 @@ static const char build_mark[] = "vitro " VITRO_VERSION;
 
 struct head {
 	char mark[64];
-	uint64_t plan_size;
-	struct vt_plan plan;
+	uint64_t size;
+	struct vt_image_whole whole;
 };
+
+enum { ALIGNMENT = 16 };
 
 struct image {
 	char *base;
 	size_t len, room;
 	bool making;
-	bool bad; /* too large, or not an image */
+	bool trimmed; /* it is for cells, and not for a supervisor */
+	bool bad;     /* too large, or not an image */
 };
 
 /* Returns where the size bytes are now, or NULL if the member points to nothing. */
@@ -43,7 +46,7 @@ static void *turn(struct image *image, const void *member, size_t size)
 	if (!at || image->bad)
 		return NULL;
 	if (image->making) {
-		size_t start = (image->len + 15) & ~(size_t)15;
+		size_t start = (image->len + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 
 		if (size > image->room || start > image->room - size) {
 			image->bad = true;
@@ -54,7 +57,7 @@ static void *turn(struct image *image, const void *member, size_t size)
 		memcpy((void *)(uintptr_t)member, &(uintptr_t){ start }, sizeof(start));
 		return image->base + start;
 	}
-	if (at > image->len || size > image->len - at) {
+	if (at % ALIGNMENT || at > image->len || size > image->len - at) {
 		image->bad = true;
 		return NULL;
 	}
@@ -62,6 +65,20 @@ static void *turn(struct image *image, const void *member, size_t size)
 
 	memcpy((void *)(uintptr_t)member, &now, sizeof(now));
 	return now;
+}
+
+/* The same of so many of a size. There are none without a place for them. */
+static void *turn_array(struct image *image, const void *member, size_t count, size_t size)
+{
+	size_t total = 0;
+
+	if (__builtin_mul_overflow(count, size, &total))
+		image->bad = true;
+	void *items = turn(image, member, total);
+
+	if (count && !items)
+		image->bad = true;
+	return items;
 }
 
 static void turn_text(struct image *image, const char *const *member)
@@ -100,44 +117,111 @@ static void turn_texts(struct image *image, char ***member)
 	}
 }
 
+static void turn_veil(struct image *image, const struct vt_plan *plan, struct vt_build *build)
+{
+	struct vt_veil *veil = turn(image, &build->veil, sizeof(*veil));
+
+	if (!veil)
+		return;
+	if (veil->work < -1 || veil->work >= (int)plan->work_count)
+		image->bad = true;
+	turn_text(image, &veil->name);
+	turn_text(image, &veil->base);
+	turn_text(image, &veil->base_to_folder);
+	turn_text(image, &veil->base_to_work);
+	turn_text(image, &veil->work_parent);
+	struct vt_veiled *names = turn_array(image, &veil->names, veil->count, sizeof(*names));
+
+	for (size_t i = 0; names && i < veil->count; i++)
+		turn_text(image, &names[i].path);
+}
+
 static void turn_builds(struct image *image, struct vt_plan *plan)
 {
-	struct vt_build *builds = turn(image, &plan->builds,
-				       plan->build_count * sizeof(*plan->builds));
+	struct vt_build *builds = turn_array(image, &plan->builds, plan->build_count,
+					     sizeof(*plan->builds));
 
-	for (size_t i = 0; builds && i < plan->build_count; i++) {
-		builds[i].veiled = builds[i].veiled || builds[i].veil;
-		builds[i].veil = NULL;
+	for (size_t i = 0; builds && !image->bad && i < plan->build_count; i++) {
+		if (image->trimmed) {
+			builds[i].veiled = builds[i].veiled || builds[i].veil;
+			builds[i].veil = NULL;
+		}
+		if (!image->trimmed &&
+		    (builds[i].idmap < -1 || builds[i].idmap >= (int)plan->idmap_count))
+			image->bad = true;
 		turn_text(image, &builds[i].to);
 		turn_text(image, &builds[i].from);
+		turn_veil(image, plan, &builds[i]);
+	}
+	(void)turn_array(image, &plan->idmaps, plan->idmap_count, sizeof(*plan->idmaps));
+	struct vt_denial *denials = turn_array(image, &plan->denials, plan->denial_count,
+					       sizeof(*denials));
+
+	for (size_t i = 0; denials && !image->bad && i < plan->denial_count; i++) {
+		turn_text(image, &denials[i].path);
+		turn_text(image, &denials[i].closed);
 	}
 }
 
 static void turn_sealing(struct image *image, struct vt_plan *plan)
 {
-	struct vt_landlock_rule *rules = turn(image, &plan->landlock_rules,
-					      plan->landlock_rule_count *
-						      sizeof(*plan->landlock_rules));
+	struct vt_landlock_rule *rules = turn_array(image, &plan->landlock_rules,
+						    plan->landlock_rule_count,
+						    sizeof(*plan->landlock_rules));
 
-	for (size_t i = 0; rules && i < plan->landlock_rule_count; i++)
+	for (size_t i = 0; rules && !image->bad && i < plan->landlock_rule_count; i++)
 		turn_text(image, &rules[i].to);
-	(void)turn(image, &plan->rlimits, plan->rlimit_count * sizeof(*plan->rlimits));
+	(void)turn_array(image, &plan->rlimits, plan->rlimit_count, sizeof(*plan->rlimits));
+	image->bad |= plan->filter_count > VT_FILTERS_MAX;
 	for (size_t i = 0; i < VT_FILTERS_MAX; i++) {
 		struct sock_fprog *filter = turn(image, &plan->filters[i],
 						 sizeof(*plan->filters[i]));
 
 		if (filter)
-			(void)turn(image, &filter->filter, filter->len * sizeof(*filter->filter));
+			(void)turn_array(image, &filter->filter, filter->len,
+					 sizeof(*filter->filter));
+		else if (i < plan->filter_count)
+			image->bad = true;
 	}
+	(void)turn_array(image, &plan->broker.sockets, plan->broker.socket_count,
+			 sizeof(*plan->broker.sockets));
 }
 
-static void turn_plan(struct image *image, struct vt_plan *plan)
+/* What it says of itself. */
+static void turn_words(struct image *image, struct vt_plan *plan)
 {
+	for (size_t i = 0; i < VT_PROPERTIES; i++) {
+		turn_text(image, &plan->holdings[i].name);
+		turn_text(image, &plan->holdings[i].key);
+		turn_text(image, &plan->holdings[i].mechanism);
+		turn_text(image, &plan->holdings[i].note);
+	}
+	turn_text(image, &plan->level);
+	turn_text(image, &plan->open_pipes);
+	turn_text(image, &plan->ids_note);
+	turn_text(image, &plan->links_note);
+	const char **notes = turn_array(image, &plan->notes, plan->note_count, sizeof(*notes));
+
+	for (size_t i = 0; notes && !image->bad && i < plan->note_count; i++)
+		turn_text(image, &notes[i]);
+	image->bad |= plan->warning_count > VT_WARNINGS_MAX;
+	for (size_t i = 0; i < VT_WARNINGS_MAX; i++)
+		turn_text(image, &plan->warnings[i]);
+}
+
+static void turn_whole(struct image *image, struct vt_image_whole *whole)
+{
+	struct vt_plan *plan = &whole->plan;
+
 	turn_text(image, &plan->cwd);
 	turn_text(image, &plan->scratch);
 	turn_texts(image, &plan->envp);
 	turn_builds(image, plan);
 	turn_sealing(image, plan);
+	turn_words(image, plan);
+	for (size_t i = 0; i < VT_IMAGE_TEXTS; i++)
+		turn_text(image, &whole->texts[i]);
+	(void)turn_array(image, &whole->bytes, whole->bytes_len, 1);
 }
 
 /* What is of use to nobody but the supervisor. */
@@ -145,9 +229,6 @@ static struct vt_plan trimmed(const struct vt_plan *whole)
 {
 	struct vt_plan plan = *whole;
 
-	plan.arena = NULL;
-	plan.exec_path = NULL;
-	plan.argv = NULL;
 	plan.idmaps = NULL;
 	plan.idmap_count = plan.veil_count = plan.veiled_count = plan.work_count = 0;
 	plan.open_pipes = NULL;
@@ -165,21 +246,29 @@ static struct vt_plan trimmed(const struct vt_plan *whole)
 	return plan;
 }
 
-static int write_image(int fd, const struct vt_plan *plan, struct vt_err *err)
+static int write_image(int fd, const struct vt_image_whole *whole, bool trim, struct vt_err *err)
 {
 	const int seals = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE;
 	struct head *head = mmap(NULL, MAX_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 
 	if (head == MAP_FAILED)
 		return vt_fail(err, VT_STEP_CLONE, errno, "map the plan's image");
-	struct image image = {
-		.base = (char *)head, .len = sizeof(*head), .room = MAX_BYTES, .making = true
-	};
+	struct image image = { .base = (char *)head,
+			       .len = sizeof(*head),
+			       .room = MAX_BYTES,
+			       .making = true,
+			       .trimmed = trim };
 
 	memcpy(head->mark, build_mark, sizeof(build_mark));
-	head->plan_size = sizeof(head->plan);
-	head->plan = trimmed(plan);
-	turn_plan(&image, &head->plan);
+	head->size = sizeof(head->whole);
+	head->whole = *whole;
+	if (trim)
+		head->whole.plan = trimmed(&whole->plan);
+	/* Occupants of pools come from a zygote, and memory is its owner's. */
+	head->whole.plan.arena = NULL;
+	head->whole.plan.exec_path = NULL;
+	head->whole.plan.argv = NULL;
+	turn_whole(&image, &head->whole);
 	(void)munmap(head, MAX_BYTES); /* it was mapped */
 	if (image.bad)
 		return vt_fail(err, VT_STEP_CLONE, E2BIG, "make an image of so large a plan");
@@ -188,47 +277,92 @@ static int write_image(int fd, const struct vt_plan *plan, struct vt_err *err)
 	return 0;
 }
 
-int vt_image_make(const struct vt_plan *plan, struct vt_err *err)
+static int make(const struct vt_image_whole *whole, bool trim, struct vt_err *err)
 {
 	_Static_assert(sizeof(build_mark) <= sizeof(((struct head *)0)->mark), "it fits");
 	AUTO_CLOSE int fd = memfd_create("vitro-plan", MFD_CLOEXEC | MFD_ALLOW_SEALING);
 
 	if (fd < 0 || ftruncate(fd, MAX_BYTES) < 0)
 		return vt_fail(err, VT_STEP_CLONE, errno, "make room for the plan's image");
-	int r = write_image(fd, plan, err);
+	int r = write_image(fd, whole, trim, err);
 
 	return r < 0 ? r : vt_fd_take(&fd);
+}
+
+int vt_image_make(const struct vt_plan *plan, struct vt_err *err)
+{
+	const struct vt_image_whole whole = { .plan = *plan };
+
+	return make(&whole, true, err);
+}
+
+int vt_image_make_whole(const struct vt_image_whole *whole, struct vt_err *err)
+{
+	return make(whole, false, err);
 }
 
 static bool is_ours(const struct head *head, size_t len)
 {
 	return len >= sizeof(*head) && memcmp(head->mark, build_mark, sizeof(build_mark)) == 0 &&
-	       head->plan_size == sizeof(head->plan);
+	       head->size == sizeof(head->whole);
 }
 
-int vt_image_open(int fd, const struct vt_plan **ret_plan, struct vt_err *err)
+/* Of one that is not sealed, what was checked could be another thing later. */
+static bool is_sealed(int fd)
+{
+	const int seals = F_SEAL_SHRINK | F_SEAL_WRITE;
+
+	return (fcntl(fd, F_GET_SEALS) & seals) == seals;
+}
+
+static int open_image(int fd, bool trimmed, struct vt_image_whole **ret_whole, size_t *ret_len,
+		      struct vt_err *err)
 {
 	struct stat st;
 
 	if (fstat(fd, &st) < 0)
 		return vt_fail(err, VT_STEP_CLONE, errno, "look at the plan's image");
-	if (st.st_size <= 0 || st.st_size > MAX_BYTES)
+	if (st.st_size <= 0 || st.st_size > MAX_BYTES || !is_sealed(fd))
 		return vt_fail(err, VT_STEP_CLONE, EBADMSG, "open the plan's image");
 	size_t len = (size_t)st.st_size;
 	struct head *head = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
 
 	if (head == MAP_FAILED)
 		return vt_fail(err, VT_STEP_CLONE, errno, "map the plan's image");
-	struct image image = { .base = (char *)head, .len = len };
+	struct image image = { .base = (char *)head, .len = len, .trimmed = trimmed };
 
 	image.bad = !is_ours(head, len);
 	if (!image.bad)
-		turn_plan(&image, &head->plan);
+		turn_whole(&image, &head->whole);
 	if (image.bad) {
 		(void)munmap(head, len); /* it was mapped */
 		return vt_fail(err, VT_STEP_CLONE, EBADMSG,
 			       "open the plan's image: it is of another version of vitro");
 	}
-	*ret_plan = &head->plan;
+	*ret_whole = &head->whole;
+	*ret_len = len;
 	return 0;
+}
+
+int vt_image_open_whole(int fd, struct vt_image_whole **ret_whole, size_t *ret_len,
+			struct vt_err *err)
+{
+	return open_image(fd, false, ret_whole, ret_len, err);
+}
+
+void vt_image_close(struct vt_image_whole *whole, size_t len)
+{
+	if (whole)
+		(void)munmap((char *)whole - offsetof(struct head, whole), len); /* it is mapped */
+}
+
+int vt_image_open(int fd, const struct vt_plan **ret_plan, struct vt_err *err)
+{
+	struct vt_image_whole *whole;
+	size_t len;
+	int r = open_image(fd, true, &whole, &len, err);
+
+	if (r == 0)
+		*ret_plan = &whole->plan;
+	return r;
 }

@@ -8,6 +8,8 @@
 
 #include <cmocka.h>
 
+#include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -75,11 +77,143 @@ static void test_has_nothing_of_the_supervisors(void **state)
 	assert_int_equal(munmap(bytes, (size_t)st.st_size), 0);
 }
 
+static struct vt_image_whole whole_plan(void)
+{
+	static char *envp[] = { (char *)"A=1", NULL };
+	static const char *const notes[] = { "one", "two" };
+	static const struct vt_veiled names[] = { { .path = "sub/.env" } };
+	static const struct vt_veil veil = {
+		.name = "v", .names = names, .count = 1, .work = 0, .work_parent = "/srv"
+	};
+	static const struct vt_build builds[] = {
+		{ .act = VT_ACT_BIND, .to = "srv", .from = "/srv", .idmap = 0, .veil = &veil }
+	};
+	static const struct vt_idmap idmaps[] = { { 7, 8 } };
+	static const struct vt_denial denials[] = { { .path = "/srv/.env" } };
+
+	return (struct vt_image_whole){ .plan = { .envp = envp,
+						  .cwd = "/home",
+						  .builds = builds,
+						  .build_count = 1,
+						  .idmaps = idmaps,
+						  .idmap_count = 1,
+						  .work_count = 1,
+						  .denials = denials,
+						  .denial_count = 1,
+						  .notes = notes,
+						  .note_count = 2,
+						  .level = "full",
+						  .holdings[1] = { .name = "files" } },
+					.texts = { [1] = "/bin/true" },
+					.bytes = "a\0b",
+					.bytes_len = 3 };
+}
+
+/* For a supervisor that had it made elsewhere. */
+static void test_has_all_of_a_whole_one(void **state)
+{
+	const struct vt_image_whole whole = whole_plan();
+	struct vt_image_whole *opened;
+	struct vt_err err;
+	size_t len;
+
+	(void)state;
+	AUTO_CLOSE int fd = vt_image_make_whole(&whole, &err);
+
+	assert_true(fd >= 0);
+	assert_int_equal(vt_image_open_whole(fd, &opened, &len, &err), 0);
+	const struct vt_plan *plan = &opened->plan;
+
+	assert_string_equal(plan->envp[0], "A=1");
+	assert_string_equal(plan->builds[0].veil->names[0].path, "sub/.env");
+	assert_string_equal(plan->builds[0].veil->work_parent, "/srv");
+	assert_int_equal(plan->idmaps[0].gid, 8);
+	assert_string_equal(plan->denials[0].path, "/srv/.env");
+	assert_null(plan->denials[0].closed);
+	assert_string_equal(plan->notes[1], "two");
+	assert_string_equal(plan->level, "full");
+	assert_string_equal(plan->holdings[1].name, "files");
+	assert_null(opened->texts[0]);
+	assert_string_equal(opened->texts[1], "/bin/true");
+	assert_memory_equal(opened->bytes, "a\0b", 3);
+	vt_image_close(opened, len);
+}
+
+/* A copy of an image that is sealed too, but for one number at that place of it. */
+static int forge(int fd, size_t at, uint64_t number)
+{
+	static char bytes[1 << 20];
+	ssize_t len = pread(fd, bytes, sizeof(bytes), 0);
+	int forged = memfd_create("forged", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	assert_true(len > 0 && forged >= 0);
+	memcpy(bytes + at, &number, sizeof(number));
+	assert_int_equal(write(forged, bytes, (size_t)len), len);
+	assert_int_equal(fcntl(forged, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_WRITE), 0);
+	return forged;
+}
+
+/* Whatever one number of it is, nothing outside of it is led to, and no count passes its end. */
+static void test_forged_numbers(void **state)
+{
+	static const uint64_t numbers[] = { 1, 8, 1 << 16, 1 << 30, UINT64_MAX, UINT64_MAX / 2 };
+	enum { HEAD = 64 + 8 };
+	const struct vt_image_whole whole = whole_plan();
+	struct vt_image_whole *opened;
+	struct vt_err err;
+	struct vt_str text;
+	size_t len, refused = 0;
+
+	(void)state;
+	AUTO_CLOSE int fd = vt_image_make_whole(&whole, &err);
+
+	assert_true(fd >= 0);
+	for (size_t at = 0; at < HEAD + sizeof(whole); at += 8)
+		for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+			AUTO_CLOSE int forged = forge(fd, at, numbers[i]);
+
+			if (vt_image_open_whole(forged, &opened, &len, &err) < 0) {
+				refused++;
+				continue;
+			}
+			vt_str_init(&text);
+			for (size_t n = 0; n < opened->plan.note_count; n++)
+				vt_str_add(&text, opened->plan.notes[n]);
+			for (size_t n = 0; n < opened->plan.build_count; n++)
+				vt_str_add(&text, opened->plan.builds[n].from);
+			vt_str_done(&text);
+			vt_image_close(opened, len);
+		}
+	assert_true(refused > 100);
+}
+
+/* What could still be changed is not believed. */
+static void test_unsealed(void **state)
+{
+	const struct vt_image_whole whole = whole_plan();
+	struct vt_image_whole *opened;
+	char bytes[4096];
+	struct vt_err err;
+	ssize_t got;
+	size_t len;
+
+	(void)state;
+	AUTO_CLOSE int fd = vt_image_make_whole(&whole, &err);
+	AUTO_CLOSE int copy = memfd_create("copy", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+	while ((got = read(fd, bytes, sizeof(bytes))) > 0)
+		assert_int_equal(write(copy, bytes, (size_t)got), got);
+	assert_int_equal(vt_image_open_whole(copy, &opened, &len, &err), -EBADMSG);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_has_what_cells_need),
 		cmocka_unit_test(test_has_nothing_of_the_supervisors),
+		cmocka_unit_test(test_has_all_of_a_whole_one),
+		cmocka_unit_test(test_forged_numbers),
+		cmocka_unit_test(test_unsealed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,10 +4,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -28,7 +30,7 @@
 
 void vt_cell_init(struct vt_cell *cell)
 {
-	*cell = (struct vt_cell){ .init = -1, .init_fd = -1, .status_fd = -1 };
+	*cell = (struct vt_cell){ .init = -1, .init_fd = -1, .status_fd = -1, .maker_fd = -1 };
 	vt_cgroup_init(&cell->cgroup);
 }
 
@@ -37,25 +39,32 @@ struct vt_outer vt_spawn_ids(const struct vt_plan *plan)
 	return vt_inside_ids(plan, getpid());
 }
 
-static uint32_t first_slot(const struct vt_plan *plan)
+static uint32_t first_slot(const struct vt_plan *plan, pid_t owner)
 {
-	return plan->pool_id_base + (uint32_t)getpid() * plan->pool_id_count;
+	return plan->pool_id_base + (uint32_t)owner * plan->pool_id_count;
 }
 
 struct vt_outer vt_spawn_slot_ids(const struct vt_plan *plan, uint32_t slot)
 {
-	uint32_t id = plan->pool_id_count ? first_slot(plan) + slot % plan->pool_id_count : 0;
+	uint32_t id = plan->pool_id_count ? first_slot(plan, getpid()) + slot % plan->pool_id_count
+					  : 0;
 
 	return plan->pool_id_count ? (struct vt_outer){ id, id } : vt_spawn_ids(plan);
 }
 
-/* Descriptors that a launch works with. */
-struct fds {
+/* Who launches, and what with. */
+struct launch {
+	const struct vt_plan *plan;
+	struct vt_stdio stdio;
+	pid_t owner;      /* the supervisor, whose child init is to be */
+	bool hull;        /* then we are not the supervisor */
+	int ours, theirs; /* the status socket */
+	int spawner;      /* of a hull */
+	/* descriptors */
 	int *idmaps;              /* per map of the plan */
 	int *mounts;              /* per build */
 	struct vt_layers *layers; /* per work folder; the child's to fill */
 	int *picked;              /* per veil of a hull; the same */
-	int spawner;              /* of a hull */
 };
 
 static void close_all(int *fds, size_t count)
@@ -137,87 +146,102 @@ static bool has_failed(int status_fd)
 	return poll(&note, 1, 0) == 1;
 }
 
-static int map_ids(pid_t pid, const struct vt_plan *plan, struct vt_outer outer, struct vt_err *err)
+static int map_ids(pid_t pid, const struct launch *launch, struct vt_outer outer,
+		   struct vt_err *err)
 {
-	const bool hull = plan->pooled;
+	const struct vt_plan *plan = launch->plan;
+	const bool hull = launch->hull;
 
 	if (plan->bare)
 		return 0;
 	if (hull && plan->pool_id_count)
-		return vt_ns_map_range(pid, outer.uid, outer.gid, first_slot(plan),
+		return vt_ns_map_range(pid, outer.uid, outer.gid, first_slot(plan, launch->owner),
 				       plan->pool_id_count, err);
 	return vt_ns_map_ids(pid, hull ? 0 : plan->inner_uid, outer.uid, hull ? 0 : plan->inner_gid,
 			     outer.gid, plan->own_ids, err);
 }
 
-static int release(int status_fd, pid_t pid, const struct vt_plan *plan, struct vt_outer outer,
+static int release(const struct launch *launch, pid_t pid, struct vt_outer outer,
 		   struct vt_err *err)
 {
 	const struct vt_note go = { .kind = VT_NOTE_GO };
-	int r = map_ids(pid, plan, outer, err);
+	int r = map_ids(pid, launch, outer, err);
 
 	/* Of a child that is gone nothing can be mapped; its note says what really happened. */
 	if (r < 0)
-		return has_failed(status_fd) ? 0 : r;
+		return !launch->hull && has_failed(launch->ours) ? 0 : r;
 	/* EPIPE: the child has failed already, and its note says why. */
-	if (send(status_fd, &go, sizeof(go), MSG_NOSIGNAL) < 0 && errno != EPIPE)
+	if (send(launch->ours, &go, sizeof(go), MSG_NOSIGNAL) < 0 && errno != EPIPE)
 		return vt_fail(err, VT_STEP_CLONE, errno, "release the cell's init");
 	return 0;
 }
 
-/* Clones init and lets it go on. cell has its cgroup; on failure the child is gone again. */
-static int start(const struct vt_plan *plan, const struct vt_stdio *stdio, const struct fds *fds,
-		 struct vt_outer outer, struct vt_cell *cell, struct vt_err *err)
+/* Whose child it is knows of it before it can say anything itself. */
+static int tell_born(const struct launch *launch, pid_t pid, int init_fd, struct vt_err *err)
 {
-	int pair[2];
+	const struct vt_note note = { .kind = VT_NOTE_BORN, .pid = pid };
 
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
-		return vt_fail(err, VT_STEP_CLONE, errno, "make the status socket");
-	AUTO_CLOSE int ours = pair[0], theirs = pair[1];
+	return launch->hull ? vt_pass_send(launch->theirs, &note, sizeof(note), &init_fd, 1, err)
+			    : 0;
+}
+
+static void kill_init(const struct launch *launch, pid_t pid, int init_fd)
+{
+	/* ESRCH: it has ended. */
+	(void)syscall(SYS_pidfd_send_signal, init_fd, SIGKILL, NULL, 0);
+	while (!launch->hull && waitpid(pid, NULL, __WALL) < 0 && errno == EINTR)
+		;
+}
+
+/* Clones init and lets it go on. cell has its cgroup; on failure the child is gone again. */
+static int start(const struct launch *launch, struct vt_outer outer, struct vt_cell *cell,
+		 struct vt_err *err)
+{
+	const struct vt_plan *plan = launch->plan;
 	AUTO_CLOSE int init_fd = -1;
 	const struct vt_inside inside = {
 		.plan = plan,
 		.cgroup = &cell->cgroup,
-		.stdio = *stdio,
-		.status_fd = theirs,
-		.mounts = fds->mounts,
+		.stdio = launch->stdio,
+		.status_fd = launch->theirs,
+		.mounts = launch->mounts,
 		.works = cell->works,
-		.layers = fds->layers,
-		.picked = fds->picked,
-		.spawner_fd = fds->spawner,
+		.layers = launch->layers,
+		.picked = launch->picked,
+		.spawner_fd = launch->spawner,
 		.uid = outer.uid,
 		.gid = outer.gid,
 	};
-	pid_t pid = vt_ns_clone(plan->namespaces, vt_cgroup_clone_fd(&cell->cgroup), &init_fd, err);
+	pid_t pid = vt_ns_clone(plan->namespaces | (launch->hull ? CLONE_PARENT : 0),
+				vt_cgroup_clone_fd(&cell->cgroup), &init_fd, err);
 
 	if (pid < 0)
 		return pid;
 	if (pid == 0) {
-		(void)close(ours); /* or the child would keep its own socket open */
+		(void)close(launch->ours); /* or the child would keep its own socket open */
 		vt_inside_init(&inside);
 	}
-	int r = release(ours, pid, plan, outer, err);
+	int r = tell_born(launch, pid, init_fd, err);
 
+	if (r == 0)
+		r = release(launch, pid, outer, err);
 	if (r < 0) {
-		(void)kill(pid, SIGKILL); /* our own child, not yet reaped: it is there */
-		while (waitpid(pid, NULL, __WALL) < 0 && errno == EINTR)
-			;
+		kill_init(launch, pid, init_fd);
 		return r;
 	}
 	cell->init = pid;
 	cell->bare = plan->bare;
 	cell->outer = outer;
 	cell->init_fd = vt_fd_take(&init_fd);
-	cell->status_fd = vt_fd_take(&ours);
 	return 0;
 }
 
 /* The steps that can fail, with everything that start() needs in scope. */
-static int prepare_and_start(const struct vt_plan *plan, const struct vt_stdio *stdio,
-			     const struct fds *fds, struct vt_cell *cell, struct vt_err *err)
+static int prepare_and_start(const struct launch *launch, struct vt_cell *cell, struct vt_err *err)
 {
-	struct vt_outer outer = vt_spawn_ids(plan);
-	int r = map_grants(plan, outer, fds->idmaps, fds->mounts, err);
+	const struct vt_plan *plan = launch->plan;
+	struct vt_outer outer = vt_inside_ids(plan, launch->owner);
+	int r = map_grants(plan, outer, launch->idmaps, launch->mounts, err);
 
 	if (r == 0)
 		r = make_works(plan, outer, cell, err);
@@ -228,12 +252,13 @@ static int prepare_and_start(const struct vt_plan *plan, const struct vt_stdio *
 		if (r < 0)
 			return r;
 	}
-	return start(plan, stdio, fds, outer, cell, err);
+	return start(launch, outer, cell, err);
 }
 
-static int spawn(const struct vt_plan *plan, const struct vt_stdio *stdio, int spawner_fd,
-		 struct vt_cell *ret_cell, struct vt_err *err)
+/* On failure nothing is left behind. */
+static int spawn(struct launch *launch, struct vt_cell *ret_cell, struct vt_err *err)
 {
+	const struct vt_plan *plan = launch->plan;
 	size_t count = plan->idmap_count + plan->build_count + plan->veil_count;
 	size_t size = count * sizeof(int) + (plan->work_count + 1) * sizeof(struct vt_layers);
 	int *all = malloc(size);
@@ -242,16 +267,12 @@ static int spawn(const struct vt_plan *plan, const struct vt_stdio *stdio, int s
 	if (!all)
 		return vt_fail(err, VT_STEP_CLONE, ENOMEM, "make room for the mounts");
 	memset(all, -1, size); /* every descriptor is -1: all bits set */
-	const struct fds fds = {
-		.idmaps = all,
-		.mounts = all + plan->idmap_count,
-		.picked = spawner_fd < 0 ? NULL : all + plan->idmap_count + plan->build_count,
-		.layers = (struct vt_layers *)(all + count),
-		.spawner = spawner_fd,
-	};
-
+	launch->idmaps = all;
+	launch->mounts = all + plan->idmap_count;
+	launch->picked = launch->hull ? all + plan->idmap_count + plan->build_count : NULL;
+	launch->layers = (struct vt_layers *)(all + count);
 	vt_cell_init(&cell);
-	int r = prepare_and_start(plan, stdio, &fds, &cell, err);
+	int r = prepare_and_start(launch, &cell, err);
 
 	close_all(all, count);
 	free(all);
@@ -265,33 +286,125 @@ static int spawn(const struct vt_plan *plan, const struct vt_stdio *stdio, int s
 	return 0;
 }
 
+static int make_status_socket(int *ret_ours, int *ret_theirs, struct vt_err *err)
+{
+	int pair[2];
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+		return vt_fail(err, VT_STEP_CLONE, errno, "make the status socket");
+	*ret_ours = pair[0];
+	*ret_theirs = pair[1];
+	return 0;
+}
+
 int vt_spawn(const struct vt_plan *plan, const struct vt_stdio *stdio, struct vt_cell *ret_cell,
 	     struct vt_err *err)
 {
-	return spawn(plan, stdio, -1, ret_cell, err);
+	AUTO_CLOSE int ours = -1, theirs = -1;
+	int r = make_status_socket(&ours, &theirs, err);
+
+	if (r < 0)
+		return r;
+	struct launch launch = { .plan = plan,
+				 .stdio = *stdio,
+				 .owner = getpid(),
+				 .ours = ours,
+				 .theirs = theirs,
+				 .spawner = -1 };
+
+	r = spawn(&launch, ret_cell, err);
+	if (r == 0)
+		ret_cell->status_fd = vt_fd_take(&ours);
+	return r;
+}
+
+/* ---- the maker of a hull --------------------------------------------------------------------- */
+
+static void sweep_works(const struct vt_plan *plan)
+{
+	for (size_t i = 0; plan->work_count && i < plan->build_count; i++) {
+		const struct vt_veil *veil = plan->builds[i].veil;
+
+		if (veil && veil->work >= 0)
+			(void)vt_work_sweep(veil->work_parent); /* what stays is for the next one */
+	}
+}
+
+/* The folders are of use as long as init lives. */
+static void keep_works(struct vt_cell *cell)
+{
+	struct pollfd end = { .fd = cell->init_fd, .events = POLLIN };
+	struct vt_err err;
+
+	while (cell->work_count && poll(&end, 1, -1) < 0 && errno == EINTR)
+		;
+	(void)vt_cell_done(cell, &err); /* what will not go is swept by the next */
+}
+
+/* It has no descriptor of the supervisor's, whatever it comes to wait for. */
+static _Noreturn void make_hull(struct launch *launch)
+{
+	enum { NULL_FD, SPAWNER_FD, OURS_FD, THEIRS_FD };
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+	struct vt_note failed = { .kind = VT_NOTE_FAILED };
+	struct vt_cell cell;
+
+	if (null < 0 || prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 ||
+	    getppid() != launch->owner ||
+	    vt_process_descriptors(null, launch->spawner, launch->ours, launch->theirs,
+				   &failed.err) < 0)
+		_exit(1);
+	launch->stdio = (struct vt_stdio){ NULL_FD, NULL_FD, NULL_FD };
+	launch->spawner = SPAWNER_FD;
+	launch->ours = OURS_FD;
+	launch->theirs = THEIRS_FD;
+	sweep_works(launch->plan);
+	int r = spawn(launch, &cell, &failed.err);
+
+	if (r < 0)
+		(void)vt_pass_send(THEIRS_FD, &failed, sizeof(failed), NULL, 0, &failed.err);
+	/* From now on it is init's alone. */
+	(void)close(OURS_FD);
+	(void)close(THEIRS_FD);
+	if (r == 0)
+		keep_works(&cell);
+	_exit(r < 0);
 }
 
 int vt_spawn_hull(const struct vt_plan *plan, int spawner_fd, struct vt_cell *ret_hull,
 		  struct vt_err *err)
 {
-	AUTO_CLOSE int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-	const struct vt_stdio stdio = { null, null, null };
+	AUTO_CLOSE int ours = -1, theirs = -1;
+	int r = make_status_socket(&ours, &theirs, err);
 
-	if (null < 0)
-		return vt_fail(err, VT_STEP_CLONE, errno, "open '/dev/null'");
-	return spawn(plan, &stdio, spawner_fd, ret_hull, err);
+	if (r < 0)
+		return r;
+	struct launch launch = { .plan = plan,
+				 .owner = getpid(),
+				 .hull = true,
+				 .ours = ours,
+				 .theirs = theirs,
+				 .spawner = spawner_fd };
+	struct vt_cell hull;
+
+	vt_cell_init(&hull);
+	pid_t pid = vt_ns_clone(0, -1, &hull.maker_fd, err);
+
+	if (pid == 0)
+		make_hull(&launch);
+	if (pid < 0)
+		return pid;
+	hull.maker = pid;
+	hull.status_fd = vt_fd_take(&ours);
+	*ret_hull = hull;
+	return 0;
 }
 
 void vt_spawn_sweep(const struct vt_plan *plan)
 {
-	/* Both are best effort: what stays is for the next one. */
-	(void)vt_cgroup_sweep(&plan->cgroup_site);
-	for (size_t i = 0; plan->work_count && i < plan->build_count; i++) {
-		const struct vt_veil *veil = plan->builds[i].veil;
-
-		if (veil && veil->work >= 0)
-			(void)vt_work_sweep(veil->work_parent);
-	}
+	(void)vt_cgroup_sweep(&plan->cgroup_site); /* best effort: what stays is for the next one */
+	if (!plan->pooled)
+		sweep_works(plan);
 }
 
 int vt_cell_note(const struct vt_cell *cell, struct vt_note *ret_note, int ret_fds[VT_NOTE_FDS],
@@ -415,6 +528,7 @@ bool vt_cell_bury(const struct vt_plan *plan, int patience_ms)
 int vt_cell_done(struct vt_cell *cell, struct vt_err *err)
 {
 	vt_fd_close(&cell->init_fd);
+	vt_fd_close(&cell->maker_fd);
 	vt_fd_close(&cell->status_fd);
 	int r = vt_cgroup_remove(&cell->cgroup, err);
 

@@ -25,6 +25,9 @@ struct vt_cell {
 	struct vt_cgroup cgroup;
 	struct vt_work  *works; /* folders that overlays of the cell work in */
 	size_t           work_count;
+	/* Of a hull: who makes it, and removes such folders at its end. The supervisor's child too. 0, -1: nobody. */
+	pid_t            maker;
+	int              maker_fd;
 };
 
 /* A cell that vt_cell_done() accepts. */
@@ -41,14 +44,18 @@ int vt_spawn(const struct vt_plan *plan, const struct vt_stdio *stdio, struct vt
 	     struct vt_err *err);
 
 /*
- * Starts the hull of a pooled plan. What it says comes as notes, as of a cell: VT_NOTE_HULL, and once it
- * has been told the plan VT_NOTE_READY. spawner_fd is the program that its init becomes, which calls
+ * Starts the hull of a pooled plan. What it says comes as notes, as of a cell: VT_NOTE_BORN with its init, VT_NOTE_HULL, and
+ * once it has been told the plan VT_NOTE_READY. spawner_fd is the program that its init becomes, which calls
  * vt_spawner_run(). It is killed and done with like a cell, and all cells in it end with it.
+ *
+ * A plan's paths may be on a file system that does not answer, so that none of them is asked by the caller, but by a fork
+ * of it: *ret_hull has that one's handles, and no init yet. It ends when the hull is started, or, where it has made work
+ * folders, when the hull has ended and these are removed. Before init is born, killing it is the hull's end.
  */
 int vt_spawn_hull(const struct vt_plan *plan, int spawner_fd, struct vt_cell *ret_hull,
 		  struct vt_err *err);
 
-/* Removes what killed vitro processes left where this plan makes folders. */
+/* Removes what killed vitro processes left where this plan makes folders; those of a hull its maker does. */
 void vt_spawn_sweep(const struct vt_plan *plan);
 
 /*

@@ -2,8 +2,23 @@
 #include "pool/children.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stddef.h>
+#include <stdlib.h>
 #include <sys/wait.h>
+
+#include "base/clock.h"
+#include "base/fd.h"
+
+enum { LEFT_MAX = 256 }; /* each has a descriptor */
+
+/* One that was killed, and whose end nobody waits for. */
+struct vt_left {
+	struct vt_children *children;
+	struct vt_child child;
+	struct vt_watch end;
+	struct vt_left *next, **link;
+};
 
 static struct vt_child **bucket(struct vt_children *children, pid_t pid)
 {
@@ -58,6 +73,78 @@ int vt_child_reap(struct vt_child *child)
 bool vt_child_try_reap(struct vt_child *child, int *ret_status)
 {
 	return reap(child, WNOHANG, ret_status);
+}
+
+static void left_free(struct vt_left *left)
+{
+	struct vt_children *children = left->children;
+
+	vt_loop_remove(children->loop, &left->end);
+	vt_fd_close(&left->end.fd);
+	vt_child_forget(&left->child);
+	*left->link = left->next;
+	if (left->next)
+		left->next->link = left->link;
+	children->left_count--;
+	free(left);
+}
+
+static void left_ready(struct vt_watch *source, uint32_t events)
+{
+	struct vt_left *left = source->owner;
+	int status;
+
+	(void)events;
+	/* One that its own child traces is not for us to reap before that has ended. */
+	(void)vt_child_try_reap(&left->child, &status);
+	left_free(left);
+}
+
+void vt_children_leave(struct vt_children *children, struct vt_child *child, int *pidfd)
+{
+	AUTO_CLOSE int fd = vt_fd_take(pidfd);
+	pid_t pid = child->pid;
+	struct vt_err err;
+	int status;
+
+	if (!pid || vt_child_try_reap(child, &status))
+		return;
+	bool swept = child->swept;
+
+	vt_child_forget(child);
+	struct vt_left *left = children->loop && fd >= 0 && !swept &&
+					       children->left_count < LEFT_MAX
+				       ? calloc(1, sizeof(*left))
+				       : NULL;
+
+	if (!left)
+		return;
+	left->children = children;
+	left->end = (struct vt_watch){ .fd = vt_fd_take(&fd), .ready = left_ready, .owner = left };
+	vt_child_know(children, &left->child, pid);
+	left->next = children->left;
+	left->link = &children->left;
+	if (left->next)
+		left->next->link = &left->next;
+	children->left = left;
+	children->left_count++;
+	if (vt_loop_add(children->loop, &left->end, EPOLLIN, &err) < 0)
+		left_free(left);
+}
+
+void vt_children_done(struct vt_children *children, int64_t patience_ns)
+{
+	int64_t until = vt_clock_now() + patience_ns;
+
+	while (children->left) {
+		struct vt_left *left = children->left;
+		struct pollfd end = { .fd = left->end.fd, .events = POLLIN };
+		int64_t now = vt_clock_now();
+
+		if (now < until)
+			(void)poll(&end, 1, (int)((until - now) / VT_NS_PER_MS) + 1);
+		left_ready(&left->end, 0);
+	}
 }
 
 bool vt_child_is_ours(int pidfd)

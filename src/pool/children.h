@@ -16,6 +16,8 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
+#include "watch/loop.h"
+
 /* Its owner embeds it. All zero: nobody. */
 struct vt_child {
 	pid_t            pid; /* 0: nobody, or his end was taken */
@@ -26,8 +28,13 @@ struct vt_child {
 
 enum { VT_CHILD_BUCKETS = 256 };
 
+struct vt_left;
+
 struct vt_children {
 	struct vt_child *buckets[VT_CHILD_BUCKETS];
+	struct vt_loop  *loop; /* its owner's to set; NULL: whoever is left is not waited for */
+	struct vt_left  *left;
+	unsigned         left_count;
 };
 
 /* A child that is not reaped yet becomes known. */
@@ -40,6 +47,14 @@ bool vt_child_try_reap(struct vt_child *child, int *ret_status);
 
 /* Nobody is interested in its end any more. Fine if it is nobody. */
 void vt_child_forget(struct vt_child *child);
+
+/*
+ * The same of one that was killed, and may take long to end, or never do: it is reaped when it has ended, from the loop.
+ * Of more than a few hundred such that is too much to ask. Takes over its pidfd, which is closed in any case.
+ */
+void vt_children_leave(struct vt_children *children, struct vt_child *child, int *pidfd);
+/* Reaps those that were left, and end within so long. All others are forgotten. */
+void vt_children_done(struct vt_children *children, int64_t patience_ns);
 
 /* Whether the process of this pidfd is a child that is not reaped yet. */
 bool vt_child_is_ours(int pidfd);

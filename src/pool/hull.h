@@ -5,6 +5,8 @@
  *
  *	none ──► building ──► ready ──► ending ──► none
  *	             └──────────────────►┘
+ *
+ * Its maker (launch/spawn.h) is there while it is begun, and where it has work folders until these are removed.
  */
 #pragma once
 
@@ -35,12 +37,14 @@ struct vt_pool_hull {
 
 	/* its own */
 	struct vt_cell  cell;
-	struct vt_child child; /* its init, the spawner */
-	struct vt_watch notes, end;
+	struct vt_child child; /* its init, the spawner; pid 0: not born yet, or gone */
+	struct vt_child maker; /* pid 0: it has ended */
+	struct vt_watch notes, end, made;
 	uint64_t        refreshes, ordered, refreshed; /* the last that was asked for, ordered, and done */
 	int             fds[VT_HULL_FDS]; /* the namespaces; -1 until they are there */
 	int64_t         started; /* since when it is to become ready */
 	bool            ready, ending;
+	bool            doomed; /* it is to end as soon as it is born */
 	struct vt_err   failure; /* what it said; num 0: nothing */
 };
 
@@ -64,5 +68,5 @@ void vt_pool_hull_kill(struct vt_pool_hull *hull, const struct vt_err *why);
 /* The same without telling: only that it has ended is told. */
 void vt_pool_hull_quit(struct vt_pool_hull *hull);
 
-/* Ends it, without telling, and waits for that no longer than this. */
+/* Ends it, without telling, and waits for that no longer than this. What has not ended then is left to its end. */
 void vt_pool_hull_done(struct vt_pool_hull *hull, int64_t patience_ns);

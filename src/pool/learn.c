@@ -88,6 +88,8 @@ void vt_pool_zygote_said(struct vt_pool_zygote *zygote, const struct vt_note *no
 {
 	struct vt_pool *pool = zygote->user;
 
+	if (note->kind == VT_NOTE_OBJECT)
+		vt_pool_object_is(pool, note->err.what);
 	if (!pool->options.preloads)
 		return;
 	if (note->kind == VT_NOTE_LEARNED) {

@@ -7,7 +7,7 @@
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
+#include <string.h>
 #include <syslog.h>
 
 #include "base/clock.h"
@@ -65,19 +65,13 @@ bool vt_pool_is_incomplete(const struct vt_pool *pool)
 }
 
 /* The object is loaded anew by each zygote, and nobody holds it: somebody may want to know. */
-static void look_at_object(struct vt_pool *pool)
+void vt_pool_object_is(struct vt_pool *pool, const char *mark)
 {
+	bool is_other = *pool->object && strncmp(pool->object, mark, VT_OBJECT_MARK) != 0;
 	char text[PATH_MAX + 128];
-	struct stat now = { 0 }, before = pool->object;
 
-	if (!pool->options.object)
-		return;
-	(void)stat(pool->options.object, &now); /* one that is not there is another, too */
-	pool->object = now;
-	if (!pool->options.log || !before.st_nlink ||
-	    (now.st_dev == before.st_dev && now.st_ino == before.st_ino &&
-	     now.st_size == before.st_size && now.st_mtim.tv_sec == before.st_mtim.tv_sec &&
-	     now.st_mtim.tv_nsec == before.st_mtim.tv_nsec))
+	(void)snprintf(pool->object, sizeof(pool->object), "%s", mark); /* fits */
+	if (!pool->options.log || !pool->options.object || !is_other)
 		return;
 	(void)snprintf(text, sizeof(text),
 		       "'%s' was changed or removed after it was loaded: calls from now on may run "
@@ -88,7 +82,6 @@ static void look_at_object(struct vt_pool *pool)
 
 static int start_zygote(struct vt_pool *pool, struct vt_pool_zygote *zygote, struct vt_err *err)
 {
-	look_at_object(pool);
 	char **words = vt_pool_zygote_words(pool, zygote);
 
 	if (!words)
@@ -277,6 +270,7 @@ void vt_pool_init_makers(struct vt_pool *pool)
 							    .has_main = options->has_main,
 							    .advice = options->advice,
 							    .preload = options->preload,
+							    .object = options->object,
 							    .envp = pool->plan->envp,
 							    .is_ready = zygote_ready,
 							    .note = give_zygote_note,

@@ -513,23 +513,22 @@ bool vt_pool_is_over(const struct vt_pool *pool)
 	return !vt_pool_hull_lives(&pool->hull) && !pool->warm[VT_WARM_ENDING] && !pool->gone;
 }
 
-void vt_pool_free(struct vt_pool *pool)
+/* What it had on the host is waited for too, unless nothing is. */
+static void finish(struct vt_pool *pool, bool waits)
 {
 	const struct timespec pause = { .tv_nsec = VT_NS_PER_MS };
 
-	if (!pool)
-		return;
 	vt_pool_quit(pool);
 	/* All die with the spawner. */
-	vt_pool_hull_done(&pool->hull, REAP);
+	vt_pool_hull_done(&pool->hull, waits ? REAP : 0);
 	const int64_t until = vt_clock_now() + END;
 
 	/* Bare ones end by themselves, and are all at it by now. */
-	while (pool->plan->bare && pool->warm[VT_WARM_ENDING])
+	while (waits && pool->plan->bare && pool->warm[VT_WARM_ENDING])
 		vt_warm_bare_await(pool->warm[VT_WARM_ENDING], until);
 	while (pool->warm[VT_WARM_ENDING])
 		vt_warm_leave(pool->warm[VT_WARM_ENDING]);
-	for (vt_pool_release_gone(pool, vt_clock_now()); pool->gone;
+	for (vt_pool_release_gone(pool, waits ? vt_clock_now() : INT64_MAX); pool->gone;
 	     vt_pool_release_gone(pool, vt_clock_now()))
 		(void)nanosleep(&pause, NULL); /* a shorter one only means one more try */
 	vt_loop_remove_timer(pool->loop, &pool->timer);
@@ -537,4 +536,16 @@ void vt_pool_free(struct vt_pool *pool)
 	vt_fd_close(&pool->null_fd);
 	vt_lessons_done(&pool->lessons);
 	free(pool);
+}
+
+void vt_pool_free(struct vt_pool *pool)
+{
+	if (pool)
+		finish(pool, true);
+}
+
+void vt_pool_leave(struct vt_pool *pool)
+{
+	if (pool)
+		finish(pool, false);
 }

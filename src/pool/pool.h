@@ -63,6 +63,8 @@ int  vt_pool_new(struct vt_loop *loop, const struct vt_pool_options *options,
  * are not over end as cancelled, first.
  */
 void vt_pool_free(struct vt_pool *pool);
+/* The same without waiting at all: what will not die is left to its end. For one that has begun its end. */
+void vt_pool_leave(struct vt_pool *pool);
 
 /*
  * Begins its end, and waits for nothing: what runs is killed, calls end as cancelled. Nothing may be submitted

@@ -5,8 +5,6 @@
  */
 #pragma once
 
-#include <sys/stat.h>
-
 #include "host/idrange.h"
 #include "pool/hull.h"
 #include "pool/lessons.h"
@@ -41,7 +39,7 @@ struct vt_pool {
 	struct vt_pool_zygote *zygote; /* who forks now; the other comes, or goes, or is none */
 	unsigned forks;                /* of his */
 	int64_t born;                  /* since when he is ready */
-	struct stat object;            /* as it was when it was loaded last; all 0: never */
+	char object[VT_OBJECT_MARK];   /* as it was when it was loaded last; "": never */
 	struct vt_lessons lessons;
 	uint64_t learned;              /* how often the zygote, or its successor, came to know more */
 	int image_fd, null_fd;
@@ -99,6 +97,8 @@ void vt_pool_renew_zygote(struct vt_pool *pool, int64_t now);
 /* Who comes, or goes, or is none. */
 struct vt_pool_zygote *vt_pool_other_zygote(const struct vt_pool *pool);
 void vt_pool_end_zygotes(struct vt_pool *pool);
+/* What a zygote saw of the object that it loads. */
+void vt_pool_object_is(struct vt_pool *pool, const char *mark);
 
 /* ---- what a zygote learns: learn.c ----------------------------------------------------------- */
 

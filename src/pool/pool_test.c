@@ -43,10 +43,24 @@ static void test_occupants_that_nobody_knows_are_reaped(void **state)
 	end_watched(&w);
 }
 
-/* It is the only child yet, and has not executed its program. */
+/* The hull's init, which its maker has made beside itself. */
+static pid_t find_init(void)
+{
+	char text[64] = "";
+	const char *second = NULL;
+
+	while (!second || !atoi(second)) {
+		AUTO_CLOSE int fd = open("/proc/thread-self/children", O_RDONLY | O_CLOEXEC);
+
+		assert_true(read(fd, text, sizeof(text) - 1) > 0);
+		second = strchr(text, ' ');
+	}
+	return atoi(second);
+}
+
+/* It may not have executed its program yet. */
 static void test_spawner_hangs(void **state)
 {
-	char text[16] = "";
 	struct watched w;
 
 	(void)state;
@@ -54,13 +68,9 @@ static void test_spawner_hangs(void **state)
 	to_be_told = "the hull is made anew: have the hull ready within 2 s";
 	start_ms = 2000;
 	start_watched(&w);
-	AUTO_CLOSE int fd = open("/proc/thread-self/children", O_RDONLY | O_CLOEXEC);
-
-	assert_true(read(fd, text, sizeof(text) - 1) > 0);
-	assert_int_equal(kill(atoi(text), SIGSTOP), 0);
+	assert_int_equal(kill(find_init(), SIGSTOP), 0);
 	run_until_told(&w, 1);
 	assert_string_equal(call_one(&w, "echo", "next")->value, "next");
-	vt_fd_close(&fd);
 	end_watched(&w);
 	start_ms = 0;
 }

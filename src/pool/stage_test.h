@@ -343,6 +343,7 @@ static void start_watched_as(struct watched *w, const char *mode)
 	w->stage.plan.result_bytes = 8 << 20;
 	w->stage.plan.stdout_bytes = w->stage.plan.stderr_bytes = 1 << 20;
 	plan_pooled(&w->stage);
+	w->children.loop = &w->loop;
 	const struct vt_pool_options options = {
 		.plan = &w->stage.plan,
 		.program = program,
@@ -375,6 +376,7 @@ static void end_watched(struct watched *w)
 {
 	vt_pool_free(w->pool);
 	vt_arena_free(w->stage.plan.arena);
+	vt_children_done(&w->children, 10 * VT_NS_PER_S);
 	vt_loop_done(&w->loop);
 	vt_fd_close(&w->self);
 	assert_int_equal(waitpid(-1, NULL, __WALL | WNOHANG), -1);

@@ -161,12 +161,19 @@ void vt_warm_free(struct vt_warm *warm)
 
 /* ---- its call ------------------------------------------------------------------------------ */
 
-/* What is in a pipe now, which is no more than fits in it. */
-static void drain(struct vt_warm *warm, size_t stream)
+enum {
+	PIPE_MOST = 1 << 20, /* that fits in one */
+	/* Of one that is written to all the while, before others have their turn: there may be
+	   many. */
+	PIPE_TURN = 64 << 10,
+};
+
+/* What is in a pipe now, and so much at the most. */
+static void drain(struct vt_warm *warm, size_t stream, size_t most)
 {
 	char bytes[16384];
 
-	for (size_t left = 1 << 20; left;) {
+	for (size_t left = most; left;) {
 		ssize_t len = warm->pipes[stream].fd < 0
 				      ? 0
 				      : read(warm->pipes[stream].fd, bytes, sizeof(bytes));
@@ -194,7 +201,7 @@ static void drain_all(struct vt_warm *warm)
 	if (poll(pipes, VT_WARM_STREAMS, 0) == 0)
 		return;
 	for (size_t i = 0; i < VT_WARM_STREAMS; i++)
-		drain(warm, i);
+		drain(warm, i, PIPE_MOST);
 }
 
 static int64_t cpu_time(const struct vt_warm *warm)
@@ -377,7 +384,7 @@ void vt_warm_pipe_ready(struct vt_watch *source, uint32_t events)
 	if (warm->state == VT_WARM_OVER)
 		close_watch(warm, source); /* of no interest any more */
 	else if (!vt_words_hold(warm))
-		drain(warm, (size_t)(source - warm->pipes));
+		drain(warm, (size_t)(source - warm->pipes), PIPE_TURN);
 }
 
 /* Whether the whole cell is on its way to its end, though nobody here killed it. */
@@ -411,7 +418,7 @@ static void conclude_command(struct vt_warm *warm)
 	if (!warm->call || !warm->call->command || warm->plan->bare)
 		return;
 	for (size_t i = 0; i < VT_WARM_STREAMS; i++)
-		drain(warm, i);
+		drain(warm, i, PIPE_MOST);
 	if (warm->pipes[0].fd < 0 && warm->pipes[1].fd < 0)
 		conclude_end(warm);
 }

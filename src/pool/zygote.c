@@ -32,10 +32,8 @@
 static const char *const variables[] = { "VITRO_ZYGOTE=3", "LD_BIND_NOW=1" };
 
 enum {
-	PROGRAM_FD = 4,   /* the program that it executes, where that goes by a descriptor */
 	LAST_WORDS = 240, /* bytes of what it said before its end, as they are shown */
 	LAST_READS = 64,
-	END_MS = 100, /* that one which was killed has to end: longer than any takes */
 	/* More than fit in its socket. One that never stops telling does not keep others from their
 	 * turn. */
 	TURN_NOTES = 512,
@@ -66,14 +64,21 @@ static int enter_read_only(int hull_user_fd, struct vt_err *err)
 }
 
 /* As a file of nobody's, which can be executed and not be written to. Returns it, or a failure. */
-static int copy_program(int fd, struct vt_err *err)
+static int copy_program(int held_fd, struct vt_err *err)
 {
 	const unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
 	const int seals = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE;
+	char path[32];
+
+	/* It is held as a path alone. */
+	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", held_fd); /* fits */
+	AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	AUTO_CLOSE int copy = memfd_create("program", flags | MFD_EXEC);
 	off_t at = 0;
 	ssize_t sent;
 
+	if (fd < 0)
+		return vt_fail_at(err, VT_STEP_EXEC, errno, "read the program", NULL);
 	if (copy < 0 && errno == EINVAL) /* an older kernel, where all can be executed */
 		copy = memfd_create("program", flags);
 	while (copy >= 0 && (sent = sendfile(copy, fd, &at, 1 << 30)) != 0)
@@ -94,12 +99,15 @@ static int find_program(const struct vt_pool_zygote *zygote, int *ret_fd, struct
 	struct stat first, now;
 
 	*ret_fd = -1;
-	if (zygote->program_fd <= 0 || fstat(zygote->program_fd, &first) < 0 ||
+	if (zygote->program_fd < 0 || fstat(zygote->program_fd, &first) < 0 ||
 	    (stat(zygote->program, &now) == 0 && now.st_dev == first.st_dev &&
 	     now.st_ino == first.st_ino))
 		return 0;
-	*ret_fd = copy_program(zygote->program_fd, err);
-	return *ret_fd < 0 ? *ret_fd : 0;
+	int r = copy_program(zygote->program_fd, err);
+
+	/* One that cannot be read goes by its path. */
+	*ret_fd = r == -EACCES ? -1 : r;
+	return *ret_fd < 0 && r != -EACCES ? r : 0;
 }
 
 static _Noreturn void fail(const struct vt_err *err)
@@ -112,41 +120,71 @@ static _Noreturn void fail(const struct vt_err *err)
 	_exit(127);
 }
 
-/*
- * The program is kept at 0 until all others are closed. What is open for writing is not executed,
- * so it is opened once more.
- */
-static int place_descriptors(int program, int null, int said, int control, struct vt_err *err)
+/* Opens a copy once more: what is open for writing is not executed. Returns it, or a failure. */
+static int reopen(int copy, struct vt_err *err)
 {
-	int r = vt_process_descriptors(program < 0 ? null : program, null, said, control, err);
+	char path[32];
 
-	if (r == 0 && program >= 0 &&
-	    (open("/proc/self/fd/0", O_RDONLY | O_CLOEXEC) != PROGRAM_FD || dup2(1, 0) < 0))
-		r = -errno;
-	return r;
+	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", copy); /* fits */
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	(void)close(copy); /* it is sealed */
+	return fd < 0 ? vt_fail_at(err, VT_STEP_EXEC, errno, "open the program", NULL) : fd;
 }
 
-/* Between clone and exec. */
-static _Noreturn void become(const struct vt_pool_zygote *zygote, char **envp, int control,
-			     int said, int hull_user_fd)
+/* One that is not there is another, too. */
+static void tell_object(const char *object)
 {
+	struct vt_note note = { .kind = VT_NOTE_OBJECT };
+	struct stat st = { 0 };
+	struct vt_err unheard;
+
+	(void)stat(object, &st);
+	(void)snprintf(note.err.what, VT_OBJECT_MARK, "%llx:%llx:%llx:%lld.%09ld",
+		       (unsigned long long)st.st_dev, (unsigned long long)st.st_ino,
+		       (unsigned long long)st.st_size, (long long)st.st_mtim.tv_sec,
+		       st.st_mtim.tv_nsec);                            /* fits */
+	(void)vt_pass_send(3, &note, sizeof(note), NULL, 0, &unheard); /* it is for a log alone */
+}
+
+/*
+ * Between clone and exec. The program's path may be on a file system that does not answer: before
+ * it is asked, nothing of the supervisor's is held any more.
+ */
+static _Noreturn void become(struct vt_pool_zygote *zygote, char **envp, int control, int said,
+			     int hull_user_fd)
+{
+	enum { HELD_FD, HULL_FD, CONTROL_FD = 3 };
 	struct vt_err err;
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC), program = -1;
-	int r = hull_user_fd < 0 ? 0 : enter_read_only(hull_user_fd, &err);
 
+	if (null < 0 || vt_process_detach(&err) < 0 ||
+	    vt_process_descriptors(zygote->program_fd > 0 ? zygote->program_fd : null,
+				   hull_user_fd < 0 ? null : hull_user_fd, said, control,
+				   &err) < 0 ||
+	    fcntl(CONTROL_FD, F_SETFD, 0) < 0 || (null = open("/dev/null", O_RDWR | O_CLOEXEC)) < 0)
+		_exit(125);
+	zygote->program_fd = zygote->program_fd > 0 ? HELD_FD : -1;
+	int r = hull_user_fd < 0 ? 0 : enter_read_only(HULL_FD, &err);
+
+	/* After it: who gets other capabilities loses this. */
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
+		_exit(125);
 	if (r == 0)
 		r = find_program(zygote, &program, &err);
-	if (null < 0 || vt_process_detach(&err) < 0 ||
-	    place_descriptors(program, null, said, control, &err) < 0 || fcntl(3, F_SETFD, 0) < 0 ||
-	    prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
+	if (r == 0 && program >= 0)
+		r = program = reopen(program, &err);
+	if (dup2(null, HELD_FD) < 0 || dup2(null, HULL_FD) < 0)
 		_exit(125);
 	if (r < 0)
 		fail(&err);
+	if (zygote->object)
+		tell_object(zygote->object);
 	/* Either returns only to fail. */
 	if (program < 0)
 		(void)execve(zygote->program, zygote->argv, envp);
 	else
-		(void)syscall(SYS_execveat, PROGRAM_FD, "", zygote->argv, envp, AT_EMPTY_PATH);
+		(void)syscall(SYS_execveat, program, "", zygote->argv, envp, AT_EMPTY_PATH);
 	(void)vt_fail_at(&err, VT_STEP_EXEC, errno, "execute", zygote->program);
 	fail(&err);
 }
@@ -186,7 +224,8 @@ static void take_note(struct vt_pool_zygote *zygote, struct vt_note *note, int f
 	} else if (note->kind == VT_NOTE_LOADS && !zygote->ready) {
 		(void)snprintf(zygote->loading, sizeof(zygote->loading), "%.255s",
 			       note->err.what); /* a longer one is none that was asked for */
-	} else {
+	} else if (note->kind != VT_NOTE_OBJECT || !zygote->looked) {
+		zygote->looked |= note->kind == VT_NOTE_OBJECT; /* before anything of it ran */
 		zygote->said(zygote, note);
 	}
 }
@@ -355,6 +394,7 @@ int vt_pool_zygote_start(struct vt_pool_zygote *zygote, int image_fd,
 	*zygote->loading = '\0';
 	zygote->lesson = 0;
 	zygote->lines = 0;
+	zygote->looked = false;
 	zygote->started = vt_clock_now();
 	zygote->retired = 0;
 	pid_t pid = vt_ns_clone(0, -1, &zygote->end.fd, err);
@@ -393,18 +433,13 @@ void vt_pool_zygote_retire(struct vt_pool_zygote *zygote)
 
 void vt_pool_zygote_end(struct vt_pool_zygote *zygote)
 {
-	struct pollfd end = { .fd = zygote->end.fd, .events = POLLIN };
-	int status;
-
 	vt_loop_remove(zygote->loop, &zygote->control);
 	vt_loop_remove(zygote->loop, &zygote->end);
 	vt_fd_close(&zygote->control.fd);
-	if (zygote->child.pid) {
-		/* Not by its number, which is another's once it was swept. ESRCH: it has ended. */
+	/* Not by its number, which is another's once it was swept. ESRCH: it has ended. */
+	if (zygote->child.pid)
 		(void)syscall(SYS_pidfd_send_signal, zygote->end.fd, SIGKILL, NULL, 0);
-		(void)poll(&end, 1, END_MS); /* whatever it says, it is tried */
-		reap(zygote, &status);
-	}
+	vt_children_leave(zygote->children, &zygote->child, &zygote->end.fd);
 	zygote->ready = false;
 	vt_fd_close(&zygote->end.fd);
 	vt_fd_close(&zygote->said_fd);

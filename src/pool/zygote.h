@@ -13,6 +13,8 @@
 #include "pool/children.h"
 #include "watch/loop.h"
 
+enum { VT_OBJECT_MARK = 96 }; /* bytes of what tells an object's file from another, with a NUL */
+
 struct vt_pool_zygote {
 	/* the owner's */
 	struct vt_loop     *loop;
@@ -22,6 +24,7 @@ struct vt_pool_zygote {
 	bool            has_main;   /* it is a client's, who is to call vitro_host_main() */
 	const char     *advice;     /* where it does not begin; NULL: none */
 	const char     *preload;    /* LD_PRELOAD=…: a library that is loaded before it begins; NULL: none */
+	const char     *object;     /* that it loads; NULL: none */
 	char *const    *argv, *const *envp;
 	void (*is_ready)(void *user); /* it takes orders */
 	void (*note)(void *user, const struct vt_note *note, int fds[VT_NOTE_FDS]);
@@ -38,6 +41,7 @@ struct vt_pool_zygote {
 	int             said_fd; /* its standard error, until it is ready; -1: closed */
 	int64_t         started; /* since when it is to become ready */
 	bool            ready;
+	bool            looked;  /* it has told of its object */
 	int64_t         retired; /* since when; 0: it is not */
 	struct vt_err   failure; /* what it said; num 0: nothing */
 	char            loading[VT_MODULE_MAX + 1]; /* what it imports, before it is ready; "": nothing */

@@ -80,7 +80,7 @@ static void free_call(struct serve_call *call)
 	vt_client_release(call->client);
 	if (call->given.memory) {
 		vt_bulk_keep(&call->commons->spare, call->given.memory, call->given.cap);
-		vt_commons_rest_later(call->commons);
+		vt_commons_trim_later(call->commons);
 	}
 	free(call);
 }
@@ -503,7 +503,7 @@ static int expand_tool(struct vt_session *session, const struct serve_pool *pool
 	int r = vt_offer_expand(session->commons->offer, index, frame->body, frame->len, &words,
 				&input, &why);
 
-	vt_session_rest(session, begun);
+	vt_session_pause(session, begun);
 	parts->words_len = parts->path ? words.len : input.len;
 	parts->input_len = parts->path ? input.len : 0;
 	vt_str_addn(&words, input.text, input.len);

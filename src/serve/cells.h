@@ -16,6 +16,7 @@
 #include "base/err.h"
 #include "host/host.h"
 #include "host/interpreter.h"
+#include "launch/image.h"
 #include "plan/lookup.h"
 #include "plan/plan.h"
 #include "pool/pool.h"
@@ -48,11 +49,16 @@ struct vt_cells {
 	bool              quitting;
 	uint64_t          client; /* that had it planned last */
 	struct vt_str     key;    /* all in which others must be the same to share it */
-	struct vt_policy *policy;
+	struct vt_policy *policy; /* NULL where the plan came from a scout */
 	struct vt_plan   *plan;
+	struct vt_image_whole *image; /* that the plan is in; NULL: in none */
+	size_t            image_len;
+	char             *policy_name; /* for a log */
+	char             *path;   /* of a command's program, until somebody has it */
+	bool              is_plain; /* a command that brings nothing of its own along */
 	struct vt_pool   *pool;  /* NULL: none was asked for */
 	char             *program, *object;
-	int               program_fd; /* the file that program was; 0: none */
+	int               program_fd; /* the file that program was, as a path alone (O_PATH) where it is a client's; 0: none */
 	char             *script, *setup, *preload; /* of an interpreter; else NULL */
 	const struct vt_interpreter *interpreter; /* or NULL */
 	char             *argv[3 + VT_INTERPRETER_FLAGS]; /* ends with NULL */
@@ -87,6 +93,8 @@ struct vt_cells_maker {
 	struct vt_timer  timer;
 	struct vt_cells *first;
 	unsigned         count;
+	unsigned         quitting; /* that are not among them any more */
+	int64_t          waits_until; /* 0: nobody waits for what was told to end, but one client for its own */
 	struct vt_pool_counts past; /* of those that are gone: their sums */
 };
 
@@ -116,11 +124,20 @@ int vt_cells_settle(struct vt_cells_maker *maker, struct vt_err *err);
 int vt_cells_get(struct vt_cells_maker *maker, const struct vt_cells_wish *wish,
 		 struct vt_cells **ret_cells, char **ret_path, struct vt_err *err);
 
-/*
- * Looks at every path that vt_cells_get() would, in the same way, and keeps nothing of it: for a process that ends
- * then.
- */
-void vt_cells_look(struct vt_cells_maker *maker, const struct vt_cells_wish *wish);
+/* What somebody found who asked the paths of a wish. One message between processes, with two descriptors. */
+struct vt_cells_found {
+	struct vt_err err; /* num 0: it can be had */
+	bool          is_plain;
+	int           image_fd, program_fd; /* -1: none */
+};
+
+/* Asks them, as vt_cells_get() would, in a process that ends then. */
+void vt_cells_look(struct vt_cells_maker *maker, const struct vt_cells_wish *wish,
+		   struct vt_cells_found *ret_found);
+/* The same as vt_cells_get() of what was found, which asks no path of a client's. */
+int vt_cells_take(struct vt_cells_maker *maker, const struct vt_cells_wish *wish, struct vt_cells_found *found,
+		  struct vt_cells **ret_cells, char **ret_path, struct vt_err *err);
+void vt_cells_found_done(struct vt_cells_found *found);
 
 /* All cells, and what there was so far. */
 void vt_cells_count(const struct vt_cells_maker *maker, struct vt_pool_counts *ret_counts);
@@ -140,9 +157,20 @@ static inline void vt_cells_hold(struct vt_cells *cells)
 	cells->users++;
 }
 
+/*
+ * Sets all that a wish comes to, by asking paths: find.c. is_known: of a command that brings nothing along no plan is
+ * needed.
+ */
+int vt_cells_find(struct vt_cells *cells, const struct vt_cells_wish *wish, bool is_known, struct vt_err *err);
+/* The same by what another process found. Takes its program_fd over. */
+int vt_cells_believe(struct vt_cells *cells, const struct vt_cells_wish *wish, struct vt_cells_found *found,
+		     struct vt_err *err);
+
 /* Sets its program, the file that it is, and its argv, by what the plan was made for: choose.c. */
 int vt_cells_choose_zygote(struct vt_cells *cells, const struct vt_cells_wish *wish,
 			   const struct vt_command *command, struct vt_err *err);
+/* Sets its argv, by what was chosen. */
+int vt_cells_arrange(struct vt_cells *cells, const struct vt_cells_wish *wish, struct vt_err *err);
 
 /*
  * Whether its calls could change what vitro executes outside of cells, by its path, whenever a zygote is started: the

@@ -20,34 +20,25 @@ static int no_memory(struct vt_err *err)
 }
 
 /*
- * A program that is replaced or removed while the client runs stays what it was. One that cannot be
- * read goes by its path alone.
+ * A program that is replaced or removed while the client runs stays what it was. It is held as a
+ * path alone: who closes a file asks its file system, and so would every process that has a copy.
  */
 static void pin_program(struct vt_cells *cells, int known_fd)
 {
-	char path[PATH_MAX];
-
-	if (known_fd >= 0 && cells->maker->shared)
-		(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", known_fd); /* fits */
-	else
-		(void)snprintf(path, sizeof(path), "%s", cells->program); /* or is not found */
-	AUTO_CLOSE int fd = known_fd >= 0 && !cells->maker->shared
-				    ? fcntl(known_fd, F_DUPFD_CLOEXEC, 3)
-				    : open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	AUTO_CLOSE int fd = known_fd >= 0 ? fcntl(known_fd, F_DUPFD_CLOEXEC, 3)
+					  : open(cells->program, O_PATH | O_CLOEXEC);
 	struct stat st;
 
-	/* A fifo is no program, and must not be waited for either. */
+	/* A fifo is no program. */
 	if (fd > 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
 		cells->program_fd = vt_fd_take(&fd);
 }
 
 /* The interpreter itself, as it was named: Python finds its venv by that. */
-static int choose_interpreter(struct vt_cells *cells, const struct vt_cells_wish *wish,
-			      const struct vt_interpreter *interpreter,
+static int choose_interpreter(struct vt_cells *cells, const struct vt_interpreter *interpreter,
 			      const struct vt_command *command, struct vt_err *err)
 {
 	char script[PATH_MAX];
-	size_t n = 0;
 	int r = vt_interpreter_find(interpreter, script, err);
 
 	/* Such cells are in the host's own folders, as users of whom these know nothing. */
@@ -55,55 +46,75 @@ static int choose_interpreter(struct vt_cells *cells, const struct vt_cells_wish
 		r = vt_interpreter_check_open(command->path, err);
 	if (r < 0)
 		return r;
-	cells->interpreter = interpreter;
 	cells->program = strdup(command->path);
 	cells->script = strdup(script);
+	return cells->program && cells->script ? 0 : no_memory(err);
+}
+
+static int choose_object(struct vt_cells *cells, const struct vt_command *command,
+			 struct vt_err *err)
+{
+	char helper[PATH_MAX];
+	int r = vt_helper_find("vitro-object", helper, err);
+
+	if (r < 0)
+		return r;
+	cells->program = strdup(helper);
+	cells->object = strdup(command->path);
+	return cells->program && cells->object ? 0 : no_memory(err);
+}
+
+static int arrange_interpreter(struct vt_cells *cells, const struct vt_cells_wish *wish,
+			       const struct vt_interpreter *interpreter, struct vt_err *err)
+{
+	size_t n = 0;
+
+	if (!cells->script)
+		return vt_fail(err, VT_STEP_PLAN, EBADMSG, "find what an interpreter is to run");
+	cells->interpreter = interpreter;
 	cells->setup = strdup(wish->setup);
-	if (interpreter->preloads && asprintf(&cells->preload, "LD_PRELOAD=%s", script) < 0)
+	if (interpreter->preloads && asprintf(&cells->preload, "LD_PRELOAD=%s", cells->script) < 0)
 		cells->preload = NULL;
-	if (!cells->program || !cells->script || !cells->setup ||
-	    (interpreter->preloads && !cells->preload))
+	if (!cells->setup || (interpreter->preloads && !cells->preload))
 		return no_memory(err);
 	cells->argv[n++] = cells->program;
 	for (size_t i = 0; i < VT_INTERPRETER_FLAGS && interpreter->flags[i]; i++)
 		cells->argv[n++] = (char *)interpreter->flags[i];
 	cells->argv[n++] = cells->script;
 	cells->argv[n] = cells->setup;
-	pin_program(cells, -1);
+	return 0;
+}
+
+int vt_cells_arrange(struct vt_cells *cells, const struct vt_cells_wish *wish, struct vt_err *err)
+{
+	const struct vt_interpreter *interpreter = vt_cells_interpreter(wish);
+
+	if (interpreter)
+		return arrange_interpreter(cells, wish, interpreter, err);
+	cells->argv[0] = wish->command ? (char *)"vitro-commands" : cells->program;
+	cells->argv[1] = cells->object;
 	return 0;
 }
 
 int vt_cells_choose_zygote(struct vt_cells *cells, const struct vt_cells_wish *wish,
 			   const struct vt_command *command, struct vt_err *err)
 {
-	char helper[PATH_MAX];
-
 	const struct vt_interpreter *interpreter = vt_cells_interpreter(wish);
+	int r = 0;
 
 	if (interpreter)
-		return choose_interpreter(cells, wish, interpreter, command, err);
-	if (wish->command) {
-		cells->program = strdup("/proc/self/exe");
-		cells->argv[0] = (char *)"vitro-commands";
-	} else if (wish->object) {
-		int r = vt_helper_find("vitro-object", helper, err);
-
-		if (r < 0)
-			return r;
-		cells->program = strdup(helper);
-		cells->object = strdup(command->path);
-		cells->argv[0] = cells->program;
-		cells->argv[1] = cells->object;
-		if (!cells->program || !cells->object)
-			return no_memory(err);
-		pin_program(cells, -1);
-	} else {
-		cells->program = strdup(wish->program);
-		cells->argv[0] = cells->program;
-		if (cells->program)
-			pin_program(cells, wish->program_fd);
-	}
-	return cells->program ? 0 : no_memory(err);
+		r = choose_interpreter(cells, interpreter, command, err);
+	else if (wish->object)
+		r = choose_object(cells, command, err);
+	else
+		cells->program = strdup(wish->command ? "/proc/self/exe" : wish->program);
+	if (r == 0 && !cells->program)
+		r = no_memory(err);
+	if (r < 0)
+		return r;
+	if (!wish->command)
+		pin_program(cells, wish->program ? wish->program_fd : -1);
+	return vt_cells_arrange(cells, wish, err);
 }
 
 enum { RUNS_MAX = 64 };

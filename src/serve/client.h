@@ -24,7 +24,7 @@ struct vt_client {
 	size_t            held;       /* bytes of frames that have not come whole */
 	size_t            unread;     /* bytes that wait to be read by it, or to be told */
 	unsigned          pools, cells, ready; /* ready: cells that wait at the least, of its pools */
-	int64_t           rests_until; /* what it asked for took long: others are next; 0: it does not */
+	int64_t           paused_until; /* what it asked for took long: others are next */
 	unsigned          looks, looks_lost; /* at paths: under way, and that could not be killed */
 };
 

@@ -15,6 +15,9 @@
 /* How long memory is kept for the next large result. */
 #define SPARE (2 * VT_NS_PER_S)
 
+/* How long whoever was killed is waited for at the end of all. */
+#define LEFT (VT_NS_PER_S / 2)
+
 /* A private supervisor's client only gets in its own way. */
 static const struct vt_session_limits private_limits = {
 	.frame_max = VT_FRAME_MAX,
@@ -57,7 +60,7 @@ static void return_memory(struct vt_timer *timer)
 }
 
 /* Not put off by whoever goes on: it is time for it every so often. */
-void vt_commons_rest_later(struct vt_commons *commons)
+void vt_commons_trim_later(struct vt_commons *commons)
 {
 	if (commons->spare_timer.when == INT64_MAX)
 		vt_timer_set(&commons->spare_timer, vt_clock_now() + SPARE);
@@ -80,6 +83,7 @@ void vt_commons_init(struct vt_commons *commons, struct vt_loop *loop, struct vt
 			   .burst_max = UINT_MAX,
 			   .spawner_fd = open("/proc/self/exe", O_PATH | O_CLOEXEC) },
 	};
+	commons->children.loop = loop;
 	vt_cells_maker_init(&commons->cells);
 	vt_scouts_init(&commons->scouts, &commons->cells);
 	vt_turns_init(&commons->turns, loop, UINT_MAX);
@@ -113,6 +117,7 @@ void vt_commons_done(struct vt_commons *commons)
 {
 	vt_scouts_done(&commons->scouts);
 	vt_cells_maker_done(&commons->cells);
+	vt_children_done(&commons->children, LEFT);
 	vt_turns_done(&commons->turns, commons->loop);
 	vt_loop_remove_timer(commons->loop, &commons->spare_timer);
 	vt_bulk_drop(&commons->spare);

@@ -102,12 +102,38 @@ static int remove_stale(const struct sockaddr_un *address, struct vt_err *err)
 }
 
 /* There is one thread, so the mask is nobody else's. */
-static int bind_closed(int fd, const struct sockaddr_un *address)
+static int bind_closed(int fd, const char *path)
 {
-	mode_t before = umask(0177);
-	int r = bind(fd, (const struct sockaddr *)address, sizeof(*address)) < 0 ? -errno : 0;
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	mode_t before;
+	int r;
 
+	memcpy(address.sun_path, path, strlen(path) + 1);
+	before = umask(0177);
+	r = bind(fd, (const struct sockaddr *)&address, sizeof(address)) < 0 ? -errno : 0;
 	(void)umask(before); /* cannot fail */
+	return r;
+}
+
+/*
+ * Who finds it is heard: it gets its name when it is listened at already. Until then it has
+ * another, which is ours as the lock is. One that is too long for that is found a moment before.
+ */
+static int bind_and_listen(int fd, const char *path)
+{
+	static const char more[] = ".new";
+	char first[sizeof(((struct sockaddr_un *)0)->sun_path)];
+	bool fits = strlen(path) + sizeof(more) <= sizeof(first);
+
+	(void)snprintf(first, sizeof(first), "%s%s", path, fits ? more : ""); /* fits */
+	if (fits && unlink(first) < 0 && errno != ENOENT)
+		return -errno;
+	int r = bind_closed(fd, first);
+
+	if (r == 0 && (listen(fd, SOMAXCONN) < 0 || (fits && rename(first, path) < 0))) {
+		r = -errno;
+		(void)unlink(first); /* it is of no use */
+	}
 	return r;
 }
 
@@ -124,12 +150,12 @@ static int listen_at(struct vt_listener *listener, struct vt_err *err)
 	listener->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 	if (listener->fd < 0)
 		return fail("make a socket for", listener->path, err);
-	r = bind_closed(listener->fd, &address);
+	r = bind_and_listen(listener->fd, listener->path);
 	if (r < 0) {
 		errno = -r;
 		return fail("cannot make a socket at", listener->path, err);
 	}
-	if (lstat(listener->path, &st) < 0 || listen(listener->fd, SOMAXCONN) < 0)
+	if (lstat(listener->path, &st) < 0)
 		return fail("cannot listen at", listener->path, err);
 	listener->dev = st.st_dev;
 	listener->ino = st.st_ino;

@@ -179,15 +179,19 @@ static void refuse_pool(struct vt_session *session, const struct vt_request_fram
 	vt_session_put(session, NULL, 0, NULL);
 }
 
+/* found: NULL where it is for this process to ask the paths. */
 static int take_pool(struct vt_session *session, const struct vt_request_frame *frame,
-		     const struct vt_cells_wish *wish, struct vt_err *err)
+		     const struct vt_cells_wish *wish, struct vt_cells_found *found,
+		     struct vt_err *err)
 {
 	struct serve_pool *pool = calloc(1, sizeof(*pool));
 
 	if (!pool)
 		return vt_fail(err, VT_STEP_WIRE, ENOMEM, "make a pool");
 	pool->number = vt_head_int(&frame->head, "pool", -1);
-	int r = vt_cells_get(&session->commons->cells, wish, &pool->cells, &pool->path, err);
+	struct vt_cells_maker *maker = &session->commons->cells;
+	int r = found ? vt_cells_take(maker, wish, found, &pool->cells, &pool->path, err)
+		      : vt_cells_get(maker, wish, &pool->cells, &pool->path, err);
 
 	if (r < 0) {
 		free_pool(pool);
@@ -207,7 +211,7 @@ static int take_pool(struct vt_session *session, const struct vt_request_frame *
 	return 0;
 }
 
-static void scout_is_back(void *user, const struct vt_err *late)
+static void scout_is_back(void *user, struct vt_cells_found *found, const struct vt_err *why)
 {
 	struct vt_session *session = user;
 	const struct vt_caller caller = { session->environ, session->cwd };
@@ -216,17 +220,18 @@ static void scout_is_back(void *user, const struct vt_err *late)
 	struct vt_err err;
 
 	session->scout = NULL;
-	if (late)
-		refuse_pool(session, &session->asked, late);
+	if (!found)
+		refuse_pool(session, &session->asked, why);
 	else if (check_pool(session, &wish, &err) < 0 ||
-		 take_pool(session, &session->asked, &wish, &err) < 0)
+		 take_pool(session, &session->asked, &wish, found, &err) < 0)
 		refuse_pool(session, &session->asked, &err);
-	vt_session_rest(session, begun);
+	vt_session_pause(session, begun);
 	if (!session->over)
 		vt_timer_set(&session->timer, 0); /* to go on with its frames */
 }
 
-/* What one client names must not keep the others waiting: in a server it is looked at before. */
+/* What one client names must not keep the others waiting: in a server another process looks at it.
+ */
 int vt_session_do_pool(struct vt_session *session, const struct vt_request_frame *frame,
 		       struct vt_err *err)
 {
@@ -241,15 +246,12 @@ int vt_session_do_pool(struct vt_session *session, const struct vt_request_frame
 	int r = check_pool(session, &wish, &why);
 
 	session->turn_over = commons->shared;
-	if (r == 0 && commons->shared && !vt_scouts_know(&commons->scouts, &wish)) {
+	if (r == 0 && commons->shared) {
 		session->asked = *frame;
 		r = vt_scout_send(&commons->scouts, session->client, &wish, scout_is_back, session,
 				  &session->scout, &why);
 	} else if (r == 0) {
-		int64_t begun = vt_clock_now();
-
-		r = take_pool(session, frame, &wish, &why);
-		vt_session_rest(session, begun);
+		r = take_pool(session, frame, &wish, NULL, &why);
 	}
 	if (r < 0)
 		refuse_pool(session, frame, &why);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "watch/chain.h"
 
 /* How long one line may keep all clients waiting; and when it is tried again. */
 #define WAIT  (20 * VT_NS_PER_MS)
@@ -102,39 +103,53 @@ void vt_record_done(struct vt_record *record)
 
 /* ---- a line --------------------------------------------------------------------------------- */
 
-/* The words of a command as a list; the first is its path, and what it is called follows. NULL:
- * none, or no memory. */
-static char **list_words(const struct vt_call_over *over)
-{
-	size_t count = 0;
+enum {
+	WORDS_MAX = 64 << 10, /* bytes of a command's that are written as they are */
+	REST_MAX = 160,
+};
 
-	for (size_t at = 0; at < over->words_len; at += strlen(over->words + at) + 1)
+/*
+ * The words of a command as a list; the first is its path, and what it is called follows. A call
+ * may have megabytes of them, which take the loop long to write: what is too much stands there as
+ * its hash, in the last one. NULL: none, or no memory.
+ */
+static char **list_words(const struct vt_call_over *over, char rest[REST_MAX])
+{
+	char hash[VT_CHAIN_HEX + 1];
+	size_t count = 0, end = 0, more = 0;
+
+	for (size_t at = 0, next; at < over->words_len; at = next) {
+		next = at + strlen(over->words + at) + 1;
+		if (next > WORDS_MAX || more) {
+			more++;
+			continue;
+		}
+		end = next;
 		count++;
-	char **words = count ? calloc(count + 1, sizeof(*words)) : NULL;
+	}
+	char **words = count ? calloc(count + 2, sizeof(*words)) : NULL;
 
 	count = 0;
-	for (size_t at = 0; words && at < over->words_len; at += strlen(over->words + at) + 1)
+	for (size_t at = 0; words && at < end; at += strlen(over->words + at) + 1)
 		words[count++] = (char *)over->words + at;
+	if (!words || !more)
+		return words;
+	vt_chain_hash(over->words + end, over->words_len - end, hash);
+	(void)snprintf(rest, REST_MAX, "[%zu words more, of %zu bytes with their NULs; sha256 %s]",
+		       more, over->words_len - end, hash); /* fits */
+	words[count] = rest;
 	return words;
-}
-
-static const char *name_policy(const struct vt_cells *cells)
-{
-	const struct vt_policy *policy = cells ? cells->policy : NULL;
-
-	if (policy && policy->sources.count)
-		return policy->sources.items[policy->sources.count - 1];
-	return policy && policy->given ? "the client's own" : "default";
 }
 
 static int describe(const struct vt_call_over *over, struct vt_str *line, struct vt_err *err)
 {
 	const struct vt_cells *cells = over->cells;
 	struct vt_result result = over->outcome->result;
-	char **words = list_words(over);
+	char rest[REST_MAX];
+	char **words = list_words(over, rest);
 	const char *object = cells && cells->object ? cells->object : NULL;
 	const struct vt_audit audit = {
-		.policy = name_policy(cells),
+		.policy = cells ? cells->policy_name : "default",
 		.argv = words && words[0] ? words + 1 : NULL,
 		.tool = over->tool,
 		.program = words    ? words[0]

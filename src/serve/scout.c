@@ -8,28 +8,25 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/fd.h"
 #include "kernel/ns.h"
+#include "kernel/pass.h"
 #include "kernel/process.h"
 
 enum {
 	OUT_SHARE = 4, /* at once, of one client; who is next waits */
 	SHARE = 4,     /* of one client, those that hang included, to all that there can still be */
+	ANSWER_FD = 1,
 	PROGRAM_FD = 3,
+	WORK_MAX_S = 1, /* of CPU time: then it is given up */
 };
 
 #define PATIENCE (10 * VT_NS_PER_S)
-/* What the server will have to do itself then, on its loop; and after how much of it, in whole
- * seconds, it is given up. */
-#define WORK_MAX_MS 250
-#define WORK_LAST_S 1
-/* How long what has answered is taken to answer. */
-#define KNOWN (1 * VT_NS_PER_S)
-
 struct vt_scout {
 	struct vt_scouts *scouts;
 	struct vt_client *client; /* held */
@@ -38,10 +35,10 @@ struct vt_scout {
 	struct vt_caller caller; /* of the wish */
 	vt_scout_back *back;     /* NULL: nobody waits for it */
 	void *user;
-	uint64_t hash; /* of the wish */
-	pid_t pid;     /* 0: it waits itself */
+	pid_t pid; /* 0: it waits itself */
 	bool lost;
 	struct vt_watch end; /* its pidfd */
+	int answer_fd;
 	struct vt_timer timer;
 };
 
@@ -63,89 +60,44 @@ static void scout_free(struct vt_scout *scout)
 	vt_loop_remove_timer(loop, &scout->timer);
 	vt_loop_remove(loop, &scout->end);
 	vt_fd_close(&scout->end.fd);
+	vt_fd_close(&scout->answer_fd);
 	vt_client_release(scout->client);
 	free(scout);
 }
 
-static void tell(struct vt_scout *scout, const struct vt_err *err)
+static void tell(struct vt_scout *scout, struct vt_cells_found *found, const struct vt_err *err)
 {
 	vt_scout_back *back = scout->back;
 
 	scout->back = NULL;
 	if (back)
-		back(scout->user, err);
-}
-
-/* ---- what is known -------------------------------------------------------------------------- */
-
-static uint64_t add_bytes(uint64_t hash, const char *bytes, size_t len)
-{
-	for (size_t i = 0; i < len; i++)
-		hash = (hash ^ (unsigned char)bytes[i]) * 0x100000001b3;
-	return hash;
-}
-
-static uint64_t add_text(uint64_t hash, const char *text)
-{
-	return text ? add_bytes(hash, text, strlen(text) + 1) : hash * 3;
-}
-
-/* Of all that says which paths are looked at. Whoever finds two that are alike only spares himself
- * a look. */
-static uint64_t hash_wish(const struct vt_cells_wish *wish)
-{
-	uint64_t hash = 0xcbf29ce484222325;
-
-	hash = add_text(add_text(add_text(hash, wish->program), wish->object), wish->command);
-	hash = add_text(hash, wish->setup);
-	for (size_t i = 0; i < VT_LANGUAGES; i++)
-		hash = add_text(hash, wish->interpreters[i]);
-	hash = add_bytes(hash, wish->sources, wish->sources_len);
-	if (!wish->caller)
-		return hash;
-	hash = add_text(hash, wish->caller->cwd);
-	for (char *const *one = wish->caller->environ; one && *one; one++)
-		hash = add_text(hash, *one);
-	return hash;
-}
-
-bool vt_scouts_know(const struct vt_scouts *scouts, const struct vt_cells_wish *wish)
-{
-	uint64_t hash = hash_wish(wish);
-	int64_t now = vt_clock_now();
-
-	for (size_t i = 0; i < VT_SCOUTS_KNOWN; i++)
-		if (scouts->known[i].hash == hash && now < scouts->known[i].until)
-			return true;
-	return false;
-}
-
-static void learn(struct vt_scouts *scouts, uint64_t hash)
-{
-	scouts->known[scouts->known_next].hash = hash;
-	scouts->known[scouts->known_next].until = vt_clock_now() + KNOWN;
-	scouts->known_next = (scouts->known_next + 1) % VT_SCOUTS_KNOWN;
+		back(scout->user, found, err);
 }
 
 /* ---- there ---------------------------------------------------------------------------------- */
 
 /* What hangs holds nothing that another process waits for: no socket of a client, no lock. */
-static _Noreturn void look(const struct vt_scouts *scouts, struct vt_cells_wish *wish, pid_t parent)
+static _Noreturn void look(const struct vt_scouts *scouts, struct vt_cells_wish *wish, pid_t parent,
+			   int answer_fd)
 {
-	const struct rlimit work = { WORK_LAST_S, WORK_LAST_S };
+	const struct rlimit work = { WORK_MAX_S, WORK_MAX_S + 1 };
 	int null_fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+	struct vt_cells_found found;
 	struct vt_err err;
 
 	if (null_fd < 0 || prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0 || getppid() != parent ||
 	    setrlimit(RLIMIT_CPU, &work) < 0)
 		_exit(1);
-	if (vt_process_descriptors(null_fd, null_fd, null_fd,
+	if (vt_process_descriptors(null_fd, answer_fd, null_fd,
 				   wish->program_fd >= 0 ? wish->program_fd : null_fd, &err) < 0)
 		_exit(1);
 	if (wish->program_fd >= 0)
 		wish->program_fd = PROGRAM_FD;
-	vt_cells_look(scouts->maker, wish);
-	_exit(0);
+	vt_cells_look(scouts->maker, wish, &found);
+	const int fds[] = { found.image_fd, found.program_fd };
+	size_t count = found.image_fd < 0 ? 0 : found.program_fd < 0 ? 1 : 2;
+
+	_exit(vt_pass_send(ANSWER_FD, &found, sizeof(found), fds, count, &err) < 0);
 }
 
 /* ---- the server ----------------------------------------------------------------------------- */
@@ -160,10 +112,17 @@ static int start(struct vt_scout *scout, struct vt_err *err)
 	struct vt_scouts *scouts = scout->scouts;
 	struct vt_loop *loop = scouts->maker->loop;
 	pid_t parent = getpid();
+	int pair[2];
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) < 0)
+		return vt_fail(err, VT_STEP_PLAN, errno, "hear what is found of a pool");
+	AUTO_CLOSE int theirs = pair[1];
+
+	scout->answer_fd = pair[0];
 	pid_t pid = vt_ns_clone(0, -1, &scout->end.fd, err);
 
 	if (pid == 0)
-		look(scouts, &scout->wish, parent);
+		look(scouts, &scout->wish, parent, theirs);
 	if (pid < 0)
 		return pid;
 	scout->pid = pid;
@@ -232,7 +191,7 @@ static void start_waiting(struct vt_scouts *scouts)
 	while ((scout = choose(scouts))) {
 		take_out(scout);
 		if (check_lost(scouts, scout->client, &err) < 0 || start(scout, &err) < 0) {
-			tell(scout, &err);
+			tell(scout, NULL, &err);
 			scout_free(scout);
 		}
 	}
@@ -248,47 +207,49 @@ static void count_home(struct vt_scout *scout)
 	scout->client->looks_lost -= scout->lost;
 }
 
-static int64_t to_ms(const struct timeval *time)
+/* What it found, for who waits. It has ended: nobody changes that any more. */
+static int hear(const struct vt_scout *scout, int status, struct vt_cells_found *ret_found,
+		struct vt_err *err)
 {
-	return (int64_t)time->tv_sec * 1000 + time->tv_usec / 1000;
-}
+	struct vt_cells_found found;
+	int fds[2];
+	int r = vt_pass_take(scout->answer_fd, &found, sizeof(found), fds, 2, MSG_DONTWAIT, err);
 
-/* What it found, for who waits. */
-static int judge(int status, const struct rusage *usage, struct vt_err *err)
-{
-	int64_t work = to_ms(&usage->ru_utime) + to_ms(&usage->ru_stime);
-
-	if (work > WORK_MAX_MS)
+	if (r > 0) {
+		found.image_fd = fds[0];
+		found.program_fd = fds[1];
+		found.err.what[sizeof(found.err.what) - 1] = '\0';
+		*ret_found = found;
+		return 0;
+	}
+	if (WIFSIGNALED(status) && WTERMSIG(status) == SIGXCPU)
 		return vt_fail(err, VT_STEP_PLAN, E2BIG,
-			       "refused: to look at what the pool names is more than %d ms of "
-			       "work, which is the most for a server: grant folders in place of "
-			       "files, or pass on fewer variables",
-			       WORK_MAX_MS);
-	if (status)
-		return vt_fail(err, VT_STEP_PLAN, ECHILD,
-			       "look at what the pool is made of: who did that ended with %x",
-			       (unsigned)status);
-	return 0;
+			       "refused: to look at what the pool names is more than %d s of work, "
+			       "which is the most for a server: grant folders in place of files, "
+			       "or pass on fewer variables",
+			       WORK_MAX_S);
+	return vt_fail(err, VT_STEP_PLAN, ECHILD,
+		       "look at what the pool is made of: who did that ended with %x",
+		       (unsigned)status);
 }
 
 static void end_ready(struct vt_watch *source, uint32_t events)
 {
 	struct vt_scout *scout = source->owner;
 	struct vt_scouts *scouts = scout->scouts;
-	struct rusage usage = { 0 };
+	struct vt_cells_found found = { .image_fd = -1, .program_fd = -1 };
 	struct vt_err err;
 	int status = 0;
 
 	(void)events;
-	if (wait4(scout->pid, &status, __WALL | WNOHANG, &usage) == 0)
+	if (waitpid(scout->pid, &status, __WALL | WNOHANG) == 0)
 		return;
-	int r = judge(status, &usage, &err);
+	int r = hear(scout, status, &found, &err);
 
-	if (r == 0)
-		learn(scouts, scout->hash);
 	count_home(scout);
 	take_out(scout);
-	tell(scout, r < 0 ? &err : NULL);
+	tell(scout, r < 0 ? NULL : &found, &err);
+	vt_cells_found_done(&found);
 	scout_free(scout);
 	start_waiting(scouts);
 }
@@ -309,7 +270,7 @@ static void timer_fires(struct vt_timer *timer)
 	(void)vt_fail(&err, VT_STEP_PLAN, ETIMEDOUT,
 		      "refused: a path did not answer within 10 s: the policy's, the program's, or "
 		      "one on PATH; see whether its mount hangs");
-	tell(scout, &err);
+	tell(scout, NULL, &err);
 	start_waiting(scouts);
 }
 
@@ -328,9 +289,9 @@ int vt_scout_send(struct vt_scouts *scouts, struct vt_client *client,
 	*scout = (struct vt_scout){ .scouts = scouts,
 				    .client = vt_client_hold(client),
 				    .wish = *wish,
-				    .hash = hash_wish(wish),
 				    .back = back,
-				    .user = user };
+				    .user = user,
+				    .answer_fd = -1 };
 	if (wish->caller) {
 		scout->caller = *wish->caller;
 		scout->wish.caller = &scout->caller;

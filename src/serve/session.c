@@ -20,11 +20,11 @@ enum {
 	UNREAD_SMALL = 1 << 20,    /* what waits to be read, and is nobody's concern */
 };
 
-/* What took longer is followed by a rest, of so many times as long. */
-#define REST_FROM  (1 * VT_NS_PER_MS)
-#define REST_SHARE 3
+/* What took longer is followed by a pause, of so many times as long. */
+#define PAUSE_FROM  (1 * VT_NS_PER_MS)
+#define PAUSE_SHARE 3
 
-/* How long frames of one connection are taken before its whole client has a rest, as long as that;
+/* How long frames of one connection are taken before its whole client has a pause, as long as that;
  * and after how many of them, or how large a one, it is looked at the clock. */
 #define TURN        (VT_NS_PER_MS / 2)
 #define TURN_FRAMES 16
@@ -338,12 +338,12 @@ static int count_held(struct vt_session *session, struct vt_err *err)
 		       "it later");
 }
 
-void vt_session_rest(struct vt_session *session, int64_t begun)
+void vt_session_pause(struct vt_session *session, int64_t begun)
 {
 	int64_t now = vt_clock_now(), took = now - begun;
 
-	if (session->commons->shared && took > REST_FROM)
-		session->client->rests_until = now + REST_SHARE * took;
+	if (session->commons->shared && took > PAUSE_FROM)
+		session->client->paused_until = now + PAUSE_SHARE * took;
 }
 
 /* After so many frames, the last of so many bytes. */
@@ -353,18 +353,16 @@ static void end_turn(struct vt_session *session, unsigned count, size_t len, int
 		return;
 	int64_t now = vt_clock_now(), until = now + (now - begun);
 
-	if (now - begun >= TURN && until > session->client->rests_until)
-		session->client->rests_until = until;
+	if (now - begun >= TURN && until > session->client->paused_until)
+		session->client->paused_until = until;
 }
 
 /* On whatever connection. */
-static bool is_resting(const struct vt_session *session)
+static bool is_paused(const struct vt_session *session)
 {
-	struct vt_client *client = session->client;
+	const struct vt_client *client = session->client;
 
-	if (client->rests_until && client->rests_until <= vt_clock_now())
-		client->rests_until = 0;
-	return client->rests_until;
+	return client->paused_until && client->paused_until > vt_clock_now();
 }
 
 static bool is_slowed(const struct vt_session *session)
@@ -378,12 +376,13 @@ static int take_frames(struct vt_session *session, struct vt_err *err)
 	struct vt_frame frame;
 	int64_t begun = vt_clock_now();
 	unsigned count = 0;
+	bool paused = false;
 	int r = 1;
 
 	session->stalled = session->took = false;
 	while (r > 0 && !session->over) {
-		if (is_slowed(session) || session->turn_over || session->scout ||
-		    is_resting(session)) {
+		paused = session->turn_over || is_paused(session);
+		if (paused || is_slowed(session) || session->scout) {
 			session->stalled = true;
 			break;
 		}
@@ -399,9 +398,8 @@ static int take_frames(struct vt_session *session, struct vt_err *err)
 	set_deadline(session);
 	if (r >= 0)
 		r = count_held(session, err);
-	if (session->stalled && !session->over && !session->scout &&
-	    (session->turn_over || session->client->rests_until))
-		vt_timer_set(&session->timer, session->client->rests_until);
+	if (paused && !session->over && !session->scout)
+		vt_timer_set(&session->timer, session->client->paused_until);
 	session->turn_over = false;
 	return r < 0 ? r : session->over ? 0 : set_events(session, err);
 }
@@ -420,7 +418,7 @@ static int flush(struct vt_session *session, struct vt_err *err)
 	vt_session_count_unread(session);
 	if (r < 0)
 		return r;
-	vt_commons_rest_later(session->commons);
+	vt_commons_trim_later(session->commons);
 	if (vt_frames_queued(&session->out) <= QUEUED_FEW) {
 		if (session->full) {
 			session->full = false;

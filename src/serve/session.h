@@ -130,7 +130,7 @@ void vt_commons_share(struct vt_commons *commons, const struct vt_room *room);
 /* After all sessions: ends all cells, and waits for that. */
 void vt_commons_done(struct vt_commons *commons);
 /* Memory was used that may not be needed soon: it goes back in a while. */
-void vt_commons_rest_later(struct vt_commons *commons);
+void vt_commons_trim_later(struct vt_commons *commons);
 
 /* A client that is there. */
 struct vt_session_peer {

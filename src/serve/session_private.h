@@ -103,7 +103,7 @@ bool vt_session_is_overfull(const struct vt_session *session, size_t more);
 void vt_session_count_unread(struct vt_session *session);
 
 /* What was asked for took until now: its client is not listened to for a while, so that it has a share of the loop. */
-void vt_session_rest(struct vt_session *session, int64_t begun);
+void vt_session_pause(struct vt_session *session, int64_t begun);
 
 /* ---- calls: calls.c -------------------------------------------------------------------------- */
 

@@ -38,6 +38,17 @@ static void write_hex(const uint8_t *digest, char *ret_hex)
 	ret_hex[VT_CHAIN_HEX] = '\0';
 }
 
+void vt_chain_hash(const char *bytes, size_t len, char ret_hex[VT_CHAIN_HEX + 1])
+{
+	uint8_t digest[SHA256_DIGEST_SIZE];
+	struct sha256_ctx sha;
+
+	sha256_init(&sha);
+	add_bytes(&sha, bytes, len);
+	sha256_digest(&sha, sizeof(digest), digest);
+	write_hex(digest, ret_hex);
+}
+
 static bool is_hex(const char *text)
 {
 	for (size_t i = 0; i < VT_CHAIN_HEX; i++)
@@ -61,8 +72,6 @@ bool vt_chain_is_tail(const char *tail, const char **ret_prev, const char **ret_
 int vt_chain_add(struct vt_str *out, const char *json, size_t len, const char *prev,
 		 char ret_hash[VT_CHAIN_HEX + 1])
 {
-	uint8_t digest[SHA256_DIGEST_SIZE];
-	struct sha256_ctx sha;
 	size_t from = out->len;
 
 	if (len && json[len - 1] == '\n')
@@ -74,10 +83,7 @@ int vt_chain_add(struct vt_str *out, const char *json, size_t len, const char *p
 	vt_str_addf(out, "%s%s\"", prev_mark, prev);
 	if (!vt_str_ok(out))
 		return -ENOMEM;
-	sha256_init(&sha);
-	add_bytes(&sha, out->text + from, out->len - from);
-	sha256_digest(&sha, sizeof(digest), digest);
-	write_hex(digest, ret_hash);
+	vt_chain_hash(out->text + from, out->len - from, ret_hash);
 	vt_str_addf(out, "%s%s%s\n", hash_mark + 1, ret_hash, end_mark);
 	return vt_str_ok(out) ? 0 : -ENOMEM;
 }

@@ -63,6 +63,9 @@ struct vt_chain {
 	size_t            head_len, tail_len;
 };
 
+/* The hash of these bytes alone. */
+void vt_chain_hash(const char *bytes, size_t len, char ret_hex[VT_CHAIN_HEX + 1]);
+
 /*
  * Adds the line for a JSON object to out: json, which may end in a newline, without its brace, then prev,
  * hash, a brace, a newline. -EINVAL: json is not an object of some members in one line, as far as its

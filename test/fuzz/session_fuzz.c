@@ -118,6 +118,11 @@ void vt_pool_free(struct vt_pool *pool)
 	free(pool);
 }
 
+void vt_pool_leave(struct vt_pool *pool)
+{
+	vt_pool_free(pool);
+}
+
 void vt_pool_quit(struct vt_pool *pool)
 {
 	while (pool->first)

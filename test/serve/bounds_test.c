@@ -298,7 +298,7 @@ static void test_much_work(void **state)
 		send_frame(fd, "{\"do\":\"pool\",\"pool\":1,\"command\":\"true\"}", policy, len));
 	assert_good();
 	assert_true(receive_frame(fd, head));
-	if (!strstr(head, "ms of work"))
+	if (!strstr(head, "more than 1 s of work"))
 		fail_msg("it is told '%s'", head);
 	(void)close(fd);
 	end_good();

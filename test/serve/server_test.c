@@ -579,6 +579,88 @@ static void test_given_client(void **state)
 	assert_int_equal(await_server(&server, 10000), 0);
 }
 
+/* Refuses whoever comes first, and never reads what he says. */
+static pid_t refuse_one(void)
+{
+	static const char head[] = "{\"is\":\"refused\",\"error\":\"it is full\"}";
+	const uint32_t prefix[2] = { sizeof(head) - 1, sizeof(head) - 1 };
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	(void)snprintf(address.sun_path, sizeof(address.sun_path), "%s", socket_path);
+	assert_int_equal(bind(fd, (struct sockaddr *)&address, sizeof(address)), 0);
+	assert_int_equal(listen(fd, 1), 0);
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		int client = accept(fd, NULL, NULL);
+
+		_exit(write(client, prefix, sizeof(prefix)) != sizeof(prefix) ||
+		      write(client, head, sizeof(head) - 1) != sizeof(head) - 1);
+	}
+	(void)close(fd);
+	return pid;
+}
+
+/* The reason is heard, whether all of its hello could be sent or not. */
+static void test_refused_within_hello(void **state)
+{
+	const struct vitro_options options = { .socket = socket_path };
+	struct vitro_error error;
+	vitro_toolhost *host;
+	char *large = calloc(1, 100 << 10), name[16];
+	int status;
+
+	(void)state;
+	assert_non_null(large);
+	memset(large, 'x', (100 << 10) - 1);
+	for (int i = 0; i < 10; i++) {
+		pid_t pid = refuse_one();
+
+		assert_true(vitro_toolhost_new(&host, tools, &options, &error) < 0);
+		if (!strstr(error.text, "it is full"))
+			fail_msg("with %d KB in its environment: %s", i * 100, error.text);
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+		assert_int_equal(status, 0);
+		assert_int_equal(unlink(socket_path), 0);
+		(void)snprintf(name, sizeof(name), "LARGE_%d", i);
+		assert_int_equal(setenv(name, large, 1), 0);
+	}
+	for (int i = 0; i < 10; i++) {
+		(void)snprintf(name, sizeof(name), "LARGE_%d", i);
+		assert_int_equal(unsetenv(name), 0);
+	}
+	free(large);
+}
+
+/* Whoever finds the socket is heard: from its first moment on somebody listens, and it is closed to
+ * others. */
+static void test_found_is_heard(void **state)
+{
+	enum { TIMES = 20 };
+	struct server server;
+	struct stat st;
+
+	(void)state;
+	for (int i = 0; i < TIMES; i++) {
+		const char *flags[] = { "--socket", socket_path, NULL };
+		int fd;
+
+		(void)snprintf(server.log, sizeof(server.log), "%s/log", folder);
+		server.pid = running = fork();
+		if (server.pid == 0)
+			become_server(&server, flags);
+		for (int64_t until = now_ms() + 20000; (fd = connect_raw()) < 0;) {
+			assert_int_equal(fd, -ENOENT);
+			assert_true(now_ms() < until);
+		}
+		assert_int_equal(stat(socket_path, &st), 0);
+		assert_int_equal(st.st_mode & 0777, 0600);
+		(void)close(fd);
+		stop_server(&server);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest all[] = {
@@ -596,6 +678,8 @@ int main(int argc, char **argv)
 		TEST(test_too_many),
 		TEST(test_inherited),
 		TEST(test_given_client),
+		TEST(test_refused_within_hello),
+		TEST(test_found_is_heard),
 	};
 
 	return RUN_TESTS(argc, argv, tools, all);

@@ -110,6 +110,40 @@ static void test_audit(void **state)
 	assert_int_equal(unlink(path), 0);
 }
 
+/* Of a command of many words the first are there, and a hash of all others: nobody waits for
+ * megabytes of a line. */
+static void test_audit_of_many_words(void **state)
+{
+	enum { LONG = 70000 };
+	struct server server;
+	char path[128], *arguments = calloc(1, LONG + 32);
+
+	(void)state;
+	assert_non_null(arguments);
+	(void)snprintf(path, sizeof(path), "%s/audit", folder);
+	start_server(&server, (const char *const[]){ "--audit", path, NULL });
+	vitro_toolhost *host = join_server(tools);
+	int len = sprintf(arguments, "{\"word\":\"");
+
+	memset(arguments + len, 'x', LONG);
+	(void)strcpy(arguments + len + LONG, "\"}");
+	vitro_result *result = call(host, "say", arguments);
+
+	assert_status(result, VITRO_OK);
+	vitro_result_free(result);
+	vitro_toolhost_free(host);
+	stop_server(&server);
+	char *text = read_file(path);
+
+	assert_has(text, "\"argv\": [\"echo\", \"[1 words more, of 70001 bytes with their NULs; "
+			 "sha256 ");
+	assert_true(strlen(text) < 10000);
+	free(text);
+	assert_verified(path);
+	assert_int_equal(unlink(path), 0);
+	free(arguments);
+}
+
 static void take_result(void *user, vitro_result *result)
 {
 	*(vitro_result **)user = result;
@@ -505,6 +539,7 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest all[] = {
 		TEST(test_audit),
+		TEST(test_audit_of_many_words),
 		TEST(test_audit_that_waits),
 		TEST(test_audit_that_stays_locked),
 		TEST(test_audit_that_is_locked_to_the_end),
