@@ -416,19 +416,20 @@ static void conclude_command(struct vt_warm *warm)
 		conclude_end(warm);
 }
 
-/* It ended before it was ready. Whoever is killed then mostly has too little memory to begin with.
- */
-static void lose_entering(const struct vt_warm *warm, int status, struct vt_err *err)
+/* Whoever is killed then mostly has too little memory to begin with. */
+void vt_warm_lose_entering(struct vt_warm *warm, int status)
 {
 	long long mb = (long long)(warm->plan->memory_bytes >> 20);
+	struct vt_err err;
 
 	if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL && mb > 0)
-		(void)vt_fail(err, VT_STEP_WATCH, ENOMEM,
+		(void)vt_fail(&err, VT_STEP_WATCH, ENOMEM,
 			      "keep an occupant until it is ready: it was killed; is "
 			      "limits.memory_mb, %lld MB, enough for it?",
 			      mb);
 	else
-		(void)vt_fail(err, VT_STEP_WATCH, ECHILD, "keep an occupant until it is ready");
+		(void)vt_fail(&err, VT_STEP_WATCH, ECHILD, "keep an occupant until it is ready");
+	vt_warm_fail(warm, &err);
 }
 
 /* The occupant is our own child. */
@@ -473,8 +474,7 @@ void vt_warm_occupant_ended(struct vt_watch *source, uint32_t events)
 		conclude_command(warm);
 	} else if (warm->state == VT_WARM_ENTERING) {
 		vt_warm_hear_last(warm); /* which may say what went wrong */
-		lose_entering(warm, status, &err);
-		vt_warm_fail(warm, &err);
+		vt_warm_lose_entering(warm, status);
 	}
 	if (warm->state != VT_WARM_ENDING)
 		vt_warm_kill(warm);

@@ -141,6 +141,9 @@ void vt_warm_lose(struct vt_warm *warm, const struct vt_err *why);
 /* One that was never parked is given up for this reason. */
 void vt_warm_fail(struct vt_warm *warm, const struct vt_err *why);
 
+/* The same of one whose occupant ended, with this status, before it was ready. */
+void vt_warm_lose_entering(struct vt_warm *warm, int status);
+
 /* When something is due that only the clock tells; INT64_MAX: never. */
 int64_t vt_warm_due(const struct vt_warm *warm);
 void    vt_warm_tick(struct vt_warm *warm, int64_t now);

@@ -62,8 +62,7 @@ json_t *vt_report_error(const char *text, size_t len, const struct vt_verdict *v
 	AUTO_JSON json_t *message = text_of(error, "message", VT_REPORT_TEXT);
 	AUTO_JSON json_t *traceback = text_of(error, "traceback", VT_REPORT_TEXT);
 
-	return type && message && traceback
-		       ? json_pack("{sOsOsO}", "type", type, "message", message, "traceback",
-				   traceback)
-		       : NULL;
+	return type && message && traceback ? json_pack("{sOsOsO}", "type", type, "message",
+							message, "traceback", traceback)
+					    : NULL;
 }

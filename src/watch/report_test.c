@@ -42,8 +42,8 @@ static void the_value_is_as_it_was_written(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct vt_json_span value =
-			vt_report_value(cases[i].text, strlen(cases[i].text), &ok);
+		struct vt_json_span value = vt_report_value(cases[i].text, strlen(cases[i].text),
+							    &ok);
 
 		if (!cases[i].value) {
 			assert_null(value.at);
