@@ -350,6 +350,13 @@ def _():
             (TypeError, "stdin is text or bytes, not int", {"stdin": 3}),
             (TypeError, "result_types is a list of classes", {"result_types": toolbox.Point}),
             (TypeError, "threading:Thread is no dataclass", {"result_types": [threading.Thread]}),
+            (TypeError, "result_types is a list of classes, not int (5)", {"result_types": 5}),
+            (TypeError, "collect[0] is a text, not int (5)", {"collect": [5]}),
+            (TypeError, "collect is a list of patterns, not int (5)", {"collect": 5}),
+            (TypeError, "collect is a list of patterns, not a text", {"collect": "out/**"}),
+            (TypeError, "timeout is a number of seconds, not 'x'", {"timeout": "x"}),
+            (TypeError, "call_id is a text, not int (5)", {"call_id": 5}),
+            (TypeError, "trust_results is True or False, not str ('no')", {"trust_results": "no"}),
             (TypeError, "on_output is a function", {"on_output": 3}),
             (TypeError, "on_log is a function, and no coroutine function", {"on_log": toolbox.add_later})):
         check_in(said, str(raises(kind, box().eval, "1", **given)), "eval")
@@ -361,6 +368,30 @@ def _():
     check_in("ready_min, 5, is more than ready_max, 2", str(raises(ValueError, vitro.Sandbox, ready_min=5, ready_max=2)), "cells")
     check_in("make one there", str(raises(TypeError, pickle.dumps, box())), "a sandbox for another process")
     check_in("argv[1] is a text, not int (1)", str(raises(TypeError, box().run, ["sleep", 1])), "run")
+    check_in("argv is a list of words, the program's first, not int (5)", str(raises(TypeError, box().run, 5)), "run")
+
+
+@test("mistakes in the options of a sandbox, a tool host or an executor are told when it is made")
+def _():
+    async_sandbox = vitro.AsyncSandbox(BEST)
+    for said, given in (("python is a path, not int (5)", {"python": 5}), ("socket is a path, not int (5)", {"socket": 5}),
+                        ("preload is a list of modules' names, not int (5)", {"preload": 5}),
+                        ("preload[0] is a text, not int (5)", {"preload": [5]}), ("policy is a dict", {"policy": 5}),
+                        ("unexpected keyword argument 'nonsense'", {"nonsense": 5})):
+        for kind in (vitro.Sandbox, vitro.AsyncSandbox, vitro.Executor, vitro.ToolHost, vitro.AsyncToolHost):
+            check_in(said, str(raises(TypeError, kind, **given)), kind.__name__)
+    for said, given in (("max_workers is a whole number, not str ('x')", {"max_workers": "x"}),
+                        ("max_tasks_per_child is a whole number", {"max_tasks_per_child": 1.5}),
+                        ("initargs is a list of arguments, not int (5)", {"initargs": 5}),
+                        ("timeout is a number of seconds", {"timeout": "x"}),
+                        ("error_types is a list of classes, not int (5)", {"error_types": 5}),
+                        ("result_types is a list of classes, not int (5)", {"result_types": 5})):
+        check_in(said, str(raises(TypeError, vitro.Executor, **given)), "an executor")
+    for kind, given, said in ((vitro.ToolHost, {"sandbox": 5}, "sandbox is a vitro.Sandbox, not int (5)"),
+                              (vitro.ToolHost, {"sandbox": async_sandbox}, "sandbox is a vitro.Sandbox, not AsyncSandbox"),
+                              (vitro.AsyncToolHost, {"sandbox": box()}, "sandbox is a vitro.AsyncSandbox, not Sandbox"),
+                              (vitro.ToolHost, {"timeout": "x"}, "timeout is a number of seconds, not 'x'")):
+        check_in(said, str(raises(TypeError, kind, **given)), "a tool host")
 
 
 @test("what failed in a cell shows the traceback there, with nothing that leads a terminal astray")

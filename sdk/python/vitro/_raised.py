@@ -11,6 +11,7 @@ from __future__ import annotations
 import builtins
 from typing import Any, Callable, Dict, Iterable, Mapping, Tuple, Type
 
+from . import _check
 from ._result import Result
 from .errors import ToolError, VitroError
 
@@ -27,7 +28,7 @@ _made: Dict[Tuple[type, type], Type[VitroError]] = {}
 def kinds_of(error_types: Iterable[type]) -> Kinds:
     """The classes that errors may have: the built-in ones, and these, by their names."""
     kinds = dict(_BUILT_IN)
-    for kind in error_types:
+    for kind in _check.items("error_types", "classes", error_types):
         if not isinstance(kind, type) or not issubclass(kind, Exception):
             raise TypeError(f"error_types are classes of exceptions, not {kind!r}")
         kinds[kind.__name__] = kind
