@@ -34,9 +34,9 @@ def interpreters():
     return found
 
 
-def closed_folder(path):
+def closed_folder(path, is_bare=False):
     """A folder on the way to an interpreter that is closed to cells, where they are bare and have users of their own; or None."""
-    if os.geteuid() == 0 and vitrotest.is_bare():
+    if os.geteuid() == 0 and (is_bare or vitrotest.is_bare()):
         for folder in reversed(pathlib.Path(path).resolve().parents):
             if not folder.stat().st_mode & 0o001:
                 return folder

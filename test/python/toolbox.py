@@ -203,7 +203,7 @@ def prepare_in_thread(*values):
 
 
 def prepare_file(*values):
-    prepared.append(open("/tmp/prepared", "w+"))
+    prepared.append(open(os.path.join(os.environ.get("TMPDIR", "/tmp"), "prepared"), "w+"))
     prepared[0].write("".join(values))
 
 
