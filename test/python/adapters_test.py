@@ -198,9 +198,13 @@ data = pickle.dumps(Evil())
 sys.modules["_vitro_steps"].save = lambda *_: (data, [])
 """)
         check_equal(executor._kept[:1], b"\x80", "it is carried")
-        raises(vitro.ToolError, executor, "1")  # the cell cannot make it either: its folder is not there
+        carried = executor._kept
+        output = executor("x = 1\nx")  # the cell cannot make it either: its folder is not there
+        check_equal(output.output, 1, "the step begins afresh")
+        check_in("all that the steps before it left, which cannot be read (", output.logs, "what is told")
+        check_equal((executor("x + 1").output, executor.state["_print_outputs"]), (2, ""), "and the next one is as any other")
         check(not os.path.exists(mark), "nothing was unpickled here")
-        pickle.loads(executor._kept).close()
+        pickle.loads(carried).close()
         check(os.path.exists(mark), "control: unpickling it makes the file")
         for told in ("5", "{}", "{'state': 5, 'final': True, 'lost': [], 'error': None, 'output': 1}",
                      "{'state': b'', 'final': False, 'lost': [5], 'error': None, 'output': 1}",

@@ -655,6 +655,35 @@ def _():
     check(time.monotonic() - begun < 7, time.monotonic() - begun)
 
 
+class Heard(logging.Handler):
+    """Records of vitro's own logger, for a while."""
+
+    def __enter__(self):
+        self.records = []
+        self.emit = self.records.append
+        logging.getLogger("vitro").addHandler(self)
+        return self
+
+    def __exit__(self, *_):
+        logging.getLogger("vitro").removeHandler(self)
+
+
+@test("a grant through a link that an earlier call may have made is a warning, once")
+def _():
+    with folder(writable=True) as place, vitro.Sandbox(BEST) as sandbox, Heard() as heard:
+        shared, other = os.path.join(place, "shared"), os.path.join(place, "other")
+        for path in (shared, other):
+            os.mkdir(path)
+            os.chmod(path, 0o777)
+        link = os.path.join(shared, "link")
+        policy = {**BEST, "files": {"write": [shared]}}
+        sandbox.eval(f"import os\nos.symlink({other!r}, {link!r})", policy=policy)
+        for key in ("read", "read", "write"):
+            sandbox.eval("1", policy={**BEST, "files": {key: [link]}})
+        said = [record.getMessage() for record in heard.records if record.levelno == logging.WARNING]
+        check_equal(said, [f"files.{key}[0] of policy: '{link}' is a link and leads to '{other}'" for key in ("read", "write")], "warnings")
+
+
 class Logged:
     """What the logger of tools does with its records, for a while."""
 
@@ -943,8 +972,12 @@ def _():
 
 @test("preloaded modules are there")
 def _():
-    with vitro.Sandbox(BEST, preload=["wave", "vitro_has_no_such_module"]) as sandbox:
+    with vitro.Sandbox(BEST, preload=["wave", "vitro_has_no_such_module"]) as sandbox, Heard() as heard:
         check_equal(sandbox.eval("import sys\n'wave' in sys.modules"), True, "preloaded")
+        sandbox.eval("import vitro_no_other_module", result=True)  # which is not asked for
+        said = [record.getMessage() for record in heard.records if record.levelno == logging.WARNING]
+        check_equal(len(said), 1, f"one warning: {said}")
+        check_in("'vitro_has_no_such_module' is not imported ahead of calls: ModuleNotFoundError", said[0], "what it says")
     check_equal(box().eval("import sys\n'wave' in sys.modules"), False, "the control")
 
 

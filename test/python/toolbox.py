@@ -9,6 +9,7 @@ import os
 import random
 import signal
 import sys
+import subprocess
 import threading
 import time
 import warnings
@@ -205,6 +206,12 @@ def prepare_in_thread(*values):
 def prepare_file(*values):
     prepared.append(open(os.path.join(os.environ.get("TMPDIR", "/tmp"), "prepared"), "w+"))
     prepared[0].write("".join(values))
+
+
+def prepare_process(mark):
+    subprocess.Popen(["sleep", mark], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                     start_new_session=True)
+    prepared.append(mark)
 
 
 def prepare_badly():

@@ -2,8 +2,9 @@
 """What a call raised, as callers who know nothing of vitro expect it: an exception of the class that the function raised.
 
 A cell's word is data. So nothing of a cell is unpickled or constructed for it: the exception is the VitroError that it
-would be anyhow, whose class is also a class of this program's that the caller agreed to, chosen by its name. No code of that
-class runs.
+would be anyhow, whose class is also a class of this program's that the caller agreed to, chosen by its name. Its __init__
+does not run. What does, once, is what Python runs when a class is derived from it (its metaclass, __init_subclass__), and for
+each exception its __new__, with a text that the cell chose; where one of them raises, the error is a ToolError alone.
 """
 
 from __future__ import annotations

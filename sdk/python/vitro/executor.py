@@ -40,10 +40,10 @@ class Executor(concurrent.futures.Executor):
     initializer, initargs
                     called before calls, as in a worker of ProcessPoolExecutor. Every call has a process of its own, so
                     what it sets up has to be there in each: it is called once, in the interpreter that these processes
-                    are forked from, where a fork has all of what it did (again when that is replaced). Where it leaves a thread, an open file, a file
-                    in /tmp or another working directory behind, which a fork has not, or raises, or the policy lets
-                    calls write to files of this machine, which it might read, it is called in each process, as part of
-                    the call. The global random generators are seeded anew after it.
+                    are forked from, where a fork has all of what it did (again when that is replaced). Where it starts a thread, or
+                    leaves a process, an open file, a file in /tmp or another working directory behind, which a fork has
+                    not, or raises, or the policy lets calls write to files of this machine, which it might read, it is
+                    called in each process, as part of the call. What it leaves running ends with the executor. The global random generators are seeded anew after it.
     mp_context, max_tasks_per_child
                     taken, so that arguments of ProcessPoolExecutor may stay; a process here never has a second task
 
@@ -55,6 +55,9 @@ class Executor(concurrent.futures.Executor):
                     classes are a ToolError alone.
     on_output, on_log
                     called with what calls print and log, in the thread of the futures
+
+    A call's working directory is its own, and gone with it: what it writes to a relative path is lost. Have it return what it
+    made, or grant a folder in the policy's files.write and write to that by its whole path.
 
     The rest is as for Sandbox. cancel() of a future ends its process also when it runs already. A process that dies
     fails its own future, with an error that is a BrokenProcessPool, too; others go on.
