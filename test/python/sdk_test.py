@@ -970,6 +970,13 @@ def _():
         check_equal(sandbox.eval("1", result=True).status, "refused", "one that is not there")
 
 
+@test("usage: the CPU time is the call's own, and not what its process used before")
+def _():
+    results = [box().call(toolbox.add, 2, 3, result=True) for _ in range(9)]
+    check(max(result.usage.cpu_ms - result.usage.wall_ms for result in results) < 1, [result.usage for result in results])
+    check(box().call(toolbox.use_cpu, 0.05, result=True).usage.cpu_ms >= 50, "the control: what it uses is counted")
+
+
 @test("preloaded modules are there")
 def _():
     with vitro.Sandbox(BEST, preload=["wave", "vitro_has_no_such_module"]) as sandbox, Heard() as heard:

@@ -142,6 +142,12 @@ def read(path):
         return file.read()
 
 
+def use_cpu(seconds):
+    end = time.process_time() + seconds
+    while time.process_time() < end:
+        pass
+
+
 def sleep(seconds):
     time.sleep(seconds)
     return seconds
