@@ -411,7 +411,7 @@ enum vitro_status {
 /* What a call took. */
 struct vitro_usage {
 	double  wall_ms;        /* from its hand-over to its end */
-	double  cpu_ms;         /* of its processes, as far as they were seen */
+	double  cpu_ms;         /* the same, of its processes, as far as they were seen */
 	int64_t peak_memory_kb; /* -1: not known */
 	int64_t processes;      /* the most that were seen at once; -1: not known */
 };

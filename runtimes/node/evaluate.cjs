@@ -1,28 +1,86 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * vitro eval: code as the body of a strict async function. node -e TEXT -- CODE | -, where TEXT is this file: a cell
- * need not read it. What it returns is printed, as node -p prints it, unless it is undefined.
+ * vitro eval: code as the body of a strict async function. node -e TEXT -- CODE | - [FD], where TEXT is this file: a cell
+ * need not read it. What it returns is printed, as node -p prints it, unless it is undefined. FD is a pipe on which it tells that
+ * value, or what was thrown, as JSON.
  */
 'use strict';
 (() => {
+	const fs = require('node:fs');
 	const vm = require('node:vm');
 	const util = require('node:util');
 	const FILE = '<eval>';
 	const AsyncFunction = (async () => {}).constructor;
 	const importing = vm.constants?.USE_MAIN_CONTEXT_DEFAULT_LOADER ?? ((name) => import(name));
 
+	const DEPTH_MAX = 200;
+	const TEXT_MAX = 32 << 10;
+	const [code, fd] = process.argv.splice(1, 2);
+	const look = () => {
+		const { dev, ino } = fs.fstatSync(Number(fd));
+		return `${dev}:${ino}`;
+	};
+	const pipe = fd && look();
+
+	function tell(what) {
+		if (!fd)
+			return;
+		let bytes = Buffer.from(JSON.stringify(what));
+		try {
+			if (look() !== pipe)
+				return; // the code closed it, and opened something of its own
+			while (bytes.length)
+				bytes = bytes.subarray(fs.writeSync(Number(fd), bytes));
+		} catch {} // closed
+	}
+
+	const isText = (value) => typeof value === 'string' && !/\p{Surrogate}/u.test(value); // none that is half a pair
+	const cut = (text) => {
+		const whole = text.replace(/\p{Surrogate}/gu, '\uFFFD');
+		return whole.length > TEXT_MAX ? whole.slice(0, TEXT_MAX).replace(/\p{Surrogate}$/u, '') + '...' : whole;
+	};
+
+	/** The value as JSON has it, a Date as its text; of parts that it has no word for, {"$repr": their text}. */
+	function toJson(value, depth = 0) {
+		const part = typeof value?.toJSON === 'function' ? value.toJSON() : value;
+		if (part === null || part === undefined)
+			return null;
+		if (typeof part === 'boolean' || Number.isFinite(part) || isText(part))
+			return part;
+		if (depth < DEPTH_MAX && Array.isArray(part))
+			return Array.from(part, (item) => toJson(item, depth + 1));
+		const isPlain = typeof part === 'object' && [null, Object.prototype].includes(Object.getPrototypeOf(part));
+		const members = isPlain ? Object.entries(part).filter(([, item]) => item !== undefined) : [];
+		if (depth < DEPTH_MAX && isPlain && members.every(([name]) => isText(name)))
+			return Object.fromEntries(members.map(([name, item]) => [name, toJson(item, depth + 1)]));
+		return { $repr: cut(util.inspect(part)) };
+	}
+
+	function tellValue(value) {
+		let told;
+		try {
+			told = toJson(value);
+		} catch { // of the code's own toJSON()
+			told = { $repr: cut(util.inspect(value)) };
+		}
+		tell({ value: told });
+	}
+
 	function complain(error) {
 		const shown = util.inspect(error).split('\n').filter((line) => !/^\s+at .*(?:\[eval\]|node:)/.test(line)).join('\n');
 		process.stderr.write(`Uncaught ${shown}\n`);
 		process.exitCode = 1;
+		const isError = error instanceof Error;
+		const type = isError ? cut(String(error.name)) : 'Thrown';
+		const message = isError ? String(error.message) : typeof error === 'string' ? error : util.inspect(error);
+		tell({ error: { type, message: cut(message), traceback: cut(`Uncaught ${shown}\n`) } });
 	}
 
 	async function main() {
-		const code = process.argv[1] === '-' ? require('node:fs').readFileSync(0, 'utf8') : process.argv[1];
-		process.argv.splice(1, 1);
-		const script = new vm.Script(`(async function () { "use strict";\n${code}\n})`,
+		const text = code === '-' ? fs.readFileSync(0, 'utf8') : code;
+		const script = new vm.Script(`(async function () { "use strict";\n${text}\n})`,
 			{ filename: FILE, lineOffset: -1, importModuleDynamically: importing });
-		void new AsyncFunction(`"use strict";\n${code}`); // it is one body, and not the end of one and more behind it
+		void new AsyncFunction(`"use strict";\n${text}`); // it is one body, and not the end of one and more behind it
 		let isOver = false;
 		process.once('beforeExit', () => {
 			if (!isOver)
@@ -32,6 +90,7 @@
 		isOver = true;
 		if (value !== undefined)
 			console.log(value);
+		tellValue(value);
 	}
 
 	main().catch((error) => {

@@ -52,7 +52,7 @@ def try_once(initializer: Mapping[str, Any], find_hindrance: Callable[[], Option
     for stream in (sys.stdout, sys.stderr):
         if stream is not None:
             stream.flush()  # else each fork does
-    hindrance = find_hindrance()
+    hindrance = find_hindrance() or ("leaves a process behind, which calls would not have" if _has_child() else None)
     if hindrance:
         return f"the initializer {hindrance}: it is called in each cell"
     for what, old, new in zip(("an open file", "a file", "another working directory"), before, _traces()):
@@ -64,6 +64,13 @@ def try_once(initializer: Mapping[str, Any], find_hindrance: Callable[[], Option
 def _traces() -> Tuple[Set[int], Set[str], str]:
     """What an occupant does not have of the zygote's."""
     return {fd for fd in range(_DESCRIPTORS) if _is_open(fd)}, {name for folder in _WRITTEN for name in _list(folder)}, os.getcwd()
+
+
+def _has_child() -> bool:
+    try:
+        return os.waitpid(-1, os.WNOHANG)[0] == 0
+    except ChildProcessError:
+        return False
 
 
 def _is_open(fd: int) -> bool:

@@ -207,6 +207,24 @@ static PyObject *tell_line(PyObject *module, PyObject *args)
 	return tell(module, args, VT_NOTE_TOLD, 0);
 }
 
+static PyObject *tell_warning(PyObject *module, PyObject *args)
+{
+	return tell(module, args, VT_NOTE_TOLD, ENOEXEC);
+}
+
+static PyObject *turn_home(PyObject *module, PyObject *none)
+{
+	struct vt_zygote *zygote = find_zygote(module);
+	struct vt_err err;
+
+	(void)none;
+	if (!zygote)
+		return NULL;
+	if (vt_zygote_turn_home(zygote, &err) < 0)
+		return leave(&err);
+	Py_RETURN_NONE;
+}
+
 static PyObject *fail(PyObject *module, PyObject *args)
 {
 	struct vt_zygote *zygote = find_zygote(module);
@@ -400,6 +418,9 @@ static PyMethodDef methods[] = {
 	{ "loads", loads, METH_VARARGS,
 	  "loads(module): it is about to be imported, before ready." },
 	{ "tell", tell_line, METH_VARARGS, "tell(text): a line for the supervisor's log." },
+	{ "warn", tell_warning, METH_VARARGS, "warn(text): the same, as a warning." },
+	{ "turn_home", turn_home, METH_NOARGS,
+	  "Processes that are started from now on end with the hull; there can be no threads." },
 	{ "fail", fail, METH_VARARGS,
 	  "fail(text): why there will be no occupants. Does not return." },
 	{ "threads", threads, METH_NOARGS, "How many threads this process has." },

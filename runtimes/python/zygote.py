@@ -300,7 +300,8 @@ class Zygote:
             try:
                 load(name, self.guard)
             except Failed as problem:
-                self.extension.tell(str(problem))
+                is_wanted = name in self.config.get("preload", ())  # by the caller, and not learned
+                (self.extension.warn if is_wanted else self.extension.tell)(str(problem))
             hindrance = find_hindrance(self.extension)
             if hindrance:
                 self.extension.fail(f"importing '{name}' ahead of calls {hindrance}")
@@ -314,6 +315,7 @@ class Zygote:
         if not wanted or part.NAME in left_out or self.config["bare"] or self.guard.places.paths:
             return
         self.extension.loads(part.NAME)
+        self.extension.turn_home()  # what it leaves running must not outlive the program
         with Alone():
             problem = part.try_once(wanted, lambda: find_hindrance(self.extension))
         if problem:

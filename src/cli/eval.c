@@ -8,6 +8,7 @@
 
 #include "base/json.h"
 #include "host/helper.h"
+#include "launch/inside.h"
 
 static const struct language {
 	const char *name;
@@ -77,16 +78,20 @@ int vt_eval_command(struct vt_options *options, struct vt_arena *arena, struct v
 		return vt_fail(err, VT_STEP_POLICY, EINVAL, "%s: vitro eval [FLAGS] CODE | -",
 			       code[0] ? "code is one word, so quote it" : "no code given");
 	const char *script = NULL;
+	const char *report = NULL; /* where it tells its value */
 
+	if (options->json && !(report = vt_arena_printf(arena, "%d", VT_REPORT_FD)))
+		return vt_fail(err, VT_STEP_POLICY, ENOMEM, "out of memory");
 	if (read_script(language->script, arena, &script, err) < 0)
 		return -err->num;
 	const char *words[] = { language->program, language->apart, language->code, script,
-				language->end,     code[0] };
+				language->end,     code[0],         report };
 	const size_t count = sizeof(words) / sizeof(words[0]);
 
 	options->code = code[0];
 	options->command = list(arena, words, count);
 	words[3] = language->script;
+	words[6] = NULL;
 	options->told = list(arena, words, count);
 	if (!options->command || !options->told)
 		return vt_fail(err, VT_STEP_POLICY, ENOMEM, "out of memory");

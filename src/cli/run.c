@@ -211,6 +211,7 @@ static int execute(struct call *call, struct vt_err *err)
 		.in_fd = STDIN_FILENO,
 		.out = sink_for(call, STDOUT_FILENO),
 		.err = sink_for(call, STDERR_FILENO),
+		.reports = call->options.code && call->options.json,
 		.signal_fd = call->signal_fd,
 	};
 	int r = judge_stdin(&io.in_relay, err);

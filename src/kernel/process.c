@@ -7,6 +7,7 @@
 #include <linux/keyctl.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -122,21 +123,30 @@ int vt_process_limit(const struct vt_rlimit *limits, size_t count, struct vt_err
 	return 0;
 }
 
-/* Moves a descriptor out of the way of 0 to 3. */
+/* Moves a descriptor out of the way of 0 to 4. */
 static int lift(int *fd)
 {
-	*fd = fcntl(*fd, F_DUPFD_CLOEXEC, 4);
+	*fd = fcntl(*fd, F_DUPFD_CLOEXEC, 5);
 	return *fd < 0 ? -errno : 0;
 }
 
 int vt_process_descriptors(int in, int out, int err_out, int keep, struct vt_err *err)
 {
-	if (lift(&in) < 0 || lift(&out) < 0 || lift(&err_out) < 0 || lift(&keep) < 0)
+	return vt_process_descriptors_with(in, out, err_out, keep, -1, err);
+}
+
+int vt_process_descriptors_with(int in, int out, int err_out, int keep, int more,
+				struct vt_err *err)
+{
+	const bool has_more = more >= 0;
+
+	if (lift(&in) < 0 || lift(&out) < 0 || lift(&err_out) < 0 || lift(&keep) < 0 ||
+	    (has_more && lift(&more) < 0))
 		return vt_fail_at(err, VT_STEP_DESCRIPTORS, errno, "move the descriptors", NULL);
 	if (dup3(keep, 3, O_CLOEXEC) < 0 || dup2(in, 0) < 0 || dup2(out, 1) < 0 ||
-	    dup2(err_out, 2) < 0)
+	    dup2(err_out, 2) < 0 || (has_more && dup2(more, 4) < 0))
 		return vt_fail_at(err, VT_STEP_DESCRIPTORS, errno, "place the descriptors", NULL);
-	if (syscall(SYS_close_range, 4U, ~0U, 0) < 0)
+	if (syscall(SYS_close_range, has_more ? 5U : 4U, ~0U, 0) < 0)
 		return vt_fail_at(err, VT_STEP_DESCRIPTORS, errno, "close the other descriptors",
 				  NULL);
 	return 0;

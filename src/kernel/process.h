@@ -36,3 +36,7 @@ int vt_process_limit(const struct vt_rlimit *limits, size_t count, struct vt_err
  * leaked them.
  */
 int vt_process_descriptors(int in, int out, int err_out, int keep, struct vt_err *err);
+
+/* The same, with one more at 4, which stays open across exec; -1: none. */
+int vt_process_descriptors_with(int in, int out, int err_out, int keep, int more,
+				struct vt_err *err);

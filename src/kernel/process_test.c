@@ -88,6 +88,23 @@ static void places_in_the_void(void *arg)
 		MUST_FAIL(fcntl(fd, F_GETFD), EBADF);
 }
 
+static void keeps_one_more(void *arg)
+{
+	struct vt_err err;
+
+	(void)arg;
+	MUST(syscall(SYS_close_range, 0U, ~0U, 0) == 0);
+	for (int fd = 0; fd < 8; fd++)
+		put_at(fd, (char)('a' + fd));
+	MUST(vt_process_descriptors_with(4, 3, 2, 1, 0, &err) == 0);
+	for (int fd = 0; fd < 5; fd++)
+		MUST(mark_at(fd) == 'a' + 4 - fd);
+	MUST(fcntl(3, F_GETFD) == FD_CLOEXEC);
+	MUST(fcntl(4, F_GETFD) == 0);
+	for (int fd = 5; fd < 30; fd++)
+		MUST_FAIL(fcntl(fd, F_GETFD), EBADF);
+}
+
 static void refuses_a_closed_one(void *arg)
 {
 	struct vt_err err;
@@ -101,6 +118,7 @@ static void test_descriptors_edges(void **state)
 {
 	(void)state;
 	run_child(places_in_the_void, NULL);
+	run_child(keeps_one_more, NULL);
 	run_child(refuses_a_closed_one, NULL);
 }
 

@@ -45,7 +45,7 @@ enum vt_note_kind {
 	VT_NOTE_LEARNED, /* zygote → supervisor: it did; with an err.num it did not, and err.what says why */
 	VT_NOTE_LOADS,   /* zygote → supervisor, before it is ready: it is about to import what err.what names */
 	VT_NOTE_OBJECT,  /* zygote → supervisor, before it executes its program: err.what is a mark of the object's file */
-	VT_NOTE_TOLD,    /* zygote → supervisor: err.what is a line for the log */
+	VT_NOTE_TOLD,    /* zygote → supervisor: err.what is a line for the log; with an err.num, a warning */
 };
 
 enum { VT_MODULE_MAX = 255 }; /* bytes of a module's name */

@@ -11,10 +11,13 @@
 #include "launch/veil.h"
 #include "plan/plan.h"
 
-/* The three descriptors that the occupant gets as 0, 1 and 2. Borrowed. */
+/* The three descriptors that the occupant gets as 0, 1 and 2, and what it tells of itself on. Borrowed. */
 struct vt_stdio {
 	int in, out, err;
+	int report; /* the occupant's VT_REPORT_FD; 0: none */
 };
+
+enum { VT_REPORT_FD = 4 };
 
 /* The host ids that a cell has. */
 struct vt_outer {

@@ -65,8 +65,9 @@ static int enter_descriptors(struct vt_building *b, struct vt_err *err)
 {
 	const struct vt_inside *in = b->in;
 
-	return vt_process_descriptors(in->stdio.in, in->stdio.out, in->stdio.err, in->status_fd,
-				      err);
+	return vt_process_descriptors_with(in->stdio.in, in->stdio.out, in->stdio.err,
+					   in->status_fd, in->stdio.report ? in->stdio.report : -1,
+					   err);
 }
 
 static int enter_session(struct vt_building *b, struct vt_err *err)

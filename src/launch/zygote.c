@@ -454,16 +454,23 @@ int vt_zygote_furnish(struct vt_zygote *zygote, struct vt_err *err)
 	return r;
 }
 
+int vt_zygote_turn_home(const struct vt_zygote *zygote, struct vt_err *err)
+{
+	if (zygote->home_fd >= 0 && setns(zygote->home_fd, CLONE_NEWPID) < 0)
+		return vt_fail(err, VT_STEP_CLONE, errno, "turn to the hull");
+	return 0;
+}
+
 /* The supervisor's child, as occupants are: unreaped it would keep the hull from its end. */
 int vt_zygote_fork_apart(struct vt_zygote *zygote, int *ret_pidfd, struct vt_err *err)
 {
 	const pid_t parent = getppid();
 	int r = insist_on_one_thread(zygote, err);
 
+	if (r == 0)
+		r = vt_zygote_turn_home(zygote, err);
 	if (r < 0)
 		return r;
-	if (zygote->home_fd >= 0 && setns(zygote->home_fd, CLONE_NEWPID) < 0)
-		return vt_fail(err, VT_STEP_CLONE, errno, "turn to the hull");
 	pid_t pid = vt_ns_clone(CLONE_PARENT, -1, ret_pidfd, err);
 
 	if (pid != 0)

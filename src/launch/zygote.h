@@ -71,6 +71,12 @@ int vt_zygote_shared(const struct vt_zygote *zygote);
 int vt_zygote_furnish(struct vt_zygote *zygote, struct vt_err *err);
 
 /*
+ * From now on, and until it turns to a cell, children of the zygote are in the hull, and end with that. The kernel gives it no
+ * thread then. Where there is no hull, nothing happens.
+ */
+int vt_zygote_turn_home(const struct vt_zygote *zygote, struct vt_err *err);
+
+/*
  * A fork in no cell, with the zygote's rights: 1 in the zygote, and 0 in the fork, which ends with the supervisor at the
  * latest and has nothing to say to him. It is his child, whom he has to sweep. There is one thread, or it fails.
  */

@@ -420,8 +420,10 @@ static void add_notes(struct grading *g)
 		note(g, plan->warnings[i]);
 	if (!plan->pooled && (vt_policy_gave(g->policy, VT_FIELD_LIMITS_QUEUE_MS) ||
 			      vt_policy_gave(g->policy, VT_FIELD_LIMITS_RESULT_MB)))
-		note(g, "limits.queue_ms and limits.result_mb are for tool hosts: a command that "
-			"is run does not wait for a cell, and has no value but what it prints");
+		note(g,
+		     "limits.queue_ms and limits.result_mb are for tool hosts: a command that "
+		     "is run does not wait for a cell, and has no value but what it prints; code "
+		     "of vitro eval --json has one");
 	if (g->policy->network == VT_NETWORK_HOST)
 		note(g,
 		     "network: the cell can reach all that this machine can, its own loopback and "

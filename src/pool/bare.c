@@ -64,6 +64,8 @@ static void take_end(struct vt_warm *warm, const struct vt_note *note)
 	if (note->kind == VT_NOTE_ENDED) {
 		warm->findings.ended = true;
 		warm->findings.wait_status = note->wait_status;
+		if (warm->state == VT_WARM_ENTERING)
+			vt_warm_lose_entering(warm, note->wait_status);
 	}
 	if (warm->state == VT_WARM_RUNNING)
 		vt_warm_stop(warm, VT_STOP_NONE);

@@ -96,7 +96,7 @@ void vt_pool_zygote_said(struct vt_pool_zygote *zygote, const struct vt_note *no
 		take_learned(pool, zygote, note);
 	} else if (note->kind == VT_NOTE_TOLD && zygote->lines < LINES_MAX) {
 		zygote->lines++;
-		log_line(pool, LOG_INFO, note->err.what);
+		log_line(pool, note->err.num ? LOG_WARNING : LOG_INFO, note->err.what);
 	}
 }
 

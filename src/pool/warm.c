@@ -30,6 +30,21 @@ static const unsigned followers[VT_WARM_STATES] = {
 	[VT_WARM_RUNNING] = TO(OVER) | TO(ENDING),    [VT_WARM_OVER] = TO(ENDING),
 };
 
+static int64_t cpu_time(const struct vt_warm *warm)
+{
+	pid_t pid = warm->plan->bare    ? warm->bare.occupant
+		    : warm->child.swept ? 0
+					: warm->child.pid;
+	struct timespec used;
+	/* What clock_getcpuclockid() gives, which asks the kernel whether there is such a process.
+	 */
+	clockid_t clock = (clockid_t)(~(unsigned)pid << 3 | 2);
+
+	if (pid <= 0 || clock_gettime(clock, &used) < 0)
+		return 0;
+	return used.tv_sec * VT_NS_PER_S + used.tv_nsec;
+}
+
 void vt_warm_move(struct vt_warm *warm, enum vt_warm_state state)
 {
 	enum vt_warm_state from = warm->state;
@@ -38,6 +53,8 @@ void vt_warm_move(struct vt_warm *warm, enum vt_warm_state state)
 		abort(); /* a bug in this file; going on would take one cell for another */
 	warm->state = state;
 	warm->since = vt_clock_now();
+	if (state == VT_WARM_PARKED)
+		warm->parked_cpu = cpu_time(warm);
 	warm->owner->moved(warm, from);
 }
 
@@ -204,21 +221,6 @@ static void drain_all(struct vt_warm *warm)
 		drain(warm, i, PIPE_MOST);
 }
 
-static int64_t cpu_time(const struct vt_warm *warm)
-{
-	pid_t pid = warm->plan->bare    ? warm->bare.occupant
-		    : warm->child.swept ? 0
-					: warm->child.pid;
-	struct timespec used;
-	/* What clock_getcpuclockid() gives, which asks the kernel whether there is such a process.
-	 */
-	clockid_t clock = (clockid_t)(~(unsigned)pid << 3 | 2);
-
-	if (pid <= 0 || clock_gettime(clock, &used) < 0)
-		return 0;
-	return used.tv_sec * VT_NS_PER_S + used.tv_nsec;
-}
-
 static void reach_verdict(struct vt_warm *warm, struct vt_verdict *verdict)
 {
 	struct vt_findings *findings = &warm->findings;
@@ -242,9 +244,10 @@ static void conclude(struct vt_warm *warm, struct vt_outcome *outcome)
 
 	if (!call)
 		return;
+	cpu = (cpu > warm->look.cpu_ns ? cpu : warm->look.cpu_ns) - warm->parked_cpu;
 	outcome->came_to_cell = true;
 	result->wall_ms = (double)(vt_clock_now() - warm->started) / VT_NS_PER_MS;
-	result->cpu_ms = (double)(cpu > warm->look.cpu_ns ? cpu : warm->look.cpu_ns) / VT_NS_PER_MS;
+	result->cpu_ms = cpu > 0 ? (double)cpu / VT_NS_PER_MS : 0;
 	result->peak_memory_kb = warm->look.peak_memory ? warm->look.peak_memory / 1024 : -1;
 	result->processes = warm->look.processes ? warm->look.processes : 1;
 	drain_all(warm);
@@ -423,19 +426,20 @@ static void conclude_command(struct vt_warm *warm)
 		conclude_end(warm);
 }
 
-/* It ended before it was ready. Whoever is killed then mostly has too little memory to begin with.
- */
-static void lose_entering(const struct vt_warm *warm, int status, struct vt_err *err)
+/* Whoever is killed then mostly has too little memory to begin with. */
+void vt_warm_lose_entering(struct vt_warm *warm, int status)
 {
 	long long mb = (long long)(warm->plan->memory_bytes >> 20);
+	struct vt_err err;
 
 	if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL && mb > 0)
-		(void)vt_fail(err, VT_STEP_WATCH, ENOMEM,
+		(void)vt_fail(&err, VT_STEP_WATCH, ENOMEM,
 			      "keep an occupant until it is ready: it was killed; is "
 			      "limits.memory_mb, %lld MB, enough for it?",
 			      mb);
 	else
-		(void)vt_fail(err, VT_STEP_WATCH, ECHILD, "keep an occupant until it is ready");
+		(void)vt_fail(&err, VT_STEP_WATCH, ECHILD, "keep an occupant until it is ready");
+	vt_warm_fail(warm, &err);
 }
 
 /* The occupant is our own child. */
@@ -480,8 +484,7 @@ void vt_warm_occupant_ended(struct vt_watch *source, uint32_t events)
 		conclude_command(warm);
 	} else if (warm->state == VT_WARM_ENTERING) {
 		vt_warm_hear_last(warm); /* which may say what went wrong */
-		lose_entering(warm, status, &err);
-		vt_warm_fail(warm, &err);
+		vt_warm_lose_entering(warm, status);
 	}
 	if (warm->state != VT_WARM_ENDING)
 		vt_warm_kill(warm);

@@ -103,6 +103,7 @@ struct vt_warm {
 	int                broken;  /* what was wrong with what it said; 0: nothing */
 	int64_t            started, deadline, given_up;
 	int64_t            warned; /* it was told to end: until when it may; 0: it was not */
+	int64_t            parked_cpu; /* what it used before there was a call: to seal itself, to rehearse */
 	int64_t            ended_cpu; /* of an occupant that has ended, with those it waited for */
 };
 
@@ -140,6 +141,9 @@ void vt_warm_lose(struct vt_warm *warm, const struct vt_err *why);
 
 /* One that was never parked is given up for this reason. */
 void vt_warm_fail(struct vt_warm *warm, const struct vt_err *why);
+
+/* The same of one whose occupant ended, with this status, before it was ready. */
+void vt_warm_lose_entering(struct vt_warm *warm, int status);
 
 /* When something is due that only the clock tells; INT64_MAX: never. */
 int64_t vt_warm_due(const struct vt_warm *warm);

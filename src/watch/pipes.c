@@ -21,7 +21,7 @@ static int make_pipe(int *ret_read, int *ret_write, const int *ours, struct vt_e
 	return 0;
 }
 
-int vt_pipes_make(struct vt_pipes *pipes, bool relay, struct vt_err *err)
+int vt_pipes_make(struct vt_pipes *pipes, bool relay, bool report, struct vt_err *err)
 {
 	int r = make_pipe(&pipes->out_read, &pipes->out_write, &pipes->out_read, err);
 
@@ -29,12 +29,15 @@ int vt_pipes_make(struct vt_pipes *pipes, bool relay, struct vt_err *err)
 		r = make_pipe(&pipes->err_read, &pipes->err_write, &pipes->err_read, err);
 	if (r == 0 && relay)
 		r = make_pipe(&pipes->in_read, &pipes->in_write, &pipes->in_write, err);
+	if (r == 0 && report)
+		r = make_pipe(&pipes->report_read, &pipes->report_write, &pipes->report_read, err);
 	return r;
 }
 
 int vt_pipes_give(const struct vt_pipes *pipes, uid_t uid, gid_t gid, struct vt_err *err)
 {
-	const int fds[] = { pipes->in_read, pipes->out_write, pipes->err_write };
+	const int fds[] = { pipes->in_read, pipes->out_write, pipes->err_write,
+			    pipes->report_write };
 
 	for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++)
 		if (fds[i] >= 0 && fchown(fds[i], uid, gid) < 0)
@@ -44,8 +47,9 @@ int vt_pipes_give(const struct vt_pipes *pipes, uid_t uid, gid_t gid, struct vt_
 
 void vt_pipes_close(struct vt_pipes *pipes)
 {
-	int *fds[] = { &pipes->in_read,   &pipes->in_write, &pipes->out_read,
-		       &pipes->out_write, &pipes->err_read, &pipes->err_write };
+	int *fds[] = { &pipes->in_read,     &pipes->in_write,    &pipes->out_read,
+		       &pipes->out_write,   &pipes->err_read,    &pipes->err_write,
+		       &pipes->report_read, &pipes->report_write };
 
 	for (size_t i = 0; i < sizeof(fds) / sizeof(fds[0]); i++)
 		vt_fd_close(fds[i]);

@@ -9,15 +9,16 @@
 
 struct vt_pipes {
 	int in_read, in_write, out_read, out_write, err_read, err_write; /* -1: none */
+	int report_read, report_write; /* what an evaluation tells of itself; -1: none */
 };
 
-#define VT_PIPES_NONE { -1, -1, -1, -1, -1, -1 }
+#define VT_PIPES_NONE { -1, -1, -1, -1, -1, -1, -1, -1 }
 
 /*
- * Makes those for output, and for input where it is relayed. The supervisor's ends do not block; the
+ * Makes those for output, for input where it is relayed, and for a report where there is one. The supervisor's ends do not block; the
  * cell's do, as programs expect. What was made before a failure is there to be closed.
  */
-int vt_pipes_make(struct vt_pipes *pipes, bool relay, struct vt_err *err);
+int vt_pipes_make(struct vt_pipes *pipes, bool relay, bool report, struct vt_err *err);
 
 /*
  * Makes them the cell's user's, who opens them by name: /dev/stderr. Only root can, and only for root

@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "base/utf8.h"
 #include "watch/audit.h"
+#include "watch/report.h"
 
 void vt_result_init(struct vt_result *result)
 {
@@ -18,12 +19,14 @@ void vt_result_init(struct vt_result *result)
 	vt_verdict_lose(&result->verdict);
 	vt_capture_init(&result->out, 0);
 	vt_capture_init(&result->err, 0);
+	vt_capture_init(&result->report, 0);
 }
 
 void vt_result_done(struct vt_result *result)
 {
 	vt_capture_done(&result->out);
 	vt_capture_done(&result->err);
+	vt_capture_done(&result->report);
 }
 
 /*
@@ -90,8 +93,12 @@ static json_t *capture_json(const struct vt_capture *capture)
 	return json;
 }
 
-static json_t *error_json(const struct vt_verdict *verdict)
+static json_t *error_json(const struct vt_verdict *verdict, const struct vt_str *report)
 {
+	json_t *raised = vt_report_error(report->text, report->len, verdict);
+
+	if (raised)
+		return raised;
 	if (verdict->status == VT_STATUS_OK)
 		return json_null();
 	struct object error = object_new();
@@ -201,28 +208,40 @@ static int write_to_str(const char *bytes, size_t len, void *out)
 
 /* Takes root. 15 digits print a tenth of a millisecond as it was rounded, and not as 500.39999999.
  */
-static int write_line(json_t *root, struct vt_str *out, struct vt_err *err)
+static void write_object(json_t *root, struct vt_str *out, size_t flags)
 {
-	int failed = !root || json_dump_callback(root, write_to_str, out, JSON_REAL_PRECISION(15));
-
+	if (!root || json_dump_callback(root, write_to_str, out, JSON_REAL_PRECISION(15) | flags))
+		out->failed = true;
 	json_decref(root);
+}
+
+static int end_line(struct vt_str *out, struct vt_err *err)
+{
 	vt_str_add(out, "\n");
-	if (failed || !vt_str_ok(out))
+	if (!vt_str_ok(out))
 		return vt_fail(err, VT_STEP_OUTPUT, ENOMEM, "write the result as JSON");
 	return 0;
 }
 
-int vt_result_json(const struct vt_result *result, const struct vt_plan *plan, struct vt_str *out,
-		   struct vt_err *err)
+static json_t *claims_json(const struct vt_result *result)
+{
+	const struct vt_verdict *verdict = &result->verdict;
+	struct object claims = object_new();
+
+	put(&claims, "call_id", text_json(result->call_id));
+	put(&claims, "ok", json_boolean(verdict->status == VT_STATUS_OK));
+	put(&claims, "status", json_string(vt_status_name(verdict->status)));
+	return object_take(&claims);
+}
+
+/* All that follows the value. */
+static json_t *rest_json(const struct vt_result *result, const struct vt_plan *plan,
+			 const struct vt_str *report)
 {
 	const struct vt_verdict *verdict = &result->verdict;
 	struct object root = object_new();
 
-	put(&root, "call_id", text_json(result->call_id));
-	put(&root, "ok", json_boolean(verdict->status == VT_STATUS_OK));
-	put(&root, "status", json_string(vt_status_name(verdict->status)));
-	put(&root, "value", json_null());
-	put(&root, "error", error_json(verdict));
+	put(&root, "error", error_json(verdict, report));
 	put(&root, "exit_code", exit_code_json(verdict));
 	put(&root, "signal", signal_json(verdict));
 	put(&root, "stdout", result->passed_on ? json_null() : capture_json(&result->out));
@@ -237,7 +256,39 @@ int vt_result_json(const struct vt_result *result, const struct vt_plan *plan, s
 		put(&root, "unreaped", json_true());
 	if (result->uncleared && plan && plan->scratch)
 		put(&root, "uncleared", text_json(plan->scratch));
-	return write_line(object_take(&root), out, err);
+	return object_take(&root);
+}
+
+/* As it was written: jansson would make other numbers of some. */
+static void write_value(const struct vt_result *result, const struct vt_str *report,
+			struct vt_str *out)
+{
+	struct vt_json_span value = vt_report_value(report->text, report->len, &result->verdict);
+
+	if (value.at)
+		vt_json_add_compact(out, value.at, (size_t)(value.end - value.at));
+	else
+		vt_str_add(out, "null");
+}
+
+int vt_result_json(const struct vt_result *result, const struct vt_plan *plan, struct vt_str *out,
+		   struct vt_err *err)
+{
+	struct vt_str report;
+
+	vt_str_init(&report);
+	if (!vt_capture_dropped(&result->report))
+		vt_capture_text(&result->report, &report);
+	out->failed |= !vt_str_ok(&report);
+	vt_str_add(out, "{");
+	write_object(claims_json(result), out, JSON_EMBED);
+	vt_str_add(out, ", \"value\": ");
+	write_value(result, &report, out);
+	vt_str_add(out, ", ");
+	write_object(rest_json(result, plan, &report), out, JSON_EMBED);
+	vt_str_add(out, "}");
+	vt_str_done(&report);
+	return end_line(out, err);
 }
 
 enum granted { GRANTED_READ, GRANTED_WRITE, GRANTED_SOCKET };
@@ -355,5 +406,6 @@ int vt_result_audit(const struct vt_result *result, const struct vt_plan *plan,
 	put(&root, "exit_code", exit_code_json(verdict));
 	put(&root, "signal", signal_json(verdict));
 	put(&root, "usage", usage_json(result));
-	return write_line(object_take(&root), out, err);
+	write_object(object_take(&root), out, 0);
+	return end_line(out, err);
 }

@@ -20,6 +20,7 @@ struct vt_result {
 	char              call_id[64];
 	struct vt_verdict verdict;
 	struct vt_capture out, err;
+	struct vt_capture report;         /* of an evaluation: watch/report.h */
 	bool              passed_on;      /* output went to where vitro's own goes, and is not in here */
 	bool              out_unended, err_unended; /* the last line of a stream has no end */
 	double            wall_ms, cpu_ms;

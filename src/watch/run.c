@@ -60,7 +60,7 @@ struct run {
 
 	struct vt_loop loop;
 	struct vt_cell cell;
-	struct vt_stream out, err;
+	struct vt_stream out, err, report;
 	struct vt_relay relay;
 	struct vt_watch status, init, signals;
 	struct vt_look look;
@@ -399,6 +399,10 @@ static int watch_all(struct run *run, struct vt_pipes *p, struct vt_err *err)
 		r = vt_stream_init(&run->err, &run->loop, &io->err,
 				   cap_of(&io->err, plan->stderr_bytes, plan->stderr_capped),
 				   vt_fd_take(&p->err_read), err);
+	if (r == 0 && io->reports)
+		r = vt_stream_init(&run->report, &run->loop,
+				   &(struct vt_sink){ .kind = VT_SINK_CAPTURE, .fd = -1 },
+				   plan->result_bytes, vt_fd_take(&p->report_read), err);
 	if (r == 0)
 		r = vt_loop_add(&run->loop, &run->status, EPOLLIN, err);
 	if (r == 0)
@@ -432,6 +436,8 @@ static int watch_cell(struct run *run, struct vt_pipes *p, struct vt_err *err)
 	}
 	vt_stream_finish(&run->out, run->io->signal_fd);
 	vt_stream_finish(&run->err, run->io->signal_fd);
+	if (run->io->reports)
+		vt_stream_finish(&run->report, run->io->signal_fd);
 	r = check_written(&run->out, "standard output", err);
 	return r < 0 ? r : check_written(&run->err, "standard error", err);
 }
@@ -451,6 +457,8 @@ static void conclude(struct run *run)
 	findings->cpu_ns = run->look.cpu_ns;
 	findings->tmp_bytes = plan->watched_tmp_bytes;
 	vt_verdict_reach(findings, &result->verdict);
+	if (vt_capture_dropped(&run->report.capture))
+		vt_verdict_report_cut(&result->verdict, plan->result_bytes);
 	/* A note of failure comes before the command, and only then. */
 	result->unbuilt = findings->failed && findings->failure.step != VT_STEP_EXEC &&
 			  findings->failure.step != VT_STEP_WATCH;
@@ -469,6 +477,8 @@ static void conclude(struct run *run)
 	result->err = run->err.capture;
 	vt_capture_init(&run->out.capture, 0);
 	vt_capture_init(&run->err.capture, 0);
+	result->report = run->report.capture;
+	vt_capture_init(&run->report.capture, 0);
 }
 
 static int run_in(struct run *run, struct vt_pipes *p, struct vt_err *err)
@@ -477,11 +487,13 @@ static int run_in(struct run *run, struct vt_pipes *p, struct vt_err *err)
 		.in = run->io->in_relay ? p->in_read : run->io->in_fd,
 		.out = p->out_write,
 		.err = p->err_write,
+		.report = run->io->reports ? p->report_write : 0,
 	};
 	int r = vt_spawn(run->plan, &stdio, &run->cell, &run->findings.failure);
 
 	vt_fd_close(&p->out_write);
 	vt_fd_close(&p->err_write);
+	vt_fd_close(&p->report_write);
 	if (r < 0) {
 		run->findings.failed = true;
 	} else {
@@ -519,6 +531,7 @@ static void release(struct run *run)
 	vt_relay_done(&run->relay);
 	vt_stream_done(&run->out);
 	vt_stream_done(&run->err);
+	vt_stream_done(&run->report);
 	for (size_t i = 0; i < VT_NOTE_RUNNING_FDS; i++)
 		vt_fd_close(&run->fds[i]);
 	/* A folder that will not go holds nothing that runs; the next vitro sweeps it. */
@@ -540,7 +553,7 @@ int vt_run(const struct vt_plan *plan, const struct vt_run_io *io, struct vt_res
 	if (r < 0)
 		return r;
 	vt_cell_init(&run.cell);
-	r = vt_pipes_make(&p, io->in_relay, err);
+	r = vt_pipes_make(&p, io->in_relay, io->reports, err);
 	if (r == 0 && plan->own_ids) {
 		const struct vt_outer outer = vt_spawn_ids(plan);
 

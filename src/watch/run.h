@@ -17,6 +17,7 @@ struct vt_run_io {
 	int            in_fd;    /* the occupant's standard input */
 	bool           in_relay; /* only its text is handed on, through a pipe */
 	struct vt_sink out, err;
+	bool           reports;  /* it tells of itself on VT_REPORT_FD: watch/report.h */
 	int            signal_fd; /* a signalfd whose signals cancel the call; -1: none */
 };
 

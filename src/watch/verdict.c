@@ -333,14 +333,24 @@ void vt_verdict_no_result(struct vt_verdict *ret_verdict)
 	*ret_verdict = verdict;
 }
 
+static void judge_size(struct vt_verdict *verdict, const char *what, int64_t limit_bytes)
+{
+	decide(verdict, VT_STATUS_RESULT_LIMIT, "ResultLimit",
+	       "%s is larger than limits.result_mb (%" PRId64 " MB)", what, limit_bytes >> 20);
+}
+
+void vt_verdict_report_cut(struct vt_verdict *verdict, int64_t limit_bytes)
+{
+	if (verdict->status == VT_STATUS_OK)
+		judge_size(verdict, "the value of the code", limit_bytes);
+}
+
 void vt_verdict_bad_talk(struct vt_verdict *ret_verdict, int num, int64_t limit_bytes)
 {
 	struct vt_verdict verdict = { .exit_code = -1, .signal = SIGKILL };
 
 	if (num == EMSGSIZE)
-		decide(&verdict, VT_STATUS_RESULT_LIMIT, "ResultLimit",
-		       "what the tool gave is larger than limits.result_mb (%" PRId64 " MB)",
-		       limit_bytes >> 20);
+		judge_size(&verdict, "what the tool gave", limit_bytes);
 	else if (num == ENOBUFS)
 		decide(&verdict, VT_STATUS_CRASHED, "Crashed",
 		       "the tool calls others and does not take their answers");

@@ -86,6 +86,9 @@ void vt_verdict_no_result(struct vt_verdict *ret_verdict);
  */
 void vt_verdict_bad_talk(struct vt_verdict *ret_verdict, int num, int64_t limit_bytes);
 
+/* Of an evaluation whose value is larger than limit_bytes, if it ended well. */
+void vt_verdict_report_cut(struct vt_verdict *verdict, int64_t limit_bytes);
+
 /* "memory_limit" */
 const char *vt_status_name(enum vt_status status);
 

@@ -34,6 +34,15 @@ def interpreters():
     return found
 
 
+def closed_folder(path, is_bare=False):
+    """A folder on the way to an interpreter that is closed to cells, where they are bare and have users of their own; or None."""
+    if os.geteuid() == 0 and (is_bare or vitrotest.is_bare()):
+        for folder in reversed(pathlib.Path(path).resolve().parents):
+            if not folder.stat().st_mode & 0o001:
+                return folder
+    return None
+
+
 def new_mark():
     """A time to sleep that no other process has among its words."""
     return f"{uuid.uuid4().int % 10**6 + 10**6}.5"
@@ -47,6 +56,10 @@ def processes_with(mark):
 
 def relay(version, path, args):
     """Runs the tests under one interpreter, and says what they say, with the version. Its exit code."""
+    closed = closed_folder(path)
+    if closed:
+        print("1..1", f"ok 1 - {version} # SKIP cells here have users of their own, for whom '{closed}' is closed", sep="\n", flush=True)
+        return 0
     process = subprocess.Popen([path, *args], stdout=subprocess.PIPE, stdin=subprocess.DEVNULL,
                                env={**os.environ, "VITRO_TEST_PYTHON": "1"})
     for line in process.stdout:

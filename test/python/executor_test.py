@@ -439,6 +439,17 @@ def _():
             check_equal(executor.submit(toolbox.see_prepared).result()[0], [True], "an open file")
 
 
+@test("what the initializer leaves running, as a child or as nobody's, ends with the executor")
+def _():
+    for leave in (toolbox.prepare_process, toolbox.leave_grandchild):
+        mark = pythons.new_mark()
+        with vitro.Executor(1, policy=BEST, initializer=leave, initargs=(mark,)) as executor:
+            check_equal(executor.submit(toolbox.add, 2, 3).result(), 5, f"{leave.__name__}: a call")
+            if not is_each():
+                check(pythons.processes_with(mark), f"{leave.__name__}: the control: it is there")
+        wait_until(lambda: not pythons.processes_with(mark), 5, f"{leave.__name__}: it is gone")
+
+
 @test("the initializer never runs ahead of calls where these can write what it may read")
 def _():
     with folder() as place:

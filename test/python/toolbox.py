@@ -8,8 +8,8 @@ import logging
 import os
 import random
 import signal
-import subprocess
 import sys
+import subprocess
 import threading
 import time
 import warnings
@@ -122,18 +122,30 @@ def leave_thread():
 
 def leave_grandchild(mark):
     """A process that is nobody's child any more, in a session of its own, with all descriptors open."""
+    said, says = os.pipe()
     if os.fork() == 0:
         os.setsid()
         if os.fork() == 0:
+            os.write(says, str(os.getpid()).encode())
             os.execvp("sleep", ["sleep", mark])
         os._exit(0)
+    os.close(says)
     os.wait()
-    for _ in range(200):
-        if mark in subprocess.run(["cat", *(f"/proc/{pid}/cmdline" for pid in os.listdir("/proc") if pid.isdigit())],
-                                  stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, check=False).stdout.decode():
-            return True
-        time.sleep(0.01)
-    return False
+    with open(said) as whole:  # up to its end, which comes when it is another program
+        pid = int(whole.read())
+    os.kill(pid, 0)  # raises if there is none
+    return True
+
+
+def read(path):
+    with open(path) as file:
+        return file.read()
+
+
+def use_cpu(seconds):
+    end = time.process_time() + seconds
+    while time.process_time() < end:
+        pass
 
 
 def sleep(seconds):
@@ -198,8 +210,14 @@ def prepare_in_thread(*values):
 
 
 def prepare_file(*values):
-    prepared.append(open("/tmp/prepared", "w+"))
+    prepared.append(open(os.path.join(os.environ.get("TMPDIR", "/tmp"), "prepared"), "w+"))
     prepared[0].write("".join(values))
+
+
+def prepare_process(mark):
+    subprocess.Popen(["sleep", mark], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                     start_new_session=True)
+    prepared.append(mark)
 
 
 def prepare_badly():

@@ -49,6 +49,11 @@ class Broken:
         raise OSError("it is gone")
 
 
+class AsyncBroken:
+    async def _call(self, *args, **options):
+        raise OSError("it is gone")
+
+
 class AsyncFake(Fake):
     async def _call(self, *args, **options):
         await asyncio.sleep(0)
@@ -336,7 +341,7 @@ def _():
             check_equal([result.value for result in results], [*range(2, 22), [1]], "values")
             check_equal({call[3] for call in fake.calls if call[0] is add}, {3}, "timeout")
             check_equal((await host.call("add", {"a": "x"})).error.type, "InvalidArguments", "refused")
-            broken = AsyncToolHost(Broken())
+            broken = AsyncToolHost(AsyncBroken())
             broken.register(add)
             check_equal((await broken.call("add", {"a": 1})).status, "lost", "a sandbox that raises")
 

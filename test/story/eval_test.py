@@ -99,6 +99,103 @@ def _():
         check_equal(line["argv"][1:], ["-I", "-c", "python/evaluate.py", "6 * 7"], "its words", line)
 
 
+def evaluate(code, *flags, lang="python"):
+    call = vitro("eval", "--json", "--lang", lang, *flags, "--", code)
+    return json.loads(call.out)
+
+
+@test("eval: the result has the value, as JSON has it")
+def _():
+    for code, value in (("6 * 7", 42), ("None", None), ("x = 1", None), ("[1, (2.5, 'a'), {'k': [True, None]}]", [1, [2.5, "a"], {"k": [True, None]}]),
+                        ("2 ** 200", 2 ** 200), ("'\\0\\u00e9\\U0001f600'", "\0\u00e9\U0001f600"),
+                        ("import asyncio\nawait asyncio.sleep(0, 5)", 5)):
+        result = evaluate(code)
+        check_equal((result["status"], result["value"], result["error"]), ("ok", value, None), code, result)
+    result = evaluate("print('a')\n6 * 7")
+    check_equal((result["stdout"], result["value"]), ("a\n42\n", 42), "it is printed as without --json", result)
+
+
+@test("eval: of what JSON has no word for, the result has the text")
+def _():
+    for code, value in (("{1, 2}", {"$repr": "{1, 2}"}), ("[1, b'x']", [1, {"$repr": "b'x'"}]), ("float('nan')", {"$repr": "nan"}),
+                        ("{1: 2}", {"$repr": "{1: 2}"}), ("'\\ud800'", {"$repr": "'\\ud800'"}),
+                        ("import collections\ncollections.OrderedDict(a=1)['a']", 1)):
+        result = evaluate(code)
+        check_equal((result["status"], result["value"]), ("ok", value), code, result)
+    result = evaluate("x = []\nx.append(x)\nx")
+    check_equal(result["status"], "ok", "what has itself in it", result)
+    check_in("$repr", json.dumps(result["value"]), "at some depth", result)
+
+
+@test("eval: the result has what the code raised")
+def _():
+    result = evaluate("print('a')\ndef f(x):\n    return 1 / x\nf(0)")
+    check_equal((result["status"], result["exit_code"], result["value"]), ("error", 1, None), "how it ended", result)
+    check_equal((result["error"]["type"], result["error"]["message"]), ("ZeroDivisionError", "division by zero"), "error", result)
+    check_equal(result["error"]["traceback"], result["stderr"], "the traceback is what it printed", result)
+    check_in('File "<eval>", line 3, in f\n', result["error"]["traceback"], "its frames", result)
+    for code, kind in (("1 +", "SyntaxError"), ("class Odd(Exception):\n    def __str__(self):\n        1 / 0\nraise Odd", "Odd"),
+                       ("import asyncio\nawait asyncio.sleep(0)\n{}['x']", "KeyError")):
+        check_equal(evaluate(code)["error"]["type"], kind, code)
+
+
+@test("eval: what ends otherwise has no value, whatever the code says of itself")
+def _():
+    forged = "import os\nos.write(4, b'{\"value\": 5}')\n"
+    check_equal(evaluate(forged + "os._exit(0)")["value"], 5, "the control: it is the code's own to say")
+    for code, status, kind in (("raise SystemExit(7)", "error", "ExitCode"), ("os._exit(1)", "error", "ExitCode"),
+                               ("os.kill(os.getpid(), 9)", "crashed", "Crashed"), ("while True: pass", "timeout", "Timeout")):
+        result = evaluate(forged + code, "--timeout", "1s")
+        check_equal((result["status"], result["error"]["type"], result["value"]), (status, kind, None), code, result)
+    for text in ("{", "[1]", "null", "{\"error\": 5}", "x" * 100000):
+        result = evaluate(f"import os\nos.write(4, {text.encode()!r})\nos._exit(0)")
+        check_equal((result["status"], result["value"], result["error"]), ("ok", None, None), text[:20], result)
+    result = evaluate("import os\nif os.fork() == 0:\n    os.closerange(0, 3)\nelse:\n    os.wait()\n6 * 7")
+    check_equal(result["value"], 42, "a child that comes to the same end", result)
+
+
+@test("eval: nothing of the code's own is written to in place of the pipe")
+def _():
+    result = evaluate("import os\nos.close(4)\nfile = open('/tmp/x', 'w+')\n"
+                      "os.dup2(file.fileno(), 4)\nimport atexit\n"
+                      "atexit.register(lambda: print(os.path.getsize('/tmp/x')))\n5")
+    check_equal((result["status"], result["stdout"], result["value"]), ("ok", "5\n0\n", None), "its file is empty", result)
+
+
+@test("eval: a value that is too large is a result of its own")
+def _():
+    result = evaluate("'x' * (2 << 20)", "--set", "limits.result_mb=1")
+    check_equal((result["status"], result["error"]["type"], result["value"]), ("result_limit", "ResultLimit", None), "it", result)
+    check_in("limits.result_mb (1 MB)", result["error"]["message"], "why", result)
+    result = evaluate("'x' * (2 << 20)")
+    check_equal((result["status"], len(result["value"])), ("ok", 2 << 20), "the control", result)
+
+
+@test("eval: a process that the code starts has no hold on the pipe")
+def _():
+    result = evaluate("import subprocess\nsubprocess.run(['/bin/sh', '-c', 'ls /proc/self/fd'], close_fds=False, stdout=-1).stdout")
+    check("'4'" not in repr(result["value"]["$repr"].split("\\n")), result)
+
+
+@test("eval: node's results have values and errors too")
+def _():
+    if not shutil.which("node"):
+        skip("there is no node here")
+    for code, value in (("return 6 * 7", 42), ("1", None), ("return { a: [1, undefined, null], b: undefined, c: new Date(0) }",
+                                                            {"a": [1, None, None], "c": "1970-01-01T00:00:00.000Z"}),
+                        ("return [10n, new Set([1]), NaN]", [{"$repr": "10n"}, {"$repr": "Set(1) { 1 }"}, {"$repr": "NaN"}]),
+                        ("const a = []; a.push(a); return a.length", 1),
+                        ("return { toJSON() { throw 5 } }", {"$repr": "{ toJSON: [Function: toJSON] }"})):
+        result = evaluate(code, lang="node")
+        check_equal((result["status"], result["value"], result["error"]), ("ok", value, None), code, result)
+    check_equal(evaluate("return '\\ud800'", lang="node")["value"]["$repr"].lower(), "'\\ud800'", "half a pair")
+    result = evaluate("let a = 1;\nthrow new RangeError('far')", lang="node")
+    check_equal((result["status"], result["error"]["type"], result["error"]["message"]), ("error", "RangeError", "far"), "it", result)
+    check_in("<eval>:2:7", result["error"]["traceback"], "its stack", result)
+    result = evaluate("throw 'text'", lang="node")
+    check_equal((result["error"]["type"], result["error"]["message"]), ("Thrown", "text"), "what is no error", result)
+
+
 @test("eval: a file's name in place of code is told what to do")
 def _():
     with folder() as place:

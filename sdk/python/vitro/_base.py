@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 from typing import Iterable, List, NoReturn, Optional, Union
 
+from . import _check
 from ._hooks import Hooks
 from ._order import Options, Order, Orders
 from ._policy import Policy, seconds_of
@@ -22,7 +23,7 @@ class Base:
     def __init__(self, policy: Policy = None, *, python: Optional[Path] = None, preload: Iterable[str] = (),
                  socket: Optional[Path] = None, ready_min: int = 0, ready_max: int = 0) -> None:
         self._orders = Orders(policy, python, preload, ready_min, ready_max)
-        self._socket = None if socket is None else os.path.abspath(os.fspath(socket))
+        self._socket = None if socket is None else os.path.abspath(_check.path("socket", socket))
         self._is_closed = False
 
     def __repr__(self) -> str:

@@ -14,6 +14,7 @@ import weakref
 from concurrent.futures import Future
 from typing import Any, Callable, Dict, Iterable, NamedTuple, Optional, Tuple, Type, TypeVar, Union, overload
 
+from . import _check
 from ._order import Options
 from ._policy import Policy, deadline, sources_of
 from ._raised import kinds_of, raising
@@ -78,9 +79,9 @@ def isolated(function: Optional[Function] = None, *, timeout: Optional[float] = 
     """
     policy = _within(policy, memory)
     deadline(policy, timeout)
-    error_types = tuple(error_types)
+    error_types = tuple(_check.items("error_types", "classes", error_types))
     kinds_of(error_types)  # these raise what is wrong with them now, and not at some call
-    terms = _Terms(timeout, policy, json.dumps(sources_of(policy), sort_keys=True), tuple(result_types), trust_results,
+    terms = _Terms(timeout, policy, json.dumps(sources_of(policy), sort_keys=True), tuple(_check.items("result_types", "classes", result_types)), trust_results,
                    error_types)
     if function is not None:
         return _decorate(function, terms)

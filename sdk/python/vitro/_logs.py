@@ -6,8 +6,11 @@ from __future__ import annotations
 import logging
 import sys
 import traceback
+from typing import Any, Mapping, Optional, Set
 
+log = logging.getLogger("vitro")
 tool_log = logging.getLogger("vitro.tool")
+_told_links: Set[str] = set()
 _TOOL_LEVELS = {"debug": 10, "info": 20, "warning": 30, "warn": 30, "error": 40, "critical": 50}
 
 
@@ -27,6 +30,14 @@ def visible_lines(text: str) -> str:
 def tool_level(level: str) -> int:
     """The level for logging of one that a tool named."""
     return _TOOL_LEVELS.get(level.lower(), 20)
+
+
+def warn_of_links(isolation: Optional[Mapping[str, Any]]) -> None:
+    """A grant that leads through a link which an earlier call may have made, where the caller may think of another folder. Once."""
+    text = (isolation or {}).get("notes", {}).get("links")
+    if isinstance(text, str) and text not in _told_links:
+        _told_links.add(text)
+        emit(log, logging.WARNING, "", text)
 
 
 def emit(logger: logging.Logger, level: int, source: str, text: str) -> None:

@@ -13,7 +13,7 @@ import sys
 from contextvars import ContextVar
 from typing import Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
-from . import _codec as codec
+from . import _check, _codec as codec
 from ._binary import find_binary
 from ._paths import Folders
 from ._policy import Policy, deadline, sources_of
@@ -94,7 +94,7 @@ class Options:
         for name, hook in (("on_output", on_output), ("on_log", on_log)):
             if hook is not None and (not callable(hook) or inspect.iscoroutinefunction(hook)):
                 raise TypeError(f"{name} is a function, and no coroutine function, not {hook!r:.100}")
-        if call_id and (len(call_id.encode("utf-8", "surrogatepass")) > _NAME_BYTES or not call_id.isprintable()):
+        if call_id != "" and _check.text("call_id", call_id) and (len(call_id.encode("utf-8", "surrogatepass")) > _NAME_BYTES or not call_id.isprintable()):
             raise ValueError(f"call_id is a text that can be printed, of {_NAME_BYTES} bytes at the most")
 
 
@@ -103,10 +103,8 @@ class Orders:
 
     def __init__(self, policy: Policy, python: Union[None, str, "os.PathLike[str]"], preload: Iterable[str],
                  ready_min: int, ready_max: int) -> None:
-        if isinstance(preload, str):
-            raise TypeError("preload is a list of modules' names, not a text")
         self._policy = policy
-        self._preload = [*preload]
+        self._preload = _check.texts("preload", "modules' names", preload)
         self._ready = _count("ready_min", ready_min), _count("ready_max", ready_max)
         if 0 < ready_max < ready_min:
             raise ValueError(f"ready_min, {ready_min}, is more than ready_max, {ready_max}")
@@ -184,6 +182,7 @@ class Orders:
         buffers.append(b"")
         buffers[first] = _pickled(args, kwargs, reference, buffers)
         types = _types(result_types) if result_types else {}
+        _check.flag("trust_results", trust)
         is_usual = not (types or trust or convert or reference.buffers or len(buffers) > 1)
         head = (self._usual_head(reference) if is_usual
                 else _call_head(reference, first, buffers, types, trust, convert))
@@ -212,11 +211,9 @@ class Orders:
         """Of code, which may call tools."""
         if not isinstance(code, str):
             raise TypeError(f"code is a text, not {type(code).__name__}")
-        if isinstance(collect, str):
-            raise TypeError("collect is a list of patterns, not a text")
+        patterns = _check.texts("collect", "patterns", collect)
         tools = _check_tools(tools) if tools else {}
         spec, wall_ms = self._spec("eval", self._python, options)
-        patterns = [*collect]
         buffers: List[Buffer] = []
         placed = _place(files, buffers) if files else {}
         head: Dict[str, Any] = {"op": "eval", "code": code, "filename": "<eval>", "tools": [*tools],
@@ -226,6 +223,7 @@ class Orders:
             head["stdin"] = len(buffers)
             buffers.append(_content("stdin", stdin))
         types = _types(result_types) if result_types else {}
+        _check.flag("trust_results", trust)
         if types:
             head["types"] = [*types]
         order = Order(spec, "eval", pack(_json(head), buffers), wall_ms, options)
@@ -235,12 +233,13 @@ class Orders:
     def run(self, argv: Sequence[Word], stdin: Optional[Content],
             options: Options) -> Order:
         """Of a command."""
-        if isinstance(argv, (str, bytes)) or not argv:
-            raise TypeError("argv is a list of words, the program's first")
-        for at, word in enumerate(argv):
+        given_words = _check.items("argv", "words, the program's first", argv)
+        if not given_words:
+            raise TypeError("argv is a list of words, the program's first, and has none")
+        for at, word in enumerate(given_words):
             if not isinstance(word, (str, bytes, os.PathLike)):
                 raise TypeError(f"argv[{at}] is a text, not {type(word).__name__} ({word!r:.60})")
-        words = [os.fsencode(word) for word in argv]
+        words = [os.fsencode(word) for word in given_words]
         if any(b"\0" in word for word in words):
             raise ValueError("a word of argv has a NUL in it")
         program = os.fsdecode(words[0])
@@ -316,12 +315,13 @@ class Apart:
 
 def _types(classes: Iterable[type]) -> Dict[str, type]:
     """Classes that results may be of, by their names."""
-    if isinstance(classes, type) or not all(isinstance(one, type) for one in classes):
+    found = [] if isinstance(classes, type) else _check.items("result_types", "classes", classes)
+    if isinstance(classes, type) or not all(isinstance(one, type) for one in found):
         raise TypeError(f"result_types is a list of classes, not {classes!r:.100}")
-    for one in classes:
+    for one in found:
         if not codec.can_build(one):
             raise TypeError(f"result_types: {codec.name_type(one)} is no dataclass, pydantic model, enum or named tuple")
-    return {f"{one.__module__}:{one.__qualname__}": one for one in classes}
+    return {f"{one.__module__}:{one.__qualname__}": one for one in found}
 
 
 def _check_tools(tools: Tools) -> Tools:
@@ -373,7 +373,7 @@ def _count(name: str, value: int) -> int:
 def _interpreter(python: Union[None, str, "os.PathLike[str]"]) -> str:
     if python is None:
         return sys.executable or "python3"
-    name = os.fspath(python)
+    name = _check.path("python", python)
     return os.path.abspath(name) if "/" in name else name
 
 

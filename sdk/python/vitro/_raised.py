@@ -2,8 +2,9 @@
 """What a call raised, as callers who know nothing of vitro expect it: an exception of the class that the function raised.
 
 A cell's word is data. So nothing of a cell is unpickled or constructed for it: the exception is the VitroError that it
-would be anyhow, whose class is also a class of this program's that the caller agreed to, chosen by its name. No code of that
-class runs.
+would be anyhow, whose class is also a class of this program's that the caller agreed to, chosen by its name. Its __init__
+does not run. What does, once, is what Python runs when a class is derived from it (its metaclass, __init_subclass__), and for
+each exception its __new__, with a text that the cell chose; where one of them raises, the error is a ToolError alone.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import builtins
 from typing import Any, Callable, Dict, Iterable, Mapping, Tuple, Type
 
+from . import _check
 from ._result import Result
 from .errors import ToolError, VitroError
 
@@ -27,7 +29,7 @@ _made: Dict[Tuple[type, type], Type[VitroError]] = {}
 def kinds_of(error_types: Iterable[type]) -> Kinds:
     """The classes that errors may have: the built-in ones, and these, by their names."""
     kinds = dict(_BUILT_IN)
-    for kind in error_types:
+    for kind in _check.items("error_types", "classes", error_types):
         if not isinstance(kind, type) or not issubclass(kind, Exception):
             raise TypeError(f"error_types are classes of exceptions, not {kind!r}")
         kinds[kind.__name__] = kind

@@ -14,9 +14,10 @@ import uuid
 import weakref
 from typing import Any, AsyncIterator, Callable, Deque, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Union
 
-from . import _say
+from . import _check, _say
 from ._command import ArgumentsError, Command
 from ._describe import describe_tool
+from ._policy import deadline, sources_of
 from ._result import Error, Result
 from ._schema import Schema
 from .errors import Refused
@@ -107,8 +108,10 @@ def _schema_of_words(words: Sequence[str]) -> Dict[str, Any]:
 def make_tool(target: Any, name: Optional[str], description: Optional[str], schema: Any, policy: Any,
               timeout: Optional[float], input: Optional[str]) -> Tool:  # noqa: A002
     """A tool from a function or the words of a command. Raises TypeError and ValueError."""
-    if timeout is not None and not timeout > 0:
-        raise ValueError("timeout: want a number of seconds above 0")
+    deadline(policy, timeout)
+    sources_of(policy)
+    if description is not None:
+        _check.text("description", description)
     source = None if schema is None else _schema_source(schema)
     is_command = isinstance(target, (list, tuple))
     if is_command:
@@ -291,7 +294,7 @@ class Tools:
     def list_tools(self, query: Optional[str] = None) -> List[Dict[str, Any]]:
         """What a model is told of the tools, in the order of their names: name, description, input_schema. query:
         only those whose name or description has every word of it."""
-        words = (query or "").casefold().split()
+        words = _check.text("query", query or "").casefold().split()
         with self._lock:
             tools = [self._tools[name] for name in sorted(self._tools)]
         return [json.loads(json.dumps(tool.definition)) for tool in tools

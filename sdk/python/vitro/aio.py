@@ -14,6 +14,7 @@ from . import _start
 from ._asks import TOOLS_AT_ONCE, tell_failure
 from ._base import Base, Path
 from ._hooks import Hooks
+from ._logs import warn_of_links
 from ._loop import Bell, LoopSession
 from ._order import (Content, OnLog, OnOutput, Options, Order, PoolSpec, Tools, Word, answering, read_request,
                      write_answer)
@@ -161,6 +162,7 @@ class AsyncSandbox(Base):
             await bell.wait(reply)
             if not pool.answered:
                 raise Lost(session.lost or "the supervisor is gone")
+            warn_of_links(pool.isolation)
         if pool.error is not None:
             raise refused(call_id, pool.error)
         return pool

@@ -13,7 +13,7 @@ import weakref
 from collections import deque
 from typing import Any, Callable, Deque, Iterable, Iterator, List, Optional, Set, Tuple, Type
 
-from . import _resolve
+from . import _check, _resolve
 from ._base import Path
 from ._futures import CallFuture
 from ._order import OnLog, OnOutput, Options, Order
@@ -40,10 +40,10 @@ class Executor(concurrent.futures.Executor):
     initializer, initargs
                     called before calls, as in a worker of ProcessPoolExecutor. Every call has a process of its own, so
                     what it sets up has to be there in each: it is called once, in the interpreter that these processes
-                    are forked from, where a fork has all of what it did (again when that is replaced). Where it leaves a thread, an open file, a file
-                    in /tmp or another working directory behind, which a fork has not, or raises, or the policy lets
-                    calls write to files of this machine, which it might read, it is called in each process, as part of
-                    the call. The global random generators are seeded anew after it.
+                    are forked from, where a fork has all of what it did (again when that is replaced). Where it starts a thread, or
+                    leaves a process, an open file, a file in /tmp or another working directory behind, which a fork has
+                    not, or raises, or the policy lets calls write to files of this machine, which it might read, it is
+                    called in each process, as part of the call. What it leaves running ends with the executor. The global random generators are seeded anew after it.
     mp_context, max_tasks_per_child
                     taken, so that arguments of ProcessPoolExecutor may stay; a process here never has a second task
 
@@ -56,6 +56,9 @@ class Executor(concurrent.futures.Executor):
     on_output, on_log
                     called with what calls print and log, in the thread of the futures
 
+    A call's working directory is its own, and gone with it: what it writes to a relative path is lost. Have it return what it
+    made, or grant a folder in the policy's files.write and write to that by its whole path.
+
     The rest is as for Sandbox. cancel() of a future ends its process also when it runs already. A process that dies
     fails its own future, with an error that is a BrokenProcessPool, too; others go on.
     """
@@ -67,20 +70,19 @@ class Executor(concurrent.futures.Executor):
                  ready_min: int = 0, ready_max: int = 0, result_types: Iterable[type] = (), trust_results: bool = False,
                  error_types: Iterable[Type[BaseException]] = (), on_output: Optional[OnOutput] = None,
                  on_log: Optional[OnLog] = None) -> None:
-        if max_workers is not None and max_workers <= 0:
-            raise ValueError("max_workers must be greater than 0")
+        _check.number("max_workers", max_workers, "max_workers must be greater than 0")
         if initializer is not None and not callable(initializer):
             raise TypeError("initializer must be a callable")
-        if max_tasks_per_child is not None and max_tasks_per_child <= 0:
-            raise ValueError("max_tasks_per_child must be >= 1")
+        _check.number("max_tasks_per_child", max_tasks_per_child, "max_tasks_per_child must be >= 1")
+        first_args = tuple(_check.items("initargs", "arguments", initargs))
         deadline(policy, timeout)
         self._max_workers = max_workers or _count_cpus()
         self._sandbox = Sandbox(policy, python=python, preload=preload, socket=socket, ready_min=ready_min,
                                 ready_max=ready_max)
         if initializer is not None:
-            self._sandbox._orders.begin_with(initializer, tuple(initargs))
+            self._sandbox._orders.begin_with(initializer, first_args)
         self._options = Options(timeout, None, on_output, on_log, False, "")
-        self._types, self._trust = [*result_types], trust_results
+        self._types, self._trust = _check.items("result_types", "classes", result_types), trust_results
         self._kinds = kinds_of(error_types)
         self._state = threading.Condition(threading.Lock())
         self._waiting: Deque[Tuple[_Task, Order]] = deque()
@@ -114,8 +116,7 @@ class Executor(concurrent.futures.Executor):
             **more: Any) -> Iterator[Any]:
         """As map(fn, *iterables), at the same time. chunksize: how many calls share a process, one after the other; all
         of them fail where one does. Leaving the iterator early ends calls that are under way."""
-        if chunksize < 1:
-            raise ValueError("chunksize must be >= 1.")
+        _check.number("chunksize", chunksize, "chunksize must be >= 1.")
         if chunksize == 1:
             return super().map(fn, *iterables, timeout=timeout, **more)
         sizes: Deque[int] = deque()

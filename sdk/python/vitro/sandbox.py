@@ -17,6 +17,7 @@ from ._asks import Workers, tell_failure
 from ._base import Base, Path
 from ._futures import CallFuture, Pump
 from ._hooks import Hooks
+from ._logs import warn_of_links
 from ._order import SIMPLE, Content, OnLog, OnOutput, Options, Order, PoolSpec, Tools, Word, answering, write_answer
 from ._outcome import begin_learning, conclude, not_begun, refused
 from ._policy import Policy
@@ -244,6 +245,7 @@ class Sandbox(Base):
             session.wait(reply)
             if not pool.answered:
                 raise Lost(session.lost or "the supervisor is gone")
+            warn_of_links(pool.isolation)
         if pool.error is not None:
             raise refused(call_id, pool.error)
         return pool

@@ -19,9 +19,11 @@ a cell is used. AsyncToolHost is the same for asyncio.
 from __future__ import annotations
 
 import dataclasses
+import inspect
 from typing import Any, Optional
 
 from ._command import value_of
+from ._policy import Policy, deadline, sources_of
 from ._result import Error, Result
 from .errors import Refused
 from ._tools import Arguments, AsyncWatch, Order, Tool, ToolEvent, Tools, Watch, failed
@@ -32,26 +34,48 @@ _LAST_WORDS = 2000  # bytes of a command's standard error that its error has
 
 
 class _Host(Tools):
-    def __init__(self, sandbox: Any, policy: Any, timeout: Optional[float], options: Any) -> None:
+    def __init__(self, sandbox: Any = None, policy: Policy = None, *, timeout: Optional[float] = None,
+                 **options: Any) -> None:
         super().__init__()
         if sandbox is not None and options:
             raise TypeError(f"{', '.join(options)}: for a sandbox of the tool host's own, but one was given")
-        self._sandbox = sandbox
+        deadline(policy, timeout)
         self._own = sandbox is None
+        self._sandbox = self._check(sandbox, policy) if sandbox is not None else self._kind()(policy=policy, **options)
         self._is_closed = False
-        self._policy, self._timeout, self._options = policy, timeout, options
+        self._policy, self._timeout = policy, timeout
 
-    def _check_open(self) -> None:
+    @staticmethod
+    def _kind() -> Any:
+        """The class of its sandboxes. They start nothing before their first call."""
+        raise NotImplementedError
+
+    def _check(self, sandbox: Any, policy: Policy) -> Any:
+        sources_of(policy)
+        kind, call = self._kind(), getattr(sandbox, "_call", None)
+        if call is None or inspect.iscoroutinefunction(call) != inspect.iscoroutinefunction(kind._call):
+            raise TypeError(f"sandbox is a vitro.{kind.__name__}, not {type(sandbox).__name__} ({sandbox!r:.60})")
+        return sandbox
+
+    def _start(self, order: Order, timeout: Optional[float]) -> Any:
+        """What the sandbox gives, which of an AsyncSandbox is to be awaited."""
         if self._is_closed:
             raise Refused("the tool host is closed")
+        keywords = self._keywords(order, timeout)
+        if order.tool.command is None:
+            return self._sandbox._call(order.tool.function, (), order.arguments, convert=True, **keywords)
+        return self._sandbox._run(order.argv, stdin=order.stdin, **keywords)
+
+    @staticmethod
+    def _finish(order: Order, result: Result) -> Result:
+        return result if order.tool.command is None else command_result(result)
 
     def _leave(self) -> Any:
-        """The sandbox of its own, which is to be closed. No call makes another."""
+        """The sandbox of its own, which is to be closed, if it is there still."""
+        self._end_watches()
         with self._lock:
-            if not self._own:
-                return None
-            self._is_closed = True
-            sandbox, self._sandbox = self._sandbox, None
+            sandbox = self._sandbox if self._own and not self._is_closed else None
+            self._is_closed = self._is_closed or self._own
         return sandbox
 
     def _keywords(self, order: Order, timeout: Optional[float]) -> Any:
@@ -65,15 +89,11 @@ class _Host(Tools):
 class ToolHost(_Host):
     """Named tools, and the sandbox that runs their calls.
 
-    sandbox: a Sandbox to use, which stays open; without it the tool host has one of its own, made for the first
-    call with `policy` and the options of Sandbox (python=, preload=, ...), and ended by close().
+    sandbox: a Sandbox to use, which stays open; without it the tool host has one of its own, with `policy` and the
+    options of Sandbox (python=, preload=, ...), which starts with the first call, and is ended by close().
     policy: of tools without their own. timeout: seconds, of calls of tools without their own; a shorter one of a
     call counts.
     """
-
-    def __init__(self, sandbox: Any = None, policy: Any = None, *, timeout: Optional[float] = None,
-                 **options: Any) -> None:
-        super().__init__(sandbox, policy, timeout, options)
 
     def call(self, name: str, args: Arguments = None, call_id: str = "", *, timeout: Optional[float] = None) -> Result:
         """Calls a tool, waits for it, and gives its result, whatever happens.
@@ -85,21 +105,14 @@ class ToolHost(_Host):
         if isinstance(order, Result):
             return order
         try:
-            sandbox, keywords = self._use(), self._keywords(order, timeout)
-            if order.tool.command is None:
-                result: Result = sandbox._call(order.tool.function, (), order.arguments, convert=True, **keywords)
-                return result
-            return command_result(sandbox._run(order.argv, stdin=order.stdin, **keywords))
+            return self._finish(order, self._start(order, timeout))
         except Exception as error:
             return failed(order.call_id, error)
 
-    def _use(self) -> Any:
-        with self._lock:
-            self._check_open()
-            if self._sandbox is None:
-                from .sandbox import Sandbox
-                self._sandbox = Sandbox(policy=self._policy, **self._options)
-            return self._sandbox
+    @staticmethod
+    def _kind() -> Any:
+        from .sandbox import Sandbox
+        return Sandbox
 
     def watch(self) -> Watch:
         """An iterator of ToolEvents: tools that are added, removed or changed from now on. It waits for them."""
@@ -108,7 +121,6 @@ class ToolHost(_Host):
 
     def close(self) -> None:
         """Ends all watches, and a sandbox of its own, with its calls."""
-        self._end_watches()
         sandbox = self._leave()
         if sandbox is not None:
             sandbox.close()
@@ -123,10 +135,6 @@ class ToolHost(_Host):
 class AsyncToolHost(_Host):
     """ToolHost for asyncio: calls are awaited, and cancelling one ends its cell."""
 
-    def __init__(self, sandbox: Any = None, policy: Any = None, *, timeout: Optional[float] = None,
-                 **options: Any) -> None:
-        super().__init__(sandbox, policy, timeout, options)
-
     async def call(self, name: str, args: Arguments = None, call_id: str = "", *,
                    timeout: Optional[float] = None) -> Result:
         """Calls a tool: see ToolHost.call(). Only the cancellation of the awaiting task is raised."""
@@ -134,21 +142,14 @@ class AsyncToolHost(_Host):
         if isinstance(order, Result):
             return order
         try:
-            sandbox, keywords = self._use(), self._keywords(order, timeout)
-            if order.tool.command is None:
-                result: Result = await sandbox._call(order.tool.function, (), order.arguments, convert=True, **keywords)
-                return result
-            return command_result(await sandbox._run(order.argv, stdin=order.stdin, **keywords))
+            return self._finish(order, await self._start(order, timeout))
         except Exception as error:
             return failed(order.call_id, error)
 
-    def _use(self) -> Any:
-        with self._lock:
-            self._check_open()
-            if self._sandbox is None:
-                from .aio import AsyncSandbox
-                self._sandbox = AsyncSandbox(policy=self._policy, **self._options)
-            return self._sandbox
+    @staticmethod
+    def _kind() -> Any:
+        from .aio import AsyncSandbox
+        return AsyncSandbox
 
     def watch(self) -> AsyncWatch:
         """For `async for`: see ToolHost.watch()."""
@@ -157,7 +158,6 @@ class AsyncToolHost(_Host):
 
     async def close(self) -> None:
         """Ends all watches, and a sandbox of its own, with its calls."""
-        self._end_watches()
         sandbox = self._leave()
         if sandbox is not None:
             await sandbox.close()

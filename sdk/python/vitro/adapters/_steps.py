@@ -36,11 +36,13 @@ class Final(BaseException):
 
 def run(space: Dict[str, Any], order: Mapping[str, Any]) -> Dict[str, Any]:
     """Runs code with the globals `space`, which has the tools in it. What becomes of it, as plain data."""
-    state = pickle.loads(order["state"]) if order["state"] else {}
     own, filename = set(space), f"<step {order['number']}>"
-    lost = restore(space, state)
+    state, lost = begin(space, order["state"])
     for name, data in order["variables"].items():
-        space[name] = pickle.loads(data)
+        try:
+            space[name] = pickle.loads(data)
+        except Exception as error:
+            lost.append(f"{name}, which the cell cannot make ({type(error).__name__}: {error})")
     if FINAL in order["tools"]:
         space[FINAL] = finish_with(space[FINAL])
     given = {name: space[name] for name in own if name in space}
@@ -165,6 +167,16 @@ def try_dumps(value: Any) -> Optional[bytes]:
         return None
 
 
+def begin(space: Dict[str, Any], data: bytes) -> Tuple[Dict[str, Any], List[str]]:
+    """What steps left, as globals, and the names of what could not be. Where none of it can be read, a step begins afresh:
+    else no step would ever come to its own code again."""
+    try:
+        state = pickle.loads(data) if data else {}
+        return {"definitions": dict(state.get("definitions", {}))}, restore(space, state)
+    except BaseException as error:
+        return {}, [f"all that the steps before it left, which cannot be read ({type(error).__name__}: {error})"]
+
+
 def restore(space: Dict[str, Any], state: Mapping[str, Any]) -> List[str]:
     """Makes globals of what a step left. The names of those that could not be."""
     lost = []
@@ -174,7 +186,10 @@ def restore(space: Dict[str, Any], state: Mapping[str, Any]) -> List[str]:
         except Exception:
             lost.append(name)
     if "plain" in state:
-        space.update(pickle.loads(state["plain"]))
+        try:
+            space.update(pickle.loads(state["plain"]))
+        except Exception as error:
+            lost.append(f"values that could not be made again ({type(error).__name__}: {error})")
     for name, (source, filename) in state.get("definitions", {}).items():
         # For tracebacks. Without a time of change it is never dropped for a file of that name.
         known = linecache.cache.get(filename)

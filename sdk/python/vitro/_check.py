@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arguments of the wrong type, told by their names before anything is made of them."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Iterable, List, Optional, TypeVar
+
+Item = TypeVar("Item")
+
+
+def _show(value: Any) -> str:
+    try:
+        return f"{type(value).__name__} ({value!r:.60})"
+    except Exception:  # of its own __repr__
+        return type(value).__name__
+
+
+def items(name: str, of: str, given: Iterable[Item]) -> List[Item]:
+    """The items of what is to be a list; a text is one of letters, which nobody means."""
+    if isinstance(given, (str, bytes)):
+        raise TypeError(f"{name} is a list of {of}, not a text")
+    try:
+        return [*given]
+    except TypeError:
+        raise TypeError(f"{name} is a list of {of}, not {_show(given)}") from None
+
+
+def texts(name: str, of: str, given: Iterable[str]) -> List[str]:
+    found = items(name, of, given)
+    for at, one in enumerate(found):
+        if not isinstance(one, str):
+            raise TypeError(f"{name}[{at}] is a text, not {_show(one)}")
+    return found
+
+
+def text(name: str, given: str) -> str:
+    if not isinstance(given, str):
+        raise TypeError(f"{name} is a text, not {_show(given)}")
+    return given
+
+
+def flag(name: str, given: bool) -> None:
+    """What opens something up is not opened by a text such as "no"."""
+    if given is not False and given is not True:
+        raise TypeError(f"{name} is True or False, not {_show(given)}")
+
+
+def path(name: str, given: Any) -> str:
+    found = os.fspath(given) if isinstance(given, os.PathLike) else given
+    if not isinstance(found, str):
+        raise TypeError(f"{name} is a path, not {_show(given)}")
+    return found
+
+
+def number(name: str, given: Optional[int], words: str) -> Optional[int]:
+    """A whole number above 0, or None. words: what Python's own executors say of others."""
+    if given is not None and (isinstance(given, bool) or not isinstance(given, int)):
+        raise TypeError(f"{name} is a whole number, not {_show(given)}")
+    if given is not None and given <= 0:
+        raise ValueError(words)
+    return given
