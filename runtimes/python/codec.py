@@ -163,6 +163,22 @@ def unpack(data: Any, parts_max: int = PARTS_MAX) -> Tuple[Head, Attachments]:
     return head, Attachments.of(views, is_plain)
 
 
+def read_plain(data: bytes) -> Optional[Head]:
+    """The head of a message that is short, without buffers, and all plain, so that a value in it is as it stands; None: it is
+    none, or something else, which is for unpack() to say."""
+    size = len(data)
+    if not 8 < size <= _SMALL or data[-4:] != b"\0\0\0\0" or data[:4] != (size - 8).to_bytes(4, "little"):
+        return None
+    try:
+        text = data[4:-4].decode()
+        head, end = _scan(text, 0)
+    except (ValueError, StopIteration, RecursionError):
+        return None
+    if "$" in text or "\\" in text or end != len(text) or type(head) is not dict:
+        return None
+    return head
+
+
 def _unpack_small(view: memoryview) -> Optional[Tuple[Head, Attachments]]:
     """The same of a short message with a buffer at the most, as most are, with nothing in it that has to be looked at twice; None:
     it is none, or wrong."""

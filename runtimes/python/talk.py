@@ -78,12 +78,13 @@ class Talk:
             pieces = [b"".join((head, name, *pieces))]
         else:
             pieces.insert(0, head + name)
-        if self._sender == get_ident():
+        thread = get_ident()
+        if self._sender == thread:
             # A finalizer, or a signal's handler, that logs in the middle of a message of this very thread.
             self._postponed.append(pieces)
             return
         with self._sending:
-            self._sender = get_ident()
+            self._sender = thread
             try:
                 self._send_pieces(pieces)
                 while self._postponed:
@@ -152,6 +153,16 @@ class Talk:
     def has_ahead(self) -> bool:
         """Whether more has been read than was heard: then the socket need not be readable for it."""
         return bool(self._ahead)
+
+    def hear_answer(self, id: int) -> Optional[bytes]:
+        """Waits. The body of a good answer to that question, if it is small, and all that came; None: hear() has what came."""
+        if self._ahead or self._rest is not None:
+            return None
+        self._ahead = data = _some(self._socket.recv(_AHEAD))
+        if data[:_HEAD_SIZE] != _HEAD.pack(ANSWER, 0, 0, 0, id, len(data) - _HEAD_SIZE):
+            return None
+        self._ahead = b""
+        return data[_HEAD_SIZE:]
 
     def hear(self, wait: bool = True) -> Optional[Message]:
         """The next message. Without wait: None if nothing has come; what has begun to come is waited for. Raises Gone."""

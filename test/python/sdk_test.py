@@ -184,6 +184,22 @@ def _():
     check_in("object", str(error), "what cannot come back")
 
 
+@test("eval: one use of a tool after the other, between lines that are logged, uses of threads, and what is large or not plain")
+def _():
+    given = [1, "a", None, True, 2.5, "\\ü$", 1 << 70, [1, {"a": "b"}], (1,), b"b" * 70_000, "c" * 70_000, float("inf"), {3: 4}]
+    code = ("import logging, threading\nsaid, failed = [], 0\nfor value in given():\n    said.append(same(value))\n"
+            "    logging.warning('between')\n    said.append(same(value=value)['value'])\n"
+            "    try:\n        wrong(1)\n    except KeyError:\n        failed += 1\n"
+            "many = [threading.Thread(target=lambda: [said.append(same(n)) for n in range(20)]) for _ in range(4)]\n"
+            "[one.start() for one in many], [one.join() for one in many]\n(said, failed)")
+    tools = {"given": lambda: given, "same": lambda *args, **kwargs: kwargs or args[0], "wrong": {}.pop}
+    result = box().eval(code, tools=tools, result=True)
+    said, failed = result.value
+    check_equal(said[:2 * len(given)], [value for value in given for _ in range(2)], "one after the other")
+    check_equal(sorted(said[2 * len(given):]), sorted([*range(20)] * 4), "by threads")
+    check_equal((failed, len(result.logs)), (len(given), len(given)), "exceptions, lines")
+
+
 @test("eval: a tool may use the sandbox itself")
 def _():
     def deeper(n):

@@ -26,6 +26,7 @@ OnOutput = Callable[[str, str], Any]
 OnLog = Callable[[str, str], Any]
 Tools = Mapping[str, Callable[..., Any]]
 Content = Union[str, bytes, bytearray, memoryview]
+Request = Union[memoryview, Dict[str, Any]]  # of a cell, for a tool; or its head, where that is plain JSON and all there is
 
 # True while a tool that a cell asked for runs: calls that it makes are made on behalf of another.
 answering: "ContextVar[bool]" = ContextVar("vitro_answering", default=False)
@@ -380,10 +381,13 @@ def _interpreter(python: Union[None, str, "os.PathLike[str]"]) -> str:
 # ---- what a cell asks for -----------------------------------------------------------------------------------------
 
 
-def read_request(body: memoryview) -> Tuple[List[Any], Dict[str, Any]]:
+def read_request(body: Request) -> Tuple[List[Any], Dict[str, Any]]:
     """The arguments of a tool, from a cell. Raises codec.Malformed."""
-    head, buffers = codec.unpack(body)
-    args, kwargs = codec.decode([head.get("args", []), head.get("kwargs", {})], buffers)
+    if type(body) is dict:
+        args, kwargs = body.get("args", []), body.get("kwargs", {})
+    else:
+        head, buffers = codec.unpack(body)
+        args, kwargs = codec.decode([head.get("args", []), head.get("kwargs", {})], buffers)
     if type(args) is not list or type(kwargs) is not dict or not all(type(name) is str for name in kwargs):
         raise codec.Malformed("these are no arguments")
     return args, kwargs

@@ -16,18 +16,18 @@ from pickle import dumps
 from types import FunctionType
 from typing import Any, Callable, Dict, NamedTuple, Optional, Tuple
 
-from ._order import SIMPLE, Order
+from ._codec import read_plain
+from ._order import SIMPLE, Order, Request
 from ._session import Call, Pool
 from ._threads import FLAGS, ThreadSession
-from ._wire import LENGTHS, match_end, quote, scan
+from ._wire import LENGTHS, Head, match_end, match_use, quote
 
 LONG_WAY = object()
 _LARGE = 1 << 15  # bytes of arguments
-_SHORT = 1 << 9  # bytes of a value: no number in it is long, and nothing is deep
 
 # The end of a call that never was: reading it while the cell works warms the caches for the real one.
 _SAMPLE = b'01234567{"is":"done","call":1,"status":"ok","value":19,"wall_ns":100000,"cpu_ns":100000,"processes":1,"cell":true}'
-_SAMPLE_VALUE = b'{"value":5}'
+_SAMPLE_VALUE = b'\x0b\0\0\0{"value":5}\0\0\0\0'
 
 
 class Route(NamedTuple):
@@ -46,18 +46,6 @@ def find_route(session: ThreadSession, pool: Pool, function: Callable[..., Any],
     if module is None or vars(module) is not function.__globals__ or vars(module).get(function.__name__) is not function:
         return None
     return Route(_make(session, pool, function, order), session, order)
-
-
-def _read(data: bytes) -> Optional[Dict[str, Any]]:
-    """A message's head with a value that is plain JSON; None: it is something else."""
-    try:
-        text = data.decode()
-        told, end = scan(text, 0)
-    except (ValueError, StopIteration, RecursionError):
-        return None
-    if "$" in text or "\\" in text or end != len(text) or type(told) is not dict or "value" not in told:
-        return None
-    return told
 
 
 def _make(session: ThreadSession, pool: Pool, function: FunctionType, order: Order) -> Callable[[Tuple[Any, ...]], Any]:
@@ -105,7 +93,7 @@ def _make(session: ThreadSession, pool: Pool, function: FunctionType, order: Ord
                     return call
                 session.leader = call
             match_end(_SAMPLE)
-            _read(_SAMPLE_VALUE)
+            read_plain(_SAMPLE_VALUE)
             count = receive(view)
             came = bytes(view[:count])
             usual = match_end(came)
@@ -120,12 +108,11 @@ def _make(session: ThreadSession, pool: Pool, function: FunctionType, order: Ord
                         call.is_over = call.told = True
                     if session.has_others:
                         session.leave(call)
-                    is_short = 8 < size < _SHORT and came[-4:] == b"\0\0\0\0"  # and no buffers
-                    if is_short and came[start:start + 4] == (size - 8).to_bytes(4, "little"):
-                        told = _read(came[start + 4:-4])
-                        if told is not None:
-                            return told["value"]
-                    call.end(came[8:start], None, came[start:], size)
+                    body = came[start:]
+                    told = read_plain(body)
+                    if told is not None and "value" in told:
+                        return told["value"]
+                    call.end(came[8:start], None, body, size)
                     return call
             session.take_in(count)
             session.leave(call)
@@ -142,3 +129,44 @@ def _make(session: ThreadSession, pool: Pool, function: FunctionType, order: Ord
             raise
 
     return hurry
+
+
+def answer_in_turn(session: ThreadSession, call: Call, answer: Callable[[Head, Request], None]) -> None:
+    """Reads for a call that asks for tools, as long as it asks for one after the other, and nothing else comes. What does is left
+    to session.wait(). answer: runs a tool, and sends what it gave."""
+    lock, receive, reader, view = session.lock, session.sock.recv_into, session.reader, session.reader.view
+    pack = LENGTHS.pack
+    while True:
+        with lock:
+            if session.leader is not None or call.told or session.lines or session.lost is not None or not reader.is_between:
+                return
+            session.leader = call
+        count = -1
+        try:
+            count = receive(view)
+            came = bytes(view[:count])
+            usual = match_use(came)
+            told = None
+            if usual is not None and int(usual[2]) == call.number:
+                start = usual.end()
+                if usual[1] == pack(count - 8, start - 8):
+                    told = read_plain(came[start:])
+            if told is None:
+                session.take_in(count)
+        except OSError as error:
+            session.fail(f"the supervisor cannot be heard: {error}")
+            told = None
+        except BaseException:
+            if count >= 0:
+                session.fail("the program was interrupted while it read")
+            session.leave(call)
+            raise
+        if told is None or usual is None:
+            session.leave(call)
+            return
+        with lock:
+            session.leader = None
+        if session.has_others:
+            session.leave(call)
+        call.asked += 1
+        answer({"is": "ask", "ask": int(usual[3]), "tool": usual[4].decode("ascii")}, told)
