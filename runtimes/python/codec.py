@@ -302,14 +302,19 @@ _TEXT = frozenset((str,))
 _NUMBERS = frozenset((int, float))
 
 
+def is_as_it_is(value: Any) -> bool:
+    """Whether a value is one of JSON's own, but no list, no object and no float."""
+    kind = type(value)
+    return kind in _AS_IT_IS or kind is int and -SAFE_INT <= value <= SAFE_INT
+
+
 def encode(value: Any, types: Collection[str] = (), buffers: Optional[List[Any]] = None,
            name: str = "result", advice: str = RESULT_ADVICE) -> Tuple[Any, List[Any]]:
     """A value as a tree for pack(), and its buffers: appended to `buffers` where that is given. The tree shares what needs
     no change with the value. types: "module:Class" of those that may be sent as their fields."""
     if buffers is None:
         buffers = []
-    kind = type(value)
-    if kind in _AS_IT_IS or kind is int and -SAFE_INT <= value <= SAFE_INT:
+    if is_as_it_is(value):
         return value, buffers
     encoder = _Encoder(types, buffers)
     try:

@@ -18,6 +18,7 @@ import io
 import json
 import linecache
 import logging
+import marshal
 import os
 import pickle
 import random
@@ -36,6 +37,7 @@ CALL_SOCKET = 3
 _VALUE = "<value>"  # no code can use these names by itself
 _LATER = "<later>"
 _CO_COROUTINE = 0x80
+_USUAL_HEAD = {"op": "call"}
 TOOL_ADVICE = "return plain data: dataclasses.asdict(), model_dump() or str() of it"
 CODE_ADVICE = "end in plain data (text, numbers, lists, dicts), or have its class named in result_types"
 
@@ -89,6 +91,9 @@ def warm_up(config: Mapping[str, Any]) -> None:
     rehearse(config)
 
 
+_Function = type(main)
+
+
 class Occupant:
     """Does one call."""
 
@@ -134,7 +139,10 @@ class Occupant:
             initialize.call(self.initializer)
         if self.is_json:
             return self.do_json(message)
-        head, buffers = message.body if type(message.body) is tuple else codec.unpack(message.body)
+        body = message.body
+        if body[:4] == talk.USUAL:
+            return self.do_usual_call(body[4:])
+        head, buffers = body if type(body) is tuple else codec.unpack(body)
         op = head.get("op")
         if op == "call":
             value, files = self.do_call(head, buffers), None
@@ -143,6 +151,19 @@ class Occupant:
         else:
             raise codec.Malformed(f"there is no op {op!r}")
         return _pack_result(head, value, files)
+
+    def do_usual_call(self, data: Any) -> List[Any]:
+        """Of a function with nothing special about it. A fresh process finds the processor's caches cold, and the call takes
+        as long as the code and the data that it touches: here it is little."""
+        module, name, file, args = marshal.loads(data)
+        found = sys.modules.get(module)
+        function = getattr(found, name, None)
+        if type(function) is not _Function or file and getattr(found, "__file__", None) != file:
+            function = resolve.resolve({"module": module, "name": name, "file": file}, ())
+        value = function(*args)
+        if codec.is_as_it_is(value):
+            return codec.pack({"value": value})
+        return _pack_result(_USUAL_HEAD, _finish(value), None)
 
     def do_call(self, head: Dict[str, Any], buffers: codec.Attachments) -> Any:
         function = resolve.resolve(head["function"], buffers)
@@ -343,6 +364,7 @@ _rehearsals: Dict[str, List[Tuple[int, bytes, List[Any]]]] = {
     "call": [(talk.EXECUTE, b"", codec.pack(
         {"op": "call", "function": {"module": __name__, "name": "rehearsed"}, "args": 0, "oob": 0, "result": "plain",
          "types": []}, [pickle.dumps(((1,), {"text": "abc"}), 5)]))],
+    "usual": [(talk.EXECUTE, b"", [talk.USUAL, marshal.dumps((__name__, "rehearsed", __file__, (1, "abc")), 4)])],
     "eval": [_rehearse_eval("import sys\nx = [i * 2 for i in range(9)]\ndef f(a, c=1):\n    return f'{a}-{c}'\n"
                             "for i in x:\n    y = {'a': i, 'b': f(i)}\ny\n")],
     "tools": [_rehearse_eval("[tool(1, x='a') for i in [1]]\n", ["tool"]),

@@ -33,6 +33,7 @@ from collections import deque
 
 EXECUTE, ANSWER, ASK, LOG, RESULT, ERROR = range(1, 7)
 FAILED = 1  # flag of an answer
+USUAL = b"\0\0\0\0"  # a call without JSON: marshal has the module, the function's name, its file, and plain arguments
 NAME_MAX = 512
 LOG_MAX = 64 << 10
 _JOIN_MAX = 64 << 10  # up to here one copy is cheaper than a list of pieces
@@ -113,8 +114,9 @@ class Talk:
     # ---- hearing
 
     def hear_call(self, receive: Any = None) -> Message:
-        """The message that is a call, before any other code can interrupt. Where it has large buffers behind JSON (codec), its
-        body is what codec.unpack() makes of it, and each is an object of its own, so that none is copied again.
+        """The message that is a call, before any other code can interrupt. Its body is bytes, if it is small and of the usual
+        kind (USUAL). Where it has large buffers behind JSON (codec), it is what codec.unpack() makes of it, and each is an
+        object of its own, so that none is copied again.
         receive(fd, size, begun, writable): makes one, of which the beginning has come."""
         data = b""
         while len(data) < _HEAD_SIZE:
@@ -123,8 +125,8 @@ class Talk:
         kind, flags, name_len, _, id, body_len = _HEAD.unpack_from(data)
         body_at = _HEAD_SIZE + name_len
         if body_at + body_len == len(data):
-            self._ahead = b""
-            return Message(kind, flags, id, data[_HEAD_SIZE:body_at], memoryview(bytearray(data[body_at:])))
+            self._ahead, body = b"", data[body_at:]
+            return Message(kind, flags, id, data[_HEAD_SIZE:body_at], body if body[:4] == USUAL else memoryview(bytearray(body)))
         if body_len <= _JOIN_MAX:
             return self.hear()  # type: ignore[return-value]
         try:

@@ -52,7 +52,7 @@ class Order:
     """What is to be done. `fields` are members of the call's head, as JSON."""
 
     __slots__ = ("spec", "tool", "pieces", "fields", "call_id", "on_output", "on_log", "tools", "types", "trust", "collect",
-                 "wants_result", "modules", "size", "head", "module")
+                 "wants_result", "modules", "size", "usual")
 
     def __init__(self, spec: PoolSpec, tool: str, pieces: Sequence[Buffer], wall_ms: int, options: "Options") -> None:
         self.spec, self.tool, self.pieces = spec, tool, pieces
@@ -67,7 +67,7 @@ class Order:
         self.trust = False
         self.collect: Sequence[str] = ()  # patterns of files
         self.modules: Tuple[str, ...] = ()  # that the pool may learn when the call was well
-        self.module, self.head = "", b""  # of a function that is the same each time: its module, and its message's head
+        self.usual: Optional[Dict[str, Any]] = None  # of a call with nothing special about it: which function it is of
         fields = f',"wall_ms":{wall_ms}' if wall_ms else ""
         if options.on_output is not None:
             fields += ',"stream":true'
@@ -162,7 +162,7 @@ class Orders:
             path = folders.path
             sources = [*sources, {"json": json.dumps({"files": {"read": folders.grants}})}]
         # What an occupant does once before it waits, so that the first call in it is as fast as a second one.
-        rehearse = ["call"] if kind == "call" else ["eval", "tools"]
+        rehearse = ["call", "usual"] if kind == "call" else ["eval", "tools"]
         setup: Dict[str, Any] = {"version": 1, "mode": "message", "path": path, "preload": self._preload,
                                  "rehearse": rehearse}
         if kind == "call" and self._first is not None:
@@ -193,7 +193,7 @@ class Orders:
         if not is_usual:
             order.modules += _modules_of([*args, *kwargs.values()])
         if is_usual:
-            order.module, order.head = reference.ref.get("module", ""), head
+            order.usual = reference.ref
         return order
 
     def _usual_head(self, reference: Reference) -> bytes:
