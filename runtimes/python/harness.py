@@ -358,15 +358,15 @@ def _rehearse_eval(code: str, tools: Sequence[str] = ()) -> Tuple[int, bytes, Li
     return talk.EXECUTE, b"", codec.pack(head)
 
 
-# What is sent, made once, in the zygote. A few lines of everyday Python touch most of what code will.
+# What is sent, made once, in the zygote. A few lines of everyday Python touch most of what code will; each line more is
+# memory of every occupant that waits.
 _rehearsals: Dict[str, List[Tuple[int, bytes, List[Any]]]] = {
     "json": [(talk.EXECUTE, (__name__ + ":rehearsed").encode(), [b'{"number": 1, "text": "abc"}'])],
     "call": [(talk.EXECUTE, b"", codec.pack(
         {"op": "call", "function": {"module": __name__, "name": "rehearsed"}, "args": 0, "oob": 0, "result": "plain",
          "types": []}, [pickle.dumps(((1,), {"text": "abc"}), 5)]))],
     "usual": [(talk.EXECUTE, b"", [talk.USUAL, marshal.dumps((__name__, "rehearsed", __file__, (1, "abc")), 4)])],
-    "eval": [_rehearse_eval("import sys\nx = [i * 2 for i in range(9)]\ndef f(a, c=1):\n    return f'{a}-{c}'\n"
-                            "for i in x:\n    y = {'a': i, 'b': f(i)}\ny\n")],
+    "eval": [_rehearse_eval("def f(a, c=1):\n    return f'{a}-{c}'\nfor i in [1]:\n    y = {'a': i, 'b': f(i)}\ny\n")],
     "tools": [_rehearse_eval("[tool(1, x='a') for i in [1]]\n", ["tool"]),
               (talk.ANSWER, b"", codec.pack({"value": [1, "a"]}))],
     "await": [_rehearse_eval("import asyncio\nawait asyncio.sleep(0)\n")],

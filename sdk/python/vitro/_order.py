@@ -162,7 +162,7 @@ class Orders:
             path = folders.path
             sources = [*sources, {"json": json.dumps({"files": {"read": folders.grants}})}]
         # What an occupant does once before it waits, so that the first call in it is as fast as a second one.
-        rehearse = ["call", "usual"] if kind == "call" else ["eval", "tools"]
+        rehearse = ["call", "usual"] if kind == "call" else ["eval"]
         setup: Dict[str, Any] = {"version": 1, "mode": "message", "path": path, "preload": self._preload,
                                  "rehearse": rehearse}
         if kind == "call" and self._first is not None:
