@@ -21,7 +21,6 @@ import logging
 import marshal
 import os
 import pickle
-import random
 import signal
 import sys
 import _socket
@@ -70,9 +69,8 @@ def main(config: Mapping[str, Any], extension: Any = None, fd: int = CALL_SOCKET
 
 
 def reseed() -> None:
-    """Siblings are copies of one process: what is random must not be the same in all of them. Python itself
-    reseeds `random`, and OpenSSL goes by the process's number, which cells have in common."""
-    random.seed()
+    """Siblings are copies of one process: what is random must not be the same in all of them. Of `random` Python itself
+    sees to that after each fork; OpenSSL goes by the process's number, which cells have in common."""
     numpy_random = sys.modules.get("numpy.random")
     if numpy_random is not None:
         numpy_random.seed()
@@ -88,6 +86,7 @@ def warm_up(config: Mapping[str, Any]) -> None:
     """In the zygote: what is done once and then stays (OpenSSL alone sets up 700 KB of its own) is done here, and all share
     it."""
     reseed()
+    forward_logs(None)
     rehearse(config)
 
 
@@ -313,14 +312,20 @@ def _reword(error: Exception, what: str) -> Exception:
 # ---- logs ----------------------------------------------------------------------------------------
 
 
-def forward_logs(socket: talk.Talk) -> None:
+def forward_logs(socket: Optional[talk.Talk]) -> None:
     """Sends each record that a logger handles, whatever its handlers are. A handler of the root logger would do,
-    but then logging.basicConfig() does nothing, and programs print less than they do elsewhere."""
+    but then logging.basicConfig() does nothing, and programs print less than they do elsewhere. In the zygote, where there is no
+    socket, it is done but for that."""
+    global _logs_to
+    _logs_to = socket
     call_handlers = logging.Logger.callHandlers
+    if getattr(call_handlers, "__module__", None) == __name__:
+        return
 
     def callHandlers(self: logging.Logger, record: logging.LogRecord) -> None:
         try:
-            send_log(socket, record)
+            if _logs_to is not None:
+                send_log(_logs_to, record)
         except Exception:  # a record whose text cannot be made: its handlers will say so
             pass
         call_handlers(self, record)
@@ -328,6 +333,7 @@ def forward_logs(socket: talk.Talk) -> None:
     logging.Logger.callHandlers = callHandlers  # type: ignore[method-assign]
 
 
+_logs_to: Optional[talk.Talk] = None
 _formatter = logging.Formatter()
 
 
