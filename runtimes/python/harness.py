@@ -139,8 +139,8 @@ class Occupant:
         if self.is_json:
             return self.do_json(message)
         body = message.body
-        if body[:4] == talk.USUAL:
-            return self.do_usual_call(body[4:])
+        if type(body) is list:
+            return self.do_usual_call(*body)
         head, buffers = body if type(body) is tuple else codec.unpack(body)
         op = head.get("op")
         if op == "call":
@@ -151,10 +151,9 @@ class Occupant:
             raise codec.Malformed(f"there is no op {op!r}")
         return _pack_result(head, value, files)
 
-    def do_usual_call(self, data: Any) -> List[Any]:
+    def do_usual_call(self, module: str, name: str, file: Optional[str], args: Sequence[Any]) -> List[Any]:
         """Of a function with nothing special about it. A fresh process finds the processor's caches cold, and the call takes
         as long as the code and the data that it touches: here it is little."""
-        module, name, file, args = marshal.loads(data)
         found = sys.modules.get(module)
         function = getattr(found, name, None)
         if type(function) is not _Function or file and getattr(found, "__file__", None) != file:
@@ -364,6 +363,7 @@ def _rehearse_eval(code: str, tools: Sequence[str] = ()) -> Tuple[int, bytes, Li
     return talk.EXECUTE, b"", codec.pack(head)
 
 
+_usual = marshal.dumps((__name__, "rehearsed", __file__, (1, "abc"), None), 4)
 # What is sent, made once, in the zygote. A few lines of everyday Python touch most of what code will; each line more is
 # memory of every occupant that waits.
 _rehearsals: Dict[str, List[Tuple[int, bytes, List[Any]]]] = {
@@ -371,7 +371,7 @@ _rehearsals: Dict[str, List[Tuple[int, bytes, List[Any]]]] = {
     "call": [(talk.EXECUTE, b"", codec.pack(
         {"op": "call", "function": {"module": __name__, "name": "rehearsed"}, "args": 0, "oob": 0, "result": "plain",
          "types": []}, [pickle.dumps(((1,), {"text": "abc"}), 5)]))],
-    "usual": [(talk.EXECUTE, b"", [talk.USUAL, marshal.dumps((__name__, "rehearsed", __file__, (1, "abc")), 4)])],
+    "usual": [(talk.EXECUTE, b"", [talk.USUAL, len(_usual).to_bytes(4, "little"), _usual])],
     "eval": [_rehearse_eval("def f(a, c=1):\n    return f'{a}-{c}'\nfor i in [1]:\n    y = {'a': i, 'b': f(i)}\ny\n")],
     "tools": [_rehearse_eval("[tool(1, x='a') for i in [1]]\n", ["tool"]),
               (talk.ANSWER, b"", codec.pack({"value": [1, "a"]}))],

@@ -154,6 +154,23 @@ def _():
         check_equal(result.status, status, f"{name}: {result.error}")
 
 
+@test("call: a function that was called before gets plain arguments of every kind and size, and gives what it should")
+def _():
+    for size in (0, 10, 8_100, 8_200, 32_700, 32_800, 70_000, 5 << 20):
+        data, text = os.urandom(size), "ü" * (size % 70_001)
+        for _ in range(2):
+            check(box().call(toolbox.add, data, b"x") == data + b"x", f"{size} bytes")
+            check(box().call(toolbox.add, data, data) == data + data, f"{size} bytes twice")
+            check(box().call(toolbox.add, text, "$") == text + "$", f"{len(text)} characters")
+    for one, other in ((True, 1), (1 << 70, -1), (-1 << 60, 0.5), (float("inf"), 1), ("\\\ud800", "\0")):
+        check_equal(box().call(toolbox.add, one, other), one + other, "the value")
+    for _ in range(2):
+        error = raises(vitro.ToolError, box().call, toolbox.add, 1, None)
+        check_in("TypeError", str(error), "what it raised")
+        check_in("toolbox.py", error.result.error.traceback, "where")
+        check(not {"harness.py", "talk.py"} & set(error.result.error.traceback.replace('"', "/").split("/")), "no frames of vitro's")
+
+
 @test("eval: tools run here, as ordinary and awaited calls, many at once, and raise inside")
 def _():
     here, seen = os.getpid(), []

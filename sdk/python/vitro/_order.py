@@ -67,7 +67,7 @@ class Order:
         self.trust = False
         self.collect: Sequence[str] = ()  # patterns of files
         self.modules: Tuple[str, ...] = ()  # that the pool may learn when the call was well
-        self.usual: Optional[Dict[str, Any]] = None  # of a call with nothing special about it: which function it is of
+        self.usual: Optional[Dict[str, Any]] = None  # where nothing is special but the arguments: which function it is of
         fields = f',"wall_ms":{wall_ms}' if wall_ms else ""
         if options.on_output is not None:
             fields += ',"stream":true'
@@ -185,14 +185,15 @@ class Orders:
         buffers.append(b"")
         buffers[first] = _pickled(args, kwargs, reference, buffers)
         types = _types(result_types) if result_types else {}
-        is_usual = not (types or trust or convert or reference.buffers or len(buffers) > 1)
+        is_plain = not (types or trust or convert or reference.buffers)
+        is_usual = is_plain and len(buffers) == 1
         head = (self._usual_head(reference) if is_usual
                 else _call_head(reference, first, buffers, types, trust, convert))
         order = Order(spec, _short(reference.label), pack(head, buffers), wall_ms, options)
         order.modules, order.types, order.trust = reference.modules, types, trust
         if not is_usual:
             order.modules += _modules_of([*args, *kwargs.values()])
-        if is_usual:
+        if is_plain:
             order.usual = reference.ref
         return order
 

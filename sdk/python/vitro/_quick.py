@@ -23,6 +23,7 @@ from ._wire import LENGTHS, Head, match_end, match_use, quote
 
 LONG_WAY = object()
 _LARGE = 1 << 15  # bytes of arguments
+_FIRST = 1 << 13  # bytes to receive at first: what is larger goes to where it stays, and is copied no more
 
 # The end of a call that never was: reading it while the cell works warms the caches for the real one.
 _SAMPLE = b'01234567{"is":"done","call":1,"status":"ok","value":19,"wall_ns":100000,"cpu_ns":100000,"processes":1,"cell":true}'
@@ -45,7 +46,14 @@ def find_route(session: ThreadSession, pool: Pool, function: Callable[..., Any],
     module, name = sys.modules.get(ref.get("module", "")), function.__name__
     if module is None or ref["name"] != name or vars(module) is not function.__globals__ or vars(module).get(name) is not function:
         return None
+    order.pieces = ()  # which may be large
     return Route(_make(session, pool, function, order, (ref["module"], name, ref.get("file"))), session, order)
+
+
+def _part(args: Tuple[Any, ...]) -> Tuple[Tuple[Any, ...], Dict[int, int]]:
+    """Arguments without those that are large, and the sizes of these by their places."""
+    apart = {index: len(value) for index, value in enumerate(args) if type(value) is bytes and len(value) > _LARGE}
+    return tuple(None if index in apart else value for index, value in enumerate(args)), apart
 
 
 def _make(session: ThreadSession, pool: Pool, function: FunctionType, order: Order,
@@ -55,23 +63,28 @@ def _make(session: ThreadSession, pool: Pool, function: FunctionType, order: Ord
     form = f'{{"do":"call","call":%d,"pool":{pool.number},"tool":{tool},"id":"c%d"}}'.encode("ascii")
     module, _, file = names
     lock, writing, numbers, pack = session.lock, session.writing, session.numbers, LENGTHS.pack
-    send, receive, reader, view = session.sock.send, session.sock.recv_into, session.reader, session.reader.view
+    most = session.connection.frame_max - 2 * _LARGE
+    send, receive, reader, view = session.sock.send, session.sock.recv_into, session.reader, session.reader.view[:_FIRST]
 
     def hurry(args: Tuple[Any, ...]) -> Any:
         # After a fork the session is lost to the child.
         if session.lost is not None or system.path != path or space.get(name) is not function:
             return LONG_WAY
+        large = 0
         for value in args:
             kind = type(value)
-            if kind not in SIMPLE or (kind is bytes or kind is str) and len(value) > _LARGE:
+            if kind not in SIMPLE or kind is str and len(value) > _LARGE:
                 return LONG_WAY
-        data = dumps((module, name, file, args), 4)  # a version that every Python from 3.8 on reads
+            if kind is bytes and len(value) > _LARGE:
+                large += len(value)
+        plain, apart = (args, None) if not large else _part(args)
+        data = dumps((module, name, file, plain, apart), 4)  # a version that every Python from 3.8 on reads
         size = len(data)
-        if size > _LARGE:
+        if size > _LARGE or large > most:
             return LONG_WAY
         number = next(numbers)
         call, head = Call(number, pool), form % (number, number)
-        said = b"".join((pack(len(head) + 4 + size, len(head)), head, b"\0\0\0\0", data))  # in place of JSON
+        said = b"".join((pack(len(head) + 8 + size + large, len(head)), head, b"\0\0\0\0", size.to_bytes(4, "little"), data))
         with lock:
             if not pool.is_open or session.lost is not None:
                 return LONG_WAY
@@ -80,15 +93,19 @@ def _make(session: ThreadSession, pool: Pool, function: FunctionType, order: Ord
             session.calls[number] = call
         count = -1
         try:
-            with writing:
-                try:
-                    sent = send(said, FLAGS)
-                except OSError:  # it has no room, or is gone
-                    sent = -1
-                if 0 <= sent < len(said):
-                    session.send_rest([said], sent)
-            if sent < 0:
-                return call if session.deliver(call, [said]) else LONG_WAY
+            if apart is not None:
+                if not session.deliver(call, [said, *[args[index] for index in apart]]):
+                    return LONG_WAY
+            else:
+                with writing:
+                    try:
+                        sent = send(said, FLAGS)
+                    except OSError:  # it has no room, or is gone
+                        sent = -1
+                    if 0 <= sent < len(said):
+                        session.send_rest([said], sent)
+                if sent < 0:
+                    return call if session.deliver(call, [said]) else LONG_WAY
             with lock:
                 if session.leader is not None or call.told or not reader.is_between:
                     return call
