@@ -180,7 +180,8 @@ class Talk:
         """Waits. The body of a good answer to that question, if it is small, and all that came; None: hear() has what came."""
         if self._ahead or self._rest is not None:
             return None
-        self._ahead = data = _some(self._socket.recv(_AHEAD))
+        data: bytes = _some(self._socket.recv(_AHEAD))
+        self._ahead = data
         if data[:_HEAD_SIZE] != _HEAD.pack(ANSWER, 0, 0, 0, id, len(data) - _HEAD_SIZE):
             return None
         self._ahead = b""

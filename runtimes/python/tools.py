@@ -124,7 +124,10 @@ class Desk:
                 self._open.pop(number, None)
                 if self._open:
                     self._wake_reader()
-        return _take_value(question.answer) if body is None else _read_value(body)
+        if body is not None:
+            return _read_value(body)
+        assert question.answer is not None
+        return _take_value(question.answer)
 
     def _hear_at_once(self, number: int) -> Optional[bytes]:
         """The answer, if nobody else reads, and the next that comes is nothing else."""
