@@ -15,6 +15,8 @@ their rows are missing, and listed), once pinned to one CPU and once not; --pin 
                    the value. The call's way to the supervisor, some 50 µs, is not in it
   nothing ready    the pool is empty: a cell is made, the zygote forks, and the call runs
   fork             os.fork() in a plain interpreter, the call, _exit(), waitpid()
+  its floor        the same way with nothing of vitro on it: two plain interpreters and a process of C that copies
+                   (bench/python_floor.py). No bar: it shows how much of the row above is left to be gained
   by hand          the namespaces and mounts of a cell made by a few lines of C (bench/hull.c)
 """
 
@@ -33,6 +35,8 @@ import threading
 import time
 from concurrent.futures import ProcessPoolExecutor
 
+from python_floor import Floor
+
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 PACKAGES = ("numpy", "pandas")
 MODULE = '''
@@ -44,6 +48,11 @@ def size(data):
 
 def produce(size):
     return bytes(size)
+
+def cost():
+    import resource
+    used = resource.getrusage(resource.RUSAGE_SELF)
+    return used.ru_minflt, used.ru_utime + used.ru_stime
 
 '''
 NUMPY = '''
@@ -69,19 +78,19 @@ while True:
 # Loads what a zygote has loaded, and is told by a byte what to do. Tells how long that took, or how often it was done.
 FORKER = '''
 import asyncio, json, logging, os, pickle, subprocess, sys, time
-from vitro_bench_module import add
+from vitro_bench_module import add, cost
 
-def fork():
+def fork(do=lambda: add(2, 3)):
     theirs, ours = os.pipe()
     pid = os.fork()
     if not pid:
-        os.write(ours, b"%d" % add(2, 3))
+        os.write(ours, b"%.9f" % do())
         os._exit(0)
     value = os.read(theirs, 64)
     os.waitpid(pid, 0)
     os.close(theirs)
     os.close(ours)
-    assert value == b"5"
+    return float(value)
 
 hand = subprocess.Popen([sys.argv[1], sys.argv[2]], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
 
@@ -106,9 +115,12 @@ while True:
             count += 1
         os.write(1, b"%d\\n" % count)
         continue
+    if order in b"ps":
+        os.write(1, b"%.9f\\n" % fork(lambda: cost()[order == b"s"]))
+        continue
     if order == b"c":
         by_hand(b"m")
-    fork()
+    assert fork() == 5
     took = time.perf_counter() - begun
     if order == b"c":
         by_hand(b"e")
@@ -157,6 +169,10 @@ def at(times, share):
     return sorted(times)[min(len(times) - 1, int(len(times) * share))]
 
 
+def ratio_of(ours, theirs):
+    return statistics.median(at(mine, 0.5) / at(its, 0.5) for mine, its in zip(ours, theirs))
+
+
 def short(seconds):
     return f"{seconds * 1e6:.0f} µs" if seconds < 0.01 else f"{seconds * 1e3:.1f} ms"
 
@@ -176,14 +192,18 @@ class Table:
             self.bad.append(name)
         return f"{value:.3f} ({bar:.3f}: {'held' if holds else 'MISSED'})"
 
-    def add(self, name, ours, theirs, other, bar=None):
-        ratio = statistics.median(at(mine, 0.5) / at(its, 0.5) for mine, its in zip(ours, theirs))
-        bar = bar or BARS[name]
-        for who, blocks in (("vitro", ours), (other, theirs)):
-            times = [one for block in blocks for one in block]
-            cells = " ".join(f"{short(at(times, share)):>9}" for share in (0, 0.5, 0.99))
-            says = f"  {self.judge(name, ratio, bar, ratio <= bar)}" if who == "vitro" else ""
-            print(f"{name if who == 'vitro' else '':32} {who:>9} {cells}{says}", flush=True)
+    def print_row(self, name, who, blocks, says=""):
+        times = [one for block in blocks for one in block]
+        cells = " ".join(f"{short(at(times, share)):>9}" for share in (0, 0.5, 0.99))
+        print(f"{name:32} {who:>9} {cells}  {says}".rstrip(), flush=True)
+
+    def add(self, name, ours, theirs, other, bar=None, floors=()):
+        """floors: the blocks of each kind of floor, by its name."""
+        ratio, bar = ratio_of(ours, theirs), bar or BARS[name]
+        self.print_row(name, "vitro", ours, self.judge(name, ratio, bar, ratio <= bar))
+        self.print_row("", other, theirs)
+        for kind, blocks in dict(floors).items():
+            self.print_row(f"  its floor{kind}", "", blocks, f"{ratio_of(blocks, theirs):.3f}")
 
     def add_fact(self, name, fact):
         print(f"{name:32} {fact}", flush=True)
@@ -361,13 +381,19 @@ class Bench:
                     for _ in range(1 if megabytes > 1 else 3):
                         sandbox.call(function, value)
                         pool.submit(function, value).result()
-                    time.sleep(0.2)
-                    self.table.add(name, *in_turns(
+                    time.sleep(0.5)  # it learns numpy
+                    settle(sandbox, READY)
+                    floor = Floor(self.options.binary, "take" if function is module.size else "give")
+                    ours, theirs, bare = in_turns(
                         count, 0.02, lambda: timed(sandbox.call, function, value),
-                        lambda: timed(lambda: pool.submit(function, value).result())), "executor", DATA_BAR)
+                        lambda: timed(lambda: pool.submit(function, value).result()), lambda: timed(floor.turn, value))
+                    floor.close()
+                    self.table.add(name, ours, theirs, "executor", DATA_BAR, {"": bare})
 
     def measure_callbacks(self, sandbox):
         ours, theirs = [], []
+        floors = {kind: Floor(self.options.binary, name) for kind, name in ((", bytes", "raw"), (", json", "with_json"))}
+        bare = {kind: [] for kind in floors}
         with subprocess.Popen([sys.executable, "-c", ECHO], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                               bufsize=0) as echo:
             to, back = echo.stdin.fileno(), echo.stdout.fileno()
@@ -379,7 +405,11 @@ class Bench:
             for _ in range(10):
                 ours.append(sandbox.eval(CALLBACKS.replace("N", str(self.rounds)), tools={"tool": lambda x: x}))
                 theirs.append([timed(turn) for _ in range(self.rounds)])
-        self.table.add("a call-back", ours, theirs, "pipe")
+                for kind, floor in floors.items():
+                    bare[kind].append([timed(floor.turn) for _ in range(self.rounds)])
+        for floor in floors.values():
+            floor.close()
+        self.table.add("a call-back", ours, theirs, "pipe", floors=bare)
 
     def measure_cold(self):
         """Of a pool with one occupant at the most."""
@@ -411,21 +441,21 @@ class Bench:
                        *in_turns(max(8, self.rounds // 5), 0.02, ours, lambda: forker.do(b"c")), "fork")
 
     def measure_unoccupied(self, sandbox, forker):
-        add = self.module.add
+        add, costs = self.module.add, []
 
-        def ours():
+        def ours(function=add, *args):
             settle(sandbox, 1)
             (zygote,) = zygotes(sandbox)
             ended = []
 
             def call():
-                sandbox.call(add, 2, 3)
+                costs.append(sandbox.call(function, *args))
                 ended.append(time.perf_counter())
 
             waiting = threading.Thread(target=call)
             os.kill(zygote, signal.SIGSTOP)
             try:
-                sandbox.call(add, 2, 3)
+                sandbox.call(function, *args)
                 waiting.start()
                 time.sleep(0.05)  # a cell is made meanwhile, and waits for its occupant
                 begun = time.perf_counter()
@@ -434,8 +464,17 @@ class Bench:
             waiting.join()
             return ended[0] - begun
 
-        self.table.add("no occupant / fork", *in_turns(max(8, self.rounds // 5), 0.02, ours, lambda: forker.do(b"f")),
-                       "fork")
+        self.table.add("no occupant / fork", *in_turns(max(8, self.rounds // 5), 0.02, lambda: ours(add, 2, 3),
+                                                       lambda: forker.do(b"f")), "fork")
+        for _ in range(3):
+            sandbox.call(self.module.cost)
+        costs.clear()
+        for _ in range(5):
+            ours(self.module.cost)
+        faults, seconds = min(costs)
+        bare = min((forker.do(b"p"), forker.do(b"s")) for _ in range(5))
+        self.table.add_fact("  its processes", f"an occupant takes {faults} page faults and {short(seconds)} of CPU from its fork to its "
+                            f"function, sealing included; a bare fork {bare[0]:.0f} and {short(bare[1])}")
 
     def measure_throughput(self):
         """Fresh calls on all CPUs, and forks with cells by hand, in turns."""

@@ -163,6 +163,22 @@ def unpack(data: Any, parts_max: int = PARTS_MAX) -> Tuple[Head, Attachments]:
     return head, Attachments.of(views, is_plain)
 
 
+def read_plain(data: bytes) -> Optional[Head]:
+    """The head of a message that is short, without buffers, and all plain, so that a value in it is as it stands; None: it is
+    none, or something else, which is for unpack() to say."""
+    size = len(data)
+    if not 8 < size <= _SMALL or data[-4:] != b"\0\0\0\0" or data[:4] != (size - 8).to_bytes(4, "little"):
+        return None
+    try:
+        text = data[4:-4].decode()
+        head, end = _scan(text, 0)
+    except (ValueError, StopIteration, RecursionError):
+        return None
+    if "$" in text or "\\" in text or end != len(text) or type(head) is not dict:
+        return None
+    return head
+
+
 def _unpack_small(view: memoryview) -> Optional[Tuple[Head, Attachments]]:
     """The same of a short message with a buffer at the most, as most are, with nothing in it that has to be looked at twice; None:
     it is none, or wrong."""
@@ -286,14 +302,19 @@ _TEXT = frozenset((str,))
 _NUMBERS = frozenset((int, float))
 
 
+def is_as_it_is(value: Any) -> bool:
+    """Whether a value is one of JSON's own, but no list, no object and no float."""
+    kind = type(value)
+    return kind in _AS_IT_IS or kind is int and -SAFE_INT <= value <= SAFE_INT
+
+
 def encode(value: Any, types: Collection[str] = (), buffers: Optional[List[Any]] = None,
            name: str = "result", advice: str = RESULT_ADVICE) -> Tuple[Any, List[Any]]:
     """A value as a tree for pack(), and its buffers: appended to `buffers` where that is given. The tree shares what needs
     no change with the value. types: "module:Class" of those that may be sent as their fields."""
     if buffers is None:
         buffers = []
-    kind = type(value)
-    if kind in _AS_IT_IS or kind is int and -SAFE_INT <= value <= SAFE_INT:
+    if is_as_it_is(value):
         return value, buffers
     encoder = _Encoder(types, buffers)
     try:

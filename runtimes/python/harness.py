@@ -18,9 +18,9 @@ import io
 import json
 import linecache
 import logging
+import marshal
 import os
 import pickle
-import random
 import signal
 import sys
 import _socket
@@ -36,6 +36,7 @@ CALL_SOCKET = 3
 _VALUE = "<value>"  # no code can use these names by itself
 _LATER = "<later>"
 _CO_COROUTINE = 0x80
+_USUAL_HEAD = {"op": "call"}
 TOOL_ADVICE = "return plain data: dataclasses.asdict(), model_dump() or str() of it"
 CODE_ADVICE = "end in plain data (text, numbers, lists, dicts), or have its class named in result_types"
 
@@ -68,9 +69,8 @@ def main(config: Mapping[str, Any], extension: Any = None, fd: int = CALL_SOCKET
 
 
 def reseed() -> None:
-    """Siblings are copies of one process: what is random must not be the same in all of them. Python itself
-    reseeds `random`, and OpenSSL goes by the process's number, which cells have in common."""
-    random.seed()
+    """Siblings are copies of one process: what is random must not be the same in all of them. Of `random` Python itself
+    sees to that after each fork; OpenSSL goes by the process's number, which cells have in common."""
     numpy_random = sys.modules.get("numpy.random")
     if numpy_random is not None:
         numpy_random.seed()
@@ -86,7 +86,11 @@ def warm_up(config: Mapping[str, Any]) -> None:
     """In the zygote: what is done once and then stays (OpenSSL alone sets up 700 KB of its own) is done here, and all share
     it."""
     reseed()
+    forward_logs(None)
     rehearse(config)
+
+
+_Function = type(main)
 
 
 class Occupant:
@@ -134,7 +138,10 @@ class Occupant:
             initialize.call(self.initializer)
         if self.is_json:
             return self.do_json(message)
-        head, buffers = message.body if type(message.body) is tuple else codec.unpack(message.body)
+        body = message.body
+        if type(body) is list:
+            return self.do_usual_call(*body)
+        head, buffers = body if type(body) is tuple else codec.unpack(body)
         op = head.get("op")
         if op == "call":
             value, files = self.do_call(head, buffers), None
@@ -143,6 +150,18 @@ class Occupant:
         else:
             raise codec.Malformed(f"there is no op {op!r}")
         return _pack_result(head, value, files)
+
+    def do_usual_call(self, module: str, name: str, file: Optional[str], args: Sequence[Any]) -> List[Any]:
+        """Of a function with nothing special about it. A fresh process finds the processor's caches cold, and the call takes
+        as long as the code and the data that it touches: here it is little."""
+        found = sys.modules.get(module)
+        function = getattr(found, name, None)
+        if type(function) is not _Function or file and getattr(found, "__file__", None) != file:
+            function = resolve.resolve({"module": module, "name": name, "file": file}, ())
+        value = function(*args)
+        if codec.is_as_it_is(value):
+            return codec.pack({"value": value})
+        return _pack_result(_USUAL_HEAD, _finish(value), None)
 
     def do_call(self, head: Dict[str, Any], buffers: codec.Attachments) -> Any:
         function = resolve.resolve(head["function"], buffers)
@@ -292,14 +311,20 @@ def _reword(error: Exception, what: str) -> Exception:
 # ---- logs ----------------------------------------------------------------------------------------
 
 
-def forward_logs(socket: talk.Talk) -> None:
+def forward_logs(socket: Optional[talk.Talk]) -> None:
     """Sends each record that a logger handles, whatever its handlers are. A handler of the root logger would do,
-    but then logging.basicConfig() does nothing, and programs print less than they do elsewhere."""
+    but then logging.basicConfig() does nothing, and programs print less than they do elsewhere. In the zygote, where there is no
+    socket, it is done but for that."""
+    global _logs_to
+    _logs_to = socket
     call_handlers = logging.Logger.callHandlers
+    if getattr(call_handlers, "__module__", None) == __name__:
+        return
 
     def callHandlers(self: logging.Logger, record: logging.LogRecord) -> None:
         try:
-            send_log(socket, record)
+            if _logs_to is not None:
+                send_log(_logs_to, record)
         except Exception:  # a record whose text cannot be made: its handlers will say so
             pass
         call_handlers(self, record)
@@ -307,6 +332,7 @@ def forward_logs(socket: talk.Talk) -> None:
     logging.Logger.callHandlers = callHandlers  # type: ignore[method-assign]
 
 
+_logs_to: Optional[talk.Talk] = None
 _formatter = logging.Formatter()
 
 
@@ -337,14 +363,16 @@ def _rehearse_eval(code: str, tools: Sequence[str] = ()) -> Tuple[int, bytes, Li
     return talk.EXECUTE, b"", codec.pack(head)
 
 
-# What is sent, made once, in the zygote. A few lines of everyday Python touch most of what code will.
+_usual = marshal.dumps((__name__, "rehearsed", __file__, (1, "abc"), None), 4)
+# What is sent, made once, in the zygote. A few lines of everyday Python touch most of what code will; each line more is
+# memory of every occupant that waits.
 _rehearsals: Dict[str, List[Tuple[int, bytes, List[Any]]]] = {
     "json": [(talk.EXECUTE, (__name__ + ":rehearsed").encode(), [b'{"number": 1, "text": "abc"}'])],
     "call": [(talk.EXECUTE, b"", codec.pack(
         {"op": "call", "function": {"module": __name__, "name": "rehearsed"}, "args": 0, "oob": 0, "result": "plain",
          "types": []}, [pickle.dumps(((1,), {"text": "abc"}), 5)]))],
-    "eval": [_rehearse_eval("import sys\nx = [i * 2 for i in range(9)]\ndef f(a, c=1):\n    return f'{a}-{c}'\n"
-                            "for i in x:\n    y = {'a': i, 'b': f(i)}\ny\n")],
+    "usual": [(talk.EXECUTE, b"", [talk.USUAL, len(_usual).to_bytes(4, "little"), _usual])],
+    "eval": [_rehearse_eval("def f(a, c=1):\n    return f'{a}-{c}'\nfor i in [1]:\n    y = {'a': i, 'b': f(i)}\ny\n")],
     "tools": [_rehearse_eval("[tool(1, x='a') for i in [1]]\n", ["tool"]),
               (talk.ANSWER, b"", codec.pack({"value": [1, "a"]}))],
     "await": [_rehearse_eval("import asyncio\nawait asyncio.sleep(0)\n")],

@@ -8,6 +8,7 @@ A read that an exception interrupts (a signal's handler may raise one) goes on w
 from __future__ import annotations
 
 import _socket
+import marshal
 import struct
 from _thread import allocate_lock, get_ident
 
@@ -33,6 +34,9 @@ from collections import deque
 
 EXECUTE, ANSWER, ASK, LOG, RESULT, ERROR = range(1, 7)
 FAILED = 1  # flag of an answer
+# A call without JSON, of a function with plain arguments: u32 n, and n bytes of marshal, which has the module, the function's
+# name, its file, the arguments, and the sizes of those that are large bytes and follow it, by their places; or None.
+USUAL = b"\0\0\0\0"
 NAME_MAX = 512
 LOG_MAX = 64 << 10
 _JOIN_MAX = 64 << 10  # up to here one copy is cheaper than a list of pieces
@@ -78,12 +82,13 @@ class Talk:
             pieces = [b"".join((head, name, *pieces))]
         else:
             pieces.insert(0, head + name)
-        if self._sender == get_ident():
+        thread = get_ident()
+        if self._sender == thread:
             # A finalizer, or a signal's handler, that logs in the middle of a message of this very thread.
             self._postponed.append(pieces)
             return
         with self._sending:
-            self._sender = get_ident()
+            self._sender = thread
             try:
                 self._send_pieces(pieces)
                 while self._postponed:
@@ -112,8 +117,9 @@ class Talk:
     # ---- hearing
 
     def hear_call(self, receive: Any = None) -> Message:
-        """The message that is a call, before any other code can interrupt. Where it has large buffers behind JSON (codec), its
-        body is what codec.unpack() makes of it, and each is an object of its own, so that none is copied again.
+        """The message that is a call, before any other code can interrupt. Its body is a list, where it is of the usual kind
+        (USUAL): the module, the name, the file, the arguments. Where it has large buffers behind JSON (codec), it is what
+        codec.unpack() makes of it. Either way each is an object of its own, so that none is copied again.
         receive(fd, size, begun, writable): makes one, of which the beginning has come."""
         data = b""
         while len(data) < _HEAD_SIZE:
@@ -121,6 +127,9 @@ class Talk:
         self._ahead = data
         kind, flags, name_len, _, id, body_len = _HEAD.unpack_from(data)
         body_at = _HEAD_SIZE + name_len
+        if data[body_at:body_at + 4] == USUAL:
+            self._ahead = b""
+            return Message(kind, flags, id, b"", self._hear_usual(data, body_at + 4, receive or self._receive))
         if body_at + body_len == len(data):
             self._ahead = b""
             return Message(kind, flags, id, data[_HEAD_SIZE:body_at], memoryview(bytearray(data[body_at:])))
@@ -135,6 +144,20 @@ class Talk:
         self._ahead = b""
         buffers = self._receive_apart(lengths, head.get("bytes") or (), data[body_at + at:], receive or self._receive)
         return Message(kind, flags, id, data[_HEAD_SIZE:body_at], (head, codec.Attachments.of(buffers, is_plain)))
+
+    def _hear_usual(self, data: bytes, at: int, receive: Any) -> List[Any]:
+        """The rest of a call of the usual kind, of which so much has come."""
+        end = at + 4
+        while len(data) < end or len(data) < end + int.from_bytes(data[at:end], "little"):
+            data += _some(self._socket.recv(_AHEAD))
+        size = int.from_bytes(data[at:end], "little")
+        *names, args, apart = marshal.loads(data[end:end + size])
+        if apart:
+            args, data = [*args], data[end + size:]
+            for index, length in apart.items():
+                begun, data = data[:length], data[length:]
+                args[index] = _some(receive(self.fileno(), length, begun, False))
+        return [*names, args]
 
     def _receive_apart(self, lengths: Sequence[int], fixed: Sequence[int], data: bytes, receive: Any) -> List[Any]:
         buffers = []
@@ -152,6 +175,17 @@ class Talk:
     def has_ahead(self) -> bool:
         """Whether more has been read than was heard: then the socket need not be readable for it."""
         return bool(self._ahead)
+
+    def hear_answer(self, id: int) -> Optional[bytes]:
+        """Waits. The body of a good answer to that question, if it is small, and all that came; None: hear() has what came."""
+        if self._ahead or self._rest is not None:
+            return None
+        data: bytes = _some(self._socket.recv(_AHEAD))
+        self._ahead = data
+        if data[:_HEAD_SIZE] != _HEAD.pack(ANSWER, 0, 0, 0, id, len(data) - _HEAD_SIZE):
+            return None
+        self._ahead = b""
+        return data[_HEAD_SIZE:]
 
     def hear(self, wait: bool = True) -> Optional[Message]:
         """The next message. Without wait: None if nothing has come; what has begun to come is waited for. Raises Gone."""

@@ -249,7 +249,11 @@ def _():
                     del data[at:]
                 else:
                     data[at:at + rng.randrange(2)] = rng.choice([b"\0", b"\1", b"\2", b'"', b"$", b"\\", b"[", b"}", b" ", b"NaN", b"\xff"])
-            check_equal(read(data, usual), read(data, 0), f"{bytes(data)!r}")
+            whole = read(data, 0)
+            check_equal(read(data, usual), whole, f"{bytes(data)!r}")
+            codec._SMALL = usual
+            plain = codec.read_plain(bytes(data))
+            check(plain is None or whole == (repr(plain), [], True), f"{bytes(data)!r}: plain")
     finally:
         codec._SMALL = usual
 

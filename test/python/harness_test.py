@@ -665,7 +665,7 @@ class Loop:
 def _():
     without = value_of(LOOK, config={"rehearse": []})
     check_equal(without["gc"], True, "the collector")
-    for names in (["call"], ["eval"], ["tools"], ["await"], ["call", "eval", "tools", "await"], ["unknown"]):
+    for names in (["call"], ["usual"], ["eval"], ["tools"], ["await"], ["call", "eval", "tools", "await"], ["unknown"]):
         looks = value_of(LOOK, config={"rehearse": names})
         for key, value in looks.items():
             check_equal(value, without[key], f"after {names}: {key}")

@@ -154,6 +154,23 @@ def _():
         check_equal(result.status, status, f"{name}: {result.error}")
 
 
+@test("call: a function that was called before gets plain arguments of every kind and size, and gives what it should")
+def _():
+    for size in (0, 10, 8_100, 8_200, 32_700, 32_800, 70_000, 5 << 20):
+        data, text = os.urandom(size), "ü" * (size % 70_001)
+        for _ in range(2):
+            check(box().call(toolbox.add, data, b"x") == data + b"x", f"{size} bytes")
+            check(box().call(toolbox.add, data, data) == data + data, f"{size} bytes twice")
+            check(box().call(toolbox.add, text, "$") == text + "$", f"{len(text)} characters")
+    for one, other in ((True, 1), (1 << 70, -1), (-1 << 60, 0.5), (float("inf"), 1), ("\\\ud800", "\0")):
+        check_equal(box().call(toolbox.add, one, other), one + other, "the value")
+    for _ in range(2):
+        error = raises(vitro.ToolError, box().call, toolbox.add, 1, None)
+        check_in("TypeError", str(error), "what it raised")
+        check_in("toolbox.py", error.result.error.traceback, "where")
+        check(not {"harness.py", "talk.py"} & set(error.result.error.traceback.replace('"', "/").split("/")), "no frames of vitro's")
+
+
 @test("eval: tools run here, as ordinary and awaited calls, many at once, and raise inside")
 def _():
     here, seen = os.getpid(), []
@@ -182,6 +199,22 @@ def _():
     check_in("object", str(error), "what cannot be sent")
     error = raises(vitro.ToolError, box().eval, "tool()", tools={"tool": object})
     check_in("object", str(error), "what cannot come back")
+
+
+@test("eval: one use of a tool after the other, between lines that are logged, uses of threads, and what is large or not plain")
+def _():
+    given = [1, "a", None, True, 2.5, "\\ü$", 1 << 70, [1, {"a": "b"}], (1,), b"b" * 70_000, "c" * 70_000, float("inf"), {3: 4}]
+    code = ("import logging, threading\nsaid, failed = [], 0\nfor value in given():\n    said.append(same(value))\n"
+            "    logging.warning('between')\n    said.append(same(value=value)['value'])\n"
+            "    try:\n        wrong(1)\n    except KeyError:\n        failed += 1\n"
+            "many = [threading.Thread(target=lambda: [said.append(same(n)) for n in range(20)]) for _ in range(4)]\n"
+            "[one.start() for one in many], [one.join() for one in many]\n(said, failed)")
+    tools = {"given": lambda: given, "same": lambda *args, **kwargs: kwargs or args[0], "wrong": {}.pop}
+    result = box().eval(code, tools=tools, result=True)
+    said, failed = result.value
+    check_equal(said[:2 * len(given)], [value for value in given for _ in range(2)], "one after the other")
+    check_equal(sorted(said[2 * len(given):]), sorted([*range(20)] * 4), "by threads")
+    check_equal((failed, len(result.logs)), (len(given), len(given)), "exceptions, lines")
 
 
 @test("eval: a tool may use the sandbox itself")

@@ -8,7 +8,7 @@ import time
 from typing import Any, Callable, Dict, Optional
 
 from ._logs import emit, tool_level, tool_log
-from ._order import Order, read_request
+from ._order import Order, Request, read_request
 from ._session import Call
 from ._wire import Head
 
@@ -64,7 +64,7 @@ class Hooks:
             raise NameError(f"there is no tool {head['tool']!r}")
         return function
 
-    def run_tool(self, head: Head, body: memoryview) -> Any:
+    def run_tool(self, head: Head, body: Request) -> Any:
         """What the tool that a cell asks for gives, which may be to be awaited."""
         function = self.find_tool(head)
         args, kwargs = read_request(body)

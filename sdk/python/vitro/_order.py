@@ -26,6 +26,7 @@ OnOutput = Callable[[str, str], Any]
 OnLog = Callable[[str, str], Any]
 Tools = Mapping[str, Callable[..., Any]]
 Content = Union[str, bytes, bytearray, memoryview]
+Request = Union[memoryview, Dict[str, Any]]  # of a cell, for a tool; or its head, where that is plain JSON and all there is
 
 # True while a tool that a cell asked for runs: calls that it makes are made on behalf of another.
 answering: "ContextVar[bool]" = ContextVar("vitro_answering", default=False)
@@ -51,7 +52,7 @@ class Order:
     """What is to be done. `fields` are members of the call's head, as JSON."""
 
     __slots__ = ("spec", "tool", "pieces", "fields", "call_id", "on_output", "on_log", "tools", "types", "trust", "collect",
-                 "wants_result", "modules", "size", "head", "module")
+                 "wants_result", "modules", "size", "usual")
 
     def __init__(self, spec: PoolSpec, tool: str, pieces: Sequence[Buffer], wall_ms: int, options: "Options") -> None:
         self.spec, self.tool, self.pieces = spec, tool, pieces
@@ -66,7 +67,7 @@ class Order:
         self.trust = False
         self.collect: Sequence[str] = ()  # patterns of files
         self.modules: Tuple[str, ...] = ()  # that the pool may learn when the call was well
-        self.module, self.head = "", b""  # of a function that is the same each time: its module, and its message's head
+        self.usual: Optional[Dict[str, Any]] = None  # where nothing is special but the arguments: which function it is of
         fields = f',"wall_ms":{wall_ms}' if wall_ms else ""
         if options.on_output is not None:
             fields += ',"stream":true'
@@ -159,7 +160,7 @@ class Orders:
             path = folders.path
             sources = [*sources, {"json": json.dumps({"files": {"read": folders.grants}})}]
         # What an occupant does once before it waits, so that the first call in it is as fast as a second one.
-        rehearse = ["call"] if kind == "call" else ["eval", "tools"]
+        rehearse = ["call", "usual"] if kind == "call" else ["eval"]
         setup: Dict[str, Any] = {"version": 1, "mode": "message", "path": path, "preload": self._preload,
                                  "rehearse": rehearse}
         if kind == "call" and self._first is not None:
@@ -183,15 +184,16 @@ class Orders:
         buffers[first] = _pickled(args, kwargs, reference, buffers)
         types = _types(result_types) if result_types else {}
         _check.flag("trust_results", trust)
-        is_usual = not (types or trust or convert or reference.buffers or len(buffers) > 1)
+        is_plain = not (types or trust or convert or reference.buffers)
+        is_usual = is_plain and len(buffers) == 1
         head = (self._usual_head(reference) if is_usual
                 else _call_head(reference, first, buffers, types, trust, convert))
         order = Order(spec, _short(reference.label), pack(head, buffers), wall_ms, options)
         order.modules, order.types, order.trust = reference.modules, types, trust
         if not is_usual:
             order.modules += _modules_of([*args, *kwargs.values()])
-        if is_usual:
-            order.module, order.head = reference.ref.get("module", ""), head
+        if is_plain:
+            order.usual = reference.ref
         return order
 
     def _usual_head(self, reference: Reference) -> bytes:
@@ -380,10 +382,13 @@ def _interpreter(python: Union[None, str, "os.PathLike[str]"]) -> str:
 # ---- what a cell asks for -----------------------------------------------------------------------------------------
 
 
-def read_request(body: memoryview) -> Tuple[List[Any], Dict[str, Any]]:
+def read_request(body: Request) -> Tuple[List[Any], Dict[str, Any]]:
     """The arguments of a tool, from a cell. Raises codec.Malformed."""
-    head, buffers = codec.unpack(body)
-    args, kwargs = codec.decode([head.get("args", []), head.get("kwargs", {})], buffers)
+    if type(body) is dict:
+        args, kwargs = body.get("args", []), body.get("kwargs", {})
+    else:
+        head, buffers = codec.unpack(body)
+        args, kwargs = codec.decode([head.get("args", []), head.get("kwargs", {})], buffers)
     if type(args) is not list or type(kwargs) is not dict or not all(type(name) is str for name in kwargs):
         raise codec.Malformed("these are no arguments")
     return args, kwargs

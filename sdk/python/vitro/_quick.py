@@ -10,24 +10,24 @@ to it in the middle.
 from __future__ import annotations
 
 import os
-import struct
 import sys
-from pickle import dumps
+from marshal import dumps
 from types import FunctionType
 from typing import Any, Callable, Dict, NamedTuple, Optional, Tuple
 
-from ._order import SIMPLE, Order
+from ._codec import read_plain
+from ._order import SIMPLE, Order, Request
 from ._session import Call, Pool
 from ._threads import FLAGS, ThreadSession
-from ._wire import LENGTHS, match_end, quote, scan
+from ._wire import LENGTHS, Head, match_end, match_use, quote
 
 LONG_WAY = object()
 _LARGE = 1 << 15  # bytes of arguments
-_SHORT = 1 << 9  # bytes of a value: no number in it is long, and nothing is deep
+_FIRST = 1 << 13  # bytes to receive at first: what is larger goes to where it stays, and is copied no more
 
 # The end of a call that never was: reading it while the cell works warms the caches for the real one.
 _SAMPLE = b'01234567{"is":"done","call":1,"status":"ok","value":19,"wall_ns":100000,"cpu_ns":100000,"processes":1,"cell":true}'
-_SAMPLE_VALUE = b'{"value":5}'
+_SAMPLE_VALUE = b'\x0b\0\0\0{"value":5}\0\0\0\0'
 
 
 class Route(NamedTuple):
@@ -40,49 +40,51 @@ class Route(NamedTuple):
 
 def find_route(session: ThreadSession, pool: Pool, function: Callable[..., Any], order: Order) -> Optional[Route]:
     """The short way for a function that has been called the long way, if there is one."""
-    if type(function) is not FunctionType or not order.head or not all(map(os.path.isabs, sys.path)):
+    ref = order.usual
+    if type(function) is not FunctionType or ref is None or ref.get("unwrap") or not all(map(os.path.isabs, sys.path)):
         return None
-    module = sys.modules.get(order.module)
-    if module is None or vars(module) is not function.__globals__ or vars(module).get(function.__name__) is not function:
+    module, name = sys.modules.get(ref.get("module", "")), function.__name__
+    if module is None or ref["name"] != name or vars(module) is not function.__globals__ or vars(module).get(name) is not function:
         return None
-    return Route(_make(session, pool, function, order), session, order)
+    order.pieces = ()  # which may be large
+    return Route(_make(session, pool, function, order, (ref["module"], name, ref.get("file"))), session, order)
 
 
-def _read(data: bytes) -> Optional[Dict[str, Any]]:
-    """A message's head with a value that is plain JSON; None: it is something else."""
-    try:
-        text = data.decode()
-        told, end = scan(text, 0)
-    except (ValueError, StopIteration, RecursionError):
-        return None
-    if "$" in text or "\\" in text or end != len(text) or type(told) is not dict or "value" not in told:
-        return None
-    return told
+def _part(args: Tuple[Any, ...]) -> Tuple[Tuple[Any, ...], Dict[int, int]]:
+    """Arguments without those that are large, and the sizes of these by their places."""
+    apart = {index: len(value) for index, value in enumerate(args) if type(value) is bytes and len(value) > _LARGE}
+    return tuple(None if index in apart else value for index, value in enumerate(args)), apart
 
 
-def _make(session: ThreadSession, pool: Pool, function: FunctionType, order: Order) -> Callable[[Tuple[Any, ...]], Any]:
+def _make(session: ThreadSession, pool: Pool, function: FunctionType, order: Order,
+          names: Tuple[str, str, Optional[str]]) -> Callable[[Tuple[Any, ...]], Any]:
     space, name, path, system = function.__globals__, function.__name__, [*sys.path], sys
     tool = quote(order.tool).replace("%", "%%")
     form = f'{{"do":"call","call":%d,"pool":{pool.number},"tool":{tool},"id":"c%d"}}'.encode("ascii")
-    message = struct.pack("<I", len(order.head)) + order.head + struct.pack("<I", 1)  # one buffer: the arguments
+    module, _, file = names
     lock, writing, numbers, pack = session.lock, session.writing, session.numbers, LENGTHS.pack
-    send, receive, reader, view = session.sock.send, session.sock.recv_into, session.reader, session.reader.view
+    most = session.connection.frame_max - 2 * _LARGE
+    send, receive, reader, view = session.sock.send, session.sock.recv_into, session.reader, session.reader.view[:_FIRST]
 
     def hurry(args: Tuple[Any, ...]) -> Any:
         # After a fork the session is lost to the child.
         if session.lost is not None or system.path != path or space.get(name) is not function:
             return LONG_WAY
+        large = 0
         for value in args:
             kind = type(value)
-            if kind not in SIMPLE or (kind is bytes or kind is str) and len(value) > _LARGE:
+            if kind not in SIMPLE or kind is str and len(value) > _LARGE:
                 return LONG_WAY
-        data = dumps((args, {}), 5)
+            if kind is bytes and len(value) > _LARGE:
+                large += len(value)
+        plain, apart = (args, None) if not large else _part(args)
+        data = dumps((module, name, file, plain, apart), 4)  # a version that every Python from 3.8 on reads
         size = len(data)
-        if size > _LARGE:
+        if size > _LARGE or large > most:
             return LONG_WAY
         number = next(numbers)
         call, head = Call(number, pool), form % (number, number)
-        said = b"".join((pack(len(head) + len(message) + 8 + size, len(head)), head, message, size.to_bytes(8, "little"), data))
+        said = b"".join((pack(len(head) + 8 + size + large, len(head)), head, b"\0\0\0\0", size.to_bytes(4, "little"), data))
         with lock:
             if not pool.is_open or session.lost is not None:
                 return LONG_WAY
@@ -91,21 +93,25 @@ def _make(session: ThreadSession, pool: Pool, function: FunctionType, order: Ord
             session.calls[number] = call
         count = -1
         try:
-            with writing:
-                try:
-                    sent = send(said, FLAGS)
-                except OSError:  # it has no room, or is gone
-                    sent = -1
-                if 0 <= sent < len(said):
-                    session.send_rest([said], sent)
-            if sent < 0:
-                return call if session.deliver(call, [said]) else LONG_WAY
+            if apart is not None:
+                if not session.deliver(call, [said, *[args[index] for index in apart]]):
+                    return LONG_WAY
+            else:
+                with writing:
+                    try:
+                        sent = send(said, FLAGS)
+                    except OSError:  # it has no room, or is gone
+                        sent = -1
+                    if 0 <= sent < len(said):
+                        session.send_rest([said], sent)
+                if sent < 0:
+                    return call if session.deliver(call, [said]) else LONG_WAY
             with lock:
                 if session.leader is not None or call.told or not reader.is_between:
                     return call
                 session.leader = call
             match_end(_SAMPLE)
-            _read(_SAMPLE_VALUE)
+            read_plain(_SAMPLE_VALUE)
             count = receive(view)
             came = bytes(view[:count])
             usual = match_end(came)
@@ -120,12 +126,11 @@ def _make(session: ThreadSession, pool: Pool, function: FunctionType, order: Ord
                         call.is_over = call.told = True
                     if session.has_others:
                         session.leave(call)
-                    is_short = 8 < size < _SHORT and came[-4:] == b"\0\0\0\0"  # and no buffers
-                    if is_short and came[start:start + 4] == (size - 8).to_bytes(4, "little"):
-                        told = _read(came[start + 4:-4])
-                        if told is not None:
-                            return told["value"]
-                    call.end(came[8:start], None, came[start:], size)
+                    body = came[start:]
+                    told = read_plain(body)
+                    if told is not None and "value" in told:
+                        return told["value"]
+                    call.end(came[8:start], None, body, size)
                     return call
             session.take_in(count)
             session.leave(call)
@@ -142,3 +147,44 @@ def _make(session: ThreadSession, pool: Pool, function: FunctionType, order: Ord
             raise
 
     return hurry
+
+
+def answer_in_turn(session: ThreadSession, call: Call, answer: Callable[[Head, Request], None]) -> None:
+    """Reads for a call that asks for tools, as long as it asks for one after the other, and nothing else comes. What does is left
+    to session.wait(). answer: runs a tool, and sends what it gave."""
+    lock, receive, reader, view = session.lock, session.sock.recv_into, session.reader, session.reader.view
+    pack = LENGTHS.pack
+    while True:
+        with lock:
+            if session.leader is not None or call.told or session.lines or session.lost is not None or not reader.is_between:
+                return
+            session.leader = call
+        count = -1
+        try:
+            count = receive(view)
+            came = bytes(view[:count])
+            usual = match_use(came)
+            told = None
+            if usual is not None and int(usual[2]) == call.number:
+                start = usual.end()
+                if usual[1] == pack(count - 8, start - 8):
+                    told = read_plain(came[start:])
+            if told is None:
+                session.take_in(count)
+        except OSError as error:
+            session.fail(f"the supervisor cannot be heard: {error}")
+            told = None
+        except BaseException:
+            if count >= 0:
+                session.fail("the program was interrupted while it read")
+            session.leave(call)
+            raise
+        if told is None or usual is None:
+            session.leave(call)
+            return
+        with lock:
+            session.leader = None
+        if session.has_others:
+            session.leave(call)
+        call.asked += 1
+        answer({"is": "ask", "ask": int(usual[3]), "tool": usual[4].decode("ascii")}, told)

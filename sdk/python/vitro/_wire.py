@@ -279,12 +279,14 @@ def read_message(data: bytes) -> Head:
     return head
 
 
-# A use of a tool, and the end of a call that went well and printed nothing, as a supervisor usually writes them; the
-# latter with its lengths before it, too.
+# A use of a tool, and the end of a call that went well and printed nothing, as a supervisor usually writes them; both
+# with their lengths before them, too.
 _optional = "".join(rf'(?:,"{name}":\d{{1,18}})?' for name in ("dropped_stdout", "dropped_stderr", "wall_ns", "cpu_ns",
                                                              "peak_kb", "processes"))
 _BYTES = re.compile(rb'"\$bytes":([0-9]{1,4})[,}]')  # buffers of a value that are to be bytes; where one is not, it is copied
 _done = (r'\{"is":"done","call":(\d{1,18}),"status":"ok","value":(\d{1,18})%s' + _optional + r',"cell":true\}')
-match_ask = re.compile(rb'\{"is":"ask","call":(\d{1,18}),"ask":(\d{1,18}),"tool":"([ !#-\[\]-~]*)"\}').fullmatch
+_ask = rb'\{"is":"ask","call":(\d{1,18}),"ask":(\d{1,18}),"tool":"([ !#-\[\]-~]*)"\}'
+match_ask = re.compile(_ask).fullmatch
+match_use = re.compile(b"(.{8})" + _ask, re.DOTALL).match
 match_done = re.compile((_done % r'(?:,"stdout":(\d{1,18}))?(?:,"stderr":(\d{1,18}))?').encode()).fullmatch
 match_end = re.compile(b"(.{8})" + (_done % "").encode(), re.DOTALL).match

@@ -18,10 +18,10 @@ from ._base import Base, Path
 from ._futures import CallFuture, Pump
 from ._hooks import Hooks
 from ._logs import warn_of_links
-from ._order import SIMPLE, Content, OnLog, OnOutput, Options, Order, PoolSpec, Tools, Word, answering, write_answer
+from ._order import SIMPLE, Content, OnLog, OnOutput, Options, Order, PoolSpec, Request, Tools, Word, answering, write_answer
 from ._outcome import begin_learning, conclude, not_begun, refused
 from ._policy import Policy
-from ._quick import LONG_WAY, Route, find_route
+from ._quick import LONG_WAY, Route, answer_in_turn, find_route
 from ._result import Result
 from ._session import Call, Pool
 from ._threads import ThreadSession
@@ -301,11 +301,13 @@ class Sandbox(Base):
         if call.is_over and not call.events:
             return
 
-        def ask(head: Head, body: memoryview) -> None:
+        def ask(head: Head, body: Request) -> None:
             call.settled += 1
             self._serve(session, call, hooks, head, body)
 
         while not self._look(session, call, hooks, ask, True):
+            if call.asked:
+                answer_in_turn(session, call, ask)
             session.wait(call)
         if not hooks.is_late(call):
             hooks.end()
@@ -337,7 +339,7 @@ class Sandbox(Base):
             session.cancel(call)
         return is_over
 
-    def _serve(self, session: ThreadSession, call: Call, hooks: Hooks, head: Head, body: memoryview) -> None:
+    def _serve(self, session: ThreadSession, call: Call, hooks: Hooks, head: Head, body: Request) -> None:
         """Answers what a call asks for, if there still is somebody to hear it."""
         if not hooks.may_run(call):
             if not call.is_stopped:
