@@ -147,6 +147,8 @@ export interface CallOptions {
 	/** Hears what is printed, as it comes. What a call-back throws ends the call, and is thrown. */
 	onStdout?: (text: string) => void;
 	onStderr?: (text: string) => void;
+	/** Hears the same as bytes. */
+	onOutput?: (stream: 'stdout' | 'stderr', bytes: Buffer) => void;
 	/** Hears what is logged, which is what code says by `console`, as it comes; the text is raw, whatever is in it. */
 	onLog?: (line: LogLine) => void;
 	/** true: gives a Result, however the call ended, and throws nothing. */

@@ -113,6 +113,9 @@ export class Attendant {
 	}
 
 	#tellOutput(call, stream, bytes) {
+		const { onOutput } = this.#options;
+		if (onOutput !== undefined)
+			this.#try(call, () => onOutput(stream === 1 ? 'stdout' : 'stderr', bytes));
 		if (!this.#decoders.has(stream))
 			this.#decoders.set(stream, new StringDecoder('utf8'));
 		this.#tellText(call, stream, this.#decoders.get(stream).write(bytes));

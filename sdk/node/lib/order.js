@@ -15,7 +15,8 @@ const NAME_BYTES = 250; // of a tool's name and of a call's id each; the wire ha
 const ID = /^[^\p{C}\p{Zl}\p{Zp}]*$/u;
 const READY_MAX = 4096;
 const HEAD_BYTES = 1 << 16;
-const SHARED = new Set(['policy', 'timeout', 'signal', 'onLog', 'onStdout', 'onStderr', 'result', 'callId']);
+const LISTENERS = ['onStdout', 'onStderr', 'onOutput'];
+const SHARED = new Set(['policy', 'timeout', 'signal', 'onLog', ...LISTENERS, 'result', 'callId']);
 
 /** What is to be done, and what its caller wants to be told. Calls of pools that are the same share one. */
 class Order {
@@ -25,7 +26,7 @@ class Order {
 		this.pieces = pieces;
 		this.wallMs = wallMs;
 		this.callId = options.callId ?? '';
-		this.streams = options.onStdout !== undefined || options.onStderr !== undefined;
+		this.streams = LISTENERS.some((name) => options[name] !== undefined);
 		this.collect = [];
 		this.tools = new Map();
 		this.stdinBytes = 0;
@@ -139,7 +140,7 @@ function checkOptions(options, ...more) {
 		throw new TypeError(`callId is a text that can be printed, of ${NAME_BYTES} bytes at the most`);
 	if (signal !== undefined && typeof signal?.addEventListener !== 'function')
 		throw new TypeError('signal is an AbortSignal');
-	for (const name of ['onLog', 'onStdout', 'onStderr'])
+	for (const name of ['onLog', ...LISTENERS])
 		if (options[name] !== undefined && typeof options[name] !== 'function')
 			throw new TypeError(`${name} is a function`);
 }
