@@ -22,6 +22,7 @@ export const BUFFERS_MAX = 1 << 20;
 export const NESTING_MAX = 200; // lists and objects of JSON, as every reader has it
 export const FILES_MAX = 10_000; // that come with a result
 const FOLDERS_MAX = 64; // around such a file
+const STEPS_MAX = 16; // that a message names of where something is
 const NDIM_MAX = 32;
 const NAME_MAX = 4096;
 
@@ -38,26 +39,44 @@ export class Malformed extends Error {
 /** A value that cannot be written. The message says where in the value it is, what it is, what to do. */
 export class NotPlain extends TypeError {
 	#what;
-	#path = []; // from the inside out
+	#path = []; // {step, item} from the inside out
 
-	constructor(what) {
+	#isTooDeep;
+
+	constructor(what, isTooDeep = false) {
 		super(what);
 		this.#what = what;
+		this.#isTooDeep = isTooDeep;
 	}
 
 	get name() {
 		return 'NotPlain';
 	}
 
-	within(step) {
-		this.#path.push(step);
+	within(step, item) {
+		this.#path.push({ step, item });
 		return this;
 	}
 
-	complete(name, advice) {
-		this.message = `${name}${this.#path.reverse().join('')} ${this.#what}: ${advice}`;
+	/** root: the whole value, which has that name. */
+	complete(name, advice, root) {
+		const path = [{ step: name, item: root }, ...this.#path.reverse()];
+		const seen = new Map();
+		for (const [at, { item }] of path.entries()) {
+			if (this.#isTooDeep && seen.has(item)) {
+				this.message = `${sayPath(path.slice(0, at + 1))} is ${sayPath(path.slice(0, seen.get(item) + 1))} itself, and what holds itself cannot be sent: ${advice}`;
+				return this;
+			}
+			seen.set(item, at);
+		}
+		this.message = `${sayPath(path)} ${this.#what}: ${advice}`;
 		return this;
 	}
+}
+
+function sayPath(path) {
+	const steps = path.map(({ step }) => step);
+	return (steps.length > STEPS_MAX ? [...steps.slice(0, STEPS_MAX / 2), '...', ...steps.slice(-STEPS_MAX / 2)] : steps).join('');
 }
 
 /**
@@ -309,7 +328,7 @@ export function encode(value, { buffers = [], name = 'result', advice = RESULT_A
 	try {
 		return { tree: new Encoder(buffers).walk(value, layers), buffers };
 	} catch (error) {
-		throw error instanceof NotPlain ? error.complete(name, advice) : error;
+		throw error instanceof NotPlain ? error.complete(name, advice, value) : error;
 	}
 }
 
@@ -343,7 +362,7 @@ class Encoder {
 
 	walkObject(value, depth) {
 		if (depth >= NESTING_MAX)
-			throw new NotPlain(`nests more than ${NESTING_MAX} deep, or holds itself`);
+			throw new NotPlain(`nests more than ${NESTING_MAX} deep`, true);
 		if (Array.isArray(value) && isExactly(value, 'Array'))
 			return this.walkArray(value, depth + 1);
 		const prototype = Object.getPrototypeOf(value);
@@ -410,7 +429,7 @@ class Encoder {
 		try {
 			return this.walk(item, depth);
 		} catch (error) {
-			throw error instanceof NotPlain ? error.within(describe()) : error;
+			throw error instanceof NotPlain ? error.within(describe(), item) : error;
 		}
 	}
 

@@ -47,7 +47,7 @@ class Own {
 	}
 
 	async import(name) {
-		return await bring(`data:text/javascript,${encodeURIComponent(this.#texts[name])}`);
+		return await bring(`data:text/javascript,${encodeURIComponent(`${this.#texts[name]}\n//# sourceURL=vitro:${name}`)}`);
 	}
 }
 

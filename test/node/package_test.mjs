@@ -10,7 +10,7 @@ import { dirname, join } from 'node:path';
 
 import { BINARY, ROOT, check, checkEqual, main, skip, testNode as test } from '../lib/vitrotest.mjs';
 
-const TYPESCRIPT = join(ROOT, 'build', 'npm', 'node_modules');
+const TYPESCRIPT = join(process.env.VITRO_TEST_NPM ?? join(ROOT, 'build', 'npm'), 'node_modules');
 const SAMPLES = join(ROOT, 'test', 'node', 'typescript');
 
 /** An environment that names neither the source nor a registry that answers. */

@@ -10,10 +10,11 @@ import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 import { Refused, ToolError, errorOf } from '../lib/errors.js';
+import { checkNames } from '../lib/options.js';
 import { Sandbox } from '../lib/sandbox.js';
 
 const INSIDE = readFileSync(new URL('inside.js', import.meta.url), 'utf8');
-const OPTIONS = new Set(['folder', 'at', 'policy', 'sandbox', 'timeout', 'shell']);
+const OPTIONS = ['folder', 'at', 'policy', 'sandbox', 'timeout', 'shell'];
 const SHELLS = ['/bin/bash', '/bin/sh'];
 const VARIABLE = /^[A-Za-z_][A-Za-z0-9_]*$/;
 const TIMEOUT = 124; // exit codes as `vitro run` has them
@@ -42,9 +43,7 @@ export class Workspace {
 
 	/** index.d.ts of the adapters: WorkspaceOptions. */
 	constructor(options = {}) {
-		for (const name of Object.keys(options))
-			if (!OPTIONS.has(name))
-				throw new TypeError(`there is no option '${name}': ${[...OPTIONS].join(', ')}`);
+		checkNames(options, OPTIONS);
 		const { folder, at = '/workspace', policy, sandbox, timeout, shell = SHELLS.find(canExecute) ?? 'sh' } = options;
 		if (typeof at !== 'string' || !at.startsWith('/'))
 			throw new TypeError('at is an absolute path');

@@ -4,11 +4,12 @@
 import { Attendant, answering, prepareTools } from './attend.js';
 import { connect, start } from './connection.js';
 import { Lost, Refused, VitroError, errorOf } from './errors.js';
+import { checkObject, checkSandboxNames } from './options.js';
 import { Orders } from './order.js';
 import { Result } from './result.js';
 import { Session } from './session.js';
 
-const OPTIONS = new Set(['policy', 'node', 'preload', 'socket', 'readyMin', 'readyMax', 'onSupervisorLog']);
+const OPTIONS = ['policy', 'node', 'preload', 'socket', 'readyMin', 'readyMax', 'onSupervisorLog'];
 
 export class Sandbox {
 	#orders;
@@ -19,9 +20,7 @@ export class Sandbox {
 	#closing = null;
 
 	constructor(options = {}) {
-		for (const name of Object.keys(options))
-			if (!OPTIONS.has(name))
-				throw new TypeError(`there is no option ${name}`);
+		checkSandboxNames(options, OPTIONS);
 		this.#orders = new Orders(options);
 		this.#socket = options.socket;
 		this.#onLine = options.onSupervisorLog;
@@ -91,6 +90,7 @@ export class Sandbox {
 
 	async #do(options, make) {
 		let attendant, call;
+		checkObject(options);
 		try {
 			const order = make();
 			order.isWithin = answering.getStore() === true;

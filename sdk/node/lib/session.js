@@ -301,7 +301,7 @@ export class Session {
 		} else {
 			pool.isOpen = false;
 			this.#pools.delete(pool.key);
-			pool.reject(new Refused(message.error ?? 'no reason was given'));
+			pool.reject(new Refused((message.error ?? 'no reason was given').replace(/^--policy: /, 'policy: ')));
 		}
 		this.#opening.shift();
 		this.#hold();
