@@ -220,6 +220,16 @@ export class Sandbox {
 	/** Runs a command, and gives its result. Throws ToolError where it exits with another code than 0, unless `result` is true. */
 	run(argv: (string | URL | Uint8Array)[], options?: RunOptions): Promise<Result<undefined>>;
 
+	/**
+	 * Calls a tool that the server offers (`vitro serve --tools`), and gives its value: of a command what it printed, as JSON if it is
+	 * that. Arguments are JSON; the server checks them, and has the tool's policy. For a sandbox with `socket`.
+	 */
+	callTool<T = unknown>(name: string, args: object, options: CallOptions & { result: true }): Promise<Result<T>>;
+	callTool<T = unknown>(name: string, args?: object, options?: CallOptions): Promise<T>;
+
+	/** The tools that the server offers, as `tools` of eval() takes them: code that uses one has the server call it. */
+	serverTools(): Promise<(ToolDefinition & { name: string; description: string; inputSchema: object })[]>;
+
 	/** What holds on this machine under the sandbox's policy, or another one. Throws Refused where it cannot be held. */
 	capabilities(policy?: Policy): Promise<Record<string, unknown>>;
 

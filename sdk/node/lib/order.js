@@ -111,6 +111,18 @@ export class Orders {
 		return order;
 	}
 
+	/** A tool of the server's own: its policy is the server's. */
+	callTool(name, args, options) {
+		checkOptions(options);
+		if (options.policy !== undefined)
+			throw new TypeError("policy: a server's own tools have theirs");
+		checkToolName(name);
+		if (args === null || typeof args !== 'object' || Array.isArray(args))
+			throw new TypeError(`the arguments of a tool are an object, not ${kindOf(args)}`);
+		const { wallMs } = deadline('default', options.timeout);
+		return this.#order({ spec: { kind: 'tool' }, wallMs }, name, [Buffer.from(JSON.stringify(args))], options);
+	}
+
 	/** A pool without cells, that only says what a policy comes to. */
 	policyAlone(policy) {
 		return { kind: '', program: '', sources: JSON.stringify(policy === undefined ? this.#sources : sourcesOf(policy)) };
@@ -145,6 +157,11 @@ function checkOptions(options, ...more) {
 			throw new TypeError(`${name} is a function`);
 }
 
+function checkToolName(name) {
+	if (typeof name !== 'string' || !name || Buffer.byteLength(name) > NAME_BYTES || name.includes('\0'))
+		throw new TypeError(`a tool's name is a text of 1 to ${NAME_BYTES} bytes, not ${typeof name === 'string' ? JSON.stringify(name) : kindOf(name)}`);
+}
+
 // What a schema is called elsewhere. One that is not seen would let everything pass.
 const OTHER_SCHEMAS = ['input_schema', 'parameters', 'schema'];
 
@@ -154,8 +171,7 @@ function nameTools(tools) {
 	const entries = Array.isArray(tools) ? tools.map((tool) => [tool?.name, tool]) : entriesOf('tools', tools ?? {});
 	for (const [name, tool] of entries) {
 		const run = typeof tool === 'function' ? tool : tool?.run ?? tool?.execute;
-		if (typeof name !== 'string' || !name || Buffer.byteLength(name) > NAME_BYTES || name.includes('\0'))
-			throw new TypeError(`a tool's name is a text of 1 to ${NAME_BYTES} bytes, not ${typeof name === 'string' ? JSON.stringify(name) : kindOf(name)}`);
+		checkToolName(name);
 		if (typeof run !== 'function')
 			throw new TypeError(`the tool ${JSON.stringify(name)} is neither a function nor an object with one as \`run\``);
 		for (const other of OTHER_SCHEMAS)

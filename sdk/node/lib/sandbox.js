@@ -38,6 +38,26 @@ export class Sandbox {
 		return this.#do(options, () => this.#orders.run(argv, options));
 	}
 
+	/** Calls a tool that the server offers (vitro serve --tools). */
+	async callTool(name, args = {}, options = {}) {
+		this.#needServer();
+		return this.#do(options, () => this.#orders.callTool(name, args, options));
+	}
+
+	/** The tools that the server offers, as eval() takes them. */
+	async serverTools() {
+		this.#needServer();
+		const listed = await (await this.#use()).listTools();
+		return listed.map(({ name, description = '', input_schema: inputSchema = {} }) => ({
+			name, description, inputSchema, run: (args, { signal } = {}) => this.callTool(name, args, { signal }),
+		}));
+	}
+
+	#needServer() {
+		if (this.#socket === undefined)
+			throw new Refused('only a server has tools of its own: give its socket, as in new Sandbox({ socket })');
+	}
+
 	/** What holds on this machine under the sandbox's policy, or another one. Throws Refused where it cannot be held. */
 	async capabilities(policy = undefined) {
 		const session = await this.#use();
@@ -106,7 +126,7 @@ export class Sandbox {
 			throw attendant.failure.error;
 		if (!result.ok)
 			throw errorOf(result, cause);
-		return call.pool.spec.kind === 'node' ? result.value : result;
+		return call.pool.spec.kind === 'command' ? result : result.value;
 	}
 
 	async #begin(order, options) {

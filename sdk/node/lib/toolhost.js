@@ -5,6 +5,7 @@ import { Buffer } from 'node:buffer';
 import { randomUUID } from 'node:crypto';
 import { Script } from 'node:vm';
 
+import { concludeCommand } from './conclude.js';
 import { ArgumentsError, Command, schemaOfWords } from './command.js';
 import { Refused } from './errors.js';
 import { checkNames, checkSandboxNames } from './options.js';
@@ -20,7 +21,6 @@ const ARGUMENTS_MAX = 4 << 20; // of arguments that are JSON text
 const TOOLS_MAX = 4096;
 const EVENTS_MAX = 65536; // that wait for a watcher who does not come for them: older ones are dropped
 const ID_BYTES = 63;
-const LAST_WORDS = 2000; // bytes of a command's standard error that its error has
 const KEYS = ['name', 'description', 'inputSchema', 'policy', 'timeout', 'input'];
 const OPTIONS = ['sandbox', 'timeout', 'policy', 'node', 'preload', 'socket', 'readyMin', 'readyMax', 'onSupervisorLog'];
 
@@ -305,34 +305,4 @@ function parseArguments(text) {
 	} catch (error) {
 		throw new ArgumentsError(`arguments: this is not JSON: ${showText(error.message, 150)}`);
 	}
-}
-
-/** The result of a command as that of a tool: its value is what it printed, as JSON if it is that. */
-function concludeCommand(result) {
-	if (result.ok && result.dropped.stdout) {
-		result.status = 'result_limit';
-		result.error = { type: 'ResultLimit', message: 'the command printed more than limits.stdout_kb, so its value is cut', traceback: null };
-	} else if (result.ok) {
-		result.value = readOutput(result.stdout);
-	} else if (result.status === 'error' && result.exitCode) {
-		const words = lastWords(result.stderrBytes);
-		if (words)
-			result.error = { ...result.error, message: `${result.error.message}: ${words}` };
-	}
-	return result;
-}
-
-function readOutput(text) {
-	try {
-		return JSON.parse(text);
-	} catch {
-		return text;
-	}
-}
-
-/** The end of standard error, from the beginning of a line. */
-function lastWords(data) {
-	const text = data.toString().replace(/[\s\0]+$/, '');
-	const end = text.slice(-LAST_WORDS);
-	return (end.length < text.length ? end.slice(end.indexOf('\n') + 1) : end).replaceAll('\0', ' ');
 }
