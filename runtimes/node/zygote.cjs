@@ -186,8 +186,8 @@ function settle() {
 /** The words that an occupant executes where it is no fork. */
 function list(texts, config) {
 	const kept = { texts, config, parked: addon.parked().toString('base64') };
-	const begin = "const w=JSON.parse(process.argv[1]);require('vm').compileFunction(w.texts['zygote.cjs']," +
-		"['addon','require','bring','parts'])(null,require,s=>import(s),w)";
+	const begin = "(w=>require('vm').compileFunction(w.texts['zygote.cjs']," +
+		"['addon','require','bring','parts'])(null,require,s=>import(s),w))(JSON.parse(process.argv[1]))"; // leaves no name behind
 	const importing = vm.constants?.USE_MAIN_CONTEXT_DEFAULT_LOADER ? [] : ['--experimental-vm-modules']; // for import() in code
 	return [process.execPath, ...importing, '-e', begin, JSON.stringify(kept)];
 }

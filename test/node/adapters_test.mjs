@@ -21,6 +21,8 @@ const NPM = process.env.VITRO_TEST_NPM ?? join(ROOT, 'build', 'npm');
 async function load(name) {
 	if (!existsSync(join(NPM, 'stamp')))
 		skip('build/npm has no frameworks: tools/setup test');
+	if (parseInt(process.versions.node, 10) < 20)
+		skip('the frameworks need Node 20');
 	const { load: loadThere } = await import(pathToFileURL(join(NPM, 'load.mjs')));
 	return loadThere(name);
 }
