@@ -46,8 +46,21 @@ class Own {
 		return bring(name);
 	}
 
+	/** A module with those of vitro's that it imports before it: a data: URL finds nothing beside it. No two of them have a name in common. */
+	#join(name, seen) {
+		const before = [];
+		const own = this.#texts[name].replace(/^(?:import|export) .* from '(.*)';$/gm, (line, other) => {
+			const isKnown = seen.has(line) || seen.has(other);
+			seen.add(other.startsWith('./') ? other : line);
+			if (other.startsWith('./') && !isKnown)
+				before.push(this.#join(other.slice(2), seen));
+			return other.startsWith('./') || isKnown ? '' : line;
+		});
+		return [...before, own].join('\n');
+	}
+
 	async import(name) {
-		return await bring(`data:text/javascript,${encodeURIComponent(`${this.#texts[name]}\n//# sourceURL=vitro:${name}`)}`);
+		return await bring(`data:text/javascript,${encodeURIComponent(`${this.#join(name, new Set())}\n//# sourceURL=vitro:${name}`)}`);
 	}
 }
 
