@@ -5,14 +5,14 @@
 
 import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 
 import { codeTool, SandboxSession } from '../../sdk/node/adapters/ai.js';
 import { sandboxBackend } from '../../sdk/node/adapters/deepagents.js';
 import { Shell } from '../../sdk/node/adapters/openai-agents.js';
 import { ToolError, VitroError } from '../../sdk/node/index.js';
-import { ROOT, check, checkEqual, checkIn, checkThrows, main, skip, testNode as test } from '../lib/vitrotest.mjs';
+import { BINARY, ROOT, check, checkEqual, checkIn, checkThrows, main, skip, testNode as test } from '../lib/vitrotest.mjs';
 import { POLICY, withSandbox } from './sandbox.mjs';
 
 const NPM = process.env.VITRO_TEST_NPM ?? join(ROOT, 'build', 'npm');
@@ -295,6 +295,8 @@ test('a temporary folder is gone at the end, and a sandbox that was given is not
 test('options are looked at', async () => {
 	for (const make of [session, shell, backend])
 		checkIn("'foldr'", (await checkThrows(TypeError, () => make({ foldr: '.' }), 'a wrong name')).message, 'the message');
+	checkIn("'timeout'", (await checkThrows(TypeError, () => codeTool({ timeot: 5 }), 'a wrong name')).message, 'the message');
+	checkIn('runs outside of cells', (await checkThrows(VitroError, () => new Shell({ folder: dirname(BINARY) }), 'a folder with the program')).message, 'why');
 	await checkThrows(TypeError, () => sandboxBackend({}), 'no class');
 	await checkThrows(TypeError, () => new Shell({ at: 'here' }), 'a relative place');
 	const one = new SandboxSession({ folder: '/nowhere/at/all', policy: POLICY });

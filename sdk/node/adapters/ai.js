@@ -3,6 +3,7 @@
 
 import { inspect, isDeepStrictEqual } from 'node:util';
 
+import { checkNames } from '../lib/options.js';
 import { Sandbox } from '../lib/sandbox.js';
 import { Schema } from '../lib/schema.js';
 import { Workspace, tellCode, unlessMissing } from './workspace.js';
@@ -11,12 +12,14 @@ const QUEUE_MAX = 16 << 20; // bytes of a process's output that nobody reads
 const INPUT = { type: 'object', properties: { code: { type: 'string', description: "The body of an async function in JavaScript; what it returns is the tool's output." } }, required: ['code'], additionalProperties: false };
 
 /** A tool whose input is {code}, and whose output is what the code printed and returned, as text. */
-export function codeTool({ sandbox = new Sandbox(), tools, timeout, policy, description, ...call } = {}) {
+export function codeTool(options = {}) {
+	checkNames(options, ['sandbox', 'tools', 'timeout', 'policy', 'files', 'onLog', 'description']);
+	const { sandbox = new Sandbox(), tools, description, ...call } = options;
 	return {
 		description: description ?? describe(tools),
 		inputSchema: standardSchema(INPUT),
 		async execute({ code }, { abortSignal } = {}) {
-			return tellCode(await sandbox.eval(code, { ...call, tools, timeout, policy, signal: abortSignal, result: true }), show);
+			return tellCode(await sandbox.eval(code, { ...call, tools, signal: abortSignal, result: true }), show);
 		},
 	};
 }

@@ -2,7 +2,7 @@
 import type { Policy, Sandbox } from '../index.js';
 
 export interface WorkspaceOptions {
-	/** A folder to work in, which commands may write to, and which is there afterwards. Without it: a temporary one, until close(). */
+	/** A folder to work in, which commands may write to, and which is there afterwards; not one with this package's program in it. Without it: a temporary one, until close(). */
 	folder?: string | URL;
 	/** Where commands find it; /workspace if nothing is said. */
 	at?: string;

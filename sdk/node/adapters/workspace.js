@@ -4,11 +4,12 @@
  * next. Its files are read and written in cells as well.
  */
 
-import { accessSync, constants, mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { accessSync, constants, mkdtempSync, readFileSync, realpathSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
+import { findBinary } from '../lib/binary.js';
 import { Refused, ToolError, errorOf } from '../lib/errors.js';
 import { checkNames } from '../lib/options.js';
 import { Sandbox } from '../lib/sandbox.js';
@@ -52,7 +53,7 @@ export class Workspace {
 		this.#shell = shell;
 		this.#isOwn = sandbox === undefined;
 		this.#sandbox = sandbox ?? new Sandbox();
-		this.#policy = withFolder(policy, folder === undefined ? this.#makeFolder() : pathOf(folder), at);
+		this.#policy = withFolder(policy, folder === undefined ? this.#makeFolder() : checkFolder(pathOf(folder)), at);
 	}
 
 	#makeFolder() {
@@ -169,6 +170,23 @@ function sayVariable([name, value]) {
 
 function pathOf(folder) {
 	return folder instanceof URL ? fileURLToPath(folder) : resolve(folder);
+}
+
+/** What runs outside of cells must not be for a command to change. */
+function checkFolder(folder) {
+	const real = tryRealpath(folder);
+	for (const program of [findBinary(), process.execPath].map(tryRealpath))
+		if (`${program}/`.startsWith(`${real}/`))
+			throw new Refused(`a command could change '${program}', which is in '${folder}' and runs outside of cells: give a folder beside it`);
+	return folder;
+}
+
+function tryRealpath(path) {
+	try {
+		return realpathSync(path);
+	} catch {
+		return path;
+	}
 }
 
 /** The policy, with that folder to work in. */
