@@ -5,6 +5,7 @@
 #   make build    the binary is at build/vitro
 #   make test     all tests, as root and as an ordinary user, plain and sanitized
 #   make test-pythons  the Python package under every python3 of the machine
+#   make test-nodes   the Node package under Node 18, 20, 22 and 24, which npm has
 #   make node-package  the npm package, to build/vitro-sandbox-VERSION.tgz
 #   make test-inject  each system call of each process fails once (ONLY=REGEX: some ways, POINTS=N: fewer of each)
 #   make test-matrix  in poorer environments, to docs/matrix.md (ROW=REGEX, QUICK=1)
@@ -51,6 +52,15 @@ test: setup-test tested sanitized check
 .PHONY: test-pythons
 test-pythons: setup-test tested
 	@VITRO_TEST_PYTHON=all test/run --build build --filter '^python/(sdk|wire|package|guide|executor)$$'
+
+.PHONY: test-nodes
+test-nodes: setup-test tested
+	@tools/setup nodes
+	@failed=0; for node in $(CURDIR)/build/nodes/*/bin/node; do \
+		echo "Node $$($$node --version):"; \
+		VITRO_TEST_NODE=$$node test/run --build build \
+			--filter '^node/(adapters|codec|eval|guide|messages|ncp|package|runtime|schema|sdk|toolhost|wire)$$' || failed=1; \
+	done; exit $$failed
 
 .PHONY: node-package
 node-package: build

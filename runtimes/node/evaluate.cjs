@@ -1,21 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * vitro eval: code as the body of a strict async function. node -e TEXT -- CODE | - [FD], where TEXT is this file: a cell
- * need not read it. What it returns is printed, as node -p prints it, unless it is undefined. FD is a pipe on which it tells that
- * value, or what was thrown, as JSON.
+ * vitro eval: code as the body of a strict async function. node -e TEXT -- CODE | - [FD], where TEXT is complain.cjs, whose
+ * exports `module` then has, and this file: a cell need not read them. What the code returns is printed, as node -p prints
+ * it, unless it is undefined. FD is a pipe on which it tells that value, or what was thrown, as JSON. Apart from that it finds what
+ * code finds in calls of the package.
  */
-'use strict';
 (() => {
+	'use strict';
 	const fs = require('node:fs');
-	const vm = require('node:vm');
 	const util = require('node:util');
+	const vm = require('node:vm');
+	const { builtinModules } = require('node:module');
+	const { compile, show } = module.exports;
 	const FILE = '<eval>';
-	const AsyncFunction = (async () => {}).constructor;
 	const importing = vm.constants?.USE_MAIN_CONTEXT_DEFAULT_LOADER ?? ((name) => import(name));
 
 	const DEPTH_MAX = 200;
 	const TEXT_MAX = 32 << 10;
-	const [code, fd] = process.argv.splice(1, 2);
+	const [given, fd] = process.argv.splice(1, 2);
 	const look = () => {
 		const { dev, ino } = fs.fstatSync(Number(fd));
 		return `${dev}:${ino}`;
@@ -66,35 +68,54 @@
 		tell({ value: told });
 	}
 
-	function complain(error) {
-		const shown = util.inspect(error).split('\n').filter((line) => !/^\s+at .*(?:\[eval\]|node:)/.test(line)).join('\n');
-		process.stderr.write(`Uncaught ${shown}\n`);
+	function complain(error, code) {
+		const shown = `Uncaught ${show(error, code, FILE).replace(/^Thrown: /, '')}`;
+		process.stderr.write(shown);
 		process.exitCode = 1;
 		const isError = error instanceof Error;
 		const type = isError ? cut(String(error.name)) : 'Thrown';
 		const message = isError ? String(error.message) : typeof error === 'string' ? error : util.inspect(error);
-		tell({ error: { type, message: cut(message), traceback: cut(`Uncaught ${shown}\n`) } });
+		tell({ error: { type, message: cut(message), traceback: cut(shown) } });
 	}
 
-	async function main() {
-		const text = code === '-' ? fs.readFileSync(0, 'utf8') : code;
-		const script = new vm.Script(`(async function () { "use strict";\n${text}\n})`,
-			{ filename: FILE, lineOffset: -1, importModuleDynamically: importing });
-		void new AsyncFunction(`"use strict";\n${text}`); // it is one body, and not the end of one and more behind it
+	/** What node -e alone has. */
+	function tidy() {
+		for (const name of ['module', 'exports', 'require', '__filename', '__dirname', ...builtinModules])
+			if (!['crypto', 'console', 'process'].includes(name))
+				delete globalThis[name];
+	}
+
+	/** Node warns of the loader that import() goes by when it is first used. */
+	async function hush() {
+		const { emitWarning } = process;
+		process.emitWarning = () => {};
+		try {
+			await new vm.Script("import('node:path')", { importModuleDynamically: importing }).runInThisContext();
+		} catch { // then it fails in the code, too, and says why
+		} finally {
+			process.emitWarning = emitWarning;
+		}
+	}
+
+	async function main(code) {
+		const body = compile(code, FILE, importing);
+		await hush();
+		tidy();
 		let isOver = false;
 		process.once('beforeExit', () => {
 			if (!isOver)
-				complain(new Error('the code waits for something that will never happen'));
+				complain(new Error('the code waits for something that will never happen'), code);
 		});
-		const value = await script.runInThisContext()();
+		const value = await body();
 		isOver = true;
 		if (value !== undefined)
 			console.log(value);
 		tellValue(value);
 	}
 
-	main().catch((error) => {
-		complain(error);
+	const code = given === '-' ? fs.readFileSync(0, 'utf8') : given;
+	main(code).catch((error) => {
+		complain(error, code);
 		process.exit(1);
 	});
 })();

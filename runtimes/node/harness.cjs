@@ -20,10 +20,10 @@ const vm = require('node:vm');
 const { randomInt } = require('node:crypto');
 const { builtinModules } = require('node:module');
 const { pathToFileURL } = require('node:url');
+const complaining = own.require('complain.cjs');
 const talking = own.require('talk.cjs');
 
 const { Talk } = talking;
-const AsyncFunction = (async () => {}).constructor;
 const TEXT_MAX = talking.LOG_MAX;
 const STALL_MS = 25; // between looks at whether anything can still happen
 const LOOKS = 2;
@@ -80,39 +80,6 @@ function retry(act) {
 }
 
 // ---- errors ---------------------------------------------------------------------------------------
-
-function tryText(get, otherwise) {
-	try {
-		const text = get();
-		return typeof text === 'string' ? text : otherwise;
-	} catch {
-		return otherwise;
-	}
-}
-
-function nameError(error) {
-	const name = tryText(() => error.name || error.constructor.name, 'Error').replaceAll('\0', '');
-	return util.types.isNativeError(error) || error instanceof Error ? cut(Buffer.from(name || 'Error'), talking.NAME_MAX) : 'Thrown';
-}
-
-/** What was thrown, which may be anything. */
-function say(error) {
-	if (util.types.isNativeError(error) || error instanceof Error) {
-		const text = tryText(() => error.message, '(an error that cannot be shown)');
-		const code = tryText(() => error.code, '');
-		return code && !text.includes(code) ? `${text} (${code})` : text;
-	}
-	return typeof error === 'string' ? error : tryText(() => util.inspect(error), '(a value that cannot be shown)');
-}
-
-/** The stack without the frames of what runs the call; causes too. */
-function show(error) {
-	const text = util.types.isNativeError(error) || error instanceof Error
-		? tryText(() => util.inspect(error), tryText(() => error.stack, 'Error'))
-		: `Thrown: ${say(error)}`;
-	const lines = text.split('\n');
-	return lines.filter((line) => !/^\s+at .*(?:vitro:|node:internal|\(node:vm)/.test(line)).join('\n') + '\n';
-}
 
 function cut(bytes, max) {
 	return new util.TextDecoder().decode(bytes.subarray(0, max)).replace(/\uFFFD+$/, '');
@@ -202,6 +169,11 @@ class Desk {
 	}
 }
 
+function makeSpace(spaces, name) {
+	spaces.set(name, Object.create(null));
+	return spaces.get(name);
+}
+
 /**
  * tools["exact name"], whatever it is; name(), where code can write that; and space.name() for "space:name" and
  * "space.name". Where a space's name is that of something else, that stays, and gets what it has not got.
@@ -214,9 +186,9 @@ function offer(desk, names) {
 		const at = name.search(/[.:]/);
 		const space = (at < 0 ? name : name.slice(0, at)).replace(/[^\p{ID_Continue}$]/gu, '_');
 		if (at < 0 && space === name)
-			spaces.set(name, box[name]);
-		else if (at > 0 && typeof spaces.get(space) !== 'function')
-			spaces.set(space, Object.assign(spaces.get(space) ?? Object.create(null), { [name.slice(at + 1)]: box[name] }));
+			spaces.set(name, Object.defineProperties(desk.make(name), Object.getOwnPropertyDescriptors(spaces.get(name) ?? {})));
+		else if (at > 0)
+			Object.defineProperty(spaces.get(space) ?? makeSpace(spaces, space), name.slice(at + 1), { value: box[name], enumerable: true, configurable: true, writable: true });
 	}
 	for (const [space, value] of spaces) {
 		const there = globalThis[space];
@@ -305,14 +277,6 @@ function readRegular(name, sizeMax) {
 const importing = vm.constants?.USE_MAIN_CONTEXT_DEFAULT_LOADER
 	?? ((name) => own.bring(/^\.{0,2}\//.test(name) ? new URL(name, pathToFileURL(`${process.cwd()}/`)).href : name));
 
-/** The body of a strict async function. */
-function compile(code, filename) {
-	const script = new vm.Script(`(async function () { "use strict";\n${code}\n})`,
-		{ filename, lineOffset: -1, importModuleDynamically: importing });
-	void new AsyncFunction(`"use strict";\n${code}`); // it is one body, and not the end of one and more behind it
-	return script.runInThisContext();
-}
-
 /** Does one call. */
 class Occupant {
 	#codec;
@@ -320,6 +284,8 @@ class Occupant {
 	#io;
 	#config;
 	#isOver = false;
+	#code = '';
+	#filename = '';
 
 	constructor(codec, talk, io, config) {
 		this.#codec = codec;
@@ -343,8 +309,8 @@ class Occupant {
 		if (error instanceof TooLarge)
 			return await this.#end(() => this.#talk.claim(talking.RESULT, Math.max(error.size, (this.#config.result_bytes ?? 0) + 1)));
 		await this.#end(() => {
-			this.#talk.send(talking.LOG, 'vitro.traceback', [bound(show(error))]);
-			this.#talk.send(talking.ERROR, nameError(error), [bound(say(error))]);
+			this.#talk.send(talking.LOG, 'vitro.traceback', [bound(complaining.show(error, this.#code, this.#filename))]);
+			this.#talk.send(talking.ERROR, cut(Buffer.from(complaining.nameError(error)), talking.NAME_MAX), [bound(complaining.say(error))]);
 		});
 	}
 
@@ -376,8 +342,10 @@ class Occupant {
 		const filename = head.filename || '<eval>';
 		offer(new Desk(this.#codec, this.#talk, this.#config.result_bytes), head.tools ?? []);
 		process.argv = [process.execPath, filename];
-		if (head.op === 'eval')
-			return compile(head.code, filename)();
+		if (head.op === 'eval') {
+			[this.#code, this.#filename] = [head.code, filename];
+			return complaining.compile(head.code, filename, importing)();
+		}
 		if (head.op === 'module')
 			return callExport(head.url, head.export ?? 'default', this.#codec.decode(head.args ?? [], attachments));
 		throw new TypeError(`there is no op ${JSON.stringify(head.op)}`);

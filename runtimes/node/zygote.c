@@ -381,15 +381,24 @@ static napi_value serve(napi_env env, napi_callback_info info)
 	return wake(env);
 }
 
-static napi_value tell_note(napi_env env, napi_callback_info info, enum vt_note_kind kind)
+/* The only argument, which is a text. */
+static bool take_line(napi_env env, napi_callback_info info, char *to, size_t size)
 {
 	napi_value args[1];
+
+	if (!take_args(env, info, 1, args))
+		return false;
+	take_text(env, args[0], to, size);
+	return true;
+}
+
+static napi_value tell_note(napi_env env, napi_callback_info info, enum vt_note_kind kind)
+{
 	char text[512];
 	struct vt_err err;
 
-	if (!take_args(env, info, 1, args))
+	if (!take_line(env, info, text, sizeof(text)))
 		return NULL;
-	take_text(env, args[0], text, sizeof(text));
 	if (vt_zygote_tell(&self.zygote, kind, 0, text, &err) < 0)
 		_exit(err.num == EPIPE ? 0 : 1);
 	return NULL;
@@ -407,13 +416,11 @@ static napi_value loads(napi_env env, napi_callback_info info)
 
 static napi_value fail(napi_env env, napi_callback_info info)
 {
-	napi_value args[1];
 	char text[512];
 	struct vt_err err;
 
-	if (!take_args(env, info, 1, args))
+	if (!take_line(env, info, text, sizeof(text)))
 		return NULL;
-	take_text(env, args[0], text, sizeof(text));
 	(void)vt_fail(&err, VT_STEP_COMMAND, ENOEXEC, "%s", text); /* it is what is told */
 	vt_zygote_fail(&self.zygote, &err);
 	_exit(1);

@@ -46,8 +46,21 @@ class Own {
 		return bring(name);
 	}
 
+	/** A module with those of vitro's that it imports before it: a data: URL finds nothing beside it. No two of them have a name in common. */
+	#join(name, seen) {
+		const before = [];
+		const own = this.#texts[name].replace(/^(?:import|export) .* from '(.*)';$/gm, (line, other) => {
+			const isKnown = seen.has(line) || seen.has(other);
+			seen.add(other.startsWith('./') ? other : line);
+			if (other.startsWith('./') && !isKnown)
+				before.push(this.#join(other.slice(2), seen));
+			return other.startsWith('./') || isKnown ? '' : line;
+		});
+		return [...before, own].join('\n');
+	}
+
 	async import(name) {
-		return await bring(`data:text/javascript,${encodeURIComponent(this.#texts[name])}`);
+		return await bring(`data:text/javascript,${encodeURIComponent(`${this.#join(name, new Set())}\n//# sourceURL=vitro:${name}`)}`);
 	}
 }
 
@@ -186,8 +199,8 @@ function settle() {
 /** The words that an occupant executes where it is no fork. */
 function list(texts, config) {
 	const kept = { texts, config, parked: addon.parked().toString('base64') };
-	const begin = "const w=JSON.parse(process.argv[1]);require('vm').compileFunction(w.texts['zygote.cjs']," +
-		"['addon','require','bring','parts'])(null,require,s=>import(s),w)";
+	const begin = "(w=>require('vm').compileFunction(w.texts['zygote.cjs']," +
+		"['addon','require','bring','parts'])(null,require,s=>import(s),w))(JSON.parse(process.argv[1]))"; // leaves no name behind
 	const importing = vm.constants?.USE_MAIN_CONTEXT_DEFAULT_LOADER ? [] : ['--experimental-vm-modules']; // for import() in code
 	return [process.execPath, ...importing, '-e', begin, JSON.stringify(kept)];
 }

@@ -147,6 +147,8 @@ export interface CallOptions {
 	/** Hears what is printed, as it comes. What a call-back throws ends the call, and is thrown. */
 	onStdout?: (text: string) => void;
 	onStderr?: (text: string) => void;
+	/** Hears the same as bytes. */
+	onOutput?: (stream: 'stdout' | 'stderr', bytes: Buffer) => void;
 	/** Hears what is logged, which is what code says by `console`, as it comes; the text is raw, whatever is in it. */
 	onLog?: (line: LogLine) => void;
 	/** true: gives a Result, however the call ended, and throws nothing. */
@@ -217,6 +219,16 @@ export class Sandbox {
 
 	/** Runs a command, and gives its result. Throws ToolError where it exits with another code than 0, unless `result` is true. */
 	run(argv: (string | URL | Uint8Array)[], options?: RunOptions): Promise<Result<undefined>>;
+
+	/**
+	 * Calls a tool that the server offers (`vitro serve --tools`), and gives its value: of a command what it printed, as JSON if it is
+	 * that. Arguments are JSON; the server checks them, and has the tool's policy. For a sandbox with `socket`.
+	 */
+	callTool<T = unknown>(name: string, args: object, options: CallOptions & { result: true }): Promise<Result<T>>;
+	callTool<T = unknown>(name: string, args?: object, options?: CallOptions): Promise<T>;
+
+	/** The tools that the server offers, as `tools` of eval() takes them: code that uses one has the server call it. */
+	serverTools(): Promise<(ToolDefinition & { name: string; description: string; inputSchema: object })[]>;
 
 	/** What holds on this machine under the sandbox's policy, or another one. Throws Refused where it cannot be held. */
 	capabilities(policy?: Policy): Promise<Record<string, unknown>>;

@@ -13,7 +13,7 @@ import { fileURLToPath } from 'node:url';
 
 const HERE = fileURLToPath(new URL('.', import.meta.url));
 const TOP = join(HERE, '..', '..');
-const SOURCES = ['index.js', 'index.d.ts', 'lib', 'compat', 'README.md', 'package.json'];
+const SOURCES = ['index.js', 'index.d.ts', 'lib', 'adapters', 'compat', 'README.md', 'package.json'];
 const RUNTIME = /\.(?:mjs|cjs|node)$/;
 
 /** The one version, of the whole project. */

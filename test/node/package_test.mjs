@@ -10,8 +10,8 @@ import { dirname, join } from 'node:path';
 
 import { BINARY, ROOT, check, checkEqual, main, skip, testNode as test } from '../lib/vitrotest.mjs';
 
-const TYPESCRIPT = join(ROOT, 'build', 'npm', 'node_modules');
-const SAMPLE = join(ROOT, 'test', 'node', 'typescript', 'sample.ts');
+const TYPESCRIPT = join(process.env.VITRO_TEST_NPM ?? join(ROOT, 'build', 'npm'), 'node_modules');
+const SAMPLES = join(ROOT, 'test', 'node', 'typescript');
 
 /** An environment that names neither the source nor a registry that answers. */
 function clean(home) {
@@ -55,7 +55,7 @@ test('the tarball has all that is needed, and runs nothing when it is installed'
 	check(tarball.endsWith(`vitro-sandbox-${version}.tgz`), tarball);
 	const source = JSON.parse(readFileSync(join(ROOT, 'sdk', 'node', 'package.json'), 'utf8'));
 	checkEqual(source.version, version, "the source's package.json");
-	for (const name of ['index.js', 'index.d.ts', 'lib/codec.mjs', 'compat/ncp.js', 'compat/ncp.d.ts', 'bin/vitro', 'LICENSE', 'README.md'])
+	for (const name of ['index.js', 'index.d.ts', 'lib/codec.mjs', 'compat/ncp.js', 'compat/ncp.d.ts', 'adapters/ai.js', 'adapters/ai.d.ts', 'adapters/workspace.d.ts', 'bin/vitro', 'LICENSE', 'README.md'])
 		check(existsSync(join(installed, name)), `${name} is not there`);
 	checkEqual(Object.keys(JSON.parse(readFileSync(join(project, 'package-lock.json'), 'utf8')).packages).length, 2, 'packages that were installed');
 });
@@ -72,19 +72,31 @@ test('it works from plain JavaScript, with the program and the runtime that it c
 	checkEqual([binary, printed, value], [join(installed, 'bin', 'vitro'), 'x\n', 2], 'what it does');
 });
 
+/** Compiles a file of the project. */
+function compile(file, more) {
+	const { project, env } = useProject();
+	const compilerOptions = { strict: true, target: 'es2022', module: 'nodenext', types: ['node'], typeRoots: [join(TYPESCRIPT, '@types')], ...more };
+	writeFileSync(join(project, 'tsconfig.json'), JSON.stringify({ compilerOptions, files: [file] }));
+	execute(process.execPath, [join(TYPESCRIPT, 'typescript', 'bin', 'tsc'), '-p', '.'], { cwd: project, env });
+}
+
+test('the adapters are what the types of the frameworks say', () => {
+	const { project } = useProject();
+	if (!existsSync(join(TYPESCRIPT, '..', 'stamp')))
+		skip('build/npm has no frameworks: tools/setup test');
+	cpSync(join(SAMPLES, 'frameworks.ts'), join(project, 'frameworks.ts'));
+	const paths = { ai: ['ai/dist/index.d.ts'], deepagents: ['deepagents/dist/index.d.ts'], '@openai/agents': ['@openai/agents/dist/index.d.ts'] };
+	compile('frameworks.ts', { noEmit: true, skipLibCheck: true, paths: Object.fromEntries(Object.entries(paths).map(([name, [file]]) => [name, [join(TYPESCRIPT, file)]])) });
+});
+
 test('it works from TypeScript, under --strict', () => {
 	const { project, env } = useProject();
 	if (!existsSync(join(TYPESCRIPT, 'typescript')))
 		skip('build/npm has no typescript: tools/setup test');
-	cpSync(SAMPLE, join(project, 'sample.ts'));
-	const options = {
-		strict: true, noUncheckedIndexedAccess: true, exactOptionalPropertyTypes: true, target: 'es2022', module: 'nodenext', lib: ['es2022'],
-		types: ['node'], typeRoots: [join(TYPESCRIPT, '@types')], skipLibCheck: false,
-	};
-	writeFileSync(join(project, 'tsconfig.json'), JSON.stringify({ compilerOptions: options, files: ['sample.ts'] }));
-	execute(process.execPath, [join(TYPESCRIPT, 'typescript', 'bin', 'tsc'), '-p', '.'], { cwd: project, env });
+	cpSync(join(SAMPLES, 'sample.ts'), join(project, 'sample.ts'));
+	compile('sample.ts', { lib: ['es2022'], noUncheckedIndexedAccess: true, exactOptionalPropertyTypes: true, skipLibCheck: false });
 	const said = JSON.parse(execute(process.execPath, ['sample.js'], { cwd: project, env }));
-	checkEqual(said, ['typed\n', ['ToolError 1', 'Timeout', 'Cancelled'], 'told', 'function', null], 'what it does');
+	checkEqual(said, ['typed\n', ['ToolError 1', 'Timeout', 'Cancelled'], 'told', 'function', null, ['adapted\n', '42']], 'what it does');
 	writeFileSync(join(project, 'wrong.ts'), "import { Sandbox } from 'vitro-sandbox';\nnew Sandbox({ polic: 'strict' });\n");
 	let message = '';
 	try {

@@ -14,6 +14,7 @@ import { BINARY, check, checkEqual, checkIn, descendants, main, skip, test } fro
 import { Cells } from './cell.mjs';
 
 const IS_BUILT = existsSync(join(dirname(BINARY), 'node', 'vitro_zygote.node'));
+const CAN_FORK = parseInt(process.versions.node, 10) >= 20; // FORKABLE of zygote.cjs
 let cells; // of the test that runs
 
 /** A test of both kinds of occupants, which has its own supervisor, and gets pools from it. */
@@ -22,6 +23,8 @@ function both(name, run, kinds = ['forked', 'anew']) {
 		test(`${kind}: ${name}`, async () => {
 			if (!IS_BUILT)
 				skip('this vitro was built without Node');
+			if (kind === 'forked' && !CAN_FORK)
+				skip('this Node is not forked');
 			const pools = new Map();
 			const mine = cells = new Cells();
 			try {

@@ -4,9 +4,9 @@
 
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 import * as vitro from '../../sdk/node/index.js';
@@ -194,31 +194,70 @@ test('what is wrong with the program is said: VITRO_BINARY, one that is no super
 	}
 });
 
-test('a server in place of a supervisor of its own', async () => {
+/** Has a server do something, and ends it; with the tools of a manifest, where there is one. */
+async function withServer(manifest, act) {
 	const folder = mkdtempSync(join(tmpdir(), 'vitro-serve-'));
 	const path = join(folder, 's');
-	const server = spawn(BINARY, ['serve', '--socket', path], { stdio: 'ignore' });
+	if (manifest !== null)
+		writeFileSync(join(folder, 'tools.json'), JSON.stringify(manifest));
+	writeFileSync(join(folder, 'own.mjs'), 'export function weigh({ items }) { return { total: items.reduce((a, b) => a + b, 0), list: items }; }');
+	const server = spawn(BINARY, ['serve', '--socket', path, ...manifest === null ? [] : ['--tools', join(folder, 'tools.json')]], { stdio: 'ignore' });
 	try {
-		await eventually(() => {
-			try {
-				return execFileSync('test', ['-S', path]) !== null;
-			} catch {
-				return false;
-			}
-		}, 'the server listens');
-		await withSandbox(async (sandbox) => {
-			checkEqual((await sandbox.run(['echo', 'served'])).stdout, 'served\n', 'a call');
-			const ended = once(server, 'exit');
-			server.kill('SIGTERM');
-			await ended;
-			await checkThrows(vitro.Lost, () => sandbox.run(['true']), 'when it is gone');
-		}, { socket: path });
+		await eventually(() => statSync(path, { throwIfNoEntry: false })?.isSocket(), 'the server listens');
+		await withSandbox((sandbox) => act(sandbox, server), { socket: path });
 	} finally {
 		server.kill('SIGKILL');
 		rmSync(folder, { recursive: true });
 		await sleep(0);
 	}
-});
+}
+
+test('a server in place of a supervisor of its own', () => withServer(null, async (sandbox, server) => {
+	checkEqual((await sandbox.run(['echo', 'served'])).stdout, 'served\n', 'a call');
+	checkIn('tools', (await checkThrows(vitro.Refused, () => sandbox.serverTools(), 'no tools')).message, 'why');
+	const ended = once(server, 'exit');
+	server.kill('SIGTERM');
+	await ended;
+	await checkThrows(vitro.Lost, () => sandbox.run(['true']), 'when it is gone');
+}));
+
+const HAS_NODE = existsSync(join(dirname(BINARY), 'node', 'harness.cjs'));
+const SERVED = {
+	policy: { require: 'best-effort' },
+	tools: [
+		{ name: 'say', description: 'Says it.', input_schema: { type: 'object', properties: { text: { type: 'string' } }, required: ['text'] }, command: ['echo', '-n', '--', '{text}'] },
+		{ name: 'fail', command: ['sh', '-c', 'echo why >&2; exit 3'] },
+		{ name: 'nap', command: ['sleep', '30'] },
+		...HAS_NODE ? [{ name: 'shop:weigh', node: 'own.mjs#weigh' }] : [],
+	],
+};
+
+test("a server's own tools are listed and called, also by code in a cell", () => withServer(SERVED, async (sandbox) => {
+	const tools = await sandbox.serverTools();
+	checkEqual(tools.map(({ name }) => name).sort(), SERVED.tools.map(({ name }) => name).sort(), 'their names');
+	checkEqual(tools.find(({ name }) => name === 'say').inputSchema.required, ['text'], 'a schema');
+	checkEqual(await sandbox.callTool('say', { text: '{"a": [1]}' }).then((value) => JSON.stringify(value)), JSON.stringify('-- {"a": [1]}'), 'what a command prints');
+	const heard = [];
+	const whole = await sandbox.callTool('say', { text: 'x' }, { result: true, onStdout: (text) => heard.push(text), callId: 'mine' });
+	checkEqual([whole.status, whole.callId, heard.join('')], ['ok', 'mine', '-- x'], 'a whole result');
+	checkIn('why', (await checkThrows(vitro.ToolError, () => sandbox.callTool('fail'), 'a failure')).message, 'its last words');
+	await checkThrows(vitro.Timeout, () => sandbox.callTool('nap', {}, { timeout: 200 }), 'a timeout');
+	await checkThrows(vitro.Cancelled, () => sandbox.callTool('nap', {}, { signal: AbortSignal.timeout(100) }), 'aborted');
+	for (const [name, args] of [['none', {}], ['say', {}], ['say', { text: 5 }]])
+		await checkThrows(vitro.Refused, () => sandbox.callTool(name, args), `${name} ${JSON.stringify(args)}`);
+	for (const act of [() => sandbox.callTool('say', 'x'), () => sandbox.callTool('', {}), () => sandbox.callTool('say', { text: 'x' }, { policy: 'strict' })])
+		await checkThrows(TypeError, act, 'a wrong call');
+	if (!HAS_NODE)
+		return;
+	checkEqual(await sandbox.callTool('shop:weigh', { items: [1, 2] }), { total: 3, list: [1, 2] }, 'a function of Node');
+	checkEqual(await sandbox.eval("return [await say({ text: 'a' }), await tools['say']({ text: 'b' }).catch((error) => error.name)]", { tools }), ['-- a', '-- b'], 'from a cell');
+	checkIn('text', await sandbox.eval("return say({}).catch((error) => error.message)", { tools }), 'wrong arguments from a cell');
+}));
+
+test("a supervisor of one's own has no tools", () => withSandbox(async (sandbox) => {
+	checkIn('socket', (await checkThrows(vitro.Refused, () => sandbox.callTool('say', {}), 'a call')).message, 'what to do');
+	await checkThrows(vitro.Refused, () => sandbox.serverTools(), 'a list');
+}));
 
 test('tool host: commands in cells', async () => {
 	const host = new vitro.ToolHost({ policy: POLICY });

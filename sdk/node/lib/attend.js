@@ -9,6 +9,7 @@ import { Buffer } from 'node:buffer';
 import { StringDecoder } from 'node:string_decoder';
 
 import * as codec from './codec.mjs';
+import { concludeCommand, readJson } from './conclude.js';
 import { Schema } from './schema.js';
 
 const ASKS_MAX = 10_000; // uses of tools that one call waits for
@@ -82,20 +83,27 @@ export class Attendant {
 		const result = call.buildResult(message, body);
 		if (result.status === 'cancelled' && this.#isFlooded)
 			result.error.message = `it asked for more at once than is answered: ${ASKS_MAX} uses of tools, or ${HELD_MAX >> 20} MB of their arguments`;
-		if (!result.ok || this.#order.spec.kind !== 'node')
+		const { kind } = this.#order.spec;
+		const value = body.subarray(0, Number(message.value ?? 0));
+		if (kind === 'tool' && !value.length)
+			return concludeCommand(result);
+		if (!result.ok || kind === 'command')
 			return result;
 		try {
-			const { head, attachments } = codec.unpack(body.subarray(0, Number(message.value ?? 0)));
-			const files = codec.readFiles(head.files, attachments, this.#order.collect);
-			result.value = codec.decode(head.value, attachments);
-			result.files = files;
+			Object.assign(result, kind === 'tool' ? { value: readJson(value) } : this.#readValue(value));
 		} catch (error) {
-			if (!(error instanceof codec.Malformed))
+			if (!(error instanceof codec.Malformed) && kind !== 'tool')
 				throw error;
 			result.status = 'no_result';
 			result.error = { type: 'NoResult', message: `its value is not what a value is: ${error.message}`, traceback: null };
 		}
 		return result;
+	}
+
+	#readValue(body) {
+		const { head, attachments } = codec.unpack(body);
+		const files = codec.readFiles(head.files, attachments, this.#order.collect);
+		return { value: codec.decode(head.value, attachments), files };
 	}
 
 	// ---- call-backs
@@ -113,6 +121,9 @@ export class Attendant {
 	}
 
 	#tellOutput(call, stream, bytes) {
+		const { onOutput } = this.#options;
+		if (onOutput !== undefined)
+			this.#try(call, () => onOutput(stream === 1 ? 'stdout' : 'stderr', bytes));
 		if (!this.#decoders.has(stream))
 			this.#decoders.set(stream, new StringDecoder('utf8'));
 		this.#tellText(call, stream, this.#decoders.get(stream).write(bytes));

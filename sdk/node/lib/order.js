@@ -9,13 +9,15 @@ import { fileURLToPath, pathToFileURL } from 'node:url';
 
 import * as codec from './codec.mjs';
 import { Refused } from './errors.js';
+import { checkNames, kindOf } from './options.js';
 import { deadline, sourcesOf } from './policy.js';
 
 const NAME_BYTES = 250; // of a tool's name and of a call's id each; the wire has room for 511 together
 const ID = /^[^\p{C}\p{Zl}\p{Zp}]*$/u;
 const READY_MAX = 4096;
 const HEAD_BYTES = 1 << 16;
-const SHARED = new Set(['policy', 'timeout', 'signal', 'onLog', 'onStdout', 'onStderr', 'result', 'callId']);
+const LISTENERS = ['onStdout', 'onStderr', 'onOutput'];
+const SHARED = ['policy', 'timeout', 'signal', 'onLog', ...LISTENERS, 'result', 'callId'];
 
 /** What is to be done, and what its caller wants to be told. Calls of pools that are the same share one. */
 class Order {
@@ -25,7 +27,7 @@ class Order {
 		this.pieces = pieces;
 		this.wallMs = wallMs;
 		this.callId = options.callId ?? '';
-		this.streams = options.onStdout !== undefined || options.onStderr !== undefined;
+		this.streams = LISTENERS.some((name) => options[name] !== undefined);
 		this.collect = [];
 		this.tools = new Map();
 		this.stdinBytes = 0;
@@ -60,16 +62,16 @@ export class Orders {
 	eval(code, options) {
 		checkOptions(options, 'tools', 'files', 'collect', 'stdin', 'filename');
 		if (typeof code !== 'string')
-			throw new TypeError(`code is a text, not ${typeof code}`);
+			throw new TypeError(`code is a text, not ${kindOf(code)}`);
 		const { tools, files = {}, collect = [], stdin, filename = 'eval.mjs' } = options;
 		if (!Array.isArray(collect))
-			throw new TypeError('collect is an array of patterns');
-		new codec.FileMatcher(collect); // throws where one is none
+			throw new TypeError(`collect is an array of patterns, not ${kindOf(collect)}`);
+		checkPatterns(collect);
 		const named = nameTools(tools);
 		const buffers = [];
 		const placed = {};
-		for (const [name, content] of files instanceof Map ? files : Object.entries(files))
-			placed[codec.checkFileName(name)] = buffers.push(bytesOf(content, name)) - 1;
+		for (const [name, content] of entriesOf('files', files))
+			placed[checkFileName(name)] = buffers.push(bytesOf(content, `files[${JSON.stringify(name)}]`)) - 1;
 		const head = { op: 'eval', code, filename, tools: [...named.keys()], files: placed, collect, stdin: null, console: 'log' };
 		if (stdin !== undefined)
 			head.stdin = buffers.push(bytesOf(stdin, 'stdin')) - 1;
@@ -95,10 +97,11 @@ export class Orders {
 	run(argv, options) {
 		checkOptions(options, 'stdin');
 		if (!Array.isArray(argv) || !argv.length)
-			throw new TypeError("argv is an array of words, the program's first");
-		const words = argv.map((word) => bytesOf(word instanceof URL ? fileURLToPath(word) : word, 'a word of argv'));
+			throw new TypeError(`argv is an array of words, the program's first, not ${Array.isArray(argv) ? 'an empty one' : kindOf(argv)}` +
+				(typeof argv === 'string' ? ": no shell reads it; ['sh', '-c', command] has one" : ''));
+		const words = argv.map((word, at) => bytesOf(word instanceof URL ? fileURLToPath(word) : word, `argv[${at}]`));
 		if (words.some((word) => word.includes(0)))
-			throw new TypeError('a word of argv has a NUL in it');
+			throw new TypeError(`argv[${words.findIndex((word) => word.includes(0))}] has a NUL in it`);
 		const name = words[0].toString();
 		const program = name.includes('/') ? resolve(name) : name;
 		const stdin = options.stdin === undefined ? Buffer.alloc(0) : bytesOf(options.stdin, 'stdin');
@@ -106,6 +109,18 @@ export class Orders {
 		const order = this.#order(this.#pool('command', program, options), shorten(program), pieces, options);
 		order.stdinBytes = stdin.length;
 		return order;
+	}
+
+	/** A tool of the server's own: its policy is the server's. */
+	callTool(name, args, options) {
+		checkOptions(options);
+		if (options.policy !== undefined)
+			throw new TypeError("policy: a server's own tools have theirs");
+		checkToolName(name);
+		if (args === null || typeof args !== 'object' || Array.isArray(args))
+			throw new TypeError(`the arguments of a tool are an object, not ${kindOf(args)}`);
+		const { wallMs } = deadline('default', options.timeout);
+		return this.#order({ spec: { kind: 'tool' }, wallMs }, name, [Buffer.from(JSON.stringify(args))], options);
 	}
 
 	/** A pool without cells, that only says what a policy comes to. */
@@ -131,17 +146,20 @@ export class Orders {
 // ---- what is given -----------------------------------------------------------------------------------------------
 
 function checkOptions(options, ...more) {
-	for (const name of Object.keys(options))
-		if (!SHARED.has(name) && !more.includes(name))
-			throw new TypeError(`there is no option ${name}`);
+	checkNames(options, [...SHARED, ...more]);
 	const { callId = '', signal } = options;
 	if (typeof callId !== 'string' || Buffer.byteLength(callId) > NAME_BYTES || !ID.test(callId))
 		throw new TypeError(`callId is a text that can be printed, of ${NAME_BYTES} bytes at the most`);
 	if (signal !== undefined && typeof signal?.addEventListener !== 'function')
 		throw new TypeError('signal is an AbortSignal');
-	for (const name of ['onLog', 'onStdout', 'onStderr'])
+	for (const name of ['onLog', ...LISTENERS])
 		if (options[name] !== undefined && typeof options[name] !== 'function')
 			throw new TypeError(`${name} is a function`);
+}
+
+function checkToolName(name) {
+	if (typeof name !== 'string' || !name || Buffer.byteLength(name) > NAME_BYTES || name.includes('\0'))
+		throw new TypeError(`a tool's name is a text of 1 to ${NAME_BYTES} bytes, not ${typeof name === 'string' ? JSON.stringify(name) : kindOf(name)}`);
 }
 
 // What a schema is called elsewhere. One that is not seen would let everything pass.
@@ -150,11 +168,10 @@ const OTHER_SCHEMAS = ['input_schema', 'parameters', 'schema'];
 /** Tools by their names, each {run, inputSchema}: of an object, a Map, or an array of objects with names. */
 function nameTools(tools) {
 	const named = new Map();
-	const entries = Array.isArray(tools) ? tools.map((tool) => [tool?.name, tool]) : tools instanceof Map ? tools : Object.entries(tools ?? {});
+	const entries = Array.isArray(tools) ? tools.map((tool) => [tool?.name, tool]) : entriesOf('tools', tools ?? {});
 	for (const [name, tool] of entries) {
 		const run = typeof tool === 'function' ? tool : tool?.run ?? tool?.execute;
-		if (typeof name !== 'string' || !name || Buffer.byteLength(name) > NAME_BYTES || name.includes('\0'))
-			throw new TypeError(`a tool's name is a text of 1 to ${NAME_BYTES} bytes, not ${JSON.stringify(name)}`);
+		checkToolName(name);
 		if (typeof run !== 'function')
 			throw new TypeError(`the tool ${JSON.stringify(name)} is neither a function nor an object with one as \`run\``);
 		for (const other of OTHER_SCHEMAS)
@@ -165,6 +182,31 @@ function nameTools(tools) {
 	return named;
 }
 
+/** [name, value] of an object, or of a Map. */
+function entriesOf(what, given) {
+	if (given instanceof Map)
+		return given;
+	if (given === null || typeof given !== 'object' || Array.isArray(given))
+		throw new TypeError(`${what} is an object, or a Map, by names, not ${kindOf(given)}`);
+	return Object.entries(given);
+}
+
+function checkFileName(name) {
+	try {
+		return codec.checkFileName(name);
+	} catch {
+		throw new TypeError(`files: ${JSON.stringify(name)} is no name below the cell's working directory: a relative one, without '.' and '..'`);
+	}
+}
+
+function checkPatterns(patterns) {
+	try {
+		new codec.FileMatcher(patterns);
+	} catch (error) {
+		throw new TypeError(error.message);
+	}
+}
+
 function bytesOf(content, what) {
 	if (typeof content === 'string')
 		return Buffer.from(content);
@@ -172,7 +214,7 @@ function bytesOf(content, what) {
 		return Buffer.from(content.buffer, content.byteOffset, content.byteLength);
 	if (content instanceof ArrayBuffer)
 		return Buffer.from(content);
-	throw new TypeError(`${what} is neither text nor bytes`);
+	throw new TypeError(`${what} is neither text nor bytes, but ${kindOf(content)}`);
 }
 
 /** A name for messages, as long as the wire takes it. */

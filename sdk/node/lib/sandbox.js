@@ -4,11 +4,12 @@
 import { Attendant, answering, prepareTools } from './attend.js';
 import { connect, start } from './connection.js';
 import { Lost, Refused, VitroError, errorOf } from './errors.js';
+import { checkObject, checkSandboxNames } from './options.js';
 import { Orders } from './order.js';
 import { Result } from './result.js';
 import { Session } from './session.js';
 
-const OPTIONS = new Set(['policy', 'node', 'preload', 'socket', 'readyMin', 'readyMax', 'onSupervisorLog']);
+const OPTIONS = ['policy', 'node', 'preload', 'socket', 'readyMin', 'readyMax', 'onSupervisorLog'];
 
 export class Sandbox {
 	#orders;
@@ -19,9 +20,7 @@ export class Sandbox {
 	#closing = null;
 
 	constructor(options = {}) {
-		for (const name of Object.keys(options))
-			if (!OPTIONS.has(name))
-				throw new TypeError(`there is no option ${name}`);
+		checkSandboxNames(options, OPTIONS);
 		this.#orders = new Orders(options);
 		this.#socket = options.socket;
 		this.#onLine = options.onSupervisorLog;
@@ -37,6 +36,26 @@ export class Sandbox {
 
 	async run(argv, options = {}) {
 		return this.#do(options, () => this.#orders.run(argv, options));
+	}
+
+	/** Calls a tool that the server offers (vitro serve --tools). */
+	async callTool(name, args = {}, options = {}) {
+		this.#needServer();
+		return this.#do(options, () => this.#orders.callTool(name, args, options));
+	}
+
+	/** The tools that the server offers, as eval() takes them. */
+	async serverTools() {
+		this.#needServer();
+		const listed = await (await this.#use()).listTools();
+		return listed.map(({ name, description = '', input_schema: inputSchema = {} }) => ({
+			name, description, inputSchema, run: (args, { signal } = {}) => this.callTool(name, args, { signal }),
+		}));
+	}
+
+	#needServer() {
+		if (this.#socket === undefined)
+			throw new Refused('only a server has tools of its own: give its socket, as in new Sandbox({ socket })');
 	}
 
 	/** What holds on this machine under the sandbox's policy, or another one. Throws Refused where it cannot be held. */
@@ -91,6 +110,7 @@ export class Sandbox {
 
 	async #do(options, make) {
 		let attendant, call;
+		checkObject(options);
 		try {
 			const order = make();
 			order.isWithin = answering.getStore() === true;
@@ -106,7 +126,7 @@ export class Sandbox {
 			throw attendant.failure.error;
 		if (!result.ok)
 			throw errorOf(result, cause);
-		return call.pool.spec.kind === 'node' ? result.value : result;
+		return call.pool.spec.kind === 'command' ? result : result.value;
 	}
 
 	async #begin(order, options) {

@@ -7,6 +7,7 @@
 
 import { Buffer } from 'node:buffer';
 
+import { readJson } from './conclude.js';
 import { Lost, Refused } from './errors.js';
 import { Result, STATUSES } from './result.js';
 import { Broken, readMessage, startFrame } from './wire.js';
@@ -103,6 +104,8 @@ export class Session {
 	#pools = new Map(); // by their specs
 	#opening = [];
 	#counting = [];
+	#listing = [];
+	#server = new Pool(0, { kind: 'tool' }); // of the server's own tools
 	#number = 0;
 	#farewell = '';
 	#onLine;
@@ -127,6 +130,8 @@ export class Session {
 
 	/** The pool for a spec: {kind, program, sources, setup, readyMin, readyMax}, when it is there. Throws Refused. */
 	async openPool(spec) {
+		if (spec.kind === 'tool')
+			return this.#server;
 		const key = JSON.stringify(spec);
 		let pool = this.#pools.get(key);
 		if (pool === undefined) {
@@ -176,10 +181,9 @@ export class Session {
 		const number = ++this.#number;
 		const call = new Call(number, pool, order);
 		const bytes = order.pieces.reduce((total, piece) => total + piece.length, 0);
-		const head = {
-			do: 'call', call: number, pool: pool.number, tool: order.tool, id: call.callId, wall_ms: order.wallMs || undefined,
-			stream: order.streams || undefined, stdin: order.stdinBytes || undefined, within: order.isWithin || undefined,
-		};
+		const shared = { call: number, tool: order.tool, id: call.callId, wall_ms: order.wallMs || undefined, stream: order.streams || undefined };
+		const head = pool === this.#server ? { do: 'tool', ...shared }
+			: { do: 'call', pool: pool.number, ...shared, stdin: order.stdinBytes || undefined, within: order.isWithin || undefined };
 		if (!this.#connection.send([startFrame(head, bytes), ...order.pieces]))
 			return null;
 		pool.calls++;
@@ -204,11 +208,20 @@ export class Session {
 	}
 
 	count() {
+		return this.#inquire('count', this.#counting);
+	}
+
+	/** What the server's own tools are. Throws Refused where it has none. */
+	listTools() {
+		return this.#inquire('tools', this.#listing);
+	}
+
+	#inquire(what, waiting) {
 		if (this.lost !== null)
 			throw new Lost(this.lost);
 		return new Promise((resolve, reject) => {
-			this.#counting.push({ resolve, reject });
-			this.#connection.send([startFrame({ do: 'count' })]);
+			waiting.push({ resolve, reject });
+			this.#connection.send([startFrame({ do: what })]);
 			this.#hold();
 		});
 	}
@@ -220,7 +233,7 @@ export class Session {
 	}
 
 	#hold() {
-		this.#connection.hold(this.calls.size + this.#opening.length + this.#counting.length > 0);
+		this.#connection.hold(this.calls.size + this.#opening.length + this.#counting.length + this.#listing.length > 0);
 	}
 
 	// ---- messages
@@ -247,6 +260,9 @@ export class Session {
 		case 'count':
 			this.#counting.shift()?.resolve(message);
 			this.#hold();
+			break;
+		case 'tools':
+			this.#takeTools(message, body);
 			break;
 		case 'bye':
 			this.#farewell = 'the server has ended; the call was not begun';
@@ -287,6 +303,20 @@ export class Session {
 		this.#hold();
 	}
 
+	/** Comes unasked, too, when they change. */
+	#takeTools(message, body) {
+		const waiting = this.#listing.shift();
+		if (message.ok === false)
+			waiting?.reject(new Refused(message.error ?? 'no reason was given'));
+		else
+			try {
+				waiting?.resolve(readJson(body));
+			} catch (error) {
+				throw new Broken(`a list of tools is no JSON: ${error.message}`);
+			}
+		this.#hold();
+	}
+
 	#takePool(message, body) {
 		const pool = this.#opening[0];
 		if (pool?.number !== message.pool)
@@ -301,7 +331,7 @@ export class Session {
 		} else {
 			pool.isOpen = false;
 			this.#pools.delete(pool.key);
-			pool.reject(new Refused(message.error ?? 'no reason was given'));
+			pool.reject(new Refused((message.error ?? 'no reason was given').replace(/^--policy: /, 'policy: ')));
 		}
 		this.#opening.shift();
 		this.#hold();
@@ -312,10 +342,11 @@ export class Session {
 		this.lost ??= this.#farewell || why;
 		for (const call of this.calls.values())
 			call.end({ status, error: this.lost }, Buffer.alloc(0));
-		for (const waiting of [...this.#opening, ...this.#counting])
+		for (const waiting of [...this.#opening, ...this.#counting, ...this.#listing])
 			waiting.reject(new Lost(this.lost));
 		this.calls.clear();
 		this.#opening = [];
 		this.#counting = [];
+		this.#listing = [];
 	}
 }

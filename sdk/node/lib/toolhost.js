@@ -5,8 +5,10 @@ import { Buffer } from 'node:buffer';
 import { randomUUID } from 'node:crypto';
 import { Script } from 'node:vm';
 
+import { concludeCommand } from './conclude.js';
 import { ArgumentsError, Command, schemaOfWords } from './command.js';
 import { Refused } from './errors.js';
+import { checkNames, checkSandboxNames } from './options.js';
 import { Result } from './result.js';
 import { Sandbox } from './sandbox.js';
 import { closest, show, showText, typesOf, OBJECT } from './say.js';
@@ -19,8 +21,8 @@ const ARGUMENTS_MAX = 4 << 20; // of arguments that are JSON text
 const TOOLS_MAX = 4096;
 const EVENTS_MAX = 65536; // that wait for a watcher who does not come for them: older ones are dropped
 const ID_BYTES = 63;
-const LAST_WORDS = 2000; // bytes of a command's standard error that its error has
-const KEYS = new Set(['name', 'description', 'inputSchema', 'policy', 'timeout', 'input']);
+const KEYS = ['name', 'description', 'inputSchema', 'policy', 'timeout', 'input'];
+const OPTIONS = ['sandbox', 'timeout', 'policy', 'node', 'preload', 'socket', 'readyMin', 'readyMax', 'onSupervisorLog'];
 
 /** A tool of a tool host: of a command, or of a function in a module. */
 class Tool {
@@ -62,9 +64,7 @@ class Tool {
 }
 
 function describe(target, options) {
-	for (const key of Object.keys(options))
-		if (!KEYS.has(key))
-			throw new TypeError(`there is no option ${key}`);
+	checkNames(options, KEYS);
 	if (Array.isArray(target)) {
 		const words = [...target, options.input ?? ''].filter((word) => typeof word === 'string');
 		return { name: String(target[0] ?? '').split('/').at(-1), inputSchema: schemaOfWords(words), ...options };
@@ -166,7 +166,9 @@ export class ToolHost {
 	#policy;
 	#timeout;
 
-	constructor({ sandbox, policy, timeout, ...options } = {}) {
+	constructor(given = {}) {
+		checkSandboxNames(given, OPTIONS);
+		const { sandbox, policy, timeout, ...options } = given;
 		if (sandbox !== undefined && Object.keys(options).length)
 			throw new TypeError(`${Object.keys(options).join(', ')}: for a sandbox of the tool host's own, but one was given`);
 		this.#sandbox = sandbox;
@@ -303,34 +305,4 @@ function parseArguments(text) {
 	} catch (error) {
 		throw new ArgumentsError(`arguments: this is not JSON: ${showText(error.message, 150)}`);
 	}
-}
-
-/** The result of a command as that of a tool: its value is what it printed, as JSON if it is that. */
-function concludeCommand(result) {
-	if (result.ok && result.dropped.stdout) {
-		result.status = 'result_limit';
-		result.error = { type: 'ResultLimit', message: 'the command printed more than limits.stdout_kb, so its value is cut', traceback: null };
-	} else if (result.ok) {
-		result.value = readOutput(result.stdout);
-	} else if (result.status === 'error' && result.exitCode) {
-		const words = lastWords(result.stderrBytes);
-		if (words)
-			result.error = { ...result.error, message: `${result.error.message}: ${words}` };
-	}
-	return result;
-}
-
-function readOutput(text) {
-	try {
-		return JSON.parse(text);
-	} catch {
-		return text;
-	}
-}
-
-/** The end of standard error, from the beginning of a line. */
-function lastWords(data) {
-	const text = data.toString().replace(/[\s\0]+$/, '');
-	const end = text.slice(-LAST_WORDS);
-	return (end.length < text.length ? end.slice(end.indexOf('\n') + 1) : end).replaceAll('\0', ' ');
 }

@@ -2,6 +2,9 @@
 // What a user's program in TypeScript says to the package; test/node/package_test.mjs compiles it under --strict and runs it.
 
 import { Cancelled, Result, Sandbox, Schema, Timeout, ToolError, ToolHost, VitroError, type PolicyObject, type ToolContext, type Tools } from 'vitro-sandbox';
+import { codeTool, SandboxSession, type WorkspaceOptions } from 'vitro-sandbox/adapters/ai';
+import { sandboxBackend } from 'vitro-sandbox/adapters/deepagents';
+import { Shell } from 'vitro-sandbox/adapters/openai-agents';
 import { createSubprocessSandbox, type SandboxExecutionResult, type SandboxTool } from 'vitro-sandbox/compat/ncp';
 
 const policy: PolicyObject = { limits: { memory_mb: 256 }, require: 'best-effort' };
@@ -57,4 +60,16 @@ function useCompat(): (code: string) => Promise<SandboxExecutionResult> {
 	return (code) => sandbox.execute(code, listed, async (name: string, params: unknown) => [name, params]);
 }
 
-console.log(JSON.stringify([await useSandbox(), await useErrors(), await useHost(), typeof useCompat(), new Schema({ type: 'string' }).check('x')]));
+async function useAdapters(): Promise<string[]> {
+	const options: WorkspaceOptions = { policy, timeout: 5000 };
+	await using session = new SandboxSession(options);
+	await using shell = new Shell(options);
+	const backend = sandboxBackend(class { readonly kind = 'base'; }, { ...options, id: 'mine' });
+	void [backend.kind, backend.id.length, shell.editor((input, diff) => input + diff)];
+	await backend.close();
+	const { stdout } = await session.run({ command: 'echo adapted' });
+	await using sandbox = new Sandbox({ policy });
+	return [stdout, await codeTool({ sandbox, tools }).execute({ code: 'return tools["math:add"]({ a: 40, b: 2 })' })];
+}
+
+console.log(JSON.stringify([await useSandbox(), await useErrors(), await useHost(), typeof useCompat(), new Schema({ type: 'string' }).check('x'), await useAdapters()]));

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+/*
+ * Code as the body of a strict async function, and what is told of what it throws: in its own words, with its own lines,
+ * and without the frames of what runs it. vitro eval has the same text, in front of evaluate.cjs.
+ *
+ * Given: module, require.
+ */
+'use strict';
+
+const util = require('node:util');
+const vm = require('node:vm');
+
+const AsyncFunction = (async () => {}).constructor;
+const BEGIN = '(async function () { "use strict";\n';
+const STRICT = '"use strict";';
+const INCOMPLETE = 'the code ends before it is complete: a bracket, a brace or a quote is not closed';
+const LINE_MAX = 200;
+
+/** What a model is told beside what V8 says. */
+const HINTS = [
+	[/^require is not defined/, "modules come by import: const fs = await import('node:fs')"],
+	[/^Cannot use import statement outside a module/, "code is the body of an async function: const fs = await import('node:fs')"],
+	[/^Unexpected token 'export'/, 'code is the body of an async function: return the value'],
+	[/^Cannot use 'import\.meta' outside a module/, 'code is the body of an async function, and no module'],
+];
+
+const shown = new WeakMap(); // of SyntaxErrors that have their place
+
+// ---- code -----------------------------------------------------------------------------------------
+
+/** The function whose body the code is; importing is for import() in it. Throws SyntaxErrors with the code's own lines. */
+function compile(code, filename, importing) {
+	try {
+		const script = new vm.Script(`${BEGIN}${code}\n})`, { filename, lineOffset: -1, importModuleDynamically: importing });
+		void new AsyncFunction(`${STRICT}\n${code}`); // it is one body, and not the end of one and more behind it
+		return script.runInThisContext();
+	} catch (error) {
+		throw util.types.isNativeError(error) && error.name === 'SyntaxError' ? locate(error, code, filename) : error;
+	}
+}
+
+/** The same error, at the line and column of the code where it is. */
+function locate(error, code, filename) {
+	const lines = code.trimEnd().split('\n');
+	const found = [() => error, () => parseAlone(code, filename)].map((get) => get()).map((one) => readPlace(one, filename, lines.length)).find(Boolean);
+	const { message, line, column } = found ?? { message: INCOMPLETE, line: lines.length, column: lines.at(-1).length + 1 };
+	const placed = new SyntaxError(`${message} (${filename}:${line}:${column})`);
+	shown.set(placed, `${showLine(filename, lines[line - 1], line, column)}SyntaxError: ${message}`);
+	return placed;
+}
+
+/** What V8 says of the body by itself, which ends where the code does. It is parsed as that of no async function, so that none awaits. */
+function parseAlone(code, filename) {
+	const waitless = code.replace(/\bfor\s+await\b/g, (words) => 'for'.padEnd(words.length)).replace(/\bawait\b/g, 'void ');
+	try {
+		vm.compileFunction(`${STRICT}\n${waitless}`, [], { filename, lineOffset: -1 });
+		return null;
+	} catch (error) {
+		return error;
+	}
+}
+
+/** Where V8 saw it: {message, line, column}, if that is in the code. The stack begins with the place, the line and a mark below it. */
+function readPlace(error, filename, count) {
+	const [place = '', , mark = ''] = tryText(() => error.stack, '').split('\n');
+	const line = place.startsWith(`${filename}:`) ? Number(place.slice(filename.length + 1)) : 0;
+	return line >= 1 && line <= count && mark.includes('^') ? { message: error.message, line, column: mark.indexOf('^') + 1 } : null;
+}
+
+/** A line of code, and a mark below it. */
+function showLine(filename, text, line, column) {
+	const begin = text.slice(0, LINE_MAX);
+	const mark = column <= LINE_MAX ? `${begin.slice(0, column - 1).replace(/[^\t]/g, ' ')}^\n` : '';
+	return `${filename}:${line}:${column}\n${begin}\n${mark}\n`;
+}
+
+// ---- errors ---------------------------------------------------------------------------------------
+
+function tryText(get, otherwise) {
+	try {
+		const text = get();
+		return typeof text === 'string' ? text : otherwise;
+	} catch {
+		return otherwise;
+	}
+}
+
+function isError(error) {
+	return util.types.isNativeError(error) || error instanceof Error;
+}
+
+function nameError(error) {
+	return isError(error) ? tryText(() => error.name || error.constructor.name, 'Error').replaceAll('\0', '') || 'Error' : 'Thrown';
+}
+
+function hintAt(text) {
+	return HINTS.find(([pattern]) => pattern.test(text))?.[1] ?? '';
+}
+
+/** What was thrown, which may be anything. */
+function say(error) {
+	if (!isError(error))
+		return typeof error === 'string' ? error : tryText(() => util.inspect(error), '(a value that cannot be shown)');
+	const text = tryText(() => error.message, '(an error that cannot be shown)');
+	const code = tryText(() => error.code, '');
+	const hint = hintAt(text);
+	return `${text}${code && !text.includes(code) ? ` (${code})` : ''}${hint && `; ${hint}`}`;
+}
+
+/** The stack with the line of the code that it came from, and causes; without the frames of what runs the code. */
+function show(error, code = '', filename = '') {
+	if (!isError(error))
+		return `Thrown: ${say(error)}\n`;
+	const text = shown.get(error) ?? dropFrames(tryText(() => util.inspect(error), tryText(() => error.stack, 'Error')));
+	const hint = hintAt(tryText(() => error.message, ''));
+	return `${showFirst(text, code, filename)}${text}\n${hint && `${hint}\n`}`;
+}
+
+/** The line of the code in the first frame that is one of its own. */
+function showFirst(text, code, filename) {
+	const frame = text.split('\n').find((line) => /^ {4}at /.test(line) && line.includes(`${filename}:`));
+	const place = filename && frame && /:(\d+):(\d+)\)?(?: \{)?$/.exec(frame);
+	const [line, column] = place ? [Number(place[1]), Number(place[2])] : [0, 0];
+	const source = code.split('\n')[line - 1];
+	return source === undefined || text.startsWith(`${filename}:`) ? '' : showLine(filename, source, line, column);
+}
+
+/** A brace at the end of a frame opens what follows the frames. */
+function dropFrames(text) {
+	const kept = [];
+	for (const line of text.split('\n')) {
+		if (!/^\s+at .*(?:vitro:|node:|\[eval\])/.test(line))
+			kept.push(line);
+		else if (line.endsWith(' {') && !kept.at(-1).endsWith(' {'))
+			kept.push(`${kept.pop()} {`);
+	}
+	return kept.join('\n');
+}
+
+module.exports = { compile, nameError, say, show, tryText };

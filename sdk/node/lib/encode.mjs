@@ -1,0 +1,1 @@
+../../../runtimes/node/encode.mjs
