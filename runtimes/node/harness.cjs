@@ -17,7 +17,7 @@ const fs = require('node:fs');
 const path = require('node:path');
 const util = require('node:util');
 const vm = require('node:vm');
-const { randomInt } = require('node:crypto');
+const crypto = require('node:crypto');
 const { builtinModules } = require('node:module');
 const { pathToFileURL } = require('node:url');
 const talking = own.require('talk.cjs');
@@ -25,6 +25,7 @@ const talking = own.require('talk.cjs');
 const { Talk } = talking;
 const AsyncFunction = (async () => {}).constructor;
 const TEXT_MAX = talking.LOG_MAX;
+const DRAWN_UUIDS = 128, DRAWN_INTS = 1024; // that Node draws ahead at most
 const STALL_MS = 25; // between looks at whether anything can still happen
 const LOOKS = 2;
 const CONSOLE = { log: 'info', info: 'info', warn: 'warning', error: 'error', debug: 'debug', trace: 'debug', dir: 'info' };
@@ -42,9 +43,24 @@ function tidy() {
 	process.argv = [process.execPath];
 }
 
-/** Siblings are copies of one process: what is random, or a process's own, must not be the same in all of them. */
+/**
+ * Siblings are copies of one process, with all that it had drawn ahead. The seed is for this context alone: threads that
+ * code starts have others by themselves.
+ */
+function scatter() {
+	const { setFlagsFromString } = require('node:v8');
+	setFlagsFromString(`--random-seed=${crypto.randomBytes(4).readUInt32LE() >>> 1 || 1}`);
+	Math.random();
+	setFlagsFromString('--random-seed=0');
+	for (let i = 0; i < DRAWN_UUIDS; i++)
+		crypto.randomUUID();
+	for (let i = 0; i < DRAWN_INTS; i++)
+		crypto.randomInt(2);
+}
+
+/** What is random, or a process's own, must not be the same in all siblings. */
 function become(io) {
-	require('node:v8').setFlagsFromString(`--random-seed=${randomInt(1, 2 ** 31 - 1)}`);
+	scatter();
 	Object.defineProperty(process, 'pid', { value: io.pid(), configurable: true, enumerable: true });
 	process.chdir('.'); // forgets what it was
 	const leave = (code) => io.exit(code ?? process.exitCode ?? 0);

@@ -405,6 +405,23 @@ static napi_value loads(napi_env env, napi_callback_info info)
 	return tell_note(env, info, VT_NOTE_LOADS);
 }
 
+/* How many pieces of memory this process would share with its forks. */
+static napi_value shared(napi_env env, napi_callback_info info)
+{
+	int count = vt_zygote_shared(&self.zygote);
+
+	(void)info;
+	return count < 0 ? throw_text(env, strerror(-count)) : make_int(env, count);
+}
+
+static napi_value threads(napi_env env, napi_callback_info info)
+{
+	int count = vt_zygote_threads(&self.zygote);
+
+	(void)info;
+	return count < 0 ? throw_text(env, strerror(-count)) : make_int(env, count);
+}
+
 static napi_value fail(napi_env env, napi_callback_info info)
 {
 	napi_value args[1];
@@ -631,25 +648,13 @@ static const struct {
 	const char *name;
 	napi_callback function;
 } functions[] = {
-	{ "about", about },
-	{ "sources", sources },
-	{ "knowsHandlers", knows_handlers },
-	{ "ready", ready },
-	{ "serve", serve },
-	{ "tell", tell_line },
-	{ "loads", loads },
-	{ "fail", fail },
-	{ "parked", parked },
-	{ "park", park },
-	{ "exit", leave },
-	{ "pause", wait_for_end },
-	{ "pid", pid },
-	{ "isAlive", is_alive },
-	{ "send", send_some },
-	{ "receive", receive_some },
-	{ "wait", wait_for },
-	{ "pair", make_pair },
-	{ "sprout", sprout },
+	{ "about", about },      { "sources", sources },    { "knowsHandlers", knows_handlers },
+	{ "ready", ready },      { "serve", serve },        { "tell", tell_line },
+	{ "loads", loads },      { "shared", shared },      { "threads", threads },
+	{ "fail", fail },        { "parked", parked },      { "park", park },
+	{ "exit", leave },       { "pause", wait_for_end }, { "pid", pid },
+	{ "isAlive", is_alive }, { "send", send_some },     { "receive", receive_some },
+	{ "wait", wait_for },    { "pair", make_pair },     { "sprout", sprout },
 	{ "reap", reap },
 };
 
