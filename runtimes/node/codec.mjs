@@ -89,12 +89,11 @@ export class Foreign {
  */
 export class Attachments {
 	#views;
-	#taken;
+	#taken = null;
 
 	/** isPlain: the JSON has no name that begins with "$" or is __proto__, so its values are as they stand. */
 	constructor(views = [], isPlain = false) {
 		this.#views = views;
-		this.#taken = new Uint8Array(views.length);
 		this.isPlain = isPlain;
 		this.tables = new TableBudget();
 	}
@@ -106,6 +105,7 @@ export class Attachments {
 	take(index) {
 		if (typeof index !== 'number' || !(index in this.#views))
 			throw new Malformed(`there is no buffer ${show(index)}`);
+		this.#taken ??= new Uint8Array(this.#views.length);
 		if (this.#taken[index])
 			throw new Malformed(`buffer ${index} is used twice`);
 		this.#taken[index] = 1;
@@ -176,6 +176,8 @@ export function pack(head, buffers = []) {
 }
 
 function viewBytes(data) {
+	if (Buffer.isBuffer(data))
+		return data;
 	return ArrayBuffer.isView(data) ? Buffer.from(data.buffer, data.byteOffset, data.byteLength) : Buffer.from(data);
 }
 

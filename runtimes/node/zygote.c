@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -38,6 +39,7 @@ static struct {
 	struct vt_zygote zygote;
 	struct vt_node_fork fork;
 	bool joined, forked;
+	bool awaited; /* in an occupant: a call waits for it */
 	struct source {
 		char name[NAME_MAX + 1];
 		char *text;
@@ -371,8 +373,10 @@ static napi_value serve(napi_env env, napi_callback_info info)
 					   "a Node learns nothing", &err) < 0
 				    ? -err.num
 				    : 1;
-		else if (r == 0)
+		else if (r == 0) {
+			self.awaited = order.note.awaited;
 			r = vt_zygote_enter(&self.zygote, &order, &err);
+		}
 	} while (r > 0);
 	if (r < 0)
 		_exit(err.num == EPIPE ? 0 : 1);
@@ -447,6 +451,25 @@ static napi_value parked(napi_env env, napi_callback_info info)
 	(void)info;
 	return napi_create_buffer_copy(env, sizeof(note), &note, NULL, &buffer) == napi_ok ? buffer
 											   : NULL;
+}
+
+/* 31 bits that no other process has. OpenSSL's cost a fork much. */
+static napi_value make_random(napi_env env, napi_callback_info info)
+{
+	uint32_t bits;
+
+	(void)info;
+	if (getrandom(&bits, sizeof(bits), 0) != sizeof(bits))
+		_exit(125);
+	return make_int(env, bits >> 1);
+}
+
+static napi_value is_awaited(napi_env env, napi_callback_info info)
+{
+	napi_value value = NULL;
+
+	(void)info;
+	return napi_get_boolean(env, self.awaited, &value) == napi_ok ? value : NULL;
 }
 
 static napi_value park(napi_env env, napi_callback_info info)
@@ -648,13 +671,29 @@ static const struct {
 	const char *name;
 	napi_callback function;
 } functions[] = {
-	{ "about", about },      { "sources", sources },    { "knowsHandlers", knows_handlers },
-	{ "ready", ready },      { "serve", serve },        { "tell", tell_line },
-	{ "loads", loads },      { "shared", shared },      { "threads", threads },
-	{ "fail", fail },        { "parked", parked },      { "park", park },
-	{ "exit", leave },       { "pause", wait_for_end }, { "pid", pid },
-	{ "isAlive", is_alive }, { "send", send_some },     { "receive", receive_some },
-	{ "wait", wait_for },    { "pair", make_pair },     { "sprout", sprout },
+	{ "about", about },
+	{ "sources", sources },
+	{ "knowsHandlers", knows_handlers },
+	{ "ready", ready },
+	{ "serve", serve },
+	{ "tell", tell_line },
+	{ "loads", loads },
+	{ "shared", shared },
+	{ "threads", threads },
+	{ "fail", fail },
+	{ "parked", parked },
+	{ "random", make_random },
+	{ "isAwaited", is_awaited },
+	{ "park", park },
+	{ "exit", leave },
+	{ "pause", wait_for_end },
+	{ "pid", pid },
+	{ "isAlive", is_alive },
+	{ "send", send_some },
+	{ "receive", receive_some },
+	{ "wait", wait_for },
+	{ "pair", make_pair },
+	{ "sprout", sprout },
 	{ "reap", reap },
 };
 

@@ -239,8 +239,8 @@ async function main() {
 	process.on('uncaughtException', complain); // later than it was loaded
 	await preload(config);
 	harness.tidy();
-	await harness.rehearse(codec, addon, config);
-	settle();
+	settle(); // before that: it would drop what V8 compiled
+	await harness.rehearse(codec, addon, config, harness.MANY);
 	setImmediate(() => {
 		restoreRandom();
 		process.off('uncaughtException', complain);

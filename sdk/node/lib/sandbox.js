@@ -8,7 +8,7 @@ import { Orders } from './order.js';
 import { Result } from './result.js';
 import { Session } from './session.js';
 
-const OPTIONS = new Set(['policy', 'node', 'preload', 'socket', 'readyMin', 'readyMax', 'onSupervisorLog']);
+const OPTIONS = new Set(['policy', 'node', 'fork', 'preload', 'socket', 'readyMin', 'readyMax', 'onSupervisorLog']);
 
 export class Sandbox {
 	#orders;
