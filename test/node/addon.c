@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * An addon that code brings with it, to do what JavaScript cannot: syscall(number, …) makes a system call, with each
- * Buffer by its address. Returns what the kernel says, an error as its negative errno.
+ * An addon that code brings with it, to do what JavaScript cannot: syscall(number, …) makes a
+ * system call, with each Buffer by its address. Returns what the kernel says, an error as its
+ * negative errno.
  */
 #include <node_api.h>
 
