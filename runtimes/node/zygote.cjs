@@ -217,18 +217,24 @@ function list(texts, config) {
 	return [process.execPath, ...importing, '-e', begin, JSON.stringify(kept)];
 }
 
-function isForkable() {
-	return addon.knowsHandlers() && parseInt(process.versions.node, 10) >= FORKABLE;
+/** Why each call has a Node that is started anew; '': it is forked. */
+function findObstacle(config) {
+	if (parseInt(process.versions.node, 10) < FORKABLE)
+		return `a fork of ${process.version} cannot do all that a process does: that takes ${FORKABLE} or newer`;
+	if (!addon.knowsHandlers())
+		return 'what it does at a fork cannot be seen';
+	return config?.fork === false ? 'its caller wants that' : '';
 }
 
 async function main() {
 	if (process.argv[2] === '?') // vitro doctor's question
-		return process.stdout.write(isForkable() ? 'forked' : 'anew');
+		return process.stdout.write(findObstacle() ? `anew: ${findObstacle()}` : 'forked');
 	const texts = addon.sources();
 	const own = new Own(texts);
 	const config = { ...readSetup(process.argv[2]), ...addon.about() };
-	if (!isForkable() || config.fork === false) {
-		addon.tell(`${process.execPath} (${process.version}) is started anew for each call, and not forked`);
+	const obstacle = findObstacle(config);
+	if (obstacle) {
+		addon.tell(`${process.execPath} is started anew for each call, and not forked: ${obstacle}`);
 		addon.ready();
 		addon.serve(list(texts, config));
 	}
