@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Nothing of a call is there in another: what a process holds, what is random, and what modules that are loaded ahead leave.
 
-import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, copyFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { BINARY, check, checkEqual, checkIn, main } from '../lib/vitrotest.mjs';
@@ -14,15 +14,16 @@ const LOOK = `const fs = await import('node:fs'), os = await import('node:os'), 
 	const { createRequire } = await import('node:module');
 	const require = createRequire('/tmp/');
 	const roots = [Object, Function, Array, String, Number, RegExp, Date, Map, Set, Promise, Error, Uint8Array, Buffer, URL, events.EventEmitter];
+	const tryOr = (act) => { try { return act() } catch (error) { return error.code } };
 	const names = (thing) => Reflect.ownKeys(thing).map(String).sort().join();
 	return {
-		globals: names(globalThis), process: names(process), env: JSON.stringify(process.env), prototypes: roots.map((root) => names(root.prototype) + names(root)),
+		globals: names(globalThis), process: names(process), env: Object.keys(process.env).sort().join(), prototypes: roots.map((root) => names(root.prototype) + names(root)),
 		built: ['fs', 'os', 'net', 'util', 'crypto', 'module', 'events'].map((name) => names(require(name))), cache: Object.keys(require.cache),
-		math: [names(Math), names(JSON), names(console), names(Reflect)], cwd: process.cwd(), umask: process.umask(), title: process.title,
+		math: [names(Math), names(JSON), names(console), names(Reflect)], cwd: process.cwd() === os.tmpdir() || process.cwd() === process.env.HOME, umask: process.umask(), title: process.title,
 		listeners: process.eventNames().map(String), active: process.getActiveResourcesInfo().filter((name) => name !== 'Timeout').sort(),
-		temporary: fs.readdirSync('/tmp').sort(), shared: fs.existsSync('/dev/shm') ? fs.readdirSync('/dev/shm') : [],
-		descriptors: fs.readdirSync('/proc/self/fd').map((fd) => { try { return fd + ' ' + fs.readlinkSync('/proc/self/fd/' + fd).replace(/\\d+/g, '') } catch { return '' } }).filter(Boolean).sort(),
-		priority: os.getPriority(), limits: fs.readFileSync('/proc/self/limits', 'utf8'), signals: /^Sig(?:Blk|Ign|Cgt):.*$/gm[Symbol.match](fs.readFileSync('/proc/self/status', 'utf8')),
+		temporary: tryOr(() => fs.readdirSync(os.tmpdir()).sort()), shared: tryOr(() => fs.existsSync('/dev/shm/left')),
+		descriptors: tryOr(() => fs.readdirSync('/proc/self/fd').map((fd) => { try { return fd + ' ' + fs.readlinkSync('/proc/self/fd/' + fd).replace(/\\d+/g, '') } catch { return '' } }).filter(Boolean).sort()),
+		priority: os.getPriority(), limits: tryOr(() => fs.readFileSync('/proc/self/limits', 'utf8')), signals: tryOr(() => /^Sig(?:Blk|Ign|Cgt):.*$/gm[Symbol.match](fs.readFileSync('/proc/self/status', 'utf8'))),
 		exitCode: process.exitCode, maps: process.sourceMapsEnabled ?? null, changed: [' a '.trim(), Math.max(1, 2)], zone: new Date(0).getTimezoneOffset(),
 	};`;
 
@@ -35,11 +36,11 @@ const SOIL = `const fs = await import('node:fs'), os = await import('node:os');
 	JSON.left = Math.left = console.left = process.left = 1;
 	for (const name of ['fs', 'os', 'net', 'util', 'crypto', 'module', 'events']) require(name).left = 1;
 	process.env.LEFT = process.env.TZ = 'Asia/Tokyo';
-	for (const path of ['/tmp/left', '/dev/shm/left']) try { fs.writeFileSync(path, 'left') } catch {}
-	fs.writeFileSync('/tmp/left.cjs', 'module.exports = 1');
-	require('/tmp/left.cjs');
-	fs.mkdirSync('/tmp/elsewhere');
-	process.chdir('/tmp/elsewhere');
+	for (const path of [os.tmpdir() + '/left', '/dev/shm/left']) try { fs.writeFileSync(path, 'left') } catch {}
+	fs.writeFileSync(os.tmpdir() + '/left.cjs', 'module.exports = 1');
+	require(os.tmpdir() + '/left.cjs');
+	fs.mkdirSync(os.tmpdir() + '/elsewhere');
+	process.chdir(os.tmpdir() + '/elsewhere');
 	process.umask(0);
 	process.title = 'left';
 	process.exitCode = 7;
@@ -86,9 +87,10 @@ both('what is random differs among calls, and among threads of one', async (pool
 	await checkScattered(() => evalIn(pool, RANDOM));
 });
 
-/** Has modules loaded ahead, and returns a call's value and the log. */
-async function loadAhead(pool, files, code = 'return 1', binaries = []) {
+/** Has modules loaded ahead, and does something with what makes calls of the code. */
+async function loadAhead(pool, files, { code = 'return 1', binaries = [], act = (tell) => tell() } = {}) {
 	const folder = mkdtempSync(join(tmpdir(), 'node-ahead-'));
+	chmodSync(folder, 0o755);
 	for (const [name, text] of Object.entries(files))
 		writeFileSync(join(folder, name), text);
 	for (const file of binaries)
@@ -100,17 +102,17 @@ async function loadAhead(pool, files, code = 'return 1', binaries = []) {
 			check(told.status === 'ok', () => `${told.error}\n${cells.logs.join('\n')}`);
 			return told.value;
 		};
-		return await tell() && tell;
+		await act(tell);
 	} finally {
 		rmSync(folder, { recursive: true });
 	}
 }
 
 both('what is random differs even where modules that are loaded ahead have drawn', async (pool) => {
-	await checkScattered(await loadAhead(pool, {
+	await loadAhead(pool, {
 		'draws.cjs': 'const c = require("crypto"); exports.all = [Math.random(), c.randomUUID(), c.randomInt(5), c.randomBytes(3)]; const { random } = Math; exports.random = random;',
 		'draws.mjs': 'import { randomUUID } from "node:crypto"; export const all = [Math.random(), randomUUID()]',
-	}, RANDOM));
+	}, { code: RANDOM, act: checkScattered });
 });
 
 both('a module whose threads or memory calls would share or lack is not loaded ahead', async (pool) => {
@@ -119,7 +121,7 @@ both('a module whose threads or memory calls would share or lack is not loaded a
 		'spins.cjs': 'new (require("worker_threads").Worker)("for (;;);", { eval: true }).unref()',
 		'shares.cjs': 'const m = { exports: {} }; process.dlopen(m, `${__dirname}/brought.node`); m.exports.syscall(process.arch === "arm64" ? 222 : 9, 0, 4096, 3, 0x21, -1, 0)',
 		'fine.cjs': 'exports.fine = 1; require("fs").promises.stat("/")',
-	}, 'return 1', [ADDON]);
+	}, { binaries: [ADDON] });
 	for (const [name, why] of [['waits', 'starts threads'], ['spins', 'starts threads'], ['shares', 'memory that all calls would share']])
 		check(cells.logs.some((line) => line.includes(`./${name}.cjs`) && line.includes(why)), () => `${name}: ${cells.logs.join('\n')}`);
 	check(!cells.logs.some((line) => line.includes('./fine.cjs')), () => cells.logs.join('\n'));
