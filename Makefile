@@ -10,7 +10,7 @@
 #   make test-inject  each system call of each process fails once (ONLY=REGEX: some ways, POINTS=N: fewer of each)
 #   make test-matrix  in poorer environments, to docs/matrix.md (ROW=REGEX, QUICK=1)
 #   make test-mutants   switch off each layer in turn; tests must fail (ONLY=REGEX: some of them)
-#   make soak     100,000 calls of tools that crash, hang, flood (CALLS=N SEED=N)
+#   make soak     100,000 calls of tools that crash, hang, flood, 10,000 of Node (CALLS=N SEED=N)
 #   make bench    side by side with the alternatives (QUICK=1: under two minutes)
 #   make fuzz     fuzz the parsers, for a minute each (SECONDS=N)
 #   make docs     write the list of system calls in docs/security.md anew
@@ -93,6 +93,7 @@ test-mutants: setup-test
 .PHONY: soak
 soak: setup-test tested
 	@VITRO_BINARY=$(abspath build/vitro) build/test/library-soak $(or $(CALLS),100000) $(SEED)
+	@[ ! -f build/node/harness.cjs ] || VITRO_BINARY=$(abspath build/vitro) node test/node/soak.mjs $(or $(CALLS),10000) $(SEED)
 
 bench: setup build
 	@tools/setup bench
@@ -100,6 +101,7 @@ bench: setup build
 	build/bench/vitro-bench-pools $(if $(QUICK),--quick) --check build/vitro && exit $$run
 	@[ ! -d build/python ] || python3 bench/python.py $(if $(QUICK),--quick) build/vitro
 	@[ ! -d build/python ] || python3 bench/compat.py $(if $(QUICK),--quick) build/vitro
+	@[ ! -f build/node/harness.cjs ] || node bench/node.mjs $(if $(QUICK),--quick) build/vitro
 
 fuzz: setup-test
 	@tools/fuzz $(SECONDS)

@@ -4,7 +4,7 @@
  *
  * main() is called in a fresh fork of the zygote, sealed already. The first call of a forked process is slow: each page
  * that it writes to is copied by the kernel at that moment, and code is compiled when it first runs. So it does a call
- * that nobody sees before it says that it is ready, by the very code that the real one takes.
+ * that nobody sees before it says that it is ready, by the very code that the real one takes, unless that waits already.
  *
  * Code from a model runs in this process and can do what it likes with it, this file and the call socket included. That
  * is in order: whatever it says there, it says about its own call, and the host believes none of it.
@@ -17,7 +17,7 @@ const fs = require('node:fs');
 const path = require('node:path');
 const util = require('node:util');
 const vm = require('node:vm');
-const { randomInt } = require('node:crypto');
+const crypto = require('node:crypto');
 const { builtinModules } = require('node:module');
 const { pathToFileURL } = require('node:url');
 const complaining = own.require('complain.cjs');
@@ -25,6 +25,7 @@ const talking = own.require('talk.cjs');
 
 const { Talk } = talking;
 const TEXT_MAX = talking.LOG_MAX;
+const DRAWN_UUIDS = 128, DRAWN_INTS = 1024; // that Node draws ahead at most
 const STALL_MS = 25; // between looks at whether anything can still happen
 const LOOKS = 2;
 const CONSOLE = { log: 'info', info: 'info', warn: 'warning', error: 'error', debug: 'debug', trace: 'debug', dir: 'info' };
@@ -42,9 +43,24 @@ function tidy() {
 	process.argv = [process.execPath];
 }
 
-/** Siblings are copies of one process: what is random, or a process's own, must not be the same in all of them. */
-function become(io) {
-	require('node:v8').setFlagsFromString(`--random-seed=${randomInt(1, 2 ** 31 - 1)}`);
+/**
+ * Siblings are copies of one process, with all that it had drawn ahead. The seed is for this context alone: threads that
+ * code starts have others by themselves.
+ */
+function scatter(io, hasDrawn) {
+	const { setFlagsFromString } = require('node:v8');
+	setFlagsFromString(`--random-seed=${io.random() || 1}`);
+	Math.random();
+	setFlagsFromString('--random-seed=0');
+	for (let i = 0; hasDrawn && i < DRAWN_UUIDS; i++)
+		crypto.randomUUID();
+	for (let i = 0; hasDrawn && i < DRAWN_INTS; i++)
+		crypto.randomInt(2);
+}
+
+/** What is random, or a process's own, must not be the same in all siblings. */
+function become(io, config) {
+	scatter(io, config.preload?.length > 0);
 	Object.defineProperty(process, 'pid', { value: io.pid(), configurable: true, enumerable: true });
 	process.chdir('.'); // forgets what it was
 	const leave = (code) => io.exit(code ?? process.exitCode ?? 0);
@@ -453,22 +469,27 @@ function watch(occupant, io, end) {
 	}
 	let looks = 0;
 	const { getActiveResourcesInfo } = process;
-	const keep = setInterval(() => {
+	const look = () => {
 		keep.unref();
 		const isIdle = !io.isAlive() && !getActiveResourcesInfo().some((name) => name === 'Timeout' || name === 'Immediate');
 		keep.ref();
 		looks = isIdle ? looks + 1 : 0;
 		if (looks >= LOOKS)
 			stall();
-	}, STALL_MS);
+	};
+	let keep;
+	setImmediate(() => { // most calls are over by then, and need no timer, whose first costs a fork much
+		keep = setInterval(look, STALL_MS);
+	});
 }
 
 async function main(codec, io, config, fd) {
 	if (io.isAnew) {
 		await hush();
 	} else {
-		become(io);
-		await rehearse(codec, io, config);
+		become(io, config);
+		if (!io.isAwaited())
+			await rehearse(codec, io, config);
 	}
 	const talk = new Talk(io, fd);
 	const occupant = new Occupant(codec, talk, io, config);
@@ -482,26 +503,36 @@ async function main(codec, io, config, fd) {
 
 const REHEARSAL = `const list = [1, 2, 3].map((x) => x * 2);
 const text = \`\${list.join()} \${JSON.stringify({ a: list, b: new Map([[1, 2]]) })}\`;
-await null;
+for (let i = 0; i < ASKS; i++)
+	await tools.rehearse([i, text, { text, list, i }, new Date(i)][i % 4]);
 return { text, list, when: new Date(0) };`;
+const MANY = 1500; // after which V8 has compiled what asks and answers
 
-/** Does a call by way of a socket of its own, and leaves everything as it was. */
-async function rehearse(codec, io, config) {
+/** Does a call by way of a socket of its own, with so many questions, and leaves everything as it was. */
+async function rehearse(codec, io, config, asks = 2) {
 	await hush();
 	const pair = io.pair();
 	if (!pair) // a policy without sockets: then the first call is slower
 		return;
 	const [mine, theirs] = pair.map((fd) => new Talk(io, fd));
 	const plain = { ...config, mode: 'message' };
-	mine.send(talking.EXECUTE, '', codec.pack({ op: 'eval', code: REHEARSAL, filename: '<rehearsal>', tools: [], files: {}, collect: [] }), 1);
-	await new Occupant(codec, theirs, io, plain).serve(theirs.hear());
-	const told = mine.hear();
-	if (told.kind !== talking.RESULT)
-		throw new Error(`a rehearsal failed: ${mine.hear().body.toString()}`);
-	codec.unpack(told.body);
-	for (const fd of pair)
-		fs.closeSync(fd);
+	const code = REHEARSAL.replace('ASKS', String(asks));
+	mine.send(talking.EXECUTE, '', codec.pack({ op: 'eval', code, filename: '<rehearsal>', tools: ['rehearse'], files: {}, collect: [] }), 1);
+	const served = new Occupant(codec, theirs, io, plain).serve(theirs.hear());
+	for (;;) {
+		await new Promise((settle) => setImmediate(settle)); // what was heard has been acted on by then
+		const told = mine.hear();
+		if (told.kind === talking.ERROR || told.kind === talking.LOG)
+			throw new Error(`a rehearsal failed: ${told.body.toString()}`);
+		codec.unpack(told.body);
+		if (told.kind === talking.RESULT)
+			break;
+		mine.send(talking.ANSWER, '', codec.pack({ value: [told.id, "a", { a: told.id }, [true]][told.id % 4] }), told.id);
+	}
+	await served;
+	await Promise.all([mine.close(), theirs.close()]);
 	delete globalThis.tools;
+	delete globalThis.rehearse;
 }
 
-module.exports = { main, rehearse, tidy, makePlainIo };
+module.exports = { MANY, main, rehearse, tidy, makePlainIo };

@@ -15,12 +15,11 @@ export const BUFFERS_MAX = 1 << 20;
  */
 export class Attachments {
 	#views;
-	#taken;
+	#taken = null;
 
 	/** isPlain: the JSON has no name that begins with "$" or is __proto__, so its values are as they stand. */
 	constructor(views = [], isPlain = false) {
 		this.#views = views;
-		this.#taken = new Uint8Array(views.length);
 		this.isPlain = isPlain;
 		this.tables = new TableBudget();
 	}
@@ -32,6 +31,7 @@ export class Attachments {
 	take(index) {
 		if (typeof index !== 'number' || !(index in this.#views))
 			throw new Malformed(`there is no buffer ${show(index)}`);
+		this.#taken ??= new Uint8Array(this.#views.length);
 		if (this.#taken[index])
 			throw new Malformed(`buffer ${index} is used twice`);
 		this.#taken[index] = 1;

@@ -69,6 +69,8 @@ export function show(value) {
 }
 
 export function viewBytes(data) {
+	if (Buffer.isBuffer(data))
+		return data;
 	return ArrayBuffer.isView(data) ? Buffer.from(data.buffer, data.byteOffset, data.byteLength) : Buffer.from(data);
 }
 

@@ -8,6 +8,7 @@
  */
 'use strict';
 
+const { closeSync } = require('node:fs');
 const { Socket } = require('node:net');
 
 const EXECUTE = 1, ANSWER = 2, ASK = 3, LOG = 4, RESULT = 5, ERROR = 6;
@@ -16,8 +17,14 @@ const HEAD_SIZE = 32;
 const NAME_MAX = 512;
 const LOG_MAX = 64 << 10;
 const AHEAD = 16 << 10; // small messages are read in one go
+const CHUNK = 64 << 10;
 const EAGAIN = -11;
 const POLLIN = 1;
+
+/** Of eight bytes; inexact from 2^53 on, which no size and no number of a question is. */
+function readSize(bytes, at) {
+	return bytes.readUInt32LE(at) + bytes.readUInt32LE(at + 4) * 2 ** 32;
+}
 
 /** One end of a call socket. io: send, receive and wait, as the addon has them. */
 class Talk {
@@ -57,15 +64,15 @@ class Talk {
 	}
 
 	#writeHead(kind, flags, nameLength, id, size) {
-		const head = Buffer.alloc(HEAD_SIZE);
-		head.writeUInt32LE(kind, 0);
-		head.writeUInt32LE(flags, 4);
-		head.writeUInt32LE(nameLength, 8);
-		head.writeUInt32LE(id % 2 ** 32, 16);
-		head.writeUInt32LE(Math.floor(id / 2 ** 32), 20);
-		head.writeUInt32LE(size % 2 ** 32, 24);
-		head.writeUInt32LE(Math.floor(size / 2 ** 32), 28);
-		return head;
+		const words = new Uint32Array(HEAD_SIZE / 4);
+		words[0] = kind;
+		words[1] = flags;
+		words[2] = nameLength;
+		words[4] = id % 2 ** 32;
+		words[5] = Math.floor(id / 2 ** 32);
+		words[6] = size % 2 ** 32;
+		words[7] = Math.floor(size / 2 ** 32);
+		return new Uint8Array(words.buffer);
 	}
 
 	#sendAll(bytes) {
@@ -94,8 +101,12 @@ class Talk {
 	listen(onHeard) {
 		this.#onHeard = onHeard;
 		if (!this.#socket) {
-			this.#socket = new Socket({ fd: this.#fd, readable: true, writable: false });
-			this.#socket.on('data', (chunk) => this.#take(chunk));
+			const buffer = Buffer.allocUnsafeSlow(CHUNK); // in place of a new one for each that comes
+			const callback = (size) => {
+				this.#take(buffer.subarray(0, size));
+				return true;
+			};
+			this.#socket = new Socket({ fd: this.#fd, readable: true, writable: false, onread: { buffer, callback } });
 			this.#socket.on('end', () => this.#io.exit(0));
 			this.#socket.on('error', () => this.#io.exit(0));
 		}
@@ -109,8 +120,11 @@ class Talk {
 			this.#socket?.unref();
 	}
 
-	close() {
-		this.#socket?.destroy();
+	/** When it resolves, the descriptor is closed. */
+	async close() {
+		if (!this.#socket)
+			return closeSync(this.#fd);
+		await new Promise((settle) => this.#socket.on('close', settle).destroy());
 	}
 
 	#receive(wait) {
@@ -152,7 +166,7 @@ class Talk {
 	#begin() {
 		const nameLength = this.#head.readUInt32LE(8);
 		const space = -nameLength & 15;
-		this.#rest = Buffer.allocUnsafeSlow(space + nameLength + Number(this.#head.readBigUInt64LE(24)));
+		this.#rest = Buffer.allocUnsafeSlow(space + nameLength + readSize(this.#head, 24));
 		this.#restGot = space;
 	}
 
@@ -164,7 +178,7 @@ class Talk {
 		this.#heard.push({
 			kind: this.#head.readUInt32LE(0),
 			flags: this.#head.readUInt32LE(4),
-			id: Number(this.#head.readBigUInt64LE(16)),
+			id: readSize(this.#head, 16),
 			name: this.#rest.subarray(space, space + nameLength),
 			body: this.#rest.subarray(space + nameLength),
 		});

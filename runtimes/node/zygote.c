@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -38,6 +39,7 @@ static struct {
 	struct vt_zygote zygote;
 	struct vt_node_fork fork;
 	bool joined, forked;
+	bool awaited; /* in an occupant: a call waits for it */
 	struct source {
 		char name[NAME_MAX + 1];
 		char *text;
@@ -371,8 +373,10 @@ static napi_value serve(napi_env env, napi_callback_info info)
 					   "a Node learns nothing", &err) < 0
 				    ? -err.num
 				    : 1;
-		else if (r == 0)
+		else if (r == 0) {
+			self.awaited = order.note.awaited;
 			r = vt_zygote_enter(&self.zygote, &order, &err);
+		}
 	} while (r > 0);
 	if (r < 0)
 		_exit(err.num == EPIPE ? 0 : 1);
@@ -414,6 +418,23 @@ static napi_value loads(napi_env env, napi_callback_info info)
 	return tell_note(env, info, VT_NOTE_LOADS);
 }
 
+/* How many pieces of memory this process would share with its forks. */
+static napi_value shared(napi_env env, napi_callback_info info)
+{
+	int count = vt_zygote_shared(&self.zygote);
+
+	(void)info;
+	return count < 0 ? throw_text(env, strerror(-count)) : make_int(env, count);
+}
+
+static napi_value threads(napi_env env, napi_callback_info info)
+{
+	int count = vt_zygote_threads(&self.zygote);
+
+	(void)info;
+	return count < 0 ? throw_text(env, strerror(-count)) : make_int(env, count);
+}
+
 static napi_value fail(napi_env env, napi_callback_info info)
 {
 	char text[512];
@@ -437,6 +458,25 @@ static napi_value parked(napi_env env, napi_callback_info info)
 	(void)info;
 	return napi_create_buffer_copy(env, sizeof(note), &note, NULL, &buffer) == napi_ok ? buffer
 											   : NULL;
+}
+
+/* 31 bits that no other process has. OpenSSL's cost a fork much. */
+static napi_value make_random(napi_env env, napi_callback_info info)
+{
+	uint32_t bits;
+
+	(void)info;
+	if (getrandom(&bits, sizeof(bits), 0) != sizeof(bits))
+		_exit(125);
+	return make_int(env, bits >> 1);
+}
+
+static napi_value is_awaited(napi_env env, napi_callback_info info)
+{
+	napi_value value = NULL;
+
+	(void)info;
+	return napi_get_boolean(env, self.awaited, &value) == napi_ok ? value : NULL;
 }
 
 static napi_value park(napi_env env, napi_callback_info info)
@@ -645,8 +685,12 @@ static const struct {
 	{ "serve", serve },
 	{ "tell", tell_line },
 	{ "loads", loads },
+	{ "shared", shared },
+	{ "threads", threads },
 	{ "fail", fail },
 	{ "parked", parked },
+	{ "random", make_random },
+	{ "isAwaited", is_awaited },
 	{ "park", park },
 	{ "exit", leave },
 	{ "pause", wait_for_end },

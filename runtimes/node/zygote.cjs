@@ -171,17 +171,42 @@ function readSetup(text) {
 	return addon.fail('the setup of a pool of node is no JSON object of version 1 with lists of texts as path and preload');
 }
 
+/**
+ * V8 seeds Math.random when it is first called, for good, and all forks would go on from there. So what runs before them
+ * has another. Returns what puts V8's back.
+ */
+function replaceRandom() {
+	const { randomBytes } = require('node:crypto');
+	const { random } = Math;
+	Math.random = () => randomBytes(6).readUIntBE(0, 6) / 2 ** 48;
+	return () => {
+		Math.random = random;
+	};
+}
+
+/** What forks would share, or lack. */
+function objectTo(threads) {
+	return addon.shared() ? 'it makes memory that all calls would share' : addon.threads() > threads ? 'it starts threads, which calls would lack' : '';
+}
+
 async function preload(config) {
 	const places = new Places(config.writable, config.inodes);
 	const leftOut = process.argv.slice(3); // each "-module": it ended a zygote before this one
-	for (const name of config.preload ?? []) {
-		if (leftOut.includes(`-${name}`))
-			continue;
+	const names = (config.preload ?? []).filter((name) => !leftOut.includes(`-${name}`));
+	if (names.length)
+		await fs.promises.stat('/'); // libuv's threads are there, and counted
+	const threads = addon.threads();
+	for (const name of names) {
 		addon.loads(name);
 		try {
 			await load(name, config.path?.[0], places);
 		} catch (error) {
 			addon.tell(`'${name}' is not loaded ahead of calls: ${describe(error)}`);
+		}
+		const objection = objectTo(threads);
+		if (objection) {
+			addon.tell(`'${name}' is not loaded ahead of calls: ${objection}`);
+			addon.exit(1); // the next zygote is without it
 		}
 	}
 	addon.loads('');
@@ -205,28 +230,39 @@ function list(texts, config) {
 	return [process.execPath, ...importing, '-e', begin, JSON.stringify(kept)];
 }
 
-function isForkable() {
-	return addon.knowsHandlers() && parseInt(process.versions.node, 10) >= FORKABLE;
+/** Why each call has a Node that is started anew; '': it is forked. */
+function findObstacle(config) {
+	if (parseInt(process.versions.node, 10) < FORKABLE)
+		return `a fork of ${process.version} cannot do all that a process does: that takes ${FORKABLE} or newer`;
+	if (!addon.knowsHandlers())
+		return 'what it does at a fork cannot be seen';
+	return config?.fork === false ? 'its caller wants that' : '';
 }
 
 async function main() {
 	if (process.argv[2] === '?') // vitro doctor's question
-		return process.stdout.write(isForkable() ? 'forked' : 'anew');
+		return process.stdout.write(findObstacle() ? `anew: ${findObstacle()}` : 'forked');
 	const texts = addon.sources();
 	const own = new Own(texts);
 	const config = { ...readSetup(process.argv[2]), ...addon.about() };
-	if (!isForkable() || config.fork === false) {
-		addon.tell(`${process.execPath} (${process.version}) is started anew for each call, and not forked`);
+	const obstacle = findObstacle(config);
+	if (obstacle) {
+		addon.tell(`${process.execPath} is started anew for each call, and not forked: ${obstacle}`);
 		addon.ready();
 		addon.serve(list(texts, config));
 	}
 	const codec = await own.import('codec.mjs');
 	const harness = own.require('harness.cjs');
+	const restoreRandom = replaceRandom();
+	const complain = (error) => addon.tell(`a module that was loaded ahead of calls fails: ${describe(error)}`);
+	process.on('uncaughtException', complain); // later than it was loaded
 	await preload(config);
 	harness.tidy();
-	await harness.rehearse(codec, addon, config);
-	settle();
+	settle(); // before that: it would drop what V8 compiled
+	await harness.rehearse(codec, addon, config, harness.MANY);
 	setImmediate(() => {
+		restoreRandom();
+		process.off('uncaughtException', complain);
 		addon.ready();
 		addon.serve(null);
 		harness.main(codec, addon, config, CALL_SOCKET);

@@ -126,6 +126,8 @@ export interface SandboxOptions {
 	policy?: Policy;
 	/** The Node in the cells; this program's own if none is given. */
 	node?: string;
+	/** false: each call has a Node that is started anew, with an address space of its own making, though it takes longer to make ready. */
+	fork?: boolean;
 	/** Modules that cells have imported already. */
 	preload?: (string | URL)[];
 	/** The path of a server's socket (vitro-serve(1)). Without it the sandbox starts a supervisor of its own. */

@@ -42,9 +42,8 @@ static int look_for(const struct vt_interpreter *interpreter, const struct vt_po
 	struct vt_arena *arena = vt_arena_new();
 	struct vt_finding *finding = &report->findings[report->count];
 	struct vt_command command = { 0 };
-	char script[PATH_MAX];
+	char script[PATH_MAX], why_not[VT_INTERPRETER_WHY] = "";
 	struct vt_err why;
-	bool forks = false;
 
 	if (!arena)
 		return vt_fail(err, VT_STEP_OUTPUT, ENOMEM, "look for %s", interpreter->title);
@@ -58,14 +57,18 @@ static int look_for(const struct vt_interpreter *interpreter, const struct vt_po
 		r = vt_lookup_interpreter_for(NULL, arena, interpreter->program, policy, &command,
 					      &why);
 	if (r == 0)
-		r = vt_interpreter_forks(interpreter, command.path, script, &forks, &why);
+		r = vt_interpreter_forks(interpreter, command.path, script, why_not, &why);
 	*finding = (struct vt_finding){ .name = interpreter->pools,
 					.state = r < 0 ? VT_STATE_NOT : VT_STATE_WORKS };
-	(void)snprintf(finding->why, sizeof(finding->why), "%.280s%s",
-		       r < 0 ? why.what : command.path,
-		       r < 0 || !interpreter->preloads ? ""
-		       : forks                         ? ", forked for each call"
-			       : ", started anew for each call"); /* cut is fine */
+	/* Cut is fine. */
+	if (r < 0 || !interpreter->preloads)
+		(void)snprintf(finding->why, sizeof(finding->why), "%.300s",
+			       r < 0 ? why.what : command.path);
+	else
+		(void)snprintf(finding->why, sizeof(finding->why),
+			       "%.120s, %s for each call%s%.150s", command.path,
+			       why_not[0] ? "started anew" : "forked", why_not[0] ? ": " : "",
+			       why_not);
 	report->count++;
 	vt_arena_free(arena);
 	return 0;

@@ -117,6 +117,8 @@ int vt_interpreter_find(const struct vt_interpreter *interpreter, char path[PATH
 
 enum { ASK_MS = 5000 };
 
+#define ANEW "anew: " /* and why */
+
 /* What it writes, until its end. */
 static int hear(int fd, char *text, size_t size)
 {
@@ -174,17 +176,16 @@ static int ask(char *const *argv, char *const *envp, char *text, size_t size)
 }
 
 int vt_interpreter_forks(const struct vt_interpreter *interpreter, const char *program,
-			 const char *path, bool *ret_forks, struct vt_err *err)
+			 const char *path, char why_not[VT_INTERPRETER_WHY], struct vt_err *err)
 {
-	char preload[PATH_MAX + 16], said[16] = "";
+	char preload[PATH_MAX + 16], said[VT_INTERPRETER_WHY] = "";
 	char *const envp[] = { preload, NULL };
 	char *argv[VT_INTERPRETER_FLAGS + 4] = { (char *)program };
 	size_t n = 1;
 
-	if (!interpreter->preloads) {
-		*ret_forks = true;
+	why_not[0] = '\0';
+	if (!interpreter->preloads)
 		return 0;
-	}
 	(void)snprintf(preload, sizeof(preload), "LD_PRELOAD=%s", path); /* fits */
 	for (size_t i = 0; i < VT_INTERPRETER_FLAGS && interpreter->flags[i]; i++)
 		argv[n++] = (char *)interpreter->flags[i];
@@ -192,11 +193,12 @@ int vt_interpreter_forks(const struct vt_interpreter *interpreter, const char *p
 	argv[n] = (char *)"?";
 	int r = ask(argv, envp, said, sizeof(said));
 
-	if (r < 0 || (strcmp(said, "forked") != 0 && strcmp(said, "anew") != 0))
+	if (r < 0 || (strcmp(said, "forked") != 0 && strncmp(said, ANEW, strlen(ANEW)) != 0))
 		return vt_fail(err, VT_STEP_COMMAND, r < 0 ? -r : ENOEXEC,
 			       "'%s' does not say whether it can be forked%s", program,
 			       interpreter->advice);
-	*ret_forks = strcmp(said, "forked") == 0;
+	if (strcmp(said, "forked") != 0)
+		(void)snprintf(why_not, VT_INTERPRETER_WHY, "%s", said + strlen(ANEW)); /* fits */
 	return 0;
 }
 

@@ -12,7 +12,7 @@
 
 enum vt_language { VT_PYTHON, VT_NODE, VT_LANGUAGES };
 
-enum { VT_INTERPRETER_FLAGS = 6 };
+enum { VT_INTERPRETER_FLAGS = 6, VT_INTERPRETER_WHY = 160 };
 
 struct vt_interpreter {
 	const char *name;    /* of the language, in policies, on the wire, and of the folder */
@@ -38,11 +38,12 @@ int vt_interpreter_find(const struct vt_interpreter *interpreter, char path[PATH
 			struct vt_err *err);
 
 /*
- * Whether cells have forks of that program, whose file was found at path; of one that preloads nothing, always. It is
- * executed, as the caller, to ask it. A failure: it does not tell within some seconds.
+ * Why cells have no forks of that program, whose file was found at path, but start it anew; empty: they have. Of one
+ * that preloads nothing, always. It is executed, as the caller, to ask it. A failure: it does not tell within some
+ * seconds.
  */
 int vt_interpreter_forks(const struct vt_interpreter *interpreter, const char *program,
-			 const char *path, bool *ret_forks, struct vt_err *err);
+			 const char *path, char why_not[VT_INTERPRETER_WHY], struct vt_err *err);
 
 /*
  * Calls each with all that decides what zygotes of interpreters load of vitro's: as vt_helper_follow() does for the

@@ -1,56 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Pools of Node: what code in a cell finds, what comes back of it, and what it cannot reach. Each test is done by forks, and by
+ * Pools of Node: what code in a cell finds, and what comes back of it. Each test is done by forks, and by
  * processes that are started anew (setup.fork: false), as a Node has them that cannot be forked.
  */
-import { spawn } from 'node:child_process';
-import { createServer } from 'node:http';
-import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
-import { BINARY, check, checkEqual, checkIn, descendants, main, skip, test } from '../lib/vitrotest.mjs';
-import { Cells } from './cell.mjs';
-
-const IS_BUILT = existsSync(join(dirname(BINARY), 'node', 'vitro_zygote.node'));
-const CAN_FORK = parseInt(process.versions.node, 10) >= 20; // FORKABLE of zygote.cjs
-let cells; // of the test that runs
-
-/** A test of both kinds of occupants, which has its own supervisor, and gets pools from it. */
-function both(name, run, kinds = ['forked', 'anew']) {
-	for (const kind of kinds)
-		test(`${kind}: ${name}`, async () => {
-			if (!IS_BUILT)
-				skip('this vitro was built without Node');
-			if (kind === 'forked' && !CAN_FORK)
-				skip('this Node is not forked');
-			const pools = new Map();
-			const mine = cells = new Cells();
-			try {
-				await run(async (options = {}) => {
-					const key = JSON.stringify(options);
-					if (!pools.has(key))
-						pools.set(key, await mine.pool({ ...options, setup: { fork: kind === 'forked', ...options.setup } }));
-					return pools.get(key);
-				}, kind);
-			} finally {
-				checkEqual(await mine.end(), 0, "the supervisor's exit code");
-			}
-		});
-}
-
-async function evalIn(pool, code, options) {
-	const told = await cells.eval(await pool(), code, options);
-	check(told.status === 'ok', () => `${code}: ${told.status}: ${told.type}: ${told.error}\n${told.traceback ?? told.stderr}`);
-	return told.value;
-}
-
-async function failIn(pool, code, options) {
-	const told = await cells.eval(await pool(), code, options);
-	check(told.status !== 'ok', () => `${code}: it gave ${told.value}`);
-	return told;
-}
+import { check, checkEqual, checkIn, descendants, main } from '../lib/vitrotest.mjs';
+import { both, cells, evalIn, failIn } from './both.mjs';
 
 // ---- values and errors
 
@@ -180,20 +139,6 @@ both('a function of a module', async (pool) => {
 
 // ---- a process of its own
 
-both('nothing of a call is there in the next', async (pool) => {
-	await evalIn(pool, 'globalThis.left = 1; process.env.LEFT = "1"; Array.prototype.left = 1; (await import("fs")).writeFileSync("/tmp/left", "1"); return 1');
-	for (let i = 0; i < 4; i++)
-		checkEqual(await evalIn(pool, 'return [typeof left, process.env.LEFT, [].left, (await import("fs")).existsSync("/tmp/left")]'), ['undefined', undefined, undefined, false], 'what is left');
-});
-
-both('siblings are not alike where they must not be', async (pool) => {
-	const seen = [];
-	for (let i = 0; i < 4; i++)
-		seen.push(await evalIn(pool, 'const c = await import("crypto"); return [Math.random(), crypto.randomUUID(), c.randomBytes(8).toString("hex"), crypto.getRandomValues(new Uint32Array(2)).join(), c.randomInt(2 ** 40)]'));
-	for (const at of seen[0].keys())
-		checkEqual(new Set(seen.map((one) => one[at])).size, seen.length, `random ${at}: ${seen.map((one) => one[at])}`);
-});
-
 both('the process is as one of its own', async (pool) => {
 	const found = await evalIn(pool, `const fs = await import("fs");
 		return {pid: process.pid, real: Number(fs.readlinkSync("/proc/self")), cwd: process.cwd(), argv: process.argv.length, exec: process.execArgv, fds: fs.readdirSync("/proc/self/fd").length < 24,
@@ -210,77 +155,6 @@ both('threads, children, WebAssembly and crypto work in a cell', async (pool) =>
 	checkEqual(await evalIn(pool, 'const {instance} = await WebAssembly.instantiate(Buffer.from("0061736d0100000001070160027f7f017f030201000707010361646400000a09010700200020016a0b", "hex")); return instance.exports.add(2, 3)'), 5, 'WebAssembly');
 	checkEqual(await evalIn(pool, 'const c = await import("crypto"); const {promisify} = await import("util"); return (await promisify(c.pbkdf2)("a", "b", 1000, 8, "sha1")).length'), 8, 'crypto, by threads');
 	checkEqual(await evalIn(pool, 'const fs = await import("fs/promises"); await fs.writeFile("a", "x"); return await fs.readFile("a", "utf8")'), 'x', 'files, by threads');
-});
-
-// ---- what it cannot reach, each with its control
-
-both('files of the host are out of reach', async (pool) => {
-	const folder = mkdtempSync(join(tmpdir(), 'node-secret-'));
-	writeFileSync(join(folder, 'secret'), 'secret', { mode: 0o644 });
-	try {
-		const act = `return (await import("node:fs")).readFileSync(${JSON.stringify(join(folder, 'secret'))}, "utf8")`;
-		checkEqual((await failIn(pool, act)).type, 'Error', 'the file');
-		const allowed = await cells.eval(await pool({ policy: { files: { read: [folder] } } }), act);
-		checkEqual(allowed.value, 'secret', `the control: ${allowed.error}`);
-	} finally {
-		rmSync(folder, { recursive: true });
-	}
-});
-
-both('the network is out of reach', async (pool) => {
-	const server = createServer((_, response) => response.end('reached'));
-	await new Promise((settle) => server.listen(0, '127.0.0.1', settle));
-	try {
-		const act = `return await (await fetch("http://127.0.0.1:${server.address().port}")).text()`;
-		checkEqual((await failIn(pool, act)).status, 'error', 'the server');
-		const allowed = await cells.eval(await pool({ policy: { network: 'host' } }), act);
-		checkEqual(allowed.value, 'reached', `the control: ${allowed.error}`);
-	} finally {
-		server.close();
-	}
-});
-
-both('other processes, and the environment, are out of reach', async (pool) => {
-	process.env.NODE_TEST_SECRET = 'secret';
-	const found = await evalIn(pool, 'const fs = await import("fs"); return [process.env.NODE_TEST_SECRET, fs.readdirSync("/proc").filter((name) => /^\\d+$/.test(name)).length, fs.readFileSync("/proc/self/environ", "latin1").includes("NODE_TEST_SECRET")]');
-	checkEqual(found, [undefined, 1, false], 'what it finds');
-	check(readFileSync('/proc/self/status').length > 0 && process.env.NODE_TEST_SECRET, 'the control');
-	const child = spawn('/bin/sleep', ['60']);
-	try {
-		const act = `try { process.kill(${child.pid}, 0); return "reached" } catch (e) { return e.code }`;
-		checkEqual(await evalIn(pool, act), 'ESRCH', 'a signal');
-		process.kill(child.pid, 0); // the control
-	} finally {
-		child.kill();
-	}
-});
-
-both('messages that are forged are about the own call alone', async (pool) => {
-	const forge = (kind, body) => `const fs = await import("fs"); const h = Buffer.alloc(32); h.writeUInt32LE(${kind}, 0); const b = Buffer.from(${JSON.stringify(body)}); h.writeUInt32LE(b.length, 24); fs.writeSync(3, Buffer.concat([h, b])); await new Promise((r) => setTimeout(r, 1000));`;
-	const lied = await cells.eval(await pool(), forge(5, 'mine'));
-	checkEqual([lied.status, lied.bytes.toString()], ['ok', 'mine'], 'a result of its own making is its own');
-	const broken = await cells.eval(await pool(), forge(99, 'x'));
-	checkEqual(broken.status, 'crashed', `a message that there is not: ${broken.error}`);
-	checkEqual(await evalIn(pool, 'return 1'), 1, 'the next call');
-});
-
-both("Node's own doors lead nowhere", async (pool) => {
-	const folder = mkdtempSync(join(tmpdir(), 'node-door-'));
-	writeFileSync(join(folder, 'secret'), 'secret');
-	try {
-		for (const act of [
-			`process.binding("fs"); return process.binding("fs").internalModuleReadJSON?.(${JSON.stringify(join(folder, 'secret'))})?.toString() ?? null`,
-			`return (await import("child_process")).spawnSync("/bin/cat", [${JSON.stringify(join(folder, 'secret'))}]).stdout.toString()`,
-			`const {Worker} = await import("worker_threads"); const w = new Worker(${JSON.stringify(`require("worker_threads").parentPort.postMessage(require("fs").existsSync(${JSON.stringify(join(folder, 'secret'))}))`)}, {eval: true}); return await new Promise((r) => w.on("message", r))`,
-			`const m = {exports: {}}; try { process.dlopen(m, ${JSON.stringify(join(folder, 'secret'))}) } catch (e) { return /No such file|cannot open/.test(e.message) ? "" : e.message }`,
-			'return (await import("node:wasi")) && ""',
-		]) {
-			const told = await cells.eval(await pool(), act);
-			check(!told.value || (Array.isArray(told.value) && !told.value.length), () => `${act}: ${told.value}`);
-		}
-	} finally {
-		rmSync(folder, { recursive: true });
-	}
 });
 
 both('memory beyond V8 is bounded too, and grandchildren end with their call', async (pool) => {

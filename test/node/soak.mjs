@@ -1,15 +1,28 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
- * Calls with random work, on one pool: `node soak.mjs [CALLS] [NODE] [SEED]`. Each must end as a plain Node would have it, none may hang, and neither
- * the supervisor nor the zygote may grow.
+ * node soak.mjs [CALLS] [SEED]: calls in a row with random work, three at once, by the package. Each ends as it would in a
+ * plain Node, none hangs, and when all are over nothing has grown: no memory, descriptor or process of the client's, the
+ * supervisor's or the zygote's, no mount, cgroup or file. make soak has it do 10,000, soak_test.mjs some.
  */
-import { readFileSync } from 'node:fs';
-import { childrenOf } from '../lib/vitrotest.mjs';
-import { Cells } from './cell.mjs';
+import { mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import { fileURLToPath } from 'node:url';
+import { Sandbox } from '../../sdk/node/index.js';
+import { childrenOf, descendants } from '../lib/vitrotest.mjs';
+import { POLICY } from './sandbox.mjs';
+import { works } from './works.mjs';
 
-const calls = Number(process.argv[2] ?? 10_000);
-const node = process.argv[3] ?? process.execPath;
-let seed = Number(process.argv[4] ?? Date.now() % 1e6);
+const AT_ONCE = 3;
+const GROWTH_KB = 8192; // that may come to lie in a heap by chance
+const SOURCE = readFileSync(new URL('works.mjs', import.meta.url));
+const NOT_HERE = new Set(['names of hosts', 'output']); // what has no resolver, and what only prints
+
+let seed = Number(process.argv[3] ?? Date.now() % 1e6);
+const SEED = seed;
 
 function random(below) {
 	seed = (seed * 1_103_515_245 + 12_345) % 2 ** 31;
@@ -17,59 +30,121 @@ function random(below) {
 }
 
 /* Code, and what becomes of it: a status, and where that is ok the value. */
-const works = [
+const endings = [
 	['return 2 + 3', 'ok', 5],
-	['let k = []; for (let i = 0; i < 2e5; i++) { k.push({i, s: "x" + i}); if (k.length > 5e3) k = [] } return 1', 'ok', 1],
-	['await new Promise((r) => setTimeout(r, 5)); return 1', 'ok', 1],
-	['return (await Promise.all(Array.from({length: 300}, async (_, i) => i))).length', 'ok', 300],
-	['const fs = await import("fs/promises"); await fs.writeFile("a", "x".repeat(1e5)); return (await fs.readFile("a")).length', 'ok', 100_000],
-	['const c = await import("crypto"); const {promisify} = await import("util"); return (await promisify(c.pbkdf2)("a", "b", 500, 8, "sha1")).length', 'ok', 8],
-	['return (await crypto.subtle.digest("SHA-256", new Uint8Array(1e5))).byteLength', 'ok', 32],
-	['return (await import("child_process")).execFileSync("/bin/echo", ["hi"]).toString()', 'ok', 'hi\n'],
-	['const {Worker} = await import("worker_threads"); const w = new Worker("require(\\"worker_threads\\").parentPort.postMessage(6)", {eval: true}); return await new Promise((r, j) => { w.on("message", r); w.on("error", j) })', 'ok', 6],
-	['const {Worker} = await import("worker_threads"); const w = new Worker("for (let i = 0, k = []; i < 1e5; i++) k.push({i})", {eval: true}); return await new Promise((r) => w.on("exit", r))', 'ok', 0],
-	['const {instance} = await WebAssembly.instantiate(Buffer.from("0061736d0100000001070160027f7f017f030201000707010361646400000a09010700200020016a0b", "hex")); return instance.exports.add(2, 3)', 'ok', 5],
-	['return Buffer.alloc(2 << 20, 1).length', 'ok', 2 << 20],
-	['return "abc123 ".repeat(5e3).match(/([a-z]+)(\\d+)/g).length', 'ok', 5000],
-	['return new Intl.NumberFormat("de").format(1234.5)', 'ok', '1.234,5'],
 	['return await tools.twice(4)', 'ok', 8],
-	['return (await Promise.all(Array.from({length: 20}, (_, i) => tools.twice(i)))).length', 'ok', 20],
+	['return (await Promise.all(Array.from({ length: 20 }, (_, i) => tools.twice(i)))).length', 'ok', 20],
 	['for (let i = 0; i < 100; i++) console.log("line", i); return 1', 'ok', 1],
+	['process.stdout.write("x".repeat(1e5)); return 1', 'ok', 1],
+	['return "y".repeat(1e6).length', 'ok', 1e6],
 	['throw new RangeError("x")', 'error'],
+	['throw null', 'error'],
 	['process.exit(3)', 'error'],
 	['process.abort()', 'crashed'],
 	['await new Promise(() => {})', 'error'],
 	['for (;;);', 'timeout'],
-	['setTimeout(() => { throw 1 }, 1); await new Promise((r) => setTimeout(r, 500))', 'error'],
+	['setTimeout(() => { throw 1 }, 1); await new Promise((settle) => setTimeout(settle, 500))', 'error'],
+	['Promise.reject(new Error("x")); await new Promise((settle) => setTimeout(settle, 500))', 'error'],
+	['(await import("node:child_process")).spawn("/bin/sleep", ["60"], { detached: true, stdio: "ignore" }).unref(); return 1', 'ok', 1],
+	['new ((await import("node:worker_threads")).Worker)("for (;;);", { eval: true }); return 1', 'ok', 1],
 ];
 
-function memoryOf(pid) {
-	const text = readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8');
-	return Number(/^Private_Dirty:\s+(\d+)/m.exec(text)?.[1] ?? 0) + Number(/^Private_Clean:\s+(\d+)/m.exec(text)?.[1] ?? 0);
+const kinds = [...endings, ...Object.keys(works).filter((name) => !NOT_HERE.has(name)).map((name) =>
+	[`const { works } = await import('/tmp/works.mjs'); await works[${JSON.stringify(name)}](); return 'done'`, 'ok', 'done'])];
+
+async function callOnce(sandbox, wrong) {
+	const [code, status, value] = kinds[random(kinds.length)];
+	const files = value === 'done' ? { 'works.mjs': SOURCE } : {};
+	const told = await sandbox.eval(code, { files, tools: { twice: (n) => n * 2 }, timeout: status === 'timeout' ? 100 : 29_000, result: true });
+	if (told.status !== status || (status === 'ok' && told.value !== value))
+		wrong.push(`${code.slice(0, 100)}: ${told.status}: ${told.error?.message ?? told.value}\n${told.error?.traceback ?? ''}`);
 }
 
-const cells = new Cells();
-const pool = await cells.pool({ node, ready: 4 });
-const [supervisor] = childrenOf(process.pid);
-const wrong = {};
-let done = 0, early = 0;
-
-async function work() {
-	while (done < calls) {
-		done++;
-		const [code, status, value] = works[random(works.length)];
-		const told = await cells.eval(pool, code, { tools: { twice: (x) => x * 2 }, wall_ms: status === 'timeout' ? 100 : 25_000 });
-		if (told.status !== status || (status === 'ok' && told.value !== value)) {
-			const key = `${code.slice(0, 60)}: ${told.status}: ${told.error ?? told.value}`;
-			wrong[key] = (wrong[key] ?? 0) + 1;
-		}
-		if (done === Math.floor(calls / 4))
-			early = memoryOf(supervisor);
+function readOr(file, otherwise = '') {
+	try {
+		return readFileSync(file, 'latin1');
+	} catch {
+		return otherwise; // it is gone, or not for us to see
 	}
 }
 
-const start = Date.now();
-await Promise.all([work(), work(), work()]);
-const late = memoryOf(supervisor);
-console.log(JSON.stringify({ node, calls: done, seconds: (Date.now() - start) / 1000, wrong, supervisor_kb: [early, late], logs: cells.logs.slice(0, 5), exit: await cells.end() }));
-process.exit(Object.keys(wrong).length ? 1 : 0);
+function listOr(folder) {
+	try {
+		return readdirSync(folder);
+	} catch {
+		return [];
+	}
+}
+
+function countCgroups(name, folder = '/sys/fs/cgroup', depth = 6) {
+	return depth ? listOr(folder).reduce((sum, entry) => entry.includes('.') && !entry.startsWith('vitro-') ? sum
+		: sum + entry.startsWith(name) + countCgroups(name, `${folder}/${entry}`, depth - 1), 0) : 0;
+}
+
+const privateKb = (pid) => [...readOr(`/proc/${pid}/smaps_rollup`).matchAll(/^Private_\w+:\s+(\d+)/gm)].reduce((sum, [, kb]) => sum + Number(kb), 0);
+
+/** What there is of all, when nothing is under way. */
+async function look(sandbox, supervisor, place) {
+	for (let quiet = 0; quiet < 5; await sleep(100)) {
+		const { live, refilling } = await sandbox.counts();
+		quiet = live || refilling ? 0 : quiet + 1;
+	}
+	collect();
+	const below = descendants(supervisor);
+	const isZygote = (pid) => readOr(`/proc/${pid}/cmdline`).includes('vitro_zygote.node') && Number(/^Threads:\s+(\d+)/m.exec(readOr(`/proc/${pid}/status`))?.[1]) > 2;
+	const zygote = below.find(isZygote);
+	return {
+		memory: { client: process.memoryUsage().heapUsed >> 10, supervisor: privateKb(supervisor), zygote: privateKb(zygote) },
+		counts: {
+			descriptors: [process.pid, supervisor, zygote].map((pid) => listOr(`/proc/${pid}/fd`).length), processes: below.length,
+			mounts: [supervisor, zygote].map((pid) => readOr(`/proc/${pid}/mountinfo`).split('\n').length),
+			cgroups: countCgroups(`vitro-${supervisor}`), files: listOr(place),
+		},
+	};
+}
+
+setFlagsFromString('--expose-gc');
+const collect = runInNewContext('gc');
+
+function findGrowth(before, after) {
+	const grown = Object.entries(after.memory).filter(([who, kb]) => kb > before.memory[who] + GROWTH_KB).map(([who, kb]) => `memory of the ${who}: ${before.memory[who]} to ${kb} KB`);
+	for (const [what, count] of Object.entries(after.counts))
+		if (JSON.stringify(count) !== JSON.stringify(before.counts[what]))
+			grown.push(`${what}: ${before.counts[what]} to ${count}`);
+	return grown;
+}
+
+/** Does so many calls. Tells what is wrong: lists that are empty where nothing is. */
+export async function soak(calls, onward = () => {}) {
+	const place = mkdtempSync(join(tmpdir(), 'node-soak-'));
+	process.env.TMPDIR = place;
+	const sandbox = new Sandbox({ readyMin: 4, readyMax: 4, policy: { ...POLICY, network: 'loopback', limits: { memory_mb: 768 } } });
+	const wrong = [];
+	let done = 0;
+	const doMany = (end) => Promise.all(Array.from({ length: AT_ONCE }, async () => {
+		while (done < end) {
+			if (++done % 500 === 0)
+				onward(done);
+			await callOnce(sandbox, wrong);
+		}
+	}));
+	try {
+		await doMany(Math.max(60, Math.floor(calls / 10)));
+		const [supervisor] = childrenOf(process.pid).filter((pid) => readOr(`/proc/${pid}/cmdline`).includes('supervise'));
+		const before = await look(sandbox, supervisor, place);
+		await doMany(calls);
+		const after = await look(sandbox, supervisor, place);
+		return { seed: SEED, calls, wrong, grown: findGrowth(before, after), before, after };
+	} finally {
+		await sandbox.close();
+		delete process.env.TMPDIR;
+		rmSync(place, { recursive: true });
+	}
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+	const began = Date.now();
+	const told = await soak(Number(process.argv[2] ?? 10_000), (done) => console.log(`${done} calls, ${((Date.now() - began) / 1e3).toFixed(0)} s`));
+	console.log(JSON.stringify(told, null, 1));
+	process.exit(told.wrong.length || told.grown.length ? 1 : 0);
+}

@@ -238,7 +238,15 @@ def _():
     if not shutil.which("node"):
         check_in("node", one["why"], "what is missing")
     elif "built without Node" not in one["why"]:
-        check(one["why"].endswith((", forked for each call", ", started anew for each call")), one)
+        check(one["why"].endswith(", forked for each call") or ", started anew for each call: " in one["why"], one)
+        with folder() as place:
+            node = os.path.join(place, "node")
+            for said, why in (("forked", f"{node}, forked for each call"), ("anew: it is old", f"{node}, started anew for each call: it is old"),
+                              ("nonsense", "does not say whether it can be forked")):
+                write(node, f"#!/bin/sh\nprintf '{said}'\n", 0o755)
+                env = {**os.environ, "PATH": f"{place}:{os.environ['PATH']}"}
+                found = json.loads(vitro("doctor", "--json", env=env).out)["findings"]
+                check_in(why, next(one for one in found if one["name"] == "Node pools")["why"], said)
 
 
 @test("doctor: it tells which python3 would hold functions ready, or why none does")

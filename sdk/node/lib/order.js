@@ -46,16 +46,18 @@ export class Orders {
 	#policy;
 	#sources;
 	#node;
-	#preload;
+	#setup;
 	#ready;
 
-	constructor({ policy, node = process.execPath, preload = [], readyMin = 0, readyMax = 0 }) {
+	constructor({ policy, node = process.execPath, fork = true, preload = [], readyMin = 0, readyMax = 0 }) {
 		if (!Array.isArray(preload))
 			throw new TypeError('preload is an array of modules');
 		this.#policy = policy;
 		this.#sources = sourcesOf(policy);
 		this.#node = node.includes('/') ? resolve(node) : node;
-		this.#preload = preload.map(nameModule);
+		if (typeof fork !== 'boolean')
+			throw new TypeError('fork is true or false');
+		this.#setup = JSON.stringify({ version: 1, mode: 'message', preload: preload.map(nameModule), fork: fork ? undefined : false });
 		this.#ready = { readyMin: checkCount('readyMin', readyMin), readyMax: checkCount('readyMax', readyMax) };
 	}
 
@@ -134,7 +136,7 @@ export class Orders {
 		const all = [...options.policy === undefined ? this.#sources : sourcesOf(options.policy), ...sources];
 		if (grants.length)
 			all.push({ json: JSON.stringify({ files: { read: grants } }) });
-		const setup = kind === 'node' ? JSON.stringify({ version: 1, mode: 'message', preload: this.#preload }) : undefined;
+		const setup = kind === 'node' ? this.#setup : undefined;
 		return { spec: { kind, program, sources: JSON.stringify(all), setup, ...this.#ready }, wallMs };
 	}
 

@@ -9,7 +9,7 @@ import { Orders } from './order.js';
 import { Result } from './result.js';
 import { Session } from './session.js';
 
-const OPTIONS = ['policy', 'node', 'preload', 'socket', 'readyMin', 'readyMax', 'onSupervisorLog'];
+const OPTIONS = ['policy', 'node', 'fork', 'preload', 'socket', 'readyMin', 'readyMax', 'onSupervisorLog'];
 
 export class Sandbox {
 	#orders;

@@ -27,9 +27,13 @@ export class WireNumber {
 
 /** A frame up to its body, which has that many bytes. head: an object of members; those that are undefined are left out. */
 export function startFrame(head, bodyBytes = 0) {
-	const members = Object.entries(head).filter(([, value]) => value !== undefined)
-		.map(([name, value]) => `${JSON.stringify(name)}:${typeof value === 'bigint' ? value : JSON.stringify(value)}`);
-	const text = `{${members.join(',')}}`;
+	let members = '';
+	for (const name of Object.keys(head)) {
+		const value = head[name];
+		if (value !== undefined)
+			members += `${members && ','}"${name}":${typeof value === 'bigint' ? value : JSON.stringify(value)}`;
+	}
+	const text = `{${members}}`;
 	const size = Buffer.byteLength(text);
 	const start = Buffer.allocUnsafe(8 + size);
 	start.writeUInt32LE(size + bodyBytes, 0);
