@@ -7,7 +7,7 @@
  * plain Node, where it must succeed.
  */
 
-const NOTHING_THERE = /ENOENT|EXDEV|EACCES|EPERM|no such file|cannot open|ERR_MODULE_NOT_FOUND|Cannot find module|UVWASI_EACCES|UVWASI_ENOENT/i;
+const NOTHING_THERE = /ENOENT|EXDEV|ENOSYS|EACCES|EPERM|no such file|permission denied|cannot open|ERR_MODULE_NOT_FOUND|Cannot find module|UVWASI_EACCES|UVWASI_ENOENT/i;
 const NO_NETWORK = /EPERM|EACCES|ENETUNREACH|EAFNOSUPPORT|ECONNREFUSED|EADDRNOTAVAIL|ENOSYS|EINVAL|ENOENT|operation not permitted|permission denied|address not available/i;
 const NO_PROCESS = /ESRCH|EPERM|EACCES|ENOENT/;
 
