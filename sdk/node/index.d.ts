@@ -232,7 +232,10 @@ export class Sandbox {
 	/** The tools that the server offers, as `tools` of eval() takes them: code that uses one has the server call it. */
 	serverTools(): Promise<(ToolDefinition & { name: string; description: string; inputSchema: object })[]>;
 
-	/** What holds on this machine under the sandbox's policy, or another one. Throws Refused where it cannot be held. */
+	/**
+	 * What holds on this machine under the sandbox's policy, or another one; `node` says whether a Node is forked for each call or
+	 * started anew, and why. Throws Refused where it cannot be held.
+	 */
 	capabilities(policy?: Policy): Promise<Record<string, unknown>>;
 
 	/** How many cells and calls there are now, and were so far. */

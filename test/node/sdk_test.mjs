@@ -36,6 +36,12 @@ test('run: one cause, one class of error, and all carry the result', () => withS
 	checkEqual(refused.result.status, 'refused', 'its result');
 }));
 
+test('errors: what a cell wrote reaches no terminal as it is', () => withSandbox(async (sandbox) => {
+	const error = await checkThrows(vitro.ToolError, () => sandbox.eval("throw new Error('a\\u001b[2Jb\\u202ec\\n\\td')"), 'it throws');
+	checkIn('a\\u{1b}[2Jb\\u{202e}c\n\td', error.message, 'the message');
+	checkEqual(error.result.error.message, 'a\u001b[2Jb\u202ec\n\td', 'and the result as it was');
+}));
+
 test('run: result: true throws nothing, whatever is wrong', () => withSandbox(async (sandbox) => {
 	for (const [argv, options, status] of [
 		[['false'], {}, 'error'], [['sleep', '9'], { timeout: 50 }, 'timeout'], [['no-such-program-anywhere'], {}, 'refused'], [[], {}, 'refused'], ['ls', {}, 'refused'],
@@ -111,7 +117,8 @@ test('a policy: a name, an object, a file, paths by the working directory', asyn
 			checkEqual((await sandbox.run(['cat', file], { policy: { ...POLICY, files: { read: [folder] } } })).stdout, 'hello', 'an object');
 			checkEqual((await sandbox.run(['cat', file], { policy: join(folder, 'policy.json') })).stdout, 'hello', 'a file');
 			checkEqual((await sandbox.run(['cat', '/else/hello.txt'], { policy: { ...POLICY, files: { read: [{ from: new URL(`file://${folder}`), to: '/else' }] } } })).stdout, 'hello', 'moved');
-			check((await sandbox.capabilities()).vitro, 'capabilities');
+			const { vitro: version, node } = await sandbox.capabilities();
+			check(version && /^\/.*node, (forked|started anew) for each call/.test(node), `capabilities: ${node}`);
 		});
 	} finally {
 		rmSync(folder, { recursive: true });

@@ -1,10 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 // What calls throw. One status of a result, one class; all are VitroErrors, and carry the whole result.
 
+const UNSEEN = /[\p{Zl}\p{Zp}]|(?![\n\t])\p{C}/gu;
+
+/** What cannot be printed is escaped, but for line ends and tabs: a cell may have chosen the text, and terminals obey it. */
+function visible(text) {
+	return String(text).replace(UNSEEN, (char) => `\\u{${char.codePointAt(0).toString(16)}}`);
+}
+
 /** The base of all that vitro throws. `result` is the call's whole Result; null where there was no call to have one. */
 export class VitroError extends Error {
 	constructor(message = '', result = null, options = undefined) {
-		super(message, options);
+		super(visible(message), options);
 		this.result = result;
 		Object.defineProperty(this, 'name', { value: new.target.name, configurable: true, writable: true });
 	}

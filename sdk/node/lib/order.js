@@ -2,11 +2,14 @@
 // A call before it is made: which pool it wants, and what it says.
 
 import { Buffer } from 'node:buffer';
+import { execFile } from 'node:child_process';
 import { existsSync, realpathSync } from 'node:fs';
 import { homedir } from 'node:os';
-import { dirname, join, resolve } from 'node:path';
+import { delimiter, dirname, join, resolve } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
+import { promisify } from 'node:util';
 
+import { findBinary } from './binary.js';
 import * as codec from './codec.mjs';
 import { Refused } from './errors.js';
 import { checkNames, kindOf } from './options.js';
@@ -46,6 +49,7 @@ export class Orders {
 	#policy;
 	#sources;
 	#node;
+	#forks;
 	#setup;
 	#ready;
 
@@ -57,8 +61,19 @@ export class Orders {
 		this.#node = node.includes('/') ? resolve(node) : node;
 		if (typeof fork !== 'boolean')
 			throw new TypeError('fork is true or false');
+		this.#forks = fork;
 		this.#setup = JSON.stringify({ version: 1, mode: 'message', preload: preload.map(nameModule), fork: fork ? undefined : false });
 		this.#ready = { readyMin: checkCount('readyMin', readyMin), readyMax: checkCount('readyMax', readyMax) };
+	}
+
+	/** Whether its Node is forked for each call, as `vitro doctor` finds it. */
+	async describeNode() {
+		if (!this.#forks)
+			return `${this.#node}, started anew for each call: fork is false`;
+		const path = this.#node.includes('/') ? [dirname(this.#node), process.env.PATH].join(delimiter) : process.env.PATH;
+		const asked = promisify(execFile)(findBinary(), ['doctor', '--json'], { env: { ...process.env, PATH: path } });
+		const { stdout } = await asked.catch((error) => error); // where something needed is missing it says so by its exit code, too
+		return JSON.parse(stdout).findings.find(({ name }) => name === 'Node pools').why;
 	}
 
 	eval(code, options) {

@@ -58,11 +58,14 @@ export class Sandbox {
 			throw new Refused('only a server has tools of its own: give its socket, as in new Sandbox({ socket })');
 	}
 
-	/** What holds on this machine under the sandbox's policy, or another one. Throws Refused where it cannot be held. */
+	/**
+	 * What holds on this machine under the sandbox's policy, or another one; `node` says whether a Node is forked for each call or
+	 * started anew, and why. Throws Refused where it cannot be held.
+	 */
 	async capabilities(policy = undefined) {
 		const session = await this.#use();
 		const pool = await session.openPool(this.#orders.policyAlone(policy));
-		return { ...pool.isolation, vitro: session.version };
+		return { ...pool.isolation, vitro: session.version, node: await this.#orders.describeNode() };
 	}
 
 	/** How many cells and calls there are now, and were so far. */
