@@ -103,10 +103,12 @@ static void settle(const struct contestant *self)
 	host_settle(bench->host, READY);
 }
 
+/* Both: what the other is still at would be done at this one's cost. */
 static void settle_served(const struct contestant *self)
 {
 	struct bench *bench = self->user;
 
+	host_settle(bench->host, READY);
 	host_settle(bench->served.host, READY);
 }
 
@@ -356,7 +358,7 @@ static void bench_served(struct bench *bench)
 		  .block = BLOCK },
 		{ .name = "call, private supervisor",
 		  .run = run_call,
-		  .prepare = settle,
+		  .prepare = settle_served,
 		  .user = bench,
 		  .block = BLOCK },
 	};
