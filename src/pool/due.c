@@ -137,7 +137,7 @@ static bool is_over_long(const struct vt_pool *pool, int64_t now)
 {
 	const struct vt_warm *oldest = pool->warm[VT_WARM_OVER];
 
-	return now - pool->last_call >= VT_POOL_QUIET || pool->count[VT_WARM_OVER] > OVER_MAX ||
+	return now - pool->last_call >= pool->quiet || pool->count[VT_WARM_OVER] > OVER_MAX ||
 	       now - oldest->since >= OVER_LONG;
 }
 
@@ -147,7 +147,7 @@ void vt_pool_set_timer(struct vt_pool *pool)
 	bool can_make = (pool->plan->bare || pool->hull.ready) && !pool->paused_until &&
 			!vt_pool_under_way(pool) && !pool->closing;
 	const struct vt_warm *over = pool->warm[VT_WARM_OVER];
-	int64_t due = over || (can_make && vt_pool_is_short(pool)) ? pool->last_call + VT_POOL_QUIET
+	int64_t due = over || (can_make && vt_pool_is_short(pool)) ? pool->last_call + pool->quiet
 								   : INT64_MAX;
 
 	if (over)

@@ -112,6 +112,16 @@ static void enter(struct vt_pool *pool, struct vt_warm *warm)
 		vt_pool_order_occupant(pool, warm);
 }
 
+/* An occupant took so long to be ready. One that others kept from its CPU counts for a quarter. */
+static void note_time(struct vt_pool *pool, int64_t took)
+{
+	int64_t quiet = (3 * pool->quiet + took) / 4;
+
+	pool->quiet = quiet < VT_POOL_QUIET_LEAST  ? VT_POOL_QUIET_LEAST
+		      : quiet > VT_POOL_QUIET_MOST ? VT_POOL_QUIET_MOST
+						   : quiet;
+}
+
 static void warm_moved(struct vt_warm *warm, enum vt_warm_state from)
 {
 	struct vt_pool *pool = warm->owner->user;
@@ -126,6 +136,7 @@ static void warm_moved(struct vt_warm *warm, enum vt_warm_state from)
 		return;
 	if (warm->state == VT_WARM_PARKED) {
 		pool->failures = 0;
+		note_time(pool, warm->since - warm->entered);
 		if (vt_pool_has_stale(pool))
 			vt_pool_wake_by(pool, 0); /* one of them may go */
 		vt_pool_serve_waiting(pool);
@@ -133,9 +144,9 @@ static void warm_moved(struct vt_warm *warm, enum vt_warm_state from)
 			vt_pool_refill(pool);
 		else if (vt_pool_is_short(
 				 pool)) /* by a timer, which comes after whatever is due now */
-			vt_pool_wake_by(pool, pool->last_call + VT_POOL_QUIET);
+			vt_pool_wake_by(pool, pool->last_call + pool->quiet);
 	} else if (warm->state == VT_WARM_OVER) {
-		vt_pool_wake_by(pool, pool->last_call + VT_POOL_QUIET);
+		vt_pool_wake_by(pool, pool->last_call + pool->quiet);
 	} else if (warm->state == VT_WARM_ENDING) {
 		vt_pool_wake_by(pool, warm->since + VT_POOL_SWEEP);
 		vt_pool_wake_by(pool, vt_warm_due(warm));
@@ -232,7 +243,7 @@ static bool wants_more(const struct vt_pool *pool)
 {
 	int64_t now = vt_clock_now();
 	bool soon = pool->waiting.first || pool->count[VT_WARM_PARKED] <= pool->target / 4 ||
-		    now - pool->last_call >= VT_POOL_QUIET;
+		    now - pool->last_call >= pool->quiet;
 
 	return vt_pool_is_short(pool) && soon && vt_pool_under_way(pool) < MAKING_MAX &&
 	       now >= pool->paused_until;
@@ -328,7 +339,7 @@ static bool run(struct vt_pool *pool, struct vt_pool_call *call)
 			 * a clock then would keep the caller from its CPU.
 			 */
 			vt_pool_wake_by(pool, vt_warm_due(warm));
-			vt_pool_wake_by(pool, pool->last_call + VT_POOL_QUIET);
+			vt_pool_wake_by(pool, pool->last_call + pool->quiet);
 			return true;
 		}
 	return false;
@@ -470,6 +481,7 @@ int vt_pool_new(struct vt_loop *loop, const struct vt_pool_options *options,
 	pool->loop = loop;
 	pool->image_fd = pool->null_fd = -1;
 	pool->target = options->ready_min;
+	pool->quiet = VT_POOL_QUIET_LEAST;
 	vt_queue_init(&pool->waiting);
 	init_parts(pool);
 	vt_loop_add_timer(loop, &pool->timer);

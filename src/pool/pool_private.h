@@ -14,10 +14,12 @@
 #include "pool/zygote.h"
 
 /*
- * Cells are made, and those whose call is over are killed, when no call came for so long: either
- * takes longer than a call, and would keep the next one from its CPU.
+ * Cells are made, and those whose call is over are killed, when no call came for a while: either
+ * takes longer than a call, and would keep the next one from its CPU. That while is what an occupant takes
+ * to be ready, between these: the fork of a large zygote costs a call more.
  */
-#define VT_POOL_QUIET (2 * VT_NS_PER_MS)
+#define VT_POOL_QUIET_LEAST (2 * VT_NS_PER_MS)
+#define VT_POOL_QUIET_MOST (10 * VT_NS_PER_MS)
 /* How often it is asked whether fewer ready cells would do. */
 #define VT_POOL_DECAY (5 * VT_NS_PER_S)
 /* How long spawner, zygote and occupants may take to obey: whoever takes longer never will. */
@@ -57,6 +59,7 @@ struct vt_pool {
 	unsigned failures;     /* in a row */
 	uint64_t failed_until; /* cells up to this one were there when something failed last */
 	struct vt_err refusal; /* what calls that wait are to be told; num 0: nothing */
+	int64_t quiet; /* how long no call came when there is time for what is not urgent */
 	int64_t paused_until, last_call, decay_at, sweep_at, release_at;
 	struct vt_pool_counts counts;
 	bool closing;

@@ -53,6 +53,8 @@ void vt_warm_move(struct vt_warm *warm, enum vt_warm_state state)
 		abort(); /* a bug in this file; going on would take one cell for another */
 	warm->state = state;
 	warm->since = vt_clock_now();
+	if (state == VT_WARM_ENTERING)
+		warm->entered = warm->since;
 	if (state == VT_WARM_PARKED)
 		warm->parked_cpu = cpu_time(warm);
 	warm->owner->moved(warm, from);

@@ -103,6 +103,7 @@ struct vt_warm {
 	int                broken;  /* what was wrong with what it said; 0: nothing */
 	int64_t            started, deadline, given_up;
 	int64_t            warned; /* it was told to end: until when it may; 0: it was not */
+	int64_t            entered; /* when its occupant was ordered */
 	int64_t            parked_cpu; /* what it used before there was a call: to seal itself, to rehearse */
 	int64_t            ended_cpu; /* of an occupant that has ended, with those it waited for */
 };
