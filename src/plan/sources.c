@@ -147,7 +147,7 @@ int vt_sources_check(struct vt_plan *plan, const struct vt_policy *policy,
 	int r = check_all(&how, &policy->sources, err);
 
 	how.never = true;
-	how.meaning = "is vitro's own";
+	how.meaning = "is the server's own";
 	if (r == 0)
 		r = check_all(&how, &policy->kept, err);
 	how.closed = true;

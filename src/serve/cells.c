@@ -399,9 +399,6 @@ void vt_cells_maker_init(struct vt_cells_maker *maker)
 {
 	maker->timer = (struct vt_timer){ .fire = fires, .owner = maker };
 	vt_loop_add_timer(maker->loop, &maker->timer);
-	/* What is started outside of cells, the next time. Where no proc tells its name, nobody
-	 * knows it. */
-	(void)vt_cells_keep(maker, "/proc/self/exe", &(struct vt_err){ 0 });
 }
 
 void vt_cells_maker_done(struct vt_cells_maker *maker)
