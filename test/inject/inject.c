@@ -124,6 +124,7 @@ static enum role role_of_fork(const struct tracee *parent)
 {
 	switch (parent->role) {
 	case ROLE_SUPERVISOR:
+	case ROLE_HELPER: /* one of them makes hulls */
 		return parent->new_flags & CLONE_NEWPID ? ROLE_INIT : ROLE_HELPER;
 	case ROLE_SPAWNER:
 		return ROLE_INIT;

@@ -74,19 +74,23 @@ class Run:
             return None
 
     def seen(self):
-        """What the probe saw, in a form that is the same each time."""
-        lines = []
-        for line in self.result["stdout"].splitlines():
-            match = re.match(r"(/proc/self/ns/(\w+)): (.*)", line)
-            if match:
-                line = f"{match[1]}: {'the host' if match[3] == os.readlink(match[1]) else 'its own'}"
-            if line and not line.startswith(UNSTABLE):
-                lines.append(line)
-        return lines
+        return normal(self.result["stdout"])
 
     def __str__(self):
         told = {**self.result, "stdout": f"{len(self.result['stdout'])} bytes"} if self.result else self.out[:1000]
         return f"{self.way}, {self.point}: exit {self.code}, {told}, stderr: {self.err[:1000]!r}, {self.left}"
+
+
+def normal(text):
+    """What the probe saw, in a form that is the same each time."""
+    lines = []
+    for line in text.splitlines():
+        match = re.match(r"(/proc/self/ns/(\w+)): (.*)", line)
+        if match:
+            line = f"{match[1]}: {'the host' if match[3] == os.readlink(match[1]) else 'its own'}"
+        if line and not line.startswith(UNSTABLE):
+            lines.append(line)
+    return lines
 
 
 @functools.lru_cache(maxsize=None)
@@ -163,7 +167,10 @@ def note_counts(way, role, tally):
 
 def inject(way, role):
     whole, tally, wrong = baseline(way), {}, []
-    for call, number in points(way, role):
+    chosen = points(way, role)
+    if not chosen:
+        skip(f"{way} has no {role}")
+    for call, number in chosen:
         try:
             run = Run(way, (role, call, number))
             if not run.hit:
@@ -174,7 +181,16 @@ def inject(way, role):
             wrong.append(str(failure))
         tally[status] = tally.get(status, 0) + 1
     note_counts(way, role, tally)
+    check(tally, f"none of {chosen} was made again")
     check(not wrong, lambda: f"{len(wrong)} wrong:\n" + "\n\n".join(wrong[:20]))
+
+
+@test("the control: outside of a cell the probe sees what no cell shows")
+def _():
+    seen = normal(subprocess.run([PROBE], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True).stdout)
+    differs = weaker(seen, baseline("a command").seen(), True)
+    for mark in ("NoNewPrivs:", "Seccomp:", "/proc/self/ns/pid:", "domains:"):
+        check(any(line.startswith(mark) for line in differs), f"{mark} is not among {differs}")
 
 
 for one in WAYS:
