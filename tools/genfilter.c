@@ -65,6 +65,8 @@ static const struct kind addons[VT_SECCOMP_ADDONS] = {
 			       VT_SECCOMP_DEFAULT, .addon = true },
 	[VT_SECCOMP_MUTE] = { "mute", vt_seccomp_mute_groups, vt_seccomp_mute_conditions,
 			      VT_SECCOMP_DEFAULT, .addon = true, .alike = true },
+	[VT_SECCOMP_CALLED] = { "called", vt_seccomp_called_groups, vt_seccomp_called_conditions,
+				VT_SECCOMP_DEFAULT, .addon = true, .alike = true },
 };
 
 struct variant {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * genflags TEMPLATE: writes the template with its line "@FLAGS@" replaced by the flags of `vitro
- * run` as scdoc. They come from vt_options_help(), so that manual, --help and parser have one
- * source: two blanks, the flag, then its sentence from column SENTENCE on, or on the next line
- * where the flag is too long.
+ * genflags TEMPLATE: writes the template with its line "@FLAGS VERB@" replaced by the flags of that
+ * verb as scdoc. They come from vt_options_help(), so that manual, --help and parser have one
+ * source: two blanks, the flag, then its sentence from column SENTENCE on, or from the next line on
+ * where the flag is too long; the rest of a long sentence is on further lines.
  */
 #include <stdio.h>
 #include <string.h>
@@ -62,28 +62,31 @@ static void print_line(const char *line, size_t len)
 {
 	size_t flag = flag_length(line, len);
 
-	if (flag)
+	if (flag) {
+		putchar('\n');
 		print_flag(line + INDENT, flag);
+	}
 	if (INDENT + flag == len)
 		return;
 	putchar('\t');
 	print_plain(line + SENTENCE, len - SENTENCE);
-	fputs("\n\n", stdout);
+	putchar('\n');
 }
 
-static int print_flags(void)
+static int print_flags(const char *verb)
 {
 	struct vt_str help;
 
 	vt_str_init(&help);
-	vt_options_help("run", &help);
+	vt_options_help(verb, &help);
 	for (const char *at = help.text; *at;) {
 		size_t len = strcspn(at, "\n");
 
 		print_line(at, len);
 		at += len + (at[len] == '\n');
 	}
-	int bad = !vt_str_ok(&help);
+	putchar('\n');
+	int bad = !vt_str_ok(&help) || !help.len;
 
 	vt_str_done(&help);
 	return bad;
@@ -91,12 +94,12 @@ static int print_flags(void)
 
 static int fill(FILE *template)
 {
-	char line[1000];
+	char line[1000], verb[20];
 	int bad = 0;
 
 	while (fgets(line, sizeof(line), template)) {
-		if (strcmp(line, "@FLAGS@\n") == 0)
-			bad |= print_flags();
+		if (sscanf(line, "@FLAGS %19[a-z]@", verb) == 1)
+			bad |= print_flags(verb);
 		else
 			fputs(line, stdout);
 	}

@@ -31,7 +31,7 @@ static void mark_cut(struct vt_err *err)
 	memcpy(err->what + sizeof(err->what) - 4, "...", 4);
 }
 
-int vt_fail(struct vt_err *err, enum vt_step step, int num, const char *fmt, ...)
+int(vt_fail)(struct vt_err *err, enum vt_step step, int num, const char *fmt, ...)
 {
 	va_list args;
 
@@ -60,8 +60,8 @@ static size_t put(struct vt_err *err, size_t at, const char *text)
 	return at + len;
 }
 
-int vt_fail_at(struct vt_err *err, enum vt_step step, int num, const char *what,
-	       const char *subject)
+int(vt_fail_at)(struct vt_err *err, enum vt_step step, int num, const char *what,
+		const char *subject)
 {
 	size_t at = put(err, 0, what);
 

@@ -54,6 +54,17 @@ int vt_fail(struct vt_err *err, enum vt_step step, int num, const char *fmt, ...
 int vt_fail_at(struct vt_err *err, enum vt_step step, int num, const char *what,
 	       const char *subject);
 
+/* Who analyzes one file after the other does not see that it is negative, and goes on after an error as if there was none. */
+#ifdef VITRO_ANALYZED
+static inline int vt_negative(int r)
+{
+	(void)r;
+	return -1;
+}
+#define vt_fail(...)	vt_negative(vt_fail(__VA_ARGS__))
+#define vt_fail_at(...) vt_negative(vt_fail_at(__VA_ARGS__))
+#endif
+
 /* Whether an errno is of a shortage that passes, and so says nothing about what there is. */
 bool vt_err_passes(int num);
 

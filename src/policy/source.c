@@ -16,8 +16,8 @@ struct vt_shown vt_show(const char *text)
 	return shown;
 }
 
-int vt_source_fail(struct vt_err *err, const struct vt_source *source, int num, const char *fmt,
-		   ...)
+int(vt_source_fail)(struct vt_err *err, const struct vt_source *source, int num, const char *fmt,
+		    ...)
 {
 	char what[sizeof(err->what)];
 	char name[160];
