@@ -162,10 +162,7 @@ void vt_cgroup_say(struct vt_cgroup_site *site, const char *fmt, ...)
 
 void vt_cgroup_site_init(struct vt_cgroup_site *site)
 {
-	site->version = VT_CGROUP_NONE;
-	site->memory[0] = site->pids[0] = site->cpu[0] = site->cpuacct[0] = site->why[0] = '\0';
-	site->cpu_why[0] = '\0';
-	site->short_of = 0;
+	*site = (struct vt_cgroup_site){ .version = VT_CGROUP_NONE };
 }
 
 int vt_cgroup_noted(struct vt_cgroup_site *site, int num)

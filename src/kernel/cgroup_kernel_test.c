@@ -377,6 +377,59 @@ static void test_find_as_an_ordinary_user(void **state)
 	assert_int_equal(status, 0);
 }
 
+/* Runs act in a child that is born in it; its wait status. */
+static int run_cloned(const struct vt_cgroup *cgroup, void (*act)(void))
+{
+	struct clone_args args = { .flags = CLONE_INTO_CGROUP,
+				   .exit_signal = SIGCHLD,
+				   .cgroup = (uint64_t)vt_cgroup_clone_fd(cgroup) };
+	int status;
+	pid_t pid = (pid_t)syscall(SYS_clone3, &args, sizeof(args));
+
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		act();
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	return status;
+}
+
+/* Where all controllers are v2's: make test-vm has such machines. */
+static void test_v2_limits(void **state)
+{
+	struct vt_cgroup_limits limits = { .memory_bytes = 16 << 20, .pids = 4, .count_cpu = true };
+	struct vt_cgroup_site site;
+	struct vt_cgroup_usage usage;
+	struct vt_cgroup cgroup;
+	struct vt_err err;
+
+	(void)state;
+	vt_cgroup_find(&site);
+	if (site.version != VT_CGROUP_V2 || !site.memory[0] || !site.pids[0]) {
+		print_message("no cgroup v2 with memory and pids here: %s\n", site.why);
+		skip();
+	}
+	assert_int_equal(vt_cgroup_make(&site, &limits, &cgroup, &err), 0);
+	assert_int_equal(cgroup.count, 1);
+
+	int status = run_cloned(&cgroup, fork_often_in_a_group);
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), 3); /* and the one that forks */
+	status = run_cloned(&cgroup, touch_memory);
+	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+	assert_int_equal(vt_cgroup_read(&cgroup, &usage, &err), 0);
+	/* a cgroup that is killed as one counts who was chosen, and then each of its processes */
+	assert_in_range(usage.oom_kills, 1, 2);
+	assert_true(usage.cpu_ns > 0);
+	assert_int_equal(vt_cgroup_remove(&cgroup, &err), 0);
+
+	limits.memory_bytes = 512 << 20;
+	assert_int_equal(vt_cgroup_make(&site, &limits, &cgroup, &err), 0);
+	assert_int_equal(run_cloned(&cgroup, touch_memory), 0);
+	assert_int_equal(vt_cgroup_remove(&cgroup, &err), 0);
+}
+
 /* A v2 tree without controllers still counts CPU time, and clone goes straight in. */
 static void test_v2_clone(void **state)
 {
@@ -430,6 +483,7 @@ int main(void)
 		ON_A_SITE(test_remove_waits_and_gives_up),
 		ON_A_SITE(test_sweep),
 		ON_A_SITE(test_find_as_an_ordinary_user),
+		cmocka_unit_test(test_v2_limits),
 		cmocka_unit_test(test_v2_clone),
 	};
 

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -282,6 +283,66 @@ static void test_find_v2_with_others(void **state)
 	assert_string_equal(site.memory, "");
 }
 
+/* As systemd marks a unit's cgroup; the rest of the test is skipped where files take no marks. */
+static void mark(const char *top, const char *below, const char *name)
+{
+	char folder[PATH_MAX], full[64];
+
+	assert_int_equal(vt_cgroup_path(folder, top, below), 0);
+	(void)snprintf(full, sizeof(full), "user.%s", name);
+	if (setxattr(folder, full, "1", 1, 0) == 0)
+		return;
+	(void)snprintf(full, sizeof(full), "trusted.%s", name);
+	if (setxattr(folder, full, "1", 1, 0) < 0) {
+		print_message("skipped: no extended attributes in /tmp: %s\n", strerror(errno));
+		skip();
+	}
+}
+
+static void test_find_v2_unit(void **state)
+{
+	const char *top = *state;
+	struct vt_cgroup_site site;
+
+	grow_container(top, "", "");
+	mark(top, "", "invocation_id");
+	vt_cgroup_find_at(top, "0::/\n", &site);
+	assert_int_equal(site.version, VT_CGROUP_NONE);
+	assert_non_null(strstr(site.why, "Delegate=yes"));
+	mark(top, "", "delegate");
+	vt_cgroup_find_at(top, "0::/\n", &site);
+	assert_int_equal(site.version, VT_CGROUP_V2);
+	assert_string_equal(site.memory, top);
+}
+
+/* A unit's processes in a child of its cgroup, as DelegateSubgroup= has it. */
+static void test_find_v2_subgroup(void **state)
+{
+	const char *top = *state;
+	struct vt_cgroup_site site;
+
+	grow_container(top, "", "");
+	grow(top, (const struct file[]){ { "sub/cgroup.controllers", "" },
+					 { "sub/cgroup.type", "domain\n" },
+					 { "sub/cgroup.subtree_control", "" },
+					 { "sub/cgroup.procs", "1\n2\n" },
+					 { NULL, NULL } });
+	vt_cgroup_find_at(top, "0::/sub\n", &site);
+	assert_int_equal(site.version, VT_CGROUP_NONE);
+	mark(top, "", "invocation_id");
+	vt_cgroup_find_at(top, "0::/sub\n", &site);
+	assert_int_equal(site.version, VT_CGROUP_NONE);
+	mark(top, "", "delegate");
+	vt_cgroup_find_at(top, "0::/sub\n", &site);
+	assert_int_equal(site.version, VT_CGROUP_V2);
+	assert_string_equal(site.memory, top);
+
+	/* a unit below one is a unit by itself */
+	mark(top, "sub", "invocation_id");
+	vt_cgroup_find_at(top, "0::/sub\n", &site);
+	assert_int_equal(site.version, VT_CGROUP_NONE);
+}
+
 static void test_find_v2_threaded(void **state)
 {
 	struct vt_cgroup_site site;
@@ -311,6 +372,14 @@ static void test_find_v2_below_the_root(void **state)
 	assert_folder(site.memory, top, VT_CGROUP_TOP);
 	assert_folder(site.cpu, top, VT_CGROUP_TOP);
 	assert_string_equal(site.why, "");
+
+	/* a unit that would do, but is systemd's */
+	grow(top, (const struct file[]){ { "s/cgroup.procs", "" }, { NULL, NULL } });
+	vt_cgroup_find_at(top, "0::/s\n", &site);
+	assert_folder(site.memory, top, "s");
+	mark(top, "s", "invocation_id");
+	vt_cgroup_find_at(top, "0::/s\n", &site);
+	assert_folder(site.memory, top, VT_CGROUP_TOP);
 }
 
 /* v2's writes, on invented trees. */
@@ -499,6 +568,8 @@ int main(void)
 		ON_A_TREE(test_find_v2_root),
 		ON_A_TREE(test_find_v2_alone),
 		ON_A_TREE(test_find_v2_with_others),
+		ON_A_TREE(test_find_v2_unit),
+		ON_A_TREE(test_find_v2_subgroup),
 		ON_A_TREE(test_find_v2_threaded),
 		ON_A_TREE(test_find_v2_below_the_root),
 		ON_A_TREE(test_v2_prepare),

@@ -5,12 +5,17 @@
  * controllers, not both. So the own cgroup serves where it gives them already, where it is the
  * root, or where it is the caller's alone, who then steps aside into a child. Else root makes a
  * folder below the root; an ordinary user has nowhere to go.
+ *
+ * Units of systemd's are taken only where they were delegated. Any other it stops as soon as the
+ * kernel has killed a process for want of memory anywhere below it (OOMPolicy=): a cell that fills
+ * its memory would take its supervisor along.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -102,14 +107,49 @@ static const char *split(char *folder)
 	return slash + 1;
 }
 
+/* What systemd wrote on a unit's cgroup: for root, and from 251 on for everyone. */
+static bool is_marked(const char *folder, const char *mark, struct vt_cgroup_site *site)
+{
+	static const char *const kinds[] = { "user", "trusted" };
+
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		char name[64], value[64];
+
+		(void)snprintf(name, sizeof(name), "%s.%s", kinds[i], mark); /* fits */
+		if (getxattr(folder, name, value, sizeof(value)) > 0)
+			return true;
+		(void)vt_cgroup_noted(site, errno);
+	}
+	return false;
+}
+
+static bool is_unit(const char *folder, struct vt_cgroup_site *site)
+{
+	return is_marked(folder, "invocation_id", site);
+}
+
+static bool is_delegated(const char *folder, struct vt_cgroup_site *site)
+{
+	return is_marked(folder, "delegate", site);
+}
+
+/* Whether a folder is for the processes of its parent, which is the place then: by an earlier step
+ * aside, or within a unit that was delegated, by DelegateSubgroup= or a step aside of its own. */
+static bool is_aside(const char *folder, const char *parent, const char *name,
+		     struct vt_cgroup_site *site)
+{
+	return strcmp(name, VT_CGROUP_SUPERVISOR) == 0 ||
+	       (!is_unit(folder, site) && is_unit(parent, site) && is_delegated(parent, site));
+}
+
 /* What the own cgroup offers; 0 with a reason where that is nothing. */
 static unsigned look_own(char folder[PATH_MAX], struct vt_cgroup_site *site)
 {
 	char parent[PATH_MAX];
 
 	memcpy(parent, folder, PATH_MAX);
-	/* An earlier step aside: the cgroup that was left is the place. */
-	if (strcmp(split(parent), VT_CGROUP_SUPERVISOR) == 0)
+	const char *name = split(parent);
+	if (is_aside(folder, parent, name, site))
 		memcpy(folder, parent, PATH_MAX);
 
 	AUTO_CLOSE int dir = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
@@ -118,6 +158,11 @@ static unsigned look_own(char folder[PATH_MAX], struct vt_cgroup_site *site)
 	if (dir < 0 || !can(dir, ".", W_OK | X_OK, site) || !can(dir, "cgroup.procs", W_OK, site)) {
 		(void)vt_cgroup_noted(site, errno);
 		vt_cgroup_say(site, "cannot make cgroups: %s: '%s'", strerror(errno), folder);
+		return 0;
+	}
+	if (is_unit(folder, site) && !is_delegated(folder, site)) {
+		vt_cgroup_say(site, "systemd has not delegated the own cgroup (Delegate=yes): '%s'",
+			      folder);
 		return 0;
 	}
 	if (is_threaded(dir, site)) {

@@ -8,12 +8,12 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <sys/prctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 #include "base/str.h"
 #include "kernel/ns.h"
+#include "kernel/process.h"
 
 /* One line of a map: ids [first, last] stand for themselves. Nothing for an empty range. */
 static void add_identity(struct vt_str *map, int64_t first, int64_t last)
@@ -89,8 +89,6 @@ int vt_idmap_open(uid_t disk_uid, uid_t cell_uid, gid_t disk_gid, gid_t cell_gid
 		hold_open(parent);
 	int fd = open_mapped(pid, disk_uid, cell_uid, disk_gid, cell_gid, err);
 
-	(void)kill(pid, SIGKILL); /* our own child, not yet reaped: it is there */
-	while (waitpid(pid, NULL, __WALL) < 0 && errno == EINTR)
-		;
+	vt_process_end(pid);
 	return fd;
 }

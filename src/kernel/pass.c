@@ -47,9 +47,12 @@ int vt_pass_send(int fd, const void *bytes, size_t len, const int *fds, size_t c
 	}
 	ssize_t sent;
 
+	/* Who left a message of ours unread and went is told of once; then it is as for all who are
+	 * gone. */
 	do
 		sent = sendmsg(fd, &message, MSG_NOSIGNAL);
-	while (sent < 0 && (errno == EINTR || (errno == ETOOMANYREFS && raise_limit())));
+	while (sent < 0 &&
+	       (errno == EINTR || errno == ECONNRESET || (errno == ETOOMANYREFS && raise_limit())));
 	if (sent != (ssize_t)len)
 		return vt_fail_at(err, VT_STEP_WATCH, sent < 0 ? errno : EMSGSIZE, "send a message",
 				  NULL);

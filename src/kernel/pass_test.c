@@ -57,6 +57,20 @@ static void test_nothing_there_and_nobody_there(void **state)
 	vt_fd_close(&pair[1]);
 }
 
+/* Who left a message unread is as gone as any other: the kernel says ECONNRESET, once. */
+static void test_unread_is_nobody_there(void **state)
+{
+	struct letter letter = { 0 };
+	int pair[2];
+
+	(void)state;
+	make_pair(pair);
+	assert_int_equal(vt_pass_send(pair[1], &letter, sizeof(letter), NULL, 0, &err), 0);
+	vt_fd_close(&pair[0]);
+	assert_int_equal(vt_pass_send(pair[1], &letter, sizeof(letter), NULL, 0, &err), -EPIPE);
+	vt_fd_close(&pair[1]);
+}
+
 /* A message of another size is none of ours, and what came with it is closed. */
 static void test_wrong_size_leaves_nothing(void **state)
 {
@@ -83,6 +97,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_message_and_descriptors_arrive),
 		cmocka_unit_test(test_nothing_there_and_nobody_there),
+		cmocka_unit_test(test_unread_is_nobody_there),
 		cmocka_unit_test(test_wrong_size_leaves_nothing),
 	};
 

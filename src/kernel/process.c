@@ -8,8 +8,10 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 /*
@@ -66,12 +68,47 @@ static int leave_real_time(struct vt_err *err)
 	return 0;
 }
 
+/* The same for its disks: a caller's class before all others. */
+static int leave_real_time_disks(struct vt_err *err)
+{
+	enum { PROCESS = 1, CLASS_SHIFT = 13, REAL_TIME = 1 }; /* of linux/ioprio.h */
+	long priority = syscall(SYS_ioprio_get, PROCESS, 0);
+
+	/* A kernel without it has no classes. */
+	if (priority < 0 || priority >> CLASS_SHIFT != REAL_TIME)
+		return 0;
+	if (syscall(SYS_ioprio_set, PROCESS, 0, 0) < 0)
+		return vt_fail_at(err, VT_STEP_SESSION, errno, "give up real-time disks", NULL);
+	return 0;
+}
+
+/*
+ * A caller may have a page at 0, addresses that are not random, or another system's ways: exec
+ * keeps them, and a filter that denies asking for them would come too late.
+ */
+static int leave_personality(struct vt_err *err)
+{
+	const unsigned long ask = UINT32_MAX;
+	long now = syscall(SYS_personality, ask);
+
+	/* Who may not even ask cannot have set one, but for what was there before that filter. */
+	if (now <= 0)
+		return 0;
+	if (syscall(SYS_personality, 0UL) < 0)
+		return vt_fail_at(err, VT_STEP_SESSION, errno, "become a plain process", NULL);
+	return 0;
+}
+
 int vt_process_detach(struct vt_err *err)
 {
 	if (setsid() < 0)
 		return vt_fail_at(err, VT_STEP_SESSION, errno, "start a session", NULL);
 	int r = leave_real_time(err);
 
+	if (r == 0)
+		r = leave_real_time_disks(err);
+	if (r == 0)
+		r = leave_personality(err);
 	if (r == 0)
 		r = default_signals(err);
 	sigset_t none;
@@ -150,4 +187,12 @@ int vt_process_descriptors_with(int in, int out, int err_out, int keep, int more
 		return vt_fail_at(err, VT_STEP_DESCRIPTORS, errno, "close the other descriptors",
 				  NULL);
 	return 0;
+}
+
+void vt_process_end(pid_t pid)
+{
+	if (kill(pid, SIGKILL) < 0)
+		return;
+	while (waitpid(pid, NULL, __WALL) < 0 && errno == EINTR)
+		;
 }

@@ -19,7 +19,10 @@ struct vt_rlimit {
 /* Becomes this user and group, alone; drop_groups where setgroups is not denied. */
 int vt_process_become(uid_t uid, gid_t gid, int drop_groups, struct vt_err *err);
 
-/* A session without a terminal, default signals, none blocked, umask 022, no real-time priority. */
+/*
+ * A session without a terminal, default signals, none blocked, umask 022, no real-time priority, of
+ * CPUs or disks, and no personality but the plain one.
+ */
 int vt_process_detach(struct vt_err *err);
 
 /*
@@ -40,3 +43,9 @@ int vt_process_descriptors(int in, int out, int err_out, int keep, struct vt_err
 /* The same, with one more at 4, which stays open across exec; -1: none. */
 int vt_process_descriptors_with(int in, int out, int err_out, int keep, int more,
 				struct vt_err *err);
+
+/*
+ * Kills a child that nobody has reaped, and reaps it. One that cannot be killed is not waited for: it ends with
+ * this process at the latest.
+ */
+void vt_process_end(pid_t pid);

@@ -5,6 +5,7 @@
 #include <linux/keyctl.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/personality.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
@@ -149,6 +150,8 @@ static void detaches(void *arg)
 	(void)umask(0077); /* returns the old one */
 	/* not everybody may; then there is nothing to give up */
 	(void)!sched_setscheduler(0, SCHED_RR, &(struct sched_param){ .sched_priority = 1 });
+	(void)!syscall(SYS_ioprio_set, 1, 0, 1 << 13 | 4);
+	MUST(personality(MMAP_PAGE_ZERO | ADDR_NO_RANDOMIZE) >= 0);
 	long keyring = session_keyring();
 
 	MUST(vt_process_detach(&err) == 0 && vt_process_leave_keys(&err) == 0);
@@ -163,6 +166,8 @@ static void detaches(void *arg)
 		MUST(sigismember(&blocked, number) != 1);
 	MUST(umask(0) == 022);
 	MUST(sched_getscheduler(0) == SCHED_OTHER);
+	MUST(syscall(SYS_ioprio_get, 1, 0) >> 13 != 1);
+	MUST(personality(UINT32_MAX) == 0);
 	MUST(getsid(0) == getpid() && getpgrp() == getpid());
 	MUST_FAIL(open("/dev/tty", O_RDWR), ENXIO);
 	if (keyring >= 0)

@@ -68,6 +68,8 @@ enum vt_seccomp_addon {
 	 * one's own process group, and no tracing.
 	 */
 	VT_SECCOMP_MUTE,
+	/* For a cell that has a socket of another network than its own: no questions about networks. */
+	VT_SECCOMP_CALLED,
 	VT_SECCOMP_ADDONS
 };
 

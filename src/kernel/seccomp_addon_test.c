@@ -11,6 +11,7 @@
 #include <netinet/in.h>
 #include <signal.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -159,6 +160,10 @@ static const struct row promises[] = {
 	{ SYS_clone, CLONE_THREAD | CLONE_SIGHAND | CLONE_VM, 0, 0, 0, EPERM },
 	{ SYS_clone, 0x3d0f00, 0, 0, 0, PASS },
 	{ SYS_clone, SIGCHLD, 0, 0, 0, PASS },
+	{ SYS_mmap, 0, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, PASS },
+	{ SYS_mmap, 0, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, EPERM },
+	{ SYS_memfd_create, 0, MFD_CLOEXEC, 0, 0, PASS },
+	{ SYS_memfd_create, 0, MFD_CLOEXEC | MFD_HUGETLB, 0, 0, EPERM },
 	{ SYS_close_range, 3, ~0u, CLOSE_RANGE_UNSHARE, 0, EPERM },
 	{ SYS_close_range, 3, ~0u, 0, 0, PASS },
 	{ SYS_setns, 0, 0, 0, 0, EPERM },
@@ -384,6 +389,20 @@ static void test_mute_sends_no_signals(void **state)
 	     { SYS_timer_create, 0, 0, 0, 0, PASS }, { SYS_fchmod, 3, 0644, 0, 0, PASS });
 }
 
+/* Of what a socket is asked, that about itself passes. */
+static void test_networks_are_not_asked_about(void **state)
+{
+	const struct sock_fprog *called = vt_seccomp_addon(VT_SECCOMP_CALLED, VT_SOCKETS_INET);
+
+	(void)state;
+	WANT(called, { SYS_ioctl, 3, SIOCGIFCONF, 0, 0, EPERM },
+	     { SYS_ioctl, 3, SIOCGSKNS, 0, 0, EPERM }, { SYS_ioctl, 3, SIOCATMARK, 0, 0, PASS },
+	     { SYS_ioctl, 3, FIONREAD, 0, 0, PASS }, { SYS_socket, AF_INET, 0, 0, 0, PASS });
+	WANT(always(VT_SOCKETS_NONE), { SYS_ioctl, 3, SIOCGIFCONF, 0, 0, EPERM },
+	     { SYS_ioctl, 3, SIOCATMARK, 0, 0, PASS });
+	WANT(always(VT_SOCKETS_INET), { SYS_ioctl, 3, SIOCGIFCONF, 0, 0, PASS });
+}
+
 static void test_families_that_do_not_exist_are_none(void **state)
 {
 	(void)state;
@@ -407,6 +426,7 @@ int main(void)
 		cmocka_unit_test(test_bare_has_no_queues),
 		cmocka_unit_test(test_bare_schedules_only_itself),
 		cmocka_unit_test(test_mute_sends_no_signals),
+		cmocka_unit_test(test_networks_are_not_asked_about),
 		cmocka_unit_test(test_families_that_do_not_exist_are_none),
 	};
 

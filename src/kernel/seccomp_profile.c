@@ -26,6 +26,7 @@
 #include <netinet/in.h>
 #include <stdio.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/personality.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -42,7 +43,7 @@ const struct vt_seccomp_group vt_seccomp_groups[] = {
 	  "fadvise64 readahead sendfile splice copy_file_range pipe pipe2 poll ppoll select pselect6 "
 	  "epoll_create epoll_create1 epoll_ctl epoll_wait epoll_pwait epoll_pwait2 eventfd eventfd2 "
 	  "signalfd signalfd4 timerfd_create timerfd_gettime timerfd_settime inotify_init "
-	  "inotify_init1 inotify_add_watch inotify_rm_watch memfd_create" },
+	  "inotify_init1 inotify_add_watch inotify_rm_watch" },
 
 	/* Names, folders and attributes: mounts, Landlock and ids decide about these. */
 	{ { PASS, PASS },
@@ -55,7 +56,7 @@ const struct vt_seccomp_group vt_seccomp_groups[] = {
 
 	/* Memory of one's own. */
 	{ { PASS, PASS },
-	  "brk mmap munmap mremap mprotect msync madvise mincore mlock mlock2 mlockall munlock "
+	  "brk munmap mremap mprotect msync madvise mincore mlock mlock2 mlockall munlock "
 	  "munlockall mseal pkey_alloc pkey_free pkey_mprotect map_shadow_stack membarrier "
 	  "get_mempolicy" },
 
@@ -219,6 +220,10 @@ enum { PROTO_L2TP = 115, PROTO_SMC = 256 };
 enum { SET_POLICY = 19, ADD_KEY = 23, REMOVE_KEY = 24, REMOVE_KEY_ALL_USERS = 25 };
 #define FSCRYPT(number) FIELD(1, 0xffff, 'f' << 8 | (number))
 
+/* Requests of sockets: the first eight are about the socket itself, all others about its network. */
+#define OF_NETWORK  FIELD(1, 0xff00, 0x8900)
+#define SOCKETS_OWN FIELD(1, 0xfff8, 0x8900)
+
 const struct vt_seccomp_condition vt_seccomp_conditions[] = {
 	{ "chmod fchmod creat mknod", PASS, TESTS({ EPERM, HAS(1, SETID) }), .promised = true },
 	{ "fchmodat mknodat", PASS, TESTS({ EPERM, HAS(2, SETID) }), .promised = true },
@@ -226,6 +231,13 @@ const struct vt_seccomp_condition vt_seccomp_conditions[] = {
 	  .promised = true },
 	{ "openat", PASS, TESTS({ PASS, LACKS(2, CREATES) }, { EPERM, HAS(3, SETID) }),
 	  .promised = true },
+
+	/*
+	 * Memory: huge pages that the host has set aside are in no process's size, and in no count of a
+	 * memory cgroup. Huge pages of the usual kind need no flag.
+	 */
+	{ "mmap", PASS, TESTS({ EPERM, HAS(3, MAP_HUGETLB) }), .promised = true },
+	{ "memfd_create", PASS, TESTS({ EPERM, HAS(1, MFD_HUGETLB) }), .promised = true },
 
 	/*
 	 * Threads and processes, but no new namespaces. Processes: and no sisters, who would be children
@@ -267,11 +279,15 @@ const struct vt_seccomp_condition vt_seccomp_conditions[] = {
 	 * Processes: typing into the caller's terminal, its console's clipboard, its line disciplines.
 	 * Files: through any folder that can be read, on a read-only mount too, the keys of its file
 	 * system are added and removed for the caller's user, whose files are locked then.
+	 * Network: interfaces and their addresses are those of where a socket was made. The one that a
+	 * call comes by was made outside, and a bare cell's pairs are on the host's network.
 	 */
 	{ "ioctl", PASS,
 	  TESTS({ EPERM, IS(1, TIOCSTI) }, { EPERM, IS(1, TIOCLINUX) }, { EPERM, IS(1, TIOCSETD) },
 		{ EPERM, FSCRYPT(SET_POLICY) }, { EPERM, FSCRYPT(ADD_KEY) },
-		{ EPERM, FSCRYPT(REMOVE_KEY) }, { EPERM, FSCRYPT(REMOVE_KEY_ALL_USERS) }),
+		{ EPERM, FSCRYPT(REMOVE_KEY) }, { EPERM, FSCRYPT(REMOVE_KEY_ALL_USERS) },
+		{ PASS, SOCKETS_OWN }, { PASS, OF_NETWORK, .sockets = VT_SOCKETS_INET },
+		{ EPERM, OF_NETWORK }),
 	  .promised = true },
 
 	/*
@@ -344,6 +360,13 @@ const struct vt_seccomp_condition vt_seccomp_conditions[] = {
 		{ PASS, ALWAYS, .sockets = VT_SOCKETS_UNIX | VT_SOCKETS_INET }),
 	  .promised = true },
 
+	{ NULL },
+};
+
+const struct vt_seccomp_group vt_seccomp_called_groups[] = { { { 0 }, NULL } };
+
+const struct vt_seccomp_condition vt_seccomp_called_conditions[] = {
+	{ "ioctl", PASS, TESTS({ PASS, SOCKETS_OWN }, { EPERM, OF_NETWORK }) },
 	{ NULL },
 };
 /* clang-format on */

@@ -81,6 +81,8 @@ extern const struct vt_seccomp_group     vt_seccomp_bare_groups[];
 extern const struct vt_seccomp_condition vt_seccomp_bare_conditions[];
 extern const struct vt_seccomp_group     vt_seccomp_mute_groups[];
 extern const struct vt_seccomp_condition vt_seccomp_mute_conditions[];
+extern const struct vt_seccomp_group     vt_seccomp_called_groups[];
+extern const struct vt_seccomp_condition vt_seccomp_called_conditions[];
 
 extern const struct vt_seccomp_number vt_seccomp_numbers[];
 

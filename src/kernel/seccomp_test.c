@@ -97,8 +97,8 @@ static const struct {
 	long calls[64];
 } plain[] = {
 	{ { PASS, PASS }, {
-		SYS_read, SYS_mmap, SYS_execve, SYS_execveat, SYS_exit_group, SYS_rt_sigreturn,
-		SYS_restart_syscall, SYS_futex, SYS_rseq, SYS_membarrier, SYS_memfd_create,
+		SYS_read, SYS_execve, SYS_execveat, SYS_exit_group, SYS_rt_sigreturn,
+		SYS_restart_syscall, SYS_futex, SYS_rseq, SYS_membarrier, SYS_munmap,
 		SYS_getrandom, SYS_statx, SYS_close_range, SYS_epoll_pwait2, SYS_pidfd_open,
 		SYS_pidfd_send_signal, SYS_sched_setaffinity, SYS_setgroups,
 		SYS_landlock_restrict_self, SYS_sendmsg, NR_FUTEX_WAIT, NR_MSEAL,
