@@ -2,7 +2,7 @@
 /*
  * What runs in an occupant: it hears one call, does it, and tells.
  *
- * main() is called in a fresh fork of the zygote, sealed already. The first call of a forked process is slow: each page
+ * What prepare() returns is called in a fresh fork of the zygote, sealed already. The first call of a forked process is slow: each page
  * that it writes to is copied by the kernel at that moment, and code is compiled when it first runs. So it does a call
  * that nobody sees before it says that it is ready, by the very code that the real one takes, unless that waits already.
  *
@@ -20,6 +20,7 @@ const vm = require('node:vm');
 const crypto = require('node:crypto');
 const { builtinModules } = require('node:module');
 const { pathToFileURL } = require('node:url');
+const { setFlagsFromString } = require('node:v8');
 const complaining = own.require('complain.cjs');
 const talking = own.require('talk.cjs');
 
@@ -48,7 +49,6 @@ function tidy() {
  * code starts have others by themselves.
  */
 function scatter(io, hasDrawn) {
-	const { setFlagsFromString } = require('node:v8');
 	setFlagsFromString(`--random-seed=${io.random() || 1}`);
 	Math.random();
 	setFlagsFromString('--random-seed=0');
@@ -252,7 +252,7 @@ function* walk(folder, prefix, depth) {
 /** The regular files that match one of the patterns. No link is followed. */
 function collect(codec, patterns, sizeMax) {
 	const matcher = new codec.FileMatcher(patterns);
-	const found = {};
+	const found = Object.create(null); // a file may be called __proto__
 	let total = 0, count = 0;
 	for (const name of patterns.length ? [...walk('.', '', 0)].sort() : []) {
 		if (!matcher.matches(name))
@@ -380,7 +380,7 @@ class Occupant {
 		const { tree, buffers } = this.#codec.encode(value);
 		const told = { value: tree };
 		if (files) {
-			told.files = {};
+			told.files = Object.create(null);
 			for (const [name, data] of Object.entries(files))
 				told.files[name] = buffers.push(data) - 1;
 		}
@@ -448,7 +448,10 @@ function forwardConsole(talk) {
 
 // ---- the life of an occupant ----------------------------------------------------------------------
 
-/** Errors that nobody caught, and a loop in which nothing can happen, end the call: not the process, in which Node would wait for threads. */
+/**
+ * Errors that nobody caught, and a loop in which nothing can happen, end the call: not the process, in which Node would wait for
+ * threads. The first are seen from now on; returns what looks after the second.
+ */
 function watch(occupant, io, end) {
 	const decide = process._fatalException;
 	process._fatalException = (error, fromPromise) => {
@@ -463,10 +466,8 @@ function watch(occupant, io, end) {
 		return true;
 	};
 	const stall = () => end(occupant.fail(new Error(NEVER)));
-	if (io.isAnew) {
-		process.once('beforeExit', stall);
-		return;
-	}
+	if (io.isAnew)
+		return () => process.once('beforeExit', stall);
 	let looks = 0;
 	const { getActiveResourcesInfo } = process;
 	const look = () => {
@@ -478,25 +479,30 @@ function watch(occupant, io, end) {
 			stall();
 	};
 	let keep;
-	setImmediate(() => { // most calls are over by then, and need no timer, whose first costs a fork much
+	const begin = () => {
 		keep = setInterval(look, STALL_MS);
-	});
+	};
+	return () => setImmediate(begin); // most calls are over by then, and need no timer, whose first costs a fork much
 }
 
-async function main(codec, io, config, fd) {
-	if (io.isAnew) {
-		await hush();
-	} else {
-		become(io, config);
-		if (!io.isAwaited())
-			await rehearse(codec, io, config);
-	}
+/** All that can be made before there is a process for the call. Returns what is to run in it. */
+function prepare(codec, io, config, fd) {
 	const talk = new Talk(io, fd);
 	const occupant = new Occupant(codec, talk, io, config);
 	const end = (told) => told.then(io.pause, () => io.exit(1));
-	watch(occupant, io, end);
-	io.park();
-	end(occupant.serve(talk.hear()));
+	const lookAfter = watch(occupant, io, end);
+	return async () => {
+		if (io.isAnew) {
+			await hush();
+		} else {
+			become(io, config);
+			if (!io.isAwaited())
+				await rehearse(codec, io, config);
+		}
+		lookAfter();
+		io.park();
+		end(occupant.serve(talk.hear()));
+	};
 }
 
 // ---- rehearsal ------------------------------------------------------------------------------------
@@ -535,4 +541,4 @@ async function rehearse(codec, io, config, asks = 2) {
 	delete globalThis.rehearse;
 }
 
-module.exports = { MANY, main, rehearse, tidy, makePlainIo };
+module.exports = { MANY, become, prepare, rehearse, tidy, makePlainIo };

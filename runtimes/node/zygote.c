@@ -30,6 +30,7 @@
 #include "launch/writable.h"
 #include "launch/zygote.h"
 #include "revive.h"
+#include "text.h"
 
 int uv_loop_alive(const struct uv_loop_s *loop); /* of the process that loads this */
 
@@ -281,6 +282,15 @@ static napi_value knows_handlers(napi_env env, napi_callback_info info)
 										       : NULL;
 }
 
+/* Before it is ready, in one that is forked. */
+static napi_value enlarge(napi_env env, napi_callback_info info)
+{
+	(void)env;
+	(void)info;
+	vt_node_text_enlarge();
+	return NULL;
+}
+
 static napi_value ready(napi_env env, napi_callback_info info)
 {
 	struct vt_err err;
@@ -314,8 +324,10 @@ static int take_words(napi_env env, napi_value array, struct words *ret_words)
 		for (uint32_t i = 0, at = 0; i < count; i++, at += (uint32_t)len + 1) {
 			if (napi_get_element(env, array, i, &word) != napi_ok ||
 			    napi_get_value_string_utf8(env, word, fill ? words.text + at : NULL,
-						       fill ? size - at : 0, &len) != napi_ok)
+						       fill ? size - at : 0, &len) != napi_ok) {
+				free(words.text);
 				return -EINVAL;
+			}
 			if (fill)
 				words.list[i] = words.text + at;
 			else
@@ -681,6 +693,7 @@ static const struct {
 	{ "about", about },
 	{ "sources", sources },
 	{ "knowsHandlers", knows_handlers },
+	{ "enlarge", enlarge },
 	{ "ready", ready },
 	{ "serve", serve },
 	{ "tell", tell_line },

@@ -17,6 +17,7 @@ const vm = require('node:vm');
 const fs = require('node:fs');
 const path = require('node:path');
 const { fileURLToPath, pathToFileURL } = require('node:url');
+const { setFlagsFromString } = require('node:v8');
 
 const CALL_SOCKET = 3;
 const PROBLEM_MAX = 400;
@@ -34,7 +35,9 @@ class Own {
 	require(name) {
 		if (!this.#loaded.has(name)) {
 			const module = { exports: {} };
+			setFlagsFromString('--no-lazy'); // whatever first runs in a fork is compiled by then
 			const made = vm.compileFunction(this.#texts[name], ['module', 'require', 'own'], { filename: `vitro:${name}` });
+			setFlagsFromString('--lazy');
 			made(module, require, this);
 			this.#loaded.set(name, module.exports);
 		}
@@ -214,11 +217,14 @@ async function preload(config) {
 
 /** What is there by now stays: a collection in a fork is to touch, and so copy, little of it. */
 function settle() {
-	require('node:v8').setFlagsFromString('--expose-gc');
+	setFlagsFromString('--expose-gc');
+	setFlagsFromString('--no-flush-bytecode'); // nor is it to drop what was compiled
 	const collect = vm.runInNewContext('gc');
 	collect();
 	collect();
-	require('node:v8').setFlagsFromString('--no-expose-gc');
+	setFlagsFromString('--flush-bytecode');
+	setFlagsFromString('--no-expose-gc');
+	addon.enlarge();
 }
 
 /** The words that an occupant executes where it is no fork. */
@@ -259,13 +265,15 @@ async function main() {
 	await preload(config);
 	harness.tidy();
 	settle(); // before that: it would drop what V8 compiled
+	harness.become(addon, config); // each fork does so for itself; by then V8 has compiled what it takes
 	await harness.rehearse(codec, addon, config, harness.MANY);
 	setImmediate(() => {
 		restoreRandom();
 		process.off('uncaughtException', complain);
+		const begin = harness.prepare(codec, addon, config, CALL_SOCKET);
 		addon.ready();
 		addon.serve(null);
-		harness.main(codec, addon, config, CALL_SOCKET);
+		begin();
 	});
 }
 
@@ -274,7 +282,7 @@ async function mainAnew() {
 	const harness = own.require('harness.cjs');
 	const codec = await own.import('codec.mjs');
 	harness.tidy();
-	harness.main(codec, harness.makePlainIo(Buffer.from(parts.parked, 'base64'), CALL_SOCKET), parts.config, CALL_SOCKET);
+	harness.prepare(codec, harness.makePlainIo(Buffer.from(parts.parked, 'base64'), CALL_SOCKET), parts.config, CALL_SOCKET)();
 }
 
 if (parts)

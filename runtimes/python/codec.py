@@ -440,10 +440,12 @@ class _Encoder:
         return {"$ndarray": {"dtype": text, "shape": list(value.shape), "order": order, "buffer": self.attach(data)}}
 
     def put_numpy_scalar(self, value: Any) -> Any:
-        text = value.dtype.str
+        text, data = value.dtype.str, value.tobytes()
+        if text[1:] in ("U0", "S0"):  # an empty text, which numpy has no array of
+            text, data = text[:2] + "1", bytes(4 if text[1] == "U" else 1)
         if not _DTYPE.match(text) or value.dtype.type is not type(value):
             raise NotPlain(f"is {with_article(name_type(type(value)))}")
-        return {"$npscalar": {"dtype": text, "buffer": self.attach(value.tobytes())}}
+        return {"$npscalar": {"dtype": text, "buffer": self.attach(data)}}
 
     def put_moment(self, value: Any) -> Any:
         """A datetime keeps its offset, not the name of its zone."""

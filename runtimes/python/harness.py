@@ -103,12 +103,14 @@ class Occupant:
         self.receive = getattr(sys.modules.get("_vitro_zygote"), "receive", None)
         self.result_max: Optional[int] = config.get("result_bytes")
         self.tells = False
+        self.kept: Any = None  # to free what is large takes longer than to tell of it
 
     def serve(self) -> None:
         """Hears the call, does it, and tells its value or its error."""
         message = self.talk.hear() if self.is_json else self.talk.hear_call(self.receive)
         assert message is not None
         gc.enable()
+        self.kept = message
         try:
             pieces = self.do(message)
         except cwd.TooLarge as error:
@@ -119,6 +121,7 @@ class Occupant:
             self.talk.send(talk.LOG, b"vitro.traceback", [complain.show(error)])
             self.talk.send(talk.ERROR, complain.name_error(error), [complain.say(error)])
         else:
+            self.kept = message, pieces
             self.prepare_to_tell()
             self.talk.send(talk.RESULT, b"", pieces)
 
@@ -151,16 +154,21 @@ class Occupant:
             raise codec.Malformed(f"there is no op {op!r}")
         return _pack_result(head, value, files)
 
-    def do_usual_call(self, module: str, name: str, file: Optional[str], args: Sequence[Any]) -> List[Any]:
+    def do_usual_call(self, module: str, name: str, file: Optional[str], args: List[Any],
+                      arrays: Mapping[int, Tuple[str, Tuple[int, ...]]]) -> List[Any]:
         """Of a function with nothing special about it. A fresh process finds the processor's caches cold, and the call takes
         as long as the code and the data that it touches: here it is little."""
         found = sys.modules.get(module)
         function = getattr(found, name, None)
         if type(function) is not _Function or file and getattr(found, "__file__", None) != file:
             function = resolve.resolve({"module": module, "name": name, "file": file}, ())
+        for index, (dtype, shape) in arrays.items():
+            args[index] = __import__("numpy").frombuffer(args[index], dtype).reshape(shape)
         value = function(*args)
         if codec.is_as_it_is(value):
             return codec.pack({"value": value})
+        if type(value) is bytes:
+            return codec.pack({"value": {"$bytes": 0}}, [value])
         return _pack_result(_USUAL_HEAD, _finish(value), None)
 
     def do_call(self, head: Dict[str, Any], buffers: codec.Attachments) -> Any:

@@ -35,7 +35,8 @@ from collections import deque
 EXECUTE, ANSWER, ASK, LOG, RESULT, ERROR = range(1, 7)
 FAILED = 1  # flag of an answer
 # A call without JSON, of a function with plain arguments: u32 n, and n bytes of marshal, which has the module, the function's
-# name, its file, the arguments, and the sizes of those that are large bytes and follow it, by their places; or None.
+# name, its file, the arguments, and what those are that follow it, by their places; or None. These are large: bytes, of which it
+# is the size, or arrays of numpy's, of which it is the size, the type and the shape.
 USUAL = b"\0\0\0\0"
 NAME_MAX = 512
 LOG_MAX = 64 << 10
@@ -118,8 +119,9 @@ class Talk:
 
     def hear_call(self, receive: Any = None) -> Message:
         """The message that is a call, before any other code can interrupt. Its body is a list, where it is of the usual kind
-        (USUAL): the module, the name, the file, the arguments. Where it has large buffers behind JSON (codec), it is what
-        codec.unpack() makes of it. Either way each is an object of its own, so that none is copied again.
+        (USUAL): the module, the name, the file, the arguments, and the types and shapes of those that are to be arrays. Where it
+        has large buffers behind JSON (codec), it is what codec.unpack() makes of it. Either way each is an object of its own, so
+        that none is copied again.
         receive(fd, size, begun, writable): makes one, of which the beginning has come."""
         data = b""
         while len(data) < _HEAD_SIZE:
@@ -152,12 +154,17 @@ class Talk:
             data += _some(self._socket.recv(_AHEAD))
         size = int.from_bytes(data[at:end], "little")
         *names, args, apart = marshal.loads(data[end:end + size])
+        arrays = {}
         if apart:
             args, data = [*args], data[end + size:]
-            for index, length in apart.items():
+            for index, about in apart.items():
+                is_array = type(about) is tuple
+                length = about[0] if is_array else about
                 begun, data = data[:length], data[length:]
-                args[index] = _some(receive(self.fileno(), length, begun, False))
-        return [*names, args]
+                args[index] = _some(receive(self.fileno(), length, begun, is_array))
+                if is_array:
+                    arrays[index] = about[1:]
+        return [*names, args, arrays]
 
     def _receive_apart(self, lengths: Sequence[int], fixed: Sequence[int], data: bytes, receive: Any) -> List[Any]:
         buffers = []

@@ -169,7 +169,9 @@ class Desk:
         buffers: List[Any] = []
         where = f"{name}() arguments"
         words = {}
-        tree, _ = codec.encode(list(args), (), buffers, where, codec.PLAIN_ADVICE)
+        tree: Any = [*args]
+        if not all(map(codec.is_as_it_is, args)):
+            tree, _ = codec.encode(tree, (), buffers, where, codec.PLAIN_ADVICE)
         for word, value in kwargs.items():
             words[word], _ = codec.encode(value, (), buffers, f"{name}() argument {word}", codec.PLAIN_ADVICE)
         pieces = codec.pack({"args": tree, "kwargs": words}, buffers)

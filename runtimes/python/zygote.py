@@ -283,6 +283,7 @@ class Zygote:
         self.config["result_bytes"] = about["result_bytes"]
         self.config["bare"] = about["bare"]
         self.guard = Guard(Places(about["writable"], about["inodes"]))
+        self.hidden = {name for name in os.environb if name[0] & 0x80}  # see launch/heeded.h
 
     def prepare(self, learned: Sequence[str], left_out: Sequence[str]) -> None:
         """Imports all that is wanted ahead of calls. One that ends us is known to the supervisor by its name."""
@@ -363,15 +364,17 @@ class Zygote:
 
     def occupy(self) -> NoReturn:
         sys.meta_path.remove(self.guard)
-        if self.config["bare"]:
+        if self.config["bare"] or self.hidden:
             self.see_environment()
         self.harness.main(self.config)
         os._exit(0)
 
     def see_environment(self) -> None:
-        """A bare cell's private folder is its own, and was written into C's environment."""
-        for variable in self.extension.environment():
-            name, _, value = variable.partition(b"=")
+        """C's environment was written to: what names code is shown; a bare cell's private folder is its own."""
+        told = dict(variable.split(b"=", 1) for variable in self.extension.environment() if b"=" in variable)
+        for name in self.hidden.difference(told):
+            del os.environb[name]
+        for name, value in told.items():
             if os.environb.get(name) != value:
                 os.environb[name] = value
         tempfile: Any = sys.modules.get("tempfile")

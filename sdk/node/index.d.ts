@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+/// <reference types="node" />
+/// <reference lib="esnext.disposable" />
 
 /** A grant of a host's path: at the same place, or at another one. */
 export type Grant = string | URL | { from: string | URL; to: string };

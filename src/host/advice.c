@@ -271,7 +271,8 @@ void vt_advice_cgroup(const struct vt_host *host, char *buf, size_t size)
 	else if (host->privileged)
 		(void)snprintf(buf, size,
 			       "Start vitro where it may make cgroups: systemd-run --scope -p "
-			       "Delegate=yes vitro run ...; in a service: Delegate=yes.");
+			       "Delegate=yes vitro run ...; in a service: Delegate=yes, and "
+			       "DelegateSubgroup= where vitro is not alone in it.");
 	else if (exists("/sys/fs/cgroup/memory/tasks"))
 		(void)snprintf(buf, size,
 			       "This machine has cgroup v1, which gives nothing to ordinary users: "
@@ -281,5 +282,6 @@ void vt_advice_cgroup(const struct vt_host *host, char *buf, size_t size)
 		(void)snprintf(buf, size,
 			       "Start vitro where it may make cgroups: systemd-run --user "
 			       "--scope -p Delegate=yes vitro run ...; in a service: "
-			       "Delegate=yes.");
+			       "Delegate=yes, and DelegateSubgroup= where vitro is not alone in "
+			       "it.");
 }

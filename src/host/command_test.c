@@ -38,6 +38,7 @@ static void test_not_found(void **state)
 	/* On PATH: one that cannot run is the reason only where no other can. */
 	check_fails(tree, &(struct query){ "data", "bin" }, EACCES, "is not executable");
 	check_fails(tree, &(struct query){ "folder", "bin" }, ENOENT, "is not on PATH");
+	check_fails(tree, &(struct query){ "echo hello", "bin" }, ENOENT, "a line for a shell is");
 	check(tree, &(struct query){ "data", "bin:other" }, "other/data", "other/data", "other");
 }
 

@@ -252,6 +252,12 @@ int vt_finder_find(struct vt_finder *finder, const char *name, const char *asker
 	if (r == -EACCES && by_path && asker == NULL && is_unmarked(path))
 		return vt_fail(finder->err, VT_STEP_COMMAND, EACCES,
 			       "'%s' is not executable; chmod +x %s", name, name);
+	if (r == -ENOENT && !by_path && asker == NULL && strchr(name, ' '))
+		return vt_fail(
+			finder->err, VT_STEP_COMMAND, ENOENT,
+			"'%s' is not on PATH; a command and its arguments are words of their "
+			"own, and a line for a shell is: sh -c '...'",
+			name);
 	r = r == -EISDIR || r == -EPERM ? -EACCES : r == -ENOTDIR || r == -E2BIG ? -ENOENT : r;
 	if (asker == NULL)
 		return vt_fail(finder->err, VT_STEP_COMMAND, -r, "'%s' %s", name, wrong);

@@ -200,6 +200,7 @@ size_t vt_prefix_find_parts(int dir, const struct vt_prefix_program *program,
 
 bool vt_prefix_read_venv_home(const char *prefix, char home[PATH_MAX])
 {
+	enum { MOST_LINES = 256 };
 	AUTO_CLOSE int dir = open(prefix, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	/* It is anybody's file: a pipe must not keep us waiting. */
 	AUTO_CLOSE int fd = openat(dir, "pyvenv.cfg", O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -214,7 +215,8 @@ bool vt_prefix_read_venv_home(const char *prefix, char home[PATH_MAX])
 	if (file == NULL)
 		return false;
 	(void)vt_fd_take(&fd); /* the file's now */
-	while (!found && fgets(line, sizeof(line), file) != NULL)
+	/* And one without an end neither. */
+	for (int i = 0; !found && i < MOST_LINES && fgets(line, sizeof(line), file) != NULL; i++)
 		found = sscanf(line, "home = %4095[^\r\n]", home) == 1 && home[0] == '/';
 	(void)fclose(file); /* only read from */
 	return found;

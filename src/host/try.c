@@ -8,7 +8,6 @@
 #include <stdbool.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -107,9 +106,7 @@ int vt_try_with(const struct vt_host *host, uint64_t namespaces,
 		r = vt_fail(err, VT_STEP_PLAN, errno, "start the try");
 	if (r == 0)
 		r = await(ours, err);
-	(void)kill(pid, SIGKILL); /* our own child, not yet reaped: it is there */
-	while (waitpid(pid, NULL, __WALL) < 0 && errno == EINTR)
-		;
+	vt_process_end(pid);
 	return r;
 }
 

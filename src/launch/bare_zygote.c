@@ -18,6 +18,7 @@
 #include "base/fd.h"
 #include "kernel/pass.h"
 #include "launch/cell.h"
+#include "launch/heeded.h"
 #include "launch/inside_private.h"
 
 /*
@@ -98,4 +99,5 @@ void vt_bare_enter(const struct vt_plan *plan, const struct vt_cgroup *cgroup, c
 	b.in = &occupant;
 	name_in_environment(plan->scratch, scratch);
 	vt_seal(&b);
+	vt_heeded_show(environ);
 }

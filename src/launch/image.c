@@ -2,7 +2,10 @@
 /*
  * One walk over the plan serves both ways. While an image is made, turn() moves what a member
  * points to into the image and leaves its offset; where it is opened, turn() checks the offset and
- * makes it a pointer. The plan itself is at offset 0, after the head, so 0 stays NULL.
+ * makes it a pointer. The plan itself is in the head, at offset 0, so 0 stays NULL.
+ *
+ * Both ways everything has one place, behind what was turned before. If two things could be in the
+ * same, turning one would change a count of the other that was checked already.
  */
 #include "launch/image.h"
 
@@ -31,39 +34,39 @@ enum { ALIGNMENT = 16 };
 
 struct image {
 	char *base;
-	size_t len, room;
+	size_t used, room; /* all of an opened one is used in the end */
 	bool making;
 	bool trimmed; /* it is for cells, and not for a supervisor */
 	bool bad;     /* too large, or not an image */
 };
 
+/* Where the next thing is, or is put. */
+static size_t next_place(const struct image *image)
+{
+	size_t place = (image->used + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+
+	return place < image->room ? place : image->room;
+}
+
 /* Returns where the size bytes are now, or NULL if the member points to nothing. */
 static void *turn(struct image *image, const void *member, size_t size)
 {
+	size_t place = next_place(image);
+	char *now = image->base + place;
 	uintptr_t at;
 
 	memcpy(&at, member, sizeof(at));
 	if (!at || image->bad)
 		return NULL;
-	if (image->making) {
-		size_t start = (image->len + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-
-		if (size > image->room || start > image->room - size) {
-			image->bad = true;
-			return NULL;
-		}
-		memcpy(image->base + start, (const void *)at, size);
-		image->len = start + size;
-		memcpy((void *)(uintptr_t)member, &(uintptr_t){ start }, sizeof(start));
-		return image->base + start;
-	}
-	if (at % ALIGNMENT || at > image->len || size > image->len - at) {
+	if (size > image->room - place || (!image->making && at != place)) {
 		image->bad = true;
 		return NULL;
 	}
-	char *now = image->base + at;
-
-	memcpy((void *)(uintptr_t)member, &now, sizeof(now));
+	if (image->making)
+		memcpy(now, (const void *)at, size);
+	image->used = place + size;
+	at = image->making ? place : (uintptr_t)now;
+	memcpy((void *)(uintptr_t)member, &at, sizeof(at));
 	return now;
 }
 
@@ -83,38 +86,66 @@ static void *turn_array(struct image *image, const void *member, size_t count, s
 
 static void turn_text(struct image *image, const char *const *member)
 {
-	uintptr_t at;
+	size_t place = next_place(image);
 
-	memcpy(&at, member, sizeof(at));
-	if (!at || image->bad)
+	if (!*member || image->bad)
 		return;
-	if (!image->making &&
-	    (at >= image->len || !memchr(image->base + at, '\0', image->len - at))) {
-		image->bad = true;
-		return;
-	}
-	const char *text = image->making ? *member : image->base + at;
+	const char *text = image->making ? *member : image->base + place;
+	size_t len = image->making ? strlen(text) : strnlen(text, image->room - place);
 
-	(void)turn(image, member, strlen(text) + 1);
+	(void)turn(image, member, len + 1);
 }
 
 static void turn_texts(struct image *image, char ***member)
 {
-	size_t count = 0;
+	size_t place = next_place(image), count = 0;
 
-	/* An opened list is turned one by one, up to the 0 that ends it. */
-	while (image->making && (*member)[count])
+	if (!*member || image->bad)
+		return;
+	char **texts = image->making ? *member : (char **)(void *)(image->base + place);
+	size_t most = image->making ? SIZE_MAX : (image->room - place) / sizeof(*texts);
+
+	while (count < most && texts[count])
 		count++;
-	char **texts = turn(image, member, (count + 1) * sizeof(char *));
+	texts = turn(image, member, (count + 1) * sizeof(*texts));
+	for (size_t i = 0; texts && i < count; i++)
+		turn_text(image, (const char *const *)&texts[i]);
+}
 
-	for (; texts && !image->bad; texts++) {
-		if ((char *)(texts + 1) > image->base + image->len)
-			image->bad = true;
-		else if (!*texts)
-			break;
-		else
-			turn_text(image, (const char *const *)texts);
-	}
+/* What compilers take for granted: a bool of another value is neither true nor false. */
+static void check_flags(struct image *image, const void *of, const size_t *places, size_t count)
+{
+	for (size_t i = 0; i < count && !image->making; i++)
+		image->bad |= ((const unsigned char *)of)[places[i]] > 1;
+}
+
+#define CHECK_FLAGS(image, of, ...)                             \
+	check_flags(image, of, (const size_t[]){ __VA_ARGS__ }, \
+		    sizeof((size_t[]){ __VA_ARGS__ }) / sizeof(size_t))
+#define OF_PLAN(flag)    offsetof(struct vt_plan, flag)
+#define IS_ENDLESS(text) (!memchr(text, '\0', sizeof(text)))
+#define OF_BUILD(flag)   offsetof(struct vt_build, flag)
+
+static void check_plan(struct image *image, const struct vt_plan *plan)
+{
+	CHECK_FLAGS(image, plan, OF_PLAN(cwd_private), OF_PLAN(rehearsal), OF_PLAN(pooled),
+		    OF_PLAN(bare), OF_PLAN(own_network), OF_PLAN(keeps_networks), OF_PLAN(own_ids),
+		    OF_PLAN(veiled_pipes), OF_PLAN(loopback_up), OF_PLAN(unix_sockets),
+		    OF_PLAN(broker.on), OF_PLAN(broker.modes), OF_PLAN(broker.inet),
+		    OF_PLAN(broker.abstract), OF_PLAN(can_look), OF_PLAN(own_proc),
+		    OF_PLAN(stdout_capped), OF_PLAN(stderr_capped), OF_PLAN(cgroup.count_cpu));
+	const struct vt_cgroup_site *site = &plan->cgroup_site;
+
+	image->bad |= IS_ENDLESS(site->memory) || IS_ENDLESS(site->pids) || IS_ENDLESS(site->cpu) ||
+		      IS_ENDLESS(site->cpuacct) || IS_ENDLESS(site->why) ||
+		      IS_ENDLESS(site->cpu_why);
+}
+
+static void check_build(struct image *image, const struct vt_build *build)
+{
+	CHECK_FLAGS(image, build, OF_BUILD(writable), OF_BUILD(granted), OF_BUILD(nested),
+		    OF_BUILD(device), OF_BUILD(socket), OF_BUILD(per_cell), OF_BUILD(inner),
+		    OF_BUILD(veiled));
 }
 
 static void turn_veil(struct image *image, const struct vt_plan *plan, struct vt_build *build)
@@ -142,8 +173,9 @@ static void turn_builds(struct image *image, struct vt_plan *plan)
 					     sizeof(*plan->builds));
 
 	for (size_t i = 0; builds && !image->bad && i < plan->build_count; i++) {
-		if (image->trimmed) {
-			builds[i].veiled = builds[i].veiled || builds[i].veil;
+		check_build(image, &builds[i]);
+		if (image->making && image->trimmed && builds[i].veil) {
+			builds[i].veiled = true;
 			builds[i].veil = NULL;
 		}
 		if (!image->trimmed &&
@@ -169,8 +201,10 @@ static void turn_sealing(struct image *image, struct vt_plan *plan)
 						    plan->landlock_rule_count,
 						    sizeof(*plan->landlock_rules));
 
-	for (size_t i = 0; rules && !image->bad && i < plan->landlock_rule_count; i++)
+	for (size_t i = 0; rules && !image->bad && i < plan->landlock_rule_count; i++) {
+		CHECK_FLAGS(image, &rules[i], offsetof(struct vt_landlock_rule, scratch));
 		turn_text(image, &rules[i].to);
+	}
 	(void)turn_array(image, &plan->rlimits, plan->rlimit_count, sizeof(*plan->rlimits));
 	image->bad |= plan->filter_count > VT_FILTERS_MAX;
 	for (size_t i = 0; i < VT_FILTERS_MAX; i++) {
@@ -213,6 +247,7 @@ static void turn_whole(struct image *image, struct vt_image_whole *whole)
 {
 	struct vt_plan *plan = &whole->plan;
 
+	check_plan(image, plan);
 	turn_text(image, &plan->cwd);
 	turn_text(image, &plan->scratch);
 	turn_texts(image, &plan->envp);
@@ -254,7 +289,7 @@ static int write_image(int fd, const struct vt_image_whole *whole, bool trim, st
 	if (head == MAP_FAILED)
 		return vt_fail(err, VT_STEP_CLONE, errno, "map the plan's image");
 	struct image image = { .base = (char *)head,
-			       .len = sizeof(*head),
+			       .used = sizeof(*head),
 			       .room = MAX_BYTES,
 			       .making = true,
 			       .trimmed = trim };
@@ -272,7 +307,7 @@ static int write_image(int fd, const struct vt_image_whole *whole, bool trim, st
 	(void)munmap(head, MAX_BYTES); /* it was mapped */
 	if (image.bad)
 		return vt_fail(err, VT_STEP_CLONE, E2BIG, "make an image of so large a plan");
-	if (ftruncate(fd, (off_t)image.len) < 0 || fcntl(fd, F_ADD_SEALS, seals) < 0)
+	if (ftruncate(fd, (off_t)image.used) < 0 || fcntl(fd, F_ADD_SEALS, seals) < 0)
 		return vt_fail(err, VT_STEP_CLONE, errno, "seal the plan's image");
 	return 0;
 }
@@ -304,7 +339,8 @@ int vt_image_make_whole(const struct vt_image_whole *whole, struct vt_err *err)
 static bool is_ours(const struct head *head, size_t len)
 {
 	return len >= sizeof(*head) && memcmp(head->mark, build_mark, sizeof(build_mark)) == 0 &&
-	       head->size == sizeof(head->whole);
+	       head->size == sizeof(head->whole) && !head->whole.plan.arena &&
+	       !head->whole.plan.exec_path && !head->whole.plan.argv;
 }
 
 /* Of one that is not sealed, what was checked could be another thing later. */
@@ -329,12 +365,14 @@ static int open_image(int fd, bool trimmed, struct vt_image_whole **ret_whole, s
 
 	if (head == MAP_FAILED)
 		return vt_fail(err, VT_STEP_CLONE, errno, "map the plan's image");
-	struct image image = { .base = (char *)head, .len = len, .trimmed = trimmed };
+	struct image image = {
+		.base = (char *)head, .used = sizeof(*head), .room = len, .trimmed = trimmed
+	};
 
 	image.bad = !is_ours(head, len);
 	if (!image.bad)
 		turn_whole(&image, &head->whole);
-	if (image.bad) {
+	if (image.bad || image.used != len) {
 		(void)munmap(head, len); /* it was mapped */
 		return vt_fail(err, VT_STEP_CLONE, EBADMSG,
 			       "open the plan's image: it is of another version of vitro");

@@ -35,7 +35,8 @@ struct vt_image_whole {
 
 /* The same with nothing left out. */
 int vt_image_make_whole(const struct vt_image_whole *whole, struct vt_err *err);
-/* Until vt_image_close(), with the same len. Every count, place and text in it was found to lie in it. */
+/* Until vt_image_close(), with the same len. Every count, place and text in it was found to lie in it,
+ * each in a place of its own; what its numbers say is believed. */
 int vt_image_open_whole(int fd, struct vt_image_whole **ret_whole, size_t *ret_len, struct vt_err *err);
 /* NULL is fine. */
 void vt_image_close(struct vt_image_whole *whole, size_t len);

@@ -139,6 +139,27 @@ static void test_has_all_of_a_whole_one(void **state)
 	vt_image_close(opened, len);
 }
 
+/* A text of a fixed room ends somewhere in it; what is behind its end means nothing. */
+static void test_fixed_texts_end(void **state)
+{
+	struct vt_image_whole whole = whole_plan();
+	struct vt_cgroup_site *site = &whole.plan.cgroup_site;
+	struct vt_image_whole *opened;
+	struct vt_err err;
+	size_t len;
+
+	(void)state;
+	memset(site->memory, 'x', sizeof(site->memory));
+	assert_int_equal(vt_image_make_whole(&whole, &err), -E2BIG);
+	strcpy(site->memory, "/cgroup");
+	AUTO_CLOSE int fd = vt_image_make_whole(&whole, &err);
+
+	assert_true(fd >= 0);
+	assert_int_equal(vt_image_open_whole(fd, &opened, &len, &err), 0);
+	assert_string_equal(opened->plan.cgroup_site.memory, "/cgroup");
+	vt_image_close(opened, len);
+}
+
 /* A copy of an image that is sealed too, but for one number at that place of it. */
 static int forge(int fd, size_t at, uint64_t number)
 {
@@ -187,6 +208,29 @@ static void test_forged_numbers(void **state)
 	assert_true(refused > 100);
 }
 
+/* Of two things in one place, turning one into pointers would change what was checked of the other.
+ */
+static void test_shared_place(void **state)
+{
+	enum { HEAD = 64 + 8, TEXTS = HEAD + offsetof(struct vt_image_whole, texts) };
+	const struct vt_image_whole whole = whole_plan();
+	struct vt_image_whole *opened;
+	uint64_t place;
+	struct vt_err err;
+	size_t len;
+
+	(void)state;
+	AUTO_CLOSE int fd = vt_image_make_whole(&whole, &err);
+
+	assert_int_equal(pread(fd, &place, sizeof(place), TEXTS + 8), sizeof(place));
+	AUTO_CLOSE int same = forge(fd, TEXTS + 8, place);
+	AUTO_CLOSE int shared = forge(fd, TEXTS + 16, place);
+
+	assert_int_equal(vt_image_open_whole(same, &opened, &len, &err), 0);
+	vt_image_close(opened, len);
+	assert_int_equal(vt_image_open_whole(shared, &opened, &len, &err), -EBADMSG);
+}
+
 /* What could still be changed is not believed. */
 static void test_unsealed(void **state)
 {
@@ -212,7 +256,9 @@ int main(void)
 		cmocka_unit_test(test_has_what_cells_need),
 		cmocka_unit_test(test_has_nothing_of_the_supervisors),
 		cmocka_unit_test(test_has_all_of_a_whole_one),
+		cmocka_unit_test(test_fixed_texts_end),
 		cmocka_unit_test(test_forged_numbers),
+		cmocka_unit_test(test_shared_place),
 		cmocka_unit_test(test_unsealed),
 	};
 

@@ -20,6 +20,7 @@
 #include "kernel/ns.h"
 #include "kernel/pass.h"
 #include "kernel/process.h"
+#include "launch/heeded.h"
 #include "launch/image.h"
 #include "launch/inside_private.h"
 
@@ -253,6 +254,7 @@ static void occupy(const struct vt_plan *plan, const struct vt_cgroup *cgroup, c
 
 	vt_inside_take_steps(steps, COUNT(steps), &b, inside.status_fd);
 	vt_seal_entered(&b);
+	vt_heeded_show(environ);
 }
 
 /* ---- the zygote ---------------------------------------------------------------------------- */

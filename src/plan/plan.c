@@ -175,6 +175,16 @@ static void add_bare_filters(struct making *m, unsigned sockets)
 }
 
 /*
+ * A pool's call comes by a socket that was made outside. Where the cell has a network of its own,
+ * and may ask about it, that socket must not answer for the host's.
+ */
+static void add_called_filter(struct making *m, unsigned sockets)
+{
+	if (m->plan->pooled && m->plan->own_network && sockets & VT_SOCKETS_INET)
+		add_filter(m, vt_seccomp_addon(VT_SECCOMP_CALLED, sockets));
+}
+
+/*
  * The user's own profile comes last of all filters: it may deny the call that installs one. What
  * must hold whatever it says comes before.
  */
@@ -191,6 +201,7 @@ static int decide_profile(struct making *m, unsigned sockets, struct vt_err *err
 	if (r < 0)
 		return r;
 	add_filter(m, vt_seccomp_addon(VT_SECCOMP_ALWAYS, sockets));
+	add_called_filter(m, sockets);
 	add_filter(m, filter);
 	return 0;
 }
@@ -273,6 +284,7 @@ static int decide_sockets(struct making *m, struct vt_err *err)
 		   vt_seccomp_builtin(policy->syscalls == VT_SYSCALLS_STRICT ? VT_SECCOMP_STRICT
 									     : VT_SECCOMP_DEFAULT,
 				      sockets));
+	add_called_filter(m, sockets);
 	return r;
 }
 

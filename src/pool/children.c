@@ -145,6 +145,8 @@ void vt_children_done(struct vt_children *children, int64_t patience_ns)
 			(void)poll(&end, 1, (int)((until - now) / VT_NS_PER_MS) + 1);
 		left_ready(&left->end, 0);
 	}
+	/* Who could not be reaped in time keeps a cell from its end until somebody adopts it. */
+	vt_children_sweep(children);
 }
 
 bool vt_child_is_ours(int pidfd)

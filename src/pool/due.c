@@ -36,6 +36,7 @@ static void sweep(struct vt_pool *pool, int64_t now)
 	int64_t pause = oldest ? now - oldest->since : VT_POOL_SWEEP;
 
 	vt_children_sweep(pool->options.children);
+	vt_pool_hull_look(&pool->hull);
 	for (struct vt_warm *warm = pool->warm[VT_WARM_ENDING], *next; warm; warm = next) {
 		next = warm->next;
 		vt_warm_reap(warm);

@@ -190,6 +190,14 @@ static void end_ready(struct vt_watch *source, uint32_t events)
 	conclude(hull);
 }
 
+void vt_pool_hull_look(struct vt_pool_hull *hull)
+{
+	struct pollfd end = { .fd = hull->cell.init_fd, .events = POLLIN };
+
+	if (hull->ending && end.fd >= 0 && poll(&end, 1, 0) == 1)
+		end_ready(&hull->end, EPOLLIN);
+}
+
 /* It has told of whom it made. */
 static void made_ready(struct vt_watch *source, uint32_t events)
 {

@@ -68,5 +68,8 @@ void vt_pool_hull_kill(struct vt_pool_hull *hull, const struct vt_err *why);
 /* The same without telling: only that it has ended is told. */
 void vt_pool_hull_quit(struct vt_pool_hull *hull);
 
+/* Looks whether one whose end has begun has come to it, where that could not be watched. */
+void vt_pool_hull_look(struct vt_pool_hull *hull);
+
 /* Ends it, without telling, and waits for that no longer than this. What has not ended then is left to its end. */
 void vt_pool_hull_done(struct vt_pool_hull *hull, int64_t patience_ns);

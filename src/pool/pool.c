@@ -102,7 +102,8 @@ void vt_pool_order_occupant(struct vt_pool *pool, struct vt_warm *warm)
 	pool->forks++;
 	warm->zygote = pool->zygote;
 	warm->learned = pool->learned;
-	vt_warm_enter(warm, pool->zygote->control.fd, pool->null_fd, pool->waiting.first);
+	vt_warm_enter(warm, pool->zygote->control.fd, pool->null_fd,
+		      pool->waiting.count > pool->count[VT_WARM_ENTERING]);
 }
 
 /* One that nobody takes the order for waits for the next zygote. */
@@ -157,6 +158,13 @@ static void warm_moved(struct vt_warm *warm, enum vt_warm_state from)
 		enter(pool, warm);
 }
 
+static bool hull_is_dying(void *user)
+{
+	const struct vt_pool *pool = user;
+
+	return pool->hull.ending || vt_proc_is_exiting(pool->hull.cell.init_fd);
+}
+
 static void warm_failed(struct vt_warm *warm, const struct vt_err *err)
 {
 	struct vt_pool *pool = warm->owner->user;
@@ -164,16 +172,10 @@ static void warm_failed(struct vt_warm *warm, const struct vt_err *err)
 	if (pool->closing)
 		return;
 	vt_pool_log(pool, LOG_WARNING, "a cell could not be made", err);
-	/* What hits many at once has happened once. */
-	if (warm->number > pool->failed_until)
+	/* What hits many at once has happened once; the end of the hull, of which they die, counts.
+	 */
+	if (warm->number > pool->failed_until && !hull_is_dying(pool))
 		vt_pool_count_failure(pool, err);
-}
-
-static bool hull_is_dying(void *user)
-{
-	const struct vt_pool *pool = user;
-
-	return pool->hull.ending || vt_proc_is_exiting(pool->hull.cell.init_fd);
 }
 
 static void warm_gone(struct vt_warm *warm)
@@ -238,6 +240,15 @@ bool vt_pool_is_short(const struct vt_pool *pool)
 	       ready + live(pool) < pool->options.live_max + pool->options.ready_max;
 }
 
+/* How many may be under way: what no call waits for takes no CPU from what one does. */
+static unsigned making_max(const struct vt_pool *pool)
+{
+	unsigned waiting = pool->waiting.count, cpus = pool->plan->cpus ? pool->plan->cpus : 1;
+	unsigned most = waiting > cpus ? waiting : cpus;
+
+	return most < MAKING_MAX ? most : MAKING_MAX;
+}
+
 /* As many as are to be ready, and one for each that waits; never more than may live. */
 static bool wants_more(const struct vt_pool *pool)
 {
@@ -245,7 +256,7 @@ static bool wants_more(const struct vt_pool *pool)
 	bool soon = pool->waiting.first || pool->count[VT_WARM_PARKED] <= pool->target / 4 ||
 		    now - pool->last_call >= pool->quiet;
 
-	return vt_pool_is_short(pool) && soon && vt_pool_under_way(pool) < MAKING_MAX &&
+	return vt_pool_is_short(pool) && soon && vt_pool_under_way(pool) < making_max(pool) &&
 	       now >= pool->paused_until;
 }
 

@@ -75,6 +75,35 @@ static void test_spawner_hangs(void **state)
 	start_ms = 0;
 }
 
+/* A call that finds nothing ready, of a pool that is to have some: how many are made then. */
+static unsigned count_made_for_one(struct watched *w, unsigned cpus)
+{
+	unsigned under_way, before = w->over;
+	struct made made;
+
+	while (w->pool->count[VT_WARM_PARKED] < w->pool->target || vt_pool_under_way(w->pool))
+		run_for(w, 5);
+	while (w->pool->warm[VT_WARM_PARKED])
+		vt_warm_kill(w->pool->warm[VT_WARM_PARKED]);
+	w->stage.plan.cpus = cpus;
+	submit(w, &made, "echo", "");
+	under_way = vt_pool_under_way(w->pool);
+	run_until(w, before + 1);
+	return under_way;
+}
+
+static void test_what_nobody_waits_for_is_made_where_there_is_a_cpu(void **state)
+{
+	struct watched w;
+
+	(void)state;
+	start_watched(&w);
+	(void)call_one(&w, "echo", "");
+	assert_int_equal(count_made_for_one(&w, 1), 1);
+	assert_int_equal(count_made_for_one(&w, 2), 2);
+	end_watched(&w);
+}
+
 /* Whether a hull can be had at all; says why not. */
 static bool has_namespaces(void)
 {
@@ -105,6 +134,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_zygote_hangs),
 		cmocka_unit_test(test_next_zygote_hangs),
 		cmocka_unit_test(test_retired_zygote_ends_alone),
+		cmocka_unit_test(test_what_nobody_waits_for_is_made_where_there_is_a_cpu),
 		LEARN_TESTS,
 		cmocka_unit_test(test_spawner_hangs),
 		cmocka_unit_test(test_cgroup),

@@ -320,8 +320,10 @@ static void hear(struct vt_warm *warm, size_t bytes, int messages)
 		return;
 	/* Closed: its end will tell more. */
 	vt_loop_remove(warm->loop, &warm->talk);
-	if (r < 0 && err.num != EPIPE)
+	if (r < 0 && (err.num == EBADMSG || err.num == EMSGSIZE))
 		break_off(warm, &err);
+	else if (r < 0 && err.num != EPIPE)
+		vt_warm_give_up(warm, &err); /* not for anything that it did */
 	else if (warm->state == VT_WARM_PARKED || warm->state == VT_WARM_ENTERING)
 		vt_warm_kill(warm); /* it may not speak, nor end, before it is spoken to */
 }

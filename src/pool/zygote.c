@@ -25,6 +25,7 @@
 #include "kernel/ns.h"
 #include "kernel/pass.h"
 #include "kernel/process.h"
+#include "launch/heeded.h"
 #include "launch/spawn.h"
 #include "uapi/memfd.h"
 
@@ -189,21 +190,19 @@ static _Noreturn void become(struct vt_pool_zygote *zygote, char **envp, int con
 	fail(&err);
 }
 
-/* The plan's environment, and ours. The first of a name counts. */
+/* The plan's environment, of which it heeds nothing that names code, and ours. */
 static char **make_environment(char *const *envp, const char *preload)
 {
-	size_t count = 0, own = 0;
-
-	while (envp && envp[count])
-		count++;
-	char **all = calloc(1 + count + COUNT(variables) + 1, sizeof(char *));
+	static char *const none[] = { NULL };
+	char **all = vt_heeded_hide(envp ? envp : none, 1 + COUNT(variables));
+	size_t count = 0;
 
 	if (!all)
 		return NULL;
-	if (preload)
-		all[own++] = (char *)preload;
-	memcpy(all + own, envp, count * sizeof(char *));
-	memcpy(all + own + count, variables, sizeof(variables));
+	while (all[count])
+		count++;
+	memcpy(all + count, variables, sizeof(variables));
+	all[count + COUNT(variables)] = (char *)preload;
 	return all;
 }
 
@@ -230,31 +229,47 @@ static void take_note(struct vt_pool_zygote *zygote, struct vt_note *note, int f
 	}
 }
 
-static void control_ready(struct vt_watch *source, uint32_t events)
+/* Negative: nothing more can be heard, for this reason. */
+static int hear(struct vt_pool_zygote *zygote, struct vt_err *err)
 {
-	struct vt_pool_zygote *zygote = source->owner;
+	struct vt_watch *source = &zygote->control;
 	struct vt_note note;
-	struct vt_err err;
 	int fds[VT_NOTE_FDS];
 	int r = 1;
 
-	(void)events;
 	for (int left = TURN_NOTES; left > 0 && source->fd >= 0; left--) {
 		r = vt_pass_take(source->fd, &note, sizeof(note), fds, VT_NOTE_FDS, MSG_DONTWAIT,
-				 &err);
+				 err);
 		if (r <= 0)
 			break;
 		take_note(zygote, &note, fds);
 		for (size_t i = 0; i < VT_NOTE_FDS; i++)
 			vt_fd_close(&fds[i]);
 	}
-	if (source->fd >= 0 && r < 0)
-		vt_loop_remove(zygote->loop, source); /* its end is told by its pidfd */
+	return source->fd >= 0 ? r : 0;
+}
+
+static void control_ready(struct vt_watch *source, uint32_t events)
+{
+	struct vt_pool_zygote *zygote = source->owner;
+	struct vt_err err;
+
+	(void)events;
+	int r = hear(zygote, &err);
+
+	if (r < 0)
+		vt_loop_remove(zygote->loop, source);
+	/* The end of one that is gone is told by its pidfd. Nobody would hear of this one any more.
+	 */
+	if (r < 0 && r != -EPIPE)
+		vt_pool_zygote_kill(zygote, &err);
 }
 
 void vt_pool_zygote_kill(struct vt_pool_zygote *zygote, const struct vt_err *why)
 {
-	control_ready(&zygote->control, 0); /* its last words */
+	struct vt_err unheard;
+
+	(void)hear(zygote, &unheard); /* its last words */
 	const struct vt_err err = zygote->failure.num ? zygote->failure : *why;
 
 	vt_pool_zygote_end(zygote);

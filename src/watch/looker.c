@@ -6,7 +6,6 @@
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -131,9 +130,7 @@ void vt_looker_done(struct vt_looker *looker)
 {
 	if (!looker->pid)
 		return;
-	vt_looker_stop(looker);
-	while (waitpid(looker->pid, NULL, __WALL) < 0 && errno == EINTR)
-		;
+	vt_process_end(looker->pid);
 	looker->pid = 0;
 	vt_fd_close(&looker->report_fd);
 }

@@ -266,13 +266,12 @@ static void status_ready(struct vt_watch *source, uint32_t events)
 /* Our own child, whose pidfd says that it ended. */
 static void reap_init(struct run *run)
 {
-	struct rusage usage;
-	int status;
+	struct rusage usage = { 0 };
+	int status =
+		SIGKILL; /* taken for that where nobody can say: then what is left is looked for */
 
-	while (wait4(run->cell.init, &status, __WALL, &usage) < 0)
-		if (errno != EINTR)
-			abort(); /* somebody else took it: what we believe of this cell is not true
-				  */
+	while (wait4(run->cell.init, &status, __WALL, &usage) < 0 && errno == EINTR)
+		;
 	run->cell.init = -1;
 	vt_look_take_rusage(&run->look, &usage);
 	/* Somebody killed the init of a bare cell: what it would have swept may be there. */

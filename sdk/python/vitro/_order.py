@@ -396,6 +396,8 @@ def read_request(body: Request) -> Tuple[List[Any], Dict[str, Any]]:
 
 def write_answer(value: Any) -> List[Buffer]:
     """What a tool gave, for the cell. Raises what says that it is no plain data."""
+    if codec.is_as_it_is(value):
+        return codec.pack({"value": value})
     tree, buffers = codec.encode(value, name="the tool's value", advice=codec.PLAIN_ADVICE)
     return [*codec.pack({"value": tree}, buffers)]
 

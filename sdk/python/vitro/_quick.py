@@ -9,14 +9,17 @@ to it in the middle.
 
 from __future__ import annotations
 
+import math
 import os
+import re
 import sys
 from marshal import dumps
 from types import FunctionType
-from typing import Any, Callable, Dict, NamedTuple, Optional, Tuple
+from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 
 from ._codec import read_plain
-from ._order import SIMPLE, Order, Request
+from ._order import SIMPLE, Buffer, Order, Request
+from ._room import Room
 from ._session import Call, Pool
 from ._threads import FLAGS, ThreadSession
 from ._wire import LENGTHS, Head, match_end, match_use, quote
@@ -50,10 +53,73 @@ def find_route(session: ThreadSession, pool: Pool, function: Callable[..., Any],
     return Route(_make(session, pool, function, order, (ref["module"], name, ref.get("file"))), session, order)
 
 
-def _part(args: Tuple[Any, ...]) -> Tuple[Tuple[Any, ...], Dict[int, int]]:
-    """Arguments without those that are large, and the sizes of these by their places."""
-    apart = {index: len(value) for index, value in enumerate(args) if type(value) is bytes and len(value) > _LARGE}
-    return tuple(None if index in apart else value for index, value in enumerate(args)), apart
+def _is_array(value: Any) -> bool:
+    """Whether it is an array of numbers that is made anew there by its type, its shape and its bytes alone."""
+    numpy = sys.modules.get("numpy")
+    return (numpy is not None and type(value) is numpy.ndarray and value.dtype.isbuiltin == 1 and value.dtype.kind in "biufc"
+            and value.nbytes > _LARGE and value.flags.c_contiguous and value.flags.writeable)
+
+
+def _part(args: Tuple[Any, ...]) -> Tuple[Tuple[Any, ...], Dict[int, Any], List[Buffer]]:
+    """Arguments without those that are large; what those are, by their places: the size of bytes, or an array's with its type
+    and shape; and their bytes."""
+    apart: Dict[int, Any] = {}
+    pieces: List[Buffer] = []
+    for index, value in enumerate(args):
+        if type(value) is bytes:
+            if len(value) > _LARGE:
+                apart[index] = len(value)
+                pieces.append(value)
+        elif type(value) not in SIMPLE:
+            apart[index] = value.nbytes, value.dtype.str, value.shape
+            pieces.append(memoryview(value.reshape(-1).view("u1")))
+    return tuple(None if index in apart else value for index, value in enumerate(args)), apart, pieces
+
+
+# A value that is large bytes, or an array of numbers, as a cell usually writes it: up to its buffer.
+_match_large = re.compile(rb'(.{4})\{"value":(?:\{"\$bytes":0\}|\{"\$ndarray":\{"dtype":"([<|][iuf][1248])","shape":'
+                          rb'\[([0-9]{1,15}(?:,[0-9]{1,15}){0,7})\],"order":"C","buffer":0\}\})\} *\x01\0\0\0(.{8})',
+                          re.DOTALL).match
+
+
+class _Large:
+    """A large value of a call, of which the beginning has come."""
+
+    __slots__ = ("room", "dtype", "shape", "filled")
+
+    def __init__(self, room: Room, dtype: bytes, shape: List[int], begun: bytes) -> None:
+        self.room, self.dtype, self.shape, self.filled = room, dtype, shape, len(begun)
+        room.view[:len(begun)] = begun
+
+    def fill(self, receive: Callable[[memoryview], int]) -> bool:
+        """Receives the rest. False: the other side is gone."""
+        view, filled = self.room.view, self.filled
+        while filled < len(view):
+            count = receive(view[filled:])
+            if not count:
+                return False
+            filled += count
+        return True
+
+    def make(self) -> Any:
+        """The value, when all of it has come."""
+        if not self.dtype:
+            return bytes(self.room.made)  # which they are, unless they are few
+        return sys.modules["numpy"].frombuffer(self.room.made, self.dtype.decode()).reshape(self.shape)
+
+
+def _begin_large(came: bytes, start: int, size: int) -> Optional[_Large]:
+    """The value of that size that begins there, if it is one of these. A cell wrote it: it may be anything."""
+    found = _match_large(came, start)
+    if found is None or "numpy" not in sys.modules and found[2]:
+        return None
+    at, dtype = found.end(), found[2] or b""
+    length = int.from_bytes(found[4], "little")
+    shape = [int(part) for part in found[3].split(b",")] if dtype else []
+    if (int.from_bytes(found[1], "little") != at - start - 16 or length != size - (at - start)
+            or dtype and math.prod(shape) * int(dtype[2:]) != length):
+        return None
+    return _Large(Room(length, not dtype), dtype, shape, came[at:])
 
 
 def _make(session: ThreadSession, pool: Pool, function: FunctionType, order: Order,
@@ -73,11 +139,15 @@ def _make(session: ThreadSession, pool: Pool, function: FunctionType, order: Ord
         large = 0
         for value in args:
             kind = type(value)
-            if kind not in SIMPLE or kind is str and len(value) > _LARGE:
+            if kind not in SIMPLE:
+                if not _is_array(value) or "numpy" not in pool.known:  # the long way has it learned
+                    return LONG_WAY
+                large += value.nbytes
+            elif kind is str and len(value) > _LARGE:
                 return LONG_WAY
-            if kind is bytes and len(value) > _LARGE:
+            elif kind is bytes and len(value) > _LARGE:
                 large += len(value)
-        plain, apart = (args, None) if not large else _part(args)
+        plain, apart, pieces = (args, None, []) if not large else _part(args)
         data = dumps((module, name, file, plain, apart), 4)  # a version that every Python from 3.8 on reads
         size = len(data)
         if size > _LARGE or large > most:
@@ -94,7 +164,7 @@ def _make(session: ThreadSession, pool: Pool, function: FunctionType, order: Ord
         count = -1
         try:
             if apart is not None:
-                if not session.deliver(call, [said, *[args[index] for index in apart]]):
+                if not session.deliver(call, [said, *pieces]):
                     return LONG_WAY
             else:
                 with writing:
@@ -116,9 +186,15 @@ def _make(session: ThreadSession, pool: Pool, function: FunctionType, order: Ord
             came = bytes(view[:count])
             usual = match_end(came)
             if usual is not None and int(usual[2]) == number:
-                start = usual.end()
-                size = count - start
-                if size == int(usual[3]) and usual[1] == pack(count - 8, start - 8):
+                start, size = usual.end(), int(usual[3])
+                is_whole, value_to_come = size == count - start, None
+                if not is_whole and usual[1] == pack(start - 8 + size, start - 8):
+                    value_to_come = _begin_large(came, start, size)
+                if value_to_come is not None and not value_to_come.fill(receive):
+                    session.fail("the supervisor is gone")
+                    session.leave(call)
+                    return call
+                if value_to_come is not None or is_whole and usual[1] == pack(count - 8, start - 8):
                     with lock:
                         del session.calls[number]
                         pool.calls -= 1
@@ -126,6 +202,8 @@ def _make(session: ThreadSession, pool: Pool, function: FunctionType, order: Ord
                         call.is_over = call.told = True
                     if session.has_others:
                         session.leave(call)
+                    if value_to_come is not None:
+                        return value_to_come.make()
                     body = came[start:]
                     told = read_plain(body)
                     if told is not None and "value" in told:

@@ -22,11 +22,13 @@ class Room:
 
     def __init__(self, size: int, fixed: bool) -> None:
         self.made: Union[bytes, memoryview]
-        c = _find_c() if fixed and size >= _OWN else None
-        if c is not None:
+        c = _find_c() if size >= _OWN and (fixed or size < HUGE) else None
+        if c is None:
+            self.made = self.view = memoryview(room(size))
+        elif fixed:
             self.made, self.view = _make_bytes(c, size)
         else:
-            self.made = self.view = memoryview(room(size))
+            self.made = self.view = memoryview(c[4](None, size))  # which Python's own would fill with zeros first
 
 
 @functools.lru_cache(None)
@@ -36,20 +38,21 @@ def _find_c() -> Any:
         import ctypes
         api = ctypes.pythonapi
         make, find, see = api.PyBytes_FromStringAndSize, api.PyBytes_AsString, api.PyMemoryView_FromMemory
-        advise = ctypes.CDLL(None).madvise
+        advise, make_array = ctypes.CDLL(None).madvise, api.PyByteArray_FromStringAndSize
     except (ImportError, AttributeError, OSError):
         return None
     make.argtypes, make.restype = (ctypes.c_void_p, ctypes.c_ssize_t), ctypes.py_object
     find.argtypes, find.restype = (ctypes.py_object,), ctypes.c_void_p
     see.argtypes, see.restype = (ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_int), ctypes.py_object
     advise.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
-    return make, find, see, advise
+    make_array.argtypes, make_array.restype = (ctypes.c_void_p, ctypes.c_ssize_t), ctypes.py_object
+    return make, find, see, advise, make_array
 
 
 def _make_bytes(c: Any, size: int) -> Tuple[bytes, memoryview]:
     """Bytes that are still to be filled, and where: as C modules make theirs. Nobody else has them before they are complete.
     A copy at the end would take longer than to receive them, since it touches so many new pages."""
-    make, find, see, advise = c
+    make, find, see, advise, _ = c
     made: bytes = make(None, size)
     start: int = find(made)
     if size >= HUGE:

@@ -188,6 +188,7 @@ _careful = json.JSONDecoder(object_pairs_hook=_flat, parse_int=_whole, parse_flo
 # (text, start) -> (value, end); raises StopIteration where there is none.
 scan: Any = json.JSONDecoder().scan_once  # type: ignore[attr-defined]
 _STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
+_SPACED = re.compile('"[ \t\r\n]+:')
 
 
 def read_head(data: bytes) -> Head:
@@ -216,6 +217,8 @@ def _read_quickly(text: str) -> Optional[Head]:
     except (ValueError, StopIteration):
         return None
     if end != len(text) or type(head) is not dict or not len(head) == text.count('":') <= MEMBERS_MAX:
+        return None
+    if _SPACED.search(text):  # such a name was not counted, and may be there twice
         return None
     for value in head.values():
         if value.__class__ is int:
@@ -281,12 +284,13 @@ def read_message(data: bytes) -> Head:
 
 # A use of a tool, and the end of a call that went well and printed nothing, as a supervisor usually writes them; both
 # with their lengths before them, too.
-_optional = "".join(rf'(?:,"{name}":\d{{1,18}})?' for name in ("dropped_stdout", "dropped_stderr", "wall_ns", "cpu_ns",
+_number = "(0|[1-9][0-9]{0,17})"  # JSON has no zeros before others
+_optional = "".join(rf'(?:,"{name}":{_number.replace("(", "(?:")})?' for name in ("dropped_stdout", "dropped_stderr", "wall_ns", "cpu_ns",
                                                              "peak_kb", "processes"))
 _BYTES = re.compile(rb'"\$bytes":([0-9]{1,4})[,}]')  # buffers of a value that are to be bytes; where one is not, it is copied
-_done = (r'\{"is":"done","call":(\d{1,18}),"status":"ok","value":(\d{1,18})%s' + _optional + r',"cell":true\}')
-_ask = rb'\{"is":"ask","call":(\d{1,18}),"ask":(\d{1,18}),"tool":"([ !#-\[\]-~]*)"\}'
+_done = rf'\{{"is":"done","call":{_number},"status":"ok","value":{_number}%s' + _optional + r',"cell":true\}'
+_ask = rf'\{{"is":"ask","call":{_number},"ask":{_number},"tool":"([ !#-\[\]-~]*)"\}}'.encode()
 match_ask = re.compile(_ask).fullmatch
 match_use = re.compile(b"(.{8})" + _ask, re.DOTALL).match
-match_done = re.compile((_done % r'(?:,"stdout":(\d{1,18}))?(?:,"stderr":(\d{1,18}))?').encode()).fullmatch
+match_done = re.compile((_done % rf'(?:,"stdout":{_number})?(?:,"stderr":{_number})?').encode()).fullmatch
 match_end = re.compile(b"(.{8})" + (_done % "").encode(), re.DOTALL).match
