@@ -473,8 +473,8 @@ static void show_help(void)
 	vt_str_add(&text, "usage: vitro call TOOLS.json NAME [ARGS | -] [FLAGS]\n"
 			  "       vitro call --socket PATH NAME [ARGS | -] [FLAGS]\n\n"
 			  "Calls the tool NAME of a manifest, or of a server, in a sealed, "
-			  "single-use cell. ARGS is a "
-			  "JSON\nobject; - takes it from standard input. Flags:\n\n");
+			  "single-use\ncell. ARGS is a JSON object; - takes it from standard "
+			  "input. Flags:\n\n");
 	vt_options_help("call", &text);
 	vt_str_add(&text, "\nExits as vitro run does: with the command's own code; 124: timeout; "
 			  "125: vitro's\nown error or a refusal.\n\n"

@@ -277,17 +277,15 @@ static int show_help(void)
 	static const char help[] =
 		"usage: vitro doctor [--json]\n"
 		"       vitro doctor --self-test [-p POLICY] [--set KEY=VALUE] [--json]\n\n"
-		"Tries everything that vitro uses on this machine, and says what works, what does "
-		"not\n"
-		"and why, and what an administrator can do about it. Leaves nothing behind.\n\n"
+		"Tries everything that vitro uses on this machine, and says what works, what\n"
+		"does not and why, and what an administrator can do about it. Leaves nothing\n"
+		"behind.\n\n"
 		"Exits with 0 if vitro run can enforce its default policy here, with 1 if not.\n\n"
-		"With --self-test it tries forbidden acts instead, each outside and inside a real "
-		"cell of\n"
-		"the policy, and compares what happened with what vitro claims. It takes the flags "
-		"of\n"
-		"vitro run that make a policy. Exits with 0 if all is as claimed, with 1 if "
-		"not.\n\n"
-		"Both exit with 125 for an error of vitro's own.\n";
+		"With --self-test it tries forbidden acts instead, each outside and inside a\n"
+		"real cell of the policy, and compares what happened with what vitro claims.\n"
+		"It takes the flags of vitro run that make a policy. Exits with 0 if all is as\n"
+		"claimed, with 1 if not.\n\n"
+		"Both exit with 125 for an error of vitro's own. vitro-doctor(1) says more.\n";
 
 	return vt_cli_write(STDOUT_FILENO, help, sizeof(help) - 1) < 0 ? VT_EXIT_OWN : 0;
 }

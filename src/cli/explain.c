@@ -81,6 +81,7 @@ static void show_help(void)
 		"Prints the plan for a policy on this host: each property, what holds it and how\n"
 		"well, or why it is refused. Nothing is run. Flags:\n\n");
 	vt_options_help("explain", &text);
+	vt_str_add(&text, "\nvitro-explain(1) and vitro-policy(5) say more.\n");
 	(void)vt_cli_write(STDOUT_FILENO, text.text, text.len); /* nobody to tell */
 	vt_str_done(&text);
 }

@@ -87,6 +87,44 @@ static bool says(const char *said, size_t len, const char *text)
 	return memmem(said, len, text, strlen(text)) != NULL;
 }
 
+static bool says_any(const char *said, size_t len, const char *const *texts)
+{
+	while (*texts && !says(said, len, *texts))
+		texts++;
+	return *texts;
+}
+
+/* What programs say of names that do not resolve, and of sockets that there are none of. */
+static void hint_network(const struct vt_plan *plan, enum vt_network network, const char *said,
+			 size_t len, struct vt_str *out)
+{
+	static const char *const unnamed[] = {
+		"Could not resolve",         "could not resolve", "name resolution",
+		"Name or service not known", "unable to resolve", "EAI_AGAIN",
+		"etwork is unreachable",     "ENETUNREACH",       NULL
+	};
+	static const char *const unmade[] = { "Address family not supported", "EAFNOSUPPORT",
+					      NULL };
+
+	if (network == VT_NETWORK_HOST)
+		return;
+	if (network == VT_NETWORK_LOOPBACK && says_any(said, len, unnamed))
+		vt_str_add(out, "the cell has a loopback of its own and no other network; --net "
+				"host gives it the host's");
+	else if (network == VT_NETWORK_NONE && !says(said, len, "etlink") &&
+		 (says_any(said, len, unnamed) || says_any(said, len, unmade)))
+		vt_str_addf(out, "the cell has no network; %s",
+			    plan->bare ? "--net host gives it the host's"
+				       : "--net loopback gives it an empty one of its own, "
+					 "--net host the host's");
+}
+
+static void hint_writing(const char *said, size_t len, struct vt_str *out)
+{
+	if (says(said, len, "Read-only file system") || says(said, len, "EROFS"))
+		vt_str_add(out, "inside, only /tmp and what --write grants can be written");
+}
+
 /* On the host's network a grant takes the unix sockets away, and the kernel's words do not tell. */
 static void hint_sockets(const struct vt_plan *plan, const char *said, size_t len,
 			 struct vt_str *out)
@@ -124,8 +162,36 @@ static void hint_limits(const struct vt_plan *plan, const char *said, size_t len
 			    (long long)plan->pids);
 }
 
-void vt_hint_make(const struct vt_plan *plan, char *const *argv, const char *said, size_t len,
-		  struct vt_str *out)
+/*
+ * About a word of a script or of code, as in sh -c 'cat note.txt'. Whether there is a hint. Only of
+ * names in the current folder: code that nobody read could ask for any other, and be told by who
+ * shows it the hint whether that exists. Words that are not in what was said cost next to nothing,
+ * so that all of a long text can be looked at.
+ */
+static bool hint_words(const struct vt_plan *plan, const char *arg, const char *cwd,
+		       const char *said, size_t len, struct vt_str *out)
+{
+	static const char between[] = " \t\n'\"`()[]{}<>|;&,=$";
+	static const char *const missing[] = { "o such file", "ermission denied", "ENOENT",
+					       "EACCES", NULL };
+	char word[PATH_MAX], real[PATH_MAX];
+
+	if (!says_any(said, len, missing))
+		return false;
+	for (arg += strspn(arg, between); *arg; arg += strspn(arg, between)) {
+		size_t size = strcspn(arg, between);
+
+		(void)snprintf(word, sizeof(word), "%.*s", (int)size, arg); /* cut: not there */
+		arg += size;
+		if (*word != '-' && *word != '/' && !strstr(word, "..") && names(said, len, word) &&
+		    realpath(word, real) && hint_about(plan, word, cwd, real, out))
+			return true;
+	}
+	return false;
+}
+
+void vt_hint_make(const struct vt_plan *plan, enum vt_network network, char *const *argv,
+		  const char *said, size_t len, struct vt_str *out)
 {
 	char cwd[PATH_MAX], real[PATH_MAX];
 
@@ -137,7 +203,14 @@ void vt_hint_make(const struct vt_plan *plan, char *const *argv, const char *sai
 		if (**arg && **arg != '-' && names(said, len, *arg) && realpath(*arg, real) &&
 		    hint_about(plan, *arg, cwd, real, out))
 			return;
-	hint_sockets(plan, said, len, out);
+	for (char *const *arg = argv + 1; *arg; arg++)
+		if (hint_words(plan, *arg, cwd, said, len, out))
+			return;
+	hint_network(plan, network, said, len, out);
+	if (!out->len)
+		hint_sockets(plan, said, len, out);
+	if (!out->len && !plan->bare)
+		hint_writing(said, len, out);
 	if (!out->len)
 		hint_limits(plan, said, len, out);
 }

@@ -26,7 +26,7 @@ static const struct verb {
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
-static int show_help(void)
+static int show_help(int fd)
 {
 	struct vt_str text;
 
@@ -35,8 +35,12 @@ static int show_help(void)
 			  ": runs every tool call in its own sealed, single-use process\n\n");
 	for (size_t i = 0; i < COUNT(verbs); i++)
 		vt_str_addf(&text, "  vitro %-9s %s\n", verbs[i].name, verbs[i].sentence);
-	vt_str_add(&text, "\nTry: vitro run -- echo hello\nEach verb has a --help.\n");
-	int r = vt_cli_write(STDOUT_FILENO, text.text, text.len);
+	vt_str_add(&text,
+		   "\nTry:   vitro run -- echo hello\n"
+		   "Then:  vitro run --read . --cwd . -- CMD ARG..., to let it read this folder\n"
+		   "       vitro explain, to see what is enforced\n"
+		   "Each verb has a --help, and a page: man vitro-run\n");
+	int r = vt_cli_write(fd, text.text, text.len);
 
 	vt_str_done(&text);
 	return r < 0 ? VT_EXIT_OWN : 0;
@@ -90,9 +94,7 @@ static int complain_of_verb(const char *name)
 	vt_closest_init(&closest, name);
 	for (size_t i = 0; i < COUNT(verbs); i++)
 		vt_closest_try(&closest, verbs[i].name, verbs[i].name);
-	if (!*name)
-		(void)snprintf(message, sizeof(message), "no verb given; see vitro --help");
-	else if (*name == '-')
+	if (*name == '-')
 		(void)snprintf(message, sizeof(message),
 			       "a verb comes before the flags: vitro run %.100s ...", name);
 	else if (closest.best)
@@ -140,7 +142,11 @@ int main(int argc, char **argv)
 	if (strcmp(name, "--version") == 0 || strcmp(name, "version") == 0)
 		return show_version();
 	if (is_help(name) && argc < 3)
-		return show_help();
+		return show_help(STDOUT_FILENO);
+	if (!*name) {
+		(void)show_help(STDERR_FILENO); /* there is nobody else to tell */
+		return VT_EXIT_OWN;
+	}
 	if (strcmp(name, "supervise") == 0) {
 		raise_open_files();
 		return vt_cli_supervise(argc - 1, argv + 1);

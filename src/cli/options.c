@@ -471,13 +471,14 @@ static int walk(struct vt_options *options, int argc, char **argv, enum round ro
 /* Puts the flags first, each with its value, and leaves the order of all else. */
 static int arrange(struct vt_options *options, int argc, char **argv, struct vt_err *err)
 {
-	char **flags = calloc(2 * (size_t)argc + 2, sizeof(*flags)), **others = flags + argc + 1;
+	char **flags = calloc(2 * (size_t)argc + 2, sizeof(*flags)), **others;
 	size_t flag_count = 0, other_count = 0;
 	bool over = false;
 
 	if (!flags)
 		return vt_fail(err, VT_STEP_POLICY, ENOMEM, "read the flags");
 	options->arranged = flags;
+	others = flags + argc + 1;
 	flags[flag_count++] = argv[0];
 	for (int at = 1; at < argc; at++) {
 		struct given given;
@@ -556,12 +557,25 @@ int vt_options_find_command(const struct vt_options *options, struct vt_arena *a
 	return r;
 }
 
+/* Flags, and beside them the sentence, in lines that fit a terminal of 80 columns. */
 static void help_line(struct vt_str *out, const char *flags, const char *sentence)
 {
-	if (strlen(flags) >= 26)
-		vt_str_addf(out, "  %s\n  %-26s%s\n", flags, "", sentence);
-	else
-		vt_str_addf(out, "  %-26s%s\n", flags, sentence);
+	enum { INDENT = 26, WIDTH = 80 - 2 - INDENT };
+
+	vt_str_addf(out, "  %-*s", INDENT, flags);
+	if (strlen(flags) >= INDENT)
+		vt_str_addf(out, "\n  %-*s", INDENT, "");
+	while (strlen(sentence) > WIDTH) {
+		const char *end = sentence + WIDTH;
+
+		while (end > sentence && *end != ' ')
+			end--;
+		if (end == sentence)
+			break;
+		vt_str_addf(out, "%.*s\n  %-*s", (int)(end - sentence), sentence, INDENT, "");
+		sentence = end + 1;
+	}
+	vt_str_addf(out, "%s\n", sentence);
 }
 
 void vt_options_help(const char *verb, struct vt_str *out)

@@ -304,6 +304,25 @@ static void end_line(struct call *call)
 	result->out_unended = result->err_unended = false;
 }
 
+/* Who starts a shell at a terminal waits for its prompt. */
+static void warn_of_silence(const struct vt_options *options)
+{
+	static const char *const prompters[] = { "sh",      "bash", "dash", "zsh",
+						 "python3", "node", NULL };
+	const char *const *at = prompters;
+
+	if (options->code || options->command[1] || !isatty(STDIN_FILENO))
+		return;
+	const char *slash = strrchr(options->command[0], '/');
+	const char *name = slash ? slash + 1 : options->command[0];
+
+	while (*at && strcmp(*at, name) != 0)
+		at++;
+	if (*at)
+		vt_cli_complain("note: there is no terminal inside, and so no prompt: type the "
+				"input, and end it with Ctrl-D");
+}
+
 static void complain(struct call *call, const char *message)
 {
 	end_line(call);
@@ -314,8 +333,8 @@ static void hint(struct call *call)
 {
 	const struct vt_result *result = &call->result;
 	const char *code = call->options.code;
-	/* Code is no name of a file that the cell might have. */
-	char *const program[] = { call->options.command ? call->options.command[0] : NULL, NULL };
+	char *const program[] = { call->options.command ? call->options.command[0] : NULL,
+				  (char *)code, NULL };
 	struct vt_str text;
 
 	if (result->verdict.status != VT_STATUS_ERROR || !call->plan)
@@ -327,7 +346,8 @@ static void hint(struct call *call)
 			    "vitro eval - < %s",
 			    code, code);
 	else
-		vt_hint_make(call->plan, code ? program : call->options.command, result->err_tail,
+		vt_hint_make(call->plan, call->options.policy->network,
+			     code ? program : call->options.command, result->err_tail,
 			     result->err_tail_len, &text);
 	if (text.len)
 		complain(call, text.text);
@@ -371,9 +391,8 @@ static void show_help(const char *verb)
 	vt_str_add(
 		&text,
 		"\nExits with the command's own code; 124: timeout or CPU limit; 125: vitro's own\n"
-		"error or a refusal; 126, 127: cannot be executed, not found; 128+n: died of "
-		"signal\n"
-		"n; 137: memory limit.\n\n");
+		"error or a refusal; 126, 127: cannot be executed, not found; 128+n: died of\n"
+		"signal n; 137: memory limit.\n\n");
 	vt_str_addf(&text, "vitro-%s(1) and vitro-policy(5) say more.\n", verb);
 	(void)vt_cli_write(STDOUT_FILENO, text.text, text.len); /* nobody to tell */
 	vt_str_done(&text);
@@ -413,8 +432,10 @@ int vt_cli_run(int argc, char **argv)
 		release(&call);
 		return 0;
 	}
-	if (r == 0)
+	if (r == 0) {
 		warn(call.plan);
+		warn_of_silence(&call.options);
+	}
 	if (r == 0)
 		r = take_signals(&call, &findings.failure);
 	if (r == 0)

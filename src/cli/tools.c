@@ -160,9 +160,8 @@ static void show_help(void)
 	vt_str_init(&text);
 	vt_str_add(&text, "usage: vitro tools TOOLS.json [FLAGS]\n"
 			  "       vitro tools --socket PATH [FLAGS]\n\n"
-			  "Prints the tools of a manifest, or of a server, each with its arguments "
-			  "and what it is "
-			  "for.\nNothing is run. Flags:\n\n");
+			  "Prints the tools of a manifest, or of a server, each with its "
+			  "arguments and\nwhat it is for. Nothing is run. Flags:\n\n");
 	vt_options_help("tools", &text);
 	vt_str_add(&text, "\nvitro-tools(5) says how a manifest is written.\n");
 	(void)vt_cli_write(STDOUT_FILENO, text.text, text.len); /* nobody to tell */
