@@ -7,16 +7,23 @@
 #   make test-pythons  the Python package under every python3 of the machine
 #   make test-nodes   the Node package under Node 18, 20, 22 and 24, which npm has
 #   make node-package  the npm package, to build/vitro-sandbox-VERSION.tgz
-#   make test-inject  each system call of each process fails once (ONLY=REGEX: some ways, POINTS=N: fewer of each)
+#   make test-inject  each system call of each process fails once (ONLY=REGEX: some ways, POINTS=N: fewer of each,
+#                 PART=K/N: each N-th, WRITE=1: to docs/evidence.md)
 #   make test-matrix  in poorer environments, to docs/matrix.md (ROW=REGEX, QUICK=1)
+#   make test-vm  under Debian's kernels, in QEMU, to docs/matrix.md (KERNEL=REGEX, ROW=REGEX, FILTER=REGEX, ACCEL=kvm or tcg)
 #   make test-mutants   switch off each layer in turn; tests must fail (ONLY=REGEX: some of them)
-#   make soak     100,000 calls of tools that crash, hang, flood, 10,000 of Node (CALLS=N SEED=N)
-#   make bench    side by side with the alternatives (QUICK=1: under two minutes)
-#   make fuzz     fuzz the parsers, for a minute each (SECONDS=N)
+#   make soak     an hour of calls, crashes, kills and cancels at full load (MINUTES=N, WRITE=1: to docs/evidence.md)
+#   make soak-calls   100,000 calls of tools that crash, hang, flood, 10,000 of Node (CALLS=N SEED=N)
+#   make bench    side by side with the alternatives, to docs/benchmarks.md (QUICK=1: under two minutes, to build/bench/page)
+#   make fuzz     fuzz the parsers, for a minute of CPU each (SECONDS=N)
+#   make deb      packages for Debian, to build/deb
+#   make test-packages  .deb, wheel, tarball and a fresh clone in a clean Debian 12 (as root)
 #   make docs     write the list of system calls in docs/security.md anew
 #   make abi      write the ABI that the library is held to, test/library/libvitro.so.0.abi, anew
 #   make check    formatting, the layer rule, and a compile for aarch64
 #   make tidy     clang-tidy over the sources
+#   make analyze  clang-tidy, cppcheck, gcc -fanalyzer and scan-build: what is found is fixed, or answered
+#   make coverage  what the tests run of the sources, to docs/coverage.md (FILTER=REGEX: some of the tests)
 #   make install  with DESTDIR and PREFIX
 #   make clean    remove what was built
 #   make help     this list
@@ -68,19 +75,29 @@ node-package: build
 
 .PHONY: test-inject
 test-inject: setup-test tested
-	@VITRO_INJECT=$(or $(POINTS),all) VITRO_TEST_SECONDS=7200 VITRO_BINARY=$(abspath build/vitro) \
-		VITRO_TEST_BIN=$(abspath build/test) test/inject/inject_test.py $(if $(ONLY),'$(ONLY)')
+	@VITRO_INJECT=$(or $(POINTS),all) VITRO_INJECT_PART=$(or $(PART),1/1) VITRO_INJECT_POINTS=$(abspath build/inject.jsonl) \
+		VITRO_TEST_SECONDS=36000 VITRO_BINARY=$(abspath build/vitro) VITRO_TEST_BIN=$(abspath build/test) \
+		test/inject/inject_test.py $(if $(ONLY),"$(ONLY)")
+	@$(if $(WRITE),test/inject/tally.py build/inject.jsonl)
 
 .PHONY: test-matrix
 test-matrix: setup-test tested
 	@test/matrix/run --build build $(if $(QUICK),--quick) $(if $(ROW),--row '$(ROW)')
 
+.PHONY: test-vm
+test-vm: setup-test tested
+	@tools/setup vm
+	@test/vm/run --build build $(if $(KERNEL),--kernel '$(KERNEL)') $(if $(ROW),--row '$(ROW)') $(if $(FILTER),--filter '$(FILTER)') \
+		$(if $(ACCEL),--accel $(ACCEL))
+
 # A build folder that was set up before the tests' packages were there has no tests yet.
 tested: build/build.ninja
 	@meson configure build -Dtests=enabled
+	@[ -e build/test/vitro-actor ] || echo 'building the tests; this takes some minutes'
 	@ninja -C build >build/ninja.log || { cat build/ninja.log; exit 1; }
 
 sanitized: build-sanitized/build.ninja
+	@[ -e build-sanitized/vitro ] || echo 'building build-sanitized, for the tests; this takes some minutes'
 	@ninja -C build-sanitized >build-sanitized/ninja.log || { cat build-sanitized/ninja.log; exit 1; }
 
 build-sanitized/build.ninja:
@@ -90,20 +107,31 @@ build-sanitized/build.ninja:
 test-mutants: setup-test
 	@test/mutants/run $(if $(ONLY),--only '$(ONLY)')
 
-.PHONY: soak
+.PHONY: soak soak-calls
 soak: setup-test tested
+	@test/soak/soak $(or $(MINUTES),60) $(if $(WRITE),--write)
+
+soak-calls: setup-test tested
 	@VITRO_BINARY=$(abspath build/vitro) build/test/library-soak $(or $(CALLS),100000) $(SEED)
 	@[ ! -f build/node/harness.cjs ] || VITRO_BINARY=$(abspath build/vitro) node test/node/soak.mjs $(or $(CALLS),10000) $(SEED)
 
 bench: setup build
 	@tools/setup bench
-	@build/bench/vitro-bench $(if $(QUICK),--quick) --check build/vitro; run=$$?; \
-	build/bench/vitro-bench-pools $(if $(QUICK),--quick) --check build/vitro && exit $$run
-	@[ ! -d build/python ] || python3 bench/python.py $(if $(QUICK),--quick) build/vitro
-	@[ ! -d build/python ] || python3 bench/compat.py $(if $(QUICK),--quick) build/vitro
-	@[ ! -f build/node/harness.cjs ] || node bench/node.mjs $(if $(QUICK),--quick) build/vitro
+	@bench/all/run $(if $(QUICK),--quick) build/vitro
+
+# For Debian, to build/deb.
+.PHONY: deb
+deb: setup
+	@tools/setup packages
+	@packaging/deb build/deb
+
+.PHONY: test-packages
+test-packages: build
+	@tools/setup packages
+	@test/package/run build
 
 fuzz: setup-test
+	@tools/setup fuzz
 	@tools/fuzz $(SECONDS)
 
 docs: setup-test tested
@@ -119,7 +147,17 @@ check:
 
 tidy: setup-test
 	@clang-tidy --quiet $$(git ls-files 'src/*.c' 'tools/*.c' | grep -v _test) -- -std=gnu11 \
-		-D_GNU_SOURCE -DVITRO_VERSION='"0"' -Isrc
+		-D_GNU_SOURCE -DVITRO_ANALYZED -DVITRO_VERSION='"0"' -Isrc
+
+.PHONY: analyze
+analyze: setup-test tested
+	@tools/setup analyze
+	@tools/analyze
+
+.PHONY: coverage
+coverage: setup-test
+	@tools/setup analyze
+	@tools/coverage $(if $(FILTER),--filter '$(FILTER)')
 
 format:
 	@clang-format -i $$(git ls-files '*.c')
@@ -145,4 +183,4 @@ install: build
 	echo '  share                            completions for bash, zsh and fish'
 
 clean:
-	@rm -rf build build-sanitized build-fuzz
+	@rm -rf build build-sanitized build-fuzz build-analyze build-coverage

@@ -19,7 +19,7 @@
 
 static const struct act *const themes[] = { file_acts,   setuid_acts, mount_acts, process_acts,
 					    kernel_acts, net_acts,    limit_acts, look_acts,
-					    call_acts,   mode_acts };
+					    call_acts,   mode_acts,   road_acts };
 
 enum { THEMES = sizeof(themes) / sizeof(themes[0]) };
 

@@ -19,7 +19,7 @@ struct act {
 
 /* Each ends with a row without a name. */
 extern const struct act file_acts[], setuid_acts[], mount_acts[], process_acts[], kernel_acts[],
-	net_acts[], limit_acts[], look_acts[], call_acts[], mode_acts[];
+	net_acts[], limit_acts[], look_acts[], call_acts[], mode_acts[], road_acts[];
 
 int reached(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 int denied(int err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));

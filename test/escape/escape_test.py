@@ -50,6 +50,9 @@ CONTROLS = {
     "member": ["setpriv", "--reuid=65534", "--regid=65534", "--groups=4711"],
     "unlocked": [WITHIN, "--deny", "landlock_create_ruleset=ENOSYS", "--"],
     # A caller whose limits are wider than a cell's.
+    # Callers who hand down what weakens, or is before others.
+    "odd": ["setarch", "-R", "-Z"],
+    "first": ["ionice", "-c1", "-n0"],
     "wide": ["prlimit", "--memlock=67108864", "--msgqueue=67108864", "--rtprio=50", "--nice=40"],
 }
 
@@ -409,6 +412,42 @@ LIMITS = [
     Try("outstay", "1000", flags="--timeout 200ms", ends="timeout"),
 ]
 
+# Other roads to places that the rows above know.
+FILES += [
+    Try("watch_folder", "{secret}"),
+    Try("watch_folder_by_signal", "{secret}"),
+    Try("read_absolute", "/proc/{victim}/root{secret}/file", label="past the root of a process of the host"),
+    Try("ask_quota", filtered=True, maybe=True),
+]
+SETUID += [Try("widen_argument", "chmod {write}/held/mine", "plain", flags="--write {write}", label="of chmod")]
+PROCESSES += [
+    Try("open_mem", "{victim}", label="of a process of the host", maybe=True),
+    Try("list_descriptors", "{victim}", label="of a process of the host"),
+    Try("signal_all", holds="processes=pidns"),  # elsewhere the kernel says nothing of whom it left out
+    Try("signal_by_descriptor", "{victim}", holds="processes=pidns"),
+    Try("signal_by_proc", "{victim}"),
+    Try("ask_about", "{victim}", holds="processes=pidns"),
+    Try("ask_pages", "{victim}", maybe=True),
+    Try("take_namespace", "1", "init", maybe=True, holds="processes=pidns"),
+    Try("open_pid_handle", maybe=True),
+    Try("widen_argument", "clone", label="of clone", maybe=True, holds="syscalls=*"),
+    Try("rewrite_call", holds="syscalls=*"),
+    Try("see_disk_class", control="first", prefix="first", root=True),
+]
+KERNEL += [
+    Try("far_call", maybe=True),
+    Try("widen_argument", "personality", label="of personality", filtered=True),
+    Try("widen_argument", "fcntl {read}/file", flags="--read {read}", label="of fcntl"),
+    Try("set_alarm", control="root", maybe=True),
+    Try("see_personality", control="odd", prefix="odd"),
+]
+NETWORK += [
+    Try("widen_argument", "socket", label="of socket"),
+    Try("ask_interfaces", maybe=True, holds="syscalls=*"),
+]
+LIMITS += [Try("take_huge", what, label=label, holds="syscalls=*", maybe=True)
+           for what, label in (("map", "mapped"), ("file", "as a file"))]
+
 # What the denials of a group stand on: not promised where nothing holds it.
 GROUPS = [
     (FILES, "files=*"), (SETUID, "syscalls=*"), (MOUNTS, "syscalls=*"), (PROCESSES, "processes=*"),
@@ -436,6 +475,7 @@ class World:
                               "hostname": os.uname().nodename,
                               "tmp": "." if is_bare() else "/tmp"}  # as seen from there
         os.makedirs(names["write"] + "/held/inner")
+        write(names["write"] + "/held/mine", "")
         if is_bare() and IS_ROOT:
             os.chmod(names["write"], 0o777)  # a cell has a user of its own, and nothing maps it
         if IS_ROOT:

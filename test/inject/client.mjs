@@ -7,7 +7,7 @@ const code = `const { execFileSync } = await import('node:child_process');
 process.stdout.write(execFileSync(${JSON.stringify(process.argv[2])}));`;
 let told;
 try {
-	const sandbox = new Sandbox({ policy: { files: { read: [process.argv[2]] } } });
+	const sandbox = new Sandbox({ readyMin: 1, readyMax: 1, policy: { files: { read: [process.argv[2]] } } });
 	const result = await sandbox.eval(code, { result: true });
 	await sandbox.close();
 	told = { status: result.status, stdout: result.stdout, isolation: result.isolation, error: result.error && { message: result.error.message } };

@@ -9,7 +9,7 @@ import vitro
 CODE = "import subprocess\nprint(subprocess.run([%r], capture_output=True, text=True).stdout)" % sys.argv[1]
 
 try:
-    with vitro.Sandbox(policy={"files": {"read": [sys.argv[1]]}}) as sandbox:
+    with vitro.Sandbox(policy={"files": {"read": [sys.argv[1]]}}, ready_min=1, ready_max=1) as sandbox:
         result = sandbox.eval(CODE, result=True)
     told = {"status": result.status, "stdout": result.stdout, "isolation": result.isolation,
             "error": result.error and {"message": result.error.message}}

@@ -6,21 +6,22 @@
  *	vitro-inject LOG --at ROLE:CALL:NUMBER PROGRAM ARGUMENT...
  *
  * All processes that come of it are traced, so that this is what users run, with nothing built in.
- *The call is not made; it returns an error that fits it. Lines of the log:
+ * The call is not made; it returns an error that fits it. Lines of the log:
  *
  *	count ROLE CALL NUMBER     so many of these were made
  *	hit ROLE CALL NUMBER       this one failed
+ *	began LINE                 what runs in a cell began in this cgroup: a line of its
+ *	                           /proc/PID/cgroup, as only one who stands outside sees it
+ *	vitro PID                  a process that began as vitro
  *	left ROLE PID NAME         a process that was there SECONDS_AFTER after the program's end,
- *and was killed
+ *	                           and was killed
  *
  * The exit code is the program's, 128 and the signal's number if one ended it, or 125 if this
- *program failed.
+ * program failed.
  */
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/sched.h>
-#include <sched.h>
 #include <seccomp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -29,6 +30,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
@@ -63,10 +65,9 @@ static const char *const role_names[ROLES] = {
 struct tracee {
 	pid_t pid;
 	enum role role;
-	bool adopted;       /* its parent has been heard about it */
-	bool stopped;       /* and until then it waits */
-	bool failing;       /* the call that it is in is not made */
-	uint64_t new_flags; /* of the clone that it is in */
+	bool adopted; /* its parent has been heard about it */
+	bool stopped; /* and until then it waits */
+	bool failing; /* the call that it is in is not made */
 };
 
 struct point {
@@ -113,19 +114,47 @@ static void forget(struct tracee *tracee)
 	*tracee = state.tracees[--state.tracee_count];
 }
 
-/* One that is gone is heard of by its end. */
-static void go_on(pid_t pid, int signal)
+/* Whoever makes no call that matters goes on without a stop at each. A tool in its occupant tells
+ * by a call where it begins. */
+static bool is_heard(const struct tracee *tracee)
 {
-	if (ptrace(PTRACE_SYSCALL, pid, NULL, (void *)(long)signal) < 0 && errno != ESRCH)
-		die("let %d go on: %s", (int)pid, strerror(errno));
+	return !state.wanted || tracee->failing || tracee->role == ROLE_OCCUPANT ||
+	       tracee->role == ROLE_COMMAND || (!state.hit && tracee->role == state.at.role);
 }
 
-static enum role role_of_fork(const struct tracee *parent)
+/* One that is gone is heard of by its end. */
+static void go_on(const struct tracee *tracee, int signal)
+{
+	if (ptrace(is_heard(tracee) ? PTRACE_SYSCALL : PTRACE_CONT, tracee->pid, NULL,
+		   (void *)(long)signal) < 0 &&
+	    errno != ESRCH)
+		die("let %d go on: %s", (int)tracee->pid, strerror(errno));
+}
+
+/* Of how many pid namespaces a process has a number. */
+static int depth_of(pid_t pid)
+{
+	char path[64], line[512];
+	int depth = 0;
+
+	(void)snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
+	FILE *file = fopen(path, "re");
+
+	while (file && fgets(line, sizeof(line), file))
+		if (strncmp(line, "NSpid:", 6) == 0)
+			for (char *at = line; (at = strchr(at, '\t')); at++)
+				depth++;
+	if (file)
+		(void)fclose(file);
+	return depth;
+}
+
+static enum role role_of_fork(const struct tracee *parent, pid_t child)
 {
 	switch (parent->role) {
 	case ROLE_SUPERVISOR:
 	case ROLE_HELPER: /* one of them makes hulls */
-		return parent->new_flags & CLONE_NEWPID ? ROLE_INIT : ROLE_HELPER;
+		return depth_of(child) > depth_of(parent->pid) ? ROLE_INIT : ROLE_HELPER;
 	case ROLE_SPAWNER:
 		return ROLE_INIT;
 	case ROLE_ZYGOTE:
@@ -173,25 +202,42 @@ static enum role role_of_exec(const struct tracee *tracee)
 
 /* ---- calls --------------------------------------------------------------------------------- */
 
-/* Those that cannot fail, as a signal to an own child, or whose failure nobody can do anything
- * about, or that only wait. */
-static bool is_left_out(const char *call)
+/* Those that cannot fail, as what is done with valid arguments alone, or whose failure nobody can
+ * do anything about, or that only wait. */
+static bool is_left_out(const char *call, const struct __ptrace_syscall_info *info)
 {
 	static const char *const names[] = {
-		"arch_prctl",      "brk",         "clock_nanosleep",
-		"close",           "exit",        "exit_group",
-		"futex",           "getegid",     "geteuid",
-		"getgid",          "getpgrp",     "getpid",
-		"getppid",         "gettid",      "getuid",
-		"pause",           "rseq",        "rt_sigreturn",
-		"restart_syscall", "sched_yield", "set_robust_list",
-		"set_tid_address", "umask",       NULL,
+		"arch_prctl",
+		"brk",
+		"clock_nanosleep",
+		"close",
+		"exit",
+		"exit_group",
+		"futex",
+		"getegid",
+		"geteuid",
+		"getgid",
+		"getpgrp",
+		"getpid",
+		"getppid",
+		"gettid",
+		"getuid",
+		"pause",
+		"rseq",
+		"rt_sigprocmask",
+		"rt_sigreturn",
+		"sched_yield",
+		"set_robust_list",
+		"restart_syscall",
+		"umask",
+		"set_tid_address",
+		NULL,
 	};
 
 	for (const char *const *name = names; *name; name++)
 		if (strcmp(*name, call) == 0)
 			return true;
-	return false;
+	return info->entry.nr == SYS_epoll_ctl && info->entry.args[1] == EPOLL_CTL_DEL;
 }
 
 /* Never one that says that this machine lacks something: that is a reason to make other cells, and
@@ -256,18 +302,19 @@ static bool set_result(pid_t pid, long result)
 #error "how a system call is left out on this machine"
 #endif
 
-/* The flags of a clone that it is about to make: those of clone3() are in its memory. */
-static uint64_t flags_of(pid_t pid, const struct __ptrace_syscall_info *info)
+/* What is not vitro's is about to run. */
+static void note_cgroups(pid_t pid)
 {
-	uint64_t flags = 0;
-	struct iovec here = { &flags, sizeof(flags) };
-	struct iovec there = { (void *)(uintptr_t)info->entry.args[0], sizeof(flags) };
+	char path[64], line[4096];
 
-	if (info->entry.nr == SYS_clone)
-		return info->entry.args[0];
-	if (info->entry.nr == SYS_clone3 && process_vm_readv(pid, &here, 1, &there, 1, 0) < 0)
-		return 0;
-	return flags;
+	(void)snprintf(path, sizeof(path), "/proc/%d/cgroup", (int)pid);
+	FILE *file = fopen(path, "re");
+
+	if (!file)
+		die("open '%s': %s", path, strerror(errno));
+	while (fgets(line, sizeof(line), file))
+		(void)fprintf(state.log, "began %s", line);
+	(void)fclose(file);
 }
 
 static void enter_call(struct tracee *tracee, const struct __ptrace_syscall_info *info)
@@ -275,12 +322,16 @@ static void enter_call(struct tracee *tracee, const struct __ptrace_syscall_info
 	long number = (long)info->entry.nr;
 	const char *call = call_name(number);
 
-	tracee->new_flags = flags_of(tracee->pid, info);
 	/* A tool in its occupant says by this where it begins and ends. */
-	if (number == SYS_prctl && info->entry.args[0] == PR_SET_NAME &&
-	    (tracee->role == ROLE_OCCUPANT || tracee->role == ROLE_COMMAND))
-		tracee->role = tracee->role == ROLE_OCCUPANT ? ROLE_COMMAND : ROLE_OCCUPANT;
-	if (!call || is_left_out(call))
+	if (number == SYS_prctl && info->entry.args[0] == PR_SET_NAME) {
+		if (tracee->role == ROLE_OCCUPANT) {
+			tracee->role = ROLE_COMMAND;
+			note_cgroups(tracee->pid);
+		} else if (tracee->role == ROLE_COMMAND) {
+			tracee->role = ROLE_OCCUPANT;
+		}
+	}
+	if (!call || is_left_out(call, info))
 		return;
 	unsigned count = ++state.counts[tracee->role][number];
 
@@ -312,23 +363,21 @@ static void at_call(struct tracee *tracee)
 
 static void adopt(const struct tracee *parent)
 {
-	enum role role = role_of_fork(parent);
 	unsigned long pid;
 
 	if (ptrace(PTRACE_GETEVENTMSG, parent->pid, NULL, &pid) < 0)
 		return; /* gone since, and its child is heard of by its end */
 	struct tracee *child = find((pid_t)pid);
 
-	child->role = role;
+	child->role = role_of_fork(parent, child->pid);
 	child->adopted = true;
 	if (child->stopped)
-		go_on(child->pid, 0);
+		go_on(child, 0);
 }
 
 static void at_stop(struct tracee *tracee, int status)
 {
 	int signal = WSTOPSIG(status), event = status >> 16;
-	pid_t pid = tracee->pid;
 
 	if (!tracee->adopted) { /* the stop that each begins with */
 		tracee->stopped = true;
@@ -339,6 +388,10 @@ static void at_stop(struct tracee *tracee, int status)
 		signal = 0;
 	} else if (event == PTRACE_EVENT_EXEC) {
 		tracee->role = role_of_exec(tracee);
+		if (tracee->role == ROLE_COMMAND)
+			note_cgroups(tracee->pid);
+		if (tracee->role == ROLE_SUPERVISOR)
+			(void)fprintf(state.log, "vitro %d\n", (int)tracee->pid);
 		signal = 0;
 	} else if (event) {
 		adopt(tracee);
@@ -346,7 +399,7 @@ static void at_stop(struct tracee *tracee, int status)
 	} else if (signal == SIGSTOP) {
 		signal = 0; /* the same, where its parent was heard first */
 	}
-	go_on(pid, signal);
+	go_on(tracee, signal);
 }
 
 static void begin(char **argv)
@@ -368,8 +421,10 @@ static void begin(char **argv)
 		   PTRACE_O_TRACESYSGOOD | PTRACE_O_TRACEFORK | PTRACE_O_TRACEVFORK |
 			   PTRACE_O_TRACECLONE | PTRACE_O_TRACEEXEC | PTRACE_O_EXITKILL) < 0)
 		die("trace the program: %s", strerror(errno));
-	find(pid)->adopted = true;
-	go_on(pid, 0);
+	struct tracee *first = find(pid);
+
+	first->adopted = true;
+	go_on(first, 0);
 }
 
 static void kill_what_is_left(void)

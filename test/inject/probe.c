@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a process in a cell can see of the cell, line by line, for test/inject: the same in each
- *call, whatever failed on the way to it. As a program it prints that; as a tool of a pool it does
- *the same:
+ * call, whatever failed on the way to it. As a program it prints that; as a tool of a pool it does
+ * the same:
  *
- *	vitro-probe           prints
- *	vitro-probe call      calls itself as a tool, and prints the result
+ *	vitro-probe                        prints
+ *	vitro-probe call                   calls itself as a tool, and prints the result
+ *	vitro-probe serve VITRO SOCKET     the same by a server, which it starts and ends
  */
 #include <dirent.h>
 #include <errno.h>
 #include <linux/landlock.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +19,8 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 #include <vitro.h>
 
@@ -153,17 +157,12 @@ static int tool(vitro_task *task)
 
 static const struct vitro_tool tools[] = { { .name = "look", .function = tool }, { 0 } };
 
-int main(int argc, char **argv)
+static int call(const char *socket)
 {
-	const struct vitro_options options = { .ready_min = 1, .ready_max = 1 };
+	const struct vitro_options options = { .ready_min = 1, .ready_max = 1, .socket = socket };
 	struct vitro_error error;
 	vitro_toolhost *host;
 
-	vitro_host_main(argc, argv, tools);
-	if (argc == 1) {
-		look();
-		return 0;
-	}
 	if (vitro_toolhost_new(&host, tools, &options, &error) < 0) {
 		fprintf(stderr, "%s\n", error.text);
 		return 1;
@@ -175,4 +174,39 @@ int main(int argc, char **argv)
 	vitro_result_free(result);
 	vitro_toolhost_free(host);
 	return code;
+}
+
+static int serve(const char *vitro, const char *socket)
+{
+	const struct timespec pause = { .tv_nsec = 2000000 };
+	pid_t server = fork();
+	int code = 1, ended = 0;
+
+	if (server == 0) {
+		(void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+		(void)execl(vitro, vitro, "serve", "--socket", socket, NULL);
+		_exit(127);
+	}
+	if (server < 0)
+		return 1;
+	/* Its socket is there when it listens, or it ends. */
+	while (access(socket, F_OK) < 0 && !(ended = waitpid(server, NULL, WNOHANG)))
+		(void)nanosleep(&pause, NULL);
+	if (!ended) {
+		code = call(socket);
+		(void)kill(server, SIGTERM); /* our child, which nobody has reaped */
+		(void)waitpid(server, NULL, 0);
+	}
+	return code;
+}
+
+int main(int argc, char **argv)
+{
+	vitro_host_main(argc, argv, tools);
+	if (argc == 4)
+		return serve(argv[2], argv[3]);
+	if (argc == 2)
+		return call(NULL);
+	look();
+	return 0;
 }

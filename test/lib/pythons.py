@@ -19,6 +19,7 @@ ROOT = vitrotest.ROOT
 SDK = ROOT / "sdk" / "python"
 sys.path.insert(0, str(SDK))
 os.environ["VITRO_BINARY"] = vitrotest.BINARY
+FRAMEWORKS = os.environ.get("VITRO_TEST_FRAMEWORKS", str(ROOT / "build" / "frameworks"))
 
 
 def interpreters():
@@ -32,6 +33,19 @@ def interpreters():
         if asked and asked[0] == "cpython" and (3, 8) <= tuple(map(int, asked[1:3])):
             found.setdefault(".".join(asked[1:]), path)
     return found
+
+
+def are_frameworks_for_this():
+    """Whether the agent frameworks were fetched for this python3."""
+    try:
+        with open(os.path.join(FRAMEWORKS, "python")) as file:
+            return file.read().strip() == "%d.%d" % sys.version_info[:2]
+    except OSError:
+        return os.path.realpath(sys.executable) == os.path.realpath("/usr/bin/python3")
+
+
+def has_framework(package):
+    return are_frameworks_for_this() and os.access(os.path.join(FRAMEWORKS, package), os.R_OK)
 
 
 def closed_folder(path, is_bare=False):

@@ -219,7 +219,7 @@ def _temporary_files():
     for folder in ("/tmp", "/var/tmp", "/run", "/dev/shm", os.environ.get("XDG_RUNTIME_DIR", "")):
         with contextlib.suppress(OSError), os.scandir(folder or "/nowhere") as entries:
             for entry in entries:
-                if ("vitro" in entry.name and "test" not in entry.name
+                if ("vitro" in entry.name and not re.search("test|bench|pack", entry.name)
                         and not _is_in_use(entry.name)):
                     with contextlib.suppress(OSError):
                         if entry.stat(follow_symlinks=False).st_uid == os.geteuid():

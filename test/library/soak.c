@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Calls in a row, of tools that behave in every way: each has one result, with the right status,
- *and when all are over nothing has grown: no descriptor, process, mount, cgroup or memory of the
- *client's or the supervisor's. Speaks TAP.
+ * and when all are over nothing has grown: no descriptor, process, mount, cgroup or memory of the
+ * client's or the supervisor's. Speaks TAP.
  *
  *	soak CALLS [SEED]
+ *	soak --obey [SOCKET]     a client of test/soak, by a server's socket or a supervisor of its
+ *own
  */
 #include <dirent.h>
 #include <errno.h>
@@ -25,7 +27,9 @@
 enum {
 	AT_ONCE = 24,
 	WARM_UP = 1000, /* the calls before anything is counted */
-	BIG = 300000,   /* bytes of a result */
+	SLOTS = 65536,  /* calls that are remembered, one after the other, where they have no end */
+	TIMES_MAX = 1 << 20,
+	BIG = 300000, /* bytes of a result */
 	PATIENCE_S = 30,
 	/* How much memory may come to lie in a heap for good, by chance. */
 	GROWTH_KB = 3000,
@@ -355,11 +359,16 @@ struct call {
 	const struct kind *kind;
 	char id[32];
 	bool over;
+	int64_t since; /* microseconds */
 };
 
 static vitro_toolhost *host;
 static struct call *calls;
+static unsigned long slots; /* how many calls there are room for */
 static unsigned long begun, over, wrong;
+static unsigned long hurt;                    /* whose cell somebody killed */
+static bool hurts;                            /* whether somebody does */
+static uint32_t times[TIMES_MAX], time_count; /* of plain calls, in microseconds */
 static unsigned long of_kind[KINDS];
 static unsigned dice;
 
@@ -378,16 +387,36 @@ static void complain(const struct call *call, const vitro_result *result, const 
 		       vitro_status_name(vitro_result_status(result)), error ? error : "-");
 }
 
+static int64_t now_us(void)
+{
+	struct timespec now;
+
+	(void)clock_gettime(CLOCK_MONOTONIC, &now); /* of that clock: cannot fail */
+	return (int64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000;
+}
+
+static bool is_hurt(const vitro_result *result)
+{
+	enum vitro_status status = vitro_result_status(result);
+
+	return hurts && (status == VITRO_LOST || status == VITRO_CRASHED);
+}
+
 static void done(void *user, vitro_result *result)
 {
 	struct call *call = user;
 	size_t len = 0;
 
+	if (call->kind == &kinds[0] && time_count < TIMES_MAX)
+		times[time_count++] = (uint32_t)(now_us() - call->since);
+
 	if (call->over)
 		complain(call, result, "a second result");
 	call->over = true;
 	over++;
-	if (vitro_result_status(result) != call->kind->status)
+	if (vitro_result_status(result) != call->kind->status && is_hurt(result))
+		hurt++;
+	else if (vitro_result_status(result) != call->kind->status)
 		complain(call, result, "the wrong status");
 	else if (strcmp(vitro_result_call_id(result), call->id) != 0)
 		complain(call, result, "another's result");
@@ -417,9 +446,11 @@ static const struct kind *choose(bool eats)
 
 static void begin(unsigned long number, bool eats)
 {
-	struct call *call = &calls[number];
+	struct call *call = &calls[number % slots];
 
 	call->kind = choose(eats);
+	call->over = false;
+	call->since = now_us();
 	(void)snprintf(call->id, sizeof(call->id), "c%lu", number);
 	const struct vitro_request request = { .tool = call->kind->tool,
 					       .call_id = call->id,
@@ -435,9 +466,22 @@ static void begin(unsigned long number, bool eats)
 		(void)vitro_cancel(host, call->id); /* its result tells */
 }
 
-static void run(unsigned long count, bool eats)
+/* Until something has been heard. */
+static void hear(void)
 {
 	struct pollfd fd = { .fd = vitro_toolhost_fd(host), .events = POLLIN };
+
+	if (poll(&fd, 1, PATIENCE_S * 1000) == 0) {
+		for (unsigned long i = 0; i < begun && i < slots; i++)
+			if (!calls[i].over)
+				printf("# no result of %s, %s\n", calls[i].id, calls[i].kind->name);
+		die("nothing happens");
+	}
+	(void)vitro_dispatch(host);
+}
+
+static void run(unsigned long count, bool eats)
+{
 	unsigned long all = over + count;
 
 	while (over < all) {
@@ -445,14 +489,7 @@ static void run(unsigned long count, bool eats)
 
 		while (begun < all && begun - over < at_once)
 			begin(begun++, eats);
-		if (poll(&fd, 1, PATIENCE_S * 1000) == 0) {
-			for (unsigned long i = 0; i < begun; i++)
-				if (!calls[i].over)
-					printf("# no result of %s, %s\n", calls[i].id,
-					       calls[i].kind->name);
-			die("nothing happens");
-		}
-		(void)vitro_dispatch(host);
+		hear();
 		if (over / 10000 != before / 10000)
 			printf("# %lu\n", over);
 	}
@@ -548,9 +585,9 @@ static void refuse(const char *why)
 	exit(!refused);
 }
 
-static void start(void)
+static void start(const char *socket)
 {
-	struct vitro_options options = { .ready_min = 4, .ready_max = 4 };
+	struct vitro_options options = { .ready_min = 4, .ready_max = 4, .socket = socket };
 	struct vitro_error error;
 	char text[64];
 	vitro_policy *policy = vitro_policy_new();
@@ -575,6 +612,44 @@ static void start(void)
 	supervisor = find_supervisor(text);
 }
 
+static int compare_times(const void *a, const void *b)
+{
+	const uint32_t *left = a, *right = b;
+
+	return (*left > *right) - (*left < *right);
+}
+
+/* A line "go SECONDS": calls for so long. What came of them is a line of JSON. */
+static int obey(const char *socket)
+{
+	char line[64];
+
+	hurts = true;
+	dice = (unsigned)getpid();
+	start(socket);
+	while (fgets(line, sizeof(line), stdin)) {
+		const int64_t until = now_us() + (int64_t)(strtod(line + 3, NULL) * 1e6);
+		const unsigned long first = over;
+
+		wrong = hurt = time_count = 0;
+		while (now_us() < until || begun > over) {
+			unsigned long at_once = now_us() < until ? 1 + roll(AT_ONCE / 4) : 0;
+
+			while (begun - over < at_once)
+				begin(begun++, true);
+			hear();
+		}
+		qsort(times, time_count, sizeof(times[0]), compare_times);
+		printf("{\"calls\": %lu, \"wrong\": %lu, \"hurt\": %lu, \"p50_us\": %u, "
+		       "\"p99_us\": %u}\n",
+		       over - first, wrong, hurt, time_count ? times[time_count / 2] : 0,
+		       time_count ? times[time_count - 1 - time_count / 100] : 0);
+	}
+	vitro_toolhost_free(host);
+	(void)rmdir(temporary); /* empty, or test/soak tells */
+	return 0;
+}
+
 int main(int argc, char **argv)
 {
 	struct state before, after, end;
@@ -585,12 +660,15 @@ int main(int argc, char **argv)
 
 	dice = argc > 2 ? (unsigned)strtoul(argv[2], NULL, 10) : (unsigned)time(NULL);
 	(void)setvbuf(stdout, NULL, _IOLBF, 0);
-	calls = calloc(count + WARM_UP, sizeof(*calls));
+	slots = argc > 1 && strcmp(argv[1], "--obey") == 0 ? SLOTS : count + WARM_UP;
+	calls = calloc(slots, sizeof(*calls));
 	if (!calls)
 		die("no memory");
-	for (unsigned long i = 0; i < count + WARM_UP; i++)
+	for (unsigned long i = 0; i < slots; i++)
 		calls[i].id[0] = '?'; /* all of it is there from now on */
-	start();
+	if (argc > 1 && strcmp(argv[1], "--obey") == 0)
+		return obey(argv[2]);
+	start(NULL);
 	printf("1..10\n# %lu calls, seed %u\n", count, dice);
 	if (!supervisor)
 		die("there is no supervisor to be found");

@@ -80,7 +80,7 @@ def _():
 @test("truth: the manual knows each kind of file and each section that explain prints")
 def _():
     try:
-        manual = (ROOT / "docs/man/vitro-explain.1.scd").read_text()
+        manual = (ROOT / "docs/man/vitro-explain.1.scd.in").read_text()
     except OSError:
         skip("the manual is not beside the tests")
     with folder() as place, socket.socket(socket.AF_UNIX) as listener:

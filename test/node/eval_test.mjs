@@ -12,6 +12,31 @@ import * as vitro from '../../sdk/node/index.js';
 import { check, checkEqual, checkIn, checkThrows, eventually, main, testNode as test } from '../lib/vitrotest.mjs';
 import { POLICY, withSandbox } from './sandbox.mjs';
 
+test('eval: what NODE_OPTIONS names, and calls can write, is loaded by what a call starts, and never ahead of calls', async () => {
+	const folder = mkdtempSync(join(tmpdir(), 'vitro-test-options-'));
+	chmodSync(folder, 0o777); // a bare cell of root's has a user of its own
+	try {
+		writeFileSync(join(folder, 'planted.cjs'), 'globalThis.planted = process.pid;');
+		const set = { NODE_OPTIONS: `--require ${folder}/planted.cjs` };
+		await withSandbox(async (sandbox) => {
+			const code = `const { execFileSync } = await import('node:child_process');
+return [globalThis.planted ?? null, process.pid, process.env.NODE_OPTIONS, execFileSync(process.execPath, ['-p', 'planted === process.pid'], { encoding: 'utf8' })]`;
+			const [planted, pid, ...rest] = await sandbox.eval(code);
+			check(planted === null || planted === pid, () => `process ${planted} has loaded it, ahead of the call`); // a Node that is not forked loads it sealed
+			checkEqual(rest, [set.NODE_OPTIONS, 'true\n'], 'the variable, and a program of the call');
+		}, { policy: { ...POLICY, files: { write: [folder] }, env: { set } } });
+	} finally {
+		rmSync(folder, { recursive: true });
+	}
+});
+
+test('eval: a file that is called __proto__, or like a part of every object, is a file as any other', () => withSandbox(async (sandbox) => {
+	const code = "const fs = await import('node:fs'); for (const name of ['__proto__', 'constructor']) fs.writeFileSync(name, 'text'); return 1";
+	const { files } = await sandbox.eval(code, { collect: ['*'], result: true });
+	checkEqual([...files].map(([name, data]) => [name, String(data)]), [['__proto__', 'text'], ['constructor', 'text']], 'what is collected');
+	checkEqual(Object.keys(Object.prototype), [], 'nothing became of all objects');
+}));
+
 test('eval: the body of a strict async function', () => withSandbox(async (sandbox) => {
 	checkEqual(await sandbox.eval('return 2 + 3'), 5, 'return');
 	checkEqual(await sandbox.eval('1 + 1'), undefined, 'no return');

@@ -2,12 +2,16 @@
 /*
  * node soak.mjs [CALLS] [SEED]: calls in a row with random work, three at once, by the package. Each ends as it would in a
  * plain Node, none hangs, and when all are over nothing has grown: no memory, descriptor or process of the client's, the
- * supervisor's or the zygote's, no mount, cgroup or file. make soak has it do 10,000, soak_test.mjs some.
+ * supervisor's or the zygote's, no mount, cgroup or file. soak_test.mjs has it do some.
+ *
+ * node soak.mjs --obey [SOCKET]: a client of test/soak, by a server's socket or a supervisor of its own. A line "go SECONDS" on
+ * standard input: calls for so long, and then a line of JSON tells what came of them.
  */
 import { mkdtempSync, readFileSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { createInterface } from 'node:readline';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { fileURLToPath } from 'node:url';
@@ -21,7 +25,7 @@ const GROWTH_KB = 8192; // that may come to lie in a heap by chance
 const SOURCE = readFileSync(new URL('works.mjs', import.meta.url));
 const NOT_HERE = new Set(['names of hosts', 'output']); // what has no resolver, and what only prints
 
-let seed = Number(process.argv[3] ?? Date.now() % 1e6);
+let seed = Number(process.argv[3]) || Date.now() % 1e6;
 const SEED = seed;
 
 function random(below) {
@@ -52,11 +56,16 @@ const endings = [
 const kinds = [...endings, ...Object.keys(works).filter((name) => !NOT_HERE.has(name)).map((name) =>
 	[`const { works } = await import('/tmp/works.mjs'); await works[${JSON.stringify(name)}](); return 'done'`, 'ok', 'done'])];
 
-async function callOnce(sandbox, wrong) {
-	const [code, status, value] = kinds[random(kinds.length)];
+async function callOnce(sandbox, wrong, hurt = null, times = []) {
+	const [code, status, value] = hurt && random(3) === 0 ? kinds[0] : kinds[random(kinds.length)]; // plain ones are timed
+	const began = performance.now();
 	const files = value === 'done' ? { 'works.mjs': SOURCE } : {};
 	const told = await sandbox.eval(code, { files, tools: { twice: (n) => n * 2 }, timeout: status === 'timeout' ? 100 : 29_000, result: true });
-	if (told.status !== status || (status === 'ok' && told.value !== value))
+	if (code === kinds[0][0])
+		times.push(performance.now() - began);
+	if (told.status !== status && hurt && ['lost', 'crashed'].includes(told.status))
+		hurt.push(told.status);
+	else if (told.status !== status || (status === 'ok' && told.value !== value))
 		wrong.push(`${code.slice(0, 100)}: ${told.status}: ${told.error?.message ?? told.value}\n${told.error?.traceback ?? ''}`);
 }
 
@@ -142,7 +151,27 @@ export async function soak(calls, onward = () => {}) {
 	}
 }
 
-if (process.argv[1] === fileURLToPath(import.meta.url)) {
+async function obey(socket) {
+	const sandbox = new Sandbox({ socket, readyMin: 2, readyMax: 2, policy: { ...POLICY, network: 'loopback', limits: { memory_mb: 768 } } });
+	for await (const line of createInterface({ input: process.stdin })) {
+		const until = performance.now() + Number(line.split(' ')[1]) * 1e3, wrong = [], hurt = [], times = [];
+		let calls = 0;
+		await Promise.all(Array.from({ length: 2 }, async () => {
+			for (; performance.now() < until; calls++)
+				await callOnce(sandbox, wrong, hurt, times);
+		}));
+		times.sort((a, b) => a - b);
+		const micro = (share) => Math.round((times[Math.floor(times.length * share)] ?? 0) * 1e3);
+		wrong.slice(0, 20).forEach((text) => console.error(text));
+		collect();
+		console.log(JSON.stringify({ calls, wrong: wrong.length, hurt: hurt.length, p50_us: micro(0.5), p99_us: micro(0.99) }));
+	}
+	await sandbox.close();
+}
+
+if (process.argv[2] === '--obey') {
+	await obey(process.argv[3]);
+} else if (process.argv[1] === fileURLToPath(import.meta.url)) {
 	const began = Date.now();
 	const told = await soak(Number(process.argv[2] ?? 10_000), (done) => console.log(`${done} calls, ${((Date.now() - began) / 1e3).toFixed(0)} s`));
 	console.log(JSON.stringify(told, null, 1));

@@ -23,7 +23,6 @@ import kept
 import vitro
 from vitro.adapters import autogen, e2b, langchain, smolagents
 
-FRAMEWORKS = os.environ.get("VITRO_TEST_FRAMEWORKS", str(pythons.ROOT / "build" / "frameworks"))
 BEST = {"require": "best-effort"}
 
 
@@ -373,25 +372,16 @@ def _():
 # ---- the frameworks themselves -------------------------------------------------------------------------------------
 
 
-def is_for_this():
-    """Whether the frameworks, if any, are for this interpreter: one is enough."""
-    try:
-        with open(os.path.join(FRAMEWORKS, "python")) as file:
-            return file.read().strip() == "%d.%d" % sys.version_info[:2]
-    except OSError:
-        return os.path.realpath(sys.executable) == os.path.realpath("/usr/bin/python3")
-
-
 def real(name, package):
     """Registers a test with a framework."""
     def register(function):
         def run():
-            if not os.access(os.path.join(FRAMEWORKS, package), os.R_OK):
-                skip(f"{package} is not in {FRAMEWORKS}, or cannot be read there; tools/setup test fetches it")
-            if FRAMEWORKS not in sys.path:
-                sys.path.insert(0, FRAMEWORKS)
+            if not os.access(os.path.join(pythons.FRAMEWORKS, package), os.R_OK):
+                skip(f"{package} is not in {pythons.FRAMEWORKS}, or cannot be read there; tools/setup test fetches it")
+            if pythons.FRAMEWORKS not in sys.path:
+                sys.path.insert(0, pythons.FRAMEWORKS)
             function()
-        if is_for_this():
+        if pythons.are_frameworks_for_this():
             test(name)(run)
         return function
     return register
@@ -529,7 +519,7 @@ def load_e2b():
     """Its models alone: what it needs to reach a server, which it has much of, is not fetched."""
     names = types.SimpleNamespace(NotFoundException=OSError, TimeoutException=OSError, SandboxException=OSError)
     package = types.ModuleType("e2b_code_interpreter")
-    package.__path__ = [os.path.join(FRAMEWORKS, "e2b_code_interpreter")]
+    package.__path__ = [os.path.join(pythons.FRAMEWORKS, "e2b_code_interpreter")]
     with standing_in(e2b=names, httpx=types.SimpleNamespace(Response=object), e2b_code_interpreter=package):
         return importlib.import_module("e2b_code_interpreter.models")
 

@@ -273,3 +273,16 @@ def count_up(_place):
 
 def see_stamp():
     return prepared[0]
+
+
+def give(value):
+    return value
+
+
+def change(array):
+    array[0] = 7
+    return int(array[0])
+
+
+def is_writable(array):
+    return bool(array.flags.writeable)

@@ -6,7 +6,7 @@ import os
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
-from vitrotest import (BIN, ROOT, check, check_equal, check_in, folder, is_bare, main, need_proc, run, skip,
+from vitrotest import (BIN, ROOT, check, check_equal, check_in, folder, is_bare, main, need_proc, open_terminal, run, skip,
                        test, vitro, write)
 
 
@@ -185,6 +185,88 @@ def _():
             call = vitro("run", "--", name)
             check_equal((call.code, call.out), (126, ""), "exit code and stdout", call)
             check_equal(call.err, f"vitro: '{name}' is not executable\n", "the message", call)
+
+
+@test("hint: a name in a script or in code, in the current folder alone")
+def _():
+    with folder() as place:
+        write(place + "/data/n.txt", "1\n")
+        says = "vitro: 'data/n.txt' exists here but not inside the cell; add: --read . --cwd .\n"
+        for args in (["run", "--", "/bin/sh", "-c", "cat <data/n.txt"], ["run", "--", "/bin/sh", "-c", 'cat "data/n.txt"; exit 3']):
+            check_in(says, vitro(*args, cwd=place).err, "the hint")
+        call = vitro("run", "--", "/bin/sh", "-c", f"cat {place}/data/n.txt", cwd="/")
+        check_equal(call.code, 1, "it is not there", call)
+        check("exists here" not in call.err, f"whether other files exist is not for code to ask\n{call}")
+        call = vitro("run", "--", "/bin/sh", "-c", "cat ../data/n.txt", cwd=place + "/data")
+        check("exists here" not in call.err, f"nor above the current folder\n{call}")
+        call = vitro("run", "--", "/bin/sh", "-c", "cat nowhere.txt", cwd=place)
+        check("vitro:" not in call.err, f"what is not there is no grant's matter\n{call}")
+
+
+@test("hint: the same for code of an evaluation", needs=["/usr/bin/python3"])
+def _():
+    with folder() as place:
+        write(place + "/n.txt", "1\n")
+        env = {**os.environ, "PATH": "/usr/bin:/bin"}  # another python3 may lie where bare cells cannot look
+        call = vitro("eval", "open('n.txt').read()", cwd=place, env=env)
+        check_equal(call.code, 1, "it is not there", call)
+        check_in("vitro: 'n.txt' exists here but not inside the cell; add: --read . --cwd .\n", call.err, "the hint", call)
+
+
+@test("hint: what cannot be written, where the cell has a root of its own", holds={"files": "mountns"})
+def _():
+    says = "vitro: inside, only /tmp and what --write grants can be written\n"
+    with folder() as place:
+        call = vitro("run", "--read", ".", "--cwd", ".", "--", "/bin/sh", "-c", "echo 1 >n.txt", cwd=place)
+        check(call.code != 0 and call.err.endswith(says), call)
+        call = vitro("run", "--write", ".", "--cwd", ".", "--", "/bin/sh", "-c", "echo 1 >n.txt", cwd=place)
+        check_equal((call.code, call.err), (0, ""), "and with it it works", call)
+
+
+@test("hint: a network that is not there")
+def _():
+    for words in ("curl: (6) Could not resolve host: example.com", "Temporary failure in name resolution", "getaddrinfo EAI_AGAIN",
+                  "connect: Network is unreachable", "socket: Address family not supported by protocol"):
+        call = vitro("run", "--", "/bin/sh", "-c", 'echo "$1" >&2; exit 1', "sh", words)
+        check_in("vitro: the cell has no network; ", call.err, "the hint", call)
+        check_in("--net host", call.err, "what to do", call)
+        check_equal("--net loopback" in call.err, not is_bare(), "only what can be had", call)
+        call = vitro("run", "--", "/bin/sh", "-c", 'echo "$1" >&2; exit 0', "sh", words)
+        check("vitro:" not in call.err, f"a command that did well needs none\n{call}")
+        call = vitro("run", "--net", "host", "--", "/bin/sh", "-c", 'echo "$1" >&2; exit 1', "sh", words)
+        check("no network" not in call.err, f"there is one\n{call}")
+
+
+@test("vitro alone shows the way, and is an error all the same")
+def _():
+    call = vitro(mark=False)
+    check_equal((call.code, call.out), (125, ""), "exit code and stdout", call)
+    check_equal(call.err, vitro("--help", mark=False).out, "what it says")
+    check_in("vitro run -- echo hello", call.err, "a first command", call)
+
+
+@test("note: a shell at a terminal, which would have a prompt outside")
+def _():
+    for args, noted in ((["/bin/sh"], True), (["sh"], True), (["sh", "-c", "read line; exit $line"], False)):
+        typist, terminal = open_terminal()
+        try:
+            os.write(typist, b"exit 3\n" if len(args) == 1 else b"3\n")
+            call = vitro("run", "--", *args, stdin=terminal)
+        finally:
+            os.close(typist)
+            os.close(terminal)
+        check_equal(call.code, 3, "what was typed", call)
+        check_equal("and so no prompt" in call.err, noted, f"a note for {args}", call)
+    call = vitro("run", "--", "sh", stdin=b"exit 3\n")
+    check_equal((call.code, call.err), (3, ""), "none where nobody types", call)
+
+
+@test("--help fits a terminal of 80 columns")
+def _():
+    for verb in ("run", "eval", "explain", "audit", "tools", "call", "serve", "doctor"):
+        text = vitro(verb, "--help", mark=False).out
+        wide = [line for line in text.splitlines() if len(line) > 80]
+        check(text and not wide, f"vitro {verb} --help: {wide}")
 
 
 @test("hint: below /var/tmp, which is the cell's own inside, as anywhere else", holds={"files": "mountns"})

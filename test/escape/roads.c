@@ -1,0 +1,418 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Other roads to places that are closed: the same calls said differently, what newer kernels offer,
+ * and what a caller hands down without knowing.
+ */
+#include "escape.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <net/if.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/inotify.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/personality.h>
+#include <sys/ptrace.h>
+#include <sys/quota.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/timerfd.h>
+#include <sys/types.h>
+#include <sys/user.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* What the kernel drops of an argument that is an int to it. A filter that looks at it is led
+ * astray. */
+#define GARBAGE 0xdeadbeef00000000ul
+
+/* ---- the same calls said differently ------------------------------------------------------- */
+
+/* argv: which call, and a file that is one's own */
+static int widen_argument(int argc, char **argv)
+{
+	const char *which = argv[1];
+	long r = -1;
+
+	(void)argc;
+	if (strcmp(which, "fcntl") == 0) {
+		int fd = open(argv[2], O_RDONLY | O_CLOEXEC);
+		r = fd < 0 ? -1 : syscall(SYS_fcntl, fd, GARBAGE | F_SETLEASE, F_RDLCK);
+	} else if (strcmp(which, "personality") == 0) {
+		r = syscall(SYS_personality, GARBAGE | READ_IMPLIES_EXEC);
+	} else if (strcmp(which, "socket") == 0) {
+		r = syscall(SYS_socket, GARBAGE | AF_NETLINK, GARBAGE | SOCK_RAW, GARBAGE);
+	} else if (strcmp(which, "chmod") == 0) {
+		r = syscall(SYS_chmod, argv[2], GARBAGE | 0x10000 | S_ISUID | 0755);
+		if (r == 0 && chmod(argv[2], 0644) < 0)
+			return broken("chmod %s", argv[2]);
+	} else if (strcmp(which, "clone") == 0) {
+		r = syscall(SYS_clone, GARBAGE | CLONE_NEWUSER | SIGCHLD, NULL, NULL, NULL, NULL);
+		if (r == 0)
+			_exit(0);
+	} else {
+		return unclear("no such call: %s", which);
+	}
+	return r < 0 ? denied(errno, "%s with bits above the 32nd", which)
+		     : reached("%s passed with bits above the 32nd", which);
+}
+
+#ifdef __x86_64__
+/* Runs until the child's next stop at a system call. */
+static int to_call(pid_t child)
+{
+	int status = 0;
+
+	return ptrace(PTRACE_SYSCALL, child, NULL, NULL) < 0 || waitpid(child, &status, 0) < 0 ||
+			       !WIFSTOPPED(status)
+		       ? -1
+		       : 0;
+}
+
+/* The child asks for its pid, and the tracer has it ask for a socket, after filters could look. */
+static int rewrite_call(int argc, char **argv)
+{
+	struct user_regs_struct regs;
+	int status;
+
+	(void)argc;
+	(void)argv;
+	pid_t child = fork();
+	if (child < 0)
+		return broken("fork");
+	if (child == 0) {
+		(void)ptrace(PTRACE_TRACEME, 0, NULL, NULL);
+		raise(SIGSTOP);
+		for (;;)
+			(void)syscall(SYS_getppid);
+	}
+	int r = waitpid(child, &status, 0) < 0 || !WIFSTOPPED(status) ? -1 : 0;
+	do
+		r = r < 0 || to_call(child) < 0 ? -1
+						: (int)ptrace(PTRACE_GETREGS, child, NULL, &regs);
+	while (r == 0 && (regs.orig_rax != SYS_getppid || (long)regs.rax != -ENOSYS));
+	regs.orig_rax = SYS_socket;
+	regs.rdi = AF_NETLINK;
+	regs.rsi = SOCK_RAW;
+	regs.rdx = 0;
+	if (r == 0)
+		r = (int)ptrace(PTRACE_SETREGS, child, NULL, &regs);
+	if (r == 0)
+		r = to_call(child);
+	if (r == 0)
+		r = (int)ptrace(PTRACE_GETREGS, child, NULL, &regs);
+	int err = errno;
+	(void)kill(child, SIGKILL);
+	(void)waitpid(child, NULL, 0);
+	if (r < 0)
+		return denied(err, "trace a child");
+	return (long)regs.rax < 0 ? denied((int)-(long)regs.rax, "the call that it became")
+				  : reached("a call became another behind the filter");
+}
+
+/*
+ * A far jump to the kernel's segment for 32-bit code, where "int $0x80" is the native call. The
+ * code lies below 4 GB, and so does its stack.
+ */
+static void jump_to_32_bits(char *low)
+{
+	static const unsigned char code[] = {
+		0xb8, 20,   0, 0, 0,             /* mov $getpid, %eax */
+		0xcd, 0x80,                      /* int $0x80 */
+		0xb8, 1,    0, 0, 0, 0x31, 0xdb, /* mov $exit, %eax; xor %ebx, %ebx */
+		0xcd, 0x80,                      /* int $0x80 */
+	};
+	static struct { /* static: not found by the stack, which changes first */
+		uint32_t at;
+		uint16_t segment;
+	} __attribute__((packed)) far;
+
+	memcpy(low, code, sizeof(code));
+	far.at = (uint32_t)(uintptr_t)low;
+	far.segment = 0x23;
+	__asm__ volatile("mov %0, %%rsp\n\tljmp *%1" : : "r"(low + 8192), "m"(far) : "memory");
+}
+
+static int far_call(int argc, char **argv)
+{
+	int status;
+
+	(void)argc;
+	(void)argv;
+	char *low = mmap(NULL, 8192, PROT_READ | PROT_WRITE | PROT_EXEC,
+			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_32BIT, -1, 0);
+	if (low == MAP_FAILED)
+		return broken("mmap below 4 GB");
+	pid_t child = fork();
+	if (child < 0)
+		return broken("fork");
+	if (child == 0) {
+		jump_to_32_bits(low);
+		_exit(1);
+	}
+	if (waitpid(child, &status, 0) < 0)
+		return broken("wait");
+	return WIFEXITED(status) && WEXITSTATUS(status) == 0
+		       ? reached("made calls as a 32-bit program")
+		       : denied(0, "32-bit code ended with status %#x", (unsigned)status);
+}
+#else
+static int rewrite_call(int argc, char **argv)
+{
+	(void)argc;
+	(void)argv;
+	return unclear("written for x86-64");
+}
+
+static int far_call(int argc, char **argv)
+{
+	(void)argc;
+	(void)argv;
+	return unclear("there is no such segment");
+}
+#endif
+
+/* ---- other processes ----------------------------------------------------------------------- */
+
+/* Signal 0 harms nobody, and tells whether there is anybody. */
+static int signal_all(int argc, char **argv)
+{
+	(void)argc;
+	(void)argv;
+	if (kill(-1, 0) < 0)
+		return denied(errno, "kill -1");
+	return reached("could signal every process that it may");
+}
+
+/* argv: a pid. The kernel would signal it when the pipe can be read. */
+static int signal_by_descriptor(int argc, char **argv)
+{
+	int ends[2];
+
+	(void)argc;
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return broken("pipe");
+	if (fcntl(ends[0], F_SETOWN, (int)number(argv, 1)) < 0)
+		return denied(errno, "F_SETOWN %s", argv[1]);
+	return reached("%s is signalled for a pipe of ours", argv[1]);
+}
+
+/* argv: a pid. A folder of proc was a pidfd before there were others. */
+static int signal_by_proc(int argc, char **argv)
+{
+	(void)argc;
+	int fd = open(join("/proc", argv[1]), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return denied(errno, "open /proc/%s", argv[1]);
+	if (syscall(SYS_pidfd_send_signal, fd, 0, NULL, 0) < 0)
+		return denied(errno, "signal by /proc/%s", argv[1]);
+	return reached("signalled %s by its folder", argv[1]);
+}
+
+/* argv: a pid. Calls that only ask, and that no filter denies. */
+static int ask_about(int argc, char **argv)
+{
+	pid_t pid = (pid_t)number(argv, 1);
+	void *list;
+	size_t len;
+	cpu_set_t cpus;
+
+	(void)argc;
+	errno = 0;
+	if (getpgid(pid) >= 0 || getsid(pid) >= 0 || sched_getscheduler(pid) >= 0 ||
+	    sched_getaffinity(pid, sizeof(cpus), &cpus) >= 0 ||
+	    syscall(SYS_ioprio_get, 1, pid) >= 0 ||
+	    syscall(SYS_get_robust_list, pid, &list, &len) == 0)
+		return reached("learned of %s", argv[1]);
+	return denied(errno, "nobody tells of %s", argv[1]);
+}
+
+/* argv: a pid. Where its pages are, without a pointer to any. */
+static int ask_pages(int argc, char **argv)
+{
+	(void)argc;
+	if (syscall(SYS_move_pages, number(argv, 1), 0, NULL, NULL, NULL, 0) < 0)
+		return denied(errno, "move_pages of %s", argv[1]);
+	return reached("could ask for the pages of %s", argv[1]);
+}
+
+/* argv: a pid. Since Linux 6.11 a pidfd opens namespaces. */
+static int take_namespace(int argc, char **argv)
+{
+	const unsigned long get_network = 0xff04; /* PIDFD_GET_NET_NAMESPACE */
+
+	(void)argc;
+	int fd = (int)syscall(SYS_pidfd_open, number(argv, 1), 0);
+	if (fd < 0)
+		return denied(errno, "pidfd_open %s", argv[1]);
+	if (ioctl(fd, get_network, 0) < 0)
+		return denied(errno, "the network namespace of %s", argv[1]);
+	return reached("holds the network namespace of %s", argv[1]);
+}
+
+/* Since Linux 6.14 a pidfd can be opened by its number alone. */
+static int open_pid_handle(int argc, char **argv)
+{
+	union {
+		struct file_handle head;
+		char room[sizeof(struct file_handle) + 128];
+	} handle = { .head.handle_bytes = 128 };
+	int mount;
+
+	(void)argc;
+	(void)argv;
+	int fd = (int)syscall(SYS_pidfd_open, getpid(), 0);
+	if (fd < 0)
+		return broken("pidfd_open");
+	if (name_to_handle_at(fd, "", &handle.head, &mount, AT_EMPTY_PATH) < 0)
+		return denied(errno, "name_to_handle_at of a pidfd");
+	if (open_by_handle_at(fd, &handle.head, O_CLOEXEC) < 0)
+		return denied(errno, "open_by_handle_at of a pidfd");
+	return reached("opened a process by its number");
+}
+
+/* ---- files --------------------------------------------------------------------------------- */
+
+/* argv: a folder. Who opens what in it is told to whoever watches. */
+static int watch_folder(int argc, char **argv)
+{
+	(void)argc;
+	int fd = inotify_init1(IN_CLOEXEC);
+	if (fd < 0)
+		return denied(errno, "inotify");
+	if (inotify_add_watch(fd, argv[1], IN_OPEN) < 0)
+		return denied(errno, "watch %s", argv[1]);
+	return reached("watches %s", argv[1]);
+}
+
+/* argv: a folder. The same by the call before inotify. */
+static int watch_folder_by_signal(int argc, char **argv)
+{
+	(void)argc;
+	int fd = open(argv[1], O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd < 0)
+		return denied(errno, "open %s", argv[1]);
+	if (fcntl(fd, F_NOTIFY, DN_ACCESS) < 0)
+		return denied(errno, "F_NOTIFY of %s", argv[1]);
+	return reached("is signalled what happens in %s", argv[1]);
+}
+
+static int ask_quota(int argc, char **argv)
+{
+	(void)argc;
+	(void)argv;
+	if (quotactl(QCMD(Q_SYNC, USRQUOTA), NULL, 0, NULL) < 0)
+		return gated(errno, "quotactl");
+	return reached("had all quotas written out");
+}
+
+/* ---- what is the machine's ----------------------------------------------------------------- */
+
+/* argv: "map" or "file". Pages that the host has set aside; that there are none is no denial. */
+static int take_huge(int argc, char **argv)
+{
+	enum { HUGE = 2 << 20, FILE_HUGE = 4 /* MFD_HUGETLB */ };
+
+	(void)argc;
+	if (strcmp(argv[1], "file") == 0) {
+		if (syscall(SYS_memfd_create, "huge", FILE_HUGE) < 0)
+			return gated(errno, "a file of huge pages");
+		return reached("a file can be made of the host's huge pages");
+	}
+	void *page = mmap(NULL, HUGE, PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_HUGETLB, -1, 0);
+	if (page == MAP_FAILED && errno != ENOMEM)
+		return gated(errno, "map a huge page");
+	return reached("only huge pages that are free may be missing");
+}
+
+/* An alarm that wakes a machine which sleeps. */
+static int set_alarm(int argc, char **argv)
+{
+	(void)argc;
+	(void)argv;
+	if (timerfd_create(CLOCK_BOOTTIME_ALARM, TFD_CLOEXEC) < 0)
+		return denied(errno, "an alarm timer");
+	return reached("has an alarm that wakes the machine");
+}
+
+/* Interfaces of the network that a pair of sockets was made in. */
+static int ask_interfaces(int argc, char **argv)
+{
+	char names[4096];
+	struct ifconf all = { .ifc_len = sizeof(names), .ifc_buf = names };
+	int ends[2];
+
+	(void)argc;
+	(void)argv;
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
+		return broken("socketpair");
+	if (ioctl(ends[0], SIOCGIFCONF, &all) < 0)
+		return denied(errno, "SIOCGIFCONF");
+	return all.ifc_len > 0 ? reached("learned of %s and its address", all.ifc_req->ifr_name)
+			       : denied(0, "there is no interface");
+}
+
+/* ---- what a caller hands down -------------------------------------------------------------- */
+
+static int see_personality(int argc, char **argv)
+{
+	(void)argc;
+	(void)argv;
+	int now = personality(UINT32_MAX);
+	if (now < 0)
+		return denied(errno, "personality");
+	return now ? reached("is of personality %#x", (unsigned)now) : denied(0, "it is plain");
+}
+
+static int see_disk_class(int argc, char **argv)
+{
+	(void)argc;
+	(void)argv;
+	long priority = syscall(SYS_ioprio_get, 1, 0);
+	if (priority < 0)
+		return denied(errno, "ioprio_get");
+	return priority >> 13 == 1 ? reached("reads disks before everybody else")
+				   : denied(0, "its class is %ld", priority >> 13);
+}
+
+const struct act road_acts[] = {
+	{ "widen_argument", "bits that the kernel drops", "has a filter misread an argument",
+	  widen_argument },
+	{ "rewrite_call", "a call changed by a tracer", "makes a call that no filter saw",
+	  rewrite_call },
+	{ "far_call", "a jump to 32-bit code", "makes calls that a 64-bit filter misreads",
+	  far_call },
+	{ "signal_all", "kill of all", "signals processes of the host", signal_all },
+	{ "signal_by_descriptor", "F_SETOWN", "has the kernel signal a process",
+	  signal_by_descriptor },
+	{ "signal_by_proc", "a folder of proc as a pidfd", "signals a process of the host",
+	  signal_by_proc },
+	{ "ask_about", "calls that ask about a pid", "learns of a process of the host", ask_about },
+	{ "ask_pages", "move_pages", "learns where a process's memory is", ask_pages },
+	{ "take_namespace", "a namespace by pidfd", "holds where another process is",
+	  take_namespace },
+	{ "open_pid_handle", "a handle of a pidfd", "opens processes by number", open_pid_handle },
+	{ "watch_folder", "inotify", "sees what others do with files", watch_folder },
+	{ "watch_folder_by_signal", "dnotify", "sees what others do with files",
+	  watch_folder_by_signal },
+	{ "ask_quota", "quotactl", "makes everybody wait for the disks", ask_quota },
+	{ "take_huge", "huge pages that are set aside", "takes memory that nobody counts",
+	  take_huge },
+	{ "set_alarm", "alarm timers", "wakes a machine that sleeps", set_alarm },
+	{ "ask_interfaces", "SIOCGIFCONF of a pair", "learns the host's addresses",
+	  ask_interfaces },
+	{ "see_personality", "an inherited personality", "runs without protections",
+	  see_personality },
+	{ "see_disk_class", "an inherited class of disks", "takes the disks from others",
+	  see_disk_class },
+	{ NULL }
+};
