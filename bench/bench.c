@@ -180,13 +180,12 @@ static void run_memory(const struct options *options, struct report *report)
 	pid_t pid = spawn(words.items, 1, 2);
 
 	(void)nanosleep(&half_second, NULL); /* cut short it is a shorter look */
-	report->memory_kb = peak_kb(pid);
+	long peak = peak_kb(pid);
+
 	(void)kill(pid, SIGTERM); /* it may have ended */
 	(void)await(pid);         /* by that signal, or by itself */
-	printf("memory of vitro itself while a call runs: %ld kB at its peak\n\n",
-	       report->memory_kb);
-	add_bar(report, "vitro's own memory, MB", (double)report->memory_kb / 1024,
-		max_memory_kb / 1024);
+	add_fact(report, "memory of vitro itself while a call runs: %ld kB at its peak", peak);
+	add_bar(report, "vitro's own memory, MB", (double)peak / 1024, max_memory_kb / 1024);
 }
 
 struct trial {
@@ -300,6 +299,19 @@ static void parse(int argc, char **argv, struct options *ret_options)
 	*ret_options = options;
 }
 
+/* The words of a bubblewrap that makes the same cell, for bench/all; the last is "--". */
+static int print_bwrap(const char *vitro)
+{
+	struct mounts mounts;
+
+	mounts_of_cell(vitro, &mounts);
+	char **argv = bwrap_argv(vitro, &mounts, NULL);
+
+	for (size_t i = 0; argv[i]; i++)
+		puts(argv[i]);
+	return fflush(stdout) == 0 ? 0 : 1;
+}
+
 int main(int argc, char **argv)
 {
 	static struct report report;
@@ -309,6 +321,10 @@ int main(int argc, char **argv)
 
 	if (argc > 1 && strcmp(argv[1], "--probe") == 0)
 		return probe_main(argc - 2, argv + 2);
+	if (argc == 2 && strcmp(argv[1], "--neighbour") == 0)
+		return neighbour_main(0, 1), 0;
+	if (argc == 3 && strcmp(argv[1], "--bwrap") == 0)
+		return print_bwrap(argv[2]);
 	parse(argc, argv, &options);
 	find_self(&options);
 	if (options.cpu >= 0)

@@ -61,9 +61,10 @@ struct bar {
 struct report {
 	struct table tables[32];
 	size_t       table_count;
-	long         memory_kb;
 	struct bar   bars[40];
 	size_t       bar_count;
+	char        *facts[8]; /* other figures, as sentences */
+	size_t       fact_count;
 };
 
 struct contest {
@@ -97,6 +98,8 @@ void report_table(const struct table *table);
 void report_bars(const struct report *report, const struct machine *after);
 bool bar_holds(const struct bar *bar);
 void add_bar(struct report *report, const char *name, double value, double limit);
+/* Prints it, and keeps it. */
+void add_fact(struct report *report, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void report_json(const struct report *report, const struct machine *machine, const char *path);
 
 /* hull.c: cells by hand, as a pool makes them: in a hull that has been there before. */

@@ -244,6 +244,7 @@ char **bwrap_argv(const char *vitro, const struct mounts *mounts, const char *pr
 	words_add(&bwrap, "--remount-ro");
 	words_add(&bwrap, "/");
 	words_add(&bwrap, "--");
-	words_add(&bwrap, program);
+	if (program)
+		words_add(&bwrap, program);
 	return bwrap.items;
 }

@@ -11,6 +11,7 @@ calls 20 ms apart, from the call to the value in the caller's hands.
 import argparse
 import asyncio
 import functools
+import json
 import os
 import pathlib
 import platform
@@ -40,7 +41,7 @@ class Table:
     """Rows of what was measured."""
 
     def __init__(self):
-        self.bad = []
+        self.bad, self.bars = [], []
         print(f"{'':22} {'':>12} {'min':>9} {'p50':>9} {'p99':>9}  times faster by p50 (bar)")
 
     def add(self, name, ours, theirs):
@@ -49,6 +50,8 @@ class Table:
         for who, times, says in (("vitro", ours, f"  {ratio:.0f} ({bar}: {verdict})"), ("re-creation", theirs, "")):
             cells = " ".join(f"{short(at(times, share)):>9}" for share in (0, 0.5, 0.99))
             print(f"{'vitro.compat.' + name if says else '':22} {who:>12} {cells}{says}", flush=True)
+        self.bars.append({"name": f"vitro.compat.{name}, times faster", "value": ratio, "limit": bar, "at_least": True,
+                          "held": ratio >= bar})
         if ratio < bar:
             self.bad.append(name)
 
@@ -98,6 +101,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--check", action="store_true", help="exit with 1 where a bar is not held")
+    parser.add_argument("--json", type=pathlib.Path, help="write the figures to this file")
     parser.add_argument("binary", nargs="?", default=str(ROOT / "build" / "vitro"))
     options = parser.parse_args()
     os.environ["VITRO_BINARY"] = os.path.abspath(options.binary)
@@ -113,6 +117,8 @@ def main():
         rounds = 20 if options.quick else 100
         measure_loomflow(table, add, rounds)
         measure_calute(table, add, rounds)
+    if options.json:
+        options.json.write_text(json.dumps({"bars": table.bars, "facts": []}))
     sys.exit(1 if table.bad and options.check else 0)
 
 

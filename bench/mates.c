@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -40,22 +38,7 @@ static bool give_all(int fd, const void *bytes, size_t len)
 /* Whether this is the mate, which has the other end. */
 static bool split(struct mate *mate)
 {
-	int pair[2];
-
-	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
-		die("make a socket: %s", strerror(errno));
-	pid_t pid = fork();
-
-	if (pid < 0)
-		die("fork: %s", strerror(errno));
-	if (pid == 0 && prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
-		_exit(125);
-	if (pid == 0)
-		keep_only(&pair[1]);
-	else
-		(void)close(pair[1]); /* the mate's */
-	*mate = (struct mate){ .pid = pid, .fd = pair[pid == 0 ? 1 : 0] };
-	return pid == 0;
+	return split_off(&mate->pid, &mate->fd);
 }
 
 void echo_open(struct mate *mate)

@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 // SPDX-License-Identifier: Apache-2.0
 /*
- * JavaScript in cells beside what Node has itself: bench/node.mjs [--quick] [--check] [--pin CPU] [--only TEXT] [BINARY]
+ * JavaScript in cells beside what Node has itself: bench/node.mjs [--quick] [--check] [--pin CPU] [--only TEXT] [--json FILE] [BINARY]
  *
  * Each row is `return 2 + 3` done by vitro, in a fresh sealed Node each time, from the call to the value in the caller's
  * hands, and by another, which is not sealed: `node -e 0`, started and waited for. Both are timed in the same run, in turns
@@ -13,13 +13,14 @@
  *   nothing ready   the pool is empty: a cell is made, the zygote forks, and the call runs
  *   call-back       a tool of the caller's, asked 300 times or 5000 times from within a fresh cell; beside it a byte that goes
  *                   from a fresh plain Node to another, by a Unix socket, and back
+ *     ... warm      the same beside a plain Node that has asked 20,000 times before: no cell ever has, so there is no bar
  *   throughput      calls on all CPUs, beside cold starts on as many
  *   sustained       one call after the other for a minute: as fast as the pool is refilled
  */
 
 import { execFile, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { availableParallelism, cpus, loadavg, release, tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -28,16 +29,17 @@ import { parseArgs, promisify } from 'node:util';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const ECHO = "require('net').createServer((s) => s.pipe(s)).listen(process.argv[1], () => console.log('on'))";
-const ASKER = `const [, path, count] = process.argv;
+const ASKER = `const [, path, count, before] = process.argv;
 const socket = require('net').connect(path);
 let heard;
 socket.on('data', () => heard());
 (async () => {
 	const times = [];
-	for (let i = 0; i < count; i++) {
+	for (let i = -before; i < count; i++) {
 		const began = performance.now();
 		await new Promise((settle) => { heard = settle; socket.write('x'); });
-		times.push(performance.now() - began);
+		if (i >= 0)
+			times.push(performance.now() - began);
 	}
 	process.stdout.write(JSON.stringify(times), () => process.exit());
 })();`;
@@ -79,6 +81,8 @@ async function inTurns(rounds, pause, contestants, { burst = [1, 1], prepare = (
 /** Rows of what was measured, and the bars that are not held. */
 class Table {
 	bad = [];
+	bars = [];
+	facts = [];
 	#only;
 
 	constructor(only) {
@@ -94,9 +98,10 @@ class Table {
 		console.log(`${name.padEnd(32)} ${who.padStart(9)} ${figures.map((figure) => figure.padStart(9)).join(' ')}  ${says}`.trimEnd());
 	}
 
-	judge(name, value, bar, holds) {
+	judge(name, value, bar, holds, isLeast = false) {
 		if (bar === undefined)
 			return value.toFixed(3);
+		this.bars.push({ name, value, limit: bar, at_least: isLeast, held: holds });
 		if (!holds)
 			this.bad.push(name);
 		return `${value.toFixed(3)} (${bar.toFixed(3)}: ${holds ? 'held' : 'MISSED'})`;
@@ -110,13 +115,22 @@ class Table {
 		}
 	}
 
+	/** Adds it to what is in the file. */
+	write(path, pinning) {
+		const told = existsSync(path) ? JSON.parse(readFileSync(path, 'utf8')) : { bars: [], facts: [] };
+		told.bars.push(...this.bars.map((bar) => ({ ...bar, name: `${bar.name}, ${pinning}` })));
+		told.facts.push(...this.facts.map((fact) => `${fact} (${pinning})`));
+		writeFileSync(path, JSON.stringify(told));
+	}
+
 	addFact(name, fact) {
+		this.facts.push(`${name}: ${fact}`);
 		console.log(`${name.padEnd(32)} ${fact}`);
 	}
 }
 
-async function runCold() {
-	const [code] = await once(spawn(process.execPath, ['-e', '0'], { stdio: 'ignore' }), 'exit');
+async function runCold(env = process.env) {
+	const [code] = await once(spawn(process.execPath, ['-e', '0'], { stdio: 'ignore', env }), 'exit');
 	if (code !== 0)
 		throw new Error('node -e 0 fails');
 }
@@ -174,10 +188,12 @@ class Bench {
 				await sleep(50);
 			};
 			await rest();
-			const both = [() => timed(() => add(sandbox)), () => timed(runCold)];
+			const both = [() => timed(() => add(sandbox)), () => timed(() => runCold())];
 			this.#add('spaced', await inTurns(this.#rounds, 20, both, { burst: [5, 1] }), 'node');
 			const rounds = this.#kind.isForked ? Math.ceil(this.#rounds / 4) : 3;
 			this.#add('back to back', await inTurns(rounds, 0, both, { burst: [BURST, 2], prepare: rest }), 'node');
+			const [asIs, bare] = await inTurns(5, 0, [() => timed(() => runCold()), () => timed(() => runCold({ PATH: process.env.PATH }))]);
+			this.table.addFact('a cold node -e 0', `${short(at(asIs.flat(), 0.5))} with this environment, ${short(at(bare.flat(), 0.5))} with PATH alone`);
 			// The control: what is so fast is sealed.
 			const seen = await sandbox.eval('const fs = await import("node:fs"); return [process.pid, fs.existsSync("/home"), fs.readdirSync("/proc").filter((n) => +n).length]');
 			if (String(seen) !== '2,false,1')
@@ -198,7 +214,7 @@ class Bench {
 						return took;
 				}
 			};
-			this.#add('nothing ready', await inTurns(Math.ceil(this.#rounds / 2), 20, [ours, () => timed(runCold)]), 'node');
+			this.#add('nothing ready', await inTurns(Math.ceil(this.#rounds / 2), 20, [ours, () => timed(() => runCold())]), 'node');
 		});
 	}
 
@@ -211,11 +227,12 @@ class Bench {
 		try {
 			await once(echo.stdout, 'data');
 			await this.#with({}, async (sandbox) => {
-				for (const [name, count, rounds] of [['a call-back', 300, 10], ['a call-back, of thousands', 5000, 3]]) {
+				for (const [name, count, rounds, before] of [['a call-back', 300, 10, 0], ['a call-back, of thousands', 5000, 3, 0],
+					['a call-back, by a warm socket', 300, 10, 20_000]]) {
 					const code = `const times = []; for (let i = 0; i < ${count}; i++) { const began = performance.now(); await tools.same(1); times.push(performance.now() - began); } return times`;
 					const contestants = [
 						() => sandbox.eval(code, { tools: { same: (x) => x } }),
-						async () => JSON.parse((await run(process.execPath, ['-e', ASKER, path, String(count)])).stdout),
+						async () => JSON.parse((await run(process.execPath, ['-e', ASKER, path, String(count), String(before)])).stdout),
 					];
 					await inTurns(3, 0, contestants); // who answers has done so before
 					this.#add(name, (await inTurns(rounds, 0, contestants)).map((blocks) => blocks.map((block) => block.flat())), 'socket');
@@ -244,7 +261,7 @@ class Bench {
 		const rates = [[], []];
 		await this.#with({ readyMax: 2 * many }, async (sandbox) => {
 			for (let round = 0; round < (this.#options.quick ? 2 : 10); round++) {
-				rates[1].push(await this.#rate(runCold, many, 1000));
+				rates[1].push(await this.#rate(() => runCold(), many, 1000));
 				await this.#rate(() => add(sandbox), 2 * many, 500); // what is ready would be counted, and made while nobody counts
 				rates[0].push(await this.#rate(() => add(sandbox), 2 * many, 1000));
 				await settle(sandbox, 2);
@@ -253,7 +270,7 @@ class Bench {
 		const [ours, theirs] = rates.map((list) => at(list, 0.5));
 		const ratio = at(rates[0].map((rate, index) => rate / rates[1][index]), 0.5);
 		const name = `throughput${this.#kind.mark}`;
-		const says = this.table.judge(name, ratio, this.#kind.isForked ? RATE_BAR : undefined, ratio >= RATE_BAR);
+		const says = this.table.judge(name, ratio, this.#kind.isForked ? RATE_BAR : undefined, ratio >= RATE_BAR, true);
 		this.table.addFact(name, `${many} CPUs: ${ours.toFixed(0)} calls/s; node -e 0: ${theirs.toFixed(1)}/s  ${says}`);
 	}
 
@@ -292,6 +309,8 @@ async function measure(options) {
 	for (const kind of [{ isForked: true, mark: '' }, { isForked: false, mark: ', started anew' }])
 		await new Bench(options, vitro, table, kind).run();
 	console.log(`load at the end ${loadavg()[0].toFixed(1)}; ${table.bad.length ? `MISSED: ${table.bad.join('; ')}` : 'all bars held'}`);
+	if (options.json)
+		table.write(options.json, isPinned ? 'one CPU' : 'all CPUs');
 	return table.bad;
 }
 
@@ -299,7 +318,7 @@ const { values: options, positionals: [binary = join(ROOT, 'build', 'vitro')] } 
 	allowPositionals: true,
 	options: {
 		quick: { type: 'boolean' }, check: { type: 'boolean' }, pin: { type: 'string' }, only: { type: 'string', default: '' },
-		one: { type: 'boolean' },
+		one: { type: 'boolean' }, json: { type: 'string' },
 	},
 });
 process.env.VITRO_BINARY = resolve(binary);

@@ -465,8 +465,9 @@ static void bench_throughput(struct bench *bench)
 	free(hands);
 	double seconds = SLICES * SLICE_MS / 1000.0;
 
-	printf("throughput, %s, %ld CPUs: %.0f calls/s; made and ended by hand: %.0f cells/s\n\n",
-	       bench->pinning, cpus, calls / seconds, cells / seconds);
+	add_fact(bench->report,
+		 "throughput, %s, %ld CPUs: %.0f calls/s; made and ended by hand: %.0f cells/s",
+		 bench->pinning, cpus, calls / seconds, cells / seconds);
 	bar(bench, "calls per second / cells by hand", calls / cells, 0.7, 0);
 	bench->report->bars[bench->report->bar_count - 1].at_least = true;
 }
@@ -476,15 +477,17 @@ static void bench_memory(struct bench *bench)
 	struct cell_memory memory;
 
 	memory_look(MEMORY_CELLS, &bench->mounts, bench->namespaces, &memory);
-	printf("memory of a parked cell, mean of %u: ", memory.cells);
+	char pss[64] = "PSS is for root alone to see";
+
 	if (memory.pss_kb > 0)
-		printf("%.0f KB PSS of its two processes (smaps_rollup)", memory.pss_kb);
-	else
-		printf("PSS is for root alone to see");
-	printf(", %.0f KB of the kernel's\n(what Slab, KernelStack, PageTables and Percpu of "
-	       "/proc/meminfo grew by, whoever made them grow);\nmade by hand, without limits, "
-	       "filter, pipes and sockets: %.0f KB of the kernel's\n\n",
-	       memory.kernel_kb, memory.by_hand_kb);
+		(void)snprintf(pss, sizeof(pss), "%.0f KB PSS of its two processes (smaps_rollup)",
+			       memory.pss_kb);
+	add_fact(bench->report,
+		 "memory of a parked cell, mean of %u: %s, %.0f KB of the kernel's (what Slab, "
+		 "KernelStack, PageTables and Percpu of /proc/meminfo grew by, whoever made them "
+		 "grow); made by hand, without limits, filter, pipes and sockets: %.0f KB of the "
+		 "kernel's",
+		 memory.cells, pss, memory.kernel_kb, memory.by_hand_kb);
 	if (memory.pss_kb == 0)
 		return;
 	add_bar(bench->report, "parked cell, KB PSS", memory.pss_kb, 100);

@@ -16,12 +16,14 @@ their rows are missing, and listed), once pinned to one CPU and once not; --pin 
   nothing ready    the pool is empty: a cell is made, the zygote forks, and the call runs
   fork             os.fork() in a plain interpreter, the call, _exit(), waitpid()
   its floor        the same way with nothing of vitro on it: two plain interpreters and a process of C that copies
-                   (bench/python_floor.py). No bar: it shows how much of the row above is left to be gained
+                   (bench/python_floor.py); "fresh", where each turn is a fork of its own, which waits for it. Behind a row's
+                   bar are its floors, by hand and with nothing of vitro in them: they show how far off the bar is from there
   by hand          the namespaces and mounts of a cell made by a few lines of C (bench/hull.c)
 """
 
 import argparse
 import asyncio
+import json
 import os
 import pathlib
 import platform
@@ -181,16 +183,19 @@ class Table:
     """Rows of what was measured, and the bars that are not held."""
 
     def __init__(self, options):
-        self.bad, self.only = [], options.only
+        self.bad, self.only, self.bars, self.facts = [], options.only, [], []
         print(f"{'':32} {'':>9} {'min':>9} {'p50':>9} {'p99':>9}  ratio (bar)")
 
     def wants(self, name):
         return self.only in name
 
-    def judge(self, name, value, bar, holds):
+    def judge(self, name, value, bar, holds, floors=(), at_least=False):
         if not holds:
             self.bad.append(name)
-        return f"{value:.3f} ({bar:.3f}: {'held' if holds else 'MISSED'})"
+        floors = {f"floor{kind}": ratio for kind, ratio in dict(floors).items()}
+        self.bars.append({"name": name, "value": value, "limit": bar, "at_least": at_least, "held": holds, "floors": floors})
+        says = [f"{bar:.3f}: {'held' if holds else 'MISSED'}", *(f"{floor} {ratio:.3f}" for floor, ratio in floors.items())]
+        return f"{value:.3f} ({'; '.join(says)})"
 
     def print_row(self, name, who, blocks, says=""):
         times = [one for block in blocks for one in block]
@@ -200,12 +205,21 @@ class Table:
     def add(self, name, ours, theirs, other, bar=None, floors=()):
         """floors: the blocks of each kind of floor, by its name."""
         ratio, bar = ratio_of(ours, theirs), bar or BARS[name]
-        self.print_row(name, "vitro", ours, self.judge(name, ratio, bar, ratio <= bar))
+        ratios = {kind: ratio_of(blocks, theirs) for kind, blocks in dict(floors).items()}
+        self.print_row(name, "vitro", ours, self.judge(name, ratio, bar, ratio <= bar, ratios))
         self.print_row("", other, theirs)
         for kind, blocks in dict(floors).items():
-            self.print_row(f"  its floor{kind}", "", blocks, f"{ratio_of(blocks, theirs):.3f}")
+            self.print_row(f"  its floor{kind}", "", blocks)
+
+    def write(self, path, pinning):
+        """Adds it to what is in the file."""
+        told = json.loads(path.read_text()) if path.exists() else {"bars": [], "facts": []}
+        told["bars"] += [{**bar, "name": f"{bar['name']}, {pinning}"} for bar in self.bars]
+        told["facts"] += [f"{fact} ({pinning})" for fact in self.facts]
+        path.write_text(json.dumps(told, indent=1))
 
     def add_fact(self, name, fact):
+        self.facts.append(f"{name}: {fact}")
         print(f"{name:32} {fact}", flush=True)
 
 
@@ -337,17 +351,21 @@ class Bench:
             settle(sandbox, READY)
             time.sleep(0.1)
 
-        self.table.add("add(2, 3), spaced", *in_turns(self.rounds, 0.02, ours, theirs), "executor")
+        floor = Floor(self.options.binary, "add", READY)
+        bare = lambda: timed(floor.turn)
+        mine, its, least = in_turns(self.rounds, 0.02, ours, theirs, bare)
+        self.table.add("add(2, 3), spaced", mine, its, "executor", floors={" fresh": least})
         cpu, calls = cpu_of(sandbox), sandbox.counts()["calls"]
-        self.table.add("add(2, 3), back to back",
-                       *in_turns(max(4, self.rounds // 12), 0, ours, theirs, burst=BURST, prepare=rest), "executor")
+        mine, its, least = in_turns(max(4, self.rounds // 12), 0, ours, theirs, bare, burst=BURST, prepare=rest)
+        self.table.add("add(2, 3), back to back", mine, its, "executor", floors={" fresh": least})
         time.sleep(0.5)
         counts, memory = sandbox.counts(), parked(sandbox)
         if memory:
             self.table.add_fact("  its pool", f"{len(memory)} occupants parked, {sum(memory) / 1024:.0f} MB PSS in all; "
                                 f"{(cpu_of(sandbox) - cpu) / (counts['calls'] - calls) * 1e3:.1f} ms CPU a call, refill included")
-        self.table.add("a cold python3 -c, spaced", *in_turns(10, 0.02, ours, lambda: timed(run_cold, "print(2 + 3)")),
-                       "python3")
+        mine, its, least = in_turns(10, 0.02, ours, lambda: timed(run_cold, "print(2 + 3)"), bare)
+        self.table.add("a cold python3 -c, spaced", mine, its, "python3", floors={" fresh": least})
+        floor.close()
         # The control: what is so fast is sealed.
         assert sandbox.eval("import os\n(os.getpid(), os.path.exists('/home'), len(os.listdir('/proc/self/fd')))") == (2, False, 5)
 
@@ -360,9 +378,13 @@ class Bench:
                 assert sandbox.call(total, 2, 3) == 5
                 time.sleep(0.2)
             settle(sandbox, 2)
-            self.table.add("a cold import pandas, spaced", *in_turns(
+            floor = Floor(self.options.binary, "total", 2)
+            floor.turn()
+            mine, its, least = in_turns(
                 3 if self.options.quick else 10, 0.1, lambda: timed(sandbox.call, total, 2, 3),
-                lambda: timed(run_cold, "import pandas\nprint(pandas.Series([2, 3]).sum())")), "python3")
+                lambda: timed(run_cold, "import pandas\nprint(pandas.Series([2, 3]).sum())"), lambda: timed(floor.turn))
+            self.table.add("a cold import pandas, spaced", mine, its, "python3", floors={" fresh": least})
+            floor.close()
 
     def measure_data(self, sandbox, pool):
         module = self.module
@@ -383,12 +405,17 @@ class Bench:
                         pool.submit(function, value).result()
                     time.sleep(0.5)  # it learns numpy
                     settle(sandbox, READY)
-                    floor = Floor(self.options.binary, "take" if function is module.size else "give")
-                    ours, theirs, bare = in_turns(
+                    turn = "take" if function is module.size else "give" if kind == "bytes" else "give_array"
+                    floor, fresh = (Floor(self.options.binary, turn, forks) for forks in (0, 1))
+                    for one in (floor, fresh):
+                        one.turn(value)
+                    ours, theirs, bare, born = in_turns(
                         count, 0.02, lambda: timed(sandbox.call, function, value),
-                        lambda: timed(lambda: pool.submit(function, value).result()), lambda: timed(floor.turn, value))
+                        lambda: timed(lambda: pool.submit(function, value).result()), lambda: timed(floor.turn, value),
+                        lambda: timed(fresh.turn, value))
                     floor.close()
-                    self.table.add(name, ours, theirs, "executor", DATA_BAR, {"": bare})
+                    fresh.close()
+                    self.table.add(name, ours, theirs, "executor", DATA_BAR, {"": bare, " fresh": born})
 
     def measure_callbacks(self, sandbox):
         ours, theirs = [], []
@@ -513,7 +540,7 @@ class Bench:
         for forker in forkers:
             forker.close()
         ratio, name = statistics.median(ratios), "throughput"
-        says = self.table.judge(name, ratio, RATE_BAR, ratio >= RATE_BAR)
+        says = self.table.judge(name, ratio, RATE_BAR, ratio >= RATE_BAR, at_least=True)
         self.table.add_fact(name, f"{cpus} CPUs: {statistics.median(rates[0]):.0f} calls/s; fork, and a cell by hand: "
                             f"{statistics.median(rates[1]):.0f}/s  {says}")
 
@@ -601,6 +628,8 @@ def measure(options):
     print(f"load at the end {os.getloadavg()[0]:.1f}; "
           + (f"NOT measured, as they cannot be had: {', '.join(bench.missing)}; " if bench.missing else "")
           + (f"MISSED: {'; '.join(bench.table.bad)}" if bench.table.bad else "all bars held"))
+    if options.json:
+        bench.table.write(options.json, "all CPUs" if options.pin is None else "one CPU")
     return bench.table.bad
 
 
@@ -626,6 +655,7 @@ def main():
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--check", action="store_true", help="exit with 1 where a bar is not held")
     parser.add_argument("--pin", type=int)
+    parser.add_argument("--json", type=pathlib.Path, help="add the figures to this file")
     parser.add_argument("--only", default="", help="rows with this text in their name")
     parser.add_argument("--one", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("binary", nargs="?", default=str(ROOT / "build" / "vitro"))

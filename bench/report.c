@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <jansson.h>
+#include <stdarg.h>
 #include <stdio.h>
 
 #include "bench.h"
@@ -49,6 +50,20 @@ void add_bar(struct report *report, const char *name, double value, double limit
 							  .limit = limit };
 }
 
+void add_fact(struct report *report, const char *fmt, ...)
+{
+	va_list args;
+	char *fact;
+
+	va_start(args, fmt);
+	if (vasprintf(&fact, fmt, args) < 0 ||
+	    report->fact_count == sizeof(report->facts) / sizeof(report->facts[0]))
+		die("no room for a fact");
+	va_end(args);
+	printf("%s\n\n", fact);
+	report->facts[report->fact_count++] = fact;
+}
+
 bool bar_holds(const struct bar *bar)
 {
 	return bar->at_least ? bar->value >= bar->limit : bar->value <= bar->limit;
@@ -91,7 +106,7 @@ static json_t *table_json(const struct table *table)
 
 void report_json(const struct report *report, const struct machine *machine, const char *path)
 {
-	json_t *tables = json_array(), *bars = json_array();
+	json_t *tables = json_array(), *bars = json_array(), *facts = json_array();
 
 	for (size_t i = 0; i < report->table_count; i++)
 		json_array_append_new(tables, table_json(&report->tables[i]));
@@ -101,11 +116,13 @@ void report_json(const struct report *report, const struct machine *machine, con
 					"value", report->bars[i].value, "limit",
 					report->bars[i].limit, "at_least", report->bars[i].at_least,
 					"held", bar_holds(&report->bars[i])));
-	json_t *root = json_pack(
-		"{s:{s:s, s:s, s:i, s:s, s:i, s:s, s:s}, s:o, s:i, s:o}", "machine", "kernel",
-		machine->kernel, "cpu", machine->cpu, "cpus", machine->cpus, "pinning",
-		machine->pinning, "mounts", machine->mounts, "thp", machine->thp, "load",
-		machine->load, "tables", tables, "memory_kb", (int)report->memory_kb, "bars", bars);
+	for (size_t i = 0; i < report->fact_count; i++)
+		json_array_append_new(facts, json_string(report->facts[i]));
+	json_t *root = json_pack("{s:{s:s, s:s, s:i, s:s, s:i, s:s, s:s}, s:o, s:o, s:o}",
+				 "machine", "kernel", machine->kernel, "cpu", machine->cpu, "cpus",
+				 machine->cpus, "pinning", machine->pinning, "mounts",
+				 machine->mounts, "thp", machine->thp, "load", machine->load,
+				 "tables", tables, "facts", facts, "bars", bars);
 
 	/* what failed above shows here: a NULL cannot be dumped */
 	if (json_dump_file(root, path, JSON_INDENT(1) | JSON_REAL_PRECISION(6)) < 0)

@@ -17,6 +17,8 @@ void *need(void *memory); /* dies where it is NULL */
 pid_t spawn(char *const *argv, int out_fd, int err_fd);
 /* In a child: nothing is open any more but 0 to 2 and this one, which has another number then. */
 void keep_only(int *fd);
+/* Forks, with a socket to the child, which ends with this process: whether this is the child, which has nothing else open. */
+bool split_off(pid_t *ret_pid, int *ret_fd);
 /* Waits, and returns the wait status. */
 int await(pid_t pid);
 /* Runs argv and returns what it printed. Dies unless it exits with 0. */
@@ -54,7 +56,7 @@ void mounts_read(char *text, struct mounts *ret_mounts);
 /* The same with more read-only folders. */
 void mounts_extend(const struct mounts *base, char *const *folders, size_t count,
 		   struct mounts *ret_mounts);
-/* A bubblewrap command that makes the same namespaces and mounts and runs program in them. */
+/* A bubblewrap command that makes the same namespaces and mounts and runs program in them; NULL: it lacks that. */
 char **bwrap_argv(const char *vitro, const struct mounts *mounts, const char *program);
 
 /* Runs probe() in a cell, and gives what it printed, to be freed. */
@@ -68,6 +70,8 @@ void check_isolation(probe_inside *inside, const void *user, const char *secret)
 /* What the probe itself runs: inside the cell, and outside as the control. It prints what it found. */
 void probe(int port, const char *secret);
 int  probe_main(int argc, char **argv);
+/* A process that the probe looks for: it says a byte when it is there, and stays until its input ends. */
+void neighbour_main(int in, int out);
 
 /* folders.c: a folder of the benchmark's own with count empty ones in it; it goes at exit. */
 char **folders_make(const char *parent, size_t count);

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <spawn.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -61,6 +64,27 @@ void keep_only(int *fd)
 	if (dup2(*fd, 3) < 0 || syscall(SYS_close_range, 4U, ~0U, 0) < 0)
 		_exit(125);
 	*fd = 3;
+}
+
+bool split_off(pid_t *ret_pid, int *ret_fd)
+{
+	int pair[2];
+
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+		die("make a socket: %s", strerror(errno));
+	pid_t pid = fork();
+
+	if (pid < 0)
+		die("fork: %s", strerror(errno));
+	if (pid == 0 && prctl(PR_SET_PDEATHSIG, SIGKILL) < 0)
+		_exit(125);
+	if (pid == 0)
+		keep_only(&pair[1]);
+	else
+		(void)close(pair[1]); /* the child's */
+	*ret_pid = pid;
+	*ret_fd = pair[pid == 0 ? 1 : 0];
+	return pid == 0;
 }
 
 int await(pid_t pid)

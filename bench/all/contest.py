@@ -1,0 +1,130 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Contestants that do the same thing in different ways, in turns.
+
+A contestant is a process that does its thing once for each line that it reads, and answers with how long that took, in ns:
+so none of them is timed through the interpreter that asks. They run in a random order per round, so that whatever else
+the machine does meets all of them."""
+
+import dataclasses
+import random
+import subprocess
+import sys
+import time
+
+SPACING = 0.02
+TURN = 0.3  # s that a contestant's turn takes about
+MAX_BLOCK = 10
+
+
+@dataclasses.dataclass
+class Contestant:
+    """One way to do it. `holes` is what its isolation check found open; None: it has none to show."""
+
+    name: str
+    argv: list
+    holes: list = None
+    note: str = ""
+
+
+@dataclasses.dataclass
+class Row:
+    name: str
+    times: list  # ns, sorted
+    holes: list = None
+    note: str = ""
+
+    def at(self, share):
+        return self.times[min(len(self.times) - 1, int(len(self.times) * share))]
+
+    @property
+    def p50(self):
+        return self.at(0.5)
+
+    @property
+    def p99(self):
+        return self.at(0.99)
+
+
+@dataclasses.dataclass
+class Table:
+    """What a contest measured."""
+
+    rows: list
+    missing: list  # (name, why)
+    rounds: int = 0
+
+
+class Mate:
+    """A contestant's process."""
+
+    def __init__(self, contestant):
+        self.contestant = contestant
+        self.times = []
+        self.process = subprocess.Popen(contestant.argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                        bufsize=0)
+
+    def go(self):
+        try:
+            self.process.stdin.write(b"go\n")
+            answer = self.process.stdout.readline()
+            return int(answer)
+        except (OSError, ValueError):
+            self.process.kill()
+            said = self.process.stderr.read().decode("utf-8", "replace").strip().splitlines()
+            raise RuntimeError(said[-1] if said else "it ended without a word") from None
+
+    def close(self):
+        try:
+            self.process.stdin.close()
+            self.process.wait(30)
+        except (OSError, subprocess.TimeoutExpired):
+            self.process.kill()
+            self.process.wait()
+        self.process.stdout.close()
+        self.process.stderr.close()
+
+
+def progress(text, is_passing=False):
+    """Says what goes on; what is passing is not kept in a log."""
+    if sys.stderr.isatty():
+        sys.stderr.write(f"\r\033[K{text}")
+    elif text and not is_passing:
+        print(text, file=sys.stderr)
+    sys.stderr.flush()
+
+
+def begin(contestants, missing):
+    """Those that work, warm, with how many of their turns make a block."""
+    mates = []
+    for contestant in contestants:
+        progress(f"{contestant.name}: warms up", is_passing=True)
+        try:
+            mate = Mate(contestant)
+            for _ in range(3):
+                took = mate.go()
+            mate.block = max(1, min(MAX_BLOCK, int(TURN * 1e9 / (took + SPACING * 1e9))))
+            mates.append(mate)
+        except (OSError, RuntimeError) as error:
+            missing.append((contestant.name, f"it does not work here: {error}"))
+    return mates
+
+
+def run(title, contestants, rounds, missing=()):
+    """The table of it. What does not work here is listed as missing."""
+    missing = list(missing)
+    mates = begin(contestants, missing)
+    try:
+        for number in range(rounds):
+            if number % max(1, rounds // 4) == 0 or sys.stderr.isatty():
+                progress(f"{title}: round {number + 1} of {rounds}")
+            for mate in random.sample(mates, len(mates)):
+                for _ in range(mate.block):
+                    time.sleep(SPACING)
+                    mate.times.append(mate.go())
+    finally:
+        for mate in mates:
+            mate.close()
+        if sys.stderr.isatty():
+            progress("")
+    rows = [Row(mate.contestant.name, sorted(mate.times), mate.contestant.holes, mate.contestant.note) for mate in mates]
+    return Table(rows, missing, rounds)

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""docs/benchmarks.md, its pictures, and the table in README.md, from what was measured."""
+
+import re
+
+import chart
+from probe import HOLES
+
+INTRO = """# Benchmarks
+
+Written by `make bench`{quick}; the same command makes this page of your machine. Contestants of a table ran in turns, in a random order
+per round, 20 ms apart, each timed by itself from the call to the value, or to the command's end. These machines are noisy: compare
+within a table, and trust ratios.
+
+{machine}
+
+The columns of ticks are measured as well: a probe ran in each contestant and tried to see a process of the host, connect to
+its loopback, read a file that nobody granted, find no system call filter on it, find that it could gain privileges by exec, and
+write to the root. A tick: it could not. The same probe outside could do all that this user can do at all.
+"""
+
+
+def ratio(value):
+    return f"{value:.0f}" if value >= 20 else f"{value:.1f}" if value >= 2 else f"{value:.2f}"
+
+
+def contest(table, ours):
+    """A contest as Markdown; ratios are to the row called ours."""
+    base = next((row for row in table.rows if row.name == ours), table.rows[0])
+    checked = any(row.holes is not None for row in table.rows)
+    heads = ["", "p50", "p99", f"p50 / {base.name}", *(HOLES if checked else ())]
+    out = ["| " + " | ".join(heads) + " |", "|---|" + "--:|" * 3 + (":-:|" * len(HOLES) if checked else "")]
+    for row in table.rows:
+        ticks = [] if not checked else ["?"] * len(HOLES) if row.holes is None else ["–" if hole in row.holes else "✓" for hole in HOLES]
+        name = f"**{row.name}**" if row.name.startswith("vitro") else row.name
+        out.append("| " + " | ".join([name, chart.short(row.p50), chart.short(row.p99), ratio(row.p50 / base.p50), *ticks]) + " |")
+    notes = [f"{row.name}: {row.note}" for row in table.rows if row.note] + [f"{name} is missing: {why}" for name, why in table.missing]
+    return "\n".join([*out, *([""] if notes else []), *(f"- {note}" for note in notes)]) + "\n"
+
+
+def c_table(table):
+    """A table of the programs in C, whose times are in µs."""
+    out = [f"| {table['title']}, {table['pattern']} | min | p50 | p99 | p50 / {table['base']} |", "|---|--:|--:|--:|--:|"]
+    for row in table["rows"]:
+        out.append("| " + " | ".join([row["name"], *(chart.short(row[key] * 1e3) for key in ("min_us", "p50_us", "p99_us")),
+                                      ratio(row["ratio"])]) + " |")
+    return "\n".join(out) + "\n"
+
+
+def bars(groups):
+    """Every bar, held or missed; a floor is the same done with nothing of vitro in it."""
+    out = ["| of | bar | measured | demanded | |", "|---|---|--:|--:|---|"]
+    for group, found in groups:
+        for bar in found:
+            out.append(f"| {group} | {bar['name']} | {bar['value']:.3g} | {'≥' if bar['at_least'] else '≤'} {bar['limit']:.3g} | "
+                       f"{'held' if bar['held'] else '**missed**'}"
+                       + "".join(f", {floor} {value:.3g}" for floor, value in bar.get("floors", {}).items()) + " |")
+    return "\n".join(out) + "\n"
+
+
+def brief(contests):
+    """The contests in a line each."""
+    out = ["| p50, call to value | vitro | others |", "|---|---|---|"]
+    for heading, table in contests:
+        told = {True: [], False: []}
+        for row in table.rows:
+            told[row.name.startswith("vitro")].append(f"{row.name.removeprefix('vitro').removeprefix(', ')} {chart.short(row.p50)}".strip())
+        out.append(f"| {heading.split(', from')[0]} | {'; '.join(told[True])} | {'; '.join(told[False])} |")
+    return "\n".join(out) + "\n\nMeasured side by side, with what each of them isolates, in [docs/benchmarks.md](docs/benchmarks.md).\n"
+
+
+def into_readme(path, text):
+    """Puts the short table between its marks, where they are."""
+    page = path.read_text(encoding="utf-8")
+    new, count = re.subn(r"(<!-- benchmarks -->\n).*?(<!-- /benchmarks -->)", lambda match: match[1] + text + match[2], page, flags=re.S)
+    if count:
+        path.write_text(new, encoding="utf-8")
