@@ -96,34 +96,39 @@ static int make_pipe(struct vt_watch *ours, int *ret_theirs, struct vt_err *err)
 	return 0;
 }
 
-static int enter(struct vt_warm *warm, int zygote_fd, int null_fd, bool awaited, int theirs[4],
+/* An own opening of it for each: its flags, its owner and its locks are of the opening, and would
+ * stay for the next. */
+static int open_nothing(int *ret_fd, struct vt_err *err)
+{
+	*ret_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	return *ret_fd < 0 ? vt_fail(err, VT_STEP_CLONE, errno, "open '/dev/null'") : 0;
+}
+
+static int enter(struct vt_warm *warm, int zygote_fd, bool awaited, int theirs[VT_ENTER_FDS],
 		 struct vt_err *err)
 {
 	const struct vt_note note = { .kind = VT_NOTE_ENTER, .awaited = awaited };
-	int pair[2];
+	int fds[VT_ENTER_FDS], pair[2];
 
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
 		return vt_fail(err, VT_STEP_CLONE, errno, "make a call's socket");
 	warm->talk.fd = pair[0];
-	theirs[0] = pair[1];
+	theirs[VT_ENTER_CALL_FD] = pair[1];
 	/* As much as is allowed of that: large arguments and results take fewer turns. */
 	for (int end = 0; end < 2; end++)
 		(void)setsockopt(pair[end], SOL_SOCKET, SO_SNDBUF, &(int){ TALK_BYTES },
 				 sizeof(int));
-	int r = make_pipe(&warm->pipes[0], &theirs[1], err);
+	int r = open_nothing(&theirs[VT_ENTER_IN_FD], err);
 
 	if (r == 0)
-		r = make_pipe(&warm->pipes[1], &theirs[2], err);
+		r = make_pipe(&warm->pipes[0], &theirs[VT_ENTER_OUT_FD], err);
+	if (r == 0)
+		r = make_pipe(&warm->pipes[1], &theirs[VT_ENTER_ERR_FD], err);
 	if (r == 0 && warm->plan->bare)
-		r = vt_warm_bare_order(warm, &theirs[3], err);
-	const int fds[VT_ENTER_FDS] = {
-		[VT_ENTER_INIT_FD] = warm->plan->bare ? theirs[3] : warm->init.fd,
-		[VT_ENTER_CALL_FD] = theirs[0],
-		[VT_ENTER_IN_FD] = null_fd,
-		[VT_ENTER_OUT_FD] = theirs[1],
-		[VT_ENTER_ERR_FD] = theirs[2],
-	};
-
+		r = vt_warm_bare_order(warm, &theirs[VT_ENTER_INIT_FD], err);
+	memcpy(fds, theirs, sizeof(fds));
+	if (!warm->plan->bare)
+		fds[VT_ENTER_INIT_FD] = warm->init.fd;
 	if (r == 0)
 		r = order(warm, note, zygote_fd, fds, VT_ENTER_FDS, err);
 	if (r == 0)
@@ -133,15 +138,17 @@ static int enter(struct vt_warm *warm, int zygote_fd, int null_fd, bool awaited,
 	return r;
 }
 
-void vt_warm_enter(struct vt_warm *warm, int zygote_fd, int null_fd, bool awaited)
+void vt_warm_enter(struct vt_warm *warm, int zygote_fd, bool awaited)
 {
-	int theirs[] = { -1, -1, -1, -1 };
+	int theirs[VT_ENTER_FDS];
 	struct vt_err err;
 
+	for (size_t i = 0; i < VT_ENTER_FDS; i++)
+		theirs[i] = -1;
 	vt_warm_move(warm, VT_WARM_ENTERING);
-	int r = enter(warm, zygote_fd, null_fd, awaited, theirs, &err);
+	int r = enter(warm, zygote_fd, awaited, theirs, &err);
 
-	for (size_t i = 0; i < sizeof(theirs) / sizeof(theirs[0]); i++)
+	for (size_t i = 0; i < VT_ENTER_FDS; i++)
 		vt_fd_close(&theirs[i]);
 	if (r == -EPIPE)
 		vt_warm_kill(warm); /* the zygote is dead, which is told by itself */

@@ -102,7 +102,7 @@ void vt_pool_order_occupant(struct vt_pool *pool, struct vt_warm *warm)
 	pool->forks++;
 	warm->zygote = pool->zygote;
 	warm->learned = pool->learned;
-	vt_warm_enter(warm, pool->zygote->control.fd, pool->null_fd,
+	vt_warm_enter(warm, pool->zygote->control.fd,
 		      pool->waiting.count > pool->count[VT_WARM_ENTERING]);
 }
 
@@ -455,9 +455,6 @@ void vt_pool_count(const struct vt_pool *pool, struct vt_pool_counts *ret_counts
 static int start(struct vt_pool *pool, struct vt_err *err)
 {
 	vt_spawn_sweep(pool->plan);
-	pool->null_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	if (pool->null_fd < 0)
-		return vt_fail(err, VT_STEP_CLONE, errno, "open '/dev/null'");
 	pool->image_fd = vt_image_make(pool->plan, err);
 	if (pool->image_fd < 0)
 		return pool->image_fd;
@@ -490,7 +487,7 @@ int vt_pool_new(struct vt_loop *loop, const struct vt_pool_options *options,
 	pool->options = *options;
 	pool->plan = options->plan;
 	pool->loop = loop;
-	pool->image_fd = pool->null_fd = -1;
+	pool->image_fd = -1;
 	pool->target = options->ready_min;
 	pool->quiet = VT_POOL_QUIET_LEAST;
 	vt_queue_init(&pool->waiting);
@@ -556,7 +553,6 @@ static void finish(struct vt_pool *pool, bool waits)
 		(void)nanosleep(&pause, NULL); /* a shorter one only means one more try */
 	vt_loop_remove_timer(pool->loop, &pool->timer);
 	vt_fd_close(&pool->image_fd);
-	vt_fd_close(&pool->null_fd);
 	vt_lessons_done(&pool->lessons);
 	free(pool);
 }

@@ -44,7 +44,7 @@ struct vt_pool {
 	char object[VT_OBJECT_MARK];   /* as it was when it was loaded last; "": never */
 	struct vt_lessons lessons;
 	uint64_t learned;              /* how often the zygote, or its successor, came to know more */
-	int image_fd, null_fd;
+	int image_fd;
 
 	struct vt_warm *warm[VT_WARM_STATES], *last[VT_WARM_STATES];
 	unsigned count[VT_WARM_STATES];

@@ -116,8 +116,8 @@ int vt_warm_new(const struct vt_warm_owner *owner, struct vt_loop *loop, struct 
 /* What the spawner says about it, init, and the zygote. Descriptors are taken over. */
 void vt_warm_note(struct vt_warm *warm, const struct vt_note *note, int fds[VT_NOTE_FDS]);
 
-/* Orders an occupant for one that is built. null_fd is what it reads. awaited: a call waits for it. */
-void vt_warm_enter(struct vt_warm *warm, int zygote_fd, int null_fd, bool awaited);
+/* Orders an occupant for one that is built. awaited: a call waits for it. */
+void vt_warm_enter(struct vt_warm *warm, int zygote_fd, bool awaited);
 
 /*
  * Hands a call to one that is parked. False: its occupant is dead already, and has not heard of the call,

@@ -233,4 +233,24 @@ os.getpid()
                 check_equal(file.read(8), first, "what the mapping of a call that is over holds")
 
 
+@test("attack: what a call sets on its descriptors, and locks by them, no other call has")
+def _():
+    leave = """
+import fcntl
+for fd in range(4):
+    fcntl.fcntl(fd, fcntl.F_SETFL, fcntl.fcntl(fd, fcntl.F_GETFL) ^ os.O_APPEND)
+    fcntl.fcntl(fd, 10, 40)  # F_SETSIG
+    fcntl.fcntl(fd, fcntl.F_SETOWN, os.getpid())
+fcntl.flock(0, fcntl.LOCK_EX)
+"""
+    look = "import fcntl, os\n[[fcntl.fcntl(fd, what) for what in (fcntl.F_GETFL, 11, fcntl.F_GETOWN)] for fd in range(4)]"
+    with sandbox() as box:
+        before = box.eval(look)
+        check(box.eval("import os" + leave + look) != before, "the control: a call sees what it has set itself")
+        for _ in range(REFILLS):
+            check_equal(box.eval(look), before, "what a later call has of its descriptors")
+        with open("/dev/null", "rb") as null:
+            fcntl.flock(null, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
 main()
