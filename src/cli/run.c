@@ -189,7 +189,8 @@ static int judge_stdin(bool *ret_relay, struct vt_err *err)
 		return vt_fail(err, VT_STEP_POLICY, errno, "standard input: %s", strerror(errno));
 	if (S_ISDIR(st.st_mode))
 		return vt_fail(err, VT_STEP_POLICY, EISDIR, "standard input is a folder");
-	/* /dev/null is the one thing that nobody can do anything with. */
+	/* In place of /dev/null the cell's own is as good: of this one its flags, locks and times
+	 * are the caller's. */
 	*ret_relay = !(S_ISCHR(st.st_mode) && st.st_rdev == makedev(1, 3));
 	return 0;
 }
@@ -216,6 +217,8 @@ static int execute(struct call *call, struct vt_err *err)
 	};
 	int r = judge_stdin(&io.in_relay, err);
 
+	if (!io.in_relay)
+		io.in_fd = -1;
 	if (r == 0)
 		r = check_outputs(call, err);
 	if (r == 0)

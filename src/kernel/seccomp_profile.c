@@ -109,7 +109,13 @@ const struct vt_seccomp_group vt_seccomp_groups[] = {
 	  "mq_open mq_unlink mq_timedsend mq_timedreceive mq_notify mq_getsetattr" },
 
 	/* Where one's own memory lies on a NUMA machine: only the JVM and libnuma ask. */
-	{ { PASS, ENOSYS }, "mbind set_mempolicy set_mempolicy_home_node" },
+	{ { PASS, ENOSYS }, "set_mempolicy" },
+
+	/*
+	 * The same page by page: each page of a file in memory can have a wish of its own, which stays
+	 * with the file, and which no cgroup counts.
+	 */
+	{ { ENOSYS, ENOSYS }, "mbind set_mempolicy_home_node", .promised = true },
 
 	/* Odd ways to move or map pages, and flushing the whole host's disks. */
 	{ { PASS, ENOSYS }, "tee remap_file_pages sync syncfs" },

@@ -111,10 +111,10 @@ static const struct {
 		SYS_ioprio_set,
 		-1 } },
 	{ { PASS, ENOSYS }, {
-		SYS_mq_open, SYS_mbind, SYS_sync,
+		SYS_mq_open, SYS_set_mempolicy, SYS_sync,
 		-1 } },
 	{ { ENOSYS, ENOSYS }, {
-		SYS_clone3, SYS_openat2, SYS_vmsplice, NR_FCHMODAT2, NR_CACHESTAT, NR_STATMOUNT, NR_LISTMOUNT,
+		SYS_clone3, SYS_openat2, SYS_vmsplice, SYS_mbind, NR_FCHMODAT2, NR_CACHESTAT, NR_STATMOUNT, NR_LISTMOUNT,
 		SYS_shmget, SYS_shmat, SYS_semget, SYS_msgget, SYS_io_setup,
 #ifdef __x86_64__
 		SYS_uselib,

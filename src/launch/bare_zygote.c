@@ -68,7 +68,7 @@ void vt_bare_enter(const struct vt_plan *plan, const struct vt_cgroup *cgroup, c
 	const struct vt_inside init = {
 		.plan = plan,
 		.cgroup = cgroup,
-		.stdio = { fds[VT_ENTER_IN_FD], fds[VT_ENTER_OUT_FD], fds[VT_ENTER_ERR_FD] },
+		.stdio = { -1, fds[VT_ENTER_OUT_FD], fds[VT_ENTER_ERR_FD] },
 		.status_fd = fds[VT_ENTER_INIT_FD],
 		.uid = outer.uid,
 		.gid = outer.gid,

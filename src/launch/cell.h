@@ -81,6 +81,6 @@ enum { VT_HULL_USER_FD, VT_HULL_MOUNT_FD, VT_HULL_IPC_FD, VT_HULL_UTS_FD, VT_HUL
 /* Of VT_NOTE_BUILT. */
 enum { VT_BUILT_ROOT_FD, VT_BUILT_PROC_FD, VT_BUILT_FDS };
 /* Of VT_NOTE_ENTER; after them the cgroup's joins. For init's pidfd, a bare cell has init's status socket. */
-enum { VT_ENTER_INIT_FD, VT_ENTER_CALL_FD, VT_ENTER_IN_FD, VT_ENTER_OUT_FD, VT_ENTER_ERR_FD, VT_ENTER_FDS };
+enum { VT_ENTER_INIT_FD, VT_ENTER_CALL_FD, VT_ENTER_OUT_FD, VT_ENTER_ERR_FD, VT_ENTER_FDS };
 
 enum { VT_NOTE_FDS = VT_ENTER_FDS + 4 }; /* the most that any has */

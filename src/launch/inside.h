@@ -13,7 +13,8 @@
 
 /* The three descriptors that the occupant gets as 0, 1 and 2, and what it tells of itself on. Borrowed. */
 struct vt_stdio {
-	int in, out, err;
+	int in; /* -1: nothing to read, from a /dev/null of its own */
+	int out, err;
 	int report; /* the occupant's VT_REPORT_FD; 0: none */
 };
 

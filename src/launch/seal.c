@@ -64,10 +64,18 @@ static int enter_domain(struct vt_building *b, struct vt_err *err)
 static int enter_descriptors(struct vt_building *b, struct vt_err *err)
 {
 	const struct vt_inside *in = b->in;
+	int input = in->stdio.in;
 
-	return vt_process_descriptors_with(in->stdio.in, in->stdio.out, in->stdio.err,
-					   in->status_fd, in->stdio.report ? in->stdio.report : -1,
-					   err);
+	/*
+	 * Opened in the cell, by each: flags, owner and locks are of an opening, and stay for whom
+	 * it is handed to next; and by a mount of the host's its times can be changed.
+	 */
+	if (input < 0)
+		input = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	if (input < 0)
+		return vt_fail_at(err, VT_STEP_DESCRIPTORS, errno, "open", "/dev/null");
+	return vt_process_descriptors_with(input, in->stdio.out, in->stdio.err, in->status_fd,
+					   in->stdio.report ? in->stdio.report : -1, err);
 }
 
 static int enter_session(struct vt_building *b, struct vt_err *err)

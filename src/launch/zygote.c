@@ -237,7 +237,7 @@ static void occupy(const struct vt_plan *plan, const struct vt_cgroup *cgroup, c
 	const struct vt_inside inside = {
 		.plan = plan,
 		.cgroup = cgroup,
-		.stdio = { fds[VT_ENTER_IN_FD], fds[VT_ENTER_OUT_FD], fds[VT_ENTER_ERR_FD] },
+		.stdio = { -1, fds[VT_ENTER_OUT_FD], fds[VT_ENTER_ERR_FD] },
 		.status_fd = fds[VT_ENTER_CALL_FD],
 	};
 	struct vt_building b = {

@@ -96,14 +96,6 @@ static int make_pipe(struct vt_watch *ours, int *ret_theirs, struct vt_err *err)
 	return 0;
 }
 
-/* An own opening of it for each: its flags, its owner and its locks are of the opening, and would
- * stay for the next. */
-static int open_nothing(int *ret_fd, struct vt_err *err)
-{
-	*ret_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	return *ret_fd < 0 ? vt_fail(err, VT_STEP_CLONE, errno, "open '/dev/null'") : 0;
-}
-
 static int enter(struct vt_warm *warm, int zygote_fd, bool awaited, int theirs[VT_ENTER_FDS],
 		 struct vt_err *err)
 {
@@ -118,10 +110,8 @@ static int enter(struct vt_warm *warm, int zygote_fd, bool awaited, int theirs[V
 	for (int end = 0; end < 2; end++)
 		(void)setsockopt(pair[end], SOL_SOCKET, SO_SNDBUF, &(int){ TALK_BYTES },
 				 sizeof(int));
-	int r = open_nothing(&theirs[VT_ENTER_IN_FD], err);
+	int r = make_pipe(&warm->pipes[0], &theirs[VT_ENTER_OUT_FD], err);
 
-	if (r == 0)
-		r = make_pipe(&warm->pipes[0], &theirs[VT_ENTER_OUT_FD], err);
 	if (r == 0)
 		r = make_pipe(&warm->pipes[1], &theirs[VT_ENTER_ERR_FD], err);
 	if (r == 0 && warm->plan->bare)

@@ -14,7 +14,7 @@
 #include "watch/stream.h"
 
 struct vt_run_io {
-	int            in_fd;    /* the occupant's standard input */
+	int            in_fd;    /* the occupant's standard input; -1: nothing */
 	bool           in_relay; /* only its text is handed on, through a pipe */
 	struct vt_sink out, err;
 	bool           reports;  /* it tells of itself on VT_REPORT_FD: watch/report.h */
