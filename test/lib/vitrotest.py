@@ -221,8 +221,8 @@ def cgroups_left(pid):
 
 
 def _is_in_use(name):
-    """Whether a name is that of a self-test which still runs, here or in somebody else's test."""
-    match = re.match(r"vitro-self-(\d+)-", name)
+    """Whether a name is that of a self-test, or of a unit test's cell, which still runs beside this."""
+    match = re.match(r"vitro-(?:self|stage)-(\d+)-", name)
     return match and os.path.exists(f"/proc/{match[1]}")
 
 
