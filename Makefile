@@ -31,7 +31,9 @@
 PREFIX ?= /usr/local
 SECONDS ?= 60
 
-.PHONY: help run build test test-mutants bench fuzz docs check tidy format install clean setup setup-test tested sanitized
+.PHONY: build setup setup-test help run test test-pythons test-nodes node-package test-inject test-matrix test-vm \
+	tested sanitized test-mutants soak soak-calls bench deb test-packages fuzz docs abi check tidy analyze coverage \
+	format install clean
 
 build: setup build/build.ninja
 	@[ -e build/vitro ] || echo 'building build/vitro; this takes about a minute'
@@ -56,11 +58,9 @@ run: build
 test: setup-test tested sanitized check
 	@test/run --build build --build build-sanitized
 
-.PHONY: test-pythons
 test-pythons: setup-test tested
 	@VITRO_TEST_PYTHON=all test/run --build build --filter '^python/(sdk|wire|package|guide|executor)$$'
 
-.PHONY: test-nodes
 test-nodes: setup-test tested
 	@tools/setup nodes
 	@failed=0; for node in $(CURDIR)/build/nodes/*/bin/node; do \
@@ -69,22 +69,18 @@ test-nodes: setup-test tested
 			--filter '^node/(adapters|codec|eval|guide|messages|ncp|package|runtime|schema|sdk|toolhost|wire)$$' || failed=1; \
 	done; exit $$failed
 
-.PHONY: node-package
 node-package: build
 	@node sdk/node/pack.mjs build build
 
-.PHONY: test-inject
 test-inject: setup-test tested
 	@VITRO_INJECT=$(or $(POINTS),all) VITRO_INJECT_PART=$(or $(PART),1/1) VITRO_INJECT_POINTS=$(abspath build/inject.jsonl) \
 		VITRO_TEST_SECONDS=36000 VITRO_BINARY=$(abspath build/vitro) VITRO_TEST_BIN=$(abspath build/test) \
 		test/inject/inject_test.py $(if $(ONLY),"$(ONLY)")
 	@$(if $(WRITE),test/inject/tally.py build/inject.jsonl)
 
-.PHONY: test-matrix
 test-matrix: setup-test tested
 	@test/matrix/run --build build $(if $(QUICK),--quick) $(if $(ROW),--row '$(ROW)')
 
-.PHONY: test-vm
 test-vm: setup-test tested
 	@tools/setup vm
 	@test/vm/run --build build $(if $(KERNEL),--kernel '$(KERNEL)') $(if $(ROW),--row '$(ROW)') $(if $(FILTER),--filter '$(FILTER)') \
@@ -107,7 +103,6 @@ build-sanitized/build.ninja:
 test-mutants: setup-test
 	@test/mutants/run $(if $(ONLY),--only '$(ONLY)')
 
-.PHONY: soak soak-calls
 soak: setup-test tested
 	@test/soak/soak $(or $(MINUTES),60) $(if $(WRITE),--write)
 
@@ -120,12 +115,10 @@ bench: setup build
 	@bench/all/run $(if $(QUICK),--quick) build/vitro
 
 # For Debian, to build/deb.
-.PHONY: deb
 deb: setup
 	@tools/setup packages
 	@packaging/deb build/deb
 
-.PHONY: test-packages
 test-packages: build
 	@tools/setup packages
 	@test/package/run build
@@ -137,7 +130,6 @@ fuzz: setup-test
 docs: setup-test tested
 	@build/test/vitro-syscalls --write docs/security.md build/profiles/docker.json
 
-.PHONY: abi
 abi: setup-test tested
 	@test/library/check --renew build/include/vitro.h build/src/libvitro.so.$(shell sed -n "s/^  version: '\(.*\)',/\1/p" meson.build) \
 		build/src/libvitro.a build/test/libvitro-abi.so
@@ -149,12 +141,10 @@ tidy: setup-test
 	@clang-tidy --quiet $$(git ls-files 'src/*.c' 'tools/*.c' | grep -v _test) -- -std=gnu11 \
 		-D_GNU_SOURCE -DVITRO_ANALYZED -DVITRO_VERSION='"0"' -Isrc
 
-.PHONY: analyze
 analyze: setup-test tested
 	@tools/setup analyze
 	@tools/analyze
 
-.PHONY: coverage
 coverage: setup-test
 	@tools/setup analyze
 	@tools/coverage $(if $(FILTER),--filter '$(FILTER)')

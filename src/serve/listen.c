@@ -7,15 +7,20 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 
 enum { LOCK_TRIES = 8, ACTIVATED_MAX = 64 };
+
+/* How long what a killed server was forking may listen in its stead, until it runs and ends. */
+#define PATIENCE (2 * VT_NS_PER_S)
+#define LOOK_NS  (5 * VT_NS_PER_MS)
 
 static int fail(const char *what, const char *path, struct vt_err *err)
 {
@@ -35,8 +40,10 @@ static bool is_current(int fd, const char *path)
 	       held.st_ino == named.st_ino;
 }
 
+/* The lock is the process's, and ends with it: one of flock() would be held by what it forked. */
 static int take_lock(struct vt_listener *listener, struct vt_err *err)
 {
+	struct flock whole = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
 	char path[PATH_MAX];
 
 	if (snprintf(path, sizeof(path), "%s.lock", listener->path) >= (int)sizeof(path))
@@ -51,7 +58,7 @@ static int take_lock(struct vt_listener *listener, struct vt_err *err)
 				       listener->path);
 		if (fd < 0)
 			return fail("cannot lock", path, err);
-		if (flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK)
+		if (fcntl(fd, F_SETLK, &whole) < 0 && (errno == EAGAIN || errno == EACCES))
 			return vt_fail(err, VT_STEP_POLICY, EADDRINUSE,
 				       "another server has '%s' already; end that one, or give "
 				       "this one another path by --socket",
@@ -77,23 +84,36 @@ static int make_address(const char *path, struct sockaddr_un *ret_address, struc
 	return 0;
 }
 
+/* 1: somebody listens; 0: nobody does. */
+static int is_listened_at(const struct sockaddr_un *address, struct vt_err *err)
+{
+	AUTO_CLOSE int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	if (fd < 0)
+		return fail("make a socket for", address->sun_path, err);
+	/* EAGAIN: many wait for him. */
+	return connect(fd, (const struct sockaddr *)address, sizeof(*address)) == 0 ||
+	       errno == EAGAIN;
+}
+
 /* What a server that was killed left. Nobody else makes one here: we have the lock. */
 static int remove_stale(const struct sockaddr_un *address, struct vt_err *err)
 {
 	const char *path = address->sun_path;
+	const int64_t until = vt_clock_now() + PATIENCE;
 	struct stat st;
+	int r;
 
 	if (lstat(path, &st) < 0)
 		return errno == ENOENT ? 0 : fail("cannot look at", path, err);
 	if (!S_ISSOCK(st.st_mode))
 		return vt_fail(err, VT_STEP_POLICY, EEXIST,
 			       "'%s' is there, and is no socket: it is left alone", path);
-	AUTO_CLOSE int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-
-	if (fd < 0)
-		return fail("make a socket for", path, err);
-	/* EAGAIN: somebody listens, and many wait for him. */
-	if (connect(fd, (const struct sockaddr *)address, sizeof(*address)) == 0 || errno == EAGAIN)
+	while ((r = is_listened_at(address, err)) > 0 && vt_clock_now() < until)
+		(void)nanosleep(&(struct timespec){ .tv_nsec = LOOK_NS }, NULL); /* or less */
+	if (r < 0)
+		return r;
+	if (r > 0)
 		return vt_fail(err, VT_STEP_POLICY, EADDRINUSE,
 			       "somebody else listens at '%s' already", path);
 	if (unlink(path) < 0 && errno != ENOENT)

@@ -107,11 +107,20 @@ def check_in(part, whole, what, call=None):
 
 
 def _read(path, folder=None):
+    """Without an object around it: after each call this reads some files of each process."""
     try:
-        with open(os.open(path, os.O_RDONLY | os.O_CLOEXEC, dir_fd=folder), "rb") as file:
-            return file.read()
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC, dir_fd=folder)
     except OSError:
         return b""
+    parts = []
+    try:
+        while part := os.read(fd, 1 << 16):
+            parts.append(part)
+    except OSError:
+        return b""
+    finally:
+        os.close(fd)
+    return b"".join(parts)
 
 
 @functools.lru_cache(maxsize=None)
@@ -136,15 +145,17 @@ def init_of(pid):
     return next((child for child in children(pid) if children(child)), None)
 
 
-def _process_table():
+def _pids():
+    return {name for name in os.listdir(_proc_folder()) if name.isdigit()}
+
+
+def _process_table(pids):
     """pid → (parent, state) of everything that can be seen."""
     table = {}
-    for name in os.listdir(_proc_folder()):
-        if name.isdigit():
-            stat = proc(f"{name}/stat")
-            if stat:
-                fields = stat[stat.rindex(b")") + 2 :].split()
-                table[int(name)] = (int(fields[1]), fields[0].decode())
+    for name in pids:
+        if stat := proc(f"{name}/stat"):
+            state, parent, _ = stat[stat.rindex(b")") + 2 :].split(maxsplit=2)
+            table[int(name)] = (int(parent), state.decode())
     return table
 
 
@@ -157,12 +168,14 @@ def _descendants(table):
     return mine - {os.getpid()}
 
 
-def processes_of(token):
-    """Living processes that carry the token, or that descend from this test without being known."""
-    table = _process_table()
+def processes_of(token, older=frozenset()):
+    """Living processes that carry the token, or that descend from this test without being known. older: who cannot carry
+    it, since it was there before the token."""
+    pids = _pids()
+    table = _process_table(pids)
     found = _descendants(table)
-    for pid in table:
-        if pid != os.getpid() and pid not in _known:
+    for pid in map(int, pids - older):
+        if pid in table and pid != os.getpid() and pid not in _known:
             text = proc(f"{pid}/cmdline") + b"\0" + proc(f"{pid}/environ")
             if token.encode() in text:
                 found.add(pid)
@@ -208,8 +221,8 @@ def cgroups_left(pid):
 
 
 def _is_in_use(name):
-    """Whether a name is that of a self-test which still runs, here or in somebody else's test."""
-    match = re.match(r"vitro-self-(\d+)-", name)
+    """Whether a name is that of a self-test, or of a unit test's cell, which still runs beside this."""
+    match = re.match(r"vitro-(?:self|stage)-(\d+)-", name)
     return match and os.path.exists(f"/proc/{match[1]}")
 
 
@@ -236,13 +249,14 @@ class Before:
 
     def __init__(self):
         self.token = uuid.uuid4().hex
+        self.pids = _pids()
         self.mounts = _mounts()
         self.files = _temporary_files()
         self.cgroups = cgroups_left(0)
 
     def left(self, pid, cgroups=True):
         found = []
-        living = processes_of(self.token)
+        living = processes_of(self.token, self.pids)
         if living:
             found.append(f"processes {living}")
         if _mounts() - self.mounts:

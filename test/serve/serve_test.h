@@ -90,7 +90,8 @@ static inline void become_server(const struct server *server, const char *const 
 	_exit(4);
 }
 
-/* Starts one, and waits until somebody can connect. A machine that cannot have pools is no place for this test. */
+/* Starts one, and waits until it says so and somebody can connect: what a killed one was forking may listen in its stead
+ * for a moment. A machine that cannot have pools is no place for this test. */
 static inline void start_server(struct server *server, const char *const *more)
 {
 	const char *flags[32] = { "--socket", socket_path };
@@ -100,11 +101,13 @@ static inline void start_server(struct server *server, const char *const *more)
 	while (more && *more)
 		flags[count++] = *more++;
 	(void)snprintf(server->log, sizeof(server->log), "%s/log", folder);
+	(void)unlink(server->log); /* of one before it */
 	server->pid = running = fork();
 	if (server->pid == 0)
 		become_server(server, flags);
 	for (int64_t until = now_ms() + 20000;; sleep_ms(5)) {
-		int fd = connect_raw(), status;
+		read_log(server, text, sizeof(text));
+		int fd = strstr(text, "serving") ? connect_raw() : -1, status;
 
 		if (fd >= 0) {
 			(void)close(fd);

@@ -3,6 +3,7 @@
 #include "serve_test.h"
 
 #include <grp.h>
+#include <sys/file.h>
 
 /* ---- tools ---------------------------------------------------------------------------------- */
 
@@ -158,6 +159,33 @@ static void test_second_server(void **state)
 	(void)await_server(&server, 5000);
 	assert_int_equal(access(socket_path, F_OK), 0); /* it is stale */
 	start_server(&server, NULL);
+	stop_server(&server);
+}
+
+/* What a killed server was forking has its descriptors until it runs, and ends. */
+static void test_after_a_killed_one(void **state)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	struct server server;
+	char lock[80];
+
+	(void)state;
+	(void)snprintf(address.sun_path, sizeof(address.sun_path), "%s", socket_path);
+	(void)snprintf(lock, sizeof(lock), "%s.lock", socket_path);
+	int fds[] = { socket(AF_UNIX, SOCK_STREAM, 0), open(lock, O_RDWR | O_CREAT, 0600) };
+
+	assert_int_equal(bind(fds[0], (struct sockaddr *)&address, sizeof(address)), 0);
+	assert_int_equal(listen(fds[0], 8), 0);
+	assert_int_equal(flock(fds[1], LOCK_EX), 0);
+	pid_t left = fork();
+
+	if (left == 0) {
+		sleep_ms(300);
+		_exit(0);
+	}
+	assert_true(left > 0 && close(fds[0]) == 0 && close(fds[1]) == 0);
+	start_server(&server, NULL);
+	assert_int_equal(waitpid(left, NULL, 0), left);
 	stop_server(&server);
 }
 
@@ -668,6 +696,7 @@ int main(int argc, char **argv)
 		TEST(test_cells_are_shared),
 		TEST(test_folder_that_is_another),
 		TEST(test_second_server),
+		TEST(test_after_a_killed_one),
 		TEST(test_no_server),
 		TEST(test_drain),
 		TEST(test_drain_under_load),
