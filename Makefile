@@ -58,7 +58,7 @@ test: setup-test tested sanitized check
 
 .PHONY: test-pythons
 test-pythons: setup-test tested
-	@VITRO_TEST_PYTHON=all test/run --build build --filter '^python/(sdk|wire|package|guide|executor)$$'
+	@VITRO_TEST_PYTHON=all test/run --build build --filter '^python/(sdk(_.*)?|wire|package|guide|executor)$$'
 
 .PHONY: test-nodes
 test-nodes: setup-test tested
