@@ -26,7 +26,7 @@
 #include "cli/signals.h"
 #include "client/error.h"
 #include "client/result.h"
-#include "manifest/apply.h"
+#include "manifest/table.h"
 #include "plan/lookup.h"
 #include "watch/screen.h"
 #include "watch/verdict.h"
