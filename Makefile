@@ -59,7 +59,7 @@ test: setup-test tested sanitized check
 	@test/run --build build --build build-sanitized
 
 test-pythons: setup-test tested
-	@VITRO_TEST_PYTHON=all test/run --build build --filter '^python/(sdk|wire|package|guide|executor)$$'
+	@VITRO_TEST_PYTHON=all test/run --build build --filter '^python/(sdk(_.*)?|wire|package|guide|executor)$$'
 
 test-nodes: setup-test tested
 	@tools/setup nodes

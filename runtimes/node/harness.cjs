@@ -18,7 +18,7 @@ const path = require('node:path');
 const util = require('node:util');
 const vm = require('node:vm');
 const crypto = require('node:crypto');
-const { builtinModules } = require('node:module');
+const Module = require('node:module');
 const { pathToFileURL } = require('node:url');
 const { setFlagsFromString } = require('node:v8');
 const complaining = own.require('complain.cjs');
@@ -36,7 +36,7 @@ const NEVER = 'the code waits for something that will never happen: no timer, re
 
 /** What was only there to begin with is no part of what code finds. */
 function tidy() {
-	for (const name of ['module', 'exports', 'require', '__filename', '__dirname', ...builtinModules])
+	for (const name of ['module', 'exports', 'require', '__filename', '__dirname', ...Module.builtinModules])
 		if (!['crypto', 'console', 'process', 'buffer'].includes(name) || name === 'buffer')
 			delete globalThis[name];
 	process.execArgv = [];
@@ -63,6 +63,8 @@ function become(io, config) {
 	scatter(io, config.preload?.length > 0);
 	Object.defineProperty(process, 'pid', { value: io.pid(), configurable: true, enumerable: true });
 	process.chdir('.'); // forgets what it was
+	if (process.env.NODE_PATH) // which a zygote does not heed
+		Module._initPaths();
 	const leave = (code) => io.exit(code ?? process.exitCode ?? 0);
 	process.reallyExit = leave;
 }

@@ -283,7 +283,7 @@ class Zygote:
         self.config["result_bytes"] = about["result_bytes"]
         self.config["bare"] = about["bare"]
         self.guard = Guard(Places(about["writable"], about["inodes"]))
-        self.hidden = {name for name in os.environb if name[0] & 0x80}  # see launch/heeded.h
+        self.hidden = {name for name in os.environb if not name[:1].isalpha()}  # see launch/heeded.h
 
     def prepare(self, learned: Sequence[str], left_out: Sequence[str]) -> None:
         """Imports all that is wanted ahead of calls. One that ends us is known to the supervisor by its name."""

@@ -16,22 +16,15 @@ enum { EXIT_NOT = 1 }; /* the log is not as it was written, or nothing shows tha
 
 static void show_help(void)
 {
-	struct vt_str text;
-
-	vt_str_init(&text);
-	vt_str_add(
-		&text,
+	vt_options_show(
+		"audit",
 		"usage: vitro audit verify [FLAGS] FILE\n\n"
 		"Reads an audit log, as vitro run --audit FILE writes it, and says whether lines\n"
 		"were changed, removed, put in or moved; and which is the first that is wrong.\n"
 		"That lines are missing at the end shows only against a hash that was kept\n"
-		"elsewhere: --expect.\n\n");
-	vt_options_help("audit", &text);
-	vt_str_add(&text,
-		   "\nExits with 0 if all is as it was written, with 1 if not, with 125 for an\n"
-		   "error of vitro's own. vitro-audit(1) says more.\n");
-	(void)vt_cli_write(STDOUT_FILENO, text.text, text.len); /* nobody to tell */
-	vt_str_done(&text);
+		"elsewhere: --expect.\n\n",
+		"\nExits with 0 if all is as it was written, with 1 if not, with 125 for an\n"
+		"error of vitro's own. vitro-audit(1) says more.\n");
 }
 
 static const char *plural(uint64_t count)

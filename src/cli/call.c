@@ -26,7 +26,7 @@
 #include "cli/signals.h"
 #include "client/error.h"
 #include "client/result.h"
-#include "manifest/apply.h"
+#include "manifest/table.h"
 #include "plan/lookup.h"
 #include "watch/screen.h"
 #include "watch/verdict.h"
@@ -467,20 +467,15 @@ static void refuse(struct call *call, const struct vt_err *err)
 
 static void show_help(void)
 {
-	struct vt_str text;
-
-	vt_str_init(&text);
-	vt_str_add(&text, "usage: vitro call TOOLS.json NAME [ARGS | -] [FLAGS]\n"
-			  "       vitro call --socket PATH NAME [ARGS | -] [FLAGS]\n\n"
-			  "Calls the tool NAME of a manifest, or of a server, in a sealed, "
-			  "single-use\ncell. ARGS is a JSON object; - takes it from standard "
-			  "input. Flags:\n\n");
-	vt_options_help("call", &text);
-	vt_str_add(&text, "\nExits as vitro run does: with the command's own code; 124: timeout; "
-			  "125: vitro's\nown error or a refusal.\n\n"
-			  "vitro-call(1) and vitro-tools(5) say more.\n");
-	(void)vt_cli_write(STDOUT_FILENO, text.text, text.len); /* nobody to tell */
-	vt_str_done(&text);
+	vt_options_show("call",
+			"usage: vitro call TOOLS.json NAME [ARGS | -] [FLAGS]\n"
+			"       vitro call --socket PATH NAME [ARGS | -] [FLAGS]\n\n"
+			"Calls the tool NAME of a manifest, or of a server, in a sealed, "
+			"single-use\ncell. ARGS is a JSON object; - takes it from standard "
+			"input. Flags:\n\n",
+			"\nExits as vitro run does: with the command's own code; 124: timeout; "
+			"125: vitro's\nown error or a refusal.\n\n"
+			"vitro-call(1) and vitro-tools(5) say more.\n");
 }
 
 static void release(struct call *call)

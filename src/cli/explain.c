@@ -72,18 +72,12 @@ static int prepare_and_explain(struct vt_options *options, struct vt_arena *aren
 
 static void show_help(void)
 {
-	struct vt_str text;
-
-	vt_str_init(&text);
-	vt_str_add(
-		&text,
+	vt_options_show(
+		"explain",
 		"usage: vitro explain [FLAGS] [-- CMD ARG...]\n\n"
 		"Prints the plan for a policy on this host: each property, what holds it and how\n"
-		"well, or why it is refused. Nothing is run. Flags:\n\n");
-	vt_options_help("explain", &text);
-	vt_str_add(&text, "\nvitro-explain(1) and vitro-policy(5) say more.\n");
-	(void)vt_cli_write(STDOUT_FILENO, text.text, text.len); /* nobody to tell */
-	vt_str_done(&text);
+		"well, or why it is refused. Nothing is run. Flags:\n\n",
+		"\nvitro-explain(1) and vitro-policy(5) say more.\n");
 }
 
 int vt_cli_explain(int argc, char **argv)

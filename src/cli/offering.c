@@ -9,7 +9,7 @@
 #include "base/json.h"
 #include "cli/offer.h"
 #include "client/policy.h"
-#include "manifest/apply.h"
+#include "manifest/table.h"
 #include "tool/command.h"
 #include "tool/function.h"
 #include "tool/set.h"

@@ -598,3 +598,15 @@ void vt_options_help(const char *verb, struct vt_str *out)
 		help_line(out, text, flag.sentence);
 	}
 }
+
+void vt_options_show(const char *verb, const char *before, const char *after)
+{
+	struct vt_str text;
+
+	vt_str_init(&text);
+	vt_str_add(&text, before);
+	vt_options_help(verb, &text);
+	vt_str_add(&text, after);
+	(void)vt_cli_write(STDOUT_FILENO, text.text, text.len); /* nobody to tell */
+	vt_str_done(&text);
+}

@@ -63,3 +63,6 @@ bool vt_options_flag(const char *verb, size_t index, struct vt_flag *ret_flag);
 
 /* The same with their sentences, as --help shows them. */
 void vt_options_help(const char *verb, struct vt_str *out);
+
+/* Writes that to standard output, with what is said before and after it. */
+void vt_options_show(const char *verb, const char *before, const char *after);

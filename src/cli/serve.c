@@ -143,17 +143,12 @@ static int serve(struct serving *serving, int activated, struct vt_err *err)
 
 static void show_help(void)
 {
-	struct vt_str text;
-
-	vt_str_init(&text);
-	vt_str_add(&text, "usage: vitro serve [FLAGS]\n\n"
-			  "Runs calls for programs that connect to a Unix socket, and keeps cells "
-			  "ready\nfor them. Only the same user, and root, are let in. SIGTERM ends "
-			  "it, when the\ncalls that run are over. Flags:\n\n");
-	vt_options_help("serve", &text);
-	vt_str_add(&text, "\nvitro-serve(1) says more.\n");
-	(void)vt_cli_write(STDOUT_FILENO, text.text, text.len); /* nobody to tell */
-	vt_str_done(&text);
+	vt_options_show("serve",
+			"usage: vitro serve [FLAGS]\n\n"
+			"Runs calls for programs that connect to a Unix socket, and keeps cells "
+			"ready\nfor them. Only the same user, and root, are let in. SIGTERM ends "
+			"it, when the\ncalls that run are over. Flags:\n\n",
+			"\nvitro-serve(1) says more.\n");
 }
 
 static int run(struct serving *serving, struct vt_err *err)

@@ -155,17 +155,12 @@ static int print_tools(const struct vt_manifest *manifest, const struct vt_optio
 
 static void show_help(void)
 {
-	struct vt_str text;
-
-	vt_str_init(&text);
-	vt_str_add(&text, "usage: vitro tools TOOLS.json [FLAGS]\n"
-			  "       vitro tools --socket PATH [FLAGS]\n\n"
-			  "Prints the tools of a manifest, or of a server, each with its "
-			  "arguments and\nwhat it is for. Nothing is run. Flags:\n\n");
-	vt_options_help("tools", &text);
-	vt_str_add(&text, "\nvitro-tools(5) says how a manifest is written.\n");
-	(void)vt_cli_write(STDOUT_FILENO, text.text, text.len); /* nobody to tell */
-	vt_str_done(&text);
+	vt_options_show("tools",
+			"usage: vitro tools TOOLS.json [FLAGS]\n"
+			"       vitro tools --socket PATH [FLAGS]\n\n"
+			"Prints the tools of a manifest, or of a server, each with its "
+			"arguments and\nwhat it is for. Nothing is run. Flags:\n\n",
+			"\nvitro-tools(5) says how a manifest is written.\n");
 }
 
 static int offer(const struct vt_options *options, struct vt_err *err)

@@ -465,50 +465,6 @@ int vitro_toolhost_add(vitro_toolhost *host, const struct vitro_tool *tool,
 	return status;
 }
 
-/* What is in one set and not in the other, or is another there. */
-static void tell_changes(vitro_toolhost *host, const struct vt_toolset *old)
-{
-	for (size_t i = 0; i < vt_toolset_count(old); i++) {
-		const struct vt_tool *tool = vt_toolset_at(old, i);
-
-		if (!vt_toolset_find(host->tools, tool->name))
-			tell_change(host, VT_TOOL_REMOVED, tool);
-	}
-	for (size_t i = 0; i < vt_toolset_count(host->tools); i++) {
-		struct vt_tool *tool = vt_tool_ref(vt_toolset_at(host->tools, i));
-		const struct vt_tool *before = vt_toolset_find(old, tool->name);
-
-		if (!before)
-			tell_change(host, VT_TOOL_ADDED, tool);
-		else if (strcmp(before->definition, tool->definition) != 0)
-			tell_change(host, VT_TOOL_CHANGED, tool);
-		vt_tool_unref(tool);
-	}
-}
-
-int vt_host_replace(vitro_toolhost *host, const struct vitro_tool *tools, struct vitro_error *error)
-{
-	struct vt_toolset *old = host->tools, *made = vt_toolset_new(tell_change, host);
-	bool watched = host->watched;
-	struct vt_err err = { 0 };
-	int status = made ? 0 : vt_error_no_memory(&err);
-
-	host->watched = false;
-	host->tools = made;
-	for (; status == 0 && tools->name; tools++)
-		status = add_tool(host, tools, &err);
-	status = status < 0 ? vt_error_pass(error, &err) : vt_host_pools_open(host, error);
-	host->watched = watched;
-	if (status < 0) {
-		host->tools = old;
-		vt_toolset_free(made);
-		return status;
-	}
-	tell_changes(host, old);
-	vt_toolset_free(old);
-	return 0;
-}
-
 int vitro_toolhost_remove(vitro_toolhost *host, const char *name, struct vitro_error *error)
 {
 	struct vt_err err = { 0 };

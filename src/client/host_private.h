@@ -96,12 +96,6 @@ struct vitro_toolhost {
 	unsigned        busy; /* how many dispatches are under way, one within the other */
 };
 
-/*
- * Has these tools in place of all that there are, or, where one of them cannot be, those that there
- * were. Who watches is told what became of each. Calls that run are not affected.
- */
-int vt_host_replace(vitro_toolhost *host, const struct vitro_tool *tools, struct vitro_error *error);
-
 static inline void vt_host_log(const vitro_toolhost *host, int level, const char *text)
 {
 	if (host->options.log)

@@ -66,52 +66,6 @@ static void test_tools_come_and_go(void **state)
 	vitro_toolhost_free(host);
 }
 
-/* All of a new set, or nothing of it. */
-static void test_tools_are_replaced_at_once(void **state)
-{
-	(void)state;
-	static const char *const cat[] = { "cat", NULL };
-	struct noted noted = { 0 };
-	struct vitro_options options = { .watch = on_watch, .user = &noted };
-	struct vitro_tool tools[] = { { .name = "a", .command = cat },
-				      { .name = "b", .command = cat },
-				      { 0 } };
-	struct vitro_tool next[] = { { .name = "b", .description = "B.", .command = cat },
-				     { .name = "c", .command = cat, .input = "<{x}>" },
-				     { 0 } };
-	vitro_policy *policy = vitro_policy_new();
-	struct vitro_error error;
-	vitro_toolhost *host;
-
-	assert_int_equal(vitro_policy_set(policy, "env.set", "X=refuse-me", &error), 0);
-	assert_int_equal(vitro_toolhost_new(&host, tools, &options, &error), 0);
-	next[1].policy = policy;
-	assert_int_equal(vt_host_replace(host, next, &error), -EPERM);
-	next[1].policy = NULL;
-	next[1].input = "{x";
-	assert_int_equal(vt_host_replace(host, next, &error), -EINVAL);
-	assert_string_equal(error.text, "c: input: there is a '{' without a '}'; write '{{' for a "
-					"brace");
-	char *list = vitro_toolhost_list(host, NULL);
-
-	assert_non_null(strstr(list, "\"a\""));
-	assert_null(strstr(list, "B."));
-	free(list);
-	assert_string_equal(noted.text, "");
-	next[1].input = "<{x}>";
-	assert_int_equal(vt_host_replace(host, next, &error), 0);
-	assert_string_equal(noted.text, "watch 2 a;watch 3 b;watch 1 c;");
-	vitro_result *result = vitro_call(
-		host, &(struct vitro_request){ .tool = "c", .arguments = "{\"x\": \"-y\"}" });
-	size_t len;
-	const char *out = vitro_result_output(result, VITRO_STDOUT, &len);
-
-	assert_true(len >= 4 && memcmp(out + len - 4, "<-y>", 4) == 0);
-	vitro_result_free(result);
-	vitro_policy_free(policy);
-	vitro_toolhost_free(host);
-}
-
 /* A call under way is not affected by what becomes of its tool. */
 static void test_remove_amid_a_call(void **state)
 {
@@ -481,7 +435,6 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		FAKE_TEST(test_tools_come_and_go),
-		FAKE_TEST(test_tools_are_replaced_at_once),
 		FAKE_TEST(test_remove_amid_a_call),
 		FAKE_TEST(test_wrong_tools),
 		FAKE_TEST(test_pools),

@@ -10,22 +10,44 @@
 
 #include <cmocka.h>
 
-/* Names that somebody loads code by, and others, among them some that are nearly such. */
+/* Names that lead to code or have files written, new ones of a family, and others, among them some
+ * that are nearly such. */
 static const char *const given[] = { "LD_PRELOAD=/w/a.so",
 				     "LD_AUDIT=",
 				     "GCONV_PATH=/w",
 				     "LOCPATH=/w",
+				     "LANGUAGE=../../../w",
 				     "OPENSSL_CONF=x",
+				     "SSLKEYLOGFILE=/w/keys",
 				     "NODE_OPTIONS=-r /w/a.js",
 				     "NODE_COMPILE_CACHE=/w",
+				     "NODE_PATH=/w",
+				     "NODE_V8_COVERAGE=/w",
+				     "NODE_REDIRECT_WARNINGS=/w/a",
+				     "NODE_CHANNEL_FD=3",
+				     "NODE_WHAT_IS_NEW=/w",
+				     "NODE_DEBUG_NATIVE=x",
+				     "PYTHONPATH=/w",
+				     "PYTHON_WHAT_IS_NEW=/w",
+				     "BASH_ENV=/w/a",
 				     "NODE_ENV=test",
+				     "NODE_EXTRA_CA_CERTS=/etc/ca.pem",
+				     "NODE_DEBUG=http",
+				     "PYTHON_ENV=test",
 				     "PATH=/bin",
+				     "LANG=C.UTF-8",
+				     "TZ=UTC",
+				     "SSL_CERT_FILE=/etc/ca.pem",
+				     "UV_THREADPOOL_SIZE=1",
+				     "MALLOC_ARENA_MAX=1",
+				     "GLIBC_TUNABLES=x",
 				     "GCONV_PATHS=1",
 				     "LD=gcc",
+				     "NODE=1",
 				     "\xc3\x84=1",
 				     "EMPTY=",
 				     NULL };
-enum { HEEDED = 7, ALL = sizeof(given) / sizeof(given[0]) - 1 };
+enum { HEEDED = 18, ALL = sizeof(given) / sizeof(given[0]) - 1 };
 
 static void test_hide(void **state)
 {

@@ -15,7 +15,7 @@
 #include <cmocka.h>
 
 #include "client/policy.h"
-#include "manifest/apply.h"
+#include "manifest/table.h"
 
 /* What is there for all tests: a folder with a manifest, a policy, and a folder to write to. */
 static char folder[] = "/tmp/manifest-test-XXXXXX";

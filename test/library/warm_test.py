@@ -3,7 +3,7 @@
 """The forbidden acts of test/escape in cells of a pool, where a tool becomes the program that tries them.
 
 What is denied in a cell of `vitro run` is denied there too. The rows, their controls and the world that
-they reach for are those of test/escape/escape_test.py.
+they reach for are those of test/escape.
 """
 
 import json
@@ -13,8 +13,10 @@ import sys
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(HERE, "..", "lib"), os.path.join(HERE, "..", "escape")]
 import escape_test as escape
-from vitrotest import Failed, IS_ROOT, check, landlock_abi, main, need_broker, run, skip, test
+from tries import CONTROLS, PARENT, TRIES
+from vitrotest import Failed, IS_ROOT, check, landlock_abi, main, need_broker, need_held, run, skip, test
 from warm import Program, need_program
+from world import World
 
 # Flags of `vitro run` as keys of a policy.
 LISTS = {"--read": "read", "--write": "write", "--socket": "sockets"}
@@ -55,7 +57,7 @@ def program_of(row, policy, world, options):
     own = row.prefix or row.cwd or row.leak
     key = json.dumps(policy, sort_keys=True)
     if key not in programs or own:
-        made = Program(policy, prefix=escape.CONTROLS[row.prefix] if row.prefix else (),
+        made = Program(policy, prefix=CONTROLS[row.prefix] if row.prefix else (),
                        cwd=world.fill(row.cwd)[0] if row.cwd else None, **options)
         if own:
             return made, True
@@ -79,12 +81,12 @@ def attempt(row, world):
         skip("a tool's standard input is empty")
     if world is None:
         skip("no folder can be made here")
-    escape.need_held(escape.promises(row))
+    need_held(escape.promises(row))
     if "--socket" in row.flags:
         need_broker()
     if row.root and not IS_ROOT:
         skip("needs root")
-    if row.prefix and run([*escape.CONTROLS[row.prefix], "true"]).code:
+    if row.prefix and run([*CONTROLS[row.prefix], "true"]).code:
         skip("there is no such caller here")
     if row.abi > landlock_abi():
         skip(f"stands on Landlock ABI {row.abi}; this kernel has {landlock_abi()}")
@@ -109,8 +111,8 @@ def attempt(row, world):
 
 
 def register():
-    world = escape.World(escape.PARENT) if escape.PARENT else None
-    for row in escape.TRIES:
+    world = World(PARENT) if PARENT else None
+    for row in TRIES:
         label = f" {row.label}" if row.label else ""
         test(f"warm escape: {row.act}{label}")(lambda row=row: attempt(row, world))
     return world

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Code in cells, by the package: what it returns, its tools, its files, how it ends; functions of modules.
 
-import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -25,6 +25,33 @@ return [globalThis.planted ?? null, process.pid, process.env.NODE_OPTIONS, execF
 			check(planted === null || planted === pid, () => `process ${planted} has loaded it, ahead of the call`); // a Node that is not forked loads it sealed
 			checkEqual(rest, [set.NODE_OPTIONS, 'true\n'], 'the variable, and a program of the call');
 		}, { policy: { ...POLICY, files: { write: [folder] }, env: { set } } });
+	} finally {
+		rmSync(folder, { recursive: true });
+	}
+});
+
+test('eval: variables that have Node write or find files are not heeded ahead of calls, and are in calls as the policy has them', async () => {
+	const folder = mkdtempSync(join(tmpdir(), 'vitro-test-variables-'));
+	chmodSync(folder, 0o777); // a bare cell of root's has a user of its own
+	try {
+		mkdirSync(join(folder, 'by-path'));
+		writeFileSync(join(folder, 'by-path', 'found.js'), 'module.exports = "by NODE_PATH";');
+		writeFileSync(join(folder, 'ahead.cjs'), 'process.emitWarning("ahead of calls"); exports.seen = { ...process.env };');
+		writeFileSync(join(folder, 'finds.cjs'), 'exports.find = () => require("found");');
+		const led = { NODE_PATH: join(folder, 'by-path'), NODE_REDIRECT_WARNINGS: join(folder, 'warnings'), NODE_V8_COVERAGE: join(folder, 'coverage') };
+		const plain = { NODE_ENV: 'test', API_URL: 'http://a' };
+		const names = Object.keys({ ...led, ...plain });
+		const options = { preload: [join(folder, 'ahead.cjs')], policy: { ...POLICY, files: { read: [folder] }, env: { set: { ...led, ...plain } } } };
+		await withSandbox(async (sandbox) => {
+			const ahead = JSON.stringify(pathToFileURL(join(folder, 'ahead.cjs')).href);
+			const [seen, now] = await sandbox.eval(`return [(await import(${ahead})).seen, { ...process.env }]`);
+			checkEqual(Object.fromEntries(names.map((name) => [name, now[name]])), { ...led, ...plain }, 'in a call');
+			checkEqual([seen.NODE_ENV, seen.API_URL], ['test', 'http://a'], 'what is ordinary, ahead of calls');
+			if (parseInt(process.versions.node, 10) >= 20) // older ones are not forked: a call has loaded it
+				checkEqual(Object.keys(led).filter((name) => name in seen), [], 'what leads to files, ahead of calls');
+			checkEqual(await sandbox.callModule(pathToFileURL(join(folder, 'finds.cjs')), 'find'), 'by NODE_PATH', 'what a call finds by it');
+		}, options);
+		checkEqual(readdirSync(folder).sort(), ['ahead.cjs', 'by-path', 'finds.cjs'], 'nothing was written');
 	} finally {
 		rmSync(folder, { recursive: true });
 	}

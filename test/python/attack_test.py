@@ -54,13 +54,43 @@ def _():
 @test("attack: variables that name code are in calls as the policy has them")
 def _():
     given = {"LD_LIBRARY_PATH": "/nowhere", "OPENSSL_CONF": "/nowhere/ssl", "NODE_OPTIONS": "--no-warnings",
-             "GCONV_PATH": "/nowhere", "PLAIN": "1", "ÄÖ": "2"}
+             "GCONV_PATH": "/nowhere", "PYTHONPATH": "/nowhere", "NODE_V8_COVERAGE": "/nowhere", "SSLKEYLOGFILE": "/nowhere/keys",
+             "NODE_ENV": "test", "PLAIN": "1", "ÄÖ": "2"}
     with sandbox(env={"set": given}) as box:
         for code in ("dict(os.environ)", "dict(word.split('=', 1) for word in subprocess.check_output(['/usr/bin/env'], text=True).splitlines())"):
             seen = box.eval("import os, subprocess\n" + code)
             check_equal({name: seen.get(name) for name in given}, given, code)
             odd = [name for name in seen if not name.isidentifier()]
             check_equal(odd, [], f"names that nobody gave, in {code}")
+
+
+AHEAD = """
+import os, subprocess
+seen, pid = {**os.environ}, os.getpid()
+child = subprocess.check_output(["/usr/bin/env"], text=True)
+def tell():
+    return [pid != os.getpid(), seen, child, {**os.environ}]
+"""
+
+
+@test("attack: what is imported ahead of calls has of the policy's variables all but those that lead to code or to what is written")
+def _():
+    led = {"PYTHONPATH": "/nowhere", "PYTHONSTARTUP": "/nowhere/a.py", "NODE_PATH": "/nowhere", "NODE_REDIRECT_WARNINGS": "/nowhere/a",
+           "SSLKEYLOGFILE": "/nowhere/keys", "BASH_ENV": "/nowhere/a", "LD_DEBUG_OUTPUT": "/nowhere/a"}
+    plain = {"API_URL": "http://a", "NODE_ENV": "test", "TZ": "UTC"}
+    with folder() as place:
+        write(f"{place}/ahead.py", AHEAD)
+        sys.path.append(place)
+        try:
+            import ahead
+            with vitro.Sandbox({**BASE, "env": {"set": {**led, **plain}}}, preload=["ahead"]) as box:
+                is_ahead, seen, child, now = box.call(ahead.tell)
+        finally:
+            sys.path.remove(place)
+    check(is_ahead, "it was imported in the call")
+    check_equal({name: seen.get(name) for name in plain}, plain, "what is ordinary")
+    check_equal([name for name in led if name in seen or f"\n{name}=" in f"\n{child}"], [], "what leads to code, in it or in what it started")
+    check_equal({name: now.get(name) for name in {**led, **plain}}, {**led, **plain}, "in a call")
 
 
 # ---- the socket that a call comes by --------------------------------------------------------------------------------

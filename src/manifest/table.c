@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "manifest/apply.h"
+#include "manifest/table.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
 #include "client/error.h"
-#include "client/host_private.h"
 #include "client/policy.h"
 
 /* The manifest is a source of each policy: a call that could change it is refused. */
@@ -69,17 +68,4 @@ void vt_manifest_table_free(struct vitro_tool *tools)
 	for (struct vitro_tool *tool = tools; tool && tool->name; tool++)
 		vitro_policy_free((vitro_policy *)tool->policy);
 	free(tools);
-}
-
-int vt_manifest_apply(const struct vt_manifest *manifest, vitro_toolhost *host,
-		      struct vitro_error *error)
-{
-	struct vitro_tool *tools;
-	int status = vt_manifest_table(manifest, NULL, &tools, error);
-
-	if (status < 0)
-		return status;
-	status = vt_host_replace(host, tools, error);
-	vt_manifest_table_free(tools);
-	return status;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "manifest/apply.h"
+#include "manifest/table.h"
 
 #include <fcntl.h>
 #include <setjmp.h>
@@ -33,7 +33,7 @@ static struct vt_manifest *load(const char *file, const char *text)
 static void test_python(void **state)
 {
 	(void)state;
-	char folder[] = "/tmp/manifest-apply-XXXXXX", file[sizeof(folder) + 8];
+	char folder[] = "/tmp/manifest-table-XXXXXX", file[sizeof(folder) + 8];
 
 	assert_non_null(mkdtemp(folder));
 	(void)snprintf(file, sizeof(file), "%s/t.json", folder);

@@ -1,0 +1,240 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: Apache-2.0
+"""Pools of Python interpreters: nothing that calls can write is started, or loaded ahead of them."""
+
+import contextlib
+import glob
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE.parent / "wire"), str(HERE.parent / "lib")]
+import client as wire
+from interpreters import MOMENT, PATIENCE, SYSTEM, Pool, kinds, spawn, venv_of
+from vitrotest import (BINARY, IS_ROOT, PREFIX, Failed, check, check_equal, check_in, folder, is_bare, main, skip, test,
+                       wait_until, write)
+
+
+# ---- what vitro itself is of ------------------------------------------------------------------------------
+
+
+OBJECT = os.path.join(os.path.dirname(BINARY), "test", "plugin.so")
+
+
+class Install:
+    """A copy of vitro with all that it starts, in a folder `lib`, and a folder `work` beside that."""
+
+    def __init__(self, stack):
+        self.top = os.path.realpath(stack.enter_context(folder()))
+        self.lib, self.work = f"{self.top}/lib", f"{self.top}/work"
+        own = os.path.dirname(os.path.realpath(BINARY))
+        os.mkdir(self.work)
+        os.chmod(self.work, 0o777)
+        shutil.copytree(f"{own}/python", f"{self.lib}/python")
+        for name in ("vitro", "vitro-object"):
+            shutil.copy2(f"{own}/{name}", f"{self.lib}/{name}")
+
+    @contextlib.contextmanager
+    def client(self, prefix=()):
+        with wire.Client(*spawn(prefix, f"{self.lib}/vitro")) as client:
+            client.say({"do": "hello", "version": 1})
+            client.until(lambda: client.version)
+            yield client
+
+
+def policy_for(*writable, **more):
+    return [{"key": "require", "value": "best-effort"}, {"json": json.dumps({"files": {"write": writable, **more}})}]
+
+
+def kinds_of_pool():
+    setup = json.dumps({"version": 1, "mode": "json", "path": [], "preload": [], "main": None})
+    yield "python", {"python": SYSTEM, "setup": setup}
+    if os.path.exists(OBJECT):
+        yield "an object", {"object": OBJECT}
+
+
+def check_refused(client, policy, what, **fields):
+    try:
+        client.pool(99, policy, **fields)
+    except PermissionError as error:
+        check_in("refused: files.write: ", error.strerror, what)
+        check_in("which vitro runs outside of cells", error.strerror, what)
+        check_equal(error.errno, 1, f"{what}: EPERM")
+        return error.strerror
+    raise Failed(f"{what}: a pool was made")
+
+
+@test("what vitro starts outside of cells is not for calls to write: neither it, nor what is around it or before it, nor by a"
+      " link")
+def _():
+    for kind, prefix in kinds():
+        with contextlib.ExitStack() as stack:
+            install = Install(stack)
+            with install.client(prefix) as client:
+                for number, (name, fields) in enumerate(kinds_of_pool(), 2):
+                    for place in (install.top, install.lib, f"{install.lib}/python", f"{install.lib}/python/harness.py",
+                                  f"{install.lib}/vitro-object"):
+                        text = check_refused(client, policy_for(place), f"{name}, {kind}: {place}", **fields)
+                        check_in(f"'{install.lib}", text, "the path")
+                    if not prefix and not is_bare():
+                        moved = {"from": install.lib, "to": "/mnt/other"}
+                        check_refused(client, policy_for(moved), f"{name}: elsewhere", **fields)
+                        check_refused(client, policy_for(install.top, deny=[install.lib]), f"{name}: denied", **fields)
+                    client.pool(number, policy_for(install.work), **fields)
+                # Where an installed vitro has them is looked at first, though nothing is there.
+                os.mkdir(f"{install.top}/libexec")
+                for name, fields in kinds_of_pool():
+                    check_refused(client, policy_for(f"{install.top}/libexec"), f"{name}, {kind}: before it", **fields)
+                # One of its files is a link.
+                os.rename(f"{install.lib}/python/cwd.py", f"{install.work}/cwd.py")
+                os.symlink(f"{install.work}/cwd.py", f"{install.lib}/python/cwd.py")
+                for name, fields in kinds_of_pool():
+                    check_refused(client, policy_for(install.work), f"{name}, {kind}: a link", **fields)
+
+
+@test("what commands of one pool could change, another does not start; alone they may")
+def _():
+    with contextlib.ExitStack() as stack:
+        install = Install(stack)
+        python = dict(kinds_of_pool())["python"]
+        with install.client() as client:
+            client.pool(1, policy_for(install.top), command="true")
+            check_in("by a pool that was made before", check_refused(client, policy_for(), "after it", **python), "why")
+        with install.client() as client:
+            client.pool(2, policy_for(), **python)
+            check_refused(client, policy_for(install.top), "before it", command="true")
+            client.pool(3, policy_for(install.work), command="true")
+
+
+@test("clients of a server can have no pool that could change what it starts")
+def _():
+    with contextlib.ExitStack() as stack:
+        install = Install(stack)
+        place = stack.enter_context(folder())
+        server = subprocess.Popen([*PREFIX, f"{install.lib}/vitro", "serve", "--socket", f"{place}/socket"],
+                                  stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        stack.callback(server.wait)
+        stack.callback(server.terminate)
+        sock = wire.socket.socket(wire.socket.AF_UNIX)
+        wait_until(lambda: sock.connect_ex(f"{place}/socket") == 0, PATIENCE, "it serves")
+        with wire.Client(sock) as client:
+            client.say({"do": "hello", "version": 1})
+            client.until(lambda: client.version)
+            for number, (name, fields) in enumerate([*kinds_of_pool(), ("a command", {"command": "true"})], 2):
+                check_refused(client, policy_for(install.top), name, **fields)
+                client.pool(number, policy_for(install.work), **fields)
+
+
+# ---- where calls can write ------------------------------------------------------------------------------
+
+
+class Workspace:
+    """A folder that calls may write, and one that they may only read."""
+
+    def __init__(self, stack):
+        self.free = stack.enter_context(folder(writable=True))
+        self.fixed = stack.enter_context(folder())
+        self.policy = [{"key": "files.write", "value": self.free}]
+
+    def pool(self, prefix, *paths, **options):
+        return Pool(prefix=prefix, paths=paths, policy=self.policy, **options)
+
+
+def check_never_ahead(pool, module, told):
+    """By neither way, and calls can still use it."""
+    pool.learn(module)
+    pool.until_told(f"'{module}' is not imported ahead of calls: {told}")
+    check(not pool.is_ahead(module), f"{module} was imported by the zygote")
+
+
+@test("a module that calls could write is never imported ahead of them; from a folder for reading it is")
+def _():
+    for kind, prefix in kinds():
+        with contextlib.ExitStack() as stack:
+            space = Workspace(stack)
+            write(f"{space.free}/written.py", MOMENT)
+            write(f"{space.fixed}/fixed.py", MOMENT)
+            with space.pool(prefix, space.free, space.fixed, preload=["written", "fixed"]) as pool:
+                pool.until_told("'written' is not imported ahead of calls: Writable")
+                check(pool.is_ahead("fixed"), f"cells {kind}: the control is not there: {pool.lines}")
+                check_never_ahead(pool, "written", "Writable")
+
+
+@test("an initializer is called ahead of calls, but never where these could write what it reads")
+def _():
+    note = "import time\nnoted = []\ndef note():\n    noted.append(time.time_ns())\n"
+    for kind, prefix in kinds():
+        with contextlib.ExitStack() as stack:
+            space = Workspace(stack)
+            write(f"{space.fixed}/fixed.py", note)
+
+            def ask(pool):
+                with pool:
+                    found = [pool.run("import fixed\nvalue = fixed.noted") for _ in range(3)]
+                check_equal([len(noted) for noted in found], [1, 1, 1], f"cells {kind}: it was called before each")
+                return len({noted[0] for noted in found})
+
+            once = ask(Pool(prefix=prefix, paths=[space.fixed], initializer="fixed:note"))
+            check_equal(once, 3 if prefix or is_bare() else 1, f"cells {kind}: the control")
+            check_equal(ask(space.pool(prefix, space.fixed, initializer="fixed:note")), 3, f"cells {kind}: by each")
+
+
+@test("nor by a link, a cache, a part of a namespace package, or from behind an except")
+def _():
+    for _, prefix in kinds():
+        with contextlib.ExitStack() as stack:
+            space = Workspace(stack)
+            for name in ("linked", "cached", "whole"):
+                write(f"{space.free}/{name}.py", MOMENT)
+            write(f"{space.free}/split/part.py", MOMENT)
+            os.symlink(f"{space.free}/linked.py", f"{space.fixed}/linked.py")
+            write(f"{space.fixed}/cached.py", MOMENT)
+            os.mkdir(f"{space.free}/cache", 0o755)
+            os.symlink(f"{space.free}/cache", f"{space.fixed}/__pycache__")
+            write(f"{space.fixed}/split/other.py", MOMENT)
+            write(f"{space.fixed}/careful/__init__.py", MOMENT + "try:\n    import whole\nexcept BaseException:\n    pass\n")
+            write(f"{space.fixed}/plain.py", MOMENT)
+            subprocess.run([SYSTEM, "-c", "import py_compile, sys; py_compile.compile(sys.argv[1], "
+                            "f'{sys.argv[2]}.{sys.implementation.cache_tag}.pyc')",
+                            f"{space.fixed}/cached.py", f"{space.free}/cache/cached"], check=True)
+            with space.pool(prefix, space.fixed, space.free) as pool:
+                for module in ("linked", "cached", "careful", "split.other"):
+                    check_never_ahead(pool, module, "Writable")
+
+
+@test("nor where a folder for writing is shown for reading as well")
+def _():
+    with contextlib.ExitStack() as stack:
+        around = stack.enter_context(folder(writable=True))
+        os.mkdir(f"{around}/free", 0o777)
+        os.chmod(f"{around}/free", 0o777)
+        write(f"{around}/free/twice.py", MOMENT)
+        write(f"{around}/once.py", MOMENT)
+        moved = json.dumps({"files": {"write": [{"from": f"{around}/free", "to": "/work"}]}})
+        if is_bare():
+            skip("cells without namespaces have every folder at its own place")
+        with Pool(paths=[around, f"{around}/free"], policy=[{"json": moved}], preload=["once"]) as pool:
+            check(pool.is_ahead("once"), f"the control is not there: {pool.lines}")
+            check_never_ahead(pool, "twice", "Writable")
+
+
+@test("a .pth that calls could write is not read by the zygote")
+def _():
+    with venv_of(SYSTEM) as venv:
+        packages = glob.glob(f"{venv}/lib/python3.*/site-packages")[0]
+        write(f"{packages}/early.pth", "import sys; sys.early = True\n")
+        read = "import sys; value = hasattr(sys, 'early')"
+        with Pool(f"{venv}/bin/python3") as pool:
+            check(pool.run(read), "the control: it is read where only we can write it")
+        if IS_ROOT:
+            os.chmod(packages, 0o777)
+        with Pool(f"{venv}/bin/python3", policy=[{"key": "files.write", "value": packages}]) as pool:
+            check(not pool.run(read), "it was read")
+
+
+if __name__ == "__main__":
+    main()
