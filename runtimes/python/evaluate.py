@@ -118,6 +118,7 @@ def complain(error, code):
 def main():
     report = Report(int(sys.argv[2]) if len(sys.argv) > 2 else None)
     code = sys.stdin.read() if sys.argv[1] == "-" else sys.argv[1]
+    sys.stdout.reconfigure(line_buffering=True)  # what was printed is there, however the code ends
     sys.argv, sys.path[:0] = ["-c"], [""]  # as of a script: what lies in the working directory can be imported
     module = type(sys)("__main__")
     module.__builtins__ = sys.modules["builtins"]

@@ -405,6 +405,8 @@ def main(argv: List[str]) -> None:
     except Exception as error:
         extension.fail(describe(error))
     harness.warm_up(zygote.config)
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # so that what a call printed is told however it ends
     settle()
     extension.ready()
     zygote.serve()

@@ -99,10 +99,11 @@ int vt_interpreter_find(const struct vt_interpreter *interpreter, char path[PATH
 	if (r == 0)
 		r = vt_helper_find_file(name, beside, err);
 	if (r == -ENOENT)
-		return vt_fail(err, VT_STEP_COMMAND, ENOENT,
-			       "this vitro was built without %s: its folder '%s' is not beside it; "
-			       "build it where %s is installed",
-			       interpreter->title, interpreter->name, interpreter->package);
+		return vt_fail(
+			err, VT_STEP_COMMAND, ENOENT,
+			"this vitro was built without %s, or left its folder '%s' behind, "
+			"which `make install` puts beside it; it is built where %s is installed",
+			interpreter->title, interpreter->name, interpreter->package);
 	if (r == 0)
 		r = check_folder(interpreter->name, 1, err);
 	/* As the loader has it, these part names. */

@@ -70,6 +70,8 @@ test('it works from plain JavaScript, with the program and the runtime that it c
 		await sandbox.close();`);
 	const [binary, printed, value] = JSON.parse(execute(process.execPath, ['use.mjs'], { cwd: project, env }));
 	checkEqual([binary, printed, value], [join(installed, 'bin', 'vitro'), 'x\n', 2], 'what it does');
+	const command = join(project, 'node_modules', '.bin', 'vitro');
+	checkEqual(execute(command, ['run', '--set', 'require=best-effort', '--', 'echo', 'x'], { cwd: project, env }), 'x\n', 'the command');
 });
 
 /** Compiles a file of the project. */

@@ -55,6 +55,9 @@ def check_use(python, place, installed):
     check_equal((value, printed), (2, "x\n"), "what it does", done)
     check(package.startswith(str(installed)), package)
     check_equal(os.path.dirname(os.path.dirname(binary)), os.path.dirname(package), "the program that it carries")
+    for command in ([python, "-m", "vitro"], [os.path.join(os.path.dirname(python), "vitro")]):
+        done = run([*command, "run", "--set", "require=best-effort", "--", "echo", "x"], cwd=place, env=clean())
+        check_equal((done.code, done.out), (0, "x\n"), "the command", done)
 
 
 @test("pip install ./sdk/python into a fresh venv, without an index, and nothing else to be done")

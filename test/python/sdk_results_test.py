@@ -49,6 +49,14 @@ def _():
     check(result.ok and result.dropped["stdout"] > 1_500_000 and len(result.stdout_bytes) < 1_200_000, result.dropped)
 
 
+@test("what was printed is told, however a call ends")
+def _():
+    for end, status in (("while True: pass", "timeout"), ("import os, signal\nos.kill(os.getpid(), signal.SIGSEGV)", "crashed"),
+                        ("import os\nos._exit(0)", "no_result")):
+        result = box().eval(f"import sys\nprint('one')\nprint('two', file=sys.stderr)\n{end}", timeout=1, result=True)
+        check_equal((result.status, result.stdout, result.stderr), (status, "one\n", "two\n"), "what it printed")
+
+
 @test("output and logs come as they are made, as text, and an exception of a call-back ends the call")
 def _():
     heard, times = [], []
@@ -57,7 +65,7 @@ def _():
         heard.append((stream, text))
         times.append(time.monotonic())
 
-    result = box().eval("import time, sys\nprint('é', flush=True)\ntime.sleep(0.3)\nprint('b', file=sys.stderr, flush=True)",
+    result = box().eval("import time, sys\nprint('é')\ntime.sleep(0.3)\nprint('b', file=sys.stderr)",
                         on_output=hear, result=True)
     check_equal((heard, result.stdout), ([("stdout", "é\n"), ("stderr", "b\n")], "é\n"), "output")
     check(times[1] - times[0] > 0.2, "it comes when it is printed")

@@ -165,6 +165,11 @@ def _():
     check_equal(seen, [(here, (1, b"x"), {"key": (2,)})], "where it ran")
     check_equal(box().eval("tools['odd name']()", tools=tools), [(), {}], "a name that is none")
     check_equal(box().eval("await later(4)", tools=tools), 8, "an async tool")
+
+    async def in_a_loop():
+        return box().eval("await later(4)", tools=tools)
+
+    check_equal(asyncio.run(in_a_loop()), 8, "an async tool, of a caller who is in a loop, as in a notebook")
     check_equal(box().eval("import asyncio\nawait asyncio.gather(*[tool(i) for i in range(50)])", tools=tools),
                 [[(i,), {}] for i in range(50)], "many at once")
     check_equal(box().eval("try:\n    broken(1)\nexcept KeyError as e:\n    said = repr(e)\nsaid", tools=tools),

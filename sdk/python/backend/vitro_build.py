@@ -116,7 +116,8 @@ class Wheel:
 
 def metadata(tag: str) -> Dict[str, str]:
     return {"METADATA": METADATA.format(version=read_version(), readme=(HERE / "README.md").read_text()),
-            "WHEEL": f"Wheel-Version: 1.0\nGenerator: vitro_build\nRoot-Is-Purelib: false\nTag: {tag}\n"}
+            "WHEEL": f"Wheel-Version: 1.0\nGenerator: vitro_build\nRoot-Is-Purelib: false\nTag: {tag}\n",
+            "entry_points.txt": "[console_scripts]\nvitro = vitro.__main__:main\n"}
 
 
 def native_tag() -> str:

@@ -4,11 +4,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import inspect
 import os
 import threading
 import weakref
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from types import FunctionType
 from typing import Any, Callable, Dict, Iterable, Mapping, Optional, Sequence, Tuple, Union
 
@@ -349,7 +350,7 @@ class Sandbox(Base):
         try:
             value = hooks.run_tool(head, body)
             if type(value) not in SIMPLE and inspect.isawaitable(value):
-                value = asyncio.run(_awaited(value))
+                value = _finish(value)
             ok, pieces = True, write_answer(value)
         except Exception as error:
             ok, pieces = False, tell_failure(error)
@@ -419,6 +420,17 @@ def _options(given: Dict[str, Any]) -> Options:
 
 def _raise(error: BaseException) -> None:
     raise error
+
+
+def _finish(value: Any) -> Any:
+    """What an async tool gives. Where the caller is in a loop of its own, as in a notebook, which stands still meanwhile, the
+    tool has another, in a thread."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(_awaited(value))
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(contextvars.copy_context().run, asyncio.run, _awaited(value)).result()
 
 
 async def _awaited(value: Any) -> Any:
