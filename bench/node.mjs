@@ -4,13 +4,19 @@
  * JavaScript in cells beside what Node has itself: bench/node.mjs [--quick] [--check] [--pin CPU] [--only TEXT] [--json FILE] [BINARY]
  *
  * Each row is `return 2 + 3` done by vitro, in a fresh sealed Node each time, from the call to the value in the caller's
- * hands, and by another, which is not sealed: `node -e 0`, started and waited for. Both are timed in the same run, in turns
+ * hands, and by another, which is not sealed: `node -e 0`, started and waited for. All are timed in the same run, in turns
  * and in random order; a ratio is the median of those within the rounds. All of it runs with forks of a warm Node, and
  * with processes that are started anew (as where a version cannot be forked), once pinned to one CPU and once not.
+ *
+ * How long `node -e 0` takes depends on the environment: certificates that NODE_EXTRA_CA_CERTS names are read at each start.
+ * So there are two of it, "node" with the environment as it is here, which bars are for, and "PATH alone" with that
+ * variable and no other. Each bar has both ratios. Of a call-back, which is timed within a process, there is one.
  *
  *   spaced          calls 20 ms apart
  *   back to back    bursts of calls, each while the pool's parked occupants last
  *   nothing ready   the pool is empty: a cell is made, the zygote forks, and the call runs
+ *     its floor     a cell by hand, a fork of a warm Node, and an expression in it (bench/node_floor.mjs): nothing of vitro's way,
+ *                   so that it shows how far off the bar is from there
  *   call-back       a tool of the caller's, asked 300 times or 5000 times from within a fresh cell; beside it a byte that goes
  *                   from a fresh plain Node to another, by a Unix socket, and back
  *     ... warm      the same beside a plain Node that has asked 20,000 times before: no cell ever has, so there is no bar
@@ -26,6 +32,7 @@ import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { parseArgs, promisify } from 'node:util';
+import { Floor } from './node_floor.mjs';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 const ECHO = "require('net').createServer((s) => s.pipe(s)).listen(process.argv[1], () => console.log('on'))";
@@ -60,13 +67,14 @@ function at(times, share) {
 }
 
 const short = (ms) => ms < 10 ? `${(ms * 1e3).toFixed(0)} µs` : `${ms.toFixed(1)} ms`;
-const isHeads = () => Math.random() < 0.5;
+const shuffle = (list) => list.map((item) => [Math.random(), item]).sort(([left], [right]) => left - right).map(([, item]) => item);
+const ratioOf = (ours, theirs) => at(ours.map((block, index) => at(block, 0.5) / at(theirs[index], 0.5)), 0.5);
 
-/** The times of two, round by round, in random order in each: [ours, theirs], lists of blocks. */
-async function inTurns(rounds, pause, contestants, { burst = [1, 1], prepare = () => {} } = {}) {
-	const times = [[], []];
+/** The times of some, round by round, in random order in each: for each of them a list of blocks. */
+async function inTurns(rounds, pause, contestants, { burst = contestants.map(() => 1), prepare = () => {} } = {}) {
+	const times = contestants.map(() => []);
 	for (let round = 0; round < rounds; round++)
-		for (const which of isHeads() ? [0, 1] : [1, 0]) {
+		for (const which of shuffle([...contestants.keys()])) {
 			await prepare();
 			const block = [];
 			for (let i = 0; i < burst[which]; i++) {
@@ -87,7 +95,7 @@ class Table {
 
 	constructor(only) {
 		this.#only = only;
-		this.#print('', '', ['min', 'p50', 'p99'], 'ratio (bar)');
+		this.#print('', '', ['min', 'p50', 'p99'], 'ratio');
 	}
 
 	wants(name) {
@@ -95,23 +103,30 @@ class Table {
 	}
 
 	#print(name, who, figures, says = '') {
-		console.log(`${name.padEnd(32)} ${who.padStart(9)} ${figures.map((figure) => figure.padStart(9)).join(' ')}  ${says}`.trimEnd());
+		console.log(`${name.padEnd(32)} ${who.padStart(10)} ${figures.map((figure) => figure.padStart(9)).join(' ')}  ${says}`.trimEnd());
 	}
 
-	judge(name, value, bar, holds, isLeast = false) {
-		if (bar === undefined)
-			return value.toFixed(3);
-		this.bars.push({ name, value, limit: bar, at_least: isLeast, held: holds });
-		if (!holds)
-			this.bad.push(name);
-		return `${value.toFixed(3)} (${bar.toFixed(3)}: ${holds ? 'held' : 'MISSED'})`;
+	/** beside: ratios to others than the one that the bar is for; floors: what of that one's time takes nothing of vitro. */
+	judge(name, value, bar, holds, { isLeast = false, beside = {}, floors = {} } = {}) {
+		const others = Object.entries({ ...beside, ...floors }).map(([other, ratio]) => `${other} ${ratio.toFixed(3)}`);
+		if (bar !== undefined) {
+			this.bars.push({ name, value, limit: bar, at_least: isLeast, held: holds, beside, floors });
+			others.unshift(`bar ${bar.toFixed(3)}: ${holds ? 'held' : 'MISSED'}`);
+			if (!holds)
+				this.bad.push(name);
+		}
+		return `${value.toFixed(3)}${others.length ? ` (${others.join('; ')})` : ''}`;
 	}
 
-	add(name, [ours, theirs], other, bar) {
-		const ratio = at(ours.map((block, index) => at(block, 0.5) / at(theirs[index], 0.5)), 0.5);
-		for (const [who, blocks] of [['vitro', ours], [other, theirs]]) {
+	/** rows: blocks of the others, by who they are. The first is the one that the bar is for; "floor" is no other. */
+	add(name, ours, rows, bar) {
+		const [[, theirs], ...rest] = Object.entries(rows);
+		const ratio = ratioOf(ours, theirs);
+		const beside = Object.fromEntries(rest.filter(([who]) => who !== 'floor').map(([who, blocks]) => [who, ratioOf(ours, blocks)]));
+		const floors = rows.floor ? { floor: ratioOf(rows.floor, theirs) } : {};
+		for (const [who, blocks] of [['vitro', ours], ...Object.entries(rows)]) {
 			const figures = [0, 0.5, 0.99].map((share) => short(at(blocks.flat(), share)));
-			this.#print(who === 'vitro' ? name : '', who, figures, who === 'vitro' ? this.judge(name, ratio, bar, ratio <= bar) : '');
+			this.#print(who === 'vitro' ? name : '', who, figures, who === 'vitro' ? this.judge(name, ratio, bar, ratio <= bar, { beside, floors }) : '');
 		}
 	}
 
@@ -128,6 +143,8 @@ class Table {
 		console.log(`${name.padEnd(32)} ${fact}`);
 	}
 }
+
+const BARE = { PATH: process.env.PATH };
 
 async function runCold(env = process.env) {
 	const [code] = await once(spawn(process.execPath, ['-e', '0'], { stdio: 'ignore', env }), 'exit');
@@ -177,8 +194,8 @@ class Bench {
 		return this.#kind.isForked ? BARS.get(name) : undefined;
 	}
 
-	#add(name, times, other) {
-		this.table.add(`${name}${this.#kind.mark}`, times, other, this.#bar(name));
+	#add(name, ours, rows) {
+		this.table.add(`${name}${this.#kind.mark}`, ours, rows, this.#bar(name));
 	}
 
 	async measureReady() {
@@ -188,12 +205,12 @@ class Bench {
 				await sleep(50);
 			};
 			await rest();
-			const both = [() => timed(() => add(sandbox)), () => timed(() => runCold())];
-			this.#add('spaced', await inTurns(this.#rounds, 20, both, { burst: [5, 1] }), 'node');
+			const all = [() => timed(() => add(sandbox)), () => timed(() => runCold()), () => timed(() => runCold(BARE))];
+			const [spaced, ...its] = await inTurns(this.#rounds, 20, all, { burst: [5, 1, 1] });
+			this.#add('spaced', spaced, { node: its[0], 'PATH alone': its[1] });
 			const rounds = this.#kind.isForked ? Math.ceil(this.#rounds / 4) : 3;
-			this.#add('back to back', await inTurns(rounds, 0, both, { burst: [BURST, 2], prepare: rest }), 'node');
-			const [asIs, bare] = await inTurns(5, 0, [() => timed(() => runCold()), () => timed(() => runCold({ PATH: process.env.PATH }))]);
-			this.table.addFact('a cold node -e 0', `${short(at(asIs.flat(), 0.5))} with this environment, ${short(at(bare.flat(), 0.5))} with PATH alone`);
+			const [inRow, ...theirs] = await inTurns(rounds, 0, all, { burst: [BURST, 2, 2], prepare: rest });
+			this.#add('back to back', inRow, { node: theirs[0], 'PATH alone': theirs[1] });
 			// The control: what is so fast is sealed.
 			const seen = await sandbox.eval('const fs = await import("node:fs"); return [process.pid, fs.existsSync("/home"), fs.readdirSync("/proc").filter((n) => +n).length]');
 			if (String(seen) !== '2,false,1')
@@ -214,7 +231,16 @@ class Bench {
 						return took;
 				}
 			};
-			this.#add('nothing ready', await inTurns(Math.ceil(this.#rounds / 2), 20, [ours, () => timed(() => runCold())]), 'node');
+			const floor = this.#kind.isForked ? await Floor.make(process.env.VITRO_BINARY) : null;
+			const least = async () => {
+				const took = await timed(() => floor.turn());
+				await floor.tidy();
+				return took;
+			};
+			const all = [ours, () => timed(() => runCold()), () => timed(() => runCold(BARE)), ...floor ? [least] : []];
+			const [mine, node, bare, by] = await inTurns(Math.ceil(this.#rounds / 2), 20, all);
+			this.#add('nothing ready', mine, { node, 'PATH alone': bare, ...floor && { floor: by } });
+			await floor?.close();
 		});
 	}
 
@@ -235,7 +261,8 @@ class Bench {
 						async () => JSON.parse((await run(process.execPath, ['-e', ASKER, path, String(count), String(before)])).stdout),
 					];
 					await inTurns(3, 0, contestants); // who answers has done so before
-					this.#add(name, (await inTurns(rounds, 0, contestants)).map((blocks) => blocks.map((block) => block.flat())), 'socket');
+					const [ours, socket] = (await inTurns(rounds, 0, contestants)).map((blocks) => blocks.map((block) => block.flat()));
+					this.#add(name, ours, { socket });
 				}
 			});
 		} finally {
@@ -258,20 +285,21 @@ class Bench {
 
 	async measureThroughput() {
 		const many = availableParallelism();
-		const rates = [[], []];
+		const rates = [[], [], []];
 		await this.#with({ readyMax: 2 * many }, async (sandbox) => {
 			for (let round = 0; round < (this.#options.quick ? 2 : 10); round++) {
 				rates[1].push(await this.#rate(() => runCold(), many, 1000));
+				rates[2].push(await this.#rate(() => runCold(BARE), many, 1000));
 				await this.#rate(() => add(sandbox), 2 * many, 500); // what is ready would be counted, and made while nobody counts
 				rates[0].push(await this.#rate(() => add(sandbox), 2 * many, 1000));
 				await settle(sandbox, 2);
 			}
 		});
-		const [ours, theirs] = rates.map((list) => at(list, 0.5));
-		const ratio = at(rates[0].map((rate, index) => rate / rates[1][index]), 0.5);
+		const [ours, theirs, bare] = rates.map((list) => at(list, 0.5));
+		const [ratio, bareRatio] = [1, 2].map((other) => at(rates[0].map((rate, index) => rate / rates[other][index]), 0.5));
 		const name = `throughput${this.#kind.mark}`;
-		const says = this.table.judge(name, ratio, this.#kind.isForked ? RATE_BAR : undefined, ratio >= RATE_BAR, true);
-		this.table.addFact(name, `${many} CPUs: ${ours.toFixed(0)} calls/s; node -e 0: ${theirs.toFixed(1)}/s  ${says}`);
+		const says = this.table.judge(name, ratio, this.#kind.isForked ? RATE_BAR : undefined, ratio >= RATE_BAR, { isLeast: true, beside: { 'PATH alone': bareRatio } });
+		this.table.addFact(name, `${many} CPUs: ${ours.toFixed(0)} calls/s; node -e 0: ${theirs.toFixed(1)}/s, with PATH alone ${bare.toFixed(1)}/s  ${says}`);
 	}
 
 	async measureSustained() {
@@ -305,10 +333,12 @@ async function measure(options) {
 	const pages = readFileSync('/sys/kernel/mm/transparent_hugepage/enabled', 'utf8').split('[')[1].split(']')[0];
 	console.log(`\nNode ${process.version}, Linux ${release()}, ${isPinned ? `all pinned to CPU ${options.pin}` : `${cpus().length} CPUs, not pinned`}, ` +
 		`load ${loadavg()[0].toFixed(1)}, THP ${pages}`);
+	const heeded = Object.keys(process.env).filter((name) => /^(NODE|SSL|OPENSSL|ICU)_/.test(name));
+	console.log(`of the environment Node heeds ${heeded.length ? heeded.join(', ') : 'nothing'}`);
 	const table = new Table(options.only);
 	for (const kind of [{ isForked: true, mark: '' }, { isForked: false, mark: ', started anew' }])
 		await new Bench(options, vitro, table, kind).run();
-	console.log(`load at the end ${loadavg()[0].toFixed(1)}; ${table.bad.length ? `MISSED: ${table.bad.join('; ')}` : 'all bars held'}`);
+	console.log(`load at the end ${loadavg()[0].toFixed(1)}; ${table.bad.length ? `MISSED: ${table.bad.join('; ')}` : table.bars.length ? 'all bars held' : 'no bars'}`);
 	if (options.json)
 		table.write(options.json, isPinned ? 'one CPU' : 'all CPUs');
 	return table.bad;

@@ -48,13 +48,13 @@ def c_table(table):
 
 
 def bars(groups):
-    """Every bar, held or missed; a floor is the same done with nothing of vitro in it."""
+    """Every bar, held or missed; behind it the same beside another, and a floor, which is it done with nothing of vitro in it."""
     out = ["| of | bar | measured | demanded | |", "|---|---|--:|--:|---|"]
     for group, found in groups:
         for bar in found:
             out.append(f"| {group} | {bar['name']} | {bar['value']:.3g} | {'≥' if bar['at_least'] else '≤'} {bar['limit']:.3g} | "
                        f"{'held' if bar['held'] else '**missed**'}"
-                       + "".join(f", {floor} {value:.3g}" for floor, value in bar.get("floors", {}).items()) + " |")
+                       + "".join(f", {floor} {value:.3g}" for floor, value in {**bar.get("beside", {}), **bar.get("floors", {})}.items()) + " |")
     return "\n".join(out) + "\n"
 
 

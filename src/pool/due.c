@@ -138,8 +138,8 @@ static bool is_over_long(const struct vt_pool *pool, int64_t now)
 {
 	const struct vt_warm *oldest = pool->warm[VT_WARM_OVER];
 
-	return now - pool->last_call >= pool->quiet || pool->count[VT_WARM_OVER] > OVER_MAX ||
-	       now - oldest->since >= OVER_LONG;
+	return vt_pool_is_quiet(pool, now) || pool->count[VT_WARM_OVER] > OVER_MAX ||
+	       now - oldest->since >= OVER_LONG || (pool->waiting.first && !vt_pool_has_room(pool));
 }
 
 void vt_pool_set_timer(struct vt_pool *pool)
@@ -148,8 +148,8 @@ void vt_pool_set_timer(struct vt_pool *pool)
 	bool can_make = (pool->plan->bare || pool->hull.ready) && !pool->paused_until &&
 			!vt_pool_under_way(pool) && !pool->closing;
 	const struct vt_warm *over = pool->warm[VT_WARM_OVER];
-	int64_t due = over || (can_make && vt_pool_is_short(pool)) ? pool->last_call + pool->quiet
-								   : INT64_MAX;
+	bool rests = (over && !pool->waiting.first) || (can_make && vt_pool_is_short(pool));
+	int64_t due = rests ? pool->last_call + pool->quiet : INT64_MAX;
 
 	if (over)
 		due = lesser(over->since + OVER_LONG, due);

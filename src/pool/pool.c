@@ -249,12 +249,18 @@ static unsigned making_max(const struct vt_pool *pool)
 	return most < MAKING_MAX ? most : MAKING_MAX;
 }
 
+/* To take a cell apart takes as much CPU as a call that waits for one. */
+bool vt_pool_is_quiet(const struct vt_pool *pool, int64_t now)
+{
+	return !pool->waiting.first && now - pool->last_call >= pool->quiet;
+}
+
 /* As many as are to be ready, and one for each that waits; never more than may live. */
 static bool wants_more(const struct vt_pool *pool)
 {
 	int64_t now = vt_clock_now();
 	bool soon = pool->waiting.first || pool->count[VT_WARM_PARKED] <= pool->target / 4 ||
-		    now - pool->last_call >= pool->quiet;
+		    vt_pool_is_quiet(pool, now);
 
 	return vt_pool_is_short(pool) && soon && vt_pool_under_way(pool) < making_max(pool) &&
 	       now >= pool->paused_until;
@@ -368,6 +374,7 @@ void vt_pool_serve_waiting(struct vt_pool *pool)
 		}
 		if (!may_run(pool, call))
 			return;
+		pool->last_call = vt_clock_now(); /* it came before, and begins now */
 		if (!run(pool, call))
 			continue;
 		pool->waiting.after_within = call->within;

@@ -59,7 +59,7 @@ struct vt_pool {
 	unsigned failures;     /* in a row */
 	uint64_t failed_until; /* cells up to this one were there when something failed last */
 	struct vt_err refusal; /* what calls that wait are to be told; num 0: nothing */
-	int64_t quiet; /* how long no call came when there is time for what is not urgent */
+	int64_t quiet; /* how long no call came or began when there is time for what is not urgent */
 	int64_t paused_until, last_call, decay_at, sweep_at, release_at;
 	struct vt_pool_counts counts;
 	bool closing;
@@ -76,6 +76,8 @@ void vt_pool_count_failure(struct vt_pool *pool, const struct vt_err *err);
 /* Cells that are being made. */
 unsigned vt_pool_under_way(const struct vt_pool *pool);
 bool     vt_pool_is_short(const struct vt_pool *pool);
+/* Whether there is time for what is not urgent: no call waits, and none came for a while. */
+bool     vt_pool_is_quiet(const struct vt_pool *pool, int64_t now);
 /* Whether all pools together may have another cell now. */
 bool     vt_pool_has_room(const struct vt_pool *pool);
 /* Orders as many cells as are wanted now. */

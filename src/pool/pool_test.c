@@ -104,6 +104,31 @@ static void test_what_nobody_waits_for_is_made_where_there_is_a_cpu(void **state
 	end_watched(&w);
 }
 
+/* To take it apart would take CPU from what makes the one that is waited for. */
+static void test_cells_that_are_over_stay_while_a_call_waits(void **state)
+{
+	struct watched w;
+	struct made made;
+
+	(void)state;
+	start_watched(&w);
+	run_until_ready(&w);
+	(void)call_one(&w, "echo", "");
+	assert_int_equal(w.pool->count[VT_WARM_OVER], 1);
+	w.pool->warm[VT_WARM_OVER]->since = INT64_MAX / 2; /* it never is for too long */
+	assert_int_equal(kill(w.pool->zygote->child.pid, SIGSTOP), 0);
+	while (w.pool->warm[VT_WARM_PARKED])
+		vt_warm_kill(w.pool->warm[VT_WARM_PARKED]);
+	submit(&w, &made, "echo", "");
+	run_for(&w, 3 * VT_POOL_QUIET_MOST / VT_NS_PER_MS);
+	assert_int_equal(w.pool->count[VT_WARM_OVER], 1);
+	assert_int_equal(kill(w.pool->zygote->child.pid, SIGCONT), 0);
+	run_until(&w, 2);
+	run_for(&w, 3 * VT_POOL_QUIET_MOST / VT_NS_PER_MS);
+	assert_int_equal(w.pool->count[VT_WARM_OVER], 0);
+	end_watched(&w);
+}
+
 /* Whether a hull can be had at all; says why not. */
 static bool has_namespaces(void)
 {
@@ -135,6 +160,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_next_zygote_hangs),
 		cmocka_unit_test(test_retired_zygote_ends_alone),
 		cmocka_unit_test(test_what_nobody_waits_for_is_made_where_there_is_a_cpu),
+		cmocka_unit_test(test_cells_that_are_over_stay_while_a_call_waits),
 		LEARN_TESTS,
 		cmocka_unit_test(test_spawner_hangs),
 		cmocka_unit_test(test_cgroup),

@@ -206,6 +206,14 @@ both('a zygote that dies is replaced', async (pool) => {
 		checkEqual(await evalIn(pool, `return ${i}`), i, 'a call after');
 }, ['forked']);
 
+both("V8's heap lies in one place, so that a fork needs few page tables", async (pool) => {
+	const code = `const { readFileSync } = await import('node:fs');
+const [, kilobytes] = readFileSync('/proc/self/status', 'latin1').match(/^VmPTE:\\s+(\\d+) kB$/m);
+return Number(kilobytes);`;
+	const kilobytes = await evalIn(pool, code);
+	check(kilobytes < 400, () => `${kilobytes} kB of page tables`); // 570 where each page of the heap has its own
+}, ['forked']);
+
 both('the pool has no cells left, and calls still end', async (pool) => {
 	const all = await Promise.all(Array.from({ length: 40 }, async (_, i) => await cells.eval(await pool(), `return ${i}`)));
 	checkEqual(all.map((told) => told.value), all.map((_, i) => i), 'forty at once');
