@@ -133,13 +133,18 @@ static void refuse_waiting(struct vt_pool *pool)
 		vt_queue_refuse(&pool->waiting, &why);
 }
 
-/* The oldest comes first. */
-static bool is_over_long(const struct vt_pool *pool, int64_t now)
+/* To take one apart takes a CPU, too: a call that waits for a cell comes first. */
+static int64_t over_due(const struct vt_pool *pool)
 {
-	const struct vt_warm *oldest = pool->warm[VT_WARM_OVER];
+	const struct vt_warm *oldest = pool->warm[VT_WARM_OVER]; /* which comes first */
 
-	return now - pool->last_call >= pool->quiet || pool->count[VT_WARM_OVER] > OVER_MAX ||
-	       now - oldest->since >= OVER_LONG;
+	if (!oldest)
+		return INT64_MAX;
+	if (pool->count[VT_WARM_OVER] > OVER_MAX ||
+	    (pool->waiting.first && !vt_pool_has_room(pool)))
+		return 0;
+	return lesser(pool->waiting.first ? INT64_MAX : vt_pool_calm_at(pool),
+		      oldest->since + OVER_LONG);
 }
 
 void vt_pool_set_timer(struct vt_pool *pool)
@@ -147,12 +152,9 @@ void vt_pool_set_timer(struct vt_pool *pool)
 	/* What cannot be made now is not tried over and over: something else will happen first. */
 	bool can_make = (pool->plan->bare || pool->hull.ready) && !pool->paused_until &&
 			!vt_pool_under_way(pool) && !pool->closing;
-	const struct vt_warm *over = pool->warm[VT_WARM_OVER];
-	int64_t due = over || (can_make && vt_pool_is_short(pool)) ? pool->last_call + pool->quiet
-								   : INT64_MAX;
+	int64_t due = can_make && vt_pool_is_short(pool) ? vt_pool_calm_at(pool) : INT64_MAX;
 
-	if (over)
-		due = lesser(over->since + OVER_LONG, due);
+	due = lesser(over_due(pool), due);
 	for (size_t state = VT_WARM_RUNNING; state < VT_WARM_STATES; state++)
 		for (const struct vt_warm *warm = pool->warm[state]; warm; warm = warm->next)
 			due = lesser(vt_warm_due(warm), due);
@@ -180,7 +182,7 @@ void vt_pool_timer_fires(struct vt_timer *timer)
 	struct vt_pool *pool = timer->owner;
 	int64_t now = vt_clock_now();
 
-	while (pool->warm[VT_WARM_OVER] && is_over_long(pool, now))
+	while (over_due(pool) <= now)
 		vt_warm_kill(pool->warm[VT_WARM_OVER]);
 	for (size_t state = VT_WARM_RUNNING; state < VT_WARM_STATES; state++)
 		for (struct vt_warm *warm = pool->warm[state], *next; warm; warm = next) {

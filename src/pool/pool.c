@@ -145,9 +145,9 @@ static void warm_moved(struct vt_warm *warm, enum vt_warm_state from)
 			vt_pool_refill(pool);
 		else if (vt_pool_is_short(
 				 pool)) /* by a timer, which comes after whatever is due now */
-			vt_pool_wake_by(pool, pool->last_call + pool->quiet);
+			vt_pool_wake_by(pool, vt_pool_calm_at(pool));
 	} else if (warm->state == VT_WARM_OVER) {
-		vt_pool_wake_by(pool, pool->last_call + pool->quiet);
+		vt_pool_wake_by(pool, vt_pool_calm_at(pool));
 	} else if (warm->state == VT_WARM_ENDING) {
 		vt_pool_wake_by(pool, warm->since + VT_POOL_SWEEP);
 		vt_pool_wake_by(pool, vt_warm_due(warm));
@@ -240,21 +240,40 @@ bool vt_pool_is_short(const struct vt_pool *pool)
 	       ready + live(pool) < pool->options.live_max + pool->options.ready_max;
 }
 
+static unsigned cpus(const struct vt_pool *pool)
+{
+	return pool->plan->cpus ? pool->plan->cpus : 1;
+}
+
 /* How many may be under way: what no call waits for takes no CPU from what one does. */
 static unsigned making_max(const struct vt_pool *pool)
 {
-	unsigned waiting = pool->waiting.count, cpus = pool->plan->cpus ? pool->plan->cpus : 1;
-	unsigned most = waiting > cpus ? waiting : cpus;
+	unsigned waiting = pool->waiting.count;
+	unsigned most = waiting > cpus(pool) ? waiting : cpus(pool);
 
 	return most < MAKING_MAX ? most : MAKING_MAX;
+}
+
+/* Whether there is a CPU that no call has, nor the caller who is about to take what came of it. */
+static bool has_idle(const struct vt_pool *pool)
+{
+	return cpus(pool) > 1 && live(pool) < cpus(pool);
+}
+
+/* A call that has waited for its cell is not to share its CPU with the making of the next. */
+int64_t vt_pool_calm_at(const struct vt_pool *pool)
+{
+	bool later = !has_idle(pool) && pool->last_run > pool->last_call;
+
+	return (later ? pool->last_run : pool->last_call) + pool->quiet;
 }
 
 /* As many as are to be ready, and one for each that waits; never more than may live. */
 static bool wants_more(const struct vt_pool *pool)
 {
 	int64_t now = vt_clock_now();
-	bool soon = pool->waiting.first || pool->count[VT_WARM_PARKED] <= pool->target / 4 ||
-		    now - pool->last_call >= pool->quiet;
+	bool is_low = pool->count[VT_WARM_PARKED] <= pool->target / 4 && has_idle(pool);
+	bool soon = pool->waiting.first || is_low || now >= vt_pool_calm_at(pool);
 
 	return vt_pool_is_short(pool) && soon && vt_pool_under_way(pool) < making_max(pool) &&
 	       now >= pool->paused_until;
@@ -345,12 +364,13 @@ static bool run(struct vt_pool *pool, struct vt_pool_call *call)
 
 	while ((warm = choose(pool)) && may_run(pool, call))
 		if (vt_warm_run(warm, call)) {
+			pool->last_run = warm->started;
 			/*
 			 * Nobody else sets it while the call runs. And what comes after it: to set
 			 * a clock then would keep the caller from its CPU.
 			 */
 			vt_pool_wake_by(pool, vt_warm_due(warm));
-			vt_pool_wake_by(pool, pool->last_call + pool->quiet);
+			vt_pool_wake_by(pool, vt_pool_calm_at(pool));
 			return true;
 		}
 	return false;
@@ -404,6 +424,8 @@ void vt_pool_submit(struct vt_pool *pool, struct vt_pool_call *call)
 		expect_more(pool);
 	else
 		vt_pool_wake_by(pool, call->due);
+	if (!pool->warm[VT_WARM_PARKED])
+		vt_pool_refill(pool); /* also while names are being dropped */
 }
 
 void vt_pool_serve_refreshed(struct vt_pool *pool)

@@ -60,7 +60,7 @@ struct vt_pool {
 	uint64_t failed_until; /* cells up to this one were there when something failed last */
 	struct vt_err refusal; /* what calls that wait are to be told; num 0: nothing */
 	int64_t quiet; /* how long no call came when there is time for what is not urgent */
-	int64_t paused_until, last_call, decay_at, sweep_at, release_at;
+	int64_t paused_until, last_call, last_run, decay_at, sweep_at, release_at;
 	struct vt_pool_counts counts;
 	bool closing;
 };
@@ -73,6 +73,8 @@ void vt_pool_wake_by(struct vt_pool *pool, int64_t due);
 /* After some in a row, nothing is tried for a while, and calls that wait are told, from the timer. */
 void vt_pool_count_failure(struct vt_pool *pool, const struct vt_err *err);
 
+/* From when on there is time for what is not urgent, unless another call comes. */
+int64_t  vt_pool_calm_at(const struct vt_pool *pool);
 /* Cells that are being made. */
 unsigned vt_pool_under_way(const struct vt_pool *pool);
 bool     vt_pool_is_short(const struct vt_pool *pool);

@@ -104,6 +104,22 @@ static void test_what_nobody_waits_for_is_made_where_there_is_a_cpu(void **state
 	end_watched(&w);
 }
 
+static void test_when_there_is_time(void **state)
+{
+	struct vt_plan plan = { .cpus = 1 };
+	struct vt_pool pool = { .plan = &plan, .quiet = 5, .last_call = 100, .last_run = 140 };
+
+	(void)state;
+	/* One that has waited runs, or its caller is told. */
+	assert_int_equal(vt_pool_calm_at(&pool), 145);
+	plan.cpus = 2;
+	assert_int_equal(vt_pool_calm_at(&pool), 105);
+	pool.count[VT_WARM_RUNNING] = 2;
+	assert_int_equal(vt_pool_calm_at(&pool), 145);
+	pool.last_call = 150;
+	assert_int_equal(vt_pool_calm_at(&pool), 155);
+}
+
 /* Whether a hull can be had at all; says why not. */
 static bool has_namespaces(void)
 {
@@ -135,6 +151,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_next_zygote_hangs),
 		cmocka_unit_test(test_retired_zygote_ends_alone),
 		cmocka_unit_test(test_what_nobody_waits_for_is_made_where_there_is_a_cpu),
+		cmocka_unit_test(test_when_there_is_time),
 		LEARN_TESTS,
 		cmocka_unit_test(test_spawner_hangs),
 		cmocka_unit_test(test_cgroup),
