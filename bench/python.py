@@ -16,7 +16,8 @@ their rows are missing, and listed), once pinned to one CPU and once not; --pin 
   nothing ready    the pool is empty: a cell is made, the zygote forks, and the call runs
   fork             os.fork() in a plain interpreter, the call, _exit(), waitpid()
   its floor        the same way with nothing of vitro on it: two plain interpreters and a process of C that copies
-                   (bench/python_floor.py); "fresh", where each turn is a fork of its own, which waits for it. Behind a row's
+                   (bench/python_floor.py); "fresh", where each turn is a fork of its own, which waits for it; "entered", where that
+                   is forked when the turn comes, and enters namespaces that were made by hand. Behind a row's
                    bar are its floors, by hand and with nothing of vitro in them: they show how far off the bar is from there
   by hand          the namespaces and mounts of a cell made by a few lines of C (bench/hull.c)
 """
@@ -464,8 +465,16 @@ class Bench:
                 if sandbox.counts()["cold_calls"] == before + 1:  # the second found none
                     return took
 
-        self.table.add("nothing ready / fork, by hand",
-                       *in_turns(max(8, self.rounds // 5), 0.02, ours, lambda: forker.do(b"c")), "fork")
+        floor = Floor(self.options.binary, "make")
+
+        def bare():
+            took = timed(floor.turn)
+            floor.end_cell()
+            return took
+
+        mine, its, least = in_turns(max(8, self.rounds // 5), 0.02, ours, lambda: forker.do(b"c"), bare)
+        self.table.add("nothing ready / fork, by hand", mine, its, "fork", floors={" entered": least})
+        floor.close()
 
     def measure_unoccupied(self, sandbox, forker):
         add, costs = self.module.add, []
@@ -491,8 +500,11 @@ class Bench:
             waiting.join()
             return ended[0] - begun
 
-        self.table.add("no occupant / fork", *in_turns(max(8, self.rounds // 5), 0.02, lambda: ours(add, 2, 3),
-                                                       lambda: forker.do(b"f")), "fork")
+        floor = Floor(self.options.binary, "enter")
+        mine, its, least = in_turns(max(8, self.rounds // 5), 0.02, lambda: ours(add, 2, 3), lambda: forker.do(b"f"),
+                                    lambda: timed(floor.turn))
+        self.table.add("no occupant / fork", mine, its, "fork", floors={" entered": least})
+        floor.close()
         for _ in range(3):
             sandbox.call(self.module.cost)
         costs.clear()

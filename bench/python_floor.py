@@ -5,7 +5,8 @@ Two plain interpreters, with a process of C between them that copies what comes 
 Nothing is sealed, bounded, checked or framed. So much of a row is the way itself, and no code of vitro's.
 
 The far one serves all turns itself, or has forks of it serve one each, as a zygote has: these wait, and have rehearsed, so
-that what a fresh process costs is in it, too.
+that what a fresh process costs is in it, too. Or it forks when a turn comes, and the fork enters the namespaces of a cell that
+was made by hand (bench/hull.c), before the turn or as its first part.
 """
 
 import json
@@ -79,6 +80,68 @@ while forks:
         while parked and os.waitpid(-1, os.WNOHANG)[0]:
             parked -= 1
 '''
+# Forks for each turn, into a cell by hand: one for all of them, or with "make" one for each, which a turn of "e" ends. Has
+# loaded what a zygote has.
+ENTERER = '''
+import asyncio, ctypes, gc, json, logging, os, pickle, socket, subprocess, sys
+from vitro_bench_module import add
+
+NEW_PID = 0x20000000
+OTHERS = 0x10000000 | 0x00020000 | 0x08000000 | 0x04000000 | 0x02000000 | 0x40000000  # user, mount, ipc, uts, cgroup, network
+setns = getattr(os, "setns", None) or ctypes.CDLL(None).setns
+makes = sys.argv[3] == "make"
+hand = subprocess.Popen(sys.argv[1:3], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
+cell = -1
+
+def child_of(pid):
+    with open(f"/proc/{pid}/task/{pid}/children") as children:
+        return int(children.read().split()[0])
+
+def by_hand(order):
+    os.write(hand.stdin.fileno(), order)
+    if os.read(hand.stdout.fileno(), 1) != order:
+        sys.exit("no cell could be made by hand")
+
+def open_cell():
+    by_hand(b"m")
+    return os.pidfd_open(child_of(keeper))
+
+def enter(cell, namespaces):
+    if setns(cell, namespaces) == -1:
+        sys.exit("the cell by hand cannot be entered")
+
+def serve():
+    a, b = map(int, end.recv(64).split())
+    end.send(b"%d" % add(a, b))
+    os._exit(0)
+
+end = socket.socket(fileno=0)
+by_hand(b"m")
+keeper = child_of(hand.pid)  # of all cells
+by_hand(b"e")
+if not makes:
+    cell = open_cell()
+gc.collect()
+gc.disable()
+gc.freeze()
+while True:
+    order = end.recv(1, socket.MSG_PEEK)
+    if not order:
+        break
+    if order == b"e":
+        by_hand(b"e")
+        os.close(cell)
+        end.send(end.recv(64))
+        continue
+    if makes:
+        cell = open_cell()
+    enter(cell, NEW_PID)
+    pid = os.fork()
+    if not pid:
+        enter(cell, OTHERS)
+        serve()
+    os.waitpid(pid, 0)
+'''
 QUESTION = b"x" * 70  # as long as a call-back on the wire
 
 
@@ -86,13 +149,14 @@ class Floor:
     """One kind of turn, between this process and a plain one, or as many forks of it as wait for theirs."""
 
     def __init__(self, binary, kind, forks=0):
-        relay = pathlib.Path(binary).parent / "bench" / "vitro-bench-relay"
+        programs = pathlib.Path(binary).parent / "bench"
+        words = [ENTERER, programs / "vitro-bench-hand", binary, kind] if kind in ("enter", "make") else [PEER, kind, str(forks)]
         self.end, near = socket.socketpair()
         far, theirs = socket.socketpair()
         for one in (self.end, near, far, theirs):  # as a supervisor's: a message of 1 MB goes at once
             one.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4 << 20)
-        self.processes = [subprocess.Popen([relay], stdin=near, stdout=far),
-                          subprocess.Popen([sys.executable, "-c", PEER, kind, str(forks)], stdin=theirs)]
+        self.processes = [subprocess.Popen([programs / "vitro-bench-relay"], stdin=near, stdout=far),
+                          subprocess.Popen([sys.executable, "-c", *words], stdin=theirs)]
         for one in (near, far, theirs):
             one.close()
         self.turn = getattr(self, kind)
@@ -123,7 +187,11 @@ class Floor:
         self.end.send(b"2 3")
         assert self.end.recv(64) == b"5"
 
-    total = add
+    total = enter = make = add
+
+    def end_cell(self):
+        self.end.send(b"e")
+        self.end.recv(64)
 
     def close(self):
         self.end.close()

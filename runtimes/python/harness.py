@@ -38,6 +38,8 @@ _LATER = "<later>"
 _CO_COROUTINE = 0x80
 _USUAL_HEAD = {"op": "call"}
 TOOL_ADVICE = "return plain data: dataclasses.asdict(), model_dump() or str() of it"
+_FORK_SAFE = 1, 1, 1, 4
+_ZYGOTE = os.getpid()
 CODE_ADVICE = "end in plain data (text, numbers, lists, dicts), or have its class named in result_types"
 
 for _error in (codec.Malformed, codec.NotPlain, resolve.CannotResolve):
@@ -70,12 +72,13 @@ def main(config: Mapping[str, Any], extension: Any = None, fd: int = CALL_SOCKET
 
 def reseed() -> None:
     """Siblings are copies of one process: what is random must not be the same in all of them. Of `random` Python itself
-    sees to that after each fork; OpenSSL goes by the process's number, which cells have in common."""
+    sees to that after each fork. OpenSSL does from 1.1.1d on, where the process has another number than the one that it was
+    forked from; before that it mixes in the number, which cells have in common."""
     numpy_random = sys.modules.get("numpy.random")
     if numpy_random is not None:
         numpy_random.seed()
     ssl = sys.modules.get("_ssl")
-    if ssl is not None:
+    if ssl is not None and (ssl.OPENSSL_VERSION_INFO < _FORK_SAFE or os.getpid() == _ZYGOTE):
         ssl.RAND_add(os.urandom(32), 32.0)
     tempfile = sys.modules.get("tempfile")
     if tempfile is not None:
@@ -323,11 +326,12 @@ def forward_logs(socket: Optional[talk.Talk]) -> None:
     """Sends each record that a logger handles, whatever its handlers are. A handler of the root logger would do,
     but then logging.basicConfig() does nothing, and programs print less than they do elsewhere. In the zygote, where there is no
     socket, it is done but for that."""
-    global _logs_to
+    global _logs_to, _forwards
     _logs_to = socket
-    call_handlers = logging.Logger.callHandlers
-    if getattr(call_handlers, "__module__", None) == __name__:
+    if _forwards:
         return
+    _forwards = True
+    call_handlers = logging.Logger.callHandlers
 
     def callHandlers(self: logging.Logger, record: logging.LogRecord) -> None:
         try:
@@ -341,6 +345,7 @@ def forward_logs(socket: Optional[talk.Talk]) -> None:
 
 
 _logs_to: Optional[talk.Talk] = None
+_forwards = False
 _formatter = logging.Formatter()
 
 

@@ -56,7 +56,7 @@ class Talk:
     """One end of a call socket. Owns the descriptor."""
 
     def __init__(self, fd: int) -> None:
-        self._socket = _socket.socket(fileno=fd)
+        self._socket = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM, 0, fd)  # which the kernel need not be asked for
         self._sending = allocate_lock()
         self._sender: Optional[int] = None
         self._postponed: Deque[List[Any]] = deque()
