@@ -159,7 +159,7 @@ class Bench {
 		this.#options = options;
 		this.#vitro = vitro;
 		this.table = table;
-		this.#rounds = options.quick ? 10 : 60;
+		this.#rounds = options.quick ? 5 : 60;
 		this.#kind = kind;
 	}
 
@@ -190,10 +190,12 @@ class Bench {
 			await rest();
 			const both = [() => timed(() => add(sandbox)), () => timed(() => runCold())];
 			this.#add('spaced', await inTurns(this.#rounds, 20, both, { burst: [5, 1] }), 'node');
-			const rounds = this.#kind.isForked ? Math.ceil(this.#rounds / 4) : 3;
+			const rounds = this.#kind.isForked ? Math.ceil(this.#rounds / 4) : this.#options.quick ? 1 : 3;
 			this.#add('back to back', await inTurns(rounds, 0, both, { burst: [BURST, 2], prepare: rest }), 'node');
-			const [asIs, bare] = await inTurns(5, 0, [() => timed(() => runCold()), () => timed(() => runCold({ PATH: process.env.PATH }))]);
-			this.table.addFact('a cold node -e 0', `${short(at(asIs.flat(), 0.5))} with this environment, ${short(at(bare.flat(), 0.5))} with PATH alone`);
+			if (this.#kind.isForked) { // the same for the other kind
+				const [asIs, bare] = await inTurns(5, 0, [() => timed(() => runCold()), () => timed(() => runCold({ PATH: process.env.PATH }))]);
+				this.table.addFact('a cold node -e 0', `${short(at(asIs.flat(), 0.5))} with this environment, ${short(at(bare.flat(), 0.5))} with PATH alone`);
+			}
 			// The control: what is so fast is sealed.
 			const seen = await sandbox.eval('const fs = await import("node:fs"); return [process.pid, fs.existsSync("/home"), fs.readdirSync("/proc").filter((n) => +n).length]');
 			if (String(seen) !== '2,false,1')
@@ -227,14 +229,15 @@ class Bench {
 		try {
 			await once(echo.stdout, 'data');
 			await this.#with({}, async (sandbox) => {
-				for (const [name, count, rounds, before] of [['a call-back', 300, 10, 0], ['a call-back, of thousands', 5000, 3, 0],
-					['a call-back, by a warm socket', 300, 10, 20_000]]) {
+				const few = this.#options.quick;
+				for (const [name, count, rounds, before] of [['a call-back', 300, few ? 3 : 10, 0], ['a call-back, of thousands', 5000, few ? 1 : 3, 0],
+					['a call-back, by a warm socket', 300, few ? 1 : 10, 20_000]]) {
 					const code = `const times = []; for (let i = 0; i < ${count}; i++) { const began = performance.now(); await tools.same(1); times.push(performance.now() - began); } return times`;
 					const contestants = [
 						() => sandbox.eval(code, { tools: { same: (x) => x } }),
 						async () => JSON.parse((await run(process.execPath, ['-e', ASKER, path, String(count), String(before)])).stdout),
 					];
-					await inTurns(3, 0, contestants); // who answers has done so before
+					await inTurns(few ? 1 : 3, 0, contestants); // who answers has done so before
 					this.#add(name, (await inTurns(rounds, 0, contestants)).map((blocks) => blocks.map((block) => block.flat())), 'socket');
 				}
 			});
@@ -260,7 +263,7 @@ class Bench {
 		const many = availableParallelism();
 		const rates = [[], []];
 		await this.#with({ readyMax: 2 * many }, async (sandbox) => {
-			for (let round = 0; round < (this.#options.quick ? 2 : 10); round++) {
+			for (let round = 0; round < (this.#options.quick ? 1 : 10); round++) {
 				rates[1].push(await this.#rate(() => runCold(), many, 1000));
 				await this.#rate(() => add(sandbox), 2 * many, 500); // what is ready would be counted, and made while nobody counts
 				rates[0].push(await this.#rate(() => add(sandbox), 2 * many, 1000));
@@ -275,7 +278,7 @@ class Bench {
 	}
 
 	async measureSustained() {
-		const seconds = this.#options.quick ? 3 : 60;
+		const seconds = this.#options.quick ? 1 : 60;
 		await this.#with({}, async (sandbox) => {
 			for (let i = 0; i < 30; i++)
 				await add(sandbox);
@@ -290,9 +293,10 @@ class Bench {
 	}
 
 	async run() {
-		const alone = this.#options.pin === undefined;
-		for (const [name, measure, isWanted] of [['ready', () => this.measureReady(), true], ['nothing ready', () => this.measureEmpty(), true],
-			['a call-back', () => this.measureCallBacks(), true], ['throughput', () => this.measureThroughput(), alone],
+		const all = this.#kind.isForked || !this.#options.quick; // what is started anew has no bars
+		const alone = all && this.#options.pin === undefined;
+		for (const [name, measure, isWanted] of [['ready', () => this.measureReady(), true], ['nothing ready', () => this.measureEmpty(), all],
+			['a call-back', () => this.measureCallBacks(), all], ['throughput', () => this.measureThroughput(), alone],
 			['sustained', () => this.measureSustained(), alone]])
 			if (isWanted && this.table.wants(name))
 				await measure();
@@ -306,7 +310,8 @@ async function measure(options) {
 	console.log(`\nNode ${process.version}, Linux ${release()}, ${isPinned ? `all pinned to CPU ${options.pin}` : `${cpus().length} CPUs, not pinned`}, ` +
 		`load ${loadavg()[0].toFixed(1)}, THP ${pages}`);
 	const table = new Table(options.only);
-	for (const kind of [{ isForked: true, mark: '' }, { isForked: false, mark: ', started anew' }])
+	const kinds = [{ isForked: true, mark: '' }, { isForked: false, mark: ', started anew' }];
+	for (const kind of options.quick && isPinned ? kinds.slice(0, 1) : kinds) // what is started anew has no bars
 		await new Bench(options, vitro, table, kind).run();
 	console.log(`load at the end ${loadavg()[0].toFixed(1)}; ${table.bad.length ? `MISSED: ${table.bad.join('; ')}` : 'all bars held'}`);
 	if (options.json)
