@@ -114,7 +114,7 @@ def main():
         print(f"\nPython {platform.python_version()}, Linux {platform.release()}, {len(os.sched_getaffinity(0))} CPUs, not pinned, "
               f"load {os.getloadavg()[0]:.1f}")
         table = Table()
-        rounds = 20 if options.quick else 100
+        rounds = 6 if options.quick else 100
         measure_loomflow(table, add, rounds)
         measure_calute(table, add, rounds)
     if options.json:

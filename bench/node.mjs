@@ -176,7 +176,7 @@ class Bench {
 		this.#options = options;
 		this.#vitro = vitro;
 		this.table = table;
-		this.#rounds = options.quick ? 10 : 60;
+		this.#rounds = options.quick ? 5 : 60;
 		this.#kind = kind;
 	}
 
@@ -208,7 +208,7 @@ class Bench {
 			const all = [() => timed(() => add(sandbox)), () => timed(() => runCold()), () => timed(() => runCold(BARE))];
 			const [spaced, ...its] = await inTurns(this.#rounds, 20, all, { burst: [5, 1, 1] });
 			this.#add('spaced', spaced, { node: its[0], 'PATH alone': its[1] });
-			const rounds = this.#kind.isForked ? Math.ceil(this.#rounds / 4) : 3;
+			const rounds = this.#kind.isForked ? Math.ceil(this.#rounds / 4) : this.#options.quick ? 1 : 3;
 			const [inRow, ...theirs] = await inTurns(rounds, 0, all, { burst: [BURST, 2, 2], prepare: rest });
 			this.#add('back to back', inRow, { node: theirs[0], 'PATH alone': theirs[1] });
 			// The control: what is so fast is sealed.
@@ -253,14 +253,15 @@ class Bench {
 		try {
 			await once(echo.stdout, 'data');
 			await this.#with({}, async (sandbox) => {
-				for (const [name, count, rounds, before] of [['a call-back', 300, 10, 0], ['a call-back, of thousands', 5000, 3, 0],
-					['a call-back, by a warm socket', 300, 10, 20_000]]) {
+				const few = this.#options.quick;
+				for (const [name, count, rounds, before] of [['a call-back', 300, few ? 3 : 10, 0], ['a call-back, of thousands', 5000, few ? 1 : 3, 0],
+					['a call-back, by a warm socket', 300, few ? 1 : 10, 20_000]]) {
 					const code = `const times = []; for (let i = 0; i < ${count}; i++) { const began = performance.now(); await tools.same(1); times.push(performance.now() - began); } return times`;
 					const contestants = [
 						() => sandbox.eval(code, { tools: { same: (x) => x } }),
 						async () => JSON.parse((await run(process.execPath, ['-e', ASKER, path, String(count), String(before)])).stdout),
 					];
-					await inTurns(3, 0, contestants); // who answers has done so before
+					await inTurns(few ? 1 : 3, 0, contestants); // who answers has done so before
 					const [ours, socket] = (await inTurns(rounds, 0, contestants)).map((blocks) => blocks.map((block) => block.flat()));
 					this.#add(name, ours, { socket });
 				}
@@ -287,7 +288,7 @@ class Bench {
 		const many = availableParallelism();
 		const rates = [[], [], []];
 		await this.#with({ readyMax: 2 * many }, async (sandbox) => {
-			for (let round = 0; round < (this.#options.quick ? 2 : 10); round++) {
+			for (let round = 0; round < (this.#options.quick ? 1 : 10); round++) {
 				rates[1].push(await this.#rate(() => runCold(), many, 1000));
 				rates[2].push(await this.#rate(() => runCold(BARE), many, 1000));
 				await this.#rate(() => add(sandbox), 2 * many, 500); // what is ready would be counted, and made while nobody counts
@@ -303,7 +304,7 @@ class Bench {
 	}
 
 	async measureSustained() {
-		const seconds = this.#options.quick ? 3 : 60;
+		const seconds = this.#options.quick ? 1 : 60;
 		await this.#with({}, async (sandbox) => {
 			for (let i = 0; i < 30; i++)
 				await add(sandbox);
@@ -318,9 +319,10 @@ class Bench {
 	}
 
 	async run() {
-		const alone = this.#options.pin === undefined;
-		for (const [name, measure, isWanted] of [['ready', () => this.measureReady(), true], ['nothing ready', () => this.measureEmpty(), true],
-			['a call-back', () => this.measureCallBacks(), true], ['throughput', () => this.measureThroughput(), alone],
+		const all = this.#kind.isForked || !this.#options.quick; // what is started anew has no bars
+		const alone = all && this.#options.pin === undefined;
+		for (const [name, measure, isWanted] of [['ready', () => this.measureReady(), true], ['nothing ready', () => this.measureEmpty(), all],
+			['a call-back', () => this.measureCallBacks(), all], ['throughput', () => this.measureThroughput(), alone],
 			['sustained', () => this.measureSustained(), alone]])
 			if (isWanted && this.table.wants(name))
 				await measure();
@@ -336,7 +338,8 @@ async function measure(options) {
 	const heeded = Object.keys(process.env).filter((name) => /^(NODE|SSL|OPENSSL|ICU)_/.test(name));
 	console.log(`of the environment Node heeds ${heeded.length ? heeded.join(', ') : 'nothing'}`);
 	const table = new Table(options.only);
-	for (const kind of [{ isForked: true, mark: '' }, { isForked: false, mark: ', started anew' }])
+	const kinds = [{ isForked: true, mark: '' }, { isForked: false, mark: ', started anew' }];
+	for (const kind of options.quick && isPinned ? kinds.slice(0, 1) : kinds) // what is started anew has no bars
 		await new Bench(options, vitro, table, kind).run();
 	console.log(`load at the end ${loadavg()[0].toFixed(1)}; ${table.bad.length ? `MISSED: ${table.bad.join('; ')}` : table.bars.length ? 'all bars held' : 'no bars'}`);
 	if (options.json)

@@ -18,13 +18,15 @@ enum {
 	BURST_OF = 64,
 	MEMORY_CELLS = 128,
 	SLICES = 6, /* of throughput */
+	QUICK_SLICES = 2,
 	SLICE_MS = 500,
+	EMPTY_TRIES = 100,
 };
 
 struct options {
 	const char *json, *only;
 	unsigned rounds;
-	bool check;
+	bool quick, check;
 	char static_true[PATH_MAX + 16];
 };
 
@@ -47,7 +49,7 @@ static const char usage[] = "usage: vitro-bench-pools [options] VITRO\n"
 			    "Times calls of C tools by libvitro, with the supervisor VITRO, "
 			    "against what they are made of.\n"
 			    "\n"
-			    "  --quick        a fifth of the rounds\n"
+			    "  --quick        a tenth of the rounds\n"
 			    "  --json FILE    write the figures to FILE too\n"
 			    "  --check        exit with 1 if a bar is missed\n";
 
@@ -147,20 +149,27 @@ static void settle_empty(const struct contestant *self)
 	pause_ms(20);
 }
 
-/* The one cell that is ready is used up, and there is none for the next call. */
+/*
+ * The one cell that is ready is used up, and there is none for the next call. Where this process
+ * has to wait for a CPU between the two, there may be one again: that is not what is timed, and is
+ * done anew.
+ */
 static size_t run_empty(const struct contestant *self, int64_t *samples, size_t room)
 {
 	struct bench *bench = self->user;
 	struct vitro_counts before, after;
 
 	(void)room;
-	vitro_toolhost_count(bench->empty, &before);
-	(void)host_time(bench->empty);
-	samples[0] = host_time(bench->empty);
-	vitro_toolhost_count(bench->empty, &after);
-	if (after.cold_calls != before.cold_calls + 1)
-		die("a call found a cell in an empty pool");
-	return 1;
+	for (unsigned tries = 0; tries < EMPTY_TRIES; tries++) {
+		settle_empty(self);
+		vitro_toolhost_count(bench->empty, &before);
+		(void)host_time(bench->empty);
+		samples[0] = host_time(bench->empty);
+		vitro_toolhost_count(bench->empty, &after);
+		if (after.cold_calls == before.cold_calls + 1)
+			return 1;
+	}
+	die("%u calls found a cell in an empty pool", EMPTY_TRIES);
 }
 
 /* As long as a pool rests: what was there before takes a while to go. */
@@ -338,10 +347,7 @@ static void bench_pair(struct bench *bench, const char *title, const struct cont
 static void bench_empty(struct bench *bench)
 {
 	const struct contestant pair[] = {
-		{ .name = "call, no cell ready",
-		  .run = run_empty,
-		  .prepare = settle_empty,
-		  .user = bench },
+		{ .name = "call, no cell ready", .run = run_empty, .user = bench },
 		{ .name = "cell by hand", .run = run_hand, .prepare = settle_hand, .user = bench },
 	};
 
@@ -446,11 +452,12 @@ static void bench_throughput(struct bench *bench)
 {
 	long cpus = sysconf(_SC_NPROCESSORS_ONLN);
 	struct hand *hands = need(calloc((size_t)cpus, sizeof(*hands)));
+	int slices = bench->options->quick ? QUICK_SLICES : SLICES;
 	double calls = 0, cells = 0;
 
 	for (long i = 0; i < cpus; i++)
 		hand_open(&hands[i], &bench->mounts, bench->namespaces);
-	for (int slice = 0; slice < SLICES; slice++) {
+	for (int slice = 0; slice < slices; slice++) {
 		for (long i = 0; i < cpus; i++)
 			hand_work(&hands[i], SLICE_MS);
 		for (long i = 0; i < cpus; i++)
@@ -463,7 +470,7 @@ static void bench_throughput(struct bench *bench)
 	for (long i = 0; i < cpus; i++)
 		hand_close(&hands[i]);
 	free(hands);
-	double seconds = SLICES * SLICE_MS / 1000.0;
+	double seconds = slices * SLICE_MS / 1000.0;
 
 	add_fact(bench->report,
 		 "throughput, %s, %ld CPUs: %.0f calls/s; made and ended by hand: %.0f cells/s",
@@ -664,7 +671,8 @@ static void parse(int argc, char **argv, struct options *ret_options)
 	for (int c; (c = getopt_long(argc, argv, "", known, NULL)) != -1;) {
 		switch (c) {
 		case 'q':
-			options.rounds = 20;
+			options.rounds = 10;
+			options.quick = true;
 			break;
 		case 'o':
 			options.only = optarg;

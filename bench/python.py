@@ -331,7 +331,7 @@ class Bench:
     def __init__(self, options, vitro, module):
         self.options, self.vitro, self.module = options, vitro, module
         self.table = Table(options)
-        self.rounds = 40 if options.quick else 300
+        self.rounds, self.rest = (12, 0.1) if options.quick else (300, 0.5)
         self.alone = options.pin is None
         self.missing = []
 
@@ -357,14 +357,14 @@ class Bench:
         mine, its, least = in_turns(self.rounds, 0.02, ours, theirs, bare)
         self.table.add("add(2, 3), spaced", mine, its, "executor", floors={" fresh": least})
         cpu, calls = cpu_of(sandbox), sandbox.counts()["calls"]
-        mine, its, least = in_turns(max(4, self.rounds // 12), 0, ours, theirs, bare, burst=BURST, prepare=rest)
+        mine, its, least = in_turns(max(3, self.rounds // 12), 0, ours, theirs, bare, burst=BURST, prepare=rest)
         self.table.add("add(2, 3), back to back", mine, its, "executor", floors={" fresh": least})
         time.sleep(0.5)
         counts, memory = sandbox.counts(), parked(sandbox)
         if memory:
-            self.table.add_fact("  its pool", f"{len(memory)} occupants parked, {sum(memory) / 1024:.0f} MB PSS in all; "
+            self.table.add_fact("  the pool of add(2, 3)", f"{len(memory)} occupants parked, {sum(memory) / 1024:.0f} MB PSS in all; "
                                 f"{(cpu_of(sandbox) - cpu) / (counts['calls'] - calls) * 1e3:.1f} ms CPU a call, refill included")
-        mine, its, least = in_turns(10, 0.02, ours, lambda: timed(run_cold, "print(2 + 3)"), bare)
+        mine, its, least = in_turns(min(10, self.rounds // 2), 0.02, ours, lambda: timed(run_cold, "print(2 + 3)"), bare)
         self.table.add("a cold python3 -c, spaced", mine, its, "python3", floors={" fresh": least})
         floor.close()
         # The control: what is so fast is sealed.
@@ -375,14 +375,14 @@ class Bench:
             return
         from vitro_bench_pandas import total
         with self.vitro.Sandbox(preload=["pandas"]) as sandbox:
-            for _ in range(5):
+            for _ in range(3 if self.options.quick else 5):
                 assert sandbox.call(total, 2, 3) == 5
-                time.sleep(0.2)
+                time.sleep(self.rest)
             settle(sandbox, 2)
             floor = Floor(self.options.binary, "total", 2)
             floor.turn()
             mine, its, least = in_turns(
-                3 if self.options.quick else 10, 0.1, lambda: timed(sandbox.call, total, 2, 3),
+                2 if self.options.quick else 10, 0.1, lambda: timed(sandbox.call, total, 2, 3),
                 lambda: timed(run_cold, "import pandas\nprint(pandas.Series([2, 3]).sum())"), lambda: timed(floor.turn))
             self.table.add("a cold import pandas, spaced", mine, its, "python3", floors={" fresh": least})
             floor.close()
@@ -394,7 +394,7 @@ class Bench:
             import numpy
             from vitro_bench_numpy import produce_array
             kinds.append(("array", produce_array, lambda data: numpy.frombuffer(data, "u1").copy()))
-        for megabytes, count in ((1, self.rounds // 3), (100, 2 if self.options.quick else 10)):
+        for megabytes, count in ((1, self.rounds // 3), (100, 1 if self.options.quick else 10)):
             for kind, produce, make in kinds:
                 data = make(os.urandom(1 << 20) * megabytes)
                 for name, function, value in ((f"{megabytes} MB {kind}, to", module.size, data),
@@ -404,7 +404,7 @@ class Bench:
                     for _ in range(1 if megabytes > 1 else 3):
                         sandbox.call(function, value)
                         pool.submit(function, value).result()
-                    time.sleep(0.5)  # it learns numpy
+                    time.sleep(self.rest)  # it learns numpy
                     settle(sandbox, READY)
                     turn = "take" if function is module.size else "give" if kind == "bytes" else "give_array"
                     floor, fresh = (Floor(self.options.binary, turn, forks) for forks in (0, 1))
@@ -430,11 +430,12 @@ class Bench:
                 os.write(to, b"x")
                 os.read(back, 64)
 
-            for _ in range(10):
-                ours.append(sandbox.eval(CALLBACKS.replace("N", str(self.rounds)), tools={"tool": lambda x: x}))
-                theirs.append([timed(turn) for _ in range(self.rounds)])
+            count = max(100, self.rounds)
+            for _ in range(5 if self.options.quick else 10):
+                ours.append(sandbox.eval(CALLBACKS.replace("N", str(count)), tools={"tool": lambda x: x}))
+                theirs.append([timed(turn) for _ in range(count)])
                 for kind, floor in floors.items():
-                    bare[kind].append([timed(floor.turn) for _ in range(self.rounds)])
+                    bare[kind].append([timed(floor.turn) for _ in range(count)])
         for floor in floors.values():
             floor.close()
         self.table.add("a call-back", ours, theirs, "pipe", floors=bare)
@@ -472,7 +473,7 @@ class Bench:
             floor.end_cell()
             return took
 
-        mine, its, least = in_turns(max(8, self.rounds // 5), 0.02, ours, lambda: forker.do(b"c"), bare)
+        mine, its, least = in_turns(max(5, self.rounds // 5), 0.02, ours, lambda: forker.do(b"c"), bare)
         self.table.add("nothing ready / fork, by hand", mine, its, "fork", floors={" entered": least})
         floor.close()
 
@@ -501,7 +502,7 @@ class Bench:
             return ended[0] - begun
 
         floor = Floor(self.options.binary, "enter")
-        mine, its, least = in_turns(max(8, self.rounds // 5), 0.02, lambda: ours(add, 2, 3), lambda: forker.do(b"f"),
+        mine, its, least = in_turns(max(5, self.rounds // 5), 0.02, lambda: ours(add, 2, 3), lambda: forker.do(b"f"),
                                     lambda: timed(floor.turn))
         self.table.add("no occupant / fork", mine, its, "fork", floors={" entered": least})
         floor.close()
@@ -512,7 +513,7 @@ class Bench:
             ours(self.module.cost)
         faults, seconds = min(costs)
         bare = min((forker.do(b"p"), forker.do(b"s")) for _ in range(5))
-        self.table.add_fact("  its processes", f"an occupant takes {faults} page faults and {short(seconds)} of CPU from its fork to its "
+        self.table.add_fact("  the process of a call", f"an occupant takes {faults} page faults and {short(seconds)} of CPU from its fork to its "
                             f"function, sealing included; a bare fork {bare[0]:.0f} and {short(bare[1])}")
 
     def measure_throughput(self):
@@ -539,7 +540,7 @@ class Bench:
                     thread.join()
                 return sum(counts) / seconds
 
-            for _ in range(2 if self.options.quick else 10):
+            for _ in range(1 if self.options.quick else 10):
                 for forker in forkers:
                     forker.order(b"w")
                 theirs = sum(forker.hear() for forker in forkers) / seconds
@@ -557,11 +558,11 @@ class Bench:
                             f"{statistics.median(rates[1]):.0f}/s  {says}")
 
     def measure_sustained(self):
-        add, seconds = self.module.add, 3.0 if self.options.quick else 60.0
+        add, seconds = self.module.add, 1.0 if self.options.quick else 60.0
         with self.vitro.Sandbox() as sandbox:
             for _ in range(30):
                 sandbox.call(add, 2, 3)
-            before, times, end = sandbox.counts(), [], time.monotonic() + seconds
+            before, times, end = sandbox.counts(), [timed(sandbox.call, add, 2, 3)], time.monotonic() + seconds
             cpu = cpu_of(sandbox)
             while time.monotonic() < end:
                 times.append(timed(sandbox.call, add, 2, 3))
@@ -607,7 +608,7 @@ class Bench:
             for _ in range(30):
                 sandbox.call(self.module.add, 2, 3)
                 pool.submit(self.module.add, 2, 3).result()
-            time.sleep(1.5)
+            time.sleep(3 * self.rest)
             if wants("add"):
                 self.measure_add(sandbox, pool)
             self.measure_data(sandbox, pool)

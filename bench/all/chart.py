@@ -5,7 +5,7 @@ time are logarithmic, since what is compared differs by thousands."""
 import math
 from xml.sax.saxutils import escape
 
-WIDTH, LEFT, RIGHT, SIDE, BAR, GAP = 760, 190, 90, 200, 16, 10
+WIDTH, LEFT, RIGHT, SIDE, BAR, GAP = 760, 190, 150, 200, 16, 10
 OURS, THEIRS, MARK = "#2f81f7", "#8b949e", "#d29922"
 LINES = ("#2f81f7", "#d29922", "#8b949e", "#a371f7", "#3fb950", "#f85149")
 STYLE = ("<style>text{font:12px system-ui,sans-serif;fill:#57606a}.title{font-weight:600;font-size:14px}"
@@ -67,8 +67,8 @@ def bars(title, rows, is_ours):
         parts.append(f'<rect x="{LEFT}" y="{y}" width="{max(1, round(scale(row.p50) - LEFT, 1))}" height="{BAR}" '
                      f'fill="{OURS if is_ours(row) else THEIRS}"/>')
         parts.append(f'<rect x="{scale(row.p99) - 1}" y="{y}" width="2" height="{BAR}" fill="{MARK}"/>')
-        parts.append(text(max(scale(row.p99), scale(row.p50)) + 6, y + 12, short(row.p50)))
-    return wrap(f"{title}: p50 as a bar, p99 as a mark", bottom + 22, parts)
+        parts.append(text(scale(row.p99) + 6, y + 12, f"{short(row.p50)}, p99 {short(row.p99)}"))
+    return wrap(f"{title}: p50, logarithmic", bottom + 22, parts)
 
 
 def lines(title, series, x_unit, y_name, y_text=short):

@@ -12,7 +12,7 @@ import sys
 import time
 
 SPACING = 0.02
-TURN = 0.3  # s that a contestant's turn takes about
+WARM_UPS, SLOW = 3, 0.1  # who takes so many s is warm after one
 MAX_BLOCK = 10
 
 
@@ -93,26 +93,38 @@ def progress(text, is_passing=False):
     sys.stderr.flush()
 
 
-def begin(contestants, missing):
-    """Those that work, warm, with how many of their turns make a block."""
-    mates = []
-    for contestant in contestants:
-        progress(f"{contestant.name}: warms up", is_passing=True)
+def warm_up(mate, turn):
+    """It has done its thing before, and knows how often that makes a turn."""
+    for _ in range(WARM_UPS):
+        took = mate.go() / 1e9
+        if took > SLOW:
+            break
+    mate.block = max(1, min(MAX_BLOCK, int(turn / (took + SPACING))))
+
+
+def begin(contestants, turn, missing):
+    """Those that work, warm."""
+    started, mates = [], []
+    for contestant in contestants:  # all of them, and then one after the other: most of it is their interpreters' start
         try:
-            mate = Mate(contestant)
-            for _ in range(3):
-                took = mate.go()
-            mate.block = max(1, min(MAX_BLOCK, int(TURN * 1e9 / (took + SPACING * 1e9))))
-            mates.append(mate)
-        except (OSError, RuntimeError) as error:
+            started.append(Mate(contestant))
+        except OSError as error:
             missing.append((contestant.name, f"it does not work here: {error}"))
+    for mate in started:
+        progress(f"{mate.contestant.name}: warms up", is_passing=True)
+        try:
+            warm_up(mate, turn)
+            mates.append(mate)
+        except RuntimeError as error:
+            missing.append((mate.contestant.name, f"it does not work here: {error}"))
+            mate.close()
     return mates
 
 
-def run(title, contestants, rounds, missing=()):
-    """The table of it. What does not work here is listed as missing."""
+def run(title, contestants, rounds, turn, missing=()):
+    """The table of it; a turn takes about so many s. What does not work here is listed as missing."""
     missing = list(missing)
-    mates = begin(contestants, missing)
+    mates = begin(contestants, turn, missing)
     try:
         for number in range(rounds):
             if number % max(1, rounds // 4) == 0 or sys.stderr.isatty():

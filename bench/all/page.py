@@ -8,7 +8,7 @@ from probe import HOLES
 
 INTRO = """# Benchmarks
 
-Written by `make bench`{quick}; the same command makes this page of your machine. Contestants of a table ran in turns, in a random order
+Written by `make bench{quick}`; the same command makes this page of your machine. Contestants of a table ran in turns, in a random order
 per round, 20 ms apart, each timed by itself from the call to the value, or to the command's end. These machines are noisy: compare
 within a table, and trust ratios.
 
@@ -18,6 +18,15 @@ The columns of ticks are measured as well: a probe ran in each contestant and tr
 its loopback, read a file that nobody granted, find no system call filter on it, find that it could gain privileges by exec, and
 write to the root. A tick: it could not. The same probe outside could do all that this user can do at all.
 """
+QUICK = """
+**This is a quick look, of few rounds each: a p99 is about the slowest of a dozen, and a bar that is missed by little says nothing.
+`make bench` takes its time.**
+"""
+
+
+def intro(machine, is_quick):
+    text = INTRO.format(machine=machine, quick=" QUICK=1" if is_quick else "")
+    return text.replace("trust ratios.\n", "trust ratios.\n" + QUICK) if is_quick else text
 
 
 def ratio(value):

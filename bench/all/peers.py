@@ -2,6 +2,7 @@
 """Other programs that seal a command, as far as they can be had here, each set up to give what a cell of vitro gives as
 nearly as its own options allow. What is missing is named."""
 
+import functools
 import json
 import os
 import pathlib
@@ -28,6 +29,7 @@ def is_apart(program):
     return not program.startswith(("/usr/", "/bin/"))
 
 
+@functools.cache
 def version_of(*words):
     told = subprocess.run(words, capture_output=True, text=True, check=False, timeout=20)
     text = (told.stdout or told.stderr).splitlines()
@@ -114,11 +116,11 @@ class Peers:
 
     def sandlock(self, words):
         """Of its package for Python, in a process that is there already: it has no start of its own to be timed."""
-        python = self.build / "peers" / "venv" / "bin" / "python"
-        if subprocess.run([python, "-c", "import sandlock"], capture_output=True, check=False).returncode if python.exists() else True:
+        python = str(self.build / "peers" / "venv" / "bin" / "python")
+        version = os.path.exists(python) and version_of(python, "-c", "import sandlock; print('sandlock', sandlock.__version__)")
+        if not version:
             raise Missing("PyPI did not give sandlock")
-        told = subprocess.run([python, "-c", "import sandlock; print(sandlock.__version__)"], capture_output=True, text=True, check=True)
-        return told.stdout.strip(), [str(python), str(pathlib.Path(__file__).parent / "sandlocked.py"), *words]
+        return version, [python, str(pathlib.Path(__file__).parent / "sandlocked.py"), *words]
 
     sandlock.is_mate = True
 

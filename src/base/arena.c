@@ -95,14 +95,17 @@ char *vt_arena_dup(struct vt_arena *arena, const char *text)
 
 char *vt_arena_printf(struct vt_arena *arena, const char *fmt, ...)
 {
+	char first[256]; /* measured, and for the most part done with */
 	va_list args, again;
 
 	va_start(args, fmt);
 	va_copy(again, args);
-	int len = vsnprintf(NULL, 0, fmt, args);
+	int len = vsnprintf(first, sizeof(first), fmt, args);
 	char *text = len < 0 ? NULL : vt_arena_alloc(arena, (size_t)len + 1);
 
-	if (text)
+	if (text && (size_t)len < sizeof(first))
+		memcpy(text, first, (size_t)len + 1);
+	else if (text)
 		(void)vsnprintf(text, (size_t)len + 1, fmt, again); /* measured just above */
 	va_end(again);
 	va_end(args);

@@ -86,7 +86,16 @@ bool vt_json_is_utf8(const char *bytes, size_t len)
 char *vt_json_show(char *buf, size_t size, const char *bytes, size_t len)
 {
 	size_t used = 0, mark = 0; /* up to mark there is room left for "..." */
+	size_t plain = 0;
 
+	/* Nearly all is, and policies have thousands of it. */
+	while (plain < len && bytes[plain] >= ' ' && bytes[plain] <= '~')
+		plain++;
+	if (plain == len && len < size) {
+		memcpy(buf, bytes, len);
+		buf[len] = '\0';
+		return buf;
+	}
 	for (size_t at = 0; at < len;) {
 		struct vt_utf8 next = vt_utf8_next(bytes + at, len - at);
 		char one[VT_UTF8_SHOWN];
