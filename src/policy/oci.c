@@ -395,7 +395,7 @@ static int read_names(struct reading *r, const json_t *value, const struct at *a
 	/* Go writes "" beside a list. */
 	if (name && json_is_string(name) && !*json_string_value(name))
 		name = NULL;
-	if ((names != NULL) == (name != NULL))
+	if (!names == !name)
 		return fail(r, err, at, EINVAL, "has %s, want \"names\"",
 			    names ? "both \"name\" and \"names\"" : "no \"names\"");
 	if (name) {
