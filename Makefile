@@ -22,7 +22,7 @@
 #   make abi      write the ABI that the library is held to, test/library/libvitro.so.0.abi, anew
 #   make check    formatting, the layer rule, and a compile for aarch64
 #   make tidy     clang-tidy over the sources
-#   make analyze  clang-tidy, cppcheck, gcc -fanalyzer and scan-build: what is found is fixed, or answered
+#   make analyze  clang-tidy, cppcheck, gcc -fanalyzer and clang --analyze, as scan-build has it: what is found is fixed, or answered
 #   make coverage  what the tests run of the sources, to docs/coverage.md (FILTER=REGEX: some of the tests)
 #   make install  with DESTDIR and PREFIX
 #   make clean    remove what was built
@@ -173,4 +173,4 @@ install: build
 	echo '  share                            completions for bash, zsh and fish'
 
 clean:
-	@rm -rf build build-sanitized build-fuzz build-analyze build-coverage
+	@rm -rf build build-sanitized build-fuzz build-coverage

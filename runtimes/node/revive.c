@@ -102,15 +102,15 @@ EXPORTED int pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex)
 }
 
 EXPORTED int pthread_cond_timedwait(pthread_cond_t *cond, pthread_mutex_t *mutex,
-				    const struct timespec *until)
+				    const struct timespec *abstime)
 {
-	return sleep_on(cond, mutex, of(cond)->clock, until);
+	return sleep_on(cond, mutex, of(cond)->clock, abstime);
 }
 
-EXPORTED int pthread_cond_clockwait(pthread_cond_t *cond, pthread_mutex_t *mutex, clockid_t clock,
-				    const struct timespec *until)
+EXPORTED int pthread_cond_clockwait(pthread_cond_t *cond, pthread_mutex_t *mutex,
+				    clockid_t clock_id, const struct timespec *abstime)
 {
-	return sleep_on(cond, mutex, clock, until);
+	return sleep_on(cond, mutex, clock_id, abstime);
 }
 
 EXPORTED int pthread_cond_signal(pthread_cond_t *cond)

@@ -169,7 +169,7 @@ static int take_words(napi_env env, napi_value array, struct words *ret_words)
 	napi_value word;
 	struct words words = { NULL };
 
-	if (napi_get_array_length(env, array, &count) != napi_ok || count > WORDS)
+	if (napi_get_array_length(env, array, &count) != napi_ok || count < 1 || count > WORDS)
 		return -EINVAL;
 	for (int fill = 0; fill < 2; fill++) {
 		for (uint32_t i = 0, at = 0; i < count; i++, at += (uint32_t)len + 1) {

@@ -259,7 +259,7 @@ static void try_inside(struct session *s, struct vt_tried *tried)
 
 	if (!lacks && r == 0)
 		r = vt_attempt_inside(&s->host, &policy, argv, s->signal_fd, &plan, &result, &err);
-	if (lacks || r < 0) {
+	if (lacks || r != 0) {
 		(void)snprintf(tried->why, sizeof(tried->why), "%s", lacks ? lacks : err.what);
 		tried->outcome = lacks || err.step == VT_STEP_PLAN ? VT_OUTCOME_UNJUDGED
 								   : VT_OUTCOME_UNCLEAR;

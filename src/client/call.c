@@ -266,9 +266,7 @@ static void begin(vitro_toolhost *host, struct vt_call *call, const struct vitro
 		end_failed(host, call, VITRO_REFUSED, "InvalidRequest", err.what);
 	} else if (!call->tool) {
 		refuse_unknown(host, call, request->tool ? request->tool : "");
-	} else if (host->peer.lost) {
-		end_lost(host, call);
-	} else if (send_call(host, call, request, &err) == 0) {
+	} else if (!host->peer.lost && send_call(host, call, request, &err) == 0) {
 		return;
 	} else if (host->peer.lost) {
 		end_lost(host, call);

@@ -56,7 +56,7 @@ int vt_notify_read_text(pid_t tid, uint64_t address, char *buf, size_t size);
  * Opens, O_PATH, what a descriptor of its shows, or for AT_FDCWD its working directory: through /proc,
  * which asks for less than vt_notify_take_fd(). -EBADF where there is none.
  */
-int vt_notify_open_fd(pid_t tid, int fd);
+int vt_notify_open_fd(pid_t tid, int number);
 
 /* Its working directory, as a path of its own root. */
 int vt_notify_folder(pid_t tid, char *buf, size_t size);

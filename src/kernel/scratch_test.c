@@ -61,6 +61,29 @@ static void test_make_for_another(void **state)
 	run_child(makes_for_another, NULL);
 }
 
+/* A name that somebody else has taken meanwhile is not what is looked for. */
+static void finds_its_own(void *arg)
+{
+	struct place place;
+
+	(void)arg;
+	step_down();
+	find_place(&place);
+	int fd = make(&place), around;
+	int found = vt_scratch_find(place.path, geteuid(), &around);
+
+	MUST(found >= 0 && close(found) == 0 && close(around) == 0);
+	MUST(vt_scratch_find(place.path, geteuid() + 1, &around) == -EPERM);
+	remove_all(&place, fd);
+	MUST(vt_scratch_find(place.path, geteuid(), &around) == -ENOENT);
+}
+
+static void test_find(void **state)
+{
+	(void)state;
+	run_child(finds_its_own, NULL);
+}
+
 /* Whoever cannot give it away has made nothing. */
 static void cannot_give_away(void *arg)
 {
@@ -443,12 +466,19 @@ static void test_remove_gives_up(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_make),           cmocka_unit_test(test_make_for_another),
-		cmocka_unit_test(test_make_fails),     cmocka_unit_test(test_make_refused),
-		cmocka_unit_test(test_remove_deep),    cmocka_unit_test(test_remove_many),
-		cmocka_unit_test(test_remove_goes_on), cmocka_unit_test(test_remove_closed),
-		cmocka_unit_test(test_remove_links),   cmocka_unit_test(test_remove_odd_files),
-		cmocka_unit_test(test_remove_moved),   cmocka_unit_test(test_remove_gives_up),
+		cmocka_unit_test(test_make),
+		cmocka_unit_test(test_make_for_another),
+		cmocka_unit_test(test_find),
+		cmocka_unit_test(test_make_fails),
+		cmocka_unit_test(test_make_refused),
+		cmocka_unit_test(test_remove_deep),
+		cmocka_unit_test(test_remove_many),
+		cmocka_unit_test(test_remove_goes_on),
+		cmocka_unit_test(test_remove_closed),
+		cmocka_unit_test(test_remove_links),
+		cmocka_unit_test(test_remove_odd_files),
+		cmocka_unit_test(test_remove_moved),
+		cmocka_unit_test(test_remove_gives_up),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

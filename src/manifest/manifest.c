@@ -519,8 +519,9 @@ static int load_text(const char *text, size_t len, const char *path,
 	AUTO_JSON json_t *root = NULL;
 	int status = vt_json_load_text(text, len, path, &root, err);
 
-	if (status == 0)
-		status = manifest_new(path, &r.manifest, err);
+	if (status < 0)
+		return status;
+	status = manifest_new(path, &r.manifest, err);
 	if (status < 0)
 		return status;
 	read_whole(&r, root, vt_json_span(text, len));

@@ -188,8 +188,9 @@ static int add_deny(struct listing *d, const struct vt_grant *grant, struct vt_e
 	if (r < 0 || d->host->read_link(d->host, name, target, sizeof(target)) < 0)
 		return r;
 	r = check_links(d, name, origin, err);
-	if (r == 0)
-		r = resolve(d, name, origin, &real, err);
+	if (r < 0)
+		return r;
+	r = resolve(d, name, origin, &real, err);
 	return r < 0 ? r : push_all(d, real, origin, err);
 }
 

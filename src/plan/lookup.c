@@ -141,8 +141,9 @@ int vt_lookup_interpreter_for(const struct vt_caller *caller, struct vt_arena *a
 	struct vt_command command;
 	int r = vt_lookup_command_for(caller, arena, name, policy, &command, err);
 
-	if (r == 0)
-		r = list_givens(policy, arena, &givens, err);
+	if (r < 0)
+		return r;
+	r = list_givens(policy, arena, &givens, err);
 	if (r < 0)
 		return r;
 	if (is_venv_written(&givens, command.path, place))

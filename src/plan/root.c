@@ -281,8 +281,9 @@ static int mount_seen(struct vt_root *root, const struct vt_entry *entry,
 	struct vt_node *node;
 	int r = check_kind(entry, seen->mode, err);
 
-	if (r == 0)
-		r = walk(root, entry->to, &node, err);
+	if (r < 0)
+		return r;
+	r = walk(root, entry->to, &node, err);
 	if (r < 0 || (!entry->device && !entry->socket &&
 		      shows(root, vt_node_mount(node), node, entry->from, entry->writable)))
 		return r;

@@ -200,8 +200,9 @@ static int add_move(struct vt_policy *policy, enum vt_field field, const json_t 
 	}
 	int status = move_path(policy->arena, move, "from", &from, source, err);
 
-	if (status == 0)
-		status = move_path(policy->arena, move, "to", &to, source, err);
+	if (status < 0)
+		return status;
+	status = move_path(policy->arena, move, "to", &to, source, err);
 	return status < 0 ? status : add_grant(policy, field, from, to, source, err);
 }
 

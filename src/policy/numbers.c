@@ -177,8 +177,8 @@ int vt_number_text(struct vt_policy *policy, enum vt_field field, const char *te
 		   const struct vt_source *source, struct vt_err *err)
 {
 	const struct vt_field_row *row = vt_field_row(field);
-	double number;
-	int64_t whole;
+	double number = 0;
+	int64_t whole = 0;
 	int status;
 
 	if (can_be_none(row) && strcmp(text, "none") == 0)
@@ -187,8 +187,7 @@ int vt_number_text(struct vt_policy *policy, enum vt_field field, const char *te
 		status = vt_units_number(text, &number);
 	} else {
 		status = vt_units_whole(row->type, text, &whole);
-		if (status == 0)
-			number = (double)whole; /* exact within any range of the table */
+		number = (double)whole; /* exact within any range of the table */
 	}
 	if (status < 0)
 		return fail_text(row, status, text, source, err);

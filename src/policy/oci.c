@@ -119,19 +119,18 @@ static int find_word(const struct word *words, const char *text)
 	return -ENOENT;
 }
 
+/* What the word stands for, which is never negative. */
 static int read_word(const struct reading *r, const json_t *value, const struct at *at,
-		     const struct word *words, const char *want, int *ret_value, struct vt_err *err)
+		     const struct word *words, const char *want, struct vt_err *err)
 {
 	int found;
 
 	if (!json_is_string(value))
 		return wrong(r, value, at, want, err);
 	found = find_word(words, json_string_value(value));
-	if (found < 0)
-		return fail(r, err, at, EINVAL, "'%s' is not known, want %s",
-			    vt_show(json_string_value(value)).text, want);
-	*ret_value = found;
-	return 0;
+	return found >= 0 ? found
+			  : fail(r, err, at, EINVAL, "'%s' is not known, want %s",
+				 vt_show(json_string_value(value)).text, want);
 }
 
 /* jansson has only numbers below 2^63, which no argument of a profile has needed to be. */
@@ -242,15 +241,14 @@ static int read_action(const struct reading *r, const json_t *object, const stru
 {
 	const json_t *value = member_of(object, name);
 	const struct at *own = MEMBER(at, name);
-	int action, status;
+	int action;
 
 	if (!value)
 		return fail(r, err, own, EINVAL, "is missing");
-	status = read_word(r, value, own, actions,
-			   "an action such as \"SCMP_ACT_ALLOW\" or \"SCMP_ACT_ERRNO\"", &action,
-			   err);
-	if (status < 0)
-		return status;
+	action = read_word(r, value, own, actions,
+			   "an action such as \"SCMP_ACT_ALLOW\" or \"SCMP_ACT_ERRNO\"", err);
+	if (action < 0)
+		return action;
 	if (action == NEEDS_LISTENER)
 		return fail(r, err, own, ENOTSUP,
 			    "%s needs a program outside that answers for the cell, which vitro "
@@ -280,7 +278,7 @@ static int read_arg(const struct reading *r, const json_t *value, const struct a
 	struct vt_oci_arg arg = { 0 };
 	uint64_t index = 0;
 	const json_t *member;
-	int op, status = check_keys(r, value, at, known, err);
+	int status = check_keys(r, value, at, known, err);
 
 	if (status < 0)
 		return status;
@@ -300,11 +298,11 @@ static int read_arg(const struct reading *r, const json_t *value, const struct a
 				     err);
 	if (status == 0)
 		status = read_word(r, member_of(value, "op"), MEMBER(at, "op"), ops,
-				   "a comparison such as \"SCMP_CMP_EQ\"", &op, err);
+				   "a comparison such as \"SCMP_CMP_EQ\"", err);
 	if (status < 0)
 		return status;
 	arg.index = (unsigned)index;
-	arg.op = (enum vt_oci_op)op;
+	arg.op = (enum vt_oci_op)status;
 	*ret_arg = arg;
 	return 0;
 }

@@ -231,6 +231,53 @@ static void test_a_policy_names_a_profile(void **state)
 	assert_int_equal(rmdir(folder), 0);
 }
 
+/* Adds so many of an item to a list in text. */
+static void repeat(char *text, const char *item, int count)
+{
+	char *end = text + strlen(text);
+
+	for (int i = 0; i < count; i++)
+		end += sprintf(end, "%s%s", i ? ", " : "", item);
+}
+
+/* What compiling costs is bounded, whoever wrote the profile. */
+static void test_bounds(void **state)
+{
+	static const struct {
+		int rules, names, args;
+		const char *says; /* NULL: it is within the bounds */
+	} rows[] = {
+		{ 1024, 4, 0, NULL },
+		{ 1, 1024, 16, NULL },
+		{ 1025, 1, 0, "syscalls: more than 1024 rules" },
+		{ 1, 1025, 0, "syscalls[0].names: more than 1024 entries" },
+		{ 5, 1024, 0, "syscalls[4].names: more than 4096 names in all" },
+		{ 1, 1, 17, "syscalls[0].args: more than 16 conditions" },
+	};
+	char *rule = malloc(1 << 20), *text = malloc(1 << 20);
+
+	(void)state;
+	assert_true(rule && text);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		const struct vt_oci_profile *profile;
+		struct vt_err err = { 0 };
+
+		strcpy(rule, "{\"action\": \"SCMP_ACT_ALLOW\", \"names\": [");
+		repeat(rule, "\"read\"", rows[i].names);
+		strcat(rule, "], \"args\": [");
+		repeat(rule, "{\"index\": 0, \"value\": 1, \"op\": \"SCMP_CMP_EQ\"}", rows[i].args);
+		strcat(rule, "]}");
+		strcpy(text, "{\"defaultAction\": \"SCMP_ACT_ERRNO\", \"syscalls\": [");
+		repeat(text, rule, rows[i].rules);
+		strcat(text, "]}");
+		assert_int_equal(parse(text, &profile, &err), rows[i].says ? -E2BIG : 0);
+		if (rows[i].says)
+			assert_non_null(strstr(err.what, rows[i].says));
+	}
+	free(rule);
+	free(text);
+}
+
 static int set_up(void **state)
 {
 	(void)state;
@@ -252,6 +299,7 @@ int main(void)
 		cmocka_unit_test(test_errnos),
 		cmocka_unit_test(test_actions),
 		cmocka_unit_test(test_what_is_wrong_is_said),
+		cmocka_unit_test(test_bounds),
 		cmocka_unit_test(test_a_policy_names_a_profile),
 	};
 

@@ -48,7 +48,7 @@ bool vt_source_is_key(const struct vt_source *source)
 	       (!source->key[len] || source->key[len] == '[');
 }
 
-int vt_source_nomem(struct vt_err *err)
+int(vt_source_nomem)(struct vt_err *err)
 {
 	return vt_fail(err, VT_STEP_POLICY, ENOMEM, "out of memory");
 }

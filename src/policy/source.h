@@ -23,7 +23,8 @@ int vt_source_fail(struct vt_err *err, const struct vt_source *source, int num, 
 int vt_source_nomem(struct vt_err *err);
 
 #ifdef VITRO_ANALYZED /* as of vt_fail() */
-#define vt_source_fail(...) vt_negative(vt_source_fail(__VA_ARGS__))
+#define vt_source_fail(...)  vt_negative(vt_source_fail(__VA_ARGS__))
+#define vt_source_nomem(...) vt_negative(vt_source_nomem(__VA_ARGS__))
 #endif
 
 /* Whether its name is that of the key, as for one that was set by a function. */

@@ -14,8 +14,8 @@ _Static_assert(sizeof(enum vt_network) == sizeof(unsigned) &&
 		       sizeof(enum vt_require) == sizeof(unsigned),
 	       "an enumeration is as large as an unsigned int");
 
-int vt_value_wrong(const json_t *value, const char *want, const struct vt_source *source,
-		   struct vt_err *err)
+int(vt_value_wrong)(const json_t *value, const char *want, const struct vt_source *source,
+		    struct vt_err *err)
 {
 	char number[40];
 	const char *found = number;

@@ -35,6 +35,9 @@ int vt_list_add_source(struct vt_policy *policy, const char *path, const struct 
 /* "found a list, want ...": a JSON value of the wrong type. */
 int vt_value_wrong(const json_t *value, const char *want, const struct vt_source *source,
 		   struct vt_err *err);
+#ifdef VITRO_ANALYZED /* as of vt_fail() */
+#define vt_value_wrong(...) vt_negative(vt_value_wrong(__VA_ARGS__))
+#endif
 
 /* Where the field's value is kept. */
 static inline void *vt_value_member(struct vt_policy *policy, enum vt_field field)

@@ -131,11 +131,11 @@ void vt_warm_kill(struct vt_warm *warm)
 	check_gone(warm);
 }
 
-void vt_warm_fail(struct vt_warm *warm, const struct vt_err *err)
+void vt_warm_fail(struct vt_warm *warm, const struct vt_err *why)
 {
 	if (warm->state == VT_WARM_ENDING)
 		return;
-	warm->owner->failed(warm, err);
+	warm->owner->failed(warm, why);
 	vt_warm_kill(warm);
 }
 

@@ -299,7 +299,7 @@ static int get(struct vt_cells_maker *maker, const struct vt_cells_wish *wish,
 	}
 	if (cells != own)
 		cells_free(own);
-	if (r < 0) {
+	if (!cells) {
 		free(path);
 		return r;
 	}

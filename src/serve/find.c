@@ -359,10 +359,8 @@ int vt_cells_believe(struct vt_cells *cells, const struct vt_cells_wish *wish,
 {
 	struct stat st;
 
-	if (found->err.num) {
-		*err = found->err;
-		return -found->err.num;
-	}
+	if (found->err.num)
+		return vt_fail(err, found->err.step, found->err.num, "%s", found->err.what);
 	if (fstat(found->image_fd, &st) < 0 || st.st_size > IMAGE_MAX)
 		return vt_fail(err, VT_STEP_PLAN, E2BIG,
 			       "refused: what the pool names, and what is passed on to it, comes "

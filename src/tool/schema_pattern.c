@@ -77,7 +77,7 @@ int vt_pattern_compile(struct vt_arena *arena, const char *text, size_t len,
 		return -ENOMEM;
 	/* What PCRE2 would take for its own settings. */
 	if (len >= 2 && memcmp(text, "(*", 2) == 0) {
-		(void)strcpy(message, "there is nothing to repeat before '*'");
+		(void)snprintf(message, VT_WANTED_SIZE, "there is nothing to repeat before '*'");
 		return -EINVAL;
 	}
 	pattern->code = compile(text, len, &error, &offset);

@@ -164,9 +164,9 @@ int vt_compiling_no_memory(struct vt_compiling *c);
 /* The node of a schema: compiled, or about to be. */
 int vt_compiling_node(struct vt_compiling *c, const json_t *value, const struct vt_schema_place *at,
 		      const struct vt_schema_node **ret_node);
-/* Has rule->node set to what a reference names, once all else is compiled. */
-int vt_compiling_refer(struct vt_compiling *c, const char *reference,
-		       const struct vt_schema_place *at, struct vt_rule *rule);
+/* Has rule->node set to what the text of a reference names, once all else is compiled. */
+int vt_compiling_refer(struct vt_compiling *c, const char *text, const struct vt_schema_place *at,
+		       struct vt_rule *rule);
 /* Compiles a regular expression, which the schema owns. */
 int vt_compiling_pattern(struct vt_compiling *c, const char *text, size_t len,
 			 const struct vt_schema_place *at, const struct vt_pattern **ret_pattern);

@@ -208,26 +208,26 @@ int vt_tool_new(const char *name, const char *description, const char *schema,
 	return status;
 }
 
-struct vt_tool *vt_tool_ref(struct vt_tool *public)
+struct vt_tool *vt_tool_ref(struct vt_tool *tool)
 {
-	((struct tool *)public)->references++;
-	return public;
+	((struct tool *)tool)->references++;
+	return tool;
 }
 
-void vt_tool_unref(struct vt_tool *public)
+void vt_tool_unref(struct vt_tool *tool)
 {
-	struct tool *tool = (struct tool *)public;
+	struct tool *whole = (struct tool *)tool;
 
-	if (!tool || --tool->references > 0)
+	if (!whole || --whole->references > 0)
 		return;
-	if (public->release)
-	public->release(public->owner);
-	vt_schema_free(tool->schema);
-	free(tool->folded);
-	free(tool->definition);
-	free(tool->description);
-	free(tool->name);
-	free(tool);
+	if (tool->release)
+		tool->release(tool->owner);
+	vt_schema_free(whole->schema);
+	free(whole->folded);
+	free(whole->definition);
+	free(whole->description);
+	free(whole->name);
+	free(whole);
 }
 
 int vt_tool_check(const struct vt_tool *tool, const char *text, size_t len, json_t **ret_arguments,
