@@ -314,6 +314,26 @@ static int ask_quota(int argc, char **argv)
 	return reached("had all quotas written out");
 }
 
+/* Of pages of a file in memory: what is wished for each of them stays with the file, where nobody
+ * counts it. */
+static int place_pages(int argc, char **argv)
+{
+	const long size = sysconf(_SC_PAGESIZE);
+	int fd = memfd_create("placed", MFD_CLOEXEC);
+
+	(void)argc;
+	(void)argv;
+	if (fd < 0 || ftruncate(fd, size) < 0)
+		return broken("memfd_create");
+	void *page = mmap(NULL, (size_t)size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+	if (page == MAP_FAILED)
+		return broken("mmap");
+	if (syscall(SYS_mbind, page, size, 0 /* MPOL_DEFAULT */, NULL, 0, 0) < 0)
+		return gated(errno, "mbind");
+	return reached("has a wish for where a page lies");
+}
+
 /* ---- what is the machine's ----------------------------------------------------------------- */
 
 /* argv: "map" or "file". Pages that the host has set aside; that there are none is no denial. */
@@ -404,6 +424,7 @@ const struct act road_acts[] = {
 	{ "watch_folder", "inotify", "sees what others do with files", watch_folder },
 	{ "watch_folder_by_signal", "dnotify", "sees what others do with files",
 	  watch_folder_by_signal },
+	{ "place_pages", "mbind", "keeps kernel memory that nobody counts", place_pages },
 	{ "ask_quota", "quotactl", "makes everybody wait for the disks", ask_quota },
 	{ "take_huge", "huge pages that are set aside", "takes memory that nobody counts",
 	  take_huge },

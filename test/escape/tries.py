@@ -396,6 +396,7 @@ FILES += [
     Try("watch_folder_by_signal", "{secret}"),
     Try("read_absolute", "/proc/{victim}/root{secret}/file", label="past the root of a process of the host"),
     Try("ask_quota", filtered=True, maybe=True),
+    Try("place_pages", maybe=True),
 ]
 SETUID += [Try("widen_argument", "chmod {write}/held/mine", "plain", flags="--write {write}", label="of chmod")]
 PROCESSES += [
