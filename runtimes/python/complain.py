@@ -95,7 +95,7 @@ _GET_VARIABLE = getattr(type(os.environ).__getitem__, "__code__", None)
 def _advise(error: BaseException) -> Optional[str]:
     for cause in _chain(error):
         if isinstance(cause, KeyError) and _last_code(cause) is _GET_VARIABLE:
-            return f"the cell has no variable {cause.args[0]}: env.pass names what it gets, as it is set when the sandbox starts"
+            return f"the cell has no variable {cause.args[0]}: it was not set when the sandbox started, or is not in env.pass"
         if isinstance(cause, OSError):
             key = _find_key(cause)
             if key:

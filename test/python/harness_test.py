@@ -367,7 +367,7 @@ def _():
         failed = run(code)
         check(failed.message.endswith(key), f"{code}: {failed.message}")
     failed = run("import os; os.environ['TOKEN']")
-    check_in("the cell has no variable TOKEN: env.pass names what it gets", failed.message, "the sentence")
+    check_in("the cell has no variable TOKEN: it was not set when the sandbox started, or is not in env.pass", failed.message, "the sentence")
     for code in ("open('missing.txt')", "{}['NOT_THERE']", "raise OSError('x')", "open('/etc/not-there')", "raise PermissionError(13, 'x')"):
         failed = run(code)
         for key in ("files.", "env.pass", "network", "limits."):

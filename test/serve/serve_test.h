@@ -101,7 +101,8 @@ static inline void start_server(struct server *server, const char *const *more)
 	while (more && *more)
 		flags[count++] = *more++;
 	(void)snprintf(server->log, sizeof(server->log), "%s/log", folder);
-	(void)unlink(server->log); /* of one before it */
+	/* What one before it said goes; a pipe is a test's own. */
+	assert_true(truncate(server->log, 0) == 0 || errno == ENOENT || errno == EINVAL);
 	server->pid = running = fork();
 	if (server->pid == 0)
 		become_server(server, flags);
