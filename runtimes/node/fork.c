@@ -64,14 +64,24 @@ int vt_node_fork_init(struct vt_node_fork *fork)
 	return fork->maps_fd < 0 || fork->fds_fd < 0 ? -errno : 0;
 }
 
-/* Where a line ends in a NUL in place of its newline; what is special (the vdso) refuses. */
-static void let_inherit(const char *line)
+/*
+ * "7f00-7f01 rw-s ...", which ends in a NUL in place of its newline. What V8 keeps from forks is
+ * for them, too. But not what would be shared: by the rings that libuv has for io_uring (Node 22
+ * and newer) a call could have the kernel do things in the name of its zygote, outside of all
+ * cells. uv_loop_fork() does without them.
+ */
+static int let_inherit(const char *line)
 {
 	unsigned long from, to;
+	char modes[5];
 
-	if (sscanf(line, "%lx-%lx", &from, &to) == 2 && from < to)
-		(void)madvise((void *)from, to - from,
-			      MADV_DOFORK); /* the first touch would tell */
+	if (sscanf(line, "%lx-%lx %4s", &from, &to, modes) != 3 || from >= to)
+		return -EBADMSG;
+	if (modes[1] == 'w' && modes[3] == 's')
+		return madvise((void *)from, to - from, MADV_DONTFORK) < 0 ? -errno : 0;
+	/* What is special (the vdso) refuses; of others the first touch would tell. */
+	(void)madvise((void *)from, to - from, MADV_DOFORK);
+	return 0;
 }
 
 static int let_inherit_all(int maps_fd)
@@ -88,7 +98,10 @@ static int let_inherit_all(int maps_fd)
 		len += (size_t)got;
 		while ((end = memchr(line, '\n', len - (size_t)(line - text)))) {
 			*end = '\0';
-			let_inherit(line);
+			int r = let_inherit(line);
+
+			if (r < 0)
+				return r;
 			line = end + 1;
 		}
 		len -= (size_t)(line - text);

@@ -188,8 +188,8 @@ function replaceRandom() {
 }
 
 /** What forks would share, or lack. */
-function objectTo(threads) {
-	return addon.shared() ? 'it makes memory that all calls would share' : addon.threads() > threads ? 'it starts threads, which calls would lack' : '';
+function objectTo(threads, shared) {
+	return addon.shared() > shared ? 'it makes memory that all calls would share' : addon.threads() > threads ? 'it starts threads, which calls would lack' : '';
 }
 
 async function preload(config) {
@@ -198,7 +198,7 @@ async function preload(config) {
 	const names = (config.preload ?? []).filter((name) => !leftOut.includes(`-${name}`));
 	if (names.length)
 		await fs.promises.stat('/'); // libuv's threads are there, and counted
-	const threads = addon.threads();
+	const threads = addon.threads(), shared = addon.shared(); // libuv's own: no fork has it
 	for (const name of names) {
 		addon.loads(name);
 		try {
@@ -206,7 +206,7 @@ async function preload(config) {
 		} catch (error) {
 			addon.tell(`'${name}' is not loaded ahead of calls: ${describe(error)}`);
 		}
-		const objection = objectTo(threads);
+		const objection = objectTo(threads, shared);
 		if (objection) {
 			addon.tell(`'${name}' is not loaded ahead of calls: ${objection}`);
 			addon.exit(1); // the next zygote is without it
