@@ -21,41 +21,41 @@ import logging
 import marshal
 import os
 import pickle
+import random
 import signal
 import sys
+import threading
+import _random
 import _socket
+from _thread import get_native_id
 
 from . import awaited, codec, complain, convert, cwd, initialize, resolve, talk, tools
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # not at run time: typing takes 5 ms to import
     from types import CodeType
-    from typing import Any, Dict, List, Mapping, NoReturn, Optional, Sequence, Tuple
+    from typing import Any, Callable, Dict, List, Mapping, NoReturn, Optional, Sequence, Tuple
 
-CALL_SOCKET = 3
 _VALUE = "<value>"  # no code can use these names by itself
 _LATER = "<later>"
 _CO_COROUTINE = 0x80
 _USUAL_HEAD = {"op": "call"}
 TOOL_ADVICE = "return plain data: dataclasses.asdict(), model_dump() or str() of it"
 _FORK_SAFE = 1, 1, 1, 4
-_ZYGOTE = os.getpid()
+_OCCUPANT = 2  # its pid, but in a bare cell, where no two have the same
 CODE_ADVICE = "end in plain data (text, numbers, lists, dicts), or have its class named in result_types"
 
 for _error in (codec.Malformed, codec.NotPlain, resolve.CannotResolve):
     _error.__module__ = "vitro"  # as tracebacks call them
 
 
-def main(config: Mapping[str, Any], extension: Any = None, fd: int = CALL_SOCKET) -> NoReturn:
-    """The life of an occupant. extension: what has park() and is_awaited(), by default the zygote's own."""
-    extension = extension or sys.modules["_vitro_zygote"]
-    reseed()
-    socket = talk.Talk(fd)
+def main(occupant: Occupant, extension: Any) -> NoReturn:
+    """The life of an occupant, which was made in the zygote. extension: what has park() and is_awaited()."""
+    begin_anew()
     if not extension.is_awaited():
-        rehearse(config)
-    forward_logs(socket)
+        rehearse(occupant.config)
+    forward_logs(occupant.talk)
     extension.park()
-    occupant = Occupant(socket, config, config.get("initializer"))
     try:
         occupant.serve()
     except talk.Gone:
@@ -70,25 +70,41 @@ def main(config: Mapping[str, Any], extension: Any = None, fd: int = CALL_SOCKET
             pass
 
 
-def reseed() -> None:
-    """Siblings are copies of one process: what is random must not be the same in all of them. Of `random` Python itself
-    sees to that after each fork. OpenSSL does from 1.1.1d on, where the process has another number than the one that it was
-    forked from; before that it mixes in the number, which cells have in common."""
-    numpy_random = sys.modules.get("numpy.random")
+def begin_anew() -> None:
+    """Siblings are copies of one process: what is random must not be the same in all of them, and the thread has another
+    number now. Python's own way to do this takes longer (zygote.import_spared)."""
+    _main_thread._native_id = get_native_id()  # type: ignore[attr-defined]
+    _seed(_generator)
+    _generator.gauss_next = None
+    for reseed in _reseeds:
+        reseed()
+
+
+_main_thread = threading.main_thread()
+_generator: Any = random._inst  # type: ignore[attr-defined]
+_seed = _random.Random.seed  # which the generator's own seed() ends in
+_reseeds: List[Callable[[], None]] = []
+
+
+def look_around() -> None:
+    """In the zygote, when modules were imported: which of them has something random of its own."""
+    numpy_random, ssl, tempfile = map(sys.modules.get, ("numpy.random", "_ssl", "tempfile"))
+    _reseeds.clear()
     if numpy_random is not None:
-        numpy_random.seed()
-    ssl = sys.modules.get("_ssl")
-    if ssl is not None and (ssl.OPENSSL_VERSION_INFO < _FORK_SAFE or os.getpid() == _ZYGOTE):
-        ssl.RAND_add(os.urandom(32), 32.0)
-    tempfile = sys.modules.get("tempfile")
+        _reseeds.append(numpy_random.seed)
+    # From 1.1.1d on it sees to itself where the process has another number than the one that it was forked from; before that
+    # it mixes in the number, which cells have in common.
+    if ssl is not None and (ssl.OPENSSL_VERSION_INFO < _FORK_SAFE or os.getpid() == _OCCUPANT):
+        _reseeds.append(lambda: ssl.RAND_add(os.urandom(32), 32.0))
     if tempfile is not None:
-        tempfile._name_sequence = None  # type: ignore[attr-defined]
+        tempfile._name_sequence = None  # type: ignore[attr-defined]  # each makes its own
 
 
 def warm_up(config: Mapping[str, Any]) -> None:
     """In the zygote: what is done once and then stays (OpenSSL alone sets up 700 KB of its own) is done here, and all share
     it."""
-    reseed()
+    look_around()
+    begin_anew()
     forward_logs(None)
     rehearse(config)
 
@@ -100,7 +116,7 @@ class Occupant:
     """Does one call."""
 
     def __init__(self, socket: talk.Talk, config: Mapping[str, Any], initializer: Any = None) -> None:
-        self.talk = socket
+        self.talk, self.config = socket, config
         self.initializer = initializer  # that is to be called here
         self.is_json = config.get("mode") == "json"
         self.receive = getattr(sys.modules.get("_vitro_zygote"), "receive", None)

@@ -29,7 +29,8 @@ enum { PAGE = 4096, LARGE = 4 << 20 };
 struct state {
 	struct vt_zygote zygote;
 	bool joined;
-	bool awaited; /* in an occupant */
+	bool entering; /* while an occupant is forked */
+	bool awaited;  /* in an occupant */
 };
 
 /* The supervisor has nothing more to hear. */
@@ -138,16 +139,41 @@ static PyObject *ready(PyObject *module, PyObject *unused)
 }
 
 /* 1 in the zygote, 0 in an occupant. */
-static int enter(struct vt_zygote *zygote, struct vt_zygote_order *order, struct vt_err *err)
+static int enter(struct state *state, struct vt_zygote_order *order, struct vt_err *err)
 {
+	state->entering = true;
 	PyOS_BeforeFork();
-	int r = vt_zygote_enter(zygote, order, err);
+	int r = vt_zygote_enter(&state->zygote, order, err);
 
 	if (r == 0)
 		PyOS_AfterFork_Child();
 	else
 		PyOS_AfterFork_Parent();
+	state->entering = false;
 	return r;
+}
+
+/* Of (module, function). */
+static PyObject *call_unless_entering(PyObject *both, PyObject *unused)
+{
+	const struct state *state = PyModule_GetState(PyTuple_GetItem(both, 0));
+
+	(void)unused;
+	if (!state)
+		return NULL;
+	if (state->entering)
+		Py_RETURN_NONE;
+	return PyObject_CallObject(PyTuple_GetItem(both, 1), NULL);
+}
+
+static PyObject *spare(PyObject *module, PyObject *function)
+{
+	static PyMethodDef method = { "spared", call_unless_entering, METH_NOARGS, NULL };
+	PyObject *both = PyTuple_Pack(2, module, function);
+	PyObject *spared = both ? PyCFunction_New(&method, both) : NULL;
+
+	Py_XDECREF(both);
+	return spared;
 }
 
 static PyObject *next_order(PyObject *module, PyObject *args)
@@ -169,7 +195,7 @@ static PyObject *next_order(PyObject *module, PyObject *args)
 						    "replace");
 		state->awaited = r == 0 && order.note.awaited;
 		if (r == 0)
-			r = enter(zygote, &order, &err);
+			r = enter(state, &order, &err);
 		if (r < 0)
 			return leave(&err);
 	} while (wait && r > 0);
@@ -413,6 +439,8 @@ static PyMethodDef methods[] = {
 	  "next(wait=True): obeys orders until there is something to say. None: this is an "
 	  "occupant "
 	  "now, sealed. A text: a module to learn; empty, without wait: one order was obeyed." },
+	{ "spare", spare, METH_O,
+	  "spare(function): what calls it, but not while an occupant is forked." },
 	{ "learned", learned, METH_VARARGS,
 	  "learned(problem=None): the module is learned, or cannot be." },
 	{ "loads", loads, METH_VARARGS,

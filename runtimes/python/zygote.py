@@ -20,6 +20,7 @@ from types import ModuleType
 from typing import Any, Dict, Iterable, List, NoReturn, Optional, Sequence, Tuple
 
 CONTROL = 3
+CALL = 3  # of an occupant, where the other was
 PACKAGE = "_vitro_runtime"
 PARTS = ("codec", "talk", "resolve", "awaited", "complain", "cwd", "tools", "convert", "initialize", "harness")
 # What every piece of code may stand on: a top-level await, and a line in a log.
@@ -168,6 +169,24 @@ def settle() -> None:
     gc.collect()
     gc.disable()
     gc.freeze()
+    bytes(1 << 16)  # for which malloc() puts together what small things left behind; later each fork would, by copying it
+
+
+def import_spared(extension: Any) -> None:
+    """Modules whose work after a fork would copy a third of the pages that an occupant copies in all, for nothing: it makes
+    locks anew that nobody holds, as there is one thread, and forgets threads that there are not. What is left of it,
+    harness.begin_anew() does. Forks that a call makes have all of it."""
+    register = os.register_at_fork
+
+    def register_spared(**functions: Any) -> None:
+        register(**{when: extension.spare(function) for when, function in functions.items()})
+
+    os.register_at_fork = register_spared  # type: ignore[assignment]
+    try:
+        for name in ("threading", "logging", "random"):
+            __import__(name)
+    finally:
+        os.register_at_fork = register
 
 
 def load_parts(folder: str) -> Any:
@@ -178,6 +197,7 @@ def load_parts(folder: str) -> Any:
     sys.path.insert(0, folder)
     try:
         extension = __import__("_vitro_zygote")
+        import_spared(extension)
         for part in PARTS:
             __import__(f"{PACKAGE}.{part}")
     finally:
@@ -283,6 +303,7 @@ class Zygote:
         self.config["result_bytes"] = about["result_bytes"]
         self.config["bare"] = about["bare"]
         self.guard = Guard(Places(about["writable"], about["inodes"]))
+        self.occupant: Any = None  # as all are to be, but for what each makes of itself
         self.hidden = {name for name in os.environb if not name[:1].isalpha()}  # see launch/heeded.h
 
     def prepare(self, learned: Sequence[str], left_out: Sequence[str]) -> None:
@@ -323,6 +344,14 @@ class Zygote:
             self.extension.fail(problem)
         del self.config["initializer"]
 
+    def warm_up(self) -> None:
+        """What occupants would do each for itself."""
+        self.harness.warm_up(self.config)
+        self.occupant = self.harness.Occupant(sys.modules[f"{PACKAGE}.talk"].Talk(CALL), self.config, self.config.get("initializer"))
+        for stream in (sys.stdout, sys.stderr):
+            stream.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # so that what a call printed is told however it ends
+        settle()
+
     def learn(self, name: str) -> None:
         """For real, since a child could. Whoever has it already has nothing to do."""
         try:
@@ -333,6 +362,7 @@ class Zygote:
         hindrance = find_hindrance(self.extension)
         if hindrance:
             self.extension.fail(f"importing '{name}' ahead of calls {hindrance}")
+        self.harness.look_around()
         settle()
         self.extension.learned()
 
@@ -366,8 +396,7 @@ class Zygote:
         sys.meta_path.remove(self.guard)
         if self.config["bare"] or self.hidden:
             self.see_environment()
-        self.harness.main(self.config)
-        os._exit(0)
+        self.harness.main(self.occupant, self.extension)
 
     def see_environment(self) -> None:
         """C's environment was written to: what names code is shown; a bare cell's private folder is its own."""
@@ -404,10 +433,7 @@ def main(argv: List[str]) -> None:
         zygote.prepare(learned, left_out)
     except Exception as error:
         extension.fail(describe(error))
-    harness.warm_up(zygote.config)
-    for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # so that what a call printed is told however it ends
-    settle()
+    zygote.warm_up()
     extension.ready()
     zygote.serve()
     zygote.occupy()

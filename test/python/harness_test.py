@@ -64,7 +64,8 @@ class Cell:
                 signal.signal(signal.SIGALRM, signal.SIG_DFL)
                 if prepare:
                     prepare()
-                harness.main({"mode": "message", "result_bytes": 64 << 20, **(config or {})}, Extension, its.detach())
+                wanted = {"mode": "message", "result_bytes": 64 << 20, **(config or {})}
+                harness.main(harness.Occupant(talk.Talk(its.detach()), wanted, wanted.get("initializer")), Extension)
             finally:
                 os._exit(99)
         its.close()

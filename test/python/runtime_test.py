@@ -245,5 +245,37 @@ def _():
                         f"cells {kind}: descriptors")
 
 
+# What a call sees of its own process, and of a fork that it makes beside a thread.
+FORKS = """
+import json, logging, os, random, threading
+end = threading.Event()
+other = threading.Thread(target=end.wait)
+other.start()
+theirs, ours = os.pipe()
+drawn = random.getstate()
+if not os.fork():
+    logging.getLogger().warning("from a fork")
+    os.write(ours, json.dumps([random.getstate() == drawn, len(threading.enumerate()), AHEAD]).encode())
+    os._exit(0)
+os.wait()
+value = json.loads(os.read(theirs, 100)), threading.main_thread().native_id == threading.get_native_id()
+end.set()
+"""
+
+
+@test("forks that a call makes have all that Python does after one, and occupants what is left of it, and modules' own")
+def _():
+    hook = "import os\nFORKS = []\nos.register_at_fork(after_in_child=lambda: FORKS.append(1))\n"
+    for python in pythons():
+        with folder() as place:
+            write(os.path.join(place, "hooked.py"), hook)
+            with Pool(python, paths=[place], preload=["hooked"]) as pool:
+                found = pool.run(FORKS.replace("AHEAD", "__import__('hooked').FORKS"))
+                check_equal(found, [[False, 1, [1, 1]], True],
+                            f"{python}: the fork has the state that was there, threads, calls of a module's; the thread's number")
+                draws = [pool.run("import random; value = [random.random(), random.gauss(0, 1)]") for _ in range(3)]
+                check_equal([len({*drawn}) for drawn in zip(*draws)], [3, 3], f"{python}: {draws}")
+
+
 if __name__ == "__main__":
     main()
