@@ -135,11 +135,11 @@ def _():
     for module in (vitro, vitro.compat.calute, vitro.compat.loomflow):
         for name in module.__all__:
             check(getattr(module, name).__doc__, f"{name} has no docstring")
-    mypy = shutil.which("mypy", path=os.pathsep.join([os.path.dirname(sys.executable), os.environ.get("PATH", "")]))
-    if not mypy:
-        skip("mypy is not installed")
+    if not pythons.has_framework("mypy"):
+        skip("mypy was not fetched for this Python")
     with folder() as cache:
-        done = run([mypy, "--cache-dir", cache], cwd=pythons.SDK, timeout=55)
+        done = run([sys.executable, "-m", "mypy", "--cache-dir", cache], cwd=pythons.SDK, timeout=200,
+                   env={**os.environ, "PYTHONPATH": pythons.FRAMEWORKS})
     check_equal(done.code, 0, "mypy", done)
 
 
