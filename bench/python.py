@@ -420,7 +420,8 @@ class Bench:
 
     def measure_callbacks(self, sandbox):
         ours, theirs = [], []
-        floors = {kind: Floor(self.options.binary, name) for kind, name in ((", bytes", "raw"), (", json", "with_json"))}
+        floors = {kind: Floor(self.options.binary, name, relayed=relayed) for kind, name, relayed in (
+            (", bytes", "raw", True), (", json", "with_json", True), (", json with nobody between", "with_json", False))}
         bare = {kind: [] for kind in floors}
         with subprocess.Popen([sys.executable, "-c", ECHO], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                               bufsize=0) as echo:

@@ -148,16 +148,20 @@ QUESTION = b"x" * 70  # as long as a call-back on the wire
 class Floor:
     """One kind of turn, between this process and a plain one, or as many forks of it as wait for theirs."""
 
-    def __init__(self, binary, kind, forks=0):
+    def __init__(self, binary, kind, forks=0, relayed=True):
+        """relayed: there is somebody between the two, as a supervisor is."""
         programs = pathlib.Path(binary).parent / "bench"
         words = [ENTERER, programs / "vitro-bench-hand", binary, kind] if kind in ("enter", "make") else [PEER, kind, str(forks)]
         self.end, near = socket.socketpair()
-        far, theirs = socket.socketpair()
-        for one in (self.end, near, far, theirs):  # as a supervisor's: a message of 1 MB goes at once
+        ends, self.processes, theirs = [self.end, near], [], near
+        if relayed:
+            far, theirs = socket.socketpair()
+            ends += [far, theirs]
+            self.processes.append(subprocess.Popen([programs / "vitro-bench-relay"], stdin=near, stdout=far))
+        for one in ends:  # as a supervisor's: a message of 1 MB goes at once
             one.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4 << 20)
-        self.processes = [subprocess.Popen([programs / "vitro-bench-relay"], stdin=near, stdout=far),
-                          subprocess.Popen([sys.executable, "-c", *words], stdin=theirs)]
-        for one in (near, far, theirs):
+        self.processes.append(subprocess.Popen([sys.executable, "-c", *words], stdin=theirs))
+        for one in ends[1:]:
             one.close()
         self.turn = getattr(self, kind)
 
