@@ -1,9 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Values and messages: what a cell and its host say to each other, as bytes.
-
-A message is JSON with buffers behind it, so that large data is never copied into text:
-
-    u32 n, n bytes of JSON, u32 count, count × u64 lengths, the buffers        (least significant byte first)
+"""Values: what a cell and its host say to each other, as parts of messages (_message.py).
 
 A value is JSON as far as JSON goes; all else is an object with one member whose name begins with "$":
 {"$tuple": [1, 2]}, {"$bytes": 0} (buffer 0). docs/values.md has the table. Only exact types are written, so
@@ -13,18 +9,17 @@ The host reads what a cell wrote, and a cell may be anybody's. Reading builds pl
 it costs in time and memory is bounded by the bytes that came; it raises Malformed, and nothing else. It
 imports nothing: a module that a cell could ask for might be a file that the cell wrote.
 
-The same file is part of the runtime in a cell and of the package on the host.
+The same files are part of the runtime in a cell and of the package on the host.
 """
 
 from __future__ import annotations
 
-import json
-import mmap
 import re
-import struct
 import sys
 from collections import Counter
-from itertools import accumulate
+
+from ._collected import DEPTH_MAX, FILES_MAX, FileMatcher, check_file_name, read_files
+from ._message import HUGE, NESTING_MAX, PARTS_MAX, Attachments, Malformed, pack, read_json, read_plain, room, unpack, unpack_head
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # not at run time: typing takes 5 ms to import
@@ -33,22 +28,16 @@ if TYPE_CHECKING:  # not at run time: typing takes 5 ms to import
     Buffer = Union[bytes, bytearray, memoryview]
     Head = Dict[str, Any]
 
-PARTS_MAX = 10_000_000  # of a message's JSON; a part takes up to 64 bytes of memory
-BUFFERS_MAX = 1 << 20
+# Who has values has messages to put them in, and may have files beside them.
+__all__ = ("COMPARE_MAX", "DEPTH_MAX", "FILES_MAX", "HUGE", "NDIM_MAX", "NESTING_MAX", "PARTS_MAX", "PLAIN_ADVICE", "RESULT_ADVICE",
+           "SAFE_INT", "Attachments", "FileMatcher", "Malformed", "NotPlain", "can_build", "check_file_name", "decode", "encode",
+           "is_as_it_is", "name_type", "pack", "read_files", "read_plain", "room", "unpack", "unpack_head", "with_article")
 SAFE_INT = (1 << 53) - 1  # what every language's JSON reads exactly
 NDIM_MAX = 32
-NESTING_MAX = 200  # lists and objects of JSON; what json and repr() can print without running out of stack
 COMPARE_MAX = 5_000_000  # what comparing a message's keys may cost, in units of _Costs: up to 0.3 s
-HUGE = 4 << 20  # bytes from which on huge pages are worth it
-FILES_MAX = 10_000  # that come with a result
-DEPTH_MAX = 64  # folders around such a file
 
 RESULT_ADVICE = "return plain data, or name its class in result_types, or use trust_results=True"
 PLAIN_ADVICE = "only plain data can be sent"
-
-
-class Malformed(ValueError):
-    """The bytes are not a message, or a value in it is none."""
 
 
 class NotPlain(TypeError):
@@ -63,235 +52,6 @@ class NotPlain(TypeError):
         """Fills in the message, when the way to the value is known."""
         self.args = (f"{name}{''.join(reversed(self.path))} {self.what}: {advice}",)
         return self
-
-
-class Attachments(list):  # type: ignore[type-arg]
-    """The buffers of a message, as memoryviews. Each can be taken once: else a few bytes that name the same
-    buffer again and again would fill the reader's memory."""
-
-    is_plain = False  # no name in the JSON begins with "$": its values are as they stand
-    taken = bytearray()
-    nbytes = 0
-    compared = 0  # units that comparing keys has cost
-
-    @classmethod
-    def of(cls, views: Sequence[Buffer], is_plain: bool = False) -> Attachments:
-        made = cls(views)
-        if views:
-            made.taken = bytearray(len(views))
-            made.nbytes = sum(map(len, views))
-        made.is_plain = is_plain
-        return made
-
-    def take(self, index: Any) -> Buffer:
-        if type(index) is not int or not 0 <= index < len(self):
-            raise Malformed(f"there is no buffer {index!r:.50}")
-        if self.taken[index]:
-            raise Malformed(f"buffer {index} is used twice")
-        self.taken[index] = 1
-        view: Buffer = self[index]
-        return view
-
-
-def room(size: int) -> Union[bytearray, mmap.mmap]:
-    """Memory for a message of so many bytes. A large one is of huge pages where the kernel has them, which takes a third
-    off the time of receiving, and is taken as the bytes come, not when they are promised."""
-    if size < HUGE:
-        return bytearray(size)
-    memory = mmap.mmap(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    try:
-        memory.madvise(mmap.MADV_HUGEPAGE)
-    except (AttributeError, OSError):  # a kernel without them
-        pass
-    return memory
-
-
-# ---- messages ------------------------------------------------------------------------------------
-
-_U32 = struct.Struct("<I")
-_SMALL = 2 * NESTING_MAX  # bytes of a message in which nothing nests too deep, and no number is too long
-_SPACE = " \t\n\r"
-_DIGITS = bytes.maketrans(b"123456789", b"000000000")
-_LONG_NUMBER = b"0" * 25  # longer than any that is written here, but in a text
-_ALL_BUT_NESTING = bytes(set(range(256)) - set(b'[]{}"\\'))
-_BRACKETS = bytes.maketrans(b"{}", b"[]")
-_STEPS = {ord("["): 1, ord("]"): -1, ord('"'): 0, ord("\\"): 0}
-
-
-def _make_writer(is_ascii: bool) -> Callable[[Any], str]:
-    """What writes JSON. Python's own encoder makes one anew for each text; kept, it takes half the time."""
-    options = json.JSONEncoder(check_circular=False, allow_nan=False, separators=(",", ":"), ensure_ascii=is_ascii)
-    make: Any = getattr(json.encoder, "c_make_encoder", None)
-    text = getattr(json.encoder, "encode_basestring_ascii" if is_ascii else "encode_basestring", None)
-    if make is None or text is None:
-        return options.encode
-    write = make(None, options.default, text, None, ":", ",", False, False, False)
-    return lambda tree: "".join(write(tree, 0))
-
-
-_write_text = _make_writer(False)
-_write_ascii = _make_writer(True)
-
-
-def pack(head: Head, buffers: Sequence[Any] = ()) -> List[Buffer]:
-    """A message, in pieces: the buffers themselves are not copied."""
-    try:
-        text = _write_text(head).encode()
-    except UnicodeEncodeError:  # half a surrogate pair, which UTF-8 cannot say
-        text = _write_ascii(head).encode()
-    if not buffers:
-        return [b"%b%b\0\0\0\0" % (_U32.pack(len(text)), text)]
-    views = [memoryview(buffer).cast("B") for buffer in buffers]
-    # JSON may end in spaces: the first buffer then lies where its numbers can be used in place.
-    text += b" " * (-(8 + len(text) + 8 * len(views)) % 16)
-    lengths = struct.pack("<I%dQ" % len(views), len(views), *map(len, views))
-    return [_U32.pack(len(text)) + text + lengths, *views]
-
-
-def unpack(data: Any, parts_max: int = PARTS_MAX) -> Tuple[Head, Attachments]:
-    """A message's head and its buffers, which are views of `data`."""
-    view = memoryview(data).cast("B") if type(data) is not memoryview else data
-    if len(view) <= _SMALL:
-        found = _unpack_small(view)
-        if found is not None:
-            return found
-    head, is_plain, lengths, at = unpack_head(view, len(view), parts_max)
-    views = []
-    for length in lengths:
-        views.append(view[at:at + length])
-        at += length
-    return head, Attachments.of(views, is_plain)
-
-
-def read_plain(data: bytes) -> Optional[Head]:
-    """The head of a message that is short, without buffers, and all plain, so that a value in it is as it stands; None: it is
-    none, or something else, which is for unpack() to say."""
-    size = len(data)
-    if not 8 < size <= _SMALL or data[-4:] != b"\0\0\0\0" or data[:4] != (size - 8).to_bytes(4, "little"):
-        return None
-    try:
-        text = data[4:-4].decode()
-        head, end = _scan(text, 0)
-    except (ValueError, StopIteration, RecursionError):
-        return None
-    if "$" in text or "\\" in text or end != len(text) or type(head) is not dict:
-        return None
-    return head
-
-
-def _unpack_small(view: memoryview) -> Optional[Tuple[Head, Attachments]]:
-    """The same of a short message with a buffer at the most, as most are, with nothing in it that has to be looked at twice; None:
-    it is none, or wrong."""
-    data = bytes(view)
-    end = 4 + int.from_bytes(data[:4], "little")
-    text, count = data[4:end], data[end:end + 4]
-    if count == b"\0\0\0\0" and end + 4 == len(data):
-        views: Sequence[Buffer] = ()
-    elif count == b"\1\0\0\0" and int.from_bytes(data[end + 4:end + 12], "little") == len(data) - end - 12:
-        views = (view[end + 12:],)
-    else:
-        return None
-    if b"$" in text or b"\\" in text:
-        return None
-    try:
-        string = text.decode()
-        head, read = _scan(string, 0)
-    except (ValueError, StopIteration, RecursionError):
-        return None
-    if type(head) is not dict or string[read:].strip(_SPACE):
-        return None
-    return head, Attachments.of(views, True)
-
-
-def unpack_head(view: memoryview, size: int, parts_max: int = PARTS_MAX) -> Tuple[Head, bool, Sequence[int], int]:
-    """Of a message of `size` bytes, whose beginning is in `view`: the head, whether it is plain, the lengths of the
-    buffers and where they begin. Who reads a stream can then receive each buffer into an object of its own, and
-    give Attachments.of(buffers, is_plain) to decode(): bytes are not copied again. Raises Malformed, also if too
-    little of it is there."""
-    try:
-        return _unpack_head(view, size, parts_max)
-    except RecursionError:
-        raise Malformed("the message nests too deep") from None
-    except (ValueError, struct.error) as error:
-        if isinstance(error, Malformed):
-            raise
-        raise Malformed(f"the message's head is not JSON: {error!s:.200}") from None
-
-
-def _unpack_head(view: memoryview, size: int, parts_max: int) -> Tuple[Head, bool, Sequence[int], int]:
-    here = len(view)
-    if here < 8:
-        raise Malformed("the message is cut short")
-    text_end = 4 + _U32.unpack_from(view)[0]
-    if text_end + 4 > here:
-        raise Malformed("the message's head is longer than the message")
-    count = _U32.unpack_from(view, text_end)[0]
-    at = text_end + 4 + 8 * count
-    if at > here or count > BUFFERS_MAX:
-        raise Malformed("the message has too many buffers")
-    lengths: Sequence[int] = struct.unpack_from("<%dQ" % count, view, text_end + 4) if count else ()
-    if sum(lengths) != size - at:
-        raise Malformed("the sizes of the message's buffers do not add up")
-    head, is_plain = _loads(bytes(view[4:text_end]), parts_max)
-    if type(head) is not dict:
-        raise Malformed("the message's head is not an object")
-    return head, is_plain, lengths, at
-
-
-def _refuse_constant(name: str) -> Any:
-    raise Malformed(f"{name} is not JSON")
-
-
-def _read_int(digits: str) -> int:
-    if len(digits) > 400:  # reading decimal digits takes the square of their number
-        raise Malformed("an integer is too long")
-    return int(digits)
-
-
-# Without the search for space around the text.
-_scan: Any = getattr(json.JSONDecoder(parse_constant=_refuse_constant), "scan_once")
-_scan_careful: Any = getattr(json.JSONDecoder(parse_constant=_refuse_constant, parse_int=_read_int), "scan_once")
-
-
-def _loads(text: bytes, parts_max: int) -> Tuple[Any, bool]:
-    """Reads JSON; also tells whether no name in it begins with "$"."""
-    scan = _scan
-    if len(text) > 4096:
-        # An object takes as much memory as four numbers.
-        if text.count(b",") + text.count(b"[") + 4 * text.count(b"{") > parts_max:
-            raise Malformed("the message has too many parts")
-        if _LONG_NUMBER in text.translate(_DIGITS):
-            scan = _scan_careful
-    is_plain = b'"$' not in text and b'"\\u0024' not in text
-    string = text.decode()
-    _check_nesting(text)
-    if string[:1] in _SPACE:
-        string = string.lstrip(_SPACE)
-    try:
-        tree, end = scan(string, 0)
-    except StopIteration:
-        raise Malformed("it is empty, or begins with what is none") from None
-    if end != len(string) and string[end:].strip(_SPACE):
-        raise Malformed("something is behind it")
-    return tree, is_plain
-
-
-def _check_nesting(text: bytes) -> None:
-    """Python's own guard is the recursion limit, which a program may have raised, and does not hold for json in each of
-    its versions. Raises RecursionError. Takes a few passes over the text, each at the speed of C."""
-    if text.count(b"[") + text.count(b"{") <= NESTING_MAX:
-        return
-    rest = text.translate(None, _ALL_BUT_NESTING)
-    if b"\\" in rest:
-        # A backslash that is escaped, then a quote that is: in this order what is left is as JSON reads it. What was
-        # between them is needed for that.
-        rest = text.replace(b"\\\\", b"").replace(b'\\"', b"").translate(None, _ALL_BUT_NESTING)
-    # Texts without brackets go first, since there may be millions of them. Of the rest every other piece is a text.
-    rest = b"".join(rest.replace(b'""', b"").split(b'"')[::2]).translate(_BRACKETS)
-    for _ in range(8):  # layers; most data has no more
-        rest = rest.replace(b"[]", b"")
-    if len(rest) > NESTING_MAX - 8 and max(accumulate(map(_STEPS.__getitem__, rest))) > NESTING_MAX - 8:
-        raise RecursionError
 
 
 # ---- writing values ------------------------------------------------------------------------------
@@ -557,7 +317,7 @@ def decode(tree: Any, buffers: Sequence[Buffer] = (), types: Optional[Mapping[st
     if isinstance(tree, (bytes, bytearray, memoryview)):
         buffers = Attachments.of(buffers)
         try:
-            tree, buffers.is_plain = _loads(bytes(tree), PARTS_MAX)
+            tree, buffers.is_plain = read_json(bytes(tree), PARTS_MAX)
         except RecursionError:
             raise Malformed("the value nests too deep") from None
         except ValueError as error:
@@ -576,97 +336,6 @@ def decode(tree: Any, buffers: Sequence[Buffer] = (), types: Optional[Mapping[st
         raise Malformed("the value nests too deep") from None
     except Exception as error:  # of what makes a value from text; whichever it is, the text is to blame
         raise Malformed(f"the value cannot be made: {type(error).__name__}: {error!s:.200}") from None
-
-
-def read_files(tree: Any, buffers: Attachments, patterns: Sequence[str] = ()) -> Dict[str, bytes]:
-    """The files that came with a result: {"name": buffer}. Names are relative, lead nowhere else, and match one of the
-    patterns that were collected."""
-    if tree is None:
-        return {}
-    if type(tree) is not dict:
-        raise Malformed("files are not an object")
-    if len(tree) > FILES_MAX:
-        raise Malformed(f"there are more than {FILES_MAX} files")
-    matches = FileMatcher(patterns).matches if tree else None
-    files = {}
-    for name, index in tree.items():
-        if check_file_name(name).count("/") > DEPTH_MAX or not matches or not matches(name):
-            raise Malformed(f"{name!r:.100} is not a file to be collected")
-        files[name] = bytes(buffers.take(index))
-    return files
-
-
-class FileMatcher:
-    """Patterns of files. `**` is any number of folders, at its end also all files in them; `*`, `?` and `[]` match within
-    a name. The names may be anybody's: what matching takes is in proportion to a name times a pattern, for which
-    nothing is tried again but from the last star on."""
-
-    def __init__(self, patterns: Sequence[str]) -> None:
-        self.patterns = [self.split(pattern) for pattern in patterns]
-
-    @staticmethod
-    def split(pattern: str) -> List[Optional[Callable[[str], Any]]]:
-        """A function for each part; None for `**`."""
-        parts = pattern.split("/")
-        if parts and parts[0] == ".":
-            del parts[0]
-        if not parts or not {"", "..", "."}.isdisjoint(parts):
-            raise Malformed(f"collect: {pattern!r} is not a relative pattern")
-        if parts[-1] == "**":
-            parts.append("*")
-        return [None if part == "**" else re.compile(_translate(part), re.DOTALL).match for part in parts]
-
-    def matches(self, name: str) -> bool:
-        parts = name.split("/")
-        return any(self.match(pattern, parts) for pattern in self.patterns)
-
-    @staticmethod
-    def match(pattern: List[Optional[Callable[[str], Any]]], parts: List[str]) -> bool:
-        at = next_at = 0
-        step, again = 0, -1  # where in the pattern; behind its last `**`
-        while at < len(parts):
-            if step < len(pattern):
-                match = pattern[step]
-                if match is None:
-                    step += 1
-                    again, next_at = step, at + 1
-                    continue
-                if match(parts[at]):
-                    step, at = step + 1, at + 1
-                    continue
-            if again < 0:
-                return False
-            step, at = again, next_at
-            next_at += 1
-        return step == len(pattern)
-
-
-_TOKEN = re.compile(r"\*+|\?|\[!?\]?[^\]]*\]|.", re.DOTALL)
-
-
-def _translate(part: str) -> str:
-    pieces = [""]  # what is between stars
-    for token in _TOKEN.findall(part):
-        if token[0] == "*":
-            pieces.append("")
-        elif token == "?":
-            pieces[-1] += "."
-        elif token[0] == "[" and len(token) > 1:
-            inner = token[1:-1].replace("\\", r"\\").replace("[", r"\[")
-            pieces[-1] += f"[{'^' + inner[1:] if inner[0] == '!' else inner}]" if inner else re.escape(token)
-        else:
-            pieces[-1] += re.escape(token)
-    text = pieces[0]
-    for number, piece in enumerate(pieces[1:-1]):  # the first place where it is will do
-        text += f"(?=(?P<p{number}>.*?{piece}))(?P=p{number})"
-    return text + (".*" + pieces[-1] if len(pieces) > 1 else "") + r"\Z"
-
-
-def check_file_name(name: Any) -> str:
-    """The name, if it is that of a file below a folder: relative, without "..", "." or empty parts."""
-    if type(name) is not str or len(name) > 4096 or "\0" in name or not {"", ".", ".."}.isdisjoint(name.split("/")):
-        raise Malformed(f"{name!r:.100} is not a relative name of a file")
-    return name
 
 
 _PLAIN_COST = frozenset((int, str, bool, type(None), bytes))

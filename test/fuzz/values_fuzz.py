@@ -11,7 +11,7 @@ import time
 import drive
 
 with drive.instrument():
-    from vitro import _codec as codec
+    from vitro import _codec as codec, _message as message
     from vitro import _wire  # noqa: F401  its own use of the codec
 
 import datetime  # noqa: F401  what values may be made of is there
@@ -51,7 +51,7 @@ def describe(value):
 def check_readers_agree(data, head):
     plain = codec.read_plain(data)
     drive.require(plain is None or describe(plain) == describe(head), "read_plain", plain, head)
-    small = codec._unpack_small(memoryview(data)) if len(data) <= codec._SMALL else None
+    small = message._unpack_small(memoryview(data)) if len(data) <= message._SMALL else None
     if small is not None:
         careful = codec.unpack_head(memoryview(data), len(data))
         drive.require(describe(small[0]) == describe(careful[0]), "small", small[0], careful[0])

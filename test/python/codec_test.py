@@ -14,7 +14,7 @@ import sys
 import uuid
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "lib"))
-from coding import carry, codec, describe, join, numpy, random_value, refused, same, vector_groups
+from coding import carry, codec, describe, join, message, numpy, random_value, refused, same, vector_groups
 from vitrotest import ROOT, check, check_equal, check_in, main, skip, test
 
 try:
@@ -91,14 +91,14 @@ def _():
         ({"value": {"$bytes": 0}}, [b"abc"]), ({}, []), ({"a": 1}, [b"", b"2"]))]
 
     def read(data, small):
-        codec._SMALL = small
+        message._SMALL = small
         try:
             head, buffers = codec.unpack(memoryview(data))
             return repr(head), [bytes(buffer) for buffer in buffers], buffers.is_plain
         except codec.Malformed:
             return None
 
-    usual = codec._SMALL
+    usual = message._SMALL
     try:
         for _ in range(20_000):
             data = bytearray(rng.choice(seeds))
@@ -110,11 +110,11 @@ def _():
                     data[at:at + rng.randrange(2)] = rng.choice([b"\0", b"\1", b"\2", b'"', b"$", b"\\", b"[", b"}", b" ", b"NaN", b"\xff"])
             whole = read(data, 0)
             check_equal(read(data, usual), whole, f"{bytes(data)!r}")
-            codec._SMALL = usual
+            message._SMALL = usual
             plain = codec.read_plain(bytes(data))
             check(plain is None or whole == (repr(plain), [], True), f"{bytes(data)!r}: plain")
     finally:
-        codec._SMALL = usual
+        message._SMALL = usual
 
 
 @test("codec: long lists of one kind that hold one exception")
@@ -327,10 +327,10 @@ def _():
     # A cell that may write to a folder of the host's sys.path could plant a module there.
     trees = [{"$decimal": "1"}, {"$uuid": str(uuid.UUID(int=1))}, {"$date": "2024-01-01"}, {"$ndarray": {"dtype": "|u1", "shape": [0], "order": "C", "buffer": 0}}]
     program = f"""
-import importlib.util, json, sys
-spec = importlib.util.spec_from_file_location("_codec", {str(ROOT / "runtimes" / "python" / "codec.py")!r})
-codec = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(codec)
+import importlib, json, sys, types
+sys.modules["runtime"] = types.ModuleType("runtime")
+sys.modules["runtime"].__path__ = [{str(ROOT / "runtimes" / "python")!r}]
+codec = importlib.import_module("runtime.codec")
 before = set(sys.modules)
 for name in ("decimal", "uuid", "datetime", "numpy"):
     assert name not in before, name

@@ -3,10 +3,12 @@
 
 import datetime
 import decimal
-import importlib.util
+import importlib
 import json
 import math
 import struct
+import sys
+import types
 import uuid
 
 from vitrotest import ROOT, check
@@ -18,14 +20,14 @@ except ImportError:
 
 
 def load():
-    """By the package's name for it, so that the link is tested too."""
-    spec = importlib.util.spec_from_file_location("_codec", ROOT / "sdk" / "python" / "vitro" / "_codec.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    """By the package's names, so that the links are tested too; and without the rest of the package."""
+    package = types.ModuleType("_coding")
+    package.__path__ = [str(ROOT / "sdk" / "python" / "vitro")]
+    sys.modules[package.__name__] = package
+    return importlib.import_module("_coding._codec"), importlib.import_module("_coding._message")
 
 
-codec = load()
+codec, message = load()
 VECTORS = json.loads((ROOT / "test" / "vectors" / "values.json").read_text())
 
 
