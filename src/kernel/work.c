@@ -59,16 +59,21 @@ static int give(int fd, uid_t uid, gid_t gid)
 	return fchown(fd, uid, gid) < 0 ? -errno : 0;
 }
 
-/* Makes it, opens it and takes the lock. A sweep may come between and remove it: -EAGAIN. */
+/*
+ * Makes it, opens it and takes the lock. A sweep may come between and remove it: -EAGAIN. Once the
+ * lock is held on what is still there, no sweep does.
+ */
 static int make_locked(int parent, const char *name, uid_t uid, gid_t gid, int *ret_fd)
 {
 	AUTO_CLOSE int fd = -1;
+	struct stat st;
 	int num;
 
 	if (mkdirat(parent, name, 0700) < 0)
 		return errno == EEXIST ? -EAGAIN : -errno;
 	fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-	if (fd < 0 || flock(fd, LOCK_SH | LOCK_NB) < 0) {
+	if (fd < 0 || flock(fd, LOCK_SH | LOCK_NB) < 0 ||
+	    fstatat(parent, name, &st, AT_SYMLINK_NOFOLLOW) < 0) {
 		num = errno == ENOENT || errno == EWOULDBLOCK ? EAGAIN : errno;
 		goto fail;
 	}

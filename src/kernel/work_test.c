@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "kernel/child_test.h"
+#include "kernel/moment_test.h"
 
 #include <dirent.h>
 #include <sys/file.h>
@@ -94,6 +94,41 @@ static void a_sweep_takes_what_nobody_holds(void **state)
 	assert_int_equal(vt_work_sweep("/nowhere"), 0);
 }
 
+static void make_in_race(void *arg)
+{
+	struct vt_work *work = arg;
+	struct vt_err err;
+
+	MUST(vt_work_make(place, geteuid(), getegid(), work, &err) == 0);
+}
+
+/* Between the maker's opening of it and its lock. */
+static void sweep_once(void *arg, int nth)
+{
+	(void)arg;
+	if (nth == 0)
+		MUST(vt_work_sweep(place) == 1);
+}
+
+static void be_swept(void *arg)
+{
+	struct vt_work work;
+	struct vt_err err;
+	struct stat st;
+
+	(void)arg;
+	vt_work_init(&work);
+	MUST(meet_moments(SYS_flock, make_in_race, sweep_once, &work) == 2);
+	MUST(fstatat(work.parent_fd, work.name, &st, AT_SYMLINK_NOFOLLOW) == 0);
+	MUST(vt_work_remove(&work, &err) == 0);
+}
+
+static void what_is_swept_before_its_lock_is_made_again(void **state)
+{
+	(void)state;
+	run_child(be_swept, NULL);
+}
+
 static void what_is_not_an_overlays_stays(void **state)
 {
 	struct vt_work work;
@@ -129,6 +164,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(it_goes_with_what_an_overlay_leaves, setup,
 						teardown),
 		cmocka_unit_test_setup_teardown(a_sweep_takes_what_nobody_holds, setup, teardown),
+		cmocka_unit_test_setup_teardown(what_is_swept_before_its_lock_is_made_again, setup,
+						teardown),
 		cmocka_unit_test_setup_teardown(what_is_not_an_overlays_stays, setup, teardown),
 		cmocka_unit_test(a_folder_that_cannot_be_written_is_an_error),
 	};
