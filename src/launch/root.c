@@ -27,6 +27,9 @@ static int copy_mount(const struct vt_building *b, const struct vt_build *build,
 		return *mount;
 	if (work < 0)
 		return vt_mount_check(*mount, build->dev, build->ino, build->from, err);
+	/* Of what the parent has mapped, it has opened the layers. */
+	if (build->idmap >= 0)
+		return 0;
 	return vt_veil_open(build, *mount, &b->in->works[work], &b->in->layers[work], err);
 }
 

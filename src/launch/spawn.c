@@ -63,7 +63,7 @@ struct launch {
 	/* descriptors */
 	int *idmaps;              /* per map of the plan */
 	int *mounts;              /* per build */
-	struct vt_layers *layers; /* per work folder; the child's to fill */
+	struct vt_layers *layers; /* per work folder; the child's to fill, but for what is mapped */
 	int *picked;              /* per veil of a hull; the same */
 };
 
@@ -73,43 +73,51 @@ static void close_all(int *fds, size_t count)
 		vt_fd_close(&fds[i]);
 }
 
-/* Mounts one grant with its owner mapped to the cell's user. */
-static int map_grant(const struct vt_build *build, int idmap_fd, struct vt_err *err)
+/* Mounts one grant with its owner mapped to the cell's user, and opens the layers of its veil. */
+static int map_grant(const struct launch *launch, const struct vt_build *build,
+		     const struct vt_work *works, struct vt_err *err)
 {
 	const struct vt_veil *veil = build->veil && build->veil->work >= 0 ? build->veil : NULL;
 	/* What is around a grant may have mounts in it that take no map; they are not wanted. */
 	AUTO_CLOSE int fd = veil ? vt_mount_copy_alone(AT_FDCWD, veil->base, err)
 				 : vt_mount_copy(AT_FDCWD, build->from, err);
+	const int idmap_fd = launch->idmaps[build->idmap];
 	const struct vt_mount_traits traits = { .writable = build->writable, .idmap_fd = idmap_fd };
 
 	if (fd < 0)
 		return fd;
-	int r = vt_mount_restrict(fd, &traits, build->from, err);
+	/* Before the map: on it the caller is not the owner of what it closed to all others. */
+	int r = veil ? vt_veil_open(build, fd, &works[veil->work], &launch->layers[veil->work], err)
+		     : 0;
 
+	if (r == 0)
+		r = vt_mount_restrict(fd, &traits, build->from, err);
 	return r < 0 ? r : vt_fd_take(&fd);
 }
 
 /*
- * The mounts that only root of the host can make: those with mapped ids. mounts has a place for
- * each build; what stays -1 is the child's to make.
+ * The mounts that only root of the host can make: those with mapped ids. launch->mounts has a place
+ * for each build; what stays -1 is the child's to make.
  */
-static int map_grants(const struct vt_plan *plan, struct vt_outer outer, int *idmaps, int *mounts,
-		      struct vt_err *err)
+static int map_grants(const struct launch *launch, struct vt_outer outer,
+		      const struct vt_work *works, struct vt_err *err)
 {
+	const struct vt_plan *plan = launch->plan;
+
 	for (size_t i = 0; i < plan->idmap_count; i++) {
-		idmaps[i] = vt_idmap_open(plan->idmaps[i].uid, outer.uid, plan->idmaps[i].gid,
-					  outer.gid, err);
-		if (idmaps[i] < 0)
-			return idmaps[i];
+		launch->idmaps[i] = vt_idmap_open(plan->idmaps[i].uid, outer.uid,
+						  plan->idmaps[i].gid, outer.gid, err);
+		if (launch->idmaps[i] < 0)
+			return launch->idmaps[i];
 	}
 	for (size_t i = 0; i < plan->build_count; i++) {
 		const struct vt_build *build = &plan->builds[i];
 
 		if (build->idmap < 0)
 			continue;
-		mounts[i] = map_grant(build, idmaps[build->idmap], err);
-		if (mounts[i] < 0)
-			return mounts[i];
+		launch->mounts[i] = map_grant(launch, build, works, err);
+		if (launch->mounts[i] < 0)
+			return launch->mounts[i];
 	}
 	return 0;
 }
@@ -241,10 +249,10 @@ static int prepare_and_start(const struct launch *launch, struct vt_cell *cell, 
 {
 	const struct vt_plan *plan = launch->plan;
 	struct vt_outer outer = vt_inside_ids(plan, launch->owner);
-	int r = map_grants(plan, outer, launch->idmaps, launch->mounts, err);
+	int r = make_works(plan, outer, cell, err);
 
 	if (r == 0)
-		r = make_works(plan, outer, cell, err);
+		r = map_grants(launch, outer, cell->works, err);
 	if (r < 0)
 		return r;
 	if (plan->cgroup_site.version != VT_CGROUP_NONE && !plan->pooled) {
@@ -274,7 +282,7 @@ static int spawn(struct launch *launch, struct vt_cell *ret_cell, struct vt_err 
 	vt_cell_init(&cell);
 	int r = prepare_and_start(launch, &cell, err);
 
-	close_all(all, count);
+	close_all(all, size / sizeof(int)); /* layers are two descriptors each */
 	free(all);
 	if (r < 0) {
 		struct vt_err later;

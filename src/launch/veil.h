@@ -2,7 +2,7 @@
 /*
  * Veils: denied names inside granted folders, kept closed for as long as the cell lives, and the host's
  * named pipes in folders for reading, kept apart. Child side, as all that inside.c uses: init calls it
- * while it builds the root.
+ * while it builds the root. vt_veil_open() is called by the supervisor too.
  *
  * While veils are made, there is a stage: a tmpfs at a name of the new root that holds their marks, and
  * on which the host's folders are attached to become layers. It is taken away before the root is
@@ -14,7 +14,10 @@
 #include "kernel/work.h"
 #include "plan/plan.h"
 
-/* The two layers of a veil that can be written. Opened while init is still the caller's user. */
+/*
+ * The two layers of a veil that can be written. Opened as the caller, who may look into the folders
+ * around them: by init before it changes its user, or by the supervisor before it maps their owner.
+ */
 struct vt_layers {
 	int folder_fd, work_fd;
 };

@@ -16,8 +16,8 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import vitrotest
-from vitrotest import (BINARY, check, check_equal, check_in, folder, main, proc, run, vitro,
-                       vitro_started, wait_until, write)
+from vitrotest import (BINARY, check, check_equal, check_in, folder, main, proc, run, started, vitro,
+                       vitro_command, vitro_started, wait_until, write)
 
 
 def test(name, **options):
@@ -560,6 +560,24 @@ def _():
             check_in("beside it", call.err, "the message", call)
         check_equal(listing(place), before, "what is there after it", call)
         check_equal([n for n in os.listdir("/tmp") if n.startswith(f".vitro-{call.pid}.")], [], "in /tmp", call)
+
+
+@test("a folder around the grant that is closed to others is open to the caller, in many calls at once too", root=True)
+def _():
+    with project() as p:
+        place = os.path.dirname(p)
+        os.chmod(place, 0o700)
+        flags = ["run", "--write", p, "--deny", p + "/.env", "--", "/bin/true"]
+        for group in (0, 65534):  # that of the grant, and another
+            os.chown(place, 0, group)
+            call = vitro(*flags)
+            check_equal((call.code, call.err), (0, ""), f"the call, with group {group} around", call)
+        os.chown(place, 0, 0)
+        with contextlib.ExitStack() as stack:
+            calls = [stack.enter_context(started(vitro_command(*flags), stderr=subprocess.PIPE)) for _ in range(18)]
+            check_equal([call.communicate(timeout=30)[1] for call in calls], [b""] * 18, "what 18 calls at once say")
+            check_equal([call.returncode for call in calls], [0] * 18, "how they end")
+        check_equal(os.listdir(place), ["p"], "what is there after them")
 
 
 @test("places in a folder that are denied take no mount; a denied working directory is refused")
