@@ -88,6 +88,8 @@ static void move(struct run *run, enum run_state state)
 static void let_die(struct run *run)
 {
 	move(run, RUN_DYING);
+	/* What comes now cancels nothing any more: it is for whatever the caller does next. */
+	vt_loop_remove(&run->loop, &run->signals);
 	vt_timer_set(&run->deadline, INT64_MAX);
 	vt_timer_set(&run->reaper, vt_clock_now() + REAP_TIMEOUT);
 	vt_look_stop(&run->look);

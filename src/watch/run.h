@@ -18,7 +18,8 @@ struct vt_run_io {
 	bool           in_relay; /* only its text is handed on, through a pipe */
 	struct vt_sink out, err;
 	bool           reports;  /* it tells of itself on VT_REPORT_FD: watch/report.h */
-	int            signal_fd; /* a signalfd whose signals cancel the call; -1: none */
+	/* A signalfd whose signals cancel the call; -1: none. Those that come too late for that stay in it. */
+	int            signal_fd;
 };
 
 /*

@@ -328,6 +328,59 @@ static void test_cancel(void **state)
 	run_child(cancels, (void *)&twice);
 }
 
+/*
+ * In a child: stops this process while the occupant is told to end and does, so that a signal finds
+ * it with that news not heard yet.
+ */
+static pid_t signal_at_the_end(int life_fd, int go_fd)
+{
+	pid_t target = getpid();
+	pid_t pid = fork();
+	char byte;
+
+	if (pid != 0)
+		return pid;
+	if (read(life_fd, &byte, 1) != 1 || kill(target, SIGSTOP) < 0 || write(go_fd, "\n", 1) != 1)
+		_exit(1);
+	(void)usleep(600000);
+	(void)kill(target, SIGUSR1); /* it waits for us */
+	(void)kill(target, SIGCONT);
+	_exit(0);
+}
+
+static void is_told_or_left(void *arg)
+{
+	struct signalfd_siginfo info;
+	struct call call;
+	int life[2], go[2], status;
+
+	(void)arg;
+	(void)alarm(30); /* returns the old one: none */
+	MUST(pipe2(life, O_CLOEXEC) == 0 && pipe2(go, O_CLOEXEC) == 0);
+	/* Who stays behind makes the end take its time. */
+	plan(&call, "{}", "sleep 1000 & echo up; read go");
+	call.io.in_fd = go[0];
+	call.io.signal_fd = open_signals();
+	call.io.out = (struct vt_sink){ VT_SINK_PASS, life[1] };
+	pid_t sender = signal_at_the_end(life[0], go[1]);
+
+	MUST(sender > 0);
+	MUST(vt_run(call.plan, &call.io, &call.result, &call.err) == 0);
+	MUST(waitpid(sender, &status, 0) == sender && status == 0);
+	bool told = call.result.verdict.cancel_signal == SIGUSR1;
+	bool left = read(call.io.signal_fd, &info, sizeof(info)) == sizeof(info);
+
+	MUST(told != left);
+}
+
+/* One who makes several calls would go on with the next as if nobody had asked to end. */
+static void test_no_signal_is_lost(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 3; i++) /* a busy machine misses the moment */
+		run_child(is_told_or_left, NULL);
+}
+
 /* ---- callers of all kinds ------------------------------------------------------------------ */
 
 static void ignores_children(void *arg)
@@ -421,6 +474,7 @@ int main(void)
 		cmocka_unit_test(test_reader_sleeps),
 		cmocka_unit_test(test_relayed_file),
 		cmocka_unit_test(test_cancel),
+		cmocka_unit_test(test_no_signal_is_lost),
 		cmocka_unit_test(test_caller_ignores_children),
 		cmocka_unit_test(test_refused_by_the_cell),
 		cmocka_unit_test(test_spawn_fails),
