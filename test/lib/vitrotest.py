@@ -51,6 +51,7 @@ TEST_SECONDS = int(os.environ.get("VITRO_TEST_SECONDS", "60"))
 
 _tests = []
 _known = set()  # pids of processes that tests started on purpose
+_ended = set()  # and of others that came to us as orphans, as supervisors do, and are no more
 
 
 class Failed(Exception):
@@ -187,6 +188,7 @@ def processes_of(token, older=frozenset()):
         elif parent == os.getpid():
             with contextlib.suppress(ChildProcessError):
                 os.waitpid(pid, os.WNOHANG)
+            _ended.add(pid)
     return {pid: proc(f"{pid}/cmdline").replace(b"\0", b" ").decode(errors="replace")
             for pid in living}
 
@@ -206,15 +208,14 @@ def own_cgroups():
 
 
 def cgroups_left(pid):
-    """Folders that vitro with that pid, or a vitro that is no more, left in our own cgroups. In the
-    matrix there are others beside us, whose processes we may not see."""
-    alone = not os.environ.get("VITRO_TEST_PROTECTED")
+    """Folders that vitro with that pid, or an orphan of ours that is no more, has in our own cgroups. Other tests
+    beside us kill theirs, and what those left is there until some call sweeps it."""
     left = set()
     for folder in set(own_cgroups()):
         for path, names, _ in os.walk(folder):
             for name in names:
                 match = re.match(r"vitro-(\d+)\b", name)
-                if match and (int(match[1]) == pid or alone and not proc(f"{match[1]}/stat")):
+                if match and (int(match[1]) == pid or int(match[1]) in _ended and not proc(f"{match[1]}/stat")):
                     left.add(os.path.join(path, name))
             names[:] = [n for n in names if n.startswith("vitro")]
     return left
