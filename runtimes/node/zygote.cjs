@@ -187,9 +187,9 @@ function replaceRandom() {
 	};
 }
 
-/** What forks would share, or lack. */
+/** What forks would lack, or share: a thread's event loop, too, has memory of libuv's that is shared. */
 function objectTo(threads, shared) {
-	return addon.shared() > shared ? 'it makes memory that all calls would share' : addon.threads() > threads ? 'it starts threads, which calls would lack' : '';
+	return addon.threads() > threads ? 'it starts threads, which calls would lack' : addon.shared() > shared ? 'it makes memory that all calls would share' : '';
 }
 
 async function preload(config) {
