@@ -57,13 +57,6 @@ test('eval: variables that have Node write or find files are not heeded ahead of
 	}
 });
 
-test('eval: a call shares no memory with the Node that it is forked from', () => withSandbox(async (sandbox) => {
-	const code = "const fs = await import('node:fs'); return fs.readFileSync('/proc/self/maps', 'utf8')";
-	const maps = await sandbox.eval(code);
-	check(/ rw-p /.test(maps), 'the control: what it has is listed');
-	checkEqual(maps.split('\n').filter((line) => / .w.s /.test(line)), [], 'what is shared');
-}));
-
 test('eval: a file that is called __proto__, or like a part of every object, is a file as any other', () => withSandbox(async (sandbox) => {
 	const code = "const fs = await import('node:fs'); for (const name of ['__proto__', 'constructor']) fs.writeFileSync(name, 'text'); return 1";
 	const { files } = await sandbox.eval(code, { collect: ['*'], result: true });

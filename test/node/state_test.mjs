@@ -68,6 +68,12 @@ both('nothing that a call does to its process is there in another', async (pool)
 	check(same.length < 6, `the control: a call that leaves something sees it itself, but for ${same}`);
 });
 
+both('a call shares no memory with the Node that it is forked from', async (pool) => {
+	const maps = await evalIn(pool, "return (await import('node:fs')).readFileSync('/proc/self/maps', 'utf8')");
+	check(/ rw-p /.test(maps), 'the control: what it has is listed');
+	checkEqual(maps.split('\n').filter((line) => / .w.s /.test(line)), [], 'what is shared');
+}, ['forked']);
+
 const RANDOM = `const node = await import('node:crypto');
 	const { Worker } = await import('node:worker_threads');
 	const thread = () => new Promise((settle, reject) => new Worker('require("worker_threads").parentPort.postMessage(Math.random())', { eval: true }).on('message', settle).on('error', reject));
