@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fork.h"
+#include "launch/shared.h"
 #include "revive.h"
 
 #include <dirent.h>
@@ -58,17 +59,16 @@ bool vt_node_fork_knows_handlers(void)
 int vt_node_fork_init(struct vt_node_fork *fork)
 {
 	*fork = (struct vt_node_fork){
+		.proc_fd = open("/proc/self", O_PATH | O_DIRECTORY | O_CLOEXEC),
 		.maps_fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC),
 		.fds_fd = open("/proc/self/fd", O_RDONLY | O_DIRECTORY | O_CLOEXEC),
 	};
-	return fork->maps_fd < 0 || fork->fds_fd < 0 ? -errno : 0;
+	return fork->proc_fd < 0 || fork->maps_fd < 0 || fork->fds_fd < 0 ? -errno : 0;
 }
 
 /*
- * "7f00-7f01 rw-s ...", which ends in a NUL in place of its newline. What V8 keeps from forks is
- * for them, too. But not what would be shared: by the rings that libuv has for io_uring (Node 22
- * and newer) a call could have the kernel do things in the name of its zygote, outside of all
- * cells. uv_loop_fork() does without them.
+ * "7f00-7f01 rw-p ...", which ends in a NUL in place of its newline. What V8 keeps from forks is
+ * for them, too, but for what would be shared.
  */
 static int let_inherit(const char *line)
 {
@@ -77,10 +77,9 @@ static int let_inherit(const char *line)
 
 	if (sscanf(line, "%lx-%lx %4s", &from, &to, modes) != 3 || from >= to)
 		return -EBADMSG;
-	if (modes[1] == 'w' && modes[3] == 's')
-		return madvise((void *)from, to - from, MADV_DONTFORK) < 0 ? -errno : 0;
 	/* What is special (the vdso) refuses; of others the first touch would tell. */
-	(void)madvise((void *)from, to - from, MADV_DOFORK);
+	if (modes[3] != 's')
+		(void)madvise((void *)from, to - from, MADV_DOFORK);
 	return 0;
 }
 
@@ -110,6 +109,17 @@ static int let_inherit_all(int maps_fd)
 		memmove(text, line, len);
 	}
 	return got < 0 ? -errno : 0;
+}
+
+/*
+ * By the rings that libuv has for io_uring (Node 22 and newer) a call could have the kernel do
+ * things in the name of its zygote, outside of all cells. uv_loop_fork() does without them.
+ */
+static int keep_from_forks(void *unused, const struct vt_shared *piece)
+{
+	(void)unused;
+	return madvise((void *)piece->from, piece->to - piece->from, MADV_DONTFORK) < 0 ? -errno
+											: 0;
 }
 
 static int find_events(struct vt_node_fork *fork)
@@ -147,6 +157,8 @@ int vt_node_fork_prepare(struct vt_node_fork *fork)
 
 	if (r == 0 && sigaction(SIGSEGV, NULL, &fork->on_segv) < 0)
 		r = -errno;
+	if (r == 0)
+		r = vt_shared_each(fork->proc_fd, keep_from_forks, NULL);
 	/* Last: what is above may have taken memory. */
 	return r < 0 ? r : let_inherit_all(fork->maps_fd);
 }

@@ -2,7 +2,8 @@
 /*
  * What it takes to fork a running Node, of which nobody thought that it would be. Its own:
  *
- *  - V8 marks its memory as not to be inherited. So all mappings are marked otherwise before a fork.
+ *  - V8 marks its memory as not to be inherited. So all mappings are marked otherwise before a fork, but for those that would
+ *    be shared and could be written to, which are marked so: libuv's rings of io_uring.
  *  - Helper threads (V8's worker, the scheduler of delayed tasks, the one that starts the inspector) are not in the fork.
  *    They sleep for want of work when it is made. V8's worker is made again (revive.h). Another that is woken in the
  *    fork must be so in vain: libuv aborts where it cannot write to a loop's eventfd, which sealing has
@@ -23,7 +24,7 @@ struct uv_loop_s;
 enum { VT_NODE_EVENTS = 32 };
 
 struct vt_node_fork {
-	int maps_fd, fds_fd; /* of /proc/self, opened where it could be seen */
+	int proc_fd, maps_fd, fds_fd; /* /proc/self, and of it, opened where it could be seen */
 	int events[VT_NODE_EVENTS]; /* numbers of eventfds */
 	int event_count;
 	struct sigaction on_segv;

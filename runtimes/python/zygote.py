@@ -354,17 +354,17 @@ class Zygote:
 
     def learn(self, name: str) -> None:
         """For real, since a child could. Whoever has it already has nothing to do."""
+        problem: Optional[str] = None
         try:
             load(name, self.guard)
-        except Failed as problem:
-            self.extension.learned(str(problem))
-            return
-        hindrance = find_hindrance(self.extension)
+        except Failed as failure:
+            problem = str(failure)
+        hindrance = find_hindrance(self.extension)  # of one that failed, too: what it did stays done
         if hindrance:
             self.extension.fail(f"importing '{name}' ahead of calls {hindrance}")
         self.harness.look_around()
         settle()
-        self.extension.learned()
+        self.extension.learned(problem)
 
     def serve(self) -> None:
         """Obeys orders; returns in an occupant."""

@@ -23,6 +23,7 @@
 #include "launch/heeded.h"
 #include "launch/image.h"
 #include "launch/inside_private.h"
+#include "launch/shared.h"
 
 /* Whether a thread waits for something: 'S' is what follows its name, which may have anything in
  * it. */
@@ -342,10 +343,55 @@ int vt_zygote_enter(struct vt_zygote *zygote, struct vt_zygote_order *order, str
 	return r < 0 ? r : 1;
 }
 
+/* The first of them, if one is wanted. */
+static int keep_first(void *user, const struct vt_shared *piece)
+{
+	struct vt_shared *first = user;
+
+	if (first && !first->to)
+		*first = *piece;
+	return 0;
+}
+
+static int find_shared(const struct vt_zygote *zygote, struct vt_shared *ret_first)
+{
+	AUTO_CLOSE int proc = openat(zygote->tasks_fd, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	return proc < 0 ? -errno : vt_shared_each(proc, keep_first, ret_first);
+}
+
+int vt_zygote_shared(const struct vt_zygote *zygote)
+{
+	return find_shared(zygote, NULL);
+}
+
+/* Once, for all forks: nothing but what is learned runs between them, and that is looked at, too.
+ */
+static int insist_on_own_memory(const struct vt_zygote *zygote, struct vt_err *err)
+{
+	struct vt_shared first = { 0 };
+	int count = find_shared(zygote, &first);
+
+	if (count < 0)
+		return vt_fail(err, VT_STEP_CLONE, -count,
+			       "look for memory that calls would share");
+	if (count > 0)
+		return vt_fail(err, VT_STEP_CLONE, EBUSY,
+			       "fork a program with memory that all calls would share, of '%.60s': "
+			       "nothing may map that before its tools are ready",
+			       first.name);
+	return 0;
+}
+
 int vt_zygote_ready(struct vt_zygote *zygote, struct vt_err *err)
 {
 	const struct vt_note ready = { .kind = VT_NOTE_READY };
+	int r = insist_on_own_memory(zygote, err);
 
+	if (r < 0) {
+		vt_zygote_fail(zygote, err);
+		return r;
+	}
 	return tell(zygote, &ready, NULL, 0, err);
 }
 
@@ -380,53 +426,6 @@ int vt_zygote_threads(const struct vt_zygote *zygote)
 	struct stat st;
 
 	return fstat(zygote->tasks_fd, &st) < 0 ? -errno : (int)st.st_nlink - 2;
-}
-
-/* How many lines of a file of the process's own are as wanted, or a failure. */
-static int count_lines(const struct vt_zygote *zygote, const char *name,
-		       bool (*is_wanted)(const char *line))
-{
-	int fd = openat(zygote->tasks_fd, name, O_RDONLY | O_CLOEXEC);
-	FILE *file = fd < 0 ? NULL : fdopen(fd, "r");
-	char *line = NULL;
-	size_t size = 0;
-	int count = 0;
-
-	if (!file) {
-		int num = errno;
-
-		vt_fd_close(&fd);
-		return -num;
-	}
-	while (getline(&line, &size, file) >= 0)
-		count += is_wanted(line);
-	if (ferror(file))
-		count = -EIO;
-	free(line);
-	(void)fclose(file); /* it was only read */
-	return count;
-}
-
-/* "7f00-7f01 rw-s ..." */
-static bool may_be_shared(const char *line)
-{
-	const char *modes = strchr(line, ' ');
-
-	return modes && strnlen(modes, 5) == 5 && modes[4] == 's';
-}
-
-/* Not so a file's that was opened for reading. */
-static bool is_shared(const char *line)
-{
-	return strncmp(line, "VmFlags:", 8) == 0 && strstr(line, " sh ");
-}
-
-/* The first file costs little, and mostly says that there is nothing. */
-int vt_zygote_shared(const struct vt_zygote *zygote)
-{
-	int count = count_lines(zygote, "../maps", may_be_shared);
-
-	return count <= 0 ? count : count_lines(zygote, "../smaps", is_shared);
 }
 
 /*

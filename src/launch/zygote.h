@@ -46,7 +46,8 @@ void vt_zygote_fail(struct vt_zygote *zygote, const struct vt_err *why);
 int vt_zygote_serve(struct vt_zygote *zygote, struct vt_err *err);
 
 /*
- * The same one by one, for who has something to do between: that it is ready; the next order, which is waited
+ * The same one by one, for who has something to do between: that it is ready, or why it cannot be, which is
+ * told where forks would have memory in common (shared.h); the next order, which is waited
  * for (-EPIPE: he is gone); and that one is obeyed, which closes its descriptors: 1 in the zygote, 0 in the
  * occupant.
  */
@@ -61,7 +62,7 @@ int vt_zygote_tell(struct vt_zygote *zygote, enum vt_note_kind kind, int num, co
 /* How many threads the process has, or a failure. */
 int vt_zygote_threads(const struct vt_zygote *zygote);
 
-/* How many pieces of its memory a fork would not copy, and all of them could write to; or a failure. */
+/* How many pieces of memory it would have in common with its forks (shared.h); or a failure. */
 int vt_zygote_shared(const struct vt_zygote *zygote);
 
 /*

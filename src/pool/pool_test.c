@@ -43,6 +43,21 @@ static void test_occupants_that_nobody_knows_are_reaped(void **state)
 	end_watched(&w);
 }
 
+/* The control is the same with memory of its own. */
+static void test_no_fork_of_what_shares_memory(void **state)
+{
+	struct watched w;
+
+	(void)state;
+	start_watched_as(&w, "map own");
+	assert_int_equal(call_one(&w, "echo", "")->verdict.status, VT_STATUS_OK);
+	end_watched(&w);
+	start_watched_as(&w, "map shared");
+	assert_non_null(strstr(call_one(&w, "echo", "")->verdict.message,
+			       "memory that all calls would share, of '/dev/zero (deleted)'"));
+	end_watched(&w);
+}
+
 /* The hull's init, which its maker has made beside itself. */
 static pid_t find_init(void)
 {
@@ -165,6 +180,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_spawner_hangs),
 		cmocka_unit_test(test_cgroup),
 		cmocka_unit_test(test_occupants_that_nobody_knows_are_reaped),
+		cmocka_unit_test(test_no_fork_of_what_shares_memory),
 	};
 
 	if (argc > 0 && strcmp(argv[0], "vitro-spawner") == 0)

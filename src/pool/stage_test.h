@@ -196,6 +196,10 @@ static _Noreturn void be_zygote(const char *mode)
 		(void)!write(2, "waiting", 7);
 		(void)pause();
 	}
+	if (strncmp(mode, "map ", 4) == 0 &&
+	    mmap(NULL, 4096, PROT_READ, MAP_ANONYMOUS | (strcmp(mode, "map shared") == 0 ? MAP_SHARED : MAP_PRIVATE), -1,
+		 0) == MAP_FAILED)
+		_exit(6);
 	if (vt_zygote_join(&zygote, 3, &err) < 0 || vt_zygote_serve(&zygote, &err) < 0)
 		_exit(4);
 	vt_talk_in_init(&heard, 256 << 20);

@@ -74,6 +74,26 @@ both('a call shares no memory with the Node that it is forked from', async (pool
 	checkEqual(maps.split('\n').filter((line) => / .w.s /.test(line)), [], 'what is shared');
 }, ['forked']);
 
+both('memory that could be made writable, and is shared later than a module was loaded, is in no call', async (pool) => {
+	const code = `const fs = await import('node:fs'), module = await import('node:module');
+		const { at } = module.createRequire(process.env.AHEAD + '/')('./later.cjs');
+		return [at, fs.readFileSync('/proc/self/maps', 'utf8')]`;
+	for (const [kind, isKept] of [[0x02, true], [0x01, false]]) // the control is private
+		await loadAhead(pool, {
+			'later.cjs': `const m = { exports: {} }, fs = require('fs'), [map, file] = process.arch === 'arm64' ? [222, 279] : [9, 319];
+				process.dlopen(m, __dirname + '/brought.node');
+				setImmediate(() => {
+					const fd = m.exports.syscall(file, Buffer.from('later\\0'), 0);
+					fs.ftruncateSync(fd, 4096);
+					exports.at = m.exports.syscall(map, 0, 4096, 1, ${kind}, fd, 0);
+				})`,
+		}, { code, binaries: [ADDON], act: async (tell) => {
+			const [at, maps] = await tell();
+			check(at > 0, `it is mapped: ${at}`);
+			checkEqual(maps.includes(`${at.toString(16)}-`), isKept, `a call has it, mapped with ${kind}`);
+		} });
+}, ['forked']);
+
 const RANDOM = `const node = await import('node:crypto');
 	const { Worker } = await import('node:worker_threads');
 	const thread = () => new Promise((settle, reject) => new Worker('require("worker_threads").parentPort.postMessage(Math.random())', { eval: true }).on('message', settle).on('error', reject));
@@ -102,7 +122,7 @@ async function loadAhead(pool, files, { code = 'return 1', binaries = [], act = 
 	for (const file of binaries)
 		copyFileSync(file, join(folder, 'brought.node'));
 	try {
-		const at = await pool({ policy: { files: { read: [folder] } }, setup: { path: [folder], preload: Object.keys(files).map((name) => `./${name}`) } });
+		const at = await pool({ policy: { files: { read: [folder] }, env: { set: { AHEAD: folder } } }, setup: { path: [folder], preload: Object.keys(files).map((name) => `./${name}`) } });
 		const tell = async () => {
 			const told = await cells.eval(at, code);
 			check(told.status === 'ok', () => `${told.error}\n${cells.logs.join('\n')}`);

@@ -59,6 +59,37 @@ def _():
                     check(any(f"'{name}'" in line for line in pool.lines), f"cells {kind}: {name}: {pool.lines}")
 
 
+@test("memory that is shared later than a module was imported ends the pool, by its name")
+def _():
+    for kind, prefix in kinds():
+        for flags, says in (("MAP_PRIVATE", None), ("MAP_SHARED", "'/dev/zero (deleted)'")):
+            with folder() as place:
+                write(f"{place}/later.py", "import gc, mmap\nkept = []\ndef take(*_):\n"
+                      f"    kept or kept.append(mmap.mmap(-1, 4096, mmap.{flags} | mmap.MAP_ANONYMOUS, mmap.PROT_READ))\ngc.callbacks.append(take)\n")
+                with Pool(prefix=prefix, paths=[place], preload=["later"]) as pool:
+                    result = pool.result("import later; value = len(later.kept)")
+                    if says is None:
+                        check_equal((result["ok"], result["value"]), (True, 1), f"cells {kind}: the control")
+                    else:
+                        check(not result["ok"] and says in result["error"]["message"], f"cells {kind}: {result} {pool.lines}")
+
+
+@test("what shares memory and then fails, where its trial did not, is in no call")
+def _():
+    with folder() as place:
+        # A trial has an alarm.
+        write(f"{place}/turns.py", "import mmap, signal, sys\nif not signal.getitimer(signal.ITIMER_REAL)[0]:\n"
+              "    sys.kept = mmap.mmap(-1, 4096)\n    raise ValueError('now')\n")
+        with Pool(paths=[place]) as pool:
+            pool.run("value = 1")
+            before = pool.zygote
+            pool.learn("turns")
+            wait_until(lambda: pool.zygote not in (None, before), PATIENCE, f"the zygote is the same: {pool.lines}")
+            check(any("'turns'" in line for line in pool.lines), f"{pool.lines}")
+            for _ in range(5):
+                check_equal(pool.run("import sys; value = hasattr(sys, 'kept')"), False, "what a call has")
+
+
 @test("learning what never ends keeps nobody waiting, and is given up")
 def _():
     with folder() as place:
