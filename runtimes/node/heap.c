@@ -43,6 +43,12 @@ static void *place(void *wish, size_t len)
 	return (void *)(atomic_load(&base) + at);
 }
 
+/*
+ * Who wishes for a place is V8: neither libuv nor OpenSSL does, and libc's own calls do not come
+ * here. Protection and further flags do not tell its pages: 18 to 22 ask for PROT_NONE with
+ * MAP_NORESERVE, 24 for both rights without. An addon that wished would have another place, as the
+ * kernel may give it anyway.
+ */
 static bool is_heap_page(const void *wish, size_t len, int flags)
 {
 	return wish && len <= HEAP_PAGE_MAX && flags & MAP_ANONYMOUS && flags & MAP_PRIVATE &&
