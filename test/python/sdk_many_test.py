@@ -113,4 +113,4 @@ def _():
                 (True, False, []), "code")
 
 
-pythons.main()
+pythons.main("oldest", "newest")

@@ -193,4 +193,4 @@ def _():
     check("\x1b" not in shown, repr(shown))
 
 
-pythons.main()
+pythons.main("oldest", "newest")

@@ -119,4 +119,4 @@ def _():
     check_in("VITRO_BINARY names '/nowhere/vitro'", done.out, "no program", done)
 
 
-pythons.main()
+pythons.main("oldest", "newest")
