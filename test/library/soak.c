@@ -490,7 +490,7 @@ static void run(unsigned long count, bool eats)
 		while (begun < all && begun - over < at_once)
 			begin(begun++, eats);
 		hear();
-		if (over / 10000 != before / 10000)
+		if (over / 500 != before / 500)
 			printf("# %lu\n", over);
 	}
 }
