@@ -97,7 +97,7 @@ sanitized: build-sanitized/build.ninja
 	@ninja -C build-sanitized >build-sanitized/ninja.log || { cat build-sanitized/ninja.log; exit 1; }
 
 build-sanitized/build.ninja:
-	@meson setup build-sanitized -Dtests=enabled -Dwerror=false -Ddebug=true -Doptimization=1 -Db_sanitize=address,undefined \
+	@meson setup build-sanitized -Dtests=enabled -Dwerror=false -Ddebug=false -Dc_args=-g1 -Doptimization=1 -Db_sanitize=address,undefined \
 		-Db_lundef=false >/dev/null
 
 test-mutants: setup-test
