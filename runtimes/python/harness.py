@@ -72,22 +72,28 @@ def main(occupant: Occupant, extension: Any) -> NoReturn:
 
 def begin_anew() -> None:
     """Siblings are copies of one process: what is random must not be the same in all of them, and the thread has another
-    number now. Python's own way to do this takes longer (zygote.import_spared)."""
+    number now."""
     _main_thread._native_id = get_native_id()  # type: ignore[attr-defined]
-    _seed(_generator)
-    _generator.gauss_next = None
     for reseed in _reseeds:
         reseed()
+
+
+def _seed_random() -> None:
+    """As random's own handler does, which an occupant is spared (zygote.import_spared), in fewer steps."""
+    _seed(_generator)
+    _generator.gauss_next = None
 
 
 _main_thread = threading.main_thread()
 _generator: Any = random._inst  # type: ignore[attr-defined]
 _seed = _random.Random.seed  # which the generator's own seed() ends in
 _reseeds: List[Callable[[], None]] = []
+os.register_at_fork(after_in_child=_seed_random)  # before all others: what a caller's module does after a fork may draw
 
 
 def look_around() -> None:
-    """In the zygote, when modules were imported: which of them has something random of its own."""
+    """In the zygote, when modules were imported: which of them has something random of its own, and that there is one thread."""
+    threading._after_fork()  # type: ignore[attr-defined]  # forgets those that are not, once for all forks
     numpy_random, ssl, tempfile = map(sys.modules.get, ("numpy.random", "_ssl", "tempfile"))
     _reseeds.clear()
     if numpy_random is not None:

@@ -57,6 +57,8 @@ class Talk:
 
     def __init__(self, fd: int) -> None:
         self._socket = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM, 0, fd)  # which the kernel need not be asked for
+        if self._socket.gettimeout() is not None:  # a module has set one for all sockets to come
+            self._socket.settimeout(None)
         self._sending = allocate_lock()
         self._sender: Optional[int] = None
         self._postponed: Deque[List[Any]] = deque()

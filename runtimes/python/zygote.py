@@ -174,8 +174,8 @@ def settle() -> None:
 
 def import_spared(extension: Any) -> None:
     """Modules whose work after a fork would copy a quarter of the pages that an occupant copies in all, for nothing: it makes
-    locks anew that nobody holds, as there is one thread, and forgets threads that there are not. What is left of it,
-    harness.begin_anew() does. Forks that a call makes have all of it."""
+    locks anew that nobody holds, as there is one thread, and forgets threads, which harness.look_around() does once. What is left
+    is a new seed, and the thread's number: harness._seed_random(), begin_anew(). Forks that a call makes have all of it."""
     register = os.register_at_fork
 
     def register_spared(**functions: Any) -> None:

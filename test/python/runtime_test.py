@@ -8,13 +8,14 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent / "wire"), str(HERE.parent / "lib")]
 import client as wire
 from interpreters import MOMENT, PATIENCE, POLICY, SYSTEM, Pool, kinds, pythons, spawn, try_one, venv_of
 from pythons import closed_folder
-from vitrotest import BINARY, Failed, check, check_equal, check_in, folder, main, skip, test, wait_until, write
+from vitrotest import BINARY, Failed, check, check_equal, check_in, folder, is_bare, main, skip, test, wait_until, write
 
 
 # ---- interpreters ---------------------------------------------------------------------------------------
@@ -243,6 +244,19 @@ def _():
             check_equal(kept[0], kept[1], f"cells {kind}: the private folder")
             check_equal(pool.run("import os, gc; value = sorted(os.listdir('/proc/self/fd'))[:5]")[:4], ["0", "1", "2", "3"],
                         f"cells {kind}: descriptors")
+            if not prefix and not is_bare():
+                check_equal(pool.run("import os; value = os.getpid()"), 2, "the number that no zygote may have, for OpenSSL")
+
+
+@test("a time limit for all sockets to come, which a module sets, is not for vitro's own")
+def _():
+    for kind, prefix in kinds():
+        with folder() as place:
+            write(os.path.join(place, "hasty.py"), "import socket\nsocket.setdefaulttimeout(0.2)\n")
+            with Pool(prefix=prefix, paths=[place], preload=["hasty"]) as pool:
+                for _ in range(2):
+                    time.sleep(1)
+                    check_equal(pool.run("import socket; value = socket.getdefaulttimeout()"), 0.2, f"cells {kind}: {pool.lines}")
 
 
 # What a call sees of its own process, and of a fork that it makes beside a thread.
@@ -265,7 +279,10 @@ end.set()
 
 @test("forks that a call makes have all that Python does after one, and occupants what is left of it, and modules' own")
 def _():
-    hook = "import os\nFORKS = []\nos.register_at_fork(after_in_child=lambda: FORKS.append(1))\n"
+    # What it draws is for the zygote's own, and half of a pair is left there.
+    hook = ("import os, random\nFORKS = []\nDRAWN = []\nrandom.gauss(0, 1)\n"
+            "def forked():\n    FORKS.append(1)\n    DRAWN.append(random.random())\n"
+            "os.register_at_fork(after_in_child=forked)\n")
     for python in pythons():
         with folder() as place:
             write(os.path.join(place, "hooked.py"), hook)
@@ -273,8 +290,9 @@ def _():
                 found = pool.run(FORKS.replace("AHEAD", "__import__('hooked').FORKS"))
                 check_equal(found, [[False, 1, [1, 1]], True],
                             f"{python}: the fork has the state that was there, threads, calls of a module's; the thread's number")
-                draws = [pool.run("import random; value = [random.random(), random.gauss(0, 1)]") for _ in range(3)]
-                check_equal([len({*drawn}) for drawn in zip(*draws)], [3, 3], f"{python}: {draws}")
+                draws = [pool.run("import hooked, random; value = [hooked.DRAWN[0], random.gauss(0, 1), random.random()]")
+                         for _ in range(3)]
+                check_equal([len({*drawn}) for drawn in zip(*draws)], [3, 3, 3], f"{python}: {draws}")
 
 
 if __name__ == "__main__":
