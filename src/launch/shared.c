@@ -24,10 +24,10 @@ static FILE *open_list(int proc_fd, const char *name)
 	return file;
 }
 
-/* Returns r, or a failure of what was read before. */
-static int close_list(FILE *file, char *line, int r)
+/* Returns r; or a failure, where not all was read that had to be. */
+static int close_list(FILE *file, char *line, bool whole, int r)
 {
-	if (ferror(file))
+	if (whole && !feof(file))
 		r = -EIO;
 	free(line);
 	(void)fclose(file); /* it was only read */
@@ -57,13 +57,13 @@ static int has_any(int proc_fd)
 	struct vt_shared piece;
 	char *line = NULL;
 	size_t size = 0;
-	bool any = false;
+	bool any = false, known = true;
 
 	if (!file)
 		return -errno;
-	while (!any && getline(&line, &size, file) >= 0)
-		(void)read_head(line, &piece, &any); /* or it is none, and shares nothing */
-	return close_list(file, line, any);
+	while (known && !any && getline(&line, &size, file) >= 0)
+		known = read_head(line, &piece, &any);
+	return close_list(file, line, known && !any, known ? any : -EBADMSG);
 }
 
 /* "VmFlags: rd mr mw me sh ". Of a file that was opened for reading the kernel clears "sh". */
@@ -98,5 +98,5 @@ int vt_shared_each(int proc_fd, int (*act)(void *user, const struct vt_shared *p
 			owed = shared;
 		}
 	}
-	return close_list(file, line, r < 0 ? r : owed ? -EBADMSG : count);
+	return close_list(file, line, r >= 0, r < 0 ? r : owed ? -EBADMSG : count);
 }

@@ -146,6 +146,8 @@ static int prepare(struct vt_zygote *zygote, struct vt_err *err)
 	int fds[VT_NOTE_FDS];
 	int r = vt_pass_take(zygote->control_fd, &order, sizeof(order), fds, VT_NOTE_FDS, 0, err);
 
+	if (r == 0)
+		return vt_fail(err, VT_STEP_WATCH, EAGAIN, "wait for the plan");
 	if (r < 0)
 		return r;
 	if (order.kind != VT_NOTE_PLAN)
@@ -306,6 +308,8 @@ int vt_zygote_take(struct vt_zygote *zygote, struct vt_zygote_order *ret_order, 
 	int r = vt_pass_take(zygote->control_fd, &order.note, sizeof(order.note), order.fds,
 			     VT_NOTE_FDS, 0, err);
 
+	if (r == 0)
+		return vt_fail(err, VT_STEP_WATCH, EAGAIN, "wait for an order");
 	if (r < 0)
 		return r;
 	if (order.note.kind != VT_NOTE_ENTER && order.note.kind != VT_NOTE_LEARN) {
@@ -365,7 +369,9 @@ int vt_zygote_shared(const struct vt_zygote *zygote)
 	return find_shared(zygote, NULL);
 }
 
-/* Once, for all forks: nothing but what is learned runs between them, and that is looked at, too.
+/*
+ * Once, for all forks. What runs between them is the program's own: what it learns, which is looked
+ * at, too, and of Python what its modules have done around each fork.
  */
 static int insist_on_own_memory(const struct vt_zygote *zygote, struct vt_err *err)
 {

@@ -413,10 +413,15 @@ static int watch_all(struct run *run, struct vt_pipes *p, struct vt_err *err)
 	return r;
 }
 
-/* Output that could not be written is lost; that nobody wants it any more is no error. */
-static int check_written(const struct vt_stream *stream, const char *name, struct vt_err *err)
+/*
+ * Output that could not be written is lost; that nobody wants it any more is no error, nor that who
+ * cancelled the call did not wait for it.
+ */
+static int check_written(const struct run *run, const struct vt_stream *stream, const char *name,
+			 struct vt_err *err)
 {
-	if (stream->failed == 0 || stream->failed == -EPIPE)
+	if (stream->failed == 0 || stream->failed == -EPIPE ||
+	    (stream->failed == -EINTR && run->findings.stop_signal))
 		return 0;
 	return vt_fail(err, VT_STEP_OUTPUT, -stream->failed, "write %s", name);
 }
@@ -439,8 +444,8 @@ static int watch_cell(struct run *run, struct vt_pipes *p, struct vt_err *err)
 	vt_stream_finish(&run->err, run->io->signal_fd);
 	if (run->io->reports)
 		vt_stream_finish(&run->report, run->io->signal_fd);
-	r = check_written(&run->out, "standard output", err);
-	return r < 0 ? r : check_written(&run->err, "standard error", err);
+	r = check_written(run, &run->out, "standard output", err);
+	return r < 0 ? r : check_written(run, &run->err, "standard error", err);
 }
 
 static void conclude(struct run *run)

@@ -182,8 +182,10 @@ static bool flush_all(struct vt_stream *stream, int cancel_fd)
 
 		if (poll(ready, 2, -1) < 0 && errno != EINTR)
 			return false;
-		if (ready[1].revents)
-			return false;
+		if (ready[1].revents) {
+			r = -EINTR;
+			break;
+		}
 	}
 	if (r < 0)
 		give_up(stream, r);

@@ -52,7 +52,7 @@ void vt_stream_done(struct vt_stream *stream);
 
 /*
  * The cell is dead: takes what is in the pipe and writes all that is left, waiting for a slow reader.
- * A signal on cancel_fd (-1: none) ends the wait.
+ * A signal on cancel_fd (-1: none) ends the wait: then it has failed with -EINTR.
  */
 void vt_stream_finish(struct vt_stream *stream, int cancel_fd);
 
