@@ -285,13 +285,14 @@ test('codec: files are those that were collected, and lie where they say', async
 
 // What Python makes of a value and sends back; what it is there, as its repr().
 const IN_PYTHON = `
-import sys, struct, datetime, decimal, uuid
-sys.path.insert(0, sys.argv[1])
+import sys, struct, datetime, decimal, types, uuid
+sys.modules["runtime"] = types.ModuleType("runtime")
+sys.modules["runtime"].__path__ = [sys.argv[1]]
 try:
     import numpy
 except ImportError:
     numpy = None
-import codec
+from runtime import codec
 def read(size):
     data = sys.stdin.buffer.read(size)
     return data
