@@ -3,7 +3,8 @@
 """Fuzzes targets in turn until each has had so many seconds of CPU: campaign.py SECONDS NAME...
 
 What each had in all is kept in build-fuzz/ledger.json, and printed in the end: a campaign can be stopped and goes on later, up to
-so many seconds in all with --total. tools/fuzz builds the targets, and starts this.
+so many seconds in all with --total. Where there is none yet, it goes on from the table in docs/evidence.md, to which --write puts
+what it came to. tools/fuzz builds the targets, and starts this.
 """
 
 import argparse
@@ -18,6 +19,10 @@ import time
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 WHERE = os.path.join(ROOT, "build-fuzz")
 LEDGER = os.path.join(WHERE, "ledger.json")
+PAGE = os.path.join(ROOT, "docs", "evidence.md")
+# "| `audit` | lines of the audit log | 1.4 | 1,696,924 | 159 | 0 |"; the last two are cells that a person may have written to.
+ROW = re.compile(r"^(\| `([\w.]+)` \| [^|]+ \| )([\d.]+) \| ([\d,]+) \| ([\d,]+)", re.M)
+LATE = 124  # of timeout(1): the machine had other things to do. What hangs by itself the fuzzer tells.
 SLICE = 100  # seconds of a turn
 NEW = {"cpu": 0, "runs": 0, "findings": []}
 
@@ -27,13 +32,31 @@ def load():
         with open(LEDGER) as file:
             return json.load(file)
     except FileNotFoundError:
-        return {}
+        with open(PAGE, encoding="utf-8") as file:
+            rows = ROW.findall(file.read())
+        return {name: dict(NEW, cpu=60 * float(minutes), runs=int(runs.replace(",", "")), edges=int(edges.replace(",", "")), findings=[])
+                for _, name, minutes, runs, edges in rows}
 
 
 def save(ledger):
     with open(LEDGER + ".new", "w") as file:
         json.dump(ledger, file, indent=1)
     os.replace(LEDGER + ".new", LEDGER)
+
+
+def write(ledger):
+    """Puts what each had into the table of the page."""
+    def renew(row):
+        had = ledger[row[2]]
+        return f"{row[1]}{had['cpu'] / 60:.1f} | {had['runs']:,} | {had['edges'] or 0:,}"
+
+    with open(PAGE, encoding="utf-8") as file:
+        text = file.read()
+    missing = sorted(set(ledger) - {row[2] for row in ROW.finditer(text)})
+    if missing:
+        sys.exit(f"{PAGE} has no row for {', '.join(missing)}")
+    with open(PAGE, "w", encoding="utf-8") as file:
+        file.write(ROW.sub(renew, text))
 
 
 def command(name, seconds):
@@ -77,7 +100,7 @@ def turn(name, seconds, prefix):
     last = re.findall(r"^#(\d+)\s", text, re.M)
     executed = int(next(filter(None, runs.groups()))) if runs else int(last[-1]) if last else 0
     finding = None
-    if child.returncode != 0:
+    if child.returncode not in (0, LATE):
         place = re.search(r"Test unit written to (\S+)", text)
         finding = place.group(1) if place else f"status {child.returncode}"
         os.replace(log, f"{log}.{int(time.time())}")
@@ -99,6 +122,7 @@ def main():
     parser.add_argument("names", nargs="*")
     parser.add_argument("--total", action="store_true", help="what a target had before counts")
     parser.add_argument("--until", help="HH:MM (UTC) at which the last turn has ended")
+    parser.add_argument("--write", action="store_true", help="put what each had in all on docs/evidence.md")
     parser.add_argument("--prefix", default="", help="what is put before each command, such as 'chrt -i 0'")
     options = parser.parse_intermixed_args()
     broken = set()
@@ -113,6 +137,8 @@ def main():
             seconds = min(seconds, seconds_until(options.until))
         if seconds < 1:
             print(table(ledger))
+            if options.write:
+                write(ledger)
             return 1 if broken else 0
         cpu, runs, finding, edges = turn(name, math.ceil(seconds), options.prefix.split())
         ledger = load()  # another campaign may have written meanwhile, of other targets
