@@ -339,7 +339,7 @@ async function measure(options) {
 	console.log(`of the environment Node heeds ${heeded.length ? heeded.join(', ') : 'nothing'}`);
 	const table = new Table(options.only);
 	const kinds = [{ isForked: true, mark: '' }, { isForked: false, mark: ', started anew' }];
-	for (const kind of options.quick && isPinned ? kinds.slice(0, 1) : kinds) // what is started anew has no bars
+	for (const kind of kinds)
 		await new Bench(options, vitro, table, kind).run();
 	console.log(`load at the end ${loadavg()[0].toFixed(1)}; ${table.bad.length ? `MISSED: ${table.bad.join('; ')}` : table.bars.length ? 'all bars held' : 'no bars'}`);
 	if (options.json)
@@ -359,7 +359,7 @@ if (options.one) {
 	const bad = await measure(options);
 	process.exit(bad.length && options.check ? 1 : 0);
 }
-const pins = options.pin === undefined ? ['0', undefined] : [options.pin];
+const pins = options.pin !== undefined ? [options.pin] : options.quick ? [undefined] : ['0', undefined];
 const codes = pins.map((pin) => {
 	const words = [process.execPath, process.argv[1], '--one', ...process.argv.slice(2), ...pin !== undefined && options.pin === undefined ? ['--pin', pin] : []];
 	const all = pin === undefined ? words : ['taskset', '-c', pin, ...words];

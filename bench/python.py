@@ -6,7 +6,7 @@ Each row is one thing done by vitro, in a fresh sealed interpreter each time, an
 timed in the same run, in turns and in random order, from the call to the value in the caller's hands. A ratio is
 the median of those within the rounds, so that what the machine does beside them hits both. Runs with the interpreter
 that it is started with, by way of a venv below build/ that has numpy and pandas (from PyPI; without them
-their rows are missing, and listed), once pinned to one CPU and once not; --pin makes it one of these.
+their rows are missing, and listed), once pinned to one CPU, which --quick leaves out, and once not; --pin makes it one of these.
 
   spaced           calls 20 ms apart
   back to back     bursts of calls, each while the pool's parked occupants last
@@ -686,7 +686,7 @@ def main():
         env = {**os.environ, "VITRO_BINARY": options.binary,
                "PYTHONPATH": os.pathsep.join([place, str(ROOT / "sdk" / "python")])}
         words = [find_python(), __file__, "--one", *sys.argv[1:]]
-        pins = [[]] if options.pin is not None else [["--pin", "0"], []]
+        pins = [[]] if options.quick or options.pin is not None else [["--pin", "0"], []]
         codes = [subprocess.run([*words, *pin], env=env, check=False).returncode for pin in pins]
     sys.exit(max(codes))
 

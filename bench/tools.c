@@ -21,28 +21,37 @@ static const char *values[SIZES];
 
 /*
  * Shared, so that a fork copies no page tables: what is timed is the way of a value, and neither
- * how it is made nor a zygote that is heavy with it. Nobody writes to it any more.
+ * how it is made nor a zygote that is heavy with it. Opened anew for reading alone: a zygote that
+ * had it writable would be refused.
  */
 void tools_prepare(void)
 {
 	int fd = memfd_create("values", MFD_CLOEXEC);
+	char again[32];
 	size_t all = 0;
 
 	for (size_t i = 0; i < SIZES; i++)
 		all += sizes[i];
 	if (fd < 0 || ftruncate(fd, (off_t)all) < 0)
 		die("make large values");
-	char *at = mmap(NULL, all, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	char *text = mmap(NULL, all, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 
-	if (at == MAP_FAILED)
+	if (text == MAP_FAILED)
 		die("map large values");
-	memset(at, 'x', all);
-	for (size_t i = 0; i < SIZES; at += sizes[i++]) {
-		at[0] = at[sizes[i] - 1] = '"';
-		values[i] = at;
-	}
-	(void)mprotect((char *)values[0], all, PROT_READ); /* only a precaution */
-	(void)close(fd);                                   /* it is mapped */
+	memset(text, 'x', all);
+	for (size_t i = 0, at = 0; i < SIZES; at += sizes[i++])
+		text[at] = text[at + sizes[i] - 1] = '"';
+	(void)munmap(text, all); /* cannot fail: it is one whole mapping */
+	(void)snprintf(again, sizeof(again), "/proc/self/fd/%d", fd);
+	int read_fd = open(again, O_RDONLY | O_CLOEXEC);
+
+	text = read_fd < 0 ? MAP_FAILED : mmap(NULL, all, PROT_READ, MAP_SHARED, read_fd, 0);
+	if (text == MAP_FAILED)
+		die("map large values for reading");
+	for (size_t i = 0, at = 0; i < SIZES; at += sizes[i++])
+		values[i] = text + at;
+	(void)close(read_fd); /* they are mapped */
+	(void)close(fd);
 }
 
 /* Gives back what it is given. */

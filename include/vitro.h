@@ -210,7 +210,8 @@ struct vitro_tool {
  * To be called first in main(), with the table of this program's own tools. It returns at once, unless
  * the library started this process to hold tools ready: then it never does. Whatever comes before it
  * runs in each such process too, where files can be read but not written, and is in the memory of every
- * tool. Handlers of pthread_atfork() do not run when a tool's process is made.
+ * tool; memory that tools would share, and could write to, makes their calls `refused`. Handlers of
+ * pthread_atfork() do not run when a tool's process is made.
  */
 void vitro_host_main(int argc, char **argv, const struct vitro_tool *tools);
 
