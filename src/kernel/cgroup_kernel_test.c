@@ -27,9 +27,20 @@
 #include "base/file.h"
 #include "kernel/cgroup_private.h"
 
+static int write_text(const char *folder, const char *name, const char *text)
+{
+	char path[PATH_MAX];
+	int r = vt_cgroup_path(path, folder, name);
+	int fd = r < 0 ? -1 : open(path, O_WRONLY | O_CLOEXEC);
+	bool written = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
+
+	vt_fd_close(&fd);
+	return written ? 0 : -1;
+}
+
 /*
  * A site of the test's own, in a folder per hierarchy below the real one: other tests and other
- * vitros make and sweep theirs at the same time. NULL where there is no v1 to use.
+ * vitros make and sweep theirs at the same time. NULL where there is none to use.
  */
 static int make_site(void **state)
 {
@@ -39,11 +50,22 @@ static int make_site(void **state)
 	if (!site)
 		return -1;
 	vt_cgroup_find(site);
-	if (site->version != VT_CGROUP_V1 || !site->memory[0] || !site->pids[0] || !site->cpu[0] ||
-	    !site->cpuacct[0]) {
-		print_message("no cgroup v1 with all controllers here: %s\n", site->why);
+	if (!site->memory[0] || !site->pids[0] || !site->cpu[0] || !site->cpuacct[0]) {
+		print_message("no cgroups with all controllers here: %s\n", site->why);
 		free(site);
 		return 0;
+	}
+	/* the first cgroup on v2 has its site hand down controllers */
+	if (site->version == VT_CGROUP_V2) {
+		const struct vt_cgroup_limits limits = { .memory_bytes = 16 << 20,
+							 .pids = 4,
+							 .cpu_quota_us = 50000 };
+		struct vt_cgroup first;
+		struct vt_err err;
+
+		if (vt_cgroup_make(site, &limits, &first, &err) < 0 ||
+		    vt_cgroup_remove(&first, &err) < 0)
+			return -1;
 	}
 
 	char *const folders[] = { site->memory, site->pids, site->cpu, site->cpuacct };
@@ -55,7 +77,23 @@ static int make_site(void **state)
 		    (mkdir(folders[i], 0755) < 0 && errno != EEXIST))
 			return -1;
 	}
+	if (site->version == VT_CGROUP_V2 &&
+	    write_text(site->memory, "cgroup.subtree_control", "+memory +pids +cpu") < 0)
+		return -1;
 	*state = site;
+	return 0;
+}
+
+/* The same, for what v1 alone has. */
+static int make_v1_site(void **state)
+{
+	struct vt_cgroup_site site;
+
+	vt_cgroup_find(&site);
+	if (site.version == VT_CGROUP_V1)
+		return make_site(state);
+	print_message("no cgroup v1 here\n");
+	*state = NULL;
 	return 0;
 }
 
@@ -84,17 +122,29 @@ static int folders_of(const char *folder)
 	return (int)st.st_nlink - 2;
 }
 
-/* Runs act in a child that has joined; its wait status. */
-static int run_joined(const struct vt_cgroup *cgroup, void (*act)(void))
+/* A fork that is in the cgroup from its first instruction on, or has joined it; 0 in the child. */
+static pid_t fork_into(const struct vt_cgroup *cgroup)
 {
+	int fd = vt_cgroup_clone_fd(cgroup);
+	struct clone_args args = { .flags = fd < 0 ? 0 : CLONE_INTO_CGROUP,
+				   .exit_signal = SIGCHLD,
+				   .cgroup = fd < 0 ? 0 : (uint64_t)fd };
 	struct vt_err err;
-	int status;
-	pid_t pid = fork();
+	pid_t pid = (pid_t)syscall(SYS_clone3, &args, sizeof(args));
 
 	assert_true(pid >= 0);
+	if (pid == 0 && vt_cgroup_join(cgroup, &err) < 0)
+		_exit(99);
+	return pid;
+}
+
+/* Runs act in a child that is in the cgroup; its wait status. */
+static int run_in(const struct vt_cgroup *cgroup, void (*act)(void))
+{
+	int status;
+	pid_t pid = fork_into(cgroup);
+
 	if (pid == 0) {
-		if (vt_cgroup_join(cgroup, &err) < 0)
-			_exit(99);
 		act();
 		_exit(0);
 	}
@@ -167,7 +217,7 @@ static void test_v1_memory(void **state)
 	assert_int_equal(usage.oom_kills, 0);
 	assert_int_equal(usage.cpu_ns, -1);
 
-	int status = run_joined(&cgroup, touch_memory);
+	int status = run_in(&cgroup, touch_memory);
 	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
 	assert_int_equal(vt_cgroup_read(&cgroup, &usage, &err), 0);
 	assert_int_equal(usage.oom_kills, 1);
@@ -182,7 +232,7 @@ static void test_v1_memory(void **state)
 
 	limits.memory_bytes = 512 << 20;
 	assert_int_equal(vt_cgroup_make(site, &limits, &cgroup, &err), 0);
-	assert_int_equal(run_joined(&cgroup, touch_memory), 0);
+	assert_int_equal(run_in(&cgroup, touch_memory), 0);
 	assert_int_equal(vt_cgroup_remove(&cgroup, &err), 0);
 }
 
@@ -201,12 +251,12 @@ static void test_v1_pids_and_cpu(void **state)
 	assert_int_equal(vt_cgroup_make(site, &limits, &cgroup, &err), 0);
 	assert_int_equal(cgroup.count, strcmp(site->cpu, site->cpuacct) == 0 ? 2 : 3);
 
-	int status = run_joined(&cgroup, fork_often_in_a_group);
+	int status = run_in(&cgroup, fork_often_in_a_group);
 	assert_true(WIFEXITED(status));
 	assert_int_equal(WEXITSTATUS(status), 3); /* and the one that forks */
 
 	/* 20 of each 100 ms: 30 ms of wall time in which at most 20, and a slice more, are spent */
-	assert_int_equal(run_joined(&cgroup, burn), 0);
+	assert_int_equal(run_in(&cgroup, burn), 0);
 	assert_int_equal(vt_cgroup_read(&cgroup, &usage, &err), 0);
 	assert_in_range(usage.cpu_ns, 1 * VT_NS_PER_MS, 60 * VT_NS_PER_MS);
 	assert_int_equal(usage.memory_bytes, -1);
@@ -262,19 +312,16 @@ static void test_make_leaves_nothing_behind(void **state)
 	assert_non_null(strstr(err.what, "pids"));
 }
 
-static pid_t park_joined(const struct vt_cgroup *cgroup)
+static pid_t park_in(const struct vt_cgroup *cgroup)
 {
 	int ready[2];
 	char byte;
 	pid_t pid;
 
 	assert_int_equal(pipe2(ready, O_CLOEXEC), 0);
-	pid = fork();
-	assert_true(pid >= 0);
+	pid = fork_into(cgroup);
 	if (pid == 0) {
-		struct vt_err err;
-
-		if (vt_cgroup_join(cgroup, &err) < 0 || write(ready[1], "1", 1) != 1)
+		if (write(ready[1], "1", 1) != 1)
 			_exit(99);
 		pause();
 		_exit(0);
@@ -301,12 +348,12 @@ static void test_remove_waits_and_gives_up(void **state)
 	if (!site)
 		skip();
 	assert_int_equal(vt_cgroup_make(site, &limits, &cgroup, &err), 0);
-	pid_t pid = park_joined(&cgroup);
+	pid_t pid = park_in(&cgroup);
 	int64_t start = vt_clock_now();
 	assert_int_equal(vt_cgroup_remove(&cgroup, &err), -EBUSY);
 	/* one second for all of its folders together */
 	assert_in_range(vt_clock_now() - start, VT_NS_PER_S, 3 * VT_NS_PER_S / 2);
-	assert_int_equal(cgroup.count, 2);
+	assert_int_equal(cgroup.count, site->version == VT_CGROUP_V1 ? 2 : 1);
 	end(pid);
 	assert_int_equal(vt_cgroup_remove(&cgroup, &err), 0);
 	assert_int_equal(cgroup.count, 0);
@@ -339,10 +386,15 @@ static void test_sweep(void **state)
 
 	/* one of the dead maker's has a process in it */
 	char tasks[PATH_MAX];
-	(void)vt_cgroup_path(tasks, shared[0].paths[0], "tasks");
-	shared[0].joins[0] = open(tasks, O_WRONLY | O_CLOEXEC);
-	assert_true(shared[0].joins[0] >= 0);
-	pid_t pid = park_joined(&shared[0]);
+	if (site->version == VT_CGROUP_V1) {
+		(void)vt_cgroup_path(tasks, shared[0].paths[0], "tasks");
+		shared[0].joins[0] = open(tasks, O_WRONLY | O_CLOEXEC);
+		assert_true(shared[0].joins[0] >= 0);
+	} else {
+		shared[0].dirs[0] = open(shared[0].paths[0], O_PATH | O_CLOEXEC);
+		assert_true(shared[0].dirs[0] >= 0);
+	}
+	pid_t pid = park_in(&shared[0]);
 
 	assert_int_equal(vt_cgroup_sweep(site), 1);
 	assert_int_equal(stat(shared[0].paths[0], &st), 0);
@@ -352,7 +404,7 @@ static void test_sweep(void **state)
 	assert_int_equal(vt_cgroup_sweep(site), 1);
 	assert_int_equal(vt_cgroup_sweep(site), 0);
 	assert_int_equal(stat(live.paths[0], &st), 0);
-	vt_fd_close(&shared[0].joins[0]);
+	vt_fd_close(site->version == VT_CGROUP_V1 ? &shared[0].joins[0] : &shared[0].dirs[0]);
 	assert_int_equal(vt_cgroup_remove(&live, &err), 0);
 	assert_int_equal(munmap(shared, 2 * sizeof(*shared)), 0);
 }
@@ -377,24 +429,6 @@ static void test_find_as_an_ordinary_user(void **state)
 	assert_int_equal(status, 0);
 }
 
-/* Runs act in a child that is born in it; its wait status. */
-static int run_cloned(const struct vt_cgroup *cgroup, void (*act)(void))
-{
-	struct clone_args args = { .flags = CLONE_INTO_CGROUP,
-				   .exit_signal = SIGCHLD,
-				   .cgroup = (uint64_t)vt_cgroup_clone_fd(cgroup) };
-	int status;
-	pid_t pid = (pid_t)syscall(SYS_clone3, &args, sizeof(args));
-
-	assert_true(pid >= 0);
-	if (pid == 0) {
-		act();
-		_exit(0);
-	}
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	return status;
-}
-
 /* Where all controllers are v2's: make test-vm has such machines. */
 static void test_v2_limits(void **state)
 {
@@ -413,10 +447,10 @@ static void test_v2_limits(void **state)
 	assert_int_equal(vt_cgroup_make(&site, &limits, &cgroup, &err), 0);
 	assert_int_equal(cgroup.count, 1);
 
-	int status = run_cloned(&cgroup, fork_often_in_a_group);
+	int status = run_in(&cgroup, fork_often_in_a_group);
 	assert_true(WIFEXITED(status));
 	assert_int_equal(WEXITSTATUS(status), 3); /* and the one that forks */
-	status = run_cloned(&cgroup, touch_memory);
+	status = run_in(&cgroup, touch_memory);
 	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
 	assert_int_equal(vt_cgroup_read(&cgroup, &usage, &err), 0);
 	/* a cgroup that is killed as one counts who was chosen, and then each of its processes */
@@ -426,7 +460,7 @@ static void test_v2_limits(void **state)
 
 	limits.memory_bytes = 512 << 20;
 	assert_int_equal(vt_cgroup_make(&site, &limits, &cgroup, &err), 0);
-	assert_int_equal(run_cloned(&cgroup, touch_memory), 0);
+	assert_int_equal(run_in(&cgroup, touch_memory), 0);
 	assert_int_equal(vt_cgroup_remove(&cgroup, &err), 0);
 }
 
@@ -472,14 +506,15 @@ static void test_v2_clone(void **state)
 }
 
 #define ON_A_SITE(test) cmocka_unit_test_setup_teardown(test, make_site, drop_site)
+#define ON_V1(test)     cmocka_unit_test_setup_teardown(test, make_v1_site, drop_site)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		ON_A_SITE(test_v1_memory),
-		ON_A_SITE(test_v1_pids_and_cpu),
-		ON_A_SITE(test_v1_quota_of_an_ancestor),
-		ON_A_SITE(test_make_leaves_nothing_behind),
+		ON_V1(test_v1_memory),
+		ON_V1(test_v1_pids_and_cpu),
+		ON_V1(test_v1_quota_of_an_ancestor),
+		ON_V1(test_make_leaves_nothing_behind),
 		ON_A_SITE(test_remove_waits_and_gives_up),
 		ON_A_SITE(test_sweep),
 		ON_A_SITE(test_find_as_an_ordinary_user),
