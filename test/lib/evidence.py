@@ -12,8 +12,19 @@ def table(head, rows):
     return "".join(f"| {' | '.join(map(str, line))} |\n" for line in lines)
 
 
+def marks(name):
+    return f"<!-- {name}: written by its test -->\n", f"<!-- {name}: end -->\n"
+
+
+def rows(name):
+    """The rows of the table that is there, as table() takes them."""
+    begin, end = marks(name)
+    lines = PAGE.read_text(encoding="utf-8").partition(begin)[2].partition(end)[0].splitlines()
+    return [tuple(cell.strip() for cell in line.strip("|").split("|")) for line in lines if line.startswith("|") and "---" not in line]
+
+
 def write(name, text):
-    begin, end = f"<!-- {name}: written by its test -->\n", f"<!-- {name}: end -->\n"
+    begin, end = marks(name)
     page = PAGE.read_text(encoding="utf-8")
     page, count = re.subn(f"{re.escape(begin)}.*?{re.escape(end)}", lambda _: f"{begin}{text.rstrip()}\n{end}", page, flags=re.DOTALL)
     if count != 1:
