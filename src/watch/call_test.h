@@ -31,7 +31,7 @@ static inline void probe(struct call *call)
 	const struct vt_err denied = { .step = VT_STEP_CLONE, .num = EPERM, .what = "clone" };
 
 	assert_int_equal(vt_host_probe(&call->host, &call->err), 0);
-	if (call->abi >= 0)
+	if (call->abi >= 0 && call->abi < call->host.landlock_abi)
 		call->host.landlock_abi = call->abi;
 	if (call->no_cgroups)
 		call->host.cgroup = (struct vt_cgroup_site){ .version = VT_CGROUP_NONE };
