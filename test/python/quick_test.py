@@ -112,6 +112,7 @@ def _():
                     "one that is smaller": (message(array("<u2", [2]), data), None),
                     "one that is nothing times much": (message(array("<u2", [0, 1 << 40]), data), None),
                     "one of too many sizes": (message(array("|u1", [1] * 8 + [len(data)]), data), None),
+                    "numbers that there are none of": (message(array("<f1", [len(data)]), data), None),
                     "objects": (message(array("|O8", [len(data) // 8]), data), None),
                     "truths, which are looked at": (message(array("|b1", [len(data)]), data), None)})
     for name, (text, size) in bad.items():

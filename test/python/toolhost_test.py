@@ -202,6 +202,22 @@ def _():
     check_equal(host.call("long").error.message, "exited with code 1: last", "the end of a long one")
 
 
+@test("what nests deeper than the stack ends no program, whatever its limit of recursion is")
+def _():
+    class Deep(Fake):
+        def _run(self, *args, **options):
+            return Result(call_id="c", status="ok", stdout_bytes=b"[" * depth)
+
+    host, depth, usual = ToolHost(Deep()), 900_000, sys.getrecursionlimit()
+    host.register(["true"])
+    sys.setrecursionlimit(1 << 30)
+    try:
+        check_equal(host.call("true").value, "[" * depth, "a value")
+        check_in("nested too deeply", host.call("true", '{"a":' + "[" * depth).error.message, "arguments")
+    finally:
+        sys.setrecursionlimit(usual)
+
+
 @test("output that was cut is no value")
 def _():
     class Cut(Fake):

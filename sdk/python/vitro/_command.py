@@ -20,6 +20,7 @@ import json
 import re
 from typing import Any, List, NamedTuple, Optional, Sequence
 
+from ._message import PARTS_MAX, read_json
 from ._say import Place, closest, show, show_place, show_text
 
 TEMPLATE_MOST = 64 << 10  # bytes of all its words, each with its NUL
@@ -316,12 +317,9 @@ class Command:
 
 
 def value_of(output: bytes) -> Any:
-    """The value of what a command printed: what it says as JSON, else its text."""
-
-    def refuse(word: str) -> Any:
-        raise ValueError(word)
-
+    """The value of what a command printed: what it says as JSON, else its text. json.loads() would do, but what a cell printed can
+    nest deeper than this program's stack, where the limit of recursion was raised."""
     try:
-        return json.loads(output.decode(), parse_constant=refuse)
+        return read_json(output, PARTS_MAX)[0]
     except (ValueError, RecursionError):
         return output.decode("utf-8", "replace")

@@ -77,7 +77,7 @@ def _part(args: Tuple[Any, ...]) -> Tuple[Tuple[Any, ...], Dict[int, Any], List[
 
 
 # A value that is large bytes, or an array of numbers, as a cell usually writes it: up to its buffer.
-_match_large = re.compile(rb'(.{4})\{"value":(?:\{"\$bytes":0\}|\{"\$ndarray":\{"dtype":"([<|][iuf][1248])","shape":'
+_match_large = re.compile(rb'(.{4})\{"value":(?:\{"\$bytes":0\}|\{"\$ndarray":\{"dtype":"([<|](?:[iu][1248]|f[248]))","shape":'
                           rb'\[([0-9]{1,15}(?:,[0-9]{1,15}){0,7})\],"order":"C","buffer":0\}\})\} *\x01\0\0\0(.{8})',
                           re.DOTALL).match
 

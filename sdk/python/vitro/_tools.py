@@ -17,6 +17,7 @@ from typing import Any, AsyncIterator, Callable, Deque, Dict, Iterator, List, Ma
 from . import _check, _say
 from ._command import ArgumentsError, Command
 from ._describe import describe_tool
+from ._message import PARTS_MAX, read_json
 from ._policy import deadline, sources_of
 from ._result import Error, Result
 from ._schema import Schema
@@ -378,7 +379,7 @@ def _parsed(text: Union[str, bytes, bytearray]) -> Any:
     if len(text) > ARGUMENTS_MOST:
         raise ArgumentsError(f"arguments: too big: more than {ARGUMENTS_MOST >> 20} MB of JSON")
     try:
-        return json.loads(text)
+        return read_json(text.encode() if isinstance(text, str) else bytes(text), PARTS_MAX)[0]
     except RecursionError:
         raise ArgumentsError("arguments: nested too deeply") from None
     except ValueError as error:
