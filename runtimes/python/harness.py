@@ -102,6 +102,9 @@ def look_around() -> None:
     # it mixes in the number, which cells have in common.
     if ssl is not None and (ssl.OPENSSL_VERSION_INFO < _FORK_SAFE or os.getpid() == _OCCUPANT):
         _reseeds.append(lambda: ssl.RAND_add(os.urandom(32), 32.0))
+    process = sys.modules.get("multiprocessing.process")
+    if process is not None:  # by its key calls that share a network would take each other's word, which is pickle
+        _reseeds.append(lambda: process.current_process()._config.update(authkey=process.AuthenticationString(os.urandom(32))))
     if tempfile is not None:
         tempfile._name_sequence = None  # type: ignore[attr-defined]  # each makes its own
 

@@ -143,6 +143,8 @@ static const struct row promises[] = {
 	{ SYS_fchmod, 3, 0755, 0, 0, PASS },
 	{ SYS_fchmodat, 3, 0, 02755, 0, EPERM },
 	{ SYS_mknodat, 3, 0, 04755, 0, EPERM },
+	{ SYS_mknodat, 3, 0, S_IFCHR | 0644, 0, EPERM },
+	{ SYS_mknodat, 3, 0, S_IFIFO | 0644, 0, PASS },
 	{ SYS_openat, 3, 0, O_CREAT, 04755, EPERM },
 	{ SYS_openat, 3, 0, O_TMPFILE, 04755, EPERM },
 	{ SYS_openat, 3, 0, O_RDONLY, 04755, PASS },
@@ -150,6 +152,7 @@ static const struct row promises[] = {
 	{ SYS_chmod, 0, 04755, 0, 0, EPERM },
 	{ SYS_creat, 0, 04755, 0, 0, EPERM },
 	{ SYS_mknod, 0, 04755, 0, 0, EPERM },
+	{ SYS_mknod, 0, S_IFCHR | 0644, 0, 0, EPERM },
 	{ SYS_open, 0, O_CREAT, 04755, 0, EPERM },
 #endif
 	{ SYS_openat2, 0, 0, 0, 0, ENOSYS },

@@ -89,6 +89,7 @@ static int become_spawner(struct vt_building *b, struct vt_err *err)
 
 /* clang-format off */
 static const struct vt_inside_step steps[] = {
+	{ "counts",  vt_inside_share_counts },
 	{ "copies",  vt_inside_copy_mounts },  /* before the ids: as the caller, who may see these paths */
 	{ "await",   vt_inside_await_ids },
 	{ "ids",     vt_inside_become_user },

@@ -25,6 +25,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/decimal.h"
 #include "base/fd.h"
 #include "kernel/caps.h"
 #include "kernel/ns.h"
@@ -55,6 +56,47 @@ int vt_inside_bound_counts(struct vt_building *b, struct vt_err *err)
 		if (fd < 0 && (errno == ENOENT || errno == EROFS))
 			continue;
 		if (fd < 0 || write(fd, counts[i].most, len) != (ssize_t)len)
+			return vt_fail_at(err, VT_STEP_LIMITS, errno, "bound", counts[i].path);
+	}
+	return 0;
+}
+
+/* A number that the kernel shows; 0: it cannot be read. */
+static uint64_t read_number(const char *path)
+{
+	AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
+	char text[VT_DECIMAL];
+	ssize_t len = fd < 0 ? 0 : read(fd, text, sizeof(text));
+	uint64_t number = 0;
+
+	for (ssize_t i = 0; i < len && text[i] >= '0' && text[i] <= '9'; i++)
+		number = number * 10 + (uint64_t)(text[i] - '0');
+	return number;
+}
+
+/* All cells of a pool together leave the caller's other programs a quarter, however many they are.
+ */
+int vt_inside_share_counts(struct vt_building *b, struct vt_err *err)
+{
+	static const struct {
+		const char *all, *path;
+	} counts[] = {
+		{ "/proc/sys/fs/inotify/max_user_instances",
+		  "/proc/sys/user/max_inotify_instances" },
+		{ "/proc/sys/fs/inotify/max_user_watches", "/proc/sys/user/max_inotify_watches" },
+	};
+
+	(void)b;
+	for (size_t i = 0; i < COUNT(counts); i++) {
+		const uint64_t all = read_number(counts[i].all);
+		AUTO_CLOSE int fd = all ? open(counts[i].path, O_WRONLY | O_CLOEXEC) : -1;
+		char digits[VT_DECIMAL];
+		size_t len = vt_decimal(digits, all - all / 4);
+
+		/* As above; or nobody can say how many there are. */
+		if (!all || (fd < 0 && (errno == ENOENT || errno == EROFS)))
+			continue;
+		if (fd < 0 || write(fd, digits, len) != (ssize_t)len)
 			return vt_fail_at(err, VT_STEP_LIMITS, errno, "bound", counts[i].path);
 	}
 	return 0;

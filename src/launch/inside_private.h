@@ -70,6 +70,7 @@ enum vt_ending {
 enum vt_ending vt_inside_await_end(pid_t occupant, int occupant_fd, int status_fd, int *ret_status);
 
 int vt_inside_bound_counts(struct vt_building *b, struct vt_err *err);
+int vt_inside_share_counts(struct vt_building *b, struct vt_err *err);
 int vt_inside_become_user(struct vt_building *b, struct vt_err *err);
 int vt_inside_name_host(struct vt_building *b, struct vt_err *err);
 

@@ -3,6 +3,7 @@
 """Attacks on pools: through what a zygote loads, the socket that a call comes by, and folders that change while cells
 are refilled. docs/attacks.md has the list of all ideas."""
 
+import ctypes
 import fcntl
 import glob
 import os
@@ -285,6 +286,25 @@ fcntl.flock(0, fcntl.LOCK_EX)
             check_equal(box.eval(look), before, "what a later call has of its descriptors")
         with open("/dev/null", "rb") as null:
             fcntl.flock(null, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+@test("attack: calls at once that take all watches of files leave some for the program")
+def _():
+    if is_bare():
+        skip("a bare cell has none")
+    take = ("import ctypes, time\nlibc, count = ctypes.CDLL(None), 0\nwhile count < 10000 and libc.inotify_init1(0) >= 0:\n"
+            "    count += 1\ntime.sleep(2)\ncount")
+    libc = ctypes.CDLL(None, use_errno=True)
+    with open("/proc/sys/fs/inotify/max_user_instances") as file:
+        calls = min(int(file.read()) // 32 + 1, 12)
+    with sandbox() as box:
+        begun = [box.submit_eval(take) for _ in range(calls)]
+        time.sleep(1.5)
+        fd = libc.inotify_init1(os.O_CLOEXEC)
+        check(fd >= 0, f"outside: {os.strerror(ctypes.get_errno())}")
+        os.close(fd)
+        counts = [call.result() for call in begun]
+        check(max(counts) >= 8, f"the control: calls have some: {counts}")
 
 
 main()

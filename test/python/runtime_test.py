@@ -231,10 +231,10 @@ def _():
 def _():
     for kind, prefix in kinds():
         policy = [{"key": "env.set", "value": '{"MARK": "7", "OMP_NUM_THREADS": "3"}'}]
-        with Pool(prefix=prefix, preload=["random", "ssl", "tempfile"], policy=policy) as pool:
-            numbers = [pool.run("import random, os, ssl; value = [random.random(), os.urandom(4).hex(), ssl.RAND_bytes(8).hex()]")
-                       for _ in range(3)]
-            check_equal([len({*drawn}) for drawn in zip(*numbers)], [3, 3, 3], f"cells {kind}: numbers {numbers}")
+        with Pool(prefix=prefix, preload=["random", "ssl", "tempfile", "multiprocessing"], policy=policy) as pool:
+            numbers = [pool.run("import random, os, ssl, multiprocessing; value = [random.random(), os.urandom(4).hex(), "
+                                "ssl.RAND_bytes(8).hex(), multiprocessing.current_process().authkey.hex()]") for _ in range(3)]
+            check_equal([len({*drawn}) for drawn in zip(*numbers)], [3] * 4, f"cells {kind}: numbers {numbers}")
             seen = pool.run("import os; value = dict(os.environ)")
             check_equal((seen["MARK"], seen["OMP_NUM_THREADS"]), ("7", "3"), f"cells {kind}: variables")
             check(not [name for name in seen if name in ("VITRO_ZYGOTE", "LD_BIND_NOW", "OPENBLAS_NUM_THREADS")],
