@@ -45,7 +45,7 @@ static bool take_digits(struct scan *s)
 
 	while (s->at < s->end && *s->at >= '0' && *s->at <= '9')
 		s->at++;
-	return s->at > start;
+	return s->at > start && s->at - start <= VT_JSON_SCAN_DIGITS;
 }
 
 static bool take_number(struct scan *s)

@@ -15,6 +15,9 @@
 /* What is nested deeper is not taken for JSON: readers in other languages stop at twice this. */
 enum { VT_JSON_SCAN_DEPTH = 512 };
 
+/* Nor is a number with more digits in a row: Python refuses to read it, or takes the square of that. */
+enum { VT_JSON_SCAN_DIGITS = 4300 };
+
 /*
  * Whether the bytes are one JSON value, by RFC 8259: UTF-8, with space around it or not. An
  * escaped half of a surrogate pair is no text, and so no JSON here.

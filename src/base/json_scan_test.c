@@ -144,6 +144,23 @@ static void test_depth_is_bounded(void **state)
 	assert_true(vt_json_is_valid(text + 1, 2 * most));
 }
 
+static void test_digits_are_bounded(void **state)
+{
+	size_t most = VT_JSON_SCAN_DIGITS;
+	char text[VT_JSON_SCAN_DIGITS + 8];
+
+	(void)state;
+	memset(text, '9', sizeof(text));
+	assert_false(vt_json_is_valid(text, most + 1));
+	assert_true(vt_json_is_valid(text, most));
+	text[0] = '-';
+	assert_true(vt_json_is_valid(text, most + 1));
+	text[0] = '0';
+	text[1] = '.';
+	assert_true(vt_json_is_valid(text, most + 2));
+	assert_false(vt_json_is_valid(text, most + 3));
+}
+
 static void test_compact(void **state)
 {
 	static const char text[] =
@@ -233,6 +250,7 @@ int main(void)
 		cmocka_unit_test(test_what_is_not),
 		cmocka_unit_test(test_each_byte_in_each_place),
 		cmocka_unit_test(test_depth_is_bounded),
+		cmocka_unit_test(test_digits_are_bounded),
 		cmocka_unit_test(test_compact),
 		cmocka_unit_test(test_places),
 		cmocka_unit_test(test_walk),
