@@ -15,6 +15,7 @@ from __future__ import annotations
 import gc
 import os
 import sys
+import _frozen_importlib
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any, Dict, Iterable, List, NoReturn, Optional, Sequence, Tuple
@@ -85,26 +86,33 @@ class Places:
 
 
 class Guard:
-    """Stands before all finders of modules, and lets none give one that a call could have written."""
+    """Stands behind all finders of modules, and lets none give one that a call could have written. Not as one of them: whoever
+    puts another before the first, as editable installs do, would be asked alone."""
 
     def __init__(self, places: Places) -> None:
         self.places = places
         self.refused: Optional[str] = None
+        self.find: Any = getattr(_frozen_importlib, "_find_spec")
+
+    def begin(self) -> None:
+        """From here on every import is looked at."""
+        setattr(_frozen_importlib, "_find_spec", self.find_spec)
+
+    def end(self) -> None:
+        setattr(_frozen_importlib, "_find_spec", self.find)
 
     def find_spec(self, name: str, path: Optional[Sequence[str]] = None,
                   target: Optional[ModuleType] = None) -> Optional[ModuleSpec]:
-        for finder in sys.meta_path:
-            find = getattr(finder, "find_spec", None)
-            spec: Optional[ModuleSpec] = find(name, path, target) if find and finder is not self else None
-            if spec is not None:
-                self.check(spec)
-                return spec
-        return None
+        spec: Optional[ModuleSpec] = self.find(name, path, target)
+        if spec is not None:
+            self.check(spec)
+        return spec
 
     def check(self, spec: ModuleSpec) -> None:
-        files = [spec.origin, spec.cached] if spec.has_location else []
+        # A finder need not say of a file that it is one (has_location), and a loader may have another than it says.
+        files = [spec.origin, spec.cached, getattr(spec.loader, "path", None)]
         for file in [*files, *(spec.submodule_search_locations or ())]:
-            if isinstance(file, str) and self.places.hold(file):
+            if isinstance(file, str) and "/" in file and self.places.hold(file):
                 self.refused = file
                 raise Writable(f"'{file}' lies where calls may write, so it is not imported ahead of them")
 
@@ -308,7 +316,7 @@ class Zygote:
 
     def prepare(self, learned: Sequence[str], left_out: Sequence[str]) -> None:
         """Imports all that is wanted ahead of calls. One that ends us is known to the supervisor by its name."""
-        sys.meta_path.insert(0, self.guard)
+        self.guard.begin()
         enter_site(self.guard.places)
         hindrance = find_hindrance(self.extension)
         if hindrance:
@@ -393,7 +401,7 @@ class Zygote:
                     self.extension.learned(f"'{name}' is not imported ahead of calls: {describe(error)}")
 
     def occupy(self) -> NoReturn:
-        sys.meta_path.remove(self.guard)
+        self.guard.end()
         if self.config["bare"] or self.hidden:
             self.see_environment()
         self.harness.main(self.occupant, self.extension)

@@ -206,6 +206,35 @@ def _():
                     check_never_ahead(pool, module, "Writable")
 
 
+# What an editable install has: a finder that comes before all others.
+FINDER = """import sys
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
+class Finder:
+    @classmethod
+    def find_spec(cls, name, path=None, target=None):
+        if name == "redirected":
+            return PathFinder.find_spec(name, [PLACE])
+        if name == "unsaid":
+            return ModuleSpec(name, SourceFileLoader(name, PLACE + "/unsaid.py"))
+sys.meta_path.insert(0, Finder)
+"""
+
+
+@test("nor by a finder that puts itself before all others")
+def _():
+    for kind, prefix in kinds():
+        with contextlib.ExitStack() as stack:
+            space = Workspace(stack)
+            for name in ("redirected", "unsaid"):
+                write(f"{space.free}/{name}.py", MOMENT)
+            write(f"{space.fixed}/finds.py", FINDER.replace("PLACE", repr(space.free)) + MOMENT)
+            with space.pool(prefix, space.fixed, preload=["finds", "redirected"]) as pool:
+                pool.until_told("'redirected' is not imported ahead of calls: Writable")
+                check(pool.is_ahead("finds"), f"cells {kind}: the control is not there: {pool.lines}")
+                check_never_ahead(pool, "redirected", "Writable")
+                check_never_ahead(pool, "unsaid", "Writable")
+
+
 @test("nor where a folder for writing is shown for reading as well")
 def _():
     with contextlib.ExitStack() as stack:
