@@ -23,6 +23,9 @@ const CALL_SOCKET = 3;
 const PROBLEM_MAX = 400;
 const FORKABLE = 20; // the first version of which forks were found to do all that a process does
 
+// In CommonJS: what it loads is found by nobody who could be asked. In a comment, or a text, it is taken for one.
+const IMPORTS = /\bimport\s*(?:\/\*[^]*?\*\/\s*)*\(/;
+
 /** Vitro's own scripts, from their texts. */
 class Own {
 	#texts;
@@ -129,35 +132,41 @@ function identify(file) {
 	}
 }
 
-/** Loads a module of the caller's. */
-async function load(name, folder, places) {
+/**
+ * What ES modules import cannot be looked at before it runs; what CommonJS requires can, also where it does so later than it was
+ * loaded. Returns what ends it, for calls.
+ */
+function watch(places) {
 	const Module = require('node:module');
-	const find = Module.createRequire(path.join(folder ?? '/', 'x.cjs'));
-	const file = find.resolve(name.startsWith('file:') ? fileURLToPath(name) : name);
-	if (places.isEmpty || !path.isAbsolute(file)) {
-		return await bring(path.isAbsolute(file) ? pathToFileURL(file).href : file);
-	}
-	// What ES modules import cannot be looked at before it runs; what CommonJS requires can.
 	const resolveFilename = Module._resolveFilename, compile = Module.prototype._compile;
+	let isAhead = !places.isEmpty;
 	Module._resolveFilename = function check(...words) {
 		const found = Reflect.apply(resolveFilename, this, words);
-		if (path.isAbsolute(found) && places.hold(found))
+		if (isAhead && path.isAbsolute(found) && places.hold(found))
 			throw new Error(`'${found}' lies where calls may write`);
 		return found;
 	};
 	Module.prototype._compile = function check(text, filename, format) {
-		if (format === 'module')
+		if (isAhead && format === 'module')
 			throw new Error(`'${filename}' is an ES module, and calls may write somewhere`);
+		if (isAhead && IMPORTS.test(text))
+			throw new Error(`'${filename}' has an import() of ES modules, and calls may write somewhere`);
 		return Reflect.apply(compile, this, [text, filename, format]);
 	};
-	try {
-		if (file.endsWith('.mjs'))
-			throw new Error(`'${file}' is an ES module, and calls may write somewhere`);
-		return find(file);
-	} finally {
-		Module._resolveFilename = resolveFilename;
-		Module.prototype._compile = compile;
-	}
+	return () => {
+		isAhead = false;
+	};
+}
+
+/** Loads a module of the caller's. */
+async function load(name, folder, places) {
+	const find = require('node:module').createRequire(path.join(folder ?? '/', 'x.cjs'));
+	const file = find.resolve(name.startsWith('file:') ? fileURLToPath(name) : name);
+	if (places.isEmpty || !path.isAbsolute(file))
+		return await bring(path.isAbsolute(file) ? pathToFileURL(file).href : file);
+	if (file.endsWith('.mjs'))
+		throw new Error(`'${file}' is an ES module, and calls may write somewhere`);
+	return find(file);
 }
 
 function describe(error) {
@@ -192,8 +201,7 @@ function objectTo(threads, shared) {
 	return addon.threads() > threads ? 'it starts threads, which calls would lack' : addon.shared() > shared ? 'it makes memory that all calls would share' : '';
 }
 
-async function preload(config) {
-	const places = new Places(config.writable, config.inodes);
+async function preload(config, places) {
 	const leftOut = process.argv.slice(3); // each "-module": it ended a zygote before this one
 	const names = (config.preload ?? []).filter((name) => !leftOut.includes(`-${name}`));
 	if (names.length)
@@ -262,13 +270,16 @@ async function main() {
 	const restoreRandom = replaceRandom();
 	const complain = (error) => addon.tell(`a module that was loaded ahead of calls fails: ${describe(error)}`);
 	process.on('uncaughtException', complain); // later than it was loaded
-	await preload(config);
+	const places = new Places(config.writable, config.inodes);
+	const stopWatching = watch(places);
+	await preload(config, places);
 	harness.tidy();
 	settle(); // before that: it would drop what V8 compiled
 	harness.become(addon, config); // each fork does so for itself; by then V8 has compiled what it takes
 	await harness.rehearse(codec, addon, config, harness.MANY);
 	setImmediate(() => {
 		restoreRandom();
+		stopWatching();
 		process.off('uncaughtException', complain);
 		const begin = harness.prepare(codec, addon, config, CALL_SOCKET);
 		addon.ready();

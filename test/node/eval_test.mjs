@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Code in cells, by the package: what it returns, its tools, its files, how it ends; functions of modules.
 
-import { chmodSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -25,6 +25,34 @@ return [globalThis.planted ?? null, process.pid, process.env.NODE_OPTIONS, execF
 			check(planted === null || planted === pid, () => `process ${planted} has loaded it, ahead of the call`); // a Node that is not forked loads it sealed
 			checkEqual(rest, [set.NODE_OPTIONS, 'true\n'], 'the variable, and a program of the call');
 		}, { policy: { ...POLICY, files: { write: [folder] }, env: { set } } });
+	} finally {
+		rmSync(folder, { recursive: true });
+	}
+});
+
+test('eval: what calls can write is not loaded ahead of them by a module that is: neither by import(), nor later', async () => {
+	const folder = mkdtempSync(join(tmpdir(), 'vitro-test-ahead-'));
+	const [free, fixed] = ['free', 'fixed'].map((name) => join(folder, name));
+	try {
+		chmodSync(folder, 0o755);
+		for (const name of ['ecma', 'common']) {
+			mkdirSync(join(free, name), { recursive: true });
+			mkdirSync(join(fixed, 'node_modules'), { recursive: true });
+			symlinkSync(join(free, name), join(fixed, 'node_modules', name)); // as npm has it of a workspace
+		}
+		writeFileSync(join(free, 'ecma', 'package.json'), '{"name": "ecma", "type": "module", "exports": "./index.js"}');
+		writeFileSync(join(free, 'ecma', 'index.js'), 'globalThis.planted = process.pid;');
+		writeFileSync(join(free, 'common', 'index.js'), 'globalThis.planted = process.pid;');
+		writeFileSync(join(fixed, 'imports.cjs'), 'exports.done = import("ecma").catch(() => {});');
+		writeFileSync(join(fixed, 'later.cjs'), 'exports.done = Promise.resolve().then(() => require("common")).catch(() => {});');
+		for (const name of ['imports.cjs', 'later.cjs'])
+			await withSandbox(async (sandbox) => {
+				const [planted, pid, again] = await sandbox.eval(`const planted = globalThis.planted ?? null;
+await (await import(${JSON.stringify(pathToFileURL(join(fixed, name)).href)})).default.done;
+return [planted, process.pid, (await import(${JSON.stringify(pathToFileURL(join(free, 'ecma', 'index.js')).href)}), globalThis.planted)]`);
+				check(planted === null || planted === pid, () => `${name}: process ${planted} has loaded it, ahead of the call`);
+				checkEqual(again, pid, `${name}: a call can`);
+			}, { preload: [join(fixed, name)], policy: { ...POLICY, files: { write: [free], read: [fixed] } } });
 	} finally {
 		rmSync(folder, { recursive: true });
 	}
