@@ -2,14 +2,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """The short way of usual calls: large arguments and values, and what a cell must not be able to do by it."""
 
+import asyncio
+import logging
 import os
+import signal
 import sys
 
 HERE = os.path.dirname(os.path.realpath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "..", "lib")]
 import pythons
 import toolbox
-from vitrotest import check, check_equal, skip, test
+from sandboxes import BEST, Heard
+from vitrotest import check, check_equal, check_in, skip, test
 
 try:
     import numpy
@@ -19,8 +23,6 @@ except ImportError:
 import vitro
 from vitro import _codec as codec
 from vitro import _quick
-
-BEST = {"require": "best-effort"}
 
 
 def need_numpy():
@@ -117,6 +119,122 @@ def _():
                     "truths, which are looked at": (message(array("|b1", [len(data)]), data), None)})
     for name, (text, size) in bad.items():
         check(_quick._begin_large(text, 0, size or len(text)) is None, name)
+
+
+async def short_ways(sandbox, *calls):
+    """Has functions called the long way, and from then on no other."""
+    for function, *args in calls:
+        await sandbox.call(function, *args)
+
+    def refuse(*_):
+        raise AssertionError("the long way was taken")
+
+    sandbox._orders.call = refuse
+
+
+async def raised(kind, awaitable):
+    """What it raises, which is of that very kind."""
+    try:
+        value = await awaitable
+    except kind as error:
+        check_equal(type(error), kind, "what is raised")
+        return error
+    raise AssertionError(f"nothing was raised, and the value is {value!r}")
+
+
+@test("asyncio: what was called before goes the short way, and comes to the same, whatever becomes of it")
+def _():
+    async def story():
+        async with vitro.AsyncSandbox(BEST) as sandbox:
+            await short_ways(sandbox, (toolbox.give, numpy.zeros(9) if numpy else 1), (toolbox.scale, 4, 2),
+                             (toolbox.speak, "a"), (toolbox.log_lines, 0), (toolbox.add_later, 1, 2))
+            for value in (None, True, -5, 1.5, "", "ä$\\\"", b"", b"\0" * 9000, os.urandom(3 << 20), "x" * 9000):
+                came = await sandbox.call(toolbox.give, value)
+                check(type(came) is type(value) and came == value, f"{value!r:.20}")
+            if numpy:
+                data = numpy.arange(1 << 16, dtype="<f8").reshape(256, -1)
+                check((await sandbox.call(toolbox.give, data) == data).all(), "an array")
+            check_equal(await asyncio.gather(*(sandbox.call(toolbox.give, n) for n in range(200))), [*range(200)], "200 at once")
+            check_equal(await sandbox.call(toolbox.add_later, 2, 3), 5, "a coroutine function")
+            error = await raised(vitro.ToolError, sandbox.call(toolbox.scale, 4, 0))
+            check_equal((error.type, "toolbox.py" in error.result.error.traceback), ("ZeroDivisionError", True), "what it raised")
+            check_equal(await sandbox.call(toolbox.speak, "loud"), "value", "one that prints")
+            with Heard() as heard:
+                await sandbox.call(toolbox.log_lines, 3)
+            check_equal([record.levelno for record in heard.records], [logging.WARNING] * 3, "one that logs")
+            check(not sandbox.is_running(), "nothing is left")
+
+    asyncio.run(story())
+
+
+@test("asyncio: a call by the short way ends with its task, by terminate(), and with the supervisor")
+def _():
+    async def story():
+        async with vitro.AsyncSandbox(BEST) as sandbox:
+            await short_ways(sandbox, (toolbox.sleep, 0), (toolbox.add, 1, 2))
+            live = (await sandbox.counts())["live"]
+            task = asyncio.ensure_future(sandbox.call(toolbox.sleep, 50))
+            await asyncio.sleep(0.1)
+            check_equal((await sandbox.counts())["live"], live + 1, "the control: it runs")
+            task.cancel()
+            await raised(asyncio.CancelledError, task)
+            while (await sandbox.counts())["live"] > live:
+                await asyncio.sleep(0.01)
+            await raised(asyncio.TimeoutError, asyncio.wait_for(sandbox.call(toolbox.sleep, 50), 0.1))
+            check_equal(await sandbox.call(toolbox.add, 2, 3), 5, "the next one")
+            task = asyncio.ensure_future(sandbox.call(toolbox.sleep, 50))
+            await asyncio.sleep(0.1)
+            check_equal(sandbox.terminate(), 1, "how many there are")
+            await raised(vitro.Cancelled, task)
+            task = asyncio.ensure_future(sandbox.call(toolbox.sleep, 50))
+            await asyncio.sleep(0.1)
+            del sandbox._orders.call  # from here on there is no short way
+            os.kill(sandbox._session.connection.process.pid, signal.SIGKILL)
+            await raised(vitro.Lost, task)
+            check_equal(await sandbox.call(toolbox.add, 3, 4), 7, "the next one has a supervisor")
+        check_in("closed", str(await raised(vitro.Refused, sandbox.call(toolbox.add, 3, 4))), "when it is closed")
+
+    asyncio.run(story())
+
+
+@test("asyncio: what is unusual about a call has it go the long way")
+def _():
+    async def story():
+        async with vitro.AsyncSandbox(BEST) as sandbox:
+            check_equal(await sandbox.call(toolbox.add, 1, 2), 3, "the first")
+            heard = []
+            result = await sandbox.call(toolbox.add, 1, 2, result=True, call_id="mine")
+            check_equal((result.value, result.call_id), (3, "mine"), "a result")
+            await sandbox.call(toolbox.speak, "a")
+            await sandbox.call(toolbox.speak, "b", on_output=lambda *said: heard.append(said))
+            check_in(("stderr", "b\n"), heard, "output")
+            check_equal(await sandbox.call(toolbox.add, 1, b=2), 3, "an argument's name")
+            check_equal(await sandbox.call(toolbox.add, [1], [2]), [1, 2], "lists")
+            await raised(vitro.Timeout, sandbox.call(toolbox.sleep, 50, timeout=0.2))
+
+            async def within(n):
+                return await sandbox.call(toolbox.add, n, 1)
+
+            check_equal(await sandbox.eval("await use(4)", tools={"use": within}), 5, "a call of a tool")
+            sys.path.append("/nowhere")
+            try:
+                check_equal(await sandbox.call(toolbox.add, 5, 1), 6, "another sys.path")
+            finally:
+                sys.path.remove("/nowhere")
+
+    asyncio.run(story())
+
+
+@test("asyncio: the short way of one event loop is not another's")
+def _():
+    sandbox = vitro.AsyncSandbox(BEST)
+
+    async def story(n):
+        return [await sandbox.call(toolbox.add, n, one) for one in range(3)]
+
+    for n in range(3):
+        check_equal(asyncio.run(story(n)), [n, n + 1, n + 2], f"loop {n}")
+    asyncio.run(sandbox.close())
 
 
 pythons.main()

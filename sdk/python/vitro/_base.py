@@ -4,15 +4,17 @@
 from __future__ import annotations
 
 import os
-from typing import Iterable, List, NoReturn, Optional, Union
+from typing import Any, Callable, Dict, Iterable, List, NoReturn, Optional, Union
 
 from . import _check
 from ._hooks import Hooks
 from ._order import Options, Order, Orders
 from ._policy import Policy, seconds_of
+from ._quick import Route, find_route
 from ._session import Call, Session
 
 Path = Union[str, "os.PathLike[str]"]
+_ROUTES_MAX = 1024
 
 
 class Base:
@@ -25,6 +27,7 @@ class Base:
         self._orders = Orders(policy, python, preload, ready_min, ready_max)
         self._socket = None if socket is None else os.path.abspath(_check.path("socket", socket))
         self._is_closed = False
+        self._routes: Dict[Callable[..., Any], Route] = {}  # of functions that were called before
 
     def __repr__(self) -> str:
         return f"<vitro.{type(self).__name__} {'closed' if self._is_closed else 'open'}>"
@@ -53,6 +56,14 @@ class Base:
     def _hooks(self, order: Order, options: Options) -> Hooks:
         policy = self._orders._policy if options.policy is None else options.policy
         return Hooks(order, seconds_of(policy, options.timeout))
+
+    def _remember(self, session: Session, call: Call, func: Callable[..., Any], order: Order) -> None:
+        """The next call of the same function goes by a shorter way, where this one went well."""
+        route = find_route(session, call.pool, func, order) if call.is_ok else None
+        if route is not None:
+            if len(self._routes) >= _ROUTES_MAX:
+                self._routes.clear()
+            self._routes[func] = route
 
     def _under_way(self) -> List[Call]:
         session = self._session

@@ -20,9 +20,9 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 from ._codec import read_plain
 from ._order import SIMPLE, Buffer, Order, Request
 from ._room import Room
-from ._session import Call, Pool
+from ._session import Call, Pool, Session
 from ._threads import FLAGS, ThreadSession
-from ._wire import LENGTHS, Head, match_end, match_use, quote
+from ._wire import LENGTHS, Head, Parted, match_done, match_end, match_use, quote
 
 LONG_WAY = object()
 _LARGE = 1 << 15  # bytes of arguments
@@ -33,15 +33,19 @@ _SAMPLE = b'01234567{"is":"done","call":1,"status":"ok","value":19,"wall_ns":100
 _SAMPLE_VALUE = b'\x0b\0\0\0{"value":5}\0\0\0\0'
 
 
+Write = Callable[[Tuple[Any, ...]], Optional[Tuple[Call, List[Buffer]]]]
+
+
 class Route(NamedTuple):
-    """How a call of one function goes: hurry(args) gives its value, or LONG_WAY, or a Call that is begun."""
+    """How a call of one function goes: hurry(args) gives its value, or LONG_WAY, or a Call that is begun; the latter two where
+    an event loop reads."""
 
     hurry: Callable[[Tuple[Any, ...]], Any]
-    session: ThreadSession
+    session: Any  # of the caller's kind
     order: Order
 
 
-def find_route(session: ThreadSession, pool: Pool, function: Callable[..., Any], order: Order) -> Optional[Route]:
+def find_route(session: Session, pool: Pool, function: Callable[..., Any], order: Order) -> Optional[Route]:
     """The short way for a function that has been called the long way, if there is one."""
     ref = order.usual
     if type(function) is not FunctionType or ref is None or ref.get("unwrap") or not all(map(os.path.isabs, sys.path)):
@@ -50,7 +54,9 @@ def find_route(session: ThreadSession, pool: Pool, function: Callable[..., Any],
     if module is None or ref["name"] != name or vars(module) is not function.__globals__ or vars(module).get(name) is not function:
         return None
     order.pieces = ()  # which may be large
-    return Route(_make(session, pool, function, order, (ref["module"], name, ref.get("file"))), session, order)
+    write = _make_write(session, pool, function, order, (ref["module"], name, ref.get("file")))
+    hurry = _make_hurry(session, pool, write) if isinstance(session, ThreadSession) else _make_begin(session, write)
+    return Route(hurry, session, order)
 
 
 def _is_array(value: Any) -> bool:
@@ -122,49 +128,89 @@ def _begin_large(came: bytes, start: int, size: int) -> Optional[_Large]:
     return _Large(Room(length, not dtype), dtype, shape, came[at:])
 
 
-def _make(session: ThreadSession, pool: Pool, function: FunctionType, order: Order,
-          names: Tuple[str, str, Optional[str]]) -> Callable[[Tuple[Any, ...]], Any]:
+def _make_write(session: Session, pool: Pool, function: FunctionType, order: Order,
+                names: Tuple[str, str, Optional[str]]) -> Write:
+    """write(args) gives a call that is under way from now on, and what is to be sent for it; None: it goes the long way."""
     space, name, path, system = function.__globals__, function.__name__, [*sys.path], sys
     tool = quote(order.tool).replace("%", "%%")
     form = f'{{"do":"call","call":%d,"pool":{pool.number},"tool":{tool},"id":"c%d"}}'.encode("ascii")
     module, _, file = names
-    lock, writing, numbers, pack = session.lock, session.writing, session.numbers, LENGTHS.pack
+    lock, numbers, pack = session.lock, session.numbers, LENGTHS.pack
     most = session.connection.frame_max - 2 * _LARGE
-    send, receive, reader, view = session.sock.send, session.sock.recv_into, session.reader, session.reader.view[:_FIRST]
 
-    def hurry(args: Tuple[Any, ...]) -> Any:
+    def write(args: Tuple[Any, ...]) -> Optional[Tuple[Call, List[Buffer]]]:
         # After a fork the session is lost to the child.
         if session.lost is not None or system.path != path or space.get(name) is not function:
-            return LONG_WAY
+            return None
         large = 0
         for value in args:
             kind = type(value)
             if kind not in SIMPLE:
                 if not _is_array(value) or "numpy" not in pool.known:  # the long way has it learned
-                    return LONG_WAY
+                    return None
                 large += value.nbytes
             elif kind is str and len(value) > _LARGE:
-                return LONG_WAY
+                return None
             elif kind is bytes and len(value) > _LARGE:
                 large += len(value)
         plain, apart, pieces = (args, None, []) if not large else _part(args)
         data = dumps((module, name, file, plain, apart), 4)  # a version that every Python from 3.8 on reads
         size = len(data)
         if size > _LARGE or large > most:
-            return LONG_WAY
+            return None
         number = next(numbers)
         call, head = Call(number, pool), form % (number, number)
         said = b"".join((pack(len(head) + 8 + size + large, len(head)), head, b"\0\0\0\0", size.to_bytes(4, "little"), data))
         with lock:
             if not pool.is_open or session.lost is not None:
-                return LONG_WAY
+                return None
             pool.calls += 1
             pool.used = number
             session.calls[number] = call
+        return call, [said, *pieces]
+
+    return write
+
+
+def _make_begin(session: Session, write: Write) -> Callable[[Tuple[Any, ...]], Any]:
+    """For a session that an event loop reads."""
+
+    def begin(args: Tuple[Any, ...]) -> Any:
+        written = write(args)
+        if written is None or not session.deliver(*written):
+            return LONG_WAY
+        match_done(_SAMPLE[8:])
+        read_plain(_SAMPLE_VALUE)
+        return written[0]
+
+    return begin
+
+
+def value_of(call: Call) -> Any:
+    """The value of a call that is over, where it ended as most do; LONG_WAY: it did not."""
+    body = call.body
+    if call.is_ok and not isinstance(body, Parted) and len(body) == call.value_size < _FIRST:
+        told = read_plain(bytes(body))
+        if told is not None and "value" in told:
+            return told["value"]
+    return LONG_WAY
+
+
+def _make_hurry(session: ThreadSession, pool: Pool, write: Write) -> Callable[[Tuple[Any, ...]], Any]:
+    """For a session whose callers are threads."""
+    lock, writing, pack = session.lock, session.writing, LENGTHS.pack
+    send, receive, reader, view = session.sock.send, session.sock.recv_into, session.reader, session.reader.view[:_FIRST]
+
+    def hurry(args: Tuple[Any, ...]) -> Any:
+        written = write(args)
+        if written is None:
+            return LONG_WAY
+        call, pieces = written
+        number, said = call.number, pieces[0]
         count = -1
         try:
-            if apart is not None:
-                if not session.deliver(call, [said, *pieces]):
+            if len(pieces) > 1:
+                if not session.deliver(call, pieces):
                     return LONG_WAY
             else:
                 with writing:
@@ -173,9 +219,9 @@ def _make(session: ThreadSession, pool: Pool, function: FunctionType, order: Ord
                     except OSError:  # it has no room, or is gone
                         sent = -1
                     if 0 <= sent < len(said):
-                        session.send_rest([said], sent)
+                        session.send_rest(pieces, sent)
                 if sent < 0:
-                    return call if session.deliver(call, [said]) else LONG_WAY
+                    return call if session.deliver(call, pieces) else LONG_WAY
             with lock:
                 if session.leader is not None or call.told or not reader.is_between:
                     return call

@@ -8,6 +8,7 @@ import contextvars
 import inspect
 import os
 import weakref
+from types import FunctionType
 from typing import Any, Callable, Dict, Iterable, Mapping, Optional, Sequence, Set, Tuple
 
 from . import _start
@@ -20,6 +21,7 @@ from ._order import (Content, OnLog, OnOutput, Options, Order, PoolSpec, Tools, 
                      write_answer)
 from ._outcome import begin_learning, conclude, not_begun, refused
 from ._policy import Policy
+from ._quick import LONG_WAY, value_of
 from ._result import Result
 from ._session import Call, Pool
 from ._wire import Head
@@ -64,9 +66,19 @@ class AsyncSandbox(Base):
                    result: bool = False, call_id: str = "", result_types: Iterable[type] = (),
                    trust_results: bool = False, **kwargs: Any) -> Any:
         """Calls a function of this program in a cell, and gives what it returns: see Sandbox.call()."""
+        is_plain = (timeout is None and policy is None and on_output is None and on_log is None and not result
+                    and not call_id and not result_types and not trust_results and not kwargs and not answering.get())
+        if is_plain and type(func) is FunctionType:
+            route = self._routes.get(func)
+            if route is not None and route.session.loop is asyncio.get_running_loop():
+                begun = route.hurry(args)
+                if begun is not LONG_WAY:
+                    await self._finish(route.session, begun, Hooks(route.order))
+                    value = value_of(begun)
+                    return conclude(route.order, begun) if value is LONG_WAY else value
         options = Options(timeout, policy, on_output, on_log, result, call_id)
         return await self._do(options, lambda: self._orders.call(func, args, kwargs, options, result_types,
-                                                                 trust_results))
+                                                                 trust_results), func if is_plain else None)
 
     async def eval(self, code: str, *, tools: Optional[Tools] = None, files: Optional[Mapping[str, Content]] = None,
                    collect: Iterable[str] = (), stdin: Optional[Content] = None, timeout: Optional[float] = None,
@@ -167,47 +179,57 @@ class AsyncSandbox(Base):
             raise refused(call_id, pool.error)
         return pool
 
-    async def _do(self, options: Options, make: Callable[[], Order]) -> Any:
-        bell = Bell()
+    async def _do(self, options: Options, make: Callable[[], Order], func: Optional[Callable[..., Any]] = None) -> Any:
         try:
             order = make()
+            hooks = self._hooks(order, options)
             while True:
                 session = await self._use()
                 order.check_size(session.connection.frame_max)
                 pool = await self._open(session, order.spec, order.call_id)
-                call = session.begin(pool, order, bell.ring)
+                call = session.begin(pool, order)
                 if call is not None:
                     break
         except (VitroError, TypeError, ValueError) as error:
             if not options.result:
                 raise
             return not_begun(options.call_id, error)
-        asks = _Asks()
+        await self._finish(session, call, hooks)
+        begin_learning(session, order, call)
+        if func is not None:
+            self._remember(session, call, func, order)
+        return conclude(order, call)
+
+    async def _finish(self, session: LoopSession, call: Call, hooks: Hooks) -> None:
+        """Waits for the end of a call that has begun."""
+        bell = Bell()
+        call.notify = bell.ring
         try:
-            await self._attend(session, call, self._hooks(order, options), bell, asks)
+            await bell.wait(call)
+            if call.events or not call.is_over:
+                await self._attend(session, call, hooks, bell)
         except BaseException:
             session.abandon(call)
             raise
+
+    async def _attend(self, session: LoopSession, call: Call, hooks: Hooks, bell: Bell) -> None:
+        """Does what a call wants done until it is over."""
+        asks = _Asks()
+        try:
+            while True:
+                call.told = False
+                is_over = call.is_over
+                self._look(session, call, hooks, bell, asks)
+                if asks.failure is not None:
+                    raise asks.failure
+                if is_over:
+                    break
+                if call.is_flooded and not call.is_stopped:
+                    session.cancel(call)
+                await bell.wait(call)
         finally:
             for task in asks.tasks:
                 task.cancel()
-        begin_learning(session, order, call)
-        return conclude(order, call)
-
-    async def _attend(self, session: LoopSession, call: Call, hooks: Hooks, bell: Bell, asks: "_Asks") -> None:
-        """Waits for the call's end, and meanwhile does what it wants done."""
-        await bell.wait(call)
-        while True:
-            call.told = False
-            is_over = call.is_over
-            self._look(session, call, hooks, bell, asks)
-            if asks.failure is not None:
-                raise asks.failure
-            if is_over:
-                break
-            if call.is_flooded and not call.is_stopped:
-                session.cancel(call)
-            await bell.wait(call)
         if not hooks.is_late(call):
             hooks.end()
 

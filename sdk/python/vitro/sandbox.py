@@ -22,7 +22,7 @@ from ._logs import warn_of_links
 from ._order import SIMPLE, Content, OnLog, OnOutput, Options, Order, PoolSpec, Request, Tools, Word, answering, write_answer
 from ._outcome import begin_learning, conclude, not_begun, refused
 from ._policy import Policy
-from ._quick import LONG_WAY, Route, answer_in_turn, find_route
+from ._quick import LONG_WAY, answer_in_turn
 from ._result import Result
 from ._session import Call, Pool
 from ._threads import ThreadSession
@@ -30,8 +30,6 @@ from ._wire import Head
 from .errors import Lost, Refused, VitroError
 
 __all__ = ["Sandbox"]
-
-_ROUTES_MAX = 1024
 
 
 class Sandbox(Base):
@@ -76,7 +74,6 @@ class Sandbox(Base):
         super().__init__(policy, python=python, preload=preload, socket=socket, ready_min=ready_min, ready_max=ready_max)
         self._lock, self._pid = threading.Lock(), os.getpid()
         self._session = None
-        self._routes: Dict[Callable[..., Any], Route] = {}  # of functions that were called before
         self._pump: Optional[Pump] = None
         self._finalizer: Optional["weakref.finalize[Any, Any]"] = None
 
@@ -284,17 +281,9 @@ class Sandbox(Base):
             session.abandon(call)
             raise
         begin_learning(session, order, call)
-        if func is not None and call.is_ok:
-            self._remember(session, call.pool, func, order)
+        if func is not None:
+            self._remember(session, call, func, order)
         return conclude(order, call)
-
-    def _remember(self, session: ThreadSession, pool: Pool, func: Callable[..., Any], order: Order) -> None:
-        """The next call of the same function goes by a shorter way."""
-        route = find_route(session, pool, func, order)
-        if route is not None:
-            if len(self._routes) >= _ROUTES_MAX:
-                self._routes.clear()
-            self._routes[func] = route
 
     def _attend(self, session: ThreadSession, call: Call, hooks: Hooks) -> None:
         """Waits for the call's end, and meanwhile does what it wants done."""
