@@ -144,4 +144,27 @@ def _():
     check(seen > 20, f"only {seen} commands were found")
 
 
+def structs(text):
+    """name → members as they are declared, without comments and in one form of white space."""
+    text = re.sub(r"/\*.*?\*/", "", text, flags=re.S)
+    return {name: [" ".join(member.split()) for member in body.split(";") if member.strip()]
+            for name, body in re.findall(r"^struct (\w+) \{\n(.*?)^\};", text, re.M | re.S)}
+
+
+@test("structs in man pages have the members of vitro.h, and each is spoken of")
+def _():
+    header = structs((ROOT / "include" / "vitro.h").read_text(encoding="utf-8"))
+    seen = set()
+    for path in sorted(MANUAL.glob("*.3.scd")):
+        page = path.read_text(encoding="utf-8")
+        for name, members in structs(page).items():
+            seen.add(name)
+            check_equal(members, header.get(name), f"{path.name}: struct {name}")
+            for member in members:
+                word = re.search(r"\(\*(\w+)\)|(\w+)(?:\[\w+\])?$", member)
+                word = word[1] or word[2]
+                check(word == "reserved" or f"_{word}_" in page.replace("\\_", "_"), f"{path.name}: nothing is said of {name}.{word}")
+    check({"vitro_tool", "vitro_options", "vitro_counts", "vitro_request", "vitro_usage"} <= seen, f"only {seen} were found")
+
+
 main()
