@@ -2,6 +2,7 @@
 #include "cli/hint.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -54,14 +55,49 @@ static void hint_moved(const char *arg, const char *place, struct vt_str *out)
 		vt_str_addf(out, "; add: --cwd %.*s", (int)(len - size - 1), place);
 }
 
+/* What else lets a relative name be found inside: its begin, the current folder, where it is
+ * missing. */
+static const char *begin_here(const struct vt_plan *plan, const char *cwd)
+{
+	if (*cwd && !vt_plan_shows(plan, cwd))
+		return " --read . --cwd .";
+	return strcmp(plan->cwd, *cwd ? cwd : "/") == 0 ? "" : " --cwd .";
+}
+
+/* Whether a grant can be written as the argument is: one that climbs, and does no more of it after
+ * a name. Where a link leads is granted itself, since the link comes with its folder. */
+static bool climbs_first(const char *arg)
+{
+	const char *names = arg;
+
+	while (strncmp(names, "../", 3) == 0)
+		names += 3;
+	return names != arg && !strstr(names, "..");
+}
+
+/* What shows an argument that is not there inside: where it leads out of the current folder, by ..
+ * or by a link, that folder is not enough. */
+static void hint_grant(const char *arg, const char *begin, bool leaves, const char *real,
+		       struct vt_str *out)
+{
+	vt_str_addf(out, "'%s' exists here but not inside the cell; add: --read ", arg);
+	if (*arg == '/')
+		vt_str_add(out, arg);
+	else if (leaves)
+		vt_str_addf(out, "%s%s", climbs_first(arg) ? arg : real, begin);
+	else
+		vt_str_add(out, ". --cwd .");
+}
+
 /* About one argument that exists here, as real, and is named there. Whether there is a hint. */
 static bool hint_about(const struct vt_plan *plan, const char *arg, const char *cwd,
 		       const char *real, struct vt_str *out)
 {
-	char named[PATH_MAX], inside[PATH_MAX], place[PATH_MAX];
+	bool leaves = *arg != '/' && !vt_path_lies_in(real, cwd);
+	const char *begin = begin_here(plan, cwd);
+	char named[PATH_MAX], place[PATH_MAX];
 
-	join(named, cwd, arg);
-	join(inside, plan->cwd, arg);
+	join(named, leaves ? "" : cwd, leaves ? real : arg);
 	if (vt_plan_own_place(real) || vt_plan_own_place(named))
 		return false; /* it cannot be granted */
 	if (!vt_plan_shows(plan, real) && !vt_plan_shows(plan, named)) {
@@ -70,15 +106,13 @@ static bool hint_about(const struct vt_plan *plan, const char *arg, const char *
 		else if (vt_plan_finds(plan, real, place))
 			hint_moved(arg, place, out);
 		else
-			vt_str_addf(out, "'%s' exists here but not inside the cell; add: %s%s", arg,
-				    *arg == '/' ? "--read " : "--read . --cwd .",
-				    *arg == '/' ? arg : "");
+			hint_grant(arg, begin, leaves, real, out);
 		return true;
 	}
-	if (*arg == '/' || strcmp(named, inside) == 0)
+	if (*arg == '/' || !*begin)
 		return false;
-	vt_str_addf(out, "'%s' is at %s inside; add: --cwd .", arg,
-		    vt_plan_shows(plan, named) ? named : real);
+	vt_str_addf(out, "'%s' is at %s inside; add:%s", arg,
+		    vt_plan_shows(plan, named) ? named : real, begin);
 	return true;
 }
 
@@ -92,6 +126,15 @@ static bool says_any(const char *said, size_t len, const char *const *texts)
 	while (*texts && !says(said, len, *texts))
 		texts++;
 	return *texts;
+}
+
+/* What programs say of files that are not there, or closed. */
+static bool says_missing(const char *said, size_t len)
+{
+	static const char *const missing[] = { "o such file", "ermission denied", "ENOENT",
+					       "EACCES", NULL };
+
+	return says_any(said, len, missing);
 }
 
 /* What programs say of names that do not resolve, and of sockets that there are none of. */
@@ -117,6 +160,33 @@ static void hint_network(const struct vt_plan *plan, enum vt_network network, co
 			    plan->bare ? "--net host gives it the host's"
 				       : "--net loopback gives it an empty one of its own, "
 					 "--net host the host's");
+}
+
+/*
+ * About one argument that does not exist here, while its folder does and is not there inside: a
+ * file that was to be made. Whether there is a hint.
+ */
+static bool hint_made(const struct vt_plan *plan, const char *arg, const char *cwd,
+		      struct vt_str *out)
+{
+	const char *slash = strrchr(arg, '/');
+	char folder[PATH_MAX], real[PATH_MAX], place[PATH_MAX];
+
+	if (!slash || slash == arg || !slash[1] || realpath(arg, real) || errno != ENOENT)
+		return false;
+	(void)snprintf(folder, sizeof(folder), "%.*s", (int)(slash - arg),
+		       arg); /* cut: not there */
+	if (!realpath(folder, real) || access(real, W_OK) < 0 || vt_plan_own_place(real) ||
+	    vt_plan_shows(plan, real) || vt_plan_finds(plan, real, place))
+		return false;
+	if (vt_plan_denies(plan, real))
+		vt_str_addf(out, "'%s' is denied by the policy", folder);
+	else
+		vt_str_addf(out,
+			    "'%s' exists here but not inside the cell; to write to it, add: "
+			    "--write %s%s",
+			    folder, folder, *arg == '/' ? "" : begin_here(plan, cwd));
+	return true;
 }
 
 static void hint_writing(const char *said, size_t len, struct vt_str *out)
@@ -172,12 +242,8 @@ static bool hint_words(const struct vt_plan *plan, const char *arg, const char *
 		       const char *said, size_t len, struct vt_str *out)
 {
 	static const char between[] = " \t\n'\"`()[]{}<>|;&,=$";
-	static const char *const missing[] = { "o such file", "ermission denied", "ENOENT",
-					       "EACCES", NULL };
 	char word[PATH_MAX], real[PATH_MAX];
 
-	if (!says_any(said, len, missing))
-		return false;
 	for (arg += strspn(arg, between); *arg; arg += strspn(arg, between)) {
 		size_t size = strcspn(arg, between);
 
@@ -203,8 +269,9 @@ void vt_hint_make(const struct vt_plan *plan, enum vt_network network, char *con
 		if (**arg && **arg != '-' && names(said, len, *arg) && realpath(*arg, real) &&
 		    hint_about(plan, *arg, cwd, real, out))
 			return;
-	for (char *const *arg = argv + 1; *arg; arg++)
-		if (hint_words(plan, *arg, cwd, said, len, out))
+	for (char *const *arg = argv + 1; *arg && says_missing(said, len); arg++)
+		if ((**arg != '-' && names(said, len, *arg) && hint_made(plan, *arg, cwd, out)) ||
+		    hint_words(plan, *arg, cwd, said, len, out))
 			return;
 	hint_network(plan, network, said, len, out);
 	if (!out->len)

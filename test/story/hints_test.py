@@ -122,6 +122,50 @@ def _():
         check_equal((call.code, call.out, call.err), (0, "ran\n", ""), "and with it it works", call)
 
 
+@test("hint: what leads out of the current folder needs a grant of its own, by .. or by a link")
+def _():
+    with folder() as place:
+        os.chmod(place, 0o755)
+        write(place + "/a/own.txt", "own\n")
+        write(place + "/py/n.txt", "1\n")
+        os.symlink("../py", place + "/a/link")
+        for name, shown in (("../py/n.txt", "../py/n.txt"), ("link/n.txt", place + "/py/n.txt"),
+                            ("../a/../py/n.txt", place + "/py/n.txt")):
+            flags = []
+            for says in (f"--read {shown} --read . --cwd .", f"--read {shown}"):
+                call = vitro("run", *flags, "--", "/bin/cat", name, cwd=place + "/a")
+                check(call.code != 0, f"it is not there\n{call}")
+                check_in(f"vitro: '{name}' exists here but not inside the cell; add: {says}\n", call.err, "the hint", call)
+                flags = ["--read", ".", "--cwd", "."]
+            call = vitro("run", "--read", shown, *flags, "--", "/bin/cat", name, cwd=place + "/a")
+            check_equal((call.code, call.out), (0, "1\n"), "and with it it works", call)
+        call = vitro("run", "--read", "../py", "--", "/bin/cat", "../py/n.txt", cwd=place + "/a")
+        check_in(f"'../py/n.txt' is at {place}/py/n.txt inside; add: --read . --cwd .\n", call.err, "the hint", call)
+
+
+@test("hint: a file that was to be made in a folder that is not there inside")
+def _():
+    with folder() as place:
+        os.chmod(place, 0o777)
+        os.mkdir(place + "/out")
+        os.chmod(place + "/out", 0o777)
+        for name, flags in ((place + "/out/new", f"--write {place}/out"), ("out/new", "--write out --read . --cwd ."),
+                            ("./out/new", "--write ./out --read . --cwd .")):
+            call = vitro("run", "--", "/bin/touch", name, cwd=place)
+            parent = os.path.dirname(name)
+            check_equal(call.code, 1, "it cannot", call)
+            check_in(f"vitro: '{parent}' exists here but not inside the cell; to write to it, add: {flags}\n", call.err,
+                     "the hint", call)
+            call = vitro("run", *flags.split(), "--", "/bin/touch", name, cwd=place)
+            check_equal((call.code, call.err), (0, ""), "and with it it works", call)
+            os.unlink(place + "/out/new")
+        for name in (place + "/nowhere/new", "/proc/new", "new"):
+            call = vitro("run", "--cwd", "/usr", "--", "/bin/cat", name, cwd=place)
+            check("to write to it" not in call.err, f"there is no such folder to grant\n{call}")
+        call = vitro("run", "--", "/bin/sh", "-c", f"cat {place}/out/new", cwd=place)
+        check("exists here" not in call.err, f"whether other folders exist is not for code to ask\n{call}")
+
+
 @test("no hint where the command did not speak of what is missing")
 def _():
     with folder() as place:
