@@ -229,6 +229,7 @@ static void reach_verdict(struct vt_warm *warm, struct vt_verdict *verdict)
 	const struct vt_plan *plan = warm->plan;
 
 	findings->wall_ms = (warm->deadline - warm->started) / VT_NS_PER_MS;
+	findings->own_deadline = findings->wall_ms < plan->wall_ms;
 	findings->cpu_ms = plan->cpu_ms;
 	findings->memory_bytes = plan->memory_bytes;
 	findings->file_mb = plan->file_mb;

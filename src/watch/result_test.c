@@ -82,7 +82,8 @@ static void the_design_s_example(void **state)
 		text.text,
 		"{\"call_id\": \"c1\", \"ok\": false, \"status\": \"timeout\", \"value\": null, "
 		"\"error\": {\"type\": \"Timeout\", "
-		"\"message\": \"the call ran past its 0.5 s deadline\", \"traceback\": null}, "
+		"\"message\": \"the call ran past its 0.5 s deadline (limits.wall_ms)\", "
+		"\"traceback\": null}, "
 		"\"exit_code\": null, \"signal\": 9, \"stdout\": \"h\xc3\xa9llo\\n\", \"stderr\": "
 		"\"\", "
 		"\"dropped\": {\"stdout\": 0, \"stderr\": 0}, \"logs\": [], "

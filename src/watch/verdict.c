@@ -126,11 +126,11 @@ static void judge_memory(const struct vt_findings *found, struct vt_verdict *ver
 		       "how much memory the cell uses could not be measured in time");
 	else if (found->memory_bytes > 0)
 		decide(verdict, VT_STATUS_MEMORY_LIMIT, "MemoryLimit",
-		       "the cell used more than its %.10g MB of memory",
+		       "the cell used more than its %.10g MB of memory (limits.memory_mb)",
 		       (double)found->memory_bytes / (1 << 20));
 	else
 		decide(verdict, VT_STATUS_MEMORY_LIMIT, "MemoryLimit",
-		       "the cell used more memory than it may");
+		       "the cell used more memory than it may (limits.memory_mb)");
 }
 
 static void judge_cpu(const struct vt_findings *found, struct vt_verdict *verdict)
@@ -140,7 +140,7 @@ static void judge_cpu(const struct vt_findings *found, struct vt_verdict *verdic
 		       "how much CPU time the cell uses could not be measured in time");
 	else
 		decide(verdict, VT_STATUS_CPU_LIMIT, "CpuLimit",
-		       "the call used more than its %.10g s of CPU time",
+		       "the call used more than its %.10g s of CPU time (limits.cpu_ms)",
 		       (double)found->cpu_ms / 1000);
 }
 
@@ -204,7 +204,8 @@ static void judge_stop(const struct vt_findings *found, struct vt_verdict *verdi
 		break;
 	case VT_STOP_DEADLINE:
 		decide(verdict, VT_STATUS_TIMEOUT, "Timeout",
-		       "the call ran past its %.10g s deadline", (double)found->wall_ms / 1000);
+		       "the call ran past its %.10g s deadline%s", (double)found->wall_ms / 1000,
+		       found->own_deadline ? "" : " (limits.wall_ms)");
 		break;
 	case VT_STOP_CPU:
 		judge_cpu(found, verdict);

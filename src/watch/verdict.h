@@ -49,6 +49,7 @@ struct vt_findings {
 	int64_t       cpu_ns;      /* that the cell used in all */
 	/* the limits, for the message; 0 or less: not known */
 	int64_t wall_ms, cpu_ms, memory_bytes, file_mb, tmp_bytes;
+	bool    own_deadline;  /* wall_ms is shorter than the policy's: who made the call asked for it */
 	int64_t lower_file_kb; /* the caller's own limit of a file's size, below file_mb; 0: it is not */
 };
 
@@ -62,7 +63,7 @@ struct vt_verdict {
 	int  signal;         /* 0: none */
 	int  cancel_signal;  /* the signal to vitro that cancelled the call; 0: none */
 	char type[24];       /* "Timeout"; "" where the status is ok */
-	char message[640];   /* "the call ran past its 0.5 s deadline" */
+	char message[640];   /* "the call ran past its 0.5 s deadline (limits.wall_ms)" */
 };
 
 /*

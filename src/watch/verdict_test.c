@@ -66,9 +66,11 @@ static const struct row rows[] = {
 
 	/* what the supervisor stopped */
 	{ "deadline", { .stop = VT_STOP_DEADLINE, LIMITS }, VT_STATUS_TIMEOUT, -1, SIGKILL, 124,
-	  "Timeout", "the call ran past its 0.5 s deadline" },
+	  "Timeout", "the call ran past its 0.5 s deadline (limits.wall_ms)" },
+	{ "deadline of the call", { .stop = VT_STOP_DEADLINE, .own_deadline = true, LIMITS },
+	  VT_STATUS_TIMEOUT, -1, SIGKILL, 124, "Timeout", "the call ran past its 0.5 s deadline" },
 	{ "cpu", { .stop = VT_STOP_CPU, LIMITS }, VT_STATUS_CPU_LIMIT, -1, SIGKILL, 124, "CpuLimit",
-	  "the call used more than its 2 s of CPU time" },
+	  "the call used more than its 2 s of CPU time (limits.cpu_ms)" },
 	{ "tmp: size", { .stop = VT_STOP_TMP, .tmp_odd = VT_FOLDER_PLAIN, .tmp_bytes = 8 << 20 },
 	  VT_STATUS_MEMORY_LIMIT, -1, SIGKILL, 137, "TmpLimit",
 	  "the cell's private folder grew past limits.tmp_mb (8 MB)" },
@@ -85,13 +87,13 @@ static const struct row rows[] = {
 	  VT_STATUS_MEMORY_LIMIT, -1, SIGKILL, 137, "TmpLimit",
 	  "the cell's private folder takes too long to be looked through, and thus cannot be held to limits.tmp_mb (8 MB)" },
 	{ "memory", { .stop = VT_STOP_MEMORY, LIMITS }, VT_STATUS_MEMORY_LIMIT, -1, SIGKILL, 137,
-	  "MemoryLimit", "the cell used more than its 512 MB of memory" },
+	  "MemoryLimit", "the cell used more than its 512 MB of memory (limits.memory_mb)" },
 	{ "memory, not measured", { .stop = VT_STOP_MEMORY, .unmeasured = true, LIMITS },
 	  VT_STATUS_MEMORY_LIMIT, -1, SIGKILL, 137, "MemoryLimit",
 	  "how much memory the cell uses could not be measured in time" },
 	{ "memory, not measured, oom", { .stop = VT_STOP_MEMORY, .unmeasured = true, .oom_kills = 1,
 	  LIMITS }, VT_STATUS_MEMORY_LIMIT, -1, SIGKILL, 137, "MemoryLimit",
-	  "the cell used more than its 512 MB of memory" },
+	  "the cell used more than its 512 MB of memory (limits.memory_mb)" },
 	{ "cpu, not measured", { .stop = VT_STOP_CPU, .unmeasured = true, LIMITS },
 	  VT_STATUS_CPU_LIMIT, -1, SIGKILL, 124, "CpuLimit",
 	  "how much CPU time the cell uses could not be measured in time" },
@@ -108,11 +110,11 @@ static const struct row rows[] = {
 
 	/* the cgroup's own kill */
 	{ "oom", { .oom_kills = 1, KILLED(SIGKILL), LIMITS }, VT_STATUS_MEMORY_LIMIT, -1, SIGKILL,
-	  137, "MemoryLimit", "the cell used more than its 512 MB of memory" },
+	  137, "MemoryLimit", "the cell used more than its 512 MB of memory (limits.memory_mb)" },
 	{ "oom of init", { .oom_kills = 2, LIMITS }, VT_STATUS_MEMORY_LIMIT, -1, SIGKILL, 137,
-	  "MemoryLimit", "the cell used more than its 512 MB of memory" },
+	  "MemoryLimit", "the cell used more than its 512 MB of memory (limits.memory_mb)" },
 	{ "oom of a child, seen by its parent", { .oom_kills = 1, EXITED(3) },
-	  VT_STATUS_MEMORY_LIMIT, 3, 0, 137, "MemoryLimit", "the cell used more memory than it may"
+	  VT_STATUS_MEMORY_LIMIT, 3, 0, 137, "MemoryLimit", "the cell used more memory than it may (limits.memory_mb)"
 	  },
 
 	/* before the program ran */
@@ -168,23 +170,23 @@ static const struct row rows[] = {
 	{ "failure, signal", { FAILED(VT_STEP_EXEC, EACCES), KILLED(SIGKILL) }, VT_STATUS_ERROR,
 	  126, 0, 126, "CannotExecute", "cannot do this: Permission denied" },
 	{ "deadline, oom", { .stop = VT_STOP_DEADLINE, .oom_kills = 1, KILLED(SIGKILL), LIMITS },
-	  VT_STATUS_TIMEOUT, -1, SIGKILL, 124, "Timeout", "the call ran past its 0.5 s deadline" },
+	  VT_STATUS_TIMEOUT, -1, SIGKILL, 124, "Timeout", "the call ran past its 0.5 s deadline (limits.wall_ms)" },
 	{ "deadline, exit 0 in the grace period", { .stop = VT_STOP_DEADLINE, EXITED(0), LIMITS },
-	  VT_STATUS_TIMEOUT, 0, 0, 124, "Timeout", "the call ran past its 0.5 s deadline" },
+	  VT_STATUS_TIMEOUT, 0, 0, 124, "Timeout", "the call ran past its 0.5 s deadline (limits.wall_ms)" },
 	{ "deadline, SIGTERM", { .stop = VT_STOP_DEADLINE, KILLED(SIGTERM), LIMITS },
-	  VT_STATUS_TIMEOUT, -1, SIGTERM, 124, "Timeout", "the call ran past its 0.5 s deadline" },
+	  VT_STATUS_TIMEOUT, -1, SIGTERM, 124, "Timeout", "the call ran past its 0.5 s deadline (limits.wall_ms)" },
 	{ "cpu, SIGXCPU", { .stop = VT_STOP_CPU, KILLED(SIGXCPU), LIMITS }, VT_STATUS_CPU_LIMIT, -1,
-	  SIGXCPU, 124, "CpuLimit", "the call used more than its 2 s of CPU time" },
+	  SIGXCPU, 124, "CpuLimit", "the call used more than its 2 s of CPU time (limits.cpu_ms)" },
 	{ "cpu, oom", { .stop = VT_STOP_CPU, .oom_kills = 1, LIMITS }, VT_STATUS_CPU_LIMIT, -1,
-	  SIGKILL, 124, "CpuLimit", "the call used more than its 2 s of CPU time" },
+	  SIGKILL, 124, "CpuLimit", "the call used more than its 2 s of CPU time (limits.cpu_ms)" },
 	{ "memory, exit 0", { .stop = VT_STOP_MEMORY, EXITED(0), LIMITS }, VT_STATUS_MEMORY_LIMIT,
-	  0, 0, 137, "MemoryLimit", "the cell used more than its 512 MB of memory" },
+	  0, 0, 137, "MemoryLimit", "the cell used more than its 512 MB of memory (limits.memory_mb)" },
 	{ "cancel, oom", { .stop = VT_STOP_CANCEL, .stop_signal = SIGHUP, .oom_kills = 1 },
 	  VT_STATUS_CANCELLED, -1, SIGKILL, 129, "Cancelled", "the call was cancelled by SIGHUP" },
 	{ "cancel, segfault", { .stop = VT_STOP_CANCEL, KILLED(SIGSEGV) }, VT_STATUS_CANCELLED, -1,
 	  SIGSEGV, 137, "Cancelled", "the call was cancelled" },
 	{ "oom, segfault", { .oom_kills = 1, KILLED(SIGSEGV), LIMITS }, VT_STATUS_MEMORY_LIMIT, -1,
-	  SIGSEGV, 137, "MemoryLimit", "the cell used more than its 512 MB of memory" },
+	  SIGSEGV, 137, "MemoryLimit", "the cell used more than its 512 MB of memory (limits.memory_mb)" },
 };
 /* clang-format on */
 
@@ -254,10 +256,10 @@ static void odd_limits_read_well(void **state)
 		int64_t wall_ms;
 		const char *message;
 	} times[] = {
-		{ 1, "the call ran past its 0.001 s deadline" },
-		{ 1250, "the call ran past its 1.25 s deadline" },
-		{ 30000, "the call ran past its 30 s deadline" },
-		{ 86399999, "the call ran past its 86399.999 s deadline" },
+		{ 1, "the call ran past its 0.001 s deadline (limits.wall_ms)" },
+		{ 1250, "the call ran past its 1.25 s deadline (limits.wall_ms)" },
+		{ 30000, "the call ran past its 30 s deadline (limits.wall_ms)" },
+		{ 86399999, "the call ran past its 86399.999 s deadline (limits.wall_ms)" },
 	};
 
 	(void)state;

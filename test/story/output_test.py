@@ -230,7 +230,7 @@ def _():
 
 @test("vitro's messages are lines of their own, whatever the command left unended")
 def _():
-    says = "vitro: the call ran past its 0.3 s deadline"
+    says = "vitro: the call ran past its 0.3 s deadline (limits.wall_ms)"
     for script, err in (("printf foo >&2; sleep 5", f"foo\n{says}\n"),
                         ("echo foo >&2; sleep 5", f"foo\n{says}\n"),
                         ("printf foo; sleep 5", f"{says}\n"), ("sleep 5", f"{says}\n")):
@@ -249,7 +249,7 @@ def _():
         with vitro_started("run", "--timeout", "300ms", "--", "/bin/sh", "-c", script,
                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as (process, _):
             out, _ = process.communicate(timeout=10)
-            check_equal(out, b"foo\nvitro: the call ran past its 0.3 s deadline\n", script)
+            check_equal(out, b"foo\nvitro: the call ran past its 0.3 s deadline (limits.wall_ms)\n", script)
 
 
 FORGERY = "x\r\nvitro: FORGED\nFORGED \x1b[2J\a\u202ey\u2028z\U000e0041"

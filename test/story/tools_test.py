@@ -257,6 +257,10 @@ def _():
         done = call(path, "sleep", "--timeout", "300ms")
         check_equal((done.code, done.err), (124, "vitro: the call ran past its 0.3 s deadline\n"), "timeout", done)
         check(time.monotonic() - start < 10, done)
+        done = call(make(place, [{**shell("sleep 60", "sleep"), "policy": {"limits": {"wall_ms": 300}}}]), "sleep")
+        check_equal((done.code, done.err), (124, "vitro: the call ran past its 0.3 s deadline (limits.wall_ms)\n"),
+                    "that of the policy", done)
+        path = make(place, [shell("echo out; echo err >&2", "print")])
         done = call(path, "print")
         check_equal((done.code, done.out, done.err), (0, "out\n", "err\n"), "printed", done)
 
