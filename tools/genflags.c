@@ -5,6 +5,7 @@
  * source: two blanks, the flag, then its sentence from column SENTENCE on, or from the next line on
  * where the flag is too long; the rest of a long sentence is on further lines.
  */
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -58,34 +59,38 @@ static size_t flag_length(const char *line, size_t len)
 	return end > INDENT ? end - INDENT : 0;
 }
 
-static void print_line(const char *line, size_t len)
+/* A sentence is one line, whatever it is in the help: roff takes a "." at the begin of one for its
+ * own. */
+static void print_line(const char *line, size_t len, bool *in_sentence)
 {
 	size_t flag = flag_length(line, len);
 
 	if (flag) {
-		putchar('\n');
+		fputs(*in_sentence ? "\n\n" : "\n", stdout);
 		print_flag(line + INDENT, flag);
+		*in_sentence = false;
 	}
 	if (INDENT + flag == len)
 		return;
-	putchar('\t');
+	putchar(*in_sentence ? ' ' : '\t');
 	print_plain(line + SENTENCE, len - SENTENCE);
-	putchar('\n');
+	*in_sentence = true;
 }
 
 static int print_flags(const char *verb)
 {
 	struct vt_str help;
+	bool in_sentence = false;
 
 	vt_str_init(&help);
 	vt_options_help(verb, &help);
 	for (const char *at = help.text; *at;) {
 		size_t len = strcspn(at, "\n");
 
-		print_line(at, len);
+		print_line(at, len, &in_sentence);
 		at += len + (at[len] == '\n');
 	}
-	putchar('\n');
+	fputs("\n\n", stdout);
 	int bad = !vt_str_ok(&help) || !help.len;
 
 	vt_str_done(&help);

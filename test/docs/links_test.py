@@ -11,7 +11,7 @@ import sys
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import pages
 from commands import FLAG, check_command, flags, verbs
-from vitrotest import BINARY, ROOT, check, check_equal, main, run, skip, test
+from vitrotest import BINARY, ROOT, check, check_equal, check_in, main, run, skip, test
 
 MANUAL = ROOT / "docs" / "man"
 BUILT = pathlib.Path(BINARY).parent / "docs"
@@ -121,6 +121,26 @@ def _():
         check("--help" in declared(page), f"vitro-{verb}(1): no flags were found in {page[:500]}")
         unknown = declared(page) - flags(verb)
         check(not unknown, f"vitro {verb} --help lacks what vitro-{verb}(1) has: {sorted(unknown)}")
+
+
+def sentences(verb):
+    """What a verb's --help says of each flag."""
+    found = []
+    for line in run([BINARY, verb, "--help"]).out.splitlines():
+        if line.startswith("  -"):
+            found.append("")
+        if found and re.match(r"  .{24}  ?\S", line):
+            found[-1] += " " + line[28:]
+    return [sentence.strip() for sentence in found]
+
+
+@test("what --help says of a flag is in the pages that are filled with it, each letter of it")
+def _():
+    for verb in ("run", "eval", "explain"):
+        page = " ".join(line.strip() for line in built(verb).splitlines() if not line.startswith("."))
+        check(len(sentences(verb)) > 20, f"only {sentences(verb)} were found")
+        for sentence in sentences(verb):
+            check_in(sentence, page, f"vitro-{verb}(1)")
 
 
 @test("the overview has each verb, and so does vitro(1)")
