@@ -11,6 +11,8 @@
 #include "base/closest.h"
 #include "cli/cli.h"
 #include "plan/lookup.h"
+#include "policy/fields.h"
+#include "policy/units.h"
 
 /* Flags that are not fields of a policy. */
 enum own_flag {
@@ -578,10 +580,31 @@ static void help_line(struct vt_str *out, const char *flags, const char *sentenc
 	vt_str_addf(out, "%s\n", sentence);
 }
 
+/* A sentence; of a number of the policy, with its default and its units. */
+static void help_sentence(struct vt_str *out, const struct vt_flag *flag)
+{
+	const struct vt_field_row *row = flag->field < 0 ? NULL
+							 : vt_field_row((enum vt_field)flag->field);
+	size_t len = strlen(flag->sentence) - 1; /* it ends with a dot */
+	char number[VT_UNITS_SHOWN] = "none";
+
+	if (!row || !vt_type_is_numeric(row->type)) {
+		vt_str_add(out, flag->sentence);
+		return;
+	}
+	const char *units = vt_units_names(row->type);
+
+	if (row->number >= 0)
+		vt_units_show(row->type, (int64_t)row->number, number);
+	vt_str_addf(out, "%.*s (default %s%s%s).", (int)len, flag->sentence, number,
+		    *units ? "; in " : "", units);
+}
+
 void vt_options_help(const char *verb, struct vt_str *out)
 {
-	char text[80];
+	struct vt_str sentence;
 	struct vt_flag flag;
+	char text[80];
 
 	for (size_t i = 0; vt_options_flag(verb, i, &flag); i++) {
 		if (!flag.name)
@@ -595,7 +618,10 @@ void vt_options_help(const char *verb, struct vt_str *out)
 				: flag.optional ? "[="
 						: " ",
 				flag.argument ? flag.argument : "", flag.optional ? "]" : "");
-		help_line(out, text, flag.sentence);
+		vt_str_init(&sentence);
+		help_sentence(&sentence, &flag);
+		help_line(out, text, sentence.text);
+		vt_str_done(&sentence);
 	}
 }
 

@@ -313,6 +313,15 @@ def _():
         check(text and not wide, f"vitro {verb} --help: {wide}")
 
 
+@test("--help says the defaults and units of limits, which are those that hold")
+def _():
+    text = " ".join(vitro("run", "--help", mark=False).out.split())
+    for says in ("is killed (default 30s; in ms, s or m).", "included (default 512M; in K, M or G).",
+                 "threads in the cell (default 256).", "at once (default none).",
+                 "CPU time of the whole cell (default none; in ms, s or m)."):
+        check_in(says, text, "vitro run --help")
+
+
 @test("hint: below /var/tmp, which is the cell's own inside, as anywhere else", holds={"files": "mountns"})
 def _():
     if os.path.realpath("/var/tmp") != "/var/tmp" or not os.access("/var/tmp", os.W_OK):
