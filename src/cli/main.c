@@ -86,15 +86,30 @@ static const struct verb *find_verb(const char *name)
 	return NULL;
 }
 
+/* The flag that vitro takes without a verb and that was meant; NULL: none. */
+static const char *closest_flag(const char *name)
+{
+	struct vt_closest closest;
+
+	vt_closest_init(&closest, name + strspn(name, "-"));
+	vt_closest_try(&closest, "version", "--version");
+	vt_closest_try(&closest, "help", "--help");
+	return closest.best;
+}
+
 static int complain_of_verb(const char *name)
 {
+	const char *flag = *name == '-' ? closest_flag(name) : NULL;
 	struct vt_closest closest;
 	char message[256]; /* a long name is cut */
 
 	vt_closest_init(&closest, name);
 	for (size_t i = 0; i < COUNT(verbs); i++)
 		vt_closest_try(&closest, verbs[i].name, verbs[i].name);
-	if (*name == '-')
+	if (flag)
+		(void)snprintf(message, sizeof(message), "there is no '%.100s'; did you mean %s?",
+			       name, flag);
+	else if (*name == '-')
 		(void)snprintf(message, sizeof(message),
 			       "a verb comes before the flags: vitro run %.100s ...", name);
 	else if (closest.best)

@@ -211,6 +211,22 @@ static struct given recognise(const char *verb, const char *text)
 	return given;
 }
 
+/* The flag that begins with what was typed, of several the shortest; NULL: none, or too little was.
+ */
+static const char *begun_flag(const char *verb, const char *typed)
+{
+	enum { LEAST = 3 };
+	const char *best = NULL;
+	size_t len = strlen(typed);
+	struct vt_flag flag;
+
+	for (size_t i = 0; len >= LEAST && vt_options_flag(verb, i, &flag); i++)
+		if (flag.name && strncmp(flag.name + strlen("--"), typed, len) == 0 &&
+		    (!best || strlen(flag.name) < strlen(best)))
+			best = flag.name;
+	return best;
+}
+
 /* Says which flag was meant, or which key of those that have none. */
 static int fail_unknown(const struct given *given, const char *verb, struct vt_err *err)
 {
@@ -232,6 +248,11 @@ static int fail_unknown(const struct given *given, const char *verb, struct vt_e
 		if (key)
 			vt_closest_try(&closest, dot ? dot + 1 : key, flag.name ? flag.name : key);
 	}
+	const char *begun = begun_flag(verb, typed);
+
+	if (begun)
+		closest.best =
+			begun; /* who leaves off in a word means it, however much is missing */
 	if (!closest.best)
 		return vt_fail(err, VT_STEP_POLICY, EINVAL,
 			       "%s has no flag '%.*s'; see vitro %s --help", verb, given->len,
