@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "policy/units.h"
@@ -137,9 +138,14 @@ static int fail_unit(enum vt_type type, const char *text, const struct vt_source
 		     struct vt_err *err)
 {
 	const int digits = (int)strspn(text, "0123456789.");
-	const char *unit = vt_units_meant(type, text + digits);
+	unsigned times = 1;
+	const char *unit = vt_units_meant(type, text + digits, &times);
 	struct vt_shown shown = vt_show(text);
 
+	if (unit && times > 1)
+		return vt_source_fail(err, source, EINVAL,
+				      "'%s' has no unit known here (%s); write %.10g%s", shown.text,
+				      vt_units_names(type), strtod(text, NULL) * times, unit);
 	if (unit)
 		return vt_source_fail(err, source, EINVAL,
 				      "'%s' has no unit known here (%s); write %.*s%s", shown.text,

@@ -365,8 +365,21 @@ static void test_texts_without_a_unit(void **state)
 static void test_texts_that_are_no_numbers(void **state)
 {
 	(void)state;
-	check_bad_flag("limits.wall_ms", "5h",
-		       "--flag: limits.wall_ms: '5h' has no unit known here (ms, s or m)");
+	check_bad_flag(
+		"limits.wall_ms", "5h",
+		"--flag: limits.wall_ms: '5h' has no unit known here (ms, s or m); write 300m");
+	check_bad_flag("limits.wall_ms", "1.5hours",
+		       "--flag: limits.wall_ms: '1.5hours' has no unit known here (ms, s or m); "
+		       "write 90m");
+	check_bad_flag(
+		"limits.memory_mb", "512Mi",
+		"--flag: limits.memory_mb: '512Mi' has no unit known here (K, M or G); write "
+		"512M");
+	check_bad_flag("limits.memory_mb", "2TiB",
+		       "--flag: limits.memory_mb: '2TiB' has no unit known here (K, M or G); write "
+		       "2048G");
+	check_bad_flag("limits.wall_ms", "5y",
+		       "--flag: limits.wall_ms: '5y' has no unit known here (ms, s or m)");
 	check_bad_flag("limits.memory_mb", "64MB",
 		       "--flag: limits.memory_mb: '64MB' has no unit known here (K, M or G); write "
 		       "64M");

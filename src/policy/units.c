@@ -126,27 +126,37 @@ void vt_units_show(enum vt_type type, int64_t value, char out[VT_UNITS_SHOWN])
 		       suffix); /* fits */
 }
 
-const char *vt_units_meant(enum vt_type type, const char *suffix)
+const char *vt_units_meant(enum vt_type type, const char *suffix, unsigned *ret_times)
 {
 	static const struct {
 		enum vt_type type;
 		const char *written, *unit;
+		unsigned times;
 	} others[] = {
-		{ VT_TYPE_MS, "msec", "ms" },   { VT_TYPE_MS, "sec", "s" },
-		{ VT_TYPE_MS, "secs", "s" },    { VT_TYPE_MS, "second", "s" },
-		{ VT_TYPE_MS, "seconds", "s" }, { VT_TYPE_MS, "min", "m" },
-		{ VT_TYPE_MS, "mins", "m" },    { VT_TYPE_MS, "minute", "m" },
-		{ VT_TYPE_MS, "minutes", "m" }, { VT_TYPE_MB, "K", "K" },
-		{ VT_TYPE_MB, "KB", "K" },      { VT_TYPE_MB, "KiB", "K" },
-		{ VT_TYPE_MB, "M", "M" },       { VT_TYPE_MB, "MB", "M" },
-		{ VT_TYPE_MB, "MiB", "M" },     { VT_TYPE_MB, "G", "G" },
-		{ VT_TYPE_MB, "GB", "G" },      { VT_TYPE_MB, "GiB", "G" },
+		{ VT_TYPE_MS, "msec", "ms", 1 },   { VT_TYPE_MS, "sec", "s", 1 },
+		{ VT_TYPE_MS, "secs", "s", 1 },    { VT_TYPE_MS, "second", "s", 1 },
+		{ VT_TYPE_MS, "seconds", "s", 1 }, { VT_TYPE_MS, "min", "m", 1 },
+		{ VT_TYPE_MS, "mins", "m", 1 },    { VT_TYPE_MS, "minute", "m", 1 },
+		{ VT_TYPE_MS, "minutes", "m", 1 }, { VT_TYPE_MS, "h", "m", 60 },
+		{ VT_TYPE_MS, "hour", "m", 60 },   { VT_TYPE_MS, "hours", "m", 60 },
+		{ VT_TYPE_MS, "d", "m", 1440 },    { VT_TYPE_MB, "K", "K", 1 },
+		{ VT_TYPE_MB, "Ki", "K", 1 },      { VT_TYPE_MB, "KB", "K", 1 },
+		{ VT_TYPE_MB, "KiB", "K", 1 },     { VT_TYPE_MB, "M", "M", 1 },
+		{ VT_TYPE_MB, "Mi", "M", 1 },      { VT_TYPE_MB, "MB", "M", 1 },
+		{ VT_TYPE_MB, "MiB", "M", 1 },     { VT_TYPE_MB, "G", "G", 1 },
+		{ VT_TYPE_MB, "Gi", "G", 1 },      { VT_TYPE_MB, "GB", "G", 1 },
+		{ VT_TYPE_MB, "GiB", "G", 1 },     { VT_TYPE_MB, "T", "G", 1024 },
+		{ VT_TYPE_MB, "Ti", "G", 1024 },   { VT_TYPE_MB, "TB", "G", 1024 },
+		{ VT_TYPE_MB, "TiB", "G", 1024 },
 	};
 
 	type = type == VT_TYPE_KB ? VT_TYPE_MB : type; /* sizes are written alike */
-	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
-		if (others[i].type == type && strcasecmp(others[i].written, suffix) == 0)
-			return others[i].unit;
+	for (size_t i = 0; i < sizeof(others) / sizeof(others[0]); i++) {
+		if (others[i].type != type || strcasecmp(others[i].written, suffix) != 0)
+			continue;
+		*ret_times = others[i].times;
+		return others[i].unit;
+	}
 	return NULL;
 }
 

@@ -28,5 +28,8 @@ void vt_units_show(enum vt_type type, int64_t value, char out[VT_UNITS_SHOWN]);
 /* The units of a type, for messages: "ms, s or m"; "" where it has none. */
 const char *vt_units_names(enum vt_type type);
 
-/* The unit that a suffix which is none means to a person: "M" for "MB". NULL: nobody knows. */
-const char *vt_units_meant(enum vt_type type, const char *suffix);
+/*
+ * The unit that a suffix which is none means to a person, and how many of it: "M" and 1 for "MB", "m" and 60 for "h".
+ * NULL: nobody knows.
+ */
+const char *vt_units_meant(enum vt_type type, const char *suffix, unsigned *ret_times);
