@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/json.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -166,6 +167,31 @@ static const char *syntax_text(const json_error_t *error)
 	}
 }
 
+/* Whether a text is meant to be JSON, by how it begins: a table of TOML is [so]. */
+static bool begins_as_json(const char *text, size_t len)
+{
+	size_t at = 0;
+
+	while (at < len && strchr(" \t\r\n", text[at]))
+		at++;
+	if (at < len && text[at] == '[')
+		return at + 1 >= len || !isalpha((unsigned char)text[at + 1]);
+	return at < len && text[at] == '{';
+}
+
+/* What helps who wrote something else than JSON, which jansson has only a strange token to say of.
+ */
+static const char *advice(const json_error_t *error, const char *text, size_t len)
+{
+	if (json_error_code(error) != json_error_invalid_syntax)
+		return "";
+	if (strstr(error->text, "near '/'"))
+		return "; JSON has no comments";
+	if (!begins_as_json(text, len))
+		return "; want a JSON object: {...}";
+	return strstr(error->text, "near '#'") ? "; JSON has no comments" : "";
+}
+
 static int fail_syntax(struct vt_err *err, const char *name, int line, int column, const char *what)
 {
 	char shown_name[NAME_SHOWN], shown[TEXT_SHOWN];
@@ -214,9 +240,12 @@ int vt_json_load_text(const char *text, size_t len, const char *name, json_t **r
 	/* Where jansson has no memory, it mostly fails without a word of where. */
 	if (json_error_code(&error) == json_error_out_of_memory || error.line < 0)
 		return vt_fail(err, VT_STEP_POLICY, ENOMEM, "out of memory");
+	char what[TEXT_SHOWN];
+
+	(void)snprintf(what, sizeof(what), "%s%s", syntax_text(&error),
+		       advice(&error, text, len)); /* jansson's have 160 at most */
 	/* jansson counts columns from 1, but says 0 where it read nothing. */
-	return fail_syntax(err, name, error.line, error.column ? error.column : 1,
-			   syntax_text(&error));
+	return fail_syntax(err, name, error.line, error.column ? error.column : 1, what);
 }
 
 /*

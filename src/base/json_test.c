@@ -33,7 +33,17 @@ static void test_bad_texts_say_where(void **state)
 		{ "[9999999999999999999999]", "p:1:23: the number is too big" },
 		{ "[1e999]", "p:1:6: the number is too big" },
 		{ "[\"\x1b[2J\"]", "p:1:2: control character 0x1b near '\"'" },
-		{ "\x1b[2J", "p:1:1: invalid token near '\\u001b'" },
+		{ "\x1b[2J", "p:1:1: invalid token near '\\u001b'; want a JSON object: {...}" },
+		{ "limits:\n  pids: 5\n",
+		  "p:1:6: invalid token near 'limits'; want a JSON object: {...}" },
+		{ "[limits]\npids = 5\n",
+		  "p:1:7: invalid token near 'limits'; want a JSON object: {...}" },
+		{ "# five\nlimits:", "p:1:1: invalid token near '#'; want a JSON object: {...}" },
+		{ "// five\n{}", "p:1:1: invalid token near '/'; JSON has no comments" },
+		{ "{\"a\": 5 # five\n}", "p:1:9: '}' expected near '#'; JSON has no comments" },
+		{ "{\"a\": 5 /* five */}", "p:1:9: '}' expected near '/'; JSON has no comments" },
+		{ " [x]", "p:1:3: invalid token near 'x'; want a JSON object: {...}" },
+		{ "[5, x]", "p:1:5: invalid token near 'x'" },
 	};
 
 	(void)state;

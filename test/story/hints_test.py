@@ -199,6 +199,11 @@ def _():
         refused("-p", ".", cwd=place, says=["--policy", "'.' is a folder"])
         refused("-p", "defalt", cwd=place, says=["'defalt'", "did you mean default?"])
         refused("-p", "-", cwd=place, says=["/dev/stdin"])
+        for text, says in (("limits:\n  pids: 5\n", "want a JSON object: {...}"),
+                           ("[limits]\npids = 5\n", "want a JSON object: {...}"),
+                           ('// five\n{"limits": {"pids": 5}}', "JSON has no comments")):
+            write(place + "/other", text)
+            refused("-p", "other", cwd=place, says=["other:1:", says])
         write(place + "/profile.json", '{"defaultAction": "SCMP_ACT_ALLOW", "syscalls": []}')
         refused("-p", "profile.json", cwd=place, says=["a seccomp profile", "--set syscalls=profile.json"])
         call = vitro("run", "--set", "syscalls=profile.json", "--", "/bin/echo", "ran", cwd=place)

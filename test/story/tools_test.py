@@ -223,6 +223,7 @@ def _():
             check_equal((done.code, done.out, done.err), (0, "a b|$(id)|'|é|", ""), "printed", done)
         check_equal(call(path, "echo").out, "|", "without any")
         for bad, message in (("{", "arguments:1:"), ("[]", "arguments: want an object"),
+                             ("words=a", "invalid token near 'words'; want a JSON object: {...}"),
                              ('{"words": 5}', "arguments.words: want an array, found 5"),
                              ('{"word": []}', "did you mean 'words'?"), ('{"words": ["-n"]}', "option")):
             done = call(path, "echo", bad)
