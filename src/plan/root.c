@@ -245,6 +245,16 @@ static int absorb(struct vt_root *root, struct vt_node *mount, struct vt_err *er
 	return 0;
 }
 
+/* What is no name of a file to who wrote it is one here. */
+static const char *missing_advice(const struct vt_entry *entry)
+{
+	if (strpbrk(entry->from, "*?["))
+		return "; there are no patterns: name the file or its folder";
+	if (strchr(entry->from, '$'))
+		return "; there are no variables: write the whole path";
+	return entry->writable ? "; make it first" : "";
+}
+
 /* "data:/in" is how others write a move. */
 static int fail_missing(const struct vt_entry *entry, int num, struct vt_err *err)
 {
@@ -257,7 +267,7 @@ static int fail_missing(const struct vt_entry *entry, int num, struct vt_err *er
 			       entry->origin, entry->from, strerror(num),
 			       (int)(colon - entry->from), entry->from, colon + 1);
 	return vt_fail(err, VT_STEP_PLAN, num, "%s: '%s': %s%s", entry->origin, entry->from,
-		       strerror(num), num == ENOENT && entry->writable ? "; make it first" : "");
+		       strerror(num), num == ENOENT ? missing_advice(entry) : "");
 }
 
 /* 1: it is there; 0: it is not, and need not be. */

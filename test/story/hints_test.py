@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What vitro says beside the result: notes about a policy, and hints about what failed."""
 
+import json
 import os
 import sys
 
@@ -35,6 +36,22 @@ def _():
         call = vitro("run", "--read", ".", "--deny", "data/[x]*?", "--", "/bin/cat", place + "/data/[x]*?",
                      cwd=place)
         check_equal((call.code, call.out), (1, ""), "a file of that name is denied", call)
+
+
+@test("files.read, files.write: a pattern or a variable is none here, and names with such letters are names")
+def _():
+    with folder() as place:
+        write(place + "/a.py", "1\n")
+        for key in ("read", "write"):
+            for name, says in (("*.py", "there are no patterns: name the file or its folder"),
+                               ("$HOME", "there are no variables: write the whole path"),
+                               ("${HOME}/x", "there are no variables: write the whole path")):
+                refused(f"--{key}", name, cwd=place, says=[f"--{key}", name, says])
+                write(place + "/policy.json", json.dumps({"files": {key: [name]}}))
+                refused("-p", "policy.json", cwd=place, says=[f"files.{key}[0]", says])
+        write(place + "/$*.py", "1\n")
+        call = vitro("run", "--read", "$*.py", "--", "/bin/cat", place + "/$*.py", cwd=place)
+        check_equal((call.code, call.out), (0, "1\n"), "a file of that name", call)
 
 
 @test("files.deny: one that denies nothing is noted, by explain too", holds={"files": "*"})
