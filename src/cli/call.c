@@ -509,6 +509,17 @@ static int prepare_served(struct call *call, struct vt_err *err)
 	return read_arguments(call, words[1], err);
 }
 
+static int fail_order(const char *word, struct vt_err *err)
+{
+	char shown[80];
+
+	vt_json_show(shown, sizeof(shown), word, strlen(word));
+	return vt_fail(err, VT_STEP_POLICY, EINVAL,
+		       "'%s' is no tool; a manifest comes first, and then the tool: vitro call "
+		       "TOOLS.json NAME [ARGS | -]",
+		       shown);
+}
+
 /* 1: what is wrong was told already, line by line. */
 static int prepare(struct call *call, struct vt_err *err)
 {
@@ -519,6 +530,8 @@ static int prepare(struct call *call, struct vt_err *err)
 	if (!words[0] || !words[1] || (words[2] && words[3]))
 		return vt_fail(err, VT_STEP_POLICY, EINVAL,
 			       "want a manifest and a tool: vitro call TOOLS.json NAME [ARGS | -]");
+	if (strpbrk(words[1], "{=")) /* the arguments, where the tool should be */
+		return fail_order(words[1], err);
 	call->arena = vt_arena_new();
 	if (!call->arena)
 		return vt_fail(err, VT_STEP_WATCH, ENOMEM, "begin");

@@ -230,6 +230,11 @@ def _():
             check_equal((done.code, done.out), (125, ""), bad, done)
             check_in(message, done.err, "message", done)
         check_in("did you mean 'echo'?", call(path, "ecko").err, "message")
+        for words in (["echo", "{}"], ["echo", "words=a"], [path, "{}"]):
+            done = call(*words)
+            check_equal((done.code, done.out), (125, ""), "without a manifest, or a tool", done)
+            check_in(f"'{words[1]}' is no tool; a manifest comes first, and then the tool: vitro call TOOLS.json NAME",
+                     done.err, "message", done)
         large = call(path, "echo", "-", stdin=b'{"words": ["' + b"x" * (5 << 20) + b'"]}')
         check_equal(large.code, 125, "too much", large)
 
