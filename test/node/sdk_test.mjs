@@ -26,6 +26,8 @@ test('run: a command, its words, its input and its result', () => withSandbox(as
 test('run: one cause, one class of error, and all carry the result', () => withSandbox(async (sandbox) => {
 	const error = await checkThrows(vitro.ToolError, () => sandbox.run(['sh', '-c', 'echo out; exit 3']), 'another code');
 	checkEqual([error.name, error.result.exitCode, error.result.stdout, error instanceof vitro.VitroError], ['ToolError', 3, 'out\n', true], 'what it carries');
+	const said = await checkThrows(vitro.ToolError, () => sandbox.run(['sh', '-c', 'echo first >&2; echo "last\\033[2J" >&2; exit 3']), 'with words of its own');
+	checkEqual([said.message, said.result.error.message], ['exited with code 3: last\\u{1b}[2J', 'exited with code 3'], 'its last words');
 	const late = await checkThrows(vitro.Timeout, () => sandbox.run(['sh', '-c', 'echo begun; sleep 30'], { timeout: 300 }), 'a deadline');
 	checkEqual([late.result.status, late.result.stdout], ['timeout', 'begun\n'], 'what was printed before');
 	checkEqual((await checkThrows(vitro.Crashed, () => sandbox.run(['sh', '-c', 'kill -SEGV $$']), 'a signal')).result.signal, 11, 'which');

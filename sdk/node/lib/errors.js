@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // What calls throw. One status of a result, one class; all are VitroErrors, and carry the whole result.
 
+const SAID_MAX = 300; // characters of what a command said last
 const UNSEEN = /[\p{Zl}\p{Zp}]|(?![\n\t])\p{C}/gu;
 
 /** What cannot be printed is escaped, but for line ends and tabs: a cell may have chosen the text, and terminals obey it. */
@@ -76,5 +77,13 @@ const BY_STATUS = new Map(Object.entries({
 /** The error for a result that is not ok. */
 export function errorOf(result, cause = undefined) {
 	const Class = BY_STATUS.get(result.status);
-	return new Class(result.error?.message ?? result.status, result, cause === undefined ? undefined : { cause });
+	const message = result.error?.message ?? result.status;
+	const said = Class === ToolError ? lastLine(result) : '';
+	const text = said && !message.includes(said) ? `${message}: ${said}` : message;
+	return new Class(text, result, cause === undefined ? undefined : { cause });
+}
+
+/** What a program that exited by itself said last; code that threw has its own words. */
+function lastLine({ exitCode, error, stderr }) {
+	return exitCode && !error?.traceback ? stderr.trim().split('\n').at(-1).slice(0, SAID_MAX) : '';
 }
