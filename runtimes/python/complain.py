@@ -12,7 +12,7 @@ from . import talk
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # not at run time: typing takes 5 ms to import
-    from typing import Any, Iterator, Optional
+    from typing import Any, Iterator, Optional, Tuple
 
 TEXT_MAX = talk.LOG_MAX
 _OWN = os.path.dirname(os.path.abspath(__file__)) + os.sep
@@ -93,10 +93,14 @@ _GET_VARIABLE = getattr(type(os.environ).__getitem__, "__code__", None)
 
 
 def _advise(error: BaseException) -> Optional[str]:
-    for cause in _chain(error):
+    for cause, is_reason in _chain(error):
         if isinstance(cause, KeyError) and _last_code(cause) is _GET_VARIABLE:
             return f"the cell has no variable {cause.args[0]}: it was not set when the sandbox started, or is not in env.pass"
-        if isinstance(cause, OSError):
+        if isinstance(cause, FileNotFoundError):
+            advice = _advise_missing(cause) if is_reason else None
+            if advice:
+                return advice
+        elif isinstance(cause, OSError):
             key = _find_key(cause)
             if key:
                 return f"if the cell was denied it, the policy's key is {key}"
@@ -107,14 +111,18 @@ def _advise(error: BaseException) -> Optional[str]:
     return None
 
 
-def _chain(error: Optional[BaseException]) -> Iterator[BaseException]:
-    """An exception and what it came from: libraries wrap a denial in exceptions of their own."""
+def _chain(error: Optional[BaseException]) -> Iterator[Tuple[BaseException, bool]]:
+    """An exception and what it came from: libraries wrap a denial in exceptions of their own. Whether each is said to be the
+    reason, and not only what was handled when the next one was raised."""
+    is_reason = True
     for _ in range(8):
         if error is None:
             return
-        yield error
+        yield error, is_reason
         inner = getattr(error, "reason", None)  # urllib's
-        error = inner if isinstance(inner, OSError) else error.__cause__ or error.__context__
+        inner = inner if isinstance(inner, OSError) else error.__cause__
+        is_reason = is_reason and inner is not None
+        error = inner or error.__context__
 
 
 def _last_code(error: BaseException) -> Any:
@@ -141,11 +149,24 @@ def _find_key(error: OSError) -> Optional[str]:
         return "files.write"
     if number in _DENIED:
         return "files.write" if os.access(path, os.R_OK) or not os.path.exists(path) else "files.read"
-    if number == errno.ENOENT and os.path.isabs(path) and not path.startswith("/tmp/"):
-        # A folder that is there shows all that is in it.
-        folder = os.path.dirname(path)
-        return "files.read" if folder == "/" or not os.path.exists(folder) else None
     return None
+
+
+def _advise_missing(error: OSError) -> Optional[str]:
+    """What a cell lacks looks the same whether the host has it or not. Only a folder that was granted shows all that is in it."""
+    path = os.fsdecode(error.filename) if isinstance(error.filename, (str, bytes)) else ""
+    code = _last_code(error)
+    if not path or "/" not in path and code is not None and code.co_name == "_execute_child":  # a program's name
+        return None
+    folder = parent = os.path.dirname(os.path.abspath(path))
+    while not os.path.exists(folder):
+        folder = os.path.dirname(folder)
+    if os.stat(folder).st_dev not in {os.stat(own).st_dev for own in ("/", "/tmp")}:  # file systems of the cell's own
+        return None
+    key = "files.read" if folder == parent else "files.read (files.write to write there)"
+    if os.path.isabs(path) or os.getcwd() != "/tmp":
+        return f"if the cell was denied it, the policy's key is {key}"
+    return f"the call began in a /tmp of its own: the policy's keys are {key} and files.cwd, or eval() takes it by files"
 
 
 def _is_of_socket(error: BaseException) -> bool:

@@ -356,20 +356,22 @@ def _():
 
 @test("harness: an error that looks like a denial names the policy's key")
 def _():
-    for code, key in (("open('/nowhere/x')", "files.read"), ("import os; os.environ['NOT_THERE']", "env.pass"),
+    below = "files.read (files.write to write there)"
+    for code, key in (("open('/nowhere')", "files.read"), ("open('/nowhere/x')", below), ("open('/nowhere/x', 'w')", below), ("import os; os.environ['NOT_THERE']", "env.pass"),
                       ("raise PermissionError(13, 'Permission denied', '/')", "files.write"), ("raise OSError(30, 'Read-only', '/x')", "files.write"),
                       # The kernel denies it, or there is no network at all.
                       ("import socket\nsocket.socket(socket.AF_INET, socket.SOCK_DGRAM).connect(('255.255.255.255', 9))", "network"),
                       ("import socket\nraise socket.gaierror(-3, 'Temporary failure in name resolution')", "network"),
                       ("import urllib.request, socket\ndef f(*a, **k): raise socket.gaierror(-3, 'x')\nsocket.getaddrinfo = f\nurllib.request.urlopen('http://a.example/')", "network"),
-                      ("try:\n    open('/nowhere/x')\nexcept OSError as error:\n    raise RuntimeError('wrapped') from error", "files.read"),
+                      ("try:\n    open('/nowhere/x')\nexcept OSError as error:\n    raise RuntimeError('wrapped') from error", below),
                       ("raise OSError(24, 'Too many open files')", "limits.open_files"), ("raise OSError(28, 'No space', 'x')", "limits.tmp_mb"),
                       ("raise MemoryError", "limits.memory_mb")):
         failed = run(code)
         check(failed.message.endswith(key), f"{code}: {failed.message}")
     failed = run("import os; os.environ['TOKEN']")
     check_in("the cell has no variable TOKEN: it was not set when the sandbox started, or is not in env.pass", failed.message, "the sentence")
-    for code in ("open('missing.txt')", "{}['NOT_THERE']", "raise OSError('x')", "open('/etc/not-there')", "raise PermissionError(13, 'x')"):
+    for code in ("open('/proc/not-there')", "{}['NOT_THERE']", "raise OSError('x')", "raise PermissionError(13, 'x')",
+                 "try:\n    open('/nowhere/x')\nexcept OSError:\n    1 / 0", "import subprocess; subprocess.run(['no-such-program'])"):
         failed = run(code)
         for key in ("files.", "env.pass", "network", "limits."):
             check(key not in failed.message, f"{code}: {failed.message}")

@@ -15,7 +15,7 @@ sys.path[:0] = [HERE, os.path.join(HERE, "..", "lib")]
 import pythons
 import toolbox
 from sandboxes import BEST, box, raises
-from vitrotest import check, check_equal, check_in, folder, test
+from vitrotest import check, check_equal, check_in, folder, test, write
 
 import vitro
 
@@ -29,6 +29,25 @@ def _():
     error = raises(vitro.ResultLimit, box().eval, "bytes(1 << 30)", policy={**BEST, "limits": {"memory_mb": 2048}})
     check_in("limits.result_mb", str(error), "the message")
     check_equal(error.result.status, "result_limit", "status")
+
+
+@test("an error that looks like a denial names the policy's key, the same for all that a cell lacks")
+def _():
+    if not box().capabilities()["files"].startswith("mountns"):
+        return  # what is closed is there, and says so itself
+    own = "; the call began in a /tmp of its own: the policy's keys are {} and files.cwd, or eval() takes it by files"
+    denied, below = "; if the cell was denied it, the policy's key is {}", "files.read (files.write to write there)"
+    with folder() as place:
+        granted = {**BEST, "files": {"read": [place], "cwd": place}}
+        write(os.path.join(place, "there"), "")
+        for code, policy, want in (
+                ("open('data.csv')", None, own.format("files.read")), ("open('out/a', 'w')", None, own.format(below)),
+                ("open('/tmp/x')", None, denied.format("files.read")), ("open('/etc/not-there')", None, denied.format("files.read")),
+                (f"open({place + '/there'!r})", None, denied.format(below)), (f"open({place + '/not-there'!r})", None, denied.format(below)),
+                ("open('/srv/nothing/a', 'w')", None, denied.format(below)), ("open('/usr/not-there')", None, ""),
+                ("open('not-there')", granted, ""), ("open('there', 'a')", granted, denied.format("files.write"))):
+            error = raises(vitro.ToolError, box().eval, code, policy=policy)
+            check(str(error).endswith("'" + want), f"{code}: {error}")
 
 
 @test("large arguments go over, too")
