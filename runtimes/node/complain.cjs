@@ -7,6 +7,8 @@
  */
 'use strict';
 
+const disk = require('node:fs');
+const paths = require('node:path');
 const util = require('node:util');
 const vm = require('node:vm');
 
@@ -103,7 +105,7 @@ function say(error) {
 		return typeof error === 'string' ? error : tryText(() => util.inspect(error), '(a value that cannot be shown)');
 	const text = tryText(() => error.message, '(an error that cannot be shown)');
 	const code = tryText(() => error.code, '');
-	const hint = hintAt(text);
+	const hint = hintAt(text) || tryText(() => advise(error), '');
 	return `${text}${code && !text.includes(code) ? ` (${code})` : ''}${hint && `; ${hint}`}`;
 }
 
@@ -135,6 +137,65 @@ function dropFrames(text) {
 			kept.push(`${kept.pop()} {`);
 	}
 	return kept.join('\n');
+}
+
+// ---- denials: in the words of runtimes/python/complain.py -----------------------------------------
+
+const LIMITS = { EMFILE: 'limits.open_files', EFBIG: 'limits.file_mb', ENOSPC: 'limits.tmp_mb', EDQUOT: 'limits.tmp_mb' };
+const NO_NETWORK = ['EAI_AGAIN', 'ENOTFOUND', 'EAFNOSUPPORT', 'ENETUNREACH', 'ENETDOWN', 'EHOSTUNREACH', 'EADDRNOTAVAIL'];
+
+/** What looks like a denial has the policy's key that would allow it; libraries wrap one in errors of their own. */
+function advise(error) {
+	for (let cause = error, depth = 0; isError(cause) && depth < 8; cause = cause.cause ?? cause.errors?.[0], depth++) {
+		const missing = cause.code === 'ENOENT' && typeof cause.syscall === 'string' ? adviseMissing(cause) : '';
+		const key = missing ? '' : findKey(cause);
+		if (missing || key)
+			return missing || `if the cell was denied it, the policy's key is ${key}`;
+	}
+	return '';
+}
+
+function findKey({ code, syscall, path }) {
+	if (typeof syscall !== 'string') // it is no error of the system
+		return '';
+	if (Object.hasOwn(LIMITS, code))
+		return LIMITS[code];
+	if (NO_NETWORK.includes(code))
+		return 'network';
+	if (code === 'EAGAIN' && syscall.startsWith('spawn'))
+		return 'limits.pids';
+	if (code === 'EROFS')
+		return 'files.write';
+	if (code !== 'EACCES' && code !== 'EPERM')
+		return '';
+	if (typeof path !== 'string')
+		return ['connect', 'bind', 'listen', 'send', 'socket'].includes(syscall) ? 'network' : '';
+	return canRead(path) || !disk.existsSync(path) ? 'files.write' : 'files.read';
+}
+
+function canRead(path) {
+	try {
+		disk.accessSync(path, disk.constants.R_OK);
+		return true;
+	} catch {
+		return false;
+	}
+}
+
+/** What a cell lacks looks the same whether the host has it or not. Only a folder that was granted shows all that is in it. */
+function adviseMissing({ path, syscall }) {
+	if (typeof path !== 'string' || !path || syscall.startsWith('spawn') && !path.includes('/')) // a program's name
+		return '';
+	const parent = paths.dirname(paths.resolve(path));
+	let folder = parent;
+	while (!disk.existsSync(folder))
+		folder = paths.dirname(folder);
+	if (!['/', '/tmp'].some((own) => disk.statSync(own).dev === disk.statSync(folder).dev)) // file systems of the cell's own
+		return '';
+	const key = folder === parent ? 'files.read' : 'files.read (files.write to write there)';
+	if (paths.isAbsolute(path) || process.cwd() !== '/tmp')
+		return `if the cell was denied it, the policy's key is ${key}`;
+	return `the call began in a /tmp of its own: the policy's keys are ${key} and files.cwd, or eval() takes it by files`;
 }
 
 module.exports = { compile, nameError, say, show, tryText };

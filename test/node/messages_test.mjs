@@ -68,6 +68,34 @@ test('code that is wrong has its own line and column, and no line of what runs i
 	}
 }));
 
+/** Code after `fs`, and the end of the message, which is the one that Python has. */
+const OWN = (key) => `; the call began in a /tmp of its own: the policy's keys are ${key} and files.cwd, or eval() takes it by files`;
+const DENIED = (key) => `; if the cell was denied it, the policy's key is ${key}`;
+const BELOW = 'files.read (files.write to write there)';
+const LACKING = [
+	["fs.readFileSync('data.csv')", OWN('files.read')],
+	["fs.writeFileSync('out/a', '')", OWN(BELOW)],
+	["await fs.promises.readFile('/tmp/x')", DENIED('files.read')],
+	["fs.readFileSync('/etc/not-there')", DENIED('files.read')],
+	["fs.writeFileSync('/srv/nothing/a', '')", DENIED(BELOW)],
+	["fs.readFileSync('/usr/not-there')", "'/usr/not-there'"],
+	["fs.writeFileSync('/usr/x', '')", DENIED('files.write')],
+	["try { fs.readFileSync('/etc/not-there'); } catch (cause) { throw new Error('wrapped', { cause }); }", DENIED('files.read')],
+	["await fetch('http://a.example/')", DENIED('network')],
+	["await (await import('node:dns')).promises.lookup('a.example')", DENIED('network')],
+	["(await import('node:child_process')).execFileSync('no-such-program')", 'ENOENT'],
+	["throw Object.assign(new Error('mine'), { code: 'ENOENT' })", 'mine (ENOENT)'],
+];
+
+test("an error that looks like a denial names the policy's key", () => withSandbox(async (sandbox) => {
+	if (!(await sandbox.capabilities()).files.startsWith('mountns'))
+		return; // what is closed is there, and says so itself
+	for (const [code, end] of LACKING) {
+		const { message } = await checkThrows(ToolError, () => sandbox.eval(`const fs = await import('node:fs'); ${code}`), code);
+		checkEqual(message.slice(-end.length), end, code);
+	}
+}));
+
 test('what code finds is the same in vitro eval and in the package', () => withSandbox(async (sandbox) => {
 	const code = `const names = ['require', 'module', 'exports', '__filename', 'fs', 'os', 'vm', 'process', 'console', 'crypto', 'fetch', 'Buffer', 'URL', 'structuredClone'];
 		return JSON.stringify([names.filter((name) => { try { return typeof eval(name) !== 'undefined'; } catch { return false; } }), this === undefined, typeof (await import('node:fs')).readFileSync]);`;

@@ -142,6 +142,7 @@ test('ncp bug: await import("node:fs") reads the host\'s files', () => withSecre
 	const { result, error } = await ours().execute(code, [], NONE);
 	checkEqual(result, null, 'what was read');
 	checkIn('ENOENT', error, 'why');
+	checkIn('files.read', error, 'a file that is not there may be a denial');
 }));
 
 test('ncp bug: process.getBuiltinModule reads the host\'s files', () => withSecret(async (file) => {

@@ -15,7 +15,7 @@ const LINE_COST = 64; // of each line, beside its characters
 const PIECE = 15_000; // characters of a line that are sent at once: the wire has room for 64 KiB
 const LEVELS = { info: 'log', warning: 'warn', error: 'error', debug: 'debug' };
 const HINTS = [
-	[/\b(?:EACCES|EPERM|EROFS)\b/, 'files.read or files.write'],
+	[/\b(?:ENOENT|EACCES|EPERM|EROFS)\b/, 'files.read or files.write'],
 	[/\b(?:ENETUNREACH|EAI_AGAIN|ENOTFOUND|EAFNOSUPPORT)\b|^fetch failed/, 'network'],
 ];
 
@@ -117,7 +117,7 @@ function readResult(json) {
 
 /** What looks like a denial names the key that would open it. */
 function explain(message) {
-	const hint = HINTS.find(([pattern]) => pattern.test(message));
+	const hint = message.includes("the policy's key") ? undefined : HINTS.find(([pattern]) => pattern.test(message)); // the runtime's own
 	return hint === undefined ? message : `${message} (the sandbox's policy allows this by ${hint[1]})`;
 }
 
