@@ -227,7 +227,12 @@ test('a server in place of a supervisor of its own', () => withServer(null, asyn
 	const ended = once(server, 'exit');
 	server.kill('SIGTERM');
 	await ended;
-	await checkThrows(vitro.Lost, () => sandbox.run(['true']), 'when it is gone');
+	const gone = await checkThrows(vitro.Refused, () => sandbox.run(['true']), 'when it is gone');
+	checkIn('; start one: vitro serve --socket PATH', gone.message, 'what to do');
+	await withSandbox(async (none) => {
+		const { message, result } = await checkThrows(vitro.Refused, () => none.run(['true']), 'where there never was one');
+		checkEqual([message, result.status], ["no server can be reached at '/nowhere/socket'; start one: vitro serve --socket PATH", 'refused'], 'nothing was begun');
+	}, { socket: '/nowhere/socket' });
 }));
 
 const HAS_NODE = existsSync(join(dirname(BINARY), 'node', 'harness.cjs'));

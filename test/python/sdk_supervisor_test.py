@@ -105,7 +105,10 @@ def _():
                     check_equal(sandbox.call(toolbox.add, 2, 3), 5, "a function")
             finally:
                 server.terminate()
-        raises(vitro.Lost, vitro.Sandbox(socket=path).eval, "1")
+        gone = raises(vitro.Refused, vitro.Sandbox(socket=path).eval, "1")
+        check_equal(str(gone), f"no server can be reached at {path!r}; start one: vitro serve --socket PATH", "nothing was begun")
+        check_equal(vitro.Sandbox(socket=path).eval("1", result=True).status, "refused", "its result")
+        raises(vitro.Refused, vitro.Sandbox(socket="/" + "x" * 200).eval, "1")
 
 
 @test("elsewhere than on Linux, and without the program, using it says so")

@@ -12,7 +12,7 @@ import { once } from 'node:events';
 import { connect as connectSocket } from 'node:net';
 
 import { findBinary } from './binary.js';
-import { Lost } from './errors.js';
+import { Lost, Refused } from './errors.js';
 import { Broken, FrameReader, readMessage, startFrame } from './wire.js';
 
 const HELLO_MS = 30_000;
@@ -181,9 +181,10 @@ export async function start() {
 	return connection;
 }
 
-/** A server (`vitro serve`) by the path of its socket. It gets this program's environment and working directory. */
+/** A server (`vitro serve`) by the path of its socket. It gets this program's environment and working directory. Throws Refused
+ * where there is none to be reached, so that nothing has begun. */
 export async function connect(path) {
-	const connection = new Connection(connectSocket(path), null, SERVER_FRAME_MAX);
+	const connection = new Connection(await reach(path), null, SERVER_FRAME_MAX);
 	const environment = Object.entries(process.env).map(([name, value]) => `${name}=${value}\0`).join('');
 	try {
 		await connection.greet({ do: 'hello', version: 1, cwd: process.cwd() }, Buffer.from(environment));
@@ -192,4 +193,16 @@ export async function connect(path) {
 		throw new Lost(`no server answers at '${path}': ${error.message}`, null, { cause: error });
 	}
 	return connection;
+}
+
+async function reach(path) {
+	const socket = connectSocket(path);
+	try {
+		await once(socket, 'connect');
+		return socket;
+	} catch (error) {
+		socket.destroy();
+		const why = ['ENOENT', 'ECONNREFUSED'].includes(error.code) ? '; start one: vitro serve --socket PATH' : `: ${error.message}`;
+		throw new Refused(`no server can be reached at '${path}'${why}`, null, { cause: error });
+	}
 }

@@ -181,12 +181,13 @@ def start() -> Connection:
 
 
 def connect(path: str) -> Connection:
-    """A server (`vitro serve`) by the path of its socket. It gets this program's environment and working directory."""
+    """A server (`vitro serve`) by the path of its socket. It gets this program's environment and working directory. Raises
+    Refused where there is none to be reached, so that nothing has begun."""
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     connection = Connection(sock, None, 64 << 20)
     try:
         _enlarge(sock)
-        sock.connect(path)
+        _reach(sock, path)
         environment = b"".join(b"%s=%s\0" % pair for pair in os.environb.items())
         connection.greet({"do": "hello", "version": 1, "cwd": os.getcwd()}, environment)
     except (OSError, Broken) as error:
@@ -196,6 +197,15 @@ def connect(path: str) -> Connection:
         connection.close()
         raise
     return connection
+
+
+def _reach(sock: socket.socket, path: str) -> None:
+    try:
+        sock.connect(path)
+    except OSError as error:
+        is_none = isinstance(error, (FileNotFoundError, ConnectionRefusedError))
+        why = "; start one: vitro serve --socket PATH" if is_none else f": {error.strerror or error}"
+        raise Refused(f"no server can be reached at {path!r}{why}") from error
 
 
 def _enlarge(sock: socket.socket) -> None:
