@@ -17,6 +17,8 @@ test('options that are wrong', () => withSandbox(async (sandbox) => {
 		[() => new Sandbox('strict'), 'options are an object, not a string: a policy goes by { policy: "strict" }'],
 		[() => new Sandbox(null), 'options are an object, not null'],
 		[() => new Sandbox({ polic: {} }), "there is no option 'polic'; did you mean 'policy'?"],
+		[() => new Sandbox({ timeout: 3000 }), 'timeout goes to each call, or to the policy: limits.wall_ms'],
+		[() => new Sandbox({ memory: 3000 }), 'memory goes to the policy: limits.memory_mb'],
 		[() => new ToolHost('strict'), 'options are an object, not a string: a policy goes by { policy: "strict" }'],
 		[() => new ToolHost({ zzz: 1 }), "there is no option 'zzz'; there are sandbox, timeout,"],
 		[() => sandbox.eval('return 1', null), 'options are an object, not null'],

@@ -8,10 +8,19 @@ export function checkObject(options) {
 		throw new TypeError(`options are an object, not ${kindOf(options)}`);
 }
 
+const ELSEWHERE = new Map(Object.entries({
+	timeout: 'timeout goes to each call, or to the policy: limits.wall_ms',
+	memory: 'memory goes to the policy: limits.memory_mb',
+}));
+
 /** Those of a sandbox, or of what has one: a text would be a policy. */
 export function checkSandboxNames(options, known) {
 	if (typeof options === 'string')
 		throw new TypeError(`options are an object, not a string: a policy goes by { policy: ${JSON.stringify(options)} }`);
+	checkObject(options);
+	for (const name of Object.keys(options))
+		if (!known.includes(name) && ELSEWHERE.has(name))
+			throw new TypeError(ELSEWHERE.get(name));
 	checkNames(options, known);
 }
 
