@@ -155,7 +155,7 @@ export interface CallOptions {
 	onOutput?: (stream: 'stdout' | 'stderr', bytes: Buffer) => void;
 	/** Hears what is logged, which is what code says by `console`, as it comes; the text is raw, whatever is in it. */
 	onLog?: (line: LogLine) => void;
-	/** true: gives a Result, however the call ended, and throws nothing. */
+	/** true: gives a Result, however the call ended, and throws nothing but TypeError, of a wrong option. */
 	result?: boolean;
 	/** A text of one's own that the result carries. */
 	callId?: string;

@@ -44,17 +44,21 @@ test('errors: what a cell wrote reaches no terminal as it is', () => withSandbox
 	checkEqual(error.result.error.message, 'a\u001b[2Jb\u202ec\n\td', 'and the result as it was');
 }));
 
-test('run: result: true throws nothing, whatever is wrong', () => withSandbox(async (sandbox) => {
+test('run: result: true throws nothing but TypeErrors of wrong options, which nobody may look at a result for', () => withSandbox(async (sandbox) => {
 	for (const [argv, options, status] of [
-		[['false'], {}, 'error'], [['sleep', '9'], { timeout: 50 }, 'timeout'], [['no-such-program-anywhere'], {}, 'refused'], [[], {}, 'refused'], ['ls', {}, 'refused'],
-		[['a\0b'], {}, 'refused'], [['true'], { timeout: -1 }, 'refused'], [['true'], { timeout: NaN }, 'refused'], [['true'], { nonsense: 1 }, 'refused'],
-		[['true'], { signal: AbortSignal.abort() }, 'cancelled'], [['true'], { callId: 'x'.repeat(300) }, 'refused'], [['true'], { policy: 5 }, 'refused'],
+		[['false'], {}, 'error'], [['sleep', '9'], { timeout: 50 }, 'timeout'], [['no-such-program-anywhere'], {}, 'refused'],
+		[['a\0b'], {}, 'refused'], [['true'], { timeout: -1 }, 'refused'], [['true'], { timeout: NaN }, 'refused'],
+		[['true'], { signal: AbortSignal.abort() }, 'cancelled'], [['true'], { callId: 'x'.repeat(300) }, 'refused'],
 		[['echo', 'x'], { onStdout: () => { throw new Error('mine'); } }, 'ok or cancelled'],
 	]) {
 		const result = await sandbox.run(argv, { ...options, result: true });
 		check(result instanceof vitro.Result && status.split(' or ').includes(result.status), `${JSON.stringify([argv, options])}: ${result.status} ${result.error?.message}`);
 		check(result.ok || result.error.message, 'it does not say why');
 	}
+	for (const [argv, options] of [['ls', {}], [[], {}], [['true'], { nonsense: 1 }], [['true'], { policy: 5 }], [['true'], { timeout: 'x' }], [['true'], { callId: 5 }], [['true'], { stdin: 5 }]])
+		await checkThrows(TypeError, () => sandbox.run(argv, { ...options, result: true }), JSON.stringify([argv, options]));
+	await checkThrows(TypeError, () => sandbox.eval('', { collect: '*.txt', result: true }), 'a pattern alone');
+	checkEqual((await sandbox.eval('', { files: { '../x': '' }, result: true })).status, 'refused', 'a name that may come from elsewhere');
 	for (const [argv, options, Class] of [['ls', {}, TypeError], [['true'], { timeout: -1 }, RangeError], [['true'], { nonsense: 1 }, TypeError]])
 		await checkThrows(Class, () => sandbox.run(argv, options), JSON.stringify(options));
 }));

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The Python package: values, output and logs of calls, and mistakes of the caller."""
 
+import asyncio
 import logging
 import os
 import pickle
@@ -170,6 +171,9 @@ def _():
             (TypeError, "on_output is a function", {"on_output": 3}),
             (TypeError, "on_log is a function, and no coroutine function", {"on_log": toolbox.add_later})):
         check_in(said, str(raises(kind, box().eval, "1", **given)), "eval")
+        if kind is TypeError:  # nobody may look at a result for it
+            check_in(said, str(raises(kind, box().eval, "1", result=True, **given)), "with a result")
+            check_in(said, str(raises(kind, asyncio.run, vitro.AsyncSandbox(BEST).eval("1", result=True, **given))), "of asyncio")
     error = raises(vitro.Refused, box().eval, "1", policy="no-such-policy")
     check(str(error).startswith("policy: there is no file"), str(error))
     result = box().eval("1", policy={**BEST, "limits": {"memory_mb": 1}}, result=True)

@@ -286,7 +286,7 @@ def _():
         check_equal(sandbox.run(["echo", "0"], policy={**BEST, "env": {"set": {"N": "0"}}}).stdout, "0\n", "the first again")
 
 
-@test("what cannot be sent says which and what to do; with result=True nothing is raised")
+@test("what cannot be sent says which and what to do; with result=True only a wrong type is raised")
 def _():
     for what in ((lambda: 1), threading.Lock().acquire):
         try:
@@ -297,8 +297,9 @@ def _():
     result = box().call(toolbox.echo, threading.Lock(), result=True)
     check_equal(result.status, "refused", "status")
     check_in("argument 1", result.error.message, "which")
-    for wrong in ({"argv": "ls"}, {"argv": []}, {"argv": ["a\0b"]}):
-        check_equal(box().run(**wrong, result=True).status, "refused", str(wrong))
+    check_equal(box().run(["a\0b"], result=True).status, "refused", "a NUL")
+    for wrong in ("ls", [], [5]):
+        raises(TypeError, box().run, wrong, result=True)
     raises(ValueError, box().run, ["true"], call_id="x" * 999)
 
 

@@ -8,6 +8,13 @@ export function checkObject(options) {
 		throw new TypeError(`options are an object, not ${kindOf(options)}`);
 }
 
+/** A value that is wrong, though its type is right: the program may have it from elsewhere, so it is no mistake in the program. */
+export class WrongValue extends TypeError {
+	get name() {
+		return 'TypeError';
+	}
+}
+
 const ELSEWHERE = new Map(Object.entries({
 	timeout: 'timeout goes to each call, or to the policy: limits.wall_ms',
 	memory: 'memory goes to the policy: limits.memory_mb',

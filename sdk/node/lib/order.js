@@ -12,7 +12,7 @@ import { promisify } from 'node:util';
 import { findBinary } from './binary.js';
 import * as codec from './codec.mjs';
 import { Refused } from './errors.js';
-import { checkNames, kindOf } from './options.js';
+import { WrongValue, checkNames, kindOf } from './options.js';
 import { deadline, sourcesOf } from './policy.js';
 
 const NAME_BYTES = 250; // of a tool's name and of a call's id each; the wire has room for 511 together
@@ -118,7 +118,7 @@ export class Orders {
 				(typeof argv === 'string' ? ": no shell reads it; ['sh', '-c', command] has one" : ''));
 		const words = argv.map((word, at) => bytesOf(word instanceof URL ? fileURLToPath(word) : word, `argv[${at}]`));
 		if (words.some((word) => word.includes(0)))
-			throw new TypeError(`argv[${words.findIndex((word) => word.includes(0))}] has a NUL in it`);
+			throw new WrongValue(`argv[${words.findIndex((word) => word.includes(0))}] has a NUL in it`);
 		const name = words[0].toString();
 		const program = name.includes('/') ? resolve(name) : name;
 		const stdin = options.stdin === undefined ? Buffer.alloc(0) : bytesOf(options.stdin, 'stdin');
@@ -165,8 +165,10 @@ export class Orders {
 function checkOptions(options, ...more) {
 	checkNames(options, [...SHARED, ...more]);
 	const { callId = '', signal } = options;
-	if (typeof callId !== 'string' || Buffer.byteLength(callId) > NAME_BYTES || !ID.test(callId))
-		throw new TypeError(`callId is a text that can be printed, of ${NAME_BYTES} bytes at the most`);
+	if (typeof callId !== 'string')
+		throw new TypeError(`callId is a text, not ${kindOf(callId)}`);
+	if (Buffer.byteLength(callId) > NAME_BYTES || !ID.test(callId))
+		throw new WrongValue(`callId is a text that can be printed, of ${NAME_BYTES} bytes at the most`);
 	if (signal !== undefined && typeof signal?.addEventListener !== 'function')
 		throw new TypeError('signal is an AbortSignal');
 	for (const name of ['onLog', ...LISTENERS])
@@ -212,7 +214,7 @@ function checkFileName(name) {
 	try {
 		return codec.checkFileName(name);
 	} catch {
-		throw new TypeError(`files: ${JSON.stringify(name)} is no name below the cell's working directory: a relative one, without '.' and '..'`);
+		throw new WrongValue(`files: ${JSON.stringify(name)} is no name below the cell's working directory: a relative one, without '.' and '..'`);
 	}
 }
 
@@ -220,7 +222,7 @@ function checkPatterns(patterns) {
 	try {
 		new codec.FileMatcher(patterns);
 	} catch (error) {
-		throw new TypeError(error.message);
+		throw new WrongValue(error.message);
 	}
 }
 

@@ -146,8 +146,10 @@ export class Sandbox {
 		}
 	}
 
-	/** Of a call that was not begun. */
+	/** Of a call that was not begun. A wrong option is a mistake in the program, and thrown: nobody may look at a result for it. */
 	#failBefore(options, error) {
+		if (error.constructor === TypeError)
+			throw error;
 		const status = error instanceof Aborted ? 'cancelled' : error instanceof Lost ? 'lost' : 'refused';
 		const message = error instanceof Aborted ? 'the call was aborted before it began' : error.message;
 		const type = error instanceof Aborted ? 'Cancelled' : error.name;

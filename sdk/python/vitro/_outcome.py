@@ -85,7 +85,10 @@ def build(call: Call, head: Head) -> Result:
 
 
 def not_begun(call_id: str, error: Exception) -> Result:
-    """The result of a call that could not be begun, for callers who want no exceptions."""
+    """The result of a call that could not be begun, for callers who want no exceptions. A wrong option is a mistake in the
+    program, and raised: nobody may look at a result for it."""
+    if type(error) is TypeError:
+        raise error
     if isinstance(error, VitroError) and error.result is not None:
         return error.result
     status = "lost" if isinstance(error, Lost) else "refused"

@@ -60,7 +60,7 @@ class Sandbox(Base):
     policy      a policy in place of the sandbox's
     on_output   called as on_output("stdout" or "stderr", text) with what is printed, as it comes
     on_log      called as on_log(level, text) with what is logged, as it comes; the text is raw, whatever is in it
-    result      True: gives a Result, however the call ended, and raises nothing
+    result      True: gives a Result, however the call ended, and raises nothing but TypeError, of a wrong argument
     call_id     a text of one's own by which cancel() finds it, and that results carry
 
     Call-backs run in the thread that waits. What they raise ends the call, and is raised. None begins when the call is a
