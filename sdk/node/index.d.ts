@@ -5,16 +5,24 @@
 /** A grant of a host's path: at the same place, or at another one. */
 export type Grant = string | URL | { from: string | URL; to: string };
 
+/** Milliseconds, or a text with a unit: '500ms', '30s', '2m'. */
+export type Duration = number | string;
+/** In the unit of its key, or a text with one: '64K', '512M', '2G'. */
+export type Size = number | string;
+
 /** What calls may use, as in a policy file (vitro-policy(5)). Relative paths are by the working directory. */
 export interface PolicyObject {
+	$schema?: string;
 	extends?: string | URL;
-	limits?: Record<string, number | string>;
-	files?: { read?: Grant[]; write?: Grant[]; deny?: (string | URL)[]; sockets?: Grant[]; cwd?: string | URL; [key: string]: unknown };
-	network?: string | Record<string, unknown>;
+	limits?: {
+		wall_ms?: Duration; queue_ms?: Duration; grace_ms?: Duration; cpu_ms?: Duration | null; cpus?: number | null; memory_mb?: Size; pids?: number;
+		open_files?: number; file_mb?: Size; tmp_mb?: Size; stdout_kb?: Size; stderr_kb?: Size; result_mb?: Size;
+	};
+	files?: { read?: Grant[]; write?: Grant[]; deny?: (string | URL)[]; sockets?: (string | URL)[]; cwd?: string | URL };
+	network?: 'none' | 'loopback' | 'host';
 	env?: { pass?: string[]; set?: Record<string, string> };
 	syscalls?: string;
 	require?: 'strict' | 'full' | 'best-effort';
-	[key: string]: unknown;
 }
 
 /** An object, the name of a built-in policy (`default`, `strict`, `compute`), or the path or URL of a policy file. */

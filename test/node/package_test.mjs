@@ -91,6 +91,24 @@ test('the adapters are what the types of the frameworks say', () => {
 	compile('frameworks.ts', { noEmit: true, skipLibCheck: true, paths: Object.fromEntries(Object.entries(paths).map(([name, [file]]) => [name, [join(TYPESCRIPT, file)]])) });
 });
 
+/** The names of an object's members in the text of a type, on one level. */
+function membersOf(text) {
+	return [...text.replace(/\{[^{}]*\}/g, '').matchAll(/(?<=^|[\s;{])([$\w]+)\?:/g)].map(([, name]) => name).sort();
+}
+
+test('a policy has the members in TypeScript that its schema has', () => {
+	const { properties } = JSON.parse(readFileSync(join(dirname(BINARY), 'docs', 'policy.schema.json'), 'utf8'));
+	const [, body] = /export interface PolicyObject \{\n(.*?)\n\}/s.exec(readFileSync(join(ROOT, 'sdk', 'node', 'index.d.ts'), 'utf8'));
+	checkEqual(membersOf(body), Object.keys(properties).sort(), 'its members');
+	for (const name of ['limits', 'files', 'env']) {
+		const [, inner] = new RegExp(`\\b${name}\\?: \\{([^{}]*)\\}`, 's').exec(body);
+		checkEqual(membersOf(inner), Object.keys(properties[name].properties).sort(), name);
+	}
+	for (const name of ['network', 'require'])
+		for (const value of properties[name].enum)
+			check(new RegExp(`\\b${name}\\?: [^;]*'${value}'`).test(body), `${name}: ${value}`);
+});
+
 test('it works from TypeScript, under --strict', () => {
 	const { project, env } = useProject();
 	if (!existsSync(join(TYPESCRIPT, 'typescript')))
@@ -99,7 +117,8 @@ test('it works from TypeScript, under --strict', () => {
 	compile('sample.ts', { lib: ['es2022'], types: [], /* as TypeScript 7 has it where nothing is said */ noUncheckedIndexedAccess: true, exactOptionalPropertyTypes: true, skipLibCheck: false });
 	const said = JSON.parse(execute(process.execPath, ['sample.js'], { cwd: project, env }));
 	checkEqual(said, ['typed\n', ['ToolError 1', 'Timeout', 'Cancelled'], 'told', 'function', null, ['adapted\n', '42']], 'what it does');
-	writeFileSync(join(project, 'wrong.ts'), "import { Sandbox } from 'vitro-sandbox';\nnew Sandbox({ polic: 'strict' });\n");
+	writeFileSync(join(project, 'wrong.ts'), "import { Sandbox } from 'vitro-sandbox';\nnew Sandbox({ polic: 'strict' });\n" +
+		"new Sandbox({ policy: { limit: {} } });\nnew Sandbox({ policy: { files: { red: [] } } });\nnew Sandbox({ policy: { network: 'internet' } });\n");
 	let message = '';
 	try {
 		execFileSync(process.execPath, [join(TYPESCRIPT, 'typescript', 'bin', 'tsc'), '--strict', '--noEmit', '--module', 'nodenext', '--target', 'es2022', '--typeRoots', join(TYPESCRIPT, '@types'), '--types', 'node', 'wrong.ts'], { cwd: project, env, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
@@ -107,6 +126,8 @@ test('it works from TypeScript, under --strict', () => {
 		message = error.stdout;
 	}
 	check(message.includes("'polic' does not exist"), `a wrong option is not found: ${message}`);
+	for (const line of [3, 4, 5])
+		check(message.includes(`wrong.ts(${line},`), `a mistake in a policy is not found: ${message}`);
 });
 
 await main();
