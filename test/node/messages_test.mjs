@@ -30,6 +30,7 @@ test('options that are wrong', () => withSandbox(async (sandbox) => {
 		[() => sandbox.eval('', { collect: '*' }), 'collect is an array of patterns, not a string'],
 		[() => sandbox.eval('', { collect: ['/x'] }), '"/x" is not a relative pattern'],
 		[() => sandbox.eval('', { tools: 'x' }), 'tools is an object, or a Map, by names, not a string'],
+		[() => sandbox.eval('', { tools: [() => 1] }), 'tools is an object of functions by their names, { search }, not an array of functions'],
 		[() => sandbox.run(['echo', 'a', 5]), 'argv[2] is neither text nor bytes, but a number'],
 		[() => sandbox.run(['echo', 'a\0']), 'argv[1] has a NUL in it'],
 		[() => sandbox.run('echo hi'), "no shell reads it; ['sh', '-c', command] has one"],

@@ -182,6 +182,11 @@ def _():
     check_in("ready_min, 5, is more than ready_max, 2", str(raises(ValueError, vitro.Sandbox, ready_min=5, ready_max=2)), "cells")
     check_in("make one there", str(raises(TypeError, pickle.dumps, box())), "a sandbox for another process")
     check_in("argv[1] is a text, not int (1)", str(raises(TypeError, box().run, ["sleep", 1])), "run")
+    check_in("no shell reads it; ['sh', '-c', command] has one", str(raises(TypeError, box().run, "echo hi")), "a text")
+    for name in vitro.__all__:
+        kind = getattr(vitro, name)
+        if isinstance(kind, type) and issubclass(kind, Exception):
+            check_equal(kind.__module__, "vitro", f"where tracebacks say {name} is")
     check_in("argv is a list of words, the program's first, not int (5)", str(raises(TypeError, box().run, 5)), "run")
 
 

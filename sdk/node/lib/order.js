@@ -187,6 +187,8 @@ const OTHER_SCHEMAS = ['input_schema', 'parameters', 'schema'];
 /** Tools by their names, each {run, inputSchema}: of an object, a Map, or an array of objects with names. */
 function nameTools(tools) {
 	const named = new Map();
+	if (Array.isArray(tools) && tools.some((tool) => typeof tool === 'function'))
+		throw new TypeError('tools is an object of functions by their names, { search }, not an array of functions');
 	const entries = Array.isArray(tools) ? tools.map((tool) => [tool?.name, tool]) : entriesOf('tools', tools ?? {});
 	for (const [name, tool] of entries) {
 		const run = typeof tool === 'function' ? tool : tool?.run ?? tool?.execute;

@@ -28,6 +28,10 @@ __all__ = ["Sandbox", "AsyncSandbox", "Executor", "isolated", "ToolHost", "Async
            "VitroError", "ToolError", "Timeout", "CpuLimit", "MemoryLimit", "Crashed", "NoResult", "ResultLimit", "Cancelled",
            "Refused", "Lost", "Unsupported", "NotSendable"]
 
+for _public in (VitroError, ToolError, Timeout, CpuLimit, MemoryLimit, Crashed, NoResult, ResultLimit, Cancelled, Refused, Lost,
+                Unsupported, NotSendable):
+    _public.__module__ = __name__  # tracebacks name them as programs do
+
 
 def __getattr__(name: str) -> str:
     if name == "__version__":

@@ -235,6 +235,8 @@ class Orders:
     def run(self, argv: Sequence[Word], stdin: Optional[Content],
             options: Options) -> Order:
         """Of a command."""
+        if isinstance(argv, (str, bytes)):
+            raise TypeError("argv is a list of words, the program's first, not a text: no shell reads it; ['sh', '-c', command] has one")
         given_words = _check.items("argv", "words, the program's first", argv)
         if not given_words:
             raise TypeError("argv is a list of words, the program's first, and has none")
