@@ -153,6 +153,9 @@ test('tool host: a command has its arguments as words and as JSON, and its value
 	checkEqual(result.value, { x: '$HOME', rest: ['a b', 1] }, 'its value, which is JSON');
 	host.register(['tool', '{x}'], { name: 'say', input: 'Dear {x}' });
 	checkEqual((await host.call('say', { x: 'you' })).value, 'Dear you', 'its value, which is text');
+	host.register(['tool', '{x}'], { name: 'deep', input: '{x}' });
+	for (const [depth, is] of [[512, 'object'], [513, 'string']])
+		checkEqual(typeof (await host.call('deep', { x: '['.repeat(depth) + ']'.repeat(depth) })).value, is, `a value of ${depth} levels`);
 	checkIn('could be taken for an option', (await host.call('say', { x: '-rf' })).error.message, 'an option');
 	await host.close();
 });
