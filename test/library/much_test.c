@@ -35,7 +35,7 @@ static int write_all(int fd, size_t len)
 	return 0;
 }
 
-/* A number, all but its end; and at the time that all of them have for it, the end and its own. */
+/* Space before a number; and at the time that all of them have for it, the number and its own end. */
 static int give_at(vitro_task *task)
 {
 	/* As a tool can, with what is its own: the call's socket. */
@@ -45,11 +45,12 @@ static int give_at(vitro_task *task)
 	} head = { .kind = 5, .body_len = EACH };
 	const char *at = strchr(vitro_task_arguments(task, NULL), ':');
 
-	memset(bytes, '7', sizeof(bytes));
+	memset(bytes, ' ', sizeof(bytes));
 	if (!at || write(3, &head, sizeof(head)) != sizeof(head) || write_all(3, EACH - 4096) < 0)
 		return -EPROTO;
 	while (now() < strtod(at + 1, NULL))
 		(void)usleep(1000);
+	bytes[4095] = '7';
 	(void)write_all(3, 4096); /* if it is not heard, the call says so */
 	_exit(0);
 }
@@ -179,7 +180,8 @@ static void answer_much(void *user, vitro_question *question, const char *tool,
 	(void)tool;
 	(void)arguments;
 	assert_non_null(value);
-	memset(value, '7', ANSWER);
+	memset(value, ' ', ANSWER);
+	value[0] = '7';
 	value[ANSWER] = '\0';
 	vitro_question_answer(question, value, NULL);
 	free(value);
