@@ -254,8 +254,9 @@ class Bench {
 			await once(echo.stdout, 'data');
 			await this.#with({}, async (sandbox) => {
 				const few = this.#options.quick;
-				for (const [name, count, rounds, before] of [['a call-back', 300, few ? 3 : 10, 0], ['a call-back, of thousands', 5000, few ? 1 : 3, 0],
-					['a call-back, by a warm socket', 300, few ? 1 : 10, 20_000]]) {
+				const kinds = [['a call-back', 300, few ? 3 : 10, 0], ['a call-back, of thousands', few ? 2000 : 5000, few ? 1 : 3, 0],
+					['a call-back, by a warm socket', 300, 10, 20_000]];
+				for (const [name, count, rounds, before] of few ? kinds.slice(0, 2) : kinds) { // the last has no bar
 					const code = `const times = []; for (let i = 0; i < ${count}; i++) { const began = performance.now(); await tools.same(1); times.push(performance.now() - began); } return times`;
 					const contestants = [
 						() => sandbox.eval(code, { tools: { same: (x) => x } }),
@@ -339,7 +340,7 @@ async function measure(options) {
 	console.log(`of the environment Node heeds ${heeded.length ? heeded.join(', ') : 'nothing'}`);
 	const table = new Table(options.only);
 	const kinds = [{ isForked: true, mark: '' }, { isForked: false, mark: ', started anew' }];
-	for (const kind of kinds)
+	for (const kind of options.quick ? kinds.slice(0, 1) : kinds) // what is started anew has no bars
 		await new Bench(options, vitro, table, kind).run();
 	console.log(`load at the end ${loadavg()[0].toFixed(1)}; ${table.bad.length ? `MISSED: ${table.bad.join('; ')}` : table.bars.length ? 'all bars held' : 'no bars'}`);
 	if (options.json)

@@ -49,7 +49,7 @@ static const char usage[] = "usage: vitro-bench-pools [options] VITRO\n"
 			    "Times calls of C tools by libvitro, with the supervisor VITRO, "
 			    "against what they are made of.\n"
 			    "\n"
-			    "  --quick        a tenth of the rounds\n"
+			    "  --quick        a tenth of the rounds, and not pinned\n"
 			    "  --json FILE    write the figures to FILE too\n"
 			    "  --check        exit with 1 if a bar is missed\n";
 
@@ -626,27 +626,25 @@ static void close_all(struct bench *bench)
 	vitro_toolhost_free(bench->host);
 }
 
+static void bench_parts(struct bench *bench, bool pinned)
+{
+	bench->pinning = pinned ? "one CPU" : "all CPUs";
+	pin(pinned ? 0 : -1);
+	open_all(bench);
+	for (size_t i = 0; i < PARTS; i++)
+		if (is_wanted(bench, parts[i].name) && (parts[i].pinned || !pinned))
+			parts[i].run(bench);
+	close_all(bench);
+}
+
 static void bench_all(struct bench *bench)
 {
 	look_at_cells(bench);
 	if (is_wanted(bench, "memory"))
 		bench_memory(bench);
-
-	bench->pinning = "one CPU";
-	pin(0);
-	open_all(bench);
-	for (size_t i = 0; i < PARTS; i++)
-		if (parts[i].pinned && is_wanted(bench, parts[i].name))
-			parts[i].run(bench);
-	close_all(bench);
-
-	bench->pinning = "all CPUs";
-	pin(-1);
-	open_all(bench);
-	for (size_t i = 0; i < PARTS; i++)
-		if (is_wanted(bench, parts[i].name))
-			parts[i].run(bench);
-	close_all(bench);
+	if (!bench->options->quick)
+		bench_parts(bench, true);
+	bench_parts(bench, false);
 }
 
 /* What the policy allows: a version without the key has its own bound. */

@@ -331,7 +331,7 @@ class Bench:
     def __init__(self, options, vitro, module):
         self.options, self.vitro, self.module = options, vitro, module
         self.table = Table(options)
-        self.rounds, self.rest = (12, 0.1) if options.quick else (300, 0.5)
+        self.rounds, self.rest = (8, 0.1) if options.quick else (300, 0.5)
         self.alone = options.pin is None
         self.missing = []
 

@@ -20,7 +20,7 @@ write to the root. A tick: it could not. The same probe outside could do all tha
 """
 QUICK = """
 **This is a quick look, of few rounds each: a p99 is about the slowest of a dozen, and a bar that is missed by little says nothing.
-Python and Node ran on all CPUs alone, not pinned to one as well. `make bench` takes its time.**
+Pools ran on all CPUs alone, not pinned to one as well. `make bench` takes its time.**
 """
 
 
