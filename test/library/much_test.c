@@ -35,7 +35,8 @@ static int write_all(int fd, size_t len)
 	return 0;
 }
 
-/* Space before a number; and at the time that all of them have for it, the number and its own end. */
+/* Space before a number; and at the time that all of them have for it, the number and its own end.
+ */
 static int give_at(vitro_task *task)
 {
 	/* As a tool can, with what is its own: the call's socket. */
