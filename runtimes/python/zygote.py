@@ -85,6 +85,9 @@ class Places:
         return self._holds(done)
 
 
+_NO_FILES = ("built-in", "frozen")  # what specs of Python's own have in place of one
+
+
 class Guard:
     """Stands behind all finders of modules, and lets none give one that a call could have written. Not as one of them: whoever
     puts another before the first, as editable installs do, would be asked alone."""
@@ -112,7 +115,7 @@ class Guard:
         # A finder need not say of a file that it is one (has_location), and a loader may have another than it says.
         files = [spec.origin, spec.cached, getattr(spec.loader, "path", None)]
         for file in [*files, *(spec.submodule_search_locations or ())]:
-            if isinstance(file, str) and "/" in file and self.places.hold(file):
+            if isinstance(file, str) and file not in _NO_FILES and self.places.hold(file):
                 self.refused = file
                 raise Writable(f"'{file}' lies where calls may write, so it is not imported ahead of them")
 

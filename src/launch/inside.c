@@ -38,27 +38,36 @@
  * Inotify is counted per user of the whole machine; a cell gets a share of it. Through the host's
  * proc, where these files are those of the user namespace that opens them.
  */
+static const struct {
+	const char *path, *all;
+	uint64_t of_cell;
+} counts[] = {
+	{ "/proc/sys/user/max_inotify_instances", "/proc/sys/fs/inotify/max_user_instances", 32 },
+	{ "/proc/sys/user/max_inotify_watches", "/proc/sys/fs/inotify/max_user_watches", 8192 },
+};
+
+static int bound_count(const char *path, uint64_t most, struct vt_err *err)
+{
+	AUTO_CLOSE int fd = open(path, O_WRONLY | O_CLOEXEC);
+	char digits[VT_DECIMAL];
+	size_t len = vt_decimal(digits, most);
+
+	/* A kernel without inotify; a container whose sysctls are mounted read-only. */
+	if (fd < 0 && (errno == ENOENT || errno == EROFS))
+		return 0;
+	if (fd < 0 || write(fd, digits, len) != (ssize_t)len)
+		return vt_fail_at(err, VT_STEP_LIMITS, errno, "bound", path);
+	return 0;
+}
+
 int vt_inside_bound_counts(struct vt_building *b, struct vt_err *err)
 {
-	static const struct {
-		const char *path, *most;
-	} counts[] = {
-		{ "/proc/sys/user/max_inotify_instances", "32" },
-		{ "/proc/sys/user/max_inotify_watches", "8192" },
-	};
+	int r = 0;
 
 	(void)b;
-	for (size_t i = 0; i < COUNT(counts); i++) {
-		AUTO_CLOSE int fd = open(counts[i].path, O_WRONLY | O_CLOEXEC);
-		size_t len = strlen(counts[i].most);
-
-		/* A kernel without inotify; a container whose sysctls are mounted read-only. */
-		if (fd < 0 && (errno == ENOENT || errno == EROFS))
-			continue;
-		if (fd < 0 || write(fd, counts[i].most, len) != (ssize_t)len)
-			return vt_fail_at(err, VT_STEP_LIMITS, errno, "bound", counts[i].path);
-	}
-	return 0;
+	for (size_t i = 0; r == 0 && i < COUNT(counts); i++)
+		r = bound_count(counts[i].path, counts[i].of_cell, err);
+	return r;
 }
 
 /* A number that the kernel shows; 0: it cannot be read. */
@@ -78,28 +87,16 @@ static uint64_t read_number(const char *path)
  */
 int vt_inside_share_counts(struct vt_building *b, struct vt_err *err)
 {
-	static const struct {
-		const char *all, *path;
-	} counts[] = {
-		{ "/proc/sys/fs/inotify/max_user_instances",
-		  "/proc/sys/user/max_inotify_instances" },
-		{ "/proc/sys/fs/inotify/max_user_watches", "/proc/sys/user/max_inotify_watches" },
-	};
+	int r = 0;
 
 	(void)b;
-	for (size_t i = 0; i < COUNT(counts); i++) {
-		const uint64_t all = read_number(counts[i].all);
-		AUTO_CLOSE int fd = all ? open(counts[i].path, O_WRONLY | O_CLOEXEC) : -1;
-		char digits[VT_DECIMAL];
-		size_t len = vt_decimal(digits, all - all / 4);
+	for (size_t i = 0; r == 0 && i < COUNT(counts); i++) {
+		uint64_t all = read_number(counts[i].all);
 
-		/* As above; or nobody can say how many there are. */
-		if (!all || (fd < 0 && (errno == ENOENT || errno == EROFS)))
-			continue;
-		if (fd < 0 || write(fd, digits, len) != (ssize_t)len)
-			return vt_fail_at(err, VT_STEP_LIMITS, errno, "bound", counts[i].path);
+		if (all) /* else nobody can say how many there are */
+			r = bound_count(counts[i].path, all - all / 4, err);
 	}
-	return 0;
+	return r;
 }
 
 /* First the cgroup, then the namespace: its root is where the process is when it is made. */
