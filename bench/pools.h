@@ -5,12 +5,18 @@
  */
 #pragma once
 
+#include <limits.h>
+#include <stdbool.h>
 #include <vitro.h>
 
 #include "bench.h"
 
-/* What a call takes and gives in most tables, and what goes through the bare socket. */
-enum { MESSAGE_BYTES = 64, MB = 1 << 20 };
+enum {
+	MESSAGE_BYTES = 64, /* what a call takes and gives in most tables, and what goes through the bare socket */
+	MB = 1 << 20,
+	RESULT_MB = 100, /* what a large value has */
+	READY = 64,      /* cells that wait */
+};
 
 /* ---- tools.c ------------------------------------------------------------------------------- */
 
@@ -86,3 +92,35 @@ struct cell_memory {
    ended cells, whose slabs would be used again and not be seen. */
 void memory_look(unsigned cells, const struct mounts *mounts, unsigned long namespaces,
 		 struct cell_memory *ret_memory);
+
+/* ---- pool_tables.c: what is timed, and against what ------------------------------------------ */
+
+struct options {
+	const char *json, *only;
+	unsigned    rounds;
+	bool        quick, check;
+	char        static_true[PATH_MAX + 16];
+};
+
+/* All that is timed, under one kind of pinning. */
+struct bench {
+	const struct options *options;
+	struct report        *report;
+	const char           *pinning;
+	struct mounts         mounts;
+	unsigned long         namespaces;
+	struct mate           echo, relay, forks, copy;
+	struct hand           hand;
+	vitro_toolhost       *host, *empty;
+	struct served         served;
+};
+
+void bench_calls(struct bench *bench);
+void bench_served(struct bench *bench);
+void bench_empty(struct bench *bench);
+void bench_results(struct bench *bench);
+void bench_burst(struct bench *bench);
+/* What does not depend on pinning: on all CPUs. */
+void bench_throughput(struct bench *bench);
+void bench_live(struct bench *bench); /* leaves calls under way */
+void bench_memory(struct bench *bench);
