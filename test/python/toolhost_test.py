@@ -14,6 +14,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent / "lib"), str(HERE.parents[1] / "sdk" / "python")]
 
 from vitro._result import Error, Result  # noqa: E402
+from vitro.errors import error_of  # noqa: E402
 from vitro.toolhost import AsyncToolHost, ToolHost  # noqa: E402
 from vitrotest import check, check_equal, check_in, main, test  # noqa: E402
 
@@ -198,6 +199,7 @@ def _():
     result = host.call("bad")
     check_equal((result.status, result.exit_code, result.error.message),
                 ("error", 3, "exited with code 3: no such thing"), "error")
+    check_equal(str(error_of(result)), "exited with code 3: no such thing", "what is raised has it once")
     host.register(["sh", "-c", "head -c 9000 /dev/zero | tr '\\0' x >&2; echo >&2; echo last >&2; exit 1"], name="long")
     check_equal(host.call("long").error.message, "exited with code 1: last", "the end of a long one")
 

@@ -45,7 +45,8 @@ class ToolError(VitroError):
         if self.traceback is not None:
             return f"{visible(self.type)}: {super().__str__()}" if self.message else visible(self.type)
         said = result.stderr.strip().rpartition("\n")[2] if result is not None and result.exit_code else ""
-        return f"{super().__str__()}: {visible(said[:_SAID_MOST])}" if said else super().__str__()
+        is_new = said and said not in self.message
+        return f"{super().__str__()}: {visible(said[:_SAID_MOST])}" if is_new else super().__str__()
 
     @property
     def type(self) -> str:
