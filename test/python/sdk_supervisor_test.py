@@ -1,8 +1,11 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: Apache-2.0
-"""The Python package: its supervisor, which dies, is forked away from, is a server, or is not there."""
+"""The Python package: its supervisor, which dies, is forked away from, is a server with tools of its own, or is not there."""
 
+import asyncio
+import contextlib
 import gc
+import json
 import os
 import signal
 import subprocess
@@ -16,7 +19,7 @@ sys.path[:0] = [HERE, os.path.join(HERE, "..", "lib")]
 import pythons
 import toolbox
 from sandboxes import BEST, box, raises
-from vitrotest import BINARY, check, check_equal, check_in, folder, proc, run, test, wait_until
+from vitrotest import BINARY, check, check_equal, check_in, folder, proc, run, test, wait_until, write
 
 import vitro
 
@@ -91,24 +94,163 @@ def _():
         wait_until(lambda: not is_there(pid), 5, f"it ends after {end!r}")
 
 
-@test("a server's socket in place of a supervisor of its own")
-def _():
+class Awaited:
+    """An AsyncSandbox of which everything is waited for."""
+
+    def __init__(self, *args, **kwargs):
+        self._sandbox, self._loop = vitro.AsyncSandbox(*args, **kwargs), asyncio.new_event_loop()
+
+    def __getattr__(self, name):
+        def wait(*args, **kwargs):
+            return self._loop.run_until_complete(getattr(self._sandbox, name)(*args, **kwargs))
+        return wait
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+        self._loop.close()
+
+
+@contextlib.contextmanager
+def serving(*flags):
+    """The path of a server's socket. It is ended afterwards."""
     with folder() as place:
         path = os.path.join(place, "socket")
-        with subprocess.Popen([BINARY, "serve", "--socket", path], stdout=subprocess.DEVNULL,
+        with subprocess.Popen([BINARY, "serve", "--socket", path, *flags], stdout=subprocess.DEVNULL,
                               stderr=subprocess.DEVNULL) as server:
             try:
                 wait_until(lambda: os.path.exists(path), 10, "it serves")
-                with vitro.Sandbox(BEST, socket=path) as sandbox:
-                    check_equal(sandbox.run(["echo", "hi"]).stdout, "hi\n", "a command")
-                    check_equal(sandbox.eval("6 * 7"), 42, "code")
-                    check_equal(sandbox.call(toolbox.add, 2, 3), 5, "a function")
+                yield path
             finally:
                 server.terminate()
-        gone = raises(vitro.Refused, vitro.Sandbox(socket=path).eval, "1")
-        check_equal(str(gone), f"no server can be reached at {path!r}; start one: vitro serve --socket PATH", "nothing was begun")
-        check_equal(vitro.Sandbox(socket=path).eval("1", result=True).status, "refused", "its result")
-        raises(vitro.Refused, vitro.Sandbox(socket="/" + "x" * 200).eval, "1")
+
+
+@test("a server's socket in place of a supervisor of its own")
+def _():
+    with serving() as path, vitro.Sandbox(BEST, socket=path) as sandbox:
+        check_equal(sandbox.run(["echo", "hi"]).stdout, "hi\n", "a command")
+        check_equal(sandbox.eval("6 * 7"), 42, "code")
+        check_equal(sandbox.call(toolbox.add, 2, 3), 5, "a function")
+    gone = raises(vitro.Refused, vitro.Sandbox(socket=path).eval, "1")
+    check_equal(str(gone), f"no server can be reached at {path!r}; start one: vitro serve --socket PATH", "nothing was begun")
+    check_equal(vitro.Sandbox(socket=path).eval("1", result=True).status, "refused", "its result")
+    raises(vitro.Refused, vitro.Sandbox(socket="/" + "x" * 200).eval, "1")
+
+
+TEXT = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
+MANIFEST = {"policy": BEST, "tools": [
+    {"name": "say", "description": "Says it.", "input_schema": TEXT, "command": ["printf", "%s", "{text}"]},
+    {"name": "fail", "command": ["sh", "-c", "echo before >&2; echo why >&2; exit 3"]},
+    {"name": "nap", "command": ["sleep", "30"]},
+    {"name": "flood", "command": ["head", "-c", "100000", "/dev/zero"], "policy": {**BEST, "limits": {"stdout_kb": 1}}},
+    {"name": "shop:weigh", "python": "own:weigh"},
+    {"name": "shop:fail", "python": "own:fail"}]}
+OWN = """
+def weigh(items):
+    print("weighed")
+    return {"total": sum(items)}
+
+def fail():
+    raise ValueError("why")
+"""
+
+
+@contextlib.contextmanager
+def serving_tools():
+    with folder() as place:
+        write(os.path.join(place, "own.py"), OWN)
+        manifest = write(os.path.join(place, "tools.json"), json.dumps(MANIFEST))
+        with serving("--tools", manifest) as path:
+            yield path
+
+
+def each_kind(*args, **kwargs):
+    for kind in (vitro.Sandbox, Awaited):
+        with kind(*args, **kwargs) as sandbox:
+            yield sandbox
+
+
+@test("tools of a server: values, whole results, and what is heard")
+def _():
+    with serving_tools() as path:
+        for sandbox in each_kind(BEST, socket=path):
+            check_equal(sandbox.call_tool("say", {"text": "hello"}), "hello", "what a command printed")
+            check_equal(sandbox.call_tool("say", {"text": '{"a": [1]}'}), {"a": [1]}, "the same as JSON")
+            check_equal(sandbox.call_tool("shop:weigh", {"items": [1, 2]}), {"total": 3}, "what a function gave")
+            heard = []
+            result = sandbox.call_tool("shop:weigh", {"items": [*range(300)]}, result=True, call_id="mine",
+                                       on_output=lambda stream, text: heard.append((stream, text)))
+            check_equal((result.status, result.call_id, result.value, result.stdout, heard),
+                        ("ok", "mine", {"total": 44850}, "weighed\n", [("stdout", "weighed\n")]), "a whole result")
+
+
+@test("tools of a server that fail, are ended, or are not there")
+def _():
+    with serving_tools() as path:
+        for sandbox in each_kind(BEST, socket=path):
+            error = raises(vitro.ToolError, sandbox.call_tool, "fail")
+            check_equal((error.result.status, error.result.exit_code, error.result.error.message),
+                        ("error", 3, "exited with code 3: before\nwhy"), "a command")
+            check_equal(str(error), "exited with code 3: before\nwhy", "its last words are told once")
+            error = raises(vitro.ToolError, sandbox.call_tool, "shop:fail")
+            check_equal((error.type, error.message), ("ValueError", "why"), "a function")
+            raises(vitro.Timeout, sandbox.call_tool, "nap", timeout=0.2)
+            raises(vitro.ResultLimit, sandbox.call_tool, "flood")
+            for name, args in (("none", {}), ("say", {}), ("say", {"text": 5})):
+                raises(vitro.Refused, sandbox.call_tool, name, args)
+                check_equal(sandbox.call_tool(name, args, result=True).status, "refused", (name, args))
+            for args in (("say", "x"), ("say", [1]), ("", {}), (5, {}), ("x" * 251, {}), ("say", {"text": {1}})):
+                raises(TypeError, sandbox.call_tool, *args)
+            check_equal(sandbox.call_tool("say", {"text": float("nan")}, result=True).status, "refused", "what JSON cannot say")
+            check_equal(sandbox.call_tool("say", {"text": "x"}), "x", "the connection stays")
+
+
+@test("tools of a server are cancelled with who waits for them")
+def _():
+    async def cancel(path):
+        async with vitro.AsyncSandbox(BEST, socket=path) as sandbox:
+            task = asyncio.create_task(sandbox.call_tool("nap", call_id="mine"))
+            while not sandbox.is_running():
+                await asyncio.sleep(0.01)
+            task.cancel()
+            check_equal([type(one) for one in await asyncio.gather(task, return_exceptions=True)], [asyncio.CancelledError], "the task")
+
+    with serving_tools() as path:
+        asyncio.run(cancel(path))
+        with vitro.Sandbox(BEST, socket=path) as sandbox:
+            threading.Thread(target=lambda: wait_until(lambda: sandbox.cancel("mine"), 10, "it is under way")).start()
+            raises(vitro.Cancelled, sandbox.call_tool, "nap", call_id="mine")
+
+
+@test("tools of a server are listed, and code in a cell may use them")
+def _():
+    with serving_tools() as path:
+        for sandbox in each_kind(BEST, socket=path):
+            tools = sandbox.server_tools()
+            check_equal(sorted(tools), sorted(tool["name"] for tool in MANIFEST["tools"]), "their names")
+            check_equal(tools["say"].definition, {"name": "say", "description": "Says it.", "input_schema": TEXT}, "one")
+            code = "[say(text='a'), tools['shop:weigh'](items=[2, 3])]"
+            check_equal(sandbox.eval(code, tools=tools), ["a", {"total": 5}], "from a cell")
+            for use in ("say(text=5)", "say('a')"):
+                check_in("say: ", str(raises(vitro.ToolError, sandbox.eval, use, tools=tools)), use)
+
+
+@test("where there are no tools of a server, the error says so")
+def _():
+    for sandbox in each_kind(BEST):
+        for use in (sandbox.server_tools, lambda: sandbox.call_tool("say", {"text": "x"})):
+            check_equal(str(raises(vitro.Refused, use)), "only a server has tools of its own: give its socket, as in "
+                        "vitro.Sandbox(socket=PATH)", "without a server")
+        check_equal(sandbox.call_tool("say", result=True).status, "refused", "as a result")
+    with serving() as path:
+        for sandbox in each_kind(BEST, socket=path):
+            check_equal(str(raises(vitro.Refused, sandbox.server_tools)), "this server has no tools of its own", "one without tools")
+            check_equal(sandbox.call_tool("say", result=True).status, "refused", "a call")
+    for sandbox in each_kind(BEST, socket=path):
+        check_in("start one: vitro serve", str(raises(vitro.Refused, sandbox.server_tools)), "a list where no server is")
+        check_in("start one: vitro serve", str(raises(vitro.Refused, sandbox.call_tool, "say")), "a call")
 
 
 @test("elsewhere than on Linux, and without the program, using it says so")

@@ -17,6 +17,7 @@ import logging as _logging
 from ._isolated import isolated
 from ._reference import NotSendable
 from ._result import Error, Log, Result, Usage
+from ._served import ServerTool
 from .aio import AsyncSandbox
 from .errors import (Cancelled, CpuLimit, Crashed, Lost, MemoryLimit, NoResult, Refused, ResultLimit, Timeout, ToolError,
                      Unsupported, VitroError)
@@ -24,7 +25,7 @@ from .executor import Executor
 from .sandbox import Sandbox
 from .toolhost import AsyncToolHost, ToolHost
 
-__all__ = ["Sandbox", "AsyncSandbox", "Executor", "isolated", "ToolHost", "AsyncToolHost", "Result", "Error", "Log", "Usage",
+__all__ = ["Sandbox", "AsyncSandbox", "Executor", "isolated", "ToolHost", "AsyncToolHost", "ServerTool", "Result", "Error", "Log", "Usage",
            "VitroError", "ToolError", "Timeout", "CpuLimit", "MemoryLimit", "Crashed", "NoResult", "ResultLimit", "Cancelled",
            "Refused", "Lost", "Unsupported", "NotSendable"]
 

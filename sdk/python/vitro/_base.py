@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 import os
-from typing import Any, Callable, Dict, Iterable, List, NoReturn, Optional, Union
+from typing import Any, Callable, Dict, Iterable, List, Mapping, NoReturn, Optional, Union
 
 from . import _check
 from ._hooks import Hooks
-from ._order import Options, Order, Orders
+from ._order import SERVER_TOOL, Options, Order, Orders
 from ._policy import Policy, seconds_of
 from ._quick import Route, find_route
+from ._served import need_server
 from ._session import Call, Session
 
 Path = Union[str, "os.PathLike[str]"]
@@ -54,8 +55,14 @@ class Base:
         return bool(self._under_way())
 
     def _hooks(self, order: Order, options: Options) -> Hooks:
+        if order.spec is SERVER_TOOL:
+            return Hooks(order, options.timeout)
         policy = self._orders._policy if options.policy is None else options.policy
         return Hooks(order, seconds_of(policy, options.timeout))
+
+    def _order_tool(self, name: str, arguments: Optional[Mapping[str, Any]], options: Options) -> Order:
+        need_server(self._socket)
+        return self._orders.call_tool(name, arguments, options)
 
     def _remember(self, session: Session, call: Call, func: Callable[..., Any], order: Order) -> None:
         """The next call of the same function goes by a shorter way, where this one went well."""

@@ -40,12 +40,15 @@ _NAME_BYTES = 250  # of a tool's name and of a call's id each; the wire has room
 class PoolSpec(NamedTuple):
     """What a pool is for. Pools that are the same are one."""
 
-    kind: str  # "command" or "python"
+    kind: str  # "command", "python" or "tool"
     program: str
     sources: str  # of its policy, as JSON
     setup: Optional[str]
     ready_min: int
     ready_max: int
+
+
+SERVER_TOOL = PoolSpec("tool", "", "", None, 0, 0)  # the server has their pools
 
 
 class Order:
@@ -255,6 +258,18 @@ class Orders:
         if given:
             order.fields += f',"stdin":{memoryview(given).nbytes}'
         return order
+
+    def call_tool(self, name: str, arguments: Optional[Mapping[str, Any]], options: Options) -> Order:
+        """Of a tool of the server's own: its policy is the server's."""
+        if not isinstance(name, str) or not 0 < len(name.encode("utf-8")) <= _NAME_BYTES or "\0" in name:
+            raise TypeError(f"a tool's name is a text of 1 to {_NAME_BYTES} bytes, not {name!r:.60}")
+        if arguments is not None and not isinstance(arguments, Mapping):
+            raise TypeError(f"the arguments of a tool are a dict, not {type(arguments).__name__}")
+        try:
+            body = json.dumps(dict(arguments or {}), allow_nan=False).encode("ascii")
+        except RecursionError:
+            raise ValueError(f"the arguments of {name!r} are nested too deeply") from None
+        return Order(SERVER_TOOL, name, [body], deadline("default", options.timeout)[1], options)
 
 
 # ---- parts of a message -------------------------------------------------------------------------------------------

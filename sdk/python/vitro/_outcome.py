@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import datetime  # noqa: F401  these three for the codec, which imports nothing that a cell asks for
 import decimal  # noqa: F401
 import pickle
@@ -11,12 +12,15 @@ import uuid  # noqa: F401
 from typing import Any, Dict, Optional, Tuple, Union
 
 from . import _codec as codec
+from ._command import value_of
+from ._message import PARTS_MAX, read_json
 from ._order import Buffer, Order
 from ._result import STATUSES, Error, Result, Usage
 from ._session import Call, Session
 from ._wire import Head, Parted
 from .errors import Lost, Refused, VitroError, error_of
 
+_LAST_WORDS = 2000  # bytes of a command's standard error that its error has
 Value = Tuple[Any, Dict[str, bytes]]  # and files
 
 
@@ -31,8 +35,8 @@ def begin_learning(session: Session, order: Order, call: Call) -> None:
 
 def conclude(order: Order, call: Call) -> Any:
     """What the caller gets."""
-    head = call.head
-    if head["status"] == "ok" and order.spec.kind == "python":
+    head, kind = call.head, order.spec.kind
+    if head["status"] == "ok" and (kind == "python" or kind == "tool" and call.value_size):
         try:
             value, files = read_value(call.body, call.value_size, order)
         except codec.Malformed as error:
@@ -43,15 +47,19 @@ def conclude(order: Order, call: Call) -> Any:
             result = build(call, head)
             result.value, result.files = value, files
     else:
-        result = build(call, head)
-    if order.wants_result or result.ok:
+        result = command_result(build(call, head)) if kind == "tool" else build(call, head)
+    if order.wants_result:
         return result
-    raise error_of(result)
+    if not result.ok:
+        raise error_of(result)
+    return result if kind == "command" else result.value
 
 
 def read_value(body: Union[Buffer, Parted], size: int, order: Order) -> Value:
     """The value of a call and the files that it collected, from a cell: all of it may be anything. Raises
     codec.Malformed."""
+    if order.spec.kind == "tool":
+        return _read_json(body, size), {}
     head, buffers = body.unpack() if isinstance(body, Parted) else codec.unpack(body[:size])
     files = codec.read_files(head.get("files"), buffers, order.collect)
     if order.trust and "pickle" in head:
@@ -62,6 +70,18 @@ def read_value(body: Union[Buffer, Parted], size: int, order: Order) -> Value:
         except Exception as error:
             raise codec.Malformed(f"its pickle cannot be read: {type(error).__name__}: {error}") from error
     return codec.decode(head.get("value"), buffers, order.types), files
+
+
+def _read_json(body: Union[Buffer, Parted], size: int) -> Any:
+    """The value of a function that is a server's tool."""
+    if isinstance(body, Parted):
+        raise codec.Malformed("it is no JSON")
+    try:
+        return read_json(bytes(body[:size]), PARTS_MAX)[0]
+    except RecursionError:
+        raise codec.Malformed("it is nested too deeply") from None
+    except ValueError as error:
+        raise codec.Malformed(f"it is no JSON: {error}") from None
 
 
 def build(call: Call, head: Head) -> Result:
@@ -82,6 +102,31 @@ def build(call: Call, head: Head) -> Result:
         usage=Usage(round(head.get("wall_ns", 0) / 1e6, 1), round(head.get("cpu_ns", 0) / 1e6, 1),
                     None if peak < 0 else peak, None if processes < 0 else processes),
         isolation=call.pool.isolation if head.get("cell") else None, unreaped=head.get("unreaped", False))
+
+
+def command_result(result: Result) -> Result:
+    """The result of a command as that of a tool: its value is what it printed, as JSON if it is that; its error
+    has the end of what it said of it."""
+    if result.status == "ok" and result.dropped.get("stdout"):
+        error = Error("ResultLimit", "the command printed more than limits.stdout_kb, so its value is cut")
+        return dataclasses.replace(result, status="result_limit", error=error)
+    if result.status == "ok":
+        return dataclasses.replace(result, value=value_of(result.stdout_bytes))
+    if result.status != "error" or not result.exit_code or result.error is None:
+        return result
+    words = last_words(result.stderr_bytes)
+    if not words:
+        return result
+    return dataclasses.replace(result, error=result.error._replace(message=f"{result.error.message}: {words}"))
+
+
+def last_words(data: bytes) -> str:
+    """The end of standard error, from the beginning of a line."""
+    data = data.rstrip(b" \t\r\n\0")
+    if len(data) > _LAST_WORDS:
+        data = data[-_LAST_WORDS:]
+        data = data[data.find(b"\n") + 1:]
+    return data.replace(b"\0", b" ").decode("utf-8", "replace")
 
 
 def not_begun(call_id: str, error: Exception) -> Result:

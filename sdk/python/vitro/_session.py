@@ -18,7 +18,7 @@ from collections import deque
 from typing import Any, Callable, Deque, Dict, List, Optional, Sequence, Set, Tuple, Union
 
 from ._logs import tool_level, tool_log
-from ._order import Buffer, Order, PoolSpec
+from ._order import SERVER_TOOL, Buffer, Order, PoolSpec
 from ._result import STATUSES, Log
 from ._start import Connection, log_line
 from ._wire import Body, Broken, Head, Parted, frame, match_done, quote, read_message, write_head
@@ -49,6 +49,7 @@ class Reply(Waiter):
     def __init__(self, notify: Optional[Callable[[Any], None]]) -> None:
         self.notify = notify
         self.head: Optional[Head] = None
+        self.listed: List[Dict[str, Any]] = []  # of a server's tools
 
 
 class Pool:
@@ -172,6 +173,8 @@ class Session:
         self.lost: Optional[str] = None  # why it is over
         self._opening: Deque[Pool] = deque()
         self._counting: Deque[Reply] = deque()
+        self._listing: Deque[Reply] = deque()
+        self._server = Pool(0, SERVER_TOOL)  # of the server's own tools
         self.numbers = itertools.count(1)
         self._farewell = ""
         self.lines: Deque[Tuple[Head, memoryview]] = deque(maxlen=LINES_MAX)  # of the supervisor's own log
@@ -192,6 +195,8 @@ class Session:
 
     def open_pool(self, spec: PoolSpec, notify: Optional[Callable[[Any], None]] = None) -> Tuple[Pool, Optional[Reply]]:
         """A pool, and what to wait for until it is there, if it is not yet."""
+        if spec is SERVER_TOOL:
+            return self._server, None
         request: Sequence[Buffer] = ()
         with self.lock:
             pool = self.pools.get(spec)
@@ -236,7 +241,8 @@ class Session:
         call = Call(number, pool, order.call_id)
         call.streams, call.listens = order.on_output is not None, order.on_log is not None
         call.notify = notify
-        head = (f'{{"do":"call","call":{number},"pool":{pool.number},"tool":{quote(order.tool)},'
+        what = '"do":"tool"' if pool is self._server else f'"do":"call","pool":{pool.number}'
+        head = (f'{{{what},"call":{number},"tool":{quote(order.tool)},'
                 f'"id":{quote(call.call_id)}{order.fields}}}').encode("ascii")
         return call if self.add(call) and self.deliver(call, [frame(head, order.size), *order.pieces]) else None
 
@@ -293,11 +299,18 @@ class Session:
 
     def count(self, notify: Optional[Callable[[Any], None]] = None) -> Reply:
         """Asks for the counts, to be waited for."""
+        return self._inquire(b'{"do":"count"}', self._counting, notify)
+
+    def list_tools(self, notify: Optional[Callable[[Any], None]] = None) -> Reply:
+        """Asks for the server's own tools, to be waited for."""
+        return self._inquire(b'{"do":"tools"}', self._listing, notify)
+
+    def _inquire(self, head: bytes, waiting: Deque[Reply], notify: Optional[Callable[[Any], None]]) -> Reply:
         reply = Reply(notify)
         with self.lock:
-            self._counting.append(reply)
+            waiting.append(reply)
             reply.told = self.lost is not None
-        self.send([frame(b'{"do":"count"}')])
+        self.send([frame(head)])
         return reply
 
     # -- messages
@@ -337,6 +350,8 @@ class Session:
             reply = self._counting.popleft()
             reply.head = head
             self.tell(reply)
+        elif kind == "tools" and self._listing:  # it comes unasked, too, when they change
+            self._take_tools(head, body)
         elif kind == "bye":
             self._farewell = "the server has ended; the call was not begun"
 
@@ -398,17 +413,27 @@ class Session:
             reply.head = head
             self.tell(reply)
 
+    def _take_tools(self, head: Head, body: memoryview) -> None:
+        try:
+            listed = json.loads(str(body, "utf-8")) if head["ok"] else []
+        except ValueError as error:
+            raise Broken(f"a list of tools is no JSON: {error}") from None
+        reply = self._listing.popleft()
+        reply.head, reply.listed = head, listed
+        self.tell(reply)
+
     def fail(self, why: str, status: str = "lost") -> None:
         """The session is over: every call that is not is lost, or what the status says."""
         with self.lock:
             if self.lost is None:
                 self.lost = self._farewell or why
             calls, self.calls = [*self.calls.values()], {}
-            waiters: List[Waiter] = [*self._counting]
+            waiters: List[Waiter] = [*self._counting, *self._listing]
             for pool in self._opening:
                 waiters += pool.waiters
             self._opening.clear()
             self._counting.clear()
+            self._listing.clear()
         for call in calls:
             call.end(b"", {"status": status, "error": self.lost}, EMPTY, 0)
             self.tell(call)

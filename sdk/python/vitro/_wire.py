@@ -250,7 +250,7 @@ _FIELDS: Dict[str, Any] = {
     "refilling": _N, "live": _N, "waiting": _N, "calls": _N, "cells_made": _N, "cold_calls": _N}
 _MUST: Dict[str, Tuple[str, ...]] = {
     "hello": ("version", "vitro"), "pool": ("pool", "ok"), "output": ("call", "stream"), "log": (),
-    "ask": ("call", "ask", "tool"), "done": ("call", "status"), "count": (), "bye": (), "refused": ()}
+    "ask": ("call", "ask", "tool"), "done": ("call", "status"), "count": (), "tools": ("ok",), "bye": (), "refused": ()}
 
 
 def read_message(data: bytes) -> Head:

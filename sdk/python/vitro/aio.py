@@ -23,6 +23,7 @@ from ._outcome import begin_learning, conclude, not_begun, refused
 from ._policy import Policy
 from ._quick import LONG_WAY, value_of
 from ._result import Result
+from ._served import ServerTool, need_server, read_tools
 from ._session import Call, Pool
 from ._wire import Head
 from .errors import Cancelled, Lost, Refused, VitroError
@@ -98,6 +99,13 @@ class AsyncSandbox(Base):
         made: Result = await self._do(options, lambda: self._orders.run(argv, stdin, options))
         return made
 
+    async def call_tool(self, name: str, arguments: Optional[Mapping[str, Any]] = None, *,
+                        timeout: Optional[float] = None, on_output: Optional[OnOutput] = None,
+                        on_log: Optional[OnLog] = None, result: bool = False, call_id: str = "") -> Any:
+        """Calls a tool that the server offers, and gives its value: see Sandbox.call_tool()."""
+        options = Options(timeout, None, on_output, on_log, result, call_id)
+        return await self._do(options, lambda: self._order_tool(name, arguments, options))
+
     # -- what is under way
 
     async def capabilities(self, policy: Policy = None) -> Dict[str, Any]:
@@ -114,6 +122,14 @@ class AsyncSandbox(Base):
         if reply.head is None:
             raise Lost(session.lost or "the supervisor is gone")
         return {name: value for name, value in reply.head.items() if name != "is"}
+
+    async def server_tools(self) -> Dict[str, ServerTool]:
+        """The tools that the server offers: see Sandbox.server_tools()."""
+        need_server(self._socket)
+        session, bell = await self._use(), Bell()
+        reply = session.list_tools(bell.ring)
+        await bell.wait(reply)
+        return read_tools(reply, session.lost, self.call_tool)
 
     async def close(self) -> None:
         """Ends all calls, and a supervisor of its own. The sandbox cannot be used any more."""

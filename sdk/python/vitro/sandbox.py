@@ -24,6 +24,7 @@ from ._outcome import begin_learning, conclude, not_begun, refused
 from ._policy import Policy
 from ._quick import LONG_WAY, answer_in_turn
 from ._result import Result
+from ._served import ServerTool, need_server, read_tools
 from ._session import Call, Pool
 from ._threads import ThreadSession
 from ._wire import Head
@@ -152,6 +153,15 @@ class Sandbox(Base):
         made: Result = self._do(options, lambda: self._orders.run(argv, stdin, options))
         return made
 
+    def call_tool(self, name: str, arguments: Optional[Mapping[str, Any]] = None, *, timeout: Optional[float] = None,
+                  on_output: Optional[OnOutput] = None, on_log: Optional[OnLog] = None, result: bool = False,
+                  call_id: str = "") -> Any:
+        """Calls a tool that the server offers (vitro serve --tools), and gives its value: of a command what it printed, as
+        JSON if it is that. Arguments are JSON; the server checks them, and has the tool's policy. For a sandbox with
+        `socket`. `timeout` can only shorten the tool's deadline; the rest is as for call()."""
+        options = Options(timeout, None, on_output, on_log, result, call_id)
+        return self._do(options, lambda: self._order_tool(name, arguments, options))
+
     # -- futures
 
     def submit(self, func: Callable[..., Any], /, *args: Any, **kwargs: Any) -> "Future[Any]":
@@ -193,6 +203,15 @@ class Sandbox(Base):
         if reply.head is None:
             raise Lost(session.lost or "the supervisor is gone")
         return {name: value for name, value in reply.head.items() if name != "is"}
+
+    def server_tools(self) -> Dict[str, ServerTool]:
+        """The tools that the server offers, by their names, as `tools` of eval() takes them: code that uses one has the
+        server call it."""
+        need_server(self._socket)
+        session = self._use()
+        reply = session.list_tools()
+        session.wait(reply)
+        return read_tools(reply, session.lost, self.call_tool)
 
     def close(self) -> None:
         """Ends all calls, and a supervisor of its own. The sandbox cannot be used any more."""

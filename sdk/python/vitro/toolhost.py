@@ -18,19 +18,16 @@ a cell is used. AsyncToolHost is the same for asyncio.
 
 from __future__ import annotations
 
-import dataclasses
 import inspect
 from typing import Any, Optional
 
-from ._command import value_of
+from ._outcome import command_result
 from ._policy import Policy, deadline, sources_of
-from ._result import Error, Result
+from ._result import Result
 from .errors import Refused
 from ._tools import Arguments, AsyncWatch, Order, Tool, ToolEvent, Tools, Watch, failed
 
 __all__ = ["ToolHost", "AsyncToolHost", "Tool", "ToolEvent", "Watch", "AsyncWatch"]
-
-_LAST_WORDS = 2000  # bytes of a command's standard error that its error has
 
 
 class _Host(Tools):
@@ -167,28 +164,3 @@ class AsyncToolHost(_Host):
 
     async def __aexit__(self, *error: object) -> None:
         await self.close()
-
-
-def command_result(result: Result) -> Result:
-    """The result of a command as that of a tool: its value is what it printed, as JSON if it is that; its error
-    has the end of what it said of it."""
-    if result.status == "ok" and result.dropped.get("stdout"):
-        error = Error("ResultLimit", "the command printed more than limits.stdout_kb, so its value is cut")
-        return dataclasses.replace(result, status="result_limit", error=error)
-    if result.status == "ok":
-        return dataclasses.replace(result, value=value_of(result.stdout_bytes))
-    if result.status != "error" or not result.exit_code or result.error is None:
-        return result
-    words = last_words(result.stderr_bytes)
-    if not words:
-        return result
-    return dataclasses.replace(result, error=result.error._replace(message=f"{result.error.message}: {words}"))
-
-
-def last_words(data: bytes) -> str:
-    """The end of standard error, from the beginning of a line."""
-    data = data.rstrip(b" \t\r\n\0")
-    if len(data) > _LAST_WORDS:
-        data = data[-_LAST_WORDS:]
-        data = data[data.find(b"\n") + 1:]
-    return data.replace(b"\0", b" ").decode("utf-8", "replace")
