@@ -15,7 +15,7 @@ from vitrotest import check, check_equal, test
 
 from vitro import _codec as codec
 from vitro import _outcome, _wire
-from vitro._order import Options, Order, PoolSpec
+from vitro._order import SERVER_TOOL, Options, Order, PoolSpec
 from vitro._session import Pool
 from vitro._start import Connection
 from vitro._threads import ThreadSession
@@ -224,6 +224,23 @@ def _():
         shape = result.to_dict()
         check(is_like(vector["result"], shape), lambda: f"{vector['name']}: {shape}")
         check_equal(output, [(stream, data_of(data)) for stream, data in vector.get("output", [])], vector["name"])
+
+
+@test("values of a server's tools are as in the vectors, and what is no JSON is none, however large")
+def _():
+    order, read = Order(SERVER_TOOL, "tool", [b"{}"], 0, Options(None, None, None, None, True, "c1")), 0
+    for vector in VECTORS["messages"]:
+        call, _ = session_of(vector["says"])
+        if call.is_ok and call.value_size and vector["name"] != "a value 512 deep":  # Python prints less
+            shape = _outcome.conclude(order, call).to_dict()
+            check(is_like(vector["result"], shape), lambda: f"{vector['name']}: {shape}")
+            read += 1
+    check(read > 5, read)
+    packed = b"".join(map(bytes, codec.pack({"value": {"$bytes": 0}}, [bytes(300_000)])))
+    body = body_of(done_of(packed), 1 << 30)
+    check(isinstance(body, _wire.Parted), "it is taken apart")
+    call.end(b"", {"status": "ok", "value": len(packed)}, body, len(packed))
+    check_equal(_outcome.conclude(order, call).status, "no_result", "and is no value")
 
 
 pythons.main()

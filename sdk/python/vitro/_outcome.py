@@ -79,7 +79,7 @@ def _read_json(body: Union[Buffer, Parted], size: int) -> Any:
     try:
         return read_json(bytes(body[:size]), PARTS_MAX)[0]
     except RecursionError:
-        raise codec.Malformed("it is nested too deeply") from None
+        raise codec.Malformed(f"it nests deeper than {codec.NESTING_MAX}") from None
     except ValueError as error:
         raise codec.Malformed(f"it is no JSON: {error}") from None
 
