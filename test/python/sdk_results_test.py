@@ -3,6 +3,7 @@
 """The Python package: values, output and logs of calls, and mistakes of the caller."""
 
 import asyncio
+import inspect
 import logging
 import os
 import pickle
@@ -188,6 +189,23 @@ def _():
         if isinstance(kind, type) and issubclass(kind, Exception):
             check_equal(kind.__module__, "vitro", f"where tracebacks say {name} is")
     check_in("argv is a list of words, the program's first, not int (5)", str(raises(TypeError, box().run, 5)), "run")
+
+
+@test("what goes to the policy is told so, and signatures are as they are written")
+def _():
+    for says, function, given in (
+            ("timeout goes to each call, or to the policy: limits.wall_ms", vitro.Sandbox, {"timeout": 5}),
+            ("timeout goes to each call, or to the policy: limits.wall_ms", vitro.AsyncSandbox, {"timeout": 5}),
+            ("memory goes to the policy: limits.memory_mb", vitro.ToolHost, {"memory": 5}),
+            ("cwd goes to the policy: files.cwd", box().run, {"argv": ["ls"], "cwd": "/"}),
+            ("env goes to the policy: env.set and env.pass", box().run, {"argv": ["ls"], "env": {}}),
+            ("env goes to the policy: env.set and env.pass", box().submit_run, {"argv": ["ls"], "env": {}}),
+            ("unexpected keyword argument 'evn'", box().run, {"argv": ["ls"], "evn": {}})):
+        check_in(says, str(raises(TypeError, function, **given)), "what goes elsewhere")
+    later = vitro.AsyncSandbox(BEST).run(["ls"], cwd="/")
+    check_equal(str(raises(TypeError, later.send, None)), "cwd goes to the policy: files.cwd", "the same awaited")
+    check(inspect.iscoroutinefunction(vitro.AsyncSandbox.run) and "argv" in inspect.signature(vitro.Sandbox.run).parameters
+          and "socket" in inspect.signature(vitro.Sandbox).parameters, "signatures are as they are written")
 
 
 @test("mistakes in the options of a sandbox, a tool host or an executor are told when it is made")

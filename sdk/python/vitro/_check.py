@@ -3,10 +3,17 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import os
-from typing import Any, Iterable, List, Optional, TypeVar
+from typing import Any, Callable, Iterable, List, Mapping, Optional, TypeVar, cast
 
 Item = TypeVar("Item")
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+# What is tried first, and where it goes.
+OF_SANDBOX = {"timeout": "each call, or to the policy: limits.wall_ms", "memory": "the policy: limits.memory_mb"}
+OF_COMMAND = {"cwd": "the policy: files.cwd", "env": "the policy: env.set and env.pass"}
 
 
 def _show(value: Any) -> str:
@@ -14,6 +21,29 @@ def _show(value: Any) -> str:
         return f"{type(value).__name__} ({value!r:.60})"
     except Exception:  # of its own __repr__
         return type(value).__name__
+
+
+def elsewhere(given: Iterable[str], places: Mapping[str, str]) -> None:
+    for name in given:
+        if name in places:
+            raise TypeError(f"{name} goes to {places[name]}")
+
+
+def telling(places: Mapping[str, str]) -> Callable[[Function], Function]:
+    """For a function, whose signature stays as it is: keyword arguments that go elsewhere are told where."""
+    def wrap(function: Function) -> Function:
+        @functools.wraps(function)
+        def told(*args: Any, **kwargs: Any) -> Any:
+            elsewhere(kwargs, places)
+            return function(*args, **kwargs)
+
+        @functools.wraps(function)
+        async def told_awaited(*args: Any, **kwargs: Any) -> Any:
+            elsewhere(kwargs, places)
+            return await function(*args, **kwargs)
+
+        return cast(Function, told_awaited if inspect.iscoroutinefunction(function) else told)
+    return wrap
 
 
 def items(name: str, of: str, given: Iterable[Item]) -> List[Item]:

@@ -14,6 +14,7 @@ from typing import Any, Callable, Dict, Iterable, Mapping, Optional, Sequence, S
 from . import _start
 from ._asks import TOOLS_AT_ONCE, tell_failure
 from ._base import Base, Path
+from ._check import OF_COMMAND, OF_SANDBOX, telling
 from ._hooks import Hooks
 from ._logs import warn_of_links
 from ._loop import Bell, LoopSession
@@ -47,6 +48,7 @@ class AsyncSandbox(Base):
 
     _session: Optional[LoopSession]
 
+    @telling(OF_SANDBOX)
     def __init__(self, policy: Policy = None, *, python: Optional[Path] = None, preload: Iterable[str] = (),
                  socket: Optional[Path] = None, ready_min: int = 0, ready_max: int = 0) -> None:
         super().__init__(policy, python=python, preload=preload, socket=socket, ready_min=ready_min, ready_max=ready_max)
@@ -91,6 +93,7 @@ class AsyncSandbox(Base):
         return await self._do(options, lambda: self._orders.eval(code, tools, files, collect, stdin, options,
                                                                  result_types, trust_results))
 
+    @telling(OF_COMMAND)
     async def run(self, argv: Sequence[Word], *, stdin: Optional[Content] = None, timeout: Optional[float] = None,
                   policy: Policy = None, on_output: Optional[OnOutput] = None, on_log: Optional[OnLog] = None,
                   result: bool = False, call_id: str = "") -> Result:

@@ -16,6 +16,7 @@ from typing import Any, Callable, Dict, Iterable, Mapping, Optional, Sequence, T
 from . import _start
 from ._asks import Workers, tell_failure
 from ._base import Base, Path
+from ._check import OF_COMMAND, OF_SANDBOX, elsewhere, telling
 from ._futures import CallFuture, Pump
 from ._hooks import Hooks
 from ._logs import warn_of_links
@@ -70,6 +71,7 @@ class Sandbox(Base):
 
     _session: Optional[ThreadSession]
 
+    @telling(OF_SANDBOX)
     def __init__(self, policy: Policy = None, *, python: Optional[Path] = None, preload: Iterable[str] = (),
                  socket: Optional[Path] = None, ready_min: int = 0, ready_max: int = 0) -> None:
         super().__init__(policy, python=python, preload=preload, socket=socket, ready_min=ready_min, ready_max=ready_max)
@@ -142,6 +144,7 @@ class Sandbox(Base):
         return self._do(options, lambda: self._orders.eval(code, tools, files, collect, stdin, options, result_types,
                                                            trust_results))
 
+    @telling(OF_COMMAND)
     def run(self, argv: Sequence[Word], *, stdin: Optional[Content] = None, timeout: Optional[float] = None,
             policy: Policy = None, on_output: Optional[OnOutput] = None, on_log: Optional[OnLog] = None,
             result: bool = False, call_id: str = "") -> Result:
@@ -182,6 +185,7 @@ class Sandbox(Base):
 
     def submit_run(self, argv: Sequence[Word], *, stdin: Optional[Content] = None, **options: Any) -> "Future[Result]":
         """run() as a future."""
+        elsewhere(options, OF_COMMAND)
         shared = _options(options)
         return self._submit(shared, lambda: self._orders.run(argv, stdin, shared))
 
