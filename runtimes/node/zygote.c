@@ -20,8 +20,8 @@
 
 #include "base/fd.h"
 #include "fork.h"
+#include "gate.h"
 #include "kernel/ns.h"
-#include "launch/writable.h"
 #include "launch/zygote.h"
 #include "occupant.h"
 #include "revive.h"
@@ -75,56 +75,38 @@ __attribute__((constructor)) static void begin(void)
 
 /* ---- the zygote ---------------------------------------------------------------------------- */
 
-struct places {
-	napi_env env;
-	napi_value paths, inodes;
-	uint32_t path_count, inode_count;
-};
-
-static int add_path(void *user, const char *path)
-{
-	struct places *to = user;
-	napi_value text = vt_value_text(to->env, path, NAPI_AUTO_LENGTH);
-
-	return text && napi_set_element(to->env, to->paths, to->path_count++, text) == napi_ok
-		       ? 0
-		       : -ENOMEM;
-}
-
-static int add_inode(void *user, uint64_t dev, uint64_t ino)
-{
-	struct places *to = user;
-	char name[64];
-
-	(void)snprintf(name, sizeof(name), "%llu:%llu", (unsigned long long)dev,
-		       (unsigned long long)ino); /* fits */
-	napi_value text = vt_value_text(to->env, name, NAPI_AUTO_LENGTH);
-
-	return text && napi_set_element(to->env, to->inodes, to->inode_count++, text) == napi_ok
-		       ? 0
-		       : -ENOMEM;
-}
-
 static napi_value about(napi_env env, napi_callback_info info)
 {
 	const struct vt_plan *plan = self.zygote.plan;
-	struct places places = { .env = env };
-	const struct vt_writable to = { add_path, add_inode, &places };
 	napi_value all, bare;
 
 	(void)info;
 	if (!self.joined)
 		return vt_value_throw(env, "no hull was joined");
 	if (napi_create_object(env, &all) != napi_ok ||
-	    napi_create_array(env, &places.paths) != napi_ok ||
-	    napi_create_array(env, &places.inodes) != napi_ok ||
 	    napi_get_boolean(env, plan->bare, &bare) != napi_ok ||
-	    vt_writable_list(plan, &to) < 0 || !vt_value_set(env, all, "writable", places.paths) ||
-	    !vt_value_set(env, all, "inodes", places.inodes) ||
 	    !vt_value_set(env, all, "bare", bare) ||
 	    !vt_value_set(env, all, "result_bytes", vt_value_int(env, (int64_t)plan->result_bytes)))
 		return vt_value_throw(env, "the plan cannot be told");
 	return all;
+}
+
+/* Nothing is opened from now on that calls could have written. Whether there may be such. */
+static napi_value shut(napi_env env, napi_callback_info info)
+{
+	int r = vt_node_gate_shut(self.zygote.plan, self.fork.fds_fd);
+
+	(void)info;
+	return r < 0 ? vt_value_throw(env, strerror(-r)) : vt_value_bool(env, r);
+}
+
+/* What was not opened, since this was last asked. */
+static napi_value held(napi_env env, napi_callback_info info)
+{
+	const char *path = vt_node_gate_held();
+
+	(void)info;
+	return vt_value_text(env, path ? path : "", NAPI_AUTO_LENGTH);
 }
 
 static napi_value knows_handlers(napi_env env, napi_callback_info info)
@@ -229,6 +211,7 @@ static napi_value serve(napi_env env, napi_callback_info info)
 		return NULL;
 	if (type == napi_object && take_words(env, args[0], &words) < 0)
 		return vt_value_throw(env, "want words to execute");
+	vt_node_gate_open();
 	do {
 		r = vt_zygote_take(&self.zygote, &order, &err);
 		if (r == 0 && order.note.kind == VT_NOTE_LEARN)
@@ -380,6 +363,8 @@ static void end_fork(void *unused)
 
 static const struct vt_value_function functions[] = {
 	{ "about", about },
+	{ "shut", shut },
+	{ "held", held },
 	{ "sources", vt_node_source_tell_all },
 	{ "knowsHandlers", knows_handlers },
 	{ "enlarge", enlarge },

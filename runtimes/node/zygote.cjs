@@ -21,10 +21,8 @@ const { setFlagsFromString } = require('node:v8');
 
 const CALL_SOCKET = 3;
 const PROBLEM_MAX = 400;
+const LINGER = 10;
 const FORKABLE = 20; // the first version of which forks were found to do all that a process does
-
-// In CommonJS: what it loads is found by nobody who could be asked. In a comment, or a text, it is taken for one.
-const IMPORTS = /\bimport\s*(?:\/\*[^]*?\*\/\s*)*\(/;
 
 /** Vitro's own scripts, from their texts. */
 class Own {
@@ -70,103 +68,11 @@ class Own {
 	}
 }
 
-/** Where calls can write: by path, and by inode, whatever the name. */
-class Places {
-	#paths;
-	#inodes;
-
-	constructor(paths, inodes) {
-		this.#paths = paths.map((place) => place.replace(/\/+$/, '') || '/');
-		this.#inodes = new Set(inodes);
-	}
-
-	get isEmpty() {
-		return !this.#paths.length && !this.#inodes.size;
-	}
-
-	/** Whether a path without links on it is one of them, or lies in one. */
-	#has(file) {
-		for (let at = file; ; at = path.dirname(at)) {
-			if (this.#paths.includes(at) || this.#inodes.has(identify(at)))
-				return true;
-			if (at === '/')
-				return false;
-		}
-	}
-
-	/** Whether a file is one that calls can write or replace, or a link on the way to it is. */
-	hold(file) {
-		const rest = path.resolve(file).split('/');
-		let done = '/';
-		for (let links = 0; rest.length;) {
-			const part = rest.shift();
-			const step = path.resolve(done, part);
-			if (part === '..' || !readLink(step)) {
-				done = step;
-				continue;
-			}
-			if (this.#has(step) || ++links > 40)
-				return true;
-			const target = readLink(step);
-			rest.unshift(...target.split('/'));
-			done = target.startsWith('/') ? '/' : done;
-		}
-		return this.#has(done);
-	}
-}
-
-function readLink(file) {
-	try {
-		return fs.readlinkSync(file);
-	} catch {
-		return '';
-	}
-}
-
-function identify(file) {
-	try {
-		const { dev, ino } = fs.statSync(file, { bigint: true });
-		return `${dev}:${ino}`;
-	} catch {
-		return '';
-	}
-}
-
-/**
- * What ES modules import cannot be looked at before it runs; what CommonJS requires can, also where it does so later than it was
- * loaded. Returns what ends it, for calls.
- */
-function watch(places) {
-	const Module = require('node:module');
-	const resolveFilename = Module._resolveFilename, compile = Module.prototype._compile;
-	let isAhead = !places.isEmpty;
-	Module._resolveFilename = function check(...words) {
-		const found = Reflect.apply(resolveFilename, this, words);
-		if (isAhead && path.isAbsolute(found) && places.hold(found))
-			throw new Error(`'${found}' lies where calls may write`);
-		return found;
-	};
-	Module.prototype._compile = function check(text, filename, format) {
-		if (isAhead && format === 'module')
-			throw new Error(`'${filename}' is an ES module, and calls may write somewhere`);
-		if (isAhead && IMPORTS.test(text))
-			throw new Error(`'${filename}' has an import() of ES modules, and calls may write somewhere`);
-		return Reflect.apply(compile, this, [text, filename, format]);
-	};
-	return () => {
-		isAhead = false;
-	};
-}
-
 /** Loads a module of the caller's. */
-async function load(name, folder, places) {
+async function load(name, folder) {
 	const find = require('node:module').createRequire(path.join(folder ?? '/', 'x.cjs'));
 	const file = find.resolve(name.startsWith('file:') ? fileURLToPath(name) : name);
-	if (places.isEmpty || !path.isAbsolute(file))
-		return await bring(path.isAbsolute(file) ? pathToFileURL(file).href : file);
-	if (file.endsWith('.mjs'))
-		throw new Error(`'${file}' is an ES module, and calls may write somewhere`);
-	return find(file);
+	await bring(path.isAbsolute(file) ? pathToFileURL(file).href : file);
 }
 
 function describe(error) {
@@ -201,7 +107,27 @@ function objectTo(threads, shared) {
 	return addon.threads() > threads ? 'it starts threads, which calls would lack' : addon.shared() > shared ? 'it makes memory that all calls would share' : '';
 }
 
-async function preload(config, places) {
+/** What a module could not open ahead of calls, it, and whoever loads the same, would not have in calls either. */
+function objectToHeld() {
+	const held = addon.held();
+	return held && `'${held}' lies where calls may write`;
+}
+
+/** The next zygote is without it. */
+function leaveOut(name, objection) {
+	addon.loads(name);
+	addon.tell(`'${name}' is not loaded ahead of calls: ${objection}`);
+	addon.exit(1);
+}
+
+/** Has an import() that nobody waits for come to where it opens files. */
+async function linger() {
+	for (let turn = 0; turn < LINGER; turn++)
+		await fs.promises.stat('/');
+}
+
+/** Returns what looks once more, when all is done. isShut: there are files that it cannot open. */
+async function preload(config, isShut) {
 	const leftOut = process.argv.slice(3); // each "-module": it ended a zygote before this one
 	const names = (config.preload ?? []).filter((name) => !leftOut.includes(`-${name}`));
 	if (names.length)
@@ -210,17 +136,22 @@ async function preload(config, places) {
 	for (const name of names) {
 		addon.loads(name);
 		try {
-			await load(name, config.path?.[0], places);
+			await load(name, config.path?.[0]);
 		} catch (error) {
 			addon.tell(`'${name}' is not loaded ahead of calls: ${describe(error)}`);
 		}
-		const objection = objectTo(threads, shared);
-		if (objection) {
-			addon.tell(`'${name}' is not loaded ahead of calls: ${objection}`);
-			addon.exit(1); // the next zygote is without it
-		}
+		if (isShut)
+			await linger();
+		const objection = objectToHeld() || objectTo(threads, shared);
+		if (objection)
+			leaveOut(name, objection);
 	}
 	addon.loads('');
+	return () => {
+		const objection = objectToHeld();
+		if (objection)
+			leaveOut(names.at(-1), objection); // whichever it was: in the end it is left out
+	};
 }
 
 /** What is there by now stays: a collection in a fork is to touch, and so copy, little of it. */
@@ -270,16 +201,14 @@ async function main() {
 	const restoreRandom = replaceRandom();
 	const complain = (error) => addon.tell(`a module that was loaded ahead of calls fails: ${describe(error)}`);
 	process.on('uncaughtException', complain); // later than it was loaded
-	const places = new Places(config.writable, config.inodes);
-	const stopWatching = watch(places);
-	await preload(config, places);
+	const lookAgain = await preload(config, addon.shut());
 	harness.tidy();
 	settle(); // before that: it would drop what V8 compiled
 	harness.become(addon, config); // each fork does so for itself; by then V8 has compiled what it takes
 	await harness.rehearse(codec, addon, config, harness.MANY);
 	setImmediate(() => {
+		lookAgain();
 		restoreRandom();
-		stopWatching();
 		process.off('uncaughtException', complain);
 		const begin = harness.prepare(codec, addon, config, CALL_SOCKET);
 		addon.ready();

@@ -22,7 +22,9 @@ static const char *const families[] = {
 	/* OpenSSL, and who logs its keys. */
 	"OPENSSL_", "SSLKEYLOGFILE=",
 	/* Interpreters: zygotes, and what is started while a zygote imports. */
-	"PYTHON", "_PYTHON_", "NODE_", "BASH_ENV="
+	"PYTHON", "_PYTHON_", "NODE_", "BASH_ENV=",
+	/* By which libuv would open files where nobody looks at them (runtimes/node/gate.h). */
+	"UV_USE_IO_URING="
 };
 
 /*

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What a zygote opens: nothing that lies where calls can write, whoever asks for it, by whatever name. Else a call could
+ * have code run in the process that later calls are forked from. The library is preloaded, and stands before libc's
+ * functions that open files; of what was opened the kernel says where it really lies.
+ */
+#pragma once
+
+#include "plan/plan.h"
+
+/* From here on, where calls can write anywhere. fds_fd is /proc/self/fd. Returns whether they can, or -ENOMEM. */
+int         vt_node_gate_shut(const struct vt_plan *plan, int fds_fd);
+/* When nothing more is loaded: calls may open what they can write. */
+void        vt_node_gate_open(void);
+/* What was kept from being opened first, since this was last asked; NULL: nothing. */
+const char *vt_node_gate_held(void);
