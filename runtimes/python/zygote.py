@@ -12,10 +12,12 @@ a zygote before this one. -MODULE ended one while it was imported, and is left o
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import sys
 import _frozen_importlib
+import _frozen_importlib_external
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any, Dict, Iterable, List, NoReturn, Optional, Sequence, Tuple
@@ -61,7 +63,7 @@ class Places:
 
     def hold(self, path: str) -> bool:
         """Whether a file is one that calls can write or replace, or a link on the way to it is."""
-        done, rest, links = "/", os.path.abspath(path).split("/")[1:], 0
+        done, rest, links = "/", os.path.join(os.getcwd(), path).split("/"), 0  # with each "..": after a link it leads elsewhere
         while rest:
             part = rest.pop(0)
             if part == "..":
@@ -95,6 +97,7 @@ class Guard:
     def __init__(self, places: Places) -> None:
         self.places = places
         self.refused: Optional[str] = None
+        self.is_over = False
         self.find: Any = getattr(_frozen_importlib, "_find_spec")
 
     def begin(self) -> None:
@@ -102,18 +105,23 @@ class Guard:
         setattr(_frozen_importlib, "_find_spec", self.find_spec)
 
     def end(self) -> None:
+        """For calls, which may import what they wrote. Modules may have what stands there now under names of their own."""
+        self.is_over = True
         setattr(_frozen_importlib, "_find_spec", self.find)
 
     def find_spec(self, name: str, path: Optional[Sequence[str]] = None,
                   target: Optional[ModuleType] = None) -> Optional[ModuleSpec]:
         spec: Optional[ModuleSpec] = self.find(name, path, target)
-        if spec is not None:
+        if spec is not None and not self.is_over:
             self.check(spec)
         return spec
 
     def check(self, spec: ModuleSpec) -> None:
         # A finder need not say of a file that it is one (has_location), and a loader may have another than it says.
-        files = [spec.origin, spec.cached, getattr(spec.loader, "path", None)]
+        path = getattr(spec.loader, "path", None)
+        files = [spec.origin, spec.cached, path]
+        if isinstance(path, str) and sys.implementation.cache_tag:
+            files.append(getattr(_frozen_importlib_external, "cache_from_source")(path))  # which the loader reads, whatever the spec says
         for file in [*files, *(spec.submodule_search_locations or ())]:
             if isinstance(file, str) and file not in _NO_FILES and self.places.hold(file):
                 self.refused = file
@@ -226,12 +234,15 @@ def enter_site(places: Places) -> None:
         return known if places.hold(folder) else add_folder(folder, known)
 
     def add_safe_file(folder: str, name: str, known: Any) -> Any:
-        return known if places.hold(os.path.join(folder, name)) else add_file(folder, name, known)
+        with contextlib.suppress(Writable):  # what one of its lines imports is left to calls
+            return known if places.hold(os.path.join(folder, name)) else add_file(folder, name, known)
+        return known
 
     site.addsitedir = add_safe_folder
     site.addpackage = add_safe_file
     try:
-        site.main()
+        with contextlib.suppress(Writable):  # sitecustomize, which comes last
+            site.main()
     finally:
         site.addsitedir = add_folder
         site.addpackage = add_file
@@ -321,6 +332,8 @@ class Zygote:
         """Imports all that is wanted ahead of calls. One that ends us is known to the supervisor by its name."""
         self.guard.begin()
         enter_site(self.guard.places)
+        if self.guard.refused:
+            self.extension.tell(f"'{self.guard.refused}' lies where calls may write, so neither site nor a .pth file imports it")
         hindrance = find_hindrance(self.extension)
         if hindrance:
             self.extension.fail(f"a .pth file or a sitecustomize {hindrance}")

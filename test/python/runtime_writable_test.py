@@ -144,6 +144,12 @@ class Workspace:
         return Pool(prefix=prefix, paths=paths, policy=self.policy, **options)
 
 
+def compile_to(source, target):
+    """One that is taken whatever the source is like."""
+    subprocess.run([SYSTEM, "-c", "import py_compile, sys; py_compile.compile(sys.argv[1], f'{sys.argv[2]}.{sys.implementation.cache_tag}.pyc', "
+                    "invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH)", source, target], check=True)
+
+
 def check_never_ahead(pool, module, told):
     """By neither way, and calls can still use it."""
     pool.learn(module)
@@ -198,9 +204,7 @@ def _():
             write(f"{space.fixed}/split/other.py", MOMENT)
             write(f"{space.fixed}/careful/__init__.py", MOMENT + "try:\n    import whole\nexcept BaseException:\n    pass\n")
             write(f"{space.fixed}/plain.py", MOMENT)
-            subprocess.run([SYSTEM, "-c", "import py_compile, sys; py_compile.compile(sys.argv[1], "
-                            "f'{sys.argv[2]}.{sys.implementation.cache_tag}.pyc')",
-                            f"{space.fixed}/cached.py", f"{space.free}/cache/cached"], check=True)
+            compile_to(f"{space.fixed}/cached.py", f"{space.free}/cache/cached")
             with space.pool(prefix, space.fixed, space.free) as pool:
                 for module in ("linked", "cached", "careful", "split.other"):
                     check_never_ahead(pool, module, "Writable")
@@ -216,6 +220,8 @@ class Finder:
             return PathFinder.find_spec(name, [PLACE])
         if name == "unsaid":
             return ModuleSpec(name, SourceFileLoader(name, PLACE + "/unsaid.py"))
+        if name == "cached":
+            return ModuleSpec(name, SourceFileLoader(name, HERE + "/cached.py"))
 sys.meta_path.insert(0, Finder)
 """
 
@@ -227,12 +233,58 @@ def _():
             space = Workspace(stack)
             for name in ("redirected", "unsaid"):
                 write(f"{space.free}/{name}.py", MOMENT)
-            write(f"{space.fixed}/finds.py", FINDER.replace("PLACE", repr(space.free)) + MOMENT)
+            write(f"{space.fixed}/finds.py", FINDER.replace("PLACE", repr(space.free)).replace("HERE", repr(f"{space.fixed}/apart")) + MOMENT)
+            write(f"{space.fixed}/apart/cached.py", "")
+            os.mkdir(f"{space.free}/cache", 0o755)
+            os.symlink(f"{space.free}/cache", f"{space.fixed}/apart/__pycache__")
+            write(f"{space.free}/planted.py", MOMENT)
+            compile_to(f"{space.free}/planted.py", f"{space.free}/cache/cached")
             with space.pool(prefix, space.fixed, preload=["finds", "redirected"]) as pool:
                 pool.until_told("'redirected' is not imported ahead of calls: Writable")
                 check(pool.is_ahead("finds"), f"cells {kind}: the control is not there: {pool.lines}")
                 check_never_ahead(pool, "redirected", "Writable")
                 check_never_ahead(pool, "unsaid", "Writable")
+                check_never_ahead(pool, "cached", "Writable")
+
+
+@test("nor from behind a link, by what is above it")
+def _():
+    for kind, prefix in kinds():
+        with contextlib.ExitStack() as stack:
+            space = Workspace(stack)
+            os.mkdir(f"{space.free}/sub", 0o755)
+            write(f"{space.free}/above.py", MOMENT)
+            os.symlink(f"{space.free}/sub", f"{space.fixed}/link")
+            write(f"{space.fixed}/climbs/__init__.py", f"__path__ = [{space.fixed + '/link/..'!r}]\n" + MOMENT)
+            with space.pool(prefix, space.fixed, preload=["climbs"]) as pool:
+                check(pool.is_ahead("climbs"), f"cells {kind}: the control is not there: {pool.lines}")
+                check_never_ahead(pool, "climbs.above", "Writable")
+
+
+@test("a call may find and import what it can write, whatever was imported ahead of it")
+def _():
+    for kind, prefix in kinds():
+        with contextlib.ExitStack() as stack:
+            space = Workspace(stack)
+            write(f"{space.free}/written.py", MOMENT)
+            with space.pool(prefix, space.free, preload=["importlib.util", "pkgutil"]) as pool:
+                found = pool.run("import importlib.util\nvalue = [importlib.util.find_spec('written').origin, __import__('written').__name__]")
+                check_equal(found, [f"{space.free}/written.py", "written"], f"cells {kind}")
+
+
+@test("a sitecustomize that calls can write is not run by the zygote, and keeps no pool from being made")
+def _():
+    with venv_of(SYSTEM) as venv, folder(writable=True) as free:
+        packages = glob.glob(f"{venv}/lib/python3.*/site-packages")[0]
+        write(f"{free}/sitecustomize.py", "import sys\nsys.early = True\n")
+        write(f"{free}/planted.py", "import sys\nsys.early = True\n")
+        write(f"{packages}/a.pth", f"{free}\nimport planted\n")
+        write(f"{packages}/b.pth", "import sys; sys.other = True\n")
+        read = "import sys; value = [hasattr(sys, 'early'), hasattr(sys, 'other')]"
+        with Pool(f"{venv}/bin/python3", policy=[{"key": "files.read", "value": free}]) as pool:
+            check_equal(pool.run(read), [True, True], "the control: it is run where only we can write it")
+        with Pool(f"{venv}/bin/python3", policy=[{"key": "files.write", "value": free}]) as pool:
+            check_equal(pool.run(read), [False, True], "what was run, and what comes after it")
 
 
 @test("nor where a folder for writing is shown for reading as well")
