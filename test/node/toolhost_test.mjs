@@ -6,6 +6,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { Command, CommandError } from '../../sdk/node/lib/command.js';
+import { concludeCommand } from '../../sdk/node/lib/conclude.js';
 import { Result, SchemaError, ToolHost } from '../../sdk/node/index.js';
 import { ROOT, check, checkEqual, checkIn, checkThrows, main, test } from '../lib/vitrotest.mjs';
 
@@ -80,6 +81,16 @@ test('tool host: tools are registered, listed, changed and removed', async () =>
 	await checkThrows(CommandError, () => host.register(['sh', '-c', 'echo {x}']), 'an argument in a script');
 	checkEqual(host.register(() => 1, { name: 'a', inputSchema: { type: 'object', minDate: 1 } }).warnings.length, 1, 'a warning');
 	await host.close();
+});
+
+test("tool host: a command's last words are found soon, whatever they are", () => {
+	const say = (text) => concludeCommand({ ok: false, status: 'error', exitCode: 1, error: { message: 'exited with code 1' }, stderrBytes: Buffer.from(text) }).error.message;
+	checkEqual(say('first\n\u00e9nd \n\0 \n'), 'exited with code 1: first\n\u00e9nd', 'blanks at the end');
+	checkEqual(say(' \n\0'), 'exited with code 1', 'nothing but blanks');
+	checkEqual(say(`${'x'.repeat(3000)}\nlast`), 'exited with code 1: last', 'from the beginning of a line');
+	const begin = performance.now();
+	checkEqual(say(`${' '.repeat(1 << 20)}b\n`).length, 'exited with code 1: '.length + 2000, 'a long line of blanks');
+	check(performance.now() - begin < 5000, 'that does not take as long as the square of it');
 });
 
 test('tool host: watchers hear of changes, in their order', async () => {

@@ -2,7 +2,7 @@
 // Results of tools that are commands, and of tools whose values are JSON.
 
 const DEPTH_MAX = 512; // of JSON from a cell, as the library has it
-const [QUOTE, BACKSLASH, LIST, LIST_END, OBJECT, OBJECT_END] = Buffer.from('"\\[]{}');
+const [QUOTE, BACKSLASH, LIST, LIST_END, OBJECT, OBJECT_END, SPACE] = Buffer.from('"\\[]{} ');
 const LAST_WORDS = 2000; // bytes of a command's standard error that its error has
 
 /** What V8 reads without a word may be nested deeper than anything that goes through it can stand. */
@@ -54,9 +54,12 @@ function readOutput(result) {
 	}
 }
 
-/** The end of standard error, from the beginning of a line. */
+/** The end of standard error, from the beginning of a line. By bytes from the end: an expression would look at each blank anew. */
 function lastWords(data) {
-	const text = data.toString().replace(/[\s\0]+$/, '');
-	const end = text.slice(-LAST_WORDS);
-	return (end.length < text.length ? end.slice(end.indexOf('\n') + 1) : end).replaceAll('\0', ' ');
+	let end = data.length;
+	while (end > 0 && data[end - 1] <= SPACE)
+		end--;
+	const begin = Math.max(0, end - LAST_WORDS);
+	const words = data.subarray(begin, end).toString();
+	return (begin > 0 ? words.slice(words.indexOf('\n') + 1) : words).replaceAll('\0', ' ');
 }
