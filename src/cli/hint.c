@@ -10,13 +10,32 @@
 #include <unistd.h>
 
 #include "base/path.h"
+#include "watch/stream.h"
+
+enum { MOST_WORDS = 10000 }; /* of code are looked at */
 
 static bool is_word(char byte)
 {
 	return isalnum((unsigned char)byte) || byte == '_';
 }
 
-/* Whether the last name of a path is in the text, and not as a part of another word. */
+void vt_hint_add_path(struct vt_str *out, const char *path, size_t len)
+{
+	static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+				    "_-+.,/@%:=";
+
+	if (strspn(path, plain) >= len) {
+		vt_str_addf(out, "%.*s", (int)len, path);
+		return;
+	}
+	vt_str_add(out, "'");
+	for (const char *end = path + len; path < end; path++)
+		vt_str_addf(out, *path == '\'' ? "'\\''" : "%c", *path);
+	vt_str_add(out, "'");
+}
+
+/* Whether the last name of a path, which is not empty, is in the text, and not as a part of another
+ * word. */
 static bool names(const char *said, size_t len, const char *arg)
 {
 	const char *slash = strrchr(arg, '/');
@@ -29,7 +48,9 @@ static bool names(const char *said, size_t len, const char *arg)
 
 		if ((at == said || !is_word(at[-1])) && (after == end || !is_word(*after)))
 			return true;
-		at++;
+		do
+			at++;
+		while (at < end && is_word(at[-1]));
 	}
 	return false;
 }
@@ -51,8 +72,10 @@ static void hint_moved(const char *arg, const char *place, struct vt_str *out)
 
 	vt_str_addf(out, "'%s' is at %s inside", arg, place);
 	if (*arg != '/' && len > size + 1 && place[len - size - 1] == '/' &&
-	    strcmp(place + len - size, arg) == 0)
-		vt_str_addf(out, "; add: --cwd %.*s", (int)(len - size - 1), place);
+	    strcmp(place + len - size, arg) == 0) {
+		vt_str_add(out, "; add: --cwd ");
+		vt_hint_add_path(out, place, len - size - 1);
+	}
 }
 
 /* What else lets a relative name be found inside: its begin, the current folder, where it is
@@ -80,13 +103,16 @@ static bool climbs_first(const char *arg)
 static void hint_grant(const char *arg, const char *begin, bool leaves, const char *real,
 		       struct vt_str *out)
 {
+	const char *granted = *arg == '/' || climbs_first(arg) ? arg : real;
+
 	vt_str_addf(out, "'%s' exists here but not inside the cell; add: --read ", arg);
-	if (*arg == '/')
-		vt_str_add(out, arg);
-	else if (leaves)
-		vt_str_addf(out, "%s%s", climbs_first(arg) ? arg : real, begin);
-	else
+	if (*arg != '/' && !leaves) {
 		vt_str_add(out, ". --cwd .");
+		return;
+	}
+	vt_hint_add_path(out, granted, strlen(granted));
+	if (leaves)
+		vt_str_add(out, begin);
 }
 
 /* About one argument that exists here, as real, and is named there. Whether there is a hint. */
@@ -131,8 +157,8 @@ static bool says_any(const char *said, size_t len, const char *const *texts)
 /* What programs say of files that are not there, or closed. */
 static bool says_missing(const char *said, size_t len)
 {
-	static const char *const missing[] = { "o such file", "ermission denied", "ENOENT",
-					       "EACCES", NULL };
+	static const char *const missing[] = { "o such file", "ermission denied",     "ENOENT",
+					       "EACCES",      "irectory nonexistent", NULL };
 
 	return says_any(said, len, missing);
 }
@@ -181,11 +207,14 @@ static bool hint_made(const struct vt_plan *plan, const char *arg, const char *c
 		return false;
 	if (vt_plan_denies(plan, real))
 		vt_str_addf(out, "'%s' is denied by the policy", folder);
-	else
-		vt_str_addf(out,
-			    "'%s' exists here but not inside the cell; to write to it, add: "
-			    "--write %s%s",
-			    folder, folder, *arg == '/' ? "" : begin_here(plan, cwd));
+	else {
+		vt_str_addf(
+			out,
+			"'%s' exists here but not inside the cell; to write to it, add: --write ",
+			folder);
+		vt_hint_add_path(out, folder, strlen(folder));
+		vt_str_add(out, *arg == '/' ? "" : begin_here(plan, cwd));
+	}
 	return true;
 }
 
@@ -232,28 +261,75 @@ static void hint_limits(const struct vt_plan *plan, const char *said, size_t len
 			    (long long)plan->pids);
 }
 
+/* The next word of a text, as a name in the current folder. Whether there is one. */
+static bool next_word(const char **text, char word[PATH_MAX])
+{
+	static const char between[] = " \t\n'\"`()[]{}<>|;&,=$:";
+
+	*text += strspn(*text, between);
+	size_t size = strcspn(*text, between);
+	/* As GNU's programs quote. */
+	bool quoted = size > 6 && memcmp(*text, "\u2018", 3) == 0 &&
+		      memcmp(*text + size - 3, "\u2019", 3) == 0;
+
+	(void)snprintf(word, PATH_MAX, "%.*s", (int)(quoted ? size - 6 : size),
+		       *text + (quoted ? 3 : 0)); /* cut: not there */
+	*text += size;
+	if (*word == '-' || *word == '/' || strstr(word, ".."))
+		*word = '\0';
+	return size > 0;
+}
+
+/* About a word that may be a file, or one that was to be made. Whether there is a hint: none where
+ * a link leads out of the current folder, which code may have made. */
+static bool hint_word(const struct vt_plan *plan, const char *word, const char *cwd,
+		      struct vt_str *out)
+{
+	char real[PATH_MAX];
+
+	if (!realpath(word, real))
+		return hint_made(plan, word, cwd, out);
+	return vt_path_lies_in(real, cwd) && hint_about(plan, word, cwd, real, out);
+}
+
 /*
  * About a word of a script or of code, as in sh -c 'cat note.txt'. Whether there is a hint. Only of
  * names in the current folder: code that nobody read could ask for any other, and be told by who
- * shows it the hint whether that exists. Words that are not in what was said cost next to nothing,
- * so that all of a long text can be looked at.
+ * shows it the hint whether that exists. Words that are not in what was said cost next to nothing.
  */
 static bool hint_words(const struct vt_plan *plan, const char *arg, const char *cwd,
 		       const char *said, size_t len, struct vt_str *out)
 {
-	static const char between[] = " \t\n'\"`()[]{}<>|;&,=$";
-	char word[PATH_MAX], real[PATH_MAX];
+	char word[PATH_MAX];
 
-	for (arg += strspn(arg, between); *arg; arg += strspn(arg, between)) {
-		size_t size = strcspn(arg, between);
-
-		(void)snprintf(word, sizeof(word), "%.*s", (int)size, arg); /* cut: not there */
-		arg += size;
-		if (*word != '-' && *word != '/' && !strstr(word, "..") && names(said, len, word) &&
-		    realpath(word, real) && hint_about(plan, word, cwd, real, out))
+	for (int i = 0; i < MOST_WORDS && next_word(&arg, word); i++)
+		if (*word && names(said, len, word) && hint_word(plan, word, cwd, out))
 			return true;
-	}
 	return false;
+}
+
+/*
+ * About what only the command itself names, as a script does. The name is not in the hint, and no
+ * grant for it: who follows hints would grant whatever code asks for.
+ */
+static void hint_unnamed(const struct vt_plan *plan, const char *cwd, const char *said, size_t len,
+			 struct vt_str *out)
+{
+	char text[VT_STREAM_TAIL + 1], word[PATH_MAX];
+	const char *at = text;
+	struct vt_str named;
+	bool found = false;
+
+	(void)snprintf(text, sizeof(text), "%.*s", (int)len, said);
+	vt_str_init(&named);
+	while (!found && next_word(&at, word)) {
+		word[strcspn(word, "*?")] = '\0';
+		found = *word && hint_word(plan, word, cwd, &named);
+	}
+	vt_str_done(&named);
+	if (found)
+		vt_str_add(out, "it names what exists here but is not there inside; --read and "
+				"--write grant files and folders, and --cwd . begins here");
 }
 
 void vt_hint_make(const struct vt_plan *plan, enum vt_network network, char *const *argv,
@@ -269,10 +345,17 @@ void vt_hint_make(const struct vt_plan *plan, enum vt_network network, char *con
 		if (**arg && **arg != '-' && names(said, len, *arg) && realpath(*arg, real) &&
 		    hint_about(plan, *arg, cwd, real, out))
 			return;
-	for (char *const *arg = argv + 1; *arg && says_missing(said, len); arg++)
-		if ((**arg != '-' && names(said, len, *arg) && hint_made(plan, *arg, cwd, out)) ||
+	bool missing = says_missing(said, len);
+
+	for (char *const *arg = argv + 1; *arg && missing; arg++)
+		if ((**arg && **arg != '-' && names(said, len, *arg) &&
+		     hint_made(plan, *arg, cwd, out)) ||
 		    hint_words(plan, *arg, cwd, said, len, out))
 			return;
+	if (missing)
+		hint_unnamed(plan, cwd, said, len, out);
+	if (out->len)
+		return;
 	hint_network(plan, network, said, len, out);
 	if (!out->len)
 		hint_sockets(plan, said, len, out);

@@ -332,6 +332,14 @@ static void complain(struct call *call, const char *message)
 	vt_cli_complain(message);
 }
 
+/* Code is told nothing of other folders, nor of where a link leads. */
+static bool is_file_here(const char *code)
+{
+	struct stat st;
+
+	return *code != '/' && !strstr(code, "..") && lstat(code, &st) == 0 && S_ISREG(st.st_mode);
+}
+
 static void hint(struct call *call)
 {
 	const struct vt_result *result = &call->result;
@@ -343,12 +351,12 @@ static void hint(struct call *call)
 	if (result->verdict.status != VT_STATUS_ERROR || !call->plan)
 		return;
 	vt_str_init(&text);
-	if (code && access(code, F_OK) == 0)
+	if (code && is_file_here(code)) {
 		vt_str_addf(&text,
-			    "'%s' was run as code; to run what is in that file: "
-			    "vitro eval - < %s",
-			    code, code);
-	else
+			    "'%s' was run as code; to run what is in that file: vitro eval - < ",
+			    code);
+		vt_hint_add_path(&text, code, strlen(code));
+	} else
 		vt_hint_make(call->plan, call->options.policy->network,
 			     code ? program : call->options.command, result->err_tail,
 			     result->err_tail_len, &text);

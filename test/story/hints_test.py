@@ -4,6 +4,7 @@
 
 import json
 import os
+import shlex
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
@@ -269,6 +270,62 @@ def _():
         check("vitro:" not in call.err, f"what is not there is no grant's matter\n{call}")
 
 
+@test("hint: a file that a script's words were to make, in a folder that is not there inside")
+def _():
+    with folder() as place:
+        os.mkdir(place + "/out")
+        write(place + "/n.txt", "1\n")
+        call = vitro("run", "--read", "n.txt", "--cwd", ".", "--", "/bin/sh", "-c", "cp n.txt out/x", cwd=place)
+        check_in("vitro: 'out' exists here but not inside the cell; to write to it, add: --write out\n", call.err, "the hint", call)
+
+
+@test("hint: what only a script names is not named by vitro, and no grant for it")
+def _():
+    says = "vitro: it names what exists here but is not there inside; --read and --write grant files and folders, and --cwd . begins here\n"
+    with folder() as place:
+        write(place + "/data/n.csv", "1\n")
+        os.mkdir(place + "/out")
+
+        def hint_for(script, *flags):
+            write(place + "/script", "#!/bin/sh\n" + script + "\n")
+            os.chmod(place + "/script", 0o755)
+            call = vitro("run", *flags, "--", "./script", cwd=place)
+            check(call.code != 0, f"it fails\n{call}")
+            return "".join(line for line in call.err.splitlines(True) if line.startswith("vitro: "))
+
+        begins = ["--read", "script", "--cwd", "."]
+        for script in ("cat data/n.csv", "cat data/*.csv", "cat <data/n.csv", "echo 1 >out/sum", "mkdir out/new"):
+            check_equal(hint_for(script), says, script)
+            check_equal(hint_for(script, *begins), says, script)
+        check_equal(hint_for("cat data/n.csv", "--read", "data"), says, "it is granted, but the command begins elsewhere")
+        for script in ("cat nowhere.csv", "cat nowhere/n.csv", f"cat {place}/data/n.csv", "cat ../data/n.csv", "cat data/n.csv 2>&1; exit 1"):
+            check_equal(hint_for(script), "", script)
+        check_equal(hint_for("cat data/none", "--read", "data", *begins), "", "what is there inside")
+
+
+@test("hint: none for code about what lies elsewhere, whatever links it makes, or is")
+def _():
+    with folder(writable=True) as place:
+        for script in ("ln -s /etc/hostname link; cat link", "ln -s /etc link; cat link/hostname"):
+            call = vitro("run", "--set", "require=best-effort", "--write", ".", "--cwd", ".", "--", "/bin/sh", "-c", script, cwd=place)
+            check(call.code != 0, f"it fails\n{call}")
+            check("vitro: " not in call.err, f"a hint\n{call}")
+            os.remove(place + "/link")
+        for code in ("/etc/passwd", "../" + os.path.basename(place)):
+            call = vitro("eval", code, cwd=place)
+            check("was run as code" not in call.err, f"whether it exists is not for code to ask\n{call}")
+
+
+@test("hint: what it suggests is for the shell one word")
+def _():
+    with folder() as place:
+        name = "a b;touch c"
+        write(f"{place}/{name}", "x")
+        call = vitro("run", "--", "/bin/cat", f"{place}/{name}", cwd="/")
+        told = call.err.rpartition("add: --read ")[2].rstrip("\n")
+        check_equal(shlex.split(told), [f"{place}/{name}"], "the suggestion", call)
+
+
 @test("hint: the same for code of an evaluation", needs=["/usr/bin/python3"])
 def _():
     with folder() as place:
@@ -437,7 +494,10 @@ def _():
         call = run(command, env=env)
         check_equal((call.code, call.err), (0, ""), "exit code and stderr", call)
         check_in(f"installed in {place}/to:\n  bin/vitro ", call.out, "what was said", call)
+        check_in("-Wl,-rpath,$(pkg-config --variable=libdir vitro)", call.out, "how programs find the library there", call)
         check("noise" not in call.out, f"nothing of meson's\n{call}")
+        packed = run([*command[:-1], "PREFIX=/usr", f"DESTDIR={place}/pkg"], env=env)
+        check("rpath" not in packed.out, f"what is for a package is found as all is\n{packed}")
         call = run(command, env={**env, "FAILS": "1"})
         check_equal(call.code, 2, "exit code of one that fails", call)
         check_in("noise", call.out, "then meson's words", call)
