@@ -10,7 +10,7 @@
 
 static const char *closest_to(const char *typed)
 {
-	static const char *const known[] = { "run", "explain", "doctor", "timeout" };
+	static const char *const known[] = { "run", "explain", "doctor", "timeout", "raw", "read" };
 	struct vt_closest closest;
 
 	vt_closest_init(&closest, typed);
@@ -26,6 +26,7 @@ static void the_nearest_is_meant(void **state)
 	assert_string_equal(closest_to("explian"), "explain");
 	assert_string_equal(closest_to("docter"), "doctor");
 	assert_string_equal(closest_to("tiemout"), "timeout");
+	assert_string_equal(closest_to("raed"), "read");
 	assert_string_equal(closest_to("run"), "run");
 }
 

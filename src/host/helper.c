@@ -92,9 +92,9 @@ static int find(const char *name, int mode, char path[PATH_MAX], struct vt_err *
 		if (realpath(named, path) && access(path, mode) == 0)
 			return check_program(path, &st, err);
 	}
-	return vt_fail(err, VT_STEP_COMMAND, ENOENT,
-		       "vitro needs %s, which is installed with it: it is not in '%s/%s'", name,
-		       folder, VITRO_HELPER_DIR);
+	return vt_fail(err, VT_STEP_PLAN, ENOENT,
+		       "%s is not in '%s/%s', where make install puts it", name, folder,
+		       VITRO_HELPER_DIR);
 }
 
 int vt_helper_find(const char *name, char path[PATH_MAX], struct vt_err *err)

@@ -162,6 +162,10 @@ static int fail_missing(const char *name, const struct link *from, int num, stru
 	if (strcmp(name, "-") == 0)
 		return vt_source_fail(err, &source, num,
 				      "there is no file '-'; standard input is /dev/stdin");
+	if (*name == '{')
+		return vt_source_fail(err, &source, num,
+				      "JSON is to be in a file, and its name here; for what is "
+				      "piped in: /dev/stdin");
 	if (num == EISDIR)
 		return vt_source_fail(err, &source, num, "'%s' is a folder, not a file",
 				      shown.text);

@@ -222,6 +222,9 @@ static void test_missing_and_unreadable(void **state)
 	check_bad("strickt", ENOENT,
 		  "--policy: there is no file 'strickt', nor a built-in policy of that name "
 		  "(default, strict, compute); did you mean strict?");
+	check_bad("{\"network\": \"none\"}", ENOENT,
+		  "--policy: JSON is to be in a file, and its name here; for what is piped in: "
+		  "/dev/stdin");
 	check_bad("-", ENOENT, "--policy: there is no file '-'; standard input is /dev/stdin");
 	put("p.json", "{\"extends\": \"gone.json\"}");
 	check_bad("p.json", ENOENT,

@@ -133,13 +133,14 @@ int vt_number_json(struct vt_policy *policy, enum vt_field field, const json_t *
 	return vt_value_wrong(value, want, source, err);
 }
 
-/* "64MB", "5sec": what is meant is plain, and how it is written here is told. */
+/* "64MB", "5 s": what is meant is plain, and how it is written here is told. */
 static int fail_unit(enum vt_type type, const char *text, const struct vt_source *source,
 		     struct vt_err *err)
 {
 	const int digits = (int)strspn(text, "0123456789.");
+	const char *suffix = text + digits;
 	unsigned times = 1;
-	const char *unit = vt_units_meant(type, text + digits, &times);
+	const char *unit = vt_units_meant(type, suffix + strspn(suffix, " "), &times);
 	struct vt_shown shown = vt_show(text);
 
 	if (unit && times > 1)

@@ -386,6 +386,9 @@ static void test_texts_that_are_no_numbers(void **state)
 	check_bad_flag("limits.stdout_kb", "1.5gib",
 		       "--flag: limits.stdout_kb: '1.5gib' has no unit known here (K, M or G); "
 		       "write 1.5G");
+	check_bad_flag("limits.wall_ms", "5 s",
+		       "--flag: limits.wall_ms: '5 s' has no unit known here (ms, s or m); write "
+		       "5s");
 	check_bad_flag("limits.wall_ms", "5sec",
 		       "--flag: limits.wall_ms: '5sec' has no unit known here (ms, s or m); write "
 		       "5s");

@@ -133,21 +133,22 @@ const char *vt_units_meant(enum vt_type type, const char *suffix, unsigned *ret_
 		const char *written, *unit;
 		unsigned times;
 	} others[] = {
-		{ VT_TYPE_MS, "msec", "ms", 1 },   { VT_TYPE_MS, "sec", "s", 1 },
-		{ VT_TYPE_MS, "secs", "s", 1 },    { VT_TYPE_MS, "second", "s", 1 },
-		{ VT_TYPE_MS, "seconds", "s", 1 }, { VT_TYPE_MS, "min", "m", 1 },
-		{ VT_TYPE_MS, "mins", "m", 1 },    { VT_TYPE_MS, "minute", "m", 1 },
-		{ VT_TYPE_MS, "minutes", "m", 1 }, { VT_TYPE_MS, "h", "m", 60 },
-		{ VT_TYPE_MS, "hour", "m", 60 },   { VT_TYPE_MS, "hours", "m", 60 },
-		{ VT_TYPE_MS, "d", "m", 1440 },    { VT_TYPE_MB, "K", "K", 1 },
-		{ VT_TYPE_MB, "Ki", "K", 1 },      { VT_TYPE_MB, "KB", "K", 1 },
-		{ VT_TYPE_MB, "KiB", "K", 1 },     { VT_TYPE_MB, "M", "M", 1 },
-		{ VT_TYPE_MB, "Mi", "M", 1 },      { VT_TYPE_MB, "MB", "M", 1 },
-		{ VT_TYPE_MB, "MiB", "M", 1 },     { VT_TYPE_MB, "G", "G", 1 },
-		{ VT_TYPE_MB, "Gi", "G", 1 },      { VT_TYPE_MB, "GB", "G", 1 },
-		{ VT_TYPE_MB, "GiB", "G", 1 },     { VT_TYPE_MB, "T", "G", 1024 },
-		{ VT_TYPE_MB, "Ti", "G", 1024 },   { VT_TYPE_MB, "TB", "G", 1024 },
-		{ VT_TYPE_MB, "TiB", "G", 1024 },
+		{ VT_TYPE_MS, "ms", "ms", 1 },    { VT_TYPE_MS, "s", "s", 1 },
+		{ VT_TYPE_MS, "m", "m", 1 },      { VT_TYPE_MS, "msec", "ms", 1 },
+		{ VT_TYPE_MS, "sec", "s", 1 },    { VT_TYPE_MS, "secs", "s", 1 },
+		{ VT_TYPE_MS, "second", "s", 1 }, { VT_TYPE_MS, "seconds", "s", 1 },
+		{ VT_TYPE_MS, "min", "m", 1 },    { VT_TYPE_MS, "mins", "m", 1 },
+		{ VT_TYPE_MS, "minute", "m", 1 }, { VT_TYPE_MS, "minutes", "m", 1 },
+		{ VT_TYPE_MS, "h", "m", 60 },     { VT_TYPE_MS, "hour", "m", 60 },
+		{ VT_TYPE_MS, "hours", "m", 60 }, { VT_TYPE_MS, "d", "m", 1440 },
+		{ VT_TYPE_MB, "K", "K", 1 },      { VT_TYPE_MB, "Ki", "K", 1 },
+		{ VT_TYPE_MB, "KB", "K", 1 },     { VT_TYPE_MB, "KiB", "K", 1 },
+		{ VT_TYPE_MB, "M", "M", 1 },      { VT_TYPE_MB, "Mi", "M", 1 },
+		{ VT_TYPE_MB, "MB", "M", 1 },     { VT_TYPE_MB, "MiB", "M", 1 },
+		{ VT_TYPE_MB, "G", "G", 1 },      { VT_TYPE_MB, "Gi", "G", 1 },
+		{ VT_TYPE_MB, "GB", "G", 1 },     { VT_TYPE_MB, "GiB", "G", 1 },
+		{ VT_TYPE_MB, "T", "G", 1024 },   { VT_TYPE_MB, "Ti", "G", 1024 },
+		{ VT_TYPE_MB, "TB", "G", 1024 },  { VT_TYPE_MB, "TiB", "G", 1024 },
 	};
 
 	type = type == VT_TYPE_KB ? VT_TYPE_MB : type; /* sizes are written alike */

@@ -268,7 +268,7 @@ def _():
         os.unlink(place + "/test/vitro-escape")
         call = run([binary, "doctor", "--self-test"])
         check_equal(call.code, 125, "exit code", call)
-        check_in("needs vitro-escape", call.err, "the reason", call)
+        check_in("vitro-escape is not in", call.err, "the reason", call)
     for flags in (["--", "true"], ["--json=file"], ["--audit", "file"], ["--nonsense"]):
         call = vitro("doctor", "--self-test", *flags)
         check_equal(call.code, 125, f"exit code with {flags}", call)
