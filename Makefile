@@ -167,10 +167,14 @@ install: build
 	@to='$(abspath $(DESTDIR))$(PREFIX)'; echo "installed in $$to:"; \
 	echo '  bin/vitro                        the program'; \
 	echo '  lib, include/vitro.h             libvitro, and vitro.pc for pkg-config'; \
-	echo '  libexec/vitro                    what loads shared objects, and what doctor --self-test runs'; \
+	echo '  libexec/vitro                    what eval, tools in Python and Node, and doctor --self-test need'; \
 	echo '  share/man                        man pages'; \
 	echo '  share/vitro/*.schema.json        for editors'; \
 	echo '  share                            completions for bash, zsh and fish'
+	@case '$(DESTDIR)$(PREFIX)' in \
+	/usr|/usr/local) /sbin/ldconfig ;; \
+	*) [ '$(DESTDIR)' ] || echo 'Programs find libvitro there if linked with -Wl,-rpath,$$(pkg-config --variable=libdir vitro)' ;; \
+	esac
 
 clean:
 	@rm -rf build build-sanitized build-fuzz build-coverage
