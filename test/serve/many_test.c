@@ -9,12 +9,7 @@ static int echo(vitro_task *task)
 
 static const struct vitro_tool tools[] = { { .name = "echo", .function = echo }, { 0 } };
 
-/* A sanitizer makes each of them take longer. */
-#ifdef __SANITIZE_ADDRESS__
-enum { CLIENTS = 200, CALLS = 20 };
-#else
-enum { CLIENTS = 200, CALLS = 50 };
-#endif
+enum { CLIENTS = 200, CALLS = 15 };
 
 /* One client: 0 where each call had its own result. */
 static int be_client(int number, int told)
