@@ -97,15 +97,19 @@ export function allowToStay(matches) {
 	mayStay = matches;
 }
 
-/** Living processes below this one; what a test leaves there is a failure. */
+/** Living processes below this one; what a test leaves there is a failure. Any of them may end meanwhile. */
 export function descendants(pid = process.pid) {
-	return readdirSync(`/proc/${pid}/task`).flatMap((task) => {
-		try {
-			return readFileSync(`/proc/${pid}/task/${task}/children`, 'utf8').split(' ').filter(Boolean).map(Number);
-		} catch {
-			return [];
-		}
-	}).filter((child) => isAlive(child) && !mayStay(describeProcess(child))).flatMap((child) => [child, ...descendants(child)]);
+	const children = orNothing(() => readdirSync(`/proc/${pid}/task`)).flatMap((task) =>
+		orNothing(() => readFileSync(`/proc/${pid}/task/${task}/children`, 'utf8').split(' ').filter(Boolean).map(Number)));
+	return children.filter((child) => isAlive(child) && !mayStay(describeProcess(child))).flatMap((child) => [child, ...descendants(child)]);
+}
+
+function orNothing(look) {
+	try {
+		return look();
+	} catch {
+		return [];
+	}
 }
 
 export function isAlive(pid) {
