@@ -29,7 +29,7 @@ async function load(name) {
 
 /** Has an adapter do something, with a folder of the host's to work in. */
 async function withAdapter(make, act, options = {}) {
-	const folder = mkdtempSync(join(tmpdir(), 'vitro-adapter-'));
+	const folder = mkdtempSync(join(tmpdir(), 'vitro-test-adapter-'));
 	const adapter = make({ policy: POLICY, folder, ...options });
 	try {
 		return await act(adapter, folder);
@@ -107,7 +107,7 @@ test('ai: files are written, read, listed and deleted', () => withAdapter(sessio
 }));
 
 test("ai: a link that a command makes leads nowhere but into the cell", () => withAdapter(session, async (one, folder) => {
-	const secret = mkdtempSync(join(tmpdir(), 'vitro-secret-'));
+	const secret = mkdtempSync(join(tmpdir(), 'vitro-test-secret-'));
 	try {
 		writeFileSync(join(secret, 'key'), 'secret');
 		await one.run({ command: `ln -s ${secret}/key stolen; ln -s ${secret} folder` });

@@ -257,7 +257,7 @@ test('eval: nothing is left of a call in the next', () => withSandbox(async (san
 }));
 
 function makeModules(act) {
-	const folder = mkdtempSync(join(tmpdir(), 'vitro-modules-'));
+	const folder = mkdtempSync(join(tmpdir(), 'vitro-test-modules-'));
 	chmodSync(folder, 0o755);
 	mkdirSync(join(folder, 'lib'));
 	writeFileSync(join(folder, 'package.json'), '{"type": "module"}');

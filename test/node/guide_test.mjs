@@ -16,7 +16,7 @@ const PRINTED = { 'README.md': ['1816', 'Linux'], 'sdk/node/README.md': ['6', 'h
 
 /** A folder where the package is installed, and what else there is. */
 function makeFolder() {
-	const folder = mkdtempSync(join(tmpdir(), 'vitro-guide-'));
+	const folder = mkdtempSync(join(tmpdir(), 'vitro-test-guide-'));
 	const modules = join(folder, 'node_modules');
 	mkdirSync(modules);
 	symlinkSync(join(ROOT, 'sdk', 'node'), join(modules, 'vitro-sandbox'));

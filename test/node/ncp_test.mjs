@@ -127,7 +127,7 @@ test('ncp bug: of 10,000 log lines some are lost', async () => {
 });
 
 async function withSecret(act) {
-	const folder = mkdtempSync(join(tmpdir(), 'vitro-secret-'));
+	const folder = mkdtempSync(join(tmpdir(), 'vitro-test-secret-'));
 	try {
 		writeFileSync(join(folder, 'key'), 'a secret');
 		return await act(JSON.stringify(join(folder, 'key')));

@@ -36,7 +36,7 @@ function useProject() {
 }
 
 function makeProject() {
-	const place = mkdtempSync(join(tmpdir(), 'vitro-package-'));
+	const place = mkdtempSync(join(tmpdir(), 'vitro-test-package-'));
 	process.on('exit', () => rmSync(place, { recursive: true }));
 	const env = clean(place);
 	const tarball = execute(process.execPath, [join(ROOT, 'sdk', 'node', 'pack.mjs'), dirname(BINARY), place], { env }).trim();

@@ -112,7 +112,7 @@ test('a timeout can be longer than the default', () => withSandbox(async (sandbo
 }));
 
 test('a policy: a name, an object, a file, paths by the working directory', async () => {
-	const folder = mkdtempSync(join(tmpdir(), 'vitro-policy-'));
+	const folder = mkdtempSync(join(tmpdir(), 'vitro-test-policy-'));
 	chmodSync(folder, 0o755);
 	try {
 		writeFileSync(join(folder, 'hello.txt'), 'hello', { mode: 0o644 });
@@ -190,7 +190,7 @@ test('a program that waits is kept alive by its call', async () => {
 });
 
 test('what is wrong with the program is said: VITRO_BINARY, one that is no supervisor, one that dies', async () => {
-	const folder = mkdtempSync(join(tmpdir(), 'vitro-binary-'));
+	const folder = mkdtempSync(join(tmpdir(), 'vitro-test-binary-'));
 	const keep = process.env.VITRO_BINARY;
 	try {
 		for (const [binary, Class, says] of [[join(folder, 'none'), vitro.Unsupported, 'cannot be executed'], ['/bin/false', vitro.Lost, 'does not work as a supervisor'], [join(folder, 'says'), vitro.Lost, 'no room']]) {
@@ -209,7 +209,7 @@ test('what is wrong with the program is said: VITRO_BINARY, one that is no super
 
 /** Has a server do something, and ends it; with the tools of a manifest, where there is one. */
 async function withServer(manifest, act) {
-	const folder = mkdtempSync(join(tmpdir(), 'vitro-serve-'));
+	const folder = mkdtempSync(join(tmpdir(), 'vitro-test-serve-'));
 	const path = join(folder, 's');
 	if (manifest !== null)
 		writeFileSync(join(folder, 'tools.json'), JSON.stringify(manifest));
