@@ -31,7 +31,7 @@ static struct {
 	int fds_fd; /* /proc/self/fd */
 	atomic_bool is_shut;
 	atomic_flag is_held;
-	char held[PATH_MAX];
+	char held[PATH_MAX + 64];
 } gate = { .is_held = ATOMIC_FLAG_INIT };
 
 static int add_path(void *user, const char *path)
@@ -76,7 +76,7 @@ const char *vt_node_gate_held(void)
 {
 	if (!gate.held[0])
 		return NULL;
-	static char held[PATH_MAX];
+	static char held[sizeof(gate.held)];
 
 	memcpy(held, gate.held, sizeof(held));
 	gate.held[0] = '\0';
@@ -123,18 +123,24 @@ static void find_path(int fd, char path[PATH_MAX])
 	path[len < 0 || len == PATH_MAX - 1 ? 0 : len] = '\0';
 }
 
-/* Whether what was opened may be; path becomes where it lies. A pipe or the like has no path, and
- * what has none that can be told may not. */
-static bool may_pass(int fd, char path[PATH_MAX])
+/* The first reason is kept. */
+static void hold(const char *why)
 {
-	char way[PATH_MAX];
+	if (!atomic_flag_test_and_set(&gate.is_held))
+		(void)snprintf(gate.held, sizeof(gate.held), "%s", why);
+}
+
+/* Whether what was opened may be. A pipe or the like has no path, and
+ * what has none that can be told may not. */
+static bool may_pass(int fd)
+{
+	char path[PATH_MAX], why[PATH_MAX + 64];
 
 	find_path(fd, path);
-	memcpy(way, path, sizeof(way));
-	if (*path && (*path != '/' || !lies_in_place(way)))
+	(void)snprintf(why, sizeof(why), "'%s' lies where calls may write", path);
+	if (*path && (*path != '/' || !lies_in_place(path)))
 		return true;
-	if (!atomic_flag_test_and_set(&gate.is_held))
-		memcpy(gate.held, *path ? path : "?", *path ? PATH_MAX : 2);
+	hold(why);
 	return false;
 }
 
@@ -146,9 +152,8 @@ static int open_at(int at, const char *path, int flags, va_list words)
 	mode_t mode = makes ? (mode_t)va_arg(words, unsigned int) : 0;
 
 	int fd = (int)syscall(SYS_openat, at, path, flags | O_LARGEFILE, mode);
-	char real[PATH_MAX];
 
-	if (fd < 0 || !atomic_load(&gate.is_shut) || may_pass(fd, real))
+	if (fd < 0 || !atomic_load(&gate.is_shut) || may_pass(fd))
 		return fd;
 	(void)close(fd);
 	errno = EACCES;
@@ -182,12 +187,11 @@ OPENS(__openat64_2, at, int at, const char *path)
 static FILE *open_stream(const char *path, const char *mode)
 {
 	FILE *(*libc_fopen)(const char *, const char *);
-	char real[PATH_MAX];
 
 	*(void **)&libc_fopen = dlsym(RTLD_NEXT, "fopen64"); /* as POSIX has it */
 	FILE *stream = libc_fopen(path, mode);
 
-	if (!stream || !atomic_load(&gate.is_shut) || may_pass(fileno(stream), real))
+	if (!stream || !atomic_load(&gate.is_shut) || may_pass(fileno(stream)))
 		return stream;
 	(void)fclose(stream);
 	errno = EACCES;
@@ -207,22 +211,29 @@ FILE *open_as_fopen64(const char *path, const char *mode)
 	return open_stream(path, mode);
 }
 
-/* By where it really lies: no link on that way can be changed before it is loaded. */
+/* What a library brings along is opened by the loader, which nobody stands before. */
 EXPORTED void *dlopen(const char *file, int flags)
 {
 	static const char nowhere[] =
 		"/dev/null/nowhere"; /* so that dlerror() has something to say */
 	void *(*libc_dlopen)(const char *, int);
-	char real[PATH_MAX];
+	bool held = file && strchr(file, '/') && atomic_load(&gate.is_shut);
 
 	*(void **)&libc_dlopen = dlsym(RTLD_NEXT, "dlopen");
+	if (held)
+		hold("it loads a native addon, whose libraries could lie where calls may write");
+	return libc_dlopen(held ? nowhere : file, flags);
+}
 
-	if (!atomic_load(&gate.is_shut) || !file || !strchr(file, '/'))
-		return libc_dlopen(file, flags);
-	int fd = (int)syscall(SYS_openat, AT_FDCWD, file, O_RDONLY | O_CLOEXEC);
-	bool may = fd >= 0 && may_pass(fd, real);
+/* A program would open what it likes, and could be one that a call wrote. */
+EXPORTED pid_t fork(void)
+{
+	pid_t (*libc_fork)(void);
 
-	if (fd >= 0)
-		(void)close(fd);
-	return libc_dlopen(may ? real : nowhere, flags);
+	*(void **)&libc_fork = dlsym(RTLD_NEXT, "fork");
+	if (!atomic_load(&gate.is_shut))
+		return libc_fork();
+	hold("it starts a program, which could read what lies where calls may write");
+	errno = EACCES;
+	return -1;
 }

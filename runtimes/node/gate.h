@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a zygote opens: nothing that lies where calls can write, whoever asks for it, by whatever name. Else a call could
- * have code run in the process that later calls are forked from. The library is preloaded, and stands before libc's
- * functions that open files; of what was opened the kernel says where it really lies.
+ * have code run in the process that later calls are forked from. The library is preloaded, and stands before those of libc's
+ * functions by which Node opens files; of what was opened the kernel says where it really lies. Native addons, which could open
+ * files by others, and programs are not to be had meanwhile.
  */
 #pragma once
 
@@ -12,5 +13,5 @@
 int         vt_node_gate_shut(const struct vt_plan *plan, int fds_fd);
 /* When nothing more is loaded: calls may open what they can write. */
 void        vt_node_gate_open(void);
-/* What was kept from being opened first, since this was last asked; NULL: nothing. */
+/* Why something was not to be had, the first time since this was last asked; NULL: all was. */
 const char *vt_node_gate_held(void);

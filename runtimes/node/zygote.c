@@ -100,13 +100,13 @@ static napi_value shut(napi_env env, napi_callback_info info)
 	return r < 0 ? vt_value_throw(env, strerror(-r)) : vt_value_bool(env, r);
 }
 
-/* What was not opened, since this was last asked. */
+/* Why something was not to be had, since this was last asked. */
 static napi_value held(napi_env env, napi_callback_info info)
 {
-	const char *path = vt_node_gate_held();
+	const char *why = vt_node_gate_held();
 
 	(void)info;
-	return vt_value_text(env, path ? path : "", NAPI_AUTO_LENGTH);
+	return vt_value_text(env, why ? why : "", NAPI_AUTO_LENGTH);
 }
 
 static napi_value knows_handlers(napi_env env, napi_callback_info info)

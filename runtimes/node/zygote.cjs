@@ -107,12 +107,6 @@ function objectTo(threads, shared) {
 	return addon.threads() > threads ? 'it starts threads, which calls would lack' : addon.shared() > shared ? 'it makes memory that all calls would share' : '';
 }
 
-/** What a module could not open ahead of calls, it, and whoever loads the same, would not have in calls either. */
-function objectToHeld() {
-	const held = addon.held();
-	return held && `'${held}' lies where calls may write`;
-}
-
 /** The next zygote is without it. */
 function leaveOut(name, objection) {
 	addon.loads(name);
@@ -126,7 +120,7 @@ async function linger() {
 		await fs.promises.stat('/');
 }
 
-/** Returns what looks once more, when all is done. isShut: there are files that it cannot open. */
+/** Returns what looks once more, when all is done. isShut: not all is to be had. */
 async function preload(config, isShut) {
 	const leftOut = process.argv.slice(3); // each "-module": it ended a zygote before this one
 	const names = (config.preload ?? []).filter((name) => !leftOut.includes(`-${name}`));
@@ -142,13 +136,13 @@ async function preload(config, isShut) {
 		}
 		if (isShut)
 			await linger();
-		const objection = objectToHeld() || objectTo(threads, shared);
+		const objection = addon.held() || objectTo(threads, shared); // what it was denied, whoever loads the same would not have in calls, either
 		if (objection)
 			leaveOut(name, objection);
 	}
 	addon.loads('');
 	return () => {
-		const objection = objectToHeld();
+		const objection = addon.held();
 		if (objection)
 			leaveOut(names.at(-1), objection); // whichever it was: in the end it is left out
 	};

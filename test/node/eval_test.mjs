@@ -41,6 +41,8 @@ const WAYS = {
 	'unresolved.cjs': 'const m = new module.constructor(FREE + "/common/index.js"); try { m.load(m.id) } catch {}',
 	'read.cjs': 'try { eval(require("fs").readFileSync(FREE + "/common/index.js", "utf8")) } catch {}',
 	'stream.cjs': 'exports.done = (async () => { for await (const part of require("fs").createReadStream(FREE + "/common/index.js")) eval(String(part)) })().catch(() => {});',
+	'program.cjs': 'try { eval(require("child_process").execFileSync("/bin/cat", [FREE + "/common/index.js"], { encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] })) } catch {}',
+	'shell.cjs': 'exports.done = new Promise((done) => require("child_process").exec("cat " + FREE + "/common/index.js", (error, out) => { eval(error ? "" : out); done(); }));',
 	'descriptor.cjs': 'const fs = require("fs"); try { eval(fs.readFileSync(fs.openSync(FREE + "/../free/common/index.js"), "utf8")) } catch {}',
 };
 
