@@ -9,28 +9,39 @@
 #include "fuzz.h"
 #include "manifest/manifest.h"
 #include "tool/command.h"
+#include "tool/function.h"
 #include "tool/set.h"
 
 /* A file that is always there, in a folder whose files are not policies. */
 #define PLACE "/dev/null"
 
+static void check_command(const struct vt_manifest_tool *from, const struct vt_schema *schema)
+{
+	struct vt_command *command, *input = NULL;
+	struct vt_err err;
+
+	REQUIRE(from->command[0]);
+	REQUIRE(vt_command_compile(from->command, schema, "command", &command, &err) == 0);
+	REQUIRE(!from->input ||
+		vt_command_compile_input(from->input, schema, "stdin", &input, &err) == 0);
+	vt_command_free(input);
+	vt_command_free(command);
+}
+
 /* What whoever makes tools of it relies on. */
 static void check_tool(const struct vt_manifest_tool *from)
 {
-	struct vt_command *command, *input = NULL;
 	struct vt_tool *tool;
 	struct vt_err err;
 
 	REQUIRE(vt_tool_new(from->name, from->description, from->schema, &tool, &err) == 0);
-	REQUIRE(from->command && from->command[0]);
-	const struct vt_schema *schema = from->schema ? tool->schema : NULL;
-
-	REQUIRE(vt_command_compile(from->command, schema, "command", &command, &err) == 0);
-	REQUIRE(!from->input ||
-		vt_command_compile_input(from->input, schema, "stdin", &input, &err) == 0);
+	REQUIRE(!from->command != !from->function);
+	if (from->command)
+		check_command(from, from->schema ? tool->schema : NULL);
+	else
+		REQUIRE(vt_tool_check_function(from->language, from->function, "function", &err) ==
+			0);
 	REQUIRE(vt_json_is_valid(from->policy.json, strlen(from->policy.json)));
-	vt_command_free(input);
-	vt_command_free(command);
 	vt_tool_unref(tool);
 }
 
