@@ -139,11 +139,11 @@ def _():
                        ("backslashes", b"[" * 300 + b'"' + b"\\" * 20_000_001), ("quotes", b"[" * 300 + b'"' * 20_000_001)):
         sys.setrecursionlimit(6000)
         try:
-            bounded(what, 3, 700, lambda: read_message(text))
+            bounded(what, 15, 700, lambda: read_message(text))
         finally:
             sys.setrecursionlimit(1000)
     flat = b"[" + b",".join([b"[[[[[[[[[[0]]]]]]]]]]"] * 400_000) + b"]"
-    check_equal(bounded("lists, ten deep", 3, 700, lambda: read_message(flat)), "read", "it")
+    check_equal(bounded("lists, ten deep", 15, 700, lambda: read_message(flat)), "read", "it")
 
 
 def colliding_tuples(count, length=13):
