@@ -143,7 +143,7 @@ async function preload(config, isShut) {
 	addon.loads('');
 	return () => {
 		const objection = addon.held();
-		if (objection)
+		if (objection && names.length)
 			leaveOut(names.at(-1), objection); // whichever it was: in the end it is left out
 	};
 }
