@@ -67,6 +67,47 @@ def bars(groups):
     return "\n".join(out) + "\n"
 
 
+# What is known of bars that are missed, by their names: what was measured beside them tells.
+REASONS = (
+    (r"parked cell, KB with the kernel's",
+     "The kernel takes most of it for the namespaces, mounts and two processes of a cell, which cost about as much when they are made by hand, with "
+     "nothing of vitro's in them ('made by hand', above); page tables and a memory cgroup are the largest parts."),
+    (r"call / round trip",
+     "Any supervisor costs a third process, and a fresh fork copies pages when it first answers. The rows 'through a third process' and 'and to a fresh "
+     "fork' are that by hand, in C, without a namespace, a filter or a library: what they leave of the bar is less than vitro's checks, clocks and "
+     "counters take. On all CPUs the round trip itself is bimodal, by whether the kernel puts both ends on one CPU."),
+    (r"call / spawn",
+     "Where both processes are on two CPUs, a wake-up across them is most of a call, and a spawn has few of them."),
+    (r"call, p99 / p50",
+     "What else this machine does at that moment: compare the bare round trip of the same table, which has nothing of vitro in it."),
+    (r"1000 read paths",
+     "By hand the mounts are made, and nothing else is: no look at where each path leads, no rule of Landlock for it, no root that is sealed."),
+    (r"1 MB (bytes|array)",
+     "A fresh process takes a page fault for each 4 KB that it receives or makes, and the long-lived worker which it is compared with none. 'Floor "
+     "fresh' is the same by hand: a bare fork and a socket, nothing sealed."),
+    (r"Python: a call-back",
+     "Compared with a byte through a pipe. 'Floor, json' is a round trip by hand with its arguments as JSON, in Python at both ends, through a relay in C."),
+    (r"of thousands",
+     "Compared with a bare message; what a call-back is checked for, and its promise, come on top."),
+    (r"no occupant / fork|nothing ready",
+     "Nothing was ready, so that a whole occupant is made while the call waits. 'Floor' is a fork by hand that enters the same namespaces."),
+    (r"add\(2, 3\)|a cold",
+     "A fresh process that copies the pages which it touches, against one that stays: 'floor fresh' is a bare fork by hand."),
+)
+
+
+def reasons(groups):
+    """Why bars are missed, as far as it is known."""
+    told = {}
+    for group, found in groups:
+        for bar in found:
+            if not bar["held"]:
+                why = next((why for pattern, why in REASONS if re.search(pattern, f"{group}: {bar['name']}")), "Not known.")
+                told.setdefault((group, why), []).append(bar["name"])
+    lines = [f"- {group}: *{'; '.join(names)}*. {why}" for (group, why), names in told.items()]
+    return "\n### Why some are missed\n\n" + "\n".join(lines) + "\n" if lines else ""
+
+
 def brief(contests):
     """The contests in a line each."""
     out = ["| p50, call to value | vitro | others |", "|---|---|---|"]
