@@ -90,17 +90,11 @@ static int diagnose(struct vt_host *host, struct diagnosis *diagnosis, struct vt
 	r = vt_cli_settle(diagnosis->policy, host, &request, &diagnosis->refused);
 	if (r < 0)
 		return 0; /* there is no plan that works, and that is the diagnosis */
-	r = vt_plan_make(diagnosis->policy, host, &request, &diagnosis->plan, &diagnosis->refused);
+	r = vt_plan_foresee(diagnosis->policy, host, &request, &diagnosis->plan,
+			    &diagnosis->refused);
 	if (r == -ENOMEM)
 		*err = diagnosis->refused;
 	diagnosis->ok = r == 0;
-	if (r < 0 && r != -ENOMEM) {
-		struct vt_err later;
-
-		diagnosis->policy->require = VT_REQUIRE_BEST_EFFORT;
-		/* The first refusal is the one that counts. */
-		(void)vt_plan_make(diagnosis->policy, host, &request, &diagnosis->plan, &later);
-	}
 	return r == -ENOMEM ? r : 0;
 }
 

@@ -9,6 +9,43 @@
 #include "host/command.h"
 #include "host/host.h"
 #include "plan/plan.h"
+#include "watch/verdict.h"
+
+static int print_json(const struct vt_plan *plan, enum vt_require asked,
+		      const struct vt_err *refusal, struct vt_err *err)
+{
+	struct vt_findings findings = { .failed = true };
+	struct vt_verdict verdict;
+	struct vt_str text;
+
+	if (refusal) {
+		findings.failure = *refusal;
+		vt_verdict_reach(&findings, &verdict);
+	}
+	vt_str_init(&text);
+	int r = vt_plan_explain_json(plan, asked, refusal ? verdict.message : NULL, &text, err);
+
+	if (r == 0)
+		r = vt_cli_report(&text, err);
+	vt_str_done(&text);
+	return r;
+}
+
+static int print_text(const struct vt_plan *plan, const struct vt_err *refusal, struct vt_err *err)
+{
+	struct vt_str text;
+
+	vt_str_init(&text);
+	if (refusal) {
+		vt_str_wrap(&text, refusal->what, 0, 0);
+		vt_str_add(&text, "\nWith require=best-effort:\n");
+	}
+	vt_plan_explain(plan, &text);
+	int r = vt_cli_report(&text, err);
+
+	vt_str_done(&text);
+	return r;
+}
 
 /*
  * Prints the plan. A refused one is printed as it would be with require=best-effort, with the
@@ -17,28 +54,19 @@
 static int explain(const struct vt_options *options, const struct vt_host *host,
 		   const struct vt_request *request, struct vt_err *err)
 {
+	enum vt_require asked = options->policy->require;
 	struct vt_plan *plan = NULL;
 	struct vt_err refusal;
-	struct vt_str text;
-	int refused = vt_plan_make(options->policy, host, request, &plan, &refusal);
+	int refused = vt_plan_foresee(options->policy, host, request, &plan, &refusal);
 
-	if (refused < 0) {
-		options->policy->require = VT_REQUIRE_BEST_EFFORT;
-		if (vt_plan_make(options->policy, host, request, &plan, err) < 0) {
-			*err = refusal;
-			return refused;
-		}
+	if (!plan) {
+		*err = refusal;
+		return refused;
 	}
-	vt_str_init(&text);
-	if (refused < 0) {
-		vt_str_wrap(&text, refusal.what, 0, 0);
-		vt_str_add(&text, "\nWith require=best-effort:\n");
-	}
-	vt_plan_explain(plan, &text);
+	const struct vt_err *why = refused < 0 ? &refusal : NULL;
+	int r = options->json ? print_json(plan, asked, why, err) : print_text(plan, why, err);
+
 	vt_plan_free(plan);
-	int r = vt_cli_report(&text, err);
-
-	vt_str_done(&text);
 	if (r < 0)
 		return r;
 	return refused < 0 ? VT_EXIT_OWN : 0;
@@ -92,6 +120,12 @@ int vt_cli_explain(int argc, char **argv)
 	else if (r == 0)
 		r = prepare_and_explain(&options, arena, &err);
 	if (r < 0) {
+		struct vt_err later;
+
+		/* Where there is no plan, whoever asked for JSON gets the reason as such; one that
+		 * cannot be written is told below. */
+		if (options.json && err.step != VT_STEP_OUTPUT)
+			(void)print_json(NULL, VT_REQUIRE_FULL, &err, &later);
 		vt_cli_complain_err(&err);
 		r = VT_EXIT_OWN;
 	}

@@ -76,6 +76,7 @@ static const struct own {
 	    "Write the result to FILE, or to standard output in place of the command's output.",
 	    true, -1 } },
 	{ OWN_REPORT, "doctor", { "--json", NULL, NULL, "Print the report as JSON.", false, -1 } },
+	{ OWN_REPORT, "explain", { "--json", NULL, NULL, "Print the plan as JSON.", false, -1 } },
 	{ OWN_REPORT, "tools", { "--json", NULL, NULL, "Print the tools as JSON.", false, -1 } },
 	{ OWN_SOCKET,
 	  "serve",

@@ -81,51 +81,47 @@ static void explain_limits(const struct vt_plan *plan, struct vt_str *out)
 			    : "");
 }
 
-static void explain_place(const char *kind, const struct vt_build *build, struct vt_str *out)
+const char *vt_build_kind(const struct vt_build *build)
 {
-	vt_str_addf(out, "  %-7s ", kind);
-	show(out, "/", build->to);
+	switch (build->act) {
+	case VT_ACT_BIND:
+		return build->device     ? "device"
+		       : build->socket   ? "socket"
+		       : build->writable ? "write"
+					 : "read";
+	case VT_ACT_SCRATCH:
+	case VT_ACT_PROC:
+		return "private";
+	case VT_ACT_LINK:
+		return "link";
+	case VT_ACT_MASK:
+		return "masked";
+	case VT_ACT_FILE:
+		return *build->from ? "made" : NULL; /* the place that a file is mounted on */
+	case VT_ACT_DIR:
+		break;
+	}
+	return NULL;
 }
 
 static void explain_build(const struct vt_plan *plan, const struct vt_build *build,
 			  struct vt_str *out)
 {
-	const char *kind = build->device     ? "device"
-			   : build->socket   ? "socket"
-			   : build->writable ? "write"
-					     : "read";
+	const char *kind = vt_build_kind(build);
 
-	switch (build->act) {
-	case VT_ACT_BIND:
-		explain_place(kind, build, out);
-		if (strcmp(build->from + 1, build->to) != 0)
-			show(out, " from ", build->from);
-		if (build->idmap >= 0)
-			vt_str_addf(out, " (owner %u:%u is the cell's user)",
-				    plan->idmaps[build->idmap].uid, plan->idmaps[build->idmap].gid);
-		break;
-	case VT_ACT_SCRATCH:
-		explain_place("private", build, out);
-		break;
-	case VT_ACT_LINK:
-		explain_place("link", build, out);
-		show(out, " -> ", build->from);
-		break;
-	case VT_ACT_PROC:
-		explain_place("private", build, out);
-		vt_str_add(out, " with the cell's own processes only");
-		break;
-	case VT_ACT_MASK:
-		explain_place("masked", build, out);
-		break;
-	case VT_ACT_FILE:
-		if (!*build->from)
-			return; /* the place that a file is mounted on */
-		explain_place("made", build, out);
-		break;
-	case VT_ACT_DIR:
+	if (!kind)
 		return;
-	}
+	vt_str_addf(out, "  %-7s ", kind);
+	show(out, "/", build->to);
+	if (build->act == VT_ACT_BIND && strcmp(build->from + 1, build->to) != 0)
+		show(out, " from ", build->from);
+	if (build->act == VT_ACT_BIND && build->idmap >= 0)
+		vt_str_addf(out, " (owner %u:%u is the cell's user)",
+			    plan->idmaps[build->idmap].uid, plan->idmaps[build->idmap].gid);
+	if (build->act == VT_ACT_LINK)
+		show(out, " -> ", build->from);
+	if (build->act == VT_ACT_PROC)
+		vt_str_add(out, " with the cell's own processes only");
 	vt_str_add(out, "\n");
 }
 

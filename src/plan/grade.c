@@ -484,6 +484,12 @@ static enum vt_grade needed(enum vt_require require, enum vt_property property)
 	return VT_GRADE_KERNEL;
 }
 
+bool vt_grade_suffices(const struct vt_holding *holding, enum vt_property property,
+		       enum vt_require require)
+{
+	return !holding->mechanism || holding->grade >= needed(require, property);
+}
+
 /* In short: `explain` has the rest. */
 static const char *why_refused(const struct vt_holding *h, enum vt_property property)
 {
@@ -548,9 +554,9 @@ static int judge(struct grading *g, struct vt_err *err)
 
 		if (!h->mechanism)
 			continue;
-		if (h->grade < needed(g->policy->require, (enum vt_property)i))
+		if (!vt_grade_suffices(h, (enum vt_property)i, g->policy->require))
 			return refuse(g, cause_of(g, (enum vt_property)i), err);
-		if (h->grade < needed(VT_REQUIRE_FULL, (enum vt_property)i))
+		if (!vt_grade_suffices(h, (enum vt_property)i, VT_REQUIRE_FULL))
 			partial = true;
 		least = h->grade < least ? h->grade : least;
 	}

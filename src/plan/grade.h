@@ -13,3 +13,7 @@
  */
 int vt_grade_plan(struct vt_plan *plan, const struct vt_policy *policy, const struct vt_host *host,
 		  struct vt_err *err);
+
+/* Whether a property holds as well as that requires. One that is not asked for does. */
+bool vt_grade_suffices(const struct vt_holding *holding, enum vt_property property,
+		       enum vt_require require);

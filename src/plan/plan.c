@@ -608,6 +608,21 @@ int vt_plan_make(const struct vt_policy *policy, const struct vt_host *host,
 	return 0;
 }
 
+int vt_plan_foresee(struct vt_policy *policy, const struct vt_host *host,
+		    const struct vt_request *request, struct vt_plan **ret_plan, struct vt_err *err)
+{
+	int r = vt_plan_make(policy, host, request, ret_plan, err);
+	struct vt_err later;
+
+	if (r == 0)
+		return 0;
+	*ret_plan = NULL;
+	policy->require = VT_REQUIRE_BEST_EFFORT;
+	/* The first reason is the one that counts. */
+	(void)vt_plan_make(policy, host, request, ret_plan, &later);
+	return r;
+}
+
 void vt_plan_free(struct vt_plan *plan)
 {
 	if (plan)

@@ -270,10 +270,15 @@ struct vt_request {
 /*
  * Decides. -EPERM with step VT_STEP_PLAN means refused: the text names the key, the reason and what
  * would run it all the same. *ret_plan is freed with vt_plan_free().
- *
  */
 int  vt_plan_make(const struct vt_policy *policy, const struct vt_host *host,
 		  const struct vt_request *request, struct vt_plan **ret_plan, struct vt_err *err);
+/*
+ * The same for who only tells of it. Where it fails, *err says why, and *ret_plan is that of best effort, which
+ * the policy then requires; or NULL: there is none either.
+ */
+int  vt_plan_foresee(struct vt_policy *policy, const struct vt_host *host,
+		     const struct vt_request *request, struct vt_plan **ret_plan, struct vt_err *err);
 void vt_plan_free(struct vt_plan *plan);
 
 /* The place of the cell's own that a path lies in, so that no grant of it is taken; NULL: none. */
@@ -296,5 +301,15 @@ void vt_plan_warn(struct vt_plan *plan, const char *text);
 
 /* The plan as `vitro explain` prints it. */
 void vt_plan_explain(const struct vt_plan *plan, struct vt_str *out);
+
+/*
+ * The same as JSON, of what vt_plan_foresee() found: plan and refusal may be NULL. asked is what the policy
+ * required before.
+ */
+int vt_plan_explain_json(const struct vt_plan *plan, enum vt_require asked, const char *refusal,
+			 struct vt_str *out, struct vt_err *err);
+
+/* The word for what a build puts inside: "read", "link". NULL: nothing that is worth telling of. */
+const char *vt_build_kind(const struct vt_build *build);
 
 const char *vt_grade_name(enum vt_grade grade);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Policies × invented hosts → plan text, compared with test/golden. VITRO_GOLDEN=update writes the
- * texts anew, to be read before they are committed.
+ * Policies × invented hosts → plan text and JSON, compared with test/golden. VITRO_GOLDEN=update
+ * writes the texts anew, to be read before they are committed.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -331,20 +331,30 @@ static const struct vt_host root_without_ids = {
 	.cgroup = { .why = "no cgroups" },
 };
 
-/* Plans the policy for the host: its text, or the refusal. */
-static char *plan_text(const char *json, const struct vt_host *host)
+static char given_lang[] = "LANG=C.UTF-8", given_secret[] = "SECRET=1",
+	    given_path[] = "PATH=/opt/bin";
+static char *environment[] = { given_lang, given_secret, given_path, NULL };
+
+static struct vt_policy *read_policy(const char *json)
 {
-	static char lang[] = "LANG=C.UTF-8", secret[] = "SECRET=1", path[] = "PATH=/opt/bin";
-	static char *environment[] = { lang, secret, path, NULL };
-	const struct vt_request request = { .environ = environment };
 	struct vt_policy *policy;
-	struct vt_plan *plan;
 	struct vt_err err;
-	struct vt_str text;
 
 	assert_int_equal(vt_policy_new(&policy, &err), 0);
 	if (vt_policy_load_text(policy, json, strlen(json), "/home/ann", "p.json", &err) < 0)
 		fail_msg("%s", err.what);
+	return policy;
+}
+
+/* Plans the policy for the host: its text, or the refusal. */
+static char *plan_text(const char *json, const struct vt_host *host)
+{
+	const struct vt_request request = { .environ = environment };
+	struct vt_policy *policy = read_policy(json);
+	struct vt_plan *plan;
+	struct vt_err err;
+	struct vt_str text;
+
 	vt_str_init(&text);
 	if (vt_plan_make(policy, host, &request, &plan, &err) < 0) {
 		vt_str_addf(&text, "%s\n", err.what);
@@ -352,6 +362,26 @@ static char *plan_text(const char *json, const struct vt_host *host)
 		vt_plan_explain(plan, &text);
 		vt_plan_free(plan);
 	}
+	vt_policy_free(policy);
+	assert_true(vt_str_ok(&text));
+	return text.text;
+}
+
+/* The same as JSON, with the plan of best effort beside a refusal. */
+static char *plan_json(const char *json, const struct vt_host *host)
+{
+	const struct vt_request request = { .environ = environment };
+	struct vt_policy *policy = read_policy(json);
+	enum vt_require asked = policy->require;
+	struct vt_plan *plan;
+	struct vt_err refusal, err;
+	struct vt_str text;
+	int r = vt_plan_foresee(policy, host, &request, &plan, &refusal);
+
+	vt_str_init(&text);
+	assert_int_equal(
+		vt_plan_explain_json(plan, asked, r < 0 ? refusal.what : NULL, &text, &err), 0);
+	vt_plan_free(plan);
 	vt_policy_free(policy);
 	assert_true(vt_str_ok(&text));
 	return text.text;
@@ -527,16 +557,14 @@ static char *read_whole(const char *path)
 	return text;
 }
 
-static void check_golden(void **state)
+static void check_file(const char *name, const char *ending, const char *text)
 {
-	const struct golden *golden = *state;
 	const char *folder = getenv("VITRO_TEST_DIR");
 	const char *mode = getenv("VITRO_GOLDEN");
 	char path[4096];
-	char *text = plan_text(golden->policy, golden->host);
 
-	(void)snprintf(path, sizeof(path), "%s/golden/%s.txt", folder ? folder : TEST_DIR,
-		       golden->name);
+	(void)snprintf(path, sizeof(path), "%s/golden/%s.%s", folder ? folder : TEST_DIR, name,
+		       ending);
 	if (mode && strcmp(mode, "update") == 0) {
 		FILE *file = fopen(path, "w");
 
@@ -548,7 +576,42 @@ static void check_golden(void **state)
 
 	assert_string_equal(text, wanted);
 	free(wanted);
+}
+
+static void check_golden(void **state)
+{
+	const struct golden *golden = *state;
+	char *text = plan_text(golden->policy, golden->host);
+
+	check_file(golden->name, "txt", text);
 	free(text);
+}
+
+/* Between them they have all that a plan tells as JSON, and each way to name the key of a refusal.
+ */
+static void check_golden_json(void **state)
+{
+	static const char *const names[] = {
+		"grants-root",         "bare-user-old-refused", "limits-root",
+		"sockets-alone",       "deny-write-root",       "lower-limits-asked",
+		"limits-cpus-refused", "missing-refused",       "cwd-refused",
+		"no-seccomp-refused",  "bare-blind-refused",
+	};
+	size_t seen = 0;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(goldens) / sizeof(goldens[0]); i++) {
+		for (size_t n = 0; n < sizeof(names) / sizeof(names[0]); n++) {
+			if (strcmp(goldens[i].name, names[n]) != 0)
+				continue;
+			char *text = plan_json(goldens[i].policy, goldens[i].host);
+
+			check_file(names[n], "json", text);
+			free(text);
+			seen++;
+		}
+	}
+	assert_int_equal(seen, sizeof(names) / sizeof(names[0]));
 }
 
 /* What the command brings along is what the search has seen, or there is no plan. */
@@ -644,10 +707,11 @@ static void test_kept_networks(void **state)
 int main(void)
 {
 	enum { COUNT = sizeof(goldens) / sizeof(goldens[0]) };
-	struct CMUnitTest tests[COUNT + 3] = {
+	struct CMUnitTest tests[COUNT + 4] = {
 		[COUNT] = cmocka_unit_test(test_replaced),
 		[COUNT + 1] = cmocka_unit_test(test_pooled_bare),
 		[COUNT + 2] = cmocka_unit_test(test_kept_networks),
+		[COUNT + 3] = cmocka_unit_test(check_golden_json),
 	};
 
 	for (size_t i = 0; i < COUNT; i++)
@@ -656,5 +720,5 @@ int main(void)
 			.test_func = check_golden,
 			.initial_state = (void *)&goldens[i],
 		};
-	return _cmocka_run_group_tests("plan", tests, COUNT + 3, NULL, NULL);
+	return _cmocka_run_group_tests("plan", tests, COUNT + 4, NULL, NULL);
 }

@@ -169,7 +169,7 @@ def _(shell):
         "vitro audit ver": ["audit", "verify"],
         "vitro audit verify --ex": ["audit", "verify", "--expect"],
         "vitro audit verify --au": ["audit", "verify", "--au"],
-        "vitro explain --js": ["explain", "--js"],
+        "vitro explain --js": ["explain", "--json"],
         "vitro doctor --aud": ["doctor", "--aud"],
         "vitro too": ["tools"],
         "vitro tools --qu": ["tools", "--query"],

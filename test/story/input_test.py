@@ -288,7 +288,7 @@ def _():
     complains("python3", "x.py", says=["no verb 'python3'", "vitro run -- python3"])
     complains("--timeout", "5s", says=["vitro run --timeout"])
     complains("x" * 5000, says=["no verb"])
-    complains("explain", "--json", says=["explain has no flag '--json'"])
+    complains("explain", "--raw", says=["explain has no flag '--raw'"])
 
 
 @test("bad input: doctor takes its own flags and nothing else")

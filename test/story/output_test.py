@@ -342,6 +342,37 @@ def _():
             check_own(call.out + call.err, verb, call)
 
 
+def explained(*args):
+    """What explain has as text, and as JSON with as little that steers a terminal; their exit codes agree."""
+    text, call = vitro("explain", *args), vitro("explain", "--json", *args)
+    check_own(call.out, "explain --json", call)
+    check_equal((call.code, call.err), (text.code, text.err), "exit code and stderr", call)
+    return text.out, json.loads(call.out)
+
+
+@test("explain --json has what explain has: the plan, why it is refused and by which key")
+def _():
+    with folder() as place:
+        odd = f"{place}/{FORGERY}"
+        os.mkdir(odd)
+        os.symlink(FORGERY, place + "/out")
+        text, found = explained("--set", "require=best-effort", "--read", place + "/out", "--env", "A=" + FORGERY)
+        check_equal((found["ok"], found["refused"]), (True, None), "it would run", found)
+        plan = found["plan"]
+        check_in(f"isolation: {plan['level']}\n", text, "the level")
+        rows = [line.split()[:3] for line in text.split("\n\n")[1].splitlines()[1:] if line[0] != " "]
+        check_equal([[one["name"], one["mechanism"] or "-", one["grade"] or "-"] for one in plan["properties"]], rows, "properties")
+        check_in(odd, [one["from"] or one["path"] for one in plan["files"] if one["granted"]], "grants, by their own names", found)
+        listed = re.search(r"^FILES.*\n((?:  .*\n)*)", text, re.M)[1].splitlines()
+        check_equal([f"{one['kind']:7} {one['path'].replace(FORGERY, SHOWN)}" for one in plan["files"]],
+                    [re.split(" from | -> | with | \\(", line.strip())[0] for line in listed], "files")
+        check_in("A=" + FORGERY, plan["environment"], "variables")
+    for args, key in ((("--read", "/no/such/file"), "files.read"), (("--set", "limits.pids=many"), "limits.pids"),
+                      (("--cwd", "/no/such/folder"), "files.cwd"), (("--nonsense",), None)):
+        text, found = explained(*args)
+        check_equal((text, found["ok"], found["plan"], found["refused"]["key"]), ("", False, None, key), "there is none", found)
+
+
 @test("each line about what is denied is one of vitro's own, too")
 def _():
     need_proc()
