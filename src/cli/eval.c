@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/json.h"
@@ -18,9 +19,10 @@ static const struct language {
 	const char *script; /* a file of vitro's own, whose text is the code, and the code its
 			       argument */
 	const char *end;    /* of its flags, where it would take the code for one; or NULL */
+	const char *others; /* how people write it, in any case, between blanks */
 } languages[] = {
-	{ "python", "python3", "-I", "-c", "python/evaluate.py", NULL },
-	{ "node", "node", NULL, "-e", "node/evaluate.cjs", "--" },
+	{ "python", "python3", "-I", "-c", "python/evaluate.py", NULL, " py python python3 " },
+	{ "node", "node", NULL, "-e", "node/evaluate.cjs", "--", " javascript js node nodejs " },
 };
 
 static const struct language *find(const char *name)
@@ -29,6 +31,20 @@ static const struct language *find(const char *name)
 		if (strcmp(languages[i].name, name) == 0)
 			return &languages[i];
 	return NULL;
+}
+
+static int fail_unknown(const char *name, struct vt_err *err)
+{
+	const char *meant = NULL;
+	char word[32]; /* cut: too long to be one of them */
+
+	(void)snprintf(word, sizeof(word), " %s ", name);
+	for (size_t i = 0; i < sizeof(languages) / sizeof(languages[0]); i++)
+		if (strcasestr(languages[i].others, word))
+			meant = languages[i].name;
+	return vt_fail(err, VT_STEP_POLICY, EINVAL, "--lang: there is no language '%s'; %s%s%s",
+		       name, meant ? "did you mean " : "there are python and node",
+		       meant ? meant : "", meant ? "?" : "");
 }
 
 /* Its text goes along, so that no cell need read the file. */
@@ -71,9 +87,7 @@ int vt_eval_command(struct vt_options *options, struct vt_arena *arena, struct v
 	char **code = options->command;
 
 	if (!language)
-		return vt_fail(err, VT_STEP_POLICY, EINVAL,
-			       "--lang: there is no language '%s'; there are python and node",
-			       options->lang);
+		return fail_unknown(options->lang, err);
 	if (!code[0] || code[1])
 		return vt_fail(err, VT_STEP_POLICY, EINVAL, "%s: vitro eval [FLAGS] CODE | -",
 			       code[0] ? "code is one word, so quote it" : "no code given");

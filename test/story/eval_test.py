@@ -267,7 +267,13 @@ def _():
 def _():
     for args, says in (((), "no code given: vitro eval [FLAGS] CODE | -"),
                        (("print(1)", "2"), "code is one word, so quote it"),
-                       (("--lang", "ruby", "1"), "there is no language 'ruby'; there are python and node")):
+                       (("--lang", "ruby", "1"), "there is no language 'ruby'; there are python and node"),
+                       (("--lang", "js", "1"), "there is no language 'js'; did you mean node?"),
+                       (("--lang", "JavaScript", "1"), "there is no language 'JavaScript'; did you mean node?"),
+                       (("--lang", "py", "1"), "there is no language 'py'; did you mean python?"),
+                       (("--lang", "Python", "1"), "there is no language 'Python'; did you mean python?"),
+                       (("--lang", "s", "1"), "there is no language 's'; there are python and node"),
+                       (("--lang", "", "1"), "there is no language ''; there are python and node")):
         call = vitro("eval", *args)
         check_equal(call.code, 125, "vitro's own error", call)
         check_in(says, call.err, "what it says", call)
