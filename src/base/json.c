@@ -333,6 +333,11 @@ int vt_json_read_file(const char *path, struct vt_str *text, struct vt_err *err)
 	return read_named(path, true, text, err);
 }
 
+int vt_json_read_plain(const char *path, struct vt_str *text, struct vt_err *err)
+{
+	return read_named(path, false, text, err);
+}
+
 static int load_named(const char *path, bool pipes, json_t **ret_root, struct vt_err *err)
 {
 	struct vt_str text;

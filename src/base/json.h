@@ -24,8 +24,9 @@ int vt_json_load_file(const char *path, json_t **ret_root, struct vt_err *err);
 /* The same, and it waits for nothing: a pipe is no file either. */
 int vt_json_load_plain(const char *path, json_t **ret_root, struct vt_err *err);
 
-/* The same, without parsing it: adds the file's bytes to text, of which there may be one too many. */
+/* The same two, without parsing it: they add the file's bytes to text, of which there may be one too many. */
 int vt_json_read_file(const char *path, struct vt_str *text, struct vt_err *err);
+int vt_json_read_plain(const char *path, struct vt_str *text, struct vt_err *err);
 
 /* Parses len bytes of text; name is what messages call it ("policy.json", "--set files.read"). */
 int vt_json_load_text(const char *text, size_t len, const char *name, json_t **ret_root,

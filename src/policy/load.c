@@ -114,13 +114,43 @@ static int load_root(struct vt_policy *policy, const json_t *root, const struct 
 	return status < 0 ? status : vt_parse_apply(policy, root, &source, err);
 }
 
+static bool is_blank(const char *text, size_t len)
+{
+	size_t at = 0;
+
+	while (at < len && memchr(" \t\r\n", text[at], 4))
+		at++;
+	return at == len;
+}
+
 static int load_text(struct vt_policy *policy, const char *text, size_t len,
 		     const struct link *link, struct vt_err *err)
 {
 	AUTO_JSON json_t *root = NULL;
+
+	if (is_blank(text, len)) {
+		struct vt_source source = { link->name, "", NULL };
+
+		return vt_source_fail(err, &source, EINVAL,
+				      "it is empty; the policy of defaults is {}");
+	}
 	int status = vt_json_load_text(text, len, link->name, &root, err);
 
 	return status < 0 ? status : load_root(policy, root, link, err);
+}
+
+static int load_file(struct vt_policy *policy, const struct link *link, struct vt_err *err)
+{
+	struct vt_str text;
+
+	vt_str_init(&text);
+	int status = policy->plain_files ? vt_json_read_plain(link->name, &text, err)
+					 : vt_json_read_file(link->name, &text, err);
+
+	if (status == 0)
+		status = load_text(policy, text.text, text.len, link, err);
+	vt_str_done(&text);
+	return status;
 }
 
 /* The real place of a file and of its folder, from its name. Returns 0 or a negative errno. */
@@ -202,7 +232,6 @@ static int load_named(struct vt_policy *policy, const char *name, const struct l
 	struct link link = { .name = name, .from = from, .depth = from ? from->depth + 1 : 0 };
 	const char *builtin = vt_builtin_find(name);
 	char real[PATH_MAX], folder[PATH_MAX];
-	AUTO_JSON json_t *root = NULL;
 
 	if (builtin)
 		return load_text(policy, builtin, strlen(builtin), &link, err);
@@ -220,10 +249,7 @@ static int load_named(struct vt_policy *policy, const char *name, const struct l
 	status = check_chain(&link, err);
 	if (status == 0)
 		status = add_source(policy, name, &source, err);
-	if (status == 0)
-		status = policy->plain_files ? vt_json_load_plain(name, &root, err)
-					     : vt_json_load_file(name, &root, err);
-	return status < 0 ? status : load_root(policy, root, &link, err);
+	return status < 0 ? status : load_file(policy, &link, err);
 }
 
 int vt_policy_load(struct vt_policy *policy, const char *name, struct vt_err *err)

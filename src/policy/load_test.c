@@ -239,6 +239,10 @@ static void test_missing_and_unreadable(void **state)
 		  "write the whole path");
 	put("p.json", "{\"extends\": \"\"}");
 	check_bad("p.json", EINVAL, "p.json: extends: the path is empty");
+	put("p.json", "");
+	check_bad("p.json", EINVAL, "p.json: it is empty; the policy of defaults is {}");
+	put("p.json", " \r\n\t");
+	check_bad("p.json", EINVAL, "p.json: it is empty; the policy of defaults is {}");
 	assert_int_equal(symlink("loop", "loop"), 0);
 	check_bad("loop", ELOOP, "--policy: 'loop': Too many levels of symbolic links");
 }

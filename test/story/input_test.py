@@ -89,7 +89,7 @@ def _():
     refused("-p", "no-such-builtin", says=["no-such-builtin", "strict", "compute"])
     with folder() as place:
         refused("-p", place, says=[place])
-        refused("-p", write(place + "/empty", ""), says=["empty"])
+        refused("-p", write(place + "/p.json", ""), says=["p.json: it is empty", "{}"])
         refused_policy({"files": {"read": ["missing/place"]}}, "files.read", "missing/place")
         os.symlink("nowhere", place + "/dangling")
         refused("--read", place + "/dangling", says=["dangling"])
