@@ -274,6 +274,9 @@ test("a server's own tools are listed and called, also by code in a cell", () =>
 
 test("a supervisor of one's own has no tools", () => withSandbox(async (sandbox) => {
 	checkIn('socket', (await checkThrows(vitro.Refused, () => sandbox.callTool('say', {}), 'a call')).message, 'what to do');
+	const result = await sandbox.callTool('say', {}, { result: true, callId: 'mine' });
+	checkEqual([result.status, result.error.type, result.callId], ['refused', 'Refused', 'mine'], 'a call whose result is asked for');
+	checkIn('socket', result.error.message, 'what to do');
 	await checkThrows(vitro.Refused, () => sandbox.serverTools(), 'a list');
 }));
 

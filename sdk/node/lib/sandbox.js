@@ -40,8 +40,10 @@ export class Sandbox {
 
 	/** Calls a tool that the server offers (vitro serve --tools). */
 	async callTool(name, args = {}, options = {}) {
-		this.#needServer();
-		return this.#do(options, () => this.#orders.callTool(name, args, options));
+		return this.#do(options, () => {
+			this.#needServer();
+			return this.#orders.callTool(name, args, options);
+		});
 	}
 
 	/** The tools that the server offers, as eval() takes them. */
