@@ -290,4 +290,20 @@ test('tool host: commands in cells', async () => {
 	await host.close();
 });
 
+test('tool host: what a function throws has its own lines, and no URL with all of its source', async () => {
+	const host = new vitro.ToolHost({ policy: POLICY });
+	host.register(async ({ n }) => {
+		const inner = () => {
+			throw new RangeError(`no ${n}`);
+		};
+		return inner();
+	}, { name: 'shop:fail/now' });
+	const { status, error } = await host.call('shop:fail/now', { n: 5 });
+	checkEqual([status, error.type, error.message], ['error', 'RangeError', 'no 5'], 'its failure');
+	const frames = error.traceback.split('\n').filter((line) => line.startsWith('    at '));
+	checkEqual(frames.map((line) => /<tool:shop:fail\/now>:(\d+):\d+\)?$/.exec(line)?.[1]), ['3', '5'], `frames of ${error.traceback}`);
+	check(!error.traceback.includes('data:'), error.traceback);
+	await host.close();
+});
+
 await main();

@@ -88,8 +88,11 @@ function copySchema(name, schema) {
 
 /** Where a cell finds the function: {module, name}. */
 function referTo(target, name) {
-	if (typeof target === 'function')
-		return { module: `data:text/javascript,${encodeURIComponent(`export default ${sourceOf(target, name)};`)}`, name: 'default' };
+	if (typeof target === 'function') {
+		// Frames name it by that, and not by a URL with all of it in it. A blank in it would undo it.
+		const text = `export default ${sourceOf(target, name)};\n//# sourceURL=<tool:${name}>`;
+		return { module: `data:text/javascript,${encodeURIComponent(text)}`, name: 'default' };
+	}
 	const module = target?.module;
 	if (!(module instanceof URL) && typeof module !== 'string')
 		throw new TypeError(`${name}: want a function, {module, export}, or a command as an array of words: no shell would read a text`);
