@@ -11,8 +11,6 @@
 
 /* How often one dispatch reads: what comes faster than that waits for the next. */
 enum { MOST_READS = 64 };
-/* Bytes of a command's standard error that its error has. */
-enum { LAST_WORDS = 2000 };
 
 /* ---- messages ------------------------------------------------------------------------------- */
 
@@ -37,31 +35,13 @@ static void find_command_value(struct vitro_result *parts, char **ret_made)
 	parts->value = (struct vt_bytes){ 0 };
 }
 
-/*
- * "exited with code 2: wc: x: No such file or directory". What a command says of its failure is at
- * the end of standard error: as much of it as fits, from the beginning of a line. *ret_made is to
- * be freed.
- */
+/* "exited with code 2: wc: x: No such file or directory". *ret_made is to be freed. */
 static void add_last_words(struct vitro_result *parts, char **ret_made)
 {
-	const char *at = parts->err.at, *end = at + parts->err.len;
-	char tail[LAST_WORDS];
-	size_t len;
+	AUTO_JSON json_t *words = vt_command_words(parts->err.at, parts->err.len);
 
-	while (end > at && strchr(" \t\r\n", end[-1])) /* a NUL is one of them */
-		end--;
-	if (end - at > LAST_WORDS) {
-		const char *line = memchr(end - LAST_WORDS, '\n', LAST_WORDS);
-
-		at = line ? line + 1 : end - LAST_WORDS;
-	}
-	len = (size_t)(end - at);
-	memcpy(tail, at, len);
-	for (size_t i = 0; i < len; i++)
-		tail[i] = tail[i] ? tail[i] : ' ';
-	AUTO_JSON json_t *words = len ? vt_json_text(tail, len) : NULL;
-
-	if (!words || asprintf(ret_made, "%s: %s", parts->message, json_string_value(words)) < 0) {
+	if (!words || !json_string_length(words) ||
+	    asprintf(ret_made, "%s: %s", parts->message, json_string_value(words)) < 0) {
 		*ret_made = NULL; /* without them it is as true */
 		return;
 	}

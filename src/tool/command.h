@@ -95,3 +95,9 @@ int vt_command_expand_input(const struct vt_command *input, const json_t *argume
  * and is freed with free(); ret_len may be NULL. -ENOMEM.
  */
 int vt_command_value(const char *output, size_t len, char **ret_json, size_t *ret_len);
+
+/*
+ * What a command says of its failure: the end of its standard error, as much of it as fits, from the
+ * beginning of a line. As a JSON string, in which what is not UTF-8 is replaced. NULL: out of memory.
+ */
+json_t *vt_command_words(const char *output, size_t len);

@@ -335,3 +335,22 @@ int vt_command_value(const char *output, size_t len, char **ret_json, size_t *re
 		*ret_len = strlen(json);
 	return 0;
 }
+
+json_t *vt_command_words(const char *output, size_t len)
+{
+	enum { LAST_WORDS = 2000 };
+	const char *at = output, *end = at + len;
+	char tail[LAST_WORDS];
+
+	while (end > at && strchr(" \t\r\n", end[-1])) /* a NUL is one of them */
+		end--;
+	if (end - at > LAST_WORDS) {
+		const char *line = memchr(end - LAST_WORDS, '\n', LAST_WORDS);
+
+		at = line ? line + 1 : end - LAST_WORDS;
+	}
+	len = (size_t)(end - at);
+	for (size_t i = 0; i < len; i++)
+		tail[i] = at[i] ? at[i] : ' ';
+	return vt_json_text(tail, len);
+}

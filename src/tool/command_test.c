@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * test/vectors/commands.json, which every implementation of templates has to pass, and what is this
- * one's own: its messages and its bounds.
+ * test/vectors/commands.json and words.json, which every implementation of templates has to pass,
+ * and what is this one's own: its messages and its bounds.
  */
 #include "tool/command.h"
 
@@ -113,6 +113,56 @@ static void test_vectors(void **state)
 	assert_int_equal(tally.failed, 0);
 	/* A file that lost its tests would pass. */
 	assert_true(tally.words >= 170 && tally.refusals >= 22 && tally.errors >= 42);
+}
+
+/* A text of the vectors is a list of [text, times]; what came from a command is in hexadecimal
+ * digits. */
+static void add_pieces(struct vt_str *out, const json_t *pieces, bool hex)
+{
+	const json_t *piece;
+	size_t i;
+
+	json_array_foreach((json_t *)pieces, i, piece)
+	{
+		const char *text = json_string_value(json_array_get(piece, 0));
+		json_int_t times = json_integer_value(json_array_get(piece, 1));
+
+		for (assert_true(text && times > 0); times > 0; times--) {
+			for (const char *at = text; hex && *at; at += 2) {
+				unsigned byte;
+
+				assert_int_equal(sscanf(at, "%2x", &byte), 1);
+				vt_str_addn(out, (const char[]){ (char)byte }, 1);
+			}
+			vt_str_add(out, hex ? "" : text);
+		}
+	}
+	assert_true(vt_str_ok(out));
+}
+
+static void test_last_words(void **state)
+{
+	AUTO_JSON json_t *cases = load_vectors("words.json");
+	json_t *one;
+	size_t i;
+
+	(void)state;
+	json_array_foreach(cases, i, one)
+	{
+		struct vt_str output, want;
+
+		vt_str_init(&output);
+		vt_str_init(&want);
+		add_pieces(&output, json_object_get(one, "stderr"), true);
+		add_pieces(&want, json_object_get(one, "words"), false);
+		AUTO_JSON json_t *words = vt_command_words(output.text, output.len);
+
+		assert_non_null(words);
+		assert_string_equal(json_string_value(words), want.text);
+		vt_str_done(&want);
+		vt_str_done(&output);
+	}
+	assert_true(i >= 15);
 }
 
 /* ---- messages ------------------------------------------------------------------------------ */
@@ -481,6 +531,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_vectors),
+		cmocka_unit_test(test_last_words),
 		cmocka_unit_test(test_a_wrong_template_says_what_to_do),
 		cmocka_unit_test(test_templates_that_will_do),
 		cmocka_unit_test(test_a_refusal_says_what_to_change),

@@ -6,7 +6,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { Command, CommandError } from '../../sdk/node/lib/command.js';
-import { concludeCommand } from '../../sdk/node/lib/conclude.js';
+import { concludeCommand, lastLine, lastWords } from '../../sdk/node/lib/conclude.js';
 import { Result, SchemaError, ToolHost } from '../../sdk/node/index.js';
 import { ROOT, check, checkEqual, checkIn, checkThrows, main, test } from '../lib/vitrotest.mjs';
 
@@ -81,6 +81,16 @@ test('tool host: tools are registered, listed, changed and removed', async () =>
 	await checkThrows(CommandError, () => host.register(['sh', '-c', 'echo {x}']), 'an argument in a script');
 	checkEqual(host.register(() => 1, { name: 'a', inputSchema: { type: 'object', minDate: 1 } }).warnings.length, 1, 'a warning');
 	await host.close();
+});
+
+test('last words: all cases of test/vectors/words.json', () => {
+	const cases = JSON.parse(readFileSync(join(ROOT, 'test', 'vectors', 'words.json'), 'utf8'));
+	const spell = (pieces) => pieces.map(([text, times]) => text.repeat(times)).join('');
+	for (const { description, stderr, words, line } of cases) {
+		const data = Buffer.from(spell(stderr), 'hex');
+		checkEqual([lastWords(data), lastLine(data)], [spell(words), spell(line)], description);
+	}
+	check(cases.length >= 15, 'the file lost its cases');
 });
 
 test("tool host: a command's last words are found soon, whatever they are", () => {

@@ -21,6 +21,7 @@ sys.path[:0] = [str(HERE.parent / "lib"), str(HERE.parents[1] / "sdk" / "python"
 from vitro import _docstring  # noqa: E402
 from vitro._command import ArgumentsError, Command, CommandError, value_of  # noqa: E402
 from vitro._describe import describe_tool  # noqa: E402
+from vitro._result import last_line, last_words  # noqa: E402
 from vitro._schema import Schema  # noqa: E402
 from vitrotest import check, check_equal, check_in, main, skip, test  # noqa: E402
 
@@ -282,6 +283,18 @@ def _():
 
 
 # ---- commands ---------------------------------------------------------------------------------------
+
+
+@test("all cases of test/vectors/words.json")
+def _():
+    def spell(pieces):
+        return "".join(text * times for text, times in pieces)
+
+    cases = json.loads((HERE.parent / "vectors" / "words.json").read_text(encoding="utf-8"))
+    for case in cases:
+        data = bytes.fromhex(spell(case["stderr"]))
+        check_equal((last_words(data), last_line(data)), (spell(case["words"]), spell(case["line"])), case["description"])
+    check(len(cases) >= 15, "the file lost its cases")
 
 
 @test("all cases of test/vectors/commands.json")

@@ -2,8 +2,10 @@
 // Results of tools that are commands, and of tools whose values are JSON.
 
 const DEPTH_MAX = 512; // of JSON from a cell, as the library has it
-const [QUOTE, BACKSLASH, LIST, LIST_END, OBJECT, OBJECT_END, SPACE] = Buffer.from('"\\[]{} ');
-const LAST_WORDS = 2000; // bytes of a command's standard error that its error has
+const [QUOTE, BACKSLASH, LIST, LIST_END, OBJECT, OBJECT_END] = Buffer.from('"\\[]{}');
+const LAST_WORDS = 2000; // bytes of a command's standard error that its error has as a tool
+const LAST_LINE = 300; // characters that what is thrown has
+const BLANKS = new Set(Buffer.from(' \t\r\n\0'));
 
 /** What V8 reads without a word may be nested deeper than anything that goes through it can stand. */
 function checkDepth(bytes) {
@@ -55,11 +57,16 @@ function readOutput(result) {
 }
 
 /** The end of standard error, from the beginning of a line. By bytes from the end: an expression would look at each blank anew. */
-function lastWords(data) {
+export function lastWords(data) {
 	let end = data.length;
-	while (end > 0 && data[end - 1] <= SPACE)
+	while (end > 0 && BLANKS.has(data[end - 1]))
 		end--;
-	const begin = Math.max(0, end - LAST_WORDS);
-	const words = data.subarray(begin, end).toString();
-	return (begin > 0 ? words.slice(words.indexOf('\n') + 1) : words).replaceAll('\0', ' ');
+	const tail = data.subarray(Math.max(0, end - LAST_WORDS), end);
+	const words = end > LAST_WORDS ? tail.subarray(tail.indexOf('\n') + 1) : tail;
+	return words.toString().replaceAll('\0', ' ');
+}
+
+/** The last line of that. */
+export function lastLine(data) {
+	return [...lastWords(data).split('\n').at(-1)].slice(0, LAST_LINE).join('');
 }

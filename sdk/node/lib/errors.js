@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // What calls throw. One status of a result, one class; all are VitroErrors, and carry the whole result.
 
-const SAID_MAX = 300; // characters of what a command said last
+import { lastLine } from './conclude.js';
+
 const UNSEEN = /[\p{Zl}\p{Zp}]|(?![\n\t])\p{C}/gu;
 
 /** What cannot be printed is escaped, but for line ends and tabs: a cell may have chosen the text, and terminals obey it. */
@@ -78,12 +79,8 @@ const BY_STATUS = new Map(Object.entries({
 export function errorOf(result, cause = undefined) {
 	const Class = BY_STATUS.get(result.status);
 	const message = result.error?.message ?? result.status;
-	const said = Class === ToolError ? lastLine(result) : '';
+	// What a program that exited by itself said last; code that threw has its own words.
+	const said = Class === ToolError && result.exitCode && !result.error?.traceback ? lastLine(result.stderrBytes) : '';
 	const text = said && !message.includes(said) ? `${message}: ${said}` : message;
 	return new Class(text, result, cause === undefined ? undefined : { cause });
-}
-
-/** What a program that exited by itself said last; code that threw has its own words. */
-function lastLine({ exitCode, error, stderr }) {
-	return exitCode && !error?.traceback ? stderr.trim().split('\n').at(-1).slice(0, SAID_MAX) : '';
 }

@@ -15,12 +15,11 @@ from . import _codec as codec
 from ._command import value_of
 from ._message import PARTS_MAX, read_json
 from ._order import Buffer, Order
-from ._result import STATUSES, Error, Result, Usage
+from ._result import STATUSES, Error, Result, Usage, last_words
 from ._session import Call, Session
 from ._wire import Head, Parted
 from .errors import Lost, Refused, VitroError, error_of
 
-_LAST_WORDS = 2000  # bytes of a command's standard error that its error has
 Value = Tuple[Any, Dict[str, bytes]]  # and files
 
 
@@ -118,15 +117,6 @@ def command_result(result: Result) -> Result:
     if not words:
         return result
     return dataclasses.replace(result, error=result.error._replace(message=f"{result.error.message}: {words}"))
-
-
-def last_words(data: bytes) -> str:
-    """The end of standard error, from the beginning of a line."""
-    data = data.rstrip(b" \t\r\n\0")
-    if len(data) > _LAST_WORDS:
-        data = data[-_LAST_WORDS:]
-        data = data[data.find(b"\n") + 1:]
-    return data.replace(b"\0", b" ").decode("utf-8", "replace")
 
 
 def not_begun(call_id: str, error: Exception) -> Result:

@@ -16,6 +16,8 @@ STATUSES = {"ok": "", "error": "Error", "timeout": "Timeout", "cpu_limit": "CpuL
             "refused": "Refused", "lost": "Lost"}
 
 _INT_BITS = 14_000  # fewer than 4300 digits
+_LAST_WORDS = 2000  # bytes of a command's standard error that its error has as a tool
+_LAST_LINE = 300  # characters that its exception has
 
 
 class Error(NamedTuple):
@@ -153,3 +155,17 @@ def _show(value: Any, show: Callable[[Any], str]) -> str:
         return show(value)
     except Exception as error:  # an integer of too many digits; nested too deep
         return f"<{type(value).__name__} that cannot be shown: {type(error).__name__}>"
+
+
+def last_words(data: bytes) -> str:
+    """The end of standard error, from the beginning of a line."""
+    data = data.rstrip(b" \t\r\n\0")
+    if len(data) > _LAST_WORDS:
+        data = data[-_LAST_WORDS:]
+        data = data[data.find(b"\n") + 1:]
+    return data.replace(b"\0", b" ").decode("utf-8", "replace")
+
+
+def last_line(data: bytes) -> str:
+    """The last line of that."""
+    return last_words(data).rpartition("\n")[2][:_LAST_LINE]

@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import Dict, Optional, Type
 
 from ._logs import visible, visible_lines
-from ._result import Result
+from ._result import Result, last_line
 
 __all__ = ["VitroError", "ToolError", "Timeout", "CpuLimit", "MemoryLimit", "Crashed", "NoResult", "ResultLimit",
            "Cancelled", "Refused", "Lost", "Unsupported"]
@@ -44,9 +44,9 @@ class ToolError(VitroError):
         result = self.result
         if self.traceback is not None:
             return f"{visible(self.type)}: {super().__str__()}" if self.message else visible(self.type)
-        said = result.stderr.strip().rpartition("\n")[2] if result is not None and result.exit_code else ""
+        said = last_line(result.stderr_bytes) if result is not None and result.exit_code else ""
         is_new = said and said not in self.message
-        return f"{super().__str__()}: {visible(said[:_SAID_MOST])}" if is_new else super().__str__()
+        return f"{super().__str__()}: {visible(said)}" if is_new else super().__str__()
 
     @property
     def type(self) -> str:
@@ -109,8 +109,6 @@ class Lost(VitroError):
 class Unsupported(VitroError):
     """vitro cannot work here: another operating system than Linux, or its program is not there."""
 
-
-_SAID_MOST = 300  # characters of what a command said last
 
 _BY_STATUS: Dict[str, Type[VitroError]] = {
     "error": ToolError, "timeout": Timeout, "cpu_limit": CpuLimit, "memory_limit": MemoryLimit, "crashed": Crashed,

@@ -25,9 +25,8 @@ import os
 from typing import Any, Callable, Dict, Iterable, List, Mapping
 
 from .._policy import Policy
-from .._result import Result
+from .._result import Result, last_words
 from ..errors import VitroError, error_of
-from .._outcome import last_words
 from ._shared import (DAY, cause_of, default_policy, folder_of, has_begun, lay_over, log_output, shared_sandbox,
                       working_directory)
 
