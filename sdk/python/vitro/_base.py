@@ -8,7 +8,7 @@ from typing import Any, Callable, Dict, Iterable, List, Mapping, NoReturn, Optio
 
 from . import _check
 from ._hooks import Hooks
-from ._order import SERVER_TOOL, Options, Order, Orders
+from ._order import SERVER_TOOL, OnLog, OnOutput, Options, Order, Orders, answering
 from ._policy import Policy, seconds_of
 from ._quick import Route, find_route
 from ._served import need_server
@@ -16,6 +16,13 @@ from ._session import Call, Session
 
 Path = Union[str, "os.PathLike[str]"]
 _ROUTES_MAX = 1024
+
+
+def is_alone(timeout: Optional[float], policy: Policy, on_output: Optional[OnOutput], on_log: Optional[OnLog], result: bool,
+             call_id: str, result_types: Iterable[type], trust_results: bool) -> bool:
+    """Whether a function is called with nothing but its arguments: the next call of it may go by a shorter way."""
+    return (timeout is None and policy is None and on_output is None and on_log is None and not result
+            and not call_id and not result_types and not trust_results and not answering.get())
 
 
 class Base:

@@ -13,7 +13,7 @@ from typing import Any, Callable, Dict, Iterable, Mapping, Optional, Sequence, S
 
 from . import _start
 from ._asks import TOOLS_AT_ONCE, tell_failure
-from ._base import Base, Path
+from ._base import Base, Path, is_alone
 from ._check import OF_COMMAND, OF_SANDBOX, telling
 from ._hooks import Hooks
 from ._logs import warn_of_links
@@ -69,8 +69,7 @@ class AsyncSandbox(Base):
                    result: bool = False, call_id: str = "", result_types: Iterable[type] = (),
                    trust_results: bool = False, **kwargs: Any) -> Any:
         """Calls a function of this program in a cell, and gives what it returns: see Sandbox.call()."""
-        is_plain = (timeout is None and policy is None and on_output is None and on_log is None and not result
-                    and not call_id and not result_types and not trust_results and not kwargs and not answering.get())
+        is_plain = not kwargs and is_alone(timeout, policy, on_output, on_log, result, call_id, result_types, trust_results)
         if is_plain and type(func) is FunctionType:
             route = self._routes.get(func)
             if route is not None and route.session.loop is asyncio.get_running_loop():

@@ -15,7 +15,7 @@ from typing import Any, Callable, Dict, Iterable, Mapping, Optional, Sequence, T
 
 from . import _start
 from ._asks import Workers, tell_failure
-from ._base import Base, Path
+from ._base import Base, Path, is_alone
 from ._check import OF_COMMAND, OF_SANDBOX, elsewhere, telling
 from ._futures import CallFuture, Pump
 from ._hooks import Hooks
@@ -107,8 +107,7 @@ class Sandbox(Base):
 
         Raises ToolError where the function raised, and Timeout, MemoryLimit, Crashed and so on (vitro.errors).
         """
-        is_plain = (timeout is None and policy is None and on_output is None and on_log is None and not result
-                    and not call_id and not result_types and not trust_results and not kwargs and not answering.get())
+        is_plain = not kwargs and is_alone(timeout, policy, on_output, on_log, result, call_id, result_types, trust_results)
         if is_plain and type(func) is FunctionType:
             route = self._routes.get(func)
             if route is not None:
