@@ -139,7 +139,7 @@ function dropFrames(text) {
 	return kept.join('\n');
 }
 
-// ---- denials: in the words of runtimes/python/complain.py -----------------------------------------
+// ---- denials: in the words of runtimes/python/complain.py, which test/vectors/denials.json holds together ---
 
 const LIMITS = { EMFILE: 'limits.open_files', EFBIG: 'limits.file_mb', ENOSPC: 'limits.tmp_mb', EDQUOT: 'limits.tmp_mb' };
 const NO_NETWORK = ['EAI_AGAIN', 'ENOTFOUND', 'EAFNOSUPPORT', 'ENETUNREACH', 'ENETDOWN', 'EHOSTUNREACH', 'EADDRNOTAVAIL'];

@@ -4,11 +4,15 @@
 // by vitro eval.
 
 import { spawnSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { join } from 'node:path';
 
 import { Sandbox, ToolError, ToolHost, VitroError } from '../../sdk/node/index.js';
-import { BINARY, checkEqual, checkIn, checkThrows, main, skip, testNode as test } from '../lib/vitrotest.mjs';
+import { BINARY, ROOT, check, checkEqual, checkIn, checkThrows, main, skip, testNode as test } from '../lib/vitrotest.mjs';
 import { withSandbox } from './sandbox.mjs';
 
+const { say } = createRequire(import.meta.url)('../../runtimes/node/complain.cjs');
 const LOOP = {};
 LOOP.list = [1, LOOP];
 
@@ -131,5 +135,17 @@ test('tools are reached by their exact names, whatever these are', () => withSan
 			['web', 'web:search', 'web:call', 'a.b', 'a:c:d', 'function', 'function'], 'as functions');
 	}
 }));
+
+test('denials: all cases of test/vectors/denials.json', () => {
+	const cases = JSON.parse(readFileSync(join(ROOT, 'test', 'vectors', 'denials.json'), 'utf8'));
+	const before = process.cwd();
+	process.chdir('/tmp');
+	for (const { description, code, act, path, advice } of cases) {
+		const error = Object.assign(new Error(`${code}: text`), { code, syscall: act, ...path === null ? {} : { path } });
+		checkEqual(say(error), `${code}: text${advice && `; ${advice}`}`, description);
+	}
+	process.chdir(before);
+	check(cases.length >= 23, 'the file lost its cases');
+});
 
 await main();

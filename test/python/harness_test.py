@@ -4,6 +4,7 @@
 
 import collections
 import datetime
+import errno
 import json
 import os
 import pickle
@@ -15,8 +16,8 @@ import sys
 
 HERE = os.path.dirname(os.path.realpath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "..", "lib")]
-from occupant import Cell, Extension, call, cell, codec, harness, run, talk, value_of, with_module
-from vitrotest import check, check_equal, check_in, main, test
+from occupant import Cell, Extension, call, cell, codec, complain, harness, run, talk, value_of, with_module
+from vitrotest import ROOT, check, check_equal, check_in, main, test
 
 
 @test("harness: the last expression is the value, as in a notebook")
@@ -222,6 +223,39 @@ def _():
         failed = run(code)
         for key in ("files.", "env.pass", "network", "limits."):
             check(key not in failed.message, f"{code}: {failed.message}")
+
+
+def denied(case):
+    """What Python raises where Node has such an error."""
+    if case["act"] == "getaddrinfo":
+        return socket.gaierror(-3, "text")
+    number = getattr(errno, case["code"])
+    return OSError(number, "text", case["path"]) if case["path"] else OSError(number, "text")
+
+
+def by_connect(error):
+    """Raises it from where sockets are used: by its names, this calls connect()."""
+    if error is None:
+        error.connect()
+    raise error
+
+
+def by_another(error):
+    raise error
+
+
+@test("complain: all cases of test/vectors/denials.json")
+def _():
+    cases, before = json.loads((ROOT / "test" / "vectors" / "denials.json").read_text(encoding="utf-8")), os.getcwd()
+    os.chdir("/tmp")
+    for case in cases:
+        try:
+            (by_connect if case["act"] == "connect" else by_another)(denied(case))
+        except OSError as error:
+            said = complain.say(error).decode()
+            check_equal(said, f"{error}; {case['advice']}" if case["advice"] else str(error), case["description"])
+    os.chdir(before)
+    check(len(cases) >= 23, "the file lost its cases")
 
 
 @test("harness: modules and arguments that cannot be had are clear errors")

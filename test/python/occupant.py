@@ -20,7 +20,7 @@ RUNTIME = ROOT / "runtimes" / "python"
 package = types.ModuleType("_vitro_runtime")  # as the zygote does it
 package.__path__ = [str(RUNTIME)]
 sys.modules["_vitro_runtime"] = package
-from _vitro_runtime import awaited, codec, harness, talk
+from _vitro_runtime import awaited, codec, complain, harness, talk
 
 Outcome = collections.namedtuple("Outcome", "ok value type message traceback logs files head output pid")
 
