@@ -31,60 +31,6 @@ static json_t *append(json_t *list, json_t *item)
 	return NULL;
 }
 
-static bool is_word(const char *text, size_t len, const char *word)
-{
-	return word && strlen(word) == len && strncmp(text, word, len) == 0;
-}
-
-/* The key that the text begins with, by its own name or its flag's. */
-static const char *key_at(const char *text, const struct vt_plan *plan)
-{
-	size_t len = strspn(text, "abcdefghijklmnopqrstuvwxyz_.-");
-
-	/* Not each property has a key of its own: "processes". */
-	for (int i = 0; plan && i < VT_PROPERTIES; i++)
-		if (is_word(text, len, plan->holdings[i].key))
-			return plan->holdings[i].key;
-	for (int i = 0; i < VT_FIELD_COUNT; i++) {
-		const struct vt_field_info *info = vt_field_info((enum vt_field)i);
-
-		if (is_word(text, len, info->key) || is_word(text, len, info->flag))
-			return info->key;
-	}
-	return NULL;
-}
-
-/*
- * Messages name the key that they are about, first or after whose it is: "refused: network: ...",
- * "p.json: limits.pids: ...". NULL: there is none.
- */
-static const char *key_of(const char *message, const struct vt_plan *plan)
-{
-	static const char refused[] = "refused: ", folder[] = "the working directory '";
-
-	if (strncmp(message, refused, strlen(refused)) == 0)
-		message += strlen(refused);
-	if (strncmp(message, folder, strlen(folder)) == 0)
-		return vt_field_info(VT_FIELD_FILES_CWD)->key;
-	for (const char *at = message; at; at = strstr(at, ": ")) {
-		at += at == message ? 0 : strlen(": ");
-		const char *key = key_at(at, plan);
-
-		/* What is quoted is no longer vitro's own text. */
-		if (key || *at == '\'')
-			return key;
-	}
-	return NULL;
-}
-
-static json_t *refused_json(const char *refusal, const struct vt_plan *plan)
-{
-	if (!refusal)
-		return json_null();
-	return json_pack("{s:o, s:o}", "key", text_json(key_of(refusal, plan)), "message",
-			 text_json(refusal));
-}
-
 static json_t *properties_json(const struct vt_plan *plan, enum vt_require asked)
 {
 	json_t *list = json_array();
@@ -219,7 +165,7 @@ int vt_plan_explain_json(const struct vt_plan *plan, enum vt_require asked, cons
 			 struct vt_str *out, struct vt_err *err)
 {
 	AUTO_JSON json_t *root = json_pack("{s:b, s:o, s:o}", "ok", !refusal, "refused",
-					   refused_json(refusal, plan), "plan",
+					   text_json(refusal), "plan",
 					   plan_json(plan, asked, refusal != NULL));
 	/* 15 digits print 0.1 as it was written. */
 	char *text = root ? json_dumps(root, JSON_INDENT(2) | JSON_REAL_PRECISION(15)) : NULL;
