@@ -55,7 +55,11 @@ help:
 run: build
 	@tools/first-run build/vitro
 
-test: setup-test tested sanitized check
+# What is fetched is mostly waited for, so that it is compiled meanwhile.
+test:
+	@tools/setup build test-packages
+	@tools/setup fetches & $(MAKE) --no-print-directory tested sanitized; made=$$?; wait; exit $$made
+	@tools/check
 	@test/run --build build --build build-sanitized
 
 test-pythons: setup-test tested

@@ -16,10 +16,10 @@ export function both(name, run, kinds = ['forked', 'anew']) {
 			const pools = new Map();
 			const mine = cells = new Cells();
 			try {
-				await run(async (options = {}) => {
+				await run((options = {}) => {
 					const key = JSON.stringify(options);
-					if (!pools.has(key))
-						pools.set(key, await mine.pool({ ...options, setup: { fork: kind === 'forked', ...options.setup } }));
+					if (!pools.has(key)) // a promise, so that who asks meanwhile has the same
+						pools.set(key, mine.pool({ ...options, setup: { fork: kind === 'forked', ...options.setup } }));
 					return pools.get(key);
 				}, kind);
 			} finally {

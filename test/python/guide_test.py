@@ -44,4 +44,4 @@ def _():
     check(FOUND > 20, FOUND)
 
 
-pythons.main()
+pythons.main("system")

@@ -167,4 +167,4 @@ def _():
     raises(TypeError, box().submit_eval, "1", nonsense=1)
 
 
-pythons.main("oldest", "newest")
+pythons.main("oldest")

@@ -251,4 +251,4 @@ def _():
         check_equal(done.out.splitlines()[2:3], ["True"], "the control: another folder", done)
 
 
-pythons.main("oldest", "newest")
+pythons.main("oldest")

@@ -113,4 +113,4 @@ def _():
                 (True, False, []), "code")
 
 
-pythons.main("oldest", "newest")
+pythons.main("oldest")

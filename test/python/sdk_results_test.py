@@ -239,4 +239,4 @@ def _():
     check("\x1b" not in shown, repr(shown))
 
 
-pythons.main("oldest", "newest")
+pythons.main("oldest")

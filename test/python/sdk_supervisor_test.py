@@ -264,4 +264,4 @@ def _():
     check_in("VITRO_BINARY names '/nowhere/vitro'", done.out, "no program", done)
 
 
-pythons.main("oldest", "newest")
+pythons.main("oldest")
