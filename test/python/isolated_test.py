@@ -167,4 +167,4 @@ if __name__ == "__main__":
         check_equal((done.out, done.err, done.code), ("55 110\n", "", 0), "it", done)
 
 
-pythons.main("oldest", "newest")
+pythons.main("oldest")
