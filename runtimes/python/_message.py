@@ -256,6 +256,8 @@ def _check_nesting(text: bytes) -> None:
         rest = text.replace(b"\\\\", b"").replace(b'\\"', b"").translate(None, _ALL_BUT_NESTING)
     # Texts without brackets go first, since there may be millions of them. Of the rest every other piece is a text.
     rest = b"".join(rest.replace(b'""', b"").split(b'"')[::2]).translate(_BRACKETS)
+    if rest.count(b"]") > rest.count(b"["):  # of which there may be more than of parts
+        raise Malformed("it has more brackets that close than open")
     for _ in range(8):  # layers; most data has no more
         rest = rest.replace(b"[]", b"")
     if len(rest) > NESTING_MAX - 8 and max(accumulate(map(_STEPS.__getitem__, rest))) > NESTING_MAX - 8:

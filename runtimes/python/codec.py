@@ -294,6 +294,11 @@ def _is_enum(kind: type) -> bool:
     return enum is not None and issubclass(kind, enum.Enum)
 
 
+def _is_flag(kind: type) -> bool:
+    enum = sys.modules.get("enum")
+    return enum is not None and issubclass(kind, enum.Flag)
+
+
 # ---- reading values ------------------------------------------------------------------------------
 
 _CONTAINERS = frozenset((list, dict))
@@ -560,7 +565,24 @@ class _Decoder:
         if kind is None:
             raise Malformed(f"{body['type']!r:.200} is not among the result_types")
         state = {name: self.walk(item) for name, item in body["state"].items()}
+        if _is_flag(kind):
+            self.check_flag(kind, state.get("value"))
         return _build(kind, state)
+
+    def check_flag(self, kind: Any, value: Any) -> None:
+        """A class of flags keeps each combination that it once had, with bits of anybody's, for good. To make one, some versions of
+        Python go through all that are kept, and through each set of bits that nothing has."""
+        known = getattr(kind, "_value2member_map_")
+        if type(value) is not int:
+            raise Malformed("a flag is a number")
+        if value in known:
+            return
+        bits = 0
+        for member in kind.__members__.values():
+            bits |= member.value
+        if (~value if value < 0 else value) & ~bits:
+            raise Malformed(f"a flag has bits that {name_type(kind)} has not")
+        self.costs.charge(20 * len(known))
 
 
 _readers: Dict[str, Callable[[_Decoder, Any], Any]] = {

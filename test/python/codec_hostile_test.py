@@ -4,6 +4,7 @@
 
 import collections
 import decimal
+import enum
 import itertools
 import json
 import os
@@ -104,6 +105,38 @@ def _():
         said = bounded(what, 8, 700, lambda: read_message(text))
         if says:
             check_in(says, said, what)
+
+
+class Rights(enum.IntFlag):
+    READ = 1
+    WRITE = 2
+
+
+Many = enum.IntFlag("Many", {f"BIT{number}": 1 << number for number in range(20)})
+
+
+@test("codec: flags are of bits that their class has, and each that is new counts")
+def _():
+    def read(kind, *values):
+        tree = [{"$object": {"type": "a:Kind", "state": {"value": value}}} for value in values]
+        try:
+            return codec.decode(tree, codec.Attachments.of(()), {"a:Kind": kind})
+        except codec.Malformed as error:
+            return str(error)
+
+    check_equal(read(Rights, 3, 0), [Rights(3), Rights(0)], "what its members make")
+    for what, values in (("a bit more", [4]), ("20000 bits", [{"$int": hex((1 << 20000) - 1)}]), ("a text", ["1"]), ("true", [True]), ("nothing", [None])):
+        check_in("a flag", bounded(what, 8, 700, lambda: read(Rights, *values)), what)
+    check(4 not in Rights._value2member_map_, "it was kept")
+    check_equal(read(Rights, -1), [Rights(-1)], "as old versions of Python have all of them")
+    check_equal(read(Many, *range(0, 300, 3)), [Many(value) for value in range(0, 300, 3)], "a hundred of them")
+    check_equal(bounded("all of them", 8, 700, lambda: read(Many, *range(1 << 16))), "keys collide", "too many")
+
+
+@test("codec: brackets that close, and were never opened, are counted and no more")
+def _():
+    text = b"[" * 201 + b"]" * 60_000_000
+    check_in("more brackets that close", bounded("brackets", 3, 700, lambda: read_message(text)), "what was said")
 
 
 @test("codec: buffers cannot be multiplied")
