@@ -187,6 +187,7 @@ static napi_value wake(napi_env env)
 	int r;
 
 	self.forked = true;
+	vt_node_gate_open();
 	if (napi_get_uv_event_loop(env, &loop) != napi_ok)
 		_exit(125);
 	r = vt_node_fork_wake(&self.fork, loop);
@@ -211,7 +212,7 @@ static napi_value serve(napi_env env, napi_callback_info info)
 		return NULL;
 	if (type == napi_object && take_words(env, args[0], &words) < 0)
 		return vt_value_throw(env, "want words to execute");
-	vt_node_gate_open();
+	vt_node_gate_exempt();
 	do {
 		r = vt_zygote_take(&self.zygote, &order, &err);
 		if (r == 0 && order.note.kind == VT_NOTE_LEARN)

@@ -102,9 +102,13 @@ function replaceRandom() {
 	};
 }
 
+function objectToThreads(threads) {
+	return addon.threads() > threads ? 'it starts threads, which calls would lack' : '';
+}
+
 /** What forks would lack, or share: a thread's event loop, too, has memory of libuv's that is shared. */
 function objectTo(threads, shared) {
-	return addon.threads() > threads ? 'it starts threads, which calls would lack' : addon.shared() > shared ? 'it makes memory that all calls would share' : '';
+	return objectToThreads(threads) || (addon.shared() > shared ? 'it makes memory that all calls would share' : '');
 }
 
 /** The next zygote is without it. */
@@ -142,8 +146,8 @@ async function preload(config, isShut) {
 	}
 	addon.loads('');
 	return () => {
-		const objection = addon.held();
-		if (objection && names.length)
+		const objection = names.length && (addon.held() || objectToThreads(threads)); // what is shared by now, no fork has
+		if (objection)
 			leaveOut(names.at(-1), objection); // whichever it was: in the end it is left out
 	};
 }
