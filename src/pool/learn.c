@@ -10,6 +10,7 @@
 #include <syslog.h>
 
 #include "base/clock.h"
+#include "base/str.h"
 #include "kernel/pass.h"
 #include "pool/pool_private.h"
 
@@ -20,10 +21,19 @@ static unsigned index_of(const struct vt_pool *pool, const struct vt_pool_zygote
 	return (unsigned)(zygote - pool->zygotes);
 }
 
+/* It may name files, which calls can have made: written out, so that it is one line and steers no
+ * terminal. */
 static void log_line(const struct vt_pool *pool, int level, const char *text)
 {
-	if (pool->options.log)
-		pool->options.log(pool->options.user, level, text);
+	struct vt_str shown;
+
+	if (!pool->options.log)
+		return;
+	vt_str_init(&shown);
+	vt_str_add(&shown, "");
+	vt_str_show(&shown, text, strlen(text));
+	pool->options.log(pool->options.user, level, shown.failed ? "out of memory" : shown.text);
+	vt_str_done(&shown);
 }
 
 /* Of a zygote that does not answer, its end tells. */

@@ -161,6 +161,15 @@ both('a program in the place of the zygote', async (stage) => {
 	});
 });
 
+both('a name that a call chose is written out in the log', async (stage) => {
+	stage.write("for (const name of fs.readdirSync(FREE)) try { require(FREE + '/' + name) } catch {}");
+	writeFileSync(join(stage.free, 'x\x1b[2J\nall is well\u202e.js'), '1');
+	const lines = [];
+	await stage.with((sandbox) => sandbox.eval('return 1'), { preload: [stage.module], onSupervisorLog: (_, text) => lines.push(text) });
+	const [line] = lines.filter((text) => text.includes('lies where calls may write'));
+	checkIn("/x\\u001b[2J\\nall is well\\u202e.js'", line, 'what it says');
+});
+
 both('what a module takes from there to elsewhere', async (stage) => {
 	for (const name of ['moved', 'linked'])
 		writeFileSync(join(stage.free, `${name}.js`), PLANTED, { mode: 0o666 });
