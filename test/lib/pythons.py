@@ -48,6 +48,12 @@ def has_framework(package):
     return are_frameworks_for_this() and os.access(os.path.join(FRAMEWORKS, package), os.R_OK)
 
 
+def see_frameworks():
+    """From here on they can be imported, numpy and pydantic among them, where they are for this python3."""
+    if are_frameworks_for_this() and FRAMEWORKS not in sys.path:
+        sys.path.append(FRAMEWORKS)
+
+
 def closed_folder(path, is_bare=False):
     """A folder on the way to an interpreter that is closed to cells, where they are bare and have users of their own; or None."""
     if os.geteuid() == 0 and (is_bare or vitrotest.is_bare()):

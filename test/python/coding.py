@@ -11,8 +11,10 @@ import sys
 import types
 import uuid
 
+import pythons
 from vitrotest import ROOT, check
 
+pythons.see_frameworks()
 try:
     import numpy
 except ImportError:

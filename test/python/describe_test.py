@@ -23,6 +23,7 @@ from vitro._command import ArgumentsError, Command, CommandError, value_of  # no
 from vitro._describe import describe_tool  # noqa: E402
 from vitro._result import last_line, last_words  # noqa: E402
 from vitro._schema import Schema  # noqa: E402
+import pythons  # noqa: E402
 from vitrotest import check, check_equal, check_in, main, skip, test  # noqa: E402
 
 
@@ -132,6 +133,7 @@ def _():
 
 @test("pydantic's models")
 def _():
+    pythons.see_frameworks()
     try:
         import pydantic
     except ImportError:

@@ -15,6 +15,7 @@ import toolbox
 from sandboxes import BEST, Heard
 from vitrotest import check, check_equal, check_in, skip, test
 
+pythons.see_frameworks()
 try:
     import numpy
 except ImportError:
