@@ -58,7 +58,9 @@ def c_table(table):
 
 def bars(groups):
     """Every bar, held or missed; behind it the same beside another, and a floor, which is it done with nothing of vitro in it."""
-    out = ["| of | bar | measured | demanded | |", "|---|---|--:|--:|---|"]
+    every = [bar for _, found in groups for bar in found]
+    out = [f"{sum(bar['held'] for bar in every)} of {len(every)} are held. {LEGEND}", "",
+           "| of | bar | measured | demanded | |", "|---|---|--:|--:|---|"]
     for group, found in groups:
         for bar in found:
             out.append(f"| {group} | {bar['name']} | {bar['value']:.3g} | {'≥' if bar['at_least'] else '≤'} {bar['limit']:.3g} | "
@@ -66,6 +68,11 @@ def bars(groups):
                        + "".join(f", {floor} {value:.3g}" for floor, value in {**bar.get("beside", {}), **bar.get("floors", {})}.items()) + " |")
     return "\n".join(out) + "\n"
 
+
+LEGEND = """A ratio compares two things that ran in turns: what the bar's name has before and behind its slash; where it has
+none, vitro and, of Python, a warm `ProcessPoolExecutor(1)` that isolates nothing, or the cold start that the name says; of call-backs, a round
+trip of a pipe; of Node, a cold `node -e` (*PATH alone*: of one with a bare environment, which starts faster). A *floor* is the same work by hand with
+nothing of vitro in it, *fresh* by a process that was just forked, *entered* by one that enters the namespaces of a cell."""
 
 # What is known of bars that are missed, by their names: what was measured beside them tells.
 REASONS = (
@@ -110,13 +117,18 @@ def reasons(groups):
 
 def brief(contests):
     """The contests in a line each."""
-    out = ["| p50, call to value | vitro | others |", "|---|---|---|"]
+    out = ["| p50, call to value, 20 ms apart | vitro | others |", "|---|---|---|"]
     for heading, table in contests:
         told = {True: [], False: []}
         for row in table.rows:
             told[row.name.startswith("vitro")].append(f"{row.name.removeprefix('vitro').removeprefix(', ')} {chart.short(row.p50)}".strip())
         out.append(f"| {heading.split(', from')[0]} | {'; '.join(told[True])} | {'; '.join(told[False])} |")
-    return "\n".join(out) + "\n\nMeasured side by side, with what each of them isolates, in [docs/benchmarks.md](docs/benchmarks.md).\n"
+    return "\n".join(out) + """
+
+Measured side by side, with what each of them isolates, in [docs/benchmarks.md](docs/benchmarks.md), which also has calls at full load: where no
+cell is ready, a call waits until one is made. Peers are as Debian 12 and the registries have them; "as loomflow does it" and the like are
+re-creations of what these do for each call.
+"""
 
 
 def into_readme(path, text):
