@@ -179,6 +179,18 @@ static bool begins_as_json(const char *text, size_t len)
 	return at < len && text[at] == '{';
 }
 
+/* Whether the bracket that was read last, up to there, has a comma before it. */
+static bool is_behind_comma(const char *text, size_t len, int end)
+{
+	size_t at = end > 0 && (size_t)end <= len ? (size_t)end - 1 : 0;
+
+	if (!at || !strchr("}]", text[at]))
+		return false;
+	while (at > 0 && strchr(" \t\r\n", text[at - 1]))
+		at--;
+	return at > 0 && text[at - 1] == ',';
+}
+
 /* What helps who wrote something else than JSON, which jansson has only a strange token to say of.
  */
 static const char *advice(const json_error_t *error, const char *text, size_t len)
@@ -187,6 +199,8 @@ static const char *advice(const json_error_t *error, const char *text, size_t le
 		return "";
 	if (strstr(error->text, "near '/'"))
 		return "; JSON has no comments";
+	if (is_behind_comma(text, len, error->position))
+		return "; JSON has no comma behind the last";
 	if (!begins_as_json(text, len))
 		return "; want a JSON object: {...}";
 	return strstr(error->text, "near '#'") ? "; JSON has no comments" : "";
