@@ -13,6 +13,7 @@ import os
 import pathlib
 import sys
 import threading
+import traceback
 import uuid
 
 HERE = os.path.dirname(os.path.realpath(__file__))
@@ -178,6 +179,60 @@ def _():
     check_in("object", str(error), "what cannot be sent")
     error = raises(vitro.ToolError, box().eval, "tool()", tools={"tool": object})
     check_in("object", str(error), "what cannot come back")
+
+
+def raised_by(error):
+    """The exception of this program's, with its frames, that an error came of."""
+    return error.__cause__.__cause__
+
+
+@test("eval: what a tool raised, and no code caught, is known with its frames; code cannot name any but those")
+def _():
+    class Odd(Exception):
+        pass
+
+    def tool(what):
+        raise {"key": KeyError("bob"), "os": FileNotFoundError(2, "No such file", "/x"), "odd": Odd("why"), "empty": Odd(),
+               "long": ValueError("x" * 9000)}[what]
+
+    async def later(what):
+        await asyncio.sleep(0)
+        tool(what)
+
+    async def in_a_loop(code, tools):
+        async with vitro.AsyncSandbox(BEST) as sandbox:
+            try:
+                await sandbox.eval(code, tools=tools)
+            except vitro.ToolError as error:
+                return error
+
+    kinds = {"key": KeyError, "os": FileNotFoundError, "odd": Odd, "empty": Odd, "long": ValueError}
+    for what, kind in kinds.items():
+        for name in ("tool", "later"):
+            error = raises(vitro.ToolError, box().eval, f"{name}({what!r})", tools={"tool": tool, "later": later})
+            found = raised_by(error)
+            check_equal(type(found), kind, f"{name} {what}: {error!r:.200}")
+            check_in(", in tool\n", "".join(traceback.format_exception(type(error), error, error.__traceback__)), "its frame is shown")
+            check_in("<eval>", str(error.__cause__), "the cell's frames are as well")
+    check_equal(type(raised_by(box().submit_eval("tool('odd')", tools={"tool": tool}).exception(30))), Odd, "of a future")
+    for name in ("tool", "later"):
+        error = asyncio.run(in_a_loop(f"{name}('key')", {"tool": tool, "later": later}))
+        check_equal(type(raised_by(error)), KeyError, f"asyncio: {name}")
+
+    tools = {"tool": tool, "plain": lambda: object()}
+    caught = "try:\n    tool('key')\nexcept KeyError:\n    pass\n"
+    for code in (caught + "raise KeyError('alice')", caught + "raise ValueError('bob')", caught + "1/0", "raise KeyError('bob')",
+                 caught + "raise KeyError('bob, and more')", "tools.nothing()", "plain()"):
+        check_equal(raised_by(raises(vitro.ToolError, box().eval, code, tools=tools)), None, code)
+    many = "for n in range(50):\n    try:\n        fail(n)\n    except ValueError:\n        pass\n"
+
+    def fail(n):
+        raise ValueError(str(n))
+
+    check_equal(raised_by(raises(vitro.ToolError, box().eval, many + "raise ValueError('3')", tools={"fail": fail})), None,
+                "of many the last few are kept")
+    error = raises(vitro.ToolError, box().eval, many + "raise ValueError('49')", tools={"fail": fail})
+    check_equal(str(raised_by(error)), "49", "the control: the last one is")
 
 
 @test("eval: one use of a tool after the other, between lines that are logged, uses of threads, and what is large or not plain")

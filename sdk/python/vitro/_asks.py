@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import threading
 from collections import deque
-from typing import Callable, Deque, List, Tuple
+from typing import Callable, Deque, List, Optional, Tuple
 
 from ._order import Buffer, write_failure
 from ._session import Call
@@ -21,6 +21,22 @@ def tell_failure(error: BaseException) -> List[Buffer]:
         return write_failure(error)
     except Exception:
         return [json.dumps({"type": type(error).__name__[:200], "message": "(no message)"}).encode("ascii")]
+
+
+def take_raised(raised: Deque[Exception], head: Head) -> Optional[Exception]:
+    """Which of these, that tools of a call raised, the call ended of; they are let go. A cell's word is only compared: the most
+    that it has of a lie is another one of them."""
+    kind, text = head.get("error_type"), head.get("error", "")
+    found = None
+    while raised and found is None and head["status"] == "error":
+        error = raised.pop()
+        told = json.loads(bytes(tell_failure(error)[0]))
+        name, said = told["type"], told["message"]
+        for its_kind, words in ((name, said), (name, repr(said)), ("ToolError", f"{name}: {said}" if said else name)):
+            if kind == its_kind and (text == words or text.startswith(f"{words}; ")):  # behind which is the cell's advice
+                found = error
+    raised.clear()
+    return found
 
 
 class Workers:

@@ -64,8 +64,12 @@ class Hooks:
             raise NameError(f"there is no tool {head['tool']!r}")
         return function
 
-    def run_tool(self, head: Head, body: Request) -> Any:
-        """What the tool that a cell asks for gives, which may be to be awaited."""
+    def run_tool(self, head: Head, body: Request, finish: Callable[[Any], Any]) -> Any:
+        """What the tool that a cell asks for gives. finish: has what it returned be over, which may be to be awaited."""
         function = self.find_tool(head)
         args, kwargs = read_request(body)
-        return function(*args, **kwargs)
+        try:
+            return finish(function(*args, **kwargs))
+        except Exception as error:
+            self.order.raised.append(error)
+            raise

@@ -10,8 +10,9 @@ import os
 import pickle
 import struct
 import sys
+from collections import deque
 from contextvars import ContextVar
-from typing import Any, Callable, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Deque, Dict, Iterable, List, Mapping, NamedTuple, Optional, Sequence, Tuple, Union
 
 from . import _check, _codec as codec
 from ._binary import find_binary
@@ -35,6 +36,8 @@ SIMPLE = frozenset((int, str, float, bool, bytes, type(None)))  # what any pickl
 _FIRST_BYTES = 32 << 10  # of an initializer; a setup has 48 KiB
 _LARGE = 1 << 16  # bytes that are worth a buffer of their own
 _NAME_BYTES = 250  # of a tool's name and of a call's id each; the wire has room for 511 together
+_RAISED_MAX = 8  # exceptions of its tools that a call keeps, with all that their frames hold
+_NOTHING: Deque[Exception] = deque(maxlen=0)
 
 
 class PoolSpec(NamedTuple):
@@ -55,7 +58,7 @@ class Order:
     """What is to be done. `fields` are members of the call's head, as JSON."""
 
     __slots__ = ("spec", "tool", "pieces", "fields", "call_id", "on_output", "on_log", "tools", "types", "trust", "collect",
-                 "wants_result", "modules", "size", "usual")
+                 "raised", "wants_result", "modules", "size", "usual")
 
     def __init__(self, spec: PoolSpec, tool: str, pieces: Sequence[Buffer], wall_ms: int, options: "Options") -> None:
         self.spec, self.tool, self.pieces = spec, tool, pieces
@@ -66,6 +69,7 @@ class Order:
         self.call_id, self.on_output, self.on_log = options.call_id, options.on_output, options.on_log
         self.wants_result = options.result
         self.tools: Tools = {}
+        self.raised: Deque[Exception] = _NOTHING  # by tools, the last few
         self.types: Dict[str, type] = {}
         self.trust = False
         self.collect: Sequence[str] = ()  # patterns of files
@@ -233,6 +237,8 @@ class Orders:
             head["types"] = [*types]
         order = Order(spec, "eval", pack(_json(head), buffers), wall_ms, options)
         order.tools, order.types, order.trust, order.collect = tools, types, trust, patterns
+        if tools:
+            order.raised = deque(maxlen=_RAISED_MAX)
         return order
 
     def run(self, argv: Sequence[Word], stdin: Optional[Content],

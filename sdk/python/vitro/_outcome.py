@@ -12,6 +12,7 @@ import uuid  # noqa: F401
 from typing import Any, Dict, Optional, Tuple, Union
 
 from . import _codec as codec
+from ._asks import take_raised
 from ._command import value_of
 from ._message import PARTS_MAX, read_json
 from ._order import Buffer, Order
@@ -35,6 +36,7 @@ def begin_learning(session: Session, order: Order, call: Call) -> None:
 def conclude(order: Order, call: Call) -> Any:
     """What the caller gets."""
     head, kind = call.head, order.spec.kind
+    raised = take_raised(order.raised, head) if order.raised else None
     if head["status"] == "ok" and (kind == "python" or kind == "tool" and call.value_size):
         try:
             value, files = read_value(call.body, call.value_size, order)
@@ -50,7 +52,7 @@ def conclude(order: Order, call: Call) -> Any:
     if order.wants_result:
         return result
     if not result.ok:
-        raise error_of(result)
+        raise error_of(result, raised)
     return result if kind == "command" else result.value
 
 

@@ -309,6 +309,15 @@ class _Asks:
 async def _run_tool(call: Call, hooks: Hooks, asks: _Asks, head: Head, body: memoryview) -> Any:
     function = hooks.find_tool(head)
     args, kwargs = read_request(body)
+    try:
+        return await _await_tool(call, hooks, asks, function, args, kwargs)
+    except Exception as error:
+        hooks.order.raised.append(error)
+        raise
+
+
+async def _await_tool(call: Call, hooks: Hooks, asks: _Asks, function: Callable[..., Any], args: Sequence[Any],
+                      kwargs: Dict[str, Any]) -> Any:
     if inspect.iscoroutinefunction(function):
         return await function(*args, **kwargs)
     context = contextvars.copy_context()

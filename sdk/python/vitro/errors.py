@@ -37,7 +37,8 @@ class ToolError(VitroError):
 
     What was raised in the cell is never raised here as its own class, since a cell's word is only data: a ValueError
     there is a ToolError here whose `type` is "ValueError", and `str()` of it is "ValueError: " and the message. Its
-    cause (`__cause__`) shows the traceback in the cell, wherever this one is printed.
+    cause (`__cause__`) shows the traceback in the cell, wherever this one is printed. Where code did not catch what one of
+    eval()'s tools raised, the cause of that one is the tool's own exception, with its frames.
     """
 
     def __str__(self) -> str:
@@ -127,9 +128,10 @@ class _InTheCell(Exception):
 _InTheCell.__module__, _InTheCell.__qualname__ = "vitro", "InTheCell"
 
 
-def error_of(result: Result) -> VitroError:
-    """The exception for a result that is not ok."""
+def error_of(result: Result, raised: Optional[Exception] = None) -> VitroError:
+    """The exception for a result that is not ok. raised: what a tool of this program's did, of which it came."""
     made = _BY_STATUS[result.status](result.error.message if result.error else result.status, result)
     if isinstance(made, ToolError) and made.traceback:
         made.__cause__ = _InTheCell(made.traceback)
+        made.__cause__.__cause__ = raised
     return made

@@ -359,10 +359,7 @@ class Sandbox(Base):
             return
         token = answering.set(True)
         try:
-            value = hooks.run_tool(head, body)
-            if type(value) not in SIMPLE and inspect.isawaitable(value):
-                value = _finish(value)
-            ok, pieces = True, write_answer(value)
+            ok, pieces = True, write_answer(hooks.run_tool(head, body, _finish))
         except Exception as error:
             ok, pieces = False, tell_failure(error)
         finally:
@@ -434,8 +431,10 @@ def _raise(error: BaseException) -> None:
 
 
 def _finish(value: Any) -> Any:
-    """What an async tool gives. Where the caller is in a loop of its own, as in a notebook, which stands still meanwhile, the
-    tool has another, in a thread."""
+    """What a tool gives that returned this. Where the caller is in a loop of its own, as in a notebook, which stands still
+    meanwhile, an async tool has another, in a thread."""
+    if type(value) in SIMPLE or not inspect.isawaitable(value):
+        return value
     try:
         asyncio.get_running_loop()
     except RuntimeError:
