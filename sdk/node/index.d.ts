@@ -85,7 +85,8 @@ export class VitroError extends Error {
 
 /**
  * The tool itself failed: the code threw, the command exited with another code than 0. What was thrown in the cell is
- * never thrown here as its own class, since a cell's word is only data.
+ * never thrown here as its own class, since a cell's word is only data. Where code did not catch what a tool of eval()'s threw, `cause` is
+ * that: the error itself, with its stack.
  */
 export class ToolError extends VitroError {
 	/** The name of what was thrown, in the cell's own words. */

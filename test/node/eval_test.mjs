@@ -201,6 +201,37 @@ test('eval: parameters are checked against the inputSchema before the function r
 	await checkThrows(vitro.SchemaError, () => sandbox.eval('return 1', { tools: [{ name: 'x', inputSchema: { type: 'no' }, run() {} }] }), 'a wrong schema');
 }));
 
+test('eval: what a tool threw, and no code caught, is the cause, with its stack; code cannot name any but those', () => withSandbox(async (sandbox) => {
+	class Odd extends Error {
+		name = 'Odd';
+	}
+	const kinds = { type: new TypeError('bob'), coded: Object.assign(new Error('no such'), { code: 'ENOENT' }), odd: new Odd('why'), empty: new Odd(''), long: new RangeError('x'.repeat(9000)) };
+	const tools = {
+		tool: ({ what }) => {
+			throw kinds[what];
+		},
+		later: async ({ what }) => {
+			await sleep(1);
+			throw kinds[what];
+		},
+		fail: ({ n }) => {
+			throw new Error(`${n}`);
+		},
+		functions: () => () => 1,
+	};
+	const fail = async (code) => await checkThrows(vitro.ToolError, () => sandbox.eval(code, { tools }));
+	for (const [what, error] of Object.entries(kinds))
+		for (const name of ['tool', 'later'])
+			check((await fail(`await ${name}({ what: '${what}' })`)).cause === error, () => `${name} ${what}`);
+	const caught = "await tool({ what: 'type' }).catch(() => {}); ";
+	for (const code of ["throw new TypeError('alice')", "throw new Error('bob')", "throw new TypeError('bob, and more')", "throw 'bob'", 'await functions()'])
+		checkEqual((await fail(caught + code)).cause, undefined, code);
+	checkEqual((await fail("throw new TypeError('bob')")).cause, undefined, 'of a call whose tools threw nothing');
+	const many = 'for (let n = 0; n < 50; n++) await fail({ n }).catch(() => {}); ';
+	checkEqual((await fail(`${many}throw new Error('3')`)).cause, undefined, 'of many the last few are kept');
+	checkEqual((await fail(`${many}throw new Error('49')`)).cause.message, '49', 'the control: the last one is');
+}));
+
 test('eval: a tool runs only while its call does, and hears of its end', () => withSandbox(async (sandbox) => {
 	let heard = null;
 	const tools = { slow: (_, { signal }) => new Promise((resolve) => signal.addEventListener('abort', () => { heard = 'over'; resolve(); })) };

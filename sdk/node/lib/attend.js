@@ -17,6 +17,7 @@ const HELD_MAX = 64 << 20; // bytes of their arguments
 const TYPE_MAX = 200; // of an error's name
 const MESSAGE_MAX = 8192; // and of its text
 const CODE_MAX = 200;
+const RAISED_MAX = 8; // errors of its tools that a call keeps
 
 /** True while a tool that a cell asked for runs: calls that it makes are made on behalf of another. */
 export const answering = new AsyncLocalStorage();
@@ -49,6 +50,7 @@ export class Attendant {
 	#asked = 0;
 	#held = 0;
 	#isFlooded = false;
+	#raised = []; // by tools, the last few
 	#over = new AbortController();
 
 	constructor(session, order, options) {
@@ -76,7 +78,16 @@ export class Attendant {
 		if (this.failure !== null && result.status === 'cancelled')
 			result.error = { ...result.error, message: `a call-back failed: ${this.failure.error?.message ?? this.failure.error}` };
 		const isAborted = result.status === 'cancelled' && signal?.aborted;
-		return { result, cause: isAborted ? signal.reason : undefined };
+		return { result, cause: isAborted ? signal.reason : this.#findRaised(result) };
+	}
+
+	/** Which of its tools' errors the call ended of. A cell's word is only compared: the most that it has of a lie is another one of them. */
+	#findRaised({ status, error }) {
+		return status === 'error' ? this.#raised.findLast((raised) => {
+			const { type, message } = describeFailure(raised);
+			const rest = error.message.startsWith(message) ? error.message.slice(message.length) : null;
+			return error.type === type && /^(?:$| \(|; )/.test(rest); // behind it are its code and the cell's advice
+		}) : undefined;
 	}
 
 	#conclude(call, message, body) {
@@ -162,13 +173,22 @@ export class Attendant {
 		if (tool.inputSchema)
 			checkParams(name, tool.inputSchema, params);
 		const context = { signal: this.#over.signal, callId: call.callId };
-		const value = await answering.run(true, () => tool.run(params[0], context));
+		const value = await this.#run(() => tool.run(params[0], context));
 		const { tree, buffers } = codec.encode(value, { name: `what ${name} gave`, advice: codec.PLAIN_ADVICE });
 		const pieces = codec.pack({ value: tree }, buffers);
 		const bytes = pieces.reduce((total, piece) => total + piece.length, 0);
 		if (bytes > this.#session.frameMax - (1 << 16))
 			throw new RangeError(`what ${name} gave has ${bytes} bytes, which is too much to be sent`);
 		return pieces;
+	}
+
+	async #run(act) {
+		try {
+			return await answering.run(true, act);
+		} catch (error) {
+			this.#raised = [...this.#raised, error].slice(-RAISED_MAX);
+			throw error;
+		}
 	}
 }
 
@@ -191,6 +211,10 @@ function checkParams(name, source, params) {
 
 /** What a tool threw, for the cell: its name, text and code. Whatever it is, it is an error there. */
 function writeFailure(error) {
+	return Buffer.from(JSON.stringify(describeFailure(error)));
+}
+
+function describeFailure(error) {
 	const told = { type: 'Error', message: '' };
 	try {
 		const isError = error instanceof Error;
@@ -202,5 +226,5 @@ function writeFailure(error) {
 	} catch {
 		told.message ||= '(no message)';
 	}
-	return Buffer.from(JSON.stringify(told));
+	return told;
 }

@@ -21,7 +21,8 @@ export class VitroError extends Error {
 
 /**
  * The tool itself failed: the code threw, the command exited with another code than 0. What was thrown in the cell is
- * never thrown here as its own class, since a cell's word is only data: `type` is its name.
+ * never thrown here as its own class, since a cell's word is only data: `type` is its name. Where code did not catch what a tool of
+ * eval()'s threw, `cause` is that.
  */
 export class ToolError extends VitroError {
 	get type() {
