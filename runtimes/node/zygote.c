@@ -249,26 +249,31 @@ static bool take_line(napi_env env, napi_callback_info info, char *to, size_t si
 	return true;
 }
 
-static napi_value tell_note(napi_env env, napi_callback_info info, enum vt_note_kind kind)
+static napi_value tell_note(napi_env env, napi_callback_info info, enum vt_note_kind kind, int num)
 {
 	char text[512];
 	struct vt_err err;
 
 	if (!take_line(env, info, text, sizeof(text)))
 		return NULL;
-	if (vt_zygote_tell(&self.zygote, kind, 0, text, &err) < 0)
+	if (vt_zygote_tell(&self.zygote, kind, num, text, &err) < 0)
 		_exit(err.num == EPIPE ? 0 : 1);
 	return NULL;
 }
 
 static napi_value tell_line(napi_env env, napi_callback_info info)
 {
-	return tell_note(env, info, VT_NOTE_TOLD);
+	return tell_note(env, info, VT_NOTE_TOLD, 0);
+}
+
+static napi_value tell_warning(napi_env env, napi_callback_info info)
+{
+	return tell_note(env, info, VT_NOTE_TOLD, ENOEXEC);
 }
 
 static napi_value loads(napi_env env, napi_callback_info info)
 {
-	return tell_note(env, info, VT_NOTE_LOADS);
+	return tell_note(env, info, VT_NOTE_LOADS, 0);
 }
 
 /* How many pieces of memory this process would share with its forks. */
@@ -372,6 +377,7 @@ static const struct vt_value_function functions[] = {
 	{ "ready", ready },
 	{ "serve", serve },
 	{ "tell", tell_line },
+	{ "warn", tell_warning },
 	{ "loads", loads },
 	{ "shared", shared },
 	{ "threads", threads },

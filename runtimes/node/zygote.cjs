@@ -76,7 +76,8 @@ async function load(name, folder) {
 }
 
 function describe(error) {
-	return `${error?.name ?? 'Error'}: ${error?.message ?? error}`.slice(0, PROBLEM_MAX);
+	const [text] = `${error?.message ?? error}`.split('\nRequire stack:'); // of which it has one of our own making
+	return `${error?.name ?? 'Error'}: ${text}`.slice(0, PROBLEM_MAX);
 }
 
 function readSetup(text) {
@@ -136,7 +137,7 @@ async function preload(config, isShut) {
 		try {
 			await load(name, config.path?.[0]);
 		} catch (error) {
-			addon.tell(`'${name}' is not loaded ahead of calls: ${describe(error)}`);
+			addon.warn(`'${name}' is not loaded ahead of calls: ${describe(error)}`);
 		}
 		if (isShut)
 			await linger();

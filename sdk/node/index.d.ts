@@ -139,7 +139,7 @@ export interface SandboxOptions {
 	node?: string;
 	/** false: each call has a Node that is started anew, with an address space of its own making, though it takes longer to make ready. */
 	fork?: boolean;
-	/** Modules that cells have imported already. */
+	/** Modules that cells have imported already: of Node by name, others by path or URL. One that cannot be imported is a warning of the process (`VitroWarning`). */
 	preload?: (string | URL)[];
 	/** The path of a server's socket (vitro-serve(1)). Without it the sandbox starts a supervisor of its own. */
 	socket?: string;

@@ -303,6 +303,28 @@ function makeModules(act) {
 	return Promise.resolve(act(folder)).finally(() => rmSync(folder, { recursive: true }));
 }
 
+test('preload: a module that cannot be loaded is a warning, once for each sandbox', () => makeModules(async (folder) => {
+	const warnings = [];
+	const hear = (warning) => warnings.push(`${warning.name}: ${warning.message}`);
+	const bad = join(folder, 'bad.mjs');
+	writeFileSync(bad, "throw new Error('it is \\x1b[2J broken')");
+	process.on('warning', hear);
+	try {
+		const options = { preload: ['nosuchmod', bad, 'node:zlib', join(folder, 'other.js')], policy: { ...POLICY, files: { read: [folder] } } };
+		await withSandbox(async (sandbox) => {
+			for (const timeout of [20000, 20001])
+				checkEqual(await sandbox.eval('return 1', { timeout }), 1, 'a call');
+			await sandbox.eval('return 2', { policy: { ...options.policy, env: { set: { A: 'b' } } } }); // a pool of its own
+			await sleep(1);
+		}, options);
+		checkEqual(warnings.length, 2, `warnings: ${warnings}`);
+		checkEqual(warnings[0], "VitroWarning: 'nosuchmod' is not loaded ahead of calls: Error: Cannot find module 'nosuchmod'", 'one that is not there');
+		checkIn(`'${pathToFileURL(bad)}' is not loaded ahead of calls: Error: it is \\u001b[2J broken`, warnings[1], 'one that throws');
+	} finally {
+		process.off('warning', hear);
+	}
+}));
+
 test('callModule: a function that a module exports', () => makeModules((folder) => withSandbox(async (sandbox) => {
 	const url = pathToFileURL(join(folder, 'lib', 'tool.mjs'));
 	checkEqual(await sandbox.callModule(url, 'add', [2]), 42, 'its value');

@@ -6,7 +6,7 @@ import { lastLine } from './conclude.js';
 const UNSEEN = /[\p{Zl}\p{Zp}]|(?![\n\t])\p{C}/gu;
 
 /** What cannot be printed is escaped, but for line ends and tabs: a cell may have chosen the text, and terminals obey it. */
-function visible(text) {
+export function visible(text) {
 	return String(text).replace(UNSEEN, (char) => `\\u{${char.codePointAt(0).toString(16)}}`);
 }
 

@@ -52,6 +52,7 @@ export class Orders {
 	#forks;
 	#setup;
 	#ready;
+	preload; // as a cell has their names
 
 	constructor({ policy, node = process.execPath, fork = true, preload = [], readyMin = 0, readyMax = 0 }) {
 		if (!Array.isArray(preload))
@@ -62,7 +63,8 @@ export class Orders {
 		if (typeof fork !== 'boolean')
 			throw new TypeError('fork is true or false');
 		this.#forks = fork;
-		this.#setup = JSON.stringify({ version: 1, mode: 'message', preload: preload.map(nameModule), fork: fork ? undefined : false });
+		this.preload = preload.map(nameModule);
+		this.#setup = JSON.stringify({ version: 1, mode: 'message', preload: this.preload, fork: fork ? undefined : false });
 		this.#ready = { readyMin: checkCount('readyMin', readyMin), readyMax: checkCount('readyMax', readyMax) };
 	}
 

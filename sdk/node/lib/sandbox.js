@@ -3,13 +3,25 @@
 
 import { Attendant, answering, prepareTools } from './attend.js';
 import { connect, start } from './connection.js';
-import { Lost, Refused, VitroError, errorOf } from './errors.js';
+import { Lost, Refused, VitroError, errorOf, visible } from './errors.js';
 import { checkObject, checkSandboxNames } from './options.js';
 import { Orders } from './order.js';
 import { Result } from './result.js';
 import { Session } from './session.js';
 
 const OPTIONS = ['policy', 'node', 'fork', 'preload', 'socket', 'readyMin', 'readyMax', 'onSupervisorLog'];
+const WARNING = 4; // of syslog(3)
+
+/** What hears the supervisor. Of a module that is not loaded ahead a program is warned, once, also where it listens to no log. */
+function hearLines(preload, onSupervisorLog = () => {}) {
+	const untold = new Set(preload);
+	return (level, text) => {
+		const name = level === WARNING ? [...untold].find((name) => text.startsWith(`'${name}' is not loaded ahead of calls: `)) : undefined;
+		if (untold.delete(name))
+			process.emitWarning(visible(text), 'VitroWarning');
+		onSupervisorLog(level, text);
+	};
+}
 
 export class Sandbox {
 	#orders;
@@ -23,7 +35,7 @@ export class Sandbox {
 		checkSandboxNames(options, OPTIONS);
 		this.#orders = new Orders(options);
 		this.#socket = options.socket;
-		this.#onLine = options.onSupervisorLog;
+		this.#onLine = hearLines(this.#orders.preload, options.onSupervisorLog);
 	}
 
 	async eval(code, options = {}) {
