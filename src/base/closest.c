@@ -32,8 +32,10 @@ static size_t distance(const char *a, const char *b)
 
 void vt_closest_init(struct vt_closest *closest, const char *typed)
 {
-	/* Beyond a third of its letters and one, a guess is noise. */
-	*closest = (struct vt_closest){ .typed = typed, .steps = strlen(typed) / 3 + 2 };
+	size_t len = strlen(typed);
+
+	/* Beyond a third of its letters and one, a guess is noise; of one letter nothing is left. */
+	*closest = (struct vt_closest){ .typed = typed, .steps = len > 1 ? len / 3 + 2 : 0 };
 }
 
 void vt_closest_try(struct vt_closest *closest, const char *known, const char *answer)

@@ -60,6 +60,9 @@ static void ties_and_long_words(void **state)
 	vt_closest_try(&closest, "ac", "first");
 	vt_closest_try(&closest, "ad", "second");
 	assert_string_equal(closest.best, "first");
+	vt_closest_init(&closest, "a");
+	vt_closest_try(&closest, "b", "any other letter");
+	assert_null(closest.best);
 }
 
 int main(void)

@@ -61,6 +61,9 @@ static void complain_of_key(struct reading *r, const struct vt_place *place, con
 	vt_closest_init(&closest, key);
 	for (size_t i = 0; i < count; i++)
 		vt_closest_try(&closest, fields[i].key, fields[i].key);
+	for (size_t i = 0; i < count; i++)
+		if (strcmp(fields[i].key, "input_schema") == 0)
+			vt_closest_try(&closest, "input", fields[i].key);
 	vt_json_show(shown, sizeof(shown), key, strlen(key));
 	if (closest.best)
 		vt_mistakes_add(&r->mistakes, &at, "unknown key '%s'; did you mean '%s'?", shown,

@@ -234,6 +234,9 @@ static const struct {
 	{ "{\"tools\": [{\"name\": \"a\",\n\"comand\": [\"b\"]}]}",
 	  "/t.json:2: tools[0]: unknown key 'comand'; did you mean 'command'?\n"
 	  "/t.json:1: tools[0]: there is no \"command\", no \"python\", and no \"node\"\n" },
+	{ "{\"tools\": [{\"name\": \"a\", \"inptu\": {}, \"e\": {},\n\"command\": [\"b\"]}]}",
+	  "/t.json:1: tools[0]: unknown key 'inptu'; did you mean 'input_schema'?\n"
+	  "/t.json:1: tools[0]: unknown key 'e'; see vitro-tools(5)\n" },
 	{ "{\"tools\": [{\"name\": \"a b\",\n\"command\": \"wc -l\"}]}",
 	  "/t.json:1: tools[0].name: a b: the name of a tool has letters, digits and "
 	  "\"_-.:/\" only\n"

@@ -135,6 +135,9 @@ test('tool host: arguments are checked before a cell is used', async () => {
 		checkEqual([result.ok, result.status, result.error.type], [false, 'refused', type], says);
 		checkIn(says, result.error.message, 'why');
 	}
+	host.register(() => 1, { name: 'b' });
+	checkEqual((await host.call('a', {})).error.message, "there is no tool 'a'", 'of one letter nothing is guessed');
+	host.unregister('b');
 	checkEqual((await host.call('add', {}, { callId: 'a\nb' })).error.type, 'InvalidRequest', "a call's id");
 	checkEqual(sandbox.calls.length, 0, 'calls that were made');
 	const result = await host.call('add', { a: 1, b: 2 }, { callId: 'mine', timeout: 3000 });

@@ -145,6 +145,9 @@ def _():
         result = host.call(name, args, "id")
         check_equal((result.ok, result.status, result.error.type, result.call_id), (False, "refused", kind, "id"), str(args)[:40])
         check(result.error.message.startswith(text), result.error.message)
+    host.register(lambda: 1, name="b", schema={"type": "object"})
+    check_equal(host.call("a", {}).error.message, "there is no tool 'a'", "of one letter nothing is guessed")
+    host.unregister("b")
     for call_id in ("x" * 64, "a\nb", 5):
         result = host.call("add", {"a": 1}, call_id)
         check_equal((result.status, result.error.type), ("refused", "InvalidRequest"), repr(call_id))

@@ -121,7 +121,7 @@ function distance(one, other) {
 export function closest(typed, known) {
 	let best = null;
 	let steps = Math.floor(typed.length / 3) + 2;
-	if (typed.length > GUESS_LONGEST)
+	if (typed.length < 2 || typed.length > GUESS_LONGEST)
 		return null;
 	for (const word of known.slice(0, GUESSES_MAX)) {
 		if (typeof word !== 'string' || word.length > GUESS_LONGEST || Math.abs(word.length - typed.length) >= steps)

@@ -129,7 +129,7 @@ def _distance(one: str, other: str) -> int:
 def closest(typed: str, known: Iterable[Any]) -> Optional[str]:
     """Which of some words was meant, if one is near."""
     best, steps = None, len(typed) // 3 + 2
-    if len(typed) > _GUESS_LONGEST:
+    if not 1 < len(typed) <= _GUESS_LONGEST:
         return None
     for number, word in enumerate(known):
         if number == _GUESSES_MOST:
