@@ -3,8 +3,12 @@
 
 import { Sandbox } from '../../sdk/node/index.js';
 
-const code = `const { execFileSync } = await import('node:child_process');
-process.stdout.write(execFileSync(${JSON.stringify(process.argv[2])}));`;
+const code = `const { closeSync } = await import('node:fs');
+const mark = () => { try { closeSync(1986622064); } catch { /* a descriptor that nobody has: MARK of vitro-inject */ } };
+mark();
+const { execFileSync } = await import('node:child_process');
+process.stdout.write(execFileSync(${JSON.stringify(process.argv[2])}));
+mark();`;
 let told;
 try {
 	const sandbox = new Sandbox({ readyMin: 1, readyMax: 1, policy: { files: { read: [process.argv[2]] } } });

@@ -6,7 +6,21 @@ import sys
 
 import vitro
 
-CODE = "import subprocess\nprint(subprocess.run([%r], capture_output=True, text=True).stdout)" % sys.argv[1]
+# The mark is a descriptor that nobody has: MARK of vitro-inject.
+CODE = """
+import os
+
+def mark():
+    try:
+        os.close(1986622064)
+    except OSError:
+        pass
+
+mark()
+import subprocess
+print(subprocess.run([%r], capture_output=True, text=True).stdout, flush=True)
+mark()
+""" % sys.argv[1]
 
 try:
     with vitro.Sandbox(policy={"files": {"read": [sys.argv[1]]}}, ready_min=1, ready_max=1) as sandbox:

@@ -12,6 +12,7 @@
  *	hit ROLE CALL NUMBER       this one failed
  *	began LINE                 what runs in a cell began in this cgroup: a line of its
  *	                           /proc/PID/cgroup, as only one who stands outside sees it
+ *	mark                       a tool, or code, begins or ends in its occupant
  *	vitro PID                  a process that began as vitro
  *	left ROLE PID NAME         a process that was there SECONDS_AFTER after the program's end,
  *	                           and was killed
@@ -31,7 +32,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -42,7 +42,9 @@
 
 #include "base/clock.h"
 
-enum { SECONDS_AFTER = 5, CALLS = 1024, TRACEES = 4096 };
+/* MARK: a descriptor that nobody has. What runs in an occupant closes it first and last, which any
+ * language can say; what fails in between is not vitro's. */
+enum { SECONDS_AFTER = 5, CALLS = 1024, TRACEES = 4096, MARK = 1986622064 };
 
 enum role {
 	ROLE_CLIENT, /* the program, and whatever it starts but supervisors */
@@ -63,7 +65,7 @@ static const char *const role_names[ROLES] = {
 };
 
 struct tracee {
-	pid_t pid;
+	pid_t pid, process; /* threads of one process have one role */
 	enum role role;
 	bool adopted; /* its parent has been heard about it */
 	bool stopped; /* and until then it waits */
@@ -131,30 +133,59 @@ static void go_on(const struct tracee *tracee, int signal)
 		die("let %d go on: %s", (int)tracee->pid, strerror(errno));
 }
 
-/* Of how many pid namespaces a process has a number. */
-static int depth_of(pid_t pid)
+/* The line of /proc/PID/status that starts so; an empty one, if it is gone since. */
+static void read_status(pid_t pid, const char *start, char *ret_line, size_t size)
 {
 	char path[64], line[512];
-	int depth = 0;
 
 	(void)snprintf(path, sizeof(path), "/proc/%d/status", (int)pid);
 	FILE *file = fopen(path, "re");
 
-	while (file && fgets(line, sizeof(line), file))
-		if (strncmp(line, "NSpid:", 6) == 0)
-			for (char *at = line; (at = strchr(at, '\t')); at++)
-				depth++;
+	ret_line[0] = '\0';
+	while (file && !ret_line[0] && fgets(line, sizeof(line), file))
+		if (strncmp(line, start, strlen(start)) == 0)
+			(void)snprintf(ret_line, size, "%s", line);
 	if (file)
 		(void)fclose(file);
+}
+
+/* Of how many pid namespaces a process has a number. */
+static int depth_of(pid_t pid)
+{
+	char line[512];
+	int depth = 0;
+
+	read_status(pid, "NSpid:", line, sizeof(line));
+	for (char *at = line; (at = strchr(at, '\t')); at++)
+		depth++;
 	return depth;
 }
 
-static enum role role_of_fork(const struct tracee *parent, pid_t child)
+static pid_t process_of(pid_t pid)
 {
+	char line[512];
+	int process = pid;
+
+	read_status(pid, "Tgid:", line, sizeof(line));
+	(void)sscanf(line, "Tgid: %d", &process);
+	return process;
+}
+
+static void set_role(const struct tracee *of, enum role role)
+{
+	for (size_t i = 0; i < state.tracee_count; i++)
+		if (state.tracees[i].process == of->process)
+			state.tracees[i].role = role;
+}
+
+static enum role role_of_child(const struct tracee *parent, const struct tracee *child)
+{
+	if (child->process == parent->process)
+		return parent->role;
 	switch (parent->role) {
 	case ROLE_SUPERVISOR:
 	case ROLE_HELPER: /* one of them makes hulls */
-		return depth_of(child) > depth_of(parent->pid) ? ROLE_INIT : ROLE_HELPER;
+		return depth_of(child->pid) > depth_of(parent->pid) ? ROLE_INIT : ROLE_HELPER;
 	case ROLE_SPAWNER:
 		return ROLE_INIT;
 	case ROLE_ZYGOTE:
@@ -322,13 +353,13 @@ static void enter_call(struct tracee *tracee, const struct __ptrace_syscall_info
 	long number = (long)info->entry.nr;
 	const char *call = call_name(number);
 
-	/* A tool in its occupant says by this where it begins and ends. */
-	if (number == SYS_prctl && info->entry.args[0] == PR_SET_NAME) {
+	if (number == SYS_close && info->entry.args[0] == MARK) {
+		(void)fprintf(state.log, "mark\n");
 		if (tracee->role == ROLE_OCCUPANT) {
-			tracee->role = ROLE_COMMAND;
+			set_role(tracee, ROLE_COMMAND);
 			note_cgroups(tracee->pid);
 		} else if (tracee->role == ROLE_COMMAND) {
-			tracee->role = ROLE_OCCUPANT;
+			set_role(tracee, ROLE_OCCUPANT);
 		}
 	}
 	if (!call || is_left_out(call, info))
@@ -369,7 +400,8 @@ static void adopt(const struct tracee *parent)
 		return; /* gone since, and its child is heard of by its end */
 	struct tracee *child = find((pid_t)pid);
 
-	child->role = role_of_fork(parent, child->pid);
+	child->process = process_of(child->pid);
+	child->role = role_of_child(parent, child);
 	child->adopted = true;
 	if (child->stopped)
 		go_on(child, 0);
@@ -423,6 +455,7 @@ static void begin(char **argv)
 		die("trace the program: %s", strerror(errno));
 	struct tracee *first = find(pid);
 
+	first->process = pid;
 	first->adopted = true;
 	go_on(first, 0);
 }

@@ -132,6 +132,7 @@ def baseline(way):
     check(not run.left, f"processes are left: {run}")
     check(len(run.seen()) > 40, f"the probe saw little: {run}")
     check(run.seen() == again.seen(), f"two calls differ: {run}\n{again}")
+    check(run.log.count("mark") == (0 if BINARY in WAYS[way][:1] else 2), f"where the call begins and ends is not marked: {run.log}")
     check(run.began and run.began == again.began, f"two calls differ: {run.began}, {again.began}")
     if run.result["isolation"]["memory"].startswith("cgroup"):
         check(any("vitro-N" in line for line in run.began), f"it is in no cgroup of its own: {run.began}")
