@@ -154,7 +154,7 @@ def split_mounts(lines):
     """What lies on a host folder that a cell is shown, {place: options}, and all else."""
     mounts, rest = {}, []
     for line in lines:
-        match = re.match(r"mount (/(?!(?:proc|dev|tmp)\b)\S+) (\S+)", line)
+        match = re.match(r"mount (/(?!(?:proc|dev)\b|tmp )\S+) (\S+)", line)  # a grant may lie below /tmp
         if match:
             mounts[match[1]] = match[2]
         else:
