@@ -10,6 +10,7 @@ those with VITRO_INJECT_PART=K/N each N-th from the K-th on. VITRO_INJECT_POINTS
 added to, for docs/evidence.md: `make test-inject`.
 """
 
+import atexit
 import concurrent.futures
 import functools
 import json
@@ -29,6 +30,7 @@ PROBE = os.path.join(BIN, "vitro-probe")
 HERE = pathlib.Path(__file__).resolve().parent
 ROLES = ("supervisor", "helper", "spawner", "zygote", "init", "occupant")
 FEW = 2
+REHEARSALS = 10
 AT_ONCE = 2
 HANG_SECONDS = 45  # a call that waits for a cell is told after 30
 STATUSES = {"ok", "error", "crashed", "no_result", "refused", "lost"}  # and no timeout: nothing is waited for so long
@@ -55,6 +57,25 @@ WAYS = {
 }
 
 
+@functools.lru_cache(maxsize=None)
+def binary_for(way):
+    """vitro. For a pool of Node's one that stands beside scripts of which one number differs: how often a zygote rehearses.
+    That is the same handful of calls 1500 times over, for what V8 compiles, and half of the time that a run takes."""
+    if way != "Node":
+        return BINARY
+    folder = tempfile.mkdtemp(prefix="inject-test-vitro-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    os.chmod(folder, 0o755)
+    shutil.copy(BINARY, folder)
+    shutil.copytree(pathlib.Path(BINARY).with_name("node"), f"{folder}/node")
+    harness = pathlib.Path(folder, "node", "harness.cjs")
+    text, changed = re.subn(r"(?m)^const MANY = \d+;", f"const MANY = {REHEARSALS};", harness.read_text())
+    check(changed == 1, f"{harness} does not say how often it rehearses")
+    harness.unlink()  # where it is a link
+    harness.write_text(text)
+    return f"{folder}/{os.path.basename(BINARY)}"
+
+
 class Run:
     """One run of a way, with one call that fails or none."""
 
@@ -63,8 +84,10 @@ class Run:
         with tempfile.TemporaryDirectory(prefix="inject-test-") as folder:
             log = os.path.join(folder, "log")
             at = ["--at", ":".join(map(str, point))] if point else []
-            env = {**os.environ, "VITRO_BINARY": BINARY, "PYTHONPATH": str(ROOT / "sdk" / "python"), "VITRO_TEST_MARK": before.token,
-                   "PATH": f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}"}
+            env = {**os.environ, "VITRO_BINARY": binary_for(way), "PYTHONPATH": str(ROOT / "sdk" / "python"), "VITRO_TEST_MARK": before.token,
+                   "PATH": f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}",
+                   # The package is compiled once, not in each of some thousand runs.
+                   "PYTHONPYCACHEPREFIX": os.path.join(BIN, "pycache"), "PYTHONDONTWRITEBYTECODE": ""}
             command = [word.replace("{folder}", folder) for word in WAYS[way]]
             try:
                 done = subprocess.run([INJECT, log, *at, *command], stdin=subprocess.DEVNULL, capture_output=True,
@@ -139,15 +162,29 @@ def baseline(way):
     return run
 
 
+def spread(count, wanted):
+    """So many of the numbers from 1 to count, from the first to the last."""
+    return {1 + i * (count - 1) // max(1, wanted - 1) for i in range(min(count, wanted))}
+
+
+def choose(counts, most):
+    """At most so many of {call: count}, of each kind as many as of others: of rare ones all, and those are vitro's own."""
+    share = dict.fromkeys(counts, 0)
+    while most and (open_ := [call for call in counts if share[call] < counts[call]]):
+        for call in open_[:: -(-len(open_) // most)]:
+            share[call] += 1
+            most -= 1
+    return [(call, n) for call in counts for n in sorted(spread(counts[call], share[call]))]
+
+
 def points(way, role):
-    """(call, n) for all calls that the role makes; fewer, spread evenly, if not all are wanted."""
-    every = [(call, n + 1) for (who, call), count in sorted(baseline(way).counts().items()) if who == role for n in range(count)]
+    """(call, n) for all calls that the role makes; fewer, if not all are wanted."""
+    counts = {call: count for (who, call), count in sorted(baseline(way).counts().items()) if who == role}
     wanted = os.environ.get("VITRO_INJECT", str(FEW))
-    most = len(every) if wanted == "all" else int(wanted)
-    step = max(1, len(every) // max(1, most))
+    of = sum(counts.values())
+    always = [(call, n + 1) for call in ALWAYS.get((way, role), ()) for n in range(counts.get(call, 0))]
     part, parts = map(int, os.environ.get("VITRO_INJECT_PART", "1/1").split("/"))
-    always = [point for point in every if point[0] in ALWAYS.get((way, role), ())]
-    return sorted({*every[::step][:most], *always})[part - 1 :: parts], len(every)
+    return sorted({*choose(counts, of if wanted == "all" else int(wanted)), *always})[part - 1 :: parts], of
 
 
 def split_mounts(lines):
