@@ -237,11 +237,20 @@ def read_json(text: bytes, parts_max: int) -> Tuple[Any, bool]:
         string = string.lstrip(_SPACE)
     try:
         tree, end = scan(string, 0)
-    except StopIteration:
-        raise Malformed("it is empty, or begins with what is none") from None
+    except StopIteration as stop:
+        raise Malformed(_say_where(string, stop.value)) from None
     if end != len(string) and string[end:].strip(_SPACE):
         raise Malformed("something is behind it")
     return tree, is_plain
+
+
+def _say_where(string: str, at: Any) -> str:
+    """Why a text is no JSON, of which the scan wants a value where there is none."""
+    if not string:
+        return "it is empty"
+    if not isinstance(at, int) or not string[at:].strip(_SPACE):
+        return "it ends too early"
+    return f"a value is wanted where {string[at:at + 12]!a} is"
 
 
 def _check_nesting(text: bytes) -> None:
