@@ -7,6 +7,7 @@
 
 #include "base/bulk.h"
 #include "base/clock.h"
+#include "base/json.h"
 #include "launch/talk.h"
 #include "serve/done.h"
 #include "serve/session_private.h"
@@ -537,6 +538,19 @@ static bool name_function(const struct vt_session *session, size_t index, struct
 }
 
 /* A call of one of the supervisor's own tools. */
+static void refuse_unknown(struct vt_session *session, int64_t number, const struct parts *parts)
+{
+	const struct vt_offer *offer = session->commons->offer;
+	const char *near = offer ? vt_offer_closest(offer, parts->tool) : NULL;
+	char shown[80], why[240];
+
+	vt_json_show(shown, sizeof(shown), parts->tool, strlen(parts->tool));
+	(void)snprintf(why, sizeof(why), "the server has no tool '%s'%s%s%s", shown,
+		       near ? "; did you mean '" : "", near ? near : "",
+		       near ? "'?" : ""); /* fits */
+	refuse_tool(session, number, parts, "NoSuchTool", why);
+}
+
 int vt_session_do_tool(struct vt_session *session, const struct vt_request_frame *frame,
 		       struct vt_err *err)
 {
@@ -550,8 +564,7 @@ int vt_session_do_tool(struct vt_session *session, const struct vt_request_frame
 		return vt_session_misunderstand("a call of a tool", err);
 	if (!session->commons->offer ||
 	    !vt_offer_find(session->commons->offer, parts.tool, &index, &pool.cells, &path)) {
-		refuse_tool(session, number, &parts, "NoSuchTool",
-			    "the server has no tool of that name");
+		refuse_unknown(session, number, &parts);
 		return 0;
 	}
 	parts.path = path;

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/closest.h"
+
 enum { READY_MIN = 1, READY_MAX = 64, LIVE_MAX = 1024 };
 
 /* Where a tool runs. */
@@ -117,6 +119,16 @@ bool vt_offer_find(const struct vt_offer *offer, const char *name, size_t *ret_i
 	*ret_cells = offer->places[i].cells;
 	*ret_path = offer->places[i].path;
 	return true;
+}
+
+const char *vt_offer_closest(const struct vt_offer *offer, const char *name)
+{
+	struct vt_closest closest;
+
+	vt_closest_init(&closest, name);
+	for (size_t i = 0; i < offer->source.count; i++)
+		vt_closest_try(&closest, offer->source.tools[i].name, offer->source.tools[i].name);
+	return closest.best;
 }
 
 const char *vt_offer_function(const struct vt_offer *offer, size_t index)

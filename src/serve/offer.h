@@ -47,6 +47,8 @@ const char *vt_offer_list(const struct vt_offer *offer);
 /* The tool of that name, with its cells and the path of its program, NULL of python. False: there is none. */
 bool vt_offer_find(const struct vt_offer *offer, const char *name, size_t *ret_index,
 		   struct vt_cells **ret_cells, const char **ret_path);
+/* The name of the tool that was meant by one that there is none of; NULL: none is near. */
+const char *vt_offer_closest(const struct vt_offer *offer, const char *name);
 /* What its zygote knows it by; NULL: it is a command. */
 const char *vt_offer_function(const struct vt_offer *offer, size_t index);
 int  vt_offer_expand(const struct vt_offer *offer, size_t index, const char *arguments, size_t len,

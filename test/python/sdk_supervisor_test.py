@@ -201,6 +201,9 @@ def _():
             for name, args in (("none", {}), ("say", {}), ("say", {"text": 5})):
                 raises(vitro.Refused, sandbox.call_tool, name, args)
                 check_equal(sandbox.call_tool(name, args, result=True).status, "refused", (name, args))
+            for name, said in (("shop:wiegh", "the server has no tool 'shop:wiegh'; did you mean 'shop:weigh'?"),
+                               ("elephants", "the server has no tool 'elephants'"), ("s", "the server has no tool 's'")):
+                check_equal(str(raises(vitro.Refused, sandbox.call_tool, name)), said, name)
             for args in (("say", "x"), ("say", [1]), ("", {}), (5, {}), ("x" * 251, {}), ("say", {"text": {1}})):
                 raises(TypeError, sandbox.call_tool, *args)
             check_equal(sandbox.call_tool("say", {"text": float("nan")}, result=True).status, "refused", "what JSON cannot say")
