@@ -34,7 +34,8 @@ void vt_closest_init(struct vt_closest *closest, const char *typed)
 {
 	size_t len = strlen(typed);
 
-	/* Beyond a third of its letters and one, a guess is noise; of one letter nothing is left. */
+	/* Beyond a third of its letters and one, a guess is noise; of one letter nothing is left.
+	 */
 	*closest = (struct vt_closest){ .typed = typed, .steps = len > 1 ? len / 3 + 2 : 0 };
 }
 
