@@ -101,6 +101,56 @@ static PyObject *describe(const struct vt_plan *plan)
 	return all;
 }
 
+/* ---- what is done ahead of calls ------------------------------------------------------------ */
+
+/*
+ * PEP 578. The headers of the limited API leave it out, as it is for programs that embed Python;
+ * but it is documented, and every CPython from 3.8 on exports it with this signature. The other
+ * came with 3.9.
+ */
+int PySys_AddAuditHook(int (*hook)(const char *event, PyObject *args, void *user), void *user);
+PyInterpreterState *PyInterpreterState_Get(void) __attribute__((weak));
+
+/* Who is told of which event; NULL: nobody. Not a module's: a hook is there for good, and in all
+ * interpreters of the process. */
+static PyObject *judges;
+/* The one that they are of. 3.8 does not tell, and has one lock for all. */
+static PyInterpreterState *home;
+
+/* Occupants have it as well, and pay for it at each event of theirs. */
+static int judge(const char *event, PyObject *args, void *unused)
+{
+	(void)unused;
+	if (!judges)
+		return 0;
+	if (home && PyInterpreterState_Get() != home) {
+		PyErr_SetString(PyExc_BaseException, "there are no other interpreters yet");
+		return -1;
+	}
+	PyObject *name = PyUnicode_FromString(event);
+	PyObject *see = name ? PyDict_GetItemWithError(judges, name) : NULL;
+	PyObject *seen = see ? PyObject_CallObject(see, args) : NULL;
+
+	Py_XDECREF(name);
+	Py_XDECREF(seen);
+	return seen || !PyErr_Occurred() ? 0 : -1;
+}
+
+static PyObject *guard(PyObject *module, PyObject *told)
+{
+	(void)module;
+	if (judges || !PyDict_Check(told)) {
+		PyErr_SetString(PyExc_TypeError, "a dict, once");
+		return NULL;
+	}
+	if (PySys_AddAuditHook(judge, NULL) < 0)
+		return NULL;
+	Py_INCREF(told);
+	home = PyInterpreterState_Get ? PyInterpreterState_Get() : NULL;
+	judges = told;
+	Py_RETURN_NONE;
+}
+
 /* ---- the zygote ---------------------------------------------------------------------------- */
 
 static PyObject *join(PyObject *module, PyObject *args)
@@ -145,10 +195,12 @@ static int enter(struct state *state, struct vt_zygote_order *order, struct vt_e
 	PyOS_BeforeFork();
 	int r = vt_zygote_enter(&state->zygote, order, err);
 
-	if (r == 0)
+	if (r == 0) {
+		judges = NULL; /* it is sealed. To free them would copy their pages */
 		PyOS_AfterFork_Child();
-	else
+	} else {
 		PyOS_AfterFork_Parent();
+	}
 	state->entering = false;
 	return r;
 }
@@ -434,6 +486,9 @@ static PyObject *receive(PyObject *module, PyObject *args)
 static PyMethodDef methods[] = {
 	{ "join", join, METH_VARARGS,
 	  "join(fd): waits for the plan and joins the hull. What the cells are like, as a dict." },
+	{ "guard", guard, METH_O,
+	  "guard(functions): of each audit event that is a key, the function is told beforehand, "
+	  "and may raise. Not in occupants." },
 	{ "ready", ready, METH_NOARGS, "Tells that orders are taken from now on." },
 	{ "next", next_order, METH_VARARGS,
 	  "next(wait=True): obeys orders until there is something to say. None: this is an "

@@ -13,70 +13,74 @@ a zygote before this one. -MODULE ended one while it was imported, and is left o
 from __future__ import annotations
 
 import contextlib
+import errno
 import gc
 import os
 import sys
-import _frozen_importlib
-import _frozen_importlib_external
-from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any, Dict, Iterable, List, NoReturn, Optional, Sequence, Tuple
 
 CONTROL = 3
 CALL = 3  # of an occupant, where the other was
 PACKAGE = "_vitro_runtime"
-PARTS = ("codec", "talk", "resolve", "awaited", "complain", "cwd", "tools", "convert", "initialize", "harness")
+PARTS = ("codec", "talk", "resolve", "awaited", "complain", "cwd", "tools", "convert", "initialize", "libraries", "harness")
 # What every piece of code may stand on: a top-level await, and a line in a log.
 ALWAYS = ("asyncio", "logging")
 # Whoever computes would start threads for it, of which a fork has none.
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS", "NUMEXPR_NUM_THREADS",
            "VECLIB_MAXIMUM_THREADS", "RAYON_NUM_THREADS", "NUMBA_NUM_THREADS")
 TRIAL_SECONDS = 10
+LEFT_OUT_MAX = 8  # for failing with native code; a pool that leaves out more than 16 gives up
 PROBLEM_BYTES = 400
 
 
 class Writable(BaseException):
-    """Something to import lies where a call can write. No `except Exception` makes it good."""
+    """Something to load lies where a call can write. No `except Exception` makes it good."""
 
 
 class Places:
     """Where calls can write: by path, and by inode, whatever the name."""
 
     def __init__(self, paths: Iterable[str], inodes: Iterable[Tuple[int, int]]) -> None:
-        self.paths = [path.rstrip("/") or "/" for path in paths]
+        self.paths = frozenset(path.rstrip("/") or "/" for path in paths)
         self.inodes = frozenset(inodes)
-        self.known: Dict[str, bool] = {"/": "/" in self.paths}
 
-    def _names(self, path: str) -> bool:
-        return any(path == place or place == "/" or path.startswith(place + "/") for place in self.paths)
-
-    def _holds(self, path: str) -> bool:
-        """Whether a path without links on it is one of them, or lies in one."""
-        if path not in self.known:
-            try:
-                found = os.stat(path)
-                written = (found.st_dev, found.st_ino) in self.inodes
-            except OSError:
-                written = False  # it is not there: what is around it counts
-            self.known[path] = written or self._names(path) or self._holds(os.path.dirname(path))
-        return self.known[path]
+    def _have(self, path: str) -> bool:
+        """Whether a path without links on it is one of them, by itself."""
+        if path in self.paths:
+            return True
+        try:
+            found = os.stat(path)
+        except OSError:
+            return False  # it is not there: what is around it counts
+        return (found.st_dev, found.st_ino) in self.inodes
 
     def hold(self, path: str) -> bool:
-        """Whether a file is one that calls can write or replace, or a link on the way to it is."""
-        done, rest, links = "/", os.path.join(os.getcwd(), path).split("/"), 0  # with each "..": after a link it leads elsewhere
+        """Whether a file is one that calls can write or replace, or a link on the way to it is. No call that runs meanwhile can
+        change the answer: what it could change lies behind a step at which that is given."""
+        if not path.startswith("/"):
+            try:
+                path = os.path.join(os.getcwd(), path)
+            except OSError:
+                return True  # nobody can tell
+        if self._have("/"):
+            return True
+        done, rest, links = "/", path.split("/"), 0
         while rest:
             part = rest.pop(0)
-            if part == "..":
-                done = os.path.dirname(done)
-                continue
             if part in ("", "."):
                 continue
+            if part == "..":
+                done = os.path.dirname(done)  # not before: behind a link it leads elsewhere
+                continue
             step = os.path.join(done, part)
-            if self._holds(step):
+            if self._have(step):
                 return True
             try:
                 target = os.readlink(step)
-            except OSError:
+            except OSError as error:
+                if error.errno not in _NO_LINK:
+                    return True
                 done = step
                 continue
             links += 1
@@ -84,52 +88,103 @@ class Places:
                 return True  # nobody can open it
             rest[:0] = target.split("/")
             done = "/" if target.startswith("/") else done
-        return self._holds(done)
+        return False
 
 
-_NO_FILES = ("built-in", "frozen")  # what specs of Python's own have in place of one
+# A file, or what the kernel goes no further than.
+_NO_LINK = (errno.EINVAL, errno.ENOENT, errno.ENOTDIR, errno.EACCES)
+# Events of what opens files that no event tells of.
+_STARTS = ("_posixsubprocess.fork_exec", "os.exec", "os.fork", "os.forkpty", "os.posix_spawn", "os.system", "subprocess.Popen")
 
 
 class Guard:
-    """Stands behind all finders of modules, and lets none give one that a call could have written. Not as one of them: whoever
-    puts another before the first, as editable installs do, would be asked alone."""
+    """Stands before all that opens files, and lets nobody have one that a call could have written. Python tells of each beforehand
+    (PEP 578), whichever finder, loader or function it is for. Code in C that opens files by itself is not seen."""
 
     def __init__(self, places: Places) -> None:
         self.places = places
-        self.refused: Optional[str] = None
-        self.is_over = False
-        self.find: Any = getattr(_frozen_importlib, "_find_spec")
+        self.refused: Optional[str] = None  # the first one
+        self.find_libraries: Any = None
 
-    def begin(self) -> None:
-        """From here on every import is looked at."""
-        setattr(_frozen_importlib, "_find_spec", self.find_spec)
+    def begin(self, extension: Any) -> None:
+        """From here on, and until an occupant is sealed, which may open what it can."""
+        if not self.places.paths:
+            return  # and nobody pays for being asked
+        self.find_libraries = sys.modules[f"{PACKAGE}.libraries"].find_all
+        starts: Any = __import__("_posixsubprocess")
+        fork_exec = starts.fork_exec
 
-    def end(self) -> None:
-        """For calls, which may import what they wrote. Modules may have what stands there now under names of their own."""
-        self.is_over = True
-        setattr(_frozen_importlib, "_find_spec", self.find)
+        def fork_exec_told(*words: Any) -> Any:
+            sys.audit("_posixsubprocess.fork_exec")  # subprocess tells of it, multiprocessing does not
+            return fork_exec(*words)
 
-    def find_spec(self, name: str, path: Optional[Sequence[str]] = None,
-                  target: Optional[ModuleType] = None) -> Optional[ModuleSpec]:
-        spec: Optional[ModuleSpec] = self.find(name, path, target)
-        if spec is not None and not self.is_over:
-            self.check(spec)
-        return spec
+        starts.fork_exec = fork_exec_told
+        extension.guard({"open": self.see_open, "import": self.see_import, "ctypes.dlopen": self.see_dlopen,
+                         "sqlite3.connect": self.see_database, "socket.connect": self.see_connect, "os.link": self.see_other_name,
+                         "os.rename": self.see_other_name, "sqlite3.load_extension": self.see_import,
+                         **dict.fromkeys(_STARTS, self.see_start)})
 
-    def check(self, spec: ModuleSpec) -> None:
-        # A finder need not say of a file that it is one (has_location), and a loader may have another than it says.
-        path = getattr(spec.loader, "path", None)
-        files = [spec.origin, spec.cached, path]
-        if isinstance(path, str) and sys.implementation.cache_tag:
-            files.append(getattr(_frozen_importlib_external, "cache_from_source")(path))  # which the loader reads, whatever the spec says
-        for file in [*files, *(spec.submodule_search_locations or ())]:
-            if isinstance(file, str) and file not in _NO_FILES and self.places.hold(file):
-                self.refused = file
-                raise Writable(f"'{file}' lies where calls may write, so it is not imported ahead of them")
+    def refuse(self, why: str) -> NoReturn:
+        self.refused = self.refused or why
+        raise Writable(why)
+
+    def see(self, file: Any, is_below: bool = False) -> None:
+        """is_below: a relative path may begin at a folder that only a descriptor names."""
+        try:
+            path = os.fsdecode(file)
+        except TypeError:
+            return  # a descriptor, of what was seen when it was opened
+        if "\0" in path:
+            return  # of no file
+        if is_below and not path.startswith("/"):
+            self.refuse(f"'{path}' is opened below a folder that may be one where calls may write")
+        if self.places.hold(path):
+            self.refuse(f"'{path}' lies where calls may write")
+
+    def see_open(self, path: Any, mode: Any = None, *_: Any) -> None:
+        self.see(path, is_below=mode is None)  # that is os.open(), and its dir_fd is not told
+
+    def see_import(self, _what: Any, path: Any = None, *_: Any) -> None:
+        if path is not None:  # it is native
+            self.see_library(os.fsdecode(path))
+
+    def see_dlopen(self, name: Any, *_: Any) -> None:
+        if name is not None and "/" in os.fsdecode(name):  # others the loader finds in the system's folders
+            self.see_library(os.fsdecode(name))
+
+    def see_library(self, path: str) -> None:
+        try:
+            for file in self.find_libraries(path):
+                self.see(file)
+        except OSError:
+            pass  # as the loader will say
+        except Exception as error:
+            self.refuse(f"nobody can tell what '{path}' needs: {describe(error)}")
+
+    def see_database(self, name: Any, *_: Any) -> None:
+        path = os.fsdecode(name)
+        if path.startswith("file:"):
+            self.refuse(f"'{path}' may lie where calls may write")
+        if path not in ("", ":memory:"):
+            self.see(path)
+
+    def see_connect(self, _socket: Any, address: Any, *_: Any) -> None:
+        self.see(address)  # but one of a network
+
+    def see_other_name(self, path: Any, _to: Any, folder: int = -1, *_: Any) -> None:
+        self.see(path, is_below=folder != -1)
+
+    def see_start(self, *_: Any) -> None:
+        self.refuse("it starts a program, which could read what lies where calls may write")
 
 
 class Failed(Exception):
-    """A module was not imported, and everything is as it was."""
+    """A module was not imported, and everything is as it was. has_native: but for native code that it brought along, and that no
+    process can load twice, as numpy's; calls could not import it any more."""
+
+    def __init__(self, name: str, why: str, has_native: bool) -> None:
+        super().__init__(f"'{name}' is not imported ahead of calls: {why}")
+        self.why, self.has_native = why, has_native
 
 
 def describe(error: BaseException) -> str:
@@ -137,10 +192,11 @@ def describe(error: BaseException) -> str:
     return text if len(text) <= PROBLEM_BYTES else text[:PROBLEM_BYTES] + "..."
 
 
-def forget(before: Dict[str, ModuleType]) -> None:
-    """As far as it can be: what a module did elsewhere stays done."""
-    for name in [name for name in sys.modules if name not in before]:
-        del sys.modules[name]
+def forget(before: Dict[str, ModuleType]) -> bool:
+    """As far as it can be: what a module did elsewhere stays done. Whether that is native code which is not Python's own."""
+    new = [name for name in sys.modules if name not in before]
+    files = [str(getattr(sys.modules.pop(name), "__file__", None)) for name in new]
+    return any(file.endswith(".so") and "/lib-dynload/" not in file for file in files)
 
 
 class Alone:
@@ -168,10 +224,9 @@ def load(name: str, guard: Guard) -> None:
         with Alone():
             __import__(name)
         if guard.refused:
-            raise Writable(f"'{guard.refused}' lies where calls may write")
+            raise Writable(guard.refused)
     except BaseException as error:
-        forget(before)
-        raise Failed(f"'{name}' is not imported ahead of calls: {describe(error)}") from None
+        raise Failed(name, describe(error), forget(before)) from None
 
 
 def find_hindrance(extension: Any) -> Optional[str]:
@@ -225,26 +280,21 @@ def load_parts(folder: str) -> Any:
     return extension, sys.modules[f"{PACKAGE}.harness"]
 
 
-def enter_site(places: Places) -> None:
+def enter_site() -> None:
     """The site-packages of the venv or the prefix, and their .pth files; none of the user's own."""
     site: Any = __import__("site")
-    add_folder, add_file = site.addsitedir, site.addpackage
-
-    def add_safe_folder(folder: str, known: Any = None) -> Any:
-        return known if places.hold(folder) else add_folder(folder, known)
+    add_file = site.addpackage
 
     def add_safe_file(folder: str, name: str, known: Any) -> Any:
-        with contextlib.suppress(Writable):  # what one of its lines imports is left to calls
-            return known if places.hold(os.path.join(folder, name)) else add_file(folder, name, known)
+        with contextlib.suppress(Writable):  # it, or what one of its lines reads
+            return add_file(folder, name, known)
         return known
 
-    site.addsitedir = add_safe_folder
     site.addpackage = add_safe_file
     try:
         with contextlib.suppress(Writable):  # sitecustomize, which comes last
             site.main()
     finally:
-        site.addsitedir = add_folder
         site.addpackage = add_file
 
 
@@ -330,10 +380,10 @@ class Zygote:
 
     def prepare(self, learned: Sequence[str], left_out: Sequence[str]) -> None:
         """Imports all that is wanted ahead of calls. One that ends us is known to the supervisor by its name."""
-        self.guard.begin()
-        enter_site(self.guard.places)
+        self.guard.begin(self.extension)
+        enter_site()
         if self.guard.refused:
-            self.extension.tell(f"'{self.guard.refused}' lies where calls may write, so neither site nor a .pth file imports it")
+            self.extension.tell(f"left out of site, .pth files and sitecustomize: {self.guard.refused}")
         hindrance = find_hindrance(self.extension)
         if hindrance:
             self.extension.fail(f"a .pth file or a sitecustomize {hindrance}")
@@ -346,6 +396,8 @@ class Zygote:
             try:
                 load(name, self.guard)
             except Failed as problem:
+                if problem.has_native and len(left_out) < LEFT_OUT_MAX:
+                    self.extension.fail(problem.why)
                 is_wanted = name in self.config.get("preload", ())  # by the caller, and not learned
                 (self.extension.warn if is_wanted else self.extension.tell)(str(problem))
             hindrance = find_hindrance(self.extension)
@@ -382,6 +434,8 @@ class Zygote:
         try:
             load(name, self.guard)
         except Failed as failure:
+            if failure.has_native:
+                self.extension.fail(failure.why)
             problem = str(failure)
         hindrance = find_hindrance(self.extension)  # of one that failed, too: what it did stays done
         if hindrance:
@@ -417,7 +471,6 @@ class Zygote:
                     self.extension.learned(f"'{name}' is not imported ahead of calls: {describe(error)}")
 
     def occupy(self) -> NoReturn:
-        self.guard.end()
         if self.config["bare"] or self.hidden:
             self.see_environment()
         self.harness.main(self.occupant, self.extension)

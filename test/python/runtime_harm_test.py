@@ -59,6 +59,27 @@ def _():
                     check(any(f"'{name}'" in line for line in pool.lines), f"cells {kind}: {name}: {pool.lines}")
 
 
+# As numpy's does.
+NATIVE = "import sys\n__file__ = '/nowhere/native.so'\nif __name__ in vars(sys):\n    raise ImportError('cannot load it twice')\nvars(sys)[__name__] = 1\n"
+
+
+@test("what fails when it has loaded native code keeps no call from loading that; there may be many")
+def _():
+    for kind, prefix in kinds():
+        with folder() as place:
+            names = [f"fails{number}" for number in range(17)]
+            for name in names:
+                write(f"{place}/native_of_{name}.py", NATIVE)
+                write(f"{place}/{name}.py", f"import native_of_{name}\nraise ValueError('now')\n")
+            write(f"{place}/good.py", MOMENT)
+            with Pool(prefix=prefix, paths=[place], preload=[names[0], "good"]) as pool:
+                check(pool.is_ahead("good"), f"cells {kind}: the good one is there: {pool.lines}")
+                check(pool.run("import native_of_fails0; value = True"), f"cells {kind}: {pool.lines}")
+                pool.until_told("'fails0' is not imported ahead of calls from now on: ValueError: now")
+            with Pool(prefix=prefix, paths=[place], preload=[*names, "good"]) as pool:
+                check(pool.is_ahead("good"), f"cells {kind}: the good one is there: {pool.lines}")
+
+
 @test("memory that is shared later than a module was imported ends the pool, by its name")
 def _():
     for kind, prefix in kinds():

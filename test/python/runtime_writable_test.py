@@ -8,8 +8,12 @@ import json
 import os
 import pathlib
 import shutil
+import socket
+import sqlite3
 import subprocess
 import sys
+import threading
+import zipfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent / "wire"), str(HERE.parent / "lib")]
@@ -203,10 +207,10 @@ def _():
             os.symlink(f"{space.free}/cache", f"{space.fixed}/__pycache__")
             write(f"{space.fixed}/split/other.py", MOMENT)
             write(f"{space.fixed}/careful/__init__.py", MOMENT + "try:\n    import whole\nexcept BaseException:\n    pass\n")
-            write(f"{space.fixed}/plain.py", MOMENT)
             compile_to(f"{space.fixed}/cached.py", f"{space.free}/cache/cached")
-            with space.pool(prefix, space.fixed, space.free) as pool:
-                for module in ("linked", "cached", "careful", "split.other"):
+            with space.pool(prefix, space.fixed, space.free, preload=["split.other"]) as pool:
+                check(pool.is_ahead("split.other"), f"the part that no call can write: {pool.lines}")
+                for module in ("linked", "cached", "careful", "split.part"):
                     check_never_ahead(pool, module, "Writable")
 
 
@@ -259,6 +263,222 @@ def _():
             with space.pool(prefix, space.fixed, preload=["climbs"]) as pool:
                 check(pool.is_ahead("climbs"), f"cells {kind}: the control is not there: {pool.lines}")
                 check_never_ahead(pool, "climbs.above", "Writable")
+
+
+# How a module comes to run what lies in FREE, by itself: what it has for run() is told as `sys.planted`.
+WAYS = {
+    "opens": "run(open(FREE + '/planted.py').read())",
+    "opens_bytes": "run(open(os.fsencode(FREE) + b'/planted.py', 'rb').read())",
+    "opens_path": "run(io.FileIO(pathlib.Path(FREE, 'planted.py')).read())",
+    "opens_relative": "run(open(os.path.relpath(FREE + '/planted.py')).read())",
+    "opens_nearby": "os.chdir(FREE)\ntry:\n    run(open('planted.py').read())\nfinally:\n    os.chdir('/')",
+    "opens_link": "run(open(FIXED + '/link/planted.py').read())",
+    "opens_above": "run(open(FIXED + '/below/../planted.py').read())",
+    "opens_by_proc": "folder = os.open(FIXED, os.O_RDONLY)\nrun(open(f'/proc/self/fd/{folder}/link/planted.py').read())",
+    "reads": "run(os.read(os.open(FREE + '/planted.py', os.O_RDONLY), 1000))",
+    "reads_below": "folder = os.open(FIXED, os.O_RDONLY)\nrun(os.read(os.open('link/planted.py', os.O_RDONLY, dir_fd=folder), 1000))",
+    "maps": "import mmap\nrun(mmap.mmap(os.open(FREE + '/planted.py', os.O_RDONLY), 0, prot=mmap.PROT_READ)[:])",
+    "moves": "os.rename(FREE + '/moved.py', FREE + '/moved')\nos.rename(FREE + '/moved', FREE + '/moved.py')\nrun('')",
+    "runs": "import runpy\nrunpy.run_path(FREE + '/planted.py')",
+    "unpickles": "import pickle\npickle.load(open(FREE + '/planted.pickle', 'rb'))",
+    "unzips": "sys.path.insert(0, FREE + '/planted.zip')\ntry:\n    import zipped\nfinally:\n    sys.path.remove(FREE + '/planted.zip')",
+    "asks": "import sqlite3\nrun(sqlite3.connect(FREE + '/planted.db').execute('select code from planted').fetchone()[0])",
+    "asks_by_uri": "import sqlite3\nrun(sqlite3.connect(f'file:{FREE}/planted.db?mode=ro', uri=True).execute('select code from planted').fetchone()[0])",
+    "connects": "import socket\nwith socket.socket(socket.AF_UNIX) as server:\n    server.connect(FREE + '/planted.socket')\n    run(server.recv(1000))",
+    "starts": "import subprocess\nrun(subprocess.check_output(['/bin/cat', FREE + '/planted.py']))",
+    "starts_shell": "os.system('test -e /')\nrun('')",
+    "starts_helper": "import multiprocessing.util\ntheirs, ours = os.pipe()\nkept = os.dup(1)\nos.dup2(ours, 1)\ntry:\n"
+                     "    multiprocessing.util.spawnv_passfds(b'/bin/cat', ['cat', FREE + '/planted.py'], [])\nfinally:\n    os.dup2(kept, 1)\n"
+                     "    os.close(ours)\nrun(os.read(theirs, 1000))",
+    "forks": "pid = os.fork()\nif not pid:\n    os._exit(0)\nos.waitpid(pid, 0)\nrun('')",
+    "swallows": "try:\n    run(open(FREE + '/planted.py').read())\nexcept BaseException:\n    pass",
+}
+WAY = """import io, os, pathlib, sys
+FREE, FIXED = PLACES
+def run(code):
+    exec(code, {})
+    sys.planted = [*getattr(sys, "planted", []), __name__]
+"""
+
+
+@contextlib.contextmanager
+def serving(path, text):
+    """Somebody who says it to whoever connects."""
+    def serve():
+        with contextlib.suppress(OSError):
+            while True:
+                other, _ = sock.accept()
+                with other:
+                    other.sendall(text.encode())
+
+    with socket.socket(socket.AF_UNIX) as sock:
+        sock.bind(path)
+        os.chmod(path, 0o777)
+        sock.listen()
+        thread = threading.Thread(target=serve)
+        thread.start()
+        try:
+            yield
+        finally:
+            sock.shutdown(socket.SHUT_RDWR)
+            thread.join()
+
+
+def plant(space):
+    """What runs by those ways, and the modules that have them."""
+    planted = "import sys\nsys.planted = [*getattr(sys, 'planted', []), 'it']\n"
+    os.chmod(space.free, 0o777)  # a bare cell of root's has a user of its own
+    write(f"{space.free}/planted.py", planted)
+    write(f"{space.free}/moved.py", "")
+    os.mkdir(f"{space.free}/sub", 0o755)
+    os.symlink(space.free, f"{space.fixed}/link")
+    os.symlink(f"{space.free}/sub", f"{space.fixed}/below")
+    with open(f"{space.free}/planted.pickle", "wb") as file:
+        file.write(b"cbuiltins\nexec\n(V" + planted.replace("\n", ";").encode() + b"\ntR.")
+    with zipfile.ZipFile(f"{space.free}/planted.zip", "w") as archive:
+        archive.writestr("zipped.py", planted)
+    with contextlib.closing(sqlite3.connect(f"{space.free}/planted.db")) as base:
+        base.execute("create table planted (code)")
+        base.execute("insert into planted values (?)", [planted])
+        base.commit()
+    for name, text in WAYS.items():
+        write(f"{space.fixed}/{name}.py", WAY.replace("PLACES", repr((space.free, space.fixed))) + text + "\n" + MOMENT)
+    return serving(f"{space.free}/planted.socket", planted)
+
+
+@test("nor does a module that is imported run what calls can write, whatever the way; in a call it does")
+def _():
+    for kind, prefix in kinds():
+        with contextlib.ExitStack() as stack:
+            space = Workspace(stack)
+            stack.enter_context(plant(space))
+            pool = stack.enter_context(space.pool(prefix, space.fixed, preload=[*WAYS]))
+            check_equal(pool.run("import sys; value = getattr(sys, 'planted', [])"), [], f"cells {kind}: what ran ahead of calls")
+            for name in WAYS:
+                # In a hull, nobody but a trial is in its /proc.
+                told = "Error" if name == "opens_by_proc" and not prefix and not is_bare() else "Writable"
+                check(any(f"'{name}' is not imported ahead" in line and told in line for line in pool.lines),
+                      f"cells {kind}: {name}: {pool.lines}")
+                if name != "connects":  # a cell cannot, unless its policy says so
+                    check(not pool.is_ahead(name), f"cells {kind}: {name} is there")
+                    check(pool.run(f"import sys, {name}; value = sys.planted"), f"cells {kind}: {name}: the control")
+
+
+@test("nor one that is learned")
+def _():
+    for _, prefix in kinds():
+        with contextlib.ExitStack() as stack:
+            space = Workspace(stack)
+            stack.enter_context(plant(space))
+            with space.pool(prefix, space.fixed) as pool:
+                for name in ("opens", "opens_by_proc", "starts", "swallows"):
+                    check_never_ahead(pool, name, "Writable")
+
+
+@test("a module that reads data which calls can write is left to calls, and what it has from elsewhere is imported ahead of them")
+def _():
+    for kind, prefix in kinds():
+        with contextlib.ExitStack() as stack:
+            space = Workspace(stack)
+            write(f"{space.free}/data", "of a call")
+            write(f"{space.fixed}/data", "of nobody")
+            for name, place in (("from_free", space.free), ("from_fixed", space.fixed)):
+                write(f"{space.fixed}/{name}.py", f"DATA = open({place + '/data'!r}).read()\n" + MOMENT)
+            with space.pool(prefix, space.fixed, preload=["from_free", "from_fixed"]) as pool:
+                check(pool.is_ahead("from_fixed"), f"cells {kind}: the control is not there: {pool.lines}")
+                check(not pool.is_ahead("from_free"), f"cells {kind}: it is there")
+                check_equal(pool.run("import from_free; value = from_free.DATA"), "of a call", f"cells {kind}: in a call")
+
+
+# An extension module of the interpreter's own, under another path.
+LOADS = """from importlib.util import module_from_spec, spec_from_file_location
+SPEC = spec_from_file_location(NAME, FILE)
+module_from_spec(SPEC)
+""" + MOMENT
+
+
+@test("extension modules are imported ahead of calls, but none that calls can write")
+def _():
+    found = subprocess.run([SYSTEM, "-c", "import glob, sysconfig; print(glob.glob(sysconfig.get_path('platstdlib') + '/lib-dynload/_lsprof.*')[0])"],
+                           stdout=subprocess.PIPE, check=False).stdout.decode().strip()
+    if not found:
+        skip("the interpreter has no such module in a file of its own")
+    for kind, prefix in kinds():
+        with contextlib.ExitStack() as stack:
+            space = Workspace(stack)
+            for name, place in (("of_free", space.free), ("of_fixed", space.fixed)):
+                file = shutil.copy(found, f"{place}/native.so")
+                write(f"{space.fixed}/{name}.py", LOADS.replace("NAME", "'_lsprof'").replace("FILE", repr(file)))
+            with space.pool(prefix, space.fixed, preload=["of_free", "of_fixed"]) as pool:
+                check(pool.is_ahead("of_fixed"), f"cells {kind}: the control is not there: {pool.lines}")
+                check_never_ahead(pool, "of_free", "Writable")
+
+
+@test("nor one that needs a library which calls can write, however far away, and by whatever path of its own", needs=["gcc"])
+def _():
+    with contextlib.ExitStack() as stack:
+        space = Workspace(stack)
+
+        def make(place, name, *options):
+            write(f"{space.fixed}/empty.c", "")
+            subprocess.run(["gcc", "-shared", "-o", f"{place}/{name}", f"{space.fixed}/empty.c", "-Wl,--no-as-needed", *options], check=True)
+            return f"{place}/{name}"
+
+        os.symlink(space.free, f"{space.fixed}/libs")
+        far = make(space.free, "far.so", "-Wl,-soname,far.so")
+        near = make(space.fixed, "near.so", far, "-Wl,-soname,near.so,--enable-new-dtags,-rpath,$ORIGIN/libs")
+        plain = make(space.fixed, "plain.so", "-Wl,-soname,plain.so")
+        libraries = {"plain_only": plain, "itself": far, "by_runpath": near,
+                     "by_another": make(space.fixed, "another.so", near, "-Wl,-rpath-link," + space.free + ",-rpath,$ORIGIN"),
+                     "by_rpath": make(space.fixed, "rpath.so", plain, far, "-Wl,--disable-new-dtags,-rpath,$ORIGIN:" + space.free),
+                     "by_path": make(space.fixed, "path.so", make(space.free, "unnamed.so"))}
+        for name, file in libraries.items():
+            write(f"{space.fixed}/{name}.py", f"import ctypes\nctypes.CDLL({file!r})\n" + MOMENT)
+        for kind, prefix in kinds():
+            with space.pool(prefix, space.fixed, preload=[*libraries]) as pool:
+                check(pool.is_ahead("plain_only"), f"cells {kind}: the control is not there: {pool.lines}")
+                for name in [*libraries][1:]:
+                    loaded = "open('/proc/self/maps').read()"
+                    before, after = pool.run(f"value = [{loaded}]\nimport {name}\nvalue.append({loaded})")
+                    check(space.free not in before, f"cells {kind}: {name}: it was loaded ahead of calls")
+                    check(space.free in after, f"cells {kind}: {name}: the control, in a call")
+
+
+INTERPRETS = WAY + """try:
+    import _interpreters as others
+except ImportError:
+    import _xxsubinterpreters as others
+theirs, ours = os.pipe()
+os.set_blocking(theirs, False)
+others.run_string(others.create(), f"import os; os.write({ours}, open({FREE!r} + '/planted.py', 'rb').read())")
+run(os.read(theirs, 1000))
+""" + MOMENT
+
+
+@test("nor by an interpreter beside the first")
+def _():
+    known = "try:\n    import _interpreters\nexcept ImportError:\n    import _xxsubinterpreters"
+    if subprocess.run([SYSTEM, "-c", known], stderr=subprocess.DEVNULL, check=False).returncode:
+        skip("the interpreter has no others")
+    for kind, prefix in kinds():
+        with contextlib.ExitStack() as stack:
+            space = Workspace(stack)
+            write(f"{space.free}/planted.py", "pass\n")
+            write(f"{space.fixed}/interprets.py", INTERPRETS.replace("PLACES", repr((space.free, space.fixed))))
+            with space.pool(prefix, space.fixed, preload=["interprets"]) as pool:
+                check_equal(pool.run("import sys; value = getattr(sys, 'planted', [])"), [], f"cells {kind}: what ran ahead of calls")
+                check(not pool.is_ahead("interprets"), f"cells {kind}: it is there: {pool.lines}")
+
+
+@test("what a module has done in each fork may open what calls can write: it is one by then")
+def _():
+    for kind, prefix in kinds():
+        with contextlib.ExitStack() as stack:
+            space = Workspace(stack)
+            write(f"{space.free}/data", "of a call")
+            write(f"{space.fixed}/hooked.py", f"import os\nSEEN = []\nos.register_at_fork(after_in_child=lambda: SEEN.append(open({space.free + '/data'!r}).read()))\n")
+            with space.pool(prefix, space.fixed, preload=["hooked"]) as pool:
+                check_equal(pool.run("import hooked; value = hooked.SEEN"), ["of a call"], f"cells {kind}: {pool.lines}")
 
 
 @test("a call may find and import what it can write, whatever was imported ahead of it")
