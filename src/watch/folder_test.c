@@ -179,7 +179,10 @@ static void bounds_entries(void *arg)
 		if (i == 100000)
 			MUST(measure(&place, 64 * MB) < 64 * MB);
 	}
-	MUST(measure_odd(&place, 64 * MB).odd == VT_FOLDER_MANY);
+	const enum vt_folder_odd odd = measure_odd(&place, 64 * MB).odd;
+
+	MUST(odd == VT_FOLDER_MANY ||
+	     odd == VT_FOLDER_SLOW); /* on a machine that is busy, a second is over before */
 	drop_place(&place);
 }
 
