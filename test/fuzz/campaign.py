@@ -145,7 +145,7 @@ def main():
         had = ledger.setdefault(name, dict(NEW, findings=[]))
         had["cpu"] += cpu
         had["runs"] += runs
-        had["edges"] = edges or had.get("edges")
+        had["edges"] = max(edges or 0, had.get("edges") or 0) or None  # a short turn comes to fewer
         if finding:
             had["findings"].append(finding)
             broken.add(name)  # it would meet the same again
