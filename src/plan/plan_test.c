@@ -587,8 +587,7 @@ static void check_golden(void **state)
 	free(text);
 }
 
-/* Between them they have all that a plan tells as JSON, and each way to name the key of a refusal.
- */
+/* Between them they have all that a plan tells as JSON, and refusals with and without a plan. */
 static void check_golden_json(void **state)
 {
 	static const char *const names[] = {
