@@ -30,6 +30,7 @@ struct state {
 	struct vt_zygote zygote;
 	bool joined;
 	bool entering; /* while an occupant is forked */
+	bool entered;  /* this is one */
 	bool awaited;  /* in an occupant */
 };
 
@@ -93,9 +94,10 @@ static PyObject *describe(const struct vt_plan *plan)
 	PyObject *all = NULL;
 
 	if (places.paths && places.inodes && vt_writable_list(plan, &to) == 0)
-		all = Py_BuildValue("{sLsOsOsO}", "result_bytes", (long long)plan->result_bytes,
+		all = Py_BuildValue("{sLsOsOsOsO}", "result_bytes", (long long)plan->result_bytes,
 				    "writable", places.paths, "inodes", places.inodes, "bare",
-				    plan->bare ? Py_True : Py_False);
+				    plan->bare ? Py_True : Py_False, "can_cover",
+				    plan->can_cover ? Py_True : Py_False);
 	Py_XDECREF(places.paths);
 	Py_XDECREF(places.inodes);
 	return all;
@@ -197,6 +199,7 @@ static int enter(struct state *state, struct vt_zygote_order *order, struct vt_e
 
 	if (r == 0) {
 		judges = NULL; /* it is sealed. To free them would copy their pages */
+		state->entered = true;
 		PyOS_AfterFork_Child();
 	} else {
 		PyOS_AfterFork_Parent();
@@ -366,6 +369,46 @@ static PyObject *fork_apart(PyObject *module, PyObject *unused)
 	return PyLong_FromLong(pidfd);
 }
 
+/* Who cannot go back to where it was has no occupants any more. */
+static PyObject *leave_failed(struct vt_zygote *zygote, const struct vt_err *err)
+{
+	vt_zygote_fail(zygote, err);
+	return leave(err);
+}
+
+static PyObject *cover(PyObject *module, PyObject *unused)
+{
+	struct vt_zygote *zygote = find_zygote(module);
+	struct vt_err err;
+
+	(void)unused;
+	if (!zygote)
+		return NULL;
+	const struct state *state = PyModule_GetState(module);
+	int r = state->entered ? 0 : vt_zygote_cover(zygote, &err);
+
+	if (r == -ENOTRECOVERABLE)
+		return leave_failed(zygote, &err);
+	if (r < 0)
+		return PyUnicode_FromFormat("%s: %s", err.what, strerror(err.num));
+	Py_RETURN_NONE;
+}
+
+static PyObject *uncover(PyObject *module, PyObject *unused)
+{
+	struct vt_zygote *zygote = find_zygote(module);
+	struct vt_err err;
+
+	(void)unused;
+	if (!zygote)
+		return NULL;
+	const struct state *state = PyModule_GetState(module);
+
+	if (!state->entered && vt_zygote_uncover(zygote, &err) < 0)
+		return leave_failed(zygote, &err);
+	Py_RETURN_NONE;
+}
+
 /* ESRCH: it has ended, which is what is wanted. */
 static PyObject *kill_apart(PyObject *module, PyObject *args)
 {
@@ -512,6 +555,10 @@ static PyMethodDef methods[] = {
 	{ "fork", fork_apart, METH_NOARGS,
 	  "fork(): a fork in no cell. In it -1; in the zygote its pidfd. Others reap it." },
 	{ "kill", kill_apart, METH_VARARGS, "kill(pidfd): ends such a fork." },
+	{ "cover", cover, METH_NOARGS,
+	  "Programs that are started from now on, and until uncover(), see nothing that calls can "
+	  "write. A text: why that cannot be had. In an occupant both do nothing." },
+	{ "uncover", uncover, METH_NOARGS, "Ends what cover() began." },
 	{ "environment", environment, METH_NOARGS, "The environment as C has it, as bytes." },
 	{ "receive", receive, METH_VARARGS,
 	  "receive(fd, size, begun, writable): size bytes, of which the first have come, as bytes "

@@ -94,15 +94,15 @@ class Places:
 # A file, or what the kernel goes no further than.
 _NO_LINK = (errno.EINVAL, errno.ENOENT, errno.ENOTDIR, errno.EACCES)
 # Events of what opens files that no event tells of.
-_STARTS = ("_posixsubprocess.fork_exec", "os.exec", "os.fork", "os.forkpty", "os.posix_spawn", "os.system", "subprocess.Popen")
+_STARTS = ("os.exec", "os.fork", "os.forkpty", "os.posix_spawn", "os.system")
 
 
 class Guard:
     """Stands before all that opens files, and lets nobody have one that a call could have written. Python tells of each beforehand
     (PEP 578), whichever finder, loader or function it is for. Code in C that opens files by itself is not seen."""
 
-    def __init__(self, places: Places) -> None:
-        self.places = places
+    def __init__(self, places: Places, can_cover: bool) -> None:
+        self.places, self.can_cover = places, can_cover
         self.refused: Optional[str] = None  # the first one
         self.find_libraries: Any = None
 
@@ -114,14 +114,25 @@ class Guard:
         starts: Any = __import__("_posixsubprocess")
         fork_exec = starts.fork_exec
 
-        def fork_exec_told(*words: Any) -> Any:
-            sys.audit("_posixsubprocess.fork_exec")  # subprocess tells of it, multiprocessing does not
-            return fork_exec(*words)
+        def fork_exec_covered(*words: Any) -> Any:
+            problem = extension.cover()  # subprocess tells beforehand, multiprocessing does not
+            if problem:
+                self.refuse(f"it starts a program, which could read what lies where calls may write, and nobody can {problem}")
+            try:
+                return fork_exec(*words)
+            finally:
+                extension.uncover()
 
-        starts.fork_exec = fork_exec_told
+        starts.fork_exec = fork_exec_covered
+        subprocess: Any = __import__("subprocess")
+        name = "_fork_exec" if hasattr(subprocess, "_fork_exec") else "fork_exec"
+        if name == "_fork_exec":  # from 3.11 on, and taken from there by now
+            subprocess._fork_exec = fork_exec_covered
+        subprocess._USE_POSIX_SPAWN = False  # vfork() is as fast, also in calls
+        self.can_cover &= name in subprocess.Popen._execute_child.__code__.co_names  # else it has another way to start programs
         extension.guard({"open": self.see_open, "import": self.see_import, "ctypes.dlopen": self.see_dlopen,
                          "sqlite3.connect": self.see_database, "socket.connect": self.see_connect, "os.link": self.see_other_name,
-                         "os.rename": self.see_other_name, "sqlite3.load_extension": self.see_import,
+                         "os.rename": self.see_other_name, "sqlite3.load_extension": self.see_import, "subprocess.Popen": self.see_program,
                          **dict.fromkeys(_STARTS, self.see_start)})
 
     def refuse(self, why: str) -> NoReturn:
@@ -173,6 +184,14 @@ class Guard:
 
     def see_other_name(self, path: Any, _to: Any, folder: int = -1, *_: Any) -> None:
         self.see(path, is_below=folder != -1)
+
+    def see_program(self, file: Any, words: Any, folder: Any = None, *_: Any) -> None:
+        """One that is to read what calls can write would find nothing there."""
+        if not self.can_cover:
+            self.see_start()
+        for path in (file, folder, *([words] if isinstance(words, (str, bytes)) else words)):
+            if path is not None and os.fsdecode(path).startswith("/"):
+                self.see(path)
 
     def see_start(self, *_: Any) -> None:
         self.refuse("it starts a program, which could read what lies where calls may write")
@@ -374,7 +393,7 @@ class Zygote:
         about = extension.join(CONTROL)
         self.config["result_bytes"] = about["result_bytes"]
         self.config["bare"] = about["bare"]
-        self.guard = Guard(Places(about["writable"], about["inodes"]))
+        self.guard = Guard(Places(about["writable"], about["inodes"]), about["can_cover"])
         self.occupant: Any = None  # as all are to be, but for what each makes of itself
         self.hidden = {name for name in os.environb if not name[:1].isalpha()}  # see launch/heeded.h
 
@@ -431,6 +450,7 @@ class Zygote:
     def learn(self, name: str) -> None:
         """For real, since a child could. Whoever has it already has nothing to do."""
         problem: Optional[str] = None
+        self.extension.turn_home()  # from the cell that was entered last, where a program is not to be
         try:
             load(name, self.guard)
         except Failed as failure:

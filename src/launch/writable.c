@@ -61,7 +61,7 @@ int vt_writable_list(const struct vt_plan *plan, const struct vt_writable *to)
 			continue;
 		int r = tell_aliases(to, plan, build);
 
-		if (r == 0)
+		if (r == 0 && to->inode)
 			r = to->inode(to->user, build->dev, build->ino);
 		if (r != 0)
 			return r;

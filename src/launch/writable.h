@@ -11,7 +11,7 @@
 /* Each returns 0, or what vt_writable_list() is to return. */
 struct vt_writable {
 	int (*path)(void *user, const char *path);
-	int (*inode)(void *user, uint64_t dev, uint64_t ino); /* as the host has it: whatever the name is */
+	int (*inode)(void *user, uint64_t dev, uint64_t ino); /* as the host has it: whatever the name is; or NULL */
 	void *user;
 };
 

@@ -24,6 +24,40 @@ static bool is_per_cell(const struct vt_plan *plan, const struct vt_build *build
 	       build->act == VT_ACT_MASK || lies_in_scratch(plan, build);
 }
 
+struct showing {
+	const struct vt_plan *plan;
+	bool elsewhere; /* something that can be written is also shown by a mount that can only be
+			   read */
+};
+
+static void find_shown(void *arg, const char *alias)
+{
+	struct showing *showing = arg;
+	const struct vt_plan *plan = showing->plan;
+
+	for (size_t i = 0; i < plan->build_count; i++) {
+		const struct vt_build *build = &plan->builds[i];
+
+		showing->elsewhere |= build->act == VT_ACT_BIND && !build->writable &&
+				      (vt_path_lies_in(alias, build->from) ||
+				       vt_path_lies_in(build->from, alias));
+	}
+}
+
+bool vt_pooled_can_cover(const struct vt_plan *plan, const struct vt_host *host)
+{
+	struct showing showing = { .plan = plan };
+
+	for (size_t i = 0; !showing.elsewhere && i < plan->build_count; i++) {
+		const struct vt_build *build = &plan->builds[i];
+
+		if (build->act == VT_ACT_BIND && build->writable && !build->device &&
+		    host->aliases && host->aliases(host, build->from, find_shown, &showing) < 0)
+			return false;
+	}
+	return !showing.elsewhere;
+}
+
 struct dividing {
 	struct vt_arena *arena;
 	struct vt_build *builds;

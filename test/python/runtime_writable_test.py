@@ -287,9 +287,6 @@ WAYS = {
     "connects": "import socket\nwith socket.socket(socket.AF_UNIX) as server:\n    server.connect(FREE + '/planted.socket')\n    run(server.recv(1000))",
     "starts": "import subprocess\nrun(subprocess.check_output(['/bin/cat', FREE + '/planted.py']))",
     "starts_shell": "os.system('test -e /')\nrun('')",
-    "starts_helper": "import multiprocessing.util\ntheirs, ours = os.pipe()\nkept = os.dup(1)\nos.dup2(ours, 1)\ntry:\n"
-                     "    multiprocessing.util.spawnv_passfds(b'/bin/cat', ['cat', FREE + '/planted.py'], [])\nfinally:\n    os.dup2(kept, 1)\n"
-                     "    os.close(ours)\nrun(os.read(theirs, 1000))",
     "forks": "pid = os.fork()\nif not pid:\n    os._exit(0)\nos.waitpid(pid, 0)\nrun('')",
     "swallows": "try:\n    run(open(FREE + '/planted.py').read())\nexcept BaseException:\n    pass",
 }
@@ -388,6 +385,55 @@ def _():
                 check(pool.is_ahead("from_fixed"), f"cells {kind}: the control is not there: {pool.lines}")
                 check(not pool.is_ahead("from_free"), f"cells {kind}: it is there")
                 check_equal(pool.run("import from_free; value = from_free.DATA"), "of a call", f"cells {kind}: in a call")
+
+
+# What a module starts, which reads what it can get of FREE; no word of it names a place.
+READ = "cd / && cat $FREE/planted $FIXED/link/planted $FIXED/planted $FILE /work/planted $HERE/planted ./planted; cd $FREE && ls"
+PROGRAMS = {
+    "by_subprocess": "got = subprocess.run(['sh', '-c', READ], stdout=subprocess.PIPE).stdout",
+    "by_shell": "got = subprocess.run(READ, shell=True, stdout=subprocess.PIPE).stdout",
+    "from_within": "os.chdir(FREE)\ntry:\n    got = subprocess.run(['sh', '-c', 'cat planted; ls'], stdout=subprocess.PIPE).stdout\n"
+                   "    assert os.path.samefile('.', FREE) and os.listdir('.')\nfinally:\n    os.chdir('/')",
+    "beside_thread": "wait = threading.Event()\nthread = threading.Thread(target=wait.wait)\nthread.start()\ntry:\n"
+                     "    got = subprocess.run(['sh', '-c', READ], stdout=subprocess.PIPE).stdout\nfinally:\n    wait.set()\n    thread.join()",
+    "by_helper": "theirs, ours = os.pipe()\nkept = os.dup(1)\nos.dup2(ours, 1)\ntry:\n"
+                 "    helper = multiprocessing.util.spawnv_passfds(b'/bin/sh', ['sh', '-c', READ], [])\nfinally:\n    os.dup2(kept, 1)\n"
+                 "    os.close(kept)\n    os.close(ours)\nos.waitpid(helper, 0)\ngot = os.read(theirs, 1000)\nos.close(theirs)",
+}
+
+
+@test("programs that modules start ahead of calls see nothing that calls can write; in a call they do")
+def _():
+    for kind, prefix in kinds():
+        with contextlib.ExitStack() as stack:
+            space, around = Workspace(stack), stack.enter_context(folder(writable=True))
+            namespaces = not prefix and not is_bare()
+            os.mkdir(f"{around}/moved", 0o777)
+            for place in (space.free, f"{around}/moved"):
+                os.chmod(place, 0o777)
+                write(f"{place}/planted", "planted\n")
+            write(f"{around}/file", "planted\n")
+            os.chmod(f"{around}/file", 0o666)
+            os.symlink(space.free, f"{space.fixed}/link")
+            os.symlink(f"{space.free}/planted", f"{space.fixed}/planted")
+            moved = {"from": f"{around}/moved", "to": "/work"} if namespaces else f"{around}/moved"
+            places = f"FREE, READ = {space.free!r}, {READ!r}\n" + "".join(
+                f"os.environ[{name!r}] = {place!r}\n" for name, place in
+                (("FREE", space.free), ("FIXED", space.fixed), ("FILE", f"{around}/file"), ("HERE", f"{around}/moved")))
+            for name, text in PROGRAMS.items():
+                write(f"{space.fixed}/{name}.py", f"import multiprocessing.util, os, subprocess, threading\n{places}{text}\n{MOMENT}")
+            policy = [{"json": json.dumps({"files": {"write": [space.free, moved, f"{around}/file"]}})}]
+            pool = stack.enter_context(Pool(prefix=prefix, paths=[space.fixed, around], policy=policy, preload=[*PROGRAMS]))
+            for name in PROGRAMS:
+                read = f"import {name}; value = {name}.got.decode()"
+                check_equal(pool.is_ahead(name), namespaces, f"cells {kind}: {name}: {pool.lines}")
+                if namespaces:
+                    check_equal(pool.run(read), "", f"cells {kind}: {name}: what it saw")
+                    again = f"import importlib, sys, {name}\nimportlib.reload({name})\nvalue = {name}.got.decode()"
+                    check_in("planted\n", pool.run(again), f"cells {kind}: {name}: in a call")
+                else:
+                    pool.until_told(f"'{name}' is not imported ahead of calls: Writable: it starts a program")
+                    check_in("planted\n", pool.run(read), f"cells {kind}: {name}: in a call")
 
 
 # An extension module of the interpreter's own, under another path.

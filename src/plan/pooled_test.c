@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Whether what cells can write has names that nobody knows, on invented hosts. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <string.h>
+
+#include "plan/pooled.h"
+
+/* "/srv/work" is mounted at a second place, of which each host has another. */
+static const char *second;
+
+static int aliases(const struct vt_host *host, const char *path,
+		   void (*each)(void *arg, const char *alias), void *arg)
+{
+	(void)host;
+	if (!second)
+		return -EIO;
+	if (strcmp(path, "/srv/work") == 0)
+		each(arg, second);
+	return 0;
+}
+
+static bool can_cover(const char *granted, bool writable, const char *place)
+{
+	const struct vt_build builds[] = {
+		{ .act = VT_ACT_DIR, .to = "srv" },
+		{ .act = VT_ACT_BIND, .from = "/usr", .to = "usr" },
+		{ .act = VT_ACT_BIND, .from = "/srv/work", .to = "srv/work", .writable = true },
+		{ .act = VT_ACT_BIND, .from = granted, .to = "granted", .writable = writable },
+	};
+	const struct vt_plan plan = { .builds = builds,
+				      .build_count = sizeof(builds) / sizeof(builds[0]) };
+	const struct vt_host host = { .aliases = aliases };
+
+	second = place;
+	return vt_pooled_can_cover(&plan, &host);
+}
+
+static void test_other_names(void **state)
+{
+	(void)state;
+	assert_true(can_cover("/data", false, "/mnt/same"));
+	assert_false(can_cover("/data", false, "/data"));
+	assert_false(can_cover("/data", false, "/data/deep/same")); /* it is around it */
+	assert_false(can_cover("/data/part", false, "/data"));      /* it is a part of it */
+	/* By its own name it is known wherever it is granted, and what can be written is covered.
+	 */
+	assert_true(can_cover("/srv", false, "/mnt/same"));
+	assert_true(can_cover("/data", true, "/data/deep/same"));
+	/* Whoever cannot tell says no. */
+	assert_false(can_cover("/data", false, NULL));
+}
+
+static void test_no_mounts(void **state)
+{
+	const struct vt_build build = {
+		.act = VT_ACT_BIND, .from = "/w", .to = "w", .writable = true
+	};
+	const struct vt_plan plan = { .builds = &build, .build_count = 1 };
+	const struct vt_host none = { 0 };
+
+	(void)state;
+	assert_true(vt_pooled_can_cover(&plan, &none));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_other_names),
+		cmocka_unit_test(test_no_mounts),
+	};
+
+	return cmocka_run_group_tests_name("pooled", tests, NULL, NULL);
+}
