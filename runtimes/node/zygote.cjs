@@ -186,6 +186,7 @@ function findObstacle(config) {
 async function main() {
 	if (process.argv[2] === '?') // vitro doctor's question
 		return process.stdout.write(findObstacle() ? `anew: ${findObstacle()}` : 'forked');
+	addon.loads(''); // it runs; what takes long from here on is the caller's
 	const texts = addon.sources();
 	const own = new Own(texts);
 	const config = { ...readSetup(process.argv[2]), ...addon.about() };

@@ -399,6 +399,7 @@ class Zygote:
 
     def prepare(self, learned: Sequence[str], left_out: Sequence[str]) -> None:
         """Imports all that is wanted ahead of calls. One that ends us is known to the supervisor by its name."""
+        self.extension.loads("")  # it runs; what takes long from here on is the caller's
         self.guard.begin(self.extension)
         enter_site()
         if self.guard.refused:

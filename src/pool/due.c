@@ -50,6 +50,13 @@ static int64_t start_ms(const struct vt_pool *pool)
 	return pool->options.start_ms ? pool->options.start_ms : START_MS;
 }
 
+/* An interpreter says something as soon as it runs. What hangs before that is nothing of the
+ * caller's, and the next one may not: a call that waits is to have that. */
+static int64_t zygote_ms(const struct vt_pool *pool, const struct vt_pool_zygote *zygote)
+{
+	return zygote->advice && !zygote->heard ? start_ms(pool) / 4 : start_ms(pool);
+}
+
 static bool hull_comes(const struct vt_pool_hull *hull)
 {
 	return vt_pool_hull_lives(hull) && !hull->ready && !hull->ending;
@@ -57,28 +64,37 @@ static bool hull_comes(const struct vt_pool_hull *hull)
 
 static int64_t start_due(const struct vt_pool *pool)
 {
-	int64_t since = hull_comes(&pool->hull) ? pool->hull.started : INT64_MAX;
+	int64_t due = INT64_MAX;
 
-	for (size_t i = 0; i < 2; i++)
-		if (vt_pool_zygote_comes(&pool->zygotes[i]))
-			since = lesser(pool->zygotes[i].started, since);
-	return since == INT64_MAX ? since : since + start_ms(pool) * VT_NS_PER_MS;
+	if (hull_comes(&pool->hull))
+		due = pool->hull.started + start_ms(pool) * VT_NS_PER_MS;
+	for (size_t i = 0; i < 2; i++) {
+		const struct vt_pool_zygote *zygote = &pool->zygotes[i];
+
+		if (vt_pool_zygote_comes(zygote))
+			due = lesser(zygote->started + zygote_ms(pool, zygote) * VT_NS_PER_MS, due);
+	}
+	return due;
 }
 
 /* Who hangs before it is ready: a program may, in what comes before its vitro_host_main(). */
 static void end_unready(struct vt_pool *pool, int64_t now)
 {
-	const int64_t ms = start_ms(pool), latest = now - ms * VT_NS_PER_MS;
+	const int64_t ms = start_ms(pool);
 	struct vt_err err;
 
-	if (hull_comes(&pool->hull) && pool->hull.started <= latest) {
+	if (hull_comes(&pool->hull) && pool->hull.started <= now - ms * VT_NS_PER_MS) {
 		(void)vt_fail(&err, VT_STEP_WATCH, ETIMEDOUT, "have the hull ready within %g s",
 			      (double)ms / 1000);
 		vt_pool_hull_kill(&pool->hull, &err); /* and its zygotes */
 	}
-	for (size_t i = 0; i < 2; i++)
-		if (vt_pool_zygote_comes(&pool->zygotes[i]) && pool->zygotes[i].started <= latest)
-			vt_pool_zygote_give_up(&pool->zygotes[i], ms);
+	for (size_t i = 0; i < 2; i++) {
+		struct vt_pool_zygote *zygote = &pool->zygotes[i];
+		const int64_t allowed = zygote_ms(pool, zygote);
+
+		if (vt_pool_zygote_comes(zygote) && zygote->started <= now - allowed * VT_NS_PER_MS)
+			vt_pool_zygote_give_up(zygote, allowed);
+	}
 }
 
 static int64_t stuck_due(const struct vt_pool *pool)

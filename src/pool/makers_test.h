@@ -49,6 +49,23 @@ static void test_zygote_hangs(void **state)
 	start_ms = 0;
 }
 
+/* An interpreter that never says anything is not waited for as long as one that loads something. */
+static void test_silent_zygote(void **state)
+{
+	struct watched w;
+
+	(void)state;
+	told = 0;
+	to_be_told = "it takes longer than 0.5 s to begin";
+	start_ms = 2000;
+	advice = "";
+	start_watched_as(&w, "hang");
+	run_until_told(&w, 1);
+	end_watched(&w);
+	start_ms = 0;
+	advice = NULL;
+}
+
 /* The one that is to take another's place never comes: that is tried again. */
 static void test_next_zygote_hangs(void **state)
 {

@@ -43,7 +43,8 @@ struct vt_pool_options {
 	unsigned live_max;                /* calls at once */
 	int64_t  queue_ms;                /* how long a call may wait */
 	unsigned forks_max;               /* of one zygote, before another takes its place; 0: 4096 */
-	int64_t  start_ms;                /* that hull and zygote may take to be ready; 0: a minute */
+	int64_t  start_ms;                /* that hull and zygote may take to be ready; 0: a minute. An
+					     interpreter has said something after a quarter of it */
 	/* What is worth a line in a log. NULL: nobody wants to know. */
 	void (*log)(void *user, int level, const char *text);
 	void *user;

@@ -172,6 +172,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_cancel),
 		cmocka_unit_test(test_zygotes_are_renewed),
 		cmocka_unit_test(test_zygote_hangs),
+		cmocka_unit_test(test_silent_zygote),
 		cmocka_unit_test(test_next_zygote_hangs),
 		cmocka_unit_test(test_retired_zygote_ends_alone),
 		cmocka_unit_test(test_what_nobody_waits_for_is_made_where_there_is_a_cpu),

@@ -293,6 +293,7 @@ static unsigned logged;         /* lines, of any pool */
 static const char *to_be_told;  /* in one of them; NULL: nothing is looked for */
 static unsigned told;           /* so many had it */
 static int64_t start_ms;        /* of the next pool; 0: the usual */
+static const char *advice;      /* the same: its zygote is an interpreter; NULL: it is not */
 
 static void log_to_test(void *user, int level, const char *text)
 {
@@ -360,6 +361,7 @@ static void start_watched_as(struct watched *w, const char *mode)
 		.queue_ms = 10000,
 		.forks_max = 6,
 		.start_ms = start_ms,
+		.advice = advice,
 		.preloads = mode && strcmp(mode, "learner") == 0,
 		.learns = mode && strcmp(mode, "learner") == 0,
 		.log = log_to_test,

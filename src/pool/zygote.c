@@ -242,6 +242,7 @@ static int hear(struct vt_pool_zygote *zygote, struct vt_err *err)
 				 err);
 		if (r <= 0)
 			break;
+		zygote->heard = true;
 		take_note(zygote, &note, fds);
 		for (size_t i = 0; i < VT_NOTE_FDS; i++)
 			vt_fd_close(&fds[i]);
@@ -409,6 +410,7 @@ int vt_pool_zygote_start(struct vt_pool_zygote *zygote, int image_fd,
 	*zygote->loading = '\0';
 	zygote->lesson = 0;
 	zygote->lines = 0;
+	zygote->heard = false;
 	zygote->looked = false;
 	zygote->started = vt_clock_now();
 	zygote->retired = 0;

@@ -40,6 +40,7 @@ struct vt_pool_zygote {
 	struct vt_watch control, end;
 	int             said_fd; /* its standard error, until it is ready; -1: closed */
 	int64_t         started; /* since when it is to become ready */
+	bool            heard;   /* it has said something */
 	bool            ready;
 	bool            looked;  /* it has told of its object */
 	int64_t         retired; /* since when; 0: it is not */
