@@ -3,6 +3,7 @@
  * Memory that runs short, at each place where some is asked for: every call has one result all the
  * same, nothing crashes, nothing hangs, nothing is left.
  */
+#include "base/skip_test.h"
 #include "client/fake_test.h"
 
 #ifdef __SANITIZE_ADDRESS__
@@ -221,8 +222,7 @@ static void test_policy(void **state)
 static void test_calls(void **state)
 {
 	(void)state;
-	print_message("skipped: the sanitizer has the allocator\n");
-	skip();
+	SKIP("the sanitizer has the allocator");
 }
 #endif
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/skip_test.h"
 #include "host/host.h"
 
 #include <dirent.h>
@@ -271,7 +272,7 @@ static void test_submounts(void **state)
 
 	vt_host_done(&host);
 	if (!able)
-		skip();
+		SKIP("only root with ids to give away can do this");
 	assert_non_null(mkdtemp(dir));
 	pid_t pid = fork();
 
@@ -282,7 +283,7 @@ static void test_submounts(void **state)
 	assert_int_equal(rmdir(dir), 0);
 	assert_true(WIFEXITED(status));
 	if (WEXITSTATUS(status) == 77)
-		skip();
+		SKIP("nothing can be mounted here");
 	assert_int_equal(WEXITSTATUS(status), 0);
 }
 
@@ -356,7 +357,7 @@ static void test_no_userns(void **state)
 
 	vt_host_done(&host);
 	if (!works)
-		skip();
+		SKIP("there are no user namespaces here");
 
 	pid_t pid = fork();
 
@@ -379,7 +380,7 @@ static void test_no_userns(void **state)
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_true(WIFEXITED(status));
 	if (WEXITSTATUS(status) == 77)
-		skip();
+		SKIP("no user namespace can be made here");
 	assert_int_equal(WEXITSTATUS(status), 0);
 }
 

@@ -4,6 +4,7 @@
 
 #include <sys/stat.h>
 
+#include "base/skip_test.h"
 #include "host/host.h"
 
 static struct vt_host host;
@@ -32,11 +33,8 @@ static void test_layer(void **state)
 	(void)state;
 	assert_int_equal(host.look(&host, "/usr", &seen), 0);
 	assert_int_equal(host.layer(&host, "/usr", &seen, &layer), 0);
-	if (layer.overlay.err) {
-		print_message("skipped: %s: %s\n", layer.overlay.tried,
-			      strerror(layer.overlay.err));
-		skip();
-	}
+	if (layer.overlay.err)
+		SKIP("%s: %s", layer.overlay.tried, strerror(layer.overlay.err));
 	before = count_fds();
 	assert_int_equal(host.layer(&host, "/usr", &seen, &again), 0); /* remembered */
 	assert_int_equal(again.overlay.err, 0);

@@ -20,6 +20,7 @@
 #include <cmocka.h>
 
 #include "base/fd.h"
+#include "base/skip_test.h"
 #include "kernel/mount.h"
 
 /* ---- what a cell that could not be built teaches ------------------------------------------- */
@@ -214,10 +215,8 @@ static void test_scratch(void **state)
 		choose_scratch();
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_true(WIFEXITED(status));
-	if (WEXITSTATUS(status) == 77) {
-		print_message("skipped: nothing can be mounted here\n");
-		skip();
-	}
+	if (WEXITSTATUS(status) == 77)
+		SKIP("nothing can be mounted here");
 	assert_int_equal(WEXITSTATUS(status), 0);
 }
 

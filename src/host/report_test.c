@@ -18,6 +18,7 @@
 
 #include <cmocka.h>
 
+#include "base/skip_test.h"
 #include "host/advice.h"
 
 enum { CANNOT = 77 }; /* this machine does not let the test be made */
@@ -222,7 +223,7 @@ static void test_cgroup_advice(void **state)
 
 	(void)state;
 	if (vt_advice_container() != NULL)
-		skip();
+		SKIP("in a container the advice is another");
 	probe();
 	host.privileged = false;
 	vt_advice_cgroup(&host, advice, sizeof(advice));
@@ -245,7 +246,7 @@ static void in_child(void (*check)(void))
 	assert_int_equal(waitpid(pid, &status, 0), pid);
 	assert_true(WIFEXITED(status));
 	if (WEXITSTATUS(status) == CANNOT)
-		skip();
+		SKIP("it cannot be brought about here");
 	if (WEXITSTATUS(status) != 0)
 		fail_msg("check %d failed in the child", WEXITSTATUS(status));
 }

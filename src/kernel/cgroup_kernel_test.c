@@ -25,6 +25,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/file.h"
+#include "base/skip_test.h"
 #include "kernel/cgroup_private.h"
 
 static int write_text(const char *folder, const char *name, const char *text)
@@ -440,10 +441,8 @@ static void test_v2_limits(void **state)
 
 	(void)state;
 	vt_cgroup_find(&site);
-	if (site.version != VT_CGROUP_V2 || !site.memory[0] || !site.pids[0]) {
-		print_message("no cgroup v2 with memory and pids here: %s\n", site.why);
-		skip();
-	}
+	if (site.version != VT_CGROUP_V2 || !site.memory[0] || !site.pids[0])
+		SKIP("no cgroup v2 with memory and pids here: %s", site.why);
 	assert_int_equal(vt_cgroup_make(&site, &limits, &cgroup, &err), 0);
 	assert_int_equal(cgroup.count, 1);
 
@@ -478,10 +477,8 @@ static void test_v2_clone(void **state)
 	vt_cgroup_site_init(&site);
 	site.version = VT_CGROUP_V2;
 	(void)snprintf(site.cpuacct, sizeof(site.cpuacct), "/sys/fs/cgroup/unified");
-	if (access("/sys/fs/cgroup/unified/cgroup.procs", W_OK) < 0) {
-		print_message("no v2 tree that may be written\n");
-		skip();
-	}
+	if (access("/sys/fs/cgroup/unified/cgroup.procs", W_OK) < 0)
+		SKIP("no v2 tree that may be written");
 	assert_int_equal(vt_cgroup_make(&site, &limits, &cgroup, &err), 0);
 	struct clone_args args = { .flags = CLONE_INTO_CGROUP,
 				   .exit_signal = SIGCHLD,

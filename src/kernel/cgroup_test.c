@@ -21,6 +21,7 @@
 
 #include "base/fd.h"
 #include "base/file.h"
+#include "base/skip_test.h"
 #include "kernel/cgroup_private.h"
 
 static const char hybrid_text[] = "9:name=systemd:/\n"
@@ -293,10 +294,8 @@ static void mark(const char *top, const char *below, const char *name)
 	if (setxattr(folder, full, "1", 1, 0) == 0)
 		return;
 	(void)snprintf(full, sizeof(full), "trusted.%s", name);
-	if (setxattr(folder, full, "1", 1, 0) < 0) {
-		print_message("skipped: no extended attributes in /tmp: %s\n", strerror(errno));
-		skip();
-	}
+	if (setxattr(folder, full, "1", 1, 0) < 0)
+		SKIP("no extended attributes in /tmp: %s", strerror(errno));
 }
 
 static void test_find_v2_unit(void **state)

@@ -29,6 +29,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/skip_test.h"
+
 enum { CHILD_SAID_BYTES = 4096, CHILD_SKIPS = 77 };
 
 static char *child_said;
@@ -75,10 +77,8 @@ static inline void run_child(void (*act)(void *arg), void *arg)
 	memcpy(said, child_said, sizeof(said));
 	assert_int_equal(munmap(child_said, CHILD_SAID_BYTES), 0);
 	child_said = NULL;
-	if (WIFEXITED(status) && WEXITSTATUS(status) == CHILD_SKIPS) {
-		print_message("skipped: %s\n", said);
-		skip();
-	}
+	if (WIFEXITED(status) && WEXITSTATUS(status) == CHILD_SKIPS)
+		SKIP("%s", said);
 	if (*said)
 		fail_msg("%s", said);
 	assert_int_equal(status, 0);
@@ -160,8 +160,6 @@ static inline void read_own(const char *path, char *buf, size_t size)
 
 #define NEEDS_ROOT()                                                       \
 	do {                                                               \
-		if (geteuid() != 0) {                                      \
-			print_message("skipped: only root can do this\n"); \
-			skip();                                            \
-		}                                                          \
+		if (geteuid() != 0)                                        \
+			SKIP("only root can do this");                     \
 	} while (0)

@@ -7,6 +7,7 @@
 #include <sys/un.h>
 
 #include "base/fd.h"
+#include "base/skip_test.h"
 #include "kernel/landlock.h"
 #include "uapi/landlock.h"
 
@@ -15,13 +16,10 @@ static int kernel_abi(void)
 	return sys_landlock_create_ruleset(NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
 }
 
-#define NEEDS_ABI(wanted)                                                                       \
-	do {                                                                                    \
-		if (kernel_abi() < (wanted)) {                                                  \
-			print_message("skipped: this kernel's Landlock is older than ABI %d\n", \
-				      (wanted));                                                \
-			skip();                                                                 \
-		}                                                                               \
+#define NEEDS_ABI(wanted)                                                              \
+	do {                                                                           \
+		if (kernel_abi() < (wanted))                                           \
+			SKIP("this kernel's Landlock is older than ABI %d", (wanted)); \
 	} while (0)
 
 static void test_rights_by_abi(void **state)

@@ -8,6 +8,7 @@
 #include <sys/sysmacros.h>
 
 #include "base/fd.h"
+#include "base/skip_test.h"
 #include "kernel/mount.h"
 
 /* Enters new namespaces and a scratch tmpfs at /tmp, which is then the working directory. */
@@ -134,10 +135,8 @@ static void tmpfs_refused(void *arg)
 static void test_tmpfs_refused(void **state)
 {
 	(void)state;
-	if (geteuid() == 0) {
-		print_message("skipped: root may mount\n");
-		skip();
-	}
+	if (geteuid() == 0)
+		SKIP("root may mount");
 	run_child(tmpfs_refused, NULL);
 }
 

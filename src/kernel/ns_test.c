@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "base/fd.h"
+#include "base/skip_test.h"
 #include "kernel/ns.h"
 
 /* Ends a child of vt_ns_clone(), and says how it ended. */
@@ -200,10 +201,8 @@ static void test_map_refused(void **state)
 	int go;
 
 	(void)state;
-	if (geteuid() == 0) {
-		print_message("skipped: root may map any id\n");
-		skip();
-	}
+	if (geteuid() == 0)
+		SKIP("root may map any id");
 	pid_t pid = clone_waiting(&go, is_user_1000);
 	int r = vt_ns_map_ids(pid, 1000, 0, 1000, getegid(), false, &err);
 

@@ -3,6 +3,7 @@
 #include "kernel/moment_test.h"
 #include "kernel/scratch_test.h"
 
+#include "base/skip_test.h"
 #include "kernel/landlock.h"
 #include "uapi/landlock.h"
 
@@ -229,10 +230,8 @@ static void test_races(void **state)
 static void test_confine(void **state)
 {
 	(void)state;
-	if (sys_landlock_create_ruleset(NULL, 0, LANDLOCK_CREATE_RULESET_VERSION) < 3) {
-		print_message("skipped: Landlock knows too little here\n");
-		skip();
-	}
+	if (sys_landlock_create_ruleset(NULL, 0, LANDLOCK_CREATE_RULESET_VERSION) < 3)
+		SKIP("Landlock knows too little here");
 	run_child(is_confined, NULL);
 }
 

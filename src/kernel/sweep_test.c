@@ -22,6 +22,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/skip_test.h"
 #include "kernel/caps.h"
 #include "kernel/landlock.h"
 #include "kernel/sweep.h"
@@ -308,10 +309,8 @@ static void check_all(enum vt_sweep how)
 static void test_domain(void **state)
 {
 	(void)state;
-	if (!can_scope()) {
-		print_message("skipped: Landlock scopes no signals here\n");
-		skip();
-	}
+	if (!can_scope())
+		SKIP("Landlock scopes no signals here");
 	check_all(VT_SWEEP_DOMAIN);
 }
 
@@ -382,10 +381,8 @@ static void test_unseen(void **state)
 	uid_t uid = geteuid() ? geteuid() : ID_BASE + ((unsigned)getpid() << 1);
 
 	(void)state;
-	if (access("/proc/thread-self/children", R_OK) < 0) {
-		print_message("skipped: this kernel does not list children\n");
-		skip();
-	}
+	if (access("/proc/thread-self/children", R_OK) < 0)
+		SKIP("this kernel does not list children");
 	run_child(sweeps_unseen, &uid);
 }
 
@@ -443,10 +440,8 @@ static void test_prepare_fails(void **state)
 	uid_t uid = geteuid() ? geteuid() : ID_BASE + ((unsigned)getpid() << 1);
 
 	(void)state;
-	if (!can_scope()) {
-		print_message("skipped: Landlock scopes no signals here\n");
-		skip();
-	}
+	if (!can_scope())
+		SKIP("Landlock scopes no signals here");
 	run_child(needs_no_new_privs, &uid);
 }
 

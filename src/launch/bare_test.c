@@ -5,6 +5,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 
+#include "base/skip_test.h"
 #include "kernel/landlock.h"
 
 enum { OTHER_ID = 0x6f000005 };
@@ -300,10 +301,8 @@ static void test_init_is_out_of_reach(void **state)
 
 	(void)state;
 	(void)list_ways(ways);
-	if (ways[0] != VT_SWEEP_DOMAIN) {
-		print_message("skipped: Landlock scopes no signals here\n");
-		skip();
-	}
+	if (ways[0] != VT_SWEEP_DOMAIN)
+		SKIP("Landlock scopes no signals here");
 	plan_bare(&stage, VT_SWEEP_DOMAIN, "kill -0 $PPID && echo reached");
 	stage.plan.landlock_scoped = 0; /* the control: in one domain they reach each other */
 	check_bare_prints(&stage, "reached\n");
@@ -330,10 +329,8 @@ static void test_landlock(void **state)
 	size_t count = 0;
 
 	(void)state;
-	if (!(abi.fs & LANDLOCK_ACCESS_FS_TRUNCATE)) {
-		print_message("skipped: Landlock knows too little here\n");
-		skip();
-	}
+	if (!(abi.fs & LANDLOCK_ACCESS_FS_TRUNCATE))
+		SKIP("Landlock knows too little here");
 	plan_bare(&stage, VT_SWEEP_TREE, script);
 	check_bare_prints(&stage, "outside\ntext\nown\nsh\n");
 	plan_bare(&stage, VT_SWEEP_TREE, script);

@@ -15,6 +15,7 @@
 #include "launch/zygote.h"
 #include "plan/pooled.h"
 #include "pool/pool.h"
+#include "base/skip_test.h"
 
 /* ---- the tools, in an occupant ------------------------------------------------------------- */
 
@@ -601,8 +602,7 @@ static void test_cgroup(void **state)
 	vt_cgroup_find(&site);
 	if (!*site.memory) {
 		site = (struct vt_cgroup_site){ 0 };
-		print_message("skipped: no memory cgroup can be made here\n");
-		skip();
+		SKIP("no memory cgroup can be made here");
 	}
 	start_watched(&w);
 	site = (struct vt_cgroup_site){ 0 };

@@ -8,6 +8,7 @@
 #include <sys/sysmacros.h>
 
 #include "base/fd.h"
+#include "base/skip_test.h"
 #include "watch/held.h"
 
 enum { KB = 1024, MB = 1024 * KB, PLENTY = 10000 };
@@ -130,10 +131,8 @@ static void test_finds_nameless(void **state)
 
 	(void)state;
 	assert_int_equal(stat("/tmp", &disk), 0);
-	if (stat("/dev/shm", &memory) < 0 || disk.st_dev == memory.st_dev) {
-		print_message("skipped: /tmp and /dev/shm are one file system\n");
-		skip();
-	}
+	if (stat("/dev/shm", &memory) < 0 || disk.st_dev == memory.st_dev)
+		SKIP("/tmp and /dev/shm are one file system");
 	run_child(finds_nameless, NULL);
 }
 

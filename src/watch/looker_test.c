@@ -16,6 +16,7 @@
 
 #include "base/fd.h"
 #include "base/file.h"
+#include "base/skip_test.h"
 #include "watch/looker.h"
 
 static const struct vt_usage_limits far_away = { .memory_bytes = INT64_MAX / 2,
@@ -99,10 +100,8 @@ static void test_out_of_reach(void **state)
 	int status;
 
 	(void)state;
-	if (geteuid() != 0) {
-		print_message("skipped: only root can do this\n");
-		skip();
-	}
+	if (geteuid() != 0)
+		SKIP("only root can do this");
 	assert_int_equal(vt_looker_start(&looker, proc, -1, &far_away, &as, &err), 0);
 	assert_int_equal(next(&looker, &report), 1); /* it is what it will be */
 	pid_t pid = fork();

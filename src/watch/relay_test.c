@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/skip_test.h"
 #include "watch/relay.h"
 
 struct stage {
@@ -382,7 +383,7 @@ static void test_pipe_that_is_shared(void **state)
 	assert_int_equal(preadv2(ends[0], &iov, 1, -1, RWF_NOWAIT), -1);
 	if (errno == EOPNOTSUPP) {
 		assert_int_equal(end(&arg), 0);
-		skip(); /* this kernel's pipes can only be read with patience */
+		SKIP("this kernel's pipes can only be read with patience");
 	}
 	assert_int_equal(pipe2(occupant, O_CLOEXEC | O_NONBLOCK), 0);
 	stage.occupant = fcntl(occupant[0], F_DUPFD_CLOEXEC, 0);

@@ -28,6 +28,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/skip_test.h"
 #include "watch/usage.h"
 
 enum { KB = 1024, MB = 1024 * 1024 };
@@ -596,10 +597,8 @@ static void test_real_processes(void **state)
 	}
 	assert_int_equal(waitpid(outer, &status, 0), outer);
 	assert_true(WIFEXITED(status));
-	if (WEXITSTATUS(status) == 77) {
-		print_message("no namespaces with a proc of their own here\n");
-		skip();
-	}
+	if (WEXITSTATUS(status) == 77)
+		SKIP("no namespaces with a proc of their own here");
 	assert_int_equal(WEXITSTATUS(status), 0);
 }
 

@@ -92,7 +92,7 @@ static void check_kind(const struct kind *kind)
 
 	(void)snprintf(folder, sizeof(folder), "%s/library-test-XXXXXX", kind->parent);
 	if (!mkdtemp(folder))
-		skip(); /* nothing can be written there */
+		SKIP("nothing can be written in the folder of this case");
 	int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 
 	assert_true(fd >= 0);

@@ -81,7 +81,7 @@ static void test_traced_end(void **state)
 		if (vitro_result_status(result) == VITRO_OK) {
 			vitro_result_free(result);
 			vitro_toolhost_free(host);
-			skip(); /* nobody may trace here */
+			SKIP("nobody may trace here");
 		}
 		assert_status(result, VITRO_ERROR);
 		assert_int_equal(vitro_result_exit_code(result), 3);
@@ -110,7 +110,7 @@ static void test_answers_do_not_pile_up(void **state)
 
 	(void)state;
 #ifdef __SANITIZE_ADDRESS__
-	skip(); /* it takes more than there is */
+	SKIP("with the sanitizer it takes more memory than there is");
 #endif
 	assert_int_equal(getrlimit(RLIMIT_AS, &usual), 0);
 	less = (struct rlimit){ MEMORY, usual.rlim_max };

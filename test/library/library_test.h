@@ -20,6 +20,8 @@
 #include <unistd.h>
 #include <vitro.h>
 
+#include "../../src/base/skip_test.h" /* which is cmocka's alone */
+
 /* A tool host, or the test is skipped where the machine cannot hold what its policy asks for. */
 static inline vitro_toolhost *host_of(const struct vitro_tool *tools, const struct vitro_options *options)
 {
@@ -27,10 +29,8 @@ static inline vitro_toolhost *host_of(const struct vitro_tool *tools, const stru
 	struct vitro_error error = { 0 };
 
 	if (vitro_toolhost_new(&host, tools, options, &error) < 0) {
-		if (strncmp(error.text, "refused: ", 9) == 0) {
-			print_message("skipped: %s\n", error.text);
-			skip();
-		}
+		if (strncmp(error.text, "refused: ", 9) == 0)
+			SKIP("%s", error.text);
 		fail_msg("%s", error.text);
 	}
 	return host;

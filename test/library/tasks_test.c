@@ -417,7 +417,7 @@ static void test_answer_without_memory(void **state)
 {
 	(void)state;
 #ifdef __SANITIZE_ADDRESS__
-	skip(); /* it has memory of its own */
+	SKIP("the sanitizer has memory of its own");
 #endif
 	vitro_toolhost *host = host_of(tools, NULL);
 	vitro_result *result = vitro_call(

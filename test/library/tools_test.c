@@ -195,7 +195,7 @@ static void test_program_that_is_gone(void **state)
 	FILE *file;
 
 	if (!mkdtemp(folder))
-		skip(); /* nothing can be written there */
+		SKIP("nothing can be written in the folder of this case");
 	assert_int_equal(chmod(folder, 0755), 0);
 	(void)snprintf(path, sizeof(path), "%s/tool", folder);
 	(void)snprintf(other, sizeof(other), "%s/other", folder);
@@ -456,8 +456,7 @@ static void skip_without_namespaces(vitro_toolhost *host)
 	if (has_namespaces(host))
 		return;
 	vitro_toolhost_free(host);
-	print_message("skipped: a bare cell's occupant cannot be told to end\n");
-	skip();
+	SKIP("a bare cell's occupant cannot be told to end");
 }
 
 /* With a grace period a tool is told to end first; what it gives then is too late. */

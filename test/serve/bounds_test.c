@@ -55,7 +55,7 @@ static int begin_dead(char path[64])
 
 	if (fuse_fd < 0) {
 		(void)rmdir(path);
-		skip();
+		SKIP("no FUSE can be mounted here");
 	}
 	return fuse_fd;
 }

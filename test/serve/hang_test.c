@@ -248,7 +248,7 @@ static bool try_wish(const struct wish *wish, int answers)
 	int fd;
 
 	if (answerer < 0)
-		skip();
+		SKIP("no FUSE can be mounted here");
 	connect_apart(wish->greet ? wish->greet : greet, &fd, 1);
 	*told = (struct told){ .answers = answers };
 	send_pool(fd, wish->kind, wish->of, wish->sources);

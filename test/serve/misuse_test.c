@@ -446,9 +446,8 @@ static void test_large_calls(void **state)
 
 	(void)state;
 	if (sysconf(_SC_AVPHYS_PAGES) < (3L << 30) / sysconf(_SC_PAGESIZE)) {
-		print_message("skipped: there are not 3 GB of memory\n");
 		free(bytes);
-		skip();
+		SKIP("there are not 3 GB of memory");
 	}
 	memset(bytes, ' ', LEN);
 	bytes[0] = '1';

@@ -116,10 +116,8 @@ static inline void start_server(struct server *server, const char *const *more)
 		}
 		if (waitpid(server->pid, &status, WNOHANG) == server->pid) {
 			read_log(server, text, sizeof(text));
-			if (strstr(text, "refused: ")) {
-				print_message("skipped: %s\n", text);
-				skip();
-			}
+			if (strstr(text, "refused: "))
+				SKIP("%s", text);
 			fail_msg("the server ended: %s", text);
 		}
 		assert_true(now_ms() < until);

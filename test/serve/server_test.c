@@ -257,10 +257,8 @@ static void test_other_user(void **state)
 	struct server server;
 
 	(void)state;
-	if (geteuid() != 0) {
-		print_message("skipped: only root can be another user\n");
-		skip();
-	}
+	if (geteuid() != 0)
+		SKIP("only root can be another user");
 	start_server(&server, NULL);
 	assert_int_equal(chmod(folder, 0700), 0);
 	assert_kept_out("it lies in a folder that is not for the user 12345");

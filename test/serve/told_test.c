@@ -490,10 +490,8 @@ static int free_port(void)
 	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
 	if (fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof(address)) < 0 ||
-	    getsockname(fd, (struct sockaddr *)&address, &len) < 0) {
-		print_message("skipped: there is no loopback\n");
-		skip();
-	}
+	    getsockname(fd, (struct sockaddr *)&address, &len) < 0)
+		SKIP("there is no loopback");
 	(void)close(fd);
 	return ntohs(address.sin_port);
 }
@@ -505,10 +503,8 @@ static void test_promtool(void **state)
 	int port = free_port();
 
 	(void)state;
-	if (output_of("command -v promtool", text, sizeof(text)) != 0) {
-		print_message("skipped: there is no promtool (Debian's package prometheus)\n");
-		skip();
-	}
+	if (output_of("command -v promtool", text, sizeof(text)) != 0)
+		SKIP("there is no promtool (Debian's package prometheus)");
 	(void)snprintf(where, sizeof(where), "127.0.0.1:%d", port);
 	start_server(&server, (const char *const[]){ "--metrics", where, NULL });
 	use_server();
