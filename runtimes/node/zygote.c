@@ -2,9 +2,9 @@
 /*
  * vitro_zygote.node: what a Node needs to be a zygote. It is preloaded (LD_PRELOAD), so that it can
  * do what takes a process of one thread before Node has others: read vitro's own scripts, which the
- * hull does not have, and join the hull. Then it is an addon, which zygote.cjs loads: it takes
- * orders, forks occupants by the same code that seals every other, and has them wake as a Node
- * (fork.h). One file serves every Node, by Node-API.
+ * hull does not have, join the hull, and cover what calls can write. Then it is an addon, which
+ * zygote.cjs loads: it takes orders, forks occupants by the same code that seals every other, and
+ * has them wake as a Node (fork.h). One file serves every Node, by Node-API.
  *
  * Where a Node cannot be forked, its occupants execute it anew, sealed already.
  */
@@ -20,7 +20,6 @@
 
 #include "base/fd.h"
 #include "fork.h"
-#include "gate.h"
 #include "kernel/ns.h"
 #include "launch/zygote.h"
 #include "occupant.h"
@@ -61,7 +60,8 @@ __attribute__((constructor)) static void begin(void)
 	if (preloaded && control) {
 		if (vt_zygote_join(&self.zygote, atoi(control), &err) < 0)
 			_exit(err.num == EPIPE ? 0 : 1);
-		if (vt_zygote_furnish(&self.zygote, &err) < 0) {
+		if (vt_zygote_furnish(&self.zygote, &err) < 0 ||
+		    vt_zygote_cover(&self.zygote, &err) < 0) {
 			vt_zygote_fail(&self.zygote, &err);
 			_exit(1);
 		}
@@ -78,35 +78,18 @@ __attribute__((constructor)) static void begin(void)
 static napi_value about(napi_env env, napi_callback_info info)
 {
 	const struct vt_plan *plan = self.zygote.plan;
-	napi_value all, bare;
+	napi_value all, bare, ahead;
 
 	(void)info;
 	if (!self.joined)
 		return vt_value_throw(env, "no hull was joined");
 	if (napi_create_object(env, &all) != napi_ok ||
 	    napi_get_boolean(env, plan->bare, &bare) != napi_ok ||
-	    !vt_value_set(env, all, "bare", bare) ||
+	    napi_get_boolean(env, plan->loads_ahead, &ahead) != napi_ok ||
+	    !vt_value_set(env, all, "bare", bare) || !vt_value_set(env, all, "loadsAhead", ahead) ||
 	    !vt_value_set(env, all, "result_bytes", vt_value_int(env, (int64_t)plan->result_bytes)))
 		return vt_value_throw(env, "the plan cannot be told");
 	return all;
-}
-
-/* Nothing is opened from now on that calls could have written. Whether there may be such. */
-static napi_value shut(napi_env env, napi_callback_info info)
-{
-	int r = vt_node_gate_shut(self.zygote.plan, self.fork.fds_fd);
-
-	(void)info;
-	return r < 0 ? vt_value_throw(env, strerror(-r)) : vt_value_bool(env, r);
-}
-
-/* Why something was not to be had, since this was last asked. */
-static napi_value held(napi_env env, napi_callback_info info)
-{
-	const char *why = vt_node_gate_held();
-
-	(void)info;
-	return vt_value_text(env, why ? why : "", NAPI_AUTO_LENGTH);
 }
 
 static napi_value knows_handlers(napi_env env, napi_callback_info info)
@@ -187,7 +170,6 @@ static napi_value wake(napi_env env)
 	int r;
 
 	self.forked = true;
-	vt_node_gate_open();
 	if (napi_get_uv_event_loop(env, &loop) != napi_ok)
 		_exit(125);
 	r = vt_node_fork_wake(&self.fork, loop);
@@ -212,7 +194,6 @@ static napi_value serve(napi_env env, napi_callback_info info)
 		return NULL;
 	if (type == napi_object && take_words(env, args[0], &words) < 0)
 		return vt_value_throw(env, "want words to execute");
-	vt_node_gate_exempt();
 	do {
 		r = vt_zygote_take(&self.zygote, &order, &err);
 		if (r == 0 && order.note.kind == VT_NOTE_LEARN)
@@ -369,8 +350,6 @@ static void end_fork(void *unused)
 
 static const struct vt_value_function functions[] = {
 	{ "about", about },
-	{ "shut", shut },
-	{ "held", held },
 	{ "sources", vt_node_source_tell_all },
 	{ "knowsHandlers", knows_handlers },
 	{ "enlarge", enlarge },

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * The whole life of a Node zygote. The supervisor executes a Node with the addon preloaded: by the time that this
- * runs, it is in the hull, and sees no more than a cell does. It loads what vitro itself needs from texts that the
- * addon read; loads what the caller wants to have ahead of calls; does a call that nobody sees; and then the addon
- * forks occupants, each into a cell of its own. It never runs anything of a call, and loads nothing from where a call
- * can write.
+ * runs, it is in the hull, and sees no more than a cell does, and nothing that calls can write. It loads what vitro itself
+ * needs from texts that the addon read; loads what the caller wants to have ahead of calls; does a call that nobody sees;
+ * and then the addon forks occupants, each into a cell of its own. It never runs anything of a call. Where calls can write,
+ * and that cannot be kept from it, it loads nothing of the caller's.
  *
  * A Node that cannot be forked (fork.h says why) is executed anew in each cell, by the same texts: parts is null in
  * the zygote, and in such an occupant what the zygote gave it.
@@ -21,7 +21,7 @@ const { setFlagsFromString } = require('node:v8');
 
 const CALL_SOCKET = 3;
 const PROBLEM_MAX = 400;
-const LINGER = 10;
+const NAME_MAX = 255; // bytes that the supervisor keeps of a module's name
 const FORKABLE = 20; // the first version of which forks were found to do all that a process does
 
 /** Vitro's own scripts, from their texts. */
@@ -119,16 +119,24 @@ function leaveOut(name, objection) {
 	addon.exit(1);
 }
 
-/** Has an import() that nobody waits for come to where it opens files. */
-async function linger() {
-	for (let turn = 0; turn < LINGER; turn++)
-		await fs.promises.stat('/');
+/** Why a module is not even tried; '': it is. */
+function findReason(name, config) {
+	if (!config.loadsAhead)
+		return 'calls may write here, and this cannot be kept from what is loaded ahead of them';
+	return Buffer.byteLength(name) > NAME_MAX ? `its name has more than ${NAME_MAX} bytes` : '';
 }
 
-/** Returns what looks once more, when all is done. isShut: not all is to be had. */
-async function preload(config, isShut) {
+/** Returns what looks once more, when all is done. */
+async function preload(config) {
 	const leftOut = process.argv.slice(3); // each "-module": it ended a zygote before this one
-	const names = (config.preload ?? []).filter((name) => !leftOut.includes(`-${name}`));
+	const names = [];
+	for (const name of (config.preload ?? []).filter((name) => !leftOut.includes(`-${name}`))) {
+		const reason = findReason(name, config);
+		if (reason)
+			addon.warn(`'${name}' is not loaded ahead of calls: ${reason}`);
+		else
+			names.push(name);
+	}
 	if (names.length)
 		await fs.promises.stat('/'); // libuv's threads are there, and counted
 	const threads = addon.threads(), shared = addon.shared(); // libuv's own: no fork has it
@@ -139,15 +147,13 @@ async function preload(config, isShut) {
 		} catch (error) {
 			addon.warn(`'${name}' is not loaded ahead of calls: ${describe(error)}`);
 		}
-		if (isShut)
-			await linger();
-		const objection = addon.held() || objectTo(threads, shared); // what it was denied, whoever loads the same would not have in calls, either
+		const objection = objectTo(threads, shared);
 		if (objection)
 			leaveOut(name, objection);
 	}
 	addon.loads('');
 	return () => {
-		const objection = names.length && (addon.held() || objectToThreads(threads)); // what is shared by now, no fork has
+		const objection = names.length && objectToThreads(threads); // what is shared by now, no fork has
 		if (objection)
 			leaveOut(names.at(-1), objection); // whichever it was: in the end it is left out
 	};
@@ -201,7 +207,7 @@ async function main() {
 	const restoreRandom = replaceRandom();
 	const complain = (error) => addon.tell(`a module that was loaded ahead of calls fails: ${describe(error)}`);
 	process.on('uncaughtException', complain); // later than it was loaded
-	const lookAgain = await preload(config, addon.shut());
+	const lookAgain = await preload(config);
 	harness.tidy();
 	settle(); // before that: it would drop what V8 compiled
 	harness.become(addon, config); // each fork does so for itself; by then V8 has compiled what it takes

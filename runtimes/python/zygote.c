@@ -12,6 +12,7 @@
 #include <Python.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -30,7 +31,6 @@ struct state {
 	struct vt_zygote zygote;
 	bool joined;
 	bool entering; /* while an occupant is forked */
-	bool entered;  /* this is one */
 	bool awaited;  /* in an occupant */
 };
 
@@ -68,38 +68,23 @@ static int append(PyObject *list, PyObject *item)
 	return r;
 }
 
-struct places {
-	PyObject *paths, *inodes;
-};
-
-static int add_path(void *user, const char *path)
+/* (path, descriptor): the zygote will not see what is there, but can tell whether something is. */
+static int add_place(void *user, const char *path)
 {
-	const struct places *places = user;
+	int fd = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 
-	return append(places->paths, PyUnicode_DecodeFSDefault(path));
-}
-
-static int add_inode(void *user, uint64_t dev, uint64_t ino)
-{
-	const struct places *places = user;
-
-	return append(places->inodes,
-		      Py_BuildValue("(KK)", (unsigned long long)dev, (unsigned long long)ino));
+	return append(user, Py_BuildValue("(Ni)", PyUnicode_DecodeFSDefault(path), fd));
 }
 
 static PyObject *describe(const struct vt_plan *plan)
 {
-	struct places places = { PyList_New(0), PyList_New(0) };
-	const struct vt_writable to = { add_path, add_inode, &places };
-	PyObject *all = NULL;
+	PyObject *places = PyList_New(0), *all = NULL;
 
-	if (places.paths && places.inodes && vt_writable_list(plan, &to) == 0)
-		all = Py_BuildValue("{sLsOsOsOsO}", "result_bytes", (long long)plan->result_bytes,
-				    "writable", places.paths, "inodes", places.inodes, "bare",
-				    plan->bare ? Py_True : Py_False, "can_cover",
-				    plan->can_cover ? Py_True : Py_False);
-	Py_XDECREF(places.paths);
-	Py_XDECREF(places.inodes);
+	if (places && vt_writable_list(plan, add_place, places) == 0)
+		all = Py_BuildValue("{sLsOsOsO}", "result_bytes", (long long)plan->result_bytes,
+				    "writable", places, "bare", plan->bare ? Py_True : Py_False,
+				    "loads_ahead", plan->loads_ahead ? Py_True : Py_False);
+	Py_XDECREF(places);
 	return all;
 }
 
@@ -113,43 +98,36 @@ static PyObject *describe(const struct vt_plan *plan)
 int PySys_AddAuditHook(int (*hook)(const char *event, PyObject *args, void *user), void *user);
 PyInterpreterState *PyInterpreterState_Get(void) __attribute__((weak));
 
-/* Who is told of which event; NULL: nobody. Not a module's: a hook is there for good, and in all
- * interpreters of the process. */
-static PyObject *judges;
-/* The one that they are of. 3.8 does not tell, and has one lock for all. */
+/* Who is told of files that are opened; NULL: nobody. Not a module's: a hook is there for good, and
+ * in all interpreters of the process. */
+static PyObject *sees;
+/* The one that it is of. 3.8 does not tell, and has one lock for all. */
 static PyInterpreterState *home;
 
 /* Occupants have it as well, and pay for it at each event of theirs. */
-static int judge(const char *event, PyObject *args, void *unused)
+static int see(const char *event, PyObject *args, void *unused)
 {
 	(void)unused;
-	if (!judges)
+	if (!sees || strcmp(event, "open") != 0 || (home && PyInterpreterState_Get() != home))
 		return 0;
-	if (home && PyInterpreterState_Get() != home) {
-		PyErr_SetString(PyExc_BaseException, "there are no other interpreters yet");
-		return -1;
-	}
-	PyObject *name = PyUnicode_FromString(event);
-	PyObject *see = name ? PyDict_GetItemWithError(judges, name) : NULL;
-	PyObject *seen = see ? PyObject_CallObject(see, args) : NULL;
+	PyObject *seen = PyObject_CallObject(sees, args);
 
-	Py_XDECREF(name);
 	Py_XDECREF(seen);
-	return seen || !PyErr_Occurred() ? 0 : -1;
+	return seen ? 0 : -1;
 }
 
-static PyObject *guard(PyObject *module, PyObject *told)
+static PyObject *watch(PyObject *module, PyObject *function)
 {
 	(void)module;
-	if (judges || !PyDict_Check(told)) {
-		PyErr_SetString(PyExc_TypeError, "a dict, once");
+	if (sees || !PyCallable_Check(function)) {
+		PyErr_SetString(PyExc_TypeError, "a function, once");
 		return NULL;
 	}
-	if (PySys_AddAuditHook(judge, NULL) < 0)
+	if (PySys_AddAuditHook(see, NULL) < 0)
 		return NULL;
-	Py_INCREF(told);
+	Py_INCREF(function);
 	home = PyInterpreterState_Get ? PyInterpreterState_Get() : NULL;
-	judges = told;
+	sees = function;
 	Py_RETURN_NONE;
 }
 
@@ -169,12 +147,18 @@ static PyObject *join(PyObject *module, PyObject *args)
 	}
 	if (vt_zygote_join(&state->zygote, fd, &err) < 0)
 		return leave(&err);
-	if (vt_zygote_furnish(&state->zygote, &err) < 0) {
-		vt_zygote_fail(&state->zygote, &err);
-		return leave(&err);
+	PyObject *about = NULL;
+
+	if (vt_zygote_furnish(&state->zygote, &err) == 0) {
+		about = describe(state->zygote.plan); /* of what is there before it is covered */
+		if (!about || vt_zygote_cover(&state->zygote, &err) == 0) {
+			state->joined = true;
+			return about;
+		}
 	}
-	state->joined = true;
-	return describe(state->zygote.plan);
+	Py_XDECREF(about);
+	vt_zygote_fail(&state->zygote, &err);
+	return leave(&err);
 }
 
 static PyObject *ready(PyObject *module, PyObject *unused)
@@ -198,8 +182,7 @@ static int enter(struct state *state, struct vt_zygote_order *order, struct vt_e
 	int r = vt_zygote_enter(&state->zygote, order, err);
 
 	if (r == 0) {
-		judges = NULL; /* it is sealed. To free them would copy their pages */
-		state->entered = true;
+		sees = NULL; /* it is sealed. To free it would copy its page */
 		PyOS_AfterFork_Child();
 	} else {
 		PyOS_AfterFork_Parent();
@@ -259,16 +242,30 @@ static PyObject *next_order(PyObject *module, PyObject *args)
 	Py_RETURN_NONE;
 }
 
+/* As UTF-8, whatever is in it: a call may have chosen names of which it tells. */
+static PyObject *encode(PyObject *text)
+{
+	return PyUnicode_AsEncodedString(text, "utf-8", "backslashreplace");
+}
+
 /* A note with a text, or None: there is none. */
 static PyObject *tell(PyObject *module, PyObject *args, enum vt_note_kind kind, int num)
 {
 	struct vt_zygote *zygote = find_zygote(module);
-	const char *text = NULL;
+	PyObject *told = Py_None;
 	struct vt_err err;
 
-	if (!zygote || !PyArg_ParseTuple(args, "|z", &text))
+	if (!zygote || !PyArg_ParseTuple(args, "|O", &told))
 		return NULL;
-	if (vt_zygote_tell(zygote, kind, text ? num : 0, text ? text : "", &err) < 0)
+	PyObject *text = told == Py_None ? NULL : encode(told);
+
+	if (told != Py_None && !text)
+		return NULL;
+	int r = vt_zygote_tell(zygote, kind, text ? num : 0, text ? PyBytes_AsString(text) : "",
+			       &err);
+
+	Py_XDECREF(text);
+	if (r < 0)
 		return leave(&err);
 	Py_RETURN_NONE;
 }
@@ -309,12 +306,17 @@ static PyObject *turn_home(PyObject *module, PyObject *none)
 static PyObject *fail(PyObject *module, PyObject *args)
 {
 	struct vt_zygote *zygote = find_zygote(module);
-	const char *text;
+	PyObject *told;
 	struct vt_err err;
 
-	if (!zygote || !PyArg_ParseTuple(args, "s:fail", &text))
+	if (!zygote || !PyArg_ParseTuple(args, "O:fail", &told))
 		return NULL;
-	(void)vt_fail(&err, VT_STEP_COMMAND, ENOEXEC, "%s", text); /* it is what is told */
+	PyObject *text = encode(told);
+
+	if (!text)
+		return NULL;
+	(void)vt_fail(&err, VT_STEP_COMMAND, ENOEXEC, "%s", PyBytes_AsString(text)); /* as told */
+	Py_DECREF(text);
 	vt_zygote_fail(zygote, &err);
 	return leave(&err);
 }
@@ -367,46 +369,6 @@ static PyObject *fork_apart(PyObject *module, PyObject *unused)
 		return NULL;
 	}
 	return PyLong_FromLong(pidfd);
-}
-
-/* Who cannot go back to where it was has no occupants any more. */
-static PyObject *leave_failed(struct vt_zygote *zygote, const struct vt_err *err)
-{
-	vt_zygote_fail(zygote, err);
-	return leave(err);
-}
-
-static PyObject *cover(PyObject *module, PyObject *unused)
-{
-	struct vt_zygote *zygote = find_zygote(module);
-	struct vt_err err;
-
-	(void)unused;
-	if (!zygote)
-		return NULL;
-	const struct state *state = PyModule_GetState(module);
-	int r = state->entered ? 0 : vt_zygote_cover(zygote, &err);
-
-	if (r == -ENOTRECOVERABLE)
-		return leave_failed(zygote, &err);
-	if (r < 0)
-		return PyUnicode_FromFormat("%s: %s", err.what, strerror(err.num));
-	Py_RETURN_NONE;
-}
-
-static PyObject *uncover(PyObject *module, PyObject *unused)
-{
-	struct vt_zygote *zygote = find_zygote(module);
-	struct vt_err err;
-
-	(void)unused;
-	if (!zygote)
-		return NULL;
-	const struct state *state = PyModule_GetState(module);
-
-	if (!state->entered && vt_zygote_uncover(zygote, &err) < 0)
-		return leave_failed(zygote, &err);
-	Py_RETURN_NONE;
 }
 
 /* ESRCH: it has ended, which is what is wanted. */
@@ -529,9 +491,9 @@ static PyObject *receive(PyObject *module, PyObject *args)
 static PyMethodDef methods[] = {
 	{ "join", join, METH_VARARGS,
 	  "join(fd): waits for the plan and joins the hull. What the cells are like, as a dict." },
-	{ "guard", guard, METH_O,
-	  "guard(functions): of each audit event that is a key, the function is told beforehand, "
-	  "and may raise. Not in occupants." },
+	{ "watch", watch, METH_O,
+	  "watch(function): it is told of each file before that is opened, as the audit event open "
+	  "has it, and may raise. Not in occupants." },
 	{ "ready", ready, METH_NOARGS, "Tells that orders are taken from now on." },
 	{ "next", next_order, METH_VARARGS,
 	  "next(wait=True): obeys orders until there is something to say. None: this is an "
@@ -555,10 +517,6 @@ static PyMethodDef methods[] = {
 	{ "fork", fork_apart, METH_NOARGS,
 	  "fork(): a fork in no cell. In it -1; in the zygote its pidfd. Others reap it." },
 	{ "kill", kill_apart, METH_VARARGS, "kill(pidfd): ends such a fork." },
-	{ "cover", cover, METH_NOARGS,
-	  "Programs that are started from now on, and until uncover(), see nothing that calls can "
-	  "write. A text: why that cannot be had. In an occupant both do nothing." },
-	{ "uncover", uncover, METH_NOARGS, "Ends what cover() began." },
 	{ "environment", environment, METH_NOARGS, "The environment as C has it, as bytes." },
 	{ "receive", receive, METH_VARARGS,
 	  "receive(fd, size, begun, writable): size bytes, of which the first have come, as bytes "

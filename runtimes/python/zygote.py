@@ -2,9 +2,10 @@
 """The whole life of a Python zygote: INTERPRETER -I -S -B zygote.py SETUP [+MODULE | -MODULE]...
 
 The supervisor executes it with its control socket at descriptor 3. It loads what vitro itself needs while it
-still sees the caller's files; joins the hull, from where it sees no more than a cell does; imports what the
-caller wants to have ahead of calls; and then forks occupants, each into a cell of its own. It never runs
-anything of a call, and never imports from where a call can write.
+still sees the caller's files; joins the hull, from where it sees no more than a cell does, and nothing that calls
+can write; imports what the caller wants to have ahead of calls; and then forks occupants, each into a cell of its
+own. It never runs anything of a call. Where calls can write, and that cannot be kept from it, it imports nothing of
+the caller's.
 
 SETUP is JSON: {"version": 1, "mode": ..., "path": [folders], "preload": [modules], ...}. +MODULE was learned by
 a zygote before this one. -MODULE ended one while it was imported, and is left out.
@@ -13,17 +14,16 @@ a zygote before this one. -MODULE ended one while it was imported, and is left o
 from __future__ import annotations
 
 import contextlib
-import errno
 import gc
 import os
 import sys
 from types import ModuleType
-from typing import Any, Dict, Iterable, List, NoReturn, Optional, Sequence, Tuple
+from typing import Any, Dict, List, NoReturn, Optional, Sequence, Tuple
 
 CONTROL = 3
 CALL = 3  # of an occupant, where the other was
 PACKAGE = "_vitro_runtime"
-PARTS = ("codec", "talk", "resolve", "awaited", "complain", "cwd", "tools", "convert", "initialize", "libraries", "harness")
+PARTS = ("codec", "talk", "resolve", "awaited", "complain", "cwd", "tools", "convert", "initialize", "harness")
 # What every piece of code may stand on: a top-level await, and a line in a log.
 ALWAYS = ("asyncio", "logging")
 # Whoever computes would start threads for it, of which a fork has none.
@@ -32,169 +32,77 @@ THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_N
 TRIAL_SECONDS = 10
 LEFT_OUT_MAX = 8  # for failing with native code; a pool that leaves out more than 16 gives up
 PROBLEM_BYTES = 400
+NAME_BYTES = 255  # that the supervisor keeps of a module's name
+UNKEPT = "calls may write here, and this cannot be kept from what is imported ahead of them"
 
 
 class Writable(BaseException):
     """Something to load lies where a call can write. No `except Exception` makes it good."""
 
 
-class Places:
-    """Where calls can write: by path, and by inode, whatever the name."""
+class Covered:
+    """What calls can write: the zygote's mounts have empty folders in its place. No module gets anything from there, whatever it
+    does; this is for the others, which would come to be without a part of theirs that calls have. Who asks for one is left to calls."""
 
-    def __init__(self, paths: Iterable[str], inodes: Iterable[Tuple[int, int]]) -> None:
-        self.paths = frozenset(path.rstrip("/") or "/" for path in paths)
-        self.inodes = frozenset(inodes)
-
-    def _have(self, path: str) -> bool:
-        """Whether a path without links on it is one of them, by itself."""
-        if path in self.paths:
-            return True
-        try:
-            found = os.stat(path)
-        except OSError:
-            return False  # it is not there: what is around it counts
-        return (found.st_dev, found.st_ino) in self.inodes
-
-    def hold(self, path: str) -> bool:
-        """Whether a file is one that calls can write or replace, or a link on the way to it is. No call that runs meanwhile can
-        change the answer: what it could change lies behind a step at which that is given."""
-        if not path.startswith("/"):
-            try:
-                path = os.path.join(os.getcwd(), path)
-            except OSError:
-                return True  # nobody can tell
-        if self._have("/"):
-            return True
-        done, rest, links = "/", path.split("/"), 0
-        while rest:
-            part = rest.pop(0)
-            if part in ("", "."):
-                continue
-            if part == "..":
-                done = os.path.dirname(done)  # not before: behind a link it leads elsewhere
-                continue
-            step = os.path.join(done, part)
-            if self._have(step):
-                return True
-            try:
-                target = os.readlink(step)
-            except OSError as error:
-                if error.errno not in _NO_LINK:
-                    return True
-                done = step
-                continue
-            links += 1
-            if links > 40:
-                return True  # nobody can open it
-            rest[:0] = target.split("/")
-            done = "/" if target.startswith("/") else done
-        return False
-
-
-# A file, or what the kernel goes no further than.
-_NO_LINK = (errno.EINVAL, errno.ENOENT, errno.ENOTDIR, errno.EACCES)
-# Events of what opens files that no event tells of.
-_STARTS = ("os.exec", "os.fork", "os.forkpty", "os.posix_spawn", "os.system")
-
-
-class Guard:
-    """Stands before all that opens files, and lets nobody have one that a call could have written. Python tells of each beforehand
-    (PEP 578), whichever finder, loader or function it is for. Code in C that opens files by itself is not seen."""
-
-    def __init__(self, places: Places, can_cover: bool) -> None:
-        self.places, self.can_cover = places, can_cover
+    def __init__(self, places: Sequence[Tuple[str, int]]) -> None:
+        self.places = places  # with descriptors of what is covered; -1: of a file
+        self.device = os.stat(places[0][0]).st_dev if places else -1  # all that covers is of one tmpfs
+        self.folders: Dict[str, Optional[Tuple[int, str]]] = {}
         self.refused: Optional[str] = None  # the first one
-        self.find_libraries: Any = None
+        self.suffixes: List[str] = []
 
     def begin(self, extension: Any) -> None:
-        """From here on, and until an occupant is sealed, which may open what it can."""
-        if not self.places.paths:
+        """From here on, and until an occupant is sealed."""
+        if not self.places:
             return  # and nobody pays for being asked
-        self.find_libraries = sys.modules[f"{PACKAGE}.libraries"].find_all
-        starts: Any = __import__("_posixsubprocess")
-        fork_exec = starts.fork_exec
-
-        def fork_exec_covered(*words: Any) -> Any:
-            problem = extension.cover()  # subprocess tells beforehand, multiprocessing does not
-            if problem:
-                self.refuse(f"it starts a program, which could read what lies where calls may write, and nobody can {problem}")
-            try:
-                return fork_exec(*words)
-            finally:
-                extension.uncover()
-
-        starts.fork_exec = fork_exec_covered
-        subprocess: Any = __import__("subprocess")
-        name = "_fork_exec" if hasattr(subprocess, "_fork_exec") else "fork_exec"
-        if name == "_fork_exec":  # from 3.11 on, and taken from there by now
-            subprocess._fork_exec = fork_exec_covered
-        subprocess._USE_POSIX_SPAWN = False  # vfork() is as fast, also in calls
-        self.can_cover &= name in subprocess.Popen._execute_child.__code__.co_names  # else it has another way to start programs
-        extension.guard({"open": self.see_open, "import": self.see_import, "ctypes.dlopen": self.see_dlopen,
-                         "sqlite3.connect": self.see_database, "socket.connect": self.see_connect, "os.link": self.see_other_name,
-                         "os.rename": self.see_other_name, "sqlite3.load_extension": self.see_import, "subprocess.Popen": self.see_program,
-                         **dict.fromkeys(_STARTS, self.see_start)})
+        self.suffixes = ["", *__import__("importlib.machinery").machinery.all_suffixes()]
+        extension.watch(self.see_open)
 
     def refuse(self, why: str) -> NoReturn:
         self.refused = self.refused or why
         raise Writable(why)
 
-    def see(self, file: Any, is_below: bool = False) -> None:
-        """is_below: a relative path may begin at a folder that only a descriptor names."""
-        try:
+    def hide(self, path: str) -> bool:
+        """Whether a path leads under a cover, though nothing is there."""
+        path = os.path.realpath(path)
+        while True:
+            with contextlib.suppress(OSError, ValueError):
+                return os.stat(path).st_dev == self.device
+            if path == os.path.dirname(path):
+                return False
+            path = os.path.dirname(path)
+
+    def see_open(self, file: Any, *_: Any) -> None:
+        with contextlib.suppress(TypeError):  # a descriptor
             path = os.fsdecode(file)
-        except TypeError:
-            return  # a descriptor, of what was seen when it was opened
-        if "\0" in path:
-            return  # of no file
-        if is_below and not path.startswith("/"):
-            self.refuse(f"'{path}' is opened below a folder that may be one where calls may write")
-        if self.places.hold(path):
-            self.refuse(f"'{path}' lies where calls may write")
+            if self.hide(path):
+                self.refuse(f"'{path}' lies where calls may write")
 
-    def see_open(self, path: Any, mode: Any = None, *_: Any) -> None:
-        self.see(path, is_below=mode is None)  # that is os.open(), and its dir_fd is not told
+    def find_folder(self, path: str) -> Optional[Tuple[int, str]]:
+        """What a folder of sys.path is, below one that is covered."""
+        path = os.path.realpath(path)
+        for place, fd in self.places:
+            if fd >= 0 and (path + "/").startswith(place + "/"):
+                return fd, path[len(place) + 1:]
+        return None
 
-    def see_import(self, _what: Any, path: Any = None, *_: Any) -> None:
-        if path is not None:  # it is native
-            self.see_library(os.fsdecode(path))
+    def find_spec(self, name: str, path: Optional[Sequence[str]] = None, target: Any = None) -> None:
+        """Before all finders: a module that calls would find under a cover is not to be another one, or none."""
+        part = name.rpartition(".")[2]
+        for folder in sys.path if path is None else path:
+            if folder not in self.folders:
+                self.folders[folder] = self.find_folder(folder)
+            found = self.folders[folder]
+            for suffix in self.suffixes if found else ():
+                with contextlib.suppress(OSError):
+                    os.stat(os.path.join(found[1], part + suffix), dir_fd=found[0])  # type: ignore[index]
+                    self.refuse(f"'{os.path.join(folder, part + suffix)}' lies where calls may write")
 
-    def see_dlopen(self, name: Any, *_: Any) -> None:
-        if name is not None and "/" in os.fsdecode(name):  # others the loader finds in the system's folders
-            self.see_library(os.fsdecode(name))
-
-    def see_library(self, path: str) -> None:
-        try:
-            for file in self.find_libraries(path):
-                self.see(file)
-        except OSError:
-            pass  # as the loader will say
-        except Exception as error:
-            self.refuse(f"nobody can tell what '{path}' needs: {describe(error)}")
-
-    def see_database(self, name: Any, *_: Any) -> None:
-        path = os.fsdecode(name)
-        if path.startswith("file:"):
-            self.refuse(f"'{path}' may lie where calls may write")
-        if path not in ("", ":memory:"):
-            self.see(path)
-
-    def see_connect(self, _socket: Any, address: Any, *_: Any) -> None:
-        self.see(address)  # but one of a network
-
-    def see_other_name(self, path: Any, _to: Any, folder: int = -1, *_: Any) -> None:
-        self.see(path, is_below=folder != -1)
-
-    def see_program(self, file: Any, words: Any, folder: Any = None, *_: Any) -> None:
-        """One that is to read what calls can write would find nothing there."""
-        if not self.can_cover:
-            self.see_start()
-        for path in (file, folder, *([words] if isinstance(words, (str, bytes)) else words)):
-            if path is not None and os.fsdecode(path).startswith("/"):
-                self.see(path)
-
-    def see_start(self, *_: Any) -> None:
-        self.refuse("it starts a program, which could read what lies where calls may write")
+    def forget_finders(self) -> None:
+        """Of folders that calls have, and that were empty, or not there."""
+        cache = sys.path_importer_cache
+        for folder in [folder for folder in cache if cache[folder] is None or self.hide(folder)]:
+            del cache[folder]
 
 
 class Failed(Exception):
@@ -233,17 +141,31 @@ class Alone:
                 os.environ[variable] = value
 
 
-def load(name: str, guard: Guard) -> None:
+class Before:
+    """While it lasts, a finder is asked before all others."""
+
+    def __init__(self, finder: Any) -> None:
+        self.finder = finder
+
+    def __enter__(self) -> None:
+        sys.meta_path.insert(0, self.finder)
+
+    def __exit__(self, *_: object) -> None:
+        with contextlib.suppress(ValueError):  # somebody did
+            sys.meta_path.remove(self.finder)
+
+
+def load(name: str, covered: Covered) -> None:
     """Imports a module; raises Failed if that does not work, or one of its parts lies where calls write."""
     before = dict(sys.modules)
-    guard.refused = None
+    covered.refused = None
     try:
-        if not all(part.isidentifier() for part in name.split(".")):
+        if len(name.encode()) > NAME_BYTES or not all(part.isidentifier() for part in name.split(".")):
             raise ImportError(f"'{name}' is no name of a module")
-        with Alone():
+        with Alone(), Before(covered):
             __import__(name)
-        if guard.refused:
-            raise Writable(guard.refused)
+        if covered.refused:
+            raise Writable(covered.refused)
     except BaseException as error:
         raise Failed(name, describe(error), forget(before)) from None
 
@@ -320,7 +242,7 @@ def enter_site() -> None:
 class Trial:
     """A module that is imported in a child first, which may hang, crash or start threads as it likes."""
 
-    def __init__(self, extension: Any, guard: Guard, name: str) -> None:
+    def __init__(self, extension: Any, covered: Covered, name: str) -> None:
         import select
         import signal
         import time
@@ -338,17 +260,17 @@ class Trial:
             raise
         if self.pidfd < 0:
             signal.alarm(TRIAL_SECONDS + 1)  # should the zygote not be there to end it
-            self._try(guard, theirs)
+            self._try(covered, theirs)
         os.close(theirs)
         self.poll = select.poll()
         self.poll.register(self.fd, select.POLLIN)
         self.poll.register(CONTROL, select.POLLIN)
         self.said = b""
 
-    def _try(self, guard: Guard, fd: int) -> NoReturn:
+    def _try(self, covered: Covered, fd: int) -> NoReturn:
         said = "ok"
         try:
-            load(self.name, guard)
+            load(self.name, covered)
             hindrance = find_hindrance(self.extension)
             if hindrance:
                 said = f"'{self.name}' is not imported ahead of calls: it {hindrance}"
@@ -393,28 +315,34 @@ class Zygote:
         about = extension.join(CONTROL)
         self.config["result_bytes"] = about["result_bytes"]
         self.config["bare"] = about["bare"]
-        self.guard = Guard(Places(about["writable"], about["inodes"]), about["can_cover"])
+        self.loads_ahead: bool = about["loads_ahead"]
+        self.covered = Covered(about["writable"] if self.loads_ahead else ())
         self.occupant: Any = None  # as all are to be, but for what each makes of itself
         self.hidden = {name for name in os.environb if not name[:1].isalpha()}  # see launch/heeded.h
 
     def prepare(self, learned: Sequence[str], left_out: Sequence[str]) -> None:
         """Imports all that is wanted ahead of calls. One that ends us is known to the supervisor by its name."""
         self.extension.loads("")  # it runs; what takes long from here on is the caller's
-        self.guard.begin(self.extension)
-        enter_site()
-        if self.guard.refused:
-            self.extension.tell(f"left out of site, .pth files and sitecustomize: {self.guard.refused}")
+        if not self.loads_ahead:
+            for name in self.config.get("preload", ()):
+                self.extension.warn(f"'{name}' is not imported ahead of calls: {UNKEPT}")
+            for name in ALWAYS:
+                __import__(name)
+            return
+        self.covered.begin(self.extension)
+        self.find_modules()
+        if self.covered.refused:
+            self.extension.tell(f"left out of site, .pth files and sitecustomize: {self.covered.refused}")
         hindrance = find_hindrance(self.extension)
         if hindrance:
             self.extension.fail(f"a .pth file or a sitecustomize {hindrance}")
-        sys.path += [folder for folder in self.config.get("path", ()) if folder not in sys.path]
         first = self.config.get("initializer", {}).get("modules", ())
         for name in dict.fromkeys([*ALWAYS, *self.config.get("preload", ()), *first, *learned]):
             if name in left_out or name in sys.modules:
                 continue
             self.extension.loads(name)
             try:
-                load(name, self.guard)
+                load(name, self.covered)
             except Failed as problem:
                 if problem.has_native and len(left_out) < LEFT_OUT_MAX:
                     self.extension.fail(problem.why)
@@ -425,12 +353,17 @@ class Zygote:
                 self.extension.fail(f"importing '{name}' ahead of calls {hindrance}")
         self.initialize(left_out)
         self.extension.loads("")
+        self.covered.forget_finders()
+
+    def find_modules(self) -> None:
+        enter_site()
+        sys.path += [folder for folder in self.config.get("path", ()) if folder not in sys.path]
 
     def initialize(self, left_out: Sequence[str]) -> None:
         """Calls an initializer, if a fork has all of what it does, and it can read nothing that a call wrote. Else
         occupants call it: where that shows too late, those of the next zygote."""
         wanted, part = self.config.get("initializer"), sys.modules[f"{PACKAGE}.initialize"]
-        if not wanted or part.NAME in left_out or self.config["bare"] or self.guard.places.paths:
+        if not wanted or part.NAME in left_out or self.config["bare"] or self.covered.places:
             return
         self.extension.loads(part.NAME)
         self.extension.turn_home()  # what it leaves running must not outlive the program
@@ -453,7 +386,7 @@ class Zygote:
         problem: Optional[str] = None
         self.extension.turn_home()  # from the cell that was entered last, where a program is not to be
         try:
-            load(name, self.guard)
+            load(name, self.covered)
         except Failed as failure:
             if failure.has_native:
                 self.extension.fail(failure.why)
@@ -461,6 +394,7 @@ class Zygote:
         hindrance = find_hindrance(self.extension)  # of one that failed, too: what it did stays done
         if hindrance:
             self.extension.fail(f"importing '{name}' ahead of calls {hindrance}")
+        self.covered.forget_finders()
         self.harness.look_around()
         settle()
         self.extension.learned(problem)
@@ -485,15 +419,19 @@ class Zygote:
                 return
             if name in sys.modules:
                 self.extension.learned()
+            elif name and not self.loads_ahead:
+                self.extension.learned(f"'{name}' is not imported ahead of calls: {UNKEPT}")
             elif name and trial is None:
                 try:
-                    trial = Trial(self.extension, self.guard, name)
+                    trial = Trial(self.extension, self.covered, name)
                 except OSError as error:
                     self.extension.learned(f"'{name}' is not imported ahead of calls: {describe(error)}")
 
     def occupy(self) -> NoReturn:
         if self.config["bare"] or self.hidden:
             self.see_environment()
+        if not self.loads_ahead:
+            self.find_modules()
         self.harness.main(self.occupant, self.extension)
 
     def see_environment(self) -> None:

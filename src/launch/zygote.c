@@ -20,6 +20,7 @@
 #include "kernel/ns.h"
 #include "kernel/pass.h"
 #include "kernel/process.h"
+#include "launch/cover.h"
 #include "launch/heeded.h"
 #include "launch/image.h"
 #include "launch/inside_private.h"
@@ -185,15 +186,12 @@ void vt_zygote_fail(struct vt_zygote *zygote, const struct vt_err *why)
 	(void)tell(zygote, &note, NULL, 0, &unheard); /* there may be nobody to tell */
 	vt_fd_close(&zygote->tasks_fd);
 	vt_fd_close(&zygote->home_fd);
-	vt_cover_done(&zygote->cover);
 	vt_fd_close(&zygote->control_fd);
 }
 
 int vt_zygote_join(struct vt_zygote *zygote, int control_fd, struct vt_err *err)
 {
-	*zygote = (struct vt_zygote){
-		.control_fd = control_fd, .tasks_fd = -1, .home_fd = -1, .cover = VT_COVER_NONE
-	};
+	*zygote = (struct vt_zygote){ .control_fd = control_fd, .tasks_fd = -1, .home_fd = -1 };
 	/* The supervisor listens to it no longer. Where it is closed, there is nothing to turn
 	 * away. */
 	(void)dup2(1, 2);
@@ -360,15 +358,9 @@ static int keep_first(void *user, const struct vt_shared *piece)
 	return 0;
 }
 
-/* The process's own folder of proc. */
-static int open_proc(const struct vt_zygote *zygote)
-{
-	return openat(zygote->tasks_fd, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
-}
-
 static int find_shared(const struct vt_zygote *zygote, struct vt_shared *ret_first)
 {
-	AUTO_CLOSE int proc = open_proc(zygote);
+	AUTO_CLOSE int proc = openat(zygote->tasks_fd, "..", O_PATH | O_DIRECTORY | O_CLOEXEC);
 
 	return proc < 0 ? -errno : vt_shared_each(proc, keep_first, ret_first);
 }
@@ -470,23 +462,16 @@ int vt_zygote_furnish(struct vt_zygote *zygote, struct vt_err *err)
 	return r;
 }
 
+int vt_zygote_cover(const struct vt_zygote *zygote, struct vt_err *err)
+{
+	return zygote->plan->bare ? 0 : vt_cover_written(zygote->plan, err);
+}
+
 int vt_zygote_turn_home(const struct vt_zygote *zygote, struct vt_err *err)
 {
 	if (zygote->home_fd >= 0 && setns(zygote->home_fd, CLONE_NEWPID) < 0)
 		return vt_fail(err, VT_STEP_CLONE, errno, "turn to the hull");
 	return 0;
-}
-
-int vt_zygote_cover(struct vt_zygote *zygote, struct vt_err *err)
-{
-	AUTO_CLOSE int proc = open_proc(zygote);
-
-	return vt_cover_enter(&zygote->cover, zygote->plan, proc, err);
-}
-
-int vt_zygote_uncover(struct vt_zygote *zygote, struct vt_err *err)
-{
-	return vt_cover_leave(&zygote->cover, err);
 }
 
 /* The supervisor's child, as occupants are: unreaped it would keep the hull from its end. */

@@ -10,7 +10,6 @@
 
 #include "base/err.h"
 #include "launch/cell.h"
-#include "launch/cover.h"
 #include "plan/plan.h"
 
 enum { VT_OCCUPANT_CALL_FD = 3 }; /* where an occupant hears of its call */
@@ -22,7 +21,6 @@ struct vt_zygote {
 	int                   home_fd;    /* the hull's pid namespace; -1: cells are bare */
 	int                   helpers;    /* threads beside the one, of which a fork needs none: at each they are as many,
 					     and asleep. The owner's to set once it has joined */
-	struct vt_cover       cover;      /* of what cells can write */
 };
 
 /* What the supervisor wants: VT_NOTE_ENTER, or VT_NOTE_LEARN with a module's name in note.err.what. */
@@ -74,17 +72,16 @@ int vt_zygote_shared(const struct vt_zygote *zygote);
 int vt_zygote_furnish(struct vt_zygote *zygote, struct vt_err *err);
 
 /*
+ * Covers, in mounts that it was furnished with, all that cells can write (cover.h). Where cells are bare that cannot be done, and plan->loads_ahead
+ * says so.
+ */
+int vt_zygote_cover(const struct vt_zygote *zygote, struct vt_err *err);
+
+/*
  * From now on, and until it turns to a cell, children of the zygote are in the hull, and end with that. The kernel gives it no
  * thread then. Where there is no hull, nothing happens.
  */
 int vt_zygote_turn_home(const struct vt_zygote *zygote, struct vt_err *err);
-
-/*
- * Between these two, what the zygote starts sees nothing that cells can write. As vt_cover_enter() and vt_cover_leave(): -ENOTSUP
- * where that cannot be had.
- */
-int vt_zygote_cover(struct vt_zygote *zygote, struct vt_err *err);
-int vt_zygote_uncover(struct vt_zygote *zygote, struct vt_err *err);
 
 /*
  * A fork in no cell, with the zygote's rights: 1 in the zygote, and 0 in the fork, which ends with the supervisor at the

@@ -574,10 +574,9 @@ static int decide(struct making *m, struct vt_err *err)
 		r = decide_occupant(m, err);
 	decide_pool_ids(m);
 	m->plan->keeps_networks = may_keep_networks(m);
-	if (r == 0 && m->request->pooled && !m->plan->bare) {
-		m->plan->can_cover = vt_pooled_can_cover(m->plan, m->host);
+	m->plan->loads_ahead = vt_pooled_loads_ahead(m->plan, m->host);
+	if (r == 0 && m->request->pooled && !m->plan->bare)
 		r = vt_pooled_divide(m->plan, err);
-	}
 	if (r < 0)
 		return r;
 	return vt_grade_plan(m->plan, m->policy, m->host, err);

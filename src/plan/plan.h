@@ -189,7 +189,7 @@ struct vt_plan {
 	uint64_t namespaces;          /* CLONE_NEW* that the cell is cloned into */
 	bool     own_network;         /* and a network namespace, which the occupant makes */
 	bool     keeps_networks;      /* of a pool: a cell may get that of one that is gone */
-	bool     can_cover;           /* of a pool: what cells can write can be kept from programs of its zygotes */
+	bool     loads_ahead;         /* of a pool: what cells can write can be kept from its zygotes, which load modules then */
 	uid_t    inner_uid;
 	gid_t    inner_gid;
 	bool     own_ids;             /* a host id per cell, from the range; else the caller's own */

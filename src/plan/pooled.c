@@ -44,15 +44,17 @@ static void find_shown(void *arg, const char *alias)
 	}
 }
 
-bool vt_pooled_can_cover(const struct vt_plan *plan, const struct vt_host *host)
+bool vt_pooled_loads_ahead(const struct vt_plan *plan, const struct vt_host *host)
 {
 	struct showing showing = { .plan = plan };
 
-	for (size_t i = 0; !showing.elsewhere && i < plan->build_count; i++) {
+	for (size_t i = 0; i < plan->build_count; i++) {
 		const struct vt_build *build = &plan->builds[i];
 
-		if (build->act == VT_ACT_BIND && build->writable && !build->device &&
-		    host->aliases && host->aliases(host, build->from, find_shown, &showing) < 0)
+		if (build->act != VT_ACT_BIND || !build->writable || build->device)
+			continue;
+		if (plan->bare ||
+		    (host->aliases && host->aliases(host, build->from, find_shown, &showing) < 0))
 			return false;
 	}
 	return !showing.elsewhere;

@@ -16,11 +16,11 @@
 #define VT_POOLED_STAGE ".vitro"
 
 /*
- * Whether all names are known under which cells see what they can write, so that a zygote can have them covered (launch/cover.h).
- * They are not where the host mounts such a folder, or a part of it, at a second place that is granted for reading. Before the
- * builds are divided.
+ * Whether what cells can write can be kept from the pool's zygotes: there is nothing of that; or there are mounts, and all names are
+ * known under which it is to be seen, so that they can be covered (launch/cover.h). They are not where the host mounts such a folder,
+ * or a part of it, at a second place that is granted for reading. Before the builds are divided.
  */
-bool vt_pooled_can_cover(const struct vt_plan *plan, const struct vt_host *host);
+bool vt_pooled_loads_ahead(const struct vt_plan *plan, const struct vt_host *host);
 
 /* Divides the builds of a plan with namespaces. */
 int vt_pooled_divide(struct vt_plan *plan, struct vt_err *err);

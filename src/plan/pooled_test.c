@@ -26,7 +26,7 @@ static int aliases(const struct vt_host *host, const char *path,
 	return 0;
 }
 
-static bool can_cover(const char *granted, bool writable, const char *place)
+static bool loads_ahead(const char *granted, bool writable, const char *place)
 {
 	const struct vt_build builds[] = {
 		{ .act = VT_ACT_DIR, .to = "srv" },
@@ -39,22 +39,22 @@ static bool can_cover(const char *granted, bool writable, const char *place)
 	const struct vt_host host = { .aliases = aliases };
 
 	second = place;
-	return vt_pooled_can_cover(&plan, &host);
+	return vt_pooled_loads_ahead(&plan, &host);
 }
 
 static void test_other_names(void **state)
 {
 	(void)state;
-	assert_true(can_cover("/data", false, "/mnt/same"));
-	assert_false(can_cover("/data", false, "/data"));
-	assert_false(can_cover("/data", false, "/data/deep/same")); /* it is around it */
-	assert_false(can_cover("/data/part", false, "/data"));      /* it is a part of it */
+	assert_true(loads_ahead("/data", false, "/mnt/same"));
+	assert_false(loads_ahead("/data", false, "/data"));
+	assert_false(loads_ahead("/data", false, "/data/deep/same")); /* it is around it */
+	assert_false(loads_ahead("/data/part", false, "/data"));      /* it is a part of it */
 	/* By its own name it is known wherever it is granted, and what can be written is covered.
 	 */
-	assert_true(can_cover("/srv", false, "/mnt/same"));
-	assert_true(can_cover("/data", true, "/data/deep/same"));
+	assert_true(loads_ahead("/srv", false, "/mnt/same"));
+	assert_true(loads_ahead("/data", true, "/data/deep/same"));
 	/* Whoever cannot tell says no. */
-	assert_false(can_cover("/data", false, NULL));
+	assert_false(loads_ahead("/data", false, NULL));
 }
 
 static void test_no_mounts(void **state)
@@ -63,10 +63,15 @@ static void test_no_mounts(void **state)
 		.act = VT_ACT_BIND, .from = "/w", .to = "w", .writable = true
 	};
 	const struct vt_plan plan = { .builds = &build, .build_count = 1 };
+	const struct vt_plan bare = { .builds = &build, .build_count = 1, .bare = true };
+	const struct vt_plan reading = { .bare = true };
 	const struct vt_host none = { 0 };
 
 	(void)state;
-	assert_true(vt_pooled_can_cover(&plan, &none));
+	assert_true(vt_pooled_loads_ahead(&plan, &none));
+	/* Where nothing can be mounted, nothing can be covered. */
+	assert_false(vt_pooled_loads_ahead(&bare, &none));
+	assert_true(vt_pooled_loads_ahead(&reading, &none));
 }
 
 int main(void)

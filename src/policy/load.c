@@ -118,7 +118,7 @@ static bool is_blank(const char *text, size_t len)
 {
 	size_t at = 0;
 
-	while (at < len && memchr(" \t\r\n", text[at], 4))
+	while (at < len && text[at] && strchr(" \t\r\n", text[at]))
 		at++;
 	return at == len;
 }

@@ -1,8 +1,9 @@
 #!/usr/bin/env node
 // SPDX-License-Identifier: Apache-2.0
-// What modules that are loaded ahead of calls come by, where calls can write: nothing that a call wrote, has, or points at.
+// What modules that are loaded ahead of calls see, where calls can write: nothing that a call wrote, has, or points at. Where that cannot be
+// had, in bare cells, none are loaded ahead.
 
-import { chmodSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, copyFileSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -69,12 +70,40 @@ function checkPlanted({ planted, pid }, what) {
 	check(planted === null || planted === pid, () => `${what}: process ${planted} has run it, ahead of the call`);
 }
 
-both('links lead to nothing that a running call has: its words, what is in its root, its private folder', async (stage) => {
-	stage.write(`for (const name of fs.readdirSync(FREE)) try { require(FREE + '/' + name) } catch {}`);
+/** Whether a module was loaded ahead of calls is as it should be. */
+function checkAhead({ pid, ahead }, isBare) {
+	checkEqual(ahead.pid !== pid, !isBare, 'it was loaded ahead');
+}
+
+both('a module sees what calls can write as empty, by whatever way, and so do programs that it starts; in a call it is there', async (stage, isBare) => {
+	writeFileSync(join(stage.free, 'own.js'), 'exports.text = "of a call"');
+	symlinkSync(stage.free, join(stage.fixed, 'link'));
+	stage.write(`const look = (act) => { try { return act() } catch (error) { return error.code ?? 'failed' } };
+const run = (...words) => require('child_process').execFileSync(words[0], words.slice(1), { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] });
+exports.before = { names: look(() => fs.readdirSync(FREE)), through: look(() => fs.readdirSync(__dirname + '/link')),
+	text: look(() => fs.readFileSync(FREE + '/own.js', 'utf8')), required: look(() => require(FREE + '/own.js').text),
+	listed: look(() => run('/bin/ls', FREE)), read: look(() => run('/bin/cat', FREE + '/own.js')) };`);
+	copyFileSync(stage.module, join(stage.fixed, 'again.cjs'));
+	await stage.with(async (sandbox) => {
+		const found = await stage.look(sandbox);
+		checkAhead(found, isBare);
+		const text = 'exports.text = "of a call"';
+		const all = { names: ['own.js'], through: ['own.js'], text, required: 'of a call', listed: 'own.js\n', read: text };
+		const none = { names: [], through: [], text: 'ENOENT', required: 'MODULE_NOT_FOUND', listed: '', read: 'failed' };
+		checkEqual(found.ahead.before, isBare ? all : none, 'what it saw');
+		stage.module = join(stage.fixed, 'again.cjs');
+		checkEqual((await stage.look(sandbox)).ahead.before, all, 'in a call');
+	});
+});
+
+both('links lead to nothing that a running call has: its words, what is in its root, its private folder, its pipes', async (stage, isBare) => {
+	stage.write(`for (const name of fs.readdirSync(FREE)) try { eval(fs.readFileSync(FREE + '/' + name, 'utf8')) } catch {}`);
 	const words = `${PLANTED}//`;
 	await stage.with(async (sandbox) => {
-		const zygote = (await stage.look(sandbox)).ahead.pid;
-		check(descendants().includes(zygote), 'the module was not loaded ahead');
+		const first = await stage.look(sandbox), zygote = first.ahead.pid;
+		checkAhead(first, isBare);
+		if (isBare)
+			return;
 		const end = new AbortController();
 		let tell;
 		const told = new Promise((settle) => { tell = settle; });
@@ -84,10 +113,13 @@ both('links lead to nothing that a running call has: its words, what is in its r
 			link(tmpdir() + '/own.js', 'private');
 			for (let count = 0; count < 20; count++) {
 				const { pid } = spawn('/bin/sleep', ['50'], { argv0: ${JSON.stringify(words)}, stdio: 'ignore' });
+				spawn('/bin/sh', ['-c', 'echo ' + ${JSON.stringify(`'${PLANTED}'`)} + ' | sleep 50'], { stdio: 'ignore' });
 				for (const number of pid > 1000 ? [pid] : [pid, pid + 20, pid + 40]) { // others in the zygote's proc, and near
 					fs.rmSync(${JSON.stringify(`${stage.free}/`)} + 'words-' + number + '.js', { force: true });
 					fs.rmSync(${JSON.stringify(`${stage.free}/`)} + 'root-' + number + '.js', { force: true });
+					fs.rmSync(${JSON.stringify(`${stage.free}/`)} + 'pipe-' + number + '.js', { force: true });
 					link('/proc/' + number + '/cmdline', 'words-' + number);
+					link('/proc/' + number + '/fd/0', 'pipe-' + number);
 					link('/proc/' + number + '/root' + tmpdir() + '/own.js', 'root-' + number);
 				}
 			}
@@ -106,7 +138,7 @@ both('links lead to nothing that a running call has: its words, what is in its r
 	});
 });
 
-both('a link leads to nothing that calls cannot read', async (stage) => {
+both('a link leads to nothing that calls cannot read', async (stage, isBare) => {
 	const secret = join(stage.folder, 'secret');
 	mkdirSync(secret);
 	writeFileSync(join(secret, 'key'), 'hunter2');
@@ -117,8 +149,8 @@ exports.own = look(() => fs.readFileSync(__filename, 'utf8').length > 0);`);
 	await stage.with((sandbox) => sandbox.eval(`(await import('node:fs')).symlinkSync(${JSON.stringify(secret)}, ${JSON.stringify(join(stage.free, 'settings'))})`), {});
 	checkEqual(readFileSync(join(stage.free, 'settings', 'key'), 'utf8'), 'hunter2', 'what the caller reads by the link');
 	await stage.with(async (sandbox) => {
-		const { pid, ahead } = await stage.look(sandbox);
-		check(ahead.pid !== pid, 'the module was not loaded ahead');
+		const found = await stage.look(sandbox), { ahead } = found;
+		checkAhead(found, isBare);
 		check(['ENOENT', 'EACCES'].includes(ahead.text), () => `a call has ${ahead.text}`);
 		check(['ENOENT', 'EACCES'].includes(ahead.names), () => `a call has the names ${ahead.names}`);
 		checkEqual(ahead.own, true, 'what it may read');
@@ -161,13 +193,14 @@ both('a program in the place of the zygote', async (stage) => {
 	});
 });
 
-both('a name that a call chose is written out in the log', async (stage) => {
-	stage.write("for (const name of fs.readdirSync(FREE)) try { require(FREE + '/' + name) } catch {}");
-	writeFileSync(join(stage.free, 'x\x1b[2J\nall is well\u202e.js'), '1');
+both('what a module says is written out in the log', async (stage, isBare) => {
+	stage.write("throw new Error('x\\x1b[2J\\nall is well\\u202e')");
 	const lines = [];
-	await stage.with((sandbox) => sandbox.eval('return 1'), { preload: [stage.module], onSupervisorLog: (_, text) => lines.push(text) });
-	const [line] = lines.filter((text) => text.includes('lies where calls may write'));
-	checkIn("/x\\u001b[2J\\nall is well\\u202e.js'", line, 'what it says');
+	await stage.with((sandbox) => sandbox.eval('return 1'), { preload: [stage.module, 'x'.repeat(300)], onSupervisorLog: (_, text) => lines.push(text) });
+	const all = lines.filter((text) => text.includes('is not loaded ahead of calls'));
+	checkEqual(all.length, 2, 'how many are told of');
+	checkIn(isBare ? 'calls may write here' : 'Error: x\\u001b[2J\\nall is well\\u202e', all.join(' '), 'what it says');
+	checkIn(isBare ? 'calls may write here' : 'its name has more than 255 bytes', all.join(' '), 'what it says');
 });
 
 both('what a module takes from there to elsewhere', async (stage) => {
