@@ -90,13 +90,10 @@ async function runInCell(cells, pool, code, at) {
 	return told.status === 'ok' ? String(told.value) : `${told.status}: ${told.type}: ${told.error}`;
 }
 
-async function withPools(act) {
+async function withPool(kind, act) {
 	const cells = new Cells();
 	try {
-		const pools = {};
-		for (const kind of ['forked', 'anew'])
-			pools[kind] = await cells.pool({ setup: { fork: kind === 'forked' }, ready: 1 });
-		await act(cells, pools);
+		await act(cells, await cells.pool({ setup: { fork: kind === 'forked' }, ready: 1 }));
 	} finally {
 		checkEqual(await cells.end(), 0, "the supervisor's exit code");
 	}
@@ -107,9 +104,9 @@ for (const [aim, ways] of Object.entries(attacks))
 		test(`${kind}: ${aim} of the host are out of reach, by ${Object.keys(ways).length} ways`, async () => {
 			const prey = await Prey.make();
 			try {
-				await withPools(async (cells, pools) => {
+				await withPool(kind, async (cells, pool) => {
 					for (const [way, { code, inside, leaves }] of Object.entries(ways)) {
-						const told = await runInCell(cells, pools[kind], code, prey.at);
+						const told = await runInCell(cells, pool, code, prey.at);
 						check(!told.includes('reached') && inside.test(told), () => `${way}, in a cell: ${told}`);
 						check(!leaves || !existsSync(join(prey.at.folder, leaves)), `${way}: it left a file`);
 						if (kind === 'anew')
