@@ -168,15 +168,15 @@ def _():
                              ("escapes", rb'["\n]\u0022]",', b"]"), ("siblings", b"[[],[[]],", b"]")):
         for depth, says in ((deepest - 2, "read"), (deepest + 1, "nests too deep")):
             check_in(says, read_message(begin * depth + b"0" + end * depth), f"{what}, {depth} deep")
-    for what, text in (("an unterminated text of quotes", b"[" * 300 + b'"' + rb'\"' * 10_000_000), ("many texts", b"[[" * 150 + b'"",' * 4_000_000),
-                       ("backslashes", b"[" * 300 + b'"' + b"\\" * 20_000_001), ("quotes", b"[" * 300 + b'"' * 20_000_001)):
+    for what, text in (("an unterminated text of quotes", b"[" * 300 + b'"' + rb'\"' * 2_000_000), ("many texts", b"[[" * 150 + b'"",' * 1_000_000),
+                       ("backslashes", b"[" * 300 + b'"' + b"\\" * 4_000_001), ("quotes", b"[" * 300 + b'"' * 4_000_001)):
         sys.setrecursionlimit(6000)
         try:
-            bounded(what, 15, 700, lambda: read_message(text))
+            bounded(what, 3, 300, lambda: read_message(text))
         finally:
             sys.setrecursionlimit(1000)
-    flat = b"[" + b",".join([b"[[[[[[[[[[0]]]]]]]]]]"] * 400_000) + b"]"
-    check_equal(bounded("lists, ten deep", 15, 700, lambda: read_message(flat)), "read", "it")
+    flat = b"[" + b",".join([b"[[[[[[[[[[0]]]]]]]]]]"] * 100_000) + b"]"
+    check_equal(bounded("lists, ten deep", 4, 300, lambda: read_message(flat)), "read", "it")
 
 
 def colliding_tuples(count, length=13):
@@ -218,12 +218,12 @@ def _():
 @test("codec: honest keys are none that collide")
 def _():
     rng = random.Random(4)
-    for what, value in (("tuples", {(n, n + 1) for n in range(100_000)}), ("a grid", {(x, y) for x in range(-200, 200) for y in range(-200, 200)}),
-                        ("steps", set(itertools.product((-1, 0, 1), repeat=9))), ("tuples as keys", {(n, str(n)): n for n in range(100_000)}),
-                        ("small numbers", {tuple(rng.randrange(-10, 10) for _ in range(5)) for _ in range(50_000)}),
-                        ("frozensets", {frozenset((n, -n)) for n in range(50_000)}), ("floats", {n / 7 for n in range(-100_000, 100_000)}),
-                        ("decimals", {decimal.Decimal(n) / 8 for n in range(-20_000, 20_000)}), ("powers of two", {1 << n for n in range(2000)}),
-                        ("edges", {frozenset(((n, n), (n, -1))) for n in range(20_000)})):
+    for what, value in (("tuples", {(n, n + 1) for n in range(30_000)}), ("a grid", {(x, y) for x in range(-100, 100) for y in range(-100, 100)}),
+                        ("steps", set(itertools.product((-1, 0, 1), repeat=9))), ("tuples as keys", {(n, str(n)): n for n in range(30_000)}),
+                        ("small numbers", {tuple(rng.randrange(-10, 10) for _ in range(5)) for _ in range(20_000)}),
+                        ("frozensets", {frozenset((n, -n)) for n in range(20_000)}), ("floats", {n / 7 for n in range(-20_000, 20_000)}),
+                        ("decimals", {decimal.Decimal(n) / 8 for n in range(-10_000, 10_000)}), ("powers of two", {1 << n for n in range(2000)}),
+                        ("edges", {frozenset(((n, n), (n, -1))) for n in range(10_000)})):
         tree, buffers = codec.encode(value)
         data = join({"value": tree}, buffers)
         got = []
@@ -231,6 +231,8 @@ def _():
         def read():
             head, views = codec.unpack(data)
             got.append(codec.decode(head["value"], views))
+            if views.compared > codec.COMPARE_MAX // 50:  # sets that are fifty times as large are honest as well
+                return f"compared at a cost of {views.compared}"
             return "read" if got[0] == value else "another value"
 
         check_equal(bounded(what, 2, 700, read), "read", what)
