@@ -238,4 +238,4 @@ def _():
     asyncio.run(sandbox.close())
 
 
-pythons.main()
+pythons.main("system", "oldest")

@@ -417,4 +417,4 @@ def _():
     asyncio.run(story())
 
 
-pythons.main()
+pythons.main("oldest", "newest")
