@@ -100,33 +100,33 @@ async function withPool(kind, act) {
 
 const tools = { twice: (n) => n * 2 };
 
-/** Its own call ends, and one beside it and one after it are what they are. */
-async function spoil(cells, pool, name, code) {
-	const began = Date.now();
-	const [spoiled, beside] = await Promise.all([
-		cells.eval(pool, code, { tools, wall_ms: DEADLINE_MS }),
-		cells.eval(pool, 'await new Promise((settle) => setTimeout(settle, 100)); return [await tools.twice(21), new Map([[1, { a: [] }]])]', { tools }),
-	]);
-	check(STATUSES.includes(spoiled.status) && Date.now() - began < 20_000, () => `${name}: ${spoiled.status} after ${Date.now() - began} ms`);
-	checkEqual([beside.status, beside.value], ['ok', [42, new Map([[1, { a: [] }]])]], `beside ${name}: ${beside.error}`);
-	const after = await cells.eval(pool, 'return [{}.then, [...[1, 2]], JSON.stringify({ a: 1 }), await tools.twice(1)]', { tools });
-	checkEqual([after.status, after.value], ['ok', [undefined, [1, 2], '{"a":1}', 2]], `after ${name}: ${after.error}`);
-	check(({}).then === undefined && ({}).forged === undefined, `${name}: a prototype of the host was changed`);
-	return spoiled;
+async function checkHonest(cells, pool, where) {
+	const told = await cells.eval(pool, `await new Promise((settle) => setTimeout(settle, 100));
+return [await tools.twice(21), new Map([[1, { a: [] }]]), {}.then, [...[1, 2]], JSON.stringify({ a: 1 })]`, { tools });
+	checkEqual([told.status, told.value], ['ok', [42, new Map([[1, { a: [] }]]), undefined, [1, 2], '{"a":1}']], `${where}: ${told.error}`);
+}
+
+/** The call of each ends, and one beside it and one after it are what they are: what is beside one comes after the one before. */
+async function spoil(cells, pool, codes) {
+	let before = 'nothing';
+	for (const [name, code] of codes) {
+		const began = Date.now();
+		const [spoiled] = await Promise.all([cells.eval(pool, code, { tools, wall_ms: DEADLINE_MS }), checkHonest(cells, pool, `beside ${name}, after ${before}`)]);
+		check(STATUSES.includes(spoiled.status) && Date.now() - began < 20_000, () => `${name}: ${spoiled.status} after ${Date.now() - began} ms`);
+		check(({}).then === undefined && ({}).forged === undefined, `${name}: a prototype of the host was changed`);
+		before = name;
+	}
+	await checkHonest(cells, pool, `after ${before}`);
 }
 
 for (const kind of ['forked', 'anew']) {
 	for (const part of [0, 1])
-		test(`${kind}: what is forged on the protocol's descriptor is about its own call (${part + 1} of 2)`, () => withPool(kind, async (cells, pool) => {
-			for (const [name, code] of Object.entries(forgeries).filter((_, at) => at % 2 === part))
-				await spoil(cells, pool, name, `${SEND}\n${code}`);
-		}));
+		test(`${kind}: what is forged on the protocol's descriptor is about its own call (${part + 1} of 2)`, () => withPool(kind, (cells, pool) =>
+			spoil(cells, pool, Object.entries(forgeries).filter((_, at) => at % 2 === part).map(([name, code]) => [name, `${SEND}\n${code}`]))));
 
 	for (const part of [0, 1, 2])
-		test(`${kind}: what the harness uses can be spoilt for the own call alone (${part + 1} of 3)`, () => withPool(kind, async (cells, pool) => {
-			for (const [name, code] of Object.entries(spoils).filter((_, at) => at % 3 === part))
-				await spoil(cells, pool, name, code);
-		}));
+		test(`${kind}: what the harness uses can be spoilt for the own call alone (${part + 1} of 3)`, () => withPool(kind, (cells, pool) =>
+			spoil(cells, pool, Object.entries(spoils).filter((_, at) => at % 3 === part))));
 
 	test(`${kind}: the control: what is sent there arrives`, () => withPool(kind, async (cells, pool) => {
 		const told = await cells.eval(pool, `${SEND}\nsend(LOG, { name: 'info', body: 'heard' }); send(RESULT, { body: 'mine' }); await wait()`);
