@@ -53,6 +53,10 @@ export class Cells {
 		this.#say({ do: 'cancel', call });
 	}
 
+	get pid() {
+		return this.#child.pid;
+	}
+
 	get last() {
 		return this.#number;
 	}

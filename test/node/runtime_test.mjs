@@ -9,11 +9,11 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 import { check, checkEqual, checkIn, descendants, main } from '../lib/vitrotest.mjs';
-import { both, cells, evalIn, failIn } from './both.mjs';
+import { both, cells, endTogether, evalIn, failIn, together } from './both.mjs';
 
 // ---- values and errors
 
-both('code is the body of a strict async function', async (pool, kind) => {
+together('code is the body of a strict async function', async (pool, kind) => {
 	checkEqual(await evalIn(pool, 'return 2 + 3'), 5, 'a value');
 	checkEqual(cells.logs.some((line) => line.includes('started anew for each call')), kind === 'anew', 'the log tells which');
 	checkEqual(await evalIn(pool, 'const x = await Promise.resolve(4);\nreturn [x, this === undefined]'), [4, true], 'await, and strictness');
@@ -23,7 +23,7 @@ both('code is the body of a strict async function', async (pool, kind) => {
 	checkIn('SyntaxError', (await failIn(pool, '}); (async function () {')).type, 'code that leaves its body');
 });
 
-both('values are what they were', async (pool) => {
+together('values are what they were', async (pool) => {
 	const value = await evalIn(pool, 'return {n: 2n ** 70n, d: new Date(5), m: new Map([[1, {a: 2}]]), s: new Set(["x"]), b: Buffer.from("hi"), f: new Float64Array([1.5]), u: undefined, i: -Infinity}');
 	checkEqual(value.n, 2n ** 70n, 'a BigInt');
 	checkEqual(value.d, new Date(5), 'a Date');
@@ -35,7 +35,7 @@ both('values are what they were', async (pool) => {
 	checkIn('result', (await failIn(pool, 'return () => 1')).error, 'a function');
 });
 
-both('results of 300 kB, 10 MB and 50 MB', async (pool) => {
+together('results of 300 kB, 10 MB and 50 MB', async (pool) => {
 	for (const size of [300_000, 10 << 20, 50 << 20]) {
 		const value = await evalIn(pool, `return Buffer.alloc(${size}, 7)`);
 		check(value.length === size && value[size - 1] === 7, `${size} bytes`);
@@ -44,7 +44,7 @@ both('results of 300 kB, 10 MB and 50 MB', async (pool) => {
 	checkEqual((await failIn(pool, 'return Buffer.alloc(80 << 20)')).status, 'result_limit', 'more than limits.result_mb');
 });
 
-both('errors have a name, a message, and the line where they were thrown', async (pool) => {
+together('errors have a name, a message, and the line where they were thrown', async (pool) => {
 	const told = await failIn(pool, 'const a = 1;\nfunction f() {\n  throw new RangeError("too far");\n}\nf();');
 	checkEqual([told.status, told.type, told.error], ['error', 'RangeError', 'too far'], 'an error');
 	checkIn('<eval>:3:9', told.traceback, 'its line');
@@ -54,7 +54,7 @@ both('errors have a name, a message, and the line where they were thrown', async
 	checkIn('<eval>:2', wrong.traceback, 'its line');
 });
 
-both('whatever is thrown is told', async (pool) => {
+together('whatever is thrown is told', async (pool) => {
 	for (const [thrown, said] of [['null', 'null'], ['undefined', 'undefined'], ['"a text"', 'a text'], ['{a: 1}', '{ a: 1 }'], ['Object.create(null)', '[Object: null prototype] {}']]) {
 		const told = await failIn(pool, `throw ${thrown}`);
 		checkEqual([told.status, told.type, told.error], ['error', 'Thrown', said], thrown);
@@ -62,13 +62,13 @@ both('whatever is thrown is told', async (pool) => {
 	checkEqual((await failIn(pool, 'const e = new Error("x"); Object.defineProperty(e, "message", {get() { throw 1 }}); throw e')).status, 'error', 'an error that cannot be shown');
 });
 
-both('errors that nobody catches end the call', async (pool) => {
+together('errors that nobody catches end the call', async (pool) => {
 	checkEqual((await failIn(pool, 'Promise.reject(new TypeError("left")); await new Promise((r) => setTimeout(r, 1000))')).type, 'TypeError', 'a rejection');
 	checkEqual((await failIn(pool, 'setTimeout(() => { throw new TypeError("late") }, 1); await new Promise((r) => setTimeout(r, 1000))')).error, 'late', 'a timer');
 	checkEqual(await evalIn(pool, 'let n = 0; process.on("uncaughtException", () => n++); setTimeout(() => { throw 1 }, 1); await new Promise((r) => setTimeout(r, 20)); return n'), 1, 'a handler of its own');
 });
 
-both('a process that ends is told of', async (pool) => {
+together('a process that ends is told of', async (pool) => {
 	const left = await failIn(pool, 'process.stdout.write("bye"); process.exit(3)');
 	checkEqual([left.status, left.head.exit_code, left.stdout], ['error', 3, 'bye'], 'process.exit');
 	const aborted = await failIn(pool, 'process.abort()');
@@ -76,7 +76,7 @@ both('a process that ends is told of', async (pool) => {
 	checkEqual((await failIn(pool, 'process.kill(process.pid, "SIGKILL"); await new Promise((r) => setTimeout(r, 1000))')).status, 'crashed', 'process.kill');
 });
 
-both('nothing hangs: what never comes is told, and what never ends is ended', async (pool) => {
+together('nothing hangs: what never comes is told, and what never ends is ended', async (pool) => {
 	const start = Date.now();
 	checkIn('never happen', (await failIn(pool, 'await new Promise(() => {})')).error, 'a promise that nobody settles');
 	check(Date.now() - start < 5000, 'it took as long as a deadline');
@@ -87,7 +87,7 @@ both('nothing hangs: what never comes is told, and what never ends is ended', as
 
 // ---- output, logs, files, tools
 
-both('output is output, and console goes to the log where that is wanted', async (pool) => {
+together('output is output, and console goes to the log where that is wanted', async (pool) => {
 	const printed = await cells.eval(await pool(), 'console.log("a", {b: 1}); console.error("c"); return 1');
 	checkEqual([printed.stdout, printed.stderr, printed.logs], ['a { b: 1 }\n', 'c\n', []], 'output');
 	const told = await cells.call(await pool(), { op: 'eval', code: 'for (let i = 0; i < 10000; i++) console.log(i); console.warn("%d!", 5); return 1', console: 'log' });
@@ -98,7 +98,7 @@ both('output is output, and console goes to the log where that is wanted', async
 	checkEqual(much.stdout.length, 5e5, 'much output');
 });
 
-both('tools: by their names, many at once, with their errors', async (pool) => {
+together('tools: by their names, many at once, with their errors', async (pool) => {
 	const tools = {
 		add: ({ a, b }) => a + b,
 		'math.double': async (x) => { await sleep(x % 7); return x * 2; },
@@ -114,12 +114,12 @@ both('tools: by their names, many at once, with their errors', async (pool) => {
 	checkEqual((await evalIn(pool, 'return (await Promise.all([1, 2, 3, 4].map(() => tools.echo(Buffer.alloc(3e6, 1))))).map((b) => b.length)', { tools: { echo: (x) => x } })), [3e6, 3e6, 3e6, 3e6], 'large ones at once');
 });
 
-both('files and standard input come along, and files come back', async (pool) => {
+together('files and standard input come along, and files come back', async (pool) => {
 	const told = await cells.call(await pool(), { op: 'eval', code: 'const fs = await import("fs"); fs.mkdirSync("out"); fs.writeFileSync("out/a.txt", fs.readFileSync("in/x", "utf8") + fs.readFileSync(0, "utf8")); return 1', files: { 'in/x': 0 }, stdin: 1, collect: ['out/**'] }, { buffers: [Buffer.from('file '), Buffer.from('input')] });
 	checkEqual([told.status, told.files && Object.entries(told.files).map(([name, data]) => [name, data.toString()])], ['ok', [['out/a.txt', 'file input']]], 'files');
 });
 
-both('a function of a module', async (pool) => {
+together('a function of a module', async (pool) => {
 	const folder = mkdtempSync(join(tmpdir(), 'node-module-'));
 	writeFileSync(join(folder, 'm.mjs'), 'import { two } from "./n.mjs"; export const add = async (a, b) => a + b + two; export default (x) => [x];');
 	writeFileSync(join(folder, 'n.mjs'), 'export const two = 2;');
@@ -139,7 +139,7 @@ both('a function of a module', async (pool) => {
 
 // ---- a process of its own
 
-both('the process is as one of its own', async (pool) => {
+together('the process is as one of its own', async (pool) => {
 	const found = await evalIn(pool, `const fs = await import("fs");
 		return {pid: process.pid, real: Number(fs.readlinkSync("/proc/self")), cwd: process.cwd(), argv: process.argv.length, exec: process.execArgv, fds: fs.readdirSync("/proc/self/fd").length < 24,
 			names: ["fs", "require", "module", "addon", "LD_PRELOAD"].filter((name) => name in globalThis || name in process.env),
@@ -148,7 +148,7 @@ both('the process is as one of its own', async (pool) => {
 	checkEqual([found.cwd, found.argv, found.exec, found.names, found.web, found.fds], ['/tmp', 2, [], [], true, true], 'what it finds');
 });
 
-both('threads, children, WebAssembly and crypto work in a cell', async (pool) => {
+together('threads, children, WebAssembly and crypto work in a cell', async (pool) => {
 	checkEqual(await evalIn(pool, 'const {Worker} = await import("worker_threads"); const w = new Worker("require(\\"worker_threads\\").parentPort.postMessage(6)", {eval: true}); return await new Promise((r, j) => { w.on("message", r); w.on("error", j) })'), 6, 'a worker');
 	checkEqual(await evalIn(pool, 'return (await import("child_process")).execFileSync("/bin/echo", ["hi"]).toString()'), 'hi\n', 'a child');
 	checkEqual(await evalIn(pool, 'return (await import("child_process")).execFileSync(process.execPath, ["-p", "6*7"]).toString()'), '42\n', 'a child that is a Node');
@@ -164,6 +164,8 @@ both('memory beyond V8 is bounded too, and grandchildren end with their call', a
 	checkEqual(await evalIn(pool, '(await import("child_process")).spawn("/bin/sleep", ["60"], {detached: true, stdio: "inherit"}).unref(); return 1'), 1, 'a grandchild that keeps the pipes');
 	check(Date.now() - started < 5000, 'it was waited for');
 });
+
+endTogether();
 
 // ---- the zygote
 
