@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plan/lookup.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -91,6 +92,31 @@ static bool is_of_library(const char *real, const char *prefix)
 	       !strstr(real, "/dist-packages");
 }
 
+/* The library's folder may be a link, to be told by a file that is in all of them. */
+static bool is_library_written(const struct vt_givens *givens, const char *prefix, const char *lib,
+			       char place[PATH_MAX])
+{
+	char folder[PATH_MAX], path[PATH_MAX], real[PATH_MAX];
+	const struct dirent *entry;
+	bool written = false;
+	struct stat st;
+
+	if (snprintf(folder, sizeof(folder), "%s/%s", prefix, lib) >= PATH_MAX)
+		return false;
+	DIR *dir = opendir(folder);
+
+	while (dir && !written && (entry = readdir(dir)))
+		written = strncmp(entry->d_name, "python3", 7) == 0 &&
+			  snprintf(path, sizeof(path), "%s/%s/os.py", folder, entry->d_name) <
+				  PATH_MAX &&
+			  access(path, F_OK) == 0 && !vt_trust_unwritten(givens, path, real, &st);
+	if (dir)
+		(void)closedir(dir); /* it was only read */
+	if (written)
+		go_up(path, 1, place);
+	return written;
+}
+
 /* Whether calls could change an interpreter, a link on the way to it, or its library: then where.
  */
 static bool is_written(const struct vt_givens *givens, const char *path, char place[PATH_MAX])
@@ -107,7 +133,8 @@ static bool is_written(const struct vt_givens *givens, const char *path, char pl
 		if (givens->items[i].writable && realpath(givens->items[i].path, place) &&
 		    is_of_library(place, prefix))
 			return true;
-	return false;
+	return is_library_written(givens, prefix, "lib", place) ||
+	       is_library_written(givens, prefix, "lib64", place);
 }
 
 /* The same of one that may be a venv's: its pyvenv.cfg, beside it or above, leads to the library.

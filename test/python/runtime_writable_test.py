@@ -198,6 +198,30 @@ def _():
             check_equal(ask(space.pool(prefix, space.fixed, initializer="fixed:note")), 3, f"cells {kind}: by each")
 
 
+@test("an interpreter whose library is a link to where calls can write is refused")
+def _():
+    for kind, prefix in kinds():
+        with contextlib.ExitStack() as stack:
+            space = Workspace(stack)
+            name = f"python3.{subprocess.run([SYSTEM, '-c', 'import sys; print(sys.version_info[1])'], stdout=subprocess.PIPE, check=True).stdout.decode().strip()}"
+            for lib, place in (("lib", space.free), ("lib64", space.free), ("lib", space.fixed)):
+                top = stack.enter_context(folder())
+                for made in (f"{top}/bin", f"{top}/{lib}"):
+                    os.mkdir(made, 0o755)
+                shutil.copy(os.path.realpath(SYSTEM), f"{top}/bin/python3")
+                write(f"{place}/{name}/os.py", "")
+                os.symlink(f"{place}/{name}", f"{top}/{lib}/{name}")
+                client = stack.enter_context(wire.Client(*spawn(prefix)))
+                client.say({"do": "hello", "version": 1})
+                client.until(lambda: client.version)
+                setup = json.dumps({"version": 1, "mode": "json", "path": [], "preload": [], "main": None})
+                try:
+                    client.pool(1, [{"key": "require", "value": "best-effort"}, *space.policy], python=f"{top}/bin/python3", setup=setup)
+                    check_equal(place, space.fixed, f"cells {kind}: {lib}: a pool was made")
+                except PermissionError as error:
+                    check_in(f"files.write lets calls change '{top}/{lib}/{name}'", error.strerror, f"cells {kind}: {lib}")
+
+
 @test("nor by a link, a cache, a part of a namespace package, or from behind an except")
 def _():
     for _, prefix in kinds():
