@@ -36,7 +36,7 @@ SAFE_INT = (1 << 53) - 1  # what every language's JSON reads exactly
 NDIM_MAX = 32
 COMPARE_MAX = 5_000_000  # what comparing a message's keys may cost, in units of _Costs: up to 0.3 s
 
-RESULT_ADVICE = "return plain data, or name its class in result_types, or use trust_results=True"
+RESULT_ADVICE = "return plain data, or name its class in result_types (a dataclass, pydantic model, enum or named tuple), or use trust_results=True"
 PLAIN_ADVICE = "only plain data can be sent"
 
 
@@ -492,7 +492,8 @@ class _Decoder:
     def load_module(self, name: str) -> Any:
         module = self.load(name)
         if module is None:
-            raise Malformed(f"the value needs {name}: import it first")
+            raise Malformed(f"the value is of {name}, which the program that called has not imported: import it there, or have plain data returned, "
+                            "as .tolist() and .item() make it")
         return module
 
     def get_decimal(self, body: Any) -> Any:

@@ -43,7 +43,7 @@ _USUAL_HEAD = {"op": "call"}
 TOOL_ADVICE = "return plain data: dataclasses.asdict(), model_dump() or str() of it"
 _FORK_SAFE = 1, 1, 1, 4
 _OCCUPANT = 2  # its pid, but in a bare cell, where no two have the same
-CODE_ADVICE = "end in plain data (text, numbers, lists, dicts), or have its class named in result_types"
+CODE_ADVICE = "end in plain data (text, numbers, lists, dicts), or in None; dataclasses, pydantic models, enums and named tuples can be named in result_types"
 
 for _error in (codec.Malformed, codec.NotPlain, resolve.CannotResolve):
     _error.__module__ = "vitro"  # as tracebacks call them

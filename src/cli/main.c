@@ -154,7 +154,8 @@ int main(int argc, char **argv)
 		vt_cli_complain_err(&err);
 		return VT_EXIT_OWN;
 	}
-	if (strcmp(name, "--version") == 0 || strcmp(name, "version") == 0)
+	if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0 ||
+	    strcmp(name, "version") == 0)
 		return show_version();
 	if (is_help(name) && argc < 3)
 		return show_help(STDOUT_FILENO);

@@ -51,10 +51,12 @@ static int fail_unshown(const struct vt_plan *plan, const char *real, struct vt_
 			       plan->cwd, own);
 	if (vt_plan_finds(plan, real, place))
 		return vt_fail(err, VT_STEP_PLAN, ENOENT,
-			       "refused: the working directory '%s' is at '%s' inside: --cwd %s",
+			       "refused: the working directory '%s' is at '%s' inside: --cwd %s "
+			       "(files.cwd)",
 			       plan->cwd, place, place);
 	return vt_fail(err, VT_STEP_PLAN, ENOENT,
-		       "refused: the working directory '%s' is not there inside; add --read %s",
+		       "refused: the working directory '%s' is not there inside; grant it: --read "
+		       "%s (files.read)",
 		       plan->cwd, plan->cwd);
 }
 

@@ -80,7 +80,8 @@ static const char *const wants[] = {
 	[VT_TYPE_GRANTS] = "a list of paths or {\"from\": path, \"to\": path}",
 	[VT_TYPE_NAMES] = "a list of names",
 	[VT_TYPE_ENV] = "an object of strings",
-	[VT_TYPE_NETWORK] = "\"none\", \"loopback\" or \"host\"",
+	[VT_TYPE_NETWORK] = "\"none\", \"loopback\" or \"host\"; there is no list of hosts yet, "
+			    "but a tool can ask them",
 	[VT_TYPE_SYSCALLS] = "\"default\", \"strict\" or the path of an OCI seccomp profile, with "
 			     "a '/' or ending in .json",
 	[VT_TYPE_REQUIRE] = "\"full\", \"strict\" or \"best-effort\"",

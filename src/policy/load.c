@@ -187,7 +187,9 @@ static int fail_missing(const char *name, const struct link *from, int num, stru
 {
 	struct vt_source source = { from ? from->name : "--policy", from ? "extends" : "", NULL };
 	struct vt_shown shown = vt_show(name);
-	const char *closest = vt_builtin_closest(name);
+	const char *last = strrchr(name, '/');
+	const char *closest = vt_builtin_closest(last ? last + 1
+						      : name); /* packages give whole paths */
 
 	if (strcmp(name, "-") == 0)
 		return vt_source_fail(err, &source, num,

@@ -265,7 +265,8 @@ static void test_unknown_keys(void **state)
 	check_bad_text("{\"limits\": {\"extends\": \"strict\"}}",
 		       "p.json: 'extends' stands at the top of a policy, not in 'limits'");
 	check_bad_text("{\"network\": {\"allow\": []}}",
-		       "p.json: network: found an object, want \"none\", \"loopback\" or \"host\"");
+		       "p.json: network: found an object, want \"none\", \"loopback\" or \"host\"; "
+		       "there is no list of hosts yet, but a tool can ask them");
 	check_bad_flag("limits.wal_ms", "5",
 		       "--flag: unknown key 'limits.wal_ms'; did you mean 'limits.wall_ms'?");
 	check_bad_text("{\"env\": {\"sett\": {}}}",
@@ -311,9 +312,9 @@ static void test_wrong_types(void **state)
 		       "p.json: env.pass[0]: found the number 5, want a name as a string");
 	check_bad_text("{\"extends\": [\"a\", \"b\"]}",
 		       "p.json: extends: found a list, want the name of one policy as a string");
-	check_bad_text(
-		"{\"network\": \"hots\"}",
-		"p.json: network: 'hots' is not known, want \"none\", \"loopback\" or \"host\"");
+	check_bad_text("{\"network\": \"hots\"}",
+		       "p.json: network: 'hots' is not known, want \"none\", \"loopback\" or "
+		       "\"host\"; there is no list of hosts yet, but a tool can ask them");
 }
 
 static void test_numbers_out_of_range(void **state)

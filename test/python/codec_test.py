@@ -338,7 +338,7 @@ for tree in json.loads({json.dumps(trees)!r}):
     try:
         codec.decode(tree, [b""])
     except codec.Malformed as error:
-        assert "import it first" in str(error), error
+        assert "import it there" in str(error), error
     else:
         raise SystemExit("it was read")
 assert set(sys.modules) == before, set(sys.modules) - before

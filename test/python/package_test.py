@@ -138,7 +138,7 @@ def _():
     if not pythons.has_framework("mypy"):
         skip("mypy was not fetched for this Python")
     with folder() as cache:
-        done = run([sys.executable, "-m", "mypy", "--cache-dir", cache], cwd=pythons.SDK, timeout=55,
+        done = run([sys.executable, "-m", "mypy", "--cache-dir", cache], cwd=pythons.SDK, timeout=150,
                    env={**os.environ, "PYTHONPATH": pythons.FRAMEWORKS})
     check_equal(done.code, 0, "mypy", done)
 

@@ -412,9 +412,9 @@ def _():
                  "the hint", call)
         call = vitro("run", "--read", ".", "--cwd", ".", "--", "/bin/sh", "sum.sh", cwd=place)
         check_equal((call.code, call.out, call.err), (0, "ran\n", ""), "and with it it works", call)
-        refused("--cwd", place, says=[f"'{place}' is not there inside; add --read {place}"])
+        refused("--cwd", place, says=[f"'{place}' is not there inside; grant it: --read {place} (files.read)"])
         call = vitro("explain", "--cwd", place)
-        check_in(f"'{place}' is not there inside; add --read {place}", " ".join((call.out + call.err).split()),
+        check_in(f"'{place}' is not there inside; grant it: --read {place} (files.read)", " ".join((call.out + call.err).split()),
                  "explain", call)
 
 

@@ -77,6 +77,8 @@ export function deadline(policy, timeout) {
 		return { sources: [], wallMs: 0 };
 	if (typeof timeout !== 'number')
 		throw new TypeError(`timeout is a number of milliseconds, not ${typeof timeout}`);
+	if (timeout > 0 && timeout < 1)
+		throw new RangeError(`timeout is in milliseconds, not ${timeout}: 500 is half a second`);
 	if (!(timeout > 0 && timeout <= WALL_MAX_MS))
 		throw new RangeError(`timeout must be positive, and a day at the most, not ${timeout}`);
 	const wallMs = Math.ceil(timeout);

@@ -44,6 +44,8 @@ def absolute_path(path: Any) -> Any:
     if not isinstance(path, (str, os.PathLike)) or not os.fspath(path):
         return path
     text = os.fspath(path)
+    if isinstance(text, str) and text.split("/")[0] == "~":
+        return text  # which is refused, with a word about it
     # After a link ".." leads elsewhere than it seems to.
     return os.path.realpath(text) if ".." in text.split("/") else os.path.abspath(text)
 

@@ -96,7 +96,7 @@ class Sandbox(Base):
         The function goes by its name, so the cell imports its module: the folders of sys.path are readable there. Of the
         home folder and folders around it only the modules are that this program has imported. A coroutine function is
         awaited in the cell. Arguments are pickled. The value comes back as plain data (None, bool, int, float, str, bytes,
-        list, tuple, set, dict, date, time, Decimal, UUID, complex, and numpy arrays), never as a pickle.
+        list, tuple, set, dict, date, time, Decimal, UUID, complex, and numpy arrays if numpy is imported here, too), never as a pickle.
 
         result_types    classes of which the value may have instances: dataclasses and pydantic models. They are made here
                         from their fields, with whatever values the cell gave these.
