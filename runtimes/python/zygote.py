@@ -46,7 +46,7 @@ class Covered:
 
     def __init__(self, places: Sequence[Tuple[str, int]]) -> None:
         self.places = places  # with descriptors of what is covered; -1: of a file
-        self.device = os.stat(places[0][0]).st_dev if places else -1  # all that covers is of one tmpfs
+        self.device = next(filter(None, map(self.find_device, places)), -1)  # all that covers is of one tmpfs
         self.folders: Dict[str, Optional[Tuple[int, str]]] = {}
         self.refused: Optional[str] = None  # the first one
         self.suffixes: List[str] = []
@@ -57,6 +57,12 @@ class Covered:
             return  # and nobody pays for being asked
         self.suffixes = ["", *__import__("importlib.machinery").machinery.all_suffixes()]
         extension.watch(self.see_open)
+
+    @staticmethod
+    def find_device(place: Tuple[str, int]) -> int:
+        with contextlib.suppress(OSError):  # somebody has removed it
+            return os.stat(place[0]).st_dev
+        return 0
 
     def refuse(self, why: str) -> NoReturn:
         self.refused = self.refused or why

@@ -74,7 +74,9 @@ int main(int argc, char **argv)
 	}
 	if (vt_zygote_join(&zygote, fd, &err) < 0)
 		return err.num == EPIPE ? 0 : 1;
-	if (load(zygote.plan, argv[1], &tools.user, &err) < 0) {
+	/* It brings libraries along, of which no call is to have written one. */
+	if (vt_zygote_furnish(&zygote, &err) < 0 || vt_zygote_cover(&zygote, &err) < 0 ||
+	    load(zygote.plan, argv[1], &tools.user, &err) < 0) {
 		vt_zygote_fail(&zygote, &err);
 		return 1;
 	}

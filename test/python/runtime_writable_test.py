@@ -133,6 +133,26 @@ def _():
                 client.pool(number, policy_for(install.work), **fields)
 
 
+@test("a shared object gets no library that calls can write", needs=["gcc"])
+def _():
+    if is_bare():
+        skip("cells without namespaces have no mounts of their own")
+    with contextlib.ExitStack() as stack:
+        free, fixed = stack.enter_context(folder(writable=True)), stack.enter_context(folder())
+        write(f"{fixed}/far.c", "int far(void)\n{\n\treturn 5;\n}\n")
+        write(f"{fixed}/near.c", "int far(void);\nint work(void)\n{\n\treturn far();\n}\n")
+        subprocess.run(["gcc", "-shared", "-fPIC", "-o", f"{free}/libfar.so", f"{fixed}/far.c"], check=True)
+        subprocess.run(["gcc", "-shared", "-fPIC", "-o", f"{fixed}/near.so", f"{fixed}/near.c", f"-L{free}", "-lfar", f"-Wl,-rpath,{free}"], check=True)
+        for key, loads in (("files.read", True), ("files.write", False)):
+            client = stack.enter_context(wire.Client(*spawn(())))
+            client.say({"do": "hello", "version": 1})
+            client.until(lambda: client.version)
+            client.pool(1, [{"key": "require", "value": "best-effort"}, {"key": key, "value": free}], object=f"{fixed}/near.so")
+            client.call(1, 1, "nothing")
+            text = json.dumps(client.wait(1), default=str)
+            check_in("no function of that name" if loads else "libfar.so: cannot open shared object file", text, key)
+
+
 # ---- where calls can write ------------------------------------------------------------------------------
 
 
