@@ -137,6 +137,8 @@ def _():
 def _():
     if is_bare():
         skip("cells without namespaces have no mounts of their own")
+    if not os.path.exists(os.path.join(os.path.dirname(BINARY), "vitro-object")):
+        skip("this build has no vitro-object")
     with contextlib.ExitStack() as stack:
         free, fixed = stack.enter_context(folder(writable=True)), stack.enter_context(folder())
         write(f"{fixed}/far.c", "int far(void)\n{\n\treturn 5;\n}\n")
