@@ -85,7 +85,7 @@ static napi_value about(napi_env env, napi_callback_info info)
 		return vt_value_throw(env, "no hull was joined");
 	if (napi_create_object(env, &all) != napi_ok ||
 	    napi_get_boolean(env, plan->bare, &bare) != napi_ok ||
-	    napi_get_boolean(env, plan->loads_ahead, &ahead) != napi_ok ||
+	    napi_get_boolean(env, self.zygote.loads_ahead, &ahead) != napi_ok ||
 	    !vt_value_set(env, all, "bare", bare) || !vt_value_set(env, all, "loadsAhead", ahead) ||
 	    !vt_value_set(env, all, "result_bytes", vt_value_int(env, (int64_t)plan->result_bytes)))
 		return vt_value_throw(env, "the plan cannot be told");

@@ -81,9 +81,8 @@ static PyObject *describe(const struct vt_plan *plan)
 	PyObject *places = PyList_New(0), *all = NULL;
 
 	if (places && vt_writable_list(plan, add_place, places) == 0)
-		all = Py_BuildValue("{sLsOsOsO}", "result_bytes", (long long)plan->result_bytes,
-				    "writable", places, "bare", plan->bare ? Py_True : Py_False,
-				    "loads_ahead", plan->loads_ahead ? Py_True : Py_False);
+		all = Py_BuildValue("{sLsOsO}", "result_bytes", (long long)plan->result_bytes,
+				    "writable", places, "bare", plan->bare ? Py_True : Py_False);
 	Py_XDECREF(places);
 	return all;
 }
@@ -133,6 +132,17 @@ static PyObject *watch(PyObject *module, PyObject *function)
 
 /* ---- the zygote ---------------------------------------------------------------------------- */
 
+/* Whether modules may be imported, which shows when all is covered. */
+static PyObject *add_ahead(PyObject *about, bool loads_ahead)
+{
+	if (about &&
+	    PyDict_SetItemString(about, "loads_ahead", loads_ahead ? Py_True : Py_False) < 0) {
+		Py_DECREF(about);
+		return NULL;
+	}
+	return about;
+}
+
 static PyObject *join(PyObject *module, PyObject *args)
 {
 	struct state *state = PyModule_GetState(module);
@@ -153,7 +163,7 @@ static PyObject *join(PyObject *module, PyObject *args)
 		about = describe(state->zygote.plan); /* of what is there before it is covered */
 		if (!about || vt_zygote_cover(&state->zygote, &err) == 0) {
 			state->joined = true;
-			return about;
+			return add_ahead(about, state->zygote.loads_ahead);
 		}
 	}
 	Py_XDECREF(about);

@@ -641,6 +641,16 @@ int vt_host_probe(struct vt_host *ret_host, struct vt_err *err)
 	return r;
 }
 
+void vt_host_look_anew(const struct vt_host *host)
+{
+	struct context *context = host->context;
+
+	if (context && host->look == look) {
+		vt_mounts_done(&context->mounts_here);
+		vt_mounts_init(&context->mounts_here);
+	}
+}
+
 int vt_host_trouble(const struct vt_host *host)
 {
 	struct context *context = host->context;

@@ -116,6 +116,8 @@ struct vt_host {
  * nothing about it. vt_host_done() releases it.
  */
 int  vt_host_probe(struct vt_host *ret_host, struct vt_err *err);
+/* What is remembered of the host's mounts is looked at anew, for the next plan: they may be others by now. */
+void vt_host_look_anew(const struct vt_host *host);
 /*
  * The errno of a shortage because of which a question about a path was not answered since this was asked last; or
  * 0. What was planned meanwhile is not to be used: a path that could not be looked at is none that is not there.

@@ -122,32 +122,58 @@ static bool join(char buf[PATH_MAX], const char *folder, const char *rest)
 	return snprintf(buf, PATH_MAX, "%s%s", first, rest) < PATH_MAX;
 }
 
+/* Something of a file system, which a mount shows. */
+struct shown {
+	struct mount mount;
+	const char *inside; /* as the file system itself names it */
+	const char *path;   /* that was asked for */
+};
+
+static int tell_aliases(const struct vt_str *texts, const struct shown *shown,
+			void (*each)(void *arg, const char *alias), void *arg)
+{
+	char alias[PATH_MAX];
+	struct mount other = { 0 };
+
+	while (next_mount(texts, &other)) {
+		if (other.point == shown->mount.point ||
+		    strcmp(other.device, shown->mount.device) != 0)
+			continue;
+		bool around = vt_path_lies_in(shown->inside, other.root);
+
+		if (!around && !vt_path_lies_in(other.root, shown->inside))
+			continue;
+		if (!join(alias, other.point, around ? rest_of(shown->inside, other.root) : ""))
+			return -ENAMETOOLONG;
+		/* What is covered by another mount is not to be seen there, and what lies in it is
+		 * no other name. */
+		if (mount_of(texts, alias).point == other.point &&
+		    !vt_path_lies_in(alias, shown->path))
+			each(arg, alias);
+	}
+	return 0;
+}
+
 int vt_mounts_aliases(struct vt_mounts *mounts, const char *path,
 		      void (*each)(void *arg, const char *alias), void *arg)
 {
 	const struct vt_str *texts = &mounts->texts;
-	char inside[PATH_MAX], alias[PATH_MAX];
-	struct mount other = { 0 };
+	char inside[PATH_MAX];
+	struct mount below = { 0 };
 
 	if (!know(mounts) || path[0] != '/')
 		return -EIO;
 	const struct mount own = mount_of(texts, path);
 
-	/* As the file system itself names it. */
 	if (!own.point || !join(inside, own.root, rest_of(path, own.point)))
 		return -EIO;
-	while (next_mount(texts, &other)) {
-		if (other.point == own.point || strcmp(other.device, own.device) != 0)
-			continue;
-		bool around = vt_path_lies_in(inside, other.root);
+	int r = tell_aliases(texts, &(struct shown){ own, inside, path }, each, arg);
 
-		if (!around && !vt_path_lies_in(other.root, inside))
-			continue;
-		if (!join(alias, other.point, around ? rest_of(inside, other.root) : ""))
-			return -ENAMETOOLONG;
-		/* What is covered by another mount is not to be seen there. */
-		if (mount_of(texts, alias).point == other.point && strcmp(alias, path) != 0)
-			each(arg, alias);
-	}
-	return 0;
+	/* Of what is mounted in it, the other names are its own, too. */
+	while (r == 0 && next_mount(texts, &below))
+		if (below.point != own.point && vt_path_lies_in(below.point, path) &&
+		    mount_of(texts, below.point).point == below.point)
+			r = tell_aliases(texts, &(struct shown){ below, below.root, path }, each,
+					 arg);
+	return r;
 }

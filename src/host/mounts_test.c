@@ -66,6 +66,8 @@ static void test_aliases(void **state)
 	check_aliases("/mnt/lib", "/var/lib /host/var/lib ");
 	check_aliases("/etc", "/host/etc ");
 	check_aliases("/host", "/ /mnt/lib ");
+	/* what is mounted in it */
+	check_aliases("/srv", "/host/srv /home/ann/desk /opt/deep ");
 	/* another device, another name, and what another mount covers */
 	check_aliases("/proc/x", "");
 	check_aliases("/home/annabel", "");

@@ -3,7 +3,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <linux/openat2.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -18,34 +21,53 @@ enum { EMPTY_BYTES = 1 << 16, EMPTY_INODES = 8 };
 struct covering {
 	int root_fd;
 	int empty_fd; /* of a tmpfs with an empty folder and an empty file */
+	dev_t dev;    /* its device */
 	struct vt_err *err;
 };
 
-/* Whether there is a folder at a path, without links on it; -ENOENT: what is around it is covered
- * already. */
-static int is_folder(int root_fd, const char *path)
+/* What is at a path without links on it. */
+static int look(const struct covering *c, const char *path, struct stat *ret_st)
 {
 	const struct open_how how = {
 		.flags = O_PATH | O_CLOEXEC | O_NOFOLLOW,
 		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS,
 	};
-	AUTO_CLOSE int fd = (int)syscall(SYS_openat2, root_fd, path, &how, sizeof(how));
-	struct stat st;
+	AUTO_CLOSE int fd = (int)syscall(SYS_openat2, c->root_fd, path, &how, sizeof(how));
 
-	return fd < 0 || fstat(fd, &st) < 0 ? -errno : S_ISDIR(st.st_mode);
+	return fd < 0 || fstat(fd, ret_st) < 0 ? -errno : 0;
+}
+
+/* What is not there may be under a cover already; else it is elsewhere by now, and nobody knows
+ * where. */
+static bool is_under_cover(const struct covering *c, const char *path)
+{
+	char around[PATH_MAX];
+	struct stat st;
+	int r = -ENOENT;
+
+	(void)snprintf(around, sizeof(around), "%s", path); /* plans have no longer ones */
+	for (char *slash; r == -ENOENT && (slash = strrchr(around, '/'));) {
+		*slash = '\0';
+		r = look(c, *around ? around : "/", &st);
+	}
+	return r == 0 && st.st_dev == c->dev;
 }
 
 static int cover_path(void *user, const char *path)
 {
 	const struct vt_mount_traits read_only = { .idmap_fd = -1 };
 	const struct covering *c = user;
-	int r = is_folder(c->root_fd, path);
+	struct stat st;
+	int r = look(c, path, &st);
 
-	if (r == -ENOENT)
+	if (r == -ENOENT && is_under_cover(c, path))
 		return 0;
 	if (r < 0)
 		return vt_fail_at(c->err, VT_STEP_MOUNTS, -r, "look at", path);
-	AUTO_CLOSE int empty = vt_mount_copy(c->empty_fd, r ? "folder" : "file", c->err);
+	if (st.st_dev == c->dev)
+		return 0;
+	AUTO_CLOSE int empty = vt_mount_copy(c->empty_fd, S_ISDIR(st.st_mode) ? "folder" : "file",
+					     c->err);
 
 	r = empty < 0 ? empty : vt_mount_restrict(empty, &read_only, path, c->err);
 	return r < 0 ? r : vt_mount_attach_nested(empty, c->root_fd, path, c->err);
@@ -55,7 +77,8 @@ int vt_cover_written(const struct vt_plan *plan, struct vt_err *err)
 {
 	AUTO_CLOSE int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	AUTO_CLOSE int empty = vt_mount_tmpfs(EMPTY_BYTES, EMPTY_INODES, err);
-	struct covering c = { root, empty, err };
+	struct covering c = { .root_fd = root, .empty_fd = empty, .err = err };
+	struct stat st;
 
 	if (root < 0)
 		return vt_fail_at(err, VT_STEP_MOUNTS, errno, "open the root", NULL);
@@ -64,8 +87,10 @@ int vt_cover_written(const struct vt_plan *plan, struct vt_err *err)
 
 	if (r < 0)
 		return r;
-	if (mkdirat(empty, "folder", 0555) < 0 || mknodat(empty, "file", S_IFREG | 0444, 0) < 0)
+	if (fstat(empty, &st) < 0 || mkdirat(empty, "folder", 0555) < 0 ||
+	    mknodat(empty, "file", S_IFREG | 0444, 0) < 0)
 		return vt_fail_at(err, VT_STEP_MOUNTS, errno, "make what is empty", NULL);
+	c.dev = st.st_dev;
 	/* That there are no other names, the plan has made sure of. */
 	r = vt_writable_list(plan, cover_path, &c);
 	return r < 0 ? r : vt_mount_detach(root, VT_POOLED_STAGE, err);

@@ -462,9 +462,21 @@ int vt_zygote_furnish(struct vt_zygote *zygote, struct vt_err *err)
 	return r;
 }
 
-int vt_zygote_cover(const struct vt_zygote *zygote, struct vt_err *err)
+/* A call, or the host, may have moved or removed what is to be covered. */
+int vt_zygote_cover(struct vt_zygote *zygote, struct vt_err *err)
 {
-	return zygote->plan->bare ? 0 : vt_cover_written(zygote->plan, err);
+	struct vt_err why;
+
+	if (!zygote->plan->loads_ahead)
+		return 0;
+	zygote->loads_ahead = zygote->plan->bare || vt_cover_written(zygote->plan, &why) == 0;
+	if (zygote->loads_ahead)
+		return 0;
+	char text[sizeof(why.what) + 64];
+
+	(void)snprintf(text, sizeof(text), "what calls can write cannot be covered: cannot %s: %s",
+		       why.what, strerror(why.num)); /* cut, at worst */
+	return vt_zygote_tell(zygote, VT_NOTE_TOLD, why.num, text, err);
 }
 
 int vt_zygote_turn_home(const struct vt_zygote *zygote, struct vt_err *err)

@@ -21,6 +21,7 @@ struct vt_zygote {
 	int                   home_fd;    /* the hull's pid namespace; -1: cells are bare */
 	int                   helpers;    /* threads beside the one, of which a fork needs none: at each they are as many,
 					     and asleep. The owner's to set once it has joined */
+	bool                  loads_ahead; /* it sees nothing that cells can write, and may load what is the caller's */
 };
 
 /* What the supervisor wants: VT_NOTE_ENTER, or VT_NOTE_LEARN with a module's name in note.err.what. */
@@ -72,10 +73,10 @@ int vt_zygote_shared(const struct vt_zygote *zygote);
 int vt_zygote_furnish(struct vt_zygote *zygote, struct vt_err *err);
 
 /*
- * Covers, in mounts that it was furnished with, all that cells can write (cover.h). Where cells are bare that cannot be done, and plan->loads_ahead
- * says so.
+ * Covers, in mounts that it was furnished with, all that cells can write (cover.h). Where that cannot be done, as the plan says or as
+ * it turns out, zygote->loads_ahead stays false, and the supervisor is told why.
  */
-int vt_zygote_cover(const struct vt_zygote *zygote, struct vt_err *err);
+int vt_zygote_cover(struct vt_zygote *zygote, struct vt_err *err);
 
 /*
  * From now on, and until it turns to a cell, children of the zygote are in the hull, and end with that. The kernel gives it no

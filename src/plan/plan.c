@@ -597,6 +597,7 @@ int vt_plan_make(const struct vt_policy *policy, const struct vt_host *host,
 	plan->rehearsal = request->rehearsal;
 	plan->pooled = request->pooled;
 	(void)vt_host_trouble(host); /* of whoever asked before */
+	vt_host_look_anew(host);
 	int r = decide(&m, err), trouble = vt_host_trouble(host);
 
 	if (r == 0 && trouble)

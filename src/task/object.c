@@ -15,14 +15,27 @@
 #include "base/path.h"
 #include "task/task.h"
 
+/* Where it cannot be kept from what calls can write, a call loads it, in its cell. */
+struct object {
+	void *handle; /* NULL: it is not loaded yet */
+	const char *path;
+};
+
 /* The functions that the object calls are this program's: it has all of them. */
 static vitro_function *find(void *user, const char *name)
 {
+	struct object *object = user;
 	union {
 		void *object;
 		vitro_function *function;
-	} found = { .object = dlsym(user, name) };
+	} found = { NULL };
 
+	if (!object->handle)
+		object->handle = dlopen(object->path, RTLD_NOW | RTLD_LOCAL);
+	if (object->handle)
+		found.object = dlsym(object->handle, name);
+	else
+		(void)fprintf(stderr, "%s\n", dlerror()); /* the call fails all the same */
 	return found.function;
 }
 
@@ -62,8 +75,10 @@ static int load(const struct vt_plan *plan, const char *path, void **ret_object,
 
 int main(int argc, char **argv)
 {
+	struct object object = { .path = argc == 2 ? argv[1] : "" };
 	struct vt_task_tools tools = { .find = find,
-				       .missing = "the object has no function of that name" };
+				       .missing = "the object has no function of that name",
+				       .user = &object };
 	struct vt_zygote zygote;
 	struct vt_err err;
 	int fd = vt_task_control();
@@ -76,7 +91,7 @@ int main(int argc, char **argv)
 		return err.num == EPIPE ? 0 : 1;
 	/* It brings libraries along, of which no call is to have written one. */
 	if (vt_zygote_furnish(&zygote, &err) < 0 || vt_zygote_cover(&zygote, &err) < 0 ||
-	    load(zygote.plan, argv[1], &tools.user, &err) < 0) {
+	    (zygote.loads_ahead && load(zygote.plan, argv[1], &object.handle, &err) < 0)) {
 		vt_zygote_fail(&zygote, &err);
 		return 1;
 	}

@@ -8,6 +8,7 @@ import json
 import os
 import pathlib
 import shutil
+import signal
 import socket
 import sqlite3
 import subprocess
@@ -135,24 +136,26 @@ def _():
 
 @test("a shared object gets no library that calls can write", needs=["gcc"])
 def _():
-    if is_bare():
-        skip("cells without namespaces have no mounts of their own")
     if not os.path.exists(os.path.join(os.path.dirname(BINARY), "vitro-object")):
         skip("this build has no vitro-object")
-    with contextlib.ExitStack() as stack:
-        free, fixed = stack.enter_context(folder(writable=True)), stack.enter_context(folder())
-        write(f"{fixed}/far.c", "int far(void)\n{\n\treturn 5;\n}\n")
-        write(f"{fixed}/near.c", "int far(void);\nint work(void)\n{\n\treturn far();\n}\n")
-        subprocess.run(["gcc", "-shared", "-fPIC", "-o", f"{free}/libfar.so", f"{fixed}/far.c"], check=True)
-        subprocess.run(["gcc", "-shared", "-fPIC", "-o", f"{fixed}/near.so", f"{fixed}/near.c", f"-L{free}", "-lfar", f"-Wl,-rpath,{free}"], check=True)
-        for key, loads in (("files.read", True), ("files.write", False)):
-            client = stack.enter_context(wire.Client(*spawn(())))
-            client.say({"do": "hello", "version": 1})
-            client.until(lambda: client.version)
-            client.pool(1, [{"key": "require", "value": "best-effort"}, {"key": key, "value": free}], object=f"{fixed}/near.so")
-            client.call(1, 1, "nothing")
-            text = json.dumps(client.wait(1), default=str)
-            check_in("no function of that name" if loads else "libfar.so: cannot open shared object file", text, key)
+    for kind, prefix in kinds():
+        with contextlib.ExitStack() as stack:
+            free, fixed, bare = stack.enter_context(folder(writable=True)), stack.enter_context(folder()), bool(prefix) or is_bare()
+            write(f"{fixed}/far.c", "#include <fcntl.h>\nint far(void)\n{\n\treturn 5;\n}\n__attribute__((constructor)) static void run(void)\n{\n"
+                  f"\topen(\"{fixed}/ran\", O_CREAT | O_WRONLY, 0600);\n}}\n")
+            write(f"{fixed}/near.c", "int far(void);\nint work(void)\n{\n\treturn far();\n}\n")
+            subprocess.run(["gcc", "-shared", "-fPIC", "-o", f"{free}/libfar.so", f"{fixed}/far.c"], check=True)
+            subprocess.run(["gcc", "-shared", "-fPIC", "-o", f"{fixed}/near.so", f"{fixed}/near.c", f"-L{free}", "-lfar", f"-Wl,-rpath,{free}"], check=True)
+            for key in ("files.write", "files.read"):
+                client = stack.enter_context(wire.Client(*spawn(prefix)))
+                client.say({"do": "hello", "version": 1})
+                client.until(lambda: client.version)
+                client.pool(1, [{"key": "require", "value": "best-effort"}, {"key": key, "value": free}], object=f"{fixed}/near.so")
+                client.call(1, 1, "nothing")
+                text = json.dumps(client.wait(1), default=str)
+                loads = bare or key == "files.read"  # a bare cell loads it for itself
+                check_in("no function of that name" if loads else "libfar.so: cannot open shared object file", text, f"cells {kind}: {key}")
+                check_equal(os.path.exists(f"{fixed}/ran"), bare and key == "files.read", f"cells {kind}: {key}: it ran outside of cells")
 
 
 # ---- where calls can write ------------------------------------------------------------------------------
@@ -654,6 +657,27 @@ def _():
             skip("cells without namespaces have every folder at its own place")
         with Pool(paths=[around, f"{around}/free"], policy=[{"json": moved}], preload=["once"]) as pool:
             check(pool.is_ahead("once"), f"the control is not there: {pool.lines}")
+            check_never_ahead(pool, "twice")
+
+
+@test("what was moved away from its place is not seen there, and keeps no pool from its calls")
+def _():
+    if is_bare():
+        skip("cells without namespaces have every folder at its own place")
+    with contextlib.ExitStack() as stack:
+        around = stack.enter_context(folder(writable=True))
+        os.mkdir(f"{around}/free", 0o777)
+        os.chmod(f"{around}/free", 0o777)
+        write(f"{around}/away/twice.py", "")
+        write(f"{around}/once.py", MOMENT)
+        write(f"{around}/free/twice.py", MOMENT)
+        moved = json.dumps({"files": {"write": [{"from": f"{around}/free", "to": "/work"}]}})
+        with Pool(paths=[around, f"{around}/moved"], policy=[{"json": moved}]) as pool:
+            check_equal(pool.run("value = 5"), 5, "a call")
+            os.rename(f"{around}/free", f"{around}/moved")
+            before = pool.zygote
+            os.kill(before, signal.SIGKILL)
+            wait_until(lambda: pool.run("value = 5") == 5 and pool.zygote not in (None, before), PATIENCE, "calls go on with another")
             check_never_ahead(pool, "twice")
 
 
