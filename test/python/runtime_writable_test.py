@@ -599,7 +599,9 @@ def _():
         with contextlib.ExitStack() as stack:
             space = Workspace(stack)
             os.chmod(space.free, 0o777)
-            with space.pool(prefix, f"{space.free}/later", space.fixed, preload=["fractions"]) as pool:
+            write(f"{space.fixed}/behind.py", MOMENT)  # which is looked for there first
+            with space.pool(prefix, f"{space.free}/later", space.fixed, preload=["behind"]) as pool:
+                check_control(pool, "behind", prefix)
                 made = f"import os\nos.mkdir({space.free + '/later'!r})\nopen({space.free + '/later/made.py'!r}, 'w').write('X = 5')\n"
                 check_equal(pool.run(made + "import made\nvalue = made.X"), 5, f"cells {kind}: {pool.lines}")
                 check_equal(pool.run("import made\nvalue = made.X"), 5, f"cells {kind}: the next")
