@@ -256,6 +256,10 @@ static const struct {
 	{ "{\"tools\": [{\"name\": \"a\", \"input_schema\": [], \"command\": [\"b\", "
 	  "\"{x}\"]}]}",
 	  "/t.json:1: tools[0].input_schema: want a JSON schema, which is an object\n" },
+	{ "{\"tools\": [{\"name\": \"a\", \"input_schema\":\n{\"type\": \"number\"}, "
+	  "\"command\": [\"b\"]}]}",
+	  "/t.json:2: tools[0].input_schema.type: arguments are an object, and \"number\" allows "
+	  "none\n" },
 	{ "{\"tools\": [{\"name\": \"a\", \"input_schema\": {\"properties\": {\"file\": "
 	  "{}},\n"
 	  "\"additionalProperties\": false}, \"command\": [\"b\", \n\"{fle}\"], "

@@ -85,6 +85,16 @@ static int check_description(const char *name, const char *text, struct vt_err *
 	return 0;
 }
 
+int vt_tool_check_type(const json_t *schema, const char *name, struct vt_err *err)
+{
+	const char *type = json_string_value(json_object_get(schema, "type"));
+
+	if (!type || strcmp(type, "object") == 0)
+		return 0;
+	return vt_fail(err, VT_STEP_POLICY, EINVAL,
+		       "%s.type: arguments are an object, and \"%s\" allows none", name, type);
+}
+
 static int compile(struct tool *tool, const char *text, struct vt_err *err)
 {
 	size_t len = strlen(text);
@@ -102,13 +112,8 @@ static int compile(struct tool *tool, const char *text, struct vt_err *err)
 	if (status == 0)
 		status = vt_schema_compile(root, "schema", &tool->schema, &tool->public.warnings,
 					   &inner);
-	/* Arguments always are one: no call could be made. */
-	const char *type = json_string_value(json_object_get(root, "type"));
-
-	if (status == 0 && type && strcmp(type, "object") != 0)
-		status = vt_fail(&inner, VT_STEP_POLICY, EINVAL,
-				 "schema.type: arguments are an object, and \"%s\" allows none",
-				 type);
+	if (status == 0)
+		status = vt_tool_check_type(root, "schema", &inner);
 	return status < 0 ? fail(err, tool->name, -status, "%s", inner.what) : 0;
 }
 

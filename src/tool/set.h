@@ -38,6 +38,9 @@ struct vt_tool {
 	void (*release)(void *owner);
 };
 
+/* Arguments are always an object: with a schema, called name, that allows none no call could be made. */
+int vt_tool_check_type(const json_t *schema, const char *name, struct vt_err *err);
+
 /*
  * Makes a tool. name has letters, digits and "_-.:/"; description may be NULL; schema is the text
  * of a JSON object, and NULL is one that allows any object. -EINVAL: something of this is wrong,
