@@ -438,7 +438,7 @@ def _():
 
 
 # What a module starts, which reads what it can get of FREE; no word of it names a place.
-READ = "cd / && cat $FREE/planted $FIXED/link/planted $FIXED/planted $FILE /work/planted $HERE/planted ./planted; cd $FREE && ls"
+READ = "cd / && cat $FREE/planted $FIXED/link/planted $FIXED/planted $FILE /project/planted $HERE/planted ./planted; cd $FREE && ls"
 PROGRAMS = {
     "by_subprocess": "got = subprocess.run(['sh', '-c', READ], stdout=subprocess.PIPE).stdout",
     "by_shell": "got = subprocess.run(READ, shell=True, stdout=subprocess.PIPE).stdout",
@@ -466,7 +466,7 @@ def _():
             os.chmod(f"{around}/file", 0o666)
             os.symlink(space.free, f"{space.fixed}/link")
             os.symlink(f"{space.free}/planted", f"{space.fixed}/planted")
-            moved = {"from": f"{around}/moved", "to": "/work"} if namespaces else f"{around}/moved"
+            moved = {"from": f"{around}/moved", "to": "/project"} if namespaces else f"{around}/moved"
             places = f"FREE, READ = {space.free!r}, {READ!r}\n" + "".join(
                 f"os.environ[{name!r}] = {place!r}\n" for name, place in
                 (("FREE", space.free), ("FIXED", space.fixed), ("FILE", f"{around}/file"), ("HERE", f"{around}/moved")))
@@ -654,7 +654,7 @@ def _():
         os.chmod(f"{around}/free", 0o777)
         write(f"{around}/free/twice.py", MOMENT)
         write(f"{around}/once.py", MOMENT)
-        moved = json.dumps({"files": {"write": [{"from": f"{around}/free", "to": "/work"}]}})
+        moved = json.dumps({"files": {"write": [{"from": f"{around}/free", "to": "/project"}]}})
         if is_bare():
             skip("cells without namespaces have every folder at its own place")
         with Pool(paths=[around, f"{around}/free"], policy=[{"json": moved}], preload=["once"]) as pool:
@@ -673,7 +673,7 @@ def _():
         write(f"{around}/away/twice.py", "")
         write(f"{around}/once.py", MOMENT)
         write(f"{around}/free/twice.py", MOMENT)
-        moved = json.dumps({"files": {"write": [{"from": f"{around}/free", "to": "/work"}]}})
+        moved = json.dumps({"files": {"write": [{"from": f"{around}/free", "to": "/project"}]}})
         with Pool(paths=[around, f"{around}/moved"], policy=[{"json": moved}]) as pool:
             check_equal(pool.run("value = 5"), 5, "a call")
             os.rename(f"{around}/free", f"{around}/moved")
