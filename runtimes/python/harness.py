@@ -44,6 +44,7 @@ TOOL_ADVICE = "return plain data: dataclasses.asdict(), model_dump() or str() of
 _FORK_SAFE = 1, 1, 1, 4
 _OCCUPANT = 2  # its pid, but in a bare cell, where no two have the same
 CODE_ADVICE = "end in plain data (text, numbers, lists, dicts), or in None; dataclasses, pydantic models, enums and named tuples can be named in result_types"
+_SHOWN_MAX = 32 << 10  # characters of a value that comes as its text
 
 for _error in (codec.Malformed, codec.NotPlain, resolve.CannotResolve):
     _error.__module__ = "vitro"  # as tracebacks call them
@@ -292,16 +293,13 @@ def _set_stdin(data: Any) -> None:
 
 def _pack_result(head: Dict[str, Any], value: Any, files: Optional[Dict[str, bytes]]) -> List[Any]:
     buffers: List[Any] = []
-    told: Dict[str, Any] = {}
-    if head.get("result") == "pickle":
-        buffers.append(None)
-        try:
-            buffers[0] = pickle.dumps(value, 5, buffer_callback=lambda more: buffers.append(more.raw()))
-        except Exception as error:
-            raise _reword(error, "the result cannot be pickled") from error
-        told.update(pickle=0, oob=len(buffers) - 1)
-    else:
-        told["value"], _ = codec.encode(value, frozenset(head.get("types") or ()), buffers, advice=_advice(head, value))
+    try:
+        told = _tell_value(head, value, buffers)
+    except Exception:
+        shown = _show(value) if head["op"] == "eval" and not _find_remedy(value) else None
+        if shown is None:
+            raise
+        buffers, told = [], {"shown": shown}
     if files is not None:
         told["files"] = {}
         for name, data in files.items():
@@ -310,16 +308,43 @@ def _pack_result(head: Dict[str, Any], value: Any, files: Optional[Dict[str, byt
     return codec.pack(told, buffers)
 
 
-def _advice(head: Dict[str, Any], value: Any) -> str:
-    """What to do about a value that is no plain data. Of code it is said to whoever wrote that: not to trust it."""
+def _tell_value(head: Dict[str, Any], value: Any, buffers: List[Any]) -> Dict[str, Any]:
+    if head.get("result") != "pickle":
+        return {"value": codec.encode(value, frozenset(head.get("types") or ()), buffers, advice=_advise(head, value))[0]}
+    buffers.append(None)
+    try:
+        buffers[0] = pickle.dumps(value, 5, buffer_callback=lambda more: buffers.append(more.raw()))
+    except Exception as error:
+        raise _reword(error, "the result cannot be pickled") from error
+    return {"pickle": 0, "oob": len(buffers) - 1}
+
+
+def _show(value: Any) -> Optional[Dict[str, str]]:
+    """A value that is no plain data, as a notebook shows it: the last line of code is often one by chance. None: it cannot be."""
+    try:
+        texts = {"type": codec.name_type(type(value)), "text": repr(value)}
+    except Exception:  # of the code's own class
+        return None
+    for name, text in texts.items():
+        text = text.encode("utf-8", "backslashreplace").decode()
+        texts[name] = text if len(text) <= _SHOWN_MAX else text[:_SHOWN_MAX] + "..."
+    return texts
+
+
+def _find_remedy(value: Any) -> Optional[str]:
+    """What code has forgotten, of which nobody wants to see the text."""
     kind = type(value).__name__
     if kind == "coroutine":
         return "await it"
     if kind in ("generator", "async_generator", "map", "filter", "zip", "range", "dict_keys", "dict_values", "dict_items"):
         return "make a list of it"
-    if head["op"] == "eval":
-        return CODE_ADVICE
-    return TOOL_ADVICE if head.get("convert") else codec.RESULT_ADVICE
+    return None
+
+
+def _advise(head: Dict[str, Any], value: Any) -> str:
+    """What to do about a value that is no plain data. Of code it is said to whoever wrote that: not to trust it."""
+    usual = TOOL_ADVICE if head.get("convert") else codec.RESULT_ADVICE
+    return _find_remedy(value) or (CODE_ADVICE if head["op"] == "eval" else usual)
 
 
 def _to_json(value: Any, where: str) -> Any:

@@ -74,21 +74,35 @@ def _():
 
 @test("harness: what cannot come back says so; what is named can")
 def _():
-    failed = run("[1, object()]")
+    prepare = with_module("def give(): return [1, object()]\n")
+    failed = call("mod", "give", prepare=prepare)
     check_equal(failed.type, "NotPlain", "its type")
     check_in("result[1] is an object", failed.message, "where")
     check_in("result_types", failed.message, "what to do")
-    check("trust_results" not in failed.message, "nobody is told to trust code")
-    for code, advice in (("(i for i in [1])", "make a list of it"), ("async def f(): pass\nf()", "await it"),
-                         ("x = []\nx.append(x)\nx", "nest 200 deep")):
+    failed = run("class C:\n    def __repr__(self): return 1 / 0\nC()")
+    check_in("result is a __main__:C", failed.message, "code's value that cannot be shown")
+    check("result_types" in failed.message and "trust_results" not in failed.message, "nobody is told to trust code")
+    for code, advice in (("(i for i in [1])", "make a list of it"), ("async def f(): pass\nf()", "await it")):
         check_in(advice, run(code).message, "what to do")
     code = "import collections\nP = collections.namedtuple('P', 'x y', module='__main__')\nP(1, 2)"
     mine = collections.namedtuple("P", "x y")
     got = run(code, types=["__main__:P"], classes={"__main__:P": mine})
     check_equal((type(got.value), got.value), (mine, (1, 2)), "a named class")
     check_equal(run("1 + 2j", result="pickle").value, 1 + 2j, "by pickle")
-    failed = run("lambda: 0", result="pickle")
+    failed = call("mod", "lie", prepare=with_module("def lie(): return lambda: 0\n"), result="pickle")
     check_in("the result cannot be pickled", failed.message, "a lambda")
+
+
+@test("harness: code that ends in what is no plain data is shown, and keeps its files")
+def _():
+    for result in ("plain", "pickle"):
+        got = run("open('a', 'w').write('x')\nimport threading\n[b'bytes', lambda: 0, threading.Lock()]", result=result, collect=["*"])
+        check_equal((got.head["shown"]["type"], got.files), ("builtins:list", {"a": b"x"}), f"as {result}", got)
+        check_in("[b'bytes', <function <lambda>", got.head["shown"]["text"], "its text")
+    got = run("x = []\nx.append(x)\nx")
+    check_equal(got.head["shown"]["text"], "[[...]]", "what holds itself")
+    got = run("class C:\n    def __repr__(self): return '\\ud800' + 'x' * 10**6\nC()")
+    check_equal(got.head["shown"], {"type": "__main__:C", "text": "\\ud800" + "x" * ((32 << 10) - 6) + "..."}, "what is long")
 
 
 @test("harness: a tool of a manifest takes and gives JSON")

@@ -3,6 +3,7 @@
 """The Python package: functions, code and commands in cells, under policies of all kinds."""
 
 import asyncio
+import collections
 import datetime
 import decimal
 import functools
@@ -127,6 +128,21 @@ def _():
     for name, status in (("out/a", "ok"), ("b", "no_result"), ("out", "no_result")):
         result = box().eval(forge % name, collect=["out/*"], result=True)
         check_equal(result.status, status, f"{name}: {result.error}")
+
+
+@test("eval: what is no plain data comes as its text; what a cell only says to be one makes the result none")
+def _():
+    code = "open('a', 'w').write('x')\nimport collections\ncollections.Counter('aab')"
+    result = box().eval(code, collect=["*"], result=True)
+    check_equal((result.value, result.files), (vitro.Shown("collections:Counter", "Counter({'a': 2, 'b': 1})"), {"a": b"x"}), "both")
+    check_equal(str(box().eval(code)), "Counter({'a': 2, 'b': 1})", "its text")
+    check_equal(json.loads(result.to_json())["value"], "Counter({'a': 2, 'b': 1})", "in JSON")
+    error = raises(vitro.ToolError, box().call, collections.Counter, "aab")
+    check_in("result is a collections:Counter", str(error), "of a function")
+    forge = "import sys\nsys.modules['_vitro_runtime.harness']._show = lambda _: %s\nobject()"
+    for shown, status in (("{'type': 'a', 'text': 'b'}", "ok"), ("{'type': 'a', 'text': 1}", "no_result"), ("{'type': 'a'}", "no_result"),
+                          ("{'type': 'a', 'text': 'b', 'x': 'c'}", "no_result"), ("'text'", "no_result")):
+        check_equal(box().eval(forge % shown, result=True).status, status, shown)
 
 
 @test("call: a function that was called before gets plain arguments of every kind and size, and gives what it should")

@@ -16,7 +16,7 @@ import logging as _logging
 
 from ._isolated import isolated
 from ._reference import NotSendable
-from ._result import Error, Log, Result, Usage
+from ._result import Error, Log, Result, Shown, Usage
 from ._served import ServerTool
 from .aio import AsyncSandbox
 from .errors import (Cancelled, CpuLimit, Crashed, Lost, MemoryLimit, NoResult, Refused, ResultLimit, Timeout, ToolError,
@@ -25,8 +25,8 @@ from .executor import Executor
 from .sandbox import Sandbox
 from .toolhost import AsyncToolHost, ToolHost
 
-__all__ = ["Sandbox", "AsyncSandbox", "Executor", "isolated", "ToolHost", "AsyncToolHost", "ServerTool", "Result", "Error", "Log", "Usage",
-           "VitroError", "ToolError", "Timeout", "CpuLimit", "MemoryLimit", "Crashed", "NoResult", "ResultLimit", "Cancelled",
+__all__ = ["Sandbox", "AsyncSandbox", "Executor", "isolated", "ToolHost", "AsyncToolHost", "ServerTool", "Result", "Error", "Log", "Shown",
+           "Usage", "VitroError", "ToolError", "Timeout", "CpuLimit", "MemoryLimit", "Crashed", "NoResult", "ResultLimit", "Cancelled",
            "Refused", "Lost", "Unsupported", "NotSendable"]
 
 for _public in (VitroError, ToolError, Timeout, CpuLimit, MemoryLimit, Crashed, NoResult, ResultLimit, Cancelled, Refused, Lost,

@@ -16,7 +16,7 @@ from ._asks import take_raised
 from ._command import value_of
 from ._message import PARTS_MAX, read_json
 from ._order import Buffer, Order
-from ._result import STATUSES, Error, Result, Usage, last_words
+from ._result import STATUSES, Error, Result, Shown, Usage, last_words
 from ._session import Call, Session
 from ._wire import Head, Parted
 from .errors import Lost, Refused, VitroError, error_of
@@ -70,7 +70,15 @@ def read_value(body: Union[Buffer, Parted], size: int, order: Order) -> Value:
             return pickle.loads(data, buffers=buffers[first:first + count]), files
         except Exception as error:
             raise codec.Malformed(f"its pickle cannot be read: {type(error).__name__}: {error}") from error
+    if order.tool == "eval" and "shown" in head:
+        return _read_shown(head["shown"]), files
     return codec.decode(head.get("value"), buffers, order.types), files
+
+
+def _read_shown(shown: Any) -> Shown:
+    if type(shown) is not dict or shown.keys() != {"type", "text"} or any(type(text) is not str for text in shown.values()):
+        raise codec.Malformed("what it shows is no text with a type")
+    return Shown(**shown)
 
 
 def _read_json(body: Union[Buffer, Parted], size: int) -> Any:

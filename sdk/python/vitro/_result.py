@@ -35,6 +35,21 @@ class Log(NamedTuple):
     text: str
 
 
+@dataclass(frozen=True)
+class Shown:
+    """What code came to, where that is no plain data, as a notebook shows it: `str()` of it is the text. Only eval() gives one.
+
+    type  of the value, as "module:Class"
+    text  what repr() made of the value in the cell, 32,768 characters at the most
+    """
+
+    type: str
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
 class Usage(NamedTuple):
     """What a call took. peak_memory_kb and processes are None where they are not known."""
 
@@ -51,7 +66,7 @@ class Result:
     call_id      the call's id
     status       "ok", "error", "timeout", "cpu_limit", "memory_limit", "crashed", "no_result", "result_limit",
                  "cancelled", "refused" or "lost": one cause, one status
-    value        what the function returned or the code came to; None of a command
+    value        what the function returned or the code came to; None of a command; a Shown of code that came to no plain data
     error        an Error with type, message and traceback; None where ok
     exit_code    of its process, where it exited by itself
     signal       that it died of; 9 where vitro ended it

@@ -125,7 +125,8 @@ class Sandbox(Base):
              policy: Policy = None, on_output: Optional[OnOutput] = None, on_log: Optional[OnLog] = None,
              result: bool = False, call_id: str = "", result_types: Iterable[type] = (),
              trust_results: bool = False) -> Any:
-        """Runs Python code, as a model wrote it, in a cell, and gives its value: that of the last expression.
+        """Runs Python code, as a model wrote it, in a cell, and gives its value: that of the last expression. Where
+        that is no plain data, a plot for example, it is a Shown, which has its text.
 
         `await` works at the top level. The code sees none of this program's folders, unless the policy says so.
 
