@@ -92,8 +92,15 @@ class Covered:
                 return fd, path[len(place) + 1:]
         return None
 
+    def __enter__(self) -> None:
+        sys.meta_path.insert(0, self)  # type: ignore[arg-type]  # it has nothing to find again by importlib.reload()
+
+    def __exit__(self, *_: object) -> None:
+        with contextlib.suppress(ValueError):  # somebody did
+            sys.meta_path.remove(self)  # type: ignore[arg-type]
+
     def find_spec(self, name: str, path: Optional[Sequence[str]] = None, target: Any = None) -> None:
-        """Before all finders: a module that calls would find under a cover is not to be another one, or none."""
+        """While a module is loaded, before all finders: one that calls would find under a cover is not to be another one, or none."""
         part = name.rpartition(".")[2]
         for folder in sys.path if path is None else path:
             if folder not in self.folders:
@@ -147,20 +154,6 @@ class Alone:
                 os.environ[variable] = value
 
 
-class Before:
-    """While it lasts, a finder is asked before all others."""
-
-    def __init__(self, finder: Any) -> None:
-        self.finder = finder
-
-    def __enter__(self) -> None:
-        sys.meta_path.insert(0, self.finder)
-
-    def __exit__(self, *_: object) -> None:
-        with contextlib.suppress(ValueError):  # somebody did
-            sys.meta_path.remove(self.finder)
-
-
 def load(name: str, covered: Covered) -> None:
     """Imports a module; raises Failed if that does not work, or one of its parts lies where calls write."""
     before = dict(sys.modules)
@@ -168,7 +161,7 @@ def load(name: str, covered: Covered) -> None:
     try:
         if len(name.encode()) > NAME_BYTES or not all(part.isidentifier() for part in name.split(".")):
             raise ImportError(f"'{name}' is no name of a module")
-        with Alone(), Before(covered):
+        with Alone(), covered:
             __import__(name)
         if covered.refused:
             raise Writable(covered.refused)

@@ -7,12 +7,10 @@
  */
 #include <dlfcn.h>
 #include <errno.h>
-#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "base/path.h"
 #include "task/task.h"
 
 /* Where it cannot be kept from what calls can write, a call loads it, in its cell. */
@@ -39,36 +37,16 @@ static vitro_function *find(void *user, const char *name)
 	return found.function;
 }
 
-/*
- * Where the object is in the hull. What lies below a folder that each cell has for itself, /tmp
- * above all, the hull keeps aside.
- */
-static void find_in_hull(const struct vt_plan *plan, const char *path, char found[PATH_MAX])
+static int load(const char *path, void **ret_object, struct vt_err *err)
 {
-	(void)snprintf(found, PATH_MAX, "%s", path); /* it is a path */
-	for (size_t i = 0; !plan->bare && i < plan->build_count; i++) {
-		const struct vt_build *build = &plan->builds[i];
-
-		if (build->act == VT_ACT_BIND && build->inner &&
-		    vt_path_lies_in(path + 1, build->to))
-			(void)snprintf(found, PATH_MAX, "/%s%s", build->from,
-				       path + 1 + strlen(build->to)); /* cut: it is not there */
-	}
-}
-
-static int load(const struct vt_plan *plan, const char *path, void **ret_object, struct vt_err *err)
-{
-	char found[PATH_MAX];
-
-	find_in_hull(plan, path, found);
-	*ret_object = dlopen(found, RTLD_NOW | RTLD_LOCAL);
+	*ret_object = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 	if (*ret_object)
 		return 0;
-	/* It begins with the place in the hull, which means nothing to anybody. */
+	/* It begins with the path, as this does. */
 	const char *why = dlerror();
-	size_t len = strlen(found);
+	size_t len = strlen(path);
 
-	if (strncmp(why, found, len) == 0 && strncmp(why + len, ": ", 2) == 0)
+	if (strncmp(why, path, len) == 0 && strncmp(why + len, ": ", 2) == 0)
 		why += len + 2;
 	return vt_fail(err, VT_STEP_COMMAND, ENOEXEC, "cannot load '%s': %s", path, why);
 }
@@ -91,7 +69,7 @@ int main(int argc, char **argv)
 		return err.num == EPIPE ? 0 : 1;
 	/* It brings libraries along, of which no call is to have written one. */
 	if (vt_zygote_furnish(&zygote, &err) < 0 || vt_zygote_cover(&zygote, &err) < 0 ||
-	    (zygote.loads_ahead && load(zygote.plan, argv[1], &object.handle, &err) < 0)) {
+	    (zygote.loads_ahead && load(argv[1], &object.handle, &err) < 0)) {
 		vt_zygote_fail(&zygote, &err);
 		return 1;
 	}

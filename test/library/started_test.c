@@ -309,27 +309,35 @@ static void test_object_that_cannot_be_read(void **state)
 	assert_int_equal(unlink(path), 0);
 }
 
-/* It names the file, and no place of vitro's own. */
-static void test_object_that_is_no_object(void **state)
+/* Of which each cell has its own, and vitro keeps what is to be seen of the host's elsewhere. */
+static void test_object_in_tmp(void **state)
 {
 	(void)state;
 	skip_where_refused();
-	char path[] = "/tmp/library-test-XXXXXX", wanted[128];
-	int fd = mkstemp(path);
+	char below[] = "/tmp/library-test-XXXXXX", path[64], wanted[128];
+	const struct vitro_tool twice[] = {
+		{ .name = "twice", .object = path, .symbol = "plugin_twice" }, { 0 }
+	};
 
-	assert_int_equal(write(fd, "nothing", 7), 7);
-	assert_int_equal(fchmod(fd, 0644) | close(fd), 0);
-	const struct vitro_tool bad[] = { { .name = "x", .object = path, .symbol = "x" }, { 0 } };
-	vitro_toolhost *host = host_of(bad, NULL);
+	assert_non_null(mkdtemp(below));
+	assert_int_equal(chmod(below, 0755), 0);
+	(void)snprintf(path, sizeof(path), "%s/t.so", below);
+	copy(plugin, path);
+	vitro_toolhost *host = host_of(twice, NULL);
 
+	assert_value(host, "twice", "{\"n\": 21}", "42");
+	vitro_toolhost_free(host);
+
+	assert_int_equal(truncate(path, 7), 0);
+	host = host_of(twice, NULL);
 	(void)snprintf(wanted, sizeof(wanted), "cannot load '%s': ", path);
-	assert_error(host, "x", NULL, "CannotExecute", wanted);
-	vitro_result *result = call(host, "x", NULL);
+	assert_error(host, "twice", NULL, "CannotExecute", wanted);
+	vitro_result *result = call(host, "twice", NULL);
 
 	assert_null(strstr(vitro_result_error(result), "aside"));
 	vitro_result_free(result);
 	vitro_toolhost_free(host);
-	assert_int_equal(unlink(path), 0);
+	assert_int_equal(unlink(path) | rmdir(below), 0);
 }
 
 int main(int argc, char **argv)
@@ -340,7 +348,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_what_keeps_it_from_starting),
 		cmocka_unit_test(test_object_that_is_replaced),
 		cmocka_unit_test(test_object_that_cannot_be_read),
-		cmocka_unit_test(test_object_that_is_no_object),
+		cmocka_unit_test(test_object_in_tmp),
 	};
 
 	if (argc > 1 && setenv("VITRO_BINARY", argv[1], 1) < 0)
