@@ -30,6 +30,7 @@ ALWAYS = ("asyncio", "logging")
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS", "NUMEXPR_NUM_THREADS",
            "VECLIB_MAXIMUM_THREADS", "RAYON_NUM_THREADS", "NUMBA_NUM_THREADS")
 TRIAL_SECONDS = 10
+JOINED_SECONDS = 0.1  # that a thread may take to be gone: who has joined it waited for Python's part of it alone
 LEFT_OUT_MAX = 8  # for failing with native code; a pool that leaves out more than 16 gives up
 PROBLEM_BYTES = 400
 NAME_BYTES = 255  # that the supervisor keeps of a module's name
@@ -169,9 +170,18 @@ def load(name: str, covered: Covered) -> None:
         raise Failed(name, describe(error), forget(before)) from None
 
 
+def has_one_thread_soon(extension: Any) -> bool:
+    import time
+
+    end = time.monotonic() + JOINED_SECONDS
+    while extension.threads() != 1 and time.monotonic() < end:
+        time.sleep(0.001)
+    return bool(extension.threads() == 1)
+
+
 def find_hindrance(extension: Any) -> Optional[str]:
     """What a module or an initializer did, that forks cannot have each for itself; None: nothing."""
-    if extension.threads() != 1:
+    if extension.threads() != 1 and not has_one_thread_soon(extension):
         return "starts a thread, and what has threads cannot be forked"
     if extension.shared():
         return "makes memory that all calls would share, as multiprocessing.Lock() and mmap.mmap(-1, ...) do"
