@@ -3,13 +3,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <stddef.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "kernel/beneath.h"
 #include "uapi/landlock.h"
 
 #define FS_ABI1 (LANDLOCK_ACCESS_FS_REFER - 1) /* every right below the one that ABI 2 added */
@@ -92,12 +92,7 @@ int vt_landlock_allow(int ruleset, int root_fd, const char *path, uint64_t right
 		      struct vt_err *err)
 {
 	const char *at = *path ? path : ".";
-	/* Through no link: the path may lead through a granted folder, where others put some. */
-	const struct open_how how = {
-		.flags = O_PATH | O_CLOEXEC,
-		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS,
-	};
-	AUTO_CLOSE int fd = (int)syscall(SYS_openat2, root_fd, at, &how, sizeof(how));
+	AUTO_CLOSE int fd = vt_beneath_open(root_fd, at);
 	struct stat st;
 
 	if (fd < 0 || fstat(fd, &st) < 0)

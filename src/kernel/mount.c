@@ -3,13 +3,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "kernel/beneath.h"
 #include "uapi/mount.h"
 
 /* Decimal, since snprintf has no place between clone and exec. Returns where the digits start. */
@@ -136,11 +136,7 @@ int vt_mount_attach(int mount_fd, int root_fd, const char *path, struct vt_err *
 
 int vt_mount_attach_nested(int mount_fd, int root_fd, const char *path, struct vt_err *err)
 {
-	const struct open_how how = {
-		.flags = O_PATH | O_CLOEXEC,
-		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS,
-	};
-	AUTO_CLOSE int at = (int)syscall(SYS_openat2, root_fd, path, &how, sizeof(how));
+	AUTO_CLOSE int at = vt_beneath_open(root_fd, path);
 
 	if (at < 0)
 		return vt_fail_at(err, VT_STEP_MOUNTS, errno, VT_MOUNT_PLACE, path);

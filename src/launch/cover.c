@@ -4,14 +4,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <linux/openat2.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "kernel/beneath.h"
 #include "kernel/mount.h"
 #include "launch/writable.h"
 #include "plan/pooled.h"
@@ -25,14 +24,9 @@ struct covering {
 	struct vt_err *err;
 };
 
-/* What is at a path without links on it. */
 static int look(const struct covering *c, const char *path, struct stat *ret_st)
 {
-	const struct open_how how = {
-		.flags = O_PATH | O_CLOEXEC | O_NOFOLLOW,
-		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS,
-	};
-	AUTO_CLOSE int fd = (int)syscall(SYS_openat2, c->root_fd, path, &how, sizeof(how));
+	AUTO_CLOSE int fd = vt_beneath_open(c->root_fd, path);
 
 	return fd < 0 || fstat(fd, ret_st) < 0 ? -errno : 0;
 }
