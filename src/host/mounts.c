@@ -34,14 +34,18 @@ static void add_text(struct vt_str *texts, const char *text)
 static void read_mounts(struct vt_str *texts)
 {
 	FILE *file = fopen("/proc/self/mountinfo", "re");
-	char line[2 * PATH_MAX + 1024], device[32], root[PATH_MAX], point[PATH_MAX];
+	char line[2 * PATH_MAX + 1024], id[32], parent[32], device[32], root[PATH_MAX],
+		point[PATH_MAX];
 
 	/* "36 35 98:0 /root /mount-point options ..." */
 	while (file && fgets(line, sizeof(line), file)) {
-		if (sscanf(line, "%*s %*s %31s %4095s %4095s", device, root, point) != 3)
+		if (sscanf(line, "%31s %31s %31s %4095s %4095s", id, parent, device, root, point) !=
+		    5)
 			continue;
 		unescape(root);
 		unescape(point);
+		add_text(texts, id);
+		add_text(texts, parent);
 		add_text(texts, device);
 		add_text(texts, root);
 		add_text(texts, point);
@@ -51,7 +55,7 @@ static void read_mounts(struct vt_str *texts)
 }
 
 struct mount {
-	const char *device, *root, *point;
+	const char *id, *parent, *device, *root, *point;
 };
 
 /* The mount after another, or the first after none. */
@@ -61,7 +65,9 @@ static bool next_mount(const struct vt_str *texts, struct mount *mount)
 
 	if (at >= texts->text + texts->len)
 		return false;
-	mount->device = at;
+	mount->id = at;
+	mount->parent = mount->id + strlen(mount->id) + 1;
+	mount->device = mount->parent + strlen(mount->parent) + 1;
 	mount->root = mount->device + strlen(mount->device) + 1;
 	mount->point = mount->root + strlen(mount->root) + 1;
 	return true;
@@ -96,16 +102,38 @@ bool vt_mounts_below(struct vt_mounts *mounts, const char *path)
 	return false;
 }
 
-/* The innermost mount that a path is on; of several at one place the last covers the others. */
+/* Whether a mount is on another; on none: the one that it is on is not to be seen from here. */
+static bool is_on(const struct vt_str *texts, const struct mount *mount, const struct mount *below)
+{
+	struct mount other = { 0 };
+
+	if (below->point)
+		return strcmp(mount->parent, below->id) == 0;
+	while (next_mount(texts, &other))
+		if (strcmp(mount->parent, other.id) == 0 && other.point != mount->point)
+			return false;
+	return true;
+}
+
+/*
+ * The mount that a path is on, as the kernel walks: from each mount to the first on the way that is
+ * on it. By names alone it could be one that is hidden, since another was mounted above it later.
+ */
 static struct mount mount_of(const struct vt_str *texts, const char *path)
 {
-	struct mount mount = { 0 }, found = { 0 };
+	struct mount found = { 0 };
 
-	while (next_mount(texts, &mount))
-		if (vt_path_lies_in(path, mount.point) &&
-		    (!found.point || strlen(mount.point) >= strlen(found.point)))
-			found = mount;
-	return found;
+	for (;;) {
+		struct mount mount = { 0 }, next = { 0 };
+
+		while (next_mount(texts, &mount))
+			if (vt_path_lies_in(path, mount.point) && is_on(texts, &mount, &found) &&
+			    (!next.point || strlen(mount.point) <= strlen(next.point)))
+				next = mount;
+		if (!next.point || next.point == found.point)
+			return found;
+		found = next;
+	}
 }
 
 /* What is left of a path below a folder that it lies in, with its '/'; "" is the folder itself. */

@@ -7,7 +7,8 @@
 #include "base/str.h"
 
 struct vt_mounts {
-	/* For each: its device, the folder of the file system that it shows, where; each with its NUL. */
+	/* For each: its number, that of the mount that it is on, its device, the folder of the file system that it shows, where; each with its
+	 * NUL. */
 	struct vt_str texts;
 };
 

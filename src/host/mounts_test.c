@@ -11,17 +11,23 @@
 
 #include "host/mounts.h"
 
-/* An invented machine: device, folder of the file system, mount point. */
-static const char *const machine[][3] = {
-	{ "8:1", "/", "/" },
-	{ "0:5", "/", "/proc" },
-	{ "8:2", "/", "/home" },
-	{ "8:2", "/ann/desk", "/srv/desk" },
-	{ "8:2", "/ann/desk/deep", "/opt/deep" },
-	{ "8:1", "/var/lib", "/mnt/lib" },
-	{ "8:2", "/ann", "/covered" },
-	{ "0:9", "/", "/covered" },
-	{ "8:1", "/", "/host" },
+/* An invented machine: number, that of the mount below, device, folder of the file system, mount
+ * point. */
+static const char *const machine[][5] = {
+	{ "20", "1", "8:1", "/", "/" },
+	{ "21", "20", "0:5", "/", "/proc" },
+	{ "22", "20", "8:2", "/", "/home" },
+	{ "23", "20", "8:2", "/ann/desk", "/srv/desk" },
+	{ "24", "20", "8:2", "/ann/desk/deep", "/opt/deep" },
+	{ "25", "20", "8:1", "/var/lib", "/mnt/lib" },
+	{ "26", "20", "8:2", "/ann", "/covered" },
+	{ "27", "26", "0:9", "/", "/covered" },
+	{ "28", "20", "8:1", "/", "/host" },
+	/* hidden by what was mounted above it later */
+	{ "29", "20", "0:8", "/", "/hiding/deep" },
+	{ "30", "20", "8:3", "/", "/hiding" },
+	{ "31", "20", "8:3", "/", "/shown" },
+	{ "32", "29", "8:3", "/", "/hiding/deep/er" },
 };
 
 static struct vt_mounts invent(void)
@@ -30,7 +36,7 @@ static struct vt_mounts invent(void)
 
 	vt_mounts_init(&mounts);
 	for (size_t i = 0; i < sizeof(machine) / sizeof(machine[0]); i++)
-		for (size_t j = 0; j < 3; j++)
+		for (size_t j = 0; j < 5; j++)
 			vt_str_addn(&mounts.texts, machine[i][j], strlen(machine[i][j]) + 1);
 	return mounts;
 }
@@ -68,6 +74,10 @@ static void test_aliases(void **state)
 	check_aliases("/host", "/ /mnt/lib ");
 	/* what is mounted in it */
 	check_aliases("/srv", "/host/srv /home/ann/desk /opt/deep ");
+	/* what was mounted there first is not there */
+	check_aliases("/hiding/deep/x", "/shown/deep/x ");
+	check_aliases("/shown/deep/x", "/hiding/deep/x ");
+	check_aliases("/shown", "/hiding ");
 	/* another device, another name, and what another mount covers */
 	check_aliases("/proc/x", "");
 	check_aliases("/home/annabel", "");
