@@ -26,8 +26,7 @@ static bool is_per_cell(const struct vt_plan *plan, const struct vt_build *build
 
 struct showing {
 	const struct vt_plan *plan;
-	bool elsewhere; /* something that can be written is also shown by a mount that can only be
-			   read */
+	bool elsewhere; /* something that can be written is also shown where no cover would stay */
 };
 
 static void find_shown(void *arg, const char *alias)
@@ -38,10 +37,30 @@ static void find_shown(void *arg, const char *alias)
 	for (size_t i = 0; i < plan->build_count; i++) {
 		const struct vt_build *build = &plan->builds[i];
 
-		showing->elsewhere |= build->act == VT_ACT_BIND && !build->writable &&
+		showing->elsewhere |= build->act == VT_ACT_BIND &&
+				      (!build->writable || !S_ISDIR(build->mode)) &&
 				      (vt_path_lies_in(alias, build->from) ||
 				       vt_path_lies_in(build->from, alias));
 	}
+}
+
+/*
+ * A cover is mounted on a name of a file system. The kernel takes it away with the name, in all
+ * namespaces, and a file has others by then: so none holds on a single file in a folder that can
+ * be written, shown at another place than that.
+ */
+static bool is_part_shown(const struct vt_plan *plan, const struct vt_build *written)
+{
+	for (size_t i = 0; i < plan->build_count; i++) {
+		const struct vt_build *build = &plan->builds[i];
+
+		if (build->act == VT_ACT_BIND && !build->device && !S_ISDIR(build->mode) &&
+		    strcmp(build->from, written->from) != 0 &&
+		    vt_path_lies_in(build->from, written->from) &&
+		    !vt_path_lies_in(build->to, written->to))
+			return true;
+	}
+	return false;
 }
 
 bool vt_pooled_loads_ahead(const struct vt_plan *plan, const struct vt_host *host)
@@ -53,7 +72,7 @@ bool vt_pooled_loads_ahead(const struct vt_plan *plan, const struct vt_host *hos
 
 		if (build->act != VT_ACT_BIND || !build->writable || build->device)
 			continue;
-		if (plan->bare ||
+		if (plan->bare || is_part_shown(plan, build) ||
 		    (host->aliases && host->aliases(host, build->from, find_shown, &showing) < 0))
 			return false;
 	}

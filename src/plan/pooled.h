@@ -18,7 +18,7 @@
 /*
  * Whether what cells can write can be kept from the pool's zygotes: there is nothing of that; or there are mounts, and all names are
  * known under which it is to be seen, so that they can be covered (launch/cover.h). They are not where the host mounts such a folder,
- * or a part of it, at a second place that is granted for reading. Before the builds are divided.
+ * or a part of it, at a second place that is granted for reading; nor is one file of it covered for long that is granted to be elsewhere. Before the builds are divided.
  */
 bool vt_pooled_loads_ahead(const struct vt_plan *plan, const struct vt_host *host);
 

@@ -31,8 +31,16 @@ static bool loads_ahead(const char *granted, bool writable, const char *place)
 	const struct vt_build builds[] = {
 		{ .act = VT_ACT_DIR, .to = "srv" },
 		{ .act = VT_ACT_BIND, .from = "/usr", .to = "usr" },
-		{ .act = VT_ACT_BIND, .from = "/srv/work", .to = "srv/work", .writable = true },
-		{ .act = VT_ACT_BIND, .from = granted, .to = "granted", .writable = writable },
+		{ .act = VT_ACT_BIND,
+		  .from = "/srv/work",
+		  .to = "srv/work",
+		  .writable = true,
+		  .mode = S_IFDIR },
+		{ .act = VT_ACT_BIND,
+		  .from = granted,
+		  .to = "granted",
+		  .writable = writable,
+		  .mode = S_IFDIR },
 	};
 	const struct vt_plan plan = { .builds = builds,
 				      .build_count = sizeof(builds) / sizeof(builds[0]) };
@@ -57,6 +65,31 @@ static void test_other_names(void **state)
 	assert_false(loads_ahead("/data", false, NULL));
 }
 
+/* /srv/work/file, and at /srv/work. */
+static bool loads_with_file(const char *to, mode_t mode)
+{
+	const struct vt_build builds[] = {
+		{ .act = VT_ACT_BIND,
+		  .from = "/srv/work",
+		  .to = "srv/work",
+		  .writable = true,
+		  .mode = S_IFDIR },
+		{ .act = VT_ACT_BIND, .from = "/srv/work/file", .to = to, .mode = mode },
+	};
+	const struct vt_plan plan = { .builds = builds, .build_count = 2 };
+	const struct vt_host host = { 0 };
+
+	return vt_pooled_loads_ahead(&plan, &host);
+}
+
+static void test_files(void **state)
+{
+	(void)state;
+	assert_true(loads_with_file("srv/work/file", S_IFREG)); /* the folder's cover is over it */
+	assert_false(loads_with_file("lib/file", S_IFREG));
+	assert_true(loads_with_file("lib/file", S_IFDIR)); /* without its name it is no folder */
+}
+
 static void test_no_mounts(void **state)
 {
 	const struct vt_build build = {
@@ -78,6 +111,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_other_names),
+		cmocka_unit_test(test_files),
 		cmocka_unit_test(test_no_mounts),
 	};
 

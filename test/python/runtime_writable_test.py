@@ -524,6 +524,26 @@ def _():
             check_never_ahead(pool, "twice")
 
 
+@test("nor a file of it that is shown elsewhere, and whose name a call removes")
+def _():
+    if is_bare():
+        skip("cells without namespaces have every folder at its own place")
+    with contextlib.ExitStack() as stack:
+        space = Workspace(stack)
+        for place in (space.free, space.fixed):
+            write(f"{place}/part.py", MOMENT)
+        for place in (space.fixed, space.free):
+            shown = {"write": [{"from": space.free, "to": "/out"}], "read": [{"from": f"{place}/part.py", "to": "/parts/part.py"}]}
+            with Pool(paths=["/parts"], policy=[{"json": json.dumps({"files": shown})}]) as pool:
+                pool.run("import os\nos.link('/out/part.py', '/out/kept')\nos.unlink('/out/part.py')\nvalue = 0")
+                if place == space.free:
+                    check_never_ahead(pool, "part")
+                    continue
+                pool.learn("part")
+                wait_until(lambda: pool.is_ahead("part"), PATIENCE, "the control: it cannot be written")
+                os.rename(f"{space.free}/kept", f"{space.free}/part.py")
+
+
 @test("what was moved away from its place is not seen there, and keeps no pool from its calls")
 def _():
     if is_bare():
