@@ -117,8 +117,6 @@ static bool walk(const struct vt_givens *givens, const char *path, is_good *is_g
 		     !follow(real, len + 1, rest)))
 			return false;
 	}
-	if (!S_ISREG(st.st_mode))
-		return false;
 	memcpy(ret_real, real, sizeof(real));
 	*ret_st = st;
 	return true;
@@ -127,20 +125,22 @@ static bool walk(const struct vt_givens *givens, const char *path, is_good *is_g
 bool vt_trust_links(const struct vt_givens *givens, const char *path, char ret_real[PATH_MAX],
 		    struct stat *ret_st)
 {
-	return walk(givens, path, vt_trust_file, ret_real, ret_st);
-}
-
-bool vt_trust_unwritten(const struct vt_givens *givens, const char *path, char ret_real[PATH_MAX],
-			struct stat *ret_st)
-{
 	char real[PATH_MAX];
 	struct stat st;
 
-	if (!walk(givens, path, is_unwritten, real, &st) || !is_unwritten(givens, real, &st))
+	if (!walk(givens, path, vt_trust_file, real, &st) || !S_ISREG(st.st_mode))
 		return false;
 	memcpy(ret_real, real, sizeof(real));
 	*ret_st = st;
 	return true;
+}
+
+bool vt_trust_unwritten(const struct vt_givens *givens, const char *path)
+{
+	char real[PATH_MAX];
+	struct stat st;
+
+	return walk(givens, path, is_unwritten, real, &st) && is_unwritten(givens, real, &st);
 }
 
 bool vt_trust_is_program(int fd, const struct stat *st, const char **ret_why)

@@ -37,9 +37,8 @@ bool vt_trust_is_given(const struct vt_givens *givens, const char *real);
 bool vt_trust_links(const struct vt_givens *givens, const char *path, char ret_real[PATH_MAX],
 		    struct stat *ret_st);
 
-/* The same of cells alone, whoever else may write there. */
-bool vt_trust_unwritten(const struct vt_givens *givens, const char *path, char ret_real[PATH_MAX],
-			struct stat *ret_st);
+/* Whether cells can change neither what is at a path, a file or a folder, nor a link on the way to it; whoever else may. */
+bool vt_trust_unwritten(const struct vt_givens *givens, const char *path);
 
 /* The same for a file that is no link. */
 bool vt_trust_file(const struct vt_givens *givens, const char *real, const struct stat *st);

@@ -17,14 +17,14 @@
 
 enum { EMPTY_BYTES = 1 << 16, EMPTY_INODES = 8 };
 
-struct covering {
+struct vt_covering {
 	int root_fd;
 	int empty_fd; /* of a tmpfs with an empty folder and an empty file */
 	dev_t dev;    /* its device */
 	struct vt_err *err;
 };
 
-static int look(const struct covering *c, const char *path, struct stat *ret_st)
+static int look(const struct vt_covering *c, const char *path, struct stat *ret_st)
 {
 	AUTO_CLOSE int fd = vt_beneath_open(c->root_fd, path);
 
@@ -33,7 +33,7 @@ static int look(const struct covering *c, const char *path, struct stat *ret_st)
 
 /* What is not there may be under a cover already; else it is elsewhere by now, and nobody knows
  * where. */
-static bool is_under_cover(const struct covering *c, const char *path)
+static bool is_under_cover(const struct vt_covering *c, const char *path)
 {
 	char around[PATH_MAX];
 	struct stat st;
@@ -47,10 +47,9 @@ static bool is_under_cover(const struct covering *c, const char *path)
 	return r == 0 && st.st_dev == c->dev;
 }
 
-static int cover_path(void *user, const char *path)
+int vt_cover_path(const struct vt_covering *c, const char *path)
 {
 	const struct vt_mount_traits read_only = { .idmap_fd = -1 };
-	const struct covering *c = user;
 	struct stat st;
 	int r = look(c, path, &st);
 
@@ -67,17 +66,18 @@ static int cover_path(void *user, const char *path)
 	return r < 0 ? r : vt_mount_attach_nested(empty, c->root_fd, path, c->err);
 }
 
-int vt_cover_written(const struct vt_plan *plan, struct vt_err *err)
+int vt_cover(const char *stage, int (*list)(const struct vt_covering *covering, void *user),
+	     void *user, struct vt_err *err)
 {
 	AUTO_CLOSE int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	AUTO_CLOSE int empty = vt_mount_tmpfs(EMPTY_BYTES, EMPTY_INODES, err);
-	struct covering c = { .root_fd = root, .empty_fd = empty, .err = err };
+	struct vt_covering c = { .root_fd = root, .empty_fd = empty, .err = err };
 	struct stat st;
 
 	if (root < 0)
 		return vt_fail_at(err, VT_STEP_MOUNTS, errno, "open the root", NULL);
 	/* The kernel copies only what is attached somewhere. */
-	int r = empty < 0 ? empty : vt_mount_attach(empty, root, VT_POOLED_STAGE, err);
+	int r = empty < 0 ? empty : vt_mount_attach(empty, root, stage, err);
 
 	if (r < 0)
 		return r;
@@ -85,7 +85,22 @@ int vt_cover_written(const struct vt_plan *plan, struct vt_err *err)
 	    mknodat(empty, "file", S_IFREG | 0444, 0) < 0)
 		return vt_fail_at(err, VT_STEP_MOUNTS, errno, "make what is empty", NULL);
 	c.dev = st.st_dev;
-	/* That there are no other names, the plan has made sure of. */
-	r = vt_writable_list(plan, cover_path, &c);
-	return r < 0 ? r : vt_mount_detach(root, VT_POOLED_STAGE, err);
+	r = list(&c, user);
+	return r < 0 ? r : vt_mount_detach(root, stage, err);
+}
+
+static int cover_place(void *user, const char *path)
+{
+	return vt_cover_path(user, path);
+}
+
+/* That there are no other names, the plan has made sure of. */
+static int list_written(const struct vt_covering *covering, void *user)
+{
+	return vt_writable_list(user, cover_place, (void *)covering);
+}
+
+int vt_cover_written(const struct vt_plan *plan, struct vt_err *err)
+{
+	return vt_cover(VT_POOLED_STAGE, list_written, (void *)plan, err);
 }

@@ -9,5 +9,16 @@
 #include "base/err.h"
 #include "plan/plan.h"
 
-/* Covers it in the mount namespace of the calling process, for good. */
+struct vt_covering;
+
+/*
+ * Has all covered that list asks for, in the mount namespace of the calling process, for good. stage is a folder in its root, free of links, of
+ * which nobody needs anything meanwhile.
+ */
+int vt_cover(const char *stage, int (*list)(const struct vt_covering *covering, void *user), void *user, struct vt_err *err);
+
+/* Covers what is at a path free of links. Where it is under a cover already, there is nothing to do. -ENOENT: it is not there. */
+int vt_cover_path(const struct vt_covering *covering, const char *path);
+
+/* Covers all that cells can write, by the names that it has in their hull. */
 int vt_cover_written(const struct vt_plan *plan, struct vt_err *err);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "plan/lookup.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -10,9 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/path.h"
-#include "host/prefix.h"
 #include "host/runtime.h"
+#include "plan/altered.h"
 
 static int list_givens(const struct vt_policy *policy, struct vt_arena *arena,
 		       struct vt_givens *ret_givens, struct vt_err *err)
@@ -70,95 +68,6 @@ int vt_lookup_command(struct vt_arena *arena, const char *name, const struct vt_
 	return vt_lookup_command_for(NULL, arena, name, policy, ret_command, err);
 }
 
-/* The name of the folder that a path lies in, so many levels up. */
-static void go_up(const char *path, int levels, char ret_folder[PATH_MAX])
-{
-	(void)snprintf(ret_folder, PATH_MAX, "%s", path); /* it is a path */
-	while (levels-- > 0) {
-		char *slash = strrchr(ret_folder, '/');
-
-		if (slash)
-			*slash = '\0';
-	}
-}
-
-/* Packages are another matter: what is imported before a hull is joined is the library's own. */
-static bool is_of_library(const char *real, const char *prefix)
-{
-	char lib[PATH_MAX];
-
-	return snprintf(lib, sizeof(lib), "%s/lib", prefix) < PATH_MAX &&
-	       vt_path_lies_in(real, lib) && !strstr(real, "/site-packages") &&
-	       !strstr(real, "/dist-packages");
-}
-
-/* The library's folder may be a link, to be told by a file that is in all of them. */
-static bool is_library_written(const struct vt_givens *givens, const char *prefix, const char *lib,
-			       char place[PATH_MAX])
-{
-	char folder[PATH_MAX], path[PATH_MAX], real[PATH_MAX];
-	const struct dirent *entry;
-	bool written = false;
-	struct stat st;
-
-	if (snprintf(folder, sizeof(folder), "%s/%s", prefix, lib) >= PATH_MAX)
-		return false;
-	DIR *dir = opendir(folder);
-
-	while (dir && !written && (entry = readdir(dir)))
-		written = strncmp(entry->d_name, "python3", 7) == 0 &&
-			  snprintf(path, sizeof(path), "%s/%s/os.py", folder, entry->d_name) <
-				  PATH_MAX &&
-			  access(path, F_OK) == 0 && !vt_trust_unwritten(givens, path, real, &st);
-	if (dir)
-		(void)closedir(dir); /* it was only read */
-	if (written)
-		go_up(path, 1, place);
-	return written;
-}
-
-/* Whether calls could change an interpreter, a link on the way to it, or its library: then where.
- */
-static bool is_written(const struct vt_givens *givens, const char *path, char place[PATH_MAX])
-{
-	char real[PATH_MAX], prefix[PATH_MAX];
-	struct stat st;
-
-	if (!vt_trust_unwritten(givens, path, real, &st)) {
-		go_up(path, 0, place);
-		return true;
-	}
-	go_up(real, 2, prefix);
-	for (size_t i = 0; i < givens->count; i++)
-		if (givens->items[i].writable && realpath(givens->items[i].path, place) &&
-		    is_of_library(place, prefix))
-			return true;
-	return is_library_written(givens, prefix, "lib", place) ||
-	       is_library_written(givens, prefix, "lib64", place);
-}
-
-/* The same of one that may be a venv's: its pyvenv.cfg, beside it or above, leads to the library.
- */
-static bool is_venv_written(const struct vt_givens *givens, const char *path, char place[PATH_MAX])
-{
-	char prefix[PATH_MAX], home[PATH_MAX], file[PATH_MAX + 16], real[PATH_MAX];
-	bool written = is_written(givens, path, place);
-	struct stat st;
-
-	for (int levels = 1; !written && levels <= 2; levels++) {
-		go_up(path, levels, prefix);
-		if (!vt_prefix_read_venv_home(prefix, home))
-			continue;
-		(void)snprintf(file, sizeof(file), "%s/pyvenv.cfg", prefix); /* fits */
-		written = !vt_trust_unwritten(givens, file, real, &st);
-		go_up(prefix, 0, place);
-		(void)snprintf(file, sizeof(file), "%s/python3", home); /* fits */
-		if (!written && access(file, F_OK) == 0)
-			written = is_written(givens, file, place);
-	}
-	return written;
-}
-
 int vt_lookup_interpreter_for(const struct vt_caller *caller, struct vt_arena *arena,
 			      const char *name, const struct vt_policy *policy,
 			      struct vt_command *ret_command, struct vt_err *err)
@@ -173,7 +82,7 @@ int vt_lookup_interpreter_for(const struct vt_caller *caller, struct vt_arena *a
 	r = list_givens(policy, arena, &givens, err);
 	if (r < 0)
 		return r;
-	if (is_venv_written(&givens, command.path, place))
+	if (vt_altered_interpreter(&givens, command.path, place))
 		return vt_fail(err, VT_STEP_PLAN, EPERM,
 			       "refused: the interpreter '%s' is started outside of cells, and "
 			       "files.write "

@@ -265,6 +265,7 @@ void vt_pool_init_makers(struct vt_pool *pool)
 	for (size_t i = 0; i < 2; i++) {
 		pool->zygotes[i] = (struct vt_pool_zygote){ .loop = pool->loop,
 							    .children = options->children,
+							    .plan = pool->plan,
 							    .program = options->program,
 							    .program_fd = options->program_fd,
 							    .has_main = options->has_main,

@@ -27,6 +27,7 @@
 #include "kernel/process.h"
 #include "launch/heeded.h"
 #include "launch/spawn.h"
+#include "pool/shade.h"
 #include "uapi/memfd.h"
 
 /* What it is; and to have every function found once, before it forks, and not in each call. */
@@ -47,10 +48,11 @@ enum {
  * The program that a process is of stays within its reach whatever else is not: an occupant finds
  * it at /proc/self/exe, on the mount that it was executed from. As an ordinary user he owns it, and
  * could change its mode, or where no Landlock holds write to it. So that mount can only be read, as
- * all that a zygote sees of the host. Who has no power over mounts has it in the hull. Bare cells
- * write to the host's own folders, and have what the zygote sees.
+ * all that a zygote sees of the host; and what calls can write is not there at all. Who has no
+ * power over mounts has it in the hull. Bare cells write to the host's own folders, and have what
+ * the zygote sees.
  */
-static int enter_read_only(int hull_user_fd, struct vt_err *err)
+static int enter_mounts(const struct vt_plan *plan, int hull_user_fd, struct vt_err *err)
 {
 	const struct vt_mount_traits traits = { .device = true, .idmap_fd = -1 };
 
@@ -61,7 +63,9 @@ static int enter_read_only(int hull_user_fd, struct vt_err *err)
 
 	if (root < 0)
 		return vt_fail_at(err, VT_STEP_MOUNTS, errno, "open the root", NULL);
-	return vt_mount_restrict(root, &traits, "/", err);
+	int r = vt_mount_restrict(root, &traits, "/", err);
+
+	return r < 0 ? r : vt_shade_written(plan, err);
 }
 
 /* As a file of nobody's, which can be executed and not be written to. Returns it, or a failure. */
@@ -166,7 +170,7 @@ static _Noreturn void become(struct vt_pool_zygote *zygote, char **envp, int con
 	    fcntl(CONTROL_FD, F_SETFD, 0) < 0 || (null = open("/dev/null", O_RDWR | O_CLOEXEC)) < 0)
 		_exit(125);
 	zygote->program_fd = zygote->program_fd > 0 ? HELD_FD : -1;
-	int r = hull_user_fd < 0 ? 0 : enter_read_only(HULL_FD, &err);
+	int r = hull_user_fd < 0 ? 0 : enter_mounts(zygote->plan, HULL_FD, &err);
 
 	/* After it: who gets other capabilities loses this. */
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) < 0)
@@ -314,8 +318,8 @@ static const char *advise(const struct vt_pool_zygote *zygote, int status)
 	if (!zygote->has_main)
 		return "";
 	if (WIFEXITED(status) && WEXITSTATUS(status) == 127)
-		return "; is a library missing? LD_LIBRARY_PATH does not count here: link with "
-		       "-Wl,-rpath,FOLDER";
+		return "; is a library missing? LD_LIBRARY_PATH does not count here, nor does what "
+		       "calls may write: link with -Wl,-rpath,FOLDER";
 	return MAIN_COMES_FIRST;
 }
 

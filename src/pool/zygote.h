@@ -19,6 +19,7 @@ struct vt_pool_zygote {
 	/* the owner's */
 	struct vt_loop     *loop;
 	struct vt_children *children;
+	const struct vt_plan *plan;
 	const char     *program;
 	int             program_fd; /* the file that it is, where its path leads to another; 0: none */
 	bool            has_main;   /* it is a client's, who is to call vitro_host_main() */

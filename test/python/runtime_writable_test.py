@@ -85,28 +85,54 @@ def _():
             check_equal(ask(space.pool(prefix, space.fixed, initializer="fixed:note")), 3, f"cells {kind}: by each")
 
 
-@test("an interpreter whose library is a link to where calls can write is refused")
+def lead(link, target):
+    """A link, with all that it needs before it."""
+    os.makedirs(os.path.dirname(link), 0o755, exist_ok=True)
+    os.symlink(target, link)
+
+
+# What becomes of an interpreter's prefix.
+LIBRARIES = {
+    "none of it": lambda top, name, free: write(f"{top}/lib/{name}/os.py", ""),
+    "a link": lambda top, name, free: lead(f"{top}/lib/{name}", f"{free}/{name}"),
+    "a link to what is around it": lambda top, name, free: lead(f"{top}/lib/{name}", os.path.dirname(free)),
+    "lib is a link": lambda top, name, free: lead(f"{top}/lib", free),
+    "lib is a link to what is around it": lambda top, name, free: (lead(f"{top}/lib", f"{top}/store"), lead(f"{top}/store/{name}", os.path.dirname(free))),
+    "lib64 is one": lambda top, name, free: lead(f"{top}/lib64/{name}", f"{free}/{name}"),
+    "a zip": lambda top, name, free: lead(f"{top}/lib/{name.replace('.', '')}.zip", f"{free}/{name}/os.py"),
+    "one package": lambda top, name, free: lead(f"{top}/lib/{name}/json", f"{free}/{name}"),
+    "a cache": lambda top, name, free: lead(f"{top}/lib/{name}/json/__pycache__", f"{free}/{name}"),
+    "extensions": lambda top, name, free: lead(f"{top}/lib/{name}/lib-dynload", f"{free}/{name}"),
+    "that of a venv's home": lambda top, name, free: (write(f"{top}/pyvenv.cfg", f"home = {top}/home/bin\n"), os.makedirs(f"{top}/home/bin"),
+                                                       lead(f"{top}/home/lib/{name}", f"{free}/{name}")),
+    "a venv's file": lambda top, name, free: (write(f"{free}/cfg", "nothing\n"), lead(f"{top}/pyvenv.cfg", f"{free}/cfg")),
+    "packages alone": lambda top, name, free: lead(f"{top}/lib/{name}/site-packages", f"{free}/{name}"),
+}
+
+
+@test("an interpreter whose library calls can write, by whatever links, is refused")
 def _():
+    minor = subprocess.run([SYSTEM, "-c", "import sys; print(sys.version_info[1])"], stdout=subprocess.PIPE, check=True).stdout.decode().strip()
+    setup = json.dumps({"version": 1, "mode": "json", "path": [], "preload": [], "main": None})
     for kind, prefix in kinds():
-        with contextlib.ExitStack() as stack:
-            space = Workspace(stack)
-            name = f"python3.{subprocess.run([SYSTEM, '-c', 'import sys; print(sys.version_info[1])'], stdout=subprocess.PIPE, check=True).stdout.decode().strip()}"
-            for lib, place in (("lib", space.free), ("lib64", space.free), ("lib", space.fixed)):
-                top = stack.enter_context(folder())
-                for made in (f"{top}/bin", f"{top}/{lib}"):
-                    os.mkdir(made, 0o755)
+        for what, make in LIBRARIES.items():
+            with contextlib.ExitStack() as stack:
+                top, around, name = stack.enter_context(folder()), stack.enter_context(folder()), f"python3.{minor}"
+                free = f"{around}/free"
+                os.mkdir(f"{top}/bin", 0o755)
                 shutil.copy(os.path.realpath(SYSTEM), f"{top}/bin/python3")
-                write(f"{place}/{name}/os.py", "")
-                os.symlink(f"{place}/{name}", f"{top}/{lib}/{name}")
+                write(f"{free}/{name}/os.py", "")
+                make(top, name, free)
                 client = stack.enter_context(wire.Client(*spawn(prefix)))
                 client.say({"do": "hello", "version": 1})
                 client.until(lambda: client.version)
-                setup = json.dumps({"version": 1, "mode": "json", "path": [], "preload": [], "main": None})
+                policy = [{"key": "require", "value": "best-effort"}, {"key": "files.write", "value": free}]
                 try:
-                    client.pool(1, [{"key": "require", "value": "best-effort"}, *space.policy], python=f"{top}/bin/python3", setup=setup)
-                    check_equal(place, space.fixed, f"cells {kind}: {lib}: a pool was made")
+                    client.pool(1, policy, python=f"{top}/bin/python3", setup=setup)
+                    check(what in ("none of it", "packages alone"), f"cells {kind}: {what}: a pool was made")
                 except PermissionError as error:
-                    check_in(f"files.write lets calls change '{top}/{lib}/{name}'", error.strerror, f"cells {kind}: {lib}")
+                    check(what not in ("none of it", "packages alone"), f"cells {kind}: {what}: {error.strerror}")
+                    check_in("files.write lets calls change '", error.strerror, f"cells {kind}: {what}")
 
 
 @test("nor by a link, a cache, a part of a namespace package, or from behind an except")
