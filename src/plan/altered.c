@@ -93,7 +93,8 @@ static bool is_library_altered(const struct altering *a, const char *prefix, con
 	const struct dirent *entry;
 	bool altered = false;
 
-	if (snprintf(path, sizeof(path), "%s/%s", prefix, lib) >= PATH_MAX || !realpath(path, folder))
+	if (snprintf(path, sizeof(path), "%s/%s", prefix, lib) >= PATH_MAX ||
+	    !realpath(path, folder))
 		return false;
 	DIR *dir = opendir(folder);
 

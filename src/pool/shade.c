@@ -26,7 +26,8 @@ static bool is_written(const struct vt_build *build)
 	return build->act == VT_ACT_BIND && build->writable && !build->device && !build->inner;
 }
 
-/* Then it is under the other's cover; and what a call has made of the way there is of no account. */
+/* Then it is under the other's cover; and what a call has made of the way there is of no account.
+ */
 static bool lies_in_another(const struct vt_plan *plan, const struct vt_build *written)
 {
 	for (size_t i = 0; i < plan->build_count; i++) {
@@ -39,7 +40,8 @@ static bool lies_in_another(const struct vt_plan *plan, const struct vt_build *w
 	return false;
 }
 
-/* What is gone from its place is so by the host's own doing: no call can move what it was granted. */
+/* What is gone from its place is so by the host's own doing: no call can move what it was granted.
+ */
 static int shade(struct shading *s, const char *path)
 {
 	int r = vt_cover_path(s->covering, path);
@@ -56,9 +58,9 @@ static void shade_alias(void *arg, const char *alias)
 	if (s->status < 0)
 		return;
 	if (S_ISDIR(s->written->mode) && lstat(alias, &st) == 0 && !S_ISDIR(st.st_mode))
-		s->status = vt_fail_at(s->err, VT_STEP_MOUNTS, EPERM,
-				       "keep from what is loaded ahead of calls, which may write it:",
-				       alias);
+		s->status = vt_fail_at(
+			s->err, VT_STEP_MOUNTS, EPERM,
+			"keep from what is loaded ahead of calls, which may write it:", alias);
 	else
 		s->status = shade(s, alias);
 }

@@ -15,7 +15,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent / "wire"), str(HERE.parent / "lib")]
 import client as wire
 from interpreters import PATIENCE, SYSTEM, kinds, spawn
-from vitrotest import BINARY, PREFIX, ROOT, Failed, check, check_equal, check_in, folder, is_bare, main, sanitized, skip, test, wait_until, write
+from vitrotest import BINARY, PREFIX, Failed, check, check_equal, check_in, folder, is_bare, main, skip, test, wait_until, write
 
 
 OBJECT = os.path.join(os.path.dirname(BINARY), "test", "plugin.so")
@@ -149,55 +149,25 @@ def _():
                 check_equal(os.path.exists(f"{fixed}/ran"), bare and key == "files.read", f"cells {kind}: {key}: it ran outside of cells")
 
 
-HOST = """#include <stdio.h>
-#include <vitro.h>
-
-int far(void);
-
-static int work(vitro_task *task)
-{
-	return vitro_task_return(task, far() == 5 ? "5" : "0");
-}
-
-static const struct vitro_tool tools[] = { { .name = "work", .function = work }, { 0 } };
-
-int main(int argc, char **argv)
-{
-	vitro_policy *policy;
-	vitro_toolhost *host;
-	struct vitro_error error;
-
-	vitro_host_main(argc, argv, tools);
-	policy = vitro_policy_new();
-	if (vitro_policy_set(policy, argv[1], argv[2], &error) < 0 ||
-	    vitro_toolhost_new(&host, tools, &(struct vitro_options){ .policy = policy }, &error) < 0)
-		return puts(error.text), 1;
-	vitro_result *result = vitro_call(host, &(struct vitro_request){ .tool = "work" });
-
-	puts(vitro_result_json(result));
-	vitro_result_free(result);
-	vitro_toolhost_free(host);
-	return 0;
-}
-"""
-
-
-@test("nor does a program that has tools of its own", needs=["gcc"])
+@test("a program that holds tools ready sees nothing that calls can write, from its beginning")
 def _():
-    built = os.path.dirname(os.path.realpath(BINARY))
-    if is_bare():
-        skip("what bare cells can write cannot be covered")
-    if sanitized():
-        skip("what loads a sanitized library is sanitized, too")
-    with folder(writable=True) as free, folder() as fixed:
-        write(f"{fixed}/far.c", "int far(void)\n{\n\treturn 5;\n}\n")
-        write(f"{fixed}/host.c", HOST)
-        subprocess.run(["gcc", "-shared", "-fPIC", "-o", f"{free}/libfar.so", f"{fixed}/far.c"], check=True)
-        subprocess.run(["gcc", f"-I{ROOT}/include", f"-I{built}/include", "-o", f"{fixed}/host", f"{fixed}/host.c", f"-L{free}", "-lfar", f"-Wl,-rpath,{free}",
-                        f"-L{built}/src", "-l:libvitro.so.0", f"-Wl,-rpath,{built}/src"], check=True)
-        for key, says in (("files.write", "libfar.so: cannot open shared object file"), ("files.read", '"value": 5')):
-            done = subprocess.run([f"{fixed}/host", key, free], env={**os.environ, "VITRO_BINARY": BINARY}, stdout=subprocess.PIPE, timeout=PATIENCE)
-            check_in(says, done.stdout.decode(), key)
+    for kind, prefix in kinds():
+        with contextlib.ExitStack() as stack:
+            free, fixed, bare = stack.enter_context(folder(writable=True)), stack.enter_context(folder()), bool(prefix) or is_bare()
+            write(f"{free}/planted", "planted")
+            # What it finds by an RPATH, say. The working directory is one that calls can write.
+            write(f"{fixed}/program", f"#!/bin/sh\ncat {free}/planted planted >&2\nexit 3\n", 0o755)
+            for key in ("files.read", "files.write"):
+                client = stack.enter_context(wire.Client(*spawn([*prefix, "sh", "-c", 'cd "$0" && exec "$@"', free])))
+                client.say({"do": "hello", "version": 1})
+                client.until(lambda: client.version)
+                client.pool(1, [{"key": "require", "value": "best-effort"}, {"key": key, "value": free}], program=f"{fixed}/program")
+                client.call(1, 1, "nothing")
+                text = json.dumps(client.wait(1), default=str)
+                says = "No such file or directory" if key == "files.write" and not bare else "plantedplanted"
+                check_in("it said: ", text, f"cells {kind}: {key}")
+                check_in(says, text, f"cells {kind}: {key}")
+                check_equal("plantedplanted" in text, says == "plantedplanted", f"cells {kind}: {key}: {text}")
 
 
 if __name__ == "__main__":
