@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/path.h"
@@ -34,13 +35,15 @@ static void add_text(struct vt_str *texts, const char *text)
 static void read_mounts(struct vt_str *texts)
 {
 	FILE *file = fopen("/proc/self/mountinfo", "re");
-	char line[2 * PATH_MAX + 1024], id[32], parent[32], device[32], root[PATH_MAX],
-		point[PATH_MAX];
+	/* Four characters may stand for one. */
+	char id[32], parent[32], device[32], root[4 * PATH_MAX], point[4 * PATH_MAX];
+	char *line = NULL;
+	size_t size = 0;
 
 	/* "36 35 98:0 /root /mount-point options ..." */
-	while (file && fgets(line, sizeof(line), file)) {
-		if (sscanf(line, "%31s %31s %31s %4095s %4095s", id, parent, device, root, point) !=
-		    5)
+	while (file && getline(&line, &size, file) > 0) {
+		if (sscanf(line, "%31s %31s %31s %16383s %16383s", id, parent, device, root,
+			   point) != 5)
 			continue;
 		unescape(root);
 		unescape(point);
@@ -50,6 +53,7 @@ static void read_mounts(struct vt_str *texts)
 		add_text(texts, root);
 		add_text(texts, point);
 	}
+	free(line);
 	if (file)
 		(void)fclose(file); /* only read from */
 }
@@ -83,7 +87,7 @@ void vt_mounts_done(struct vt_mounts *mounts)
 	vt_str_done(&mounts->texts);
 }
 
-static bool know(struct vt_mounts *mounts)
+bool vt_mounts_know(struct vt_mounts *mounts)
 {
 	if (mounts->texts.len == 0)
 		read_mounts(&mounts->texts);
@@ -94,7 +98,7 @@ bool vt_mounts_below(struct vt_mounts *mounts, const char *path)
 {
 	struct mount mount = { 0 };
 
-	if (!know(mounts) || path[0] != '/')
+	if (!vt_mounts_know(mounts) || path[0] != '/')
 		return true;
 	while (next_mount(&mounts->texts, &mount))
 		if (vt_path_lies_in(mount.point, path) && strcmp(mount.point, path) != 0)
@@ -173,10 +177,10 @@ static int tell_aliases(const struct vt_str *texts, const struct shown *shown,
 			continue;
 		if (!join(alias, other.point, around ? rest_of(shown->inside, other.root) : ""))
 			return -ENAMETOOLONG;
-		/* What is covered by another mount is not to be seen there, and what lies in it is
-		 * no other name. */
-		if (mount_of(texts, alias).point == other.point &&
-		    !vt_path_lies_in(alias, shown->path))
+		/* What lies in it is no other name, and what is covered by another mount is not to
+		 * be seen there. */
+		if (!vt_path_lies_in(alias, shown->path) &&
+		    mount_of(texts, alias).point == other.point)
 			each(arg, alias);
 	}
 	return 0;
@@ -189,7 +193,7 @@ int vt_mounts_aliases(struct vt_mounts *mounts, const char *path,
 	char inside[PATH_MAX];
 	struct mount below = { 0 };
 
-	if (!know(mounts) || path[0] != '/')
+	if (!vt_mounts_know(mounts) || path[0] != '/')
 		return -EIO;
 	const struct mount own = mount_of(texts, path);
 

@@ -15,6 +15,9 @@ struct vt_mounts {
 void vt_mounts_init(struct vt_mounts *mounts);
 void vt_mounts_done(struct vt_mounts *mounts);
 
+/* Reads them now; false: they are not known. What is mounted from then on does not count. */
+bool vt_mounts_know(struct vt_mounts *mounts);
+
 /*
  * Whether something is mounted below an absolute path, not counting what is mounted on it. Where that
  * is not known, it is taken to be so.

@@ -36,7 +36,7 @@ static int look(const struct vt_covering *c, const char *path, struct stat *ret_
 static bool is_under_cover(const struct vt_covering *c, const char *path)
 {
 	char around[PATH_MAX];
-	struct stat st;
+	struct stat st = { 0 };
 	int r = -ENOENT;
 
 	(void)snprintf(around, sizeof(around), "%s", path); /* plans have no longer ones */
@@ -50,7 +50,7 @@ static bool is_under_cover(const struct vt_covering *c, const char *path)
 int vt_cover_path(const struct vt_covering *c, const char *path)
 {
 	const struct vt_mount_traits read_only = { .idmap_fd = -1 };
-	struct stat st;
+	struct stat st = { 0 };
 	int r = look(c, path, &st);
 
 	if (r == -ENOENT && is_under_cover(c, path))

@@ -184,9 +184,8 @@ static void read_schema(struct tool_reading *t)
 		WRONG(t, "%s: want a JSON schema, which is an object", f->key);
 	else if (f->value && len > VT_TOOL_MAX_SCHEMA)
 		WRONG(t, "%s: it is longer than %d KB", f->key, VT_TOOL_MAX_SCHEMA >> 10);
-	else if (f->value && vt_schema_compile(f->value, f->key, &t->schema, NULL, &err) < 0)
-		WRONG(t, "%s", err.what);
-	else if (f->value && vt_tool_check_type(f->value, f->key, &err) < 0)
+	else if (f->value && (vt_schema_compile(f->value, f->key, &t->schema, NULL, &err) < 0 ||
+			      vt_tool_check_type(f->value, f->key, &err) < 0))
 		WRONG(t, "%s", err.what);
 	else
 		t->schema_is_wrong = false;

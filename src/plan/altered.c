@@ -64,17 +64,21 @@ static bool is_link_altered(const struct altering *a, char *folder)
 	char *const roots[] = { folder, NULL };
 	FTS *walk = fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
 	bool altered = false;
+	char real[PATH_MAX];
 	FTSENT *entry;
 
 	while (walk && !altered && (entry = fts_read(walk))) {
 		if (entry->fts_info == FTS_D && is_for_packages(entry->fts_name))
 			(void)fts_set(walk, entry, FTS_SKIP); /* cannot fail: it is known */
 		altered = entry->fts_info == FTS_SL && !is_for_packages(entry->fts_name) &&
-			  is_file_altered(a, entry->fts_path);
+			  (is_file_altered(a, entry->fts_path) ||
+			   (realpath(entry->fts_path, real) && is_inside_altered(a, real)));
 	}
 	if (walk)
 		(void)fts_close(walk); /* it was only read */
-	return altered;
+	else
+		go_up(folder, 0, a->place); /* who cannot tell says so */
+	return altered || !walk;
 }
 
 /* A folder of modules, or a zip of them, by whatever links it is reached. */
@@ -104,7 +108,9 @@ static bool is_library_altered(const struct altering *a, const char *prefix, con
 			  is_part_altered(a, path);
 	if (dir)
 		(void)closedir(dir); /* it was only read */
-	return altered || is_inside_altered(a, folder);
+	if (!dir)
+		go_up(folder, 0, a->place); /* who cannot tell says so */
+	return altered || !dir;
 }
 
 static bool is_prefix_altered(const struct altering *a, const char *prefix)

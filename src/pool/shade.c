@@ -9,7 +9,7 @@
 #include "host/mounts.h"
 #include "launch/cover.h"
 
-/* Of which a process that has not begun needs nothing. */
+/* Of which a process that has not begun needs nothing, and policies can grant nothing. */
 #define STAGE "dev"
 
 struct shading {
@@ -40,16 +40,20 @@ static bool lies_in_another(const struct vt_plan *plan, const struct vt_build *w
 	return false;
 }
 
-/* What is gone from its place is so by the host's own doing: no call can move what it was granted.
+/*
+ * What is gone from its place is so by the host's own doing: no call can move what it was granted.
  */
 static int shade(struct shading *s, const char *path)
 {
 	int r = vt_cover_path(s->covering, path);
 
-	return r == -ENOENT ? 0 : r;
+	return r == -ENOENT || r == -ENOTDIR || r == -ELOOP ? 0 : r;
 }
 
-/* One file of a folder would lose its cover with its name, which calls can remove. */
+/*
+ * One file of a folder would lose its cover with its name, which calls can remove; and what lies
+ * below the stage is not to be seen now.
+ */
 static void shade_alias(void *arg, const char *alias)
 {
 	struct shading *s = arg;
@@ -57,12 +61,15 @@ static void shade_alias(void *arg, const char *alias)
 
 	if (s->status < 0)
 		return;
-	if (S_ISDIR(s->written->mode) && lstat(alias, &st) == 0 && !S_ISDIR(st.st_mode))
+	if (vt_path_lies_in(alias, "/" STAGE) ||
+	    (S_ISDIR(s->written->mode) && lstat(alias, &st) == 0 && !S_ISDIR(st.st_mode)))
 		s->status = vt_fail_at(
 			s->err, VT_STEP_MOUNTS, EPERM,
 			"keep from what is loaded ahead of calls, which may write it:", alias);
 	else
 		s->status = shade(s, alias);
+	if (s->status == -EACCES) /* then nor will the zygote */
+		s->status = 0;
 }
 
 static int list_all(const struct vt_covering *covering, void *user)
@@ -94,7 +101,10 @@ int vt_shade_written(const struct vt_plan *plan, struct vt_err *err)
 	if (!any)
 		return 0;
 	vt_mounts_init(&s.mounts);
-	int r = vt_cover(STAGE, list_all, &s, err);
+	/* By these, and not by the covers, are there other names. */
+	int r = vt_mounts_know(&s.mounts)
+			? vt_cover(STAGE, list_all, &s, err)
+			: vt_fail_at(err, VT_STEP_MOUNTS, EIO, "read", "/proc/self/mountinfo");
 
 	vt_mounts_done(&s.mounts);
 	return r;

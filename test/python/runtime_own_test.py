@@ -15,7 +15,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent / "wire"), str(HERE.parent / "lib")]
 import client as wire
 from interpreters import PATIENCE, SYSTEM, kinds, spawn
-from vitrotest import BINARY, PREFIX, Failed, check, check_equal, check_in, folder, is_bare, main, skip, test, wait_until, write
+from vitrotest import BINARY, IS_ROOT, PREFIX, Failed, check, check_equal, check_in, folder, is_bare, main, skip, test, wait_until, write
 
 
 OBJECT = os.path.join(os.path.dirname(BINARY), "test", "plugin.so")
@@ -168,6 +168,27 @@ def _():
                 check_in("it said: ", text, f"cells {kind}: {key}")
                 check_in(says, text, f"cells {kind}: {key}")
                 check_equal("plantedplanted" in text, says == "plantedplanted", f"cells {kind}: {key}: {text}")
+
+
+@test("nor by another name that the host's mounts give it")
+def _():
+    if is_bare() or not IS_ROOT:
+        skip("needs cells in namespaces, and to mount on the host")
+    with folder(writable=True) as free, folder() as fixed:
+        write(f"{free}/planted", "planted")
+        os.makedirs(f"{fixed}/other")
+        write(f"{fixed}/one", "one")
+        write(f"{fixed}/program", f"#!/bin/sh\ncat {fixed}/other/planted >&2\nexit 3\n", 0o755)
+        for key, mount, says in (("files.read", f"{free} {fixed}/other", "it said: planted"), ("files.write", f"{free} {fixed}/other", "No such file"),
+                                 ("files.write", f"{free}/planted {fixed}/one", "keep from what is loaded ahead of calls"),
+                                 ("files.write", f"{free} /dev/shm", "keep from what is loaded ahead of calls")):
+            prefix = ["unshare", "-m", "sh", "-c", f'mount --bind {mount} && exec "$@"', "sh"]
+            with wire.Client(*spawn(prefix)) as client:
+                client.say({"do": "hello", "version": 1})
+                client.until(lambda: client.version)
+                client.pool(1, [{"key": "require", "value": "best-effort"}, {"key": key, "value": free}], program=f"{fixed}/program")
+                client.call(1, 1, "nothing")
+                check_in(says, json.dumps(client.wait(1), default=str), f"{key}: {mount}")
 
 
 if __name__ == "__main__":

@@ -101,6 +101,7 @@ LIBRARIES = {
     "lib64 is one": lambda top, name, free: lead(f"{top}/lib64/{name}", f"{free}/{name}"),
     "a zip": lambda top, name, free: lead(f"{top}/lib/{name.replace('.', '')}.zip", f"{free}/{name}/os.py"),
     "one package": lambda top, name, free: lead(f"{top}/lib/{name}/json", f"{free}/{name}"),
+    "one package, which is around it": lambda top, name, free: lead(f"{top}/lib/{name}/json", os.path.dirname(free)),
     "a cache": lambda top, name, free: lead(f"{top}/lib/{name}/json/__pycache__", f"{free}/{name}"),
     "extensions": lambda top, name, free: lead(f"{top}/lib/{name}/lib-dynload", f"{free}/{name}"),
     "that of a venv's home": lambda top, name, free: (write(f"{top}/pyvenv.cfg", f"home = {top}/home/bin\n"), os.makedirs(f"{top}/home/bin"),
