@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs the probe in a cell of a Python pool: client.py PROBE. Prints what came of it as JSON."""
+"""Runs the probe in a cell of a Python pool: client.py PROBE [FOLDER], which calls may write. Prints what came of it as JSON."""
 
 import json
 import sys
@@ -23,7 +23,7 @@ mark()
 """ % sys.argv[1]
 
 try:
-    with vitro.Sandbox(policy={"files": {"read": [sys.argv[1]]}}, ready_min=1, ready_max=1) as sandbox:
+    with vitro.Sandbox(policy={"files": {"read": [sys.argv[1]], "write": sys.argv[2:]}}, ready_min=1, ready_max=1) as sandbox:
         result = sandbox.eval(CODE, result=True)
     told = {"status": result.status, "stdout": result.stdout, "isolation": result.isolation,
             "error": result.error and {"message": result.error.message}}

@@ -40,6 +40,11 @@ ALWAYS = {
     ("a C tool", "supervisor"): ("recvfrom", "recvmsg"),
     ("a server's C tool", "supervisor"): ("epoll_ctl",),
 }
+# Of this way these alone: all else is as without a folder for writing.
+ONLY = {
+    "Python that may write": (("helper", "zygote"), ("chdir", "fchdir", "fsconfig", "fsmount", "fsopen", "mkdirat", "mknodat", "mount_setattr", "move_mount", "open_tree",
+                                                     "openat2", "setns", "umount2", "unshare")),
+}
 # Whatever runs in a cell and is started anew sees these differ, or each time another.
 UNSTABLE = ("SigQ:",)
 
@@ -51,6 +56,7 @@ WAYS = {
     "a C tool": [PROBE, "call"],
     "a server's C tool": [PROBE, "serve", BINARY, "{folder}/socket"],
     "Python": [sys.executable, str(HERE / "client.py"), PROBE],
+    "Python that may write": [sys.executable, str(HERE / "client.py"), PROBE, "{folder}/work"],
     "Node": [shutil.which("node"), str(HERE / "client.mjs"), PROBE],
     "eval of Python": [BINARY, "eval", "--json", "--read", PROBE, EVAL["python"] % PROBE],
     "eval of Node": [shutil.which("node") and BINARY, "eval", "--json", "--lang", "node", "--read", PROBE, EVAL["node"] % PROBE],
@@ -83,6 +89,7 @@ class Run:
         before = Before()
         with tempfile.TemporaryDirectory(prefix="inject-test-") as folder:
             log = os.path.join(folder, "log")
+            os.mkdir(os.path.join(folder, "work"), 0o777)
             at = ["--at", ":".join(map(str, point))] if point else []
             env = {**os.environ, "VITRO_BINARY": binary_for(way), "PYTHONPATH": str(ROOT / "sdk" / "python"), "VITRO_TEST_MARK": before.token,
                    "PATH": f"{os.path.dirname(sys.executable)}:{os.environ['PATH']}",
@@ -96,7 +103,7 @@ class Run:
                 raise Failed(f"{way}, {point}: not over after {HANG_SECONDS} s\n{error.stdout}\n{error.stderr}") from None
             self.log = pathlib.Path(log).read_text().splitlines()
         self.way, self.point, self.code = way, point, done.returncode
-        self.out, self.err = done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace")
+        self.out, self.err = (text.decode(errors="replace").replace(folder, "/tmp/inject") for text in (done.stdout, done.stderr))
         self.hit = any(line.startswith("hit ") for line in self.log)
         self.left = [line for line in self.log if line.startswith("left ")]
         self.began = sorted({re.sub(r"\bvitro-[\d.]+", "vitro-N", line[6:]) for line in self.log if line.startswith("began ")})
@@ -179,7 +186,8 @@ def choose(counts, most):
 
 def points(way, role):
     """(call, n) for all calls that the role makes; fewer, if not all are wanted."""
-    counts = {call: count for (who, call), count in sorted(baseline(way).counts().items()) if who == role}
+    calls = ONLY[way][1] if way in ONLY else None
+    counts = {call: count for (who, call), count in sorted(baseline(way).counts().items()) if who == role and (calls is None or call in calls)}
     wanted = os.environ.get("VITRO_INJECT", str(FEW))
     of = sum(counts.values())
     always = [(call, n + 1) for call in ALWAYS.get((way, role), ()) for n in range(counts.get(call, 0))]
@@ -277,7 +285,7 @@ def _():
 
 
 for one in WAYS:
-    for who in ROLES:
+    for who in ONLY[one][0] if one in ONLY else ROLES:
         test(f"{one}: a call of the {who} fails")(functools.partial(inject, one, who))
 
 if __name__ == "__main__":
