@@ -209,7 +209,7 @@ static void test_v1_memory(void **state)
 	struct stat st;
 
 	if (!site)
-		SKIP("no cgroup can be made here");
+		skip();
 	assert_int_equal(vt_cgroup_make(site, &limits, &cgroup, &err), 0);
 	assert_int_equal(cgroup.count, 1);
 	assert_int_equal(folders_of(site->pids), 0);
@@ -248,7 +248,7 @@ static void test_v1_pids_and_cpu(void **state)
 	struct vt_err err;
 
 	if (!site)
-		SKIP("no cgroup can be made here");
+		skip();
 	assert_int_equal(vt_cgroup_make(site, &limits, &cgroup, &err), 0);
 	assert_int_equal(cgroup.count, strcmp(site->cpu, site->cpuacct) == 0 ? 2 : 3);
 
@@ -276,7 +276,7 @@ static void test_v1_quota_of_an_ancestor(void **state)
 	struct vt_err err;
 
 	if (!site)
-		SKIP("no cgroup can be made here");
+		skip();
 	assert_int_equal(vt_cgroup_make(site, &limits, &outer, &err), 0);
 	below = *site;
 	memcpy(below.cpu, outer.paths[0], PATH_MAX);
@@ -300,7 +300,7 @@ static void test_make_leaves_nothing_behind(void **state)
 	struct vt_err err;
 
 	if (!site)
-		SKIP("no cgroup can be made here");
+		skip();
 	half = *site;
 	(void)snprintf(half.pids, sizeof(half.pids), "/nowhere");
 	assert_int_equal(vt_cgroup_make(&half, &limits, &cgroup, &err), -ENOENT);
@@ -347,7 +347,7 @@ static void test_remove_waits_and_gives_up(void **state)
 	struct vt_err err;
 
 	if (!site)
-		SKIP("no cgroup can be made here");
+		skip();
 	assert_int_equal(vt_cgroup_make(site, &limits, &cgroup, &err), 0);
 	pid_t pid = park_in(&cgroup);
 	int64_t start = vt_clock_now();
@@ -370,7 +370,7 @@ static void test_sweep(void **state)
 	struct stat st;
 
 	if (!site)
-		SKIP("no cgroup can be made here");
+		skip();
 	shared = mmap(NULL, 2 * sizeof(*shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
 		      -1, 0);
 	assert_true(shared != MAP_FAILED);
@@ -416,8 +416,10 @@ static void test_find_as_an_ordinary_user(void **state)
 	struct vt_cgroup_site site;
 	int status;
 
-	if (geteuid() != 0 || !*state)
-		SKIP("not root, or no cgroup can be made here");
+	if (geteuid() != 0)
+		SKIP("only root can become another user");
+	if (!*state)
+		skip();
 	pid_t pid = fork();
 	assert_true(pid >= 0);
 	if (pid == 0) {
