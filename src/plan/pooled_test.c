@@ -65,16 +65,16 @@ static void test_other_names(void **state)
 	assert_false(loads_ahead("/data", false, NULL));
 }
 
-/* /srv/work/file, and at /srv/work. */
+/* A part of a folder for writing, shown at a place. */
 static bool loads_with_file(const char *to, mode_t mode)
 {
 	const struct vt_build builds[] = {
 		{ .act = VT_ACT_BIND,
-		  .from = "/srv/work",
-		  .to = "srv/work",
+		  .from = "/srv/desk",
+		  .to = "srv/desk",
 		  .writable = true,
 		  .mode = S_IFDIR },
-		{ .act = VT_ACT_BIND, .from = "/srv/work/file", .to = to, .mode = mode },
+		{ .act = VT_ACT_BIND, .from = "/srv/desk/file", .to = to, .mode = mode },
 	};
 	const struct vt_plan plan = { .builds = builds, .build_count = 2 };
 	const struct vt_host host = { 0 };
@@ -85,7 +85,7 @@ static bool loads_with_file(const char *to, mode_t mode)
 static void test_files(void **state)
 {
 	(void)state;
-	assert_true(loads_with_file("srv/work/file", S_IFREG)); /* the folder's cover is over it */
+	assert_true(loads_with_file("srv/desk/file", S_IFREG)); /* the folder's cover is over it */
 	assert_false(loads_with_file("lib/file", S_IFREG));
 	assert_true(loads_with_file("lib/file", S_IFDIR)); /* without its name it is no folder */
 }
