@@ -69,7 +69,7 @@ int vt_writable_list(const struct vt_plan *plan, int (*each)(void *user, const c
 		const struct vt_build *build = &plan->builds[i];
 
 		/* Itself is one of them. */
-		if (build->act == VT_ACT_BIND && build->writable && !build->device && !build->inner)
+		if (vt_build_is_written(build))
 			r = tell_aliases(&to, build);
 	}
 	return r;

@@ -117,6 +117,12 @@ struct vt_build {
 	bool        veiled;   /* in a plan's image, which leaves veils out: there is one */
 };
 
+/* Whether by this mount calls can write what is the host's. */
+static inline bool vt_build_is_written(const struct vt_build *build)
+{
+	return build->act == VT_ACT_BIND && build->writable && !build->device && !build->inner;
+}
+
 /* The owner of a granted folder, who is the cell's user inside. */
 struct vt_idmap {
 	uid_t uid;

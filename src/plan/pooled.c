@@ -70,7 +70,7 @@ bool vt_pooled_loads_ahead(const struct vt_plan *plan, const struct vt_host *hos
 	for (size_t i = 0; i < plan->build_count; i++) {
 		const struct vt_build *build = &plan->builds[i];
 
-		if (build->act != VT_ACT_BIND || !build->writable || build->device)
+		if (!vt_build_is_written(build))
 			continue;
 		if (plan->bare || is_part_shown(plan, build) ||
 		    (host->aliases && host->aliases(host, build->from, find_shown, &showing) < 0))

@@ -21,11 +21,6 @@ struct shading {
 	int status;
 };
 
-static bool is_written(const struct vt_build *build)
-{
-	return build->act == VT_ACT_BIND && build->writable && !build->device && !build->inner;
-}
-
 /* Then it is under the other's cover; and what a call has made of the way there is of no account.
  */
 static bool lies_in_another(const struct vt_plan *plan, const struct vt_build *written)
@@ -33,7 +28,7 @@ static bool lies_in_another(const struct vt_plan *plan, const struct vt_build *w
 	for (size_t i = 0; i < plan->build_count; i++) {
 		const struct vt_build *other = &plan->builds[i];
 
-		if (is_written(other) && strcmp(other->from, written->from) != 0 &&
+		if (vt_build_is_written(other) && strcmp(other->from, written->from) != 0 &&
 		    vt_path_lies_in(written->from, other->from))
 			return true;
 	}
@@ -80,7 +75,7 @@ static int list_all(const struct vt_covering *covering, void *user)
 	s->covering = covering;
 	for (size_t i = 0; s->status == 0 && i < plan->build_count; i++) {
 		s->written = &plan->builds[i];
-		if (!is_written(s->written) || lies_in_another(plan, s->written))
+		if (!vt_build_is_written(s->written) || lies_in_another(plan, s->written))
 			continue;
 		s->status = shade(s, s->written->from);
 		if (s->status == 0 &&
@@ -97,7 +92,7 @@ int vt_shade_written(const struct vt_plan *plan, struct vt_err *err)
 	bool any = false;
 
 	for (size_t i = 0; i < plan->build_count; i++)
-		any |= is_written(&plan->builds[i]);
+		any |= vt_build_is_written(&plan->builds[i]);
 	if (!any)
 		return 0;
 	vt_mounts_init(&s.mounts);
