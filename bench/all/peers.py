@@ -68,11 +68,10 @@ class Peers:
                         "noNewPrivileges": True},
             "root": {"path": "root", "readonly": True},
             "mounts": mounts,
-            "linux": {"namespaces": [{"type": kind} for kind in ("pid", "network", "ipc", "uts", "mount")],
-                      "seccomp": oci_filter(profile)},
+            "linux": {"namespaces": [{"type": kind} for kind in ("pid", "network", "ipc", "uts", "mount")]},
         }
-        if name == "runsc":
-            del config["linux"]["seccomp"]  # its own kernel answers; it takes no filter
+        if name != "runsc" and profile.exists():  # gVisor's own kernel answers; it takes no filter
+            config["linux"]["seccomp"] = oci_filter(profile)
         (folder / "config.json").write_text(json.dumps(config))
         return str(folder)
 
@@ -114,7 +113,9 @@ class Peers:
         return version_of(str(srt), "--version"), [shutil.which("node"), str(srt), "--settings", str(settings), *words]
 
     def landrun(self, words):
-        path = found("landrun")
+        path = str(self.build / "peers" / "landrun")
+        if not os.path.exists(path):
+            raise Missing("its Go module could not be had")
         return version_of(path, "--version"), [path, *[word for at in [*SYSTEM, words[0]] for word in ("--rox", at)],
                                                "--rw", "/tmp", "--", *words]
 
@@ -136,9 +137,7 @@ class Peers:
 
 
 def oci_filter(profile):
-    """Docker's profile for a process without capabilities, as a runtime takes it; none where it was not fetched."""
-    if not profile.exists():
-        return {"defaultAction": "SCMP_ACT_ALLOW"}
+    """Docker's profile for a process without capabilities, as a runtime takes it."""
     source = json.loads(profile.read_text())
     rules = []
     for rule in source["syscalls"]:
