@@ -14,7 +14,7 @@
 #   make test-mutants   switch off each layer in turn; tests must fail (ONLY=REGEX: some of them)
 #   make soak     an hour of calls, crashes, kills and cancels at full load (MINUTES=N, WRITE=1: to docs/evidence.md)
 #   make soak-calls   100,000 calls of tools that crash, hang, flood, 10,000 of Node (CALLS=N SEED=N)
-#   make bench    side by side with the alternatives, to docs/benchmarks.md (QUICK=1: a first look, in under two minutes, to build/bench/page)
+#   make bench    side by side with the alternatives, to docs/benchmarks.md, some 25 minutes (QUICK=1: a first look, in under two, to build/bench/page)
 #   make fuzz     fuzz the parsers, for a minute of CPU each (SECONDS=N)
 #   make deb      packages for Debian, to build/deb
 #   make test-packages  .deb, wheel, tarball and a fresh clone in a clean Debian 12 (as root)

@@ -394,7 +394,7 @@ class Bench:
             import numpy
             from vitro_bench_numpy import produce_array
             kinds.append(("array", produce_array, lambda data: numpy.frombuffer(data, "u1").copy()))
-        for megabytes, count in ((1, self.rounds // 3), (100, 1 if self.options.quick else 10)):
+        for megabytes, count in ((1, self.rounds // 3), *(() if self.options.quick else ((100, 10),))):
             for kind, produce, make in kinds:
                 data = make(os.urandom(1 << 20) * megabytes)
                 for name, function, value in ((f"{megabytes} MB {kind}, to", module.size, data),

@@ -20,7 +20,7 @@ write to the root. A tick: it could not. The same probe outside could do all tha
 """
 QUICK = """
 **This is a quick look, of few rounds each: a p99 is about the slowest of a dozen, and a bar that is missed by little says nothing.
-Pools ran on all CPUs alone, not pinned to one as well. `make bench` takes its time.**
+Pools ran on all CPUs alone, not pinned to one as well, and Python has no bars of 100 MB. `make bench` takes its time, some 25 minutes.**
 """
 
 
@@ -79,7 +79,7 @@ REASONS = (
     (r"parked cell, KB with the kernel's",
      "The kernel takes most of it for the namespaces, mounts and two processes of a cell, which cost about as much when they are made by hand, with "
      "nothing of vitro's in them ('made by hand', above); page tables and a memory cgroup are the largest parts."),
-    (r"call / round trip",
+    (r"C tools and pools: (call|call-back) / round trip",
      "Any supervisor costs a third process, and a fresh fork copies pages when it first answers. The rows 'through a third process' and 'and to a fresh "
      "fork' are that by hand, in C, without a namespace, a filter or a library: what they leave of the bar is less than vitro's checks, clocks and "
      "counters take. On all CPUs the round trip itself is bimodal, by whether the kernel puts both ends on one CPU."),
@@ -87,6 +87,12 @@ REASONS = (
      "Where both processes are on two CPUs, a wake-up across them is most of a call, and a spawn has few of them."),
     (r"call, p99 / p50",
      "What else this machine does at that moment: compare the bare round trip of the same table, which has nothing of vitro in it."),
+    (r"vitro / bwrap",
+     "Nine tenths of vitro's CPU time are the kernel's, for namespaces, mounts, processes and their end; a network namespace alone is an eighth "
+     "(`perf record -g`). bubblewrap pays for most of these as well, so that noise in them moves the ratio; limits, Landlock, a filter and a result come on top."),
+    (r"call among",
+     "On all CPUs a call is fast or slow by whether the kernel puts its processes on one CPU or two, and that changes from round to round: it is no growth where "
+     "1000 live calls cost no more than 1."),
     (r"1000 read paths",
      "By hand the mounts are made, and nothing else is: no look at where each path leads, no rule of Landlock for it, no root that is sealed."),
     (r"1 MB (bytes|array)",
@@ -94,8 +100,8 @@ REASONS = (
      "fresh' is the same by hand: a bare fork and a socket, nothing sealed."),
     (r"Python: a call-back",
      "Compared with a byte through a pipe. 'Floor, json' is a round trip by hand with its arguments as JSON, in Python at both ends, through a relay in C."),
-    (r"of thousands",
-     "Compared with a bare message; what a call-back is checked for, and its promise, come on top."),
+    (r"Node: a call-back",
+     "Compared with a bare message between two processes; a call-back has the supervisor between them, and what it is checked for, and its promise, come on top."),
     (r"no occupant / fork|nothing ready",
      "Nothing was ready, so that a whole occupant is made while the call waits. 'Floor' is a fork by hand that enters the same namespaces."),
     (r"add\(2, 3\)|a cold",
