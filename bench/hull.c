@@ -45,25 +45,28 @@ static void attach(int fd, int root, const char *to)
 		hand_fail("mount", to);
 }
 
-/* One tmpfs for all folders that can be written. */
+/*
+ * One tmpfs for all folders that can be written: the first is its root, the others are folders in it.
+ * None is unmounted again, since that waits for the kernel, longer than all else takes.
+ */
 static void mount_scratch(const struct mounts *mounts, int root)
 {
 	AUTO_CLOSE int tmpfs = hand_filesystem("tmpfs", MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV);
 	char name[] = "a";
 
-	attach(tmpfs, root, ".folder");
 	for (size_t i = 0; i < mounts->count; i++) {
 		if (mounts->items[i].kind != MOUNT_SCRATCH)
 			continue;
+		if (name[0]++ == 'a') {
+			attach(tmpfs, root, mounts->items[i].at + 1);
+			continue;
+		}
 		if (mkdirat(tmpfs, name, 0755) < 0)
 			hand_fail("make", name);
 		AUTO_CLOSE int folder = hand_copy(tmpfs, name);
 
 		attach(folder, root, mounts->items[i].at + 1);
-		name[0]++;
 	}
-	if (umount2("/.folder", MNT_DETACH) < 0)
-		hand_fail("detach", "the tmpfs");
 }
 
 static void mount_own(const struct mounts *mounts)
@@ -136,6 +139,7 @@ static void end(pid_t pid)
 
 /* ---- its keeper ---------------------------------------------------------------------------- */
 
+/* Cells one after the other; the ends of those before are not waited for, but all belong to it. */
 static uint32_t work(const struct keeper *keeper, uint32_t ms)
 {
 	int64_t until = vt_clock_now() + ms * VT_NS_PER_MS;
@@ -150,8 +154,13 @@ static uint32_t work(const struct keeper *keeper, uint32_t ms)
 
 		if (read(answer_fd, &made, sizeof(made)) != sizeof(made))
 			hand_fail("wait for", "a cell");
-		end(pid);
+		if (kill(pid, SIGKILL) < 0)
+			hand_fail("end", "a cell");
+		while (waitpid(-1, NULL, WNOHANG) > 0)
+			;
 	}
+	while (waitpid(-1, NULL, 0) > 0)
+		;
 	return count;
 }
 

@@ -8,9 +8,8 @@
  * and in random order; a ratio is the median of those within the rounds. All of it runs with forks of a warm Node, and
  * with processes that are started anew (as where a version cannot be forked), once pinned to one CPU and once not.
  *
- * How long `node -e 0` takes depends on the environment: certificates that NODE_EXTRA_CA_CERTS names are read at each start.
- * So there are two of it, "node" with the environment as it is here, which bars are for, and "PATH alone" with that
- * variable and no other. Each bar has both ratios. Of a call-back, which is timed within a process, there is one.
+ * `node -e 0` gets PATH and no other variable, as cells do: certificates that NODE_EXTRA_CA_CERTS names would be read at each
+ * start, and make it two or three times as slow.
  *
  *   spaced          calls 20 ms apart
  *   back to back    bursts of calls, each while the pool's parked occupants last
@@ -106,11 +105,11 @@ class Table {
 		console.log(`${name.padEnd(32)} ${who.padStart(10)} ${figures.map((figure) => figure.padStart(9)).join(' ')}  ${says}`.trimEnd());
 	}
 
-	/** beside: ratios to others than the one that the bar is for; floors: what of that one's time takes nothing of vitro. */
-	judge(name, value, bar, holds, { isLeast = false, beside = {}, floors = {} } = {}) {
-		const others = Object.entries({ ...beside, ...floors }).map(([other, ratio]) => `${other} ${ratio.toFixed(3)}`);
+	/** floors: what the same takes with nothing of vitro in it, as a share of the other's time. */
+	judge(name, value, bar, holds, { isLeast = false, floors = {} } = {}) {
+		const others = Object.entries(floors).map(([other, ratio]) => `${other} ${ratio.toFixed(3)}`);
 		if (bar !== undefined) {
-			this.bars.push({ name, value, limit: bar, at_least: isLeast, held: holds, beside, floors });
+			this.bars.push({ name, value, limit: bar, at_least: isLeast, held: holds, floors });
 			others.unshift(`bar ${bar.toFixed(3)}: ${holds ? 'held' : 'MISSED'}`);
 			if (!holds)
 				this.bad.push(name);
@@ -118,15 +117,14 @@ class Table {
 		return `${value.toFixed(3)}${others.length ? ` (${others.join('; ')})` : ''}`;
 	}
 
-	/** rows: blocks of the others, by who they are. The first is the one that the bar is for; "floor" is no other. */
+	/** rows: blocks of times, by whose they are. The first is the one that the bar is for; there may be a "floor". */
 	add(name, ours, rows, bar) {
-		const [[, theirs], ...rest] = Object.entries(rows);
+		const [theirs] = Object.values(rows);
 		const ratio = ratioOf(ours, theirs);
-		const beside = Object.fromEntries(rest.filter(([who]) => who !== 'floor').map(([who, blocks]) => [who, ratioOf(ours, blocks)]));
 		const floors = rows.floor ? { floor: ratioOf(rows.floor, theirs) } : {};
 		for (const [who, blocks] of [['vitro', ours], ...Object.entries(rows)]) {
 			const figures = [0, 0.5, 0.99].map((share) => short(at(blocks.flat(), share)));
-			this.#print(who === 'vitro' ? name : '', who, figures, who === 'vitro' ? this.judge(name, ratio, bar, ratio <= bar, { beside, floors }) : '');
+			this.#print(who === 'vitro' ? name : '', who, figures, who === 'vitro' ? this.judge(name, ratio, bar, ratio <= bar, { floors }) : '');
 		}
 	}
 
@@ -144,10 +142,8 @@ class Table {
 	}
 }
 
-const BARE = { PATH: process.env.PATH };
-
-async function runCold(env = process.env) {
-	const [code] = await once(spawn(process.execPath, ['-e', '0'], { stdio: 'ignore', env }), 'exit');
+async function runCold() {
+	const [code] = await once(spawn(process.execPath, ['-e', '0'], { stdio: 'ignore', env: { PATH: process.env.PATH } }), 'exit');
 	if (code !== 0)
 		throw new Error('node -e 0 fails');
 }
@@ -205,12 +201,12 @@ class Bench {
 				await sleep(50);
 			};
 			await rest();
-			const all = [() => timed(() => add(sandbox)), () => timed(() => runCold()), () => timed(() => runCold(BARE))];
-			const [spaced, ...its] = await inTurns(this.#rounds, 20, all, { burst: [5, 1, 1] });
-			this.#add('spaced', spaced, { node: its[0], 'PATH alone': its[1] });
+			const all = [() => timed(() => add(sandbox)), () => timed(runCold)];
+			const [spaced, its] = await inTurns(this.#rounds, 20, all, { burst: [5, 1] });
+			this.#add('spaced', spaced, { node: its });
 			const rounds = this.#kind.isForked ? Math.ceil(this.#rounds / 4) : this.#options.quick ? 1 : 3;
-			const [inRow, ...theirs] = await inTurns(rounds, 0, all, { burst: [BURST, 2, 2], prepare: rest });
-			this.#add('back to back', inRow, { node: theirs[0], 'PATH alone': theirs[1] });
+			const [inRow, theirs] = await inTurns(rounds, 0, all, { burst: [BURST, 2], prepare: rest });
+			this.#add('back to back', inRow, { node: theirs });
 			// The control: what is so fast is sealed.
 			const seen = await sandbox.eval('const fs = await import("node:fs"); return [process.pid, fs.existsSync("/home"), fs.readdirSync("/proc").filter((n) => +n).length]');
 			if (String(seen) !== '2,false,1')
@@ -237,9 +233,8 @@ class Bench {
 				await floor.tidy();
 				return took;
 			};
-			const all = [ours, () => timed(() => runCold()), () => timed(() => runCold(BARE)), ...floor ? [least] : []];
-			const [mine, node, bare, by] = await inTurns(Math.ceil(this.#rounds / 2), 20, all);
-			this.#add('nothing ready', mine, { node, 'PATH alone': bare, ...floor && { floor: by } });
+			const [mine, node, by] = await inTurns(Math.ceil(this.#rounds / 2), 20, [ours, () => timed(runCold), ...floor ? [least] : []]);
+			this.#add('nothing ready', mine, { node, ...floor && { floor: by } });
 			await floor?.close();
 		});
 	}
@@ -287,21 +282,20 @@ class Bench {
 
 	async measureThroughput() {
 		const many = availableParallelism();
-		const rates = [[], [], []];
+		const rates = [[], []];
 		await this.#with({ readyMax: 2 * many }, async (sandbox) => {
 			for (let round = 0; round < (this.#options.quick ? 1 : 10); round++) {
-				rates[1].push(await this.#rate(() => runCold(), many, 1000));
-				rates[2].push(await this.#rate(() => runCold(BARE), many, 1000));
+				rates[1].push(await this.#rate(runCold, many, 1000));
 				await this.#rate(() => add(sandbox), 2 * many, 500); // what is ready would be counted, and made while nobody counts
 				rates[0].push(await this.#rate(() => add(sandbox), 2 * many, 1000));
 				await settle(sandbox, 2);
 			}
 		});
-		const [ours, theirs, bare] = rates.map((list) => at(list, 0.5));
-		const [ratio, bareRatio] = [1, 2].map((other) => at(rates[0].map((rate, index) => rate / rates[other][index]), 0.5));
+		const [ours, theirs] = rates.map((list) => at(list, 0.5));
+		const ratio = at(rates[0].map((rate, index) => rate / rates[1][index]), 0.5);
 		const name = `throughput${this.#kind.mark}`;
-		const says = this.table.judge(name, ratio, this.#kind.isForked ? RATE_BAR : undefined, ratio >= RATE_BAR, { isLeast: true, beside: { 'PATH alone': bareRatio } });
-		this.table.addFact(name, `${many} CPUs: ${ours.toFixed(0)} calls/s; node -e 0: ${theirs.toFixed(1)}/s, with PATH alone ${bare.toFixed(1)}/s  ${says}`);
+		const says = this.table.judge(name, ratio, this.#kind.isForked ? RATE_BAR : undefined, ratio >= RATE_BAR, { isLeast: true });
+		this.table.addFact(name, `${many} CPUs: ${ours.toFixed(0)} calls/s; node -e 0: ${theirs.toFixed(1)}/s  ${says}`);
 	}
 
 	async measureSustained() {
@@ -336,8 +330,6 @@ async function measure(options) {
 	const pages = readFileSync('/sys/kernel/mm/transparent_hugepage/enabled', 'utf8').split('[')[1].split(']')[0];
 	console.log(`\nNode ${process.version}, Linux ${release()}, ${isPinned ? `all pinned to CPU ${options.pin}` : `${cpus().length} CPUs, not pinned`}, ` +
 		`load ${loadavg()[0].toFixed(1)}, THP ${pages}`);
-	const heeded = Object.keys(process.env).filter((name) => /^(NODE|SSL|OPENSSL|ICU)_/.test(name));
-	console.log(`of the environment Node heeds ${heeded.length ? heeded.join(', ') : 'nothing'}`);
 	const table = new Table(options.only);
 	const kinds = [{ isForked: true, mark: '' }, { isForked: false, mark: ', started anew' }];
 	for (const kind of options.quick ? kinds.slice(0, 1) : kinds) // what is started anew has no bars

@@ -55,7 +55,7 @@ def wrap(title, height, parts):
 
 def bars(title, rows, is_ours):
     """One bar for each row, to its p50, with a mark at its p99."""
-    scale = Scale(min(row.p50 for row in rows), max(row.p99 for row in rows), LEFT, WIDTH - RIGHT)
+    scale = Scale(min(row["p50"] for row in rows), max(row["p99"] for row in rows), LEFT, WIDTH - RIGHT)
     bottom = 40 + len(rows) * (BAR + GAP)
     parts = []
     for mark in scale.marks():
@@ -63,16 +63,16 @@ def bars(title, rows, is_ours):
         parts.append(text(scale(mark), bottom + 14, short(mark).replace(".00", "").replace(".0", ""), "middle"))
     for number, row in enumerate(rows):
         y = 40 + number * (BAR + GAP)
-        parts.append(text(LEFT - 8, y + 12, row.name, "end"))
-        parts.append(f'<rect x="{LEFT}" y="{y}" width="{max(1, round(scale(row.p50) - LEFT, 1))}" height="{BAR}" '
+        parts.append(text(LEFT - 8, y + 12, row["name"], "end"))
+        parts.append(f'<rect x="{LEFT}" y="{y}" width="{max(1, round(scale(row["p50"]) - LEFT, 1))}" height="{BAR}" '
                      f'fill="{OURS if is_ours(row) else THEIRS}"/>')
-        parts.append(f'<rect x="{scale(row.p99) - 1}" y="{y}" width="2" height="{BAR}" fill="{MARK}"/>')
-        parts.append(text(scale(row.p99) + 6, y + 12, f"{short(row.p50)}, p99 {short(row.p99)}"))
+        parts.append(f'<rect x="{scale(row["p99"]) - 1}" y="{y}" width="2" height="{BAR}" fill="{MARK}"/>')
+        parts.append(text(scale(row["p99"]) + 6, y + 12, f"{short(row['p50'])}, p99 {short(row['p99'])}"))
     return wrap(f"{title}: p50, logarithmic", bottom + 22, parts)
 
 
 def lines(title, series, x_unit, y_name, y_text=short):
-    """One line for each name: points (x, y)."""
+    """One line for each name: points (x, y), in the order of x."""
     height = 300
     points = [point for line in series.values() for point in line]
     across = Scale(min(x for x, _ in points), max(x for x, _ in points), 70, WIDTH - SIDE)
@@ -87,9 +87,9 @@ def lines(title, series, x_unit, y_name, y_text=short):
     ends = []
     for color, (name, line) in zip(LINES, series.items()):
         parts.append(f'<polyline fill="none" stroke="{color}" stroke-width="2" points="'
-                     + " ".join(f"{across(x)},{up(y)}" for x, y in sorted(line)) + '"/>')
+                     + " ".join(f"{across(x)},{up(y)}" for x, y in line) + '"/>')
         parts += [f'<circle cx="{across(x)}" cy="{up(y)}" r="3" fill="{color}"/>' for x, y in line]
-        ends.append([up(max(line)[1]), name, color])
+        ends.append([up(line[-1][1]), name, color])
     ends.sort()
     for before, after in zip(ends, ends[1:]):
         after[0] = max(after[0], before[0] + 15)

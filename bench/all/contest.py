@@ -12,6 +12,7 @@ import sys
 import time
 
 SPACING = 0.02
+SETTLED, SETTLING = 0.2, 0.5  # a share of all CPUs that may be in use, and how many s that is waited for at the most
 WARM_UPS, SLOW = 3, 0.1  # who takes so many s is warm after one
 MAX_BLOCK = 10
 
@@ -29,6 +30,7 @@ class Contestant:
 @dataclasses.dataclass
 class Row:
     name: str
+    argv: list
     times: list  # ns, sorted
     holes: list = None
     note: str = ""
@@ -102,6 +104,25 @@ def warm_up(mate, turn):
     mate.block = max(1, min(MAX_BLOCK, int(turn / (took + SPACING))))
 
 
+def busy():
+    """How long all CPUs were in use, and how long there were any, in ticks."""
+    with open("/proc/stat", encoding="ascii") as file:
+        ticks = [int(word) for word in file.readline().split()[1:]]
+    return sum(ticks) - ticks[3] - ticks[4], sum(ticks)
+
+
+def settle():
+    """Waits until what the one before left to be done is over: cells that are ended, and new ones made."""
+    until = time.monotonic() + SETTLING
+    before = busy()
+    while time.monotonic() < until:
+        time.sleep(0.05)
+        now = busy()
+        if now[0] - before[0] <= SETTLED * (now[1] - before[1]):
+            return
+        before = now
+
+
 def begin(contestants, turn, missing):
     """Those that work, warm."""
     started, mates = [], []
@@ -122,7 +143,7 @@ def begin(contestants, turn, missing):
 
 
 def run(title, contestants, rounds, turn, missing=()):
-    """The table of it; a turn takes about so many s. What does not work here is listed as missing."""
+    """The table of it; a turn takes about so many s, and 0 is a turn of one. What does not work here is listed as missing."""
     missing = list(missing)
     mates = begin(contestants, turn, missing)
     try:
@@ -130,6 +151,7 @@ def run(title, contestants, rounds, turn, missing=()):
             if number % max(1, rounds // 4) == 0 or sys.stderr.isatty():
                 progress(f"{title}: round {number + 1} of {rounds}")
             for mate in random.sample(mates, len(mates)):
+                settle()
                 for _ in range(mate.block):
                     time.sleep(SPACING)
                     mate.times.append(mate.go())
@@ -138,5 +160,5 @@ def run(title, contestants, rounds, turn, missing=()):
             mate.close()
         if sys.stderr.isatty():
             progress("")
-    rows = [Row(mate.contestant.name, sorted(mate.times), mate.contestant.holes, mate.contestant.note) for mate in mates]
+    rows = [Row(mate.contestant.name, mate.contestant.argv, sorted(mate.times), mate.contestant.holes, mate.contestant.note) for mate in mates]
     return Table(rows, missing, rounds)

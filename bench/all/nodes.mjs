@@ -33,10 +33,8 @@ const WAYS = {
 			"new (async () => {}).constructor(workerData)().then((value) => parentPort.postMessage(value));";
 		return { run: (code) => new Promise((settle, fail) => {
 			const worker = new Worker(source, { eval: true, workerData: code });
-			let value;
-			worker.on('message', (message) => { value = message; });
+			worker.on('message', settle);
 			worker.on('error', fail);
-			worker.on('exit', () => settle(value));
 		}), end() {} };
 	},
 	async vm() {

@@ -70,9 +70,7 @@ def forkserver(at_once):
         process = context.Process(target=send, args=(theirs, function, args))
         process.start()
         theirs.close()
-        value = ours.recv()
-        process.join()
-        return value
+        return ours.recv()  # multiprocessing reaps it at the next start
     yield call, None
 
 
