@@ -46,8 +46,8 @@ static void attach(int fd, int root, const char *to)
 }
 
 /*
- * One tmpfs for all folders that can be written: the first is its root, the others are folders in it.
- * None is unmounted again, since that waits for the kernel, longer than all else takes.
+ * One tmpfs for all folders that can be written: the first is its root, the others are folders in
+ * it. None is unmounted again, since that waits for the kernel, longer than all else takes.
  */
 static void mount_scratch(const struct mounts *mounts, int root)
 {

@@ -162,12 +162,14 @@ int64_t echo_time(struct mate *mate)
 static char *copies[2];
 
 /*
- * All of it is touched, so that no page is new while the clock runs. Processes that are forked later
- * do not inherit it: their page tables would be copied, and they are what vitro is compared with.
+ * All of it is touched, so that no page is new while the clock runs. Processes that are forked
+ * later do not inherit it: their page tables would be copied, and they are what vitro is compared
+ * with.
  */
 static char *touched(size_t bytes)
 {
-	char *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+			    0);
 
 	if (memory == MAP_FAILED || madvise(memory, bytes, MADV_DONTFORK) < 0)
 		die("map what is copied: %s", strerror(errno));

@@ -38,8 +38,8 @@ static void find_mounts(struct bench *bench)
 }
 
 /*
- * Those in which two cells of one pool are apart, but for the network's: a pool makes these ahead and
- * uses them again, so a cell by hand that made one each time would be slow for nothing.
+ * Those in which two cells of one pool are apart, but for the network's: a pool makes these ahead
+ * and uses them again, so a cell by hand that made one each time would be slow for nothing.
  */
 static void find_namespaces(struct bench *bench)
 {
@@ -47,11 +47,12 @@ static void find_namespaces(struct bench *bench)
 		const char *name;
 		unsigned long flag;
 	} kinds[] = {
-		{ "user", CLONE_NEWUSER },     { "pid", CLONE_NEWPID }, { "mnt", CLONE_NEWNS },
-		{ "ipc", CLONE_NEWIPC },       { "uts", CLONE_NEWUTS }, { "cgroup", CLONE_NEWCGROUP },
+		{ "user", CLONE_NEWUSER }, { "pid", CLONE_NEWPID }, { "mnt", CLONE_NEWNS },
+		{ "ipc", CLONE_NEWIPC },   { "uts", CLONE_NEWUTS }, { "cgroup", CLONE_NEWCGROUP },
 	};
 
-	printf("a cell of a pool isolates, has %zu mounts, and beside a network its own namespaces:",
+	printf("a cell of a pool isolates, has %zu mounts, and beside a network its own "
+	       "namespaces:",
 	       bench->mounts.count + 1);
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
 		char arguments[64];
