@@ -317,7 +317,7 @@ if __name__ == "__main__":
         check_equal(done.out.count("done 0.2"), 4, "call-backs", done)
 
 
-# ---- what differs: docs/guide/python.md lists it --------------------------------------------------------------------
+# ---- what differs: docs/guide/python-executor.md lists it --------------------------------------------------------------------
 
 
 @test("differs: a process that dies fails its own future; ProcessPoolExecutor is broken for good")
