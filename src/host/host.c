@@ -50,8 +50,8 @@ struct mount_answer {
 struct context {
 	struct mount_answer mounts[MAX_MOUNTS];
 	size_t mount_count;
-	int userns_fd; /* a map to try with; -1: not made yet */
-	bool userns_failed;
+	int userns_fd;                /* a map to try with; -1: not made yet */
+	int userns_err;               /* and cannot be: a negative errno */
 	struct vt_mounts mounts_here; /* read when first needed */
 	int trouble;                  /* see vt_host_trouble() */
 	struct vt_layer_tries layers;
@@ -240,20 +240,22 @@ static unsigned count_cpus(void)
 
 /*
  * One try with a map of our own making, on a copy of the mount that nobody else sees; with the
- * mounts below it, as the launcher maps them.
+ * mounts below it, as the launcher maps them. Returns 0 or a negative errno.
  */
-static bool try_idmap(struct context *context, const struct vt_host *host, const char *path)
+static int try_idmap(struct context *context, const struct vt_host *host, const char *path)
 {
-	if (context->userns_fd < 0 && !context->userns_failed) {
+	if (context->userns_fd < 0) {
 		struct vt_err err;
-		int fd = noted(host, vt_idmap_open(0, host->id_base, 0, host->id_base, &err));
+		int fd = context->userns_err;
 
-		context->userns_failed = fd < 0;
-		context->userns_fd = fd < 0 ? -1 : fd;
+		if (fd == 0)
+			fd = vt_idmap_open(0, host->id_base, 0, host->id_base, &err);
+		if (fd < 0 && !vt_err_passes(-fd))
+			context->userns_err = fd;
+		if (fd < 0)
+			return fd;
+		context->userns_fd = fd;
 	}
-	if (context->userns_failed)
-		return false;
-
 	const struct mount_attr attr = {
 		.attr_set = MOUNT_ATTR_IDMAP,
 		.userns_fd = (uint64_t)context->userns_fd,
@@ -261,10 +263,9 @@ static bool try_idmap(struct context *context, const struct vt_host *host, const
 	AUTO_CLOSE int fd = sys_open_tree(AT_FDCWD, path,
 					  OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
 
-	return noted(host, fd < 0 ? -errno : 0) == 0 &&
-	       noted(host, sys_mount_setattr(fd, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr) < 0
-				   ? -errno
-				   : 0) == 0;
+	if (fd < 0 || sys_mount_setattr(fd, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr) < 0)
+		return -errno;
+	return 0;
 }
 
 static bool can_idmap(const struct vt_host *host, const char *path, const struct vt_path *seen,
@@ -289,8 +290,12 @@ static bool can_idmap(const struct vt_host *host, const char *path, const struct
 		if (known->ino == 0 && !known->idmap)
 			return false;
 	}
-	bool idmap = try_idmap(context, host, path);
+	int r = noted(host, try_idmap(context, host, path));
+	bool idmap = r == 0;
 
+	/* A shortage says nothing about the mount: a host lives long, and would remember it. */
+	if (r < 0 && vt_err_passes(-r))
+		return false;
 	if (context->mount_count < MAX_MOUNTS)
 		context->mounts[context->mount_count++] = (struct mount_answer){ seen->dev,
 										 mount_id, ino,
@@ -560,7 +565,6 @@ static int layer(const struct vt_host *host, const char *path, const struct vt_p
 
 	if (noted(host, r) < 0)
 		return r;
-	(void)noted(host, -answer.overlay.err);
 	answer.submounts = vt_mounts_below(&context->mounts_here, path);
 	*ret_layer = answer;
 	return 0;

@@ -17,6 +17,7 @@
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -221,6 +222,42 @@ static void test_idmap(void **state)
 	vt_host_done(&host);
 }
 
+/* What a shortage kept from being tried is tried the next time. */
+static void test_idmap_shortage(void **state)
+{
+	static struct vt_host host;
+	struct rlimit old, few = { 0 };
+	char dir[] = "/tmp/vitro-host-XXXXXX";
+	struct vt_path seen;
+
+	(void)state;
+	probe(&host);
+	assert_non_null(mkdtemp(dir));
+	assert_int_equal(host.look(&host, dir, &seen), 0);
+	bool able = seen.idmap;
+
+	vt_host_done(&host);
+	if (!able) {
+		assert_int_equal(rmdir(dir), 0);
+		SKIP("/tmp takes no id map of this user's");
+	}
+	probe(&host);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &old), 0);
+	few.rlim_max = old.rlim_max;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+	int r = host.look(&host, dir, &seen);
+
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &old), 0);
+	assert_int_equal(r, 0);
+	assert_false(seen.idmap);
+	assert_int_equal(vt_host_trouble(&host), EMFILE);
+	assert_int_equal(host.look(&host, dir, &seen), 0);
+	assert_true(seen.idmap);
+	assert_int_equal(vt_host_trouble(&host), 0);
+	assert_int_equal(rmdir(dir), 0);
+	vt_host_done(&host);
+}
+
 static void write_file(const char *path, const char *text)
 {
 	FILE *file = fopen(path, "w");
@@ -392,7 +429,7 @@ int main(void)
 		cmocka_unit_test(test_affinity),       cmocka_unit_test(test_look),
 		cmocka_unit_test(test_idmap),          cmocka_unit_test(test_submounts),
 		cmocka_unit_test(test_resolve),        cmocka_unit_test(test_list),
-		cmocka_unit_test(test_no_userns),
+		cmocka_unit_test(test_idmap_shortage), cmocka_unit_test(test_no_userns),
 	};
 
 	return cmocka_run_group_tests(all, NULL, NULL);

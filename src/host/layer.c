@@ -110,6 +110,9 @@ int vt_layer_try(const struct vt_host *host, const char *path, const struct vt_p
 
 	if (r >= 0)
 		r = vt_try_with(host, CLONE_NEWUSER | CLONE_NEWNS, make_trial, &trial, &err);
+	/* Nothing to remember: the next plan may find that it can be had. */
+	if (r < 0 && vt_err_passes(-r))
+		return r;
 	*ret_layer = (struct vt_layer){
 		.overlay = { r < 0 ? -r : 0, "an overlay of it in a user namespace" },
 		.upper = r >= 0 && is_local(path),

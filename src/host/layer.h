@@ -19,7 +19,10 @@ struct vt_layer_tries {
 	size_t count;
 };
 
-/* Fills all of *ret_layer but submounts. */
+/*
+ * Fills all of *ret_layer but submounts. Returns 0, or the negative errno of a shortage (vt_err_passes()),
+ * of which nothing is remembered.
+ */
 int vt_layer_try(const struct vt_host *host, const char *path, const struct vt_path *seen,
 		 struct vt_layer_tries *tries, struct vt_layer *ret_layer);
 

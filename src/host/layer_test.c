@@ -2,6 +2,7 @@
 /* On this machine: stories hold what an overlay does, this what is said of it. */
 #include "kernel/child_test.h"
 
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include "base/skip_test.h"
@@ -43,6 +44,35 @@ static void test_layer(void **state)
 	assert_int_equal(waitpid(-1, NULL, __WALL | WNOHANG), -1);
 }
 
+/* What fails for want of descriptors is tried again, and not remembered. */
+static void test_shortage(void **state)
+{
+	struct rlimit old, few = { 0 };
+	struct vt_path seen;
+	struct vt_layer layer;
+	static struct vt_host other;
+	struct vt_layer wanted;
+	struct vt_err err;
+
+	(void)state;
+	assert_int_equal(vt_host_probe(&other, &err), 0);
+	assert_int_equal(other.look(&other, "/usr", &seen), 0);
+	assert_int_equal(other.layer(&other, "/usr", &seen, &wanted), 0);
+	vt_host_done(&other);
+	assert_int_equal(host.look(&host, "/usr", &seen), 0);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &old), 0);
+	few.rlim_max = old.rlim_max;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+	int r = host.layer(&host, "/usr", &seen, &layer);
+
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &old), 0);
+	assert_int_equal(r, -EMFILE);
+	assert_int_equal(vt_host_trouble(&host), EMFILE);
+	assert_int_equal(host.layer(&host, "/usr", &seen, &layer), 0);
+	assert_int_equal(layer.overlay.err, wanted.overlay.err);
+	assert_int_equal(vt_host_trouble(&host), 0);
+}
+
 /* No overlay takes proc for a folder of files that can be written. */
 static void test_other_file_systems(void **state)
 {
@@ -74,6 +104,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_layer, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_shortage, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_other_file_systems, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_work, setup, teardown),
 	};
