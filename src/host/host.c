@@ -268,6 +268,15 @@ static int try_idmap(struct context *context, const struct vt_host *host, const 
 	return 0;
 }
 
+static bool has_mounts(const struct vt_host *host, const char *path)
+{
+	struct context *context = host->context;
+	bool below = vt_mounts_below(&context->mounts_here, path);
+
+	(void)noted(host, context->mounts_here.err); /* then it is taken to be so */
+	return below;
+}
+
 static bool can_idmap(const struct vt_host *host, const char *path, const struct vt_path *seen,
 		      uint64_t mount_id)
 {
@@ -277,7 +286,7 @@ static bool can_idmap(const struct vt_host *host, const char *path, const struct
 	if (!host->privileged || host->id_count == 0 || vt_runtime_has(path) ||
 	    !(S_ISDIR(seen->mode) || S_ISREG(seen->mode) || S_ISSOCK(seen->mode)))
 		return false;
-	if (S_ISDIR(seen->mode) && vt_mounts_below(&context->mounts_here, path))
+	if (S_ISDIR(seen->mode) && has_mounts(host, path))
 		ino = seen->ino;
 	for (size_t i = 0; i < context->mount_count; i++) {
 		const struct mount_answer *known = &context->mounts[i];
@@ -565,7 +574,7 @@ static int layer(const struct vt_host *host, const char *path, const struct vt_p
 
 	if (noted(host, r) < 0)
 		return r;
-	answer.submounts = vt_mounts_below(&context->mounts_here, path);
+	answer.submounts = has_mounts(host, path);
 	*ret_layer = answer;
 	return 0;
 }

@@ -32,16 +32,17 @@ static void add_text(struct vt_str *texts, const char *text)
 	vt_str_addn(texts, text, strlen(text) + 1);
 }
 
-static void read_mounts(struct vt_str *texts)
+int vt_mounts_read(struct vt_mounts *mounts, FILE *file)
 {
-	FILE *file = fopen("/proc/self/mountinfo", "re");
+	struct vt_str *texts = &mounts->texts;
 	/* Four characters may stand for one. */
 	char id[32], parent[32], device[32], root[4 * PATH_MAX], point[4 * PATH_MAX];
 	char *line = NULL;
 	size_t size = 0;
 
+	errno = 0;
 	/* "36 35 98:0 /root /mount-point options ..." */
-	while (file && getline(&line, &size, file) > 0) {
+	while (getline(&line, &size, file) > 0) {
 		if (sscanf(line, "%31s %31s %31s %16383s %16383s", id, parent, device, root,
 			   point) != 5)
 			continue;
@@ -53,9 +54,30 @@ static void read_mounts(struct vt_str *texts)
 		add_text(texts, root);
 		add_text(texts, point);
 	}
+	int r = !feof(file) || ferror(file) ? -(errno ? errno : EIO) : 0;
+
 	free(line);
-	if (file)
-		(void)fclose(file); /* only read from */
+	if (r == 0 && !vt_str_ok(texts))
+		r = -ENOMEM;
+	/* A part of them would hide other names of what is denied. */
+	if (r < 0) {
+		vt_mounts_done(mounts);
+		vt_mounts_init(mounts);
+	}
+	mounts->err = r;
+	return r;
+}
+
+static int read_own(struct vt_mounts *mounts)
+{
+	FILE *file = fopen("/proc/self/mountinfo", "re");
+
+	if (!file)
+		return mounts->err = -errno;
+	int r = vt_mounts_read(mounts, file);
+
+	(void)fclose(file); /* only read from */
+	return r;
 }
 
 struct mount {
@@ -80,6 +102,7 @@ static bool next_mount(const struct vt_str *texts, struct mount *mount)
 void vt_mounts_init(struct vt_mounts *mounts)
 {
 	vt_str_init(&mounts->texts);
+	mounts->err = 0;
 }
 
 void vt_mounts_done(struct vt_mounts *mounts)
@@ -89,9 +112,7 @@ void vt_mounts_done(struct vt_mounts *mounts)
 
 bool vt_mounts_know(struct vt_mounts *mounts)
 {
-	if (mounts->texts.len == 0)
-		read_mounts(&mounts->texts);
-	return mounts->texts.len && vt_str_ok(&mounts->texts);
+	return mounts->texts.len > 0 || (read_own(mounts) == 0 && mounts->texts.len > 0);
 }
 
 bool vt_mounts_below(struct vt_mounts *mounts, const char *path)
@@ -193,8 +214,10 @@ int vt_mounts_aliases(struct vt_mounts *mounts, const char *path,
 	char inside[PATH_MAX];
 	struct mount below = { 0 };
 
-	if (!vt_mounts_know(mounts) || path[0] != '/')
-		return -EIO;
+	if (!vt_mounts_know(mounts))
+		return mounts->err ? mounts->err : -EIO;
+	if (path[0] != '/')
+		return -EINVAL;
 	const struct mount own = mount_of(texts, path);
 
 	if (!own.point || !join(inside, own.root, rest_of(path, own.point)))

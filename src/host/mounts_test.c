@@ -6,8 +6,10 @@
 
 #include <cmocka.h>
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "host/mounts.h"
 
@@ -97,6 +99,79 @@ static void test_below(void **state)
 	vt_mounts_done(&mounts);
 }
 
+struct torn {
+	const char *text;
+	int err;
+};
+
+/* Gives the text, then an error in place of the end. */
+static ssize_t read_torn(void *cookie, char *buf, size_t size)
+{
+	struct torn *torn = cookie;
+	size_t len = strlen(torn->text);
+
+	if (len == 0) {
+		errno = torn->err;
+		return torn->err ? -1 : 0;
+	}
+	len = len < size ? len : size;
+	memcpy(buf, torn->text, len);
+	torn->text += len;
+	return (ssize_t)len;
+}
+
+static int read_list(struct vt_mounts *mounts, const char *text, int err)
+{
+	struct torn torn = { text, err };
+	FILE *file = fopencookie(&torn, "r", (cookie_io_functions_t){ .read = read_torn });
+
+	assert_non_null(file);
+	int r = vt_mounts_read(mounts, file);
+
+	assert_int_equal(fclose(file), 0);
+	return r;
+}
+
+/* A list of which only a part could be read would hide the other names of what is denied. */
+static void test_torn(void **state)
+{
+	static const char list[] = "20 1 8:1 / / rw - ext4 /dev/sda1 rw\n"
+				   "21 20 8:1 /a\\040b /c rw - ext4 /dev/sda1 rw\n";
+	struct vt_mounts mounts;
+	char text[512] = "";
+
+	(void)state;
+	vt_mounts_init(&mounts);
+	assert_int_equal(read_list(&mounts, list, EIO), -EIO);
+	assert_int_equal(mounts.err, -EIO);
+	assert_int_equal(mounts.texts.len, 0);
+	assert_int_equal(read_list(&mounts, list, 0), 0);
+	assert_int_equal(mounts.err, 0);
+	assert_int_equal(vt_mounts_aliases(&mounts, "/c", gather, text), 0);
+	assert_string_equal(text, "/a b ");
+	vt_mounts_done(&mounts);
+}
+
+/* What is missing for a moment is told apart from what cannot be had. */
+static void test_shortage(void **state)
+{
+	struct rlimit old, few = { 0 };
+	struct vt_mounts mounts;
+	char text[512] = "";
+
+	(void)state;
+	vt_mounts_init(&mounts);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &old), 0);
+	few.rlim_max = old.rlim_max;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+	int r = vt_mounts_aliases(&mounts, "/no/such", gather, text);
+
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &old), 0);
+	assert_int_equal(r, -EMFILE);
+	assert_int_equal(vt_mounts_aliases(&mounts, "relative", gather, text), -EINVAL);
+	vt_mounts_done(&mounts);
+}
+
 static void test_this_machine(void **state)
 {
 	struct vt_mounts mounts;
@@ -111,8 +186,8 @@ static void test_this_machine(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_aliases),
-		cmocka_unit_test(test_below),
+		cmocka_unit_test(test_aliases),      cmocka_unit_test(test_below),
+		cmocka_unit_test(test_torn),         cmocka_unit_test(test_shortage),
 		cmocka_unit_test(test_this_machine),
 	};
 

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/path.h"
+#include "plan/fail.h"
 #include "plan/links.h"
 #include "plan/root_private.h"
 
@@ -94,11 +95,7 @@ static int push_all(struct listing *d, const char *path, const char *origin, str
 		r = d->host->aliases(d->host, path, push_alias, d);
 	if (d->failed)
 		return out_of_memory(err);
-	return r < 0 ? vt_fail(err, VT_STEP_PLAN, -r,
-			       "refused: %s: where '%s' is mounted cannot be found out: %s", origin,
-			       path,
-			       r == -EIO ? "/proc/self/mountinfo cannot be read" : strerror(-r))
-		     : 0;
+	return r < 0 ? vt_plan_fail_aliases(origin, path, r, err) : 0;
 }
 
 struct following {

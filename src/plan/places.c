@@ -10,6 +10,7 @@
 #include "base/path.h"
 #include "host/runtime.h"
 #include "plan/deny.h"
+#include "plan/fail.h"
 #include "plan/links.h"
 #include "plan/pipes.h"
 #include "plan/root.h"
@@ -239,10 +240,7 @@ static int check_link(void *arg, const char *link, struct vt_err *err)
 	if (!following->open && m->host->aliases && has_writable(m))
 		r = m->host->aliases(m->host, link, check_alias, following);
 	if (r < 0)
-		return vt_fail(err, VT_STEP_PLAN, -r,
-			       "refused: %s: where '%s' is mounted cannot be found out: %s",
-			       following->grant->origin, link,
-			       r == -EIO ? "/proc/self/mountinfo cannot be read" : strerror(-r));
+		return vt_plan_fail_aliases(following->grant->origin, link, r, err);
 	if (following->open)
 		return vt_fail(err, VT_STEP_PLAN, EPERM,
 			       "refused: %s: '%s' leads through the symbolic link '%s', which lies "
