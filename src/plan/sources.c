@@ -6,6 +6,7 @@
 #include <stdbool.h>
 
 #include "base/path.h"
+#include "plan/fail.h"
 #include "plan/links.h"
 
 struct checking {
@@ -50,26 +51,40 @@ static void find_around(void *arg, const char *path)
 	}
 }
 
+/* Other names that cannot be found out may be what a call reaches it by. */
+static int fail_aliases(const struct checking *c, const char *path, int r, struct vt_err *err)
+{
+	/* Where best effort allows the worst, its own name still counts. */
+	if (!c->never && c->policy->require == VT_REQUIRE_BEST_EFFORT)
+		return 0;
+	return vt_plan_fail_aliases(c->closed ? "files" : "files.write", path, r, err);
+}
+
 /* What a call may reach and path lies in, by any of its names; NULL: nothing. */
-static const struct vt_build *reachable_around(const struct checking *c, const char *path)
+static int find_reachable(const struct checking *c, const char *path,
+			  const struct vt_build **ret_found, struct vt_err *err)
 {
 	struct around around = { .plan = c->plan, .reading = c->closed };
+	int r = 0;
 
 	find_around(&around, path);
-	/* Where the mounts are not known, its own name still is. */
 	if (!around.found && c->host->aliases)
-		(void)c->host->aliases(c->host, path, find_around, &around);
-	return around.found;
+		r = c->host->aliases(c->host, path, find_around, &around);
+	r = r < 0 && !around.found ? fail_aliases(c, path, r, err) : 0;
+	if (r == 0)
+		*ret_found = around.found;
+	return r;
 }
 
 /* path is where the source is, or a link on the way to it. */
 static int check(void *arg, const char *path, struct vt_err *err)
 {
 	struct checking *c = arg;
-	const struct vt_build *around = reachable_around(c, path);
+	const struct vt_build *around = NULL;
+	int r = find_reachable(c, path, &around, err);
 
-	if (!around || c->warned || is_denied(c, path))
-		return 0;
+	if (r < 0 || !around || c->warned || is_denied(c, path))
+		return r;
 	if (c->closed)
 		return vt_fail(
 			err, VT_STEP_PLAN, EPERM,
@@ -173,22 +188,25 @@ static void find_inside(void *arg, const char *path)
 static int check_run(void *arg, const char *path, struct vt_err *err)
 {
 	struct checking *c = arg;
-	const struct vt_build *reaches = reachable_around(c, path);
+	const struct vt_build *reaches = NULL;
+	int r = find_reachable(c, path, &reaches, err);
 
-	for (size_t i = 0; !reaches && i < c->plan->build_count; i++) {
+	for (size_t i = 0; r == 0 && !reaches && i < c->plan->build_count; i++) {
 		const struct vt_build *build = &c->plan->builds[i];
 		struct inside inside = { .folder = path };
 
-		if (build->act != VT_ACT_BIND || !build->writable)
+		/* What a pool has put aside is there by its host path as well. */
+		if (!vt_build_is_written(build))
 			continue;
 		find_inside(&inside, build->from);
 		if (!inside.found && c->host->aliases)
-			(void)c->host->aliases(c->host, build->from, find_inside, &inside);
+			r = c->host->aliases(c->host, build->from, find_inside, &inside);
+		r = r < 0 && !inside.found ? fail_aliases(c, build->from, r, err) : 0;
 		if (inside.found)
 			reaches = build;
 	}
-	if (!reaches)
-		return 0;
+	if (r < 0 || !reaches)
+		return r;
 	return vt_fail(err, VT_STEP_PLAN, EPERM,
 		       "refused: files.write: with '%s' a call could change '%s', which %s: grant "
 		       "folders beside it, or keep vitro elsewhere",
@@ -207,6 +225,7 @@ int vt_sources_check_run(struct vt_plan *plan, const struct vt_policy *policy,
 				      .policy = policy,
 				      .host = host,
 				      .source = paths->items[i],
+				      .never = true,
 				      .meaning = "vitro runs outside of cells" };
 
 		r = vt_links_follow(host, plan->arena, c.source, "files.write", check_run, &c, err);

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What no call may change, by whatever name, on an invented host. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "plan/sources.h"
+
+static const char *second; /* where "/srv/own" is mounted too */
+static int unknown;        /* the mounts cannot be found out: a negative errno */
+
+static int aliases(const struct vt_host *host, const char *path,
+		   void (*each)(void *arg, const char *alias), void *arg)
+{
+	(void)host;
+	if (second && strcmp(path, "/srv/own") == 0)
+		each(arg, second);
+	return unknown;
+}
+
+static int look(const struct vt_host *host, const char *path, struct vt_path *ret_path)
+{
+	(void)host;
+	(void)path;
+	(void)ret_path;
+	return -ENOENT;
+}
+
+static int read_link(const struct vt_host *host, const char *path, char *buf, size_t size)
+{
+	(void)host;
+	(void)path;
+	(void)buf;
+	(void)size;
+	return -EINVAL;
+}
+
+static int resolve(const struct vt_host *host, const char *path, char *buf, size_t size)
+{
+	(void)host;
+	(void)snprintf(buf, size, "%s", path);
+	return 0;
+}
+
+static const struct vt_host host = {
+	.look = look, .read_link = read_link, .resolve = resolve, .aliases = aliases
+};
+static const struct vt_build builds[] = {
+	{ .act = VT_ACT_BIND, .from = "/data", .to = "data", .writable = true, .mode = S_IFDIR },
+};
+
+enum kind { SOURCE, KEPT, CLOSED, EXECUTED };
+
+/* With "/data" for writing. */
+static int check(enum kind kind, enum vt_require require, struct vt_err *err)
+{
+	const char *own[] = { "/srv/own" };
+	const struct vt_strings paths = { own, 1 };
+	struct vt_grant grant = { .from = "/data", .to = "/data", .origin = "files.write" };
+	struct vt_policy policy = { .files.write = { &grant, 1 }, .require = require };
+	struct vt_plan plan = { .arena = vt_arena_new(), .builds = builds, .build_count = 1 };
+
+	assert_non_null(plan.arena);
+	if (kind == SOURCE)
+		policy.sources = paths;
+	else if (kind == KEPT)
+		policy.kept = paths;
+	else if (kind == CLOSED)
+		policy.closed = paths;
+	int r = kind == EXECUTED ? vt_sources_check_run(&plan, &policy, &host, &paths, err)
+				 : vt_sources_check(&plan, &policy, &host, err);
+
+	vt_arena_free(plan.arena);
+	return r;
+}
+
+static void test_other_names(void **state)
+{
+	struct vt_err err;
+
+	(void)state;
+	unknown = 0;
+	for (enum kind kind = SOURCE; kind <= EXECUTED; kind++) {
+		second = NULL;
+		assert_int_equal(check(kind, VT_REQUIRE_FULL, &err), 0);
+		second = "/data/own";
+		assert_int_equal(check(kind, VT_REQUIRE_FULL, &err), -EPERM);
+	}
+}
+
+/* A name that could not be found out may be the one that a call has. */
+static void test_unknown_names(void **state)
+{
+	struct vt_err err;
+
+	(void)state;
+	second = NULL;
+	unknown = -ENOENT;
+	for (enum kind kind = SOURCE; kind <= EXECUTED; kind++) {
+		assert_int_equal(check(kind, VT_REQUIRE_FULL, &err), -ENOENT);
+		assert_non_null(strstr(err.what, "'/srv/own' is mounted cannot be found out"));
+		/* What is the server's own is not the caller's to risk. */
+		assert_int_equal(check(kind, VT_REQUIRE_BEST_EFFORT, &err),
+				 kind == SOURCE ? 0 : -ENOENT);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_other_names),
+		cmocka_unit_test(test_unknown_names),
+	};
+
+	return cmocka_run_group_tests_name("sources", tests, NULL, NULL);
+}
