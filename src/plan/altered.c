@@ -2,6 +2,7 @@
 #include "plan/altered.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fts.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +20,8 @@ struct altering {
 /* The name of the folder that a path lies in, so many levels up. */
 static void go_up(const char *path, int levels, char ret_folder[PATH_MAX])
 {
-	(void)snprintf(ret_folder, PATH_MAX, "%s", path); /* it is a path */
+	/* Longer than a path can only be what could not be looked at for that. */
+	(void)snprintf(ret_folder, PATH_MAX, "%.*s", PATH_MAX - 1, path);
 	while (levels-- > 0) {
 		char *slash = strrchr(ret_folder, '/');
 
@@ -58,27 +60,55 @@ static bool is_inside_altered(const struct altering *a, const char *folder)
 	return false;
 }
 
+/* What could not be looked at may have been altered. */
+static bool tell_unseen(const struct altering *a, const char *path)
+{
+	go_up(path, 0, a->place);
+	return true;
+}
+
+static bool is_entry_altered(const struct altering *a, const FTSENT *entry)
+{
+	char real[PATH_MAX];
+
+	switch (entry->fts_info) {
+	case FTS_DNR:
+	case FTS_ERR:
+	case FTS_NS:
+		/* What was removed meanwhile is not imported either. */
+		return entry->fts_errno != ENOENT && tell_unseen(a, entry->fts_path);
+	case FTS_SL:
+		return !is_for_packages(entry->fts_name) &&
+		       (is_file_altered(a, entry->fts_path) ||
+			(realpath(entry->fts_path, real) && is_inside_altered(a, real)));
+	default:
+		return false;
+	}
+}
+
 /* Whether a link in a folder leads to where calls can write. */
 static bool is_link_altered(const struct altering *a, char *folder)
 {
 	char *const roots[] = { folder, NULL };
 	FTS *walk = fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
 	bool altered = false;
-	char real[PATH_MAX];
 	FTSENT *entry;
 
-	while (walk && !altered && (entry = fts_read(walk))) {
+	if (!walk)
+		return tell_unseen(a, folder);
+	while (!altered) {
+		errno = 0;
+		entry = fts_read(walk);
+		if (!entry) {
+			altered = errno && tell_unseen(a, folder);
+			break;
+		}
 		if (entry->fts_info == FTS_D && is_for_packages(entry->fts_name))
 			(void)fts_set(walk, entry, FTS_SKIP); /* cannot fail: it is known */
-		altered = entry->fts_info == FTS_SL && !is_for_packages(entry->fts_name) &&
-			  (is_file_altered(a, entry->fts_path) ||
-			   (realpath(entry->fts_path, real) && is_inside_altered(a, real)));
+		altered = is_entry_altered(a, entry);
 	}
-	if (walk)
-		(void)fts_close(walk); /* it was only read */
-	else
-		go_up(folder, 0, a->place); /* who cannot tell says so */
-	return altered || !walk;
+	(void)fts_close(walk); /* it was only read */
+	return altered;
 }
 
 /* A folder of modules, or a zip of them, by whatever links it is reached. */
@@ -97,20 +127,30 @@ static bool is_library_altered(const struct altering *a, const char *prefix, con
 	const struct dirent *entry;
 	bool altered = false;
 
+	/* A path that is too long for us is so for the interpreter. */
 	if (snprintf(path, sizeof(path), "%s/%s", prefix, lib) >= PATH_MAX ||
 	    !realpath(path, folder))
 		return false;
 	DIR *dir = opendir(folder);
 
-	while (dir && !altered && (entry = readdir(dir)))
-		altered = strncmp(entry->d_name, "python3", 7) == 0 &&
-			  snprintf(path, sizeof(path), "%s/%s", folder, entry->d_name) < PATH_MAX &&
-			  is_part_altered(a, path);
-	if (dir)
-		(void)closedir(dir); /* it was only read */
 	if (!dir)
-		go_up(folder, 0, a->place); /* who cannot tell says so */
-	return altered || !dir;
+		return tell_unseen(a, folder);
+	while (!altered) {
+		errno = 0;
+		entry = readdir(dir);
+		if (!entry) {
+			altered = errno && tell_unseen(a, folder);
+			break;
+		}
+		if (strncmp(entry->d_name, "python3", 7) != 0)
+			continue;
+		if (snprintf(path, sizeof(path), "%s/%s", folder, entry->d_name) >= PATH_MAX)
+			altered = tell_unseen(a, folder);
+		else
+			altered = is_part_altered(a, path);
+	}
+	(void)closedir(dir); /* it was only read */
+	return altered;
 }
 
 static bool is_prefix_altered(const struct altering *a, const char *prefix)
