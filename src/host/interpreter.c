@@ -169,8 +169,10 @@ static int ask(char *const *argv, char *const *envp, char *text, size_t size)
 		return -r;
 	vt_fd_close(&theirs);
 	r = hear(ours, text, size);
-	if (r < 0)
-		(void)kill(pid, SIGKILL); /* our child, which nobody has reaped */
+	/* Whatever it said: one that goes on would never be waited for. It is our child, which
+	 * nobody has reaped. */
+	vt_fd_close(&ours);
+	(void)kill(pid, SIGKILL);
 	while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
 		;
 	return r;

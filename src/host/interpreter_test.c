@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Programs that are asked whether they can be forked, and go on instead of ending. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "host/interpreter.h"
+
+/* What a shell script answers. */
+static int ask(const char *script, char why_not[VT_INTERPRETER_WHY])
+{
+	static const struct vt_interpreter preloading = { .advice = "", .preloads = true };
+	char path[] = "/tmp/vitro-interpreter-XXXXXX";
+	int fd = mkstemp(path);
+	struct vt_err err;
+
+	assert_true(fd >= 0);
+	assert_true(dprintf(fd, "#!/bin/sh\n%s\n", script) > 0);
+	assert_int_equal(fchmod(fd, 0700), 0);
+	assert_int_equal(close(fd), 0);
+	alarm(60); /* whoever waits for one that goes on waits for long */
+	int r = vt_interpreter_forks(&preloading, path, "/no/such/library", why_not, &err);
+
+	alarm(0);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(waitpid(-1, NULL, __WALL | WNOHANG), -1);
+	return r;
+}
+
+static void test_answers(void **state)
+{
+	char why_not[VT_INTERPRETER_WHY];
+
+	(void)state;
+	assert_int_equal(ask("printf forked", why_not), 0);
+	assert_string_equal(why_not, "");
+	assert_int_equal(ask("printf 'anew: it is old'", why_not), 0);
+	assert_string_equal(why_not, "it is old");
+	assert_int_equal(ask("printf what", why_not), -ENOEXEC);
+}
+
+static void test_goes_on(void **state)
+{
+	char why_not[VT_INTERPRETER_WHY];
+
+	(void)state;
+	assert_int_equal(ask("printf forked; exec sleep 1000 >&-", why_not), 0);
+	assert_string_equal(why_not, "");
+	assert_int_equal(ask("printf %0300d 0; exec sleep 1000", why_not), -ENOEXEC);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_answers),
+		cmocka_unit_test(test_goes_on),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
