@@ -190,7 +190,9 @@ static int make(struct spawner *spawner, const struct vt_cgroup *cgroup,
 	r = vt_ns_map_ids(pid, plan->inner_uid, id, plan->inner_gid, id, plan->own_ids, err);
 
 	if (r < 0) {
-		(void)kill(pid, SIGKILL); /* our own child, which nobody reaped */
+		/* By what it is: the kernel reaps at once, and its number may be another's by now.
+		 */
+		(void)syscall(SYS_pidfd_send_signal, init_fd, SIGKILL, NULL, 0U);
 		return r;
 	}
 	tell(&made, &init_fd, 1);
