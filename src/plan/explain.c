@@ -128,7 +128,7 @@ static void explain_build(const struct vt_plan *plan, const struct vt_build *bui
 static void explain_denials(const struct vt_plan *plan, struct vt_str *out)
 {
 	if (plan->denial_count)
-		vt_str_add(out, "\nDENIED (in the order of the policy)\n");
+		vt_str_add(out, "\nDENIED\n");
 	for (size_t i = 0; i < plan->denial_count; i++) {
 		const struct vt_denial *denial = &plan->denials[i];
 

@@ -470,6 +470,9 @@ static const struct golden {
 	{ "deny-moved", &user_v2,
 	  "{\"files\": {\"read\": [{\"from\": \"/srv\", \"to\": \"/mnt/s\"}], \"deny\": "
 	  "[\"/srv/data\"]}}" },
+	{ "deny-unordered", &user_v2,
+	  "{\"files\": {\"read\": [\"/srv\"], \"deny\": [\"/srv/secret\", "
+	  "\"/srv/data/note.txt\"]}}" },
 	{ "deny-around", &user_v2,
 	  "{\"files\": {\"read\": [\"/srv/data\"], \"deny\": [\"/srv\"]}}" },
 	{ "deny-runtime", &user_v2, "{\"files\": {\"deny\": [\"/usr/share/doc\"]}}" },

@@ -593,7 +593,7 @@ def _():
 def _():
     with project() as p:
         call = vitro("explain", "--write", p, "--deny", p + "/.env", "--deny", p + "/gone/key")
-        section = call.out.partition("\n\nDENIED (in the order of the policy)\n")[2].partition("\n\n")[0]
+        section = call.out.partition("\n\nDENIED\n")[2].partition("\n\n")[0]
         for line in (f"  {p}/.env", f"  {p}/gone/key (all of {p}/gone)"):  # and other names of the place
             check_in(line, section.splitlines(), "the section", call)
         check_equal(re.findall(r"^  write +(\S+)", call.out, re.M), [p], "the grant", call)
