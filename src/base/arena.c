@@ -93,12 +93,11 @@ char *vt_arena_dup(struct vt_arena *arena, const char *text)
 	return vt_arena_dupn(arena, text, strlen(text));
 }
 
-char *vt_arena_printf(struct vt_arena *arena, const char *fmt, ...)
+char *vt_arena_vprintf(struct vt_arena *arena, const char *fmt, va_list args)
 {
 	char first[256]; /* measured, and for the most part done with */
-	va_list args, again;
+	va_list again;
 
-	va_start(args, fmt);
 	va_copy(again, args);
 	int len = vsnprintf(first, sizeof(first), fmt, args);
 	char *text = len < 0 ? NULL : vt_arena_alloc(arena, (size_t)len + 1);
@@ -108,6 +107,16 @@ char *vt_arena_printf(struct vt_arena *arena, const char *fmt, ...)
 	else if (text)
 		(void)vsnprintf(text, (size_t)len + 1, fmt, again); /* measured just above */
 	va_end(again);
+	return text;
+}
+
+char *vt_arena_printf(struct vt_arena *arena, const char *fmt, ...)
+{
+	va_list args;
+
+	va_start(args, fmt);
+	char *text = vt_arena_vprintf(arena, fmt, args);
+
 	va_end(args);
 	return text;
 }

@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include <stdarg.h>
 #include <stddef.h>
 
 struct vt_arena;
@@ -21,3 +22,5 @@ char *vt_arena_dup(struct vt_arena *arena, const char *text);
 char *vt_arena_dupn(struct vt_arena *arena, const char *text, size_t len);
 char *vt_arena_printf(struct vt_arena *arena, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
+char *vt_arena_vprintf(struct vt_arena *arena, const char *fmt, va_list args)
+	__attribute__((format(printf, 2, 0)));

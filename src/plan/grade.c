@@ -2,6 +2,7 @@
 #include "plan/grade.h"
 
 #include <errno.h>
+#include <stdarg.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -18,12 +19,27 @@ struct grading {
 	const struct vt_policy *policy;
 	const struct vt_host *host;
 	const char **notes;
+	bool failed; /* out of memory for a text: the plan fails, rather than say less */
 };
 
 static void hold(struct grading *g, enum vt_property property, struct vt_holding holding)
 {
 	holding.note = holding.note ? holding.note : "";
 	g->plan->holdings[property] = holding;
+}
+
+/* A text of the plan's. Never NULL. */
+static __attribute__((format(printf, 2, 3))) const char *compose(struct grading *g, const char *fmt,
+								 ...)
+{
+	va_list args;
+
+	va_start(args, fmt);
+	const char *text = vt_arena_vprintf(g->plan->arena, fmt, args);
+
+	va_end(args);
+	g->failed |= !text;
+	return text ? text : "";
 }
 
 static void note(struct grading *g, const char *sentence)
@@ -43,8 +59,8 @@ static struct vt_holding by_kernel(struct grading *g, const char *name, const ch
 		key,
 		"none",
 		VT_GRADE_NONE,
-		vt_arena_printf(g->plan->arena, "%s: %s; `vitro doctor` says what to do",
-				fact->tried, strerror(fact->err)),
+		compose(g, "%s: %s; `vitro doctor` says what to do", fact->tried,
+			strerror(fact->err)),
 	};
 }
 
@@ -54,11 +70,11 @@ static void grade_syscalls(struct grading *g)
 					    &g->host->seccomp);
 
 	if (g->policy->syscalls == VT_SYSCALLS_PROFILE && calls.grade == VT_GRADE_KERNEL)
-		calls.note = vt_arena_printf(g->plan->arena,
-					     "the profile %s decides which calls pass; vitro's "
-					     "default filter is not in force, only the rules "
-					     "that its other promises stand on",
-					     g->policy->profile->path);
+		calls.note = compose(g,
+				     "the profile %s decides which calls pass; vitro's "
+				     "default filter is not in force, only the rules "
+				     "that its other promises stand on",
+				     g->policy->profile->path);
 	hold(g, VT_PROPERTY_SYSCALLS, calls);
 }
 
@@ -77,8 +93,8 @@ static struct vt_holding hold_network(struct grading *g)
 	if (!g->plan->filter_count) {
 		held.mechanism = "none";
 		held.grade = VT_GRADE_NONE;
-		held.note = vt_arena_printf(
-			g->plan->arena,
+		held.note = compose(
+			g,
 			"a network namespace, but no system call filter (%s: %s) to keep the cell "
 			"from unix sockets of the host that it sees, and from vsock ones; "
 			"`vitro doctor` says what to do",
@@ -143,7 +159,7 @@ static struct vt_holding hold_bare_processes(const struct vt_plan *plan)
 }
 
 /* What a cell with the caller's own id can do about modes. "" where it has one of its own. */
-static const char *tell_modes(const struct grading *g)
+static const char *tell_modes(struct grading *g)
 {
 	const struct vt_fact *modes = &g->host->modes;
 
@@ -152,9 +168,8 @@ static const char *tell_modes(const struct grading *g)
 		       "owners nowhere";
 	if (g->plan->own_ids || !modes->err)
 		return "";
-	return vt_arena_printf(g->plan->arena,
-			       "; modes, owners and times cannot be changed (%s: %s)", modes->tried,
-			       strerror(modes->err));
+	return compose(g, "; modes, owners and times cannot be changed (%s: %s)", modes->tried,
+		       strerror(modes->err));
 }
 
 static struct vt_holding hold_bare_files(struct grading *g)
@@ -166,23 +181,22 @@ static struct vt_holding hold_bare_files(struct grading *g)
 	if (plan->landlock_fs && plan->filter_count) {
 		held.mechanism = "landlock";
 		held.grade = VT_GRADE_KERNEL;
-		held.note = vt_arena_printf(plan->arena,
-					    "names, sizes and owners of other files can be seen, "
-					    "their content not%s",
-					    modes);
+		held.note = compose(g,
+				    "names, sizes and owners of other files can be seen, "
+				    "their content not%s",
+				    modes);
 	} else if (plan->landlock_fs) {
 		held.note = "without a system call filter modes and owners of the caller's files "
 			    "can be changed";
 	} else if (g->host->landlock_abi) {
-		held.note = vt_arena_printf(
-			plan->arena,
+		held.note = compose(
+			g,
 			"no mount namespace, and this kernel's Landlock is older than ABI 3, "
 			"which cannot keep files from being emptied%s",
 			modes);
 	} else {
-		held.note = vt_arena_printf(plan->arena,
-					    "no mount namespace, and no Landlock: %s%s",
-					    strerror(g->host->landlock_err), modes);
+		held.note = compose(g, "no mount namespace, and no Landlock: %s%s",
+				    strerror(g->host->landlock_err), modes);
 	}
 	return held;
 }
@@ -254,8 +268,8 @@ static void grade_memory(struct grading *g)
 		memory.note = no_proc;
 	} else {
 		g->plan->memory_slack_mb = find_slack_mb(g->host);
-		memory.note = vt_arena_printf(
-			g->plan->arena,
+		memory.note = compose(
+			g,
 			"sampled every 2 to 50 ms, and ended when two looks in a row are above the "
 			"limit: a burst can pass it by up to about %lld MB on a quiet machine, by "
 			"more where the CPUs are busy or the cell has many processes; and a "
@@ -283,16 +297,16 @@ static void grade_pids(struct grading *g)
 		pids.note = "the caller's other processes count too, and how many there are cannot "
 			    "be seen without /proc: the cell may have so many fewer";
 	} else if (plan->bare && !plan->own_ids && plan->pooled) {
-		pids.note = vt_arena_printf(
-			plan->arena,
+		pids.note = compose(
+			g,
 			"counted together with the caller's other processes, now %u, and with "
 			"those "
 			"of the pool's other cells, for which there is room beside: as there are "
 			"fewer, the cell may have so many more, and as they grow, fewer",
 			g->host->tasks);
 	} else if (plan->bare && !plan->own_ids) {
-		pids.note = vt_arena_printf(
-			plan->arena,
+		pids.note = compose(
+			g,
 			"counted together with the caller's other processes, now %u: as those end, "
 			"the cell may have so many more, and as they grow, fewer",
 			g->host->tasks);
@@ -324,9 +338,8 @@ static void grade_cpu(struct grading *g)
 									   : "cgroup-v1";
 		cpus.grade = held ? VT_GRADE_KERNEL : VT_GRADE_NONE;
 		if (!held)
-			cpus.note = vt_arena_printf(g->plan->arena,
-						    "no cgroup with a cpu controller: %s",
-						    g->host->cgroup.cpu_why);
+			cpus.note = compose(g, "no cgroup with a cpu controller: %s",
+					    g->host->cgroup.cpu_why);
 	}
 	hold(g, VT_PROPERTY_CPU_TIME, time);
 	hold(g, VT_PROPERTY_CPUS, cpus);
@@ -434,8 +447,7 @@ static void add_notes(struct grading *g)
 	if (g->policy->network != VT_NETWORK_NONE)
 		note(g, "memory: buffers of inet sockets are counted by nobody");
 	if (plan->bare)
-		note(g, vt_arena_printf(
-				plan->arena,
+		note(g, compose(g,
 				"no namespaces can be had here (%s: %s), so the cell lives in the "
 				"host's own file system, ids and names; `vitro doctor` says what "
 				"to do",
@@ -579,5 +591,7 @@ int vt_grade_plan(struct vt_plan *plan, const struct vt_policy *policy, const st
 	grade_cpu(&g);
 	add_notes(&g);
 	plan->notes = g.notes;
+	if (g.failed)
+		return vt_fail(err, VT_STEP_PLAN, ENOMEM, "grade the plan");
 	return judge(&g, err);
 }
