@@ -223,6 +223,12 @@ static void test_pyenv(void **state)
 	      "pyenv/versions/3.12.1/bin");
 	check(tree, &(struct query){ "@pyenv/shims/python3", "sys", NULL, "system" }, "sys/python3",
 	      "sys/python3", "sys");
+	/* What cannot be executed is not the shim, and a chmod of it is no advice. */
+	put(tree, "pyenv/shims/closed", "#!/usr/bin/env bash\n", 0755);
+	put(tree, "sys/closed", "#!/bin/sh\n", 0644);
+	check_fails(tree, &(struct query){ "@pyenv/shims/closed", "sys", NULL, "system" }, EACCES,
+		    "pyenv/shims/closed' is not executable");
+	assert_null(strstr(tree->err.what, "chmod"));
 	put(tree, "script", "#!/usr/bin/env python3\n", 0755);
 	check(tree, &(struct query){ "@script", "pyenv/shims:sys", NULL, "3.12.1" }, "script",
 	      "script pyenv/versions/3.12.1/lib pyenv/versions/3.12.1/bin/python3 "

@@ -18,6 +18,10 @@
 #define FOLDERS_MAX     1024
 #define TEXT_OF(number) #number
 #define TO_TEXT(number) TEXT_OF(number)
+#define FOLDERS_PASSED                                                       \
+	"is in none of the first " TO_TEXT(                                  \
+		FOLDERS_MAX) " folders of PATH, and no more are looked at; " \
+			     "shorten PATH, or name it by its path"
 
 static const char default_path[] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
@@ -206,63 +210,104 @@ static bool is_unmarked(const char *path)
 	return memcmp(head, "#!", 2) == 0 || memcmp(head, ELFMAG, SELFMAG) == 0;
 }
 
-int vt_finder_find(struct vt_finder *finder, const char *name, const char *asker,
-		   const char **ret_path)
+/* A name that was looked for, and why it was not found. */
+struct miss {
+	const char *name;
+	const char *path;  /* where it is by what was named; NULL: it was looked for on PATH */
+	const char *asker; /* the script that names it as its interpreter, or NULL */
+	int err;
+};
+
+/* What is wrong with it, and the errno that callers get. */
+static const char *name_wrong(const struct vt_finder *finder, const struct miss *miss, int *ret_num)
 {
-	bool by_path = strchr(name, '/') != NULL;
-	const char *path = NULL, *dir = NULL;
-	int r = by_path ? vt_finder_absolute(finder, finder->cwd, name, &path)
-			: find_on_path(finder, name, &path);
+	static const struct {
+		int err, num;
+		const char *by_path, *on_path;
+	} wrongs[] = {
+		{ EISDIR, EACCES, "is not a file", "is not a file" },
+		{ EACCES, EACCES, "is not executable", "is not executable" },
+		{ EPERM, EACCES, "is in a folder that you may not look into",
+		  "is in a folder that you may not look into" },
+		{ ENOENT, ENOENT, "does not exist", "is not on PATH" },
+		{ ENOTDIR, ENOENT, "does not exist", "is not on PATH" },
+		{ E2BIG, ENOENT, FOLDERS_PASSED, FOLDERS_PASSED },
+	};
+	const bool by_path = strchr(miss->name, '/') != NULL;
+	const bool adrift = by_path && miss->name[0] != '/' && finder->cwd == NULL;
 
-	if (r == 0 && by_path) {
-		r = vt_finder_check(path);
-		dir = vt_finder_dir(finder, path);
-		if (dir == NULL)
-			r = -ENOMEM;
-		if (r == 0 && asker == NULL && vt_pyenv_is_shims(dir)) {
-			const char *base = vt_finder_base(path), *chosen = NULL;
+	for (size_t i = 0; i < sizeof(wrongs) / sizeof(wrongs[0]); i++) {
+		if (wrongs[i].err != miss->err)
+			continue;
+		*ret_num = wrongs[i].num;
+		if (adrift && wrongs[i].num == ENOENT)
+			break;
+		return by_path ? wrongs[i].by_path : wrongs[i].on_path;
+	}
+	return adrift ? "is relative to the working directory, which is gone"
+		      : "cannot be executed";
+}
 
-			r = resolve_shim(finder, dir, base, 0, &chosen);
-			if (r == 0 && chosen == NULL)
-				r = find_on_path(finder, base, &chosen);
-			path = chosen;
-		}
-	}
-	if (r == 0) {
-		*ret_path = path;
-		return 0;
-	}
-	if (r == -ENOMEM)
+static int fail_to_find(const struct vt_finder *finder, const struct miss *miss)
+{
+	const char *name = miss->name;
+	int num = miss->err;
+
+	if (miss->err == ENOMEM)
 		return no_memory(finder);
-	if (asker != NULL && name[strlen(name) - 1] == '\r')
-		return fail_crlf(finder, asker);
-	const char *wrong = r == -EISDIR   ? "is not a file"
-			    : r == -EACCES ? "is not executable"
-			    : r == -EPERM  ? "is in a folder that you may not look into"
-			    : by_path && name[0] != '/' && finder->cwd == NULL
-				    ? "is relative to the working directory, which is gone"
-			    : r == -ENOENT || r == -ENOTDIR
-				    ? (by_path ? "does not exist" : "is not on PATH")
-			    : r == -E2BIG ? "is in none of the first " TO_TEXT(
-						    FOLDERS_MAX) " folders of PATH, and "
-								 "no more are looked at; shorten "
-								 "PATH, or name it by its path"
-					  : "cannot be executed";
+	if (miss->asker != NULL && name[strlen(name) - 1] == '\r')
+		return fail_crlf(finder, miss->asker);
+	const char *wrong = name_wrong(finder, miss, &num);
 
-	if (r == -EACCES && by_path && asker == NULL && is_unmarked(path))
+	if (miss->asker != NULL)
+		return vt_fail(finder->err, VT_STEP_COMMAND, num,
+			       "'%s', the interpreter of '%s', %s", name, miss->asker, wrong);
+	if (miss->err == EACCES && miss->path != NULL && is_unmarked(miss->path))
 		return vt_fail(finder->err, VT_STEP_COMMAND, EACCES,
 			       "'%s' is not executable; chmod +x %s", name, name);
-	if (r == -ENOENT && !by_path && asker == NULL && strchr(name, ' '))
+	if (miss->err == ENOENT && !strchr(name, '/') && strchr(name, ' '))
 		return vt_fail(
 			finder->err, VT_STEP_COMMAND, ENOENT,
 			"'%s' is not on PATH; a command and its arguments are words of their "
 			"own, and a line for a shell is: sh -c '...'",
 			name);
-	r = r == -EISDIR || r == -EPERM ? -EACCES : r == -ENOTDIR || r == -E2BIG ? -ENOENT : r;
-	if (asker == NULL)
-		return vt_fail(finder->err, VT_STEP_COMMAND, -r, "'%s' %s", name, wrong);
-	return vt_fail(finder->err, VT_STEP_COMMAND, -r, "'%s', the interpreter of '%s', %s", name,
-		       asker, wrong);
+	return vt_fail(finder->err, VT_STEP_COMMAND, num, "'%s' %s", name, wrong);
+}
+
+/*
+ * What pyenv would run for a shim that was named by its path: that, or the system's. NULL where it
+ * fails: it is not the shim that cannot be executed then.
+ */
+static int follow_shim(struct vt_finder *finder, const char *dir, const char **path)
+{
+	const char *base = vt_finder_base(*path), *chosen = NULL;
+	int r = resolve_shim(finder, dir, base, 0, &chosen);
+
+	if (r == 0 && chosen == NULL)
+		r = find_on_path(finder, base, &chosen);
+	*path = chosen;
+	return r;
+}
+
+int vt_finder_find(struct vt_finder *finder, const char *name, const char *asker,
+		   const char **ret_path)
+{
+	bool by_path = strchr(name, '/') != NULL;
+	const char *path = NULL;
+	int r = by_path ? vt_finder_absolute(finder, finder->cwd, name, &path)
+			: find_on_path(finder, name, &path);
+
+	if (r == 0 && by_path) {
+		const char *dir = vt_finder_dir(finder, path);
+
+		r = dir == NULL ? -ENOMEM : vt_finder_check(path);
+		if (r == 0 && asker == NULL && vt_pyenv_is_shims(dir))
+			r = follow_shim(finder, dir, &path);
+	}
+	if (r < 0)
+		return fail_to_find(finder, &(struct miss){ name, path, asker, -r });
+	*ret_path = path;
+	return 0;
 }
 
 static bool is_default_dir(const char *dir)
