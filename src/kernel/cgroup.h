@@ -44,8 +44,8 @@ struct vt_cgroup {
 	enum vt_cgroup_version version;
 	int  count;                           /* folders made: 1 on v2, one per hierarchy on v1 */
 	int  dirs[VT_CGROUP_HIERARCHIES];     /* the folders, each with its lock; -1 where unused */
-	/* v1: `tasks`, v2: `cgroup.procs`, which take "0"; -1 where unused. Permission was asked for when
-	 * they were opened: whoever has them may join. */
+	/* v1: `tasks`, which takes "0"; -1 where unused. Permission was asked for when they were
+	 * opened: whoever has them may join. On v2 a child is born in it, by vt_cgroup_clone_fd(). */
 	int  joins[VT_CGROUP_HIERARCHIES];
 	int  memory, cpuacct;                 /* indices into dirs, -1 where unused */
 	char paths[VT_CGROUP_HIERARCHIES][PATH_MAX];

@@ -376,7 +376,7 @@ int vt_cgroup_v2_make(const struct vt_cgroup_site *site, const struct vt_cgroup_
 	int r = vt_cgroup_v2_prepare(place(site), set, err);
 
 	if (r == 0)
-		r = vt_cgroup_add(cgroup, place(site), "cgroup.procs", err);
+		r = vt_cgroup_add(cgroup, place(site), NULL, err);
 	if (r < 0)
 		return r;
 	if (limits->memory_bytes > 0)
