@@ -481,8 +481,8 @@ static void decide_pool_ids(struct making *m)
 {
 	struct vt_plan *plan = m->plan;
 
-	if (!plan->pooled || plan->bare || !plan->own_ids || !m->host->pool_ids ||
-	    plan->id_count < VT_IDS_FOR_ALL || plan->idmap_count)
+	if (plan->bare || !plan->own_ids || !m->host->pool_ids || plan->id_count < VT_IDS_FOR_ALL ||
+	    plan->idmap_count)
 		return;
 	plan->pool_id_base = VT_IDRANGE_POOL_BASE;
 	plan->pool_id_count = VT_IDRANGE_POOL_COUNT;
@@ -496,8 +496,18 @@ static bool may_keep_networks(const struct making *m)
 {
 	const struct vt_plan *plan = m->plan;
 
-	return plan->pooled && plan->own_network && m->policy->network == VT_NETWORK_NONE &&
-	       plan->filter_count && plan->landlock_scoped & LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET;
+	return plan->own_network && m->policy->network == VT_NETWORK_NONE && plan->filter_count &&
+	       plan->landlock_scoped & LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET;
+}
+
+static int decide_pool(struct making *m, struct vt_err *err)
+{
+	struct vt_plan *plan = m->plan;
+
+	decide_pool_ids(m);
+	plan->keeps_networks = may_keep_networks(m);
+	plan->loads_ahead = vt_pooled_loads_ahead(plan, m->host);
+	return plan->bare ? 0 : vt_pooled_divide(plan, err);
 }
 
 static char **copy_strings(struct vt_arena *arena, char *const *strings)
@@ -572,11 +582,8 @@ static int decide(struct making *m, struct vt_err *err)
 		r = decide_sockets(m, err);
 	if (r == 0)
 		r = decide_occupant(m, err);
-	decide_pool_ids(m);
-	m->plan->keeps_networks = may_keep_networks(m);
-	m->plan->loads_ahead = vt_pooled_loads_ahead(m->plan, m->host);
-	if (r == 0 && m->request->pooled && !m->plan->bare)
-		r = vt_pooled_divide(m->plan, err);
+	if (r == 0 && m->plan->pooled)
+		r = decide_pool(m, err);
 	if (r < 0)
 		return r;
 	return vt_grade_plan(m->plan, m->policy, m->host, err);
