@@ -3,7 +3,6 @@
 
 #include <endian.h>
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/decimal.h"

@@ -9,7 +9,6 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -25,7 +24,6 @@
 #include "kernel/overlay.h"
 #include "kernel/seccomp.h"
 #include "uapi/landlock.h"
-#include "uapi/mount.h"
 
 const char *vt_state_name(enum vt_state state)
 {

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <grp.h>
 #include <linux/keyctl.h>
 #include <sched.h>
 #include <signal.h>

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The plan as `vitro explain` prints it, for a person; golden tests compare it. */
-#include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #include "plan/plan.h"
 

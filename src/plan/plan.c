@@ -6,10 +6,7 @@
 #include "plan/plan.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <linux/sched.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 

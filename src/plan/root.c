@@ -3,8 +3,6 @@
 
 #include <errno.h>
 #include <limits.h>
-#include <stdint.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
