@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/magic.h>
 #include <linux/sched.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -16,9 +15,7 @@
 #include "kernel/idmap.h"
 #include "kernel/mount.h"
 #include "kernel/overlay.h"
-
-/* What <linux/magic.h> of Debian 12 lacks. */
-#define BCACHEFS_MAGIC 0xca451a4e
+#include "uapi/magic.h"
 
 /* What is to be laid under an overlay: a mount that is made already, or a path. */
 struct trial {
@@ -61,9 +58,9 @@ static int make_trial(const void *arg, struct vt_err *err)
  */
 static bool is_local(const char *path)
 {
-	static const unsigned long known[] = { BCACHEFS_MAGIC,   BTRFS_SUPER_MAGIC,
-					       EXT4_SUPER_MAGIC, F2FS_SUPER_MAGIC,
-					       TMPFS_MAGIC,      XFS_SUPER_MAGIC };
+	static const unsigned long known[] = { BCACHEFS_SUPER_MAGIC, BTRFS_SUPER_MAGIC,
+					       EXT4_SUPER_MAGIC,     F2FS_SUPER_MAGIC,
+					       TMPFS_MAGIC,          XFS_SUPER_MAGIC };
 	struct statfs fs;
 
 	if (statfs(path, &fs) < 0)

@@ -8,8 +8,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-
-#define MODE_OF_DESCRIPTOR 452 /* fchmodat2(), from Linux 6.6 on; libc has no name for it yet */
+#include "uapi/fchmodat2.h"
 
 static void name_descriptor(int fd, char out[32])
 {
@@ -35,7 +34,7 @@ static int open_up(int fd)
 	if (chmod(link, 0700) == 0)
 		return 0;
 	/* No /proc. */
-	return (int)syscall(MODE_OF_DESCRIPTOR, fd, "", 0700, AT_EMPTY_PATH);
+	return sys_fchmodat2(fd, "", 0700, AT_EMPTY_PATH);
 }
 
 int vt_closed_open(int parent, const char *name)

@@ -17,9 +17,7 @@
 
 #include "base/fd.h"
 #include "base/file.h"
-
-/* Not in Debian 12's headers: a pidfd of a thread that does not lead its process. Linux 6.9. */
-enum { OF_THREAD = O_EXCL };
+#include "uapi/pidfd.h"
 
 /* How often a lookup is begun anew that renames elsewhere have upset. */
 enum { LOOKUPS = 16 };
@@ -119,7 +117,7 @@ static pid_t leader_of(pid_t tid)
 /* All threads of a process have one table of descriptors, so that the leader's will do. */
 static int open_thread(pid_t tid)
 {
-	long fd = syscall(SYS_pidfd_open, tid, OF_THREAD);
+	long fd = syscall(SYS_pidfd_open, tid, PIDFD_THREAD);
 
 	if (fd < 0 && errno == EINVAL)
 		fd = syscall(SYS_pidfd_open, leader_of(tid), 0);

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/ioprio.h>
 #include <linux/keyctl.h>
 #include <sched.h>
 #include <signal.h>
@@ -70,13 +71,12 @@ static int leave_real_time(struct vt_err *err)
 /* The same for its disks: a caller's class before all others. */
 static int leave_real_time_disks(struct vt_err *err)
 {
-	enum { PROCESS = 1, CLASS_SHIFT = 13, REAL_TIME = 1 }; /* of linux/ioprio.h */
-	long priority = syscall(SYS_ioprio_get, PROCESS, 0);
+	long priority = syscall(SYS_ioprio_get, IOPRIO_WHO_PROCESS, 0);
 
 	/* A kernel without it has no classes. */
-	if (priority < 0 || priority >> CLASS_SHIFT != REAL_TIME)
+	if (priority < 0 || IOPRIO_PRIO_CLASS(priority) != IOPRIO_CLASS_RT)
 		return 0;
-	if (syscall(SYS_ioprio_set, PROCESS, 0, 0) < 0)
+	if (syscall(SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0, 0) < 0)
 		return vt_fail_at(err, VT_STEP_SESSION, errno, "give up real-time disks", NULL);
 	return 0;
 }

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/fs.h>
+#include <linux/ioprio.h>
 #include <linux/msdos_fs.h>
 #include <linux/sockios.h>
 #include <sys/ioctl.h>
@@ -22,9 +23,6 @@
 	{                            \
 		(verdict), (verdict) \
 	}
-
-/* Not in Debian 12's headers for programs. */
-enum { IOPRIO_USER = 3 };
 
 /* An ioctl carries its maker's letter in these bits. */
 #define MADE_BY(letter) FIELD(1, 0xff00, (letter) << 8)
@@ -102,7 +100,7 @@ const struct vt_seccomp_condition vt_seccomp_bare_conditions[] = {
 	{ "sched_setaffinity sched_setscheduler sched_setparam sched_setattr prlimit64", PASS,
 	  TESTS({ EPERM, IS_NOT(0, 0) }) },
 	{ "setpriority", PASS, TESTS({ EPERM, IS(0, PRIO_USER) }, { EPERM, IS_NOT(1, 0) }) },
-	{ "ioprio_set", PASS, TESTS({ EPERM, IS(0, IOPRIO_USER) }, { EPERM, IS_NOT(1, 0) }) },
+	{ "ioprio_set", PASS, TESTS({ EPERM, IS(0, IOPRIO_WHO_USER) }, { EPERM, IS_NOT(1, 0) }) },
 
 	{ NULL },
 };

@@ -20,6 +20,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/close_range.h>
+#include <linux/ioprio.h>
 #include <linux/prctl.h>
 #include <linux/sched.h>
 #include <linux/seccomp.h>
@@ -219,7 +220,6 @@ enum { CREATES = O_CREAT | 020000000 /* __O_TMPFILE, which glibc offers only wit
 enum { SOCK_TYPE = 0xf };
 
 /* Not in Debian 12's headers for programs. */
-enum { IOPRIO_USER = 3 };
 enum { PROTO_L2TP = 115, PROTO_SMC = 256 };
 
 /* Requests of fscrypt by letter and number. How much they carry is in the bits above. */
@@ -274,7 +274,7 @@ const struct vt_seccomp_condition vt_seccomp_conditions[] = {
 		{ EPERM, IS(0, PRIO_USER) }, { EPERM, IS(1, 1) }), .promised = true },
 	{ "ioprio_set", PASS,
 	  TESTS({ EPERM, ALWAYS, .profiles = 1 << VT_SECCOMP_STRICT },
-		{ EPERM, IS(0, IOPRIO_USER) }, { EPERM, IS(1, 1) }), .promised = true },
+		{ EPERM, IS(0, IOPRIO_WHO_USER) }, { EPERM, IS(1, 1) }), .promised = true },
 
 	/*
 	 * Files: a lease on one that the cell may only read makes others wait to write it, and a hint
