@@ -226,12 +226,33 @@ static void bounds_ambient(void *arg)
 	MUST(read_sets().ambient == 0);
 }
 
+/* A bounding set that stays for another reason than want of power is no seal. */
+static void bounds_in_vain(void *arg)
+{
+	struct sock_filter deny[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_prctl, 0, 3),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, PR_CAPBSET_DROP, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EINVAL),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	const struct sock_fprog filter = { sizeof(deny) / sizeof(deny[0]), deny };
+	struct vt_err err;
+
+	(void)arg;
+	MUST(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
+	MUST(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0);
+	MUST(vt_caps_bound(&err) == -EINVAL);
+}
+
 static void test_bound(void **state)
 {
 	(void)state;
 	run_child(bounds_as_root, NULL);
 	run_child(bounds_as_user, NULL);
 	run_child(bounds_ambient, NULL);
+	run_child(bounds_in_vain, NULL);
 }
 
 static void sets_no_new_privs(void *arg)
