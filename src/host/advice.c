@@ -4,26 +4,25 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/seccomp.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/fd.h"
+#include "base/file.h"
 
 /* A sysctl's value; -1 where it does not exist or is no number. */
 static long read_sysctl(const char *name)
 {
-	char path[128], text[32] = "";
-
-	(void)snprintf(path, sizeof(path), "/proc/sys/%s", name); /* names are short: fits */
-	AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t len = fd < 0 ? -1 : read(fd, text, sizeof(text) - 1);
+	char path[128], text[32];
 	char *end;
 
-	if (len <= 0)
+	(void)snprintf(path, sizeof(path), "/proc/sys/%s", name); /* names are short: fits */
+	if (vt_file_read(AT_FDCWD, path, text, sizeof(text)) < 0)
 		return -1;
 	long value = strtol(text, &end, 10);
 
@@ -73,16 +72,7 @@ static bool is_in(const char *name)
 /* Whether a filter that somebody else set is on this process. */
 static bool is_filtered(void)
 {
-	FILE *file = fopen("/proc/self/status", "re");
-	char line[256];
-	int mode = 0;
-
-	if (file == NULL)
-		return false;
-	while (fgets(line, sizeof(line), file) != NULL && sscanf(line, "Seccomp: %d", &mode) != 1)
-		;
-	(void)fclose(file); /* only read from */
-	return mode == 2;
+	return prctl(PR_GET_SECCOMP, 0, 0, 0, 0) == SECCOMP_MODE_FILTER;
 }
 
 /* In a chroot no mount is at "/", unless the chroot is a mount itself. */

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/file.h"
 #include "host/advice.h"
 #include "host/try.h"
 #include "kernel/caps.h"
@@ -554,10 +555,10 @@ static void report_groups(const struct vt_host *host, struct vt_report *report)
 
 static void report_core(struct vt_report *report)
 {
-	char pattern[128] = "";
-	AUTO_CLOSE int fd = open("/proc/sys/kernel/core_pattern", O_RDONLY | O_CLOEXEC);
+	char pattern[128];
 
-	if (fd < 0 || read(fd, pattern, sizeof(pattern) - 1) <= 0 || pattern[0] != '|')
+	if (vt_file_read(AT_FDCWD, "/proc/sys/kernel/core_pattern", pattern, sizeof(pattern)) < 0 ||
+	    pattern[0] != '|')
 		return;
 	pattern[strcspn(pattern, " \n")] = '\0';
 	say(add(report, "core dumps", false), VT_STATE_WORKS,
