@@ -75,20 +75,10 @@ void vt_bare_enter(const struct vt_plan *plan, const struct vt_cgroup *cgroup, c
 	};
 	struct vt_inside occupant = init;
 	char scratch[PATH_MAX];
-	struct vt_building b = {
-		.in = &init,
-		.plan = plan,
-		.root_fd = -1,
-		.scratch = scratch,
-		.place_fd = -1,
-		.stage_fd = -1,
-		.proc_fd = -1,
-		.ruleset_fd = -1,
-		.ready_fd = -1,
-		.init = self,
-		.occupant_fd = -1,
-	};
+	struct vt_building b = vt_building_of(&init);
 
+	b.scratch = scratch;
+	b.init = self;
 	occupant.status_fd = fds[VT_ENTER_CALL_FD];
 	vt_inside_name_scratch(plan, cell, scratch);
 	vt_inside_take_steps(first_steps, COUNT(first_steps), &b, init.status_fd);

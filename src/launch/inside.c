@@ -334,18 +334,7 @@ static _Noreturn void await_end(pid_t occupant, int occupant_fd, int status_fd)
 
 _Noreturn void vt_inside_init(const struct vt_inside *inside)
 {
-	struct vt_building b = {
-		.in = inside,
-		.plan = inside->plan,
-		.root_fd = -1,
-		.scratch = inside->plan->scratch,
-		.place_fd = -1,
-		.stage_fd = -1,
-		.proc_fd = -1,
-		.ruleset_fd = -1,
-		.ready_fd = -1,
-		.occupant_fd = -1,
-	};
+	struct vt_building b = vt_building_of(inside);
 
 	if (inside->plan->bare)
 		vt_bare_init(&b);

@@ -28,6 +28,23 @@ struct vt_building {
 	void (*abandon)(const struct vt_building *); /* in init, where a step failed; NULL: nothing */
 };
 
+/* Nothing is under way yet. */
+static inline struct vt_building vt_building_of(const struct vt_inside *in)
+{
+	return (struct vt_building){
+		.in = in,
+		.plan = in->plan,
+		.root_fd = -1,
+		.scratch = in->plan->scratch,
+		.place_fd = -1,
+		.stage_fd = -1,
+		.proc_fd = -1,
+		.ruleset_fd = -1,
+		.ready_fd = -1,
+		.occupant_fd = -1,
+	};
+}
+
 struct vt_inside_step {
 	const char *name;
 	int (*take)(struct vt_building *, struct vt_err *);

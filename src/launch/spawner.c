@@ -95,17 +95,11 @@ static _Noreturn void live(const struct spawner *spawner, const struct vt_cgroup
 			   uint64_t cell)
 {
 	const struct vt_inside inside = { .plan = spawner->plan, .cgroup = cgroup };
-	struct vt_building b = {
-		.in = &inside,
-		.plan = spawner->plan,
-		.root_fd = -1,
-		.place_fd = -1,
-		.proc_fd = -1,
-		.ready_fd = go_fd,
-	};
+	struct vt_building b = vt_building_of(&inside);
 	struct vt_note note = { .kind = VT_NOTE_BUILT, .cell = cell };
 	struct vt_err *err = &note.err;
 
+	b.ready_fd = go_fd;
 	for (size_t i = 0; i < COUNT(steps) && note.kind == VT_NOTE_BUILT; i++)
 		if (steps[i].take(&b, err) < 0)
 			note.kind = VT_NOTE_FAILED;

@@ -242,18 +242,9 @@ static void occupy(const struct vt_plan *plan, const struct vt_cgroup *cgroup, c
 		.stdio = { -1, fds[VT_ENTER_OUT_FD], fds[VT_ENTER_ERR_FD] },
 		.status_fd = fds[VT_ENTER_CALL_FD],
 	};
-	struct vt_building b = {
-		.in = &inside,
-		.plan = plan,
-		.root_fd = -1,
-		.place_fd = -1,
-		.stage_fd = -1,
-		.proc_fd = -1,
-		.ruleset_fd = -1,
-		.ready_fd = -1,
-		.occupant_fd = fds[VT_ENTER_INIT_FD],
-	};
+	struct vt_building b = vt_building_of(&inside);
 
+	b.occupant_fd = fds[VT_ENTER_INIT_FD];
 	vt_inside_take_steps(steps, COUNT(steps), &b, inside.status_fd);
 	vt_seal_entered(&b);
 	vt_heeded_show(environ);
@@ -440,9 +431,7 @@ int vt_zygote_threads(const struct vt_zygote *zygote)
 int vt_zygote_furnish(struct vt_zygote *zygote, struct vt_err *err)
 {
 	const struct vt_inside inside = { .plan = zygote->plan };
-	struct vt_building b = {
-		.in = &inside, .plan = zygote->plan, .root_fd = -1, .place_fd = -1, .proc_fd = -1
-	};
+	struct vt_building b = vt_building_of(&inside);
 	const mode_t usual = umask(0);
 	int r = 0;
 
