@@ -3,34 +3,19 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/fdlink.h"
 #include "uapi/fchmodat2.h"
-
-static void name_descriptor(int fd, char out[32])
-{
-	static const char links[] = "/proc/self/fd/";
-	char digits[16];
-	size_t count = 0, len = strlen(links);
-
-	do
-		digits[count++] = (char)('0' + fd % 10);
-	while ((fd /= 10) > 0);
-	memcpy(out, links, len);
-	while (count > 0)
-		out[len++] = digits[--count];
-	out[len] = '\0';
-}
 
 /* By the descriptor, which is not for reading, as fchmod() wants it. */
 static int open_up(int fd)
 {
-	char link[32];
+	char link[VT_FDLINK];
 
-	name_descriptor(fd, link);
+	(void)vt_fdlink(link, fd);
 	if (chmod(link, 0700) == 0)
 		return 0;
 	/* No /proc. */

@@ -7,27 +7,24 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/decimal.h"
 #include "base/fd.h"
 #include "kernel/beneath.h"
 #include "uapi/mount.h"
-
-/* Decimal, since snprintf has no place between clone and exec. Returns where the digits start. */
-static const char *decimal(int64_t value, char buf[24])
-{
-	char *at = buf + 23;
-
-	*at = '\0';
-	do
-		*--at = (char)('0' + value % 10);
-	while ((value /= 10) > 0);
-	return at;
-}
 
 static int set(int fs, const char *key, const char *value, struct vt_err *err)
 {
 	if (sys_fsconfig(fs, FSCONFIG_SET_STRING, key, value, 0) < 0)
 		return vt_fail_at(err, VT_STEP_MOUNTS, errno, "set the mount option", key);
 	return 0;
+}
+
+static int set_number(int fs, const char *key, int64_t number, struct vt_err *err)
+{
+	char digits[VT_DECIMAL + 1];
+
+	digits[vt_decimal(digits, (uint64_t)number)] = '\0';
+	return set(fs, key, digits, err);
 }
 
 static int create(int fs, unsigned attrs, const char *name, struct vt_err *err)
@@ -41,8 +38,6 @@ static int create(int fs, unsigned attrs, const char *name, struct vt_err *err)
 
 int vt_mount_tmpfs(int64_t bytes, int64_t inodes, struct vt_err *err)
 {
-	char digits[24];
-
 	/* To the kernel 0 means without bounds. */
 	if (bytes <= 0 || inodes <= 0)
 		return vt_fail_at(err, VT_STEP_MOUNTS, EINVAL, "bound a tmpfs", NULL);
@@ -50,10 +45,10 @@ int vt_mount_tmpfs(int64_t bytes, int64_t inodes, struct vt_err *err)
 
 	if (fs < 0)
 		return vt_fail_at(err, VT_STEP_MOUNTS, errno, "open a tmpfs", NULL);
-	int r = set(fs, "size", decimal(bytes, digits), err);
+	int r = set_number(fs, "size", bytes, err);
 
 	if (r == 0)
-		r = set(fs, "nr_inodes", decimal(inodes, digits), err);
+		r = set_number(fs, "nr_inodes", inodes, err);
 	if (r == 0)
 		r = set(fs, "mode", "0755", err);
 	return r < 0 ? r : create(fs, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, "tmpfs", err);

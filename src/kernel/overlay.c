@@ -2,40 +2,17 @@
 #include "kernel/overlay.h"
 
 #include <errno.h>
-#include <string.h>
 
 #include "base/fd.h"
+#include "base/fdlink.h"
 #include "uapi/mount.h"
 
-#define FD_PATH "/proc/self/fd/"
-
-enum { FD_PATH_MAX = sizeof(FD_PATH) + 10 };
-
-/*
- * The name of a descriptor, since layers are paths to all but the newest kernels. Returns where it
- * ends.
- */
-static char *put_fd(char *at, int fd)
-{
-	char digits[10];
-	size_t count = 0;
-
-	memcpy(at, FD_PATH, sizeof(FD_PATH) - 1);
-	at += sizeof(FD_PATH) - 1;
-	do
-		digits[count++] = (char)('0' + fd % 10);
-	while ((fd /= 10) > 0);
-	while (count > 0)
-		*at++ = digits[--count];
-	*at = '\0';
-	return at;
-}
-
+/* By the names of descriptors, since layers are paths to all but the newest kernels. */
 static int set_fd(int fs, const char *key, int fd)
 {
-	char path[FD_PATH_MAX];
+	char path[VT_FDLINK];
 
-	(void)put_fd(path, fd);
+	(void)vt_fdlink(path, fd);
 	return sys_fsconfig(fs, FSCONFIG_SET_STRING, key, path, 0);
 }
 
@@ -69,12 +46,12 @@ static int mount_new(int fs, unsigned attrs, const char *path, struct vt_err *er
 
 int vt_overlay_read(int upper_fd, int lower_fd, const char *path, struct vt_err *err)
 {
-	char layers[2 * FD_PATH_MAX];
+	char layers[2 * VT_FDLINK];
 	AUTO_CLOSE int fs = sys_fsopen("overlay", FSOPEN_CLOEXEC);
-	char *at = put_fd(layers, upper_fd);
+	size_t len = vt_fdlink(layers, upper_fd);
 
-	*at++ = ':'; /* the first is the uppermost */
-	(void)put_fd(at, lower_fd);
+	layers[len++] = ':'; /* the first is the uppermost */
+	(void)vt_fdlink(layers + len, lower_fd);
 	if (fs < 0 || set_plain(fs) < 0 ||
 	    sys_fsconfig(fs, FSCONFIG_SET_STRING, "lowerdir", layers, 0) < 0)
 		return vt_fail_at(err, VT_STEP_MOUNTS, errno, "open an overlay for", path);
