@@ -13,6 +13,7 @@
 #include "base/fd.h"
 #include "base/file.h"
 #include "host/pyenv.h"
+#include "host/runtime.h"
 
 /* Of PATH: a longer one is a mistake, and keeps others waiting where many share a server. */
 #define FOLDERS_MAX     1024
@@ -23,7 +24,7 @@
 		FOLDERS_MAX) " folders of PATH, and no more are looked at; " \
 			     "shorten PATH, or name it by its path"
 
-static const char default_path[] = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+static const char default_path[] = VT_RUNTIME_PATH;
 
 static int no_memory(const struct vt_finder *finder)
 {

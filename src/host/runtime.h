@@ -17,6 +17,9 @@
 #include "base/err.h"
 #include "host/host.h"
 
+/* Where a shell looks for programs if nobody says where. */
+#define VT_RUNTIME_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
 struct vt_runtime_path {
 	const char *path;
 	bool        optional; /* most hosts have only some of them */

@@ -4,7 +4,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#define DEFAULT_PATH "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+#include "host/runtime.h"
 
 struct variables {
 	char **items;
@@ -56,7 +56,7 @@ static char *search_path(struct vt_arena *arena, const struct vt_command *comman
 
 	for (size_t i = 0; path && command && i < command->bin_dir_count; i++)
 		path = vt_arena_printf(arena, "%s%s:", path, command->bin_dirs[i]);
-	return path ? vt_arena_printf(arena, "%s" DEFAULT_PATH, path) : NULL;
+	return path ? vt_arena_printf(arena, "%s" VT_RUNTIME_PATH, path) : NULL;
 }
 
 char **vt_environment_make(struct vt_arena *arena, const struct vt_policy *policy,
