@@ -22,11 +22,6 @@ struct listing {
 	const char *folder, *real_folder; /* of the last deny, as written and where it leads */
 };
 
-static int out_of_memory(struct vt_err *err)
-{
-	return vt_fail(err, VT_STEP_PLAN, ENOMEM, "plan what is denied");
-}
-
 /* What lies in a folder comes right after it: '/' is less than any other byte of a name. */
 static int by_path(const void *a, const void *b)
 {
@@ -52,7 +47,7 @@ static int resolve(struct listing *d, const char *path, const char *origin, cons
 	if (r < 0)
 		return vt_fail(err, VT_STEP_PLAN, -r, "%s: '%s': %s", origin, path, strerror(-r));
 	*ret_real = vt_arena_dup(d->arena, real);
-	return *ret_real ? 0 : out_of_memory(err);
+	return *ret_real ? 0 : vt_plan_nomem(err);
 }
 
 static int push(struct listing *d, const char *path, const char *origin)
@@ -90,11 +85,11 @@ static int push_all(struct listing *d, const char *path, const char *origin, str
 	int r = 0;
 
 	if (push(d, path, origin) < 0)
-		return out_of_memory(err);
+		return vt_plan_nomem(err);
 	if (d->host->aliases)
 		r = d->host->aliases(d->host, path, push_alias, d);
 	if (d->failed)
-		return out_of_memory(err);
+		return vt_plan_nomem(err);
 	return r < 0 ? vt_plan_fail_aliases(origin, path, r, err) : 0;
 }
 
@@ -135,7 +130,7 @@ static int resolve_folder(struct listing *d, const struct vt_grant *grant, size_
 		return 0;
 	d->folder = vt_arena_dupn(d->arena, grant->from, len);
 	if (!d->folder)
-		return out_of_memory(err);
+		return vt_plan_nomem(err);
 	int r = resolve(d, len ? d->folder : "/", grant->origin, &d->real_folder, err);
 
 	return r < 0 ? r : check_links(d, d->folder, grant->origin, err);
@@ -169,7 +164,7 @@ static int add_deny(struct listing *d, const struct vt_grant *grant, struct vt_e
 	int r;
 
 	d->named = vt_arena_dup(d->arena, grant->from);
-	r = origin && d->named ? check_pattern(d, grant, err) : out_of_memory(err);
+	r = origin && d->named ? check_pattern(d, grant, err) : vt_plan_nomem(err);
 
 	if (r == 0)
 		r = resolve_folder(d, grant, (size_t)(base - grant->from), err);
@@ -180,7 +175,7 @@ static int add_deny(struct listing *d, const struct vt_grant *grant, struct vt_e
 					 base)
 		       : "/";
 	if (!name)
-		return out_of_memory(err);
+		return vt_plan_nomem(err);
 	r = push_all(d, name, origin, err);
 	if (r < 0 || d->host->read_link(d->host, name, target, sizeof(target)) < 0)
 		return r;

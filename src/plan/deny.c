@@ -7,6 +7,7 @@
 
 #include "base/path.h"
 #include "plan/denied.h"
+#include "plan/fail.h"
 #include "plan/root_private.h"
 
 struct denying {
@@ -26,11 +27,6 @@ struct veiling {
 	size_t count, room;
 	const char *last; /* the path that was closed last; NULL: none */
 };
-
-static int out_of_memory(struct vt_err *err)
-{
-	return vt_fail(err, VT_STEP_PLAN, ENOMEM, "plan what is denied");
-}
 
 /* The deny that a host path lies in, or NULL. */
 static struct vt_denied *deny_around(const struct denying *d, const char *path)
@@ -132,12 +128,12 @@ static int close_name(struct veiling *v, struct vt_denied *deny, const char *pat
 	const struct vt_veiled *name = add_name(v, kind, path, len, 0);
 
 	if (!name)
-		return out_of_memory(err);
+		return vt_plan_nomem(err);
 	v->last = name->path;
 	if (path[len] == '\0')
 		return 0;
 	deny->closed = vt_arena_printf(v->d->arena, "%s/%s", v->mount->from, name->path);
-	return deny->closed ? 0 : out_of_memory(err);
+	return deny->closed ? 0 : vt_plan_nomem(err);
 }
 
 /* Whoever may not look into a folder cannot mount in it either: then it is closed as a whole. */
@@ -151,7 +147,7 @@ static int close_around(struct veiling *v, struct vt_denied *deny, struct vt_err
 	way->kind = VT_VEILED_FOLDER;
 	v->last = way->path;
 	deny->closed = vt_arena_printf(v->d->arena, "%s/%s", v->mount->from, way->path);
-	return deny->closed ? 0 : out_of_memory(err);
+	return deny->closed ? 0 : vt_plan_nomem(err);
 }
 
 /* One part of the way to a denied name: 1 where there is more to come, 0 where it ends. */
@@ -164,7 +160,7 @@ static int veil_part(struct veiling *v, struct vt_denied *deny, const char *path
 	struct vt_path seen;
 
 	if (!whole)
-		return out_of_memory(err);
+		return vt_plan_nomem(err);
 	int r = host->look(host, whole, &seen);
 
 	if (r == -EACCES && writable)
@@ -180,7 +176,7 @@ static int veil_part(struct veiling *v, struct vt_denied *deny, const char *path
 	if (!S_ISDIR(seen.mode))
 		return vt_fail(err, VT_STEP_PLAN, ENOTDIR, "%s: '%s': '%s' is no folder",
 			       deny->origin, deny->path, whole);
-	return add_name(v, VT_VEILED_WAY, path, len, seen.mode) ? 1 : out_of_memory(err);
+	return add_name(v, VT_VEILED_WAY, path, len, seen.mode) ? 1 : vt_plan_nomem(err);
 }
 
 /* How much of a path is a folder on the way that is there already. */
@@ -295,7 +291,7 @@ static int find_work(struct denying *d, const struct vt_node *mount, const struc
 		const char *folder = vt_arena_dupn(d->arena, mount->from, len ? len : 1);
 
 		if (!folder)
-			return out_of_memory(err);
+			return vt_plan_nomem(err);
 		if (take_work(d, mount->from, folder, folder, veil))
 			return 0;
 	}
@@ -314,7 +310,7 @@ static int make_veil(struct denying *d, struct vt_node *mount, struct veiling *v
 		     const struct vt_denied *first, struct vt_err *err)
 {
 	struct vt_veil *veil = vt_arena_alloc(d->arena, sizeof(*veil));
-	int r = veil ? check_layer(d, mount, first, err) : out_of_memory(err);
+	int r = veil ? check_layer(d, mount, first, err) : vt_plan_nomem(err);
 
 	if (r < 0)
 		return r;
@@ -326,7 +322,7 @@ static int make_veil(struct denying *d, struct vt_node *mount, struct veiling *v
 		.work = -1,
 	};
 	if (!veil->name)
-		return out_of_memory(err);
+		return vt_plan_nomem(err);
 	if (mount->writable) {
 		r = find_work(d, mount, first, veil, err);
 		if (r < 0)
@@ -371,7 +367,7 @@ static int check_places(struct denying *d, struct vt_err *err)
 		const struct vt_denied *deny = place ? deny_around(d, place) : NULL;
 
 		if (!place)
-			return out_of_memory(err);
+			return vt_plan_nomem(err);
 		if (deny)
 			return vt_fail(err, VT_STEP_PLAN, EPERM,
 				       "refused: %s: '%s' cannot be placed at '/%s', which is "
@@ -409,7 +405,7 @@ static int warn_unused(struct denying *d, struct vt_err *err)
 						   deny->origin, deny->named);
 
 		if (!text)
-			return out_of_memory(err);
+			return vt_plan_nomem(err);
 		vt_plan_warn(d->plan, text);
 		told++;
 		last = deny->origin;
@@ -422,7 +418,7 @@ static int list_denials(struct denying *d, struct vt_err *err)
 	struct vt_denial *denials = vt_arena_array(d->arena, d->count + 1, sizeof(*denials));
 
 	if (!denials)
-		return out_of_memory(err);
+		return vt_plan_nomem(err);
 	for (size_t i = 0; i < d->count; i++)
 		denials[i] = (struct vt_denial){ d->denies[i].path, d->denies[i].closed };
 	d->plan->denials = denials;

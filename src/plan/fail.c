@@ -4,6 +4,11 @@
 #include <errno.h>
 #include <string.h>
 
+int vt_plan_nomem(struct vt_err *err)
+{
+	return vt_fail(err, VT_STEP_PLAN, ENOMEM, "make the plan");
+}
+
 int vt_plan_fail_aliases(const char *origin, const char *path, int r, struct vt_err *err)
 {
 	return vt_fail(

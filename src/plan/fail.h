@@ -4,6 +4,9 @@
 
 #include "base/err.h"
 
+/* Out of memory. */
+int vt_plan_nomem(struct vt_err *err);
+
 /*
  * The other names of a path, by the host's mounts, could not be found out: r is what host->aliases()
  * returned, and origin the field or flag that needs them. Always refused: a call could reach the path

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "base/path.h"
+#include "plan/fail.h"
 #include "uapi/landlock.h"
 
 enum { MAX_NOTES = 12 + VT_WARNINGS_MAX };
@@ -584,7 +585,7 @@ int vt_grade_plan(struct vt_plan *plan, const struct vt_policy *policy, const st
 
 	g.notes = vt_arena_array(plan->arena, MAX_NOTES, sizeof(*g.notes));
 	if (!g.notes)
-		return vt_fail(err, VT_STEP_PLAN, ENOMEM, "grade the plan");
+		return vt_plan_nomem(err);
 	grade_isolation(&g);
 	grade_memory(&g);
 	grade_pids(&g);
@@ -592,6 +593,6 @@ int vt_grade_plan(struct vt_plan *plan, const struct vt_policy *policy, const st
 	add_notes(&g);
 	plan->notes = g.notes;
 	if (g.failed)
-		return vt_fail(err, VT_STEP_PLAN, ENOMEM, "grade the plan");
+		return vt_plan_nomem(err);
 	return judge(&g, err);
 }

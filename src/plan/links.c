@@ -8,6 +8,7 @@
 
 #include "base/path.h"
 #include "host/runtime.h"
+#include "plan/fail.h"
 
 enum { MAX_HOPS = 40 }; /* as many links as the kernel follows */
 
@@ -56,7 +57,7 @@ int vt_links_follow(const struct vt_host *host, struct vt_arena *arena, const ch
 		rest = vt_arena_printf(arena, "%s/%s", target, rest);
 		hops++;
 		if (!rest)
-			return vt_fail(err, VT_STEP_PLAN, ENOMEM, "follow a link");
+			return vt_plan_nomem(err);
 	}
 	return 0;
 }

@@ -5,12 +5,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "plan/fail.h"
 #include "plan/root_private.h"
-
-static int out_of_memory(struct vt_err *err)
-{
-	return vt_fail(err, VT_STEP_PLAN, ENOMEM, "plan what keeps pipes apart");
-}
 
 /* Whether Landlock lets what is mounted there be written, since it lets what is around it be. */
 static bool lies_in_writable(const struct vt_node *node)
@@ -59,19 +55,19 @@ static int veil_pipes(struct vt_root *root, struct vt_plan *plan, struct vt_node
 				"named pipes in folders for reading, as in '%s', can be written "
 				"to: no overlay of it can be had (%s)",
 				mount->from, obstacle);
-		return plan->open_pipes ? 0 : out_of_memory(err);
+		return plan->open_pipes ? 0 : vt_plan_nomem(err);
 	}
 	struct vt_veil *veil = vt_arena_alloc(root->arena, sizeof(*veil));
 
 	if (!veil)
-		return out_of_memory(err);
+		return vt_plan_nomem(err);
 	*veil = (struct vt_veil){
 		.name = vt_arena_printf(root->arena, "veil-%zu", plan->veil_count),
 		.mode = mount->seen.mode,
 		.work = -1,
 	};
 	if (!veil->name)
-		return out_of_memory(err);
+		return vt_plan_nomem(err);
 	mount->veil = veil;
 	plan->veil_count++;
 	plan->veiled_pipes = true;

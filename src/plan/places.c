@@ -39,11 +39,6 @@ struct placing {
 	bool foreign;
 };
 
-static int out_of_memory(struct vt_err *err)
-{
-	return vt_fail(err, VT_STEP_PLAN, ENOMEM, "plan the root");
-}
-
 static int by_place(const void *a, const void *b)
 {
 	const struct vt_entry *one = a, *other = b;
@@ -110,7 +105,7 @@ static void spread_one(void *arg, const char *name)
 	struct vt_path seen;
 
 	if (!path) {
-		s->result = out_of_memory(s->err);
+		s->result = vt_plan_nomem(s->err);
 		return;
 	}
 	/* What is neither a file nor a folder there was not asked for by name: leave it out. */
@@ -160,7 +155,7 @@ static int resolve(const struct placing *m, const char *path, const char *origin
 	if (r < 0)
 		return vt_fail(err, VT_STEP_PLAN, -r, "%s: '%s': %s", origin, path, strerror(-r));
 	*ret_real = vt_arena_dup(m->plan->arena, real);
-	return *ret_real ? 0 : out_of_memory(err);
+	return *ret_real ? 0 : vt_plan_nomem(err);
 }
 
 /*
@@ -176,11 +171,11 @@ static int resolve_grant(struct placing *m, const struct vt_grant *grant,
 	int r = 0;
 
 	if (!seen)
-		return out_of_memory(err);
+		return vt_plan_nomem(err);
 	if (!m->folder || strncmp(m->folder, grant->from, len) != 0 || m->folder[len]) {
 		m->folder = vt_arena_dupn(m->plan->arena, grant->from, len);
 		if (!m->folder)
-			return out_of_memory(err);
+			return vt_plan_nomem(err);
 		r = resolve(m, len ? m->folder : "/", grant->origin, &m->real_folder, err);
 	}
 	if (r < 0)
@@ -189,7 +184,7 @@ static int resolve_grant(struct placing *m, const struct vt_grant *grant,
 
 	ret_entry->from = vt_arena_printf(m->plan->arena, "%s%s", folder, base);
 	if (!ret_entry->from)
-		return out_of_memory(err);
+		return vt_plan_nomem(err);
 	r = m->host->look(m->host, ret_entry->from, seen);
 	if (r == 0 && seen->link)
 		return resolve(m, grant->from, grant->origin, &ret_entry->from, err);
@@ -251,7 +246,7 @@ static int check_link(void *arg, const char *link, struct vt_err *err)
 	if (!following->planted && !vt_links_trusted(m->host, link)) {
 		following->planted = vt_arena_dup(m->plan->arena, link);
 		if (!following->planted)
-			return out_of_memory(err);
+			return vt_plan_nomem(err);
 	}
 	return 0;
 }
@@ -272,12 +267,12 @@ static int note_link(struct placing *m, const struct following *following, struc
 		last ? "" : "' and ", following->real);
 
 	if (!text)
-		return out_of_memory(err);
+		return vt_plan_nomem(err);
 	vt_plan_warn(plan, text);
 	plan->links_note = plan->links_note
 				   ? vt_arena_printf(plan->arena, "%s; %s", plan->links_note, text)
 				   : text;
-	return plan->links_note ? 0 : out_of_memory(err);
+	return plan->links_note ? 0 : vt_plan_nomem(err);
 }
 
 /* Names are followed where they lead; but never by the word of this call's own cell. */
@@ -321,7 +316,7 @@ static int add_grants(struct placing *m, struct vt_err *err)
 	struct vt_entry *entries = vt_arena_array(m->plan->arena, count + 1, sizeof(*entries));
 
 	if (!entries)
-		return out_of_memory(err);
+		return vt_plan_nomem(err);
 	for (size_t which = 0; which < 2; which++) {
 		for (size_t i = 0; i < lists[which]->count; i++) {
 			const struct vt_grant *grant = &lists[which]->items[i];
@@ -567,7 +562,7 @@ int vt_places_decide(struct vt_plan *plan, const struct vt_policy *policy,
 
 	m.root = vt_root_new(plan->arena, host);
 	if (!m.root)
-		return out_of_memory(err);
+		return vt_plan_nomem(err);
 	plan->scratch_bytes = policy->limits.tmp_mb << 20;
 	plan->scratch_inodes = plan->scratch_bytes / BYTES_PER_INODE + INODES_FOR_BUILDS;
 	int r = add_grants(&m, err);

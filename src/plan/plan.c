@@ -15,6 +15,7 @@
 #include "kernel/seccomp.h"
 #include "kernel/seccomp_oci.h"
 #include "plan/environment.h"
+#include "plan/fail.h"
 #include "plan/grade.h"
 #include "plan/places.h"
 #include "plan/pooled.h"
@@ -32,11 +33,6 @@ struct making {
 	struct vt_plan *plan;
 	bool foreign; /* folders that are neither the system's nor the cell's own are there */
 };
-
-static int out_of_memory(struct vt_err *err)
-{
-	return vt_fail(err, VT_STEP_PLAN, ENOMEM, "make the plan");
-}
 
 static int decide_ids(struct making *m, struct vt_err *err)
 {
@@ -105,7 +101,7 @@ static int decide_landlock(struct making *m, struct vt_err *err)
 							sizeof(*rules));
 
 	if (!rules)
-		return out_of_memory(err);
+		return vt_plan_nomem(err);
 	plan->landlock_rules = rules;
 	plan->landlock_fs = abi.fs;
 	plan->landlock_scoped = abi.scoped;
@@ -192,7 +188,7 @@ static int decide_profile(struct making *m, unsigned sockets, struct vt_err *err
 	int r;
 
 	if (!filter)
-		return out_of_memory(err);
+		return vt_plan_nomem(err);
 	r = vt_oci_compile(m->policy->profile, m->host->kernel_major, m->host->kernel_minor,
 			   plan->arena, filter, err);
 	if (r < 0)
@@ -210,7 +206,7 @@ static int list_sockets(struct vt_plan *plan, struct vt_err *err)
 						  sizeof(*sockets));
 
 	if (!sockets)
-		return out_of_memory(err);
+		return vt_plan_nomem(err);
 	for (size_t i = 0; i < plan->build_count; i++)
 		if (plan->builds[i].socket)
 			sockets[plan->broker.socket_count++] = (struct vt_inode){
@@ -342,7 +338,7 @@ static int decide_kind(struct making *m, struct vt_err *err)
 						VT_SCRATCH_DIGITS, 0);
 	plan->watched_tmp_bytes = m->policy->limits.tmp_mb << 20;
 	m->foreign = true; /* every socket file of the host is in reach */
-	return plan->scratch ? 0 : out_of_memory(err);
+	return plan->scratch ? 0 : vt_plan_nomem(err);
 }
 
 static int decide_rlimits(struct making *m, struct vt_err *err)
@@ -379,7 +375,7 @@ static int decide_rlimits(struct making *m, struct vt_err *err)
 	struct vt_rlimit *copy = vt_arena_alloc(plan->arena, sizeof(limits));
 
 	if (!copy)
-		return out_of_memory(err);
+		return vt_plan_nomem(err);
 	memcpy(copy, limits, sizeof(limits));
 	plan->rlimits = copy;
 	plan->rlimit_count = plan->cpu_ms < 0 ? count - 1 : count;
@@ -448,7 +444,7 @@ static int warn_lower(struct making *m, enum vt_field field, const char *option,
 		vt_field_info(field)->key, option, (long long)most, unit);
 
 	if (!text)
-		return out_of_memory(err);
+		return vt_plan_nomem(err);
 	vt_plan_warn(m->plan, text);
 	return 0;
 }
@@ -537,7 +533,7 @@ static int decide_occupant(struct making *m, struct vt_err *err)
 	plan->envp = vt_environment_make(plan->arena, m->policy, request->environ, request->command,
 					 plan->scratch);
 	if (!plan->cwd || !plan->envp)
-		return out_of_memory(err);
+		return vt_plan_nomem(err);
 	int r = vt_reach_check(plan, m->policy, m->host, err);
 
 	if (r == 0)
@@ -550,7 +546,7 @@ static int decide_occupant(struct making *m, struct vt_err *err)
 	 * it. */
 	if (plan->exec_path && plan->argv && strchr(request->argv[0], '/'))
 		plan->argv[0] = vt_arena_dup(plan->arena, plan->exec_path);
-	return plan->exec_path && plan->argv ? 0 : out_of_memory(err);
+	return plan->exec_path && plan->argv ? 0 : vt_plan_nomem(err);
 }
 
 static int decide(struct making *m, struct vt_err *err)
@@ -595,7 +591,7 @@ int vt_plan_make(const struct vt_policy *policy, const struct vt_host *host,
 
 	if (!plan) {
 		vt_arena_free(arena);
-		return out_of_memory(err);
+		return vt_plan_nomem(err);
 	}
 	plan->arena = arena;
 	plan->rehearsal = request->rehearsal;

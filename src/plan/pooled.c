@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/path.h"
+#include "plan/fail.h"
 
 #define ASIDE ".vitro-aside"
 
@@ -98,7 +99,7 @@ static int put_aside(struct dividing *d, const struct vt_build *build, struct vt
 	struct vt_build mount = *build, copy = *build;
 
 	if (!name)
-		return vt_fail(err, VT_STEP_PLAN, ENOMEM, "make the plan");
+		return vt_plan_nomem(err);
 	if (!S_ISDIR(build->mode)) {
 		place.act = VT_ACT_FILE;
 		place.from = "";
@@ -151,7 +152,7 @@ int vt_pooled_divide(struct vt_plan *plan, struct vt_err *err)
 	int r = 0;
 
 	if (!d.builds)
-		return vt_fail(err, VT_STEP_PLAN, ENOMEM, "make the plan");
+		return vt_plan_nomem(err);
 	add(&d, (struct vt_build){
 			.act = VT_ACT_DIR, .to = VT_POOLED_STAGE, .mode = 0755, .idmap = -1 });
 	for (size_t i = 0; r == 0 && i < plan->build_count; i++)

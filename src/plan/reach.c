@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "base/path.h"
+#include "plan/fail.h"
 
 /*
  * The host path that a path inside shows, and whether a mount does; else out is path itself. Cut:
@@ -156,7 +157,7 @@ static int warn_unwritable(struct vt_plan *plan, const struct vt_host *host, con
 		path, owner);
 
 	if (!text)
-		return vt_fail(err, VT_STEP_PLAN, ENOMEM, "make the plan");
+		return vt_plan_nomem(err);
 	vt_plan_warn(plan, text);
 	return 0;
 }
@@ -242,7 +243,7 @@ static int check_place(struct vt_plan *plan, const struct vt_policy *policy,
 		place);
 
 	if (!text)
-		return vt_fail(err, VT_STEP_PLAN, ENOMEM, "make the plan");
+		return vt_plan_nomem(err);
 	vt_plan_warn(plan, text);
 	return 0;
 }

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include "base/path.h"
+#include "plan/fail.h"
 #include "plan/root_private.h"
 
 enum { MAX_LINK_HOPS = 8 };
@@ -135,7 +136,7 @@ static int walk(struct vt_root *root, const char *path, struct vt_node **ret_nod
 		if (!child)
 			child = add_child(root, at, path, len);
 		if (!child)
-			return vt_fail(err, VT_STEP_PLAN, ENOMEM, "plan the root");
+			return vt_plan_nomem(err);
 		path += len;
 		if (child->act == VT_ACT_LINK && *path) {
 			if (++hops > MAX_LINK_HOPS)
@@ -145,7 +146,7 @@ static int walk(struct vt_root *root, const char *path, struct vt_node **ret_nod
 
 			path = vt_arena_printf(root->arena, "%s%s", target, path);
 			if (!path)
-				return vt_fail(err, VT_STEP_PLAN, ENOMEM, "plan the root");
+				return vt_plan_nomem(err);
 			at = *target == '/' ? root->top : at;
 			continue;
 		}
@@ -167,7 +168,7 @@ static int check_place(struct vt_root *root, const struct vt_node *node, const c
 	const char *path = vt_node_host_path(root, around, node);
 
 	if (!path)
-		return vt_fail(err, VT_STEP_PLAN, ENOMEM, "plan the root");
+		return vt_plan_nomem(err);
 	if (root->host->look(root->host, path, &place) < 0)
 		return vt_fail(
 			err, VT_STEP_PLAN, ENOENT,
@@ -317,7 +318,7 @@ static int mount_seen(struct vt_root *root, const struct vt_entry *entry,
 	node->mode = seen->mode;
 	node->seen = *seen;
 	if (!node->from || !node->origin)
-		return vt_fail(err, VT_STEP_PLAN, ENOMEM, "plan the root");
+		return vt_plan_nomem(err);
 	return absorb(root, node, err);
 }
 
@@ -394,7 +395,7 @@ int vt_root_own(struct vt_root *root, enum vt_act act, const char *to, const cha
 	if (!from)
 		return 0;
 	node->from = vt_arena_dup(root->arena, from);
-	return node->from ? 0 : vt_fail(err, VT_STEP_PLAN, ENOMEM, "plan the root");
+	return node->from ? 0 : vt_plan_nomem(err);
 }
 
 /* ---- the list ------------------------------------------------------------------------------ */
@@ -479,7 +480,7 @@ int vt_root_finish(struct vt_root *root, struct vt_plan *plan, struct vt_err *er
 	};
 
 	if (!list.builds || !list.idmaps)
-		return vt_fail(err, VT_STEP_PLAN, ENOMEM, "list the mounts");
+		return vt_plan_nomem(err);
 	plan->build_count = 0;
 	plan->idmap_count = 0;
 	list_nodes(&list, root->top);

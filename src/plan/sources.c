@@ -109,7 +109,7 @@ static int check(void *arg, const char *path, struct vt_err *err)
 		around->from, c->source, c->meaning);
 
 	if (!text)
-		return vt_fail(err, VT_STEP_PLAN, ENOMEM, "make the plan");
+		return vt_plan_nomem(err);
 	vt_plan_warn(c->plan, text);
 	c->warned = true;
 	return 0;
