@@ -9,6 +9,7 @@
 #include "base/path.h"
 #include "plan/fail.h"
 #include "plan/links.h"
+#include "plan/resolve.h"
 #include "plan/root_private.h"
 
 struct listing {
@@ -17,9 +18,9 @@ struct listing {
 	struct vt_arena *arena;
 	struct vt_denied *denies;
 	size_t count, room;
-	const char *named;                /* what is being listed */
-	bool failed;                      /* out of memory in the middle of something */
-	const char *folder, *real_folder; /* of the last deny, as written and where it leads */
+	const char *named; /* what is being listed */
+	bool failed;       /* out of memory in the middle of something */
+	struct vt_resolver resolver;
 };
 
 /* What lies in a folder comes right after it: '/' is less than any other byte of a name. */
@@ -36,18 +37,6 @@ static int by_path(const void *a, const void *b)
 	int right = *other == '/' ? 1 : (unsigned char)*other;
 
 	return left - right;
-}
-
-static int resolve(struct listing *d, const char *path, const char *origin, const char **ret_real,
-		   struct vt_err *err)
-{
-	char real[PATH_MAX];
-	int r = d->host->resolve(d->host, path, real, sizeof(real));
-
-	if (r < 0)
-		return vt_fail(err, VT_STEP_PLAN, -r, "%s: '%s': %s", origin, path, strerror(-r));
-	*ret_real = vt_arena_dup(d->arena, real);
-	return *ret_real ? 0 : vt_plan_nomem(err);
 }
 
 static int push(struct listing *d, const char *path, const char *origin)
@@ -121,21 +110,6 @@ static int check_links(struct listing *d, const char *path, const char *origin, 
 	return vt_links_follow(d->host, d->arena, path, origin, check_link, &following, err);
 }
 
-/* The folder of a path, as it is on the host. Denies often come many from one: it is resolved once.
- */
-static int resolve_folder(struct listing *d, const struct vt_grant *grant, size_t len,
-			  struct vt_err *err)
-{
-	if (d->folder && strncmp(d->folder, grant->from, len) == 0 && !d->folder[len])
-		return 0;
-	d->folder = vt_arena_dupn(d->arena, grant->from, len);
-	if (!d->folder)
-		return vt_plan_nomem(err);
-	int r = resolve(d, len ? d->folder : "/", grant->origin, &d->real_folder, err);
-
-	return r < 0 ? r : check_links(d, d->folder, grant->origin, err);
-}
-
 /* A pattern is the name of no file, and a deny of it would close nothing. */
 static int check_pattern(const struct listing *d, const struct vt_grant *grant, struct vt_err *err)
 {
@@ -158,7 +132,6 @@ static int check_pattern(const struct listing *d, const struct vt_grant *grant, 
 static int add_deny(struct listing *d, const struct vt_grant *grant, struct vt_err *err)
 {
 	const char *origin = vt_arena_dup(d->arena, grant->origin);
-	const char *base = strrchr(grant->from, '/');
 	const char *name, *real;
 	char target[PATH_MAX];
 	int r;
@@ -167,29 +140,28 @@ static int add_deny(struct listing *d, const struct vt_grant *grant, struct vt_e
 	r = origin && d->named ? check_pattern(d, grant, err) : vt_plan_nomem(err);
 
 	if (r == 0)
-		r = resolve_folder(d, grant, (size_t)(base - grant->from), err);
-	if (r < 0)
-		return r;
-	name = base[1] ? vt_arena_printf(d->arena, "%s%s",
-					 strcmp(d->real_folder, "/") == 0 ? "" : d->real_folder,
-					 base)
-		       : "/";
-	if (!name)
-		return vt_plan_nomem(err);
-	r = push_all(d, name, origin, err);
+		r = vt_resolve_folder(&d->resolver, grant, &name, err);
+	if (r > 0)
+		r = check_links(d, d->resolver.folder, grant->origin, err);
+	if (r == 0)
+		r = push_all(d, name, origin, err);
 	if (r < 0 || d->host->read_link(d->host, name, target, sizeof(target)) < 0)
 		return r;
 	r = check_links(d, name, origin, err);
-	if (r < 0)
-		return r;
-	r = resolve(d, name, origin, &real, err);
+	if (r == 0)
+		r = vt_resolve(&d->resolver, name, origin, &real, err);
 	return r < 0 ? r : push_all(d, real, origin, err);
 }
 
 int vt_denied_list(const struct vt_root *root, const struct vt_grants *grants,
 		   struct vt_denied **ret_denied, size_t *ret_count, struct vt_err *err)
 {
-	struct listing list = { .root = root, .host = root->host, .arena = root->arena };
+	struct listing list = {
+		.root = root,
+		.host = root->host,
+		.arena = root->arena,
+		.resolver = { .host = root->host, .arena = root->arena },
+	};
 	size_t kept = 0;
 
 	for (size_t i = 0; i < grants->count; i++) {

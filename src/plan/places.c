@@ -13,6 +13,7 @@
 #include "plan/fail.h"
 #include "plan/links.h"
 #include "plan/pipes.h"
+#include "plan/resolve.h"
 #include "plan/root.h"
 
 /* The user inside, by name. */
@@ -32,8 +33,8 @@ struct placing {
 	const struct vt_command *command; /* may be NULL */
 	struct vt_plan *plan;
 	struct vt_root *root;
-	const char *folder, *real_folder; /* of the last grant, as written and where it leads */
-	const struct vt_entry *entries;   /* the grants of files and folders, once they are known */
+	struct vt_resolver resolver;
+	const struct vt_entry *entries; /* the grants of files and folders, once they are known */
 	size_t entry_count;
 	size_t link_notes;
 	bool foreign;
@@ -142,52 +143,19 @@ static bool is_workspace(const char *path, bool writable)
 	return writable || !(vt_path_lies_in(path, "/etc") || vt_runtime_covers(path));
 }
 
-/*
- * What a path of the user's leads to: rules are about that, not about the name. Whoever may write
- * to a granted folder can put a link there.
- */
-static int resolve(const struct placing *m, const char *path, const char *origin,
-		   const char **ret_real, struct vt_err *err)
-{
-	char real[PATH_MAX];
-	int r = m->host->resolve(m->host, path, real, sizeof(real));
-
-	if (r < 0)
-		return vt_fail(err, VT_STEP_PLAN, -r, "%s: '%s': %s", origin, path, strerror(-r));
-	*ret_real = vt_arena_dup(m->plan->arena, real);
-	return *ret_real ? 0 : vt_plan_nomem(err);
-}
-
-/*
- * The same for a grant. Grants often come many from one folder: that is resolved once, and what
- * does not turn out to be a link itself needs no more than the look that it gets anyway.
- */
+/* What does not turn out to be a link itself needs no more than the look that it gets anyway. */
 static int resolve_grant(struct placing *m, const struct vt_grant *grant,
 			 struct vt_entry *ret_entry, struct vt_err *err)
 {
 	struct vt_path *seen = vt_arena_alloc(m->plan->arena, sizeof(*seen));
-	const char *base = strrchr(grant->from, '/');
-	size_t len = (size_t)(base - grant->from);
-	int r = 0;
+	int r = seen ? vt_resolve_folder(&m->resolver, grant, &ret_entry->from, err)
+		     : vt_plan_nomem(err);
 
-	if (!seen)
-		return vt_plan_nomem(err);
-	if (!m->folder || strncmp(m->folder, grant->from, len) != 0 || m->folder[len]) {
-		m->folder = vt_arena_dupn(m->plan->arena, grant->from, len);
-		if (!m->folder)
-			return vt_plan_nomem(err);
-		r = resolve(m, len ? m->folder : "/", grant->origin, &m->real_folder, err);
-	}
 	if (r < 0)
 		return r;
-	const char *folder = strcmp(m->real_folder, "/") == 0 ? "" : m->real_folder;
-
-	ret_entry->from = vt_arena_printf(m->plan->arena, "%s%s", folder, base);
-	if (!ret_entry->from)
-		return vt_plan_nomem(err);
 	r = m->host->look(m->host, ret_entry->from, seen);
 	if (r == 0 && seen->link)
-		return resolve(m, grant->from, grant->origin, &ret_entry->from, err);
+		return vt_resolve(&m->resolver, grant->from, grant->origin, &ret_entry->from, err);
 	ret_entry->seen = r == 0 ? seen : NULL;
 	return 0;
 }
@@ -404,7 +372,7 @@ static int add_need(struct placing *m, const struct vt_need *need, struct vt_err
 		.origin = "the command's own prefix",
 		.seen = &seen,
 	};
-	int r = resolve(m, need->path, entry.origin, &entry.from, err);
+	int r = vt_resolve(&m->resolver, need->path, entry.origin, &entry.from, err);
 
 	if (r < 0)
 		return r;
@@ -558,7 +526,13 @@ int vt_places_decide(struct vt_plan *plan, const struct vt_policy *policy,
 		     const struct vt_host *host, const struct vt_command *command,
 		     bool *ret_foreign, struct vt_err *err)
 {
-	struct placing m = { .policy = policy, .host = host, .command = command, .plan = plan };
+	struct placing m = {
+		.policy = policy,
+		.host = host,
+		.command = command,
+		.plan = plan,
+		.resolver = { .host = host, .arena = plan->arena },
+	};
 
 	m.root = vt_root_new(plan->arena, host);
 	if (!m.root)
