@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "host/host.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/filter.h>
@@ -16,56 +15,17 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/sysmacros.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/fd.h"
 #include "base/file.h"
 #include "host/idrange.h"
-#include "host/layer.h"
-#include "host/mounts.h"
-#include "host/runtime.h"
-#include "kernel/idmap.h"
+#include "host/paths.h"
 #include "kernel/mount.h"
 #include "kernel/notify.h"
 #include "kernel/overlay.h"
 #include "uapi/landlock.h"
-#include "uapi/mount.h"
-
-enum { MAX_MOUNTS = 64 }; /* answers that are remembered; others are asked again */
-
-/*
- * Whether a folder takes an id map with all that is mounted below it, or a file's mount does.
- * Another folder of the same mount can have another answer, since other mounts may lie in it;
- * nothing lies in a file.
- */
-struct mount_answer {
-	uint64_t dev, mount_id;
-	uint64_t ino; /* of a folder with mounts below it, for which it speaks alone; else 0 */
-	bool idmap;
-};
-
-struct context {
-	struct mount_answer mounts[MAX_MOUNTS];
-	size_t mount_count;
-	int userns_fd;                /* a map to try with; -1: not made yet */
-	int userns_err;               /* and cannot be: a negative errno */
-	struct vt_mounts mounts_here; /* read when first needed */
-	int trouble;                  /* see vt_host_trouble() */
-	struct vt_layer_tries layers;
-};
-
-/* Remembers a failure that says nothing about what was asked for. Gives what it got. */
-static int noted(const struct vt_host *host, int r)
-{
-	struct context *context = host->context;
-
-	if (r < 0 && vt_err_passes(-r))
-		context->trouble = -r;
-	return r;
-}
 
 /* What a child that tries leaves in the memory that it shares with its parent. */
 struct trial {
@@ -238,192 +198,6 @@ static unsigned count_cpus(void)
 	return (unsigned)CPU_COUNT_S(sizeof(sets), sets);
 }
 
-/*
- * One try with a map of our own making, on a copy of the mount that nobody else sees; with the
- * mounts below it, as the launcher maps them. Returns 0 or a negative errno.
- */
-static int try_idmap(struct context *context, const struct vt_host *host, const char *path)
-{
-	if (context->userns_fd < 0) {
-		struct vt_err err;
-		int fd = context->userns_err;
-
-		if (fd == 0)
-			fd = vt_idmap_open(0, host->id_base, 0, host->id_base, &err);
-		if (fd < 0 && !vt_err_passes(-fd))
-			context->userns_err = fd;
-		if (fd < 0)
-			return fd;
-		context->userns_fd = fd;
-	}
-	const struct mount_attr attr = {
-		.attr_set = MOUNT_ATTR_IDMAP,
-		.userns_fd = (uint64_t)context->userns_fd,
-	};
-	AUTO_CLOSE int fd = sys_open_tree(AT_FDCWD, path,
-					  OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
-
-	if (fd < 0 || sys_mount_setattr(fd, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr) < 0)
-		return -errno;
-	return 0;
-}
-
-static bool has_mounts(const struct vt_host *host, const char *path)
-{
-	struct context *context = host->context;
-	bool below = vt_mounts_below(&context->mounts_here, path);
-
-	(void)noted(host, context->mounts_here.err); /* then it is taken to be so */
-	return below;
-}
-
-static bool can_idmap(const struct vt_host *host, const char *path, const struct vt_path *seen,
-		      uint64_t mount_id)
-{
-	struct context *context = host->context;
-	uint64_t ino = 0;
-
-	if (!host->privileged || host->id_count == 0 || vt_runtime_has(path) ||
-	    !(S_ISDIR(seen->mode) || S_ISREG(seen->mode) || S_ISSOCK(seen->mode)))
-		return false;
-	if (S_ISDIR(seen->mode) && has_mounts(host, path))
-		ino = seen->ino;
-	for (size_t i = 0; i < context->mount_count; i++) {
-		const struct mount_answer *known = &context->mounts[i];
-
-		if (known->dev != seen->dev || known->mount_id != mount_id)
-			continue;
-		if (known->ino == ino)
-			return known->idmap;
-		/* What the mount itself does not take, no folder of it does. */
-		if (known->ino == 0 && !known->idmap)
-			return false;
-	}
-	int r = noted(host, try_idmap(context, host, path));
-	bool idmap = r == 0;
-
-	/* A shortage says nothing about the mount: a host lives long, and would remember it. */
-	if (r < 0 && vt_err_passes(-r))
-		return false;
-	if (context->mount_count < MAX_MOUNTS)
-		context->mounts[context->mount_count++] = (struct mount_answer){ seen->dev,
-										 mount_id, ino,
-										 idmap };
-	return idmap;
-}
-
-static int look(const struct vt_host *host, const char *path, struct vt_path *ret_path)
-{
-	const unsigned wanted = STATX_BASIC_STATS | STATX_MNT_ID;
-	struct statx st;
-
-	if (statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, wanted, &st) < 0)
-		return noted(host, -errno);
-	bool link = S_ISLNK(st.stx_mode);
-
-	if (link && statx(AT_FDCWD, path, 0, wanted, &st) < 0)
-		return noted(host, -errno);
-	uint64_t mount_id = st.stx_mask & STATX_MNT_ID ? st.stx_mnt_id : 0;
-
-	*ret_path = (struct vt_path){
-		.mode = st.stx_mode,
-		.uid = st.stx_uid,
-		.gid = st.stx_gid,
-		.dev = makedev(st.stx_dev_major, st.stx_dev_minor),
-		.ino = st.stx_ino,
-		.link = link,
-	};
-	ret_path->idmap = can_idmap(host, path, ret_path, mount_id);
-	return 0;
-}
-
-static int read_link(const struct vt_host *host, const char *path, char *buf, size_t size)
-{
-	ssize_t len = readlink(path, buf, size);
-
-	if (len < 0)
-		return noted(host, -errno);
-	if ((size_t)len >= size)
-		return -ENAMETOOLONG;
-	buf[len] = '\0';
-	return 0;
-}
-
-static int link_owner(const struct vt_host *host, const char *path, uid_t *ret_owner)
-{
-	struct stat st;
-
-	if (lstat(path, &st) < 0)
-		return noted(host, -errno);
-	*ret_owner = st.st_uid;
-	return 0;
-}
-
-/* The kernel's own name for what a path leads to. */
-static int resolve_whole(const struct vt_host *host, const char *path, char *buf, size_t size)
-{
-	char link[32];
-	AUTO_CLOSE int fd = open(path, O_PATH | O_CLOEXEC);
-
-	if (fd < 0)
-		return noted(host, -errno);
-	(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", fd); /* fits */
-	int r = read_link(host, link, buf, size);
-
-	/* Without a proc the links are followed by hand. */
-	if (r == -ENOENT && size >= PATH_MAX && realpath(path, buf))
-		return 0;
-	return r;
-}
-
-static int resolve(const struct vt_host *host, const char *path, char *buf, size_t size)
-{
-	char known[PATH_MAX];
-	size_t len = strlen(path);
-
-	if (len >= sizeof(known) || path[0] != '/')
-		return -EINVAL;
-	memcpy(known, path, len + 1);
-	int r = resolve_whole(host, known, buf, size);
-
-	while (r < 0 && len > 1) {
-		while (known[--len] != '/')
-			;
-		known[len ? len : 1] = '\0';
-		r = resolve_whole(host, known, buf, size);
-	}
-	size_t have = r < 0 ? 0 : strlen(buf);
-
-	/* What is not there follows as it was written: "/" + "/new" has one slash too many. */
-	if (r == 0 && path[len])
-		have -= have == 1;
-	if (r < 0 || snprintf(buf + have, size - have, "%s", path + len) >= (int)(size - have))
-		return r < 0 ? r : -ENAMETOOLONG;
-	return 0;
-}
-
-static int list(const struct vt_host *host, const char *path,
-		void (*each)(void *arg, const char *name), void *arg)
-{
-	DIR *dir = opendir(path);
-
-	if (dir == NULL)
-		return noted(host, -errno);
-	for (;;) {
-		errno = 0;
-		const struct dirent *entry = readdir(dir);
-
-		if (entry == NULL)
-			break;
-		if (strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0)
-			each(arg, entry->d_name);
-	}
-	int r = -errno;
-
-	(void)closedir(dir); /* only read from */
-	return noted(host, r);
-}
-
 /* ---- what matters without user namespaces -------------------------------------------------- */
 
 static void count_task(void *arg, const char *name)
@@ -448,15 +222,16 @@ static void count_process(void *arg, const char *name)
 		return;
 	(void)snprintf(path, sizeof(path), "/proc/%s/task", name); /* fits */
 	if (stat(path, &st) == 0 && st.st_uid == counting->host->uid)
-		(void)list(counting->host, path, count_task, &counting->tasks); /* gone: none */
+		(void)vt_paths_list(counting->host, path, count_task,
+				    &counting->tasks); /* gone: none */
 }
 
 static unsigned count_tasks(const struct vt_host *host)
 {
 	struct counting counting = { .host = host };
 
-	(void)list(host, "/proc", count_process,
-		   &counting); /* what cannot be seen does not count */
+	(void)vt_paths_list(host, "/proc", count_process,
+			    &counting); /* what cannot be seen does not count */
 	return counting.tasks;
 }
 
@@ -557,28 +332,6 @@ static void probe_kernel(struct vt_host *host)
 		host->kernel_major = host->kernel_minor = 0;
 }
 
-static int aliases(const struct vt_host *host, const char *path,
-		   void (*each)(void *arg, const char *alias), void *arg)
-{
-	struct context *context = host->context;
-
-	return noted(host, vt_mounts_aliases(&context->mounts_here, path, each, arg));
-}
-
-static int layer(const struct vt_host *host, const char *path, const struct vt_path *seen,
-		 struct vt_layer *ret_layer)
-{
-	struct context *context = host->context;
-	struct vt_layer answer;
-	int r = vt_layer_try(host, path, seen, &context->layers, &answer);
-
-	if (noted(host, r) < 0)
-		return r;
-	answer.submounts = has_mounts(host, path);
-	*ret_layer = answer;
-	return 0;
-}
-
 /* In units of so many; 0: there is none, or it is less than one of them. */
 static int64_t hard_limit(__rlimit_resource_t resource, rlim_t unit)
 {
@@ -608,19 +361,14 @@ static int check_tries(const struct vt_host *host, struct vt_err *err)
 
 int vt_host_probe(struct vt_host *ret_host, struct vt_err *err)
 {
-	struct context *context = calloc(1, sizeof(*context));
 	unsigned groups = 0;
 
 	memset(ret_host, 0, sizeof(*ret_host));
 	ret_host->uid = geteuid();
 	ret_host->gid = getegid();
-	if (context == NULL || probe_caps(ret_host) == -ENOMEM ||
-	    count_groups(getegid(), &groups) == -ENOMEM) {
-		free(context);
+	if (probe_caps(ret_host) == -ENOMEM || count_groups(getegid(), &groups) == -ENOMEM ||
+	    vt_paths_init(ret_host) < 0)
 		return vt_fail(err, VT_STEP_PLAN, ENOMEM, "look at this machine");
-	}
-	context->userns_fd = -1;
-	vt_mounts_init(&context->mounts_here);
 	ret_host->supplementary_groups = groups;
 	if (ret_host->privileged || ret_host->can_change_ids)
 		probe_ids(ret_host);
@@ -636,15 +384,6 @@ int vt_host_probe(struct vt_host *ret_host, struct vt_err *err)
 	ret_host->most_open_files = hard_limit(RLIMIT_NOFILE, 1);
 	ret_host->most_file_kb = hard_limit(RLIMIT_FSIZE, 1024);
 	probe_kernel(ret_host);
-	ret_host->look = look;
-	ret_host->read_link = read_link;
-	ret_host->link_owner = link_owner;
-	ret_host->resolve = resolve;
-	ret_host->list = list;
-	ret_host->aliases = aliases;
-	ret_host->layer = layer;
-	ret_host->can_work = vt_layer_can_work;
-	ret_host->context = context;
 	if (ret_host->userns.err)
 		probe_bare(ret_host);
 	int r = check_tries(ret_host, err);
@@ -654,34 +393,7 @@ int vt_host_probe(struct vt_host *ret_host, struct vt_err *err)
 	return r;
 }
 
-void vt_host_look_anew(const struct vt_host *host)
-{
-	struct context *context = host->context;
-
-	if (context && host->look == look) {
-		vt_mounts_done(&context->mounts_here);
-		vt_mounts_init(&context->mounts_here);
-	}
-}
-
-int vt_host_trouble(const struct vt_host *host)
-{
-	struct context *context = host->context;
-	int trouble = context && host->look == look ? context->trouble : 0;
-
-	if (trouble)
-		context->trouble = 0;
-	return trouble;
-}
-
 void vt_host_done(struct vt_host *host)
 {
-	struct context *context = host->context;
-
-	if (context == NULL)
-		return;
-	vt_fd_close(&context->userns_fd);
-	vt_mounts_done(&context->mounts_here);
-	free(context);
-	host->context = NULL;
+	vt_paths_done(host);
 }
