@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Programs of vitro's own that are installed beside it: vitro-escape, which the self-test runs, and
- * vitro-object, which loads shared objects. And files that interpreters load, in the folder python.
+ * vitro-object, which loads shared objects. And files that interpreters load, in a folder for each
+ * language.
  */
 #pragma once
 

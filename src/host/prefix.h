@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * PREFIX of a program in PREFIX/bin: whether it is one installation that can be shown whole or in
- * part, or a folder that happens to have a bin. Used by command.c alone.
+ * part, or a folder that happens to have a bin.
  */
 #pragma once
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Whose work it is that leads to a program: the caller's and root's, or perhaps that of an earlier
- * cell, which must not choose what a later one can read. And what may come along all the same. Used
- * by command.c, whose callers say what the policy gives. Everything here looks at the host and changes
- * nothing.
+ * cell, which must not choose what a later one can read. And what may come along all the same. Callers
+ * say what the policy gives. Everything here looks at the host and changes nothing.
  */
 #pragma once
 
@@ -37,11 +36,14 @@ bool vt_trust_is_given(const struct vt_givens *givens, const char *real);
 bool vt_trust_links(const struct vt_givens *givens, const char *path, char ret_real[PATH_MAX],
 		    struct stat *ret_st);
 
-/* Whether cells can change neither what is at a path, a file or a folder, nor a link on the way to it; whoever else may. */
-bool vt_trust_unwritten(const struct vt_givens *givens, const char *path);
-
-/* The same for a file that is no link. */
+/* By the same rule, whether a file that is no link lies where nobody else but root and the caller writes. */
 bool vt_trust_file(const struct vt_givens *givens, const char *real, const struct stat *st);
+
+/*
+ * A weaker one: whether cells can change neither what is at a path, a file or a folder, nor a link on
+ * the way to it. Whoever else may.
+ */
+bool vt_trust_unwritten(const struct vt_givens *givens, const char *path);
 
 /*
  * Whether a file may come along whoever names it: a native program that everyone may read and

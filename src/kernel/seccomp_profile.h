@@ -4,8 +4,8 @@
  * errno, and which pass depending on their arguments. A call that no table names gets ENOSYS from a
  * profile, and passes an add-on.
  *
- * The tables are read only by tools/genfilter, on the machine that builds; the library carries what
- * genfilter made of them, and the numbers. Only the seccomp sources and the generator include this.
+ * The tables are read by tools, on the machine that builds: genfilter makes filters of them, and
+ * syscalls a list for the manual. The library carries what genfilter made, and the numbers.
  */
 #pragma once
 

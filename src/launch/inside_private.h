@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the two kinds of init share: inside.c builds a cell in namespaces, bare.c one without. Nobody
- * else includes this. All of it runs in the child, between clone and exec.
+ * What those who build a cell share: the two kinds of init (inside.c in namespaces, bare.c without),
+ * the hull's, the spawner's cells and the zygote's. All of it runs in a child, before a byte of the
+ * call does.
  */
 #pragma once
 

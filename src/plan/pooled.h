@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What of a root is built once for all cells of a pool, and what in each. Used by plan.c alone.
+ * What of a root is built once for all cells of a pool, and what in each. Pure.
  *
  * The hull has everything that the host shows and that nobody can change. A cell starts with a copy of
  * its mounts, and gets what is its own: a tmpfs for its writable folders, with whatever lies below them,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The new root, as a tree of paths while it is being decided, and as a list of acts once it is. Pure:
- * what exists on the host is asked through the host. Used by plan.c alone.
+ * what exists on the host is asked through the host.
  */
 #pragma once
 
@@ -57,5 +57,5 @@ bool vt_root_covers(const struct vt_root *root, const char *to);
 /* Whether a grant for writing lies around a host path. */
 bool vt_root_can_write(const struct vt_root *root, const char *path);
 
-/* Writes the acts, the maps that they use and the folders that may be written into the plan. */
+/* Writes the acts, and the id maps that they use, into the plan. */
 int vt_root_finish(struct vt_root *root, struct vt_plan *plan, struct vt_err *err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tree of root.h from within. Used by root.c, deny.c and denied.c alone. */
+/* The tree of root.h from within, for those who decide what becomes of its mounts. */
 #pragma once
 
 #include "plan/root.h"
