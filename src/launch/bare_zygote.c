@@ -64,7 +64,7 @@ void vt_bare_enter(const struct vt_plan *plan, const struct vt_cgroup *cgroup, c
 		   uint64_t cell)
 {
 	const pid_t self = getpid();
-	const struct vt_outer outer = vt_inside_ids(plan, self);
+	const struct vt_outer outer = vt_own_ids(plan, self);
 	const struct vt_inside init = {
 		.plan = plan,
 		.cgroup = cgroup,
@@ -80,7 +80,7 @@ void vt_bare_enter(const struct vt_plan *plan, const struct vt_cgroup *cgroup, c
 	b.scratch = scratch;
 	b.init = self;
 	occupant.status_fd = fds[VT_ENTER_CALL_FD];
-	vt_inside_name_scratch(plan, cell, scratch);
+	vt_own_scratch(plan, cell, scratch);
 	vt_inside_take_steps(first_steps, COUNT(first_steps), &b, init.status_fd);
 	vt_bare_build(&b);
 	vt_inside_take_steps(start_steps, COUNT(start_steps), &b, init.status_fd);

@@ -8,6 +8,7 @@
 
 #include "kernel/cgroup.h"
 #include "kernel/work.h"
+#include "launch/own.h"
 #include "launch/veil.h"
 #include "plan/plan.h"
 
@@ -19,18 +20,6 @@ struct vt_stdio {
 };
 
 enum { VT_REPORT_FD = 4 };
-
-/* The host ids that a cell has. */
-struct vt_outer {
-	uid_t uid;
-	gid_t gid;
-};
-
-/* Those of the cell whose owner is this process: no two live ones have the same. */
-struct vt_outer vt_inside_ids(const struct vt_plan *plan, pid_t owner);
-
-/* The private folder of a pool's bare cell: PATH_MAX bytes at the most, with the last one's NUL. */
-void vt_inside_name_scratch(const struct vt_plan *plan, uint64_t cell, char *ret_path);
 
 /* What the parent prepared for the child beside the plan. */
 struct vt_inside {

@@ -36,7 +36,7 @@ void vt_cell_init(struct vt_cell *cell)
 
 struct vt_outer vt_spawn_ids(const struct vt_plan *plan)
 {
-	return vt_inside_ids(plan, getpid());
+	return vt_own_ids(plan, getpid());
 }
 
 static uint32_t first_slot(const struct vt_plan *plan, pid_t owner)
@@ -248,7 +248,7 @@ static int start(const struct launch *launch, struct vt_outer outer, struct vt_c
 static int prepare_and_start(const struct launch *launch, struct vt_cell *cell, struct vt_err *err)
 {
 	const struct vt_plan *plan = launch->plan;
-	struct vt_outer outer = vt_inside_ids(plan, launch->owner);
+	struct vt_outer outer = vt_own_ids(plan, launch->owner);
 	int r = make_works(plan, outer, cell, err);
 
 	if (r == 0)

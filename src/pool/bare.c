@@ -37,7 +37,7 @@ static void take_birth(struct vt_warm *warm, const struct vt_note *note, int fds
 	}
 	vt_child_know(warm->children, &warm->child, note->pid);
 	warm->cell.init = note->pid;
-	warm->cell.outer = vt_inside_ids(warm->plan, note->pid);
+	warm->cell.outer = vt_own_ids(warm->plan, note->pid);
 	warm->occupant.fd = vt_fd_take(&fds[0]);
 	if (vt_loop_add(warm->loop, &warm->occupant, EPOLLIN, &err) < 0)
 		vt_warm_fail(warm, &err);
@@ -210,7 +210,7 @@ static void bury(struct vt_warm *warm)
 	char scratch[PATH_MAX];
 	struct vt_err err;
 
-	vt_inside_name_scratch(warm->plan, warm->number, scratch);
+	vt_own_scratch(warm->plan, warm->number, scratch);
 	pid_t pid = vt_cell_bury_as(warm->plan, warm->cell.outer, scratch, BURIAL_MS,
 				    &warm->occupant.fd, &err);
 
