@@ -44,5 +44,5 @@ const char *const *vt_type_words(enum vt_type type);
 /* Whether some key has the form "group.x". */
 bool vt_field_is_group(const char *group);
 
-/* The known key or group closest to a mistyped key; NULL if none is close. In closest.c. */
+/* The known key or group closest to a mistyped key; NULL if none is close. */
 const char *vt_field_closest(const char *key);
