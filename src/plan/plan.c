@@ -284,7 +284,7 @@ static int decide_occupant(struct making *m, struct vt_err *err)
 	int r = vt_reach_check(plan, m->policy, m->host, err);
 
 	if (r == 0)
-		r = vt_sources_check(plan, m->policy, m->host, err);
+		r = vt_sources_check(plan, m->policy, m->host, request, err);
 	if (r < 0 || !request->command)
 		return r;
 	plan->exec_path = vt_arena_dup(plan->arena, request->command->path);

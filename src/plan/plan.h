@@ -272,6 +272,8 @@ struct vt_request {
 	bool                     pooled;
 	unsigned                 cells; /* of a pool: how many may be there at once */
 	const char *name; /* of the call or the pool, as no other has it; NULL where none is made */
+	struct vt_strings kept;   /* what no call may change beside what the policy was read from; absolute */
+	struct vt_strings closed; /* what none may even read, since who reads may lock */
 };
 
 /*

@@ -136,15 +136,15 @@ static int check_all(const struct checking *how, const struct vt_strings *paths,
 }
 
 /* By whatever name it goes: who speaks to a server is its user. */
-static int check_sockets(const struct vt_policy *policy, const struct vt_host *host,
-			 struct vt_err *err)
+static int check_sockets(const struct vt_policy *policy, const struct vt_strings *kept,
+			 const struct vt_host *host, struct vt_err *err)
 {
 	const struct vt_grants *sockets = &policy->files.sockets;
 	struct vt_path own, granted;
 
-	for (size_t i = 0; i < policy->kept.count; i++)
+	for (size_t i = 0; i < kept->count; i++)
 		for (size_t j = 0; j < sockets->count; j++)
-			if (host->look(host, policy->kept.items[i], &own) == 0 &&
+			if (host->look(host, kept->items[i], &own) == 0 &&
 			    host->look(host, sockets->items[j].from, &granted) == 0 &&
 			    own.dev == granted.dev && own.ino == granted.ino)
 				return vt_fail(err, VT_STEP_PLAN, EPERM,
@@ -154,7 +154,8 @@ static int check_sockets(const struct vt_policy *policy, const struct vt_host *h
 }
 
 int vt_sources_check(struct vt_plan *plan, const struct vt_policy *policy,
-		     const struct vt_host *host, struct vt_err *err)
+		     const struct vt_host *host, const struct vt_request *request,
+		     struct vt_err *err)
 {
 	struct checking how = { .plan = plan, .policy = policy, .host = host };
 
@@ -164,12 +165,12 @@ int vt_sources_check(struct vt_plan *plan, const struct vt_policy *policy,
 	how.never = true;
 	how.meaning = "is the server's own";
 	if (r == 0)
-		r = check_all(&how, &policy->kept, err);
+		r = check_all(&how, &request->kept, err);
 	how.closed = true;
 	how.meaning = "is the server's audit log";
 	if (r == 0)
-		r = check_all(&how, &policy->closed, err);
-	return r < 0 ? r : check_sockets(policy, host, err);
+		r = check_all(&how, &request->closed, err);
+	return r < 0 ? r : check_sockets(policy, &request->kept, host, err);
 }
 
 struct inside {

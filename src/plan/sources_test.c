@@ -20,6 +20,8 @@ static int aliases(const struct vt_host *host, const char *path,
 		   void (*each)(void *arg, const char *alias), void *arg)
 {
 	(void)host;
+	if (path[0] != '/')
+		return -EINVAL;
 	if (second && strcmp(path, "/srv/own") == 0)
 		each(arg, second);
 	return unknown;
@@ -53,7 +55,18 @@ static const struct vt_host host = {
 	.look = look, .read_link = read_link, .resolve = resolve, .aliases = aliases
 };
 static const struct vt_build builds[] = {
-	{ .act = VT_ACT_BIND, .from = "/data", .to = "data", .writable = true, .mode = S_IFDIR },
+	{ .act = VT_ACT_BIND,
+	  .from = "/data",
+	  .to = ".vitro-aside/0",
+	  .writable = true,
+	  .mode = S_IFDIR },
+	/* of a pool: the cell's own copy of that */
+	{ .act = VT_ACT_BIND,
+	  .from = ".vitro-aside/0",
+	  .to = "data",
+	  .writable = true,
+	  .inner = true,
+	  .mode = S_IFDIR },
 };
 
 enum kind { SOURCE, KEPT, CLOSED, EXECUTED };
@@ -65,17 +78,18 @@ static int check(enum kind kind, enum vt_require require, struct vt_err *err)
 	const struct vt_strings paths = { own, 1 };
 	struct vt_grant grant = { .from = "/data", .to = "/data", .origin = "files.write" };
 	struct vt_policy policy = { .files.write = { &grant, 1 }, .require = require };
-	struct vt_plan plan = { .arena = vt_arena_new(), .builds = builds, .build_count = 1 };
+	struct vt_plan plan = { .arena = vt_arena_new(), .builds = builds, .build_count = 2 };
+	struct vt_request request = { 0 };
 
 	assert_non_null(plan.arena);
 	if (kind == SOURCE)
 		policy.sources = paths;
 	else if (kind == KEPT)
-		policy.kept = paths;
+		request.kept = paths;
 	else if (kind == CLOSED)
-		policy.closed = paths;
+		request.closed = paths;
 	int r = kind == EXECUTED ? vt_sources_check_run(&plan, &policy, &host, &paths, err)
-				 : vt_sources_check(&plan, &policy, &host, err);
+				 : vt_sources_check(&plan, &policy, &host, &request, err);
 
 	vt_arena_free(plan.arena);
 	return r;

@@ -69,8 +69,6 @@ struct vt_policy {
 	const struct vt_oci_profile *profile; /* where syscalls is VT_SYSCALLS_PROFILE */
 	enum vt_require  require;
 	struct vt_strings sources; /* policies and profiles that it was read from: absolute, as named */
-	struct vt_strings kept; /* set by who has a plan made: what else no call may change; absolute, borrowed */
-	struct vt_strings closed; /* the same: what none may even read, since who reads may lock */
 	bool             plain_files; /* set before it is read: files alone are read, and no pipe is waited for */
 	uint64_t         given; /* bit n: field n was set by somebody, not by default */
 };

@@ -74,13 +74,8 @@ static int read_policy(struct vt_cells *cells, const struct vt_cells_wish *wish,
 	int r = vt_policy_new(&cells->policy, err);
 
 	/* What one client names keeps the others waiting. */
-	if (r == 0) {
+	if (r == 0)
 		cells->policy->plain_files = cells->maker->shared;
-		cells->policy->kept = (struct vt_strings){ cells->maker->kept,
-							   cells->maker->kept_count };
-		cells->policy->closed = (struct vt_strings){ &cells->maker->closed,
-							     cells->maker->closed != NULL };
-	}
 	AUTO_JSON json_t *sources = NULL;
 	const json_t *source;
 	size_t i;
@@ -257,6 +252,8 @@ static int make_plan(struct vt_cells_maker *maker, struct vt_cells *cells,
 		.pooled = true,
 		.cells = wish->ready_max + wish->live_max,
 		.name = name,
+		.kept = { maker->kept, maker->kept_count },
+		.closed = { &maker->closed, maker->closed != NULL },
 	};
 
 	r = vt_plan_make(cells->policy, maker->host, &request, &cells->plan, err);
