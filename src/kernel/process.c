@@ -18,7 +18,7 @@
  * The raw calls: glibc's own send the change to all threads, by a lock that a fork may have copied
  * in its locked state.
  */
-int vt_process_become(uid_t uid, gid_t gid, int drop_groups, struct vt_err *err)
+int vt_process_become(uid_t uid, gid_t gid, bool drop_groups, struct vt_err *err)
 {
 	if (drop_groups && syscall(SYS_setgroups, 0, NULL) < 0)
 		return vt_fail_at(err, VT_STEP_IDS, errno, "drop supplementary groups", NULL);

@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <sys/resource.h>
 #include <sys/types.h>
@@ -17,7 +18,7 @@ struct vt_rlimit {
 };
 
 /* Becomes this user and group, alone; drop_groups where setgroups is not denied. */
-int vt_process_become(uid_t uid, gid_t gid, int drop_groups, struct vt_err *err);
+int vt_process_become(uid_t uid, gid_t gid, bool drop_groups, struct vt_err *err);
 
 /*
  * A session without a terminal, default signals, none blocked, umask 022, no real-time priority, of

@@ -267,7 +267,7 @@ static void becomes(void *arg)
 
 	(void)arg;
 	MUST(setgroups(2, groups) == 0);
-	MUST(vt_process_become(4001, 4002, 1, &err) == 0);
+	MUST(vt_process_become(4001, 4002, true, &err) == 0);
 	MUST(getresuid(&real, &effective, &saved) == 0);
 	MUST(real == 4001 && effective == 4001 && saved == 4001);
 	MUST(getresgid(&real, &effective, &saved) == 0);
@@ -283,12 +283,12 @@ static void becomes_nobody_else(void *arg)
 	(void)arg;
 	if (geteuid() == 0)
 		MUST(setresuid(4001, 4001, 4001) == 0);
-	MUST(vt_process_become(0, getegid(), 0, &err) == -EPERM);
+	MUST(vt_process_become(0, getegid(), false, &err) == -EPERM);
 	MUST(err.step == VT_STEP_IDS && strstr(err.what, "user"));
-	MUST(vt_process_become(geteuid(), getegid(), 1, &err) == -EPERM);
+	MUST(vt_process_become(geteuid(), getegid(), true, &err) == -EPERM);
 	MUST(strstr(err.what, "groups"));
 	/* one's own, without touching the groups, is fine */
-	MUST(vt_process_become(geteuid(), getegid(), 0, &err) == 0);
+	MUST(vt_process_become(geteuid(), getegid(), false, &err) == 0);
 }
 
 static void test_become(void **state)

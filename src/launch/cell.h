@@ -50,7 +50,7 @@ enum vt_note_kind {
 
 enum { VT_MODULE_MAX = 255 }; /* bytes of a module's name */
 
-enum { VT_PLACES = 64 };
+enum { VT_PLACES = 64 }; /* live cells of a hull that the spawner keeps a network namespace for, each */
 
 struct vt_note {
 	enum vt_note_kind kind;
