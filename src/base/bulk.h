@@ -6,8 +6,8 @@
 #include <stddef.h>
 
 /*
- * The next size of a buffer that is full, for `need` bytes in all: twice as much, so that it follows what
- * came and not what was promised. cap is 0 for the first, which has `first`.
+ * The next size of a buffer that is full, for `need` bytes in all: twice as much, so that it
+ * follows what came and not what was promised. cap is 0 for the first, which has `first`.
  */
 size_t vt_bulk_next(size_t cap, size_t first, size_t need);
 
@@ -18,9 +18,9 @@ size_t vt_bulk_size(size_t need);
 void *vt_bulk_resize(void *memory, size_t cap);
 
 /*
- * A large buffer that nobody needs any more, for who needs the next: the first touch of memory takes longer
- * than to copy what comes into it. One at the most, and none above VT_BULK_SPARE_MAX. Whoever has it lets
- * go of it when it was not needed for a while.
+ * A large buffer that nobody needs any more, for who needs the next: the first touch of memory
+ * takes longer than to copy what comes into it. One at the most, and none above VT_BULK_SPARE_MAX.
+ * Whoever has it lets go of it when it was not needed for a while.
  */
 struct vt_bulk_spare {
 	char  *memory; /* NULL: there is none */
@@ -33,11 +33,12 @@ struct vt_bulk_spare {
 void vt_bulk_keep(struct vt_bulk_spare *spare, char *memory, size_t cap);
 
 /*
- * Has what is to hold `need` bytes moved to the spare one, from a buffer that is full: as for vt_bulk_next(),
- * nothing is taken for a promise, unless who promised is trusted. False: there is none that fits, or it is
- * not worth it. spare may be NULL.
+ * Moves a full buffer, which is to hold `need` bytes, into the spare. Unless the sender is trusted,
+ * the spare is not used before enough bytes have come. False: there is none that fits, or it is not
+ * worth it. spare may be NULL.
  */
-bool vt_bulk_move(struct vt_bulk_spare *spare, char **memory, size_t *cap, size_t need, bool trusting);
+bool vt_bulk_move(struct vt_bulk_spare *spare, char **memory, size_t *cap, size_t need,
+		  bool trusting);
 
 /* Frees what is kept. */
 void vt_bulk_drop(struct vt_bulk_spare *spare);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What failed, where and why, as one plain value. It is small enough to cross the status socket from
- * a half-built cell in one message, so the child side fills it too: vt_fail_at() needs neither malloc
- * nor stdio nor locks.
+ * What failed, where and why, as one plain value. It is small enough to cross the status socket
+ * from a half-built cell in one message, so the child side fills it too: vt_fail_at() needs neither
+ * malloc nor stdio nor locks.
  */
 #pragma once
 
@@ -54,7 +54,10 @@ int vt_fail(struct vt_err *err, enum vt_step step, int num, const char *fmt, ...
 int vt_fail_at(struct vt_err *err, enum vt_step step, int num, const char *what,
 	       const char *subject);
 
-/* Who analyzes one file after the other does not see that it is negative, and goes on after an error as if there was none. */
+/*
+ * An analyzer that sees one file at a time cannot know that vt_fail() is negative, and would follow
+ * the success path.
+ */
 #ifdef VITRO_ANALYZED
 static inline int vt_negative(int r)
 {

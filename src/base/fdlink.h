@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * "/proc/self/fd/N": the name of a descriptor, for calls that take paths alone. No stdio, since it is
- * wanted between clone and exec, too.
+ * "/proc/self/fd/N": the name of a descriptor, for calls that take paths alone. No stdio, since it
+ * is wanted between clone and exec, too.
  */
 #pragma once
 

@@ -14,8 +14,8 @@
 ssize_t vt_file_read(int dir, const char *name, char *buf, size_t size);
 
 /*
- * access() at a folder. The call that libc makes for it first is newer, and under some containers' filters
- * says EPERM, which it takes for an answer.
+ * access() at a folder. The call that libc makes for it first is newer, and under some containers'
+ * filters says EPERM, which it takes for an answer.
  */
 static inline int vt_file_access(int dir_fd, const char *path, int mode)
 {

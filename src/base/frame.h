@@ -12,8 +12,8 @@
  * ever waits, whatever the mode of the descriptor. Neither closes it. What the other side claims is
  * checked before it costs anything, memory grows with the bytes that came and never with a length
  * that was promised, unless the owner trusts the other side, and once nothing is under way no more
- * than VT_FRAMES_IDLE is held in either direction. Descriptors that are sent along are not received.
- * Errors have VT_STEP_WIRE.
+ * than VT_FRAMES_IDLE is held in either direction. Descriptors that are sent along are not
+ * received. Errors have VT_STEP_WIRE.
  */
 #pragma once
 
@@ -49,8 +49,10 @@ struct vt_frames_in {
 	size_t start; /* of the first frame that was not handed out */
 	size_t end;   /* of what came */
 	size_t max;   /* longest head and body together */
-	bool   trusting; /* the owner's to set: memory for what the other side promised is had at once */
-	struct vt_bulk_spare *spare; /* the owner's to set: where memory for much is to be had; NULL: nowhere */
+	bool   trusting; /* the owner's to set: memory for what the other side promised is had at
+			    once */
+	struct vt_bulk_spare *spare; /* the owner's to set: where memory for much is to be had;
+					NULL: nowhere */
 };
 
 /* max is the owner's bound on head and body together; what is above VT_FRAME_MAX counts as that. */
@@ -76,9 +78,9 @@ ssize_t vt_frames_read(struct vt_frames_in *in, int fd, struct vt_err *err);
 int vt_frames_next(struct vt_frames_in *in, struct vt_frame *ret_frame, struct vt_err *err);
 
 /*
- * Gives the buffer away, with the frame in it that was handed out last, and a byte of room behind that.
- * The caller frees it. NULL where it is small, or has more in it than that frame: then the frame is to
- * be copied. So a large body is had without one. ret_cap, its size, may be NULL.
+ * Gives the buffer away, with the frame in it that was handed out last, and a byte of room behind
+ * that. The caller frees it. NULL where it is small, or has more in it than that frame: then the
+ * frame is to be copied. So a large body is had without one. ret_cap, its size, may be NULL.
  */
 char *vt_frames_take(struct vt_frames_in *in, size_t *ret_cap);
 
@@ -90,7 +92,8 @@ struct vt_frames_out {
 	size_t end;
 	size_t max;    /* how much may wait before a further frame is refused */
 	bool   broken; /* part of a frame is lost: nothing may follow it */
-	struct vt_bulk_spare *spare; /* the owner's to set: where memory goes that is not needed; NULL: nowhere */
+	struct vt_bulk_spare *spare; /* the owner's to set: where memory goes that is not needed;
+					NULL: nowhere */
 };
 
 /*
@@ -122,8 +125,9 @@ struct vt_frames_given {
 };
 
 /*
- * The same of a body in several parts, VT_FRAME_PARTS at the most. Where much of a body of one part has to be
- * queued, its memory may be taken for that: so no byte of it is copied. given may be NULL.
+ * The same of a body in several parts, VT_FRAME_PARTS at the most. Where much of a body of one part
+ * has to be queued, its memory may be taken for that: so no byte of it is copied. given may be
+ * NULL.
  */
 int vt_frames_put_given(struct vt_frames_out *out, int fd, const void *head, size_t head_len,
 			const struct iovec *body, size_t count, struct vt_frames_given *given,

@@ -37,7 +37,8 @@ struct vt_head_member {
 		bool    flag;
 		int64_t whole;
 		struct {
-			const char *text; /* TEXT: NUL-terminated, without escapes; REAL: as it was written */
+			const char *text; /* TEXT: NUL-terminated, without escapes; REAL: as it
+					     was written */
 			size_t      len;
 		};
 	};
@@ -58,19 +59,23 @@ struct vt_head {
 int vt_head_parse(char *text, size_t len, struct vt_head *ret_head, struct vt_err *err);
 
 /* The member whose name is those bytes; or NULL. */
-const struct vt_head_member *vt_head_findn(const struct vt_head *head, const char *name, size_t len);
+const struct vt_head_member *vt_head_findn(const struct vt_head *head, const char *name,
+					   size_t len);
 /* The member of that name, or NULL. */
-static inline const struct vt_head_member *vt_head_find(const struct vt_head *head, const char *name)
+static inline const struct vt_head_member *vt_head_find(const struct vt_head *head,
+							const char *name)
 {
 	return vt_head_findn(head, name, strlen(name));
 }
 
 /*
- * The value of a member. All that is not such a value is as good as none: NULL, or the fallback. A number with a
- * point or an exponent is no integer, even if it is whole, nor is one beyond int64_t. A text is NUL-terminated
- * and has no other NUL in it; ret_len may be NULL. For whom a wrong value must not pass for none: vt_head_check().
+ * The value of a member. All that is not such a value is as good as none: NULL, or the fallback. A
+ * number with a point or an exponent is no integer, even if it is whole, nor is one beyond int64_t.
+ * A text is NUL-terminated and has no other NUL in it; ret_len may be NULL. For whom a wrong value
+ * must not pass for none: vt_head_check().
  */
-static inline const char *vt_head_text(const struct vt_head *head, const char *name, size_t *ret_len)
+static inline const char *vt_head_text(const struct vt_head *head, const char *name,
+				       size_t *ret_len)
 {
 	const struct vt_head_member *member = vt_head_find(head, name);
 
@@ -103,8 +108,9 @@ struct vt_head_field {
 };
 
 /*
- * Whether each member that the table knows is as the table says; -EBADMSG, and the message names it. Members
- * that it does not know are passed over. A head that is written in the table's order is the quickest to check.
+ * Whether each member that the table knows is as the table says; -EBADMSG, and the message names
+ * it. Members that it does not know are passed over. A head that is written in the table's order is
+ * the quickest to check.
  */
 int vt_head_check(const struct vt_head *head, const struct vt_head_field *fields, size_t count,
 		  struct vt_err *err);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Reading JSON that a person wrote, with errors that say where: the file, the line, the column. Built
- * on jansson, which stays out of every header that is installed. Duplicate keys, NUL in any
+ * Reading JSON that a person wrote, with errors that say where: the file, the line, the column.
+ * Built on jansson, which stays out of every header that is installed. Duplicate keys, NUL in any
  * form and anything after the value are errors, and so is a text over VT_JSON_MAX_BYTES or nested
  * deeper than jansson's limit. Messages read "name:line:column: what is wrong".
  */
@@ -24,7 +24,10 @@ int vt_json_load_file(const char *path, json_t **ret_root, struct vt_err *err);
 /* The same, and it waits for nothing: a pipe is no file either. */
 int vt_json_load_plain(const char *path, json_t **ret_root, struct vt_err *err);
 
-/* The same two, without parsing it: they add the file's bytes to text, of which there may be one too many. */
+/*
+ * The same two, without parsing it: they add the file's bytes to text, of which there may be one
+ * too many.
+ */
 int vt_json_read_file(const char *path, struct vt_str *text, struct vt_err *err);
 int vt_json_read_plain(const char *path, struct vt_str *text, struct vt_err *err);
 
@@ -33,8 +36,8 @@ int vt_json_load_text(const char *text, size_t len, const char *name, json_t **r
 		      struct vt_err *err);
 
 /*
- * Whether the text has no more values than that, an empty list or object counted as two: what parsing takes grows with
- * them. By its marks alone, whether it is JSON or not.
+ * Whether the text has at most so many values, an empty list or object counted as two: the memory
+ * that parsing takes grows with them. It is judged by its marks alone, and need not be JSON.
  */
 bool vt_json_is_within(const char *text, size_t len, size_t values);
 
@@ -47,8 +50,8 @@ static inline void vt_json_drop(json_t **root)
 #define AUTO_JSON __attribute__((cleanup(vt_json_drop)))
 
 /*
- * A JSON string of len bytes that may not be UTF-8: what is not valid becomes U+FFFD, as the Unicode
- * standard recommends (one per maximal subpart). NULL when out of memory.
+ * A JSON string of len bytes that may not be UTF-8: what is not valid becomes U+FFFD, as the
+ * Unicode standard recommends (one per maximal subpart). NULL when out of memory.
  */
 json_t *vt_json_text(const char *bytes, size_t len);
 

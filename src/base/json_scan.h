@@ -15,7 +15,10 @@
 /* What is nested deeper is not taken for JSON: readers in other languages stop at twice this. */
 enum { VT_JSON_SCAN_DEPTH = 512 };
 
-/* Nor is a number with more digits in a row: Python refuses to read it, or takes the square of that. */
+/*
+ * Nor is a number with more digits in a row: Python refuses to read it, or takes the square of
+ * that.
+ */
 enum { VT_JSON_SCAN_DIGITS = 4300 };
 
 /*
@@ -33,9 +36,9 @@ struct vt_json_span {
 struct vt_json_span vt_json_span(const char *bytes, size_t len);
 
 /*
- * The next item of an array, or member of an object, of valid text: *rest is the text of the whole at
- * first, and what is left of it then. *ret_key is empty in an array, and has its quotation marks in
- * an object. False: there are no more, or it is nested deeper than VT_JSON_SCAN_DEPTH.
+ * The next item of an array, or member of an object, of valid text: *rest is the text of the whole
+ * at first, and what is left of it then. *ret_key is empty in an array, and has its quotation marks
+ * in an object. False: there are no more, or it is nested deeper than VT_JSON_SCAN_DEPTH.
  */
 bool vt_json_next(struct vt_json_span *rest, struct vt_json_span *ret_key,
 		  struct vt_json_span *ret_value);

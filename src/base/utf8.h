@@ -26,13 +26,19 @@ struct vt_utf8 {
 /* What starts at bytes, of which there is one at least. */
 struct vt_utf8 vt_utf8_next(const char *bytes, size_t len);
 
-/* How many of len bytes can be kept where there is room for max, so that no character is cut in two. */
+/*
+ * How many of len bytes can be kept where there is room for max, so that no character is cut in
+ * two.
+ */
 size_t vt_utf8_cut(const char *bytes, size_t len, size_t max);
 
 /* Writes the character to out, and returns its length. code is none of the surrogates. */
 size_t vt_utf8_put(char out[4], uint32_t code);
 
-/* Whether a character is shown as an escape: controls, separators of lines, marks of direction, tags. */
+/*
+ * Whether a character is shown as an escape: controls, separators of lines, marks of direction,
+ * tags.
+ */
 bool vt_utf8_steers(uint32_t code);
 
 enum { VT_UTF8_SHOWN = 16 }; /* room for four escaped bytes */
@@ -40,5 +46,8 @@ enum { VT_UTF8_SHOWN = 16 }; /* room for four escaped bytes */
 /* A character as JSON escapes it: \n, \u001b, in two halves beyond 16 bits. Returns its length. */
 size_t vt_utf8_escape(char out[VT_UTF8_SHOWN], uint32_t code);
 
-/* What vt_utf8_next() found at bytes as a message shows it: itself, or its escape. Returns its length. */
+/*
+ * What vt_utf8_next() found at bytes as a message shows it: itself, or its escape. Returns its
+ * length.
+ */
 size_t vt_utf8_show(char out[VT_UTF8_SHOWN], const char *bytes, struct vt_utf8 next);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Why a machine refuses what vitro asks of it, and what its administrator can do: the knowledge behind
- * `vitro doctor`. It reads sysctls and marks that containers leave, and changes nothing. Used by
- * report.c alone.
+ * Why a machine refuses what vitro asks of it, and what its administrator can do: the knowledge
+ * behind `vitro doctor`. It reads sysctls and marks that containers leave, and changes nothing.
+ * Used by report.c alone.
  */
 #pragma once
 

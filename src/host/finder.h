@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Finds a program by its name, as a shell would: by its path, or on PATH, through the shims of pyenv.
- * What it needs beside it is command.c's to find, which alone uses this.
+ * Finds a program by its name, as a shell would: by its path, or on PATH, through the shims of
+ * pyenv. What it needs beside it is command.c's to find, which alone uses this.
  */
 #pragma once
 
@@ -10,7 +10,8 @@
 #include "base/arena.h"
 #include "base/err.h"
 
-enum { VT_MAX_BIN_DIRS = 11 }; /* one for each program that is looked for: two for each of 5 scripts */
+enum { VT_MAX_BIN_DIRS = 11 }; /* one for each program that is looked for: two for each of 5
+				  scripts */
 
 struct vt_bin_dir {
 	const char *path;
@@ -28,13 +29,16 @@ struct vt_finder {
 };
 
 /*
- * By path or on PATH. asker is the script that wants it, or NULL. Fills err, as nothing else here but
- * vt_finder_list() does.
+ * By path or on PATH. asker is the script that wants it, or NULL. Fills err, as nothing else here
+ * but vt_finder_list() does.
  */
 int vt_finder_find(struct vt_finder *finder, const char *name, const char *asker,
 		   const char **ret_path);
 
-/* The folders to put in front of PATH inside, in its order, without those of the system that are last. */
+/*
+ * The folders to put in front of PATH inside, in its order, without those of the system that are
+ * last.
+ */
 int vt_finder_list(const struct vt_finder *finder, const char ***ret_dirs, size_t *ret_count);
 
 /*
@@ -47,7 +51,9 @@ int vt_finder_absolute(const struct vt_finder *finder, const char *dir, const ch
 /* 0, or why the kernel would not execute it; -EPERM where a folder around it is closed to us. */
 int vt_finder_check(const char *path);
 
-/* dirname and basename of an absolute path without a '/' at its end, in the arena. NULL: no memory. */
+/*
+ * dirname and basename of an absolute path without a '/' at its end, in the arena. NULL: no memory.
+ */
 const char *vt_finder_dir(const struct vt_finder *finder, const char *path);
 const char *vt_finder_base(const char *path);
 

@@ -11,8 +11,8 @@
 #include "base/err.h"
 
 /*
- * Where one is, free of links. One that others than root, the caller and those who can replace vitro
- * itself may write is refused: -EPERM. -ENOENT: it is not there.
+ * Where one is, free of links. One that others than root, the caller and those who can replace
+ * vitro itself may write is refused: -EPERM. -ENOENT: it is not there.
  */
 int vt_helper_find(const char *name, char path[PATH_MAX], struct vt_err *err);
 
@@ -20,9 +20,9 @@ int vt_helper_find(const char *name, char path[PATH_MAX], struct vt_err *err);
 int vt_helper_find_file(const char *name, char path[PATH_MAX], struct vt_err *err);
 
 /*
- * Calls each with all that decides where one of that name is found: vitro's own program, and every place that is
- * looked at for it. A place that is not there is named, free of links, by the first part of it that is missing.
- * What each returns, if it is not 0, ends it and is returned.
+ * Calls each with all that decides where one of that name is found: vitro's own program, and every
+ * place that is looked at for it. A place that is not there is named, free of links, by the first
+ * part of it that is missing. What each returns, if it is not 0, ends it and is returned.
  */
 int vt_helper_follow(const char *name, int (*each)(void *arg, const char *path, struct vt_err *err),
 		     void *arg, struct vt_err *err);

@@ -28,10 +28,10 @@ struct vt_path {
 	uint64_t dev, ino;
 	bool     link; /* the path itself is a symbolic link; all else is of what it leads to */
 	/*
-	 * It can be mounted with mapped ids, with all that is mounted below it. Always false where the
-	 * host is not privileged, for device nodes and the like, and for the paths of host/runtime.h
-	 * themselves: those are never mapped, and finding out costs more than all else that a call asks
-	 * of a path.
+	 * It can be mounted with mapped ids, with all that is mounted below it. Always false where
+	 * the host is not privileged, for device nodes and the like, and for the paths of
+	 * host/runtime.h themselves: those are never mapped, and finding out costs more than all
+	 * else that a call asks of a path.
 	 */
 	bool idmap;
 };
@@ -40,16 +40,20 @@ struct vt_path {
 struct vt_layer {
 	struct vt_fact overlay; /* one for reading was made of it */
 	bool submounts;         /* something is mounted below it, which an overlay would not show */
-	bool upper;             /* its file system can be written through one, and nothing comes loose */
+	bool upper; /* its file system can be written through one, and nothing comes loose */
 };
 
 struct vt_host {
 	uid_t uid; /* effective */
 	gid_t gid;
 	unsigned supplementary_groups; /* beside gid */
-	/* Holds CAP_SYS_ADMIN, CAP_SETUID, CAP_SETGID over its own user namespace: "root" to the plan. */
+	/*
+	 * Holds CAP_SYS_ADMIN, CAP_SETUID, CAP_SETGID over its own user namespace: "root" to the
+	 * plan.
+	 */
 	bool privileged;
-	bool can_change_ids; /* CAP_SETUID, CAP_SETGID, CAP_CHOWN: what a root in a container often has */
+	bool can_change_ids; /* CAP_SETUID, CAP_SETGID, CAP_CHOWN: what a root in a container
+				often has */
 	/* Host ids for cells, one each, for a root: never 0, never 65534. count 0: none mapped. */
 	uint32_t id_base, id_count;
 	bool     pool_ids; /* those that are for cells of pools can be had, too */
@@ -69,7 +73,8 @@ struct vt_host {
 	const char    *scratch;  /* a folder where private ones can be made; NULL: none */
 	unsigned       tasks;    /* processes and threads of the caller's user */
 	struct vt_fact modes;    /* as notify, for chmod() by the caller's user and not connect() */
-	unsigned       kernel_major, kernel_minor; /* for what users write about versions; else probe */
+	unsigned       kernel_major, kernel_minor; /* for what users write about versions; else
+						      probe */
 
 	/*
 	 * Looks at a path, following links. Returns 0 or a negative errno. context belongs to the
@@ -81,22 +86,22 @@ struct vt_host {
 	/* Whose a symbolic link itself is. Returns 0 or a negative errno. NULL: all are root's. */
 	int  (*link_owner)(const struct vt_host *host, const char *path, uid_t *ret_owner);
 	/*
-	 * Where the links in an absolute path lead, into buf. Of a path that is not there, as far as it
-	 * is there. Returns 0 or a negative errno.
+	 * Where the links in an absolute path lead, into buf. Of a path that is not there, as far
+	 * as it is there. Returns 0 or a negative errno.
 	 */
 	int  (*resolve)(const struct vt_host *host, const char *path, char *buf, size_t size);
 	/* Calls each with the names in a folder, in no order. NULL: nothing can be listed. */
 	int  (*list)(const struct vt_host *host, const char *path,
 		     void (*each)(void *arg, const char *name), void *arg);
 	/*
-	 * Calls each with the other paths at which what an absolute path without links shows, or what
-	 * lies below it, is mounted too. NULL: there are none. Returns 0 or a negative errno.
+	 * Calls each with the other paths at which what an absolute path without links shows, or
+	 * what lies below it, is mounted too. NULL: there are none. Returns 0 or a negative errno.
 	 */
 	int  (*aliases)(const struct vt_host *host, const char *path,
 			void (*each)(void *arg, const char *alias), void *arg);
 	/*
-	 * Tries an overlay of a folder that was looked at. Only asked where a policy needs it, since it
-	 * costs some 500 µs. NULL: there are none. Returns 0 or a negative errno.
+	 * Tries an overlay of a folder that was looked at. Only asked where a policy needs it,
+	 * since it costs some 500 µs. NULL: there are none. Returns 0 or a negative errno.
 	 */
 	int  (*layer)(const struct vt_host *host, const char *path, const struct vt_path *seen,
 		      struct vt_layer *ret_layer);
@@ -112,21 +117,25 @@ struct vt_host {
 };
 
 /*
- * Probes what a call needs. Fails only where the machine is short of something, and the answers would say
- * nothing about it. vt_host_done() releases it.
+ * Probes what a call needs. Fails only where the machine is short of something, and the answers
+ * would say nothing about it. vt_host_done() releases it.
  */
 int  vt_host_probe(struct vt_host *ret_host, struct vt_err *err);
-/* What is remembered of the host's mounts is looked at anew, for the next plan: they may be others by now. */
+/*
+ * What is remembered of the host's mounts is looked at anew, for the next plan: they may be others
+ * by now.
+ */
 void vt_host_look_anew(const struct vt_host *host);
 /*
- * The errno of a shortage because of which a question about a path was not answered since this was asked last; or
- * 0. What was planned meanwhile is not to be used: a path that could not be looked at is none that is not there.
+ * The errno of a shortage because of which a question about a path was not answered since this was
+ * asked last; or 0. What was planned meanwhile is not to be used: that a path could not be looked
+ * at does not mean that it is absent.
  */
 int  vt_host_trouble(const struct vt_host *host);
 void vt_host_done(struct vt_host *host);
 
 /*
- * A cell could not be built here, and nothing of it ran: what that says about the host becomes a fact,
- * as if it had been probed. False: it says nothing new, and trying again would fail again.
+ * A cell could not be built here, and nothing of it ran: what that says about the host becomes a
+ * fact, as if it had been probed. False: it says nothing new, and trying again would fail again.
  */
 bool vt_host_learn(struct vt_host *host, const struct vt_err *failure);

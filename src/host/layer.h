@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/*
- * Whether a folder can be a layer of an overlay that a cell makes, found by making one. Used by host.c
- * alone.
- */
+/* Whether a folder can be a layer of an overlay that a cell makes, found by making one. */
 #pragma once
 
 #include <stddef.h>
@@ -20,8 +17,8 @@ struct vt_layer_tries {
 };
 
 /*
- * Fills all of *ret_layer but submounts. Returns 0, or the negative errno of a shortage (vt_err_passes()),
- * of which nothing is remembered.
+ * Fills all of *ret_layer but submounts. Returns 0, or the negative errno of a shortage
+ * (vt_err_passes()), of which nothing is remembered.
  */
 int vt_layer_try(const struct vt_host *host, const char *path, const struct vt_path *seen,
 		 struct vt_layer_tries *tries, struct vt_layer *ret_layer);

@@ -8,7 +8,9 @@
 
 #include "host/host.h"
 
-/* Gives the host its questions. Returns 0 or -ENOMEM. vt_paths_done() releases what they remember. */
+/*
+ * Gives the host its questions. Returns 0 or -ENOMEM. vt_paths_done() releases what they remember.
+ */
 int vt_paths_init(struct vt_host *host);
 /* Fine for a host that has none. */
 void vt_paths_done(struct vt_host *host);

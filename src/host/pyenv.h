@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * pyenv's choice, made without running it: its shims are shell scripts that take 120 ms, and inside a
- * cell there is no pyenv to run. Used by finder.c alone.
+ * pyenv's choice, made without running it: its shims are shell scripts that take 120 ms, and inside
+ * a cell there is no pyenv to run. Used by finder.c alone.
  */
 #pragma once
 
@@ -13,9 +13,9 @@
 bool vt_pyenv_is_shims(const char *dir);
 
 /*
- * The program that the shim stands for, from the versions that `version` (PYENV_VERSION, may be NULL)
- * names, else .python-version in cwd or a folder around it, else PYENV_ROOT/version. *ret_path is NULL
- * where it is the system's: then the rest of PATH decides.
+ * The program that the shim stands for, from the versions that `version` (PYENV_VERSION, may be
+ * NULL) names, else .python-version in cwd or a folder around it, else PYENV_ROOT/version.
+ * *ret_path is NULL where it is the system's: then the rest of PATH decides.
  */
 int vt_pyenv_find(struct vt_arena *arena, const char *shims, const char *name, const char *version,
 		  const char *cwd, const char **ret_path);

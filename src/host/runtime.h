@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The system's own runtime: what every cell can read unless its policy says otherwise. One table, used
- * by the plan to build the root and by host/command.h to know what a program need not bring along.
+ * The system's own runtime: what every cell can read unless its policy says otherwise. One table,
+ * used by the plan to build the root and by host/command.h to know what a program need not bring
+ * along.
  *
- * Of /etc it names single entries, each because programs fail or misbehave without it, and none that
- * may hold secrets: not ssl/private, not what an administrator fills with tokens and proxy passwords
- * (gitconfig, npmrc, pip.conf, wgetrc, profile, environment), not machine-id. passwd, group, hosts,
- * nsswitch.conf and resolv.conf are not in it either: the plan writes small ones of its own.
+ * Of /etc it names single entries, each because programs fail or misbehave without it, and none
+ * that may hold secrets: not ssl/private, not what an administrator fills with tokens and proxy
+ * passwords (gitconfig, npmrc, pip.conf, wgetrc, profile, environment), not machine-id. passwd,
+ * group, hosts, nsswitch.conf and resolv.conf are not in it either: the plan writes small ones of
+ * its own.
  */
 #pragma once
 

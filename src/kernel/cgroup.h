@@ -27,7 +27,8 @@ struct vt_cgroup_site {
 	char cpuacct[PATH_MAX]; /* v1: may be the same folder as cpu */
 	char why[160];          /* for VT_CGROUP_NONE: the reason, for a person; else "" */
 	char cpu_why[160];      /* the same for a cpu that is empty */
-	int  short_of;          /* an errno that passes: what is above may be wrong, and is not to be used; else 0 */
+	int  short_of;          /* an errno that passes: what is above may be wrong, and is not
+				   to be used; else 0 */
 };
 
 /* 0 means no limit of that kind. The cell's init is in the cgroup too and counts as one of pids. */
@@ -44,8 +45,10 @@ struct vt_cgroup {
 	enum vt_cgroup_version version;
 	int  count;                           /* folders made: 1 on v2, one per hierarchy on v1 */
 	int  dirs[VT_CGROUP_HIERARCHIES];     /* the folders, each with its lock; -1 where unused */
-	/* v1: `tasks`, which takes "0"; -1 where unused. Permission was asked for when they were
-	 * opened: whoever has them may join. On v2 a child is born in it, by vt_cgroup_clone_fd(). */
+	/*
+	 * v1: `tasks`, which takes "0"; -1 where unused. Permission was asked for when they were
+	 * opened: whoever has them may join. On v2 a child is born in it, by vt_cgroup_clone_fd().
+	 */
 	int  joins[VT_CGROUP_HIERARCHIES];
 	int  memory, cpuacct;                 /* indices into dirs, -1 where unused */
 	char paths[VT_CGROUP_HIERARCHIES][PATH_MAX];
@@ -84,8 +87,9 @@ int vt_cgroup_clone_fd(const struct vt_cgroup *cgroup);
 int vt_cgroup_join(const struct vt_cgroup *cgroup, struct vt_err *err);
 
 /*
- * Child side: a cgroup that another process made, of which only the descriptors to join it by came along.
- * They are what its `joins` has, and stay the caller's. What vt_cgroup_join() wants, and no more.
+ * Child side: a cgroup that another process made, of which only the descriptors to join it by came
+ * along. They are what its `joins` has, and stay the caller's. What vt_cgroup_join() wants, and no
+ * more.
  */
 void vt_cgroup_from_joins(struct vt_cgroup *ret_cgroup, const int *joins, int count);
 

@@ -44,7 +44,10 @@ bool vt_cgroup_own(const char *text, const char *controller, char ret_list[NAME_
 void vt_cgroup_say(struct vt_cgroup_site *site, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
-/* Remembers an errno that says nothing about the machine, if there is a site to remember it. Gives it. */
+/*
+ * Remembers an errno that says nothing about the machine, if there is a site to remember it. Gives
+ * it.
+ */
 int vt_cgroup_noted(struct vt_cgroup_site *site, int num);
 
 /* No folder, no version, no reason. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * User namespaces that exist only as the id map of a mount. On such a mount the folder's owner on disk
- * appears as the cell's user, and what the cell's user makes belongs to that owner on disk; all other
- * ids are as they are. Runs in the supervisor, as root.
+ * User namespaces that exist only as the id map of a mount. On such a mount the folder's owner on
+ * disk appears as the cell's user, and what the cell's user makes belongs to that owner on disk;
+ * all other ids are as they are. Runs in the supervisor, as root.
  */
 #pragma once
 

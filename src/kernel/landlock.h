@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Landlock: which rights a kernel knows, and a ruleset built and entered by the child. The rights of
- * each ABI are a table; a kernel newer than the table is used as the newest row that is known.
+ * Landlock: which rights a kernel knows, and a ruleset built and entered by the child. The rights
+ * of each ABI are a table; a kernel newer than the table is used as the newest row that is known.
  */
 #pragma once
 
@@ -30,6 +30,7 @@ int vt_landlock_allow(int ruleset, int root_fd, const char *path, uint64_t right
 int vt_landlock_allow_inode(int ruleset, const char *path, uint64_t dev, uint64_t ino,
 			    uint64_t rights, struct vt_err *err);
 /* Allows them below what is open, whatever its name is by now. `what` is for the error. */
-int vt_landlock_allow_fd(int ruleset, int fd, uint64_t rights, const char *what, struct vt_err *err);
+int vt_landlock_allow_fd(int ruleset, int fd, uint64_t rights, const char *what,
+			 struct vt_err *err);
 /* Enters it for good; no_new_privs must be set. */
 int vt_landlock_enter(int ruleset, struct vt_err *err);

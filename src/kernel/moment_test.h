@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * For tests of races: a body runs in a thread of its own, under a filter that makes one system call of
- * its wait each time, until another function has done what somebody else might do at that very moment.
+ * For tests of races: a body runs in a thread of its own, under a filter that makes one system call
+ * of its wait each time, until another function has done what somebody else might do at that very
+ * moment.
  */
 #pragma once
 
@@ -41,7 +42,8 @@ static inline void *run_moments(void *arg)
 }
 
 /* In a child. Returns how often the call was made. */
-static inline int meet_moments(int call, void (*body)(void *), void (*meanwhile)(void *, int), void *arg)
+static inline int meet_moments(int call, void (*body)(void *), void (*meanwhile)(void *, int),
+			       void *arg)
 {
 	struct moments m = { .call = call, .body = body, .meanwhile = meanwhile, .arg = arg };
 	pthread_t thread;

@@ -13,7 +13,9 @@
 /* A tmpfs with these bounds, not attached anywhere yet. Returns the mount's descriptor. */
 int vt_mount_tmpfs(int64_t bytes, int64_t inodes, struct vt_err *err);
 
-/* What a failure of vt_mount_proc() is called: in containers whose proc is masked it fails alone. */
+/*
+ * What a failure of vt_mount_proc() is called: in containers whose proc is masked it fails alone.
+ */
 #define VT_MOUNT_PROC "mount a proc of the cell's own"
 
 /* What vt_mount_attach_nested() says where the way to the place is closed to the cell's user. */
@@ -26,8 +28,8 @@ int vt_mount_tmpfs(int64_t bytes, int64_t inodes, struct vt_err *err);
 int vt_mount_proc(bool writable, struct vt_err *err);
 
 /*
- * A detached copy of the mount at path (relative to dir_fd, links followed), with everything mounted
- * below it. Returns its descriptor.
+ * A detached copy of the mount at path (relative to dir_fd, links followed), with everything
+ * mounted below it. Returns its descriptor.
  */
 int vt_mount_copy(int dir_fd, const char *path, struct vt_err *err);
 
@@ -57,7 +59,10 @@ int vt_mount_attach(int mount_fd, int root_fd, const char *path, struct vt_err *
  */
 int vt_mount_attach_nested(int mount_fd, int root_fd, const char *path, struct vt_err *err);
 
-/* Takes the mount at a name in root_fd away, with all that is mounted below it. Whoever uses them keeps them. */
+/*
+ * Takes the mount at a name in root_fd away, with all that is mounted below it. Whoever uses them
+ * keeps them.
+ */
 int vt_mount_detach(int root_fd, const char *name, struct vt_err *err);
 
 /* Makes the attached mount root_fd the caller's root and forgets the old one. */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Answering for system calls that wait: the acts of whoever holds the listener of a filter (see
- * vt_seccomp_listen()). A caller is never told to go on by itself, since it could change what was looked
- * at in between: what it asked for is done in its stead, on its own descriptor, and it gets the result.
+ * vt_seccomp_listen()). A caller is never told to go on by itself, since it could change what was
+ * looked at in between: what it asked for is done in its stead, on its own descriptor, and it gets
+ * the result.
  *
  * What is read of a caller is true only if vt_notify_waits() says so afterwards: a thread that has
  * ended leaves its number to another.
@@ -23,8 +24,8 @@ struct vt_notice {
 };
 
 /*
- * What calls are answered for: connect() of a cell in namespaces, over which its maker has every power,
- * takes vt_notify_take_fd(); chmod() and the like do not, which containers deny as a rule.
+ * What calls are answered for: connect() of a cell in namespaces, over which its maker has every
+ * power, takes vt_notify_take_fd(); chmod() and the like do not, which containers deny as a rule.
  */
 enum vt_notify_use { VT_NOTIFY_CONNECT, VT_NOTIFY_MODES };
 
@@ -53,8 +54,8 @@ int vt_notify_read(pid_t tid, uint64_t address, void *buf, size_t len);
 int vt_notify_read_text(pid_t tid, uint64_t address, char *buf, size_t size);
 
 /*
- * Opens, O_PATH, what a descriptor of its shows, or for AT_FDCWD its working directory: through /proc,
- * which asks for less than vt_notify_take_fd(). -EBADF where there is none.
+ * Opens, O_PATH, what a descriptor of its shows, or for AT_FDCWD its working directory: through
+ * /proc, which asks for less than vt_notify_take_fd(). -EBADF where there is none.
  */
 int vt_notify_open_fd(pid_t tid, int number);
 
@@ -73,8 +74,14 @@ bool vt_notify_same_network(pid_t tid, int socket_fd);
  */
 int vt_notify_open_in(int root_fd, const char *path);
 
-/* The same from a folder in our own root, wherever it leads; `last` is whether a link at its end does. */
+/*
+ * The same from a folder in our own root, wherever it leads; `last` is whether a link at its end
+ * does.
+ */
 int vt_notify_open_at(int dir_fd, const char *path, bool last);
 
-/* Opens what lies below root_fd, O_PATH, through no link at all: the kernel vouches that it is there. */
+/*
+ * Opens what lies below root_fd, O_PATH, through no link at all: the kernel vouches that it is
+ * there.
+ */
 int vt_notify_open_beneath(int root_fd, const char *path);

@@ -27,8 +27,8 @@ int vt_process_become(uid_t uid, gid_t gid, bool drop_groups, struct vt_err *err
 int vt_process_detach(struct vt_err *err);
 
 /*
- * An empty session keyring. A user has some 200 keys, and those that were let go of count for a while:
- * who makes many processes makes it once for all of them, which cannot speak of keys.
+ * An empty session keyring. A user has some 200 keys, and those that were let go of count for a
+ * while: who makes many processes makes it once for all of them, which cannot speak of keys.
  */
 int vt_process_leave_keys(struct vt_err *err);
 
@@ -46,7 +46,7 @@ int vt_process_descriptors_with(int in, int out, int err_out, int keep, int more
 				struct vt_err *err);
 
 /*
- * Kills a child that nobody has reaped, and reaps it. One that cannot be killed is not waited for: it ends with
- * this process at the latest.
+ * Kills a child that nobody has reaped, and reaps it. One that cannot be killed is not waited for:
+ * it ends with this process at the latest.
  */
 void vt_process_end(pid_t pid);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A private folder on the host, for cells that cannot have a tmpfs of their own: made before the call
- * and removed with all that is in it after the last process of the cell is gone. Both are done by
- * descriptors: others may rename in its place. Child side: no malloc.
+ * A private folder on the host, for cells that cannot have a tmpfs of their own: made before the
+ * call and removed with all that is in it after the last process of the cell is gone. Both are done
+ * by descriptors: others may rename in its place. Child side: no malloc.
  */
 #pragma once
 
@@ -12,9 +12,9 @@
 #include "base/err.h"
 
 /*
- * Makes it, and gives it to this user. Somebody else's folder of that name is an error, -EEXIST; so is,
- * -ESTALE, what somebody put in its place before it was opened. Leaves a tight umask behind. Returns the
- * folder's descriptor; *ret_place is that of the folder around it.
+ * Makes it, and gives it to this user. Somebody else's folder of that name is an error, -EEXIST; so
+ * is, -ESTALE, what somebody put in its place before it was opened. Leaves a tight umask behind.
+ * Returns the folder's descriptor; *ret_place is that of the folder around it.
  */
 int vt_scratch_make(const char *path, uid_t uid, gid_t gid, int *ret_place, struct vt_err *err);
 
@@ -22,9 +22,9 @@ int vt_scratch_make(const char *path, uid_t uid, gid_t gid, int *ret_place, stru
 int vt_scratch_find(const char *path, uid_t uid, int *ret_place);
 
 /*
- * Lets the caller remove nothing any more but what lies in the folder, and empty folders around it, as the
- * kernel sees it when it happens. `rights` are Landlock's here, 0 where there is none; no_new_privs
- * must be set. A second wall: modes are not covered.
+ * Lets the caller remove nothing any more but what lies in the folder, and empty folders around it,
+ * as the kernel sees it when it happens. `rights` are Landlock's here, 0 where there is none;
+ * no_new_privs must be set. A second wall: modes are not covered.
  */
 int vt_scratch_confine(int fd, int place, uint64_t rights, struct vt_err *err);
 

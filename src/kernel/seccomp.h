@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * System call filters. The built-in ones are compiled when vitro is built: tools/genfilter turns the
- * tables of seccomp_profile.c into BPF, since compiling costs a call more than all its mounts. What
- * is left for run time is picking one and installing it.
+ * System call filters. The built-in ones are compiled when vitro is built: tools/genfilter turns
+ * the tables of seccomp_profile.c into BPF, since compiling costs a call more than all its mounts.
+ * What is left for run time is picking one and installing it.
  *
  * What a profile does, whichever it is: unknown and new calls get ENOSYS, so that libc falls back;
- * dangerous ones get EPERM; clone3 gets ENOSYS, since its flags lie behind a pointer; setting setuid
- * and setgid bits is denied always, since nosuid protects only inside; a call of another machine's,
- * such as a 32-bit one, ends the process with SIGSYS.
+ * dangerous ones get EPERM; clone3 gets ENOSYS, since its flags lie behind a pointer; setting
+ * setuid and setgid bits is denied always, since nosuid protects only inside; a call of another
+ * machine's, such as a 32-bit one, ends the process with SIGSYS.
  */
 #pragma once
 
@@ -22,10 +22,11 @@ enum vt_seccomp_profile {
 };
 
 /*
- * The socket families that socket() may name: bits. socketpair(AF_UNIX) is always allowed for streams
- * and packets; for datagrams, which can be sent to any other unix socket, only with VT_SOCKETS_UNIX.
- * With VT_SOCKETS_BROKERED, AF_UNIX sockets are streams and packets only, which reach others by
- * connect() alone; and every connect() waits for the answer of whoever holds the filter's listener.
+ * The socket families that socket() may name: bits. socketpair(AF_UNIX) is always allowed for
+ * streams and packets; for datagrams, which can be sent to any other unix socket, only with
+ * VT_SOCKETS_UNIX. With VT_SOCKETS_BROKERED, AF_UNIX sockets are streams and packets only, which
+ * reach others by connect() alone; and every connect() waits for the answer of whoever holds the
+ * filter's listener.
  */
 enum vt_seccomp_sockets {
 	VT_SOCKETS_NONE = 0,
@@ -36,14 +37,15 @@ enum vt_seccomp_sockets {
 };
 
 /*
- * The built-in filter for this profile and these families. Static data, never NULL; for a profile or
- * families that do not exist, the tightest.
+ * The built-in filter for this profile and these families. Static data, never NULL; for a profile
+ * or families that do not exist, the tightest.
  */
 const struct sock_fprog *vt_seccomp_builtin(enum vt_seccomp_profile profile, unsigned sockets);
 
 /*
- * Filters that are installed beside a profile, and in which what they do not name passes. The kernel
- * asks all filters, and the strictest answer counts; of two errnos that of the filter installed last.
+ * Filters that are installed beside a profile, and in which what they do not name passes. The
+ * kernel asks all filters, and the strictest answer counts; of two errnos that of the filter
+ * installed last.
  */
 enum vt_seccomp_addon {
 	/*
@@ -59,27 +61,33 @@ enum vt_seccomp_addon {
 	VT_SECCOMP_BARE,
 	/*
 	 * Beside it, where the cell's user is the caller: no changes of modes and times, which
-	 * Landlock leaves alone too, and no large pipes. With VT_SOCKETS_BROKERED, those of modes and
-	 * times wait for the answer of whoever holds the filter's listener.
+	 * Landlock leaves alone too, and no large pipes. With VT_SOCKETS_BROKERED, those of modes
+	 * and times wait for the answer of whoever holds the filter's listener.
 	 */
 	VT_SECCOMP_OWNER,
 	/*
-	 * Beside VT_SECCOMP_BARE, where nothing else bounds whom a signal reaches: no signals but to
-	 * one's own process group, and no tracing.
+	 * Beside VT_SECCOMP_BARE, where nothing else bounds whom a signal reaches: no signals but
+	 * to one's own process group, and no tracing.
 	 */
 	VT_SECCOMP_MUTE,
-	/* For a cell that has a socket of another network than its own: no questions about networks. */
+	/*
+	 * For a cell that has a socket of another network than its own: no questions about
+	 * networks.
+	 */
 	VT_SECCOMP_CALLED,
 	VT_SECCOMP_ADDONS
 };
 
 /*
- * The add-on; only VT_SECCOMP_ALWAYS and VT_SECCOMP_OWNER depend on the families. Static data, never
- * NULL. `addon` must be one of those above; families that do not exist are none.
+ * The add-on; only VT_SECCOMP_ALWAYS and VT_SECCOMP_OWNER depend on the families. Static data,
+ * never NULL. `addon` must be one of those above; families that do not exist are none.
  */
 const struct sock_fprog *vt_seccomp_addon(enum vt_seccomp_addon addon, unsigned sockets);
 
-/* Installs it on the calling thread for good; no_new_privs must be set. Runs in the child: no malloc. */
+/*
+ * Installs it on the calling thread for good; no_new_privs must be set. Runs in the child: no
+ * malloc.
+ */
 int vt_seccomp_install(const struct sock_fprog *filter, struct vt_err *err);
 
 /*

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Seccomp profiles in the format of the OCI runtime specification, as Docker and Podman use it:
- * the rules as data, read elsewhere, and their compilation into a filter for this machine. Compiling
- * is libseccomp's work, so that several rules about one call combine as they do under runc: a rule
+ * Seccomp profiles in the format of the OCI runtime specification, as Docker and Podman use it: the
+ * rules as data, read elsewhere, and their compilation into a filter for this machine. Compiling is
+ * libseccomp's work, so that several rules about one call combine as they do under runc: a rule
  * without conditions stands above all with conditions, wherever it is written.
  *
  * A cell has no capabilities: what a profile gives to a capability alone is never given.
@@ -75,13 +75,13 @@ struct vt_oci_profile {
 };
 
 /*
- * Compiles a profile for the kernel that vitro runs on, which has the given version. *ret_filter and
- * its code are in the arena. Names that neither libseccomp nor vitro knows are passed over, as runc
- * does: such a call gets the fallback. Where that is an errno, calls newer than any that the profile
- * names get ENOSYS instead, again as under runc, so that libc can fall back.
+ * Compiles a profile for the kernel that vitro runs on, which has the given version. *ret_filter
+ * and its code are in the arena. Names that neither libseccomp nor vitro knows are passed over, as
+ * runc does: such a call gets the fallback. Where that is an errno, calls newer than any that the
+ * profile names get ENOSYS instead, again as under runc, so that libc can fall back.
  *
- * Fails, with step VT_STEP_PLAN and a text that begins with "refused:", on a profile that contradicts
- * itself, is too long for the kernel or does not let a command be executed.
+ * Fails, with step VT_STEP_PLAN and a text that begins with "refused:", on a profile that
+ * contradicts itself, is too long for the kernel or does not let a command be executed.
  */
 int vt_oci_compile(const struct vt_oci_profile *profile, unsigned major, unsigned minor,
 		   struct vt_arena *arena, struct sock_fprog *ret_filter, struct vt_err *err);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the built-in filters say, as tables: which system calls pass, which are refused and with what
- * errno, and which pass depending on their arguments. A call that no table names gets ENOSYS from a
- * profile, and passes an add-on.
+ * What the built-in filters say, as tables: which system calls pass, which are refused and with
+ * what errno, and which pass depending on their arguments. A call that no table names gets ENOSYS
+ * from a profile, and passes an add-on.
  *
  * The tables are read by tools, on the machine that builds: genfilter makes filters of them, and
  * syscalls a list for the manual. The library carries what genfilter made, and the numbers.
@@ -15,8 +15,8 @@
 #include "kernel/seccomp.h"
 
 /*
- * A verdict is 0, for a call that passes, or the errno that it gets; or this, for a call that waits for
- * whoever holds the filter's listener.
+ * A verdict is 0, for a call that passes, or the errno that it gets; or this, for a call that waits
+ * for whoever holds the filter's listener.
  */
 enum { VT_SECCOMP_NOTIFY = 1 << 16 };
 
@@ -38,7 +38,8 @@ struct vt_seccomp_test {
 	bool     differs;
 	uint32_t mask, value;
 	unsigned profiles; /* bits 1 << profile that have this test; 0: all */
-	unsigned sockets;  /* socket families, one of which must be allowed for it; 0: always there */
+	unsigned sockets;  /* socket families, one of which must be allowed for it; 0: always
+			      there */
 };
 
 enum { VT_SECCOMP_TESTS = 12 };

@@ -17,15 +17,15 @@ enum vt_sweep {
 };
 
 /*
- * Makes the caller the cell's reaper. For VT_SWEEP_DOMAIN it enters that domain, and needs no_new_privs
- * for it. For that and VT_SWEEP_USER it makes sure that a signal to everybody spares its own parent:
- * else it fails with EPERM.
+ * Makes the caller the cell's reaper. For VT_SWEEP_DOMAIN it enters that domain, and needs
+ * no_new_privs for it. For that and VT_SWEEP_USER it makes sure that a signal to everybody spares
+ * its own parent: else it fails with EPERM.
  */
 int vt_sweep_prepare(enum vt_sweep how, struct vt_err *err);
 
 /*
- * Kills all and waits until none is left. If one of them is `wanted`, *ret_status is its wait status;
- * else it is untouched. Somebody who is traced from within the cell can be waited for only here, when
- * the tracer is gone.
+ * Kills all and waits until none is left. If one of them is `wanted`, *ret_status is its wait
+ * status; else it is untouched. Somebody who is traced from within the cell can be waited for only
+ * here, when the tracer is gone.
  */
 void vt_sweep(enum vt_sweep how, pid_t wanted, int *ret_status);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Work folders of overlays, which must lie on the host, beside the folder that an overlay writes to. Each
- * is a folder ".vitro-PID.N" whose maker holds a lock on it, so that vt_work_sweep() can tell what a
- * killed vitro left behind. Runs in the supervisor.
+ * Work folders of overlays, which must lie on the host, beside the folder that an overlay writes
+ * to. Each is a folder ".vitro-PID.N" whose maker holds a lock on it, so that vt_work_sweep() can
+ * tell what a killed vitro left behind. Runs in the supervisor.
  */
 #pragma once
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A cover: in a zygote's own mounts nothing is that cells can write; empty folders and files are in the place of it. What a zygote
- * loads, all later calls have. So whatever a module opens there, by whatever way, and whatever a program that it starts does, no call
- * has written it.
+ * A zygote sees nothing that cells can write: in its own mounts, empty files and folders cover it.
+ * All later calls have what a zygote loads. So whatever a module opens there, by whatever way, and
+ * whatever a program that it starts does, no call has written it.
  */
 #pragma once
 
@@ -12,12 +12,16 @@
 struct vt_covering;
 
 /*
- * Has all covered that list asks for, in the mount namespace of the calling process, for good. stage is a folder in its root, free of links, of
- * which nobody needs anything meanwhile.
+ * Has all covered that list asks for, in the mount namespace of the calling process, for good.
+ * stage is a folder in its root, free of links, of which nobody needs anything meanwhile.
  */
-int vt_cover(const char *stage, int (*list)(const struct vt_covering *covering, void *user), void *user, struct vt_err *err);
+int vt_cover(const char *stage, int (*list)(const struct vt_covering *covering, void *user),
+	     void *user, struct vt_err *err);
 
-/* Covers what is at a path free of links. Where it is under a cover already, there is nothing to do. -ENOENT: it is not there. */
+/*
+ * Covers what is at a path free of links. Where it is under a cover already, there is nothing to
+ * do. -ENOENT: it is not there.
+ */
 int vt_cover_path(const struct vt_covering *covering, const char *path);
 
 /* Covers all that cells can write, by the names that it has in their hull. */

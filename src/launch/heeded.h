@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Variables that lead to code, or have something written: the dynamic loader, libc, OpenSSL and the
- * interpreters do what these say. A policy may set them for calls. But a zygote is started outside
- * of cells, and what they name may be what an earlier call has written, or a link that it made. So
- * it is started with their names hidden, which nobody heeds, nor does what it starts; and each
- * occupant shows them to itself once it is sealed. Nothing is allocated or moved for that: the
- * first letter tells. What modules ask for when they are imported ahead is not of these.
+ * Environment variables that make a program load code or write files: the dynamic loader, libc,
+ * OpenSSL and the interpreters do what these say. A policy may set them for calls. But a zygote is
+ * started outside of cells, and what they name may be what an earlier call has written, or a link
+ * that it made. So it is started with their names hidden, which nobody heeds, nor does what it
+ * starts; and each occupant shows them to itself once it is sealed. Nothing is allocated or moved
+ * for that: the first letter tells. What modules ask for when they are imported ahead is not of
+ * these.
  */
 #pragma once
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The child side of a launch: what init does from its first instruction, and how an occupant seals
- * itself. Everything here runs between clone and exec: no malloc, no stdio, no locks, nothing left to
- * decide. The build checks the symbols that inside.c uses against a list.
+ * itself. Everything here runs between clone and exec: no malloc, no stdio, no locks, nothing left
+ * to decide. The build checks the symbols that inside.c uses against a list.
  */
 #pragma once
 
@@ -12,7 +12,10 @@
 #include "launch/veil.h"
 #include "plan/plan.h"
 
-/* The three descriptors that the occupant gets as 0, 1 and 2, and what it tells of itself on. Borrowed. */
+/*
+ * The three descriptors that the occupant gets as 0, 1 and 2, and what it tells of itself on.
+ * Borrowed.
+ */
 struct vt_stdio {
 	int in; /* -1: nothing to read, from a /dev/null of its own */
 	int out, err;
@@ -31,8 +34,10 @@ struct vt_inside {
 	uid_t                   uid;    /* of the cell, on the host */
 	gid_t                   gid;
 	const struct vt_work   *works;  /* the plan's work folders */
-	struct vt_layers       *layers; /* room for the child: what is opened of them, -1 until then */
-	int                    *picked; /* the same, of a hull: its veils' overlays, in the plan's order; else NULL */
+	struct vt_layers       *layers; /* room for the child: what is opened of them, -1 until
+					   then */
+	int                    *picked; /* the same, of a hull: its veils' overlays, in the
+					   plan's order; else NULL */
 	int                     spawner_fd; /* of a hull: the program that its init becomes */
 };
 

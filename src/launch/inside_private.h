@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What those who build a cell share: the two kinds of init (inside.c in namespaces, bare.c without),
- * the hull's, the spawner's cells and the zygote's. All of it runs in a child, before a byte of the
- * call does.
+ * What those who build a cell share: the two kinds of init (inside.c in namespaces, bare.c
+ * without), the hull's, the spawner's cells and the zygote's. All of it runs in a child, before a
+ * byte of the call does.
  */
 #pragma once
 
@@ -26,7 +26,8 @@ struct vt_building {
 	pid_t init;      /* as init sees itself */
 	pid_t occupant;  /* in init */
 	int occupant_fd; /* its pidfd */
-	void (*abandon)(const struct vt_building *); /* in init, where a step failed; NULL: nothing */
+	/* What init does where a step failed; NULL: nothing. */
+	void (*abandon)(const struct vt_building *);
 };
 
 /* Nothing is under way yet. */
@@ -76,14 +77,15 @@ int vt_inside_tell_running(struct vt_building *b, struct vt_err *err);
 
 enum vt_ending {
 	VT_ENDING_REAPED,  /* the occupant has ended */
-	VT_ENDING_TRACED,  /* and another process of the cell traces it, and was to be told first: it cannot be
-			      reaped while that one lives */
+	VT_ENDING_TRACED,  /* and another process of the cell traces it, and was to be told
+			      first: it cannot be reaped while that one lives */
 	VT_ENDING_ORDERED, /* the supervisor wants no more of it */
 };
 
 /*
- * Reaps whatever ends in the cell until the occupant has, which its pidfd tells in any case, or something comes
- * on status_fd, if it is not -1. *ret_status is set if the occupant was reaped. Signals stay blocked.
+ * Reaps whatever ends in the cell until the occupant has, which its pidfd tells in any case, or
+ * something comes on status_fd, if it is not -1. *ret_status is set if the occupant was reaped.
+ * Signals stay blocked.
  */
 enum vt_ending vt_inside_await_end(pid_t occupant, int occupant_fd, int status_fd, int *ret_status);
 
@@ -107,8 +109,8 @@ int vt_inside_furnish_root(struct vt_building *b, struct vt_err *err);
 int vt_inside_raise_loopback(struct vt_building *b, struct vt_err *err);
 
 /*
- * All that an occupant does before a byte of the call runs: seal.c. Its descriptors are in place then,
- * the status socket at 3, where exec closes it. Returns only if every step was taken.
+ * All that an occupant does before a byte of the call runs: seal.c. Its descriptors are in place
+ * then, the status socket at 3, where exec closes it. Returns only if every step was taken.
  */
 void vt_seal(struct vt_building *b);
 
@@ -126,8 +128,8 @@ void vt_bare_build(struct vt_building *b);
 _Noreturn void vt_bare_live(struct vt_building *b);
 
 /*
- * What a zygote's fork does where cells are bare: bare_zygote.c. It becomes the init of a cell, and returns
- * only in the occupant that it started, which is sealed.
+ * What a zygote's fork does where cells are bare: bare_zygote.c. It becomes the init of a cell, and
+ * returns only in the occupant that it started, which is sealed.
  */
 void vt_bare_enter(const struct vt_plan *plan, const struct vt_cgroup *cgroup, const int *fds,
 		   uint64_t cell);

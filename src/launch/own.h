@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What no other live cell has: its ids on the host, and the name of its private folder. The supervisor
- * and the child ask the same, each for itself, so that neither has to tell the other. No malloc, no
- * stdio: it runs between clone and exec, too.
+ * What no other live cell has: its ids on the host, and the name of its private folder. The
+ * supervisor and the child ask the same, each for itself, so that neither has to tell the other. No
+ * malloc, no stdio: it runs between clone and exec, too.
  */
 #pragma once
 

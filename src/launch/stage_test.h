@@ -220,7 +220,8 @@ static inline int next_note(struct stage *stage, struct vt_note *ret_note)
 
 	for (size_t i = 0; i < VT_NOTE_FDS; i++) {
 		if (r == 1 && ret_note->kind == VT_NOTE_RUNNING) {
-			if (i >= VT_NOTE_RUNNING_FDS || (i == VT_NOTE_PROC_FD && stage->plan.bare)) {
+			if (i >= VT_NOTE_RUNNING_FDS ||
+			    (i == VT_NOTE_PROC_FD && stage->plan.bare)) {
 				assert_int_equal(fds[i], -1);
 				continue;
 			}

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a policy denies, decided on the finished tree of the new root: what lies in a deny as a whole is
- * taken out of it, and a folder with a deny somewhere inside gets a veil. A deny that no veil can hold
- * is refused. Pure; used by places.c alone.
+ * What a policy denies, decided on the finished tree of the new root: what lies in a deny as a
+ * whole is taken out of it, and a folder with a deny somewhere inside gets a veil. A deny that no
+ * veil can hold is refused. Pure; used by places.c alone.
  */
 #pragma once
 

@@ -8,8 +8,8 @@
 #include "policy/policy.h"
 
 /*
- * Fills holdings, level and notes. -EPERM where what the policy requires does not hold: the text names
- * the key, the reason, and what would run it all the same.
+ * Fills holdings, level and notes. -EPERM where what the policy requires does not hold: the text
+ * names the key, the reason, and what would run it all the same.
  */
 int vt_grade_plan(struct vt_plan *plan, const struct vt_policy *policy, const struct vt_host *host,
 		  struct vt_err *err);

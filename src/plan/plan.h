@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Policy + host, resolved: every decision made, immutable, printable. Making a plan is pure: it asks
- * nothing but the policy, the host and the command it is given, and so it can be tested against
- * invented hosts. The launcher executes a plan and decides nothing.
+ * Policy + host, resolved: every decision made, immutable, printable. Making a plan is pure: it
+ * asks nothing but the policy, the host and the command it is given, and so it can be tested
+ * against invented hosts. The launcher executes a plan and decides nothing.
  *
  * A plan lives in one arena and borrows nothing from the policy that it was made of.
  */
@@ -52,10 +52,12 @@ struct vt_holding {
 	const char   *key;       /* the policy key that asks for it: "limits.memory_mb" */
 	const char   *mechanism; /* "cgroup-v1", "watchdog", "none"; NULL: not asked for */
 	enum vt_grade grade;
-	const char   *note;      /* slack, caveats; what to do where it is none. "" if nothing to say */
+	const char   *note; /* slack, caveats; what to do where it is none. "" if nothing to say */
 };
 
-/* The building of the new root, as a list of acts in order. Paths inside are relative to the root. */
+/*
+ * The building of the new root, as a list of acts in order. Paths inside are relative to the root.
+ */
 enum vt_act {
 	VT_ACT_DIR,     /* make a folder */
 	VT_ACT_LINK,    /* make a symbolic link to `from` */
@@ -76,9 +78,9 @@ struct vt_veiled {
 };
 
 /*
- * An overlay over a folder that keeps denied names closed in it, and the host's named pipes apart: for
- * those it may be without names. One that can be written needs a work folder on the same mount, outside
- * the granted folder: all that is reached from `base`, which is around both.
+ * An overlay over a folder that keeps denied names closed in it, and the host's named pipes apart:
+ * for those it may be without names. One that can be written needs a work folder on the same mount,
+ * outside the granted folder: all that is reached from `base`, which is around both.
  */
 struct vt_veil {
 	const char             *name;  /* of its marks while they are being made */
@@ -132,7 +134,8 @@ struct vt_idmap {
 struct vt_landlock_rule {
 	const char *to;       /* path inside, "" is the root; of a bare cell an absolute path */
 	uint64_t    rights;
-	uint64_t    dev, ino; /* of a bare cell: what the plan saw there; the launcher insists on it */
+	uint64_t    dev, ino; /* of a bare cell: what the plan saw there; the launcher insists on
+				 it */
 	bool        scratch;  /* it is the bare cell's private folder, which is not there yet */
 };
 
@@ -141,8 +144,8 @@ struct vt_inode {
 };
 
 /*
- * What connect() may reach where the supervisor connects in the cell's stead: watch/broker.h. Or, of a
- * bare cell, that it changes modes and times in the cell's stead: watch/modes.h.
+ * What connect() may reach where the supervisor connects in the cell's stead: watch/broker.h. Or,
+ * of a bare cell, that it changes modes and times in the cell's stead: watch/modes.h.
  */
 struct vt_brokered {
 	bool on;       /* filters[0] makes calls wait, and its listener goes to the supervisor */
@@ -175,19 +178,22 @@ struct vt_plan {
 	bool         rehearsal; /* everything is built and sealed, and ends where it would begin */
 
 	/*
-	 * A pooled plan is for many cells: a hull is built once, and cells in it, each by the builds that
-	 * are marked for it. It has no command; occupants come from a zygote.
+	 * A pooled plan is for many cells: a hull is built once, and cells in it, each by the
+	 * builds that are marked for it. It has no command; occupants come from a zygote.
 	 */
 	bool pooled;
 
 	/*
-	 * A bare cell has no namespaces, for want of user namespaces. It lives in the host's own root,
-	 * where Landlock shows it no more than the binds among builds; its init ends it by sweeping.
+	 * A bare cell has no namespaces, for want of user namespaces. It lives in the host's own
+	 * root, where Landlock shows it no more than the binds among builds; its init ends it by
+	 * sweeping.
 	 */
 	bool          bare;
 	enum vt_sweep sweep;
-	/* Its private folder, made for the call and removed with it. A pool's ends in as many digits as
-	 * VT_SCRATCH_DIGITS, for which each cell has its own. */
+	/*
+	 * Its private folder, made for the call and removed with it. A pool's ends in as many
+	 * digits as VT_SCRATCH_DIGITS, for which each cell has its own.
+	 */
 	const char   *scratch;
 	int64_t       watched_tmp_bytes; /* the most that may be in it; -1: the kernel does it */
 
@@ -195,12 +201,13 @@ struct vt_plan {
 	uint64_t namespaces;          /* CLONE_NEW* that the cell is cloned into */
 	bool     own_network;         /* and a network namespace, which the occupant makes */
 	bool     keeps_networks;      /* of a pool: a cell may get that of one that is gone */
-	bool     loads_ahead;         /* of a pool: what cells can write can be kept from its zygotes, which load modules then */
+	bool     loads_ahead;         /* of a pool: what cells can write can be kept from its
+					 zygotes, which load modules then */
 	uid_t    inner_uid;
 	gid_t    inner_gid;
-	bool     own_ids;             /* a host id per cell, from the range; else the caller's own */
+	bool     own_ids; /* a host id per cell, from the range; else the caller's own */
 	uint32_t id_base, id_count;   /* from VT_IDS_FOR_ALL on, no two live cells have the same */
-	uint32_t pool_id_base;        /* of a pool: where ids for its cells are, as many for each pid as */
+	uint32_t pool_id_base; /* of a pool: where ids for its cells are, as many for each pid as */
 	uint32_t pool_id_count;       /* this; 0: all of them have the hull's */
 	uid_t    outer_uid;           /* the caller's own, where !own_ids */
 	gid_t    outer_gid;
@@ -214,7 +221,8 @@ struct vt_plan {
 	size_t                 veil_count;
 	size_t                 veiled_count; /* names of all veils together */
 	size_t                 work_count;
-	bool                   veiled_pipes; /* some veils are there for the host's named pipes alone */
+	bool                   veiled_pipes; /* some veils are there for the host's named pipes
+						alone */
 	const char            *open_pipes;   /* what to say where one is missing; NULL: none is */
 	const struct vt_denial *denials;
 	size_t                  denial_count;
@@ -229,8 +237,9 @@ struct vt_plan {
 	/* In the order of installation; the strictest word of all about a call is what counts. */
 	const struct sock_fprog       *filters[VT_FILTERS_MAX];
 	size_t                         filter_count;
-	bool                           unix_sockets; /* they let AF_UNIX sockets be made, of all types */
-	struct vt_brokered             broker;       /* or only streams and packets, and this answers */
+	/* They let AF_UNIX sockets be made, of all types. */
+	bool                           unix_sockets;
+	struct vt_brokered             broker; /* or only streams and packets, and this answers */
 
 	/* limits that the supervisor holds, or the cgroup for it */
 	struct vt_cgroup_site   cgroup_site; /* version NONE: no cgroup */
@@ -246,19 +255,26 @@ struct vt_plan {
 	int64_t watched_memory_bytes; /* -1: the kernel does it, or nobody can */
 	int64_t memory_slack_mb;      /* by how much a burst can pass that on a quiet machine */
 	int64_t memory_bytes, file_mb; /* the limits, whoever holds them; for messages */
-	int64_t lower_file_kb; /* the caller's own limit of a file's size, below file_mb; 0: it is not */
+	int64_t lower_file_kb; /* the caller's own limit of a file's size, below file_mb; 0: it
+				  is not */
 	int64_t stdout_bytes, stderr_bytes; /* caps of captured output */
-	int64_t result_bytes; /* of a pool: the largest value, and what a tool may ask for at once */
-	bool    stdout_capped, stderr_capped; /* the caller gave one: it holds for passed-on output too */
+	int64_t result_bytes; /* of a pool: the largest value, and what a tool may ask for at
+				 once */
+	bool    stdout_capped, stderr_capped; /* the caller gave one: it holds for passed-on
+						 output too */
 
 	/* the truth about it */
 	struct vt_holding holdings[VT_PROPERTIES];
 	const char       *level;   /* "strict", "full", "partial" */
 	const char *const *notes;  /* what `explain` adds, one sentence each */
 	size_t             note_count;
-	const char        *ids_note; /* of them, what the cell's user on the host means; NULL: nothing */
-	const char        *links_note; /* the warnings about links that grants lead through; NULL: none */
-	/* What is most likely not meant, one sentence each: among the notes, and told by `run` too. */
+	const char        *ids_note; /* of them, what the cell's user on the host means; NULL:
+					nothing */
+	const char        *links_note; /* the warnings about links that grants lead through;
+					  NULL: none */
+	/*
+	 * What is most likely not meant, one sentence each: among the notes, and told by `run` too.
+	 */
 	const char        *warnings[VT_WARNINGS_MAX];
 	size_t             warning_count;
 };
@@ -272,7 +288,8 @@ struct vt_request {
 	bool                     pooled;
 	unsigned                 cells; /* of a pool: how many may be there at once */
 	const char *name; /* of the call or the pool, as no other has it; NULL where none is made */
-	struct vt_strings kept;   /* what no call may change beside what the policy was read from; absolute */
+	struct vt_strings kept;   /* what no call may change beside what the policy was read
+				     from; absolute */
 	struct vt_strings closed; /* what none may even read, since who reads may lock */
 };
 
@@ -283,11 +300,12 @@ struct vt_request {
 int  vt_plan_make(const struct vt_policy *policy, const struct vt_host *host,
 		  const struct vt_request *request, struct vt_plan **ret_plan, struct vt_err *err);
 /*
- * The same for who only tells of it. Where it fails, *err says why, and *ret_plan is that of best effort, which
- * the policy then requires; or NULL: there is none either.
+ * The same for who only tells of it. Where it fails, *err says why, and *ret_plan is that of best
+ * effort, which the policy then requires; or NULL: there is none either.
  */
-int  vt_plan_foresee(struct vt_policy *policy, const struct vt_host *host,
-		     const struct vt_request *request, struct vt_plan **ret_plan, struct vt_err *err);
+int vt_plan_foresee(struct vt_policy *policy, const struct vt_host *host,
+		    const struct vt_request *request, struct vt_plan **ret_plan,
+		    struct vt_err *err);
 void vt_plan_free(struct vt_plan *plan);
 
 /* The place of the cell's own that a path lies in, so that no grant of it is taken; NULL: none. */
@@ -297,23 +315,26 @@ const char *vt_plan_own_place(const char *path);
 bool vt_plan_shows(const struct vt_plan *plan, const char *path);
 
 /*
- * Where an absolute path of the host, free of links, is inside, be it there or moved. False: nowhere; then
- * ret_place is untouched.
+ * Where an absolute path of the host, free of links, is inside, be it there or moved. False:
+ * nowhere; then ret_place is untouched.
  */
 bool vt_plan_finds(const struct vt_plan *plan, const char *path, char ret_place[PATH_MAX]);
 
 /* Whether an absolute path of the host, free of links, lies in what is denied. */
 bool vt_plan_denies(const struct vt_plan *plan, const char *path);
 
-/* Adds a warning while the plan is being made; what is too much is left out. text is the plan's own. */
+/*
+ * Adds a warning while the plan is being made; what is too much is left out. text is the plan's
+ * own.
+ */
 void vt_plan_warn(struct vt_plan *plan, const char *text);
 
 /* The plan as `vitro explain` prints it. */
 void vt_plan_explain(const struct vt_plan *plan, struct vt_str *out);
 
 /*
- * The same as JSON, of what vt_plan_foresee() found: plan and refusal may be NULL. asked is what the policy
- * required before.
+ * The same as JSON, of what vt_plan_foresee() found: plan and refusal may be NULL. asked is what
+ * the policy required before.
  */
 int vt_plan_explain_json(const struct vt_plan *plan, enum vt_require asked, const char *refusal,
 			 struct vt_str *out, struct vt_err *err);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The new root, as a tree of paths while it is being decided, and as a list of acts once it is. Pure:
- * what exists on the host is asked through the host.
+ * The new root, as a tree of paths while it is being decided, and as a list of acts once it is.
+ * Pure: what exists on the host is asked through the host.
  */
 #pragma once
 
@@ -33,23 +33,23 @@ struct vt_entry {
 
 /*
  * Adds a host path. What is already inside, from the same place and with no fewer rights, is not
- * mounted again. Outer folders may come first or last; a grant inside a folder that comes later keeps
- * its own rights. A path that does not exist, or cannot be placed, is an error that says so.
+ * mounted again. Outer folders may come first or last; a grant inside a folder that comes later
+ * keeps its own rights. A path that does not exist, or cannot be placed, is an error that says so.
  */
 int vt_root_mount(struct vt_root *root, const struct vt_entry *entry, struct vt_err *err);
 
 /*
- * The same for one that may be a link on the host: then the link is made anew, and not followed, unless
- * something was granted below it.
+ * The same for one that may be a link on the host: then the link is made anew, and not followed,
+ * unless something was granted below it.
  */
 int vt_root_link_or_mount(struct vt_root *root, const struct vt_entry *entry, struct vt_err *err);
 
 /*
- * Adds something of the cell's own: a folder, a link, a file with text, a writable folder, a proc, a
- * mask. Where the user granted that place or one around it, theirs stays and nothing is added.
+ * Adds something of the cell's own: a folder, a link, a file with text, a writable folder, a proc,
+ * a mask. Where the user granted that place or one around it, theirs stays and nothing is added.
  */
-int vt_root_own(struct vt_root *root, enum vt_act act, const char *to, const char *from, mode_t mode,
-		struct vt_err *err);
+int vt_root_own(struct vt_root *root, enum vt_act act, const char *to, const char *from,
+		mode_t mode, struct vt_err *err);
 
 /* Whether something of the host's was granted at or around this absolute path. */
 bool vt_root_covers(const struct vt_root *root, const char *to);

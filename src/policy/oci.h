@@ -15,8 +15,8 @@
 #include "kernel/seccomp_oci.h"
 
 /* Reads the file at path, which is absolute. *ret_profile is in the arena. */
-int vt_oci_load(struct vt_arena *arena, const char *path, bool plain, const struct vt_oci_profile **ret_profile,
-		struct vt_err *err);
+int vt_oci_load(struct vt_arena *arena, const char *path, bool plain,
+		const struct vt_oci_profile **ret_profile, struct vt_err *err);
 
 /* The same from JSON that was read; name is what messages call it. */
 int vt_oci_parse(struct vt_arena *arena, const json_t *root, const char *name,

@@ -54,7 +54,8 @@ struct vt_policy {
 	struct {
 		int64_t wall_ms, queue_ms, grace_ms, cpu_ms;
 		double  cpus; /* -1: all */
-		int64_t memory_mb, pids, open_files, file_mb, tmp_mb, stdout_kb, stderr_kb, result_mb;
+		int64_t memory_mb, pids, open_files, file_mb, tmp_mb, stdout_kb, stderr_kb,
+			result_mb;
 	} limits;
 	struct {
 		struct vt_grants read, write, deny, sockets;
@@ -68,8 +69,10 @@ struct vt_policy {
 	enum vt_syscalls syscalls;
 	const struct vt_oci_profile *profile; /* where syscalls is VT_SYSCALLS_PROFILE */
 	enum vt_require  require;
-	struct vt_strings sources; /* policies and profiles that it was read from: absolute, as named */
-	bool             plain_files; /* set before it is read: files alone are read, and no pipe is waited for */
+	struct vt_strings sources; /* policies and profiles that it was read from: absolute, as
+				      named */
+	bool             plain_files; /* set before it is read: files alone are read, and no pipe
+					 is waited for */
 	uint64_t         given; /* bit n: field n was set by somebody, not by default */
 };
 
@@ -78,31 +81,31 @@ int  vt_policy_new(struct vt_policy **ret_policy, struct vt_err *err);
 void vt_policy_free(struct vt_policy *policy);
 
 /*
- * Applies a policy file, or a built-in one by its name (default, strict, compute), and first what it
- * extends. A name that exists as neither is an error that lists the built-ins. On failure the policy
- * is half-changed and must be freed.
+ * Applies a policy file, or a built-in one by its name (default, strict, compute), and first what
+ * it extends. A name that exists as neither is an error that lists the built-ins. On failure the
+ * policy is half-changed and must be freed.
  */
 int vt_policy_load(struct vt_policy *policy, const char *name, struct vt_err *err);
 
 /*
- * Applies JSON text; name is for messages. base_dir is what relative paths are relative to: absolute
- * and free of symbolic links, as getcwd() gives it. With NULL relative paths are errors.
+ * Applies JSON text; name is for messages. base_dir is what relative paths are relative to:
+ * absolute and free of symbolic links, as getcwd() gives it. With NULL relative paths are errors.
  */
-int vt_policy_load_text(struct vt_policy *policy, const char *text, size_t len, const char *base_dir,
-			const char *name, struct vt_err *err);
+int vt_policy_load_text(struct vt_policy *policy, const char *text, size_t len,
+			const char *base_dir, const char *name, struct vt_err *err);
 
 /*
- * The same of a text that is a part of a file, such as a manifest of tools: relative paths are relative
- * to the file's folder, and the file is one of the policy's sources. file is absolute.
+ * The same of a text that is a part of a file, such as a manifest of tools: relative paths are
+ * relative to the file's folder, and the file is one of the policy's sources. file is absolute.
  */
 int vt_policy_load_part(struct vt_policy *policy, const char *text, size_t len, const char *file,
 			const char *name, struct vt_err *err);
 
 /*
- * Applies one key from a flag: "limits.wall_ms", "5s". Sizes take K, M, G and times ms, s, m (a bare
- * number is in the key's own unit); lists take one more element, or a JSON array; env.set takes
- * "K=V", or "K" to add K to env.pass beside what is there. "none" lifts a limit that has no default.
- * Relative paths are relative to base_dir. origin is what messages call it: "--timeout".
+ * Applies one key from a flag: "limits.wall_ms", "5s". Sizes take K, M, G and times ms, s, m (a
+ * bare number is in the key's own unit); lists take one more element, or a JSON array; env.set
+ * takes "K=V", or "K" to add K to env.pass beside what is there. "none" lifts a limit that has no
+ * default. Relative paths are relative to base_dir. origin is what messages call it: "--timeout".
  */
 int vt_policy_set(struct vt_policy *policy, const char *key, const char *text, const char *base_dir,
 		  const char *origin, struct vt_err *err);

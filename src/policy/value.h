@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One value into one field of a policy, from JSON or from a flag's text: checked first, stored after.
- * The first value that a list or a map gets takes the place of its default; later ones are added.
+ * One value into one field of a policy, from JSON or from a flag's text: checked first, stored
+ * after. The first value that a list or a map gets takes the place of its default; later ones are
+ * added.
  */
 #pragma once
 

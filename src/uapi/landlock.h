@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Landlock as of ABI 6, what vitro uses of it: Debian 12's <linux/landlock.h> ends at ABI 2, and its ruleset struct
- * cannot be grown from outside. Never include both.
+ * Landlock as of ABI 6, what vitro uses of it: Debian 12's <linux/landlock.h> ends at ABI 2, and
+ * its ruleset struct cannot be grown from outside. Never include both.
  *
  * Each right is listed with the ABI that brought it: a ruleset that names one the kernel does not
  * know is refused with EINVAL.

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * The mount API by descriptors. glibc has it from 2.36 on (Debian 12), where <sys/mount.h> pulls in
- * <linux/mount.h>; below that the two headers clash, so what vitro uses is defined here. Include this one
- * in place of both.
+ * <linux/mount.h>; below that the two headers clash, so what vitro uses is defined here. Include
+ * this one in place of both.
  */
 #pragma once
 
