@@ -10,7 +10,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/bytes.h"
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/str.h"
@@ -50,78 +49,12 @@ json_t *vt_json_text(const char *bytes, size_t len)
 	return string;
 }
 
-/* Whether these 64 are ASCII, as most text is. */
-static bool is_ascii(const char *bytes)
-{
-	vt_bytes16 v[4];
-
-	memcpy(v, bytes, sizeof(v));
-	return !vt_bytes16_any((v[0] | v[1] | v[2] | v[3]) & 0x80);
-}
-
-bool vt_json_is_utf8(const char *bytes, size_t len)
-{
-	uint64_t eight;
-
-	for (size_t at = 0; at < len;) {
-		while (len - at >= 64 && is_ascii(bytes + at))
-			at += 64;
-		if (len - at >= sizeof(eight)) {
-			memcpy(&eight, bytes + at, sizeof(eight));
-			if (!(eight & UINT64_C(0x8080808080808080))) {
-				at += sizeof(eight);
-				continue;
-			}
-		}
-		if (at == len)
-			break;
-		struct vt_utf8 next = vt_utf8_next(bytes + at, len - at);
-
-		if (!next.valid)
-			return false;
-		at += next.len;
-	}
-	return true;
-}
-
-char *vt_json_show(char *buf, size_t size, const char *bytes, size_t len)
-{
-	size_t used = 0, mark = 0; /* up to mark there is room left for "..." */
-	size_t plain = 0;
-
-	/* Nearly all is, and policies have thousands of it. */
-	while (plain < len && bytes[plain] >= ' ' && bytes[plain] <= '~')
-		plain++;
-	if (plain == len && len < size) {
-		memcpy(buf, bytes, len);
-		buf[len] = '\0';
-		return buf;
-	}
-	for (size_t at = 0; at < len;) {
-		struct vt_utf8 next = vt_utf8_next(bytes + at, len - at);
-		char one[VT_UTF8_SHOWN];
-		size_t count = vt_utf8_show(one, bytes + at, next);
-
-		if (used + 4 <= size)
-			mark = used;
-		if (used + count + 1 > size) {
-			memcpy(buf + mark, "...", 4);
-			return buf;
-		}
-		memcpy(buf + used, one, count);
-		used += count;
-		at += next.len;
-	}
-	buf[used] = '\0';
-	return buf;
-}
-
 static int fail_named(struct vt_err *err, int num, const char *name, const char *what)
 {
 	char shown[NAME_SHOWN];
 
 	return vt_fail(err, VT_STEP_POLICY, num, "%s: %s",
-		       vt_json_show(shown, sizeof(shown), name, strlen(name)), what);
+		       vt_utf8_show_text(shown, sizeof(shown), name, strlen(name)), what);
 }
 
 static int fail_too_big(struct vt_err *err, const char *name)
@@ -211,8 +144,8 @@ static int fail_syntax(struct vt_err *err, const char *name, int line, int colum
 	char shown_name[NAME_SHOWN], shown[TEXT_SHOWN];
 
 	return vt_fail(err, VT_STEP_POLICY, EINVAL, "%s:%d:%d: %s",
-		       vt_json_show(shown_name, sizeof(shown_name), name, strlen(name)), line,
-		       column, vt_json_show(shown, sizeof(shown), what, strlen(what)));
+		       vt_utf8_show_text(shown_name, sizeof(shown_name), name, strlen(name)), line,
+		       column, vt_utf8_show_text(shown, sizeof(shown), what, strlen(what)));
 }
 
 /* jansson takes a NUL byte for a strange token; it deserves its name. */

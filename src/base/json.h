@@ -54,13 +54,3 @@ static inline void vt_json_drop(json_t **root)
  * Unicode standard recommends (one per maximal subpart). NULL when out of memory.
  */
 json_t *vt_json_text(const char *bytes, size_t len);
-
-/* Whether the bytes are UTF-8. */
-bool vt_json_is_utf8(const char *bytes, size_t len);
-
-/*
- * Writes bytes to buf as a message can show them: control and bidirectional characters and what is
- * not UTF-8 as escapes (\n, \u001b, \xff), so that no input can forge a line or steer a terminal.
- * What does not fit in size (16 at least) ends in "...". Returns buf.
- */
-char *vt_json_show(char *buf, size_t size, const char *bytes, size_t len);

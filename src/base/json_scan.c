@@ -6,6 +6,7 @@
 
 #include "base/bytes.h"
 #include "base/json.h"
+#include "base/utf8.h"
 
 struct scan {
 	const char *at, *end;
@@ -219,7 +220,7 @@ bool vt_json_is_valid(const char *bytes, size_t len)
 		return false;
 	struct scan s = { .at = bytes, .end = bytes + len };
 
-	return take_value(&s, 1) && s.at == s.end && (!s.wide || vt_json_is_utf8(bytes, len));
+	return take_value(&s, 1) && s.at == s.end && (!s.wide || vt_utf8_is_valid(bytes, len));
 }
 
 /* ---- places --------------------------------------------------------------------------------- */

@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/bytes.h"
+
 /* Well-formed sequences by lead byte: how long, and the bounds of the second byte (Unicode 3.9). */
 static const struct {
 	unsigned char first, last, len, low, high;
@@ -114,4 +116,70 @@ size_t vt_utf8_show(char out[VT_UTF8_SHOWN], const char *bytes, struct vt_utf8 n
 	for (size_t i = 0; i < next.len; i++)
 		len += (size_t)sprintf(out + len, "\\x%02x", (unsigned char)bytes[i]);
 	return len;
+}
+
+/* Whether these 64 are ASCII, as most text is. */
+static bool is_ascii(const char *bytes)
+{
+	vt_bytes16 v[4];
+
+	memcpy(v, bytes, sizeof(v));
+	return !vt_bytes16_any((v[0] | v[1] | v[2] | v[3]) & 0x80);
+}
+
+bool vt_utf8_is_valid(const char *bytes, size_t len)
+{
+	uint64_t eight;
+
+	for (size_t at = 0; at < len;) {
+		while (len - at >= 64 && is_ascii(bytes + at))
+			at += 64;
+		if (len - at >= sizeof(eight)) {
+			memcpy(&eight, bytes + at, sizeof(eight));
+			if (!(eight & UINT64_C(0x8080808080808080))) {
+				at += sizeof(eight);
+				continue;
+			}
+		}
+		if (at == len)
+			break;
+		struct vt_utf8 next = vt_utf8_next(bytes + at, len - at);
+
+		if (!next.valid)
+			return false;
+		at += next.len;
+	}
+	return true;
+}
+
+char *vt_utf8_show_text(char *buf, size_t size, const char *bytes, size_t len)
+{
+	size_t used = 0, mark = 0; /* up to mark there is room left for "..." */
+	size_t plain = 0;
+
+	/* Nearly all is, and policies have thousands of it. */
+	while (plain < len && bytes[plain] >= ' ' && bytes[plain] <= '~')
+		plain++;
+	if (plain == len && len < size) {
+		memcpy(buf, bytes, len);
+		buf[len] = '\0';
+		return buf;
+	}
+	for (size_t at = 0; at < len;) {
+		struct vt_utf8 next = vt_utf8_next(bytes + at, len - at);
+		char one[VT_UTF8_SHOWN];
+		size_t count = vt_utf8_show(one, bytes + at, next);
+
+		if (used + 4 <= size)
+			mark = used;
+		if (used + count + 1 > size) {
+			memcpy(buf + mark, "...", 4);
+			return buf;
+		}
+		memcpy(buf + used, one, count);
+		used += count;
+		at += next.len;
+	}
+	buf[used] = '\0';
+	return buf;
 }

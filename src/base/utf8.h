@@ -51,3 +51,13 @@ size_t vt_utf8_escape(char out[VT_UTF8_SHOWN], uint32_t code);
  * length.
  */
 size_t vt_utf8_show(char out[VT_UTF8_SHOWN], const char *bytes, struct vt_utf8 next);
+
+/* Whether the bytes are UTF-8. */
+bool vt_utf8_is_valid(const char *bytes, size_t len);
+
+/*
+ * Writes bytes to buf as a message can show them: control and bidirectional characters and what is
+ * not UTF-8 as escapes (\n, \u001b, \xff), so that no input can forge a line or steer a terminal.
+ * What does not fit in size (16 at least) ends in "...". Returns buf.
+ */
+char *vt_utf8_show_text(char *buf, size_t size, const char *bytes, size_t len);

@@ -165,6 +165,28 @@ static void test_cut_keeps_characters_whole(void **state)
 	assert_int_equal(vt_utf8_cut(NULL, 0, 5), 0);
 }
 
+static void check_shown(const char *bytes, size_t size, const char *shown)
+{
+	char buf[64];
+
+	memset(buf, '#', sizeof(buf));
+	assert_string_equal(vt_utf8_show_text(buf, size, bytes, strlen(bytes)), shown);
+	assert_int_equal(buf[size], '#');
+}
+
+static void test_show_escapes_and_cuts(void **state)
+{
+	(void)state;
+	check_shown("/srv/d\xc3\xa9j\xc3\xa0", 32, "/srv/d\xc3\xa9j\xc3\xa0");
+	check_shown("a\nb\tc\x7f", 32, "a\\nb\\u0009c\\u007f");
+	check_shown("\x1b[31m", 32, "\\u001b[31m");
+	check_shown("\xc2\x9b\xe2\x80\xae\xff\xe2\x82", 32, "\\u009b\\u202e\\xff\\xe2\\x82");
+	check_shown("123456789012345", 16, "123456789012345");
+	check_shown("1234567890123456", 16, "123456789012...");
+	check_shown("12345678901\n\n\n", 16, "12345678901...");
+	check_shown("\xf1\x80\x80\xf1\x80\x80", 16, "\\xf1\\x80\\x80...");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -174,6 +196,7 @@ int main(void)
 		cmocka_unit_test(test_maximal_subparts),
 		cmocka_unit_test(test_next),
 		cmocka_unit_test(test_show),
+		cmocka_unit_test(test_show_escapes_and_cuts),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -19,6 +19,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/json.h"
+#include "base/utf8.h"
 #include "cli/cli.h"
 #include "cli/offer.h"
 #include "cli/options.h"
@@ -119,7 +120,7 @@ static int find_tool(struct call *call, const char *name, struct vt_err *err)
 	call->tool = vt_manifest_find(call->manifest, name);
 	if (call->tool)
 		return 0;
-	vt_json_show(shown, sizeof(shown), name, strlen(name));
+	vt_utf8_show_text(shown, sizeof(shown), name, strlen(name));
 	if (closest)
 		return vt_fail(err, VT_STEP_POLICY, ENOENT,
 			       "there is no tool '%s'; did you mean '%s'?", shown, closest);
@@ -513,7 +514,7 @@ static int fail_order(const char *word, struct vt_err *err)
 {
 	char shown[80];
 
-	vt_json_show(shown, sizeof(shown), word, strlen(word));
+	vt_utf8_show_text(shown, sizeof(shown), word, strlen(word));
 	return vt_fail(err, VT_STEP_POLICY, EINVAL,
 		       "'%s' is no tool; a manifest comes first, and then the tool: vitro call "
 		       "TOOLS.json NAME [ARGS | -]",

@@ -13,6 +13,7 @@
 #include "base/closest.h"
 #include "base/decimal.h"
 #include "base/json.h"
+#include "base/utf8.h"
 #include "client/error.h"
 #include "client/host_private.h"
 
@@ -117,7 +118,7 @@ static int check_id(const char *id, struct vt_err *err)
 	if (len == 0 || len >= VT_CALL_ID)
 		return vt_fail(err, VT_STEP_WIRE, EINVAL, "call_id must have 1 to %d bytes",
 			       VT_CALL_ID - 1);
-	if (!vt_json_is_utf8(id, len))
+	if (!vt_utf8_is_valid(id, len))
 		return vt_fail(err, VT_STEP_WIRE, EINVAL, "call_id is not UTF-8");
 	for (const char *at = id; *at; at++)
 		if ((unsigned char)*at < ' ' || *at == '\x7f')
@@ -250,7 +251,7 @@ static void refuse_unknown(vitro_toolhost *host, struct vt_call *call, const cha
 
 		vt_closest_try(&closest, known, known);
 	}
-	vt_json_show(shown, sizeof(shown), name, strlen(name));
+	vt_utf8_show_text(shown, sizeof(shown), name, strlen(name));
 	(void)snprintf(text, sizeof(text), "there is no tool '%s'%s%s%s", shown,
 		       closest.best ? "; did you mean '" : "", closest.best ? closest.best : "",
 		       closest.best ? "'?" : ""); /* fits */

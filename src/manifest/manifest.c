@@ -14,6 +14,7 @@
 
 #include "base/closest.h"
 #include "base/json.h"
+#include "base/utf8.h"
 #include "manifest/mistakes.h"
 #include "manifest/needs.h"
 #include "manifest/policies.h"
@@ -64,7 +65,7 @@ static void complain_of_key(struct reading *r, const struct vt_place *place, con
 	for (size_t i = 0; i < count; i++)
 		if (strcmp(fields[i].key, "input_schema") == 0)
 			vt_closest_try(&closest, "input", fields[i].key);
-	vt_json_show(shown, sizeof(shown), key, strlen(key));
+	vt_utf8_show_text(shown, sizeof(shown), key, strlen(key));
 	if (closest.best)
 		vt_mistakes_add(&r->mistakes, &at, "unknown key '%s'; did you mean '%s'?", shown,
 				closest.best);
@@ -81,7 +82,7 @@ static void complain_of_depth(struct reading *r, const struct vt_place *place, c
 	char shown[80];
 
 	vt_mistakes_add(&r->mistakes, &member, "%s: this is nested too deeply",
-			vt_json_show(shown, sizeof(shown), key, strlen(key)));
+			vt_utf8_show_text(shown, sizeof(shown), key, strlen(key)));
 }
 
 /* Finds the fields of an object, and complains of what is none of them. False: it cannot be read

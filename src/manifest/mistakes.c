@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/utf8.h"
 #include "manifest/manifest.h"
 
 enum { MESSAGE = 900, FILE_SHOWN = 200 };
@@ -41,7 +42,7 @@ void vt_mistakes_add(struct vt_mistakes *mistakes, const struct vt_place *place,
 	const char *between = !*place->key ? "" : len == 0 ? ": " : message[0] == '[' ? "" : ".";
 
 	vt_str_addf(mistakes->lines, "%s:%zu: %s%s",
-		    vt_json_show(file, sizeof(file), mistakes->file, strlen(mistakes->file)),
+		    vt_utf8_show_text(file, sizeof(file), mistakes->file, strlen(mistakes->file)),
 		    vt_json_line(mistakes->text, at), place->key, between);
 	vt_str_show(mistakes->lines, message, strlen(message));
 	vt_str_add(mistakes->lines, "\n");
@@ -57,7 +58,7 @@ const char *vt_mistakes_place(const struct vt_mistakes *mistakes, struct vt_aren
 
 	return vt_arena_printf(
 		arena, "%s:%zu: %s%s%s",
-		vt_json_show(file, sizeof(file), mistakes->file, strlen(mistakes->file)),
+		vt_utf8_show_text(file, sizeof(file), mistakes->file, strlen(mistakes->file)),
 		vt_json_line(mistakes->text, at), place->key, *place->key && *path ? "." : "",
 		path);
 }

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "base/json.h"
+#include "base/utf8.h"
 
 #define WRITTEN (IN_CLOSE_WRITE | IN_MOVED_TO)
 #define GONE    (IN_DELETE | IN_MOVED_FROM)
@@ -140,7 +140,7 @@ static int begin(struct vt_manifest_watch *watch, const char *path, struct vt_er
 {
 	char cwd[PATH_MAX] = "", folder[PATH_MAX], shown[200];
 
-	vt_json_show(shown, sizeof(shown), path, strlen(path));
+	vt_utf8_show_text(shown, sizeof(shown), path, strlen(path));
 	if (*path != '/' && !getcwd(cwd, sizeof(cwd)))
 		return vt_fail(err, VT_STEP_POLICY, errno, "the working directory has no name");
 	if (asprintf(&watch->path, "%s%s%s", cwd, *path == '/' ? "" : "/", path) < 0) {

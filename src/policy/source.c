@@ -6,13 +6,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/json.h"
+#include "base/utf8.h"
 
 struct vt_shown vt_show(const char *text)
 {
 	struct vt_shown shown;
 
-	vt_json_show(shown.text, sizeof(shown.text), text, strlen(text));
+	vt_utf8_show_text(shown.text, sizeof(shown.text), text, strlen(text));
 	return shown;
 }
 
@@ -26,7 +26,7 @@ int(vt_source_fail)(struct vt_err *err, const struct vt_source *source, int num,
 	va_start(args, fmt);
 	(void)vsnprintf(what, sizeof(what), fmt, args); /* vt_fail cuts it anyway */
 	va_end(args);
-	vt_json_show(name, sizeof(name), source->name, strlen(source->name));
+	vt_utf8_show_text(name, sizeof(name), source->name, strlen(source->name));
 	/* "--set limits.pids" names its key already; and what has no name but a key is called by
 	 * that. */
 	bool named = strncmp(source->name, "--", 2) == 0 && strstr(source->name, source->key);

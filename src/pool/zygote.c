@@ -20,7 +20,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
-#include "base/json.h"
+#include "base/utf8.h"
 #include "kernel/mount.h"
 #include "kernel/ns.h"
 #include "kernel/pass.h"
@@ -303,7 +303,7 @@ static void hear_last_words(const struct vt_pool_zygote *zygote, char shown[LAST
 		len--;
 	size_t skipped = len > most ? len - most : 0;
 
-	(void)vt_json_show(shown, LAST_WORDS, said + skipped, len - skipped);
+	(void)vt_utf8_show_text(shown, LAST_WORDS, said + skipped, len - skipped);
 }
 
 /* Sentences that say what is commonly wrong. */

@@ -7,7 +7,7 @@
 
 #include "base/bulk.h"
 #include "base/clock.h"
-#include "base/json.h"
+#include "base/utf8.h"
 #include "launch/talk.h"
 #include "serve/done.h"
 #include "serve/session_private.h"
@@ -544,7 +544,7 @@ static void refuse_unknown(struct vt_session *session, int64_t number, const str
 	const char *near = offer ? vt_offer_closest(offer, parts->tool) : NULL;
 	char shown[80], why[240];
 
-	vt_json_show(shown, sizeof(shown), parts->tool, strlen(parts->tool));
+	vt_utf8_show_text(shown, sizeof(shown), parts->tool, strlen(parts->tool));
 	(void)snprintf(why, sizeof(why), "the server has no tool '%s'%s%s%s", shown,
 		       near ? "; did you mean '" : "", near ? near : "",
 		       near ? "'?" : ""); /* fits */

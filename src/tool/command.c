@@ -9,6 +9,7 @@
 
 #include "base/arena.h"
 #include "base/closest.h"
+#include "base/utf8.h"
 #include "tool/command_private.h"
 
 #define LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_"
@@ -67,11 +68,11 @@ static int check_name(struct compiling *c, const struct vt_piece *piece)
 	for (void *i = json_object_iter((json_t *)properties); i && guesses-- > 0;
 	     i = json_object_iter_next((json_t *)properties, i))
 		vt_closest_try(&closest, json_object_iter_key(i), json_object_iter_key(i));
-	vt_json_show(typed, sizeof(typed), piece->text, piece->len);
+	vt_utf8_show_text(typed, sizeof(typed), piece->text, piece->len);
 	if (!closest.best)
 		return FAIL(c, EINVAL, "the schema has no argument '%s'", typed);
 	return FAIL(c, EINVAL, "the schema has no argument '%s'; did you mean '%s'?", typed,
-		    vt_json_show(best, sizeof(best), closest.best, strlen(closest.best)));
+		    vt_utf8_show_text(best, sizeof(best), closest.best, strlen(closest.best)));
 }
 
 /* Reads what stands between braces. */
@@ -100,7 +101,7 @@ static int read_name(struct compiling *c, const char *text, size_t len, struct v
 			c, EINVAL,
 			"there is no form '{%s}'; want {name}, {name?}, {name...} or {-name}, or "
 			"{{ and }} for braces",
-			vt_json_show(shown, sizeof(shown), text, len));
+			vt_utf8_show_text(shown, sizeof(shown), text, len));
 	return check_name(c, piece);
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/json_scan.h"
 #include "base/str.h"
+#include "base/utf8.h"
 #include "tool/command_private.h"
 
 /* As deep as JSON is read. */
@@ -152,8 +153,8 @@ static int fail_dash(struct expanding *x, const struct vt_schema_place *at)
 	return FAIL(x, at, EINVAL,
 		    "this gives a word that begins with '-', \"%s\", which could be taken "
 		    "for an option",
-		    vt_json_show(shown, sizeof(shown), x->bytes.text + x->start,
-				 x->bytes.len - x->start));
+		    vt_utf8_show_text(shown, sizeof(shown), x->bytes.text + x->start,
+				      x->bytes.len - x->start));
 }
 
 static bool begins_with_dash(const struct expanding *x)

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 
 #include "base/json.h"
+#include "base/utf8.h"
 
 /* Names with points between them. Which letters of other scripts make a name, Python knows. */
 static bool is_dotted(const char *at, size_t len)
@@ -113,11 +114,11 @@ int vt_tool_check_function(enum vt_language language, const char *function, cons
 	if (len > VT_TOOL_MAX_FUNCTION)
 		return vt_fail(err, VT_STEP_POLICY, EINVAL, "%s: it has more than %d bytes", key,
 			       VT_TOOL_MAX_FUNCTION);
-	if (languages[language].is_name(function, len) && vt_json_is_utf8(function, len))
+	if (languages[language].is_name(function, len) && vt_utf8_is_valid(function, len))
 		return 0;
 	return vt_fail(err, VT_STEP_POLICY, EINVAL, "%s: want %s, found '%s'", key,
 		       languages[language].wants,
-		       vt_json_show(shown, sizeof(shown), function, len));
+		       vt_utf8_show_text(shown, sizeof(shown), function, len));
 }
 
 /* Which file the module is in the folder, and when it was written. NULL: it is elsewhere. */

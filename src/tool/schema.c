@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/utf8.h"
 #include "tool/schema_private.h"
 
 #define BUCKETS 1024
@@ -80,7 +81,8 @@ int vt_compiling_pattern(struct vt_compiling *c, const char *text, size_t len,
 		return vt_compiling_no_memory(c);
 	if (status < 0)
 		return vt_compiling_fail(c, at, EINVAL, "'%s' is not a regular expression: %s",
-					 vt_json_show(shown, sizeof(shown), text, len), message);
+					 vt_utf8_show_text(shown, sizeof(shown), text, len),
+					 message);
 	pattern->next = c->schema->patterns;
 	c->schema->patterns = pattern;
 	c->pattern_bytes += vt_pattern_size(pattern);
@@ -111,7 +113,7 @@ static int warn(struct vt_compiling *c, const char *keyword, const struct vt_sch
 		text = vt_arena_printf(
 			c->schema->arena, "%s: the keyword '%s' is not known and not checked",
 			vt_schema_place_show(place, c->name, at),
-			vt_json_show(shown, sizeof(shown), keyword, strlen(keyword)));
+			vt_utf8_show_text(shown, sizeof(shown), keyword, strlen(keyword)));
 	if (!text)
 		return vt_compiling_no_memory(c);
 	c->warned[count] = keyword;
@@ -304,9 +306,10 @@ static int fail_reference(struct vt_compiling *c, const struct reference *refere
 {
 	char shown[VT_SHOWN_SIZE];
 
-	return vt_fail(c->err, VT_STEP_POLICY, EINVAL, "%s: \"%s\" %s", reference->place,
-		       vt_json_show(shown, sizeof(shown), reference->text, strlen(reference->text)),
-		       what);
+	return vt_fail(
+		c->err, VT_STEP_POLICY, EINVAL, "%s: \"%s\" %s", reference->place,
+		vt_utf8_show_text(shown, sizeof(shown), reference->text, strlen(reference->text)),
+		what);
 }
 
 static int resolve(struct vt_compiling *c, const struct reference *reference)

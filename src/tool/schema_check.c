@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/closest.h"
+#include "base/utf8.h"
 #include "tool/schema_private.h"
 
 #define RULE(name)                                                                       \
@@ -247,7 +248,7 @@ static int fail_unknown(struct vt_checking *c, const struct vt_rule *rule, const
 		return vt_check_fail(c, here, "there is no such property");
 	return vt_check_fail(
 		c, here, "there is no such property; did you mean '%s'?",
-		vt_json_show(shown, sizeof(shown), closest.best, strlen(closest.best)));
+		vt_utf8_show_text(shown, sizeof(shown), closest.best, strlen(closest.best)));
 }
 
 RULE(vt_rule_additional)

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/closest.h"
+#include "base/utf8.h"
 #include "tool/schema_private.h"
 
 #define RULE(name)                                                                       \
@@ -59,9 +60,9 @@ static int fail_enum(struct vt_checking *c, const json_t *values, const json_t *
 	}
 	if (!closest.best)
 		return vt_check_wrong(c, at, value, "%s", want);
-	return vt_check_fail(c, at, "want %s, found %s; did you mean \"%s\"?", want,
-			     vt_data_show(found, value),
-			     vt_json_show(near, sizeof(near), closest.best, strlen(closest.best)));
+	return vt_check_fail(
+		c, at, "want %s, found %s; did you mean \"%s\"?", want, vt_data_show(found, value),
+		vt_utf8_show_text(near, sizeof(near), closest.best, strlen(closest.best)));
 }
 
 RULE(vt_rule_enum)
@@ -173,8 +174,8 @@ RULE(vt_rule_pattern)
 	if (vt_check_is_quiet(c))
 		return -EINVAL;
 	return vt_check_wrong(c, at, value, "text that matches '%s'",
-			      vt_json_show(shown, sizeof(shown), rule->pattern->text,
-					   strlen(rule->pattern->text)));
+			      vt_utf8_show_text(shown, sizeof(shown), rule->pattern->text,
+						strlen(rule->pattern->text)));
 }
 
 /* ---- arrays -------------------------------------------------------------------------------- */
@@ -265,7 +266,7 @@ RULE(vt_rule_dependent)
 			return vt_check_fail(
 				c, at, "%s is missing, which '%s' needs",
 				vt_data_show(shown, missing),
-				vt_json_show(key, sizeof(key), member->key, member->len));
+				vt_utf8_show_text(key, sizeof(key), member->key, member->len));
 	}
 	return 0;
 }

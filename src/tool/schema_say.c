@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/utf8.h"
 #include "tool/schema_private.h"
 
 enum { NAME_SHOWN = 48, KEY_SHOWN = 48, LISTED_MOST = 8 };
@@ -26,7 +27,7 @@ static size_t show_step(char buf[static KEY_SHOWN + 32], const struct vt_schema_
 
 	if (!at->key)
 		return (size_t)sprintf(buf, "[%zu]", at->len);
-	vt_json_show(key, sizeof(key), at->key, at->len);
+	vt_utf8_show_text(key, sizeof(key), at->key, at->len);
 	return (size_t)sprintf(buf, is_plain(at->key, at->len) ? ".%s%s" : "[\"%s\"]%s", key, note);
 }
 
@@ -47,7 +48,7 @@ char *vt_schema_place_show(char buf[static VT_PLACE_SIZE], const char *name,
 		memcpy(tail + start, step, len);
 	}
 	(void)snprintf(buf, VT_PLACE_SIZE, "%s%s%s",
-		       vt_json_show(shown, sizeof(shown), name, strlen(name)), at ? "..." : "",
+		       vt_utf8_show_text(shown, sizeof(shown), name, strlen(name)), at ? "..." : "",
 		       tail + start); /* fits */
 	return buf;
 }
@@ -76,8 +77,8 @@ char *vt_data_show(char buf[static VT_SHOWN_SIZE], const json_t *value)
 		return strcpy(buf, json_array_size(value) ? "an array" : "an empty array");
 	case JSON_STRING:
 		buf[0] = '"';
-		vt_json_show(buf + 1, VT_SHOWN_SIZE - 2, json_string_value(value),
-			     json_string_length(value));
+		vt_utf8_show_text(buf + 1, VT_SHOWN_SIZE - 2, json_string_value(value),
+				  json_string_length(value));
 		return strcat(buf, "\"");
 	case JSON_INTEGER:
 		(void)snprintf(buf, VT_SHOWN_SIZE, "%" JSON_INTEGER_FORMAT,

@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "base/json_scan.h"
 #include "base/str.h"
+#include "base/utf8.h"
 
 #define ANY_OBJECT "{\"type\":\"object\"}"
 #define SPACES     " \t\n\v\f\r"
@@ -47,7 +48,7 @@ __attribute__((format(printf, 4, 5))) static int fail(struct vt_err *err, const 
 	(void)vsnprintf(what, sizeof(what), fmt, args); /* fits: messages are as long at most */
 	va_end(args);
 	return vt_fail(err, VT_STEP_POLICY, num, "%s: %s", name,
-		       vt_json_show(shown, sizeof(shown), what, strlen(what)));
+		       vt_utf8_show_text(shown, sizeof(shown), what, strlen(what)));
 }
 
 /* ---- tools --------------------------------------------------------------------------------- */
@@ -61,7 +62,7 @@ static int check_name(const char *name, struct vt_err *err)
 
 	if (len == 0)
 		return vt_fail(err, VT_STEP_POLICY, EINVAL, "a tool must have a name");
-	vt_json_show(shown, sizeof(shown), name, len);
+	vt_utf8_show_text(shown, sizeof(shown), name, len);
 	if (len > VT_TOOL_MAX_NAME)
 		return vt_fail(err, VT_STEP_POLICY, EINVAL,
 			       "%s: the name of a tool has at most %d characters", shown,
@@ -80,7 +81,7 @@ static int check_description(const char *name, const char *text, struct vt_err *
 	if (len > VT_TOOL_MAX_DESCRIPTION)
 		return fail(err, name, E2BIG, "the description is longer than %d KB",
 			    VT_TOOL_MAX_DESCRIPTION >> 10);
-	if (!vt_json_is_utf8(text, len))
+	if (!vt_utf8_is_valid(text, len))
 		return fail(err, name, EINVAL, "the description is not UTF-8");
 	return 0;
 }
@@ -367,7 +368,7 @@ int vt_toolset_remove(struct vt_toolset *set, const char *name, struct vt_err *e
 
 	if (!found)
 		return vt_fail(err, VT_STEP_POLICY, ENOENT, "there is no tool '%s'",
-			       vt_json_show(shown, sizeof(shown), name, strlen(name)));
+			       vt_utf8_show_text(shown, sizeof(shown), name, strlen(name)));
 	struct vt_tool *tool = set->tools[at];
 
 	set->count--;

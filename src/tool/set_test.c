@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "base/utf8.h"
 #include "tool/set.h"
 
 #include <ctype.h>
@@ -363,7 +364,7 @@ static void test_long_messages_are_cut_between_characters(void **state)
 		assert_int_equal(vt_tool_check(tool, text.text, text.len, NULL, &err), -EINVAL);
 		assert_true(strlen(err.what) > sizeof(err.what) - 8);
 		assert_string_equal(err.what + strlen(err.what) - 3, "...");
-		assert_true(vt_json_is_utf8(err.what, strlen(err.what)));
+		assert_true(vt_utf8_is_valid(err.what, strlen(err.what)));
 		vt_tool_unref(tool);
 	}
 	vt_str_done(&text);

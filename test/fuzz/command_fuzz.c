@@ -14,6 +14,7 @@
 
 #include "base/json.h"
 #include "base/json_scan.h"
+#include "base/utf8.h"
 #include "fuzz.h"
 #include "tool/command.h"
 
@@ -30,7 +31,7 @@ static void check_failure(int status, const struct vt_err *err, const char *name
 	REQUIRE(status == -EINVAL || status == -E2BIG);
 	REQUIRE(status == -err->num && err->step == VT_STEP_POLICY);
 	REQUIRE(strncmp(err->what, name, strlen(name)) == 0);
-	REQUIRE(vt_json_is_utf8(err->what, strlen(err->what)));
+	REQUIRE(vt_utf8_is_valid(err->what, strlen(err->what)));
 	for (const char *at = err->what; *at; at++)
 		REQUIRE(!iscntrl((unsigned char)*at));
 }
