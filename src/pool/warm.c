@@ -535,7 +535,7 @@ static void begin_look(struct vt_warm *warm)
 	};
 	vt_look_init(&warm->look);
 	vt_look_begin(&warm->look, warm->proc_fd,
-		      warm->plan->bare ? warm->root_fd : warm->scratch_fd);
+		      warm->plan->bare ? warm->root_fd : warm->scratch_fd, warm->deadline);
 }
 
 bool vt_warm_run(struct vt_warm *warm, struct vt_pool_call *call)

@@ -79,8 +79,12 @@ static void give_up_watching(struct vt_look *look, int num)
 static void give_up_measuring(struct vt_look *look, const struct vt_usage_limits *limits)
 {
 	vt_timer_set(&look->timer, INT64_MAX);
-	if (look->findings->stop == VT_STOP_NONE)
+	if (look->findings->stop == VT_STOP_NONE) {
 		look->findings->unmeasured = true;
+		/* Nobody here had the CPU, say: then that is no word on what the cell uses. */
+		if (look->deadline <= vt_clock_now())
+			look->findings->stop = VT_STOP_DEADLINE;
+	}
 	look->stop(look->owner, limits->memory_bytes >= 0 ? VT_STOP_MEMORY
 				: limits->tmp_bytes > 0   ? VT_STOP_TMP
 							  : VT_STOP_CPU);
@@ -215,10 +219,11 @@ void vt_look_init(struct vt_look *look)
 	look->loop->looks++;
 }
 
-void vt_look_begin(struct vt_look *look, int proc_fd, int root_fd)
+void vt_look_begin(struct vt_look *look, int proc_fd, int root_fd, int64_t deadline)
 {
 	const struct vt_usage_limits limits = limits_of(look);
 
+	look->deadline = deadline;
 	look->proc_fd = proc_fd;
 	look->root_fd = root_fd;
 	vt_timer_set(&look->timer,

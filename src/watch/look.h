@@ -36,6 +36,7 @@ struct vt_look {
 	struct vt_watch  reports;
 	struct vt_looker looker;
 	int              proc_fd, root_fd; /* the cell's; borrowed */
+	int64_t          deadline; /* the call's */
 	bool             over;
 	bool             counted; /* peak_memory is a cgroup's */
 	bool             above;  /* the last look saw more memory than the limit */
@@ -46,8 +47,8 @@ struct vt_look {
 /* Joins the loop, where nothing is looked at yet. All up to `owner` is set by the caller. */
 void vt_look_init(struct vt_look *look);
 
-/* The occupant runs. */
-void vt_look_begin(struct vt_look *look, int proc_fd, int root_fd);
+/* The occupant runs. A look that is given up after the deadline counts as that having passed. */
+void vt_look_begin(struct vt_look *look, int proc_fd, int root_fd, int64_t deadline);
 
 /* What the cgroup says, now. */
 void vt_look_at_cgroup(struct vt_look *look);

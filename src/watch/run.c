@@ -181,7 +181,8 @@ static void occupant_runs(struct run *run, const int fds[VT_NOTE_FDS])
 		run->fds[VT_NOTE_PROC_FD] = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	run->started = vt_clock_now();
 	vt_timer_set(&run->deadline, run->started + run->plan->wall_ms * VT_NS_PER_MS);
-	vt_look_begin(&run->look, run->fds[VT_NOTE_PROC_FD], run->fds[VT_NOTE_ROOT_FD]);
+	vt_look_begin(&run->look, run->fds[VT_NOTE_PROC_FD], run->fds[VT_NOTE_ROOT_FD],
+		      run->deadline.when);
 	hand_on_input(run);
 }
 
@@ -365,8 +366,6 @@ static void prepare(struct run *run)
 		.lose = watch_failed,
 		.owner = run,
 	};
-	/* The last one added is the first to fire: a deadline that has passed beats a silent
-	 * looker. */
 	vt_look_init(&run->look);
 	vt_loop_add_timer(&run->loop, &run->reaper);
 	vt_loop_add_timer(&run->loop, &run->deadline);
