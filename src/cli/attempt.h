@@ -17,11 +17,11 @@
 
 enum { VT_ATTEMPT_WORDS = 8, VT_SAID_SIZE = 320 };
 
-enum vt_word { VT_WORD_NOTHING, VT_WORD_REACHED, VT_WORD_DENIED, VT_WORD_UNCLEAR };
+enum vt_said_word { VT_SAID_NOTHING, VT_SAID_REACHED, VT_SAID_DENIED, VT_SAID_UNCLEAR };
 
 /* The line in which an act says how it went. */
 struct vt_said {
-	enum vt_word word;
+	enum vt_said_word word;
 	char         line[VT_SAID_SIZE]; /* "" where it said nothing */
 };
 

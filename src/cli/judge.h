@@ -11,14 +11,14 @@
 #include "plan/plan.h"
 
 /* How one act went in its cell. */
-enum vt_outcome {
-	VT_OUTCOME_DENIED,
-	VT_OUTCOME_LATE,     /* denied, but the limit had been passed by then */
-	VT_OUTCOME_REACHED,
-	VT_OUTCOME_ALLOWED,  /* the policy allows it: nothing was tried */
-	VT_OUTCOME_UNJUDGED, /* it does not succeed outside either, or cannot be tried here */
-	VT_OUTCOME_UNCLEAR,  /* it succeeds outside, and inside neither was shown */
-	VT_OUTCOMES
+enum vt_trial_outcome {
+	VT_TRIAL_DENIED,
+	VT_TRIAL_LATE,     /* denied, but the limit had been passed by then */
+	VT_TRIAL_REACHED,
+	VT_TRIAL_ALLOWED,  /* the policy allows it: nothing was tried */
+	VT_TRIAL_UNJUDGED, /* it does not succeed outside either, or cannot be tried here */
+	VT_TRIAL_UNCLEAR,  /* it succeeds outside, and inside neither was shown */
+	VT_TRIAL_OUTCOMES
 };
 
 /* What it says of a property that an act was reached. */
@@ -29,7 +29,7 @@ enum vt_found { VT_FOUND_NOTHING, VT_FOUND_ABSENT, VT_FOUND_WEAKER, VT_FOUND_ENF
 struct vt_trial {
 	unsigned        property; /* an index of the caller's */
 	enum vt_means   means;
-	enum vt_outcome outcome;
+	enum vt_trial_outcome outcome;
 	bool            noted;    /* the plan of its own call says in a note what is weaker */
 };
 
@@ -71,6 +71,6 @@ struct vt_excess {
 bool vt_excess_tell(const struct vt_excess *excess, char *why, size_t size);
 
 /* "denied", "unjudged" */
-const char *vt_outcome_name(enum vt_outcome outcome);
+const char *vt_trial_outcome_name(enum vt_trial_outcome outcome);
 /* "enforced", "not judged" */
 const char *vt_found_name(enum vt_found found);

@@ -23,7 +23,7 @@ enum { VT_WHY_SIZE = 768 }; /* room for a verdict's message and some words */
 struct vt_tried {
 	const struct vt_try *row;
 	const char          *door, *sentence;       /* vitro-escape's own words for it */
-	enum vt_outcome      outcome;
+	enum vt_trial_outcome      outcome;
 	bool                 noted;                 /* the call's plan says what is weaker */
 	struct vt_said       outside, inside;
 	const char          *status;                /* of the call; NULL: none was made */

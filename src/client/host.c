@@ -29,8 +29,8 @@ static void target_free(void *owner)
 
 	vt_host_pool_release(target->pool);
 	free(target->symbol);
-	vt_command_free(target->command);
-	vt_command_free(target->input);
+	vt_template_free(target->command);
+	vt_template_free(target->input);
 	free(target->may_call);
 	free(target);
 }
@@ -104,7 +104,7 @@ static int choose_pool(vitro_toolhost *host, const struct vitro_tool *tool,
 		status = vt_tool_set_up(language, function, tool->folder, &key.setup, err);
 		key.path = tool->interpreter ? tool->interpreter : vt_tool_program(language);
 	} else {
-		key.path = target->command ? vt_command_program(target->command) : tool->object;
+		key.path = target->command ? vt_template_program(target->command) : tool->object;
 	}
 	if (status == 0)
 		status = vt_policy_sources_reading(policy, tool->folder, &key.policy, err);
@@ -189,11 +189,11 @@ static int fill_target(vitro_toolhost *host, const struct vitro_tool *tool,
 		return vt_error_no_memory(err);
 	if (tool->may_call && !(target->may_call = copy_words(tool->may_call)))
 		return vt_error_no_memory(err);
-	if (tool->command && vt_command_compile(tool->command, made->schema, "command",
-						&target->command, &inner) < 0)
+	if (tool->command && vt_template_compile(tool->command, made->schema, "command",
+						 &target->command, &inner) < 0)
 		return vt_fail(err, inner.step, inner.num, "%s: %s", tool->name, inner.what);
-	if (tool->input && vt_command_compile_input(tool->input, made->schema, "input",
-						    &target->input, &inner) < 0)
+	if (tool->input && vt_template_compile_input(tool->input, made->schema, "input",
+						     &target->input, &inner) < 0)
 		return vt_fail(err, inner.step, inner.num, "%s: %s", tool->name, inner.what);
 	return choose_pool(host, tool, target, err);
 }

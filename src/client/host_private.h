@@ -73,8 +73,8 @@ void vt_host_pool_release(struct vt_host_pool *pool);
 struct vt_target {
 	struct vt_host_pool    *pool;
 	char              *symbol;   /* of an object, or a function of an interpreter; else NULL */
-	struct vt_command *command;  /* else NULL */
-	struct vt_command *input;    /* of a command; NULL: the arguments */
+	struct vt_template *command;  /* else NULL */
+	struct vt_template *input;    /* of a command; NULL: the arguments */
 	char             **may_call; /* ending with NULL; NULL: none */
 	bool               remote;   /* it is the server's own; then all else is NULL */
 };

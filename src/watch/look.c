@@ -132,7 +132,7 @@ static void judge_usage(struct vt_look *look, const struct vt_usage *usage)
 /* Whether there were any. */
 static bool take_reports(struct vt_look *look)
 {
-	struct vt_report report = { 0 };
+	struct vt_look_report report = { 0 };
 	bool any = false;
 	int r;
 

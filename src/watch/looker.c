@@ -26,7 +26,7 @@ static _Noreturn void look_on(const struct vt_usage_limits *limits, bool has_pro
 	int proc = has_proc ? PROC_FD : -1;
 
 	for (;;) {
-		struct vt_report report = { 0 };
+		struct vt_look_report report = { 0 };
 		int64_t began = vt_clock_now();
 
 		report.result = vt_usage_look(proc, ROOT_FD, limits, &report.usage);
@@ -104,9 +104,9 @@ int vt_looker_start(struct vt_looker *looker, int proc_fd, int root_fd,
 	return 0;
 }
 
-int vt_looker_read(const struct vt_looker *looker, struct vt_report *ret_report)
+int vt_looker_read(const struct vt_looker *looker, struct vt_look_report *ret_report)
 {
-	struct vt_report report;
+	struct vt_look_report report;
 	ssize_t len;
 
 	do

@@ -19,7 +19,7 @@ struct vt_looker {
 };
 
 /* One look: what vt_usage_look() said. */
-struct vt_report {
+struct vt_look_report {
 	int             result; /* 0 or a negative errno */
 	struct vt_usage usage;
 };
@@ -34,7 +34,7 @@ int vt_looker_start(struct vt_looker *looker, int proc_fd, int root_fd,
 		    struct vt_err *err);
 
 /* The next report, without waiting: 1 if there was one, 0 if not, -EPIPE when it is gone. */
-int vt_looker_read(const struct vt_looker *looker, struct vt_report *ret_report);
+int vt_looker_read(const struct vt_looker *looker, struct vt_look_report *ret_report);
 
 /* Tells it to end, without waiting: it may be in the middle of a look. A zeroed looker is fine. */
 void vt_looker_stop(const struct vt_looker *looker);
