@@ -90,6 +90,9 @@ size_t vt_toolset_count(const struct vt_toolset *set);
 /* By its place in the order of names; the set's own, as above. */
 struct vt_tool *vt_toolset_at(const struct vt_toolset *set, size_t index);
 
+/* -E2BIG: it is too long to be looked for. NULL is fine. */
+int vt_toolset_check_query(const char *query, struct vt_err *err);
+
 /*
  * The tools as text, a JSON array of {"name", "description", "input_schema"} in the order of their
  * names, byte by byte; where there is no description, there is no such member. Of a query, words
