@@ -480,7 +480,7 @@ static void refuse_tool(struct vt_session *session, int64_t number, const struct
 	make_outcome(&outcome, VT_STATUS_REFUSED, type, why);
 	const struct vt_call_over over = { .uid = session->peer.uid,
 					   .pid = session->peer.pid,
-					   .tool = parts->tool,
+					   .tool = parts->offered ? parts->offered : parts->tool,
 					   .id = parts->id,
 					   .outcome = &outcome };
 
