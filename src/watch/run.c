@@ -454,13 +454,8 @@ static void conclude(struct run *run)
 	struct vt_result *result = run->result;
 
 	vt_look_at_cgroup(&run->look);
-	findings->wall_ms = plan->wall_ms;
-	findings->cpu_ms = plan->cpu_ms;
-	findings->memory_bytes = plan->memory_bytes;
-	findings->file_mb = plan->file_mb;
-	findings->lower_file_kb = plan->lower_file_kb;
+	vt_findings_take_limits(findings, plan);
 	findings->cpu_ns = run->look.cpu_ns;
-	findings->tmp_bytes = plan->watched_tmp_bytes;
 	vt_verdict_reach(findings, &result->verdict);
 	if (vt_capture_dropped(&run->report.capture))
 		vt_verdict_report_cut(&result->verdict, plan->result_bytes);

@@ -9,6 +9,8 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include "plan/plan.h"
+
 enum { EXIT_TIMEOUT = 124, EXIT_OWN = 125, EXIT_CANNOT = 126, EXIT_NOT_FOUND = 127 };
 
 static const char *const status_names[VT_STATUS_COUNT] = {
@@ -296,6 +298,16 @@ static void note_end(const struct vt_findings *found, struct vt_verdict *verdict
 		verdict->signal = WTERMSIG(found->wait_status);
 	else if (killed)
 		verdict->signal = SIGKILL;
+}
+
+void vt_findings_take_limits(struct vt_findings *findings, const struct vt_plan *plan)
+{
+	findings->wall_ms = plan->wall_ms;
+	findings->cpu_ms = plan->cpu_ms;
+	findings->memory_bytes = plan->memory_bytes;
+	findings->file_mb = plan->file_mb;
+	findings->lower_file_kb = plan->lower_file_kb;
+	findings->tmp_bytes = plan->watched_tmp_bytes;
 }
 
 void vt_verdict_reach(const struct vt_findings *findings, struct vt_verdict *ret_verdict)

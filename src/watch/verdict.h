@@ -35,6 +35,8 @@ enum vt_stop {
 	VT_STOP_CANCEL,
 };
 
+struct vt_plan;
+
 /* All that was found out about a call. */
 struct vt_findings {
 	bool          failed;      /* the cell could not be made, or the program not executed */
@@ -65,6 +67,9 @@ struct vt_verdict {
 	char type[24];       /* "Timeout"; "" where the status is ok */
 	char message[640];   /* "the call ran past its 0.5 s deadline (limits.wall_ms)" */
 };
+
+/* The limits of a plan. A call's own deadline, and what it used, are for its owner to add. */
+void vt_findings_take_limits(struct vt_findings *findings, const struct vt_plan *plan);
 
 /*
  * The first of these that was found decides: a failure before the program ran, the supervisor's own
