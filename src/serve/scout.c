@@ -261,6 +261,9 @@ static void timer_fires(struct vt_timer *timer)
 	struct vt_err err;
 
 	kill_scout(scout);
+	/* Of one that could not be watched when it was sent, the end is to be seen all the same. */
+	if (!scout->end.added && vt_loop_add(scouts->maker->loop, &scout->end, EPOLLIN, &err) < 0)
+		vt_timer_set(timer, vt_clock_now() + PATIENCE);
 	if (scout->lost)
 		return;
 	count_home(scout);

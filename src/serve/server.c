@@ -110,7 +110,7 @@ static int let_in(struct vt_server *server, const struct vt_session_peer *peer, 
 	struct guest *guest = calloc(1, sizeof(*guest));
 
 	if (!guest) {
-		(void)close(peer->fd); /* nothing was written to it */
+		vt_session_turn_away(peer);
 		return vt_fail(err, VT_STEP_WIRE, ENOMEM, "let a client in");
 	}
 	int r = vt_session_new(&server->commons, peer, &guest->session, err);

@@ -476,6 +476,14 @@ static struct vt_client *get_client(struct vt_commons *commons, const struct vt_
 	return client;
 }
 
+void vt_session_turn_away(const struct vt_session_peer *peer)
+{
+	struct vt_session_peer away = *peer;
+
+	vt_fd_close(&away.fd);
+	vt_fd_close(&away.program_fd);
+}
+
 int vt_session_new(struct vt_commons *commons, const struct vt_session_peer *peer,
 		   struct vt_session **ret_session, struct vt_err *err)
 {
@@ -484,7 +492,7 @@ int vt_session_new(struct vt_commons *commons, const struct vt_session_peer *pee
 
 	if (!client) {
 		free(session);
-		(void)close(peer->fd); /* nothing was written to it */
+		vt_session_turn_away(peer);
 		return vt_fail(err, VT_STEP_WIRE, ENOMEM, "begin a session");
 	}
 	session->commons = commons;

@@ -141,6 +141,10 @@ struct vt_session_peer {
 	int64_t since;    /* vt_client_since() */
 };
 
+/* Closes what is the peer's, of one that never came to a session. */
+void vt_session_turn_away(const struct vt_session_peer *peer);
+
+/* On failure the peer is turned away. */
 int vt_session_new(struct vt_commons *commons, const struct vt_session_peer *peer,
 		   struct vt_session **ret_session, struct vt_err *err);
 /* Calls that run are cancelled, and end by themselves. */
