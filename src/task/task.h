@@ -10,10 +10,10 @@
 #include "launch/zygote.h"
 
 struct vt_task_tools {
-	vitro_function *(*find)(void *user, const char *name); /* in an occupant; NULL: there is none */
+	/* In an occupant; NULL: there is none. ENOEXEC: it cannot be had. */
+	vitro_function *(*find)(void *user, const char *name, struct vt_err *err);
 	void            (*touch)(void *user); /* what a call will need, before there is one; may be NULL */
 	void             *user;
-	const char       *missing; /* what to say then */
 };
 
 /* The control socket, if the supervisor started this process as a zygote; else -1. */
