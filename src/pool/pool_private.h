@@ -68,6 +68,8 @@ struct vt_pool {
 /* ---- cells and calls: pool.c ---------------------------------------------------------------- */
 
 void vt_pool_log(const struct vt_pool *pool, int level, const char *what, const struct vt_err *err);
+/* The same of a whole line, whoever's words it has. */
+void vt_pool_log_line(const struct vt_pool *pool, int level, const char *text);
 /* The timer fires no later. */
 void vt_pool_wake_by(struct vt_pool *pool, int64_t due);
 /* After some in a row, nothing is tried for a while, and calls that wait are told, from the timer. */

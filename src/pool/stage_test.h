@@ -161,6 +161,10 @@ static _Noreturn void be_tool(const char *name, char *arguments, size_t len)
 		say(VT_TALK_ASK, 7, "other", arguments, len);
 		hear(&answer);
 		say(VT_TALK_RESULT, 0, "", answer.body, answer.body_len);
+	} else if (strcmp(name, "ask and hang up") == 0) {
+		say(VT_TALK_ASK, 7, "other", arguments, len);
+		(void)!read(VT_OCCUPANT_CALL_FD, &answer, 1);
+		(void)close(VT_OCCUPANT_CALL_FD);
 	} else if (strcmp(name, "crash") == 0) {
 		(void)raise(SIGSEGV);
 	} else if (strcmp(name, "exit") == 0) {
@@ -196,6 +200,11 @@ static _Noreturn void be_zygote(const char *mode)
 	if (strcmp(mode, "hang") == 0) {
 		(void)!write(2, "waiting", 7);
 		(void)pause();
+	}
+	if (strcmp(mode, "fail") == 0 && vt_zygote_join(&zygote, 3, &err) == 0) {
+		(void)vt_fail(&err, VT_STEP_COMMAND, ENOEXEC, "red \033[31m");
+		vt_zygote_fail(&zygote, &err);
+		_exit(4);
 	}
 	if (strncmp(mode, "map ", 4) == 0 &&
 	    mmap(NULL, 4096, PROT_READ, MAP_ANONYMOUS | (strcmp(mode, "map shared") == 0 ? MAP_SHARED : MAP_PRIVATE), -1,
@@ -478,6 +487,52 @@ static void test_results(void **state)
 	made = call_one(&w, "big", "5000000");
 	assert_int_equal(made->verdict.status, VT_STATUS_OK);
 	assert_int_equal(made->value_len, 5000000);
+	end_watched(&w);
+}
+
+static bool is_held;
+
+static void answer_much(struct vt_pool_call *call, uint64_t id, const char *tool,
+			const char *arguments, size_t len)
+{
+	static char much[4 << 20];
+
+	(void)tool, (void)arguments, (void)len;
+	is_held = true;
+	vt_pool_answer(call, id, true, much, sizeof(much));
+}
+
+static bool tell_held(struct vt_pool_call *call)
+{
+	(void)call;
+	return is_held;
+}
+
+/* Nor is there anything to hear: its maker has no room for it. */
+static void test_one_that_hung_up_costs_nothing(void **state)
+{
+	const struct vt_pool_events held = { .ask = answer_much, .done = take_done, .full = tell_held };
+	struct timespec before, after;
+	struct made made;
+	struct watched w;
+
+	(void)state;
+	start_watched(&w);
+	submit(&w, &made, "ask and hang up", "");
+	made.call.events = &held;
+	for (int ms = 0; !is_held && ms < PATIENCE_MS; ms += 20)
+		run_for(&w, 20);
+	run_for(&w, 200); /* in which it hangs up, and cells are made */
+	assert_int_equal(clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &before), 0);
+	run_for(&w, 500);
+	assert_int_equal(clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &after), 0);
+	assert_true((after.tv_sec - before.tv_sec) * 1000 +
+			    (after.tv_nsec - before.tv_nsec) / 1000000 < 100);
+	assert_false(made.over);
+	vt_pool_cancel(&made.call);
+	run_until(&w, 1);
+	assert_int_equal(made.verdict.status, VT_STATUS_CANCELLED);
+	is_held = false;
 	end_watched(&w);
 }
 
