@@ -9,7 +9,6 @@
 
 #include <stddef.h>
 
-#include "cli/judge.h"
 
 /* Properties of a plan by their names, and limits that every cell has and no plan grades. */
 enum vt_tested {

@@ -5,7 +5,6 @@
  */
 #pragma once
 
-#include <limits.h>
 #include <linux/filter.h>
 #include <sys/types.h>
 

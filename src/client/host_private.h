@@ -8,7 +8,6 @@
  */
 #pragma once
 
-#include "base/str.h"
 #include "client/calls.h"
 #include "client/peer.h"
 #include "client/result.h"

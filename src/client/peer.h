@@ -3,7 +3,7 @@
  * The supervisor, as a client sees it: a process at the other end of a socket that takes and sends
  * messages. It is embedded in the tool host.
  *
- * Nothing here waits but vt_peer_read_waiting(), vt_peer_wait() and vt_peer_await(). One that breaks the
+ * Nothing here waits but vt_peer_read_waiting() and vt_peer_await(). One that breaks the
  * rules, or is gone, is lost, once and for good: then the socket is closed, and every function says so. One
  * that says "bye" is lost of ESHUTDOWN: what it has not answered by then it has not begun.
  */
@@ -70,9 +70,6 @@ bool vt_peer_holds(const struct vt_peer *peer);
  */
 void *vt_peer_take(struct vt_peer *peer);
 
-/* Waits until there is something to read or room to write, or the time is over; -1: no end. */
-void vt_peer_wait(struct vt_peer *peer, int timeout_ms);
-
 /* What a message is to who waits for some. */
 enum vt_peer_taken {
 	VT_PEER_OTHER, /* none of those */
@@ -94,7 +91,8 @@ int vt_peer_await(struct vt_peer *peer, int timeout_ms, vt_peer_taker *take, voi
 /* Makes the descriptor readable, or not. */
 void vt_peer_wake(struct vt_peer *peer, bool awake);
 
-/* It is not to be talked with any more; the first reason stays. */
-void vt_peer_lose(struct vt_peer *peer, const struct vt_err *why);
-/* The same of one whose last message breaks the protocol: what it said after that does not count. */
+/*
+ * It is not to be talked with any more, since its last message breaks the protocol: what it said after
+ * that does not count. The first reason to lose it stays.
+ */
 void vt_peer_refuse(struct vt_peer *peer, const struct vt_err *why);

@@ -4,7 +4,6 @@
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
-#include <syslog.h>
 
 #include "base/json.h"
 #include "client/error.h"

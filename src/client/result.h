@@ -5,7 +5,6 @@
  */
 #pragma once
 
-#include "base/str.h"
 #include "client/peer.h"
 #include <vitro.h>
 

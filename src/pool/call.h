@@ -57,7 +57,6 @@ struct vt_pool_events {
 struct vt_pool_call {
 	/* the maker's; name and arguments are borrowed until done() */
 	const struct vt_pool_events *events;
-	void       *user;
 	const char *name; /* the tool, NUL, the call's id */
 	size_t      name_len;
 	const char *arguments; /* of a command: the program's path and the words, each with its NUL */

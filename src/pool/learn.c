@@ -20,8 +20,9 @@ static unsigned index_of(const struct vt_pool *pool, const struct vt_pool_zygote
 	return (unsigned)(zygote - pool->zygotes);
 }
 
-/* Of a zygote that does not answer, its end tells. */
-void vt_pool_teach(struct vt_pool *pool)
+/* Has the zygote learn what is wanted next, if it has nothing to learn now. Of one that does not
+ * answer, its end tells. */
+static void teach(struct vt_pool *pool)
 {
 	struct vt_pool_zygote *zygote = pool->zygote;
 	struct vt_note note = { .kind = VT_NOTE_LEARN };
@@ -51,7 +52,7 @@ void vt_pool_learn(struct vt_pool *pool, const char *module)
 		vt_pool_log_line(pool, LOG_INFO, text);
 	}
 	if (r > 0)
-		vt_pool_teach(pool);
+		teach(pool);
 }
 
 static void take_learned(struct vt_pool *pool, struct vt_pool_zygote *zygote,
@@ -75,7 +76,7 @@ static void take_learned(struct vt_pool *pool, struct vt_pool_zygote *zygote,
 		pool->learned++;
 		vt_pool_wake_by(pool, 0);
 	}
-	vt_pool_teach(pool);
+	teach(pool);
 }
 
 void vt_pool_zygote_said(struct vt_pool_zygote *zygote, const struct vt_note *note)
@@ -99,7 +100,7 @@ void vt_pool_zygote_knows(struct vt_pool *pool)
 {
 	if (vt_lessons_turn_to(&pool->lessons, index_of(pool, pool->zygote)))
 		pool->learned++;
-	vt_pool_teach(pool);
+	teach(pool);
 }
 
 char **vt_pool_zygote_words(struct vt_pool *pool, const struct vt_pool_zygote *zygote)

@@ -109,8 +109,6 @@ void vt_pool_object_is(struct vt_pool *pool, const char *mark);
 
 /* ---- what a zygote learns: learn.c ----------------------------------------------------------- */
 
-/* Has the zygote learn what is wanted next, if it has nothing to learn now. */
-void vt_pool_teach(struct vt_pool *pool);
 /* What a zygote says of modules. */
 void vt_pool_zygote_said(struct vt_pool_zygote *zygote, const struct vt_note *note);
 /* The one who forks now is another one. */

@@ -237,7 +237,7 @@ struct watched {
 };
 
 struct made {
-	struct vt_pool_call call;
+	struct vt_pool_call call; /* first: it is found by it */
 	struct watched *watched;
 	char name[32], arguments[64];
 	struct vt_verdict verdict;
@@ -250,14 +250,14 @@ struct made {
 
 static void take_output(struct vt_pool_call *call, int stream, const char *bytes, size_t len)
 {
-	struct made *made = call->user;
+	struct made *made = (struct made *)call;
 
 	strncat(stream == 1 ? made->out : made->err, bytes, len);
 }
 
 static void take_log(struct vt_pool_call *call, const char *level, const char *text, size_t len)
 {
-	struct made *made = call->user;
+	struct made *made = (struct made *)call;
 
 	assert_string_equal(level, "info");
 	strncat(made->log, text, len);
@@ -275,7 +275,7 @@ static void answer(struct vt_pool_call *call, uint64_t id, const char *tool, con
 
 static void take_done(struct vt_pool_call *call, const struct vt_outcome *outcome)
 {
-	struct made *made = call->user;
+	struct made *made = (struct made *)call;
 
 	assert_false(made->over);
 	made->over = true;
@@ -406,7 +406,6 @@ static void submit(struct watched *w, struct made *made, const char *tool, const
 	strcpy(made->name, tool);
 	strcpy(made->arguments, arguments);
 	made->call = (struct vt_pool_call){ .events = &events,
-					    .user = made,
 					    .name = made->name,
 					    .name_len = strlen(tool),
 					    .arguments = made->arguments,

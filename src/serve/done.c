@@ -2,7 +2,6 @@
 #include "serve/done.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "base/frame.h"

@@ -4,7 +4,6 @@
  * are told, in their order, once the lines are; one that has waited for too long is lost instead,
  * and its line says still what became of the call.
  */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -13,7 +13,6 @@
 #include <unistd.h>
 #include <vitro.h>
 
-#include "base/fd.h"
 #include "launch/talk.h"
 #include "launch/zygote.h"
 #include "task/task.h"

@@ -214,9 +214,6 @@ bool vt_schema_node_show(char *buf, size_t size, const struct vt_schema_node *no
 
 /* ---- schema_check.c: for the rules ---- */
 
-/* Applies a schema. 0: it fits; -EINVAL: it does not; all else: nobody knows. */
-int vt_check_node(struct vt_checking *c, const struct vt_schema_node *node, const json_t *value,
-		  const struct vt_schema_place *at);
 /* "PLACE: ..." and -EINVAL. Says nothing while alternatives are tried. */
 int vt_check_fail(struct vt_checking *c, const struct vt_schema_place *at, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));

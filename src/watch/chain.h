@@ -48,7 +48,7 @@ struct vt_chain {
 	uint64_t            lines;     /* that were seen, the faulty one included */
 	uint64_t            linked;    /* of the chain */
 	uint64_t            unlinked;  /* before its first line: nothing holds these */
-	uint64_t            gaps, gap_lines; /* that a gap's line tells of, and the lines in them */
+	uint64_t            gap_lines; /* lines in gaps, which a gap's line tells of */
 	char                first_time[VT_CHAIN_TIME], last_time[VT_CHAIN_TIME]; /* "": none */
 	char                last[VT_CHAIN_HEX + 1]; /* the hash of the last line of the chain */
 	uint64_t            expected_at; /* the line that has the expected hash; 0: none has */

@@ -34,15 +34,13 @@ enum run_state { RUN_STARTING, RUN_RUNNING, RUN_WARNED, RUN_DYING, RUN_DONE };
 
 #define TO(state) (1U << RUN_##state)
 
-static const struct {
-	const char *name;
-	unsigned next;
-} run_states[] = {
-	[RUN_STARTING] = { "starting", TO(RUNNING) | TO(DYING) },
-	[RUN_RUNNING] = { "running", TO(WARNED) | TO(DYING) },
-	[RUN_WARNED] = { "warned", TO(DYING) },
-	[RUN_DYING] = { "dying", TO(DONE) },
-	[RUN_DONE] = { "done", 0 },
+/* Which states may follow. */
+static const unsigned followers[] = {
+	[RUN_STARTING] = TO(RUNNING) | TO(DYING),
+	[RUN_RUNNING] = TO(WARNED) | TO(DYING),
+	[RUN_WARNED] = TO(DYING),
+	[RUN_DYING] = TO(DONE),
+	[RUN_DONE] = 0,
 };
 
 /* Hundreds of processes that spin take seconds to die; one that sleeps in the kernel may never. */
@@ -77,7 +75,7 @@ struct run {
 
 static void move(struct run *run, enum run_state state)
 {
-	if (!(run_states[run->state].next & 1U << state))
+	if (!(followers[run->state] & 1U << state))
 		abort(); /* a bug in this file; going on would watch the wrong thing */
 	run->state = state;
 }
