@@ -449,10 +449,9 @@ static int write_json(struct call *call, struct vt_err *err)
 /* What kept it from being made is a result too. */
 static void refuse(struct call *call, const struct vt_err *err)
 {
-	const struct vt_findings findings = { .failed = true, .failure = *err };
 	struct vt_verdict verdict;
 
-	vt_verdict_reach(&findings, &verdict);
+	vt_verdict_fail(&verdict, err);
 	struct vitro_result parts = vt_result_failed(verdict.status == VT_STATUS_ERROR ? VITRO_ERROR
 						     : verdict.status == VT_STATUS_LOST
 							     ? VITRO_LOST

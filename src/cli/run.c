@@ -431,12 +431,12 @@ int vt_cli_run(int argc, char **argv)
 		.log = { .fd = -1 },
 		.signal_fd = -1,
 	};
-	struct vt_findings findings = { .failed = true };
+	struct vt_err failure;
 	int code;
 
 	vt_result_init(&call.result);
 	name_call(&call);
-	int r = prepare(&call, argc, argv, &findings.failure);
+	int r = prepare(&call, argc, argv, &failure);
 
 	if (r == 0 && call.options.help) {
 		show_help(argv[0]);
@@ -448,17 +448,17 @@ int vt_cli_run(int argc, char **argv)
 		warn_of_silence(&call.options);
 	}
 	if (r == 0)
-		r = take_signals(&call, &findings.failure);
+		r = take_signals(&call, &failure);
 	if (r == 0)
-		r = execute(&call, &findings.failure);
+		r = execute(&call, &failure);
 	if (r < 0)
-		vt_verdict_reach(&findings, &call.result.verdict);
+		vt_verdict_fail(&call.result.verdict, &failure);
 	code = vt_verdict_exit_code(&call.result.verdict);
-	r = write_reports(&call, &findings.failure);
+	r = write_reports(&call, &failure);
 	tell(&call);
 	if (r < 0) {
 		end_line(&call);
-		vt_cli_complain_err(&findings.failure);
+		vt_cli_complain_err(&failure);
 		code = VT_EXIT_OWN;
 	}
 	release(&call);

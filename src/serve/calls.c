@@ -227,15 +227,10 @@ static const struct vt_pool_events call_events = {
 
 /* ---- those that no cell has ---------------------------------------------------------------- */
 
-static void make_outcome(struct vt_outcome *outcome, enum vt_status status, const char *type,
-			 const char *message)
+static void make_outcome(struct vt_outcome *outcome, enum vt_status status, const char *message)
 {
-	struct vt_verdict *verdict = &outcome->result.verdict;
-
 	vt_outcome_init(outcome);
-	verdict->status = status;
-	(void)snprintf(verdict->type, sizeof(verdict->type), "%s", type);          /* fits */
-	(void)snprintf(verdict->message, sizeof(verdict->message), "%s", message); /* fits */
+	vt_verdict_set(&outcome->result.verdict, status, message);
 }
 
 static void turn_begins(struct vt_turn *turn)
@@ -249,8 +244,8 @@ static void turn_expires(struct vt_turn *turn)
 {
 	struct vt_outcome outcome;
 
-	make_outcome(&outcome, VT_STATUS_TIMEOUT, "Timeout",
-		     "no cell was free within limits.queue_ms");
+	vt_outcome_init(&outcome);
+	vt_verdict_no_cell(&outcome.result.verdict);
 	call_done(&of_turn(turn)->call, &outcome);
 }
 
@@ -262,7 +257,7 @@ static void cancel(struct serve_call *call)
 		vt_pool_cancel(&call->call);
 		return;
 	}
-	make_outcome(&outcome, VT_STATUS_CANCELLED, "Cancelled", "the call was cancelled");
+	make_outcome(&outcome, VT_STATUS_CANCELLED, "the call was cancelled");
 	call_done(&call->call, &outcome);
 }
 
@@ -303,7 +298,7 @@ static void refuse(struct serve_call *call, const char *why)
 	if (commons->denied)
 		commons->denied(commons->user,
 				commons->ending ? VT_DENIED_ENDING : VT_DENIED_LIMIT);
-	make_outcome(&outcome, VT_STATUS_REFUSED, "Refused", why);
+	make_outcome(&outcome, VT_STATUS_REFUSED, why);
 	call_done(&call->call, &outcome);
 }
 
@@ -476,8 +471,10 @@ static void refuse_tool(struct vt_session *session, int64_t number, const struct
 {
 	const struct vt_commons *commons = session->commons;
 	struct vt_outcome outcome;
+	struct vt_verdict *verdict = &outcome.result.verdict;
 
-	make_outcome(&outcome, VT_STATUS_REFUSED, type, why);
+	make_outcome(&outcome, VT_STATUS_REFUSED, why);
+	(void)snprintf(verdict->type, sizeof(verdict->type), "%s", type); /* fits */
 	const struct vt_call_over over = { .uid = session->peer.uid,
 					   .pid = session->peer.pid,
 					   .tool = parts->offered ? parts->offered : parts->tool,

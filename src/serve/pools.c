@@ -164,13 +164,12 @@ static void tell_pool(struct vt_session *session, const struct serve_pool *pool)
 static void refuse_pool(struct vt_session *session, const struct vt_request_frame *frame,
 			const struct vt_err *why)
 {
-	const struct vt_findings findings = { .failed = true, .failure = *why };
 	const struct vt_commons *commons = session->commons;
 	struct vt_verdict verdict;
 
 	if (commons->denied)
 		commons->denied(commons->user, VT_DENIED_POLICY);
-	vt_verdict_reach(&findings, &verdict);
+	vt_verdict_fail(&verdict, why);
 	vt_session_begin(session, "pool");
 	vt_session_add_int(session, "pool", vt_head_int(&frame->head, "pool", -1));
 	vt_head_add_flag(&session->head, "ok", false);

@@ -13,25 +13,6 @@
 
 enum { EXIT_TIMEOUT = 124, EXIT_OWN = 125, EXIT_CANNOT = 126, EXIT_NOT_FOUND = 127 };
 
-static const char *const status_names[VT_STATUS_COUNT] = {
-	[VT_STATUS_OK] = "ok",
-	[VT_STATUS_ERROR] = "error",
-	[VT_STATUS_TIMEOUT] = "timeout",
-	[VT_STATUS_CPU_LIMIT] = "cpu_limit",
-	[VT_STATUS_MEMORY_LIMIT] = "memory_limit",
-	[VT_STATUS_CRASHED] = "crashed",
-	[VT_STATUS_NO_RESULT] = "no_result",
-	[VT_STATUS_RESULT_LIMIT] = "result_limit",
-	[VT_STATUS_CANCELLED] = "cancelled",
-	[VT_STATUS_REFUSED] = "refused",
-	[VT_STATUS_LOST] = "lost",
-};
-
-const char *vt_status_name(enum vt_status status)
-{
-	return (unsigned)status < VT_STATUS_COUNT ? status_names[status] : "unknown";
-}
-
 /* A message that does not fit is cut: it is for a person. */
 __attribute__((format(printf, 4, 5))) static void
 decide(struct vt_verdict *verdict, enum vt_status status, const char *type, const char *fmt, ...)
@@ -328,6 +309,24 @@ void vt_verdict_reach(const struct vt_findings *findings, struct vt_verdict *ret
 			judge_end(findings, &verdict);
 	}
 	*ret_verdict = verdict;
+}
+
+void vt_verdict_fail(struct vt_verdict *ret_verdict, const struct vt_err *why)
+{
+	struct vt_verdict verdict = { .exit_code = -1 };
+
+	judge_failure(why, &verdict);
+	*ret_verdict = verdict;
+}
+
+void vt_verdict_set(struct vt_verdict *verdict, enum vt_status status, const char *message)
+{
+	decide(verdict, status, vt_status_type(status), "%s", message);
+}
+
+void vt_verdict_no_cell(struct vt_verdict *verdict)
+{
+	vt_verdict_set(verdict, VT_STATUS_TIMEOUT, "no cell was free within limits.queue_ms");
 }
 
 void vt_verdict_tool_failed(struct vt_verdict *ret_verdict, const char *type, const char *message)

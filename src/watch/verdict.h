@@ -8,22 +8,8 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "base/status.h"
 #include "watch/folder.h"
-
-enum vt_status {
-	VT_STATUS_OK,
-	VT_STATUS_ERROR,        /* exited non-zero, or could not be executed */
-	VT_STATUS_TIMEOUT,
-	VT_STATUS_CPU_LIMIT,
-	VT_STATUS_MEMORY_LIMIT,
-	VT_STATUS_CRASHED,      /* died of a signal */
-	VT_STATUS_NO_RESULT,    /* a tool ended without giving one */
-	VT_STATUS_RESULT_LIMIT, /* what it gave is too large */
-	VT_STATUS_CANCELLED,
-	VT_STATUS_REFUSED,      /* the policy cannot be enforced here, or the request is not valid */
-	VT_STATUS_LOST,         /* the supervisor or the cell's init failed */
-	VT_STATUS_COUNT
-};
 
 /* Which of the supervisor's own reasons ended the cell, if one did: the first that was seen. */
 enum vt_stop {
@@ -77,6 +63,15 @@ void vt_findings_take_limits(struct vt_findings *findings, const struct vt_plan 
  */
 void vt_verdict_reach(const struct vt_findings *findings, struct vt_verdict *ret_verdict);
 
+/* Of a call that could not be made, or whose cell could not be: for this reason. */
+void vt_verdict_fail(struct vt_verdict *ret_verdict, const struct vt_err *why);
+
+/* Another status, and what is said for it; how the occupant ended stays. */
+void vt_verdict_set(struct vt_verdict *verdict, enum vt_status status, const char *message);
+
+/* The same of one that has waited for a cell for too long. */
+void vt_verdict_no_cell(struct vt_verdict *verdict);
+
 /* Of a call of which nothing is known. */
 void vt_verdict_lose(struct vt_verdict *ret_verdict);
 
@@ -94,9 +89,6 @@ void vt_verdict_bad_talk(struct vt_verdict *ret_verdict, int num, int64_t limit_
 
 /* Of an evaluation whose value is larger than limit_bytes, if it ended well. */
 void vt_verdict_report_cut(struct vt_verdict *verdict, int64_t limit_bytes);
-
-/* "memory_limit" */
-const char *vt_status_name(enum vt_status status);
 
 /* What `vitro run` exits with: the design's table. */
 int vt_verdict_exit_code(const struct vt_verdict *verdict);
