@@ -169,7 +169,7 @@ static int look_at_policy(struct call *call, struct vt_err *err)
 	r = vt_policy_load_part(policy, from->json, strlen(from->json), call->manifest->path,
 				call->manifest->path, err);
 	if (r == 0 && from->load)
-		r = vt_policy_load(policy, from->load, err);
+		r = vt_policy_load(policy, from->load, "", err);
 	if (r < 0)
 		(void)vt_manifest_blame(call->tool, err);
 	else

@@ -56,7 +56,7 @@ static int apply_source(struct vt_policy *policy, const json_t *source, struct v
 		return vt_fail(err, VT_STEP_POLICY, EINVAL,
 			       "a policy's file goes by its absolute path to a server");
 	if (load)
-		return vt_policy_load(policy, load, err);
+		return vt_policy_load(policy, load, "", err);
 	if (json_is_string(text) && from)
 		return vt_policy_load_part(policy, json_string_value(text),
 					   json_string_length(text), from, from, err);

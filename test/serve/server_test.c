@@ -200,7 +200,7 @@ static void test_wrong_starts(void **state)
 	static const struct {
 		const char *flags[3], *said;
 	} rows[] = {
-		{ { "--drain", "forever" }, "vitro: --drain: 'forever' is not a time" },
+		{ { "--drain", "forever" }, "vitro: --drain forever: want a time" },
 		{ { "--fd", "77" }, "descriptor 77 is not open" },
 		{ { "--socket", "/tmp/no-such-folder/socket" }, "its folder is not there" },
 		{ { "/etc/passwd" }, "did you mean --tools /etc/passwd?" },
