@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <syslog.h>
@@ -24,6 +23,7 @@
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/signals.h"
+#include "cli/unique.h"
 #include "client/error.h"
 #include "client/result.h"
 #include "manifest/table.h"
@@ -130,10 +130,8 @@ static int find_tool(struct call *call, const char *name, struct vt_err *err)
 /* An id that no other call has. */
 static void name_call(struct call *call)
 {
-	uint64_t number = 0;
+	uint64_t number = vt_unique_number();
 
-	if (getrandom(&number, sizeof(number), GRND_NONBLOCK) != sizeof(number))
-		number = (uint64_t)vt_clock_now() << 22 ^ (uint64_t)getpid();
 	(void)snprintf(call->id, sizeof(call->id), "c%016" PRIx64, number); /* fits */
 }
 

@@ -11,9 +11,6 @@
 #include "client/policy.h"
 #include "tool/function.h"
 
-/* With a NUL and the id of a call, of at most 63 bytes, the supervisor takes 512. */
-enum { SYMBOL_MAX = 448 };
-
 enum { PROTOCOL = 1, HELLO_MS = 30000, READY_MIN = 2, READY_MAX = 64 };
 
 const char *vitro_version(void)
@@ -142,9 +139,9 @@ static int check_symbol(const struct vitro_tool *tool, struct vt_err *err)
 {
 	if (tool->symbol && !*tool->symbol)
 		return vt_fail(err, VT_STEP_POLICY, EINVAL, "%s: symbol is empty", tool->name);
-	if (tool->symbol && strlen(tool->symbol) > SYMBOL_MAX)
+	if (tool->symbol && strlen(tool->symbol) > VT_TOOL_MAX_FUNCTION)
 		return vt_fail(err, VT_STEP_POLICY, EINVAL, "%s: symbol has more than %d bytes",
-			       tool->name, SYMBOL_MAX);
+			       tool->name, VT_TOOL_MAX_FUNCTION);
 	if (!tool->object != !tool->symbol)
 		return vt_fail(err, VT_STEP_POLICY, EINVAL,
 			       "%s: object and symbol must be set together", tool->name);

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/json.h"
 #include "base/path.h"
 #include "plan/links.h"
@@ -135,7 +136,7 @@ static int apply(const char *path, const struct vt_manifest_policy *found, struc
 /* Which files they are, and when they were written. */
 static const char *stamp(struct vt_arena *arena, const char *path, const struct vt_policy *policy)
 {
-	char text[512] = "";
+	char text[512] = "", one[VT_FILE_STAMP];
 	size_t used = 0;
 
 	for (size_t i = 0; i < policy->sources.count; i++) {
@@ -144,11 +145,8 @@ static const char *stamp(struct vt_arena *arena, const char *path, const struct 
 		if (strcmp(policy->sources.items[i], path) == 0 || used >= sizeof(text) ||
 		    stat(policy->sources.items[i], &info) < 0)
 			continue;
-		used += (size_t)snprintf(text + used, sizeof(text) - used, "%llx.%llx.%llx.%lx ",
-					 (unsigned long long)info.st_ino,
-					 (unsigned long long)info.st_size,
-					 (unsigned long long)info.st_mtim.tv_sec,
-					 (unsigned long)info.st_mtim.tv_nsec); /* cut is fine */
+		vt_file_stamp(&info, one);
+		used += (size_t)snprintf(text + used, sizeof(text) - used, "%s ", one); /* or cut */
 	}
 	return used ? vt_arena_dup(arena, text) : NULL;
 }

@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include "base/file.h"
 #include "host/idrange.h"
 #include "pool/hull.h"
 #include "pool/lessons.h"
@@ -41,7 +42,7 @@ struct vt_pool {
 	struct vt_pool_zygote *zygote; /* who forks now; the other comes, or goes, or is none */
 	unsigned forks;                /* of his */
 	int64_t born;                  /* since when he is ready */
-	char object[VT_OBJECT_MARK];   /* as it was when it was loaded last; "": never */
+	char object[VT_FILE_STAMP];   /* as it was when it was loaded last; "": never */
 	struct vt_lessons lessons;
 	uint64_t learned;              /* how often the zygote, or its successor, came to know more */
 	int image_fd;

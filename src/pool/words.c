@@ -256,16 +256,6 @@ void vt_words_check_parked(struct vt_warm *warm)
 		vt_warm_move(warm, VT_WARM_PARKED);
 }
 
-/* Who connects for the cell is who the cell is. */
-static int listen_for(struct vt_warm *warm, int listener_fd, struct vt_err *err)
-{
-	int r = vt_broker_listen(&warm->broker, warm->loop, warm->plan, listener_fd, warm->root_fd,
-				 err);
-
-	warm->broker.ids = vt_spawn_slot_ids(warm->plan, warm->slot);
-	return r;
-}
-
 static void take_word(struct vt_warm *warm, struct vt_note *note, int *fd)
 {
 	struct vt_err err;
@@ -275,7 +265,10 @@ static void take_word(struct vt_warm *warm, struct vt_note *note, int *fd)
 	if (note->kind == VT_NOTE_LISTENER && warm->plan->broker.modes)
 		r = vt_warm_bare_listen(warm, vt_fd_take(fd), &err);
 	else if (note->kind == VT_NOTE_LISTENER && warm->plan->broker.on && !warm->broker.plan)
-		r = listen_for(warm, vt_fd_take(fd), &err);
+		/* Who connects for the cell is who the cell is. */
+		r = vt_broker_listen(&warm->broker, warm->loop, warm->plan,
+				     vt_spawn_slot_ids(warm->plan, warm->slot), vt_fd_take(fd),
+				     warm->root_fd, &err);
 	if (r < 0) {
 		vt_warm_fail(warm, &err);
 	} else if (note->kind == VT_NOTE_FAILED) {

@@ -20,6 +20,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/file.h"
 #include "base/json.h"
 #include "kernel/mount.h"
 #include "kernel/ns.h"
@@ -145,10 +146,7 @@ static void tell_object(const char *object)
 	struct vt_err unheard;
 
 	(void)stat(object, &st);
-	(void)snprintf(note.err.what, VT_OBJECT_MARK, "%llx:%llx:%llx:%lld.%09ld",
-		       (unsigned long long)st.st_dev, (unsigned long long)st.st_ino,
-		       (unsigned long long)st.st_size, (long long)st.st_mtim.tv_sec,
-		       st.st_mtim.tv_nsec);                            /* fits */
+	vt_file_stamp(&st, note.err.what);
 	(void)vt_pass_send(3, &note, sizeof(note), NULL, 0, &unheard); /* it is for a log alone */
 }
 

@@ -13,8 +13,6 @@
 #include "pool/children.h"
 #include "watch/loop.h"
 
-enum { VT_OBJECT_MARK = 96 }; /* bytes of what tells an object's file from another, with a NUL */
-
 struct vt_pool_zygote {
 	/* the owner's */
 	struct vt_loop     *loop;

@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "launch/talk.h"
 #include "serve/done.h"
+#include "serve/request.h"
 #include "serve/session_private.h"
 
 enum {
@@ -452,7 +453,7 @@ int vt_session_do_call(struct vt_session *session, const struct vt_request_frame
 
 	if (!pool || !pool->cells->pool || number < 0 || find_call(session, number) ||
 	    !read_parts(pool, frame, &parts))
-		return vt_session_misunderstand("a call", err);
+		return vt_request_misunderstand("a call", err);
 	struct vt_frames_given given = { .memory = NULL };
 
 	if (!parts.path)
@@ -558,7 +559,7 @@ int vt_session_do_tool(struct vt_session *session, const struct vt_request_frame
 	size_t index;
 
 	if (number < 0 || find_call(session, number) || !read_name(frame, &parts))
-		return vt_session_misunderstand("a call of a tool", err);
+		return vt_request_misunderstand("a call of a tool", err);
 	if (!session->commons->offer ||
 	    !vt_offer_find(session->commons->offer, parts.tool, &index, &pool.cells, &path)) {
 		refuse_unknown(session, number, &parts);

@@ -14,7 +14,7 @@
 #define PATIENCE (2 * VT_NS_PER_S)
 #define LOOK     (20 * VT_NS_PER_MS)
 
-static int no_memory(struct vt_err *err)
+int vt_cells_no_memory(struct vt_err *err)
 {
 	return vt_fail(err, VT_STEP_WIRE, ENOMEM, "make a pool");
 }
@@ -261,7 +261,7 @@ static int provide(struct vt_cells_maker *maker, const struct vt_cells_wish *wis
 	if (own->is_plain) {
 		own->sources = malloc(wish->sources_len + 1);
 		if (!own->sources)
-			return no_memory(err);
+			return vt_cells_no_memory(err);
 		memcpy(own->sources, wish->sources, wish->sources_len);
 		own->sources_len = wish->sources_len;
 	}
@@ -286,7 +286,7 @@ static int get(struct vt_cells_maker *maker, const struct vt_cells_wish *wish,
 	char *path = NULL;
 
 	if (!own)
-		return no_memory(err);
+		return vt_cells_no_memory(err);
 	own->maker = maker;
 	vt_str_init(&own->key);
 	int r = found ? vt_cells_believe(own, wish, found, err)

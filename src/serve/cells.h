@@ -179,5 +179,8 @@ int vt_cells_arrange(struct vt_cells *cells, const struct vt_cells_wish *wish, s
  */
 int vt_cells_check_run(struct vt_cells *cells, const struct vt_cells_wish *wish, struct vt_err *err);
 
+/* -ENOMEM, of what pools are made of. */
+int vt_cells_no_memory(struct vt_err *err);
+
 /* Without a user they end, from the loop, when they were kept for long enough. NULL is fine. */
 void vt_cells_release(struct vt_cells *cells);

@@ -10,3 +10,6 @@
  * known are passed over. -EBADMSG. A request that is not known has no members to look at, and passes.
  */
 int vt_request_check(const struct vt_head *head, struct vt_err *err);
+
+/* -EBADMSG, of what is wrong with what a client asked for. */
+int vt_request_misunderstand(const char *what, struct vt_err *err);

@@ -287,7 +287,7 @@ int vt_scout_send(struct vt_scouts *scouts, struct vt_client *client,
 	struct vt_scout *scout = calloc(1, sizeof(*scout));
 
 	if (!scout)
-		return vt_fail(err, VT_STEP_WIRE, ENOMEM, "make a pool");
+		return vt_cells_no_memory(err);
 	*scout = (struct vt_scout){ .scouts = scouts,
 				    .client = vt_client_hold(client),
 				    .wish = *wish,

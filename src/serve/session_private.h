@@ -82,8 +82,6 @@ struct vt_session {
 typedef int vt_session_take(struct vt_session *session, const struct vt_request_frame *frame,
 			    struct vt_err *err);
 
-int vt_session_misunderstand(const char *what, struct vt_err *err);
-
 /* ---- to the client: session.c ---------------------------------------------------------------- */
 
 void vt_session_begin(struct vt_session *session, const char *what);

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/file.h"
 #include "base/json.h"
 
 /* Names with points between them. Which letters of other scripts make a name, Python knows. */
@@ -123,7 +124,7 @@ int vt_tool_check_function(enum vt_language language, const char *function, cons
 static json_t *stamp(enum vt_language language, const char *folder, const char *module, size_t len)
 {
 	const char *const *ends = languages[language].ends;
-	char path[PATH_MAX];
+	char path[PATH_MAX], mark[VT_FILE_STAMP];
 	struct stat info;
 
 	for (size_t i = 0; folder && i < 2 && ends[i]; i++) {
@@ -135,11 +136,10 @@ static json_t *stamp(enum vt_language language, const char *folder, const char *
 		for (char *at = path + strlen(folder);
 		     languages[language].dotted && at < path + strlen(folder) + 1 + len; at++)
 			*at = *at == '.' ? '/' : *at;
-		if (stat(path, &info) == 0)
-			return json_sprintf("%llx.%llx.%llx.%lx", (unsigned long long)info.st_ino,
-					    (unsigned long long)info.st_size,
-					    (unsigned long long)info.st_mtim.tv_sec,
-					    (unsigned long)info.st_mtim.tv_nsec);
+		if (stat(path, &info) == 0) {
+			vt_file_stamp(&info, mark);
+			return json_string(mark);
+		}
 	}
 	return NULL;
 }

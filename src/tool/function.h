@@ -11,7 +11,7 @@
 #include "base/err.h"
 #include "host/interpreter.h"
 
-/* With a NUL and the id of a call, of at most 63 bytes, the supervisor takes 512. */
+/* Of a symbol too. With a NUL and the id of a call, of at most 63 bytes, the supervisor takes 512. */
 enum { VT_TOOL_MAX_FUNCTION = 448 };
 
 /* The function that a tool is, and its language; NULL: it is something else. */

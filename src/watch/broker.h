@@ -32,11 +32,11 @@ struct vt_broker {
 };
 
 /*
- * Watches for the cell's first connect(). Takes the listener, whatever it returns; root_fd must stay
+ * Watches for the cell's first connect(); ids are whom the cell is on the host. Takes the listener, whatever it returns; root_fd must stay
  * open until vt_broker_stop(). A zeroed broker is needed, and is fine for the other two.
  */
 int vt_broker_listen(struct vt_broker *broker, struct vt_loop *loop, const struct vt_plan *plan,
-		     int listener_fd, int root_fd, struct vt_err *err);
+		     struct vt_outer ids, int listener_fd, int root_fd, struct vt_err *err);
 
 /* Tells it to end, without waiting. Calls that wait get ECONNREFUSED, later ones ENOSYS. */
 void vt_broker_stop(struct vt_broker *broker);

@@ -7,6 +7,9 @@
 
 #include "base/err.h"
 
+/* One pipe, of which the end that *ours is does not block. What was made before a failure is there to be closed. */
+int vt_pipe_make(int *ret_read, int *ret_write, const int *ours, struct vt_err *err);
+
 struct vt_pipes {
 	int in_read, in_write, out_read, out_write, err_read, err_write; /* -1: none */
 	int report_read, report_write; /* what an evaluation tells of itself; -1: none */

@@ -31,6 +31,9 @@ bool vt_proc_is(int pidfd, pid_t pid);
 /* The n-th number of a text of words, from 0; 0 if there is none. Never negative. */
 int64_t vt_proc_number_at(const char *text, unsigned n);
 
+/* A field of /proc/PID/stat, as proc(5) counts them, from the fourth on; 0 if there is none. */
+int64_t vt_proc_stat_number(const char *text, unsigned field);
+
 /* The number on the line "KEY:  N"; -1 if there is no such line. */
 int64_t vt_proc_number_of(const char *text, const char *key);
 

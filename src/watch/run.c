@@ -198,7 +198,8 @@ static void take_listener(struct run *run, int listener_fd)
 	}
 	r = plan->broker.modes
 		    ? vt_modes_listen(&run->modes, &run->loop, plan, listener_fd, root_fd, &err)
-		    : vt_broker_listen(&run->broker, &run->loop, plan, listener_fd, root_fd, &err);
+		    : vt_broker_listen(&run->broker, &run->loop, plan, vt_spawn_ids(plan),
+				       listener_fd, root_fd, &err);
 	if (r < 0)
 		lose(run, &err);
 }
