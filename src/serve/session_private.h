@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the files of a session share. session.c speaks with the client, calls.c makes its calls and pools.c its
- * pools.
+ * What the files of a session share. session.c speaks with the client, calls.c makes its calls, tools.c those
+ * of the server's own tools, pools.c its pools, and withheld.c keeps results back until they are recorded.
  */
 #pragma once
 
@@ -105,12 +105,43 @@ void vt_session_pause(struct vt_session *session, int64_t begun);
 
 /* ---- calls: calls.c -------------------------------------------------------------------------- */
 
-vt_session_take vt_session_do_call, vt_session_do_tool, vt_session_do_cancel, vt_session_do_answer;
+vt_session_take vt_session_do_call, vt_session_do_cancel, vt_session_do_answer;
+
+/*
+ * Of a call: its name, which is the tool, NUL and the id; its arguments; and what it reads. A
+ * command's words come with their NULs, before its input, and its program's path goes in front of
+ * them. argv[0] of a program that was named by its path is that path: Python, for one, finds its
+ * venv by it.
+ */
+struct vt_call_parts {
+	const char *tool, *id, *path, *words;
+	const char *offered; /* what the client calls it, where that is not what its zygote does */
+	size_t tool_len, id_len, path_len, words_len, input_len, offered_len;
+};
+
+/* The tool and the id. */
+bool vt_call_read_name(const struct vt_request_frame *frame, struct vt_call_parts *parts);
+/* One that has a copy of them all. NULL: no memory. */
+struct serve_call *vt_call_make(const struct vt_call_parts *parts,
+				const struct vt_request_frame *frame);
+
+/* NULL: it is over, or never was. */
+struct serve_call *vt_session_find_call(struct vt_session *session, int64_t number);
+/* Begins it, or refuses it, with its done as any other's. call may be NULL: there was no memory for it. */
+int vt_session_begin_call(struct vt_session *session, const struct serve_pool *pool, int64_t number,
+			  struct serve_call *call, const struct vt_head *head, struct vt_err *err);
+/* Tells what became of one. */
+void vt_session_tell_done(struct vt_session *session, int64_t number, const struct vt_outcome *outcome,
+			  enum vt_telling telling);
 
 /* Of all pools, or of this one: they are cancelled. */
 void vt_session_cancel_of(struct vt_session *session, const struct serve_pool *pool);
 /* They go on without a session, to their end. */
 void vt_session_disown_calls(struct vt_session *session);
+
+/* ---- calls of the server's own tools: tools.c ------------------------------------------------ */
+
+vt_session_take vt_session_do_tool;
 
 /* ---- results whose lines are not written yet: withheld.c ------------------------------------- */
 
