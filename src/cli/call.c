@@ -532,7 +532,7 @@ static int prepare(struct call *call, struct vt_err *err)
 	call->arena = vt_arena_new();
 	if (!call->arena)
 		return vt_fail(err, VT_STEP_WATCH, ENOMEM, "begin");
-	if (vt_offer_load(words[0], &call->manifest, err) < 0)
+	if (vt_cli_load_manifest(words[0], &call->manifest, err) < 0)
 		return 1;
 	int r = check_place(call->manifest, err);
 

@@ -292,7 +292,7 @@ int vt_offering_begin(struct vt_offering *offering, struct vt_loop *loop, struct
 	r = vt_loop_add(loop, &offering->watch, EPOLLIN, err);
 	if (r < 0)
 		return r;
-	if (vt_offer_load(path, &manifest, err) < 0)
+	if (vt_cli_load_manifest(path, &manifest, err) < 0)
 		return vt_fail(err, VT_STEP_POLICY, EINVAL, "%s: no server is started with it",
 			       path);
 	r = vt_server_keep(server, manifest->path, err);

@@ -97,17 +97,18 @@ static const struct own {
 	    false, -1 } },
 	{ OWN_CLIENTS,
 	  "serve",
-	  { "--clients", NULL, "NUMBER", "How many clients are let in at once; 512.", false, -1 } },
+	  { "--clients", NULL, "NUMBER", "How many clients are let in at once (default 512).",
+	    false, -1 } },
 	{ OWN_CELLS,
 	  "serve",
 	  { "--cells", NULL, "NUMBER",
-	    "How many calls run at once, of all clients; 256. One client has three quarters of "
-	    "them at the most.",
+	    "How many calls run at once, of all clients (default 256). One client has three "
+	    "quarters of them at the most.",
 	    false, -1 } },
 	{ OWN_DRAIN,
 	  "serve",
-	  { "--drain", NULL, "TIME", "How long calls that run are waited for after SIGTERM; 30s.",
-	    false, -1 } },
+	  { "--drain", NULL, "TIME",
+	    "How long calls that run are waited for after SIGTERM (default 30s).", false, -1 } },
 	{ OWN_TOOLS,
 	  "serve",
 	  { "--tools", NULL, "FILE",
@@ -131,7 +132,7 @@ static const struct own {
 	    -1 } },
 	{ OWN_HELP,
 	  "run eval explain doctor audit tools call serve",
-	  { "--help", "-h", NULL, "Show what can be given, and end.", false, -1 } },
+	  { "--help", "-h", NULL, "Show help and exit.", false, -1 } },
 };
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))

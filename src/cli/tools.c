@@ -180,7 +180,7 @@ static int offer(const struct vt_options *options, struct vt_err *err)
 	if (!options->command[0] || options->command[1])
 		return vt_fail(err, VT_STEP_POLICY, EINVAL,
 			       "want one manifest: vitro tools TOOLS.json [--query TEXT]");
-	if (vt_offer_load(options->command[0], &manifest, err) < 0)
+	if (vt_cli_load_manifest(options->command[0], &manifest, err) < 0)
 		return 1; /* told */
 	int r = print_tools(manifest, options, err);
 

@@ -99,7 +99,7 @@ static int choose_pool(vitro_toolhost *host, const struct vitro_tool *tool,
 		key.path = program;
 	} else if (function) {
 		status = vt_tool_set_up(language, function, tool->folder, &key.setup, err);
-		key.path = tool->interpreter ? tool->interpreter : vt_tool_program(language);
+		key.path = tool->interpreter ? tool->interpreter : vt_language_program(language);
 	} else {
 		key.path = target->command ? vt_template_program(target->command) : tool->object;
 	}
@@ -123,7 +123,7 @@ static int check_function(const struct vitro_tool *tool, struct vt_err *err)
 		return vt_fail(err, VT_STEP_POLICY, EINVAL, "%s: %s is for python and node",
 			       tool->name, tool->interpreter ? "interpreter" : "folder");
 	if (function &&
-	    vt_tool_check_function(language, function, vt_tool_language(language), &inner) < 0)
+	    vt_tool_check_function(language, function, vt_language_name(language), &inner) < 0)
 		return vt_fail(err, inner.step, inner.num, "%s: %s", tool->name, inner.what);
 	if (tool->node && !tool->folder)
 		return vt_fail(err, VT_STEP_POLICY, EINVAL, "%s: node needs a folder", tool->name);

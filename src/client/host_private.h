@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the files of the tool host share. host.c has the tools, pool.c what their calls are held by, call.c
- * begins and ends calls, dispatch.c hears what comes of them, ask.c answers what they ask for.
+ * What the files of the tool host share. host.c has the tools, remote.c those of a server, pool.c what their
+ * calls are held by, call.c begins and ends calls, dispatch.c hears what comes of them, ask.c answers what
+ * they ask for.
  *
  * Call-backs may use the tool host again. So whoever makes one does it last: when it returns, the call
  * may be over and the message gone.

@@ -294,7 +294,7 @@ static void read_function(struct tool_reading *t, int field, enum vt_language la
 	    vt_tool_check_function(language, t->tool->function, t->fields[field].key, &err) < 0)
 		WRONG(t, "%s", err.what);
 	t->tool->program = interpreter ? find_program(t, interpreter, false)
-				       : vt_tool_program(language);
+				       : vt_language_program(language);
 }
 
 static void read_input(struct tool_reading *t)

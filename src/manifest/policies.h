@@ -8,8 +8,8 @@
 #include "manifest/mistakes.h"
 
 /*
- * Reads the policy that stands at `key` of a place: the name of one, or a file, or an object. path is the
- * manifest's. False: it is wrong, which is told.
+ * Reads the policy that stands at a place: the name of one, or of a file, or an object, whose text span is.
+ * path is the manifest's. False: it is wrong, which is told.
  */
 bool vt_policies_read(struct vt_arena *arena, const char *path, const json_t *value,
 		      const struct vt_place *place, struct vt_json_span span,

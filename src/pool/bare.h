@@ -12,7 +12,7 @@
 
 #include "pool/warm.h"
 
-/* Of any new one. So are those that say so below. */
+/* For every new cell, bare or not, as are the functions below that say "Of any". */
 void vt_warm_bare_init(struct vt_warm *warm);
 
 /* Makes its status socket, before init is ordered. *ret_theirs is init's end. */

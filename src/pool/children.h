@@ -49,8 +49,9 @@ bool vt_child_try_reap(struct vt_child *child, int *ret_status);
 void vt_child_forget(struct vt_child *child);
 
 /*
- * The same of one that was killed, and may take long to end, or never do: it is reaped when it has ended, from the loop.
- * Of more than a few hundred such that is too much to ask. Takes over its pidfd, which is closed in any case.
+ * The same of one that was killed, and may take long to end, or never do: it is reaped when it has ended,
+ * from the loop. Beyond a few hundred of them, the child is only forgotten. Takes over its pidfd, which is
+ * closed in any case.
  */
 void vt_children_leave(struct vt_children *children, struct vt_child *child, int *pidfd);
 /* Reaps those that were left, and end within so long. All others are forgotten. */

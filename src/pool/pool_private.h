@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the files of a pool share. pool.c has its cells and calls, makers.c who makes the cells, due.c what
- * only the clock tells.
+ * What the files of a pool share. pool.c has its cells and calls, makers.c who makes the cells, learn.c what
+ * zygotes learn, due.c what only the clock tells.
  */
 #pragma once
 

@@ -150,7 +150,7 @@ void vt_warm_lose_entering(struct vt_warm *warm, int status);
 int64_t vt_warm_due(const struct vt_warm *warm);
 void    vt_warm_tick(struct vt_warm *warm, int64_t now);
 
-/* Ends one whose call, if it had any, is over. */
+/* Kills it, without grace. A call that it still has is concluded when all of it is gone. */
 void vt_warm_kill(struct vt_warm *warm);
 
 /* Looks again for the end of an occupant that somebody else was to be told of first. */

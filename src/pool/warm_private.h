@@ -15,7 +15,7 @@ void vt_warm_move(struct vt_warm *warm, enum vt_warm_state state);
 /* The occupant gave a result: the cell can be killed when there is time. */
 void vt_warm_take_result(struct vt_warm *warm, const struct vt_talk *talk);
 
-/* Whatever is no result ends the cell first. */
+/* Ends a running call without a result: the cell is killed first, then the call concluded. */
 void vt_warm_end(struct vt_warm *warm);
 
 /* The same for a failure that is not the call's own, at once. owner is a struct vt_warm. */

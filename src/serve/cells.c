@@ -219,8 +219,8 @@ static int check_room(const struct vt_cells_maker *maker, const struct vt_plan *
 {
 	if (maker->count >= maker->count_max)
 		return vt_fail(err, VT_STEP_PLAN, E2BIG,
-			       "there are cells of %u policies and programs already, which is the "
-			       "most; let tools share theirs",
+			       "refused: the limit of %u different policies and programs is "
+			       "reached; let tools share a policy",
 			       maker->count_max);
 	if (maker->quitting >= maker->count_max)
 		return vt_fail(err, VT_STEP_PLAN, EBUSY,

@@ -2,7 +2,7 @@
 /*
  * A server's audit log: one line for each call, watch/audit.h. Nobody is told of a call whose line is not written:
  * one that cannot be is kept, and tried again; until then no further call is to be taken, so that none goes
- * unrecorded. The loop never waits for the log. One that was moved away is begun anew at its path. Runs in the server.
+ * unrecorded. The loop waits for the log for 20 ms at the most. One that was moved away is begun anew at its path. Runs in the server.
  */
 #pragma once
 

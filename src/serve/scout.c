@@ -227,9 +227,13 @@ static int hear(const struct vt_scout *scout, int status, struct vt_cells_found 
 			       "which is the most for a server: grant folders in place of files, "
 			       "or pass on fewer variables",
 			       WORK_MAX_S);
+	if (WIFSIGNALED(status))
+		return vt_fail(err, VT_STEP_PLAN, ECHILD,
+			       "the process that checked the pool's paths died of signal %d",
+			       WTERMSIG(status));
 	return vt_fail(err, VT_STEP_PLAN, ECHILD,
-		       "look at what the pool is made of: who did that ended with %x",
-		       (unsigned)status);
+		       "the process that checked the pool's paths exited with code %d",
+		       WEXITSTATUS(status));
 }
 
 static void end_ready(struct vt_watch *source, uint32_t events)

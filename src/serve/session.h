@@ -3,38 +3,12 @@
  * One client: what it asks for in frames, and what it is told. It makes pools, and calls in them. Runs in
  * the supervisor, on its loop; the client is the caller himself, so that it may ask for whatever he may.
  *
- *	client                          supervisor
- *	hello {version, cwd}, the
- *	  client's environment          hello {version, vitro}
- *	pool {pool, program | object |
- *	  command, ready_min,
- *	  ready_max, live_max},
- *	  sources of its policy         pool {pool, ok}, what holds | pool {pool, ok, num, error}
- *	drop {pool}
- *	call {call, pool, tool, id,
- *	  wall_ms, stream}, arguments   output {call, stream}, bytes
- *	call {..., stdin}, words of a
- *	  command, its input
- *	                                log {call, level}, text
- *	                                ask {call, ask, tool}, arguments
- *	answer {call, ask, ok}, value
- *	cancel {call}                   done {call, status, ...}, value, stdout, stderr
- *	count                           count {ready, ...}, of all pools
- *
- * A pool without any of the three has no cells: its client only wants to know what holds. One is dropped
- * when no call in it is under way. A head has "do" from the client, "is" from the supervisor. What is not
- * understood ends the session. docs/wire.md has every field.
+ * A head has "do" from the client, "is" from the supervisor. What is not understood ends the session.
+ * docs/wire.md has every message and every field.
  *
  * A server (serve/server.h) has many clients, which are not its children. What they say at first counts for
- * them there: cwd, where relative names of programs begin, and their environment, "NAME=value" each with its
- * NUL. A private supervisor has these from its client already, and takes neither. A server says more:
- *
- *	                                refused {error}, in place of a hello: it does not serve this one
- *	                                bye, when it ends: a call without its done by now was not begun
- *	tools                           tools {ok}, its own tools, an array | tools {ok, error};
- *	                                the same again, whenever they were changed
- *	tool {call, tool, id, wall_ms,
- *	  stream}, arguments            as for a call of a command
+ * them there: the folder where relative names of programs begin, and their environment. A private
+ * supervisor has these from its client already, and takes neither.
  */
 #pragma once
 

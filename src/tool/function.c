@@ -94,12 +94,12 @@ const char *vt_tool_function(const struct vitro_tool *tool, enum vt_language *re
 	return tool->node ? tool->node : tool->python;
 }
 
-const char *vt_tool_program(enum vt_language language)
+const char *vt_language_program(enum vt_language language)
 {
 	return languages[language].program;
 }
 
-const char *vt_tool_language(enum vt_language language)
+const char *vt_language_name(enum vt_language language)
 {
 	return languages[language].key;
 }

@@ -18,8 +18,8 @@ enum { VT_TOOL_MAX_FUNCTION = 448 };
 const char *vt_tool_function(const struct vitro_tool *tool, enum vt_language *ret_language);
 
 /* The interpreter, where none is named; and what functions of its language are called. */
-const char *vt_tool_program(enum vt_language language);
-const char *vt_tool_language(enum vt_language language);
+const char *vt_language_program(enum vt_language language);
+const char *vt_language_name(enum vt_language language);
 
 /* Whether it is the name of one. key is what the message calls it: "python: want ...". */
 int vt_tool_check_function(enum vt_language language, const char *function, const char *key,

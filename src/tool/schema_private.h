@@ -74,7 +74,7 @@ struct vt_keyword {
 extern const struct vt_keyword vt_schema_keywords[];
 
 /* |digits * 10^exponent|, exactly. */
-struct vt_decimal {
+struct vt_exact {
 	uint64_t digits;
 	int      exponent;
 };
@@ -107,7 +107,7 @@ struct vt_rule {
 	union {
 		unsigned                            types;
 		const json_t                       *value;
-		struct vt_decimal                   decimal;
+		struct vt_exact                   decimal;
 		const struct vt_schema_node        *node;
 		const struct vt_schema_node *const *nodes;
 		const struct vt_member             *members;
@@ -192,9 +192,9 @@ int vt_data_unique(const json_t *array, int64_t *steps, size_t *ret_i, size_t *r
 /* Less than, equal to or greater than 0, as a is to b; both are numbers. */
 int vt_data_compare(const json_t *a, const json_t *b);
 /* The decimal that a number is written as, in its shortest form. */
-struct vt_decimal vt_decimal_of(const json_t *number);
+struct vt_exact vt_exact_of(const json_t *number);
 /* Whether value is a whole number of times `unit`, which is not 0. */
-bool vt_decimal_divides(struct vt_decimal unit, struct vt_decimal value);
+bool vt_exact_divides(struct vt_exact unit, struct vt_exact value);
 /* Characters of a JSON string: code points. */
 size_t vt_data_length(const json_t *string);
 

@@ -13,7 +13,7 @@
 #define FIRST_LOOK     (4 * VT_NS_PER_MS) /* most calls of a tool are over by then */
 #define LOOK_SILENCE   (3 * VT_NS_PER_S)
 #define LOOK_AT_CGROUP (50 * VT_NS_PER_MS)
-/* With many at once, so far apart: a look takes a tenth of it, and calls come first. */
+/* With many calls at once, looks are spread this far apart per call: a look takes a tenth of it. */
 #define LOOK_APART (2 * VT_NS_PER_MS)
 enum { MAX_UNSEEN = 3 }; /* looks in a row that something may be out of sight */
 

@@ -2,7 +2,7 @@
 /*
  * The supervisor's event loop: epoll over descriptors, and timers on the monotonic clock. Everything
  * that happens is a call-back of a source or a timer, which their owners embed; the loop owns nothing
- * but its own descriptor.
+ * but its own two descriptors.
  */
 #pragma once
 

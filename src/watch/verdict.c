@@ -368,7 +368,7 @@ void vt_verdict_bad_talk(struct vt_verdict *ret_verdict, int num, int64_t limit_
 		       "the tool calls others and does not take their answers");
 	else
 		decide(&verdict, VT_STATUS_CRASHED, "Crashed",
-		       "the tool wrote to the call's own socket what nobody understands");
+		       "the tool sent a malformed message on its call socket");
 	*ret_verdict = verdict;
 }
 

@@ -83,7 +83,7 @@ void vt_verdict_no_result(struct vt_verdict *ret_verdict);
 
 /*
  * Of one that broke the rules of its socket: EMSGSIZE: with a message longer than limit_bytes; ENOBUFS: it does
- * not read; else nobody understands what it says.
+ * not read; else with a message that is malformed.
  */
 void vt_verdict_bad_talk(struct vt_verdict *ret_verdict, int num, int64_t limit_bytes);
 
