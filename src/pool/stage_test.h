@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * For tests of pools: tools, a zygote that is the test itself started afresh, and calls of them. And what
- * holds for cells of either kind, bare ones and those of a hull.
+ * For tests of pools: tools, a zygote that is the test itself started afresh, and calls of them.
+ * And what holds for cells of either kind, bare ones and those of a hull.
  */
 #pragma once
 
@@ -10,12 +10,12 @@
 #include <sys/auxv.h>
 #include <sys/mman.h>
 
+#include "base/skip_test.h"
 #include "launch/spawner.h"
 #include "launch/talk.h"
 #include "launch/zygote.h"
 #include "plan/pooled.h"
 #include "pool/pool.h"
-#include "base/skip_test.h"
 
 /* ---- the tools, in an occupant ------------------------------------------------------------- */
 
@@ -207,7 +207,8 @@ static _Noreturn void be_zygote(const char *mode)
 		_exit(4);
 	}
 	if (strncmp(mode, "map ", 4) == 0 &&
-	    mmap(NULL, 4096, PROT_READ, MAP_ANONYMOUS | (strcmp(mode, "map shared") == 0 ? MAP_SHARED : MAP_PRIVATE), -1,
+	    mmap(NULL, 4096, PROT_READ,
+		 MAP_ANONYMOUS | (strcmp(mode, "map shared") == 0 ? MAP_SHARED : MAP_PRIVATE), -1,
 		 0) == MAP_FAILED)
 		_exit(6);
 	if (vt_zygote_join(&zygote, 3, &err) < 0 || vt_zygote_serve(&zygote, &err) < 0)
@@ -231,7 +232,7 @@ struct watched {
 	struct vt_pool *pool;
 	struct vt_children children;
 	int fds_before;
-	int self; /* this program */
+	int self;      /* this program */
 	unsigned over; /* calls */
 	struct vt_timer patience;
 };
@@ -299,11 +300,11 @@ static void out_of_patience(struct vt_timer *timer)
 	fail_msg("nothing happens");
 }
 
-static unsigned logged;         /* lines, of any pool */
-static const char *to_be_told;  /* in one of them; NULL: nothing is looked for */
-static unsigned told;           /* so many had it */
-static int64_t start_ms;        /* of the next pool; 0: the usual */
-static const char *advice;      /* the same: its zygote is an interpreter; NULL: it is not */
+static unsigned logged;        /* lines, of any pool */
+static const char *to_be_told; /* in one of them; NULL: nothing is looked for */
+static unsigned told;          /* so many had it */
+static int64_t start_ms;       /* of the next pool; 0: the usual */
+static const char *advice;     /* the same: its zygote is an interpreter; NULL: it is not */
 
 static void log_to_test(void *user, int level, const char *text)
 {
@@ -363,6 +364,7 @@ static void start_watched_as(struct watched *w, const char *mode)
 		.plan = &w->stage.plan,
 		.program = program,
 		.argv = argv,
+		.program_fd = -1,
 		.spawner_fd = w->self,
 		.children = &w->children,
 		.ready_min = 2,
@@ -510,7 +512,9 @@ static bool tell_held(struct vt_pool_call *call)
 /* Nor is there anything to hear: its maker has no room for it. */
 static void test_one_that_hung_up_costs_nothing(void **state)
 {
-	const struct vt_pool_events held = { .ask = answer_much, .done = take_done, .full = tell_held };
+	const struct vt_pool_events held = { .ask = answer_much,
+					     .done = take_done,
+					     .full = tell_held };
 	struct timespec before, after;
 	struct made made;
 	struct watched w;
@@ -526,7 +530,8 @@ static void test_one_that_hung_up_costs_nothing(void **state)
 	run_for(&w, 500);
 	assert_int_equal(clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &after), 0);
 	assert_true((after.tv_sec - before.tv_sec) * 1000 +
-			    (after.tv_nsec - before.tv_nsec) / 1000000 < 100);
+			    (after.tv_nsec - before.tv_nsec) / 1000000 <
+		    100);
 	assert_false(made.over);
 	vt_pool_cancel(&made.call);
 	run_until(&w, 1);

@@ -162,12 +162,13 @@ static _Noreturn void become(struct vt_pool_zygote *zygote, char **envp, int con
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC), program = -1;
 
 	if (null < 0 || vt_process_detach(&err) < 0 ||
-	    vt_process_descriptors(zygote->program_fd > 0 ? zygote->program_fd : null,
+	    vt_process_descriptors(zygote->program_fd >= 0 ? zygote->program_fd : null,
 				   hull_user_fd < 0 ? null : hull_user_fd, said, control,
 				   &err) < 0 ||
 	    fcntl(CONTROL_FD, F_SETFD, 0) < 0 || (null = open("/dev/null", O_RDWR | O_CLOEXEC)) < 0)
 		_exit(125);
-	zygote->program_fd = zygote->program_fd > 0 ? HELD_FD : -1;
+	if (zygote->program_fd >= 0)
+		zygote->program_fd = HELD_FD;
 	int r = hull_user_fd < 0 ? 0 : enter_mounts(zygote->plan, HULL_FD, &err);
 
 	/* After it: who gets other capabilities loses this. */

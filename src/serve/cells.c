@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/fd.h"
 #include "policy/policy.h"
 
 /* How long cells that were told to end are waited for without anybody noticing; and how often it is
@@ -114,8 +115,7 @@ static void cells_free(struct vt_cells *cells)
 	else
 		vt_plan_free(cells->plan);
 	vt_policy_free(cells->policy);
-	if (cells->program_fd > 0)
-		(void)close(cells->program_fd); /* nothing was written to it */
+	vt_fd_close(&cells->program_fd);
 	free(cells->path);
 	free(cells->policy_name);
 	free(cells->program);
@@ -288,6 +288,7 @@ static int get(struct vt_cells_maker *maker, const struct vt_cells_wish *wish,
 	if (!own)
 		return vt_cells_no_memory(err);
 	own->maker = maker;
+	own->program_fd = -1;
 	vt_str_init(&own->key);
 	int r = found ? vt_cells_believe(own, wish, found, err)
 		      : vt_cells_find(own, wish, find_own(maker, wish), err);

@@ -24,7 +24,7 @@ static void pin_program(struct vt_cells *cells, int known_fd)
 	struct stat st;
 
 	/* A fifo is no program. */
-	if (fd > 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
+	if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
 		cells->program_fd = vt_fd_take(&fd);
 }
 

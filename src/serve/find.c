@@ -320,7 +320,7 @@ static int make_image(const struct vt_cells *cells, struct vt_err *err)
 void vt_cells_look(struct vt_cells_maker *maker, const struct vt_cells_wish *wish,
 		   struct vt_cells_found *ret_found)
 {
-	struct vt_cells cells = { .maker = maker };
+	struct vt_cells cells = { .maker = maker, .program_fd = -1 };
 	int r;
 
 	memset(ret_found, 0, sizeof(*ret_found)); /* with what is between its members */
@@ -333,8 +333,7 @@ void vt_cells_look(struct vt_cells_maker *maker, const struct vt_cells_wish *wis
 		return;
 	ret_found->err.num = 0;
 	ret_found->is_plain = cells.is_plain;
-	if (cells.program_fd > 0)
-		ret_found->program_fd = cells.program_fd;
+	ret_found->program_fd = cells.program_fd;
 }
 
 /* *ret_text: NULL where there is none. */
@@ -364,7 +363,7 @@ int vt_cells_believe(struct vt_cells *cells, const struct vt_cells_wish *wish,
 
 	cells->plan = &cells->image->plan;
 	cells->is_plain = found->is_plain;
-	cells->program_fd = found->program_fd > 0 ? vt_fd_take(&found->program_fd) : 0;
+	cells->program_fd = vt_fd_take(&found->program_fd);
 	if ((r = copy_text(image->texts[PATH_TEXT], &cells->path, err)) < 0 ||
 	    (r = copy_text(image->texts[PROGRAM_TEXT], &cells->program, err)) < 0 ||
 	    (r = copy_text(image->texts[OBJECT_TEXT], &cells->object, err)) < 0 ||

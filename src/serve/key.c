@@ -53,7 +53,7 @@ int vt_cells_key(struct vt_cells *cells, const struct vt_cells_wish *wish, struc
 		    cells->object ? cells->object : "", wish->ready_min, wish->ready_max,
 		    wish->live_max);
 	vt_str_addf(key, "%s\n", cells->setup ? cells->setup : "");
-	if (cells->program_fd > 0 && fstat(cells->program_fd, &st) == 0)
+	if (cells->program_fd >= 0 && fstat(cells->program_fd, &st) == 0)
 		add_file(key, &st);
 	if (cells->object)
 		add_path(key, cells->object);
