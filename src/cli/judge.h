@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the acts of the self-test say about a property, and whether that is what was claimed of it. Pure:
- * the findings come from what happened alone, and the claim is looked at only after them.
+ * What the acts of the self-test say about a property, and whether that is what was claimed of it.
+ * Pure: the findings come from what happened alone, and the claim is looked at only after them.
  */
 #pragma once
 
@@ -48,8 +48,8 @@ struct vt_ruling {
 };
 
 /*
- * Judges one property. An act that was reached and means absent makes it absent; one that means weaker,
- * or that was denied late, weaker. No act judged: nothing is found, and nothing compared.
+ * Judges one property. An act that was reached and means absent makes it absent; one that means
+ * weaker, or that was denied late, weaker. No act judged: nothing is found, and nothing compared.
  *
  * The claim agrees with what was found as follows:
  *    kernel   enforced, or weaker where a note says so, of each call in which it is
@@ -64,7 +64,8 @@ struct vt_excess {
 	const char *what, *unit; /* "memory", "MB" */
 	long long   limit, over;
 	long long   least;       /* less is not worth a word */
-	long long   stated;      /* that the plan states for a quiet machine; 0: it states nothing */
+	/* that the plan states for a quiet machine; 0: it states nothing */
+	long long   stated;
 };
 
 /* Whether it is worth a word, and then that in why. */

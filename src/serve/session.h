@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One client: what it asks for in frames, and what it is told. It makes pools, and calls in them. Runs in
- * the supervisor, on its loop; the client is the caller himself, so that it may ask for whatever he may.
+ * One client: what it asks for in frames, and what it is told. It makes pools, and calls in them.
+ * Runs in the supervisor, on its loop; the client is the caller himself, so that it may ask for
+ * whatever he may.
  *
- * A head has "do" from the client, "is" from the supervisor. What is not understood ends the session.
- * docs/wire.md has every message and every field.
+ * A head has "do" from the client, "is" from the supervisor. What is not understood ends the
+ * session. docs/wire.md has every message and every field.
  *
- * A server (serve/server.h) has many clients, which are not its children. What they say at first counts for
- * them there: the folder where relative names of programs begin, and their environment. A private
- * supervisor has these from its client already, and takes neither.
+ * A server (serve/server.h) has many clients, which are not its children. What they say at first
+ * counts for them there: the folder where relative names of programs begin, and their environment.
+ * A private supervisor has these from its client already, and takes neither.
  */
 #pragma once
 
@@ -34,15 +35,19 @@ struct vt_session_limits {
 	int64_t  hello_ns;    /* and the first of all */
 	size_t   bytes_max;   /* of all calls that are under way */
 	size_t   sources_max; /* of one policy */
-	/* Bytes that wait on one connection to be read: from here on it is not listened to; and from here on what calls
-	 * give is dropped. */
+	/*
+	 * Bytes that wait on one connection to be read: from here on it is not listened to; and
+	 * from here on what calls give is dropped.
+	 */
 	size_t   queued_slow, queued_max;
 	size_t   unread_max;  /* the same of all its connections */
 	unsigned calls_max;   /* under way */
 	unsigned live_max;    /* of these, that run */
 	unsigned pools_max;
-	/* That stand on cells which no other pool of the same connection does; and when most that there can be of these
-	 * are taken, by whomever. */
+	/*
+	 * That stand on cells which no other pool of the same connection does; and when most that
+	 * there can be of these are taken, by whomever.
+	 */
 	unsigned cells_max, cells_few;
 	unsigned ready_max;   /* of one pool */
 };
@@ -80,24 +85,34 @@ struct vt_commons {
 	bool   shared;         /* by clients that are strangers to each other */
 	bool   ending;         /* no further call is taken */
 	struct vt_offer *offer; /* tools of the supervisor's own; NULL: none */
-	const bool *unrecorded; /* points to true: nor is one that could not be recorded; NULL: never */
+	/* points to true: nor is one that could not be recorded; NULL: never */
+	const bool *unrecorded;
 	struct vt_client *clients; /* all of them */
 	uint64_t sessions;     /* that there were */
 	unsigned ready;        /* cells that wait at the least, of all clients' pools */
-	/* Bytes of all clients: frames that have not come whole; calls that are under way; what waits to be read. */
+	/*
+	 * Bytes of all clients: frames that have not come whole; calls that are under way; what
+	 * waits to be read.
+	 */
 	size_t held, held_max;
 	size_t call_bytes, call_bytes_max;
 	size_t unread, unread_max;
 	void  *user;
 	/* It is over, and is to be freed. From the loop, where nobody is at work on it. */
 	void (*ended)(void *user, struct vt_session *session);
-	/* Before its client is told, if there is one, and whether that may be now. NULL: nobody wants to know. */
+	/*
+	 * Before its client is told, if there is one, and whether that may be now. NULL: nobody
+	 * wants to know.
+	 */
 	enum vt_telling (*call_over)(void *user, const struct vt_call_over *over);
 	/* Something was refused. NULL: nobody wants to know. */
 	void (*denied)(void *user, enum vt_denial_kind what);
 };
 
-/* For one client, who may have all that there is. host is borrowed. The call-backs are the owner's to set. */
+/*
+ * For one client, who may have all that there is. host is borrowed. The call-backs are the owner's
+ * to set.
+ */
 void vt_commons_init(struct vt_commons *commons, struct vt_loop *loop, struct vt_host *host);
 /* For many, who share what there is room for. */
 void vt_commons_share(struct vt_commons *commons, const struct vt_room *room);
@@ -125,18 +140,22 @@ int vt_session_new(struct vt_commons *commons, const struct vt_session_peer *pee
 void vt_session_free(struct vt_session *session);
 
 /* Tells a line to the client, if it has these cells; NULL: in any case. */
-void vt_session_log(struct vt_session *session, const struct vt_cells *cells, int level, const char *text);
+void vt_session_log(struct vt_session *session, const struct vt_cells *cells, int level,
+		    const char *text);
 
 /* The supervisor's own tools were changed: tells the client, if it has asked for them. */
 void vt_session_tell_tools(struct vt_session *session);
 
 /*
- * Tells results that were kept back, where their lines were written by now; else those that were so for too long by
- * that time are told to be lost.
+ * Tells results that were kept back, where their lines were written by now; else those that were so
+ * for too long by that time are told to be lost.
  */
 void vt_session_settle(struct vt_session *session, bool written, int64_t now);
 
-/* How many calls are not over, or not told to be; and whether something waits for the client to read it. */
+/*
+ * How many calls are not over, or not told to be; and whether something waits for the client to
+ * read it.
+ */
 unsigned vt_session_calls(const struct vt_session *session);
 bool     vt_session_is_unread(const struct vt_session *session);
 /* Ends all calls. */

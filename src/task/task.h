@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the zygotes of C tools share: the program itself, in vitro_host_main(), and vitro-object, which has
- * loaded somebody's shared object.
+ * What the zygotes of C tools share: the program itself, in vitro_host_main(), and vitro-object,
+ * which has loaded somebody's shared object.
  */
 #pragma once
 
@@ -12,7 +12,8 @@
 struct vt_task_tools {
 	/* In an occupant; NULL: there is none. ENOEXEC: it cannot be had. */
 	vitro_function *(*find)(void *user, const char *name, struct vt_err *err);
-	void            (*touch)(void *user); /* what a call will need, before there is one; may be NULL */
+	/* what a call will need, before there is one; may be NULL */
+	void            (*touch)(void *user);
 	void             *user;
 };
 

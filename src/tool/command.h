@@ -22,8 +22,8 @@
  * - A word that can be left out comes before the first option, or right after "--", or is an option
  *   itself ("--lines={n?}"). Else the option before it would take the next word for its value: with
  *   `tar -C {dir?} {file}`, a file for a folder; with `grep -e {pattern?} -- {file}`, the "--".
- * - In the script of a shell (`sh -c`), or of Python, Perl and the like, there is no argument in the
- *   midst of text: it would be code.
+ * - In the script of a shell (`sh -c`), or of Python, Perl and the like, there is no argument in
+ *   the midst of text: it would be code.
  *   `sh -c 'wc -l "$1"' sh {file}` is the way to write it. A word that is nothing but {script} is
  *   meant to be one, and fine.
  * - Right after `env`, `xargs`, `nohup`, `setsid` or `nice` there is none: it would be the program.
@@ -39,8 +39,10 @@ enum {
 	VT_COMMAND_MAX_NAME     = 128,
 	VT_COMMAND_MAX_TEMPLATE = 64 << 10, /* bytes of all its words, each with its NUL */
 	VT_COMMAND_MAX_WORDS    = 4096,     /* of a template, and when filled in */
-	VT_COMMAND_MAX_WORD     = 131071,   /* bytes of one filled in: the kernel takes no longer one */
-	VT_COMMAND_MAX_BYTES    = 1 << 20,  /* of all, each with its NUL: half of what the kernel takes */
+	/* bytes of one filled in: the kernel takes no longer one */
+	VT_COMMAND_MAX_WORD     = 131071,
+	/* of all, each with its NUL: half of what the kernel takes */
+	VT_COMMAND_MAX_BYTES    = 1 << 20,
 	VT_COMMAND_MAX_INPUT    = 16 << 20, /* of its standard input, filled in */
 };
 
@@ -68,8 +70,8 @@ void vt_template_free(struct vt_template *command);
 const char *vt_template_program(const struct vt_template *command);
 
 /*
- * Adds the names of the arguments that it cannot do without to an array, each once. NULL is a command without any.
- * -ENOMEM.
+ * Adds the names of the arguments that it cannot do without to an array, each once. NULL is a
+ * command without any. -ENOMEM.
  */
 int vt_template_needs(const struct vt_template *command, json_t *names);
 
@@ -85,7 +87,8 @@ int vt_template_expand(const struct vt_template *command, const json_t *argument
  * The same of a standard input. *ret_text is freed with free(). -E2BIG: it is longer than
  * VT_COMMAND_MAX_INPUT.
  */
-int vt_template_expand_input(const struct vt_template *input, const json_t *arguments, char **ret_text,
+int vt_template_expand_input(const struct vt_template *input, const json_t *arguments,
+			     char **ret_text,
 			    size_t *ret_len, struct vt_err *err);
 
 /*
@@ -97,7 +100,8 @@ int vt_template_expand_input(const struct vt_template *input, const json_t *argu
 int vt_command_value(const char *output, size_t len, char **ret_json, size_t *ret_len);
 
 /*
- * What a command says of its failure: the end of its standard error, as much of it as fits, from the
- * beginning of a line. As a JSON string, in which what is not UTF-8 is replaced. NULL: out of memory.
+ * What a command says of its failure: the end of its standard error, as much of it as fits, from
+ * the beginning of a line. As a JSON string, in which what is not UTF-8 is replaced. NULL: out of
+ * memory.
  */
 json_t *vt_command_words(const char *output, size_t len);

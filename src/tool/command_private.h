@@ -32,7 +32,8 @@ struct vt_template {
 };
 
 /* "PLACE: ...", and -num. */
-int vt_template_fail(struct vt_err *err, const char *name, const struct vt_schema_place *at, int num,
+int vt_template_fail(struct vt_err *err, const char *name, const struct vt_schema_place *at,
+		     int num,
 		    const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 /* Says so, and returns -ENOMEM. */
 int vt_template_no_memory(struct vt_err *err);

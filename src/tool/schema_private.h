@@ -62,7 +62,9 @@ struct vt_plain;
 struct vt_keyword {
 	const char *name;
 	unsigned    types; /* of values that it says something about */
-	/* Reads `value`, for `rule`; 1: there is nothing to check. NULL: it is accepted as it is. */
+	/*
+	 * Reads `value`, for `rule`; 1: there is nothing to check. NULL: it is accepted as it is.
+	 */
 	int (*compile)(struct vt_compiling *c, struct vt_schema_node *node, const json_t *value,
 		       const struct vt_schema_place *at, struct vt_rule *rule);
 	/* NULL: it says nothing by itself. */

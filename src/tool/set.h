@@ -37,7 +37,10 @@ struct vt_tool {
 	void (*release)(void *owner);
 };
 
-/* Arguments are always an object: with a schema, called name, that allows none no call could be made. */
+/*
+ * Arguments are always an object: with a schema, called name, that allows none no call could be
+ * made.
+ */
 int vt_tool_check_type(const json_t *schema, const char *name, struct vt_err *err);
 
 /*

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a running cell uses, looked at again and again and held against the plan's limits: by the cell's
- * cgroup, and where limits are sampled by a looker. Part of the supervisor's loop; it decides that a
- * limit is passed, and its owner ends the call.
+ * What a running cell uses, looked at again and again and held against the plan's limits: by the
+ * cell's cgroup, and where limits are sampled by a looker. Part of the supervisor's loop; it
+ * decides that a limit is passed, and its owner ends the call.
  */
 #pragma once
 
@@ -22,7 +22,10 @@ struct vt_look {
 	struct vt_loop       *loop;
 	const struct vt_cell *cell;
 	struct vt_findings   *findings;
-	/* The owner's: a limit is passed; or it cannot be watched any more, through vitro's own fault. */
+	/*
+	 * The owner's: a limit is passed; or it cannot be watched any more, through vitro's own
+	 * fault.
+	 */
 	void (*stop)(void *owner, enum vt_stop why);
 	void (*lose)(void *owner, const struct vt_err *failure);
 	void *owner;
@@ -54,8 +57,8 @@ void vt_look_begin(struct vt_look *look, int proc_fd, int root_fd, int64_t deadl
 void vt_look_at_cgroup(struct vt_look *look);
 
 /*
- * What the kernel says of processes that ended. Their resident memory has all mapped files in it, also
- * what others read before: where a cgroup counts the cell's own, that is the peak.
+ * What the kernel says of processes that ended. Their resident memory has all mapped files in it,
+ * also what others read before: where a cgroup counts the cell's own, that is the peak.
  */
 void vt_look_take_rusage(struct vt_look *look, const struct rusage *usage);
 

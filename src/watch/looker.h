@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A process of the supervisor's that looks at what a cell uses, and reports. It is one of its own since
- * a look waits for locks of the processes that it looks at, and those can be made to wait for long; the
- * supervisor, which holds the deadline, waits for nobody.
+ * A process of the supervisor's that looks at what a cell uses, and reports. It is one of its own
+ * since a look waits for locks of the processes that it looks at, and those can be made to wait for
+ * long; the supervisor, which holds the deadline, waits for nobody.
  */
 #pragma once
 
@@ -24,9 +24,10 @@ struct vt_look_report {
 };
 
 /*
- * Starts it. It looks at once, then as often as the limits call for. proc_fd may be -1 where neither
- * memory nor CPU time is looked at; then nameless files are not seen. `as`, if it is not NULL, is as whom it looks: a root without
- * CAP_SYS_PTRACE sees less of a cell than the cell's own user.
+ * Starts it. It looks at once, then as often as the limits call for. proc_fd may be -1 where
+ * neither memory nor CPU time is looked at; then nameless files are not seen. `as`, if it is not
+ * NULL, is as whom it looks: a root without CAP_SYS_PTRACE sees less of a cell than the cell's own
+ * user.
  */
 int vt_looker_start(struct vt_looker *looker, int proc_fd, int root_fd,
 		    const struct vt_usage_limits *limits, const struct vt_outer *as,

@@ -20,12 +20,16 @@ bool vt_proc_vanished(int num);
 bool vt_proc_refused(int num);
 
 /*
- * Whether the process of this pidfd is on its way to its end, or has come there. The init of a pid namespace
- * is so before the kernel kills those in it: then this tells why they died. False where it cannot be seen.
+ * Whether the process of this pidfd is on its way to its end, or has come there. The init of a pid
+ * namespace is so before the kernel kills those in it: then this tells why they died. False where
+ * it cannot be seen.
  */
 bool vt_proc_is_exiting(int pidfd);
 
-/* Whether that is the pid of the pidfd's process, as it is numbered here. False where it cannot be seen. */
+/*
+ * Whether that is the pid of the pidfd's process, as it is numbered here. False where it cannot be
+ * seen.
+ */
 bool vt_proc_is(int pidfd, pid_t pid);
 
 /* The n-th number of a text of words, from 0; 0 if there is none. Never negative. */

@@ -26,7 +26,8 @@ struct vt_plan;
 /* All that was found out about a call. */
 struct vt_findings {
 	bool          failed;      /* the cell could not be made, or the program not executed */
-	struct vt_err failure;     /* then: what happened; step VT_STEP_EXEC is the program's own fault */
+	/* then: what happened; step VT_STEP_EXEC is the program's own fault */
+	struct vt_err failure;
 	bool          ended;       /* the occupant's wait status is known */
 	int           wait_status;
 	enum vt_stop  stop;
@@ -37,13 +38,15 @@ struct vt_findings {
 	int64_t       cpu_ns;      /* that the cell used in all */
 	/* the limits, for the message; 0 or less: not known */
 	int64_t wall_ms, cpu_ms, memory_bytes, file_mb, tmp_bytes;
-	bool    own_deadline;  /* wall_ms is shorter than the policy's: who made the call asked for it */
-	int64_t lower_file_kb; /* the caller's own limit of a file's size, below file_mb; 0: it is not */
+	/* wall_ms is shorter than the policy's: who made the call asked for it */
+	bool    own_deadline;
+	/* the caller's own limit of a file's size, below file_mb; 0: it is not */
+	int64_t lower_file_kb;
 };
 
 /*
- * exit_code and signal say how the occupant ended; where it was killed with its cell before it could
- * end, signal is SIGKILL. Where it could not be executed, exit_code is 126 or 127.
+ * exit_code and signal say how the occupant ended; where it was killed with its cell before it
+ * could end, signal is SIGKILL. Where it could not be executed, exit_code is 126 or 127.
  */
 struct vt_verdict {
 	enum vt_status status;
@@ -82,8 +85,8 @@ void vt_verdict_tool_failed(struct vt_verdict *ret_verdict, const char *type, co
 void vt_verdict_no_result(struct vt_verdict *ret_verdict);
 
 /*
- * Of one that broke the rules of its socket: EMSGSIZE: with a message longer than limit_bytes; ENOBUFS: it does
- * not read; else with a message that is malformed.
+ * Of one that broke the rules of its socket: EMSGSIZE: with a message longer than limit_bytes;
+ * ENOBUFS: it does not read; else with a message that is malformed.
  */
 void vt_verdict_bad_talk(struct vt_verdict *ret_verdict, int num, int64_t limit_bytes);
 
