@@ -27,29 +27,30 @@
  *		vitro_toolhost_free(host);
  *	}
  *
- * A tool host is a set of named tools. A call of one checks the arguments against the tool's schema,
- * hands them to a process that waits sealed in a cell of its own, and gives a result, whatever
- * happens. The process is never used again.
+ * A tool host is a set of named tools. A call checks its arguments against the tool's schema, hands
+ * them to a process that waits, sealed, in a cell of its own, and gives a result, whatever happens.
+ * The process is never used again.
  *
- * Rules that hold for all of it:
+ * Rules for the whole library:
  *
  * - Functions that can fail return 0 or a negative errno value, and fill *error, which may be NULL.
- *   What they give through a `ret_` argument is untouched on failure.
- * - Text is UTF-8 and ends in NUL. What is handed in is copied before the function returns.
- * - A handle belongs to one thread at a time. Different ones can be used by different threads at once;
- *   results and policies do not belong to a tool host, and outlive it.
- * - Functions that free take NULL, and do nothing. No other handle may be NULL. A text, a structure or
- *   the room for a result that must be there, and is NULL, is -EINVAL where a function returns an errno
- *   value; of a request, a result that says `refused`.
- * - Reserved members are 0: anything else is refused.
- * - The library prints nothing, starts no threads, never exits (but for vitro_host_main() in a process
- *   that the library started), touches no signals, and keeps no state of its own between handles.
- *   What it starts is no child of this program: neither wait() nor SIGCHLD tells of it, unless this
- *   program adopts orphans (it is pid 1, or has asked for them by PR_SET_CHILD_SUBREAPER).
- * - A handle does not survive fork(): in the child it can only be freed, and calls end as VITRO_LOST.
- * - Call-backs may use the library, the handle that makes them included, but must not free it.
+ *   What they would give through a `ret_` argument is untouched on failure.
+ * - Text is UTF-8 and ends in NUL. What is passed in is copied before the function returns.
+ * - A handle belongs to one thread at a time; different threads can use different handles at once.
+ *   Results and policies do not belong to a tool host, and outlive it.
+ * - Functions that free accept NULL, and do nothing then. No other handle may be NULL. A required
+ *   text, structure or `ret_` argument that is NULL makes a function that returns an errno value
+ *   return -EINVAL; in a request, it makes a result whose status is `refused`.
+ * - Reserved members must be 0: anything else is refused.
+ * - The library prints nothing, starts no threads, never exits (except in vitro_host_main(), in a
+ *   process that the library itself started), touches no signals, and keeps no state between
+ *   handles. The processes it starts are not children of this program: neither wait() nor SIGCHLD
+ *   reports them, unless this program adopts orphans (as pid 1, or by PR_SET_CHILD_SUBREAPER).
+ * - A handle does not survive fork(): in the child it can only be freed, and calls end as
+ * VITRO_LOST.
+ * - Call-backs may use the library, even the handle that called them, but must not free it.
  *
- * The manual has a page for each part: vitro(3).
+ * The manual has a page for each part: see vitro(3).
  */
 #ifndef VITRO_H
 #define VITRO_H
@@ -83,19 +84,19 @@ struct vitro_error {
 /* What a tool may do: vitro-policy(5). */
 typedef struct vitro_policy vitro_policy;
 
-/* A policy of defaults: the system's programs to read, no network, 512 MB, 30 s. NULL: no memory. */
+/* The default policy: system programs are readable, no network, 512 MB, 30 s. NULL: no memory. */
 vitro_policy *vitro_policy_new(void);
-/* Tool hosts and tools that were made with it are not affected. */
+/* Tool hosts and tools made with it are not affected. */
 void vitro_policy_free(vitro_policy *policy);
 
 /*
- * These three add to a policy: what comes later wins for single values; lists grow. What is added is
- * checked at once: -EINVAL and the like, and the policy is as it was.
+ * These three add to a policy: a later single value replaces an earlier one; lists grow. What is
+ * added is checked at once: on failure, -EINVAL for instance, the policy is unchanged.
  */
 
 /*
- * Adds a policy file, or a built-in policy by its name: "default", "strict", "compute". Paths in a file
- * are relative to its folder. The file is read again when a tool host starts to use it.
+ * Adds a policy file, or a built-in policy by its name: "default", "strict", "compute". Paths in a
+ * file are relative to its folder. The file is read again when a tool host starts to use it.
  */
 int vitro_policy_load(vitro_policy *policy, const char *name, struct vitro_error *error);
 
@@ -103,8 +104,8 @@ int vitro_policy_load(vitro_policy *policy, const char *name, struct vitro_error
 int vitro_policy_load_json(vitro_policy *policy, const char *json, struct vitro_error *error);
 
 /*
- * Adds one key, as --set does: "limits.wall_ms" and "5s", "files.read" and "/srv/data". Paths must be
- * absolute.
+ * Adds one key, as --set does: "limits.wall_ms" and "5s", "files.read" and "/srv/data". Paths must
+ * be absolute.
  */
 int vitro_policy_set(vitro_policy *policy, const char *key, const char *value,
 		     struct vitro_error *error);
@@ -116,102 +117,111 @@ typedef struct vitro_task vitro_task;
 
 /*
  * A tool's work, in C. It runs in a cell, in a process of its own. It gives its result by
- * vitro_task_return() or vitro_task_fail(); what it returns is passed on from them: 0, or a negative
- * errno value where the result could not be sent. One that returns without having given a result ends
- * the call as `no_result`.
+ * vitro_task_return() or vitro_task_fail(); it returns what those return: 0, or a negative
+ * errno value if the result could not be sent. If it returns without having given a result, the
+ * call ends as `no_result`.
  */
 typedef int vitro_function(vitro_task *task);
 
 /*
- * A tool: exactly one of function, symbol, command, python and node is set. A table of them ends with one that has
- * no name. All that is not set must be 0, the reserved members too.
+ * A tool. Exactly one of function, symbol, command, python and node is set. A table of tools ends
+ * with one that has no name. All other members must be 0, reserved ones too.
  */
 struct vitro_tool {
 	const char *name;        /* letters, digits and "_-.:/", at most 128 */
 	const char *description; /* for a model to read; NULL: none */
-	const char *schema;      /* JSON schema of the arguments, an object; NULL: any object will do */
+	/* JSON schema of the arguments, an object; NULL: any object will do */
+	const char *schema;
 
-	/* This program's own: it is started afresh to run it, and must call vitro_host_main(). */
+	/*
+	 * A function of this program, which is started afresh to run it, and must call
+	 * vitro_host_main().
+	 */
 	vitro_function *function;
 
 	/*
-	 * A function of a shared object, by its name, of at most 448 bytes; object is an absolute path. It is
-	 * loaded by a program of vitro's own, and needs not be linked with this library; as root's, everyone
-	 * must be able to read it. Where there are user namespaces, its constructors run as sealed off from
-	 * the host's files and network as its calls are.
+	 * A function of a shared object, by its name, at most 448 bytes; object is an absolute
+	 * path. A program of vitro's own loads it. It need not be linked with this library. Where
+	 * root runs the program, the file must be readable by everyone. Where there are user
+	 * namespaces, its constructors are as sealed off from the host's files and network as its
+	 * calls are.
 	 */
 	const char *object;
 	const char *symbol;
 
 	/*
-	 * A command, ending with NULL: words that are executed as they are, by no shell, in which these
-	 * stand for arguments of a call:
+	 * A command, ending with NULL: words that are executed as they are, without a shell. In
+	 * them, these stand for arguments of a call:
 	 *
-	 *   {name}     the argument of that name: a string as it is, anything else as JSON. It must be there
-	 *   {name?}    the same; where it is missing or null, its word is left out, with the text around it
+	 *   {name}     the argument of that name: a string as it is,
+	anything else as JSON. It is required
+	 *   {name?}    the same; where it is missing or null, its word is left out,
+	with the text around it
 	 *   {name...}  alone in its word: one word for each item of a list; none if it is missing
 	 *   {-name}    (and {-name?}, {-name...}) the same, and it may begin with '-'
 	 *   {{ and }}  a brace
 	 *
-	 * No argument becomes an option, whatever a model puts in it: one that begins with '-' is refused
-	 * where the template does not allow it, by {-name} or by "--" before it. The program has no
-	 * argument in it, nor what follows env, xargs, nohup, setsid or nice as their program. Nor has the
-	 * text of a script after -c or -e of a shell, Python, Perl, Ruby, Node, Lua or PHP: sh -c
-	 * 'wc -l "$1"' sh {file}. A script that is an argument as a whole, sh -c {script}, is meant, and
-	 * runs. What else programs make of a word is for who writes the template to know: awk and sed
-	 * take code as their first word, and sh -s and others what they read.
+	 * No argument becomes an option, whatever a model puts in it: one that begins with '-' is
+	 * refused unless the template allows it, by {-name} or by a "--" before it. The program's
+	 * name cannot contain an argument, nor can the program after env, xargs, nohup, setsid or
+	 * nice, nor the text of a script after -c or -e of a shell, Python, Perl, Ruby, Node, Lua
+	 * or PHP; write sh -c 'wc -l "$1"' sh {file}. A script that is an argument as a whole, sh
+	 * -c {script}, is taken as meant, and runs. What else a program makes of a word, the author
+	 * of the template has to know: awk and sed take code as their first word, and sh -s and
+	 * others execute what they read.
 	 *
-	 * Standard input is the arguments as JSON, unless `input` says otherwise. Standard output is the value:
-	 * as it is if that is JSON, else as text. An exit code other than 0 is an error, with the end of
-	 * standard error in its sentence. The program is looked for when the tool is added, as `vitro run`
-	 * does.
+	 * Standard input is the arguments as JSON, unless `input` says otherwise. Standard output
+	 * is the value: as it is if that is JSON, else as text. An exit code other than 0 is an
+	 * error, whose sentence has the end of standard error. The program is looked up when the
+	 * tool is added, as `vitro run` does.
 	 */
 	const char *const *command;
 
-	/* What it may do; NULL: as the tool host's. */
+	/* What it may do; NULL: the tool host's policy. */
 	const vitro_policy *policy;
 
 	/*
-	 * Tools of the host that a call may call itself, ending with NULL; NULL: none. "*": all. They may be
-	 * added later.
+	 * Tools of the host that its calls may call in turn, ending with NULL; NULL: none. "*":
+	 * all. They may be added later.
 	 */
 	const char *const *may_call;
 
 	/*
-	 * What a command reads: a text in which {name} and {name?} stand for arguments, as in its words;
-	 * one that is left out is nothing. NULL: the arguments as JSON.
+	 * What a command reads: a text in which {name} and {name?} stand for arguments, as in its
+	 * words; a missing one leaves nothing. NULL: the arguments as JSON.
 	 */
 	const char *input;
 
 	/*
-	 * A Python function: "module:function", of at most 448 bytes. It is called with the arguments as its keyword
-	 * arguments, and its value is what it returns, which must be what JSON can say; one that is async is awaited. An
-	 * exception is the call's error. The module is imported once, ahead of calls, sealed off as they are, and looked
-	 * for in folder, an absolute path, behind what the interpreter has itself; NULL: only there. Calls may read
-	 * all of that folder. Where one may write to the module, each imports it for itself.
+	 * A Python function: "module:function", at most 448 bytes. It is called with the arguments
+	 * as keyword arguments, and awaited if it is async; its value is what it returns, which
+	 * must fit JSON. An exception is the call's error. The module is imported once, ahead of
+	 * calls, and as sealed off as they are. It is looked for where the interpreter looks, then
+	 * in folder, an absolute path; NULL: only where the interpreter looks. Calls may read all
+	 * of that folder. Where calls may write to the module, each imports it for itself.
 	 */
 	const char *python;
 	const char *folder;
 	/*
-	 * CPython 3.8 or newer, as it is typed, a venv's too; NULL: "python3". Of node, Node 18 or newer; NULL: "node". vitro must
-	 * be built with it.
+	 * As typed at a shell, a venv's too. python: CPython 3.8 or newer, default "python3"; node:
+	 * Node 18 or newer, default "node". vitro must be built with support for it.
 	 */
 	const char *interpreter;
 	/*
-	 * A JavaScript function: "file.mjs#export", of at most 448 bytes, of a file in folder. It is called with the arguments
-	 * as one object; all else is as of a Python function.
+	 * A JavaScript function: "file.mjs#export", at most 448 bytes, of a file in folder. It is
+	 * called with the arguments as one object; all else is as for a Python function.
 	 */
 	const char *node;
 
-	void *reserved[3]; /* NULL; for members that are added later */
+	void *reserved[3]; /* NULL; for later members */
 };
 
 /*
- * To be called first in main(), with the table of this program's own tools. It returns at once, unless
- * the library started this process to hold tools ready: then it never does. Whatever comes before it
- * runs in each such process too, where files can be read but not written, and is in the memory of every
- * tool; memory that tools would share, and could write to, makes their calls `refused`. Handlers of
- * pthread_atfork() do not run when a tool's process is made.
+ * To be called first in main(), with the table of this program's own tools. It returns at once,
+ * unless the library started this process to hold tools ready: then it never returns. Whatever
+ * comes before it runs in each such process too, where files can be read but not written, and what
+ * it leaves in memory, every tool has. Memory that tools would share, and could write to, makes
+ * their calls `refused`. Handlers of pthread_atfork() do not run when a tool's process is made.
  */
 void vitro_host_main(int argc, char **argv, const struct vitro_tool *tools);
 
@@ -220,56 +230,59 @@ void vitro_host_main(int argc, char **argv, const struct vitro_tool *tools);
 /* Named tools, and the supervisor that runs their calls. */
 typedef struct vitro_toolhost vitro_toolhost;
 
-/* How a tool host works. All may be left out, which is 0. */
+/* How a tool host works. Every member is optional: 0 is its default. */
 struct vitro_options {
 	const vitro_policy *policy; /* of tools without their own; NULL: the default one */
 
-	/* How many cells are kept ready for each policy and program; commands under one policy share them. */
-	uint32_t ready_min; /* at the least; 0: 2, or ready_max if that is less */
-	uint32_t ready_max; /* at the most, when calls come fast; 0: 64, or ready_min if that is more */
+	/* Cells kept ready for each policy and program; commands under one policy share them. */
+	uint32_t ready_min; /* at least; 0: 2, or ready_max if that is less */
+	uint32_t ready_max; /* at most, when calls come fast; 0: 64, or ready_min if that is more */
 	uint32_t live_max;  /* calls at once; more wait, as limits.queue_ms allows; 0: 1024 */
 
-	/* What the library has to say about its own work. level as in syslog(3); NULL: nobody. */
+	/* Messages about the library's own work. level as in syslog(3); NULL: they are dropped. */
 	void (*log)(void *user, int level, const char *text);
 
-	/* A tool was added, removed or changed after the start: VITRO_TOOL_ADDED, ... NULL: nobody. */
+	/*
+	 * A tool was added, removed or changed after the start: VITRO_TOOL_ADDED, ... NULL: no
+	 * call.
+	 */
 	void (*watch)(void *user, int event, const char *tool);
 
 	void *user; /* for log and watch */
 
 	/*
-	 * The path of a server's socket, vitro-serve(1), whose cells are used then, and shared with its other
-	 * clients; NULL: a supervisor of one's own. The server must be this user's, or root's. It runs this program
-	 * to hold functions ready, and has its environment for what policies pass.
+	 * The path of a server's socket, vitro-serve(1): then its cells are used, which its other
+	 * clients share; NULL: a supervisor of the tool host's own. The server must belong to this
+	 * user, or to root. It starts this program to hold functions ready, and takes variables
+	 * that policies pass on from this program's environment.
 	 */
 	const char *socket;
 
 	/*
-	 * Not 0: the tools that the server has of its own (vitro serve --tools) are among this tool host's, and change
-	 * with them, which `watch` is told. A tool that the program adds itself stands before one of the same name.
+	 * Not 0: the server's own tools (vitro serve --tools) are among this tool host's, and
+	 * change as they do there, of which `watch` is told. A tool that this program adds hides
+	 * one of the same name.
 	 */
 	int64_t server_tools;
 
-	void *reserved[6]; /* NULL; for members that are added later */
+	void *reserved[6]; /* NULL; for later members */
 };
 
 /* What `watch` is told. */
 enum { VITRO_TOOL_ADDED = 1, VITRO_TOOL_REMOVED = 2, VITRO_TOOL_CHANGED = 3 };
 
 /*
- * Starts a supervisor of one's own, which ends with this process, and waits until it is ready; or, where
- * options say so, connects to a server. A supervisor of one's own is
- * the program `vitro`: what VITRO_BINARY in the environment names, else the one that was installed with
- * the library, else the first on PATH. tools may be NULL, options too. -EPERM: a policy cannot be
- * enforced on this machine; the text says which part and what to do. -ENOENT: a tool's program or object
- * is not there.
+ * Starts a supervisor, which ends with this process, and waits until it is ready; or connects to a
+ * server, where options name one. The supervisor is the program `vitro`: the one that VITRO_BINARY
+ * in the environment names, else the one installed with the library, else the first on PATH. tools
+ * and options may be NULL. -EPERM: a policy cannot be enforced on this machine; the text says which
+ * part, and what to do. -ENOENT: a tool's program or object does not exist.
  */
 int vitro_toolhost_new(vitro_toolhost **ret_host, const struct vitro_tool *tools,
 		       const struct vitro_options *options, struct vitro_error *error);
 
 /*
- * Ends whatever runs, and everything that was kept ready, and waits for that. Calls that were not over
- * get no result.
+ * Ends all that runs or was kept ready, and waits for that. Calls that are not over get no result.
  */
 void vitro_toolhost_free(vitro_toolhost *host);
 
@@ -280,27 +293,29 @@ void vitro_toolhost_free(vitro_toolhost *host);
 int vitro_toolhost_add(vitro_toolhost *host, const struct vitro_tool *tool,
 		       struct vitro_error *error);
 /*
- * Removes a tool. Calls that run already are not affected; what was kept ready for it and no other goes when
- * they are over. -ENOENT: there is none of that name.
+ * Removes a tool. Calls that run already are not affected; what was kept ready for this tool alone
+ * goes when they are over. -ENOENT: there is no tool of that name.
  */
 int vitro_toolhost_remove(vitro_toolhost *host, const char *name, struct vitro_error *error);
 
 /*
- * The tools as a JSON array of {"name", "description", "input_schema"}, in the order of their names:
- * those whose name or description has every word of query in it; NULL: all. Freed with free(); NULL:
- * no memory, or query is longer than 1024 bytes.
+ * The tools as a JSON array of {"name", "description", "input_schema"}, sorted by name: those whose
+ * name or description has every word of query in it; NULL: all. To be freed with free(); NULL: no
+ * memory, or query is longer than 1024 bytes.
  */
 char *vitro_toolhost_list(vitro_toolhost *host, const char *query);
 
 /*
- * What a call of this tool is held by on this machine, as JSON: for each property the mechanism, and
- * what is weaker than it might be. NULL as tool: a call under the tool host's own policy; the
- * supervisor is asked the first time. Freed with free(); NULL: there is no such tool, that policy cannot
- * be enforced here, the supervisor is gone, or no memory.
+ * What holds a call of this tool on this machine, as JSON: the mechanism of each property, and what
+ * is weaker than it might be. With NULL for the tool: a call under the tool host's own policy, for
+ * which the supervisor is asked the first time. To be freed with free(); NULL: there is no such
+ * tool, the policy cannot be enforced here, the supervisor is gone, or no memory.
  */
 char *vitro_toolhost_capabilities(vitro_toolhost *host, const char *tool);
 
-/* Cells and calls of a tool host, over all of its policies and programs; with a server, of all its clients. */
+/*
+ * Cells and calls of a tool host, of all its policies and programs; with a server, of all clients.
+ */
 struct vitro_counts {
 	uint32_t ready;      /* cells that wait for a call */
 	uint32_t refilling;  /* cells that are being made */
@@ -311,7 +326,7 @@ struct vitro_counts {
 	uint64_t cold_calls; /* that found no cell ready */
 };
 
-/* Asks the supervisor, and waits for its answer. All is 0 where it is gone. */
+/* Asks the supervisor, and waits for its answer. All members are 0 if it is gone. */
 void vitro_toolhost_count(vitro_toolhost *host, struct vitro_counts *ret_counts);
 
 /* ---- calls ---------------------------------------------------------------------------------- */
@@ -322,47 +337,52 @@ typedef struct vitro_result vitro_result;
 /* The streams of what a call prints. */
 enum { VITRO_STDOUT = 1, VITRO_STDERR = 2 };
 
-/* A tool that runs asks for something of this program. See `on_call`. */
+/* What a running tool asks this program. See `on_call`. */
 typedef struct vitro_question vitro_question;
 
-/* One call. All but the tool's name may be left out, which is 0. */
+/* One call. Every member but the tool's name is optional: 0 is its default. */
 struct vitro_request {
 	const char *tool;      /* its name */
 	const char *arguments; /* the text of a JSON object; NULL: {} */
-	const char *call_id;   /* yours, at most 63 bytes without control characters, of no other call that
-				* runs; NULL: one is made */
-	int64_t     wall_ms;   /* a shorter deadline than the policy's; 0: the policy's; less is refused */
+	/*
+	 * Yours: at most 63 bytes, no control characters, and of no other running call; NULL: one
+	 * is made.
+	 */
+	const char *call_id;
+	/* A shorter deadline than the policy's; 0: the policy's; a negative one is refused. */
+	int64_t     wall_ms;
 
-	/* The rest is told while the call runs, from within vitro_call() or vitro_dispatch(). */
+	/* These are called while the call runs, from within vitro_call() or vitro_dispatch(). */
 	void *user; /* for the call-backs, and for vitro_done */
 	/* What it prints, as it comes. The result has it too. */
 	void (*on_output)(void *user, int stream, const char *bytes, size_t len);
 	/* A line of vitro_task_log(). */
 	void (*on_log)(void *user, const char *level, const char *text);
 	/*
-	 * It calls a tool, by vitro_task_call(), that this tool host does not have. The question is
-	 * answered by vitro_question_answer(), now or later, once. tool and arguments are what untrusted
-	 * code says: arguments is JSON, and no more than that is known. NULL: it is told that there is no
-	 * such tool. Tools that this one calls ask here too.
+	 * It calls, by vitro_task_call(), a tool that this tool host does not have. Answer the
+	 * question once, now or later, by vitro_question_answer(). tool and arguments come from
+	 * untrusted code: arguments is valid JSON, and nothing else is known of it. NULL: it is
+	 * told that there is no such tool. Tools that this one calls ask here too.
 	 */
-	void (*on_call)(void *user, vitro_question *question, const char *tool, const char *arguments);
+	void (*on_call)(void *user, vitro_question *question, const char *tool,
+	      const char *arguments);
 
-	void *reserved[8]; /* NULL; for members that are added later */
+	void *reserved[8]; /* NULL; for later members */
 };
 
 /*
- * Calls, and waits for the result. It never fails by itself: what goes wrong is in the result, which
- * is never NULL. Calls that were submitted before go on meanwhile, and their call-backs are made.
+ * Makes a call, and waits for its result, which is never NULL: whatever goes wrong is in it. Calls
+ * that were submitted before go on meanwhile, and their call-backs are made.
  */
 vitro_result *vitro_call(vitro_toolhost *host, const struct vitro_request *request);
 
-/* The result of a call that was submitted. It is yours to free. */
+/* Takes the result of a submitted call, which is yours to free. */
 typedef void vitro_done(void *user, vitro_result *result);
 
 /*
- * Begins a call and returns at once. done is called once, by a later vitro_dispatch() or vitro_call(),
- * never from within this function, whatever goes wrong. NULL: nobody wants the result. -ENOMEM: there
- * is no call, and done is not called.
+ * Begins a call and returns at once. Whatever goes wrong, done is called once, by a later
+ * vitro_dispatch() or vitro_call(), and never from within this function. NULL: the result is
+ * dropped. -ENOMEM: there is no call, and done is not called.
  */
 int vitro_submit(vitro_toolhost *host, const struct vitro_request *request, vitro_done *done);
 
@@ -372,23 +392,23 @@ int vitro_submit(vitro_toolhost *host, const struct vitro_request *request, vitr
  */
 int vitro_toolhost_fd(vitro_toolhost *host);
 
-/* Makes the call-backs that are due, without waiting. Returns how many calls were over. */
+/* Makes the call-backs that are due, without waiting. Returns how many calls have ended. */
 int vitro_dispatch(vitro_toolhost *host);
 
 /*
- * Ends a call, and what it called: its result, which comes as ever, says `cancelled`, unless it was
- * over. -ENOENT: none of that id runs. -EINVAL: it is NULL.
+ * Ends a call, and what it called. Its result comes as always, and says `cancelled`, unless the
+ * call was over already. -ENOENT: no call of that id runs. -EINVAL: the id is NULL.
  */
 int vitro_cancel(vitro_toolhost *host, const char *call_id);
-/* Ends all of them. */
+/* Ends all calls. */
 void vitro_cancel_all(vitro_toolhost *host);
-/* Whether a call of that id is not over; NULL: whether any is. 1 or 0. */
+/* 1 if a call of that id is not over, else 0; NULL: if any call is not. */
 int vitro_is_running(vitro_toolhost *host, const char *call_id);
 
 /*
- * Answers a question, and frees it: with a JSON value, or, where that is NULL, with a sentence that says
- * what went wrong. NULL as a question does nothing. One whose call is over meanwhile, or whose tool host is
- * freed, is answered in vain, which does no harm.
+ * Answers a question, and frees it: with a JSON value, or, if that is NULL, with a sentence that
+ * says what went wrong. A NULL question is ignored. If its call has ended meanwhile, or its tool
+ * host was freed, the answer goes nowhere, which does no harm.
  */
 void vitro_question_answer(vitro_question *question, const char *value, const char *error);
 
@@ -397,68 +417,71 @@ void vitro_question_answer(vitro_question *question, const char *value, const ch
 /* Why a call ended. One cause, one status. */
 enum vitro_status {
 	VITRO_OK = 0,       /* there is a value */
-	VITRO_ERROR,        /* the tool failed: an error of its own, an exit code, no such program */
+	/* the tool failed: an error of its own, an exit code, no such program */
+	VITRO_ERROR,
 	VITRO_TIMEOUT,      /* it ran past its deadline, or found no cell in time */
 	VITRO_CPU_LIMIT,    /* it used more CPU time than it may */
 	VITRO_MEMORY_LIMIT, /* it used more memory than it may */
-	VITRO_CRASHED,      /* it died of a signal, or spoke what nobody understands */
+	VITRO_CRASHED,      /* it died of a signal, or sent a malformed message */
 	VITRO_NO_RESULT,    /* it ended without one, or gave one that is not JSON */
-	VITRO_RESULT_LIMIT, /* its value is larger than it may be, or output that was to be it was cut */
-	VITRO_CANCELLED,    /* by vitro_cancel(), or since the call that had made it was over */
-	VITRO_REFUSED,      /* the policy cannot be enforced, the request is not valid, or the server takes no more */
+	/* its value is too large, or the output that would be its value was cut */
+	VITRO_RESULT_LIMIT,
+	VITRO_CANCELLED,    /* by vitro_cancel(), or because the call that made it ended */
+	/* by the policy, as an invalid request, or by a server that takes no more */
+	VITRO_REFUSED,
 	VITRO_LOST          /* the supervisor failed; whether the tool ran is not known */
 };
 
 /* What a call took. */
 struct vitro_usage {
-	double  wall_ms;        /* from its hand-over to its end */
-	double  cpu_ms;         /* the same, of its processes, as far as they were seen */
+	double  wall_ms;        /* from when its cell got it to its end */
+	double  cpu_ms;         /* of its processes, as far as they were seen */
 	int64_t peak_memory_kb; /* -1: not known */
 	int64_t processes;      /* the most that were seen at once; -1: not known */
 };
 
-/* Frees it, with all that the functions below gave of it. */
+/* Frees it, with all that the functions below returned from it. */
 void vitro_result_free(vitro_result *result);
 
 enum vitro_status vitro_result_status(const vitro_result *result);
-/* The word for a status, as results as JSON have it: "memory_limit". Never NULL. */
+/* The word for a status, as in JSON: "memory_limit". Never NULL. */
 const char *vitro_status_name(enum vitro_status status);
 
-/* The request's, or the one that was made for it: also where the request's was no good. */
+/* The request's id; or one that was made, where it had none or an invalid one. */
 const char *vitro_result_call_id(const vitro_result *result);
 
-/* The value: valid JSON, from untrusted code. NULL unless the status is VITRO_OK. ret_len may be NULL. */
+/* The value: valid JSON, from untrusted code. NULL unless the status is VITRO_OK. */
 const char *vitro_result_value(const vitro_result *result, size_t *ret_len);
 
 /* The error: a word such as "Timeout". NULL if the status is VITRO_OK. */
 const char *vitro_result_error_type(const vitro_result *result);
-/* The error: a sentence, or what a tool says for one, up to 8 KB. NULL if the status is VITRO_OK. */
+/* The error: a sentence, or the tool's own text, up to 8 KB. NULL if the status is VITRO_OK. */
 const char *vitro_result_error(const vitro_result *result);
 
 /*
- * What was printed, as bytes, which may be anything; a NUL follows them. stream is VITRO_STDOUT or
- * VITRO_STDERR. Never NULL.
+ * What was printed: any bytes, followed by a NUL. stream is VITRO_STDOUT or VITRO_STDERR. Never
+ * NULL. Here and above, ret_len may be NULL.
  */
 const char *vitro_result_output(const vitro_result *result, int stream, size_t *ret_len);
-/* How many bytes of it were dropped, since there was too much. */
+/* How many bytes of it were dropped, because it was too much. */
 uint64_t vitro_result_dropped(const vitro_result *result, int stream);
 
-/* -1: it did not exit by itself. */
+/* Its exit code; -1: it did not exit by itself. */
 int vitro_result_exit_code(const vitro_result *result);
-/* 0: it did not die of a signal. */
+/* The signal that it died of; 0: none. */
 int vitro_result_signal(const vitro_result *result);
 
 void vitro_result_usage(const vitro_result *result, struct vitro_usage *ret_usage);
 
 /*
- * What held the call, as vitro_toolhost_capabilities() has it; NULL: it came to no cell, or the tool is a server's own,
- * who alone knows it.
+ * What held the call, as vitro_toolhost_capabilities() says it; NULL: it came to no cell, or the
+ * tool is a server's own, and only the server knows.
  */
 const char *vitro_result_isolation(const vitro_result *result);
 
 /*
- * The whole as `vitro run --json` prints it, in one line with a newline. "logs" has the lines of
- * vitro_task_log(), as {"level", "text"}, until all of them together are 256 KB. NULL: no memory.
+ * The whole result as `vitro run --json` prints it, in one line with a newline. "logs" has the
+ * lines of vitro_task_log(), as {"level", "text"}, up to 256 KB in all. NULL: no memory.
  */
 const char *vitro_result_json(vitro_result *result);
 
@@ -469,23 +492,23 @@ const char *vitro_task_arguments(const vitro_task *task, size_t *ret_len);
 /* The call's id. */
 const char *vitro_task_call_id(const vitro_task *task);
 
-/* The result: a JSON value. Once; what comes after it counts no more. */
+/* Gives the result: a JSON value. Only the first one counts. */
 int vitro_task_return(vitro_task *task, const char *json);
 /* The same, of len bytes. */
 int vitro_task_return_bytes(vitro_task *task, const char *json, size_t len);
-/* An error instead: a word such as "ValueError", of at most 512 bytes, and a sentence. */
+/* Gives an error instead: a word such as "ValueError", at most 512 bytes, and a sentence. */
 int vitro_task_fail(vitro_task *task, const char *type, const char *message);
 
 /*
- * A line for the caller's on_log, and for `logs` of the result. Of each line 64 KB are sent. level: "info",
- * "error", ...
+ * A line for the caller's on_log, and for "logs" of the result, of which the first 64 KB are sent.
+ * level: "info", "error", ...
  */
 int vitro_task_log(vitro_task *task, const char *level, const char *text);
 
 /*
- * Calls a tool of the host that this one may call, and waits. arguments is the text of a JSON object;
- * NULL: {}. *ret_value is its value as JSON text, or, with -EREMOTEIO, the sentence of its error; either way
- * to be freed with free(). -EMSGSIZE: arguments are longer than limits.result_mb.
+ * Calls a tool of the host that this one may call, and waits. arguments is the text of a JSON
+ * object; NULL: {}. *ret_value is its value as JSON text, or, with -EREMOTEIO, the sentence of its
+ * error; free it with free() either way. -EMSGSIZE: arguments are longer than limits.result_mb.
  */
 int vitro_task_call(vitro_task *task, const char *tool, const char *arguments, char **ret_value);
 
@@ -493,8 +516,8 @@ int vitro_task_call(vitro_task *task, const char *tool, const char *arguments, c
 int vitro_task_submit(vitro_task *task, const char *tool, const char *arguments,
 		      uint64_t *ret_ticket);
 /*
- * Waits for that one, or, with ticket 0, for any; *ret_ticket says which, and may be NULL. -ENOENT: there is
- * none to wait for.
+ * Waits for that call, or, with ticket 0, for any; *ret_ticket says which, and may be NULL.
+ * -ENOENT: there is none to wait for.
  */
 int vitro_task_await(vitro_task *task, uint64_t ticket, uint64_t *ret_ticket, char **ret_value);
 

@@ -17,6 +17,12 @@ static inline int64_t vt_clock_now(void)
 	return now.tv_sec * VT_NS_PER_S + now.tv_nsec;
 }
 
+/* Milliseconds as results print them, to a tenth. -1: no call can take that, nor be told of it. */
+static inline int64_t vt_ms_tenths(double ms)
+{
+	return ms >= 0 && ms < 1e15 ? (int64_t)(ms * 10 + 0.5) : -1;
+}
+
 static inline int64_t vt_rusage_cpu_ns(const struct rusage *usage)
 {
 	return (usage->ru_utime.tv_sec + usage->ru_stime.tv_sec) * VT_NS_PER_S +

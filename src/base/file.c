@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <unistd.h>
 
 #include "base/fd.h"
@@ -27,4 +28,20 @@ ssize_t vt_file_read(int dir, const char *name, char *buf, size_t size)
 	}
 	buf[len] = '\0';
 	return (ssize_t)len;
+}
+
+bool vt_file_is_same(int a, int b)
+{
+	struct stat one, other;
+
+	return fstat(a, &one) == 0 && fstat(b, &other) == 0 && one.st_dev == other.st_dev &&
+	       one.st_ino == other.st_ino;
+}
+
+void vt_file_stamp(const struct stat *st, char text[static VT_FILE_STAMP])
+{
+	(void)snprintf(text, VT_FILE_STAMP, "%llx:%llx:%llx:%lld.%09ld",
+		       (unsigned long long)st->st_dev, (unsigned long long)st->st_ino,
+		       (unsigned long long)st->st_size, (long long)st->st_mtim.tv_sec,
+		       st->st_mtim.tv_nsec); /* fits */
 }

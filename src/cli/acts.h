@@ -1,15 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The acts that the self-test tries: which of vitro-escape's, with what, under which limits, and what it
- * says of which property if one is reached. Data only. All of them are harmless outside, where the
- * control runs as the caller, who may be root: an act that touches what is not the self-test's own has
- * no place here.
+ * The acts that the self-test tries: which of vitro-escape's, with what, under which limits, and
+ * what it says of which property if one is reached. Data only. All of them are harmless outside,
+ * where the control runs as the caller, who may be root: an act that touches what is not the
+ * self-test's own has no place here.
  */
 #pragma once
 
 #include <stddef.h>
 
-#include "cli/judge.h"
 
 /* Properties of a plan by their names, and limits that every cell has and no plan grades. */
 enum vt_tested {
@@ -31,7 +30,10 @@ enum {
 	/* Grants that the cell gets. */
 	VT_TRY_READ = 1 << 0,
 	VT_TRY_WRITE = 1 << 1,
-	/* The control runs as root of namespaces of its own; or as the child of a process it may kill. */
+	/*
+	 * The control runs as root of namespaces of its own; or as the child of a process it may
+	 * kill.
+	 */
 	VT_TRY_NAMESPACES = 1 << 2,
 	VT_TRY_CHILD = 1 << 3,
 	/* Reached is judged by who holds the lock after the call, not by what the act said. */

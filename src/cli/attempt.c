@@ -7,7 +7,6 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -27,21 +26,21 @@ enum { CONTROL_SECONDS = 10, OUTPUT_MAX = 1 << 16, REAP_MS = 2 };
 void vt_said_parse(const char *text, struct vt_said *ret_said)
 {
 	static const char *const heads[] = {
-		[VT_WORD_REACHED] = "reached: ",
-		[VT_WORD_DENIED] = "denied: ",
-		[VT_WORD_UNCLEAR] = "unclear: ",
+		[VT_SAID_REACHED] = "reached: ",
+		[VT_SAID_DENIED] = "denied: ",
+		[VT_SAID_UNCLEAR] = "unclear: ",
 	};
 
-	*ret_said = (struct vt_said){ .word = VT_WORD_NOTHING };
+	*ret_said = (struct vt_said){ .word = VT_SAID_NOTHING };
 	while (*text) {
 		size_t len = strcspn(text, "\n");
 
-		for (int i = VT_WORD_REACHED; i <= VT_WORD_UNCLEAR; i++) {
+		for (int i = VT_SAID_REACHED; i <= VT_SAID_UNCLEAR; i++) {
 			size_t head = strlen(heads[i]);
 
 			if (strncmp(text, heads[i], head) != 0)
 				continue;
-			ret_said->word = (enum vt_word)i;
+			ret_said->word = (enum vt_said_word)i;
 			(void)snprintf(ret_said->line, sizeof(ret_said->line), "%.*s",
 				       (int)(len - head), text + head); /* cut is fine */
 		}

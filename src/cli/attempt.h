@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One act of vitro-escape, tried outside as the caller (the control), or inside a cell. Its program is a
- * separate one on purpose: what it tries does not come from what a plan believes.
+ * One act of vitro-escape, tried outside as the caller (the control), or inside a cell. Its program
+ * is a separate one on purpose: what it tries does not come from what a plan believes.
  */
 #pragma once
 
-#include <limits.h>
 #include <linux/filter.h>
 #include <sys/types.h>
 
@@ -17,11 +16,11 @@
 
 enum { VT_ATTEMPT_WORDS = 8, VT_SAID_SIZE = 320 };
 
-enum vt_word { VT_WORD_NOTHING, VT_WORD_REACHED, VT_WORD_DENIED, VT_WORD_UNCLEAR };
+enum vt_said_word { VT_SAID_NOTHING, VT_SAID_REACHED, VT_SAID_DENIED, VT_SAID_UNCLEAR };
 
 /* The line in which an act says how it went. */
 struct vt_said {
-	enum vt_word word;
+	enum vt_said_word word;
 	char         line[VT_SAID_SIZE]; /* "" where it said nothing */
 };
 
@@ -45,18 +44,18 @@ struct vt_control {
 };
 
 /*
- * Runs argv outside, in a session of its own and without the caller's environment; under the filter, if
- * it is not NULL, and nothing else of a cell's. When this returns, all who could write its output have
- * closed it. vt_control_end() then waits until nothing of it lives.
+ * Runs argv outside, in a session of its own and without the caller's environment; under the
+ * filter, if it is not NULL, and nothing else of a cell's. When this returns, all who could write
+ * its output have closed it. vt_control_end() then waits until nothing of it lives.
  */
 int  vt_control_start(char *const *argv, enum vt_control_kind kind, const struct sock_fprog *filter,
 		      struct vt_control *ret_control, struct vt_err *err);
 void vt_control_end(struct vt_control *control);
 
 /*
- * Runs argv in a cell of the policy, with captured output. *ret_plan is what was claimed for that very
- * call, and *ret_result what became of it; both are the caller's to free. A refusal is -EPERM with step
- * VT_STEP_PLAN, and leaves both alone.
+ * Runs argv in a cell of the policy, with captured output. *ret_plan is what was claimed for that
+ * very call, and *ret_result what became of it; both are the caller's to free. A refusal is -EPERM
+ * with step VT_STEP_PLAN, and leaves both alone.
  */
 int vt_attempt_inside(const struct vt_host *host, const struct vt_policy *policy, char *const *argv,
 		      int signal_fd, struct vt_plan **ret_plan, struct vt_result *ret_result,

@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <syslog.h>
@@ -25,6 +24,7 @@
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/signals.h"
+#include "cli/unique.h"
 #include "client/error.h"
 #include "client/result.h"
 #include "manifest/table.h"
@@ -131,10 +131,8 @@ static int find_tool(struct call *call, const char *name, struct vt_err *err)
 /* An id that no other call has. */
 static void name_call(struct call *call)
 {
-	uint64_t number = 0;
+	uint64_t number = vt_unique_number();
 
-	if (getrandom(&number, sizeof(number), GRND_NONBLOCK) != sizeof(number))
-		number = (uint64_t)vt_clock_now() << 22 ^ (uint64_t)getpid();
 	(void)snprintf(call->id, sizeof(call->id), "c%016" PRIx64, number); /* fits */
 }
 
@@ -170,7 +168,7 @@ static int look_at_policy(struct call *call, struct vt_err *err)
 	r = vt_policy_load_part(policy, from->json, strlen(from->json), call->manifest->path,
 				call->manifest->path, err);
 	if (r == 0 && from->load)
-		r = vt_policy_load(policy, from->load, err);
+		r = vt_policy_load(policy, from->load, "", err);
 	if (r < 0)
 		(void)vt_manifest_blame(call->tool, err);
 	else
@@ -450,10 +448,9 @@ static int write_json(struct call *call, struct vt_err *err)
 /* What kept it from being made is a result too. */
 static void refuse(struct call *call, const struct vt_err *err)
 {
-	const struct vt_findings findings = { .failed = true, .failure = *err };
 	struct vt_verdict verdict;
 
-	vt_verdict_reach(&findings, &verdict);
+	vt_verdict_fail(&verdict, err);
 	struct vitro_result parts = vt_result_failed(verdict.status == VT_STATUS_ERROR ? VITRO_ERROR
 						     : verdict.status == VT_STATUS_LOST
 							     ? VITRO_LOST
@@ -536,7 +533,7 @@ static int prepare(struct call *call, struct vt_err *err)
 	call->arena = vt_arena_new();
 	if (!call->arena)
 		return vt_fail(err, VT_STEP_WATCH, ENOMEM, "begin");
-	if (vt_offer_load(words[0], &call->manifest, err) < 0)
+	if (vt_cli_load_manifest(words[0], &call->manifest, err) < 0)
 		return 1;
 	int r = check_place(call->manifest, err);
 

@@ -24,8 +24,8 @@ int vt_cli_serve(int argc, char **argv);
 int vt_cli_supervise(int argc, char **argv);
 
 /*
- * "vitro: " and the message on standard error, in one line whatever it holds: all of vitro's own words
- * go there through this. What quotes others is shown by vt_str_show().
+ * "vitro: " and the message on standard error, in one line whatever it holds: all of vitro's own
+ * words go there through this. What quotes others is shown by vt_str_show().
  */
 void vt_cli_complain(const char *message);
 /* The same for an error: its text, and what errno says where the text is not a sentence yet. */
@@ -37,14 +37,17 @@ void vt_cli_each_line(const char *text, void (*tell)(void *user, const char *lin
 /* Writes all of it, waiting where it must. 0 or a negative errno. */
 int vt_cli_write(int fd, const char *bytes, size_t len);
 
-/* The same of what others may have written: a terminal gets it in its safe form, unless it is to be raw. */
+/*
+ * The same of what others may have written: a terminal gets it in its safe form, unless it is to be
+ * raw.
+ */
 int vt_cli_write_safe(int fd, const char *bytes, size_t len, bool raw);
 
 /* Who calls, in words: "root", "an ordinary user". */
 const char *vt_cli_caller(const struct vt_host *host);
 
 /*
- * Writes a report to standard output, each of its lines shown by vt_str_show(). What it quotes must not
- * hold a newline: that is for whoever makes the lines to show (vt_str_wrap() does).
+ * Writes a report to standard output, each of its lines shown by vt_str_show(). What it quotes must
+ * not hold a newline: that is for whoever makes the lines to show (vt_str_wrap() does).
  */
 int vt_cli_report(const struct vt_str *text, struct vt_err *err);

@@ -1,4 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * `vitro eval`: code in place of a command. It becomes the command of an interpreter that runs it
+ * and reports its value; all else is as in `vitro run`.
+ */
 #pragma once
 
 #include "base/arena.h"

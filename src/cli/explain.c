@@ -14,14 +14,11 @@
 static int print_json(const struct vt_plan *plan, enum vt_require asked,
 		      const struct vt_err *refusal, struct vt_err *err)
 {
-	struct vt_findings findings = { .failed = true };
 	struct vt_verdict verdict;
 	struct vt_str text;
 
-	if (refusal) {
-		findings.failure = *refusal;
-		vt_verdict_reach(&findings, &verdict);
-	}
+	if (refusal)
+		vt_verdict_fail(&verdict, refusal);
 	vt_str_init(&text);
 	int r = vt_plan_explain_json(plan, asked, refusal ? verdict.message : NULL, &text, err);
 

@@ -12,11 +12,11 @@
 void vt_hint_add_path(struct vt_str *out, const char *path, size_t len);
 
 /*
- * Adds a sentence about the first argument, or word in one, that exists here and that the command did not get to,
- * as long as said, the end of the command's standard error, names it; else one that there is such a name in
- * said, without it; else one about a missing network, what cannot be written, or a limit, where it has the
- * words of such an error; else nothing.
- * said is the cell's, may hold anything, and is only searched: no name in a hint is of its choice.
+ * Adds a sentence about the first argument, or word in one, that exists here and that the command
+ * did not get to, as long as said, the end of the command's standard error, names it; else one that
+ * there is such a name in said, without it; else one about a missing network, what cannot be
+ * written, or a limit, where it has the words of such an error; else nothing. said is the cell's,
+ * may hold anything, and is only searched: no name in a hint is of its choice.
  */
 void vt_hint_make(const struct vt_plan *plan, enum vt_network network, char *const *argv,
 		  const char *said, size_t len, struct vt_str *out);

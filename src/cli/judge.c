@@ -3,12 +3,12 @@
 
 #include <stdio.h>
 
-const char *vt_outcome_name(enum vt_outcome outcome)
+const char *vt_trial_outcome_name(enum vt_trial_outcome outcome)
 {
-	static const char *const names[VT_OUTCOMES] = {
-		[VT_OUTCOME_DENIED] = "denied",     [VT_OUTCOME_LATE] = "denied late",
-		[VT_OUTCOME_REACHED] = "reached",   [VT_OUTCOME_ALLOWED] = "allowed",
-		[VT_OUTCOME_UNJUDGED] = "unjudged", [VT_OUTCOME_UNCLEAR] = "unclear",
+	static const char *const names[VT_TRIAL_OUTCOMES] = {
+		[VT_TRIAL_DENIED] = "denied",     [VT_TRIAL_LATE] = "denied late",
+		[VT_TRIAL_REACHED] = "reached",   [VT_TRIAL_ALLOWED] = "allowed",
+		[VT_TRIAL_UNJUDGED] = "unjudged", [VT_TRIAL_UNCLEAR] = "unclear",
 	};
 
 	return names[outcome];
@@ -31,9 +31,9 @@ static enum vt_found lower(enum vt_found found, const struct vt_trial *trial)
 {
 	enum vt_found left = VT_FOUND_ENFORCED;
 
-	if (trial->outcome == VT_OUTCOME_REACHED)
+	if (trial->outcome == VT_TRIAL_REACHED)
 		left = trial->means == VT_MEANS_ABSENT ? VT_FOUND_ABSENT : VT_FOUND_WEAKER;
-	else if (trial->outcome == VT_OUTCOME_LATE)
+	else if (trial->outcome == VT_TRIAL_LATE)
 		left = VT_FOUND_WEAKER;
 	return found == VT_FOUND_NOTHING || left < found ? left : found;
 }
@@ -65,16 +65,16 @@ void vt_judge(const struct vt_trial *trials, size_t count, unsigned property,
 		if (trial->property != property)
 			continue;
 		switch (trial->outcome) {
-		case VT_OUTCOME_DENIED:
-		case VT_OUTCOME_LATE:
+		case VT_TRIAL_DENIED:
+		case VT_TRIAL_LATE:
 			ruling.denied++;
 			/* fall through */
-		case VT_OUTCOME_REACHED:
+		case VT_TRIAL_REACHED:
 			ruling.judged++;
 			ruling.found = lower(ruling.found, trial);
-			unnoted |= trial->outcome != VT_OUTCOME_DENIED && !trial->noted;
+			unnoted |= trial->outcome != VT_TRIAL_DENIED && !trial->noted;
 			break;
-		case VT_OUTCOME_UNCLEAR:
+		case VT_TRIAL_UNCLEAR:
 			ruling.unclear++;
 			break;
 		default:

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the acts of the self-test say about a property, and whether that is what was claimed of it. Pure:
- * the findings come from what happened alone, and the claim is looked at only after them.
+ * What the acts of the self-test say about a property, and whether that is what was claimed of it.
+ * Pure: the findings come from what happened alone, and the claim is looked at only after them.
  */
 #pragma once
 
@@ -11,14 +11,14 @@
 #include "plan/plan.h"
 
 /* How one act went in its cell. */
-enum vt_outcome {
-	VT_OUTCOME_DENIED,
-	VT_OUTCOME_LATE,     /* denied, but the limit had been passed by then */
-	VT_OUTCOME_REACHED,
-	VT_OUTCOME_ALLOWED,  /* the policy allows it: nothing was tried */
-	VT_OUTCOME_UNJUDGED, /* it does not succeed outside either, or cannot be tried here */
-	VT_OUTCOME_UNCLEAR,  /* it succeeds outside, and inside neither was shown */
-	VT_OUTCOMES
+enum vt_trial_outcome {
+	VT_TRIAL_DENIED,
+	VT_TRIAL_LATE,     /* denied, but the limit had been passed by then */
+	VT_TRIAL_REACHED,
+	VT_TRIAL_ALLOWED,  /* the policy allows it: nothing was tried */
+	VT_TRIAL_UNJUDGED, /* it does not succeed outside either, or cannot be tried here */
+	VT_TRIAL_UNCLEAR,  /* it succeeds outside, and inside neither was shown */
+	VT_TRIAL_OUTCOMES
 };
 
 /* What it says of a property that an act was reached. */
@@ -29,7 +29,7 @@ enum vt_found { VT_FOUND_NOTHING, VT_FOUND_ABSENT, VT_FOUND_WEAKER, VT_FOUND_ENF
 struct vt_trial {
 	unsigned        property; /* an index of the caller's */
 	enum vt_means   means;
-	enum vt_outcome outcome;
+	enum vt_trial_outcome outcome;
 	bool            noted;    /* the plan of its own call says in a note what is weaker */
 };
 
@@ -48,8 +48,8 @@ struct vt_ruling {
 };
 
 /*
- * Judges one property. An act that was reached and means absent makes it absent; one that means weaker,
- * or that was denied late, weaker. No act judged: nothing is found, and nothing compared.
+ * Judges one property. An act that was reached and means absent makes it absent; one that means
+ * weaker, or that was denied late, weaker. No act judged: nothing is found, and nothing compared.
  *
  * The claim agrees with what was found as follows:
  *    kernel   enforced, or weaker where a note says so, of each call in which it is
@@ -64,13 +64,14 @@ struct vt_excess {
 	const char *what, *unit; /* "memory", "MB" */
 	long long   limit, over;
 	long long   least;       /* less is not worth a word */
-	long long   stated;      /* that the plan states for a quiet machine; 0: it states nothing */
+	/* that the plan states for a quiet machine; 0: it states nothing */
+	long long   stated;
 };
 
 /* Whether it is worth a word, and then that in why. */
 bool vt_excess_tell(const struct vt_excess *excess, char *why, size_t size);
 
 /* "denied", "unjudged" */
-const char *vt_outcome_name(enum vt_outcome outcome);
+const char *vt_trial_outcome_name(enum vt_trial_outcome outcome);
 /* "enforced", "not judged" */
 const char *vt_found_name(enum vt_found found);

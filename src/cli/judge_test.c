@@ -17,16 +17,16 @@ static const struct vt_claim watched = { "watchdog", VT_GRADE_WATCHED };
 static const struct vt_claim none = { "none", VT_GRADE_NONE };
 static const struct vt_claim unasked = { NULL, VT_GRADE_NONE };
 
-static const struct vt_trial denied = { MINE, VT_MEANS_ABSENT, VT_OUTCOME_DENIED };
-static const struct vt_trial reached = { MINE, VT_MEANS_ABSENT, VT_OUTCOME_REACHED };
-static const struct vt_trial seen = { MINE, VT_MEANS_WEAKER, VT_OUTCOME_REACHED };
-static const struct vt_trial seen_noted = { MINE, VT_MEANS_WEAKER, VT_OUTCOME_REACHED, true };
-static const struct vt_trial reached_noted = { MINE, VT_MEANS_ABSENT, VT_OUTCOME_REACHED, true };
-static const struct vt_trial late = { MINE, VT_MEANS_ABSENT, VT_OUTCOME_LATE };
-static const struct vt_trial elsewhere = { OTHERS, VT_MEANS_ABSENT, VT_OUTCOME_REACHED };
-static const struct vt_trial allowed = { MINE, VT_MEANS_ABSENT, VT_OUTCOME_ALLOWED };
-static const struct vt_trial unjudged = { MINE, VT_MEANS_ABSENT, VT_OUTCOME_UNJUDGED };
-static const struct vt_trial unclear = { MINE, VT_MEANS_ABSENT, VT_OUTCOME_UNCLEAR };
+static const struct vt_trial denied = { MINE, VT_MEANS_ABSENT, VT_TRIAL_DENIED };
+static const struct vt_trial reached = { MINE, VT_MEANS_ABSENT, VT_TRIAL_REACHED };
+static const struct vt_trial seen = { MINE, VT_MEANS_WEAKER, VT_TRIAL_REACHED };
+static const struct vt_trial seen_noted = { MINE, VT_MEANS_WEAKER, VT_TRIAL_REACHED, true };
+static const struct vt_trial reached_noted = { MINE, VT_MEANS_ABSENT, VT_TRIAL_REACHED, true };
+static const struct vt_trial late = { MINE, VT_MEANS_ABSENT, VT_TRIAL_LATE };
+static const struct vt_trial elsewhere = { OTHERS, VT_MEANS_ABSENT, VT_TRIAL_REACHED };
+static const struct vt_trial allowed = { MINE, VT_MEANS_ABSENT, VT_TRIAL_ALLOWED };
+static const struct vt_trial unjudged = { MINE, VT_MEANS_ABSENT, VT_TRIAL_UNJUDGED };
+static const struct vt_trial unclear = { MINE, VT_MEANS_ABSENT, VT_TRIAL_UNCLEAR };
 
 static struct vt_ruling judge(const struct vt_claim *claim, struct vt_trial one,
 			      struct vt_trial other)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/log.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
@@ -94,10 +93,9 @@ void vt_cli_log_line(struct vt_cli_log *log, const char *message)
 
 void vt_cli_log_err(struct vt_cli_log *log, const struct vt_err *err)
 {
-	const struct vt_findings findings = { .failed = true, .failure = *err };
 	struct vt_verdict verdict;
 
-	vt_verdict_reach(&findings, &verdict);
+	vt_verdict_fail(&verdict, err);
 	vt_cli_log_line(log, verdict.message);
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Standard error of a verb that must not wait, whoever reads it or does not: a line that has no room at once is
- * dropped, and counted, and the next one that has room is preceded by how many were.
+ * Standard error of a verb that must not wait, whoever reads it or does not: a line that has no
+ * room at once is dropped, and counted, and the next one that has room is preceded by how many
+ * were.
  */
 #pragma once
 

@@ -9,7 +9,7 @@ static void complain(void *user, const char *line)
 	vt_cli_complain(line);
 }
 
-int vt_offer_load(const char *path, struct vt_manifest **ret_manifest, struct vt_err *err)
+int vt_cli_load_manifest(const char *path, struct vt_manifest **ret_manifest, struct vt_err *err)
 {
 	struct vt_str mistakes;
 

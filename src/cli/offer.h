@@ -6,4 +6,4 @@
 #include "manifest/manifest.h"
 
 /* Reads a manifest. What is wrong with it goes to standard error, a line for each mistake. */
-int vt_offer_load(const char *path, struct vt_manifest **ret_manifest, struct vt_err *err);
+int vt_cli_load_manifest(const char *path, struct vt_manifest **ret_manifest, struct vt_err *err);

@@ -2,7 +2,6 @@
 #include "cli/offering.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,7 +19,7 @@ enum { ARGUMENTS_MAX = 1 << 20, VALUES_MAX = 16 << 10 };
 /* One tool, as the server is to know it. */
 struct one {
 	struct vt_tool *tool;
-	struct vt_command *command,
+	struct vt_template *command,
 		*input; /* input NULL: the arguments; command NULL: it is a function */
 	char *sources, *program_at, *policy_at;
 	char *function, *setup, *interpreter; /* of a function, else NULL */
@@ -41,8 +40,8 @@ static void release(void *user)
 
 	for (size_t i = 0; i < all->count; i++) {
 		vt_tool_unref(all->ones[i].tool);
-		vt_command_free(all->ones[i].command);
-		vt_command_free(all->ones[i].input);
+		vt_template_free(all->ones[i].command);
+		vt_template_free(all->ones[i].input);
 		free(all->ones[i].sources);
 		free(all->ones[i].program_at);
 		free(all->ones[i].policy_at);
@@ -64,7 +63,7 @@ static int expand_checked(const struct one *one, const json_t *arguments, const 
 {
 	char **argv, *made = NULL;
 	size_t made_len = len;
-	int r = vt_command_expand(one->command, arguments, &argv, err);
+	int r = vt_template_expand(one->command, arguments, &argv, err);
 
 	if (r < 0)
 		return r;
@@ -72,7 +71,7 @@ static int expand_checked(const struct one *one, const json_t *arguments, const 
 		vt_str_addn(words, *word, strlen(*word) + 1);
 	free(argv);
 	if (one->input)
-		r = vt_command_expand_input(one->input, arguments, &made, &made_len, err);
+		r = vt_template_expand_input(one->input, arguments, &made, &made_len, err);
 	if (r == 0)
 		vt_str_addn(input, made ? made : text, made_len);
 	free(made);
@@ -121,12 +120,12 @@ static int expand(void *user, size_t index, const char *arguments, size_t len, s
 
 static int fill_command(struct one *one, const struct vitro_tool *from, struct vt_err *err)
 {
-	int r = vt_command_compile(from->command, one->tool->schema, from->name, &one->command,
-				   err);
+	int r = vt_template_compile(from->command, one->tool->schema, from->name, &one->command,
+				    err);
 
 	if (r == 0 && from->input)
-		r = vt_command_compile_input(from->input, one->tool->schema, from->name,
-					     &one->input, err);
+		r = vt_template_compile_input(from->input, one->tool->schema, from->name,
+					      &one->input, err);
 	return r;
 }
 
@@ -157,7 +156,7 @@ static int fill_one(struct one *one, struct vt_offered *offered, const struct vi
 	one->policy_at = strdup(at->policy);
 	*offered = (struct vt_offered){
 		.name = one->tool->name,
-		.program = one->command ? vt_command_program(one->command) : one->interpreter,
+		.program = one->command ? vt_template_program(one->command) : one->interpreter,
 		.function = one->function,
 		.setup = one->setup,
 		.language = one->language,
@@ -293,7 +292,7 @@ int vt_offering_begin(struct vt_offering *offering, struct vt_loop *loop, struct
 	r = vt_loop_add(loop, &offering->watch, EPOLLIN, err);
 	if (r < 0)
 		return r;
-	if (vt_offer_load(path, &manifest, err) < 0)
+	if (vt_cli_load_manifest(path, &manifest, err) < 0)
 		return vt_fail(err, VT_STEP_POLICY, EINVAL, "%s: no server is started with it",
 			       path);
 	r = vt_server_keep(server, manifest->path, err);

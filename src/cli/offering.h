@@ -16,8 +16,9 @@ struct vt_offering {
 };
 
 /*
- * Offers the tools, and reads the manifest again when it was changed; one that is wrong then changes nothing. What is
- * wrong with it goes to standard error, and from then on to the log, which is borrowed.
+ * Offers the tools, and reads the manifest again when it was changed; one that is wrong then
+ * changes nothing. What is wrong with it goes to standard error, and from then on to the log, which
+ * is borrowed.
  */
 int vt_offering_begin(struct vt_offering *offering, struct vt_loop *loop, struct vt_server *server,
 		      struct vt_cli_log *log, const char *path, struct vt_err *err);

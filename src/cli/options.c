@@ -11,6 +11,8 @@
 #include "base/closest.h"
 #include "cli/cli.h"
 #include "plan/lookup.h"
+#include "policy/fields.h"
+#include "policy/units.h"
 
 /* Flags that are not fields of a policy. */
 enum own_flag {
@@ -95,17 +97,18 @@ static const struct own {
 	    false, -1 } },
 	{ OWN_CLIENTS,
 	  "serve",
-	  { "--clients", NULL, "NUMBER", "How many clients are let in at once; 512.", false, -1 } },
+	  { "--clients", NULL, "NUMBER", "How many clients are let in at once (default 512).",
+	    false, -1 } },
 	{ OWN_CELLS,
 	  "serve",
 	  { "--cells", NULL, "NUMBER",
-	    "How many calls run at once, of all clients; 256. One client has three quarters of "
-	    "them at the most.",
+	    "How many calls run at once, of all clients (default 256). One client has three "
+	    "quarters of them at the most.",
 	    false, -1 } },
 	{ OWN_DRAIN,
 	  "serve",
-	  { "--drain", NULL, "TIME", "How long calls that run are waited for after SIGTERM; 30s.",
-	    false, -1 } },
+	  { "--drain", NULL, "TIME",
+	    "How long calls that run are waited for after SIGTERM (default 30s).", false, -1 } },
 	{ OWN_TOOLS,
 	  "serve",
 	  { "--tools", NULL, "FILE",
@@ -129,10 +132,12 @@ static const struct own {
 	    -1 } },
 	{ OWN_HELP,
 	  "run eval explain doctor audit tools call serve",
-	  { "--help", "-h", NULL, "Show what can be given, and end.", false, -1 } },
+	  { "--help", "-h", NULL, "Show help and exit.", false, -1 } },
 };
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+enum { DRAIN_MAX_MS = 10 * 60 * 1000 };
 
 /* A flag as it stands on the command line. */
 struct given {
@@ -296,13 +301,12 @@ static int set_any(struct vt_policy *policy, const char *assignment, const char 
 	return vt_policy_set(policy, key, equals + 1, cwd, "--set", err);
 }
 
-static int set_field(struct vt_options *options, const struct given *given, enum vt_field field,
-		     const char *cwd, struct vt_err *err)
+/* A key's name says its unit; a flag's does not, and 5 is not 5 ms to everybody. */
+static int check_unit(const struct given *given, struct vt_err *err)
 {
 	const struct vt_flag *flag = &given->flag;
 	bool time = strcmp(flag->argument, "TIME") == 0;
 
-	/* A key's name says its unit; a flag's does not, and 5 is not 5 ms to everybody. */
 	if ((time || strcmp(flag->argument, "SIZE") == 0) && *given->value &&
 	    strcmp(given->value, "0") != 0 &&
 	    given->value[strspn(given->value, "0123456789.")] == '\0')
@@ -310,23 +314,32 @@ static int set_field(struct vt_options *options, const struct given *given, enum
 			       flag->name, given->value, given->value,
 			       time ? "s for seconds (ms and m work too)"
 				    : "M for megabytes (K and G work too)");
-	return vt_policy_set(options->policy, vt_field_info(field)->key, given->value, cwd,
-			     flag->name, err);
+	return 0;
 }
 
-/* Read as a time of a policy is. There is none here, so that nobody is told of its key. */
-static int set_drain(struct vt_options *options, const struct given *given, const char *cwd,
-		     struct vt_err *err)
+static int set_field(struct vt_options *options, const struct given *given, enum vt_field field,
+		     const char *cwd, struct vt_err *err)
 {
-	static const char key[] = "limits.grace_ms: ";
-	int r = set_field(options, given, VT_FIELD_LIMITS_GRACE_MS, cwd, err);
-	char *at = r < 0 ? strstr(err->what, key) : NULL;
+	int r = check_unit(given, err);
 
-	if (at)
-		memmove(at, at + strlen(key), strlen(at + strlen(key)) + 1);
-	if (r == 0)
-		options->serve.drain_ms = options->policy->limits.grace_ms;
-	return r;
+	return r < 0 ? r
+		     : vt_policy_set(options->policy, vt_field_info(field)->key, given->value, cwd,
+				     given->flag.name, err);
+}
+
+static int set_drain(struct vt_options *options, const struct given *given, struct vt_err *err)
+{
+	int64_t ms;
+	int r = check_unit(given, err);
+
+	if (r < 0)
+		return r;
+	if (vt_units_whole(VT_TYPE_MS, given->value, &ms) < 0 || ms > DRAIN_MAX_MS)
+		return vt_fail(err, VT_STEP_POLICY, EINVAL,
+			       "%s %s: want a time from 0 to 10m, with its unit (%s)",
+			       given->flag.name, given->value, vt_units_names(VT_TYPE_MS));
+	options->serve.drain_ms = ms;
+	return 0;
 }
 
 /* What a server has so many of. */
@@ -346,8 +359,7 @@ static int set_number(const struct given *given, int64_t least, int64_t most, in
 	return 0;
 }
 
-static int apply_serve(struct vt_options *options, const struct given *given, const char *cwd,
-		       struct vt_err *err)
+static int apply_serve(struct vt_options *options, const struct given *given, struct vt_err *err)
 {
 	int64_t number;
 	int r = 0;
@@ -371,7 +383,7 @@ static int apply_serve(struct vt_options *options, const struct given *given, co
 		options->serve.tools = given->value;
 		break;
 	case OWN_DRAIN:
-		return set_drain(options, given, cwd, err);
+		return set_drain(options, given, err);
 	default:
 		break;
 	}
@@ -419,7 +431,7 @@ static int apply_own(struct vt_options *options, const struct given *given, cons
 		options->help = true;
 		return 0;
 	default:
-		return apply_serve(options, given, cwd, err);
+		return apply_serve(options, given, err);
 	}
 }
 
@@ -458,7 +470,7 @@ static int take(struct vt_options *options, const struct given *given, enum roun
 		note_unset(given);
 	} else if (round == ROUND_POLICIES && is_policy) {
 		options->policy_name = given->value;
-		return vt_policy_load(options->policy, given->value, err);
+		return vt_policy_load(options->policy, given->value, "--policy", err);
 	} else if (round == ROUND_FLAGS && !is_policy) {
 		return apply(options, given, cwd, err);
 	}

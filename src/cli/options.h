@@ -22,7 +22,8 @@ struct vt_options {
 	bool              raw;         /* escape sequences may reach the terminal */
 	bool              self_test;
 	bool              help;
-	bool              json_last;   /* --json without a file is the last flag, and no -- follows it */
+	/* --json without a file is the last flag, and no -- follows it */
+	bool              json_last;
 	const char       *lang;        /* of `vitro eval`; NULL: the default */
 	const char       *query;       /* of `vitro tools`; NULL: none */
 	struct {
@@ -33,13 +34,16 @@ struct vt_options {
 		int64_t     clients, cells, drain_ms;
 	} serve;
 	char            **command;     /* what follows the flags; may be empty */
-	char            **told;        /* the same for an audit log, where vitro's own text stands in it; or NULL */
+	/* the same for an audit log, where vitro's own text stands in it; or NULL */
+	char            **told;
 	const char       *code;        /* of `vitro eval`; else NULL */
-	char            **arranged;    /* owned: the arguments, with the flags first; NULL: they are as given */
+	/* owned: the arguments, with the flags first; NULL: they are as given */
+	char            **arranged;
 };
 
 /*
- * argv[0] is the verb. Notes about what is probably not meant go to standard error. On failure what was parsed so far is valid, so that --json is known.
+ * argv[0] is the verb. Notes about what is probably not meant go to standard error. On failure what
+ * was parsed so far is valid, so that --json is known.
  */
 int  vt_options_parse(struct vt_options *options, int argc, char **argv, struct vt_err *err);
 void vt_options_done(struct vt_options *options);

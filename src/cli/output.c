@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/file.h"
 #include "base/path.h"
 #include "plan/links.h"
 
@@ -363,14 +364,6 @@ static bool is_given(const char *path, int *ret_fd)
 	return true;
 }
 
-static bool are_one(int a, int b)
-{
-	struct stat one, other;
-
-	return fstat(a, &one) == 0 && fstat(b, &other) == 0 && one.st_dev == other.st_dev &&
-	       one.st_ino == other.st_ino;
-}
-
 /*
  * A file that the caller opened, opened once more: as it is needed, and with locks that are not the
  * caller's too.
@@ -384,7 +377,7 @@ static int open_again(const struct judging *j, int *fd, int flags, struct vt_err
 	(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", *fd); /* fits */
 	AUTO_CLOSE int again = open(link, flags | O_CLOEXEC | O_NOCTTY);
 
-	if (again >= 0 && !are_one(*fd, again))
+	if (again >= 0 && !vt_file_is_same(*fd, again))
 		return lost_way(j, ESTALE, err);
 	if (again < 0)
 		return vt_fail(err, VT_STEP_POLICY, errno,
@@ -446,7 +439,7 @@ static int open_known(int folder_fd, const char *base, int flags)
 		return vt_fd_take(&fd);
 	int both = openat(folder_fd, base, flags);
 
-	if (both >= 0 && !are_one(fd, both)) {
+	if (both >= 0 && !vt_file_is_same(fd, both)) {
 		vt_fd_close(&both);
 		errno = ENOENT;
 	}

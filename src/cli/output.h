@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A file that a result or an audit line is written to. What a cell can replace is no place to report on
- * it: neither the file, nor a name that leads to it through a folder where a cell can put a link. That
- * is judged before the file is made, by names, by the host's mounts and by what the folders are.
+ * A file that a result or an audit line is written to. What a cell can replace is no place to
+ * report on it: neither the file, nor a name that leads to it through a folder where a cell can put
+ * a link. That is judged before the file is made, by names, by the host's mounts and by what the
+ * folders are.
  */
 #pragma once
 
@@ -20,24 +21,26 @@ struct vt_output {
 	int         fd;        /* -1: none */
 	int         folder_fd; /* that it is in; -1: the caller gave a descriptor */
 	bool        made;      /* the file is new */
-	const char *note;      /* what to tell of its way once it is open; NULL: nothing. The arena's */
+	/* what to tell of its way once it is open; NULL: nothing. The arena's */
+	const char *note;
 };
 
 /*
- * Opens the file at output->name, or takes the descriptor N of "/dev/fd/N", unless it lies in what the
- * policy grants for writing. A link on the way that an earlier cell may have made (vt_links_trusted())
- * is refused where it lies in what the policy grants at all; elsewhere there is a note. flags: more of
- * those of open(). With O_RDWR a file is open for reading too, by an open() of its own; what is no file is
- * only written to.
+ * Opens the file at output->name, or takes the descriptor N of "/dev/fd/N", unless it lies in what
+ * the policy grants for writing. A link on the way that an earlier cell may have made
+ * (vt_links_trusted()) is refused where it lies in what the policy grants at all; elsewhere there
+ * is a note. flags: more of those of open(). With O_RDWR a file is open for reading too, by an
+ * open() of its own; what is no file is only written to.
  */
 int vt_output_open(struct vt_output *output, int flags, const struct vt_policy *policy,
 		   const struct vt_host *host, struct vt_arena *arena, struct vt_err *err);
 
 /*
- * The same by the plan, which has seen what it grants. A file that is refused now is closed, and removed
- * if it is new. An output that is not open is fine.
+ * The same by the plan, which has seen what it grants. A file that is refused now is closed, and
+ * removed if it is new. An output that is not open is fine.
  */
-int vt_output_check(struct vt_output *output, const struct vt_plan *plan, const struct vt_host *host,
+int vt_output_check(struct vt_output *output, const struct vt_plan *plan,
+		    const struct vt_host *host,
 		    struct vt_arena *arena, struct vt_err *err);
 
 void vt_output_done(struct vt_output *output);

@@ -97,9 +97,8 @@ void vt_cli_complain(const char *message)
 
 void vt_cli_complain_err(const struct vt_err *err)
 {
-	const struct vt_findings findings = { .failed = true, .failure = *err };
 	struct vt_verdict verdict;
 
-	vt_verdict_reach(&findings, &verdict);
+	vt_verdict_fail(&verdict, err);
 	vt_cli_complain(verdict.message);
 }

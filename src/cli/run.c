@@ -6,19 +6,20 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/file.h"
 #include "cli/cli.h"
 #include "cli/eval.h"
 #include "cli/hint.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/signals.h"
+#include "cli/unique.h"
 #include "host/command.h"
 #include "host/host.h"
 #include "plan/plan.h"
@@ -107,10 +108,8 @@ static int take_signals(struct call *call, struct vt_err *err)
 /* An id that no other line of an audit log has. */
 static void name_call(struct call *call)
 {
-	uint64_t number = 0;
+	uint64_t number = vt_unique_number();
 
-	if (getrandom(&number, sizeof(number), GRND_NONBLOCK) != sizeof(number))
-		number = (uint64_t)vt_clock_now() << 22 ^ (uint64_t)getpid();
 	(void)snprintf(call->result.call_id, sizeof(call->result.call_id), "c%016llx",
 		       (unsigned long long)number); /* fits */
 }
@@ -287,20 +286,12 @@ static int write_reports(struct call *call, struct vt_err *err)
 	return audited < 0 ? audited : written;
 }
 
-static bool are_one(int a, int b)
-{
-	struct stat one, other;
-
-	return fstat(a, &one) == 0 && fstat(b, &other) == 0 && one.st_dev == other.st_dev &&
-	       one.st_ino == other.st_ino;
-}
-
 /* Messages are lines of their own, whatever the command left unended where they go. */
 static void end_line(struct call *call)
 {
 	struct vt_result *result = &call->result;
 	bool unended = result->err_unended ||
-		       (result->out_unended && are_one(STDOUT_FILENO, STDERR_FILENO));
+		       (result->out_unended && vt_file_is_same(STDOUT_FILENO, STDERR_FILENO));
 
 	if (result->passed_on && unended)
 		(void)vt_cli_write(STDERR_FILENO, "\n", 1); /* there is nobody else to tell */
@@ -431,12 +422,12 @@ int vt_cli_run(int argc, char **argv)
 		.log = { .fd = -1 },
 		.signal_fd = -1,
 	};
-	struct vt_findings findings = { .failed = true };
+	struct vt_err failure;
 	int code;
 
 	vt_result_init(&call.result);
 	name_call(&call);
-	int r = prepare(&call, argc, argv, &findings.failure);
+	int r = prepare(&call, argc, argv, &failure);
 
 	if (r == 0 && call.options.help) {
 		show_help(argv[0]);
@@ -448,17 +439,17 @@ int vt_cli_run(int argc, char **argv)
 		warn_of_silence(&call.options);
 	}
 	if (r == 0)
-		r = take_signals(&call, &findings.failure);
+		r = take_signals(&call, &failure);
 	if (r == 0)
-		r = execute(&call, &findings.failure);
+		r = execute(&call, &failure);
 	if (r < 0)
-		vt_verdict_reach(&findings, &call.result.verdict);
+		vt_verdict_fail(&call.result.verdict, &failure);
 	code = vt_verdict_exit_code(&call.result.verdict);
-	r = write_reports(&call, &findings.failure);
+	r = write_reports(&call, &failure);
 	tell(&call);
 	if (r < 0) {
 		end_line(&call);
-		vt_cli_complain_err(&findings.failure);
+		vt_cli_complain_err(&failure);
 		code = VT_EXIT_OWN;
 	}
 	release(&call);

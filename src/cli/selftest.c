@@ -110,7 +110,7 @@ static bool reach_outside(struct session *s, const struct sock_fprog *filter,
 	bool left = row->flags & VT_TRY_AFTER ? was_left(&s->world) : true;
 
 	vt_control_end(&control);
-	if (tried->outside.word == VT_WORD_REACHED && left)
+	if (tried->outside.word == VT_SAID_REACHED && left)
 		return true;
 	(void)snprintf(tried->why, sizeof(tried->why), "outside: %s",
 		       *tried->outside.line ? tried->outside.line : "it said nothing");
@@ -215,34 +215,35 @@ static bool was_late(const struct vt_try *row, const struct vt_result *result,
 	       (row->property == VT_TESTED_CPU_TIME && vt_excess_tell(&cpu, why, size));
 }
 
-static enum vt_outcome outcome_inside(struct session *s, struct vt_tried *tried,
-				      const struct vt_result *result, const struct vt_plan *plan)
+static enum vt_trial_outcome outcome_inside(struct session *s, struct vt_tried *tried,
+					    const struct vt_result *result,
+					    const struct vt_plan *plan)
 {
 	const struct vt_try *row = tried->row;
-	bool ended = tried->inside.word == VT_WORD_NOTHING && has_word(row->ends, tried->status);
+	bool ended = tried->inside.word == VT_SAID_NOTHING && has_word(row->ends, tried->status);
 
 	/* Nobody in a pid namespace can kill its init: there, a call that is lost has lost it. */
 	if (row->flags & VT_TRY_CHILD && !plan->bare)
 		ended = false;
-	if (row->flags & VT_TRY_AFTER && (tried->inside.word == VT_WORD_REACHED || ended)) {
+	if (row->flags & VT_TRY_AFTER && (tried->inside.word == VT_SAID_REACHED || ended)) {
 		if (was_left(&s->world))
-			return VT_OUTCOME_REACHED;
+			return VT_TRIAL_REACHED;
 		(void)snprintf(tried->inside.line, sizeof(tried->inside.line),
 			       "it was gone with its call"); /* fits */
-		return VT_OUTCOME_DENIED;
+		return VT_TRIAL_DENIED;
 	}
-	if (tried->inside.word == VT_WORD_DENIED || ended)
+	if (tried->inside.word == VT_SAID_DENIED || ended)
 		return was_late(row, result, plan, tried->why, sizeof(tried->why))
-			       ? VT_OUTCOME_LATE
-			       : VT_OUTCOME_DENIED;
-	if (tried->inside.word == VT_WORD_REACHED) {
+			       ? VT_TRIAL_LATE
+			       : VT_TRIAL_DENIED;
+	if (tried->inside.word == VT_SAID_REACHED) {
 		(void)snprintf(tried->why, sizeof(tried->why), "%s",
 			       row->weaker ? row->weaker : "");
-		return VT_OUTCOME_REACHED;
+		return VT_TRIAL_REACHED;
 	}
 	(void)snprintf(tried->why, sizeof(tried->why), "the call ended as %s%s%s", tried->status,
 		       *result->verdict.message ? ": " : "", result->verdict.message);
-	return VT_OUTCOME_UNCLEAR;
+	return VT_TRIAL_UNCLEAR;
 }
 
 static void try_inside(struct session *s, struct vt_tried *tried)
@@ -261,8 +262,8 @@ static void try_inside(struct session *s, struct vt_tried *tried)
 		r = vt_attempt_inside(&s->host, &policy, argv, s->signal_fd, &plan, &result, &err);
 	if (lacks || r != 0) {
 		(void)snprintf(tried->why, sizeof(tried->why), "%s", lacks ? lacks : err.what);
-		tried->outcome = lacks || err.step == VT_STEP_PLAN ? VT_OUTCOME_UNJUDGED
-								   : VT_OUTCOME_UNCLEAR;
+		tried->outcome = lacks || err.step == VT_STEP_PLAN ? VT_TRIAL_UNJUDGED
+								   : VT_TRIAL_UNCLEAR;
 		return;
 	}
 	vt_str_init(&out);
@@ -299,15 +300,14 @@ static void try_watched(struct session *s, struct vt_tried *tried)
 
 	if (tried->row->weaker || !claim->mechanism || claim->grade != VT_GRADE_WATCHED)
 		return;
-	while (tried->outcome == VT_OUTCOME_REACHED && tries < WATCHED_TRIES &&
-	       !s->test->cancelled) {
+	while (tried->outcome == VT_TRIAL_REACHED && tries < WATCHED_TRIES && !s->test->cancelled) {
 		vt_world_refresh(&s->world);
 		try_inside(s, tried);
 		tries++;
 	}
-	if (tries == 1 || tried->outcome != VT_OUTCOME_DENIED)
+	if (tries == 1 || tried->outcome != VT_TRIAL_DENIED)
 		return;
-	tried->outcome = VT_OUTCOME_LATE;
+	tried->outcome = VT_TRIAL_LATE;
 	(void)snprintf(tried->why, sizeof(tried->why),
 		       "it was stopped only when it was tried %d times", tries);
 }
@@ -330,8 +330,8 @@ static void try_one(struct session *s, struct vt_tried *tried)
 	const struct vt_try *row = tried->row;
 	const char *why = obstacle(s, row);
 
-	tried->outcome = is_allowed(s, row) ? VT_OUTCOME_ALLOWED : VT_OUTCOME_UNJUDGED;
-	if (tried->outcome == VT_OUTCOME_ALLOWED)
+	tried->outcome = is_allowed(s, row) ? VT_TRIAL_ALLOWED : VT_TRIAL_UNJUDGED;
+	if (tried->outcome == VT_TRIAL_ALLOWED)
 		return;
 	if (why) {
 		(void)snprintf(tried->why, sizeof(tried->why), "%s", why);
@@ -343,9 +343,9 @@ static void try_one(struct session *s, struct vt_tried *tried)
 	vt_world_refresh(&s->world);
 	try_inside(s, tried);
 	try_watched(s, tried);
-	if (row->flags & VT_TRY_AGAIN && tried->outcome == VT_OUTCOME_DENIED &&
+	if (row->flags & VT_TRY_AGAIN && tried->outcome == VT_TRIAL_DENIED &&
 	    !reach_outside(s, NULL, tried))
-		tried->outcome = VT_OUTCOME_UNJUDGED;
+		tried->outcome = VT_TRIAL_UNJUDGED;
 }
 
 /* Whether grants for writing work at all: else an act that needs one is denied for nothing. */
@@ -355,7 +355,7 @@ static bool can_write(struct session *s)
 	struct vt_tried tried = { .row = &row };
 
 	try_inside(s, &tried);
-	return tried.outcome == VT_OUTCOME_REACHED;
+	return tried.outcome == VT_TRIAL_REACHED;
 }
 
 static bool covers(const struct vt_grants *grants, const char *base)
@@ -589,7 +589,7 @@ int vt_selftest_run(struct vt_policy *policy, int progress, struct vt_selftest *
 		return vt_fail(err, VT_STEP_WATCH, ENOMEM, "begin");
 	for (size_t i = 0; i < vt_try_count; i++)
 		ret_test->tried[i] = (struct vt_tried){ .row = &vt_tries[i],
-							.outcome = VT_OUTCOME_UNJUDGED };
+							.outcome = VT_TRIAL_UNJUDGED };
 	int r = vt_helper_find("vitro-escape", s->program, err);
 
 	if (r == 0)

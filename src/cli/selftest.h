@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The self-test: tries every act of cli/acts.h outside and inside a cell, judges each property by what
- * happened, and compares with what the plans of those very calls claimed. Leaves nothing behind and
- * touches nothing that it did not make.
+ * The self-test: tries every act of cli/acts.h outside and inside a cell, judges each property by
+ * what happened, and compares with what the plans of those very calls claimed. Leaves nothing
+ * behind and touches nothing that it did not make.
  */
 #pragma once
 
@@ -23,7 +23,7 @@ enum { VT_WHY_SIZE = 768 }; /* room for a verdict's message and some words */
 struct vt_tried {
 	const struct vt_try *row;
 	const char          *door, *sentence;       /* vitro-escape's own words for it */
-	enum vt_outcome      outcome;
+	enum vt_trial_outcome      outcome;
 	bool                 noted;                 /* the call's plan says what is weaker */
 	struct vt_said       outside, inside;
 	const char          *status;                /* of the call; NULL: none was made */
@@ -43,8 +43,9 @@ struct vt_selftest {
 };
 
 /*
- * Runs it. policy is changed. progress: a descriptor for a line that says where it is, -1: none. What
- * was found is in *ret_test, to be freed by vt_selftest_done(); an error means that there is no report.
+ * Runs it. policy is changed. progress: a descriptor for a line that says where it is, -1: none.
+ * What was found is in *ret_test, to be freed by vt_selftest_done(); an error means that there is
+ * no report.
  */
 int  vt_selftest_run(struct vt_policy *policy, int progress, struct vt_selftest *ret_test,
 		     struct vt_err *err);

@@ -28,7 +28,8 @@ static void name_claim(const struct vt_claim *claim, const struct vt_ruling *rul
 		(void)snprintf(buf, size, "%s, %s", vt_grade_name(claim->grade), claim->mechanism);
 }
 
-static size_t count(const struct vt_selftest *test, unsigned property, enum vt_outcome outcome)
+static size_t count(const struct vt_selftest *test, unsigned property,
+		    enum vt_trial_outcome outcome)
 {
 	size_t found = 0;
 
@@ -40,8 +41,8 @@ static size_t count(const struct vt_selftest *test, unsigned property, enum vt_o
 static void add_property(struct vt_str *out, const struct vt_selftest *test, unsigned property)
 {
 	const struct vt_ruling *ruling = &test->rulings[property];
-	size_t allowed = count(test, property, VT_OUTCOME_ALLOWED);
-	size_t unjudged = count(test, property, VT_OUTCOME_UNJUDGED);
+	size_t allowed = count(test, property, VT_TRIAL_ALLOWED);
+	size_t unjudged = count(test, property, VT_TRIAL_UNJUDGED);
 	char claim[64];
 
 	name_claim(&test->claims[property], ruling, claim, sizeof(claim));
@@ -61,10 +62,10 @@ static void add_property(struct vt_str *out, const struct vt_selftest *test, uns
 static void describe(const struct vt_tried *tried, char *buf, size_t size)
 {
 	const char *label = tried->row->label, *why = tried->why;
-	const char *said = tried->outcome == VT_OUTCOME_UNJUDGED ? "" : tried->inside.line;
+	const char *said = tried->outcome == VT_TRIAL_UNJUDGED ? "" : tried->inside.line;
 
 	/* Where nothing else says what it means, the act's own sentence does. */
-	if (tried->outcome == VT_OUTCOME_REACHED && !*why)
+	if (tried->outcome == VT_TRIAL_REACHED && !*why)
 		why = tried->sentence;
 	(void)snprintf(buf, size, "%s%s%s (%s): %s%s%s", tried->row->act, label ? " " : "",
 		       label ? label : "", tried->door, why, *why && *said ? ": " : "", said);
@@ -84,7 +85,7 @@ static void add_act(struct vt_str *out, const struct vt_tried *tried)
 static bool is_alike(const struct vt_tried *one, const struct vt_tried *other)
 {
 	return one->outcome == other->outcome && *one->why && strcmp(one->why, other->why) == 0 &&
-	       (one->outcome == VT_OUTCOME_UNJUDGED ||
+	       (one->outcome == VT_TRIAL_UNJUDGED ||
 		strcmp(one->inside.line, other->inside.line) == 0);
 }
 
@@ -101,7 +102,7 @@ static bool has_like(const struct vt_selftest *test, size_t index, bool before)
 static void add_alike(struct vt_str *out, const struct vt_selftest *test, size_t index)
 {
 	const struct vt_tried *first = &test->tried[index];
-	const char *said = first->outcome == VT_OUTCOME_UNJUDGED ? "" : first->inside.line;
+	const char *said = first->outcome == VT_TRIAL_UNJUDGED ? "" : first->inside.line;
 	const char *sep = ": ";
 	struct vt_str text;
 
@@ -120,7 +121,7 @@ static void add_alike(struct vt_str *out, const struct vt_selftest *test, size_t
 }
 
 static void add_section(struct vt_str *out, const struct vt_selftest *test, const char *title,
-			enum vt_outcome outcome)
+			enum vt_trial_outcome outcome)
 {
 	bool any = false;
 
@@ -187,10 +188,10 @@ void vt_selftest_text(const struct vt_selftest *test, struct vt_str *out)
 		    FOUND_WIDTH, "FOUND", "ACTS");
 	for (unsigned i = 0; i < VT_TESTED_COUNT; i++)
 		add_property(out, test, i);
-	add_section(out, test, "Not denied:", VT_OUTCOME_REACHED);
-	add_section(out, test, "Stopped late:", VT_OUTCOME_LATE);
-	add_section(out, test, "Unclear, though it works outside:", VT_OUTCOME_UNCLEAR);
-	add_section(out, test, "Not judged here:", VT_OUTCOME_UNJUDGED);
+	add_section(out, test, "Not denied:", VT_TRIAL_REACHED);
+	add_section(out, test, "Stopped late:", VT_TRIAL_LATE);
+	add_section(out, test, "Unclear, though it works outside:", VT_TRIAL_UNCLEAR);
+	add_section(out, test, "Not judged here:", VT_TRIAL_UNJUDGED);
 	add_mismatches(out, test);
 	add_sum(out, test);
 }
@@ -208,10 +209,10 @@ static json_t *act_json(const struct vt_tried *tried)
 		"{s:s, s:o, s:s, s:o, s:o, s:s, s:s, s:o, s:o, s:o, s:o}", "act", row->act, "label",
 		text_or_null(row->label), "property", vt_tested_name(row->property), "mechanism",
 		text_or_null(tried->door), "sentence", text_or_null(tried->sentence), "outcome",
-		vt_outcome_name(tried->outcome), "reached_means", row->weaker ? "weaker" : "absent",
-		"outside", text_or_null(tried->outside.line), "inside",
-		text_or_null(tried->inside.line), "status", text_or_null(tried->status), "why",
-		text_or_null(tried->why));
+		vt_trial_outcome_name(tried->outcome), "reached_means",
+		row->weaker ? "weaker" : "absent", "outside", text_or_null(tried->outside.line),
+		"inside", text_or_null(tried->inside.line), "status", text_or_null(tried->status),
+		"why", text_or_null(tried->why));
 }
 
 static json_t *property_json(const struct vt_selftest *test, unsigned property)

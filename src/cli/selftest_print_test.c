@@ -23,7 +23,7 @@ static int begin(void **state)
 		test->tried[i] = (struct vt_tried){ .row = &vt_tries[i],
 						    .door = "a door",
 						    .sentence = "a sentence",
-						    .outcome = VT_OUTCOME_DENIED };
+						    .outcome = VT_TRIAL_DENIED };
 	*state = test;
 	return 0;
 }
@@ -37,7 +37,8 @@ static int end(void **state)
 	return 0;
 }
 
-static void set(struct vt_selftest *test, const char *act, enum vt_outcome outcome, const char *why)
+static void set(struct vt_selftest *test, const char *act, enum vt_trial_outcome outcome,
+		const char *why)
 {
 	for (size_t i = 0; i < vt_try_count; i++) {
 		if (strcmp(vt_tries[i].act, act) != 0)
@@ -74,7 +75,7 @@ static void tells_late_from_not_at_all(void **state)
 	struct vt_selftest *test = *state;
 	struct vt_str text;
 
-	set(test, "take_heap", VT_OUTCOME_LATE, "by 9 MB");
+	set(test, "take_heap", VT_TRIAL_LATE, "by 9 MB");
 	vt_str_init(&text);
 	vt_selftest_text(test, &text);
 	assert_true(vt_str_ok(&text));
@@ -83,7 +84,7 @@ static void tells_late_from_not_at_all(void **state)
 			    "memory      take_heap (a door): by 9 MB");
 	vt_str_done(&text);
 
-	set(test, "take_together", VT_OUTCOME_REACHED, "");
+	set(test, "take_together", VT_TRIAL_REACHED, "");
 	vt_str_init(&text);
 	vt_selftest_text(test, &text);
 	assert_string_equal(section(&text, "Not denied:"),
@@ -98,10 +99,10 @@ static void says_one_cause_once(void **state)
 	struct vt_selftest *test = *state;
 	struct vt_str text;
 
-	set(test, "udp4", VT_OUTCOME_UNCLEAR, "it ended");
-	set(test, "trace", VT_OUTCOME_UNCLEAR, "it ended");
-	set(test, "tcp4", VT_OUTCOME_UNCLEAR, "it went");
-	set(test, "tcp6", VT_OUTCOME_UNJUDGED, "it ended");
+	set(test, "udp4", VT_TRIAL_UNCLEAR, "it ended");
+	set(test, "trace", VT_TRIAL_UNCLEAR, "it ended");
+	set(test, "tcp4", VT_TRIAL_UNCLEAR, "it went");
+	set(test, "tcp6", VT_TRIAL_UNJUDGED, "it ended");
 	vt_str_init(&text);
 	vt_selftest_text(test, &text);
 	assert_true(vt_str_ok(&text));

@@ -4,7 +4,6 @@
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/signalfd.h>
 #include <syslog.h>
 #include <unistd.h>
@@ -159,12 +158,12 @@ static int run(struct serving *serving, struct vt_err *err)
 
 	if (more && access(more, F_OK) == 0 && !serving->options.serve.tools)
 		return vt_fail(err, VT_STEP_POLICY, EINVAL,
-			       "'%.100s' is too much: vitro serve takes flags alone; did you mean "
-			       "--tools %.100s?",
+			       "vitro serve takes only flags, not '%.100s'; did you mean --tools "
+			       "%.100s?",
 			       more, more);
 	if (more)
 		return vt_fail(err, VT_STEP_POLICY, EINVAL,
-			       "'%.100s' is too much: vitro serve takes flags alone", more);
+			       "vitro serve takes only flags, not '%.100s'", more);
 	int r = vt_host_probe(&serving->host, err);
 
 	if (r < 0)

@@ -10,7 +10,7 @@
 int vt_cli_signals(bool take, struct vt_err *err);
 
 /*
- * The same, taken, for a verb that makes one call: a reader that left is no reason to die, and one who stops us at the
- * terminal would stop the clock while the cell runs on.
+ * The same, taken, for a verb that makes one call: a reader that left is no reason to die, and one
+ * who stops us at the terminal would stop the clock while the cell runs on.
  */
 int vt_cli_signals_of_call(struct vt_err *err);

@@ -125,12 +125,17 @@ static int print_served(const struct vt_options *options, struct vt_err *err)
 	struct vitro_error error;
 	vitro_toolhost *host;
 
+	/* The library would only say that there is no list. */
+	int r = vt_toolset_check_query(options->query, err);
+
+	if (r < 0)
+		return r;
 	if (vitro_toolhost_new(&host, NULL, &wanted, &error) < 0)
 		return vt_fail(err, VT_STEP_POLICY, error.num, "%s", error.text);
 	char *list = vitro_toolhost_list(host, options->query);
-	int r = list ? print_list(list, options, err)
-		     : vt_fail(err, VT_STEP_OUTPUT, ENOMEM, "list the tools");
 
+	r = list ? print_list(list, options, err)
+		 : vt_fail(err, VT_STEP_OUTPUT, ENOMEM, "list the tools");
 	free(list);
 	vitro_toolhost_free(host);
 	return r;
@@ -175,7 +180,7 @@ static int offer(const struct vt_options *options, struct vt_err *err)
 	if (!options->command[0] || options->command[1])
 		return vt_fail(err, VT_STEP_POLICY, EINVAL,
 			       "want one manifest: vitro tools TOOLS.json [--query TEXT]");
-	if (vt_offer_load(options->command[0], &manifest, err) < 0)
+	if (vt_cli_load_manifest(options->command[0], &manifest, err) < 0)
 		return 1; /* told */
 	int r = print_tools(manifest, options, err);
 

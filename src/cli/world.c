@@ -14,7 +14,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -25,6 +24,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "cli/attempt.h"
+#include "cli/unique.h"
 
 enum listener { TCP4, TCP6, UDP4, ABSTRACT, PATH, DATAGRAMS, PIPE, LISTENERS };
 
@@ -318,10 +318,8 @@ static int start_victim(struct vt_world *world, const char *program, struct vt_e
 
 static void name_world(struct vt_world *world)
 {
-	uint64_t number = 0;
+	uint64_t number = vt_unique_number();
 
-	if (getrandom(&number, sizeof(number), GRND_NONBLOCK) != sizeof(number))
-		number = (uint64_t)vt_clock_now() << 22 ^ (uint64_t)getpid();
 	(void)snprintf(world->word, sizeof(world->word), "victim-%016llx",
 		       (unsigned long long)number); /* fits */
 	(void)snprintf(world->abstract, sizeof(world->abstract), "vitro-%016llx",

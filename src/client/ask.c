@@ -5,7 +5,6 @@
  * may answer. How many questions a call has, and how deep calls call, is bounded.
  */
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

@@ -183,13 +183,13 @@ static int send_command(vitro_toolhost *host, const struct vt_call *call,
 	char **argv, *input = NULL;
 	size_t input_len = strlen(request->arguments);
 	struct vt_err inner;
-	int status = vt_command_expand(target->command, arguments, &argv, &inner);
+	int status = vt_template_expand(target->command, arguments, &argv, &inner);
 
 	if (status < 0)
 		return vt_fail(err, inner.step, inner.num, "%s: %s", call->tool->name, inner.what);
 	if (target->input)
-		status = vt_command_expand_input(target->input, arguments, &input, &input_len,
-						 &inner);
+		status = vt_template_expand_input(target->input, arguments, &input, &input_len,
+						  &inner);
 	if (status < 0) {
 		free(argv);
 		return vt_fail(err, inner.step, inner.num, "%s: %s", call->tool->name, inner.what);

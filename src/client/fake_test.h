@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * For tests: a supervisor that runs nothing. The test program is started as one by the client itself,
- * since VITRO_BINARY names it, and does what the names of the tools say. Each test sees afterwards that
- * no descriptor and no child is left, and that nobody was told of one.
+ * For tests: a supervisor that runs nothing. The test program is started as one by the client
+ * itself, since VITRO_BINARY names it, and does what the names of the tools say. Each test sees
+ * afterwards that no descriptor and no child is left, and that nobody was told of one.
  */
 #pragma once
 
@@ -35,16 +35,16 @@
 /* ---- the supervisor ------------------------------------------------------------------------- */
 
 struct fake {
-	struct vt_frames_in  in;
+	struct vt_frames_in in;
 	struct vt_frames_out out;
-	struct vt_str        head;
-	int64_t              calls;
-	int                  pools; /* that are open */
-	int64_t              late; /* the call that asks when it is told to end */
+	struct vt_str head;
+	int64_t calls;
+	int pools;    /* that are open */
+	int64_t late; /* the call that asks when it is told to end */
 	struct {
 		int64_t call, left;
-	}                    askers[64]; /* and the answers that they wait for; 0: none */
-	const char          *mode; /* what is to go wrong, and where */
+	} askers[64];     /* and the answers that they wait for; 0: none */
+	const char *mode; /* what is to go wrong, and where */
 };
 
 /* Ends as a supervisor that was killed does. */
@@ -80,15 +80,15 @@ static inline void fake_done(struct fake *fake, int64_t call, const char *status
 {
 	char head[512];
 
-	(void)snprintf(head, sizeof(head),
-		       "{\"is\":\"done\",\"call\":%lld,\"status\":\"%s\",\"value\":%zu,\"stdout\":0,"
-		       "\"stderr\":0,\"exit_code\":-1,\"signal\":0,\"wall_ns\":1250000,\"cpu_ns\":500000,"
-		       "\"peak_kb\":100,\"processes\":1%s%s}",
-		       (long long)call, status, len,
-		       strcmp(status, "refused") == 0 ? "" : ",\"cell\":true",
-		       strcmp(status, "ok") == 0
-			       ? ""
-			       : ",\"error_type\":\"Type\",\"error\":\"the sentence\"");
+	(void)snprintf(
+		head, sizeof(head),
+		"{\"is\":\"done\",\"call\":%lld,\"status\":\"%s\",\"value\":%zu,\"stdout\":0,"
+		"\"stderr\":0,\"exit_code\":-1,\"signal\":0,\"wall_ns\":1250000,\"cpu_ns\":500000,"
+		"\"peak_kb\":100,\"processes\":1%s%s}",
+		(long long)call, status, len,
+		strcmp(status, "refused") == 0 ? "" : ",\"cell\":true",
+		strcmp(status, "ok") == 0 ? ""
+					  : ",\"error_type\":\"Type\",\"error\":\"the sentence\"");
 	fake_send(fake, head, value, len);
 }
 
@@ -159,8 +159,10 @@ static const struct {
 	{ "odd-status", "{\"is\":\"done\",\"call\":1,\"status\":\"fine\",\"value\":1}", "1" },
 	{ "too-long", "{\"is\":\"done\",\"call\":1,\"status\":\"ok\",\"value\":2}", "1" },
 	{ "too-short", "{\"is\":\"done\",\"call\":1,\"status\":\"ok\",\"value\":1}", "12" },
-	{ "negative-length", "{\"is\":\"done\",\"call\":1,\"status\":\"ok\",\"value\":-1,\"stdout\":2}", "1" },
-	{ "huge-length", "{\"is\":\"done\",\"call\":1,\"status\":\"ok\",\"value\":9223372036854775807}", "1" },
+	{ "negative-length",
+	  "{\"is\":\"done\",\"call\":1,\"status\":\"ok\",\"value\":-1,\"stdout\":2}", "1" },
+	{ "huge-length",
+	  "{\"is\":\"done\",\"call\":1,\"status\":\"ok\",\"value\":9223372036854775807}", "1" },
 	{ "no-stream", "{\"is\":\"output\",\"call\":1}", "x" },
 	{ "odd-stream", "{\"is\":\"output\",\"call\":1,\"stream\":3}", "x" },
 	{ "no-level", "{\"is\":\"log\",\"call\":1}", "x" },
@@ -168,7 +170,8 @@ static const struct {
 	{ "no-tool", "{\"is\":\"ask\",\"call\":1,\"ask\":1}", "{}" },
 	{ "a-pool", "{\"is\":\"pool\",\"pool\":1,\"ok\":true}", "{}" },
 	{ "text-for-length", "{\"is\":\"done\",\"call\":1,\"status\":\"ok\",\"value\":\"1\"}", "" },
-	{ "text-for-code", "{\"is\":\"done\",\"call\":1,\"status\":\"error\",\"exit_code\":\"1\"}", "" },
+	{ "text-for-code", "{\"is\":\"done\",\"call\":1,\"status\":\"error\",\"exit_code\":\"1\"}",
+	  "" },
 	{ "odd-code", "{\"is\":\"done\",\"call\":1,\"status\":\"error\",\"exit_code\":256}", "" },
 	{ "real-call", "{\"is\":\"output\",\"call\":1.0,\"stream\":1}", "" },
 	{ "a-hello", "{\"is\":\"hello\",\"version\":1}", "" },
@@ -217,7 +220,9 @@ static inline void fake_ramble(struct fake *fake, const char *body, size_t len)
 		"{\"is\":\"count\",\"ready\":%d}",
 		"{\"is\":\"pool\",\"pool\":%d,\"ok\":true}",
 	};
-	static const char *const bodies[] = { "", "1", "{}", "[12]", "\"a\xff\"", "{\"a\":", "nul" };
+	static const char *const bodies[] = {
+		"", "1", "{}", "[12]", "\"a\xff\"", "{\"a\":", "nul"
+	};
 	const char *digits = memchr(body, ':', len);
 	unsigned seed = digits ? (unsigned)atoi(digits + 1) : 0;
 
@@ -227,8 +232,9 @@ static inline void fake_ramble(struct fake *fake, const char *body, size_t len)
 
 		_Pragma("GCC diagnostic push");
 		_Pragma("GCC diagnostic ignored \"-Wformat-nonliteral\"");
-		(void)snprintf(head, sizeof(head), heads[(unsigned)rand_r(&seed) % 7 + (i > 30) * 2],
-			       rand_r(&seed) % 6, rand_r(&seed) % 5, rand_r(&seed) % 3);
+		(void)snprintf(head, sizeof(head),
+			       heads[(unsigned)rand_r(&seed) % 7 + (i > 30) * 2], rand_r(&seed) % 6,
+			       rand_r(&seed) % 5, rand_r(&seed) % 3);
 		_Pragma("GCC diagnostic pop");
 		fake_send(fake, head, text, strlen(text));
 	}
@@ -375,11 +381,12 @@ static inline void fake_take(struct fake *fake, const struct vt_head *head, cons
 	if (strcmp(what, "hello") == 0) {
 		if (strncmp(fake->mode, "hello-", 6) == 0 && fake_break(fake, fake->mode + 6))
 			return;
-		const char *hello = strcmp(fake->mode, "newer") == 0
-					    ? "{\"is\":\"hello\",\"version\":2,\"vitro\":\"9.0\"}"
-				    : strcmp(fake->mode, "other") == 0
-					    ? "{\"is\":\"hello\",\"version\":1,\"vitro\":\"0.0.9\"}"
-					    : "{\"is\":\"hello\",\"version\":1,\"vitro\":\"0.1.0\"}";
+		const char *hello =
+			strcmp(fake->mode, "newer") == 0
+				? "{\"is\":\"hello\",\"version\":2,\"vitro\":\"9.0\"}"
+			: strcmp(fake->mode, "other") == 0
+				? "{\"is\":\"hello\",\"version\":1,\"vitro\":\"0.0.9\"}"
+				: "{\"is\":\"hello\",\"version\":1,\"vitro\":\"0.1.0\"}";
 
 		fake_send(fake, "{\"is\":\"log\",\"level\":4}", "hear me", 7);
 		fake_send(fake, hello, NULL, 0);

@@ -11,9 +11,6 @@
 #include "client/policy.h"
 #include "tool/function.h"
 
-/* With a NUL and the id of a call, of at most 63 bytes, the supervisor takes 512. */
-enum { SYMBOL_MAX = 448 };
-
 enum { PROTOCOL = 1, HELLO_MS = 30000, READY_MIN = 2, READY_MAX = 64 };
 
 const char *vitro_version(void)
@@ -29,8 +26,8 @@ static void target_free(void *owner)
 
 	vt_host_pool_release(target->pool);
 	free(target->symbol);
-	vt_command_free(target->command);
-	vt_command_free(target->input);
+	vt_template_free(target->command);
+	vt_template_free(target->input);
 	free(target->may_call);
 	free(target);
 }
@@ -102,9 +99,9 @@ static int choose_pool(vitro_toolhost *host, const struct vitro_tool *tool,
 		key.path = program;
 	} else if (function) {
 		status = vt_tool_set_up(language, function, tool->folder, &key.setup, err);
-		key.path = tool->interpreter ? tool->interpreter : vt_tool_program(language);
+		key.path = tool->interpreter ? tool->interpreter : vt_language_program(language);
 	} else {
-		key.path = target->command ? vt_command_program(target->command) : tool->object;
+		key.path = target->command ? vt_template_program(target->command) : tool->object;
 	}
 	if (status == 0)
 		status = vt_policy_sources_reading(policy, tool->folder, &key.policy, err);
@@ -126,7 +123,7 @@ static int check_function(const struct vitro_tool *tool, struct vt_err *err)
 		return vt_fail(err, VT_STEP_POLICY, EINVAL, "%s: %s is for python and node",
 			       tool->name, tool->interpreter ? "interpreter" : "folder");
 	if (function &&
-	    vt_tool_check_function(language, function, vt_tool_language(language), &inner) < 0)
+	    vt_tool_check_function(language, function, vt_language_name(language), &inner) < 0)
 		return vt_fail(err, inner.step, inner.num, "%s: %s", tool->name, inner.what);
 	if (tool->node && !tool->folder)
 		return vt_fail(err, VT_STEP_POLICY, EINVAL, "%s: node needs a folder", tool->name);
@@ -142,9 +139,9 @@ static int check_symbol(const struct vitro_tool *tool, struct vt_err *err)
 {
 	if (tool->symbol && !*tool->symbol)
 		return vt_fail(err, VT_STEP_POLICY, EINVAL, "%s: symbol is empty", tool->name);
-	if (tool->symbol && strlen(tool->symbol) > SYMBOL_MAX)
+	if (tool->symbol && strlen(tool->symbol) > VT_TOOL_MAX_FUNCTION)
 		return vt_fail(err, VT_STEP_POLICY, EINVAL, "%s: symbol has more than %d bytes",
-			       tool->name, SYMBOL_MAX);
+			       tool->name, VT_TOOL_MAX_FUNCTION);
 	if (!tool->object != !tool->symbol)
 		return vt_fail(err, VT_STEP_POLICY, EINVAL,
 			       "%s: object and symbol must be set together", tool->name);
@@ -189,11 +186,11 @@ static int fill_target(vitro_toolhost *host, const struct vitro_tool *tool,
 		return vt_error_no_memory(err);
 	if (tool->may_call && !(target->may_call = copy_words(tool->may_call)))
 		return vt_error_no_memory(err);
-	if (tool->command && vt_command_compile(tool->command, made->schema, "command",
-						&target->command, &inner) < 0)
+	if (tool->command && vt_template_compile(tool->command, made->schema, "command",
+						 &target->command, &inner) < 0)
 		return vt_fail(err, inner.step, inner.num, "%s: %s", tool->name, inner.what);
-	if (tool->input && vt_command_compile_input(tool->input, made->schema, "input",
-						    &target->input, &inner) < 0)
+	if (tool->input && vt_template_compile_input(tool->input, made->schema, "input",
+						     &target->input, &inner) < 0)
 		return vt_fail(err, inner.step, inner.num, "%s: %s", tool->name, inner.what);
 	return choose_pool(host, tool, target, err);
 }

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the files of the tool host share. host.c has the tools, pool.c what their calls are held by, call.c
- * begins and ends calls, dispatch.c hears what comes of them, ask.c answers what they ask for.
+ * What the files of the tool host share. host.c has the tools, remote.c those of a server, pool.c
+ * what their calls are held by, call.c begins and ends calls, dispatch.c hears what comes of them,
+ * ask.c answers what they ask for.
  *
- * Call-backs may use the tool host again. So whoever makes one does it last: when it returns, the call
- * may be over and the message gone.
+ * Call-backs may use the tool host again. So whoever makes one does it last: when it returns, the
+ * call may be over and the message gone.
  */
 #pragma once
 
-#include "base/str.h"
 #include "client/calls.h"
 #include "client/peer.h"
 #include "client/result.h"
@@ -33,14 +33,19 @@ enum vt_host_pool_kind {
 	VT_HOST_POOL_NONE, /* of no calls: to learn what the policy comes to */
 };
 
-/* One program, or object, or command, or setup of an interpreter, under one policy. The tools that have it share it. */
+/*
+ * One program, or object, or command, or setup of an interpreter, under one policy. The tools that
+ * have it share it.
+ */
 struct vt_host_pool {
-	struct vt_host_pool     *next, **before; /* before is NULL once it is out of the list: it was refused */
+	/* before is NULL once it is out of the list: it was refused */
+	struct vt_host_pool     *next, **before;
 	vitro_toolhost     *host;
 	unsigned            users;        /* tools, their running calls among them */
 	int64_t             number;
 	enum vt_host_pool_kind   kind;
-	char               *path;         /* of the program or object, or a command's program or an interpreter as it is typed */
+	/* of the program or object, or a command's program or an interpreter as it is typed */
+	char               *path;
 	char               *setup;        /* of an interpreter, else NULL */
 	char               *policy;       /* its sources, as JSON */
 	char               *capabilities; /* JSON; NULL until the supervisor has agreed */
@@ -56,11 +61,14 @@ struct vt_host_pool_key {
 };
 
 /*
- * The pool of that kind, or a new one, with one user more. setup and policy were allocated, and are taken over, also
- * where it fails. NULL: no memory.
+ * The pool of that kind, or a new one, with one user more. setup and policy were allocated, and are
+ * taken over, also where it fails. NULL: no memory.
  */
 struct vt_host_pool *vt_host_pool_get(vitro_toolhost *host, const struct vt_host_pool_key *key);
-/* Asks for all that are new, and waits. Those that are refused are gone; the error is the first one's. */
+/*
+ * Asks for all that are new, and waits. Those that are refused are gone; the error is the first
+ * one's.
+ */
 int vt_host_pools_open(vitro_toolhost *host, struct vitro_error *error);
 /* Asks for the sums, and waits. */
 void vt_host_pools_count(vitro_toolhost *host, struct vitro_counts *ret_counts);
@@ -73,8 +81,8 @@ void vt_host_pool_release(struct vt_host_pool *pool);
 struct vt_target {
 	struct vt_host_pool    *pool;
 	char              *symbol;   /* of an object, or a function of an interpreter; else NULL */
-	struct vt_command *command;  /* else NULL */
-	struct vt_command *input;    /* of a command; NULL: the arguments */
+	struct vt_template *command;  /* else NULL */
+	struct vt_template *input;    /* of a command; NULL: the arguments */
 	char             **may_call; /* ending with NULL; NULL: none */
 	bool               remote;   /* it is the server's own; then all else is NULL */
 };
@@ -86,7 +94,8 @@ struct vitro_toolhost {
 	struct vitro_options options; /* without what it points to */
 	vitro_policy        *policy;  /* the tool host's own */
 	struct vt_host_pool      *pools;
-	struct vt_host_pool      *own_pool; /* of no calls, under its own policy; NULL until it is asked for */
+	/* of no calls, under its own policy; NULL until it is asked for */
+	struct vt_host_pool      *own_pool;
 	int64_t              last_pool;
 
 	struct vt_calls calls; /* that are not over */
@@ -122,8 +131,9 @@ int vt_remote_take(vitro_toolhost *host, const struct vt_message *message, struc
 /* ---- calls: call.c -------------------------------------------------------------------------- */
 
 /*
- * Begins a call. It is in the table, or over already. Whose result is `waited` for, it is in there once
- * it is over, and the call is the caller's to free; else done is told by vt_call_tell(). NULL: no memory.
+ * Begins a call. It is in the table, or over already. Whose result is `waited` for, it is in there
+ * once it is over, and the call is the caller's to free; else done is told by vt_call_tell(). NULL:
+ * no memory.
  */
 struct vt_call *vt_call_begin(vitro_toolhost *host, const struct vitro_request *request,
 			      vitro_done *done, bool waited, vitro_question *question);
@@ -141,7 +151,9 @@ void vt_call_free(struct vt_call *call);
 
 /* ---- what calls ask for: ask.c -------------------------------------------------------------- */
 
-/* A running tool waits for an answer: from a call that the client made for it, or from the program. */
+/*
+ * A running tool waits for an answer: from a call that the client made for it, or from the program.
+ */
 struct vitro_question {
 	vitro_toolhost *host;
 	struct vt_call *asker; /* NULL: it is over, and so may the tool host be */
@@ -160,5 +172,7 @@ void vt_ask_drop_all(vitro_toolhost *host, struct vt_call *call);
 
 /* ---- what comes: dispatch.c ----------------------------------------------------------------- */
 
-/* After a change outside of a dispatch: the descriptor is readable if there is something to tell. */
+/*
+ * After a change outside of a dispatch: the descriptor is readable if there is something to tell.
+ */
 void vt_dispatch_later(vitro_toolhost *host);

@@ -14,9 +14,10 @@ struct vt_message {
 };
 
 /*
- * Reads a frame, whose head is changed by that. -EBADMSG: it breaks the protocol; it does not say what it is,
- * or a member that is known is not of its kind, or beyond its bounds. Members that are not known are
- * passed over, and a message of a kind that is not known is for who takes it to pass over.
+ * Reads a frame, whose head is changed by that. -EBADMSG: it breaks the protocol; it does not say
+ * what it is, or a member that is known is not of its kind, or beyond its bounds. Members that are
+ * not known are passed over, and a message of a kind that is not known is for who takes it to pass
+ * over.
  */
 int vt_message_read(const struct vt_frame *frame, struct vt_message *ret_message,
 		    struct vt_err *err);

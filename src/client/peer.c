@@ -251,7 +251,8 @@ void vt_peer_done(struct vt_peer *peer)
 			     OWN_BYTES); /* it is a mapping, so this can be done */
 }
 
-void vt_peer_lose(struct vt_peer *peer, const struct vt_err *why)
+/* It is not to be talked with any more; the first reason stays. */
+static void lose(struct vt_peer *peer, const struct vt_err *why)
 {
 	if (peer->lost)
 		return;
@@ -294,7 +295,7 @@ static void set_flushing(struct vt_peer *peer, bool flushing)
 		struct vt_err err;
 
 		fail(&err, "watch the socket");
-		vt_peer_lose(peer, &err);
+		lose(peer, &err);
 	}
 }
 
@@ -305,7 +306,7 @@ static void set_flushing(struct vt_peer *peer, bool flushing)
 static int settle(struct vt_peer *peer, int status, const struct vt_err *err)
 {
 	if (status < 0 && status != -EPIPE) {
-		vt_peer_lose(peer, err);
+		lose(peer, err);
 		return status;
 	}
 	set_flushing(peer, status == 0);
@@ -346,8 +347,21 @@ bool vt_peer_read(struct vt_peer *peer)
 	ssize_t got = vt_frames_read(&peer->in, peer->socket, &err);
 
 	if (got < 0)
-		vt_peer_lose(peer, &err);
+		lose(peer, &err);
 	return got > 0;
+}
+
+/* Waits until there is something to read or room to write, or the time is over; -1: no end. */
+static void await_socket(struct vt_peer *peer, int timeout_ms)
+{
+	struct pollfd poller = { .fd = peer->socket, .events = POLLIN };
+
+	if (is_lost(peer))
+		return;
+	if (peer->flushing)
+		poller.events |= POLLOUT;
+	/* Whatever it says, the socket is tried next. */
+	(void)poll(&poller, 1, timeout_ms);
 }
 
 void vt_peer_read_waiting(struct vt_peer *peer)
@@ -358,7 +372,7 @@ void vt_peer_read_waiting(struct vt_peer *peer)
 	 * By a poll: the kernel wakes whoever waits in recv() also when the other side has read
 	 * what was sent, which costs both of them.
 	 */
-	vt_peer_wait(peer, -1);
+	await_socket(peer, -1);
 	if (peer->flushing)
 		vt_peer_flush(peer);
 	(void)vt_peer_read(peer); /* where there is nothing, it is waited again */
@@ -371,7 +385,7 @@ static bool next_frame(struct vt_peer *peer, struct vt_frame *ret_frame)
 	int status = vt_frames_next(&peer->in, ret_frame, &err);
 
 	if (status < 0)
-		vt_peer_lose(peer, &err);
+		lose(peer, &err);
 	return status > 0;
 }
 
@@ -384,7 +398,7 @@ static bool parse(struct vt_peer *peer, const struct vt_frame *frame, struct vt_
 		status = vt_fail(&err, VT_STEP_WIRE, ESHUTDOWN,
 				 "the server has ended, and has not begun this call");
 	if (status < 0)
-		vt_peer_lose(peer, &err);
+		lose(peer, &err);
 	return status == 0;
 }
 
@@ -419,7 +433,7 @@ bool vt_peer_next(struct vt_peer *peer, struct vt_message *ret_message)
 
 void vt_peer_refuse(struct vt_peer *peer, const struct vt_err *why)
 {
-	vt_peer_lose(peer, why);
+	lose(peer, why);
 	drop_held(peer);
 }
 
@@ -429,18 +443,6 @@ void *vt_peer_take(struct vt_peer *peer)
 }
 
 /* ---- waiting -------------------------------------------------------------------------------- */
-
-void vt_peer_wait(struct vt_peer *peer, int timeout_ms)
-{
-	struct pollfd poller = { .fd = peer->socket, .events = POLLIN };
-
-	if (is_lost(peer))
-		return;
-	if (peer->flushing)
-		poller.events |= POLLOUT;
-	/* Whatever it says, the socket is tried next. */
-	(void)poll(&poller, 1, timeout_ms);
-}
 
 /* A copy of the frame, whose head is about to be changed by reading it. */
 static struct vt_peer_held *copy(const struct vt_frame *frame)
@@ -467,7 +469,7 @@ static void lose_memory(struct vt_peer *peer)
 	struct vt_err err;
 
 	vt_error_no_memory(&err);
-	vt_peer_lose(peer, &err);
+	lose(peer, &err);
 }
 
 /* What is in the buffer makes no descriptor readable. */
@@ -509,7 +511,7 @@ static bool take_or_hold(struct vt_peer *peer, const struct vt_frame *frame, vt_
 	}
 	free(held);
 	if (taken == VT_PEER_WRONG)
-		vt_peer_lose(peer, &err);
+		lose(peer, &err);
 	return taken == VT_PEER_LAST;
 }
 
@@ -533,7 +535,7 @@ int vt_peer_await(struct vt_peer *peer, int timeout_ms, vt_peer_taker *take, voi
 		if (timeout_ms >= 0 && left <= 0)
 			return vt_fail(err, VT_STEP_WIRE, ETIMEDOUT,
 				       "the supervisor does not answer");
-		vt_peer_wait(peer, timeout_ms < 0 ? -1 : (int)left);
+		await_socket(peer, timeout_ms < 0 ? -1 : (int)left);
 	}
 	*err = peer->why;
 	return -err->num;

@@ -3,9 +3,9 @@
  * The supervisor, as a client sees it: a process at the other end of a socket that takes and sends
  * messages. It is embedded in the tool host.
  *
- * Nothing here waits but vt_peer_read_waiting(), vt_peer_wait() and vt_peer_await(). One that breaks the
- * rules, or is gone, is lost, once and for good: then the socket is closed, and every function says so. One
- * that says "bye" is lost of ESHUTDOWN: what it has not answered by then it has not begun.
+ * Nothing here waits but vt_peer_read_waiting() and vt_peer_await(). One that breaks the
+ * rules, or is gone, is lost, once and for good: then the socket is closed, and every function says
+ * so. One that says "bye" is lost of ESHUTDOWN: what it has not answered by then it has not begun.
  */
 #pragma once
 
@@ -25,14 +25,16 @@ struct vt_peer {
 	bool                 is_server;
 	int                  socket; /* -1 once it is lost */
 	int                  epoll;  /* what the program polls: the two others */
-	int                  event;  /* readable where there is something to do that no message tells of */
+	/* readable where there is something to do that no message tells of */
+	int                  event;
 	struct vt_frames_in  in;
 	struct vt_frames_out out;
 	struct vt_str        head;   /* the one that is being written */
 	bool                 flushing; /* EPOLLOUT is waited for */
 	bool                 awake;    /* event is readable */
 	bool                 lost;
-	const volatile char *own;      /* not 0 but in a fork of the process that started it; a page */
+	/* not 0 but in a fork of the process that started it; a page */
+	const volatile char *own;
 	struct vt_err        why;
 	struct vt_peer_held *held, **held_end, *shown; /* see vt_peer_await() */
 };
@@ -57,7 +59,10 @@ int vt_peer_send(struct vt_peer *peer, const void *body, size_t len, struct vt_e
 void vt_peer_flush(struct vt_peer *peer);
 /* Takes what came into the buffer. Whether there was anything. */
 bool vt_peer_read(struct vt_peer *peer);
-/* The same, and waits for it; what is queued is sent meanwhile. There may be nothing when it returns. */
+/*
+ * The same, and waits for it; what is queued is sent meanwhile. There may be nothing when it
+ * returns.
+ */
 void vt_peer_read_waiting(struct vt_peer *peer);
 /* The next message, of those that were held back first. Whether there is one. */
 bool vt_peer_next(struct vt_peer *peer, struct vt_message *ret_message);
@@ -65,13 +70,10 @@ bool vt_peer_next(struct vt_peer *peer, struct vt_message *ret_message);
 bool vt_peer_holds(const struct vt_peer *peer);
 
 /*
- * Gives the memory that the message is in to the caller, who frees it, where it is large and nothing
- * else is in it; NULL: it is to be copied.
+ * Gives the memory that the message is in to the caller, who frees it, where it is large and
+ * nothing else is in it; NULL: it is to be copied.
  */
 void *vt_peer_take(struct vt_peer *peer);
-
-/* Waits until there is something to read or room to write, or the time is over; -1: no end. */
-void vt_peer_wait(struct vt_peer *peer, int timeout_ms);
 
 /* What a message is to who waits for some. */
 enum vt_peer_taken {
@@ -84,9 +86,9 @@ typedef enum vt_peer_taken vt_peer_taker(void *user, const struct vt_message *me
 					 struct vt_err *err);
 
 /*
- * Sends what is queued, and waits for messages until one was the last that is wanted. Others are held
- * back for vt_peer_next(), so that no call-back is made from here. 0; -ETIMEDOUT, where timeout_ms is
- * not negative; or what the peer was lost of.
+ * Sends what is queued, and waits for messages until one was the last that is wanted. Others are
+ * held back for vt_peer_next(), so that no call-back is made from here. 0; -ETIMEDOUT, where
+ * timeout_ms is not negative; or what the peer was lost of.
  */
 int vt_peer_await(struct vt_peer *peer, int timeout_ms, vt_peer_taker *take, void *user,
 		  struct vt_err *err);
@@ -94,7 +96,8 @@ int vt_peer_await(struct vt_peer *peer, int timeout_ms, vt_peer_taker *take, voi
 /* Makes the descriptor readable, or not. */
 void vt_peer_wake(struct vt_peer *peer, bool awake);
 
-/* It is not to be talked with any more; the first reason stays. */
-void vt_peer_lose(struct vt_peer *peer, const struct vt_err *why);
-/* The same of one whose last message breaks the protocol: what it said after that does not count. */
+/*
+ * It is not to be talked with any more, since its last message breaks the protocol: what it said
+ * after that does not count. The first reason to lose it stays.
+ */
 void vt_peer_refuse(struct vt_peer *peer, const struct vt_err *why);

@@ -52,16 +52,6 @@ struct source {
 	const char *stamp; /* says nothing, but is one more thing to be the same in; NULL: none */
 };
 
-/* Who calls a function has given no flag. */
-static void drop_flag(struct vt_err *err)
-{
-	static const char flag[] = "--policy: ";
-	const size_t len = sizeof(flag) - 1;
-
-	if (strncmp(err->what, flag, len) == 0)
-		memmove(err->what, err->what + len, strlen(err->what + len) + 1);
-}
-
 /* Whether it can be applied at all: to a policy of defaults, which is thrown away. */
 static int check(const struct source *source, struct vt_err *err)
 {
@@ -70,11 +60,9 @@ static int check(const struct source *source, struct vt_err *err)
 
 	if (status < 0)
 		return status;
-	if (source->load) {
-		status = vt_policy_load(tried, source->load, err);
-		if (status < 0)
-			drop_flag(err);
-	} else if (source->json && source->from)
+	if (source->load)
+		status = vt_policy_load(tried, source->load, "", err);
+	else if (source->json && source->from)
 		status = vt_policy_load_part(tried, source->json, strlen(source->json),
 					     source->from, source->from, err);
 	else if (source->json)

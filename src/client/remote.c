@@ -4,7 +4,6 @@
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
-#include <syslog.h>
 
 #include "base/json.h"
 #include "client/error.h"
@@ -20,11 +19,14 @@ static int make_tool(const json_t *one, struct vt_tool **ret_tool, struct vt_err
 	const char *name = json_string_value(json_object_get(one, "name"));
 	const char *description = json_string_value(json_object_get(one, "description"));
 	const json_t *schema = json_object_get(one, "input_schema");
+
+	if (!name || (schema && !json_is_object(schema)))
+		return vt_fail(err, VT_STEP_WIRE, EBADMSG, "a tool that is none");
 	struct vt_target *target = calloc(1, sizeof(*target));
 	char *text = schema ? json_dumps(schema, 0) : NULL;
-	int status = name && target && (!schema || text)
+	int status = target && (!schema || text)
 			     ? vt_tool_new(name, description, text, ret_tool, err)
-			     : vt_fail(err, VT_STEP_WIRE, EBADMSG, "a tool that is none");
+			     : vt_fail(err, VT_STEP_WIRE, ENOMEM, "take a tool");
 
 	free(text);
 	if (status < 0) {

@@ -9,25 +9,10 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "base/json_scan.h"
+#include "base/status.h"
 
-static const struct {
-	const char *name;
-	const char *type; /* of the error, where the supervisor gives none */
-} statuses[] = {
-	[VITRO_OK] = { "ok", NULL },
-	[VITRO_ERROR] = { "error", "Error" },
-	[VITRO_TIMEOUT] = { "timeout", "Timeout" },
-	[VITRO_CPU_LIMIT] = { "cpu_limit", "CpuLimit" },
-	[VITRO_MEMORY_LIMIT] = { "memory_limit", "MemoryLimit" },
-	[VITRO_CRASHED] = { "crashed", "Crashed" },
-	[VITRO_NO_RESULT] = { "no_result", "NoResult" },
-	[VITRO_RESULT_LIMIT] = { "result_limit", "ResultLimit" },
-	[VITRO_CANCELLED] = { "cancelled", "Cancelled" },
-	[VITRO_REFUSED] = { "refused", "Refused" },
-	[VITRO_LOST] = { "lost", "Lost" },
-};
-
-enum { STATUSES = sizeof(statuses) / sizeof(statuses[0]) };
+_Static_assert((int)VITRO_OK == (int)VT_STATUS_OK && (int)VITRO_LOST == (int)VT_STATUS_LOST,
+	       "statuses have the same numbers outside");
 
 /* The one result that needs no memory. It is never written to. */
 static vitro_result no_memory = {
@@ -61,7 +46,7 @@ struct vitro_result vt_result_failed(enum vitro_status status, const char *messa
 	struct vitro_result parts = no_memory;
 
 	parts.status = status;
-	parts.type = statuses[status].type;
+	parts.type = vt_status_type((enum vt_status)status);
 	parts.message = message;
 	parts.json = NULL;
 	return parts;
@@ -132,14 +117,6 @@ void vitro_result_free(vitro_result *result)
 
 /* ---- reading -------------------------------------------------------------------------------- */
 
-static int find_status(const char *name)
-{
-	for (int i = 0; i < STATUSES; i++)
-		if (strcmp(statuses[i].name, name) == 0)
-			return i;
-	return -1;
-}
-
 /* The next so many bytes of the body. */
 static bool cut(const struct vt_message *message, size_t *at, const char *name,
 		struct vt_bytes *ret_bytes)
@@ -158,7 +135,7 @@ int vt_result_read(const struct vt_message *message, struct vitro_result *ret_pa
 {
 	const struct vt_head *head = &message->head;
 	const char *name = vt_head_text(head, "status", NULL);
-	int status = name ? find_status(name) : -1;
+	int status = name ? vt_status_find(name) : -1;
 	struct vitro_result parts = vt_result_failed(VITRO_LOST, NULL);
 	size_t at = 0;
 
@@ -185,7 +162,7 @@ int vt_result_read(const struct vt_message *message, struct vitro_result *ret_pa
 		parts.type = vt_head_text(head, "error_type", NULL);
 		parts.message = vt_head_text(head, "error", NULL);
 		if (!parts.type)
-			parts.type = statuses[status].type;
+			parts.type = vt_status_type((enum vt_status)status);
 		if (!parts.message)
 			parts.message = "no reason was given";
 	}
@@ -197,7 +174,7 @@ int vt_result_read(const struct vt_message *message, struct vitro_result *ret_pa
 
 const char *vitro_status_name(enum vitro_status status)
 {
-	return (unsigned)status < STATUSES ? statuses[status].name : "unknown";
+	return vt_status_name((enum vt_status)status);
 }
 
 enum vitro_status vitro_result_status(const vitro_result *result)
@@ -278,16 +255,14 @@ static void add_text(struct vt_str *out, const char *bytes, size_t len)
 		out->failed = true;
 }
 
-/* Milliseconds, to a tenth. What no call can take is not a number to print. */
 static void add_ms(struct vt_str *out, const char *name, double ms)
 {
-	if (!(ms >= 0 && ms < 1e15)) {
-		vt_str_addf(out, "\"%s\": null, ", name);
-		return;
-	}
-	int64_t tenths = (int64_t)(ms * 10 + 0.5);
+	const int64_t tenths = vt_ms_tenths(ms);
 
-	vt_str_addf(out, "\"%s\": %" PRId64 ".%d, ", name, tenths / 10, (int)(tenths % 10));
+	if (tenths < 0)
+		vt_str_addf(out, "\"%s\": null, ", name);
+	else
+		vt_str_addf(out, "\"%s\": %" PRId64 ".%d, ", name, tenths / 10, (int)(tenths % 10));
 }
 
 /* A number that may not be there. */

@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A result as a client has it: made once, from what the supervisor said or by the client itself, and not
- * changed after that. It belongs to nobody but the caller.
+ * A result as a client has it: made once, from what the supervisor said or by the client itself,
+ * and not changed after that. It belongs to nobody but the caller.
  */
 #pragma once
 
-#include "base/str.h"
 #include "client/peer.h"
 #include <vitro.h>
 
@@ -30,13 +29,15 @@ struct vitro_result {
 	const char        *isolation;  /* JSON; NULL: it came to no cell */
 	struct vt_bytes    logs;       /* JSON objects with commas between them */
 	const char        *traceback;  /* of the error; or NULL */
-	void              *memory;     /* of what was taken as it came; NULL: all is in the result itself */
+	/* of what was taken as it came; NULL: all is in the result itself */
+	void              *memory;
 	char              *json;       /* once it was asked for */
 };
 
 /*
- * A copy of what parts has, in memory of its own, but for value where parts->memory is set: that is taken
- * over. It is never NULL: where there is no memory, it is one result that says so, and is not freed.
+ * A copy of what parts has, in memory of its own, but for value where parts->memory is set: that is
+ * taken over. It is never NULL: where there is no memory, it is one result that says so, and is not
+ * freed.
  */
 vitro_result *vt_result_new(const struct vitro_result *parts);
 
@@ -47,8 +48,8 @@ vitro_result *vt_result_no_memory(void);
 struct vitro_result vt_result_failed(enum vitro_status status, const char *message);
 
 /*
- * Reads a "done" into *ret_parts, which points into the message. Its value is not looked at. -EBADMSG:
- * it breaks the protocol.
+ * Reads a "done" into *ret_parts, which points into the message. Its value is not looked at.
+ * -EBADMSG: it breaks the protocol.
  */
 int vt_result_read(const struct vt_message *message, struct vitro_result *ret_parts,
 		   struct vt_err *err);

@@ -257,7 +257,7 @@ static const char *find_program(struct tool_reading *t, const char *program, boo
 static void read_command(struct tool_reading *t)
 {
 	const char **words = words_of(t);
-	struct vt_command *made;
+	struct vt_template *made;
 	struct vt_err err;
 
 	if (!words)
@@ -267,13 +267,13 @@ static void read_command(struct tool_reading *t)
 		words[0] = find_program(t, words[0], true);
 	if (t->schema_is_wrong || !vt_str_ok(t->r->mistakes.lines))
 		return;
-	if (vt_command_compile(words, t->schema, "command", &made, &err) < 0) {
+	if (vt_template_compile(words, t->schema, "command", &made, &err) < 0) {
 		WRONG(t, "%s", err.what);
 		return;
 	}
-	t->tool->program = copy(t->r, vt_command_program(made), strlen(vt_command_program(made)));
-	t->r->mistakes.lines->failed |= vt_command_needs(made, t->needs) < 0;
-	vt_command_free(made);
+	t->tool->program = copy(t->r, vt_template_program(made), strlen(vt_template_program(made)));
+	t->r->mistakes.lines->failed |= vt_template_needs(made, t->needs) < 0;
+	vt_template_free(made);
 }
 
 /* In place of a command, with which it has nothing in common. */
@@ -295,24 +295,24 @@ static void read_function(struct tool_reading *t, int field, enum vt_language la
 	    vt_tool_check_function(language, t->tool->function, t->fields[field].key, &err) < 0)
 		WRONG(t, "%s", err.what);
 	t->tool->program = interpreter ? find_program(t, interpreter, false)
-				       : vt_tool_program(language);
+				       : vt_language_program(language);
 }
 
 static void read_input(struct tool_reading *t)
 {
 	const char *text = text_of(t, INPUT);
-	struct vt_command *made;
+	struct vt_template *made;
 	struct vt_err err;
 
 	t->tool->input = text;
 	if (!text || t->schema_is_wrong)
 		return;
-	if (vt_command_compile_input(text, t->schema, "stdin", &made, &err) < 0) {
+	if (vt_template_compile_input(text, t->schema, "stdin", &made, &err) < 0) {
 		WRONG(t, "%s", err.what);
 		return;
 	}
-	t->r->mistakes.lines->failed |= vt_command_needs(made, t->needs) < 0;
-	vt_command_free(made);
+	t->r->mistakes.lines->failed |= vt_template_needs(made, t->needs) < 0;
+	vt_template_free(made);
 }
 
 /* Models, people and the server are told the same: what the command needs is required. */

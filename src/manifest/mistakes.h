@@ -21,10 +21,11 @@ struct vt_place {
 };
 
 /*
- * Adds a mistake in a value. A message may begin with where in it: "policy.limits: what"; then the line is
- * of that.
+ * Adds a mistake in a value. A message may begin with where in it: "policy.limits: what"; then the
+ * line is of that.
  */
-void vt_mistakes_add(struct vt_mistakes *mistakes, const struct vt_place *place, const char *fmt, ...)
+void vt_mistakes_add(struct vt_mistakes *mistakes, const struct vt_place *place, const char *fmt,
+		     ...)
 	__attribute__((format(printf, 3, 4)));
 
 /* "FILE:LINE: KEY" of a path within a value, as far as it leads. NULL: no memory. */

@@ -9,15 +9,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/json.h"
 #include "base/path.h"
 #include "plan/links.h"
 #include "policy/builtin.h"
 #include "policy/policy.h"
 
-/* What the policy layer calls a text and a flag, which here have a line instead. */
+/* What the policy layer calls a text, which here has a line instead. */
 #define TEXT_NAME "policy"
-static const char *const own_names[] = { TEXT_NAME ": ", "--policy: " };
 
 struct reading {
 	const char *path;
@@ -99,13 +99,11 @@ static bool is_guarded(struct reading *r, const struct vt_policy *policy)
 static void complain(struct reading *r, const char *what, bool of_text)
 {
 	const char *word = strchr(what, '\'');
+
+	if (strncmp(what, TEXT_NAME ": ", strlen(TEXT_NAME ": ")) == 0)
+		what += strlen(TEXT_NAME ": ");
 	size_t len = strcspn(what, ": ");
 
-	for (size_t i = 0; i < sizeof(own_names) / sizeof(own_names[0]); i++)
-		if (strncmp(what, own_names[i], strlen(own_names[i])) == 0) {
-			what += strlen(own_names[i]);
-			len = strcspn(what, ": ");
-		}
 	/* One that it extends has keys of its own. */
 	if (of_text && *what == '/')
 		vt_mistakes_add(r->mistakes, r->place, "policy.extends: %s", what);
@@ -132,13 +130,13 @@ static int apply(const char *path, const struct vt_manifest_policy *found, struc
 	int status = vt_policy_load_part(policy, found->json, strlen(found->json), path, TEXT_NAME,
 					 err);
 
-	return status == 0 && found->load ? vt_policy_load(policy, found->load, err) : status;
+	return status == 0 && found->load ? vt_policy_load(policy, found->load, "", err) : status;
 }
 
 /* Which files they are, and when they were written. */
 static const char *stamp(struct vt_arena *arena, const char *path, const struct vt_policy *policy)
 {
-	char text[512] = "";
+	char text[512] = "", one[VT_FILE_STAMP];
 	size_t used = 0;
 
 	for (size_t i = 0; i < policy->sources.count; i++) {
@@ -147,11 +145,8 @@ static const char *stamp(struct vt_arena *arena, const char *path, const struct 
 		if (strcmp(policy->sources.items[i], path) == 0 || used >= sizeof(text) ||
 		    stat(policy->sources.items[i], &info) < 0)
 			continue;
-		used += (size_t)snprintf(text + used, sizeof(text) - used, "%llx.%llx.%llx.%lx ",
-					 (unsigned long long)info.st_ino,
-					 (unsigned long long)info.st_size,
-					 (unsigned long long)info.st_mtim.tv_sec,
-					 (unsigned long)info.st_mtim.tv_nsec); /* cut is fine */
+		vt_file_stamp(&info, one);
+		used += (size_t)snprintf(text + used, sizeof(text) - used, "%s ", one); /* or cut */
 	}
 	return used ? vt_arena_dup(arena, text) : NULL;
 }

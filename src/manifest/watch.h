@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A manifest that is watched: when its file was changed, it is read again, and whoever watches is given what
- * is there now, or what is wrong with it; then the tools that there are stay. It is the folder that is
- * watched, so that a file which an editor puts in place of the old one is seen, and a link that leads to
- * another file; a file that is still being written is not.
+ * A manifest that is watched: when its file was changed, it is read again, and whoever watches is
+ * given what is there now, or what is wrong with it; then the tools that there are stay. It is the
+ * folder that is watched, so that a file which an editor puts in place of the old one is seen, and
+ * a link that leads to another file; a file that is still being written is not.
  *
- * A descriptor says when there is something to do, which is then done by a call: there is no thread, and
- * nothing waits. A folder that was moved or removed is not followed. Policy files that a manifest names are not
- * watched; they are read again with it.
+ * A descriptor says when there is something to do, which is then done by a call: there is no
+ * thread, and nothing waits. A folder that was moved or removed is not followed. Policy files that
+ * a manifest names are not watched; they are read again with it.
  */
 #pragma once
 
@@ -16,8 +16,8 @@
 struct vt_manifest_watch;
 
 /*
- * The manifest as it is now, which is gone when this returns; or NULL, and what is wrong with it, as
- * vt_manifest_load() tells it.
+ * The manifest as it is now, which is gone when this returns; or NULL, and what is wrong with it,
+ * as vt_manifest_load() tells it.
  */
 typedef void vt_manifest_changed(void *user, const struct vt_manifest *manifest,
 				 const char *mistakes);

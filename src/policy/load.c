@@ -29,7 +29,7 @@ struct link {
 };
 
 static int load_named(struct vt_policy *policy, const char *name, const struct link *from,
-		      struct vt_err *err);
+		      const char *by, struct vt_err *err);
 
 /* "a.json -> b.json -> a.json", from the first link to the last, and on to name. */
 static void show_chain(const struct link *last, const char *name, char *out, size_t size)
@@ -74,13 +74,13 @@ static int load_extended(struct vt_policy *policy, const char *extends, const st
 	int len;
 
 	if (vt_builtin_find(extends))
-		return load_named(policy, extends, link, err);
+		return load_named(policy, extends, link, NULL, err);
 	int status = vt_path_check(&source, extends, err);
 
 	if (status < 0)
 		return status;
 	if (extends[0] == '/')
-		return load_named(policy, extends, link, err);
+		return load_named(policy, extends, link, NULL, err);
 	if (link->real) {
 		/* The folder as it was given reads better in messages than where it really is. */
 		const char *slash = strrchr(link->name, '/');
@@ -98,7 +98,7 @@ static int load_extended(struct vt_policy *policy, const char *extends, const st
 	if (len < 0 || (size_t)len >= sizeof(path))
 		return vt_source_fail(err, &source, ENAMETOOLONG,
 				      "the path is longer than %d bytes", PATH_MAX - 1);
-	return load_named(policy, path, link, err);
+	return load_named(policy, path, link, NULL, err);
 }
 
 /* Applies what root extends, and then root itself. */
@@ -183,31 +183,30 @@ static bool is_folder(const char *path)
 	return stat(path, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
-static int fail_missing(const char *name, const struct link *from, int num, struct vt_err *err)
+static int fail_missing(const char *name, const struct vt_source *source, int num,
+			struct vt_err *err)
 {
-	struct vt_source source = { from ? from->name : "--policy", from ? "extends" : "", NULL };
 	struct vt_shown shown = vt_show(name);
 	const char *last = strrchr(name, '/');
 	const char *closest = vt_builtin_closest(last ? last + 1
 						      : name); /* packages give whole paths */
 
 	if (strcmp(name, "-") == 0)
-		return vt_source_fail(err, &source, num,
+		return vt_source_fail(err, source, num,
 				      "there is no file '-'; standard input is /dev/stdin");
 	if (*name == '{')
-		return vt_source_fail(err, &source, num,
+		return vt_source_fail(err, source, num,
 				      "JSON is to be in a file, and its name here; for what is "
 				      "piped in: /dev/stdin");
 	if (num == EISDIR)
-		return vt_source_fail(err, &source, num, "'%s' is a folder, not a file",
-				      shown.text);
+		return vt_source_fail(err, source, num, "'%s' is a folder, not a file", shown.text);
 	if (num == ENOENT || num == ENOTDIR)
 		return vt_source_fail(
-			err, &source, num,
+			err, source, num,
 			"there is no file '%s', nor a built-in policy of that name (%s)%s%s%s",
 			shown.text, vt_builtin_names(), closest ? "; did you mean " : "",
 			closest ? closest : "", closest ? "?" : "");
-	return vt_source_fail(err, &source, num, "'%s': %s", shown.text, strerror(num));
+	return vt_source_fail(err, source, num, "'%s': %s", shown.text, strerror(num));
 }
 
 /* By the name that it was given by: whoever can change a link on that way chooses the next policy.
@@ -228,9 +227,9 @@ static int add_source(struct vt_policy *policy, const char *name, const struct v
 }
 
 static int load_named(struct vt_policy *policy, const char *name, const struct link *from,
-		      struct vt_err *err)
+		      const char *by, struct vt_err *err)
 {
-	struct vt_source source = { from ? from->name : "--policy", from ? "extends" : "", NULL };
+	struct vt_source source = { from ? from->name : by, from ? "extends" : "", NULL };
 	struct link link = { .name = name, .from = from, .depth = from ? from->depth + 1 : 0 };
 	const char *builtin = vt_builtin_find(name);
 	char real[PATH_MAX], folder[PATH_MAX];
@@ -245,7 +244,7 @@ static int load_named(struct vt_policy *policy, const char *name, const struct l
 	if (status == 0 && is_folder(real))
 		status = -EISDIR;
 	if (status < 0)
-		return fail_missing(name, from, -status, err);
+		return fail_missing(name, &source, -status, err);
 	link.real = real;
 	link.base_dir = folder;
 	status = check_chain(&link, err);
@@ -254,9 +253,9 @@ static int load_named(struct vt_policy *policy, const char *name, const struct l
 	return status < 0 ? status : load_file(policy, &link, err);
 }
 
-int vt_policy_load(struct vt_policy *policy, const char *name, struct vt_err *err)
+int vt_policy_load(struct vt_policy *policy, const char *name, const char *by, struct vt_err *err)
 {
-	return load_named(policy, name, NULL, err);
+	return load_named(policy, name, NULL, by, err);
 }
 
 int vt_policy_load_text(struct vt_policy *policy, const char *text, size_t len,

@@ -50,7 +50,7 @@ static struct vt_policy *loaded(const char *name)
 	struct vt_err err = { 0 };
 
 	assert_int_equal(vt_policy_new(&policy, &err), 0);
-	if (vt_policy_load(policy, name, &err) < 0)
+	if (vt_policy_load(policy, name, "--policy", &err) < 0)
 		fail_msg("%s", err.what);
 	return policy;
 }
@@ -61,7 +61,7 @@ static void check_bad(const char *name, int num, const char *what)
 	struct vt_err err = { 0 };
 
 	assert_int_equal(vt_policy_new(&policy, &err), 0);
-	assert_int_equal(vt_policy_load(policy, name, &err), -num);
+	assert_int_equal(vt_policy_load(policy, name, "--policy", &err), -num);
 	assert_string_equal(err.what, what);
 	vt_policy_free(policy);
 }

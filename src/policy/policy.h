@@ -82,10 +82,11 @@ void vt_policy_free(struct vt_policy *policy);
 
 /*
  * Applies a policy file, or a built-in one by its name (default, strict, compute), and first what
- * it extends. A name that exists as neither is an error that lists the built-ins. On failure the
- * policy is half-changed and must be freed.
+ * it extends. A name that exists as neither is an error that lists the built-ins; messages begin
+ * with who named it, such as "--policy", unless that is "". On failure the policy is half-changed
+ * and must be freed.
  */
-int vt_policy_load(struct vt_policy *policy, const char *name, struct vt_err *err);
+int vt_policy_load(struct vt_policy *policy, const char *name, const char *by, struct vt_err *err);
 
 /*
  * Applies JSON text; name is for messages. base_dir is what relative paths are relative to:

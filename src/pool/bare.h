@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What is different about a pool's cell where cells are bare. Part of warm.c, which has the cell's life:
+ * What is different about a pool's cell where cells are bare. Part of warm.c, which has the cell's
+ * life:
  *
  *	BUILT ──► ENTERING ──► PARKED ──► ...
  *
- * There is nothing to build ahead, so that one begins as BUILT. The zygote forks its init, which is the
- * supervisor's child, and the only one who can end the cell: it is told to on its status socket, and
- * says on it that nobody is left.
+ * There is nothing to build ahead, so that one begins as BUILT. The zygote forks its init, which is
+ * the supervisor's child, and the only one who can end the cell: it is told to on its status
+ * socket, and says on it that nobody is left.
  */
 #pragma once
 
 #include "pool/warm.h"
 
-/* Of any new one. So are those that say so below. */
+/* For every new cell, bare or not, as are the functions below that say "Of any". */
 void vt_warm_bare_init(struct vt_warm *warm);
 
 /* Makes its status socket, before init is ordered. *ret_theirs is init's end. */
@@ -39,7 +40,10 @@ bool vt_warm_bare_give_up(struct vt_warm *warm);
 /* Whether nothing of it is to come that nobody has heard of yet. Of any. */
 bool vt_warm_bare_gone(const struct vt_warm *warm);
 
-/* Waits for what comes next at the end of one that was killed, and whose zygote is gone; until then. */
+/*
+ * Waits for what comes next at the end of one that was killed, and whose zygote is gone; until
+ * then.
+ */
 void vt_warm_bare_await(struct vt_warm *warm, int64_t until);
 
 /* Of any. */

@@ -12,6 +12,7 @@
 #include "kernel/pass.h"
 #include "pool/bare.h"
 #include "pool/warm_private.h"
+#include "watch/pipes.h"
 #include "watch/procfs.h"
 
 enum { TALK_BYTES = 512 << 10 }; /* what an occupant may send ahead; the kernel counts twice that */
@@ -82,20 +83,6 @@ int vt_warm_new(const struct vt_warm_owner *owner, struct vt_loop *loop,
 	return 0;
 }
 
-/* The reading end is ours, and does not wait. */
-static int make_pipe(struct vt_watch *ours, int *ret_theirs, struct vt_err *err)
-{
-	int ends[2];
-
-	if (pipe2(ends, O_CLOEXEC) < 0)
-		return vt_fail(err, VT_STEP_CLONE, errno, "make a pipe");
-	ours->fd = ends[0];
-	*ret_theirs = ends[1];
-	if (fcntl(ends[0], F_SETFL, O_NONBLOCK) < 0)
-		return vt_fail(err, VT_STEP_CLONE, errno, "make a pipe that does not wait");
-	return 0;
-}
-
 static int enter(struct vt_warm *warm, int zygote_fd, bool awaited, int theirs[VT_ENTER_FDS],
 		 struct vt_err *err)
 {
@@ -110,10 +97,11 @@ static int enter(struct vt_warm *warm, int zygote_fd, bool awaited, int theirs[V
 	for (int end = 0; end < 2; end++)
 		(void)setsockopt(pair[end], SOL_SOCKET, SO_SNDBUF, &(int){ TALK_BYTES },
 				 sizeof(int));
-	int r = make_pipe(&warm->pipes[0], &theirs[VT_ENTER_OUT_FD], err);
+	int r = vt_pipe_make(&warm->pipes[0].fd, &theirs[VT_ENTER_OUT_FD], &warm->pipes[0].fd, err);
 
 	if (r == 0)
-		r = make_pipe(&warm->pipes[1], &theirs[VT_ENTER_ERR_FD], err);
+		r = vt_pipe_make(&warm->pipes[1].fd, &theirs[VT_ENTER_ERR_FD], &warm->pipes[1].fd,
+				 err);
 	if (r == 0 && warm->plan->bare)
 		r = vt_warm_bare_order(warm, &theirs[VT_ENTER_INIT_FD], err);
 	memcpy(fds, theirs, sizeof(fds));

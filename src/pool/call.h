@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One call of a pool, seen by whoever made it: what to run, and what to tell about it. It belongs to its
- * maker, and is the pool's from vt_pool_submit() until done() is told, which happens once, whatever goes
- * wrong, and never from within vt_pool_submit().
+ * One call of a pool, seen by whoever made it: what to run, and what to tell about it. It belongs
+ * to its maker, and is the pool's from vt_pool_submit() until done() is told, which happens once,
+ * whatever goes wrong, and never from within vt_pool_submit().
  */
 #pragma once
 
@@ -23,10 +23,14 @@ struct vt_outcome {
 	const char      *value;  /* where the status is ok: bytes that nobody looked into */
 	size_t           value_len;
 	bool             came_to_cell; /* it was handed to one: what holds its cell held it */
-	/* Where a tool said itself what went wrong, its own words, which may be anything; else NULL. */
+	/*
+	 * Where a tool said itself what went wrong, its own words, which may be anything; else
+	 * NULL.
+	 */
 	const char      *error_type, *error;
 	size_t           error_len;
-	struct vt_frames_given *given; /* the memory that value is in, which may be taken; NULL: none */
+	/* the memory that value is in, which may be taken; NULL: none */
+	struct vt_frames_given *given;
 };
 
 /* That of a lost call, until more is known. */
@@ -48,8 +52,8 @@ struct vt_pool_events {
 		    size_t len);
 	void (*done)(struct vt_pool_call *call, const struct vt_outcome *outcome);
 	/*
-	 * Whether so much waits to be told already that the cell had better wait: nothing more is read
-	 * from it until vt_pool_resume(). NULL: never.
+	 * Whether so much waits to be told already that the cell had better wait: nothing more is
+	 * read from it until vt_pool_resume(). NULL: never.
 	 */
 	bool (*full)(struct vt_pool_call *call);
 };
@@ -57,17 +61,18 @@ struct vt_pool_events {
 struct vt_pool_call {
 	/* the maker's; name and arguments are borrowed until done() */
 	const struct vt_pool_events *events;
-	void       *user;
 	const char *name; /* the tool, NUL, the call's id */
 	size_t      name_len;
-	const char *arguments; /* of a command: the program's path and the words, each with its NUL */
+	/* of a command: the program's path and the words, each with its NUL */
+	const char *arguments;
 	size_t      arguments_len;
 	bool        command;   /* the pool is one of commands */
 	const char *input;     /* then: what it reads */
 	size_t      input_len;
 	bool        within;  /* a call made it, and not the program */
 	int64_t     wall_ms; /* a shorter deadline than the plan's; 0: the plan's */
-	int64_t     since;   /* from when on it waits for a cell, on vt_clock_now(); 0: from now on */
+	/* from when on it waits for a cell, on vt_clock_now(); 0: from now on */
+	int64_t     since;
 
 	/* the pool's */
 	struct vt_pool *pool;

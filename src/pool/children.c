@@ -109,11 +109,8 @@ void vt_children_leave(struct vt_children *children, struct vt_child *child, int
 
 	if (!pid || vt_child_try_reap(child, &status))
 		return;
-	bool swept = child->swept;
-
 	vt_child_forget(child);
-	struct vt_left *left = children->loop && fd >= 0 && !swept &&
-					       children->left_count < LEFT_MAX
+	struct vt_left *left = children->loop && fd >= 0 && children->left_count < LEFT_MAX
 				       ? calloc(1, sizeof(*left))
 				       : NULL;
 

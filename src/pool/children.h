@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The supervisor's children that execute programs of their own, and the occupants: who they are, and how
- * they ended. One table serves all pools of a process.
+ * The supervisor's children that execute programs of their own, and the occupants: who they are,
+ * and how they ended. One table serves all pools of a process.
  *
- * A zygote makes occupants that are the supervisor's children. Of one whose zygote is killed before it has
- * told of it, nobody knows; but as long as it is not reaped, its cell's init cannot go, nor the hull. So
- * whoever waits for a cell in vain sweeps: every child that has ended is reaped, and of those that are
- * known the status is kept.
+ * A zygote makes occupants that are the supervisor's children. Of one whose zygote is killed before
+ * it has told of it, nobody knows; but as long as it is not reaped, its cell's init cannot go, nor
+ * the hull. So whoever waits for a cell in vain sweeps: every child that has ended is reaped, and
+ * of those that are known the status is kept.
  *
- * Forks of the supervisor that execute nothing (lookers, brokers) have no exit signal, which keeps a sweep
- * from finding them. They belong to those who made them.
+ * Forks of the supervisor that execute nothing (lookers, brokers) have no exit signal, which keeps
+ * a sweep from finding them. They belong to those who made them.
  */
 #pragma once
 
@@ -40,7 +40,9 @@ struct vt_children {
 /* A child that is not reaped yet becomes known. */
 void vt_child_know(struct vt_children *children, struct vt_child *child, pid_t pid);
 
-/* Takes the end of a known one, which is nobody from then on: waits for it, and returns its status. */
+/*
+ * Takes the end of a known one, which is nobody from then on: waits for it, and returns its status.
+ */
 int vt_child_reap(struct vt_child *child);
 /* The same without waiting. False: it has not ended, and is known as before. */
 bool vt_child_try_reap(struct vt_child *child, int *ret_status);
@@ -49,8 +51,9 @@ bool vt_child_try_reap(struct vt_child *child, int *ret_status);
 void vt_child_forget(struct vt_child *child);
 
 /*
- * The same of one that was killed, and may take long to end, or never do: it is reaped when it has ended, from the loop.
- * Of more than a few hundred such that is too much to ask. Takes over its pidfd, which is closed in any case.
+ * The same of one that was killed, and may take long to end, or never do: it is reaped when it has
+ * ended, from the loop. Beyond a few hundred of them, the child is only forgotten. Takes over its
+ * pidfd, which is closed in any case.
  */
 void vt_children_leave(struct vt_children *children, struct vt_child *child, int *pidfd);
 /* Reaps those that were left, and end within so long. All others are forgotten. */

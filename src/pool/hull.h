@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The supervisor's side of a hull: starts it, tells its spawner the plan, hears what that says, and notices
- * when it ends. Part of a pool.
+ * The supervisor's side of a hull: starts it, tells its spawner the plan, hears what that says, and
+ * notices when it ends. Part of a pool.
  *
  *	none ──► building ──► ready ──► ending ──► none
  *	             └──────────────────►┘
  *
- * Its maker (launch/spawn.h) is there while it is begun, and where it has work folders until these are removed.
+ * Its maker (launch/spawn.h) is there while it is begun, and where it has work folders until these
+ * are removed.
  */
 #pragma once
 
@@ -40,7 +41,8 @@ struct vt_pool_hull {
 	struct vt_child child; /* its init, the spawner; pid 0: not born yet, or gone */
 	struct vt_child maker; /* pid 0: it has ended */
 	struct vt_watch notes, end, made;
-	uint64_t        refreshes, ordered, refreshed; /* the last that was asked for, ordered, and done */
+	/* the last that was asked for, ordered, and done */
+	uint64_t        refreshes, ordered, refreshed;
 	int             fds[VT_HULL_FDS]; /* the namespaces; -1 until they are there */
 	int64_t         started; /* since when it is to become ready */
 	bool            ready, ending;
@@ -57,8 +59,9 @@ int  vt_pool_hull_start(struct vt_pool_hull *hull, struct vt_err *err);
 bool vt_pool_hull_lives(const struct vt_pool_hull *hull);
 
 /*
- * Has folders that are shown by an overlay look again for what the host has changed, but for names that a call
- * has open. Returns the number that `refreshed` has when that is done; 0: there is nothing to be done.
+ * Has folders that are shown by an overlay look again for what the host has changed, but for names
+ * that a call has open. Returns the number that `refreshed` has when that is done; 0: there is
+ * nothing to be done.
  */
 uint64_t vt_pool_hull_refresh(struct vt_pool_hull *hull);
 
@@ -71,5 +74,8 @@ void vt_pool_hull_quit(struct vt_pool_hull *hull);
 /* Looks whether one whose end has begun has come to it, where that could not be watched. */
 void vt_pool_hull_look(struct vt_pool_hull *hull);
 
-/* Ends it, without telling, and waits for that no longer than this. What has not ended then is left to its end. */
+/*
+ * Ends it, without telling, and waits for that no longer than this. What has not ended then is left
+ * to its end.
+ */
 void vt_pool_hull_done(struct vt_pool_hull *hull, int64_t patience_ns);

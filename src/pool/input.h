@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a command of a pool reads. It is a file of its own that nobody can change any more: a pipe would
- * need somebody who fills it, and one that the cell makes would count against its limits. Part of a pool.
+ * What a command of a pool reads. It is a file of its own that nobody can change any more: a pipe
+ * would need somebody who fills it, and one that the cell makes would count against its limits.
+ * Part of a pool.
  */
 #pragma once
 

@@ -10,7 +10,6 @@
 #include <syslog.h>
 
 #include "base/clock.h"
-#include "base/str.h"
 #include "kernel/pass.h"
 #include "pool/pool_private.h"
 
@@ -21,23 +20,9 @@ static unsigned index_of(const struct vt_pool *pool, const struct vt_pool_zygote
 	return (unsigned)(zygote - pool->zygotes);
 }
 
-/* It may name files, which calls can have made: written out, so that it is one line and steers no
- * terminal. */
-static void log_line(const struct vt_pool *pool, int level, const char *text)
-{
-	struct vt_str shown;
-
-	if (!pool->options.log)
-		return;
-	vt_str_init(&shown);
-	vt_str_add(&shown, "");
-	vt_str_show(&shown, text, strlen(text));
-	pool->options.log(pool->options.user, level, shown.failed ? "out of memory" : shown.text);
-	vt_str_done(&shown);
-}
-
-/* Of a zygote that does not answer, its end tells. */
-void vt_pool_teach(struct vt_pool *pool)
+/* Has the zygote learn what is wanted next, if it has nothing to learn now. Of one that does not
+ * answer, its end tells. */
+static void teach(struct vt_pool *pool)
 {
 	struct vt_pool_zygote *zygote = pool->zygote;
 	struct vt_note note = { .kind = VT_NOTE_LEARN };
@@ -64,10 +49,10 @@ void vt_pool_learn(struct vt_pool *pool, const char *module)
 		/* What does not fit is cut: it is for a person. */
 		(void)snprintf(text, sizeof(text), "'%.255s' is not imported ahead of calls: %s",
 			       module, r == -E2BIG ? "there are too many already" : strerror(-r));
-		log_line(pool, LOG_INFO, text);
+		vt_pool_log_line(pool, LOG_INFO, text);
 	}
 	if (r > 0)
-		vt_pool_teach(pool);
+		teach(pool);
 }
 
 static void take_learned(struct vt_pool *pool, struct vt_pool_zygote *zygote,
@@ -84,14 +69,14 @@ static void take_learned(struct vt_pool *pool, struct vt_pool_zygote *zygote,
 		return; /* it forks no more */
 	if (note->err.num) {
 		lesson->state = VT_LESSON_FAILED;
-		log_line(pool, LOG_INFO, note->err.what);
+		vt_pool_log_line(pool, LOG_INFO, note->err.what);
 	} else {
 		lesson->state = VT_LESSON_LEARNED;
 		lesson->known |= 1U << index_of(pool, zygote);
 		pool->learned++;
 		vt_pool_wake_by(pool, 0);
 	}
-	vt_pool_teach(pool);
+	teach(pool);
 }
 
 void vt_pool_zygote_said(struct vt_pool_zygote *zygote, const struct vt_note *note)
@@ -106,7 +91,7 @@ void vt_pool_zygote_said(struct vt_pool_zygote *zygote, const struct vt_note *no
 		take_learned(pool, zygote, note);
 	} else if (note->kind == VT_NOTE_TOLD && zygote->lines < LINES_MAX) {
 		zygote->lines++;
-		log_line(pool, note->err.num ? LOG_WARNING : LOG_INFO, note->err.what);
+		vt_pool_log_line(pool, note->err.num ? LOG_WARNING : LOG_INFO, note->err.what);
 	}
 }
 
@@ -115,7 +100,7 @@ void vt_pool_zygote_knows(struct vt_pool *pool)
 {
 	if (vt_lessons_turn_to(&pool->lessons, index_of(pool, pool->zygote)))
 		pool->learned++;
-	vt_pool_teach(pool);
+	teach(pool);
 }
 
 char **vt_pool_zygote_words(struct vt_pool *pool, const struct vt_pool_zygote *zygote)

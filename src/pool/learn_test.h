@@ -22,8 +22,8 @@ static void obey_lesson(struct vt_zygote *zygote, const char *name)
 		_exit(7);
 	if (!bad)
 		know(name);
-	if (vt_zygote_tell(zygote, VT_NOTE_LEARNED, bad ? ENOEXEC : 0, bad ? "bad: passed over" : "",
-			   &err) < 0)
+	if (vt_zygote_tell(zygote, VT_NOTE_LEARNED, bad ? ENOEXEC : 0,
+			   bad ? "bad: passed over" : "", &err) < 0)
 		_exit(4);
 }
 
@@ -74,8 +74,9 @@ static _Noreturn void be_learner(char **words)
 
 static bool all_are_fresh(const struct watched *w)
 {
-	return w->pool->learned && !w->pool->zygote->lesson && !vt_lessons_next(&w->pool->lessons) &&
-	       !vt_pool_has_stale(w->pool) && !vt_pool_under_way(w->pool);
+	return w->pool->learned && !w->pool->zygote->lesson &&
+	       !vt_lessons_next(&w->pool->lessons) && !vt_pool_has_stale(w->pool) &&
+	       !vt_pool_under_way(w->pool);
 }
 
 /* Until every cell knows what the zygote does; meanwhile there are as many as there are to be. */

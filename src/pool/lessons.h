@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the zygotes of a pool are to know ahead of calls: modules by their names, and which of the pool's two
- * zygotes knows them. A list, and nothing else: learn.c acts by it.
+ * What the zygotes of a pool are to know ahead of calls: modules by their names, and which of the
+ * pool's two zygotes knows them. A list, and nothing else: learn.c acts by it.
  *
- *	WANTED ──► LEARNED ◄─┐     a zygote that does not know it takes another's place: WANTED again
+ *	WANTED ──► LEARNED ◄─┐     a zygote that does not know it comes next: WANTED again
  *	   │          │      │
  *	   ├──────────┴──────┴─► LEFT_OUT    it ended a zygote that imported it
  *	   └──► FAILED                       it cannot be imported; WANTED when somebody asks again
@@ -11,7 +11,6 @@
 #pragma once
 
 #include <stddef.h>
-#include <stdint.h>
 
 #include "launch/cell.h"
 
@@ -38,18 +37,24 @@ enum { VT_LESSONS_MAX = 256, VT_LESSONS_LEFT_OUT_MAX = 16 };
 /* A zeroed one is empty. */
 void vt_lessons_done(struct vt_lessons *lessons);
 
-/* 1: somebody has to learn it; 0: it is known, or will be, or never; -E2BIG, -EINVAL (no name), -ENOMEM. */
+/*
+ * 1: somebody has to learn it; 0: it is known, or will be, or never; -E2BIG, -EINVAL (no name),
+ * -ENOMEM.
+ */
 int vt_lessons_want(struct vt_lessons *lessons, const char *name);
 
-/* From now on no zygote is told of it, but that it is not to import it. 0, -EALREADY, or as above. */
+/*
+ * From now on no zygote is told of it, but that it is not to import it. 0, -EALREADY, or as above.
+ */
 int vt_lessons_leave_out(struct vt_lessons *lessons, const char *name);
 
 /* The first that is wanted; NULL: none is. It stays where it is until another one is added. */
 struct vt_lesson *vt_lessons_next(const struct vt_lessons *lessons);
 
 /*
- * The words that a zygote is started with: argv, then "+NAME" of each that it is to know and "-NAME" of each that is
- * left out. It is taken to know them then. Freed by free(), in one; NULL: no memory.
+ * The words that a zygote is started with: argv, then "+NAME" of each that it is to know and
+ * "-NAME" of each that is left out. It is taken to know them then. Freed by free(), in one; NULL:
+ * no memory.
  */
 char **vt_lessons_words(struct vt_lessons *lessons, char *const *argv, unsigned zygote);
 

@@ -67,7 +67,7 @@ bool vt_pool_is_incomplete(const struct vt_pool *pool)
 /* The object is loaded anew by each zygote, and nobody holds it: somebody may want to know. */
 void vt_pool_object_is(struct vt_pool *pool, const char *mark)
 {
-	bool is_other = *pool->object && strncmp(pool->object, mark, VT_OBJECT_MARK) != 0;
+	bool is_other = *pool->object && strncmp(pool->object, mark, VT_FILE_STAMP) != 0;
 	char text[PATH_MAX + 128];
 
 	(void)snprintf(pool->object, sizeof(pool->object), "%s", mark); /* fits */

@@ -49,6 +49,19 @@ static void test_zygote_hangs(void **state)
 	start_ms = 0;
 }
 
+/* What a program says may be anybody's words: a log is read on terminals. */
+static void test_what_a_zygote_says_is_escaped(void **state)
+{
+	struct watched w;
+
+	(void)state;
+	told = 0;
+	to_be_told = "red \\u001b[31m";
+	start_watched_as(&w, "fail");
+	run_until_told(&w, 1);
+	end_watched(&w);
+}
+
 /* An interpreter that never says anything is not waited for as long as one that loads something. */
 static void test_silent_zygote(void **state)
 {

@@ -2,7 +2,6 @@
 #include "pool/pool.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/str.h"
 #include "launch/image.h"
 #include "pool/bare.h"
 #include "pool/pool_private.h"
@@ -30,17 +30,30 @@ enum {
 #define RELEASE (1 * VT_NS_PER_S)
 #define REAP    (5 * VT_NS_PER_S)
 
+/* It may name files, which calls can have made: written out, so that it is one line and steers no
+ * terminal. */
+void vt_pool_log_line(const struct vt_pool *pool, int level, const char *text)
+{
+	struct vt_str shown;
+
+	if (!pool->options.log)
+		return;
+	vt_str_init(&shown);
+	vt_str_add(&shown, "");
+	vt_str_show(&shown, text, strlen(text));
+	pool->options.log(pool->options.user, level, shown.failed ? "out of memory" : shown.text);
+	vt_str_done(&shown);
+}
+
 void vt_pool_log(const struct vt_pool *pool, int level, const char *what, const struct vt_err *err)
 {
 	char text[sizeof(err->what) + 128];
 	bool whole = err->step == VT_STEP_COMMAND; /* its errors are sentences */
 
-	if (!pool->options.log)
-		return;
 	/* What does not fit is cut: it is for a person. */
 	(void)snprintf(text, sizeof(text), "%s: %s%s%s", what, err->what, whole ? "" : ": ",
 		       whole ? "" : strerror(err->num));
-	pool->options.log(pool->options.user, level, text);
+	vt_pool_log_line(pool, level, text);
 }
 
 void vt_pool_wake_by(struct vt_pool *pool, int64_t due)

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the files of a pool share. pool.c has its cells and calls, makers.c who makes the cells, due.c what
- * only the clock tells.
+ * What the files of a pool share. pool.c has its cells and calls, makers.c who makes the cells,
+ * learn.c what zygotes learn, due.c what only the clock tells.
  */
 #pragma once
 
+#include "base/file.h"
 #include "host/idrange.h"
 #include "pool/hull.h"
 #include "pool/lessons.h"
@@ -15,8 +16,8 @@
 
 /*
  * Cells are made, and those whose call is over are killed, when no call came for a while: either
- * takes longer than a call, and would keep the next one from its CPU. That while is what an occupant takes
- * to be ready, between these: the fork of a large zygote costs a call more.
+ * takes longer than a call, and would keep the next one from its CPU. That while is what an
+ * occupant takes to be ready, between these: the fork of a large zygote costs a call more.
  */
 #define VT_POOL_QUIET_LEAST (2 * VT_NS_PER_MS)
 #define VT_POOL_QUIET_MOST (10 * VT_NS_PER_MS)
@@ -41,9 +42,10 @@ struct vt_pool {
 	struct vt_pool_zygote *zygote; /* who forks now; the other comes, or goes, or is none */
 	unsigned forks;                /* of his */
 	int64_t born;                  /* since when he is ready */
-	char object[VT_OBJECT_MARK];   /* as it was when it was loaded last; "": never */
+	char object[VT_FILE_STAMP];   /* as it was when it was loaded last; "": never */
 	struct vt_lessons lessons;
-	uint64_t learned;              /* how often the zygote, or its successor, came to know more */
+	/* how often the zygote, or its successor, came to know more */
+	uint64_t learned;
 	int image_fd;
 
 	struct vt_warm *warm[VT_WARM_STATES], *last[VT_WARM_STATES];
@@ -59,7 +61,8 @@ struct vt_pool {
 	unsigned failures;     /* in a row */
 	uint64_t failed_until; /* cells up to this one were there when something failed last */
 	struct vt_err refusal; /* what calls that wait are to be told; num 0: nothing */
-	int64_t quiet; /* how long no call came or began when there is time for what is not urgent */
+	/* how long no call came or began when there is time for what is not urgent */
+	int64_t quiet;
 	int64_t paused_until, last_call, decay_at, sweep_at, release_at;
 	struct vt_pool_counts counts;
 	bool closing;
@@ -68,9 +71,13 @@ struct vt_pool {
 /* ---- cells and calls: pool.c ---------------------------------------------------------------- */
 
 void vt_pool_log(const struct vt_pool *pool, int level, const char *what, const struct vt_err *err);
+/* The same of a whole line, whoever's words it has. */
+void vt_pool_log_line(const struct vt_pool *pool, int level, const char *text);
 /* The timer fires no later. */
 void vt_pool_wake_by(struct vt_pool *pool, int64_t due);
-/* After some in a row, nothing is tried for a while, and calls that wait are told, from the timer. */
+/*
+ * After some in a row, nothing is tried for a while, and calls that wait are told, from the timer.
+ */
 void vt_pool_count_failure(struct vt_pool *pool, const struct vt_err *err);
 
 /* Cells that are being made. */
@@ -107,8 +114,6 @@ void vt_pool_object_is(struct vt_pool *pool, const char *mark);
 
 /* ---- what a zygote learns: learn.c ----------------------------------------------------------- */
 
-/* Has the zygote learn what is wanted next, if it has nothing to learn now. */
-void vt_pool_teach(struct vt_pool *pool);
 /* What a zygote says of modules. */
 void vt_pool_zygote_said(struct vt_pool_zygote *zygote, const struct vt_note *note);
 /* The one who forks now is another one. */
@@ -116,7 +121,8 @@ void vt_pool_zygote_knows(struct vt_pool *pool);
 /* What a zygote is to be started with; freed with free(), NULL: no memory. */
 char **vt_pool_zygote_words(struct vt_pool *pool, const struct vt_pool_zygote *zygote);
 /* One has ended. True: by what it was about to import, which the next one leaves out. */
-bool vt_pool_blame_lesson(struct vt_pool *pool, struct vt_pool_zygote *zygote, const struct vt_err *err);
+bool vt_pool_blame_lesson(struct vt_pool *pool, struct vt_pool_zygote *zygote,
+			  const struct vt_err *err);
 /* Whether its occupant was forked by one who knew less. */
 bool vt_pool_is_stale(const struct vt_pool *pool, const struct vt_warm *warm);
 /* Whether such a one is parked. */

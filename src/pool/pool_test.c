@@ -166,6 +166,8 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_results),
 		cmocka_unit_test(test_endings),
+		cmocka_unit_test(test_one_that_hung_up_costs_nothing),
+		cmocka_unit_test(test_what_a_zygote_says_is_escaped),
 		cmocka_unit_test(test_end_is_not_drowned),
 		cmocka_unit_test(test_nothing_of_a_call_is_left_for_the_next),
 		cmocka_unit_test(test_many_at_once),

@@ -2,7 +2,6 @@
 #include "pool/queue.h"
 
 #include <stddef.h>
-#include <stdio.h>
 
 void vt_queue_init(struct vt_queue *queue)
 {
@@ -40,41 +39,42 @@ struct vt_pool_call *vt_queue_next(const struct vt_queue *queue)
 }
 
 /* Tells its maker, who may free it. */
-static void end_unrun(struct vt_queue *queue, struct vt_pool_call *call, enum vt_status status,
-		      const char *type, const char *message)
+static void end_unrun(struct vt_queue *queue, struct vt_pool_call *call, struct vt_outcome *outcome)
 {
-	struct vt_outcome outcome;
-	struct vt_verdict *verdict = &outcome.result.verdict;
-
 	vt_queue_remove(queue, call);
-	vt_outcome_init(&outcome);
-	verdict->status = status;
-	(void)snprintf(verdict->type, sizeof(verdict->type), "%s", type);
-	(void)snprintf(verdict->message, sizeof(verdict->message), "%s", message); /* or cut */
-	call->events->done(call, &outcome);
+	call->events->done(call, outcome);
 }
 
 void vt_queue_refuse(struct vt_queue *queue, const struct vt_err *why)
 {
-	struct vt_findings findings = { .failed = true, .failure = *why };
-	struct vt_verdict verdict;
+	struct vt_outcome outcome;
 
-	vt_verdict_reach(&findings, &verdict);
-	while (queue->first)
-		end_unrun(queue, queue->first, verdict.status, verdict.type, verdict.message);
+	while (queue->first) {
+		vt_outcome_init(&outcome);
+		vt_verdict_fail(&outcome.result.verdict, why);
+		end_unrun(queue, queue->first, &outcome);
+	}
 }
 
 void vt_queue_expire(struct vt_queue *queue, int64_t now)
 {
+	struct vt_outcome outcome;
+
 	for (struct vt_pool_call *call = queue->first, *next; call; call = next) {
 		next = call->next;
-		if (call->due <= now)
-			end_unrun(queue, call, VT_STATUS_TIMEOUT, "Timeout",
-				  "no cell was free within limits.queue_ms");
+		if (call->due > now)
+			continue;
+		vt_outcome_init(&outcome);
+		vt_verdict_no_cell(&outcome.result.verdict);
+		end_unrun(queue, call, &outcome);
 	}
 }
 
 void vt_queue_cancel(struct vt_queue *queue, struct vt_pool_call *call)
 {
-	end_unrun(queue, call, VT_STATUS_CANCELLED, "Cancelled", "the call was cancelled");
+	struct vt_outcome outcome;
+
+	vt_outcome_init(&outcome);
+	vt_verdict_set(&outcome.result.verdict, VT_STATUS_CANCELLED, "the call was cancelled");
+	end_unrun(queue, call, &outcome);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Calls that wait for a cell, the oldest first, and how those of them end that never have one. Part of a
- * pool.
+ * Calls that wait for a cell, the oldest first, and how those of them end that never have one. Part
+ * of a pool.
  */
 #pragma once
 
@@ -14,7 +14,8 @@
 struct vt_queue {
 	struct vt_pool_call *first, **last;
 	unsigned             count;
-	bool                 after_within; /* the last one whose turn it was is one that a call made */
+	/* the last one whose turn it was is one that a call made */
+	bool                 after_within;
 };
 
 /* It stays where it is. */
@@ -25,8 +26,8 @@ void vt_queue_add(struct vt_queue *queue, struct vt_pool_call *call, int64_t due
 void vt_queue_remove(struct vt_queue *queue, struct vt_pool_call *call);
 
 /*
- * Whose turn it is: the oldest's, but that those which calls made and those of the program take turns. So
- * a call that makes many others does not keep the program waiting. NULL: nobody waits.
+ * Whose turn it is: the oldest's, but that those which calls made and those of the program take
+ * turns. So a call that makes many others does not keep the program waiting. NULL: nobody waits.
  */
 struct vt_pool_call *vt_queue_next(const struct vt_queue *queue);
 

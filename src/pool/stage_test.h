@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * For tests of pools: tools, a zygote that is the test itself started afresh, and calls of them. And what
- * holds for cells of either kind, bare ones and those of a hull.
+ * For tests of pools: tools, a zygote that is the test itself started afresh, and calls of them.
+ * And what holds for cells of either kind, bare ones and those of a hull.
  */
 #pragma once
 
@@ -10,12 +10,12 @@
 #include <sys/auxv.h>
 #include <sys/mman.h>
 
+#include "base/skip_test.h"
 #include "launch/spawner.h"
 #include "launch/talk.h"
 #include "launch/zygote.h"
 #include "plan/pooled.h"
 #include "pool/pool.h"
-#include "base/skip_test.h"
 
 /* ---- the tools, in an occupant ------------------------------------------------------------- */
 
@@ -161,6 +161,10 @@ static _Noreturn void be_tool(const char *name, char *arguments, size_t len)
 		say(VT_TALK_ASK, 7, "other", arguments, len);
 		hear(&answer);
 		say(VT_TALK_RESULT, 0, "", answer.body, answer.body_len);
+	} else if (strcmp(name, "ask and hang up") == 0) {
+		say(VT_TALK_ASK, 7, "other", arguments, len);
+		(void)!read(VT_OCCUPANT_CALL_FD, &answer, 1);
+		(void)close(VT_OCCUPANT_CALL_FD);
 	} else if (strcmp(name, "crash") == 0) {
 		(void)raise(SIGSEGV);
 	} else if (strcmp(name, "exit") == 0) {
@@ -197,8 +201,14 @@ static _Noreturn void be_zygote(const char *mode)
 		(void)!write(2, "waiting", 7);
 		(void)pause();
 	}
+	if (strcmp(mode, "fail") == 0 && vt_zygote_join(&zygote, 3, &err) == 0) {
+		(void)vt_fail(&err, VT_STEP_COMMAND, ENOEXEC, "red \033[31m");
+		vt_zygote_fail(&zygote, &err);
+		_exit(4);
+	}
 	if (strncmp(mode, "map ", 4) == 0 &&
-	    mmap(NULL, 4096, PROT_READ, MAP_ANONYMOUS | (strcmp(mode, "map shared") == 0 ? MAP_SHARED : MAP_PRIVATE), -1,
+	    mmap(NULL, 4096, PROT_READ,
+		 MAP_ANONYMOUS | (strcmp(mode, "map shared") == 0 ? MAP_SHARED : MAP_PRIVATE), -1,
 		 0) == MAP_FAILED)
 		_exit(6);
 	if (vt_zygote_join(&zygote, 3, &err) < 0 || vt_zygote_serve(&zygote, &err) < 0)
@@ -222,13 +232,13 @@ struct watched {
 	struct vt_pool *pool;
 	struct vt_children children;
 	int fds_before;
-	int self; /* this program */
+	int self;      /* this program */
 	unsigned over; /* calls */
 	struct vt_timer patience;
 };
 
 struct made {
-	struct vt_pool_call call;
+	struct vt_pool_call call; /* first: it is found by it */
 	struct watched *watched;
 	char name[32], arguments[64];
 	struct vt_verdict verdict;
@@ -241,14 +251,14 @@ struct made {
 
 static void take_output(struct vt_pool_call *call, int stream, const char *bytes, size_t len)
 {
-	struct made *made = call->user;
+	struct made *made = (struct made *)call;
 
 	strncat(stream == 1 ? made->out : made->err, bytes, len);
 }
 
 static void take_log(struct vt_pool_call *call, const char *level, const char *text, size_t len)
 {
-	struct made *made = call->user;
+	struct made *made = (struct made *)call;
 
 	assert_string_equal(level, "info");
 	strncat(made->log, text, len);
@@ -266,7 +276,7 @@ static void answer(struct vt_pool_call *call, uint64_t id, const char *tool, con
 
 static void take_done(struct vt_pool_call *call, const struct vt_outcome *outcome)
 {
-	struct made *made = call->user;
+	struct made *made = (struct made *)call;
 
 	assert_false(made->over);
 	made->over = true;
@@ -290,11 +300,11 @@ static void out_of_patience(struct vt_timer *timer)
 	fail_msg("nothing happens");
 }
 
-static unsigned logged;         /* lines, of any pool */
-static const char *to_be_told;  /* in one of them; NULL: nothing is looked for */
-static unsigned told;           /* so many had it */
-static int64_t start_ms;        /* of the next pool; 0: the usual */
-static const char *advice;      /* the same: its zygote is an interpreter; NULL: it is not */
+static unsigned logged;        /* lines, of any pool */
+static const char *to_be_told; /* in one of them; NULL: nothing is looked for */
+static unsigned told;          /* so many had it */
+static int64_t start_ms;       /* of the next pool; 0: the usual */
+static const char *advice;     /* the same: its zygote is an interpreter; NULL: it is not */
 
 static void log_to_test(void *user, int level, const char *text)
 {
@@ -354,6 +364,7 @@ static void start_watched_as(struct watched *w, const char *mode)
 		.plan = &w->stage.plan,
 		.program = program,
 		.argv = argv,
+		.program_fd = -1,
 		.spawner_fd = w->self,
 		.children = &w->children,
 		.ready_min = 2,
@@ -397,7 +408,6 @@ static void submit(struct watched *w, struct made *made, const char *tool, const
 	strcpy(made->name, tool);
 	strcpy(made->arguments, arguments);
 	made->call = (struct vt_pool_call){ .events = &events,
-					    .user = made,
 					    .name = made->name,
 					    .name_len = strlen(tool),
 					    .arguments = made->arguments,
@@ -478,6 +488,55 @@ static void test_results(void **state)
 	made = call_one(&w, "big", "5000000");
 	assert_int_equal(made->verdict.status, VT_STATUS_OK);
 	assert_int_equal(made->value_len, 5000000);
+	end_watched(&w);
+}
+
+static bool is_held;
+
+static void answer_much(struct vt_pool_call *call, uint64_t id, const char *tool,
+			const char *arguments, size_t len)
+{
+	static char much[4 << 20];
+
+	(void)tool, (void)arguments, (void)len;
+	is_held = true;
+	vt_pool_answer(call, id, true, much, sizeof(much));
+}
+
+static bool tell_held(struct vt_pool_call *call)
+{
+	(void)call;
+	return is_held;
+}
+
+/* Nor is there anything to hear: its maker has no room for it. */
+static void test_one_that_hung_up_costs_nothing(void **state)
+{
+	const struct vt_pool_events held = { .ask = answer_much,
+					     .done = take_done,
+					     .full = tell_held };
+	struct timespec before, after;
+	struct made made;
+	struct watched w;
+
+	(void)state;
+	start_watched(&w);
+	submit(&w, &made, "ask and hang up", "");
+	made.call.events = &held;
+	for (int ms = 0; !is_held && ms < PATIENCE_MS; ms += 20)
+		run_for(&w, 20);
+	run_for(&w, 200); /* in which it hangs up, and cells are made */
+	assert_int_equal(clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &before), 0);
+	run_for(&w, 500);
+	assert_int_equal(clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &after), 0);
+	assert_true((after.tv_sec - before.tv_sec) * 1000 +
+			    (after.tv_nsec - before.tv_nsec) / 1000000 <
+		    100);
+	assert_false(made.over);
+	vt_pool_cancel(&made.call);
+	run_until(&w, 1);
+	assert_int_equal(made.verdict.status, VT_STATUS_CANCELLED);
+	is_held = false;
 	end_watched(&w);
 }
 

@@ -226,15 +226,11 @@ static void drain_all(struct vt_warm *warm)
 static void reach_verdict(struct vt_warm *warm, struct vt_verdict *verdict)
 {
 	struct vt_findings *findings = &warm->findings;
-	const struct vt_plan *plan = warm->plan;
 
+	vt_findings_take_limits(findings, warm->plan);
 	findings->wall_ms = (warm->deadline - warm->started) / VT_NS_PER_MS;
-	findings->own_deadline = findings->wall_ms < plan->wall_ms;
-	findings->cpu_ms = plan->cpu_ms;
-	findings->memory_bytes = plan->memory_bytes;
-	findings->file_mb = plan->file_mb;
+	findings->own_deadline = findings->wall_ms < warm->plan->wall_ms;
 	findings->cpu_ns = warm->look.cpu_ns;
-	findings->tmp_bytes = plan->watched_tmp_bytes;
 	vt_verdict_reach(findings, verdict);
 }
 
@@ -535,7 +531,7 @@ static void begin_look(struct vt_warm *warm)
 	};
 	vt_look_init(&warm->look);
 	vt_look_begin(&warm->look, warm->proc_fd,
-		      warm->plan->bare ? warm->root_fd : warm->scratch_fd);
+		      warm->plan->bare ? warm->root_fd : warm->scratch_fd, warm->deadline);
 }
 
 bool vt_warm_run(struct vt_warm *warm, struct vt_pool_call *call)

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A cell of a pool, from the order to make it to its end, with the one call that it has. Its owner is the
- * pool, which frees it when it is told that it is gone.
+ * A cell of a pool, from the order to make it to its end, with the one call that it has. Its owner
+ * is the pool, which frees it when it is told that it is gone.
  *
  *	MAKING ──► BUILT ──► ENTERING ──► PARKED ──► RUNNING ──► OVER ──► ENDING ──► gone
  *	   │         │          │           │           │                   ▲
  *	   └─────────┴──────────┴───────────┴───────────┴───────────────────┘
  *
- * PARKED is a cell of which both have told: the zygote who its occupant is, and that one that it is ready.
- * OVER is a cell whose call has its result, and which nobody has killed yet: that can wait until nobody
- * is waiting for anything else.
+ * PARKED is a cell of which both have told: the zygote who its occupant is, and that one that it is
+ * ready. OVER is a cell whose call has its result, and which nobody has killed yet: that can wait
+ * until nobody is waiting for anything else.
  */
 #pragma once
 
@@ -72,16 +72,22 @@ struct vt_warm {
 	enum vt_warm_state          state;
 	uint64_t                    number;
 	uint32_t                    slot; /* which of the pool's ids it has */
-	uint32_t                    place; /* which no other has, until it is gone; VT_PLACES: there was none */
+	/* which no other has, until it is gone; VT_PLACES: there was none */
+	uint32_t                    place;
 	struct vt_cell              cell; /* its init is the spawner's child, and has no pid here,
 					     unless it is bare */
 	struct vt_watch             init, occupant, talk, pipes[VT_WARM_STREAMS];
 	int                         root_fd, proc_fd;
-	int                         scratch_fd; /* on the tmpfs that it writes to; -1: none, or it is bare */
+	/* on the tmpfs that it writes to; -1: none, or it is bare */
+	int                         scratch_fd;
 	uint64_t                    learned; /* the owner's: what its zygote knew */
-	struct vt_pool_zygote      *zygote; /* the owner's: who was told to fork its occupant; NULL: nobody */
-	struct vt_child             child;  /* which `occupant` watches: the occupant, of a bare one its
-					       init; pid 0: there is none, or it was reaped */
+	/* the owner's: who was told to fork its occupant; NULL: nobody */
+	struct vt_pool_zygote      *zygote;
+	/*
+	 * which `occupant` watches: the occupant, of a bare one its init; pid 0: there is none, or
+	 * it was reaped
+	 */
+	struct vt_child             child;
 	struct vt_warm_bare         bare;
 	bool                        parked; /* it said so */
 	bool                        gone;   /* its owner was told */
@@ -90,7 +96,10 @@ struct vt_warm {
 	/* of its call */
 	struct vt_pool_call    *call;
 	struct vt_talk_in  in;
-	/* What the occupant's socket did not take yet: of the call's arguments, and messages behind them. */
+	/*
+	 * What the occupant's socket did not take yet: of the call's arguments, and messages behind
+	 * them.
+	 */
 	const char        *rest;
 	size_t             rest_len;
 	struct vt_str      going;
@@ -104,12 +113,14 @@ struct vt_warm {
 	int64_t            started, deadline, given_up;
 	int64_t            warned; /* it was told to end: until when it may; 0: it was not */
 	int64_t            entered; /* when its occupant was ordered */
-	int64_t            parked_cpu; /* what it used before there was a call: to seal itself, to rehearse */
+	/* what it used before there was a call: to seal itself, to rehearse */
+	int64_t            parked_cpu;
 	int64_t            ended_cpu; /* of an occupant that has ended, with those it waited for */
 };
 
 /* Orders it from the spawner at the other end of spawner_fd. A bare one is BUILT already. */
-int vt_warm_new(const struct vt_warm_owner *owner, struct vt_loop *loop, struct vt_children *children,
+int vt_warm_new(const struct vt_warm_owner *owner, struct vt_loop *loop,
+		struct vt_children *children,
 		const struct vt_plan *plan, uint64_t number, uint32_t slot, uint32_t place,
 		int spawner_fd, struct vt_warm **ret_warm, struct vt_err *err);
 
@@ -120,8 +131,8 @@ void vt_warm_note(struct vt_warm *warm, const struct vt_note *note, int fds[VT_N
 void vt_warm_enter(struct vt_warm *warm, int zygote_fd, bool awaited);
 
 /*
- * Hands a call to one that is parked. False: its occupant is dead already, and has not heard of the call,
- * which can be given to another.
+ * Hands a call to one that is parked. False: its occupant is dead already, and has not heard of the
+ * call, which can be given to another.
  */
 bool vt_warm_run(struct vt_warm *warm, struct vt_pool_call *call);
 
@@ -134,10 +145,15 @@ void vt_warm_resume(struct vt_warm *warm);
 /* Takes what an occupant that ends has said by now, in its turn or not. */
 void vt_warm_hear_last(struct vt_warm *warm);
 
-/* Ends its call for this reason, and it; after the plan's grace, unless it is asked for once more. */
+/*
+ * Ends its call for this reason, and it; after the plan's grace, unless it is asked for once more.
+ */
 void vt_warm_stop(struct vt_warm *warm, enum vt_stop why);
 
-/* The same for a failure that is not the call's own; where its result is there already, that counts. */
+/*
+ * The same for a failure that is not the call's own; where its result is there already, that
+ * counts.
+ */
 void vt_warm_lose(struct vt_warm *warm, const struct vt_err *why);
 
 /* One that was never parked is given up for this reason. */
@@ -150,13 +166,16 @@ void vt_warm_lose_entering(struct vt_warm *warm, int status);
 int64_t vt_warm_due(const struct vt_warm *warm);
 void    vt_warm_tick(struct vt_warm *warm, int64_t now);
 
-/* Ends one whose call, if it had any, is over. */
+/* Kills it, without grace. A call that it still has is concluded when all of it is gone. */
 void vt_warm_kill(struct vt_warm *warm);
 
 /* Looks again for the end of an occupant that somebody else was to be told of first. */
 void vt_warm_reap(struct vt_warm *warm);
 
-/* Nobody waits longer for the end of one that was killed: what is known of it by now is all there is. */
+/*
+ * Nobody waits longer for the end of one that was killed: what is known of it by now is all there
+ * is.
+ */
 void vt_warm_leave(struct vt_warm *warm);
 
 /* Releases what a gone one has on the host: -EBUSY if the kernel is not done with it. */

@@ -132,9 +132,9 @@ void vt_warm_resume(struct vt_warm *warm)
 		watch_talk(warm);
 }
 
-/* How much the socket took. Less than all: it is full, or nobody is there, which shows by itself.
+/* How much the socket took: less than all of it where it is full. -EPIPE: nobody reads it any more.
  */
-static size_t send_some(struct vt_warm *warm, const char *bytes, size_t len)
+static ssize_t send_some(struct vt_warm *warm, const char *bytes, size_t len)
 {
 	size_t at = 0;
 
@@ -144,23 +144,34 @@ static size_t send_some(struct vt_warm *warm, const char *bytes, size_t len)
 
 		if (sent > 0)
 			at += (size_t)sent;
+		else if (sent < 0 && (errno == EPIPE || errno == ECONNRESET))
+			return -EPIPE;
 		else if (sent == 0 || errno != EINTR)
 			break;
 	}
-	return at;
+	return (ssize_t)at;
 }
 
 static void send_going(struct vt_warm *warm)
 {
-	if (warm->rest_len) {
-		size_t sent = send_some(warm, warm->rest, warm->rest_len);
+	ssize_t sent = 0;
 
-		warm->rest += sent;
-		warm->rest_len -= sent;
+	if (warm->rest_len) {
+		sent = send_some(warm, warm->rest, warm->rest_len);
+		warm->rest += sent > 0 ? sent : 0;
+		warm->rest_len -= sent > 0 ? (size_t)sent : 0;
 	}
-	if (warm->rest_len == 0 && warm->going.len)
-		warm->going_at += send_some(warm, warm->going.text + warm->going_at,
-					    warm->going.len - warm->going_at);
+	if (warm->rest_len == 0 && warm->going.len) {
+		sent = send_some(warm, warm->going.text + warm->going_at,
+				 warm->going.len - warm->going_at);
+		warm->going_at += sent > 0 ? (size_t)sent : 0;
+	}
+	/* A socket that hung up is always ready: with something left for it, the loop would spin
+	 * for as long as a call that is held is not heard. */
+	if (sent < 0) {
+		warm->rest_len = 0;
+		warm->going_at = warm->going.len;
+	}
 	/* What is gone makes room, also where something is always left. */
 	if (warm->going_at >= warm->going.len / 2) {
 		vt_str_drop(&warm->going, warm->going_at);
@@ -245,16 +256,6 @@ void vt_words_check_parked(struct vt_warm *warm)
 		vt_warm_move(warm, VT_WARM_PARKED);
 }
 
-/* Who connects for the cell is who the cell is. */
-static int listen_for(struct vt_warm *warm, int listener_fd, struct vt_err *err)
-{
-	int r = vt_broker_listen(&warm->broker, warm->loop, warm->plan, listener_fd, warm->root_fd,
-				 err);
-
-	warm->broker.ids = vt_spawn_slot_ids(warm->plan, warm->slot);
-	return r;
-}
-
 static void take_word(struct vt_warm *warm, struct vt_note *note, int *fd)
 {
 	struct vt_err err;
@@ -263,8 +264,11 @@ static void take_word(struct vt_warm *warm, struct vt_note *note, int *fd)
 	vt_warm_bare_hear(warm); /* what came before, on another socket */
 	if (note->kind == VT_NOTE_LISTENER && warm->plan->broker.modes)
 		r = vt_warm_bare_listen(warm, vt_fd_take(fd), &err);
-	else if (note->kind == VT_NOTE_LISTENER && warm->plan->broker.on && !warm->broker.loop)
-		r = listen_for(warm, vt_fd_take(fd), &err);
+	else if (note->kind == VT_NOTE_LISTENER && warm->plan->broker.on && !warm->broker.plan)
+		/* Who connects for the cell is who the cell is. */
+		r = vt_broker_listen(&warm->broker, warm->loop, warm->plan,
+				     vt_spawn_slot_ids(warm->plan, warm->slot), vt_fd_take(fd),
+				     warm->root_fd, &err);
 	if (r < 0) {
 		vt_warm_fail(warm, &err);
 	} else if (note->kind == VT_NOTE_FAILED) {

@@ -20,6 +20,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/file.h"
 #include "base/utf8.h"
 #include "kernel/mount.h"
 #include "kernel/ns.h"
@@ -145,10 +146,7 @@ static void tell_object(const char *object)
 	struct vt_err unheard;
 
 	(void)stat(object, &st);
-	(void)snprintf(note.err.what, VT_OBJECT_MARK, "%llx:%llx:%llx:%lld.%09ld",
-		       (unsigned long long)st.st_dev, (unsigned long long)st.st_ino,
-		       (unsigned long long)st.st_size, (long long)st.st_mtim.tv_sec,
-		       st.st_mtim.tv_nsec);                            /* fits */
+	vt_file_stamp(&st, note.err.what);
 	(void)vt_pass_send(3, &note, sizeof(note), NULL, 0, &unheard); /* it is for a log alone */
 }
 
@@ -164,12 +162,13 @@ static _Noreturn void become(struct vt_pool_zygote *zygote, char **envp, int con
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC), program = -1;
 
 	if (null < 0 || vt_process_detach(&err) < 0 ||
-	    vt_process_descriptors(zygote->program_fd > 0 ? zygote->program_fd : null,
+	    vt_process_descriptors(zygote->program_fd >= 0 ? zygote->program_fd : null,
 				   hull_user_fd < 0 ? null : hull_user_fd, said, control,
 				   &err) < 0 ||
 	    fcntl(CONTROL_FD, F_SETFD, 0) < 0 || (null = open("/dev/null", O_RDWR | O_CLOEXEC)) < 0)
 		_exit(125);
-	zygote->program_fd = zygote->program_fd > 0 ? HELD_FD : -1;
+	if (zygote->program_fd >= 0)
+		zygote->program_fd = HELD_FD;
 	int r = hull_user_fd < 0 ? 0 : enter_mounts(zygote->plan, HULL_FD, &err);
 
 	/* After it: who gets other capabilities loses this. */

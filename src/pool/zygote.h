@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The supervisor's side of a zygote: starts the program, tells it the plan, hears what it says, and notices
- * when it ends. Part of a pool.
+ * The supervisor's side of a zygote: starts the program, tells it the plan, hears what it says, and
+ * notices when it ends. Part of a pool.
  */
 #pragma once
 
@@ -13,23 +13,24 @@
 #include "pool/children.h"
 #include "watch/loop.h"
 
-enum { VT_OBJECT_MARK = 96 }; /* bytes of what tells an object's file from another, with a NUL */
-
 struct vt_pool_zygote {
 	/* the owner's */
 	struct vt_loop     *loop;
 	struct vt_children *children;
 	const struct vt_plan *plan;
 	const char     *program;
-	int             program_fd; /* the file that it is, where its path leads to another; 0: none */
+	/* the file that it is, where its path leads to another; -1: none */
+	int             program_fd;
 	bool            has_main;   /* it is a client's, who is to call vitro_host_main() */
 	const char     *advice;     /* where it does not begin; NULL: none */
-	const char     *preload;    /* LD_PRELOAD=…: a library that is loaded before it begins; NULL: none */
+	/* LD_PRELOAD=…: a library that is loaded before it begins; NULL: none */
+	const char     *preload;
 	const char     *object;     /* that it loads; NULL: none */
 	char *const    *argv, *const *envp;
 	void (*is_ready)(void *user); /* it takes orders */
 	void (*note)(void *user, const struct vt_note *note, int fds[VT_NOTE_FDS]);
-	void (*said)(struct vt_pool_zygote *zygote, const struct vt_note *note); /* of what it learns */
+	/* of what it learns */
+	void (*said)(struct vt_pool_zygote *zygote, const struct vt_note *note);
 	void (*ended)(struct vt_pool_zygote *zygote, const struct vt_err *err); /* by itself */
 	size_t  lesson; /* what it is to learn, from 1 on; 0: nothing */
 	int64_t asked;  /* since when */
@@ -46,12 +47,17 @@ struct vt_pool_zygote {
 	bool            looked;  /* it has told of its object */
 	int64_t         retired; /* since when; 0: it is not */
 	struct vt_err   failure; /* what it said; num 0: nothing */
-	char            loading[VT_MODULE_MAX + 1]; /* what it imports, before it is ready; "": nothing */
+	/* what it imports, before it is ready; "": nothing */
+	char            loading[VT_MODULE_MAX + 1];
 };
 
 void vt_pool_zygote_init(struct vt_pool_zygote *zygote);
-/* hull_fds are the namespaces that it joins; the first is -1 where cells are bare, and there are none. */
-int  vt_pool_zygote_start(struct vt_pool_zygote *zygote, int image_fd, const int hull_fds[VT_HULL_FDS],
+/*
+ * hull_fds are the namespaces that it joins; the first is -1 where cells are bare, and there are
+ * none.
+ */
+int  vt_pool_zygote_start(struct vt_pool_zygote *zygote, int image_fd,
+			  const int hull_fds[VT_HULL_FDS],
 			  struct vt_err *err);
 /* Whether it is gone, though nobody has been told of it yet. */
 bool vt_pool_zygote_is_gone(const struct vt_pool_zygote *zygote);

@@ -10,6 +10,7 @@
 #include "base/utf8.h"
 #include "launch/talk.h"
 #include "serve/done.h"
+#include "serve/request.h"
 #include "serve/session_private.h"
 
 enum {
@@ -24,7 +25,7 @@ static struct serve_call **bucket(struct vt_session *session, int64_t number)
 	return &session->calls[(uint64_t)number % VT_SESSION_BUCKETS];
 }
 
-static struct serve_call *find_call(struct vt_session *session, int64_t number)
+struct serve_call *vt_session_find_call(struct vt_session *session, int64_t number)
 {
 	struct serve_call *call = *bucket(session, number);
 
@@ -132,8 +133,8 @@ static void call_ask(struct vt_pool_call *call, uint64_t id, const char *tool,
 	vt_session_put_bytes(session, arguments, len);
 }
 
-static void tell_done(struct vt_session *session, int64_t number, const struct vt_outcome *outcome,
-		      enum vt_telling telling)
+void vt_session_tell_done(struct vt_session *session, int64_t number,
+			  const struct vt_outcome *outcome, enum vt_telling telling)
 {
 	const struct vt_outcome *told = outcome;
 	struct vt_outcome less;
@@ -207,7 +208,7 @@ static void call_done(struct vt_pool_call *call, const struct vt_outcome *outcom
 	enum vt_telling telling = record(done, outcome);
 
 	if (done->session)
-		tell_done(done->session, done->number, outcome, telling);
+		vt_session_tell_done(done->session, done->number, outcome, telling);
 	free_call(done);
 }
 
@@ -227,15 +228,10 @@ static const struct vt_pool_events call_events = {
 
 /* ---- those that no cell has ---------------------------------------------------------------- */
 
-static void make_outcome(struct vt_outcome *outcome, enum vt_status status, const char *type,
-			 const char *message)
+static void make_outcome(struct vt_outcome *outcome, enum vt_status status, const char *message)
 {
-	struct vt_verdict *verdict = &outcome->result.verdict;
-
 	vt_outcome_init(outcome);
-	verdict->status = status;
-	(void)snprintf(verdict->type, sizeof(verdict->type), "%s", type);          /* fits */
-	(void)snprintf(verdict->message, sizeof(verdict->message), "%s", message); /* fits */
+	vt_verdict_set(&outcome->result.verdict, status, message);
 }
 
 static void turn_begins(struct vt_turn *turn)
@@ -249,8 +245,8 @@ static void turn_expires(struct vt_turn *turn)
 {
 	struct vt_outcome outcome;
 
-	make_outcome(&outcome, VT_STATUS_TIMEOUT, "Timeout",
-		     "no cell was free within limits.queue_ms");
+	vt_outcome_init(&outcome);
+	vt_verdict_no_cell(&outcome.result.verdict);
 	call_done(&of_turn(turn)->call, &outcome);
 }
 
@@ -262,7 +258,7 @@ static void cancel(struct serve_call *call)
 		vt_pool_cancel(&call->call);
 		return;
 	}
-	make_outcome(&outcome, VT_STATUS_CANCELLED, "Cancelled", "the call was cancelled");
+	make_outcome(&outcome, VT_STATUS_CANCELLED, "the call was cancelled");
 	call_done(&call->call, &outcome);
 }
 
@@ -303,26 +299,13 @@ static void refuse(struct serve_call *call, const char *why)
 	if (commons->denied)
 		commons->denied(commons->user,
 				commons->ending ? VT_DENIED_ENDING : VT_DENIED_LIMIT);
-	make_outcome(&outcome, VT_STATUS_REFUSED, "Refused", why);
+	make_outcome(&outcome, VT_STATUS_REFUSED, why);
 	call_done(&call->call, &outcome);
 }
 
 /* ---- from the client ----------------------------------------------------------------------- */
 
-/*
- * Of a call: its name, which is the tool, NUL and the id; its arguments; and what it reads. A
- * command's words come with their NULs, before its input, and its program's path goes in front of
- * them. argv[0] of a program that was named by its path is that path: Python, for one, finds its
- * venv by it.
- */
-struct parts {
-	const char *tool, *id, *path, *words;
-	const char *offered; /* what the client calls it, where that is not what its zygote does */
-	size_t tool_len, id_len, path_len, words_len, input_len, offered_len;
-};
-
-/* The tool and the id. */
-static bool read_name(const struct vt_request_frame *frame, struct parts *parts)
+bool vt_call_read_name(const struct vt_request_frame *frame, struct vt_call_parts *parts)
 {
 	parts->tool = vt_head_text(&frame->head, "tool", &parts->tool_len);
 	parts->id = vt_head_text(&frame->head, "id", &parts->id_len);
@@ -330,12 +313,12 @@ static bool read_name(const struct vt_request_frame *frame, struct parts *parts)
 }
 
 static bool read_parts(const struct serve_pool *pool, const struct vt_request_frame *frame,
-		       struct parts *ret_parts)
+		       struct vt_call_parts *ret_parts)
 {
 	int64_t input = vt_head_int(&frame->head, "stdin", 0);
-	struct parts parts = { .path = pool->path, .words = frame->body };
+	struct vt_call_parts parts = { .path = pool->path, .words = frame->body };
 
-	if (!read_name(frame, &parts) || input < 0 || (size_t)input > frame->len ||
+	if (!vt_call_read_name(frame, &parts) || input < 0 || (size_t)input > frame->len ||
 	    (input && !pool->path))
 		return false;
 	parts.input_len = (size_t)input;
@@ -357,7 +340,7 @@ static char *append(char *at, const void *bytes, size_t len)
 }
 
 /* A call whose arguments stay in the frame that they came in. NULL: no memory. */
-static struct serve_call *make_large_call(const struct parts *parts,
+static struct serve_call *make_large_call(const struct vt_call_parts *parts,
 					  const struct vt_request_frame *frame,
 					  const struct vt_frames_given *given)
 {
@@ -375,8 +358,8 @@ static struct serve_call *make_large_call(const struct parts *parts,
 	return call;
 }
 
-/* NULL: no memory. */
-static struct serve_call *make_call(const struct parts *parts, const struct vt_request_frame *frame)
+struct serve_call *vt_call_make(const struct vt_call_parts *parts,
+				const struct vt_request_frame *frame)
 {
 	bool by_path = parts->path && memchr(parts->words, '/', strlen(parts->words));
 	size_t name_len = parts->tool_len + 1 + parts->id_len;
@@ -429,9 +412,8 @@ static void fill_call(struct serve_call *call, struct vt_session *session, int64
 	vt_cells_hold(pool->cells);
 }
 
-/* Begins it, or refuses it, with its done as any other's. */
-static int begin_call(struct vt_session *session, const struct serve_pool *pool, int64_t number,
-		      struct serve_call *call, const struct vt_head *head, struct vt_err *err)
+int vt_session_begin_call(struct vt_session *session, const struct serve_pool *pool, int64_t number,
+			  struct serve_call *call, const struct vt_head *head, struct vt_err *err)
 {
 	if (!call)
 		return vt_fail(err, VT_STEP_WIRE, ENOMEM, "take a call");
@@ -453,134 +435,29 @@ int vt_session_do_call(struct vt_session *session, const struct vt_request_frame
 	struct serve_pool *pool = vt_session_find_pool(session,
 						       vt_head_int(&frame->head, "pool", -1));
 	int64_t number = vt_head_int(&frame->head, "call", -1);
-	struct parts parts;
+	struct vt_call_parts parts;
 
-	if (!pool || !pool->cells->pool || number < 0 || find_call(session, number) ||
+	if (!pool || !pool->cells->pool || number < 0 || vt_session_find_call(session, number) ||
 	    !read_parts(pool, frame, &parts))
-		return vt_session_misunderstand("a call", err);
+		return vt_request_misunderstand("a call", err);
 	struct vt_frames_given given = { .memory = NULL };
 
 	if (!parts.path)
 		given.memory = vt_frames_take(&session->in, &given.cap);
 	struct serve_call *call = given.memory ? make_large_call(&parts, frame, &given)
-					       : make_call(&parts, frame);
+					       : vt_call_make(&parts, frame);
 
 	if (!call)
 		free(given.memory);
-	return begin_call(session, pool, number, call, &frame->head, err);
-}
-
-/* One that comes to no call at all. */
-static void refuse_tool(struct vt_session *session, int64_t number, const struct parts *parts,
-			const char *type, const char *why)
-{
-	const struct vt_commons *commons = session->commons;
-	struct vt_outcome outcome;
-
-	make_outcome(&outcome, VT_STATUS_REFUSED, type, why);
-	const struct vt_call_over over = { .uid = session->peer.uid,
-					   .pid = session->peer.pid,
-					   .tool = parts->tool,
-					   .id = parts->id,
-					   .outcome = &outcome };
-
-	tell_done(session, number, &outcome,
-		  commons->call_over ? commons->call_over(commons->user, &over) : VT_TELL_NOW);
-}
-
-/* The words and the input that a tool's arguments make, as if they had come in a frame. */
-static int expand_tool(struct vt_session *session, const struct serve_pool *pool, size_t index,
-		       int64_t number, struct parts *parts, const struct vt_request_frame *frame,
-		       struct vt_err *err)
-{
-	struct vt_request_frame made = *frame;
-	struct vt_str words, input;
-	struct vt_err why;
-
-	int64_t begun = vt_clock_now();
-
-	vt_str_init(&words);
-	vt_str_init(&input);
-	int r = vt_offer_expand(session->commons->offer, index, frame->body, frame->len, &words,
-				&input, &why);
-
-	vt_session_pause(session, begun);
-	parts->words_len = parts->path ? words.len : input.len;
-	parts->input_len = parts->path ? input.len : 0;
-	vt_str_addn(&words, input.text, input.len);
-	if (r == 0 && (!vt_str_ok(&words) || !vt_str_ok(&input))) {
-		r = vt_fail(err, VT_STEP_WIRE, ENOMEM, "take a call");
-	} else if (r < 0) {
-		refuse_tool(session, number, parts, "InvalidArguments", why.what);
-		r = 0;
-	} else {
-		made.body = parts->words = words.text;
-		made.len = words.len;
-		r = begin_call(session, pool, number, make_call(parts, &made), &made.head, err);
-	}
-	vt_str_done(&words);
-	vt_str_done(&input);
-	return r;
-}
-
-/* A function's own name is what goes to its zygote; that of the tool is what is recorded. */
-static bool name_function(const struct vt_session *session, size_t index, struct parts *parts)
-{
-	const char *function = vt_offer_function(session->commons->offer, index);
-
-	if (!function || strlen(function) + parts->id_len + 1 > VT_TALK_NAME_MAX)
-		return !function;
-	parts->offered = parts->tool;
-	parts->offered_len = parts->tool_len + 1;
-	parts->tool = function;
-	parts->tool_len = strlen(function);
-	return true;
-}
-
-/* A call of one of the supervisor's own tools. */
-static void refuse_unknown(struct vt_session *session, int64_t number, const struct parts *parts)
-{
-	const struct vt_offer *offer = session->commons->offer;
-	const char *near = offer ? vt_offer_closest(offer, parts->tool) : NULL;
-	char shown[80], why[240];
-
-	vt_utf8_show_text(shown, sizeof(shown), parts->tool, strlen(parts->tool));
-	(void)snprintf(why, sizeof(why), "the server has no tool '%s'%s%s%s", shown,
-		       near ? "; did you mean '" : "", near ? near : "",
-		       near ? "'?" : ""); /* fits */
-	refuse_tool(session, number, parts, "NoSuchTool", why);
-}
-
-int vt_session_do_tool(struct vt_session *session, const struct vt_request_frame *frame,
-		       struct vt_err *err)
-{
-	int64_t number = vt_head_int(&frame->head, "call", -1);
-	struct serve_pool pool = { .number = -1 };
-	const char *path = NULL;
-	struct parts parts = { 0 };
-	size_t index;
-
-	if (number < 0 || find_call(session, number) || !read_name(frame, &parts))
-		return vt_session_misunderstand("a call of a tool", err);
-	if (!session->commons->offer ||
-	    !vt_offer_find(session->commons->offer, parts.tool, &index, &pool.cells, &path)) {
-		refuse_unknown(session, number, &parts);
-		return 0;
-	}
-	parts.path = path;
-	parts.path_len = path ? strlen(path) + 1 : 0;
-	if (!name_function(session, index, &parts)) {
-		refuse_tool(session, number, &parts, "InvalidRequest", "the call's id is too long");
-		return 0;
-	}
-	return expand_tool(session, &pool, index, number, &parts, frame, err);
+	return vt_session_begin_call(session, pool, number, call, &frame->head, err);
 }
 
 /* Of a call that is over meanwhile nothing is known any more, which is no mistake. */
 int vt_session_do_cancel(struct vt_session *session, const struct vt_request_frame *frame,
 			 struct vt_err *err)
 {
-	struct serve_call *call = find_call(session, vt_head_int(&frame->head, "call", -1));
+	struct serve_call *call = vt_session_find_call(session,
+						       vt_head_int(&frame->head, "call", -1));
 
 	(void)err;
 	if (call)
@@ -591,7 +468,8 @@ int vt_session_do_cancel(struct vt_session *session, const struct vt_request_fra
 int vt_session_do_answer(struct vt_session *session, const struct vt_request_frame *frame,
 			 struct vt_err *err)
 {
-	struct serve_call *call = find_call(session, vt_head_int(&frame->head, "call", -1));
+	struct serve_call *call = vt_session_find_call(session,
+						       vt_head_int(&frame->head, "call", -1));
 
 	(void)err;
 	if (call && !call->turn.link)

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/fd.h"
 #include "policy/policy.h"
 
 /* How long cells that were told to end are waited for without anybody noticing; and how often it is
@@ -14,7 +15,7 @@
 #define PATIENCE (2 * VT_NS_PER_S)
 #define LOOK     (20 * VT_NS_PER_MS)
 
-static int no_memory(struct vt_err *err)
+int vt_cells_no_memory(struct vt_err *err)
 {
 	return vt_fail(err, VT_STEP_WIRE, ENOMEM, "make a pool");
 }
@@ -114,8 +115,7 @@ static void cells_free(struct vt_cells *cells)
 	else
 		vt_plan_free(cells->plan);
 	vt_policy_free(cells->policy);
-	if (cells->program_fd > 0)
-		(void)close(cells->program_fd); /* nothing was written to it */
+	vt_fd_close(&cells->program_fd);
 	free(cells->path);
 	free(cells->policy_name);
 	free(cells->program);
@@ -219,8 +219,8 @@ static int check_room(const struct vt_cells_maker *maker, const struct vt_plan *
 {
 	if (maker->count >= maker->count_max)
 		return vt_fail(err, VT_STEP_PLAN, E2BIG,
-			       "there are cells of %u policies and programs already, which is the "
-			       "most; let tools share theirs",
+			       "refused: the limit of %u different policies and programs is "
+			       "reached; let tools share a policy",
 			       maker->count_max);
 	if (maker->quitting >= maker->count_max)
 		return vt_fail(err, VT_STEP_PLAN, EBUSY,
@@ -261,7 +261,7 @@ static int provide(struct vt_cells_maker *maker, const struct vt_cells_wish *wis
 	if (own->is_plain) {
 		own->sources = malloc(wish->sources_len + 1);
 		if (!own->sources)
-			return no_memory(err);
+			return vt_cells_no_memory(err);
 		memcpy(own->sources, wish->sources, wish->sources_len);
 		own->sources_len = wish->sources_len;
 	}
@@ -286,8 +286,9 @@ static int get(struct vt_cells_maker *maker, const struct vt_cells_wish *wish,
 	char *path = NULL;
 
 	if (!own)
-		return no_memory(err);
+		return vt_cells_no_memory(err);
 	own->maker = maker;
+	own->program_fd = -1;
 	vt_str_init(&own->key);
 	int r = found ? vt_cells_believe(own, wish, found, err)
 		      : vt_cells_find(own, wish, find_own(maker, wish), err);

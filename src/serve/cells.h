@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a client's pools stand on: a policy, the plan that comes of it on this machine, and the pool of
- * cells. Commands that bring nothing of their own along are alike but for their program, so that under one
- * policy they share their cells. Runs in the supervisor.
+ * What a client's pools stand on: a policy, the plan that comes of it on this machine, and the pool
+ * of cells. Commands that bring nothing of their own along are alike but for their program, so that
+ * under one policy they share their cells. Runs in the supervisor.
  *
- * Several clients share them where all is the same: policy, plan, the files and folders that it grants, what is
- * passed of the environment, and the program's file. Cells that nobody has any more are kept for a while, so that
- * a client that comes often and stays for one call finds them ready.
+ * Several clients share them where all is the same: policy, plan, the files and folders that it
+ * grants, what is passed of the environment, and the program's file. Cells that nobody has any more
+ * are kept for a while, so that a client that comes often and stays for one call finds them ready.
  */
 #pragma once
 
@@ -33,11 +33,15 @@ struct vt_cells_wish {
 	const char *sources; /* of the policy, as JSON */
 	size_t      sources_len;
 	unsigned    ready_min, ready_max, live_max;
-	unsigned    ready_share; /* of ready_min, so many where the cells are new, and nobody's yet */
+	/* of ready_min, so many where the cells are new, and nobody's yet */
+	unsigned    ready_share;
 	/* Whose environment and working directory count; NULL: this process's. */
 	const struct vt_caller *caller;
-	int         program_fd; /* the file that program is, whatever its path leads to by now; -1: not known. Of a
-				   server's client opened as a path alone (O_PATH) */
+	/*
+	 * the file that program is, whatever its path leads to by now; -1: not known. Of a server's
+	 * client opened as a path alone (O_PATH)
+	 */
+	int         program_fd;
 	uint64_t    client;     /* who asks: a number that no other client has */
 };
 
@@ -45,7 +49,8 @@ struct vt_cells {
 	struct vt_cells  *next;
 	struct vt_cells_maker *maker;
 	unsigned          users;
-	int64_t           due;    /* without any: until when it is kept; quitting: until when it is waited for */
+	/* without any: until when it is kept; quitting: until when it is waited for */
+	int64_t           due;
 	bool              quitting;
 	uint64_t          client; /* that had it planned last */
 	struct vt_str     key;    /* all in which others must be the same to share it */
@@ -58,7 +63,8 @@ struct vt_cells {
 	bool              is_plain; /* a command that brings nothing of its own along */
 	struct vt_pool   *pool;  /* NULL: none was asked for */
 	char             *program, *object;
-	int               program_fd; /* the file that program was, as a path alone (O_PATH) where it is a client's; 0: none */
+	/* the file that program was, as a path alone (O_PATH) where it is a client's; -1: none */
+	int               program_fd;
 	char             *script, *setup, *preload; /* of an interpreter; else NULL */
 	const struct vt_interpreter *interpreter; /* or NULL */
 	char             *argv[3 + VT_INTERPRETER_FLAGS]; /* ends with NULL */
@@ -82,19 +88,22 @@ struct vt_cells_maker {
 	bool             shared;     /* by several clients */
 	int64_t          keep_ns;    /* how long cells that nobody has are kept */
 	/* cells: of which it is; NULL: of none */
-	void           (*log)(void *user, const struct vt_cells *cells, int level, const char *text);
+	void           (*log)(void *user, const struct vt_cells *cells, int level,
+			const char *text);
 	void            *user;
 
 	const char      *kept[VT_CELLS_KEPT]; /* paths that no call may change; owned */
 	unsigned         kept_count;
 	const char      *closed;  /* one of them that none may read; NULL: there is none */
 	bool             runs;    /* there was a pool whose zygotes are of vitro's files */
-	struct vt_err    exposed; /* why one that could change these would be refused; num 0: there was none */
+	/* why one that could change these would be refused; num 0: there was none */
+	struct vt_err    exposed;
 	struct vt_timer  timer;
 	struct vt_cells *first;
 	unsigned         count;
 	unsigned         quitting; /* that are not among them any more */
-	int64_t          waits_until; /* 0: nobody waits for what was told to end, but one client for its own */
+	/* 0: nobody waits for what was told to end, but one client for its own */
+	int64_t          waits_until;
 	struct vt_pool_counts past; /* of those that are gone: their sums */
 };
 
@@ -118,13 +127,16 @@ int vt_cells_close(struct vt_cells_maker *maker, const char *path, struct vt_err
 int vt_cells_settle(struct vt_cells_maker *maker, struct vt_err *err);
 
 /*
- * *ret_path is where the program of a command is; NULL of others. It is freed with free(). -EPERM: refused;
- * -ENOENT and others of VT_STEP_COMMAND: the program or object cannot be had.
+ * *ret_path is where the program of a command is; NULL of others. It is freed with free(). -EPERM:
+ * refused; -ENOENT and others of VT_STEP_COMMAND: the program or object cannot be had.
  */
 int vt_cells_get(struct vt_cells_maker *maker, const struct vt_cells_wish *wish,
 		 struct vt_cells **ret_cells, char **ret_path, struct vt_err *err);
 
-/* What somebody found who asked the paths of a wish. One message between processes, with two descriptors. */
+/*
+ * What somebody found who asked the paths of a wish. One message between processes, with two
+ * descriptors.
+ */
 struct vt_cells_found {
 	struct vt_err err; /* num 0: it can be had */
 	bool          is_plain;
@@ -135,7 +147,8 @@ struct vt_cells_found {
 void vt_cells_look(struct vt_cells_maker *maker, const struct vt_cells_wish *wish,
 		   struct vt_cells_found *ret_found);
 /* The same as vt_cells_get() of what was found, which asks no path of a client's. */
-int vt_cells_take(struct vt_cells_maker *maker, const struct vt_cells_wish *wish, struct vt_cells_found *found,
+int vt_cells_take(struct vt_cells_maker *maker, const struct vt_cells_wish *wish,
+		  struct vt_cells_found *found,
 		  struct vt_cells **ret_cells, char **ret_path, struct vt_err *err);
 void vt_cells_found_done(struct vt_cells_found *found);
 
@@ -158,12 +171,14 @@ static inline void vt_cells_hold(struct vt_cells *cells)
 }
 
 /*
- * Sets all that a wish comes to, by asking paths: find.c. is_known: of a command that brings nothing along no plan is
- * needed.
+ * Sets all that a wish comes to, by asking paths: find.c. is_known: of a command that brings
+ * nothing along no plan is needed.
  */
-int vt_cells_find(struct vt_cells *cells, const struct vt_cells_wish *wish, bool is_known, struct vt_err *err);
+int vt_cells_find(struct vt_cells *cells, const struct vt_cells_wish *wish, bool is_known,
+		  struct vt_err *err);
 /* The same by what another process found. Takes its program_fd over. */
-int vt_cells_believe(struct vt_cells *cells, const struct vt_cells_wish *wish, struct vt_cells_found *found,
+int vt_cells_believe(struct vt_cells *cells, const struct vt_cells_wish *wish,
+		     struct vt_cells_found *found,
 		     struct vt_err *err);
 
 /* Sets its program, the file that it is, and its argv, by what the plan was made for: choose.c. */
@@ -173,11 +188,16 @@ int vt_cells_choose_zygote(struct vt_cells *cells, const struct vt_cells_wish *w
 int vt_cells_arrange(struct vt_cells *cells, const struct vt_cells_wish *wish, struct vt_err *err);
 
 /*
- * Whether its calls could change what vitro executes outside of cells, by its path, whenever a zygote is started: the
- * folder python, vitro-object, and vitro's own program, by whose place these are found. -EPERM: its own zygotes, or
- * those of another client or pool of this process, would be what a call made of them. choose.c.
+ * Whether its calls could change what vitro executes outside of cells, by its path, whenever a
+ * zygote is started: the folder python, vitro-object, and vitro's own program, by whose place these
+ * are found. -EPERM: its own zygotes, or those of another client or pool of this process, would be
+ * what a call made of them. choose.c.
  */
-int vt_cells_check_run(struct vt_cells *cells, const struct vt_cells_wish *wish, struct vt_err *err);
+int vt_cells_check_run(struct vt_cells *cells, const struct vt_cells_wish *wish,
+		       struct vt_err *err);
+
+/* -ENOMEM, of what pools are made of. */
+int vt_cells_no_memory(struct vt_err *err);
 
 /* Without a user they end, from the loop, when they were kept for long enough. NULL is fine. */
 void vt_cells_release(struct vt_cells *cells);

@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -13,11 +12,6 @@
 #include "host/helper.h"
 #include "plan/sources.h"
 #include "serve/cells.h"
-
-static int no_memory(struct vt_err *err)
-{
-	return vt_fail(err, VT_STEP_WIRE, ENOMEM, "make a pool");
-}
 
 /*
  * A program that is replaced or removed while the client runs stays what it was. It is held as a
@@ -30,7 +24,7 @@ static void pin_program(struct vt_cells *cells, int known_fd)
 	struct stat st;
 
 	/* A fifo is no program. */
-	if (fd > 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
+	if (fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
 		cells->program_fd = vt_fd_take(&fd);
 }
 
@@ -48,7 +42,7 @@ static int choose_interpreter(struct vt_cells *cells, const struct vt_interprete
 		return r;
 	cells->program = strdup(command->path);
 	cells->script = strdup(script);
-	return cells->program && cells->script ? 0 : no_memory(err);
+	return cells->program && cells->script ? 0 : vt_cells_no_memory(err);
 }
 
 static int choose_object(struct vt_cells *cells, const struct vt_command *command,
@@ -61,7 +55,7 @@ static int choose_object(struct vt_cells *cells, const struct vt_command *comman
 		return r;
 	cells->program = strdup(helper);
 	cells->object = strdup(command->path);
-	return cells->program && cells->object ? 0 : no_memory(err);
+	return cells->program && cells->object ? 0 : vt_cells_no_memory(err);
 }
 
 static int arrange_interpreter(struct vt_cells *cells, const struct vt_cells_wish *wish,
@@ -76,7 +70,7 @@ static int arrange_interpreter(struct vt_cells *cells, const struct vt_cells_wis
 	if (interpreter->preloads && asprintf(&cells->preload, "LD_PRELOAD=%s", cells->script) < 0)
 		cells->preload = NULL;
 	if (!cells->setup || (interpreter->preloads && !cells->preload))
-		return no_memory(err);
+		return vt_cells_no_memory(err);
 	cells->argv[n++] = cells->program;
 	for (size_t i = 0; i < VT_INTERPRETER_FLAGS && interpreter->flags[i]; i++)
 		cells->argv[n++] = (char *)interpreter->flags[i];
@@ -109,7 +103,7 @@ int vt_cells_choose_zygote(struct vt_cells *cells, const struct vt_cells_wish *w
 	else
 		cells->program = strdup(wish->command ? "/proc/self/exe" : wish->program);
 	if (r == 0 && !cells->program)
-		r = no_memory(err);
+		r = vt_cells_no_memory(err);
 	if (r < 0)
 		return r;
 	if (!wish->command)
@@ -131,7 +125,7 @@ static int add_run(void *arg, const char *path, struct vt_err *err)
 	const char *copy = vt_arena_dup(runs->arena, path);
 
 	if (!copy)
-		return no_memory(err);
+		return vt_cells_no_memory(err);
 	if (runs->count == RUNS_MAX)
 		return vt_fail(err, VT_STEP_PLAN, E2BIG, "keep '%s' from calls: %s", path,
 			       strerror(E2BIG));

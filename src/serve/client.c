@@ -12,7 +12,7 @@
 
 int64_t vt_client_since(pid_t pid)
 {
-	enum { START = 19 }; /* a word of `stat`, after the name */
+	enum { START = 22 }; /* a field of `stat` */
 	char path[64], text[1024];
 
 	if (pid <= 0)
@@ -24,10 +24,7 @@ int64_t vt_client_since(pid_t pid)
 	if (len < 0)
 		return 0;
 	text[len] = '\0';
-	/* The name can have any character in it. */
-	const char *name_end = strrchr(text, ')');
-
-	return name_end ? vt_proc_number_at(name_end + 1, START) : 0;
+	return vt_proc_stat_number(text, START);
 }
 
 struct vt_client *vt_client_find(struct vt_client *first, pid_t pid, int64_t since)

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A client of a supervisor: one process, with all its connections. What one client may have is counted here, so that
- * a second connection gives it nothing more. It is known by its pid, and by when it was started: a pid is
- * used again. A connection whose process is not known stands for itself. Runs in the supervisor.
+ * A client of a supervisor: one process, with all its connections. What one client may have is
+ * counted here, so that a second connection gives it nothing more. It is known by its pid, and by
+ * when it was started: a pid is used again. A connection whose process is not known stands for
+ * itself. Runs in the supervisor.
  */
 #pragma once
 
@@ -23,7 +24,8 @@ struct vt_client {
 	size_t            call_bytes; /* of these */
 	size_t            held;       /* bytes of frames that have not come whole */
 	size_t            unread;     /* bytes that wait to be read by it, or to be told */
-	unsigned          pools, cells, ready; /* ready: cells that wait at the least, of its pools */
+	/* ready: cells that wait at the least, of its pools */
+	unsigned          pools, cells, ready;
 	int64_t           paused_until; /* what it asked for took long: others are next */
 	unsigned          looks, looks_lost; /* at paths: under way, and that could not be killed */
 };

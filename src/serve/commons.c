@@ -2,7 +2,6 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <malloc.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/fd.h"

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "serve/done.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #include "base/clock.h"
 #include "base/frame.h"
 #include "base/head.h"
@@ -30,28 +27,20 @@ bool vt_done_fits(const struct vt_outcome *outcome, const struct vt_str texts[2]
 
 void vt_done_bound(struct vt_outcome *outcome, struct vt_str texts[2])
 {
-	struct vt_verdict *verdict = &outcome->result.verdict;
-
 	if (vt_done_fits(outcome, texts))
 		return;
-	verdict->status = VT_STATUS_RESULT_LIMIT;
-	(void)snprintf(verdict->type, sizeof(verdict->type), "ResultLimit"); /* fits */
-	(void)snprintf(verdict->message, sizeof(verdict->message),
-		       "what the call gave and printed is more than 1 GB in all"); /* fits */
+	vt_verdict_set(&outcome->result.verdict, VT_STATUS_RESULT_LIMIT,
+		       "what the call gave and printed is more than 1 GB in all");
 	drop(outcome, texts);
 }
 
 void vt_done_lose(struct vt_outcome *outcome, struct vt_str texts[2])
 {
-	struct vt_verdict *verdict = &outcome->result.verdict;
-
 	if (outcome->value_len == 0 && texts[0].len == 0 && texts[1].len == 0)
 		return;
-	verdict->status = VT_STATUS_LOST;
-	(void)snprintf(verdict->type, sizeof(verdict->type), "Lost"); /* fits */
-	(void)snprintf(verdict->message, sizeof(verdict->message),
+	vt_verdict_set(&outcome->result.verdict, VT_STATUS_LOST,
 		       "too much waits for this program to read it, so what the call gave and "
-		       "printed was dropped"); /* fits */
+		       "printed was dropped");
 	drop(outcome, texts);
 }
 

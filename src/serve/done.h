@@ -11,8 +11,8 @@
 bool vt_done_fits(const struct vt_outcome *outcome, const struct vt_str texts[2]);
 
 /*
- * What no frame has room for is not sent at all: then the outcome says so, without a value, and the texts
- * of standard output and error are empty.
+ * What no frame has room for is not sent at all: then the outcome says so, without a value, and the
+ * texts of standard output and error are empty.
  */
 void vt_done_bound(struct vt_outcome *outcome, struct vt_str texts[2]);
 

@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <jansson.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
@@ -22,6 +21,7 @@
 #include "policy/policy.h"
 #include "serve/cells.h"
 #include "serve/key.h"
+#include "serve/request.h"
 #include "serve/settle.h"
 
 enum {
@@ -30,16 +30,6 @@ enum {
 	 */
 	IMAGE_MAX = 8 << 20,
 };
-
-static int misunderstand(const char *what, struct vt_err *err)
-{
-	return vt_fail(err, VT_STEP_WIRE, EBADMSG, "understand the client: %s", what);
-}
-
-static int no_memory(struct vt_err *err)
-{
-	return vt_fail(err, VT_STEP_WIRE, ENOMEM, "make a pool");
-}
 
 /* ---- the policy ---------------------------------------------------------------------------- */
 
@@ -57,7 +47,7 @@ static int apply_source(struct vt_policy *policy, const json_t *source, struct v
 		return vt_fail(err, VT_STEP_POLICY, EINVAL,
 			       "a policy's file goes by its absolute path to a server");
 	if (load)
-		return vt_policy_load(policy, load, err);
+		return vt_policy_load(policy, load, "", err);
 	if (json_is_string(text) && from)
 		return vt_policy_load_part(policy, json_string_value(text),
 					   json_string_length(text), from, from, err);
@@ -66,7 +56,7 @@ static int apply_source(struct vt_policy *policy, const json_t *source, struct v
 					   json_string_length(text), NULL, "policy", err);
 	if (key && value)
 		return vt_policy_set(policy, key, value, NULL, key, err);
-	return misunderstand("a source of a policy", err);
+	return vt_request_misunderstand("a source of a policy", err);
 }
 
 static int read_policy(struct vt_cells *cells, const struct vt_cells_wish *wish, struct vt_err *err)
@@ -83,7 +73,7 @@ static int read_policy(struct vt_cells *cells, const struct vt_cells_wish *wish,
 	if (r == 0 && wish->sources_len)
 		r = vt_json_load_text(wish->sources, wish->sources_len, "sources", &sources, err);
 	if (r == 0 && sources && !json_is_array(sources))
-		return misunderstand("the sources of a policy", err);
+		return vt_request_misunderstand("the sources of a policy", err);
 	json_array_foreach(sources, i, source) if (r == 0)
 		r = apply_source(cells->policy, source, err);
 	return r;
@@ -285,7 +275,7 @@ int vt_cells_find(struct vt_cells *cells, const struct vt_cells_wish *wish, bool
 {
 	struct vt_arena *arena = vt_arena_new();
 	struct vt_command command = { 0 };
-	int r = arena ? read_policy(cells, wish, err) : no_memory(err);
+	int r = arena ? read_policy(cells, wish, err) : vt_cells_no_memory(err);
 
 	if (r == 0)
 		r = find_command(cells, wish, arena, &command, err);
@@ -294,7 +284,7 @@ int vt_cells_find(struct vt_cells *cells, const struct vt_cells_wish *wish, bool
 		cells->policy_name = strdup(name_policy(cells->policy));
 		cells->path = wish->command ? strdup(command.path) : NULL;
 		if (!cells->policy_name || (wish->command && !cells->path))
-			r = no_memory(err);
+			r = vt_cells_no_memory(err);
 	}
 	if (r == 0 && !(cells->is_plain && is_known))
 		r = plan_zygote(cells, wish, &command, err);
@@ -327,7 +317,7 @@ static int make_image(const struct vt_cells *cells, struct vt_err *err)
 void vt_cells_look(struct vt_cells_maker *maker, const struct vt_cells_wish *wish,
 		   struct vt_cells_found *ret_found)
 {
-	struct vt_cells cells = { .maker = maker };
+	struct vt_cells cells = { .maker = maker, .program_fd = -1 };
 	int r;
 
 	memset(ret_found, 0, sizeof(*ret_found)); /* with what is between its members */
@@ -340,15 +330,14 @@ void vt_cells_look(struct vt_cells_maker *maker, const struct vt_cells_wish *wis
 		return;
 	ret_found->err.num = 0;
 	ret_found->is_plain = cells.is_plain;
-	if (cells.program_fd > 0)
-		ret_found->program_fd = cells.program_fd;
+	ret_found->program_fd = cells.program_fd;
 }
 
 /* *ret_text: NULL where there is none. */
 static int copy_text(const char *text, char **ret_text, struct vt_err *err)
 {
 	*ret_text = text ? strdup(text) : NULL;
-	return text && !*ret_text ? no_memory(err) : 0;
+	return text && !*ret_text ? vt_cells_no_memory(err) : 0;
 }
 
 int vt_cells_believe(struct vt_cells *cells, const struct vt_cells_wish *wish,
@@ -371,7 +360,7 @@ int vt_cells_believe(struct vt_cells *cells, const struct vt_cells_wish *wish,
 
 	cells->plan = &cells->image->plan;
 	cells->is_plain = found->is_plain;
-	cells->program_fd = found->program_fd > 0 ? vt_fd_take(&found->program_fd) : 0;
+	cells->program_fd = vt_fd_take(&found->program_fd);
 	if ((r = copy_text(image->texts[PATH_TEXT], &cells->path, err)) < 0 ||
 	    (r = copy_text(image->texts[PROGRAM_TEXT], &cells->program, err)) < 0 ||
 	    (r = copy_text(image->texts[OBJECT_TEXT], &cells->object, err)) < 0 ||
@@ -380,7 +369,7 @@ int vt_cells_believe(struct vt_cells *cells, const struct vt_cells_wish *wish,
 		return r;
 	vt_str_addn(&cells->key, image->bytes ? image->bytes : "", image->bytes_len);
 	if (!vt_str_ok(&cells->key))
-		return no_memory(err);
+		return vt_cells_no_memory(err);
 	if (!cells->plan->pooled || (wish->command && !cells->path) ||
 	    (vt_cells_are_used(wish) && !cells->program))
 		return vt_fail(err, VT_STEP_PLAN, EBADMSG, "understand what was found of a pool");

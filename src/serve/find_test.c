@@ -19,7 +19,7 @@ static void test_forged_error(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
 		struct vt_cells_found found = { .image_fd = -1, .program_fd = -1 };
-		struct vt_cells cells = { 0 };
+		struct vt_cells cells = { .program_fd = -1 };
 		struct vt_err err = { 0 };
 
 		found.err = (struct vt_err){ (enum vt_step)999, numbers[i], "it is not there" };

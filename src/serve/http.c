@@ -4,7 +4,6 @@
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -18,6 +17,8 @@ enum { VISITORS_MAX = 16, REQUEST_MAX = 4096 };
 
 /* How long one may take, for its question and for the answer. */
 #define PATIENCE (5 * VT_NS_PER_S)
+/* Without a descriptor for the next one: how long nobody is let in. */
+#define PAUSE (100 * VT_NS_PER_MS)
 
 struct visitor {
 	struct vt_http *http;
@@ -34,6 +35,7 @@ struct vt_http {
 	struct vt_listener listener; /* of a path; its fd is -1 where it is a port's */
 	struct vt_watch door;
 	struct vt_timer timer;
+	int64_t paused_until; /* nobody is let in before; 0: somebody is */
 	struct visitor visitors[VISITORS_MAX];
 	void (*page)(void *user, struct vt_str *out);
 	void *user;
@@ -141,11 +143,30 @@ static void visitor_ready(struct vt_watch *source, uint32_t events)
 		let_go(visitor);
 }
 
+/* Whoever waits there would wake the loop at once, over and over. */
+static void close_for_now(struct vt_http *http, int64_t now)
+{
+	http->paused_until = now + PAUSE;
+	vt_loop_remove(http->loop, &http->door);
+	vt_timer_hasten(&http->timer, http->paused_until);
+}
+
+static bool open_again(struct vt_http *http, int64_t now)
+{
+	struct vt_err err;
+	bool opened = vt_loop_add(http->loop, &http->door, EPOLLIN, &err) == 0;
+
+	http->paused_until = opened ? 0 : now + PAUSE;
+	return opened;
+}
+
 static void timer_fires(struct vt_timer *timer)
 {
 	struct vt_http *http = timer->owner;
 	int64_t now = vt_clock_now(), due = INT64_MAX;
 
+	if (http->paused_until && (http->paused_until > now || !open_again(http, now)))
+		due = http->paused_until;
 	for (size_t i = 0; i < VISITORS_MAX; i++) {
 		struct visitor *visitor = &http->visitors[i];
 
@@ -165,10 +186,14 @@ static void door_ready(struct vt_watch *source, uint32_t events)
 	struct vt_err err;
 
 	(void)events;
+	if (fd < 0) {
+		/* One who is gone already is nobody's trouble. */
+		if (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS)
+			close_for_now(http, vt_clock_now());
+		return;
+	}
 	while (i < VISITORS_MAX && http->visitors[i].watch.fd >= 0)
 		i++;
-	if (fd < 0)
-		return; /* who is gone already */
 	if (i == VISITORS_MAX) {
 		(void)close(fd); /* nothing was written to it */
 		return;

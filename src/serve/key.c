@@ -53,7 +53,7 @@ int vt_cells_key(struct vt_cells *cells, const struct vt_cells_wish *wish, struc
 		    cells->object ? cells->object : "", wish->ready_min, wish->ready_max,
 		    wish->live_max);
 	vt_str_addf(key, "%s\n", cells->setup ? cells->setup : "");
-	if (cells->program_fd > 0 && fstat(cells->program_fd, &st) == 0)
+	if (cells->program_fd >= 0 && fstat(cells->program_fd, &st) == 0)
 		add_file(key, &st);
 	if (cells->object)
 		add_path(key, cells->object);
@@ -62,5 +62,5 @@ int vt_cells_key(struct vt_cells *cells, const struct vt_cells_wish *wish, struc
 	for (size_t i = 0; i < cells->policy->sources.count; i++)
 		add_path(key, cells->policy->sources.items[i]);
 	add_plan(key, cells->plan);
-	return vt_str_ok(key) ? 0 : vt_fail(err, VT_STEP_WIRE, ENOMEM, "make a pool");
+	return vt_str_ok(key) ? 0 : vt_cells_no_memory(err);
 }

@@ -58,11 +58,15 @@ static int take_lock(struct vt_listener *listener, struct vt_err *err)
 				       listener->path);
 		if (fd < 0)
 			return fail("cannot lock", path, err);
-		if (fcntl(fd, F_SETLK, &whole) < 0 && (errno == EAGAIN || errno == EACCES))
+		int locked = fcntl(fd, F_SETLK, &whole);
+
+		if (locked < 0 && (errno == EAGAIN || errno == EACCES))
 			return vt_fail(err, VT_STEP_POLICY, EADDRINUSE,
 				       "another server has '%s' already; end that one, or give "
 				       "this one another path by --socket",
 				       listener->path);
+		if (locked < 0)
+			return fail("cannot lock", path, err);
 		if (is_current(fd, path)) {
 			listener->lock_fd = vt_fd_take(&fd);
 			return 0;

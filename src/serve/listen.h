@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where a server is reached: Unix sockets that it makes, or that it was given. Runs in the server. */
+/*
+ * Where a server is reached: Unix sockets that it makes, or that it was given. Runs in the server.
+ */
 #pragma once
 
 #include <stdbool.h>
@@ -20,8 +22,9 @@ struct vt_listener {
 #define VT_LISTENER_NONE { .fd = -1, .lock_fd = -1 }
 
 /*
- * Makes a socket at path, mode 0600, and listens. A socket that nobody listens at is replaced; -EADDRINUSE where
- * somebody does, -EEXIST where the path is something else. Whether it succeeds or not, vt_listener_done() ends it.
+ * Makes a socket at path, mode 0600, and listens. A socket that nobody listens at is replaced;
+ * -EADDRINUSE where somebody does, -EEXIST where the path is something else. Whether it succeeds or
+ * not, vt_listener_done() ends it.
  */
 int vt_listener_open(struct vt_listener *listener, const char *path, struct vt_err *err);
 
@@ -29,8 +32,8 @@ int vt_listener_open(struct vt_listener *listener, const char *path, struct vt_e
 void vt_listener_done(struct vt_listener *listener);
 
 /*
- * The usual path: $XDG_RUNTIME_DIR/vitro/socket, as root /run/vitro/socket. Its folder is made where it is not there,
- * for its owner alone.
+ * The usual path: $XDG_RUNTIME_DIR/vitro/socket, as root /run/vitro/socket. Its folder is made
+ * where it is not there, for its owner alone.
  */
 int vt_listen_usual(char *path, size_t size, bool make, struct vt_err *err);
 
@@ -41,7 +44,7 @@ enum vt_inherited { VT_INHERITED_LISTENS, VT_INHERITED_CONNECTED };
 int vt_listen_inherited(int fd, enum vt_inherited *ret_kind, struct vt_err *err);
 
 /*
- * The descriptors that systemd's socket activation gives, which are 3 and those that follow: how many. 0: there are
- * none. The variables that tell of them are removed from the environment.
+ * The descriptors that systemd's socket activation gives, which are 3 and those that follow: how
+ * many. 0: there are none. The variables that tell of them are removed from the environment.
  */
 int vt_listen_activated(void);

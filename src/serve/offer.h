@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Tools of a server's own, which its clients call by name: commands, and functions of Python and Node, under policies that whoever started the server
- * has given. What arguments a tool takes, and what command they make, is for him to say who offers them; here are the
- * cells that they run in. They are had in the server's own environment and working directory. Runs in the server.
+ * Tools of a server's own, which its clients call by name: commands, and functions of Python and
+ * Node, under policies that whoever started the server has given. What arguments a tool takes, and
+ * what command they make, is for him to say who offers them; here are the cells that they run in.
+ * They are had in the server's own environment and working directory. Runs in the server.
  */
 #pragma once
 
@@ -15,7 +16,8 @@
 /* One tool. */
 struct vt_offered {
 	const char *name;
-	const char *program; /* of its command, as it is looked for; of a function, the interpreter */
+	/* of its command, as it is looked for; of a function, the interpreter */
+	const char *program;
 	const char *function; /* as its zygote knows it; NULL: it is a command */
 	const char *setup;    /* of a function */
 	enum vt_language language; /* of a function */
@@ -29,8 +31,12 @@ struct vt_offer_source {
 	const struct vt_offered *tools;
 	size_t                   count;
 	const char              *list; /* all of them, as clients are told: a JSON array */
-	/* What a call of one executes: words, each with its NUL, and what it reads. Of python: no words, and its arguments. */
-	int  (*expand)(void *user, size_t index, const char *arguments, size_t len, struct vt_str *words,
+	/*
+	 * What a call of one executes: words, each with its NUL, and what it reads. Of python: no
+	 * words, and its arguments.
+	 */
+	int  (*expand)(void *user, size_t index, const char *arguments, size_t len,
+	      struct vt_str *words,
 		       struct vt_str *input, struct vt_err *err);
 	void (*release)(void *user);
 };
@@ -44,7 +50,10 @@ int  vt_offer_new(struct vt_cells_maker *maker, const struct vt_offer_source *so
 void vt_offer_free(struct vt_offer *offer);
 
 const char *vt_offer_list(const struct vt_offer *offer);
-/* The tool of that name, with its cells and the path of its program, NULL of python. False: there is none. */
+/*
+ * The tool of that name, with its cells and the path of its program, NULL of python. False: there
+ * is none.
+ */
 bool vt_offer_find(const struct vt_offer *offer, const char *name, size_t *ret_index,
 		   struct vt_cells **ret_cells, const char **ret_path);
 /* The name of the tool that was meant by one that there is none of; NULL: none is near. */

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/json.h"
 #include "launch/cell.h"
+#include "serve/request.h"
 #include "serve/session_private.h"
 
 enum {
@@ -164,13 +165,12 @@ static void tell_pool(struct vt_session *session, const struct serve_pool *pool)
 static void refuse_pool(struct vt_session *session, const struct vt_request_frame *frame,
 			const struct vt_err *why)
 {
-	const struct vt_findings findings = { .failed = true, .failure = *why };
 	const struct vt_commons *commons = session->commons;
 	struct vt_verdict verdict;
 
 	if (commons->denied)
 		commons->denied(commons->user, VT_DENIED_POLICY);
-	vt_verdict_reach(&findings, &verdict);
+	vt_verdict_fail(&verdict, why);
 	vt_session_begin(session, "pool");
 	vt_session_add_int(session, "pool", vt_head_int(&frame->head, "pool", -1));
 	vt_head_add_flag(&session->head, "ok", false);
@@ -187,7 +187,7 @@ static int take_pool(struct vt_session *session, const struct vt_request_frame *
 	struct serve_pool *pool = calloc(1, sizeof(*pool));
 
 	if (!pool)
-		return vt_fail(err, VT_STEP_WIRE, ENOMEM, "make a pool");
+		return vt_cells_no_memory(err);
 	pool->number = vt_head_int(&frame->head, "pool", -1);
 	struct vt_cells_maker *maker = &session->commons->cells;
 	int r = found ? vt_cells_take(maker, wish, found, &pool->cells, &pool->path, err)
@@ -240,7 +240,7 @@ int vt_session_do_pool(struct vt_session *session, const struct vt_request_frame
 	struct vt_commons *commons = session->commons;
 
 	if (number < 0 || vt_session_find_pool(session, number))
-		return vt_session_misunderstand("a pool", err);
+		return vt_request_misunderstand("a pool", err);
 	const struct vt_cells_wish wish = read_wish(session, frame, &caller);
 	struct vt_err why;
 	int r = check_pool(session, &wish, &why);
@@ -270,7 +270,7 @@ int vt_session_do_drop(struct vt_session *session, const struct vt_request_frame
 	struct serve_pool *pool = *at;
 
 	if (!pool)
-		return vt_session_misunderstand("a pool that is dropped", err);
+		return vt_request_misunderstand("a pool that is dropped", err);
 	take_out(session, at);
 	vt_session_cancel_of(session, pool);
 	free_pool(pool);
@@ -288,7 +288,7 @@ int vt_session_do_learn(struct vt_session *session, const struct vt_request_fram
 
 	if (!pool || !pool->cells->pool || !pool->cells->setup || !module || !len ||
 	    len > VT_MODULE_MAX)
-		return vt_session_misunderstand("a module to learn", err);
+		return vt_request_misunderstand("a module to learn", err);
 	vt_pool_learn(pool->cells->pool, module);
 	return 0;
 }

@@ -70,3 +70,8 @@ int vt_request_check(const struct vt_head *head, struct vt_err *err)
 	}
 	return r;
 }
+
+int vt_request_misunderstand(const char *what, struct vt_err *err)
+{
+	return vt_fail(err, VT_STEP_WIRE, EBADMSG, "understand the client: %s", what);
+}

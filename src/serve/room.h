@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a server has descriptors for. It refuses clients and pools, and holds calls back, before it runs out of them:
- * a call that runs needs some too, and would be broken. Pure.
+ * What a server has descriptors for. It refuses clients and pools, and holds calls back, before it
+ * runs out of them: a call that runs needs some too, and would be broken. Pure.
  */
 #pragma once
 
-#include <stdbool.h>
 #include <stdint.h>
 
 struct vt_room {

@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -228,9 +227,13 @@ static int hear(const struct vt_scout *scout, int status, struct vt_cells_found 
 			       "which is the most for a server: grant folders in place of files, "
 			       "or pass on fewer variables",
 			       WORK_MAX_S);
+	if (WIFSIGNALED(status))
+		return vt_fail(err, VT_STEP_PLAN, ECHILD,
+			       "the process that checked the pool's paths died of signal %d",
+			       WTERMSIG(status));
 	return vt_fail(err, VT_STEP_PLAN, ECHILD,
-		       "look at what the pool is made of: who did that ended with %x",
-		       (unsigned)status);
+		       "the process that checked the pool's paths exited with code %d",
+		       WEXITSTATUS(status));
 }
 
 static void end_ready(struct vt_watch *source, uint32_t events)
@@ -261,6 +264,9 @@ static void timer_fires(struct vt_timer *timer)
 	struct vt_err err;
 
 	kill_scout(scout);
+	/* Of one that could not be watched when it was sent, the end is to be seen all the same. */
+	if (!scout->end.added && vt_loop_add(scouts->maker->loop, &scout->end, EPOLLIN, &err) < 0)
+		vt_timer_set(timer, vt_clock_now() + PATIENCE);
 	if (scout->lost)
 		return;
 	count_home(scout);
@@ -285,7 +291,7 @@ int vt_scout_send(struct vt_scouts *scouts, struct vt_client *client,
 	struct vt_scout *scout = calloc(1, sizeof(*scout));
 
 	if (!scout)
-		return vt_fail(err, VT_STEP_WIRE, ENOMEM, "make a pool");
+		return vt_cells_no_memory(err);
 	*scout = (struct vt_scout){ .scouts = scouts,
 				    .client = vt_client_hold(client),
 				    .wish = *wish,

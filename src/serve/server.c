@@ -110,7 +110,7 @@ static int let_in(struct vt_server *server, const struct vt_session_peer *peer, 
 	struct guest *guest = calloc(1, sizeof(*guest));
 
 	if (!guest) {
-		(void)close(peer->fd); /* nothing was written to it */
+		vt_session_turn_away(peer);
 		return vt_fail(err, VT_STEP_WIRE, ENOMEM, "let a client in");
 	}
 	int r = vt_session_new(&server->commons, peer, &guest->session, err);
@@ -169,8 +169,8 @@ static bool check_user(struct vt_server *server, uid_t uid, char *text, size_t s
 	if (uid == geteuid() || uid == 0)
 		return true;
 	(void)snprintf(text, size,
-		       "this server is of the user %u, and serves only that one and root: you "
-		       "are %u",
+		       "this server belongs to user %u and serves only that user and root; you are "
+		       "user %u",
 		       (unsigned)geteuid(), (unsigned)uid); /* fits */
 	log_text(server, LOG_WARNING, text);
 	server->metrics.denied[VT_DENIED_USER]++;

@@ -30,11 +30,6 @@ enum {
 #define TURN_FRAMES 16
 #define TURN_BYTES  (64 << 10)
 
-int vt_session_misunderstand(const char *what, struct vt_err *err)
-{
-	return vt_fail(err, VT_STEP_WIRE, EBADMSG, "understand the client: %s", what);
-}
-
 /* ---- to the client ------------------------------------------------------------------------- */
 
 /* Whoever calls this may be at work on it: it ends from the loop. */
@@ -180,7 +175,7 @@ static int take_environment(struct vt_session *session, const struct vt_request_
 
 	if (frame->len > ENVIRONMENT_MAX || (frame->len && frame->body[frame->len - 1]) ||
 	    (cwd && *cwd != '/'))
-		return vt_session_misunderstand("its environment", err);
+		return vt_request_misunderstand("its environment", err);
 	vt_str_addn(&session->environment, frame->body, frame->len);
 	session->cwd = cwd ? strdup(cwd) : NULL;
 	if (!vt_str_ok(&session->environment) || (cwd && !session->cwd) ||
@@ -195,7 +190,7 @@ static int do_hello(struct vt_session *session, const struct vt_request_frame *f
 	int64_t version = vt_head_int(&frame->head, "version", 0);
 
 	if (session->greeted)
-		return vt_session_misunderstand("it says hello twice", err);
+		return vt_request_misunderstand("it says hello twice", err);
 	if (version != WIRE_VERSION)
 		return vt_fail(err, VT_STEP_WIRE, EBADMSG,
 			       "understand the client: it speaks version %lld of the wire, and "
@@ -262,11 +257,11 @@ static int take_frame(struct vt_session *session, const struct vt_frame *came, s
 	const char *what = vt_head_text(&frame.head, "do", NULL);
 
 	if (!session->greeted && (!what || strcmp(what, "hello") != 0))
-		return vt_session_misunderstand("its first word is not hello", err);
+		return vt_request_misunderstand("its first word is not hello", err);
 	for (size_t i = 0; what && i < sizeof(requests) / sizeof(requests[0]); i++)
 		if (strcmp(requests[i].name, what) == 0)
 			return requests[i].take(session, &frame, err);
-	return vt_session_misunderstand("a frame without a request", err);
+	return vt_request_misunderstand("a frame without a request", err);
 }
 
 /* The last word may not be heard. */
@@ -476,6 +471,14 @@ static struct vt_client *get_client(struct vt_commons *commons, const struct vt_
 	return client;
 }
 
+void vt_session_turn_away(const struct vt_session_peer *peer)
+{
+	struct vt_session_peer away = *peer;
+
+	vt_fd_close(&away.fd);
+	vt_fd_close(&away.program_fd);
+}
+
 int vt_session_new(struct vt_commons *commons, const struct vt_session_peer *peer,
 		   struct vt_session **ret_session, struct vt_err *err)
 {
@@ -484,7 +487,7 @@ int vt_session_new(struct vt_commons *commons, const struct vt_session_peer *pee
 
 	if (!client) {
 		free(session);
-		(void)close(peer->fd); /* nothing was written to it */
+		vt_session_turn_away(peer);
 		return vt_fail(err, VT_STEP_WIRE, ENOMEM, "begin a session");
 	}
 	session->commons = commons;

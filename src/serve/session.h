@@ -1,40 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One client: what it asks for in frames, and what it is told. It makes pools, and calls in them. Runs in
- * the supervisor, on its loop; the client is the caller himself, so that it may ask for whatever he may.
+ * One client: what it asks for in frames, and what it is told. It makes pools, and calls in them.
+ * Runs in the supervisor, on its loop; the client is the caller himself, so that it may ask for
+ * whatever he may.
  *
- *	client                          supervisor
- *	hello {version, cwd}, the
- *	  client's environment          hello {version, vitro}
- *	pool {pool, program | object |
- *	  command, ready_min,
- *	  ready_max, live_max},
- *	  sources of its policy         pool {pool, ok}, what holds | pool {pool, ok, num, error}
- *	drop {pool}
- *	call {call, pool, tool, id,
- *	  wall_ms, stream}, arguments   output {call, stream}, bytes
- *	call {..., stdin}, words of a
- *	  command, its input
- *	                                log {call, level}, text
- *	                                ask {call, ask, tool}, arguments
- *	answer {call, ask, ok}, value
- *	cancel {call}                   done {call, status, ...}, value, stdout, stderr
- *	count                           count {ready, ...}, of all pools
+ * A head has "do" from the client, "is" from the supervisor. What is not understood ends the
+ * session. docs/wire.md has every message and every field.
  *
- * A pool without any of the three has no cells: its client only wants to know what holds. One is dropped
- * when no call in it is under way. A head has "do" from the client, "is" from the supervisor. What is not
- * understood ends the session. docs/wire.md has every field.
- *
- * A server (serve/server.h) has many clients, which are not its children. What they say at first counts for
- * them there: cwd, where relative names of programs begin, and their environment, "NAME=value" each with its
- * NUL. A private supervisor has these from its client already, and takes neither. A server says more:
- *
- *	                                refused {error}, in place of a hello: it does not serve this one
- *	                                bye, when it ends: a call without its done by now was not begun
- *	tools                           tools {ok}, its own tools, an array | tools {ok, error};
- *	                                the same again, whenever they were changed
- *	tool {call, tool, id, wall_ms,
- *	  stream}, arguments            as for a call of a command
+ * A server (serve/server.h) has many clients, which are not its children. What they say at first
+ * counts for them there: the folder where relative names of programs begin, and their environment.
+ * A private supervisor has these from its client already, and takes neither.
  */
 #pragma once
 
@@ -60,15 +35,19 @@ struct vt_session_limits {
 	int64_t  hello_ns;    /* and the first of all */
 	size_t   bytes_max;   /* of all calls that are under way */
 	size_t   sources_max; /* of one policy */
-	/* Bytes that wait on one connection to be read: from here on it is not listened to; and from here on what calls
-	 * give is dropped. */
+	/*
+	 * Bytes that wait on one connection to be read: from here on it is not listened to; and
+	 * from here on what calls give is dropped.
+	 */
 	size_t   queued_slow, queued_max;
 	size_t   unread_max;  /* the same of all its connections */
 	unsigned calls_max;   /* under way */
 	unsigned live_max;    /* of these, that run */
 	unsigned pools_max;
-	/* That stand on cells which no other pool of the same connection does; and when most that there can be of these
-	 * are taken, by whomever. */
+	/*
+	 * That stand on cells which no other pool of the same connection does; and when most that
+	 * there can be of these are taken, by whomever.
+	 */
 	unsigned cells_max, cells_few;
 	unsigned ready_max;   /* of one pool */
 };
@@ -106,24 +85,34 @@ struct vt_commons {
 	bool   shared;         /* by clients that are strangers to each other */
 	bool   ending;         /* no further call is taken */
 	struct vt_offer *offer; /* tools of the supervisor's own; NULL: none */
-	const bool *unrecorded; /* points to true: nor is one that could not be recorded; NULL: never */
+	/* points to true: nor is one that could not be recorded; NULL: never */
+	const bool *unrecorded;
 	struct vt_client *clients; /* all of them */
 	uint64_t sessions;     /* that there were */
 	unsigned ready;        /* cells that wait at the least, of all clients' pools */
-	/* Bytes of all clients: frames that have not come whole; calls that are under way; what waits to be read. */
+	/*
+	 * Bytes of all clients: frames that have not come whole; calls that are under way; what
+	 * waits to be read.
+	 */
 	size_t held, held_max;
 	size_t call_bytes, call_bytes_max;
 	size_t unread, unread_max;
 	void  *user;
 	/* It is over, and is to be freed. From the loop, where nobody is at work on it. */
 	void (*ended)(void *user, struct vt_session *session);
-	/* Before its client is told, if there is one, and whether that may be now. NULL: nobody wants to know. */
+	/*
+	 * Before its client is told, if there is one, and whether that may be now. NULL: nobody
+	 * wants to know.
+	 */
 	enum vt_telling (*call_over)(void *user, const struct vt_call_over *over);
 	/* Something was refused. NULL: nobody wants to know. */
 	void (*denied)(void *user, enum vt_denial_kind what);
 };
 
-/* For one client, who may have all that there is. host is borrowed. The call-backs are the owner's to set. */
+/*
+ * For one client, who may have all that there is. host is borrowed. The call-backs are the owner's
+ * to set.
+ */
 void vt_commons_init(struct vt_commons *commons, struct vt_loop *loop, struct vt_host *host);
 /* For many, who share what there is room for. */
 void vt_commons_share(struct vt_commons *commons, const struct vt_room *room);
@@ -141,24 +130,32 @@ struct vt_session_peer {
 	int64_t since;    /* vt_client_since() */
 };
 
+/* Closes what is the peer's, of one that never came to a session. */
+void vt_session_turn_away(const struct vt_session_peer *peer);
+
+/* On failure the peer is turned away. */
 int vt_session_new(struct vt_commons *commons, const struct vt_session_peer *peer,
 		   struct vt_session **ret_session, struct vt_err *err);
 /* Calls that run are cancelled, and end by themselves. */
 void vt_session_free(struct vt_session *session);
 
 /* Tells a line to the client, if it has these cells; NULL: in any case. */
-void vt_session_log(struct vt_session *session, const struct vt_cells *cells, int level, const char *text);
+void vt_session_log(struct vt_session *session, const struct vt_cells *cells, int level,
+		    const char *text);
 
 /* The supervisor's own tools were changed: tells the client, if it has asked for them. */
 void vt_session_tell_tools(struct vt_session *session);
 
 /*
- * Tells results that were kept back, where their lines were written by now; else those that were so for too long by
- * that time are told to be lost.
+ * Tells results that were kept back, where their lines were written by now; else those that were so
+ * for too long by that time are told to be lost.
  */
 void vt_session_settle(struct vt_session *session, bool written, int64_t now);
 
-/* How many calls are not over, or not told to be; and whether something waits for the client to read it. */
+/*
+ * How many calls are not over, or not told to be; and whether something waits for the client to
+ * read it.
+ */
 unsigned vt_session_calls(const struct vt_session *session);
 bool     vt_session_is_unread(const struct vt_session *session);
 /* Ends all calls. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the files of a session share. session.c speaks with the client, calls.c makes its calls and pools.c its
- * pools.
+ * What the files of a session share. session.c speaks with the client, calls.c makes its calls,
+ * tools.c those of the server's own tools, pools.c its pools, and withheld.c keeps results back
+ * until they are recorded.
  */
 #pragma once
 
@@ -32,9 +33,11 @@ struct serve_call {
 	uid_t               uid;
 	pid_t               pid;
 	bool                stream;
-	const char         *offered; /* the server's tool that it is, in bytes; NULL: as its name says */
+	/* the server's tool that it is, in bytes; NULL: as its name says */
+	const char         *offered;
 	size_t              len; /* of its name and arguments */
-	struct vt_frames_given given; /* the frame that the arguments are in, where they are not in bytes */
+	/* the frame that the arguments are in, where they are not in bytes */
+	struct vt_frames_given given;
 	char                bytes[]; /* its name, and its arguments if they are small */
 };
 
@@ -62,7 +65,8 @@ struct vt_session {
 	char               **environ;
 	char                *cwd;
 	struct serve_pool   *pools;
-	struct vt_scout     *scout; /* looks at what the next pool is made of; nothing else is heard meanwhile */
+	/* looks at what the next pool is made of; nothing else is heard meanwhile */
+	struct vt_scout     *scout;
 	struct vt_request_frame asked; /* that pool's, which is still in `in` */
 	struct serve_call   *calls[VT_SESSION_BUCKETS];
 	unsigned             call_count;
@@ -73,7 +77,8 @@ struct vt_session {
 	bool                 greeted, over;
 	bool                 full;    /* somebody waits for the client to read */
 	bool                 stalled; /* frames that came wait for their turn */
-	bool                 took;    /* a whole frame came, the last time that some were looked for */
+	/* a whole frame came, the last time that some were looked for */
+	bool                 took;
 	bool                 watches; /* it is told of the supervisor's own tools */
 	bool                 turn_over; /* what was asked for took long: others are next */
 	void                *user;
@@ -82,37 +87,78 @@ struct vt_session {
 typedef int vt_session_take(struct vt_session *session, const struct vt_request_frame *frame,
 			    struct vt_err *err);
 
-int vt_session_misunderstand(const char *what, struct vt_err *err);
-
 /* ---- to the client: session.c ---------------------------------------------------------------- */
 
 void vt_session_begin(struct vt_session *session, const char *what);
 void vt_session_add_text(struct vt_session *session, const char *name, const char *text);
 void vt_session_add_int(struct vt_session *session, const char *name, int64_t value);
-/* Sends the head that was begun, with a body in parts. given, which may be NULL: the first one's memory. */
+/*
+ * Sends the head that was begun, with a body in parts. given, which may be NULL: the first one's
+ * memory.
+ */
 void vt_session_put(struct vt_session *session, const struct iovec *body, size_t count,
 		    struct vt_frames_given *given);
 void vt_session_put_bytes(struct vt_session *session, const char *bytes, size_t len);
 /* The same of a head that is whole. */
 void vt_session_put_made(struct vt_session *session, const char *head, size_t head_len,
 			 const struct iovec *body);
-/* Whether too much waits to be read, for so many bytes more. Cells wait long before that; but who ends is heard at
- * once, and there may be many. */
+/*
+ * Whether too much waits to be read, for so many bytes more. Cells wait long before that; but who
+ * ends is heard at once, and there may be many.
+ */
 bool vt_session_is_overfull(const struct vt_session *session, size_t more);
 /* What waits to be read, or to be told, is more or less than it was. */
 void vt_session_count_unread(struct vt_session *session);
 
-/* What was asked for took until now: its client is not listened to for a while, so that it has a share of the loop. */
+/*
+ * What was asked for took until now: its client is not listened to for a while, so that it has a
+ * share of the loop.
+ */
 void vt_session_pause(struct vt_session *session, int64_t begun);
 
 /* ---- calls: calls.c -------------------------------------------------------------------------- */
 
-vt_session_take vt_session_do_call, vt_session_do_tool, vt_session_do_cancel, vt_session_do_answer;
+vt_session_take vt_session_do_call, vt_session_do_cancel, vt_session_do_answer;
+
+/*
+ * Of a call: its name, which is the tool, NUL and the id; its arguments; and what it reads. A
+ * command's words come with their NULs, before its input, and its program's path goes in front of
+ * them. argv[0] of a program that was named by its path is that path: Python, for one, finds its
+ * venv by it.
+ */
+struct vt_call_parts {
+	const char *tool, *id, *path, *words;
+	const char *offered; /* what the client calls it, where that is not what its zygote does */
+	size_t tool_len, id_len, path_len, words_len, input_len, offered_len;
+};
+
+/* The tool and the id. */
+bool vt_call_read_name(const struct vt_request_frame *frame, struct vt_call_parts *parts);
+/* One that has a copy of them all. NULL: no memory. */
+struct serve_call *vt_call_make(const struct vt_call_parts *parts,
+				const struct vt_request_frame *frame);
+
+/* NULL: it is over, or never was. */
+struct serve_call *vt_session_find_call(struct vt_session *session, int64_t number);
+/*
+ * Begins it, or refuses it, with its done as any other's. call may be NULL: there was no memory for
+ * it.
+ */
+int vt_session_begin_call(struct vt_session *session, const struct serve_pool *pool, int64_t number,
+			  struct serve_call *call, const struct vt_head *head, struct vt_err *err);
+/* Tells what became of one. */
+void vt_session_tell_done(struct vt_session *session, int64_t number,
+			  const struct vt_outcome *outcome,
+			  enum vt_telling telling);
 
 /* Of all pools, or of this one: they are cancelled. */
 void vt_session_cancel_of(struct vt_session *session, const struct serve_pool *pool);
 /* They go on without a session, to their end. */
 void vt_session_disown_calls(struct vt_session *session);
+
+/* ---- calls of the server's own tools: tools.c ------------------------------------------------ */
+
+vt_session_take vt_session_do_tool;
 
 /* ---- results whose lines are not written yet: withheld.c ------------------------------------- */
 

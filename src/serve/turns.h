@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who may run a call now, where many clients share one supervisor. So many run at once, and no client has more of
- * them than its share, nor more than three times what it leaves to others; whoever wants more waits. When one is over,
- * the clients that wait take turns, and of each its oldest call is next. So a client with a thousand calls keeps one
- * with a single call waiting for no more than one of them.
+ * Who may run a call now, where many clients share one supervisor. So many run at once, and no
+ * client has more of them than its share, nor more than three times what it leaves to others;
+ * whoever wants more waits. When one is over, the clients that wait take turns, and of each its
+ * oldest call is next. So a client with a thousand calls keeps one with a single call waiting for
+ * no more than one of them.
  *
- * What waits begins from the loop, never from within a function of this file. Runs in the supervisor.
+ * What waits begins from the loop, never from within a function of this file. Runs in the
+ * supervisor.
  */
 #pragma once
 
@@ -25,7 +27,8 @@ struct vt_turn {
 
 	struct vt_turns  *turns;  /* NULL: it neither runs nor waits */
 	struct vt_turner *turner;
-	struct vt_turn   *next, **link; /* among those of its client that wait; link is NULL otherwise */
+	/* among those of its client that wait; link is NULL otherwise */
+	struct vt_turn   *next, **link;
 	int64_t           due;
 };
 
@@ -34,7 +37,8 @@ struct vt_turner {
 	struct vt_turns  *turns;
 	unsigned          live, live_max;
 	struct vt_turn   *first, **last; /* that wait */
-	struct vt_turner *next, **link;  /* among the clients that have some; link is NULL otherwise */
+	/* among the clients that have some; link is NULL otherwise */
+	struct vt_turner *next, **link;
 };
 
 struct vt_turns {

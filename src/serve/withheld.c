@@ -4,8 +4,6 @@
  * are told, in their order, once the lines are; one that has waited for too long is lost instead,
  * and its line says still what became of the call.
  */
-#include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -79,15 +77,12 @@ void vt_session_withhold(struct vt_session *session, int64_t number, const struc
 void vt_session_tell_lost(struct vt_session *session, int64_t number, const char *why)
 {
 	struct vt_outcome outcome;
-	struct vt_verdict *verdict = &outcome.result.verdict;
 	struct vt_str texts[2];
 
 	vt_outcome_init(&outcome);
 	vt_str_init(&texts[0]);
 	vt_str_init(&texts[1]);
-	verdict->status = VT_STATUS_LOST;
-	(void)snprintf(verdict->type, sizeof(verdict->type), "Lost");          /* fits */
-	(void)snprintf(verdict->message, sizeof(verdict->message), "%s", why); /* fits */
+	vt_verdict_set(&outcome.result.verdict, VT_STATUS_LOST, why);
 	vt_done_describe(&session->head, number, &outcome, texts);
 	vt_session_put(session, NULL, 0, NULL);
 	vt_str_done(&texts[0]);

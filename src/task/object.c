@@ -19,24 +19,6 @@ struct object {
 	const char *path;
 };
 
-/* The functions that the object calls are this program's: it has all of them. */
-static vitro_function *find(void *user, const char *name)
-{
-	struct object *object = user;
-	union {
-		void *object;
-		vitro_function *function;
-	} found = { NULL };
-
-	if (!object->handle)
-		object->handle = dlopen(object->path, RTLD_NOW | RTLD_LOCAL);
-	if (object->handle)
-		found.object = dlsym(object->handle, name);
-	else
-		(void)fprintf(stderr, "%s\n", dlerror()); /* the call fails all the same */
-	return found.function;
-}
-
 static int load(const char *path, void **ret_object, struct vt_err *err)
 {
 	*ret_object = dlopen(path, RTLD_NOW | RTLD_LOCAL);
@@ -51,12 +33,28 @@ static int load(const char *path, void **ret_object, struct vt_err *err)
 	return vt_fail(err, VT_STEP_COMMAND, ENOEXEC, "cannot load '%s': %s", path, why);
 }
 
+/* The functions that the object calls are this program's: it has all of them. */
+static vitro_function *find(void *user, const char *name, struct vt_err *err)
+{
+	struct object *object = user;
+	union {
+		void *object;
+		vitro_function *function;
+	} found = { NULL };
+
+	if (!object->handle && load(object->path, &object->handle, err) < 0)
+		return NULL;
+	found.object = dlsym(object->handle, name);
+	if (!found.object)
+		(void)vt_fail(err, VT_STEP_COMMAND, ENOENT,
+			      "the object has no function of that name");
+	return found.function;
+}
+
 int main(int argc, char **argv)
 {
 	struct object object = { .path = argc == 2 ? argv[1] : "" };
-	struct vt_task_tools tools = { .find = find,
-				       .missing = "the object has no function of that name",
-				       .user = &object };
+	const struct vt_task_tools tools = { .find = find, .user = &object };
 	struct vt_zygote zygote;
 	struct vt_err err;
 	int fd = vt_task_control();

@@ -13,7 +13,6 @@
 #include <unistd.h>
 #include <vitro.h>
 
-#include "base/fd.h"
 #include "launch/talk.h"
 #include "launch/zygote.h"
 #include "task/task.h"
@@ -261,7 +260,7 @@ static _Noreturn void occupy(const struct vt_task_tools *tools, size_t ask_max)
 	if (vt_zygote_park(&err) < 0 ||
 	    vt_talk_next(&task.in, VT_OCCUPANT_CALL_FD, 0, &talk, &err) != 1)
 		_exit(125);
-	vitro_function *function = tools->find(tools->user, talk.name);
+	vitro_function *function = tools->find(tools->user, talk.name, &err);
 	size_t name_len = strlen(talk.name);
 
 	task.call_id = name_len < talk.name_len ? talk.name + name_len + 1 : "";
@@ -272,7 +271,8 @@ static _Noreturn void occupy(const struct vt_task_tools *tools, size_t ask_max)
 	if (function)
 		(void)function(&task); /* what it has to say, it has said */
 	else
-		(void)vitro_task_fail(&task, "NotFound", tools->missing);
+		(void)vitro_task_fail(&task, err.num == ENOEXEC ? "CannotExecute" : "NotFound",
+				      err.what);
 	/* The end of a process takes longer than most calls: it is left to whoever kills the cell.
 	 */
 	while (task.over)
@@ -306,11 +306,12 @@ _Noreturn void vt_task_serve(struct vt_zygote *zygote, const struct vt_task_tool
 }
 
 /* In the table that the program has given. */
-static vitro_function *find_own(void *user, const char *name)
+static vitro_function *find_own(void *user, const char *name, struct vt_err *err)
 {
 	for (const struct vitro_tool *tool = user; tool && tool->name; tool++)
 		if (tool->function && strcmp(tool->name, name) == 0)
 			return tool->function;
+	(void)vt_fail(err, VT_STEP_COMMAND, ENOENT, "the program has no function for this tool");
 	return NULL;
 }
 
@@ -329,12 +330,9 @@ static void touch_own(void *user)
 
 void vitro_host_main(int argc, char **argv, const struct vitro_tool *tools)
 {
-	const struct vt_task_tools own = {
-		.find = find_own,
-		.touch = touch_own,
-		.user = (void *)tools,
-		.missing = "the program has no function for this tool",
-	};
+	const struct vt_task_tools own = { .find = find_own,
+					   .touch = touch_own,
+					   .user = (void *)tools };
 	struct vt_zygote zygote;
 	struct vt_err err;
 	int fd = vt_task_control();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What the zygotes of C tools share: the program itself, in vitro_host_main(), and vitro-object, which has
- * loaded somebody's shared object.
+ * What the zygotes of C tools share: the program itself, in vitro_host_main(), and vitro-object,
+ * which has loaded somebody's shared object.
  */
 #pragma once
 
@@ -10,10 +10,11 @@
 #include "launch/zygote.h"
 
 struct vt_task_tools {
-	vitro_function *(*find)(void *user, const char *name); /* in an occupant; NULL: there is none */
-	void            (*touch)(void *user); /* what a call will need, before there is one; may be NULL */
+	/* In an occupant; NULL: there is none. ENOEXEC: it cannot be had. */
+	vitro_function *(*find)(void *user, const char *name, struct vt_err *err);
+	/* what a call will need, before there is one; may be NULL */
+	void            (*touch)(void *user);
 	void             *user;
-	const char       *missing; /* what to say then */
 };
 
 /* The control socket, if the supervisor started this process as a zygote; else -1. */

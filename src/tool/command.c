@@ -16,7 +16,7 @@
 #define SHOWN   64
 
 struct compiling {
-	struct vt_command *command;
+	struct vt_template *command;
 	const char *const *source;
 	const json_t *schema;
 	const char *name;
@@ -30,13 +30,13 @@ struct compiling {
 	bool input;        /* it is no word at all, but what the command reads */
 };
 
-int vt_command_no_memory(struct vt_err *err)
+int vt_template_no_memory(struct vt_err *err)
 {
 	return vt_fail(err, VT_STEP_POLICY, ENOMEM, "out of memory");
 }
 
-int vt_command_fail(struct vt_err *err, const char *name, const struct vt_schema_place *at, int num,
-		    const char *fmt, ...)
+int vt_template_fail(struct vt_err *err, const char *name, const struct vt_schema_place *at,
+		     int num, const char *fmt, ...)
 {
 	char place[VT_PLACE_SIZE], what[VT_MESSAGE_SIZE];
 	va_list args;
@@ -48,9 +48,9 @@ int vt_command_fail(struct vt_err *err, const char *name, const struct vt_schema
 		       what);
 }
 
-#define FAIL(c, num, ...)                                                                        \
-	vt_command_fail((c)->err, (c)->name, (c)->input ? NULL : VT_ELEMENT(NULL, (c)->at), num, \
-			__VA_ARGS__)
+#define FAIL(c, num, ...)                                                                         \
+	vt_template_fail((c)->err, (c)->name, (c)->input ? NULL : VT_ELEMENT(NULL, (c)->at), num, \
+			 __VA_ARGS__)
 
 /* Whether a call can have such an argument at all. */
 static int check_name(struct compiling *c, const struct vt_piece *piece)
@@ -94,7 +94,7 @@ static int read_name(struct compiling *c, const char *text, size_t len, struct v
 	piece->len = (size_t)(end - at);
 	piece->text = vt_arena_dupn(c->command->arena, at, piece->len);
 	if (!piece->text)
-		return vt_command_no_memory(c->err);
+		return vt_template_no_memory(c->err);
 	if (piece->len == 0 || piece->len > VT_COMMAND_MAX_NAME || !strchr(LETTERS, *at) ||
 	    end[-1] == '.' || strspn(piece->text, LETTERS "0123456789-.") < piece->len)
 		return FAIL(
@@ -127,7 +127,7 @@ static int read_text(struct compiling *c, const char **at, struct vt_piece *piec
 	char *text = vt_arena_alloc(c->command->arena, span + 1);
 
 	if (!text)
-		return vt_command_no_memory(c->err);
+		return vt_template_no_memory(c->err);
 	piece->text = text;
 	for (const char *end = *at + span; *at < end; ++*at) {
 		*at += **at == '{' || **at == '}';
@@ -153,7 +153,7 @@ static int read_piece(struct compiling *c, const char **at, struct vt_piece *pie
 	return read_name(c, name, (size_t)(end - name), piece);
 }
 
-static int read_word(struct compiling *c, const char *text, struct vt_word *word)
+static int read_word(struct compiling *c, const char *text, struct vt_template_word *word)
 {
 	size_t most = 1; /* text and names by turns */
 
@@ -161,7 +161,7 @@ static int read_word(struct compiling *c, const char *text, struct vt_word *word
 		most += *at == '{' ? 2 : 0;
 	word->pieces = vt_arena_array(c->command->arena, most, sizeof(*word->pieces));
 	if (!word->pieces)
-		return vt_command_no_memory(c->err);
+		return vt_template_no_memory(c->err);
 	while (*text) {
 		int status = read_piece(c, &text, &word->pieces[word->count]);
 
@@ -173,7 +173,7 @@ static int read_word(struct compiling *c, const char *text, struct vt_word *word
 }
 
 /* The word's text, if it is nothing else; else NULL. */
-static const char *text_of(const struct vt_word *word)
+static const char *text_of(const struct vt_template_word *word)
 {
 	if (word->count == 0)
 		return "";
@@ -243,7 +243,7 @@ static bool is_script(const struct compiling *c)
 }
 
 /* The rules that the header argues for. */
-static int check_word(struct compiling *c, const struct vt_word *word)
+static int check_word(struct compiling *c, const struct vt_template_word *word)
 {
 	const struct vt_piece *first = &word->pieces[0];
 	bool may_vanish = false, is_option = !first->is_name && first->text[0] == '-';
@@ -284,7 +284,7 @@ static int check_word(struct compiling *c, const struct vt_word *word)
 
 static int compile_word(struct compiling *c)
 {
-	struct vt_word *word = &c->command->words[c->at];
+	struct vt_template_word *word = &c->command->words[c->at];
 	int status = read_word(c, c->source[c->at], word);
 
 	if (status < 0)
@@ -328,7 +328,7 @@ static int measure(struct compiling *c)
 
 static int compile(struct compiling *c)
 {
-	struct vt_command *command = c->command;
+	struct vt_template *command = c->command;
 	int status = measure(c);
 
 	if (status < 0)
@@ -338,17 +338,17 @@ static int compile(struct compiling *c)
 		command->words = vt_arena_array(command->arena, command->count,
 						sizeof(*command->words));
 	if (!command->words)
-		return vt_command_no_memory(c->err);
+		return vt_template_no_memory(c->err);
 	for (; c->at < command->count && status == 0; c->at++)
 		status = compile_word(c);
 	return status;
 }
 
-int vt_command_compile(const char *const *words, const struct vt_schema *schema, const char *name,
-		       struct vt_command **ret_command, struct vt_err *err)
+int vt_template_compile(const char *const *words, const struct vt_schema *schema, const char *name,
+			struct vt_template **ret_command, struct vt_err *err)
 {
 	struct compiling c = {
-		.command = calloc(1, sizeof(struct vt_command)),
+		.command = calloc(1, sizeof(struct vt_template)),
 		.source = words,
 		.schema = schema ? vt_schema_source(schema) : NULL,
 		.name = name,
@@ -356,11 +356,11 @@ int vt_command_compile(const char *const *words, const struct vt_schema *schema,
 	};
 
 	if (!c.command)
-		return vt_command_no_memory(err);
+		return vt_template_no_memory(err);
 	int status = compile(&c);
 
 	if (status < 0)
-		vt_command_free(c.command);
+		vt_template_free(c.command);
 	else
 		*ret_command = c.command;
 	return status;
@@ -368,7 +368,7 @@ int vt_command_compile(const char *const *words, const struct vt_schema *schema,
 
 static int compile_input(struct compiling *c)
 {
-	struct vt_word *word;
+	struct vt_template_word *word;
 	int status = measure(c);
 
 	if (status < 0)
@@ -376,7 +376,7 @@ static int compile_input(struct compiling *c)
 	c->command->arena = vt_arena_new();
 	word = c->command->arena ? vt_arena_alloc(c->command->arena, sizeof(*word)) : NULL;
 	if (!word)
-		return vt_command_no_memory(c->err);
+		return vt_template_no_memory(c->err);
 	c->command->words = word;
 	status = read_word(c, c->source[0], word);
 	for (size_t i = 0; status == 0 && i < word->count; i++)
@@ -386,11 +386,11 @@ static int compile_input(struct compiling *c)
 	return status;
 }
 
-int vt_command_compile_input(const char *text, const struct vt_schema *schema, const char *name,
-			     struct vt_command **ret_input, struct vt_err *err)
+int vt_template_compile_input(const char *text, const struct vt_schema *schema, const char *name,
+			      struct vt_template **ret_input, struct vt_err *err)
 {
 	struct compiling c = {
-		.command = calloc(1, sizeof(struct vt_command)),
+		.command = calloc(1, sizeof(struct vt_template)),
 		.source = (const char *const[]){ text, NULL },
 		.schema = schema ? vt_schema_source(schema) : NULL,
 		.name = name,
@@ -399,17 +399,17 @@ int vt_command_compile_input(const char *text, const struct vt_schema *schema, c
 	};
 
 	if (!c.command)
-		return vt_command_no_memory(err);
+		return vt_template_no_memory(err);
 	int status = compile_input(&c);
 
 	if (status < 0)
-		vt_command_free(c.command);
+		vt_template_free(c.command);
 	else
 		*ret_input = c.command;
 	return status;
 }
 
-void vt_command_free(struct vt_command *command)
+void vt_template_free(struct vt_template *command)
 {
 	if (!command)
 		return;
@@ -432,7 +432,7 @@ static int add_need(const struct vt_piece *piece, json_t *names)
 										       : 0;
 }
 
-int vt_command_needs(const struct vt_command *command, json_t *names)
+int vt_template_needs(const struct vt_template *command, json_t *names)
 {
 	int status = 0;
 
@@ -442,7 +442,7 @@ int vt_command_needs(const struct vt_command *command, json_t *names)
 	return status;
 }
 
-const char *vt_command_program(const struct vt_command *command)
+const char *vt_template_program(const struct vt_template *command)
 {
 	return text_of(&command->words[0]);
 }

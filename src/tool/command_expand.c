@@ -19,7 +19,7 @@ struct expanding {
 	bool input;          /* it is no word, but what the command reads */
 };
 
-#define FAIL(x, at, num, ...) vt_command_fail((x)->err, "arguments", at, num, __VA_ARGS__)
+#define FAIL(x, at, num, ...) vt_template_fail((x)->err, "arguments", at, num, __VA_ARGS__)
 
 static int fail_long(struct expanding *x, const struct vt_schema_place *at)
 {
@@ -37,7 +37,7 @@ static int add(struct expanding *x, const char *bytes, size_t len, const struct 
 	if (len > most || used - x->start + len > most || used + len >= all)
 		return fail_long(x, at);
 	vt_str_addn(&x->bytes, bytes, len);
-	return vt_str_ok(&x->bytes) ? 0 : vt_command_no_memory(x->err);
+	return vt_str_ok(&x->bytes) ? 0 : vt_template_no_memory(x->err);
 }
 
 static int add_text(struct expanding *x, const char *text, const struct vt_schema_place *at)
@@ -50,7 +50,7 @@ static int add_dumped(struct expanding *x, const json_t *value, size_t flags,
 		      const struct vt_schema_place *at)
 {
 	char *text = json_dumps(value, JSON_ENCODE_ANY | flags);
-	int status = text ? add_text(x, text, at) : vt_command_no_memory(x->err);
+	int status = text ? add_text(x, text, at) : vt_template_no_memory(x->err);
 
 	free(text);
 	return status;
@@ -86,7 +86,7 @@ static int add_members(struct expanding *x, const json_t *object, const struct v
 
 		status = add_text(x, before, at);
 		if (status == 0)
-			status = key ? add_dumped(x, key, 0, at) : vt_command_no_memory(x->err);
+			status = key ? add_dumped(x, key, 0, at) : vt_template_no_memory(x->err);
 		if (status == 0)
 			status = add_text(x, ":", at);
 		if (status == 0)
@@ -143,7 +143,7 @@ static int end_word(struct expanding *x, const struct vt_schema_place *at)
 	vt_str_addn(&x->bytes, "", 1);
 	x->start = x->bytes.len;
 	x->count++;
-	return vt_str_ok(&x->bytes) ? 0 : vt_command_no_memory(x->err);
+	return vt_str_ok(&x->bytes) ? 0 : vt_template_no_memory(x->err);
 }
 
 static int fail_dash(struct expanding *x, const struct vt_schema_place *at)
@@ -162,7 +162,7 @@ static bool begins_with_dash(const struct expanding *x)
 	return x->bytes.len > x->start && x->bytes.text[x->start] == '-';
 }
 
-static int expand_list(struct expanding *x, const struct vt_word *word, const json_t *list)
+static int expand_list(struct expanding *x, const struct vt_template_word *word, const json_t *list)
 {
 	const struct vt_piece *piece = &word->pieces[0];
 	const struct vt_schema_place *up = VT_MEMBER(NULL, piece->text, piece->len);
@@ -192,7 +192,8 @@ static int fail_missing(struct expanding *x, const struct vt_piece *piece, const
 }
 
 /* The word's pieces, one after the other. */
-static int expand_pieces(struct expanding *x, const struct vt_word *word, const json_t *arguments)
+static int expand_pieces(struct expanding *x, const struct vt_template_word *word,
+			 const json_t *arguments)
 {
 	const struct vt_schema_place *at = NULL;
 	struct vt_schema_place place;
@@ -219,7 +220,8 @@ static int expand_pieces(struct expanding *x, const struct vt_word *word, const 
 	return status < 0 ? status : end_word(x, at);
 }
 
-static int expand_word(struct expanding *x, const struct vt_word *word, const json_t *arguments)
+static int expand_word(struct expanding *x, const struct vt_template_word *word,
+		       const json_t *arguments)
 {
 	const struct vt_piece *missing = NULL;
 
@@ -257,8 +259,8 @@ static char **make_argv(const struct expanding *x)
 	return argv;
 }
 
-int vt_command_expand(const struct vt_command *command, const json_t *arguments, char ***ret_argv,
-		      struct vt_err *err)
+int vt_template_expand(const struct vt_template *command, const json_t *arguments, char ***ret_argv,
+		       struct vt_err *err)
 {
 	struct expanding x = { .err = err };
 	int status = 0;
@@ -270,13 +272,14 @@ int vt_command_expand(const struct vt_command *command, const json_t *arguments,
 
 	vt_str_done(&x.bytes);
 	if (status == 0 && !argv)
-		status = vt_command_no_memory(err);
+		status = vt_template_no_memory(err);
 	if (status == 0)
 		*ret_argv = argv;
 	return status;
 }
 
-static int expand_input(struct expanding *x, const struct vt_word *word, const json_t *arguments)
+static int expand_input(struct expanding *x, const struct vt_template_word *word,
+			const json_t *arguments)
 {
 	int status = 0;
 
@@ -295,8 +298,8 @@ static int expand_input(struct expanding *x, const struct vt_word *word, const j
 	return status;
 }
 
-int vt_command_expand_input(const struct vt_command *input, const json_t *arguments,
-			    char **ret_text, size_t *ret_len, struct vt_err *err)
+int vt_template_expand_input(const struct vt_template *input, const json_t *arguments,
+			     char **ret_text, size_t *ret_len, struct vt_err *err)
 {
 	struct expanding x = { .err = err, .input = true };
 
@@ -305,7 +308,7 @@ int vt_command_expand_input(const struct vt_command *input, const json_t *argume
 	char *text = status == 0 ? strndup(x.bytes.text, x.bytes.len) : NULL;
 
 	if (status == 0 && !text)
-		status = vt_command_no_memory(err);
+		status = vt_template_no_memory(err);
 	if (status == 0) {
 		*ret_text = text;
 		*ret_len = x.bytes.len;

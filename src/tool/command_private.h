@@ -19,20 +19,21 @@ struct vt_piece {
 	bool        may_dash; /* {-name} */
 };
 
-struct vt_word {
+struct vt_template_word {
 	struct vt_piece *pieces;
 	size_t           count;
 	bool             may_dash; /* it does as it is written, or is covered by "--" */
 };
 
-struct vt_command {
+struct vt_template {
 	struct vt_arena *arena;
-	struct vt_word  *words;
+	struct vt_template_word  *words;
 	size_t           count;
 };
 
 /* "PLACE: ...", and -num. */
-int vt_command_fail(struct vt_err *err, const char *name, const struct vt_schema_place *at, int num,
+int vt_template_fail(struct vt_err *err, const char *name, const struct vt_schema_place *at,
+		     int num,
 		    const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 /* Says so, and returns -ENOMEM. */
-int vt_command_no_memory(struct vt_err *err);
+int vt_template_no_memory(struct vt_err *err);

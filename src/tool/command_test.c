@@ -45,13 +45,13 @@ static bool is_same(char *const *argv, const json_t *want)
 	return count == json_array_size(want);
 }
 
-static void run_call(struct tally *tally, const struct vt_command *command, const json_t *group,
+static void run_call(struct tally *tally, const struct vt_template *command, const json_t *group,
 		     const json_t *test)
 {
 	const json_t *want = json_object_get(test, "argv");
 	struct vt_err err = { 0 };
 	char **argv = NULL;
-	int status = vt_command_expand(command, json_object_get(test, "arguments"), &argv, &err);
+	int status = vt_template_expand(command, json_object_get(test, "arguments"), &argv, &err);
 
 	if (want && (status < 0 || !is_same(argv, want)))
 		note(tally, group, test, status ? err.what : "other words");
@@ -80,13 +80,13 @@ static void run_group(struct tally *tally, const json_t *group)
 	json_t *schema_text = json_object_get(group, "schema");
 	const char **words = words_of(json_object_get(group, "command"));
 	struct vt_schema *schema = NULL;
-	struct vt_command *command = NULL;
+	struct vt_template *command = NULL;
 	struct vt_err err = { 0 };
 	size_t i;
 
 	if (schema_text)
 		assert_int_equal(vt_schema_compile(schema_text, "schema", &schema, NULL, &err), 0);
-	int status = vt_command_compile(words, schema, "command", &command, &err);
+	int status = vt_template_compile(words, schema, "command", &command, &err);
 
 	tally->errors += error != NULL;
 	if (error && (status != -EINVAL || !begins_with_place(err.what, json_string_value(error))))
@@ -98,7 +98,7 @@ static void run_group(struct tally *tally, const json_t *group)
 	if (status == 0)
 		json_array_foreach((json_t *)json_object_get(group, "tests"), i, test)
 			run_call(tally, command, group, test);
-	vt_command_free(command);
+	vt_template_free(command);
 }
 
 static void test_vectors(void **state)
@@ -172,10 +172,10 @@ static void test_last_words(void **state)
 static void assert_wrong(const char *const *words, const char *schema_text, const char *message)
 {
 	struct vt_schema *schema = compiled(schema_text);
-	struct vt_command *command = NULL;
+	struct vt_template *command = NULL;
 	struct vt_err err = { 0 };
 
-	assert_int_equal(vt_command_compile(words, schema, "command", &command, &err), -EINVAL);
+	assert_int_equal(vt_template_compile(words, schema, "command", &command, &err), -EINVAL);
 	assert_string_equal(err.what, message);
 	assert_null(command);
 	vt_schema_free(schema);
@@ -227,25 +227,25 @@ static void test_templates_that_will_do(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
-		struct vt_command *command = NULL;
+		struct vt_template *command = NULL;
 		struct vt_err err = { 0 };
 
-		if (vt_command_compile(good[i], NULL, "command", &command, &err) < 0)
+		if (vt_template_compile(good[i], NULL, "command", &command, &err) < 0)
 			fail_msg("%zu: %s", i, err.what);
-		vt_command_free(command);
+		vt_template_free(command);
 	}
 }
 
 static int expand(const char *const *words, json_t *arguments, char ***ret_argv, struct vt_err *err)
 {
-	struct vt_command *command = NULL;
+	struct vt_template *command = NULL;
 	struct vt_err compiling = { 0 };
 
-	if (vt_command_compile(words, NULL, "command", &command, &compiling) < 0)
+	if (vt_template_compile(words, NULL, "command", &command, &compiling) < 0)
 		fail_msg("%s", compiling.what);
-	int status = vt_command_expand(command, arguments, ret_argv, err);
+	int status = vt_template_expand(command, arguments, ret_argv, err);
 
-	vt_command_free(command);
+	vt_template_free(command);
 	return status;
 }
 
@@ -390,33 +390,33 @@ static void test_large_and_deep_json(void **state)
 static void test_long_templates(void **state)
 {
 	static const char *words[VT_COMMAND_MAX_WORDS + 2];
-	struct vt_command *command = NULL;
+	struct vt_template *command = NULL;
 	struct vt_err err = { 0 };
 	char *text = filled(VT_COMMAND_MAX_TEMPLATE - 2), name[VT_COMMAND_MAX_NAME + 4];
 
 	(void)state;
-	assert_int_equal(vt_command_compile(WORDS("a", text), NULL, "command", &command, &err),
+	assert_int_equal(vt_template_compile(WORDS("a", text), NULL, "command", &command, &err),
 			 -E2BIG);
 	assert_string_equal(err.what, "command[1]: the command is too long");
 	/* Nothing but names, as many as fit. */
 	for (size_t i = 0; i < VT_COMMAND_MAX_TEMPLATE - 6; i += 3)
 		memcpy(text + i, "{x}", 4);
-	assert_int_equal(vt_command_compile(WORDS("a", text), NULL, "command", &command, &err), 0);
-	vt_command_free(command);
+	assert_int_equal(vt_template_compile(WORDS("a", text), NULL, "command", &command, &err), 0);
+	vt_template_free(command);
 	free(text);
 	for (size_t i = 0; i <= VT_COMMAND_MAX_WORDS; i++)
 		words[i] = "a";
-	assert_int_equal(vt_command_compile(words, NULL, "command", &command, &err), -E2BIG);
+	assert_int_equal(vt_template_compile(words, NULL, "command", &command, &err), -E2BIG);
 	words[VT_COMMAND_MAX_WORDS] = NULL;
-	assert_int_equal(vt_command_compile(words, NULL, "command", &command, &err), 0);
-	vt_command_free(command);
+	assert_int_equal(vt_template_compile(words, NULL, "command", &command, &err), 0);
+	vt_template_free(command);
 	memset(name, 'n', sizeof(name));
 	name[0] = '{';
 	memcpy(name + VT_COMMAND_MAX_NAME + 1, "}", 2);
-	assert_int_equal(vt_command_compile(WORDS("a", name), NULL, "command", &command, &err), 0);
-	vt_command_free(command);
+	assert_int_equal(vt_template_compile(WORDS("a", name), NULL, "command", &command, &err), 0);
+	vt_template_free(command);
 	memcpy(name + VT_COMMAND_MAX_NAME + 1, "n}", 3);
-	assert_int_equal(vt_command_compile(WORDS("a", name), NULL, "command", &command, &err),
+	assert_int_equal(vt_template_compile(WORDS("a", name), NULL, "command", &command, &err),
 			 -EINVAL);
 }
 
@@ -469,20 +469,20 @@ static void check_input(const char *text, const char *arguments, const char *wan
 {
 	json_error_t error;
 	AUTO_JSON json_t *values = json_loads(arguments, 0, &error);
-	struct vt_command *input = NULL;
+	struct vt_template *input = NULL;
 	struct vt_err err = { 0 };
 	char *filled = NULL;
 	size_t len = 0;
-	int status = vt_command_compile_input(text, NULL, "stdin", &input, &err);
+	int status = vt_template_compile_input(text, NULL, "stdin", &input, &err);
 
 	assert_non_null(values);
 	if (status == 0)
-		status = vt_command_expand_input(input, values, &filled, &len, &err);
+		status = vt_template_expand_input(input, values, &filled, &len, &err);
 	assert_string_equal(status < 0 ? err.what : filled, want);
 	if (status == 0)
 		assert_int_equal(len, strlen(want));
 	free(filled);
-	vt_command_free(input);
+	vt_template_free(input);
 }
 
 static void test_input(void **state)
@@ -503,7 +503,7 @@ static void test_long_input(void **state)
 {
 	enum { LONG = 3 << 20 };
 	char *text = malloc(LONG + 1);
-	struct vt_command *input;
+	struct vt_template *input;
 	struct vt_err err;
 	char *filled;
 	size_t len;
@@ -514,16 +514,16 @@ static void test_long_input(void **state)
 	text[LONG] = '\0';
 	AUTO_JSON json_t *values = json_pack("{s:s}", "a", text);
 
-	assert_int_equal(vt_command_compile_input("{a}{a}", NULL, "stdin", &input, &err), 0);
-	assert_int_equal(vt_command_expand_input(input, values, &filled, &len, &err), 0);
+	assert_int_equal(vt_template_compile_input("{a}{a}", NULL, "stdin", &input, &err), 0);
+	assert_int_equal(vt_template_expand_input(input, values, &filled, &len, &err), 0);
 	assert_int_equal(len, 2 * LONG);
 	free(filled);
-	vt_command_free(input);
+	vt_template_free(input);
 	assert_int_equal(
-		vt_command_compile_input("{a}{a}{a}{a}{a}{a}", NULL, "stdin", &input, &err), 0);
-	assert_int_equal(vt_command_expand_input(input, values, &filled, &len, &err), -E2BIG);
+		vt_template_compile_input("{a}{a}{a}{a}{a}{a}", NULL, "stdin", &input, &err), 0);
+	assert_int_equal(vt_template_expand_input(input, values, &filled, &len, &err), -E2BIG);
 	assert_string_equal(err.what, "arguments.a: this is too long for a command to read");
-	vt_command_free(input);
+	vt_template_free(input);
 	free(text);
 }
 

@@ -7,10 +7,10 @@
 #include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/file.h"
 #include "base/json.h"
 #include "base/utf8.h"
 
@@ -95,12 +95,12 @@ const char *vt_tool_function(const struct vitro_tool *tool, enum vt_language *re
 	return tool->node ? tool->node : tool->python;
 }
 
-const char *vt_tool_program(enum vt_language language)
+const char *vt_language_program(enum vt_language language)
 {
 	return languages[language].program;
 }
 
-const char *vt_tool_language(enum vt_language language)
+const char *vt_language_name(enum vt_language language)
 {
 	return languages[language].key;
 }
@@ -125,7 +125,7 @@ int vt_tool_check_function(enum vt_language language, const char *function, cons
 static json_t *stamp(enum vt_language language, const char *folder, const char *module, size_t len)
 {
 	const char *const *ends = languages[language].ends;
-	char path[PATH_MAX];
+	char path[PATH_MAX], mark[VT_FILE_STAMP];
 	struct stat info;
 
 	for (size_t i = 0; folder && i < 2 && ends[i]; i++) {
@@ -137,11 +137,10 @@ static json_t *stamp(enum vt_language language, const char *folder, const char *
 		for (char *at = path + strlen(folder);
 		     languages[language].dotted && at < path + strlen(folder) + 1 + len; at++)
 			*at = *at == '.' ? '/' : *at;
-		if (stat(path, &info) == 0)
-			return json_sprintf("%llx.%llx.%llx.%lx", (unsigned long long)info.st_ino,
-					    (unsigned long long)info.st_size,
-					    (unsigned long long)info.st_mtim.tv_sec,
-					    (unsigned long)info.st_mtim.tv_nsec);
+		if (stat(path, &info) == 0) {
+			vt_file_stamp(&info, mark);
+			return json_string(mark);
+		}
 	}
 	return NULL;
 }

@@ -57,8 +57,8 @@ int vt_schema_check(const struct vt_schema *schema, const json_t *value, const c
 		    struct vt_err *err);
 
 /*
- * Whether a value that is JSON text fits, seen without reading it in full. False: that is not known, and
- * it takes vt_schema_check() to tell.
+ * Whether a value that is JSON text fits, seen without reading it in full. False: that is not
+ * known, and it takes vt_schema_check() to tell.
  */
 bool vt_schema_fits_plainly(const struct vt_schema *schema, const char *text, size_t len);
 

@@ -87,8 +87,9 @@ int vt_check_pattern(struct vt_checking *c, const struct vt_pattern *pattern, co
 	return status < 0 ? vt_check_stop(c, at, -status) : status;
 }
 
-int vt_check_node(struct vt_checking *c, const struct vt_schema_node *node, const json_t *value,
-		  const struct vt_schema_place *at)
+/* Applies a schema. 0: it fits; -EINVAL: it does not; all else: nobody knows. */
+static int check_node(struct vt_checking *c, const struct vt_schema_node *node, const json_t *value,
+		      const struct vt_schema_place *at)
 {
 	unsigned types = vt_data_types(value);
 	int status = 0;
@@ -113,7 +114,7 @@ static int try_node(struct vt_checking *c, const struct vt_schema_node *node, co
 		    const struct vt_schema_place *at)
 {
 	c->quiet++;
-	int status = vt_check_node(c, node, value, at);
+	int status = check_node(c, node, value, at);
 	c->quiet--;
 	return status;
 }
@@ -123,7 +124,7 @@ int vt_schema_check(const struct vt_schema *schema, const json_t *value, const c
 {
 	struct vt_checking c = { .name = name, .err = err, .steps = VT_SCHEMA_MAX_STEPS };
 
-	return vt_check_node(&c, schema->root, value, NULL);
+	return check_node(&c, schema->root, value, NULL);
 }
 
 /* ---- arrays -------------------------------------------------------------------------------- */
@@ -134,8 +135,7 @@ RULE(vt_rule_prefix)
 	int status = 0;
 
 	for (size_t i = 0; i < rule->count && i < count && status == 0; i++)
-		status = vt_check_node(c, rule->nodes[i], json_array_get(value, i),
-				       VT_ELEMENT(at, i));
+		status = check_node(c, rule->nodes[i], json_array_get(value, i), VT_ELEMENT(at, i));
 	return status;
 }
 
@@ -148,7 +148,7 @@ RULE(vt_rule_items)
 		return vt_check_fail(c, VT_ELEMENT(at, rule->count),
 				     "want no more than %zu items, found %zu", rule->count, count);
 	for (size_t i = rule->count; i < count && status == 0; i++)
-		status = vt_check_node(c, rule->node, json_array_get(value, i), VT_ELEMENT(at, i));
+		status = check_node(c, rule->node, json_array_get(value, i), VT_ELEMENT(at, i));
 	return status;
 }
 
@@ -182,8 +182,8 @@ RULE(vt_rule_properties)
 		const json_t *found = json_object_getn(value, member->key, member->len);
 
 		if (found)
-			status = vt_check_node(c, member->node, found,
-					       VT_MEMBER(at, member->key, member->len));
+			status = check_node(c, member->node, found,
+					    VT_MEMBER(at, member->key, member->len));
 	}
 	return status;
 }
@@ -200,8 +200,8 @@ RULE(vt_rule_patterns)
 			int status = vt_check_pattern(c, member->pattern, here->key, here->len, at);
 
 			if (status == 1)
-				status = vt_check_node(c, member->node, json_object_iter_value(i),
-						       here);
+				status = check_node(c, member->node, json_object_iter_value(i),
+						    here);
 			if (status < 0)
 				return status;
 		}
@@ -262,7 +262,7 @@ RULE(vt_rule_additional)
 		if (status == 0 && rule->node->never)
 			return fail_unknown(c, rule, value, here);
 		if (status == 0)
-			status = vt_check_node(c, rule->node, json_object_iter_value(i), here);
+			status = check_node(c, rule->node, json_object_iter_value(i), here);
 		if (status < 0)
 			return status;
 	}
@@ -280,7 +280,7 @@ RULE(vt_rule_names)
 		AUTO_JSON json_t *name = json_stringn_nocheck(here.key, here.len);
 
 		c->steps -= 4 + (int64_t)(here.len / VT_STEP_BYTES);
-		status = name ? vt_check_node(c, rule->node, name, &here)
+		status = name ? check_node(c, rule->node, name, &here)
 			      : vt_check_stop(c, at, ENOMEM);
 	}
 	return status;
@@ -293,7 +293,7 @@ RULE(vt_rule_dependent_schemas)
 	c->steps -= (int64_t)rule->count;
 	for (size_t i = 0; i < rule->count && status == 0; i++)
 		if (json_object_getn(value, rule->members[i].key, rule->members[i].len))
-			status = vt_check_node(c, rule->members[i].node, value, at);
+			status = check_node(c, rule->members[i].node, value, at);
 	return status;
 }
 
@@ -301,7 +301,7 @@ RULE(vt_rule_dependent_schemas)
 
 RULE(vt_rule_ref)
 {
-	return vt_check_node(c, rule->node, value, at);
+	return check_node(c, rule->node, value, at);
 }
 
 RULE(vt_rule_all)
@@ -309,7 +309,7 @@ RULE(vt_rule_all)
 	int status = 0;
 
 	for (size_t i = 0; i < rule->count && status == 0; i++)
-		status = vt_check_node(c, rule->nodes[i], value, at);
+		status = check_node(c, rule->nodes[i], value, at);
 	return status;
 }
 
@@ -330,7 +330,7 @@ RULE(vt_rule_if)
 
 	if (status < 0 && status != -EINVAL)
 		return status;
-	return vt_check_node(c, status == 0 ? rule->then : rule->otherwise, value, at);
+	return check_node(c, status == 0 ? rule->then : rule->otherwise, value, at);
 }
 
 /* Whether a value is of the kind that a schema is about, as far as it says by a type or a fixed
@@ -403,7 +403,7 @@ static int fail_all(struct vt_checking *c, const struct vt_rule *rule, const jso
 		count++;
 	}
 	c->quiet--;
-	int status = count == 1 ? vt_check_node(c, meant, value, at) : 0;
+	int status = count == 1 ? check_node(c, meant, value, at) : 0;
 
 	return status < 0 ? status : fail_listed(c, rule, value, at);
 }

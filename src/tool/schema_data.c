@@ -239,9 +239,9 @@ int vt_data_unique(const json_t *array, int64_t *steps, size_t *ret_i, size_t *r
 }
 
 /* Digits of "-1.25e-07", whatever the locale's point is. */
-static struct vt_decimal read_decimal(const char *text)
+static struct vt_exact read_decimal(const char *text)
 {
-	struct vt_decimal decimal = { 0 };
+	struct vt_exact decimal = { 0 };
 	bool is_fraction = false;
 
 	for (; *text && *text != 'e'; text++) {
@@ -257,14 +257,14 @@ static struct vt_decimal read_decimal(const char *text)
 	return decimal;
 }
 
-struct vt_decimal vt_decimal_of(const json_t *number)
+struct vt_exact vt_exact_of(const json_t *number)
 {
 	char text[32];
 
 	if (json_is_integer(number)) {
 		uint64_t bits = (uint64_t)json_integer_value(number);
 
-		return (struct vt_decimal){ json_integer_value(number) < 0 ? -bits : bits, 0 };
+		return (struct vt_exact){ json_integer_value(number) < 0 ? -bits : bits, 0 };
 	}
 	/* 17 digits tell any two reals apart; 0.1 needs one, and is meant as written. */
 	for (int digits = 15; digits <= 17; digits++) {
@@ -276,7 +276,7 @@ struct vt_decimal vt_decimal_of(const json_t *number)
 	return read_decimal(text);
 }
 
-bool vt_decimal_divides(struct vt_decimal unit, struct vt_decimal value)
+bool vt_exact_divides(struct vt_exact unit, struct vt_exact value)
 {
 	int shift = value.exponent - unit.exponent;
 

@@ -91,7 +91,7 @@ COMPILER(compile_multiple)
 	(void)node;
 	if (!json_is_number(value) || json_number_value(value) <= 0)
 		return vt_compiling_wrong(c, at, value, "a number above 0");
-	rule->decimal = vt_decimal_of(value);
+	rule->decimal = vt_exact_of(value);
 	rule->unit = value;
 	return 0;
 }

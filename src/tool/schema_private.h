@@ -62,7 +62,9 @@ struct vt_plain;
 struct vt_keyword {
 	const char *name;
 	unsigned    types; /* of values that it says something about */
-	/* Reads `value`, for `rule`; 1: there is nothing to check. NULL: it is accepted as it is. */
+	/*
+	 * Reads `value`, for `rule`; 1: there is nothing to check. NULL: it is accepted as it is.
+	 */
 	int (*compile)(struct vt_compiling *c, struct vt_schema_node *node, const json_t *value,
 		       const struct vt_schema_place *at, struct vt_rule *rule);
 	/* NULL: it says nothing by itself. */
@@ -74,7 +76,7 @@ struct vt_keyword {
 extern const struct vt_keyword vt_schema_keywords[];
 
 /* |digits * 10^exponent|, exactly. */
-struct vt_decimal {
+struct vt_exact {
 	uint64_t digits;
 	int      exponent;
 };
@@ -107,7 +109,7 @@ struct vt_rule {
 	union {
 		unsigned                            types;
 		const json_t                       *value;
-		struct vt_decimal                   decimal;
+		struct vt_exact                   decimal;
 		const struct vt_schema_node        *node;
 		const struct vt_schema_node *const *nodes;
 		const struct vt_member             *members;
@@ -192,9 +194,9 @@ int vt_data_unique(const json_t *array, int64_t *steps, size_t *ret_i, size_t *r
 /* Less than, equal to or greater than 0, as a is to b; both are numbers. */
 int vt_data_compare(const json_t *a, const json_t *b);
 /* The decimal that a number is written as, in its shortest form. */
-struct vt_decimal vt_decimal_of(const json_t *number);
+struct vt_exact vt_exact_of(const json_t *number);
 /* Whether value is a whole number of times `unit`, which is not 0. */
-bool vt_decimal_divides(struct vt_decimal unit, struct vt_decimal value);
+bool vt_exact_divides(struct vt_exact unit, struct vt_exact value);
 /* Characters of a JSON string: code points. */
 size_t vt_data_length(const json_t *string);
 
@@ -214,9 +216,6 @@ bool vt_schema_node_show(char *buf, size_t size, const struct vt_schema_node *no
 
 /* ---- schema_check.c: for the rules ---- */
 
-/* Applies a schema. 0: it fits; -EINVAL: it does not; all else: nobody knows. */
-int vt_check_node(struct vt_checking *c, const struct vt_schema_node *node, const json_t *value,
-		  const struct vt_schema_place *at);
 /* "PLACE: ..." and -EINVAL. Says nothing while alternatives are tried. */
 int vt_check_fail(struct vt_checking *c, const struct vt_schema_place *at, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));

@@ -125,7 +125,7 @@ RULE(vt_rule_multiple)
 {
 	/* A real is printed and read to know its decimals. */
 	*vt_check_steps(c) -= json_is_real(value) ? 50 : 1;
-	if (vt_decimal_divides(rule->decimal, vt_decimal_of(value)))
+	if (vt_exact_divides(rule->decimal, vt_exact_of(value)))
 		return 0;
 	return fail_bound(c, value, at, "that is a multiple of", rule->unit);
 }

@@ -408,16 +408,23 @@ static bool has_words(const struct tool *tool, const char *words)
 	return true;
 }
 
+int vt_toolset_check_query(const char *query, struct vt_err *err)
+{
+	if (query && strlen(query) > VT_TOOLSET_MAX_QUERY)
+		return vt_fail(err, VT_STEP_POLICY, E2BIG, "the query is longer than %d bytes",
+			       VT_TOOLSET_MAX_QUERY);
+	return 0;
+}
+
 /* Cuts a query up, for has_words(). */
 static int cut_words(const char *query, char words[static VT_TOOLSET_MAX_QUERY + 2],
 		     struct vt_err *err)
 {
-	size_t len = strlen(query);
 	char *to = words;
+	int r = vt_toolset_check_query(query, err);
 
-	if (len > VT_TOOLSET_MAX_QUERY)
-		return vt_fail(err, VT_STEP_POLICY, E2BIG, "the query is longer than %d bytes",
-			       VT_TOOLSET_MAX_QUERY);
+	if (r < 0)
+		return r;
 	for (query += strspn(query, SPACES); *query; query += strspn(query, SPACES)) {
 		size_t word = strcspn(query, SPACES);
 

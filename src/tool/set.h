@@ -13,7 +13,6 @@
  */
 #pragma once
 
-#include <stdbool.h>
 
 #include "tool/schema.h"
 
@@ -38,7 +37,10 @@ struct vt_tool {
 	void (*release)(void *owner);
 };
 
-/* Arguments are always an object: with a schema, called name, that allows none no call could be made. */
+/*
+ * Arguments are always an object: with a schema, called name, that allows none no call could be
+ * made.
+ */
 int vt_tool_check_type(const json_t *schema, const char *name, struct vt_err *err);
 
 /*
@@ -89,6 +91,9 @@ struct vt_tool *vt_toolset_find(const struct vt_toolset *set, const char *name);
 size_t vt_toolset_count(const struct vt_toolset *set);
 /* By its place in the order of names; the set's own, as above. */
 struct vt_tool *vt_toolset_at(const struct vt_toolset *set, size_t index);
+
+/* -E2BIG: it is too long to be looked for. NULL is fine. */
+int vt_toolset_check_query(const char *query, struct vt_err *err);
 
 /*
  * The tools as text, a JSON array of {"name", "description", "input_schema"} in the order of their

@@ -379,11 +379,11 @@ static void listener_ready(struct vt_watch *source, uint32_t events)
 }
 
 int vt_broker_listen(struct vt_broker *broker, struct vt_loop *loop, const struct vt_plan *plan,
-		     int listener_fd, int root_fd, struct vt_err *err)
+		     struct vt_outer ids, int listener_fd, int root_fd, struct vt_err *err)
 {
 	broker->loop = loop;
 	broker->plan = plan;
-	broker->ids = vt_spawn_ids(plan);
+	broker->ids = ids;
 	broker->root_fd = root_fd;
 	broker->listener = (struct vt_watch){ .fd = listener_fd,
 					      .ready = listener_ready,

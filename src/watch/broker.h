@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Connects in a cell's stead. Where folders of the host's are there inside, every connect() of the cell
- * waits at the filter's listener; a process of the supervisor's answers, and lets it reach the cell's
- * own sockets and those that the plan names. It is made when the first connect() comes: most calls
- * never pay for it.
+ * Connects in a cell's stead. Where folders of the host's are there inside, every connect() of the
+ * cell waits at the filter's listener; a process of the supervisor's answers, and lets it reach the
+ * cell's own sockets and those that the plan names. It is made when the first connect() comes: most
+ * calls never pay for it.
  *
  * The broker has three descriptors: the listener, the cell's root, a leash. It looks at nothing
  * of the cell itself. For each connect() it forks a helper, since a connect, a page of the cell's
- * memory or a file system can make it wait. A helper gets the socket and the address from the caller,
- * once, then becomes the cell's user, finds what is named and connects to what it found.
+ * memory or a file system can make it wait. A helper gets the socket and the address from the
+ * caller, once, then becomes the cell's user, finds what is named and connects to what it found.
  */
 #pragma once
 
@@ -32,11 +32,12 @@ struct vt_broker {
 };
 
 /*
- * Watches for the cell's first connect(). Takes the listener, whatever it returns; root_fd must stay
- * open until vt_broker_stop(). A zeroed broker is needed, and is fine for the other two.
+ * Watches for the cell's first connect(); ids are whom the cell is on the host. Takes the listener,
+ * whatever it returns; root_fd must stay open until vt_broker_stop(). A zeroed broker is needed,
+ * and is fine for the other two.
  */
 int vt_broker_listen(struct vt_broker *broker, struct vt_loop *loop, const struct vt_plan *plan,
-		     int listener_fd, int root_fd, struct vt_err *err);
+		     struct vt_outer ids, int listener_fd, int root_fd, struct vt_err *err);
 
 /* Tells it to end, without waiting. Calls that wait get ECONNREFUSED, later ones ENOSYS. */
 void vt_broker_stop(struct vt_broker *broker);

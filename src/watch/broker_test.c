@@ -129,8 +129,8 @@ static void run_brokered(struct stage *stage, void (*act)(void *), void *arg)
 
 	MUST(caller.fd >= 0);
 	MUST(vt_broker_listen(&stage->broker, &stage->loop, &stage->plan,
-			      take_listener(caller.fd, ready[0]), stage->root_fd,
-			      &stage->err) == 0);
+			      vt_spawn_ids(&stage->plan), take_listener(caller.fd, ready[0]),
+			      stage->root_fd, &stage->err) == 0);
 	MUST(write(go[1], "", 1) == 1);
 	MUST(vt_loop_add(&stage->loop, &caller, EPOLLIN, &stage->err) == 0);
 	MUST(vt_loop_run(&stage->loop, &stage->err) == 0);

@@ -40,8 +40,8 @@ static inline void probe(struct call *call)
 }
 
 /*
- * Plans a command line: a shell that runs `script`, or the program at that path if it is one. What the
- * call says about the machine holds; all else of it is made anew.
+ * Plans a command line: a shell that runs `script`, or the program at that path if it is one. What
+ * the call says about the machine holds; all else of it is made anew.
  */
 static inline void plan_as_said(struct call *call, const char *json, const char *script)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Output as it is kept for a result: all of it up to a cap; beyond that the head and the tail, and a
- * count of what was dropped between them. Memory grows with what was written, never past the cap.
+ * Output as it is kept for a result: all of it up to a cap; beyond that the head and the tail, and
+ * a count of what was dropped between them. Memory grows with what was written, never past the cap.
  */
 #pragma once
 
@@ -31,8 +31,8 @@ void vt_capture_add(struct vt_capture *capture, const char *bytes, size_t len);
 uint64_t vt_capture_dropped(const struct vt_capture *capture);
 
 /*
- * Appends what was kept. Where bytes were dropped, the seam is cut at a UTF-8 boundary on both sides
- * (those bytes count as dropped as well) and reads "\n[... N bytes dropped ...]\n".
+ * Appends what was kept. Where bytes were dropped, the seam is cut at a UTF-8 boundary on both
+ * sides (those bytes count as dropped as well) and reads "\n[... N bytes dropped ...]\n".
  */
 void vt_capture_text(const struct vt_capture *capture, struct vt_str *out);
 

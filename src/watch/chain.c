@@ -198,12 +198,10 @@ static enum vt_chain_fault judge_link(struct vt_chain *chain, const char *prev, 
 
 static void take_link(struct vt_chain *chain, const char *hash, const char *time)
 {
-	if (!chain->linked) {
+	if (!chain->linked)
 		chain->unlinked = chain->gap_count;
-	} else if (chain->gap_count) {
-		chain->gaps++;
+	else
 		chain->gap_lines += chain->gap_count;
-	}
 	chain->linked++;
 	chain->gap_count = 0;
 	memcpy(chain->last, hash, VT_CHAIN_HEX);

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Lines of an audit log as a chain: each is a JSON object that ends in the hash of the line before it and
- * its own.
+ * Lines of an audit log as a chain: each is a JSON object that ends in the hash of the line before
+ * it and its own.
  *
  *	{"time": ..., "prev": "<64 hex digits>", "hash": "<64 hex digits>"}
  *
- * The hash is the SHA-256 of all of the line's bytes before `, "hash"`. The first line's prev is all zeros.
- * What stands between two lines and is none of the chain (a line that a crash cut off, one that another
- * program wrote) is a gap, and the line after it is a gap's: it tells how many lines those are and their
- * hash, the SHA-256 of their SHA-256s. So they cannot be changed either, and the chain goes on.
+ * The hash is the SHA-256 of all of the line's bytes before `, "hash"`. The first line's prev is
+ * all zeros. What stands between two lines and is none of the chain (a line that a crash cut off,
+ * one that another program wrote) is a gap, and the line after it is a gap's: it tells how many
+ * lines those are and their hash, the SHA-256 of their SHA-256s. So they cannot be changed either,
+ * and the chain goes on.
  *
  * Pure: no file is read or written here. No line is held in memory, however long.
  */
@@ -43,12 +44,15 @@ enum vt_chain_fault {
 	VT_CHAIN_TORN,     /* the last line has no end */
 };
 
-/* A walk along the lines of a file, piece by piece. Its owner reads the members up to the blank line. */
+/*
+ * A walk along the lines of a file, piece by piece. Its owner reads the members up to the blank
+ * line.
+ */
 struct vt_chain {
 	uint64_t            lines;     /* that were seen, the faulty one included */
 	uint64_t            linked;    /* of the chain */
 	uint64_t            unlinked;  /* before its first line: nothing holds these */
-	uint64_t            gaps, gap_lines; /* that a gap's line tells of, and the lines in them */
+	uint64_t            gap_lines; /* lines in gaps, which a gap's line tells of */
 	char                first_time[VT_CHAIN_TIME], last_time[VT_CHAIN_TIME]; /* "": none */
 	char                last[VT_CHAIN_HEX + 1]; /* the hash of the last line of the chain */
 	uint64_t            expected_at; /* the line that has the expected hash; 0: none has */
@@ -59,7 +63,8 @@ struct vt_chain {
 	struct sha256_ctx sha, gap; /* of this line up to its tail; of the lines of the gap */
 	uint64_t          gap_from, gap_count; /* its first line, and how many so far */
 	uint64_t          len;      /* of this line so far */
-	char              head[VT_CHAIN_HEAD], tail[VT_CHAIN_TAIL]; /* the line's first and last bytes */
+	/* the line's first and last bytes */
+	char              head[VT_CHAIN_HEAD], tail[VT_CHAIN_TAIL];
 	size_t            head_len, tail_len;
 };
 
@@ -67,21 +72,22 @@ struct vt_chain {
 void vt_chain_hash(const char *bytes, size_t len, char ret_hex[VT_CHAIN_HEX + 1]);
 
 /*
- * Adds the line for a JSON object to out: json, which may end in a newline, without its brace, then prev,
- * hash, a brace, a newline. -EINVAL: json is not an object of some members in one line, as far as its
- * ends show.
+ * Adds the line for a JSON object to out: json, which may end in a newline, without its brace, then
+ * prev, hash, a brace, a newline. -EINVAL: json is not an object of some members in one line, as
+ * far as its ends show.
  */
 int vt_chain_add(struct vt_str *out, const char *json, size_t len, const char *prev,
 		 char ret_hash[VT_CHAIN_HEX + 1]);
 
 /* Adds the line of the gap that the walk stands behind. */
-int vt_chain_add_gap(struct vt_str *out, const struct vt_chain *chain, const char *time, const char *prev,
+int vt_chain_add_gap(struct vt_str *out, const struct vt_chain *chain, const char *time,
+		     const char *prev,
 		     char ret_hash[VT_CHAIN_HEX + 1]);
 
 /*
- * Whether these bytes, the last VT_CHAIN_TAIL before a line's end, are those of a line of the chain;
- * then *ret_prev and *ret_hash point to the hashes in them. Bytes within such a line are not: there a
- * quote has a backslash before it.
+ * Whether these bytes, the last VT_CHAIN_TAIL before a line's end, are those of a line of the
+ * chain; then *ret_prev and *ret_hash point to the hashes in them. Bytes within such a line are
+ * not: there a quote has a backslash before it.
  */
 bool vt_chain_is_tail(const char *tail, const char **ret_prev, const char **ret_hash);
 

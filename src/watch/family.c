@@ -11,6 +11,7 @@
 
 #include "base/fd.h"
 #include "base/file.h"
+#include "watch/procfs.h"
 
 enum { MAX_PROCESSES = 65536 };
 
@@ -41,17 +42,15 @@ static int note(struct census *census, pid_t pid, pid_t parent)
 	return 0;
 }
 
-/* The parent stands after the name, which is in parentheses and may hold anything. */
 static pid_t parent_of(int proc, const char *name)
 {
+	enum { PARENT = 4 };
 	char path[32], text[1024];
 
 	if ((size_t)snprintf(path, sizeof(path), "%s/stat", name) >= sizeof(path) ||
 	    vt_file_read(proc, path, text, sizeof(text)) < 0)
 		return 0; /* gone */
-	const char *end = strrchr(text, ')');
-
-	return end && strlen(end) > 4 ? (pid_t)strtol(end + 4, NULL, 10) : 0;
+	return (pid_t)vt_proc_stat_number(text, PARENT);
 }
 
 static int take_census(struct census *census, int proc_fd)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Who descends from one process, by a look at a whole machine's /proc: for cells whose processes share
- * it with everybody else's.
+ * Who descends from one process, by a look at a whole machine's /proc: for cells whose processes
+ * share it with everybody else's.
  */
 #pragma once
 

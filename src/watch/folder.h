@@ -22,7 +22,8 @@ struct vt_folder_size {
 };
 
 /*
- * The blocks of all that is in it, up to a little more than `most`: beyond that nobody asks. Links are
- * not followed. What has only just been made may be closed for a moment, and a machine slow. Returns 0 or a negative errno.
+ * The blocks of all that is in it, up to a little more than `most`: beyond that nobody asks. Links
+ * are not followed. VT_FOLDER_CLOSED and VT_FOLDER_SLOW may pass: a new folder can be closed for a
+ * moment, and the machine busy. Returns 0 or a negative errno.
  */
 int vt_folder_measure(int fd, int64_t most, struct vt_folder_size *ret_size);

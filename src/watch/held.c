@@ -19,14 +19,23 @@ static uint64_t device(unsigned major, unsigned minor)
 	return (uint64_t)major << 32 | minor;
 }
 
-/* Adds to the set, and says whether it was new to it. A full set takes everything for new. */
-static bool remember(struct vt_held *held, uint64_t dev, uint64_t ino)
+/* Where it is in the set, or where it would be: ino is 0 there. There always is such a place. */
+static size_t find(const struct vt_held *held, uint64_t dev, uint64_t ino)
 {
 	size_t at = (size_t)((ino ^ dev << 7) * UINT64_C(0x9e3779b97f4a7c15) >> 32) % VT_HELD_FILES;
 
-	for (; held->files[at].ino; at = (at + 1) % VT_HELD_FILES)
-		if (held->files[at].ino == ino && held->files[at].dev == dev)
-			return false;
+	while (held->files[at].ino && (held->files[at].ino != ino || held->files[at].dev != dev))
+		at = (at + 1) % VT_HELD_FILES;
+	return at;
+}
+
+/* Adds to the set, and says whether it was new to it. A full set takes everything for new. */
+static bool remember(struct vt_held *held, uint64_t dev, uint64_t ino)
+{
+	size_t at = find(held, dev, ino);
+
+	if (held->files[at].ino)
+		return false;
 	if (held->count < VT_HELD_FILES * 3 / 4) {
 		held->files[at].dev = dev;
 		held->files[at].ino = ino;
@@ -37,12 +46,7 @@ static bool remember(struct vt_held *held, uint64_t dev, uint64_t ino)
 
 bool vt_held_knows(const struct vt_held *held, unsigned major, unsigned minor, uint64_t ino)
 {
-	uint64_t dev = device(major, minor);
-
-	for (size_t i = 0; i < VT_HELD_FILES; i++)
-		if (held->files[i].ino == ino && held->files[i].dev == dev)
-			return true;
-	return false;
+	return ino && held->files[find(held, device(major, minor), ino)].ino;
 }
 
 /* Of a kernel that does not tell mounts, the device has to do. */

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What processes hold by an open descriptor alone: memfds, which need not be mapped, and files of the
- * private folder's file system that have no name any more, or never had one. No folder and no mapping
- * shows these. Not seen are descriptors on their way through a socket, and a nameless file that is
- * mapped and closed. Runs in the supervisor and its looker.
+ * What processes hold by an open descriptor alone: memfds, which need not be mapped, and files of
+ * the private folder's file system that have no name any more, or never had one. No folder and no
+ * mapping shows these. Not seen are descriptors on their way through a socket, and a nameless file
+ * that is mapped and closed. Runs in the supervisor and its looker.
  */
 #pragma once
 
@@ -26,9 +26,9 @@ struct vt_held {
 void vt_held_want_nameless(struct vt_held *held, int folder_fd);
 
 /*
- * Adds what the process, or the thread, of this folder of proc holds, each file once. *left is as for
- * vt_proc_walk(). Returns 0 or a negative errno: -EACCES where memfds are looked for, and a process that
- * is not dumpable has one. Nameless files of such a process are not seen.
+ * Adds what the process, or the thread, of this folder of proc holds, each file once. *left is as
+ * for vt_proc_walk(). Returns 0 or a negative errno: -EACCES where memfds are looked for, and a
+ * process that is not dumpable has one. Nameless files of such a process are not seen.
  */
 int vt_held_look(struct vt_held *held, int dir, unsigned *left);
 

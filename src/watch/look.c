@@ -13,7 +13,7 @@
 #define FIRST_LOOK     (4 * VT_NS_PER_MS) /* most calls of a tool are over by then */
 #define LOOK_SILENCE   (3 * VT_NS_PER_S)
 #define LOOK_AT_CGROUP (50 * VT_NS_PER_MS)
-/* With many at once, so far apart: a look takes a tenth of it, and calls come first. */
+/* With many calls at once, looks are spread this far apart per call: a look takes a tenth of it. */
 #define LOOK_APART (2 * VT_NS_PER_MS)
 enum { MAX_UNSEEN = 3 }; /* looks in a row that something may be out of sight */
 
@@ -79,8 +79,12 @@ static void give_up_watching(struct vt_look *look, int num)
 static void give_up_measuring(struct vt_look *look, const struct vt_usage_limits *limits)
 {
 	vt_timer_set(&look->timer, INT64_MAX);
-	if (look->findings->stop == VT_STOP_NONE)
+	if (look->findings->stop == VT_STOP_NONE) {
 		look->findings->unmeasured = true;
+		/* Nobody here had the CPU, say: then that is no word on what the cell uses. */
+		if (look->deadline <= vt_clock_now())
+			look->findings->stop = VT_STOP_DEADLINE;
+	}
 	look->stop(look->owner, limits->memory_bytes >= 0 ? VT_STOP_MEMORY
 				: limits->tmp_bytes > 0   ? VT_STOP_TMP
 							  : VT_STOP_CPU);
@@ -128,7 +132,7 @@ static void judge_usage(struct vt_look *look, const struct vt_usage *usage)
 /* Whether there were any. */
 static bool take_reports(struct vt_look *look)
 {
-	struct vt_report report = { 0 };
+	struct vt_look_report report = { 0 };
 	bool any = false;
 	int r;
 
@@ -215,10 +219,11 @@ void vt_look_init(struct vt_look *look)
 	look->loop->looks++;
 }
 
-void vt_look_begin(struct vt_look *look, int proc_fd, int root_fd)
+void vt_look_begin(struct vt_look *look, int proc_fd, int root_fd, int64_t deadline)
 {
 	const struct vt_usage_limits limits = limits_of(look);
 
+	look->deadline = deadline;
 	look->proc_fd = proc_fd;
 	look->root_fd = root_fd;
 	vt_timer_set(&look->timer,

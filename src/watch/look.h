@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What a running cell uses, looked at again and again and held against the plan's limits: by the cell's
- * cgroup, and where limits are sampled by a looker. Part of the supervisor's loop; it decides that a
- * limit is passed, and its owner ends the call.
+ * What a running cell uses, looked at again and again and held against the plan's limits: by the
+ * cell's cgroup, and where limits are sampled by a looker. Part of the supervisor's loop; it
+ * decides that a limit is passed, and its owner ends the call.
  */
 #pragma once
 
@@ -22,7 +22,10 @@ struct vt_look {
 	struct vt_loop       *loop;
 	const struct vt_cell *cell;
 	struct vt_findings   *findings;
-	/* The owner's: a limit is passed; or it cannot be watched any more, through vitro's own fault. */
+	/*
+	 * The owner's: a limit is passed; or it cannot be watched any more, through vitro's own
+	 * fault.
+	 */
 	void (*stop)(void *owner, enum vt_stop why);
 	void (*lose)(void *owner, const struct vt_err *failure);
 	void *owner;
@@ -36,6 +39,7 @@ struct vt_look {
 	struct vt_watch  reports;
 	struct vt_looker looker;
 	int              proc_fd, root_fd; /* the cell's; borrowed */
+	int64_t          deadline; /* the call's */
 	bool             over;
 	bool             counted; /* peak_memory is a cgroup's */
 	bool             above;  /* the last look saw more memory than the limit */
@@ -46,15 +50,15 @@ struct vt_look {
 /* Joins the loop, where nothing is looked at yet. All up to `owner` is set by the caller. */
 void vt_look_init(struct vt_look *look);
 
-/* The occupant runs. */
-void vt_look_begin(struct vt_look *look, int proc_fd, int root_fd);
+/* The occupant runs. A look that is given up after the deadline counts as that having passed. */
+void vt_look_begin(struct vt_look *look, int proc_fd, int root_fd, int64_t deadline);
 
 /* What the cgroup says, now. */
 void vt_look_at_cgroup(struct vt_look *look);
 
 /*
- * What the kernel says of processes that ended. Their resident memory has all mapped files in it, also
- * what others read before: where a cgroup counts the cell's own, that is the peak.
+ * What the kernel says of processes that ended. Their resident memory has all mapped files in it,
+ * also what others read before: where a cgroup counts the cell's own, that is the peak.
  */
 void vt_look_take_rusage(struct vt_look *look, const struct rusage *usage);
 

@@ -14,6 +14,7 @@
 #include "kernel/caps.h"
 #include "kernel/ns.h"
 #include "kernel/process.h"
+#include "watch/pipes.h"
 
 /* Where the looker's descriptors are, and nothing else: it must not hold a cell's pipe open. */
 enum { PROC_FD, ROOT_FD, REPORT_FD };
@@ -26,7 +27,7 @@ static _Noreturn void look_on(const struct vt_usage_limits *limits, bool has_pro
 	int proc = has_proc ? PROC_FD : -1;
 
 	for (;;) {
-		struct vt_report report = { 0 };
+		struct vt_look_report report = { 0 };
 		int64_t began = vt_clock_now();
 
 		report.result = vt_usage_look(proc, ROOT_FD, limits, &report.usage);
@@ -82,16 +83,12 @@ int vt_looker_start(struct vt_looker *looker, int proc_fd, int root_fd,
 		    const struct vt_usage_limits *limits, const struct vt_outer *as,
 		    struct vt_err *err)
 {
-	int fds[2];
+	AUTO_CLOSE int reading = -1, writing = -1, pidfd = -1;
 	pid_t parent = getpid();
+	int r = vt_pipe_make(&reading, &writing, &reading, err);
 
-	if (pipe2(fds, O_CLOEXEC) < 0)
-		return vt_fail(err, VT_STEP_WATCH, errno, "make a pipe");
-	AUTO_CLOSE int reading = fds[0], writing = fds[1];
-	AUTO_CLOSE int pidfd = -1;
-
-	if (fcntl(reading, F_SETFL, O_NONBLOCK) < 0)
-		return vt_fail(err, VT_STEP_WATCH, errno, "prepare a pipe");
+	if (r < 0)
+		return r;
 	pid_t pid = vt_ns_clone(0, -1, &pidfd, err);
 
 	if (pid < 0)
@@ -104,9 +101,9 @@ int vt_looker_start(struct vt_looker *looker, int proc_fd, int root_fd,
 	return 0;
 }
 
-int vt_looker_read(const struct vt_looker *looker, struct vt_report *ret_report)
+int vt_looker_read(const struct vt_looker *looker, struct vt_look_report *ret_report)
 {
-	struct vt_report report;
+	struct vt_look_report report;
 	ssize_t len;
 
 	do

@@ -24,7 +24,7 @@ static const struct vt_usage_limits far_away = { .memory_bytes = INT64_MAX / 2,
 						 .cpus = 1 };
 
 /* Waits for a report, or for its end. */
-static int next(const struct vt_looker *looker, struct vt_report *report)
+static int next(const struct vt_looker *looker, struct vt_look_report *report)
 {
 	struct pollfd ready = { .fd = looker->report_fd, .events = POLLIN };
 
@@ -45,7 +45,7 @@ static void start(struct vt_looker *looker)
 static void test_reports_come(void **state)
 {
 	struct vt_looker looker = { 0 };
-	struct vt_report report = { 0 };
+	struct vt_look_report report = { 0 };
 	AUTO_CLOSE int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	AUTO_CLOSE int proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	struct vt_err err;
@@ -72,7 +72,7 @@ static void test_reports_come(void **state)
 static void test_its_end_shows(void **state)
 {
 	struct vt_looker looker = { 0 };
-	struct vt_report report = { 0 };
+	struct vt_look_report report = { 0 };
 	int r;
 
 	(void)state;
@@ -93,7 +93,7 @@ static void test_out_of_reach(void **state)
 	const uid_t id = 0x6f000000U + (unsigned)getpid();
 	const struct vt_outer as = { id, id };
 	struct vt_looker looker = { 0 };
-	struct vt_report report;
+	struct vt_look_report report;
 	AUTO_CLOSE int proc = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	struct vt_err err;
 	char path[64], text[4096] = "";

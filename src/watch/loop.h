@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The supervisor's event loop: epoll over descriptors, and timers on the monotonic clock. Everything
- * that happens is a call-back of a source or a timer, which their owners embed; the loop owns nothing
- * but its own descriptor.
+ * The supervisor's event loop: epoll over descriptors, and timers on the monotonic clock.
+ * Everything that happens is a call-back of a source or a timer, which their owners embed; the loop
+ * owns nothing but its own two descriptors.
  */
 #pragma once
 
@@ -31,7 +31,8 @@ struct vt_timer {
 
 struct vt_loop {
 	int              epoll_fd;
-	int              clock_fd; /* a timerfd; -1: there is none, and each wait has a time of its own */
+	/* a timerfd; -1: there is none, and each wait has a time of its own */
+	int              clock_fd;
 	int64_t          armed;    /* when it goes off; INT64_MAX: it does not */
 	struct vt_timer *timers;   /* that are set, the first to come on top */
 	struct vt_timer *turns;    /* that are due, and have not fired yet */
@@ -50,8 +51,9 @@ int  vt_loop_add(struct vt_loop *loop, struct vt_watch *source, uint32_t events,
 void vt_loop_remove(struct vt_loop *loop, struct vt_watch *source);
 
 /*
- * One that is watched for EPOLLIN may be ready by now: whoever was spoken to may have had the CPU already,
- * and answered. It is told so, once, before anything is waited for; it has to bear that it is not.
+ * One that is watched for EPOLLIN may be ready by now: whoever was spoken to may have had the CPU
+ * already, and answered. It is told so, once, before anything is waited for; it has to bear that it
+ * is not.
  */
 void vt_loop_try(struct vt_loop *loop, struct vt_watch *source);
 

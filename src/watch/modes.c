@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/file.h"
 #include "base/path.h"
 #include "kernel/caps.h"
 #include "kernel/notify.h"
@@ -155,14 +156,6 @@ static bool path_of(int fd, char path[PATH_MAX])
 	return true;
 }
 
-static bool is_same(int a, int b)
-{
-	struct stat one, other;
-
-	return fstat(a, &one) == 0 && fstat(b, &other) == 0 && one.st_dev == other.st_dev &&
-	       one.st_ino == other.st_ino;
-}
-
 /*
  * Opens what was found once more, from one of the folders: -EPERM where it lies inside of none,
  * -EAGAIN where it is no longer what has its name.
@@ -186,7 +179,7 @@ static int find_inside(const struct vt_modes_work *work, int found, size_t *ret_
 		AUTO_CLOSE int fd = vt_notify_open_beneath(work->folders[i], rest);
 
 		result = -EAGAIN;
-		if (fd < 0 || !is_same(fd, found))
+		if (fd < 0 || !vt_file_is_same(fd, found))
 			continue;
 		*ret_folder = i;
 		return vt_fd_take(&fd);
@@ -249,7 +242,7 @@ static void *serve(void *arg)
 	struct pollfd fds[] = { { .fd = work->listener_fd, .events = POLLIN },
 				{ .fd = work->leash_fd, .events = POLLIN } };
 
-	while (vt_caps_empty(&err) == 0) {
+	for (int r = vt_caps_empty(&err); r == 0;) {
 		if (poll(fds, 2, -1) < 0)
 			continue; /* out of memory passes */
 		if (fds[1].revents || fds[0].revents & (POLLHUP | POLLERR))

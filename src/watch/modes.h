@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Changes modes and times in a bare cell's stead, where its user is the caller. Landlock has no right
- * for either, and every file of the caller's has a name there; so chmod(), fchmod(), fchmodat() and
- * utimensat() wait at the filter's listener. What they name is changed if it lies inside the private
- * folder or a folder that was granted for writing, and the folders themselves are not.
+ * Changes modes and times in a bare cell's stead, where its user is the caller. Landlock has no
+ * right for either, and every file of the caller's has a name there; so chmod(), fchmod(),
+ * fchmodat() and utimensat() wait at the filter's listener. What they name is changed if it lies
+ * inside the private folder or a folder that was granted for writing, and the folders themselves
+ * are not.
  *
- * A thread of the supervisor's answers, one call after the other, from the first one on. It is no process,
- * since Yama lets memory be read only by those that a process descends from, and no part of the loop,
- * since the cell can make it wait. It has no capability, takes no lock and allocates nothing: the loop
- * may fork at any time.
+ * A thread of the supervisor's answers, one call after the other, from the first one on. It is no
+ * process, since Yama lets memory be read only by those that a process descends from, and no part
+ * of the loop, since the cell can make it wait. It has no capability, takes no lock and allocates
+ * nothing: the loop may fork at any time.
  */
 #pragma once
 
@@ -27,8 +28,8 @@ struct vt_modes {
 };
 
 /*
- * Watches for the cell's first change. Takes the listener, whatever it returns; scratch_fd must stay open
- * until vt_modes_stop(). A zeroed one is needed, and is fine for the other two.
+ * Watches for the cell's first change. Takes the listener, whatever it returns; scratch_fd must
+ * stay open until vt_modes_stop(). A zeroed one is needed, and is fine for the other two.
  */
 int vt_modes_listen(struct vt_modes *modes, struct vt_loop *loop, const struct vt_plan *plan,
 		    int listener_fd, int scratch_fd, struct vt_err *err);

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <linux/major.h>
 #include <poll.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <sys/socket.h>
 #include <sys/stat.h>

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A descriptor that output is written to without ever blocking, though its file description is shared
- * with others and must not be made non-blocking: a deadline does not wait for a slow reader.
+ * A descriptor that output is written to without ever blocking, though its file description is
+ * shared with others and must not be made non-blocking: a deadline does not wait for a slow reader.
  */
 #pragma once
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
 
 enum vt_outlet_kind {
 	VT_OUTLET_FILE,   /* a regular file: never waits for anybody */
-	VT_OUTLET_OWN,    /* a pipe or terminal, opened anew: a non-blocking description of our own */
+	/* a pipe or terminal, opened anew: a non-blocking description of our own */
+	VT_OUTLET_OWN,
 	VT_OUTLET_SOCKET, /* each send says that it will not wait */
-	VT_OUTLET_POLLED, /* the rest, and somebody else's: asked first, and given little at a time */
+	/* the rest, and somebody else's: asked first, and given little at a time */
+	VT_OUTLET_POLLED,
 };
 
 struct vt_outlet {

@@ -8,7 +8,7 @@
 
 #include "base/fd.h"
 
-static int make_pipe(int *ret_read, int *ret_write, const int *ours, struct vt_err *err)
+int vt_pipe_make(int *ret_read, int *ret_write, const int *ours, struct vt_err *err)
 {
 	int fds[2];
 
@@ -23,14 +23,15 @@ static int make_pipe(int *ret_read, int *ret_write, const int *ours, struct vt_e
 
 int vt_pipes_make(struct vt_pipes *pipes, bool relay, bool report, struct vt_err *err)
 {
-	int r = make_pipe(&pipes->out_read, &pipes->out_write, &pipes->out_read, err);
+	int r = vt_pipe_make(&pipes->out_read, &pipes->out_write, &pipes->out_read, err);
 
 	if (r == 0)
-		r = make_pipe(&pipes->err_read, &pipes->err_write, &pipes->err_read, err);
+		r = vt_pipe_make(&pipes->err_read, &pipes->err_write, &pipes->err_read, err);
 	if (r == 0 && relay)
-		r = make_pipe(&pipes->in_read, &pipes->in_write, &pipes->in_write, err);
+		r = vt_pipe_make(&pipes->in_read, &pipes->in_write, &pipes->in_write, err);
 	if (r == 0 && report)
-		r = make_pipe(&pipes->report_read, &pipes->report_write, &pipes->report_read, err);
+		r = vt_pipe_make(&pipes->report_read, &pipes->report_write, &pipes->report_read,
+				 err);
 	return r;
 }
 

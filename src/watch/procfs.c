@@ -67,10 +67,7 @@ bool vt_proc_is(int pidfd, pid_t pid)
 
 bool vt_proc_is_exiting(int pidfd)
 {
-	enum {
-		FLAGS = 6,
-		EXITING = 4
-	}; /* a word of `stat`, after the name; the kernel's PF_EXITING */
+	enum { FLAGS = 9, EXITING = 4 }; /* a field of `stat`; the kernel's PF_EXITING */
 	char path[64], text[1024];
 
 	int64_t pid = pid_of(pidfd);
@@ -80,10 +77,7 @@ bool vt_proc_is_exiting(int pidfd)
 	(void)snprintf(path, sizeof(path), "/proc/%lld/stat", (long long)pid); /* fits */
 	if (!read_text(path, text, sizeof(text)))
 		return false;
-	/* The name can have any character in it. */
-	const char *name_end = strrchr(text, ')');
-
-	return name_end && vt_proc_number_at(name_end + 1, FLAGS) & EXITING;
+	return vt_proc_stat_number(text, FLAGS) & EXITING;
 }
 
 int64_t vt_proc_number_at(const char *text, unsigned n)
@@ -95,6 +89,14 @@ int64_t vt_proc_number_at(const char *text, unsigned n)
 
 	long long number = strtoll(text, NULL, 10);
 	return number > 0 ? number : 0;
+}
+
+/* The second is a name in parentheses, which may have these, and spaces, in it. */
+int64_t vt_proc_stat_number(const char *text, unsigned field)
+{
+	const char *name_end = strrchr(text, ')');
+
+	return name_end ? vt_proc_number_at(name_end + 1, field - 3) : 0;
 }
 
 int64_t vt_proc_number_of(const char *text, const char *key)

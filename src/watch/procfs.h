@@ -20,16 +20,23 @@ bool vt_proc_vanished(int num);
 bool vt_proc_refused(int num);
 
 /*
- * Whether the process of this pidfd is on its way to its end, or has come there. The init of a pid namespace
- * is so before the kernel kills those in it: then this tells why they died. False where it cannot be seen.
+ * Whether the process of this pidfd is on its way to its end, or has come there. The init of a pid
+ * namespace is so before the kernel kills those in it: then this tells why they died. False where
+ * it cannot be seen.
  */
 bool vt_proc_is_exiting(int pidfd);
 
-/* Whether that is the pid of the pidfd's process, as it is numbered here. False where it cannot be seen. */
+/*
+ * Whether that is the pid of the pidfd's process, as it is numbered here. False where it cannot be
+ * seen.
+ */
 bool vt_proc_is(int pidfd, pid_t pid);
 
 /* The n-th number of a text of words, from 0; 0 if there is none. Never negative. */
 int64_t vt_proc_number_at(const char *text, unsigned n);
+
+/* A field of /proc/PID/stat, as proc(5) counts them, from the fourth on; 0 if there is none. */
+int64_t vt_proc_stat_number(const char *text, unsigned field);
 
 /* The number on the line "KEY:  N"; -1 if there is no such line. */
 int64_t vt_proc_number_of(const char *text, const char *key);

@@ -24,7 +24,8 @@ struct vt_relay {
 };
 
 /* in_fd is borrowed; probe_fd and out_fd, a pipe's two ends, are taken over. */
-int  vt_relay_init(struct vt_relay *relay, struct vt_loop *loop, int in_fd, int probe_fd, int out_fd,
+int  vt_relay_init(struct vt_relay *relay, struct vt_loop *loop, int in_fd, int probe_fd,
+		   int out_fd,
 		   struct vt_err *err);
 /*
  * A zeroed relay is fine. What was read of a file but never by the occupant is given back: the next

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/json.h"
 #include "base/utf8.h"
 #include "watch/audit.h"
@@ -66,12 +67,11 @@ static json_t *text_json(const char *text)
 	return vt_json_text(text, strlen(text));
 }
 
-/* Milliseconds, to a tenth. What no call can take is not a number to print. */
 static json_t *ms_json(double ms)
 {
-	if (!(ms >= 0 && ms < 1e15))
-		return json_null();
-	return json_real((double)(int64_t)(ms * 10 + 0.5) / 10);
+	const int64_t tenths = vt_ms_tenths(ms);
+
+	return tenths < 0 ? json_null() : json_real((double)tenths / 10);
 }
 
 /* A count that may not be known. */

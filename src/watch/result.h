@@ -21,17 +21,21 @@ struct vt_result {
 	struct vt_verdict verdict;
 	struct vt_capture out, err;
 	struct vt_capture report;         /* of an evaluation: watch/report.h */
-	bool              passed_on;      /* output went to where vitro's own goes, and is not in here */
+	/* output went to where vitro's own goes, and is not in here */
+	bool              passed_on;
 	bool              out_unended, err_unended; /* the last line of a stream has no end */
 	double            wall_ms, cpu_ms;
 	int64_t           peak_memory_kb; /* -1: not known */
 	int64_t           processes;      /* the most seen at once; -1: not known */
 	bool              unreaped;       /* the cell did not go within five seconds */
-	bool              uncleared;      /* it is empty, but its private folder took too long to go */
+	/* it is empty, but its private folder took too long to go */
+	bool              uncleared;
 	bool              unbuilt;        /* the cell could not be built, and nothing of it ran */
-	struct vt_err     failure;        /* then, or where the program could not be executed: why */
+	/* then, or where the program could not be executed: why */
+	struct vt_err     failure;
 	size_t            err_tail_len;
-	char              err_tail[VT_STREAM_TAIL]; /* the end of standard error, passed on or not */
+	/* the end of standard error, passed on or not */
+	char              err_tail[VT_STREAM_TAIL];
 };
 
 /* Until a verdict is reached, a result is one of a lost call. */
@@ -41,8 +45,8 @@ void vt_result_done(struct vt_result *result);
 /*
  * The result as JSON, one line with a newline. plan may be NULL where there is none (refused).
  *
- * What a cell printed is in it as text: on a terminal it needs vt_screen_add(), whose "\u009b" means
- * the same in JSON.
+ * What a cell printed is in it as text: on a terminal it needs vt_screen_add(), whose "\u009b"
+ * means the same in JSON.
  */
 int vt_result_json(const struct vt_result *result, const struct vt_plan *plan, struct vt_str *out,
 		   struct vt_err *err);
@@ -61,7 +65,10 @@ struct vt_audit {
 	pid_t        pid;
 };
 
-/* So many bytes of a command's words are in its line, each word with its NUL; of more, how many there were. */
+/*
+ * So many bytes of a command's words are in its line, each word with its NUL; of more, how many
+ * there were.
+ */
 enum { VT_AUDIT_ARGV = 32 << 10 };
 
 /* The time in it is that of the line, which is the call's end. plan may be NULL. */

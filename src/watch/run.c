@@ -34,15 +34,13 @@ enum run_state { RUN_STARTING, RUN_RUNNING, RUN_WARNED, RUN_DYING, RUN_DONE };
 
 #define TO(state) (1U << RUN_##state)
 
-static const struct {
-	const char *name;
-	unsigned next;
-} run_states[] = {
-	[RUN_STARTING] = { "starting", TO(RUNNING) | TO(DYING) },
-	[RUN_RUNNING] = { "running", TO(WARNED) | TO(DYING) },
-	[RUN_WARNED] = { "warned", TO(DYING) },
-	[RUN_DYING] = { "dying", TO(DONE) },
-	[RUN_DONE] = { "done", 0 },
+/* Which states may follow. */
+static const unsigned followers[] = {
+	[RUN_STARTING] = TO(RUNNING) | TO(DYING),
+	[RUN_RUNNING] = TO(WARNED) | TO(DYING),
+	[RUN_WARNED] = TO(DYING),
+	[RUN_DYING] = TO(DONE),
+	[RUN_DONE] = 0,
 };
 
 /* Hundreds of processes that spin take seconds to die; one that sleeps in the kernel may never. */
@@ -77,7 +75,7 @@ struct run {
 
 static void move(struct run *run, enum run_state state)
 {
-	if (!(run_states[run->state].next & 1U << state))
+	if (!(followers[run->state] & 1U << state))
 		abort(); /* a bug in this file; going on would watch the wrong thing */
 	run->state = state;
 }
@@ -181,7 +179,8 @@ static void occupant_runs(struct run *run, const int fds[VT_NOTE_FDS])
 		run->fds[VT_NOTE_PROC_FD] = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	run->started = vt_clock_now();
 	vt_timer_set(&run->deadline, run->started + run->plan->wall_ms * VT_NS_PER_MS);
-	vt_look_begin(&run->look, run->fds[VT_NOTE_PROC_FD], run->fds[VT_NOTE_ROOT_FD]);
+	vt_look_begin(&run->look, run->fds[VT_NOTE_PROC_FD], run->fds[VT_NOTE_ROOT_FD],
+		      run->deadline.when);
 	hand_on_input(run);
 }
 
@@ -199,7 +198,8 @@ static void take_listener(struct run *run, int listener_fd)
 	}
 	r = plan->broker.modes
 		    ? vt_modes_listen(&run->modes, &run->loop, plan, listener_fd, root_fd, &err)
-		    : vt_broker_listen(&run->broker, &run->loop, plan, listener_fd, root_fd, &err);
+		    : vt_broker_listen(&run->broker, &run->loop, plan, vt_spawn_ids(plan),
+				       listener_fd, root_fd, &err);
 	if (r < 0)
 		lose(run, &err);
 }
@@ -365,8 +365,6 @@ static void prepare(struct run *run)
 		.lose = watch_failed,
 		.owner = run,
 	};
-	/* The last one added is the first to fire: a deadline that has passed beats a silent
-	 * looker. */
 	vt_look_init(&run->look);
 	vt_loop_add_timer(&run->loop, &run->reaper);
 	vt_loop_add_timer(&run->loop, &run->deadline);
@@ -455,13 +453,8 @@ static void conclude(struct run *run)
 	struct vt_result *result = run->result;
 
 	vt_look_at_cgroup(&run->look);
-	findings->wall_ms = plan->wall_ms;
-	findings->cpu_ms = plan->cpu_ms;
-	findings->memory_bytes = plan->memory_bytes;
-	findings->file_mb = plan->file_mb;
-	findings->lower_file_kb = plan->lower_file_kb;
+	vt_findings_take_limits(findings, plan);
 	findings->cpu_ns = run->look.cpu_ns;
-	findings->tmp_bytes = plan->watched_tmp_bytes;
 	vt_verdict_reach(findings, &result->verdict);
 	if (vt_capture_dropped(&run->report.capture))
 		vt_verdict_report_cut(&result->verdict, plan->result_bytes);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * One call, from its plan to its result: a state machine on an epoll loop that owns the cell and its
- * pipes. Runs in the supervisor; it never runs untrusted code, and never waits for anything that a
- * cell could withhold.
+ * One call, from its plan to its result: a state machine on an epoll loop that owns the cell and
+ * its pipes. Runs in the supervisor; it never runs untrusted code, and never waits for anything
+ * that a cell could withhold.
  */
 #pragma once
 
@@ -18,7 +18,10 @@ struct vt_run_io {
 	bool           in_relay; /* only its text is handed on, through a pipe */
 	struct vt_sink out, err;
 	bool           reports;  /* it tells of itself on VT_REPORT_FD: watch/report.h */
-	/* A signalfd whose signals cancel the call; -1: none. Those that come too late for that stay in it. */
+	/*
+	 * A signalfd whose signals cancel the call; -1: none. Those that come too late for that
+	 * stay in it.
+	 */
 	int            signal_fd;
 };
 

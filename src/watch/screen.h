@@ -2,9 +2,9 @@
 /*
  * What a cell prints, made safe for a terminal: control characters other than newline, tab and
  * carriage return become visible ("^[", "^?"), and so do bytes that are not UTF-8 ("\x9b"), C1
- * controls in UTF-8 and bidirectional overrides ("\u009b", "\u202e"); text in any language passes. A
- * state machine over bytes, since output comes in pieces: at the end of a piece a sequence may be half
- * there.
+ * controls in UTF-8 and bidirectional overrides ("\u009b", "\u202e"); text in any language passes.
+ * A state machine over bytes, since output comes in pieces: at the end of a piece a sequence may be
+ * half there.
  */
 #pragma once
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * One output stream of a cell: read from its pipe, and captured, passed on, or both. While the
- * reader of what is passed on is slow, the pipe is left alone, and the command waits in its write as
- * it would without vitro. With a cap on passed-on output, the head goes out as it comes, and the tail
- * when the call is over.
+ * reader of what is passed on is slow, the pipe is left alone, and the command waits in its write
+ * as it would without vitro. With a cap on passed-on output, the head goes out as it comes, and the
+ * tail when the call is over.
  */
 #pragma once
 
@@ -42,7 +42,8 @@ struct vt_stream {
 	size_t            written;   /* of pending */
 	char              tail[VT_STREAM_TAIL];
 	size_t            tail_len;
-	int               failed;    /* -errno of a sink that cannot be written; the pipe is closed */
+	/* -errno of a sink that cannot be written; the pipe is closed */
+	int               failed;
 };
 
 /* cap: in bytes; -1: none, for a stream that is passed on whole. pipe_fd is taken over. */
@@ -51,8 +52,8 @@ int  vt_stream_init(struct vt_stream *stream, struct vt_loop *loop, const struct
 void vt_stream_done(struct vt_stream *stream);
 
 /*
- * The cell is dead: takes what is in the pipe and writes all that is left, waiting for a slow reader.
- * A signal on cancel_fd (-1: none) ends the wait: then it has failed with -EINTR.
+ * The cell is dead: takes what is in the pipe and writes all that is left, waiting for a slow
+ * reader. A signal on cancel_fd (-1: none) ends the wait: then it has failed with -EINTR.
  */
 void vt_stream_finish(struct vt_stream *stream, int cancel_fd);
 

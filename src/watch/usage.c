@@ -6,7 +6,6 @@
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/sysinfo.h>
 #include <sys/vfs.h>
@@ -53,9 +52,8 @@ static int64_t bytes_of(const char *text, const char *key)
 }
 
 /*
- * Of stat the fields from the third on, which follow the name in parentheses; the name is the
- * cell's choice, and may have parentheses and spaces in it. Fields 14 to 17 are utime, stime,
- * cutime, cstime. Init's own time is not the call's, but that of the orphans it waited for is.
+ * Of stat the fields 14 to 17, which are utime, stime, cutime, cstime. Init's own time is not the
+ * call's, but that of the orphans it waited for is.
  */
 static int look_at_stat(struct look *look, int pid_dir, bool init)
 {
@@ -65,10 +63,8 @@ static int look_at_stat(struct look *look, int pid_dir, bool init)
 	if (len < 0)
 		return vt_proc_vanished((int)-len) ? 0 : (int)len;
 
-	const char *rest = strrchr(text, ')');
-	for (unsigned field = init ? 16 : 14; rest && field <= 17; field++)
-		vt_proc_add_scaled(&look->cpu_ns, vt_proc_number_at(rest + 1, field - 3),
-				   look->tick_ns);
+	for (unsigned field = init ? 16 : 14; field <= 17; field++)
+		vt_proc_add_scaled(&look->cpu_ns, vt_proc_stat_number(text, field), look->tick_ns);
 	return 0;
 }
 

@@ -19,7 +19,6 @@
  */
 #pragma once
 
-#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -27,7 +26,8 @@
 
 struct vt_usage {
 	int64_t  memory_bytes;
-	int64_t  tmp_bytes;   /* in the private folder, or of open files without a name; 0: there is none */
+	/* in the private folder, or of open files without a name; 0: there is none */
+	int64_t  tmp_bytes;
 	enum vt_folder_odd tmp_odd; /* about the private folder */
 	int64_t  cpu_ns;
 	unsigned processes;   /* without init */
@@ -38,12 +38,15 @@ struct vt_usage_limits {
 	int64_t cpu_ns;       /* -1: none */
 	int64_t tmp_bytes;    /* of the private folder; 0: there is none to look at */
 	unsigned cpus;        /* how many may burn at once: bounds how fast limits can be reached */
-	pid_t init;           /* the cell's, where its proc is the host's; 0: it is the cell's own */
+	/* the cell's, where its proc is the host's; 0: it is the cell's own */
+	pid_t init;
 };
 
 /*
  * Looks once. proc_fd is the folder of the cell's proc, -1 where only its private folder is of
- * interest, and nameless files there cannot be seen; root_fd its root (for its tmpfs) or that folder, -1 where there is none. The dear look happens only if the cheap sum is above limits->memory_bytes.
+ * interest, and nameless files there cannot be seen; root_fd its root (for its tmpfs) or that
+ * folder, -1 where there is none. The dear look happens only if the cheap sum is above
+ * limits->memory_bytes.
  *
  * A child of vfork has its parent's memory until it execs, and counts like any other process: so
  * one look above the limit may be that, and only a second one tells.

@@ -9,26 +9,9 @@
 #include <string.h>
 #include <sys/wait.h>
 
+#include "plan/plan.h"
+
 enum { EXIT_TIMEOUT = 124, EXIT_OWN = 125, EXIT_CANNOT = 126, EXIT_NOT_FOUND = 127 };
-
-static const char *const status_names[VT_STATUS_COUNT] = {
-	[VT_STATUS_OK] = "ok",
-	[VT_STATUS_ERROR] = "error",
-	[VT_STATUS_TIMEOUT] = "timeout",
-	[VT_STATUS_CPU_LIMIT] = "cpu_limit",
-	[VT_STATUS_MEMORY_LIMIT] = "memory_limit",
-	[VT_STATUS_CRASHED] = "crashed",
-	[VT_STATUS_NO_RESULT] = "no_result",
-	[VT_STATUS_RESULT_LIMIT] = "result_limit",
-	[VT_STATUS_CANCELLED] = "cancelled",
-	[VT_STATUS_REFUSED] = "refused",
-	[VT_STATUS_LOST] = "lost",
-};
-
-const char *vt_status_name(enum vt_status status)
-{
-	return (unsigned)status < VT_STATUS_COUNT ? status_names[status] : "unknown";
-}
 
 /* A message that does not fit is cut: it is for a person. */
 __attribute__((format(printf, 4, 5))) static void
@@ -298,6 +281,16 @@ static void note_end(const struct vt_findings *found, struct vt_verdict *verdict
 		verdict->signal = SIGKILL;
 }
 
+void vt_findings_take_limits(struct vt_findings *findings, const struct vt_plan *plan)
+{
+	findings->wall_ms = plan->wall_ms;
+	findings->cpu_ms = plan->cpu_ms;
+	findings->memory_bytes = plan->memory_bytes;
+	findings->file_mb = plan->file_mb;
+	findings->lower_file_kb = plan->lower_file_kb;
+	findings->tmp_bytes = plan->watched_tmp_bytes;
+}
+
 void vt_verdict_reach(const struct vt_findings *findings, struct vt_verdict *ret_verdict)
 {
 	struct vt_verdict verdict = { .exit_code = -1 };
@@ -316,6 +309,24 @@ void vt_verdict_reach(const struct vt_findings *findings, struct vt_verdict *ret
 			judge_end(findings, &verdict);
 	}
 	*ret_verdict = verdict;
+}
+
+void vt_verdict_fail(struct vt_verdict *ret_verdict, const struct vt_err *why)
+{
+	struct vt_verdict verdict = { .exit_code = -1 };
+
+	judge_failure(why, &verdict);
+	*ret_verdict = verdict;
+}
+
+void vt_verdict_set(struct vt_verdict *verdict, enum vt_status status, const char *message)
+{
+	decide(verdict, status, vt_status_type(status), "%s", message);
+}
+
+void vt_verdict_no_cell(struct vt_verdict *verdict)
+{
+	vt_verdict_set(verdict, VT_STATUS_TIMEOUT, "no cell was free within limits.queue_ms");
 }
 
 void vt_verdict_tool_failed(struct vt_verdict *ret_verdict, const char *type, const char *message)
@@ -357,7 +368,7 @@ void vt_verdict_bad_talk(struct vt_verdict *ret_verdict, int num, int64_t limit_
 		       "the tool calls others and does not take their answers");
 	else
 		decide(&verdict, VT_STATUS_CRASHED, "Crashed",
-		       "the tool wrote to the call's own socket what nobody understands");
+		       "the tool sent a malformed message on its call socket");
 	*ret_verdict = verdict;
 }
 

@@ -52,12 +52,12 @@ static void check_argv(char *const *argv, const struct promise *promise)
 		REQUIRE(dashes <= promise->dashes);
 }
 
-static void check_call(const struct vt_command *command, const json_t *arguments,
+static void check_call(const struct vt_template *command, const json_t *arguments,
 		       const struct promise *promise)
 {
 	struct vt_err err = { 0 };
 	char **argv = NULL;
-	int status = vt_command_expand(command, arguments, &argv, &err);
+	int status = vt_template_expand(command, arguments, &argv, &err);
 
 	if (status < 0)
 		check_failure(status, &err, "arguments");
@@ -92,7 +92,7 @@ static void compile_and_fill(const json_t *root)
 {
 	const json_t *schema_text = json_array_get(root, 1);
 	struct vt_schema *schema = NULL;
-	struct vt_command *command = NULL;
+	struct vt_template *command = NULL;
 	struct promise promise;
 	const char **words = read_words(json_array_get(root, 0), &promise);
 	struct vt_err err = { 0 };
@@ -100,14 +100,14 @@ static void compile_and_fill(const json_t *root)
 	if (schema_text && !json_is_null(schema_text))
 		(void)vt_schema_compile(schema_text, "schema", &schema, NULL, &err); /* or none */
 	if (words) {
-		int status = vt_command_compile(words, schema, "command", &command, &err);
+		int status = vt_template_compile(words, schema, "command", &command, &err);
 
 		if (status < 0)
 			check_failure(status, &err, "command");
 		for (size_t i = 2; status == 0 && i < json_array_size(root); i++)
 			check_call(command, json_array_get(root, i), &promise);
 	}
-	vt_command_free(command);
+	vt_template_free(command);
 	vt_schema_free(schema);
 	free(words);
 }

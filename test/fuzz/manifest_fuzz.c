@@ -17,15 +17,15 @@
 
 static void check_command(const struct vt_manifest_tool *from, const struct vt_schema *schema)
 {
-	struct vt_command *command, *input = NULL;
+	struct vt_template *command, *input = NULL;
 	struct vt_err err;
 
 	REQUIRE(from->command[0]);
-	REQUIRE(vt_command_compile(from->command, schema, "command", &command, &err) == 0);
+	REQUIRE(vt_template_compile(from->command, schema, "command", &command, &err) == 0);
 	REQUIRE(!from->input ||
-		vt_command_compile_input(from->input, schema, "stdin", &input, &err) == 0);
-	vt_command_free(input);
-	vt_command_free(command);
+		vt_template_compile_input(from->input, schema, "stdin", &input, &err) == 0);
+	vt_template_free(input);
+	vt_template_free(command);
 }
 
 /* What whoever makes tools of it relies on. */

@@ -330,8 +330,14 @@ static void test_object_that_is_none(void **state)
 	const struct vitro_tool tools[] = {
 		{ .name = "x", .object = "/usr/bin/env", .symbol = "main" }, { 0 }
 	};
+	vitro_policy *writing = policy_of("files.write", "/var/tmp");
 	vitro_toolhost *host = host_of(tools, NULL);
 
+	assert_error(host, "x", "{}", "CannotExecute", "cannot load '/usr/bin/env'");
+	vitro_toolhost_free(host);
+	/* Without namespaces, it is the call that loads it here. */
+	host = host_of(tools, &(struct vitro_options){ .policy = writing });
+	vitro_policy_free(writing);
 	assert_error(host, "x", "{}", "CannotExecute", "cannot load '/usr/bin/env'");
 	vitro_toolhost_free(host);
 }

@@ -200,11 +200,11 @@ static void test_wrong_starts(void **state)
 	static const struct {
 		const char *flags[3], *said;
 	} rows[] = {
-		{ { "--drain", "forever" }, "vitro: --drain: 'forever' is not a time" },
+		{ { "--drain", "forever" }, "vitro: --drain forever: want a time" },
 		{ { "--fd", "77" }, "descriptor 77 is not open" },
 		{ { "--socket", "/tmp/no-such-folder/socket" }, "its folder is not there" },
 		{ { "/etc/passwd" }, "did you mean --tools /etc/passwd?" },
-		{ { "no-such-file" }, "vitro serve takes flags alone" },
+		{ { "no-such-file" }, "vitro serve takes only flags, not 'no-such-file'" },
 	};
 	struct server wrong = { 0 };
 	char text[1024];
@@ -265,7 +265,7 @@ static void test_other_user(void **state)
 	assert_int_equal(chmod(folder, 0755), 0);
 	assert_kept_out("it is for the user 0, and you are 12345; connect as that user, or start");
 	assert_int_equal(chmod(socket_path, 0666), 0); /* as a careless owner might */
-	assert_kept_out("serves only that one and root: you are 12345");
+	assert_kept_out("serves only that user and root; you are user 12345");
 	vitro_toolhost *host = join_server(tools);
 
 	assert_value(host, "echo", "{}", "{}");

@@ -447,6 +447,41 @@ static void use_server(void)
 	vitro_toolhost_free(host);
 }
 
+static int64_t cpu_ms_of(pid_t pid)
+{
+	struct timespec used;
+	clockid_t clock;
+
+	assert_int_equal(clock_getcpuclockid(pid, &clock), 0);
+	assert_int_equal(clock_gettime(clock, &used), 0);
+	return used.tv_sec * 1000 + used.tv_nsec / 1000000;
+}
+
+/* Who waits at the door is let in later, and until then costs nothing. */
+static void test_metrics_without_descriptors(void **state)
+{
+	struct rlimit before;
+	struct server server;
+	char path[128], text[32768];
+
+	(void)state;
+	(void)snprintf(path, sizeof(path), "%s/metrics", folder);
+	start_server(&server, (const char *const[]){ "--metrics", path, NULL });
+	assert_int_equal(prlimit(server.pid, RLIMIT_NOFILE, NULL, &before), 0);
+	assert_int_equal(
+		prlimit(server.pid, RLIMIT_NOFILE, &(struct rlimit){ 3, before.rlim_max }, NULL),
+		0);
+	int fd = reach(path);
+	int64_t used = cpu_ms_of(server.pid);
+
+	(void)usleep(600000);
+	assert_true(cpu_ms_of(server.pid) - used < 200);
+	assert_int_equal(prlimit(server.pid, RLIMIT_NOFILE, &before, NULL), 0);
+	ask(fd, "GET /metrics HTTP/1.0\r\n\r\n", text, sizeof(text));
+	assert_has(text, "HTTP/1.0 200 OK\r\n");
+	stop_server(&server);
+}
+
 static void test_metrics(void **state)
 {
 	struct server server;
@@ -542,6 +577,7 @@ int main(int argc, char **argv)
 		TEST(test_audit_that_is_moved),
 		TEST(test_kept_from_calls),
 		TEST(test_metrics),
+		TEST(test_metrics_without_descriptors),
 		TEST(test_promtool),
 	};
 

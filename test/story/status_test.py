@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 import vitrotest
@@ -195,16 +196,17 @@ def _():
         check_in("measured in time", result["error"]["message"], "the message", call)
 
 
+def looker_of(supervisor):
+    """Vitro's children are init, which has a child, and the looker."""
+    found = {bool(children(pid)): pid for pid in children(supervisor)}
+    return found.get(False) if len(found) == 2 else None
+
+
 def without_looker(number, *flags):
     """The result of a call whose looker gets a signal while it runs."""
     with vitro_started("run", "--json", *flags, "--", "/bin/sleep", "20",
                        stdout=subprocess.PIPE) as (process, before):
-        def looker():
-            # Vitro's children are init, which has a child, and the looker.
-            found = {bool(children(pid)): pid for pid in children(process.pid)}
-            return found.get(False) if len(found) == 2 else None
-
-        os.kill(wait_until(looker, 5, "there is a looker"), number)
+        os.kill(wait_until(lambda: looker_of(process.pid), 5, "there is a looker"), number)
         out, _ = process.communicate(timeout=15)
         before.check_nothing_left(process.pid)
         return json.loads(out), process.returncode
@@ -229,6 +231,20 @@ def _():
     check_in("measured in time", result["error"]["message"], "the message")
     result, code = without_looker(signal.SIGKILL, "--cpu-time", "10s")
     check_equal((result["status"], code), ("lost", 125), f"dead: {result}")
+
+
+@test("a supervisor that was starved until the deadline says so, and not that it could not measure",
+      holds={"processes": "pidns"})
+def _():
+    with vitro_started("run", "--json", "--timeout", "4s", "--cpu-time", "10s", "--", "/bin/sleep", "20",
+                       stdout=subprocess.PIPE) as (process, before):
+        os.kill(wait_until(lambda: looker_of(process.pid), 5, "there is a looker"), signal.SIGSTOP)
+        process.send_signal(signal.SIGSTOP)
+        time.sleep(4.5)  # past the deadline, and before that past the time for a look
+        process.send_signal(signal.SIGCONT)
+        out, _ = process.communicate(timeout=15)
+        before.check_nothing_left(process.pid)
+    check_equal((json.loads(out)["status"], process.returncode), ("timeout", 124), f"{out}")
 
 
 @test("status refused, exit 125: a policy that this machine cannot enforce says what and how")

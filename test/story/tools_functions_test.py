@@ -190,12 +190,13 @@ def _():
 @test("python: a function of a server's")
 def _():
     needs_python()
-    with folder() as place:
+    with folder() as place, folder() as log:
         manifest, socket = functions(place), f"{place}/s"
         kept = json.loads(open(manifest, encoding="utf-8").read())
         kept["tools"] = kept["tools"][:-1]
         write(manifest, json.dumps(kept))
-        with started(vitro_command("serve", "--socket", socket, "--tools", manifest)) as server:
+        audit = f"{log}/audit"
+        with started(vitro_command("serve", "--socket", socket, "--tools", manifest, "--audit", audit)) as server:
             wait_until(lambda: server.poll() is not None or can_connect(socket), 10, "it serves")
             done = call("--socket", socket, "add", '{"a": 2}')
             check_equal((done.code, done.out), (0, 'adding\n{"sum":3}\n'), "what it prints, and its value", done)
@@ -210,6 +211,14 @@ def _():
             done = call("--socket", socket, "add", '{"a": "x"}')
             check_equal(done.code, 125, "arguments that do not fit", done)
             check_in("want an integer", done.err, "why", done)
+            done = tools("--socket", socket, "--query", 1025 * "x")
+            check_equal((done.code, done.err), (125, "vitro: the query is longer than 1024 bytes\n"), "query", done)
+            many = json.dumps({"x": [1] * (16 << 10)})  # which the server alone does not take
+            check_in("more than 16384 values", call("--socket", socket, "later", many).err, "refused by the server")
+            recorded = [json.loads(line) for line in open(audit, encoding="utf-8")]
+            check_equal([(line["tool"], line["status"]) for line in recorded],
+                        [("add", "ok"), ("later", "ok"), ("say", "ok"), ("fail", "error"), ("fail", "error"),
+                         ("later", "refused")], "by their names in the manifest, also what came to no call")
 
 
 @test("python: mistakes of a manifest have a line and a key")

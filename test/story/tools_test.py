@@ -279,6 +279,17 @@ def _():
         check_in("SIGSEGV", done.err, "message", done)
 
 
+@test("a file that grows past the caller's own limit is told as that, and not as the policy's", needs=["prlimit"],
+      holds=SIGNALS)
+def _():
+    with folder() as place:
+        path = make(place, [shell("exec truncate -s 200M $HOME/f", policy={"limits": {"file_mb": 128}})])
+        for fsize, says in (("unlimited", "limits.file_mb (128 MB)"), (str(100 << 20), "the caller's own limit, 102400 KB")):
+            done = run(["prlimit", f"--fsize={fsize}", *vitro_command("call", path, "t")])
+            check_equal(done.code, 128 + signal.SIGXFSZ, "exit", done)
+            check_in(says, done.err, "message", done)
+
+
 @test("results have the one shape, on standard output or in a file")
 def _():
     with folder() as place:
