@@ -234,7 +234,8 @@ def _make_hurry(session: ThreadSession, pool: Pool, write: Write) -> Callable[[T
             if usual is not None and int(usual[2]) == number:
                 start, size = usual.end(), int(usual[3])
                 is_whole, value_to_come = size == count - start, None
-                if not is_whole and usual[1] == pack(start - 8 + size, start - 8):
+                # Less may have come than the value; or more, the next frame, which the reader takes apart.
+                if size > count - start and usual[1] == pack(start - 8 + size, start - 8):
                     value_to_come = _begin_large(came, start, size)
                 if value_to_come is not None and not value_to_come.fill(receive):
                     session.fail("the supervisor is gone")
