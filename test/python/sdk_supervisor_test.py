@@ -139,6 +139,17 @@ def _():
     raises(vitro.Refused, vitro.Sandbox(socket="/" + "x" * 200).eval, "1")
 
 
+@test("a tool that gives more than a server takes fails alone")
+def _():
+    tools = {"read": lambda size: b"x" * size}
+    with serving() as path:
+        for sandbox in each_kind(BEST, socket=path):
+            code = "try:\n    read(64 << 20)\nexcept Exception as error:\n    said = str(error)\nsaid, len(read(9))"
+            said, size = sandbox.eval(code, tools=tools)
+            check_in("a supervisor takes 67108864 at the most", said, "what the code is told")
+            check_equal(size, 9, "the next use")
+
+
 TEXT = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
 MANIFEST = {"policy": BEST, "tools": [
     {"name": "say", "description": "Says it.", "input_schema": TEXT, "command": ["printf", "%s", "{text}"]},

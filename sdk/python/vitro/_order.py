@@ -35,6 +35,7 @@ answering: "ContextVar[bool]" = ContextVar("vitro_answering", default=False)
 SIMPLE = frozenset((int, str, float, bool, bytes, type(None)))  # what any pickler writes alike
 _FIRST_BYTES = 32 << 10  # of an initializer; a setup has 48 KiB
 _LARGE = 1 << 16  # bytes that are worth a buffer of their own
+_HEAD_BYTES = 1 << 16  # of a frame, at the most
 _NAME_BYTES = 250  # of a tool's name and of a call's id each; the wire has room for 511 together
 _RAISED_MAX = 8  # exceptions of its tools that a call keeps, with all that their frames hold
 _NOTHING: Deque[Exception] = deque(maxlen=0)
@@ -82,10 +83,9 @@ class Order:
             fields += ',"within":true'
         self.fields = fields
 
-
     def check_size(self, frame_max: int) -> None:
         """Raises Refused where it is more than a supervisor takes."""
-        if self.size > frame_max - (1 << 16):
+        if self.size > frame_max - _HEAD_BYTES:
             raise Refused(f"the call's arguments have {self.size} bytes; a supervisor takes {frame_max} at the most")
 
 
@@ -417,12 +417,18 @@ def read_request(body: Request) -> Tuple[List[Any], Dict[str, Any]]:
     return args, kwargs
 
 
-def write_answer(value: Any) -> List[Buffer]:
-    """What a tool gave, for the cell. Raises what says that it is no plain data."""
+def write_answer(value: Any, frame_max: int) -> List[Buffer]:
+    """What a tool gave, for the cell. Raises what says that it is no plain data, or that it is too large: a supervisor ends the
+    session of who sends more than it takes."""
     if codec.is_as_it_is(value):
-        return codec.pack({"value": value})
-    tree, buffers = codec.encode(value, name="the tool's value", advice=codec.PLAIN_ADVICE)
-    return [*codec.pack({"value": tree}, buffers)]
+        pieces = codec.pack({"value": value})
+    else:
+        tree, buffers = codec.encode(value, name="the tool's value", advice=codec.PLAIN_ADVICE)
+        pieces = [*codec.pack({"value": tree}, buffers)]
+    size = sum(memoryview(piece).nbytes for piece in pieces)
+    if size > frame_max - _HEAD_BYTES:
+        raise ValueError(f"the tool's value has {size} bytes; a supervisor takes {frame_max} at the most")
+    return pieces
 
 
 def write_failure(error: BaseException) -> List[Buffer]:

@@ -281,7 +281,8 @@ class AsyncSandbox(Base):
             return
         answering.set(True)  # in this task's own context
         try:
-            ok, pieces = True, write_answer(await _run_tool(call, hooks, asks, head, body))
+            value = await _run_tool(call, hooks, asks, head, body)
+            ok, pieces = True, write_answer(value, session.connection.frame_max)
         except Exception as error:
             ok, pieces = False, tell_failure(error)
         except BaseException as error:

@@ -360,7 +360,7 @@ class Sandbox(Base):
             return
         token = answering.set(True)
         try:
-            ok, pieces = True, write_answer(hooks.run_tool(head, body, _finish))
+            ok, pieces = True, write_answer(hooks.run_tool(head, body, _finish), session.connection.frame_max)
         except Exception as error:
             ok, pieces = False, tell_failure(error)
         finally:
