@@ -113,6 +113,40 @@ class Awaited:
         self._loop.close()
 
 
+@test("asyncio: a sandbox that is dropped ends its supervisor, and does its event loop no harm")
+def _():
+    async def drop():
+        sandbox = vitro.AsyncSandbox(BEST)
+        await sandbox.eval("1")
+        pid = supervisor_of(sandbox)
+        os.kill(pid, signal.SIGSTOP)  # it takes its time to end
+        begun = time.monotonic()
+        del sandbox
+        gc.collect()
+        await asyncio.sleep(0.1)
+        check(time.monotonic() - begun < 3, f"the loop stood still for {time.monotonic() - begun} s")
+        return pid
+
+    async def story():
+        pids = [await drop() for _ in range(3)]  # the next socket has the number of the last one
+        async with vitro.AsyncSandbox(BEST) as sandbox:
+            check_equal(await sandbox.eval("2"), 2, "another one")
+        for pid in pids:
+            os.kill(pid, signal.SIGCONT)
+        return pids
+
+    for pid in asyncio.run(story()):
+        wait_until(lambda: not os.path.exists(f"/proc/{pid}"), 20, "it is gone")
+    loop = asyncio.new_event_loop()  # which does not run when it is dropped
+    sandbox = vitro.AsyncSandbox(BEST)
+    loop.run_until_complete(sandbox.eval("1"))
+    pid = supervisor_of(sandbox)
+    del sandbox
+    gc.collect()
+    wait_until(lambda: not os.path.exists(f"/proc/{pid}"), 20, "it is gone")
+    loop.close()
+
+
 @contextlib.contextmanager
 def serving(*flags):
     """The path of a server's socket. It is ended afterwards."""

@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
+import threading
 from collections import deque
 from typing import Any, Deque, Optional, Sequence
 
@@ -142,3 +144,23 @@ class LoopSession(Session):
     def shut(self) -> None:
         """Ends all calls. The connection is still to be closed."""
         self._end("the sandbox was closed", "cancelled")
+
+    def drop(self) -> None:
+        """Ends what nobody closed, wherever the garbage of it is collected: in the middle of something of this session, for
+        example, so that is left to the loop, which has to forget the socket before its number is another's."""
+        if self.pid != os.getpid():
+            return
+        if self.loop.is_closed():
+            self.connection.close()
+        elif self.loop.is_running():
+            self.loop.call_soon_threadsafe(self._let_go)
+        else:
+            self._let_go()
+
+    def _let_go(self) -> None:
+        """Closes the connection. The loop does not wait for the supervisor's end."""
+        self.shut()
+        try:
+            threading.Thread(target=self.connection.close, name="vitro-close", daemon=True).start()
+        except RuntimeError:  # the program is about to end
+            self.connection.close()

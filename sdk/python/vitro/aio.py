@@ -138,8 +138,7 @@ class AsyncSandbox(Base):
         self._is_closed = True
         if self._session is not None and self._session.pid == os.getpid() and self._session.lost is None:
             self._session.shut()
-        if self._finalizer is not None and self._finalizer.alive:
-            await asyncio.get_running_loop().run_in_executor(None, self._finalizer)
+        await self._end()
 
     # -- for tool hosts and drop-ins, whose tools' arguments may have any names
 
@@ -175,15 +174,19 @@ class AsyncSandbox(Base):
         return await asyncio.shield(self._starting)
 
     async def _start(self, loop: asyncio.AbstractEventLoop) -> LoopSession:
-        if self._finalizer is not None:
-            await loop.run_in_executor(None, self._finalizer)
+        await self._end()
         path = self._socket
         connection = await loop.run_in_executor(None, _start.start if path is None else lambda: _start.connect(path))
-        self._finalizer = weakref.finalize(self, connection.close)
         self._session = session = LoopSession(connection, loop)
+        self._finalizer = weakref.finalize(self, session.drop)
         if self._is_closed:
             await self.close()
         return session
+
+    async def _end(self) -> None:
+        """Closes the last connection, if there was one and it is not closed yet."""
+        if self._finalizer is not None and self._finalizer.detach() and self._session is not None:
+            await asyncio.get_running_loop().run_in_executor(None, self._session.connection.close)
 
     async def _open(self, session: LoopSession, spec: PoolSpec, call_id: str) -> Pool:
         bell = Bell()
