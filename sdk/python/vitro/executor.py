@@ -217,7 +217,7 @@ class _Task(CallFuture):
 
     def cancel(self) -> bool:
         """Ends the call, whatever it is doing. False: it was over already."""
-        return self._leave(super().cancel) if not self.done() else self.cancelled()
+        return bool(self._leave(super().cancel))
 
     def settle(self, outcome: Callable[[], Any]) -> None:
         """Gives it what the outcome is, or raises, as callers of an executor expect it."""

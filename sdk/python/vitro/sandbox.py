@@ -399,7 +399,11 @@ class Sandbox(Base):
             return self._step(session, call, hooks, workers, future)
 
         assert self._pump is not None
-        self._pump.add(call, step)
+        try:
+            self._pump.add(call, step)
+        except BaseException:
+            session.abandon(call)
+            raise
         return future
 
     def _step(self, session: ThreadSession, call: Call, hooks: Hooks, workers: Workers, future: CallFuture) -> bool:
