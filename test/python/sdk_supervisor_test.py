@@ -113,6 +113,31 @@ class Awaited:
         self._loop.close()
 
 
+@test("a sandbox that is closed while its supervisor starts has none, and does no call")
+def _():
+    begin, starting, started = vitro._start.start, threading.Event(), []
+
+    def start():
+        started.append(begin())
+        starting.set()
+        time.sleep(0.5)
+        return started[0]
+
+    results, sandbox = [], vitro.Sandbox(BEST)
+    vitro._start.start = start
+    try:
+        thread = threading.Thread(target=lambda: results.append(sandbox.eval("1", result=True)))
+        thread.start()
+        starting.wait(20)
+        sandbox.close()
+        thread.join(20)
+    finally:
+        vitro._start.start = begin
+    check_equal([(result.status, result.error.message) for result in results], [("refused", "the sandbox is closed")], "the call")
+    check_equal(sandbox.eval("1", result=True).status, "refused", "the next")
+    wait_until(lambda: not os.path.exists(f"/proc/{started[0].process.pid}"), 10, "the supervisor is gone")
+
+
 @test("asyncio: a sandbox that is dropped ends its supervisor, and does its event loop no harm")
 def _():
     async def drop():

@@ -258,6 +258,9 @@ class Sandbox(Base):
                 self._session = session = ThreadSession(connection)
                 self._pump = Pump(session)
                 self._finalizer = weakref.finalize(self, session.close)
+                if self._is_closed:  # meanwhile, by close(), which may not have seen it
+                    self._finalizer()
+                    raise Refused("the sandbox is closed")
             return self._session
 
     def _open(self, session: ThreadSession, spec: PoolSpec, call_id: str) -> Pool:
