@@ -131,6 +131,15 @@ test('a policy: a name, an object, a file, paths by the working directory', asyn
 	}
 });
 
+test("a policy that is null or undefined is the sandbox's own", () => withSandbox(async (sandbox) => {
+	for (const policy of [undefined, null]) {
+		checkEqual((await sandbox.run(['sh', '-c', 'echo $MARK'], { policy })).stdout, 'set\n', `a call: ${policy}`);
+		checkEqual((await sandbox.run(['sh', '-c', 'echo $MARK'], { policy, timeout: 60_000 })).stdout, 'set\n', `with a longer deadline: ${policy}`);
+		checkEqual((await sandbox.capabilities(policy)).network, 'host', `capabilities: ${policy}`);
+	}
+	checkEqual((await sandbox.run(['sh', '-c', 'echo $MARK'], { policy: POLICY })).stdout, '\n', 'the control: another one');
+}, { policy: { ...POLICY, network: 'host', env: { set: { MARK: 'set' } } } }));
+
 test('close() ends calls, and the supervisor', async () => {
 	const sandbox = new vitro.Sandbox({ policy: POLICY });
 	await sandbox.run(['true']);

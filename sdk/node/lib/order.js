@@ -133,7 +133,7 @@ export class Orders {
 	/** A tool of the server's own: its policy is the server's. */
 	callTool(name, args, options) {
 		checkOptions(options);
-		if (options.policy !== undefined)
+		if (isGiven(options.policy))
 			throw new TypeError("policy: a server's own tools have theirs");
 		checkToolName(name);
 		if (args === null || typeof args !== 'object' || Array.isArray(args))
@@ -144,13 +144,13 @@ export class Orders {
 
 	/** A pool without cells, that only says what a policy comes to. */
 	policyAlone(policy) {
-		return { kind: '', program: '', sources: JSON.stringify(policy === undefined ? this.#sources : sourcesOf(policy)) };
+		return { kind: '', program: '', sources: JSON.stringify(isGiven(policy) ? sourcesOf(policy) : this.#sources) };
 	}
 
 	#pool(kind, program, options, grants = []) {
-		const policy = options.policy ?? this.#policy;
-		const { sources, wallMs } = deadline(policy, options.timeout);
-		const all = [...options.policy === undefined ? this.#sources : sourcesOf(options.policy), ...sources];
+		const isOther = isGiven(options.policy);
+		const { sources, wallMs } = deadline(isOther ? options.policy : this.#policy, options.timeout);
+		const all = [...isOther ? sourcesOf(options.policy) : this.#sources, ...sources];
 		if (grants.length)
 			all.push({ json: JSON.stringify({ files: { read: grants } }) });
 		const setup = kind === 'node' ? this.#setup : undefined;
@@ -163,6 +163,9 @@ export class Orders {
 }
 
 // ---- what is given -----------------------------------------------------------------------------------------------
+
+/** Whether a policy is to hold in place of the sandbox's: null is none, and no other one. */
+const isGiven = (policy) => policy !== undefined && policy !== null;
 
 function checkOptions(options, ...more) {
 	checkNames(options, [...SHARED, ...more]);
