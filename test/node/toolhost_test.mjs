@@ -7,6 +7,7 @@ import { join } from 'node:path';
 
 import { Command, CommandError } from '../../sdk/node/lib/command.js';
 import { concludeCommand, lastLine, lastWords } from '../../sdk/node/lib/conclude.js';
+import { SANDBOX_OPTIONS } from '../../sdk/node/lib/sandbox.js';
 import { Result, SchemaError, ToolHost } from '../../sdk/node/index.js';
 import { ROOT, check, checkEqual, checkIn, checkThrows, main, test } from '../lib/vitrotest.mjs';
 
@@ -190,6 +191,12 @@ test('tool host: a sandbox that fails is a result', async () => {
 	const result = await host.call('a');
 	checkEqual([result.status, result.error.message], ['lost', 'it is gone'], 'what came of it');
 	await host.close();
+});
+
+test('its own sandbox takes what a sandbox does', async () => {
+	for (const name of SANDBOX_OPTIONS.filter((name) => name !== 'policy'))
+		await checkThrows(TypeError, () => new ToolHost({ sandbox: {}, [name]: undefined }), name).then(({ message }) => checkIn('one was given', message, name));
+	new ToolHost({ fork: false });
 });
 
 await main();

@@ -74,7 +74,8 @@ export class Orders {
 			return `${this.#node}, started anew for each call: fork is false`;
 		const path = this.#node.includes('/') ? [dirname(this.#node), process.env.PATH].join(delimiter) : process.env.PATH;
 		const asked = promisify(execFile)(findBinary(), ['doctor', '--json'], { env: { ...process.env, PATH: path } });
-		const { stdout } = await asked.catch((error) => error); // where something needed is missing it says so by its exit code, too
+		// Where something that is needed is missing it says so by its exit code, too.
+		const { stdout } = await asked.catch((error) => error.stdout ? error : Promise.reject(error));
 		return JSON.parse(stdout).findings.find(({ name }) => name === 'Node pools').why;
 	}
 
