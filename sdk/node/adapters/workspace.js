@@ -24,6 +24,26 @@ const KILLED = 137;
 // Its words: the folder to work in, the variables, and the command.
 const BEGIN = 'cd -- "$1" || exit; shift; while [ $# -gt 1 ]; do export "$1"; shift; done; ';
 
+const temporary = new Set(); // folders that are removed at the program's end, if not before
+
+/** null, or why it could not be: a command may have left a folder that its owner must not look into. */
+function tryRemove(folder) {
+	temporary.delete(folder);
+	if (!temporary.size)
+		process.removeListener('exit', removeAll);
+	try {
+		rmSync(folder, { recursive: true, force: true });
+		return null;
+	} catch (error) {
+		return error;
+	}
+}
+
+function removeAll() {
+	for (const folder of [...temporary])
+		tryRemove(folder);
+}
+
 /** A file cannot be read or written; `code` is as in errors of node:fs. */
 export class FileError extends Error {
 	constructor(message, code) {
@@ -39,10 +59,10 @@ export class Workspace {
 	#policy;
 	#timeout;
 	#shell;
-	#remove = () => {};
+	#temporary = null;
 	#isClosed = false;
 
-	/** index.d.ts of the adapters: WorkspaceOptions. */
+	/** workspace.d.ts: WorkspaceOptions. */
 	constructor(options = {}) {
 		checkNames(options, OPTIONS);
 		const { folder, at = '/workspace', policy, sandbox, timeout, shell = SHELLS.find(canExecute) ?? 'sh' } = options;
@@ -57,14 +77,18 @@ export class Workspace {
 	}
 
 	#makeFolder() {
-		const folder = mkdtempSync(join(tmpdir(), 'vitro-workspace-'));
-		const remove = () => rmSync(folder, { recursive: true, force: true });
-		process.once('exit', remove);
-		this.#remove = () => {
-			process.removeListener('exit', remove);
-			remove();
-		};
-		return folder;
+		if (!temporary.size)
+			process.once('exit', removeAll);
+		this.#temporary = mkdtempSync(join(tmpdir(), 'vitro-workspace-'));
+		temporary.add(this.#temporary);
+		return this.#temporary;
+	}
+
+	#removeFolder() {
+		const error = this.#temporary === null ? null : tryRemove(this.#temporary);
+		if (error !== null)
+			process.emitWarning(`a workspace's folder stays: ${error.message}`, 'VitroWarning');
+		this.#temporary = null;
 	}
 
 	/**
@@ -114,7 +138,7 @@ export class Workspace {
 		this.#isClosed = true;
 		if (this.#isOwn)
 			await this.#sandbox.close();
-		this.#remove();
+		this.#removeFolder();
 	}
 
 	#checkOpen() {
