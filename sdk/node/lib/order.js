@@ -4,7 +4,7 @@
 import { Buffer } from 'node:buffer';
 import { execFile } from 'node:child_process';
 import { existsSync, realpathSync } from 'node:fs';
-import { homedir } from 'node:os';
+import { homedir, userInfo } from 'node:os';
 import { delimiter, dirname, join, resolve } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
@@ -282,11 +282,24 @@ function grantsFor(module) {
 	return [isWide(found) ? file : found, ...around];
 }
 
-function isWide(folder) {
+/** Whether it is the home folder, or one around it: they hold all keys. */
+export function isWide(folder) {
+	const real = realpathOf(folder) ?? resolve(folder);
+	return real === '/' || homes().some((home) => `${realpathOf(home)}/`.startsWith(`${real}/`));
+}
+
+function homes() {
 	try {
-		const real = realpathSync(folder);
-		return real === '/' || `${realpathSync(homedir())}/`.startsWith(`${real}/`);
+		return [homedir(), userInfo().homedir];
+	} catch { // nobody knows this user
+		return [homedir()];
+	}
+}
+
+function realpathOf(path) {
+	try {
+		return realpathSync(path);
 	} catch {
-		return folder === '/';
+		return null;
 	}
 }
