@@ -332,6 +332,14 @@ def _():
     use = "import vitro\ntry:\n    vitro.Sandbox().eval('1')\nexcept vitro.Unsupported as error:\n    print(error)\n"
     done = run([sys.executable, "-c", text + "sys.platform = 'darwin'\n" + use])
     check_in("this is darwin", done.out, "another system", done)
+    less = ("import asyncio, multiprocessing, os, select, shutil, socket, tempfile, uuid\n"
+            "for name in ('pwd', 'grp', 'fcntl', 'resource', 'termios'):\n    sys.modules[name] = None\n"
+            "for module, names in ((os, 'register_at_fork getuid geteuid fork posix_spawn memfd_create environb'), (select, 'poll epoll'), (socket, 'AF_UNIX MSG_DONTWAIT MSG_NOSIGNAL')):\n"
+            "    for name in names.split():\n        delattr(module, name)\n"
+            "sys.platform = 'win32'\nimport vitro.compat.calute, vitro.compat.loomflow\n")
+    for act in ("Sandbox().eval('1')", "Sandbox(socket='x').counts()", "Sandbox().call(len, '')", "Executor().submit(len, '').result()"):
+        done = run([sys.executable, "-c", text + less + use.replace("Sandbox().eval('1')", act)])
+        check_in("this is win32", done.out, act, done)
     env = {**os.environ, "VITRO_BINARY": "/nowhere/vitro"}
     done = run([sys.executable, "-c", text + use], env=env)
     check_in("VITRO_BINARY names '/nowhere/vitro'", done.out, "no program", done)

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import logging
 import os
-import pwd
 import site
 import sys
 import sysconfig
@@ -70,8 +69,9 @@ class Folders:
 def _homes() -> Set[str]:
     found = {os.path.expanduser("~")}
     try:
+        import pwd  # which other systems have not
         found.add(pwd.getpwuid(os.getuid()).pw_dir)
-    except KeyError:  # nobody knows this user
+    except (ImportError, KeyError):  # or nobody knows this user
         pass
     return {os.path.realpath(home) for home in found if os.path.isabs(home)}
 

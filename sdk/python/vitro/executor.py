@@ -288,4 +288,5 @@ def _finish_all() -> None:
 # The first finalizer of a program has all of them run at its end. What is registered behind it runs before.
 weakref.finalize(_finish_all, int)
 atexit.register(_finish_all)
-os.register_at_fork(after_in_child=_executors.clear)  # nobody does what a parent's executor has begun
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_executors.clear)  # nobody does what a parent's executor has begun
