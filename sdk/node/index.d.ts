@@ -188,10 +188,15 @@ export interface ToolDefinition {
 	run: ToolFunction;
 }
 
+/** The same, with `run` by the name that it has in other libraries. */
+export interface ExecutableTool extends Omit<ToolDefinition, 'run'> {
+	execute: ToolFunction;
+}
+
 export type Tools =
-	| Record<string, ToolFunction | ToolDefinition>
-	| Map<string, ToolFunction | ToolDefinition>
-	| (ToolDefinition & { name: string })[];
+	| Record<string, ToolFunction | ToolDefinition | ExecutableTool>
+	| Map<string, ToolFunction | ToolDefinition | ExecutableTool>
+	| ((ToolDefinition | ExecutableTool) & { name: string })[];
 
 export interface EvalOptions extends CallOptions {
 	/** Functions of this program that the code may call: `ns:method` as `ns.method(params)`, any as `tools["exact name"](params)`. */

@@ -144,6 +144,7 @@ test('tool host: arguments are checked before a cell is used', async () => {
 	const result = await host.call('add', { a: 1, b: 2 }, { callId: 'mine', timeout: 3000 });
 	checkEqual([result.ok, result.callId, result.value], [true, 'mine', { a: 1, b: 2 }], 'one that fits');
 	const [{ module, name, args, options }] = sandbox.calls;
+	checkEqual((await host.call('add', { a: 1, b: 2 }, { callId: 'x'.repeat(250) })).callId.length, 250, 'one as long as a sandbox takes it');
 	checkEqual([name, args, options.timeout, options.policy, options.result], ['default', [{ a: 1, b: 2 }], 1000, 'strict', true], 'what the sandbox is asked for');
 	checkEqual((await import(module)).default({ a: 1, b: 2 }), 3, 'the function, from its source');
 	await host.close();

@@ -20,7 +20,7 @@ const SCHEMA_MAX = 256 << 10;
 const ARGUMENTS_MAX = 4 << 20; // of arguments that are JSON text
 const TOOLS_MAX = 4096;
 const EVENTS_MAX = 65536; // that wait for a watcher who does not come for them: older ones are dropped
-const ID_BYTES = 63;
+const ID_BYTES = 250; // as for a sandbox
 const KEYS = ['name', 'description', 'inputSchema', 'policy', 'timeout', 'input'];
 const OPTIONS = ['sandbox', 'timeout', ...SANDBOX_OPTIONS];
 

@@ -12,13 +12,13 @@ import re
 import threading
 import uuid
 import weakref
-from typing import Any, AsyncIterator, Callable, Deque, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Union
+from typing import Any, AsyncIterator, Callable, Deque, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, TypeVar, Union, overload
 
 from . import _check, _say
 from ._command import ArgumentsError, Command
 from ._describe import describe_tool
 from ._message import PARTS_MAX, read_json
-from ._policy import deadline, sources_of
+from ._policy import Policy, deadline, sources_of
 from ._result import Error, Result
 from ._schema import Schema
 from .errors import Refused
@@ -28,9 +28,11 @@ DESCRIPTION_MOST = 64 << 10  # bytes, like the next two
 SCHEMA_MOST = 256 << 10
 ARGUMENTS_MOST = 4 << 20  # of arguments that are JSON text
 TOOLS_MOST = 4096
+ID_BYTES = 250  # of a call, as for a sandbox
 EVENTS_MOST = 65536  # that wait for a watcher who does not come for them: older ones are dropped
 
 Arguments = Union[None, str, bytes, Mapping[str, Any]]
+Target = TypeVar("Target", bound=Union[Callable[..., Any], Sequence[str]])
 
 
 class ToolEvent(NamedTuple):
@@ -243,8 +245,18 @@ class Tools:
         self._tools: Dict[str, Tool] = {}
         self._watches: weakref.WeakSet[Any] = weakref.WeakSet()
 
+    @overload
+    def register(self, target: Target, *, name: Optional[str] = None, description: Optional[str] = None,
+                 schema: Any = None, policy: Policy = None, timeout: Optional[float] = None,
+                 input: Optional[str] = None) -> Target: ...  # noqa: A002
+
+    @overload
+    def register(self, target: None = None, *, name: Optional[str] = None, description: Optional[str] = None,
+                 schema: Any = None, policy: Policy = None, timeout: Optional[float] = None,
+                 input: Optional[str] = None) -> Callable[[Target], Target]: ...  # noqa: A002
+
     def register(self, target: Any = None, *, name: Optional[str] = None, description: Optional[str] = None,
-                 schema: Any = None, policy: Any = None, timeout: Optional[float] = None,
+                 schema: Any = None, policy: Policy = None, timeout: Optional[float] = None,
                  input: Optional[str] = None) -> Any:  # noqa: A002
         """Adds a tool, or changes the one of that name; gives what was handed in, so that it is a decorator too:
 
@@ -330,8 +342,8 @@ class Tools:
 
     def _order(self, name: Any, args: Arguments, call_id: Any) -> Union[Order, Result]:
         """What a call comes to before a cell is used: an order, or a result that says `refused`."""
-        if not isinstance(call_id, str) or len(call_id.encode("utf-8", "replace")) > 63 or not (call_id or " ").isprintable():
-            return _refused(new_call_id(), "InvalidRequest", "call_id: want at most 63 bytes without control characters")
+        if not isinstance(call_id, str) or len(call_id.encode("utf-8", "replace")) > ID_BYTES or not (call_id or " ").isprintable():
+            return _refused(new_call_id(), "InvalidRequest", f"call_id: want at most {ID_BYTES} bytes without control characters")
         call_id = call_id or new_call_id()
         tool = self._tools.get(name) if isinstance(name, str) else None
         if tool is None:

@@ -9,12 +9,12 @@ import inspect
 import os
 import weakref
 from types import FunctionType
-from typing import Any, Callable, Dict, Iterable, Mapping, Optional, Sequence, Set, Tuple
+from typing import Any, Callable, Coroutine, Dict, Iterable, Literal, Mapping, Optional, Sequence, Set, Tuple, TypeVar, overload
 
 from . import _start
 from ._asks import TOOLS_AT_ONCE, tell_failure
 from ._base import Base, Path, is_alone
-from ._check import OF_COMMAND, OF_SANDBOX, telling
+from ._check import OF_COMMAND, OF_SANDBOX, telling, warn_of_own
 from ._hooks import Hooks
 from ._logs import warn_of_links
 from ._loop import Bell, LoopSession
@@ -30,6 +30,8 @@ from ._wire import Head
 from .errors import Cancelled, Lost, Refused, VitroError
 
 __all__ = ["AsyncSandbox"]
+
+Value = TypeVar("Value")
 
 
 class AsyncSandbox(Base):
@@ -64,6 +66,30 @@ class AsyncSandbox(Base):
 
     # -- calls
 
+    @overload
+    async def call(self, func: Callable[..., Any], /, *args: Any, timeout: Optional[float] = None,
+                   policy: Policy = None, on_output: Optional[OnOutput] = None, on_log: Optional[OnLog] = None,
+                   result: Literal[True], call_id: str = "", result_types: Iterable[type] = (),
+                   trust_results: bool = False, **kwargs: Any) -> Result: ...
+
+    @overload
+    async def call(self, func: Callable[..., Coroutine[Any, Any, Value]], /, *args: Any, timeout: Optional[float] = None,
+                   policy: Policy = None, on_output: Optional[OnOutput] = None, on_log: Optional[OnLog] = None,
+                   result: Literal[False] = False, call_id: str = "", result_types: Iterable[type] = (),
+                   trust_results: bool = False, **kwargs: Any) -> Value: ...
+
+    @overload
+    async def call(self, func: Callable[..., Value], /, *args: Any, timeout: Optional[float] = None,
+                   policy: Policy = None, on_output: Optional[OnOutput] = None, on_log: Optional[OnLog] = None,
+                   result: Literal[False] = False, call_id: str = "", result_types: Iterable[type] = (),
+                   trust_results: bool = False, **kwargs: Any) -> Value: ...
+
+    @overload
+    async def call(self, func: Callable[..., Any], /, *args: Any, timeout: Optional[float] = None,
+                   policy: Policy = None, on_output: Optional[OnOutput] = None, on_log: Optional[OnLog] = None,
+                   result: bool, call_id: str = "", result_types: Iterable[type] = (), trust_results: bool = False,
+                   **kwargs: Any) -> Any: ...
+
     async def call(self, func: Callable[..., Any], /, *args: Any, timeout: Optional[float] = None,
                    policy: Policy = None, on_output: Optional[OnOutput] = None, on_log: Optional[OnLog] = None,
                    result: bool = False, call_id: str = "", result_types: Iterable[type] = (),
@@ -78,9 +104,26 @@ class AsyncSandbox(Base):
                     await self._finish(route.session, begun, Hooks(route.order))
                     value = value_of(begun)
                     return conclude(route.order, begun) if value is LONG_WAY else value
+        if not is_plain:
+            warn_of_own(func, {"timeout": timeout, "policy": policy, "on_output": on_output, "on_log": on_log, "result": result,
+                               "call_id": call_id, "result_types": result_types, "trust_results": trust_results})
         options = Options(timeout, policy, on_output, on_log, result, call_id)
         return await self._do(options, lambda: self._orders.call(func, args, kwargs, options, result_types,
                                                                  trust_results), func if is_plain else None)
+
+    @overload
+    async def eval(self, code: str, *, tools: Optional[Tools] = None, files: Optional[Mapping[str, Content]] = None,
+                   collect: Iterable[str] = (), stdin: Optional[Content] = None, timeout: Optional[float] = None,
+                   policy: Policy = None, on_output: Optional[OnOutput] = None, on_log: Optional[OnLog] = None,
+                   result: Literal[True], call_id: str = "", result_types: Iterable[type] = (),
+                   trust_results: bool = False) -> Result: ...
+
+    @overload
+    async def eval(self, code: str, *, tools: Optional[Tools] = None, files: Optional[Mapping[str, Content]] = None,
+                   collect: Iterable[str] = (), stdin: Optional[Content] = None, timeout: Optional[float] = None,
+                   policy: Policy = None, on_output: Optional[OnOutput] = None, on_log: Optional[OnLog] = None,
+                   result: bool = False, call_id: str = "", result_types: Iterable[type] = (),
+                   trust_results: bool = False) -> Any: ...
 
     async def eval(self, code: str, *, tools: Optional[Tools] = None, files: Optional[Mapping[str, Content]] = None,
                    collect: Iterable[str] = (), stdin: Optional[Content] = None, timeout: Optional[float] = None,
@@ -100,6 +143,16 @@ class AsyncSandbox(Base):
         options = Options(timeout, policy, on_output, on_log, result, call_id)
         made: Result = await self._do(options, lambda: self._orders.run(argv, stdin, options))
         return made
+
+    @overload
+    async def call_tool(self, name: str, arguments: Optional[Mapping[str, Any]] = None, *,
+                        timeout: Optional[float] = None, on_output: Optional[OnOutput] = None,
+                        on_log: Optional[OnLog] = None, result: Literal[True], call_id: str = "") -> Result: ...
+
+    @overload
+    async def call_tool(self, name: str, arguments: Optional[Mapping[str, Any]] = None, *,
+                        timeout: Optional[float] = None, on_output: Optional[OnOutput] = None,
+                        on_log: Optional[OnLog] = None, result: bool = False, call_id: str = "") -> Any: ...
 
     async def call_tool(self, name: str, arguments: Optional[Mapping[str, Any]] = None, *,
                         timeout: Optional[float] = None, on_output: Optional[OnOutput] = None,

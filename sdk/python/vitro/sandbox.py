@@ -11,12 +11,12 @@ import threading
 import weakref
 from concurrent.futures import Future, ThreadPoolExecutor
 from types import FunctionType
-from typing import Any, Callable, Dict, Iterable, Mapping, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Coroutine, Dict, Iterable, Literal, Mapping, Optional, Sequence, Tuple, TypeVar, overload
 
 from . import _start
 from ._asks import Workers, tell_failure
 from ._base import Base, Path, is_alone
-from ._check import OF_COMMAND, OF_SANDBOX, elsewhere, telling
+from ._check import OF_COMMAND, OF_SANDBOX, telling, warn_of_own
 from ._futures import CallFuture, Pump
 from ._hooks import Hooks
 from ._logs import warn_of_links
@@ -32,6 +32,8 @@ from ._wire import Head
 from .errors import Lost, Refused, VitroError
 
 __all__ = ["Sandbox"]
+
+Value = TypeVar("Value")
 
 
 class Sandbox(Base):
@@ -88,6 +90,28 @@ class Sandbox(Base):
 
     # -- calls
 
+    @overload
+    def call(self, func: Callable[..., Any], /, *args: Any, timeout: Optional[float] = None, policy: Policy = None,
+             on_output: Optional[OnOutput] = None, on_log: Optional[OnLog] = None, result: Literal[True],
+             call_id: str = "", result_types: Iterable[type] = (), trust_results: bool = False, **kwargs: Any) -> Result: ...
+
+    @overload
+    def call(self, func: Callable[..., Coroutine[Any, Any, Value]], /, *args: Any, timeout: Optional[float] = None,
+             policy: Policy = None, on_output: Optional[OnOutput] = None, on_log: Optional[OnLog] = None,
+             result: Literal[False] = False, call_id: str = "", result_types: Iterable[type] = (),
+             trust_results: bool = False, **kwargs: Any) -> Value: ...
+
+    @overload
+    def call(self, func: Callable[..., Value], /, *args: Any, timeout: Optional[float] = None, policy: Policy = None,
+             on_output: Optional[OnOutput] = None, on_log: Optional[OnLog] = None, result: Literal[False] = False,
+             call_id: str = "", result_types: Iterable[type] = (), trust_results: bool = False, **kwargs: Any) -> Value: ...
+
+    @overload
+    def call(self, func: Callable[..., Any], /, *args: Any, timeout: Optional[float] = None,
+             policy: Policy = None, on_output: Optional[OnOutput] = None, on_log: Optional[OnLog] = None,
+             result: bool, call_id: str = "", result_types: Iterable[type] = (), trust_results: bool = False,
+             **kwargs: Any) -> Any: ...
+
     def call(self, func: Callable[..., Any], /, *args: Any, timeout: Optional[float] = None, policy: Policy = None,
              on_output: Optional[OnOutput] = None, on_log: Optional[OnLog] = None, result: bool = False,
              call_id: str = "", result_types: Iterable[type] = (), trust_results: bool = False, **kwargs: Any) -> Any:
@@ -116,9 +140,26 @@ class Sandbox(Base):
                     return self._finish(route.session, route.order, value)
                 if value is not LONG_WAY:
                     return value
+        if not is_plain:
+            warn_of_own(func, {"timeout": timeout, "policy": policy, "on_output": on_output, "on_log": on_log, "result": result,
+                               "call_id": call_id, "result_types": result_types, "trust_results": trust_results})
         options = Options(timeout, policy, on_output, on_log, result, call_id)
         return self._do(options, lambda: self._orders.call(func, args, kwargs, options, result_types, trust_results),
                         func if is_plain else None)
+
+    @overload
+    def eval(self, code: str, *, tools: Optional[Tools] = None, files: Optional[Mapping[str, Content]] = None,
+             collect: Iterable[str] = (), stdin: Optional[Content] = None, timeout: Optional[float] = None,
+             policy: Policy = None, on_output: Optional[OnOutput] = None, on_log: Optional[OnLog] = None,
+             result: Literal[True], call_id: str = "", result_types: Iterable[type] = (),
+             trust_results: bool = False) -> Result: ...
+
+    @overload
+    def eval(self, code: str, *, tools: Optional[Tools] = None, files: Optional[Mapping[str, Content]] = None,
+             collect: Iterable[str] = (), stdin: Optional[Content] = None, timeout: Optional[float] = None,
+             policy: Policy = None, on_output: Optional[OnOutput] = None, on_log: Optional[OnLog] = None,
+             result: bool = False, call_id: str = "", result_types: Iterable[type] = (),
+             trust_results: bool = False) -> Any: ...
 
     def eval(self, code: str, *, tools: Optional[Tools] = None, files: Optional[Mapping[str, Content]] = None,
              collect: Iterable[str] = (), stdin: Optional[Content] = None, timeout: Optional[float] = None,
@@ -156,6 +197,16 @@ class Sandbox(Base):
         made: Result = self._do(options, lambda: self._orders.run(argv, stdin, options))
         return made
 
+    @overload
+    def call_tool(self, name: str, arguments: Optional[Mapping[str, Any]] = None, *, timeout: Optional[float] = None,
+                  on_output: Optional[OnOutput] = None, on_log: Optional[OnLog] = None, result: Literal[True],
+                  call_id: str = "") -> Result: ...
+
+    @overload
+    def call_tool(self, name: str, arguments: Optional[Mapping[str, Any]] = None, *, timeout: Optional[float] = None,
+                  on_output: Optional[OnOutput] = None, on_log: Optional[OnLog] = None, result: bool = False,
+                  call_id: str = "") -> Any: ...
+
     def call_tool(self, name: str, arguments: Optional[Mapping[str, Any]] = None, *, timeout: Optional[float] = None,
                   on_output: Optional[OnOutput] = None, on_log: Optional[OnLog] = None, result: bool = False,
                   call_id: str = "") -> Any:
@@ -167,27 +218,33 @@ class Sandbox(Base):
 
     # -- futures
 
-    def submit(self, func: Callable[..., Any], /, *args: Any, **kwargs: Any) -> "Future[Any]":
+    def submit(self, func: Callable[..., Any], /, *args: Any, timeout: Optional[float] = None, policy: Policy = None,
+               on_output: Optional[OnOutput] = None, on_log: Optional[OnLog] = None, result: bool = False,
+               call_id: str = "", result_types: Iterable[type] = (), trust_results: bool = False, **kwargs: Any) -> "Future[Any]":
         """call(), with the same arguments, as a concurrent.futures.Future, whose cancel() ends the cell at once."""
-        names = ("timeout", "policy", "on_output", "on_log", "result", "call_id")
-        options = _options({name: kwargs.pop(name) for name in names if name in kwargs})
-        types, trust = kwargs.pop("result_types", ()), kwargs.pop("trust_results", False)
-        return self._submit(options, lambda: self._orders.call(func, args, kwargs, options, types, trust))
+        warn_of_own(func, {"timeout": timeout, "policy": policy, "on_output": on_output, "on_log": on_log, "result": result,
+                           "call_id": call_id, "result_types": result_types, "trust_results": trust_results})
+        options = Options(timeout, policy, on_output, on_log, result, call_id)
+        return self._submit(options, lambda: self._orders.call(func, args, kwargs, options, result_types, trust_results))
 
     def submit_eval(self, code: str, *, tools: Optional[Tools] = None, files: Optional[Mapping[str, Content]] = None,
-                    collect: Iterable[str] = (), stdin: Optional[Content] = None, result_types: Iterable[type] = (),
-                    trust_results: bool = False, **options: Any) -> "Future[Any]":
+                    collect: Iterable[str] = (), stdin: Optional[Content] = None, timeout: Optional[float] = None,
+                    policy: Policy = None, on_output: Optional[OnOutput] = None, on_log: Optional[OnLog] = None,
+                    result: bool = False, call_id: str = "", result_types: Iterable[type] = (),
+                    trust_results: bool = False) -> "Future[Any]":
         """eval() as a future. Tools run in threads, 8 of a call at a time. One that raises what is no Exception, such as
         SystemExit, ends the call, and the future has that."""
-        shared = _options(options)
-        return self._submit(shared, lambda: self._orders.eval(code, tools, files, collect, stdin, shared, result_types,
-                                                              trust_results))
+        options = Options(timeout, policy, on_output, on_log, result, call_id)
+        return self._submit(options, lambda: self._orders.eval(code, tools, files, collect, stdin, options, result_types,
+                                                               trust_results))
 
-    def submit_run(self, argv: Sequence[Word], *, stdin: Optional[Content] = None, **options: Any) -> "Future[Result]":
+    @telling(OF_COMMAND)
+    def submit_run(self, argv: Sequence[Word], *, stdin: Optional[Content] = None, timeout: Optional[float] = None,
+                   policy: Policy = None, on_output: Optional[OnOutput] = None, on_log: Optional[OnLog] = None,
+                   result: bool = False, call_id: str = "") -> "Future[Result]":
         """run() as a future."""
-        elsewhere(options, OF_COMMAND)
-        shared = _options(options)
-        return self._submit(shared, lambda: self._orders.run(argv, stdin, shared))
+        options = Options(timeout, policy, on_output, on_log, result, call_id)
+        return self._submit(options, lambda: self._orders.run(argv, stdin, options))
 
     # -- what is under way
 
@@ -424,14 +481,6 @@ class Sandbox(Base):
             future.settle(lambda: _raise(failure))
             return True
         return is_over
-
-
-def _options(given: Dict[str, Any]) -> Options:
-    unknown = given.keys() - {"timeout", "policy", "on_output", "on_log", "result", "call_id"}
-    if unknown:
-        raise TypeError(f"unexpected keyword arguments: {', '.join(sorted(unknown))}")
-    return Options(given.get("timeout"), given.get("policy"), given.get("on_output"), given.get("on_log"),
-                   given.get("result", False), given.get("call_id", ""))
 
 
 def _raise(error: BaseException) -> None:

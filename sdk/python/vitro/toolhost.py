@@ -19,8 +19,10 @@ a cell is used. AsyncToolHost is the same for asyncio.
 from __future__ import annotations
 
 import inspect
-from typing import Any, Optional
+from typing import Any, Iterable, Optional
 
+from ._base import Path
+from ._check import OF_SANDBOX, telling
 from ._outcome import command_result
 from ._policy import Policy, deadline, sources_of
 from ._result import Result
@@ -31,14 +33,18 @@ __all__ = ["ToolHost", "AsyncToolHost", "Tool", "ToolEvent", "Watch", "AsyncWatc
 
 
 class _Host(Tools):
+    @telling({"memory": OF_SANDBOX["memory"]})
     def __init__(self, sandbox: Any = None, policy: Policy = None, *, timeout: Optional[float] = None,
-                 **options: Any) -> None:
+                 python: Optional[Path] = None, preload: Iterable[str] = (), socket: Optional[Path] = None,
+                 ready_min: int = 0, ready_max: int = 0) -> None:
         super().__init__()
-        if sandbox is not None and options:
-            raise TypeError(f"{', '.join(options)}: for a sandbox of the tool host's own, but one was given")
+        options = {"python": python, "preload": preload, "socket": socket, "ready_min": ready_min, "ready_max": ready_max}
+        given = [name for name, value in options.items() if value is not None and value != () and value != 0]
+        if sandbox is not None and given:
+            raise TypeError(f"{', '.join(given)}: for a sandbox of the tool host's own, but one was given")
         deadline(policy, timeout)
         self._own = sandbox is None
-        self._sandbox = self._check(sandbox, policy) if sandbox is not None else self._kind()(policy=policy, **options)
+        self._sandbox = self._check(sandbox, policy) if sandbox is not None else self._kind()(policy, **options)
         self._is_closed = False
         self._policy, self._timeout = policy, timeout
 
