@@ -10,7 +10,7 @@ import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 import { findBinary } from '../lib/binary.js';
-import { Refused, ToolError, errorOf } from '../lib/errors.js';
+import { Refused, errorOf } from '../lib/errors.js';
 import { checkNames } from '../lib/options.js';
 import { Sandbox } from '../lib/sandbox.js';
 
@@ -167,14 +167,6 @@ export async function unlessMissing(promise, otherwise) {
 			return otherwise;
 		throw error;
 	}
-}
-
-/** What a model is told of code that it wrote. Throws where that failed. */
-export function tellCode(result, show) {
-	const text = [...result.logs.map((line) => `${line.text}\n`), result.stdout, result.stderr].join('');
-	if (result.ok)
-		return result.value === undefined ? text : text + show(result.value);
-	throw new ToolError(text + (result.error.traceback ?? `${result.error.type}: ${result.error.message}`), result);
 }
 
 function readResult(result, isMerged) {

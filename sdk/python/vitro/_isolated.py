@@ -17,7 +17,7 @@ from typing import Any, Callable, Dict, Iterable, NamedTuple, Optional, Tuple, T
 from . import _check
 from ._order import Options
 from ._policy import Policy, deadline, sources_of
-from ._raised import kinds_of, raising
+from ._raised import kinds_of, raising, throw
 from .errors import VitroError
 from .sandbox import Sandbox
 
@@ -163,7 +163,7 @@ async def _call_later(function: Callable[..., Any], terms: _Terms, args: Tuple[A
         return await asyncio.wrap_future(future)
     except VitroError as error:
         failure = error
-    return raising(lambda: _raise(failure), _kinds(terms.error_types))
+    return raising(lambda: throw(failure), _kinds(terms.error_types))
 
 
 async def _in_thread(begin: "Callable[[], Future[Any]]") -> "Future[Any]":
@@ -175,7 +175,3 @@ async def _in_thread(begin: "Callable[[], Future[Any]]") -> "Future[Any]":
     except asyncio.CancelledError:
         beginning.add_done_callback(lambda done: done.cancelled() or done.exception() or done.result().cancel())
         raise
-
-
-def _raise(error: VitroError) -> None:
-    raise error

@@ -5,18 +5,15 @@ from __future__ import annotations
 
 import asyncio
 import os
-import socket
 import threading
 from collections import deque
 from typing import Any, Deque, Optional, Sequence
 
 from ._order import Buffer
-from ._session import Call, Session, Waiter
+from ._session import FLAGS, PIECES_MAX, Call, Session, Waiter
 from ._start import Connection
 from ._wire import Broken
 
-_FLAGS = getattr(socket, "MSG_DONTWAIT", 0) | getattr(socket, "MSG_NOSIGNAL", 0)
-_PIECES = 512  # IOV_MAX is 1024
 _TURNS = 16  # of reading, until others of the loop have theirs
 
 
@@ -76,7 +73,7 @@ class LoopSession(Session):
             self._unsent.extend(memoryview(piece).cast("B") for piece in pieces)
             return True
         try:
-            sent = self.sock.sendmsg(pieces[:_PIECES], (), _FLAGS)
+            sent = self.sock.sendmsg(pieces[:PIECES_MAX], (), FLAGS)
         except BlockingIOError:
             sent = 0
         except OSError:
@@ -94,7 +91,7 @@ class LoopSession(Session):
         try:
             while self._unsent:
                 view = self._unsent.popleft()
-                sent = self.sock.send(view, _FLAGS) if view else 0
+                sent = self.sock.send(view, FLAGS) if view else 0
                 if sent < len(view):
                     self._unsent.appendleft(view[sent:])
         except BlockingIOError:
@@ -118,7 +115,7 @@ class LoopSession(Session):
             for _ in range(_TURNS):
                 room = self.reader.get_buffer()
                 size = len(room)
-                count = self.sock.recv_into(room, 0, _FLAGS)
+                count = self.sock.recv_into(room, 0, FLAGS)
                 if not count:
                     self._end("the supervisor is gone")
                     return

@@ -34,7 +34,7 @@ answering: "ContextVar[bool]" = ContextVar("vitro_answering", default=False)
 
 SIMPLE = frozenset((int, str, float, bool, bytes, type(None)))  # what any pickler writes alike
 _FIRST_BYTES = 32 << 10  # of an initializer; a setup has 48 KiB
-_LARGE = 1 << 16  # bytes that are worth a buffer of their own
+_APART_BYTES = 1 << 16  # of bytes that are worth a buffer of their own
 _HEAD_BYTES = 1 << 16  # of a frame, at the most
 _NAME_BYTES = 250  # of a tool's name and of a call's id each; the wire has room for 511 together
 _RAISED_MAX = 8  # exceptions of its tools that a call keeps, with all that their frames hold
@@ -312,10 +312,10 @@ def _pickled(args: Tuple[Any, ...], kwargs: Dict[str, Any], reference: Reference
     for value in args:
         if type(value) not in SIMPLE:
             is_simple = False
-        elif type(value) is bytes and len(value) > _LARGE:
+        elif type(value) is bytes and len(value) > _APART_BYTES:
             is_large = True
     if is_large:
-        args = tuple(Apart(value) if type(value) is bytes and len(value) > _LARGE else value for value in args)
+        args = tuple(Apart(value) if type(value) is bytes and len(value) > _APART_BYTES else value for value in args)
     if is_simple:
         return pickle.dumps((args, kwargs), 5, buffer_callback=lambda buffer: buffers.append(buffer.raw()))
     return dumps(args, kwargs, reference, lambda buffer: buffers.append(buffer.raw()))

@@ -11,10 +11,10 @@ import sysconfig
 from typing import Any, Dict, List, Set, Tuple
 
 from . import _codec as codec
+from ._resolve import ELSEWHERE
 
 # Of these the cell has its own: the host's are shown elsewhere.
 _PRIVATE = ("/tmp", "/dev/shm", "/dev", "/proc")
-_ELSEWHERE = "/run/vitro/path"
 _PACKAGE = os.path.dirname(os.path.realpath(__file__))
 _RUNTIME = os.path.dirname(os.path.realpath(codec.__file__))  # in a source tree a link leads there
 _log = logging.getLogger("vitro")
@@ -54,7 +54,7 @@ class Folders:
 
     def _add(self, entry: str, prefixes: Tuple[str, ...]) -> None:
         if entry in _PRIVATE:
-            moved = f"{_ELSEWHERE}{entry}"
+            moved = f"{ELSEWHERE}{entry}"
             self.path.append(moved)
             self.grants.append({"from": entry, "to": moved})
             return

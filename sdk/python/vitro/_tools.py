@@ -67,7 +67,7 @@ class Tool:
         return self.checker.warnings
 
 
-class Order(NamedTuple):
+class ToolOrder(NamedTuple):
     """A call that may be made: arguments that fit, for one tool."""
 
     tool: Tool
@@ -237,7 +237,7 @@ class AsyncWatch(AsyncIterator[ToolEvent]):
 # ---- the set -------------------------------------------------------------------------------------
 
 
-class Tools:
+class ToolSet:
     """Named tools. Any thread may use them."""
 
     def __init__(self) -> None:
@@ -340,7 +340,7 @@ class Tools:
 
     # ---- calls
 
-    def _order(self, name: Any, args: Arguments, call_id: Any) -> Union[Order, Result]:
+    def _order(self, name: Any, args: Arguments, call_id: Any) -> Union[ToolOrder, Result]:
         """What a call comes to before a cell is used: an order, or a result that says `refused`."""
         if not isinstance(call_id, str) or len(call_id.encode("utf-8", "replace")) > ID_BYTES or not (call_id or " ").isprintable():
             return _refused(new_call_id(), "InvalidRequest", f"call_id: want at most {ID_BYTES} bytes without control characters")
@@ -368,7 +368,7 @@ def failed(call_id: str, error: BaseException) -> Result:
     return Result(call_id=call_id, status=status, error=Error(type(error).__name__, str(error)))
 
 
-def _checked(tool: Tool, call_id: str, args: Arguments) -> Order:
+def _checked(tool: Tool, call_id: str, args: Arguments) -> ToolOrder:
     if isinstance(args, (str, bytes, bytearray)):
         args = _parsed(args)
     if args is None:
@@ -383,8 +383,8 @@ def _checked(tool: Tool, call_id: str, args: Arguments) -> Order:
     if wrong is not None:
         raise ArgumentsError(wrong)
     if tool.command is None:
-        return Order(tool, call_id, arguments)
-    return Order(tool, call_id, arguments, tool.command.argv(arguments), tool.command.input(arguments))
+        return ToolOrder(tool, call_id, arguments)
+    return ToolOrder(tool, call_id, arguments, tool.command.argv(arguments), tool.command.input(arguments))
 
 
 def _parsed(text: Union[str, bytes, bytearray]) -> Any:

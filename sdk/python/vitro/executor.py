@@ -18,7 +18,7 @@ from ._base import Path
 from ._futures import CallFuture
 from ._order import OnLog, OnOutput, Options, Order
 from ._policy import Policy, deadline
-from ._raised import Kinds, both, kinds_of, raising
+from ._raised import Kinds, both, kinds_of, raising, throw
 from .errors import Crashed, Lost, MemoryLimit, NoResult, ToolError, VitroError
 from .sandbox import Sandbox
 
@@ -167,12 +167,12 @@ class Executor(concurrent.futures.Executor):
                 self._sandbox._submit(self._options, lambda: order, task)
             except Exception as error:
                 failure = error
-                task.settle(lambda: _raise(failure))
+                task.settle(lambda: throw(failure))
             except BaseException as error:  # as Ctrl-C in submit()
                 other = error
                 with self._state:
                     self._is_dispatching = False
-                task.settle(lambda: _raise(other))
+                task.settle(lambda: throw(other))
                 raise
 
     def _take(self) -> "Optional[Tuple[_Task, Order]]":
@@ -271,10 +271,6 @@ def _each_of(chunks: Iterator[Any], sizes: Deque[int]) -> Iterator[Any]:
 def _count_cpus() -> int:
     count: Callable[[], Optional[int]] = getattr(os, "process_cpu_count", os.cpu_count)
     return count() or 1
-
-
-def _raise(error: BaseException) -> None:
-    raise error
 
 
 def _finish_all() -> None:

@@ -24,6 +24,7 @@ from ._order import SIMPLE, Content, OnLog, OnOutput, Options, Order, PoolSpec, 
 from ._outcome import begin_learning, conclude, not_begun, refused
 from ._policy import Policy
 from ._quick import LONG_WAY, answer_in_turn
+from ._raised import throw
 from ._result import Result
 from ._served import ServerTool, need_server, read_tools
 from ._session import Call, Pool
@@ -137,7 +138,8 @@ class Sandbox(Base):
             if route is not None:
                 value = route.hurry(args)
                 if value.__class__ is Call:
-                    return self._finish(route.session, route.order, value)
+                    self._finish(route.session, value, Hooks(route.order))
+                    return conclude(route.order, value)
                 if value is not LONG_WAY:
                     return value
         if not is_plain:
@@ -341,14 +343,13 @@ class Sandbox(Base):
             if call is not None:
                 return session, call
 
-    def _finish(self, session: ThreadSession, order: Order, call: Call) -> Any:
-        """What a call gives that has begun."""
+    def _finish(self, session: ThreadSession, call: Call, hooks: Hooks) -> None:
+        """Waits for the end of a call that has begun."""
         try:
-            self._attend(session, call, Hooks(order))
+            self._attend(session, call, hooks)
         except BaseException:
             session.abandon(call)
             raise
-        return conclude(order, call)
 
     def _do(self, options: Options, make: Callable[[], Order], func: Optional[Callable[..., Any]] = None) -> Any:
         try:
@@ -358,11 +359,7 @@ class Sandbox(Base):
             if not options.result:
                 raise
             return not_begun(options.call_id, error)
-        try:
-            self._attend(session, call, self._hooks(order, options))
-        except BaseException:
-            session.abandon(call)
-            raise
+        self._finish(session, call, self._hooks(order, options))
         begin_learning(session, order, call)
         if func is not None:
             self._remember(session, call, func, order)
@@ -420,7 +417,7 @@ class Sandbox(Base):
             return
         token = answering.set(True)
         try:
-            ok, pieces = True, write_answer(hooks.run_tool(head, body, _finish), session.connection.frame_max)
+            ok, pieces = True, write_answer(hooks.run_tool(head, body, finish_awaitable), session.connection.frame_max)
         except Exception as error:
             ok, pieces = False, tell_failure(error)
         finally:
@@ -435,7 +432,7 @@ class Sandbox(Base):
             session, call = self._begin(order, future)
         except (VitroError, TypeError, ValueError) as error:
             failure = error
-            future.settle(lambda: not_begun(options.call_id, failure) if options.result else _raise(failure))
+            future.settle(lambda: not_begun(options.call_id, failure) if options.result else throw(failure))
             return future
         future.call_id = call.call_id
         future._stop = lambda: session.abandon(call)
@@ -449,7 +446,7 @@ class Sandbox(Base):
                 self._serve(session, call, hooks, head, body)
             except BaseException as error:  # in a thread where nobody would hear of it
                 failure = error
-                future.settle(lambda: _raise(failure))  # first: with the answer the code may come to its end
+                future.settle(lambda: throw(failure))  # first: with the answer the code may come to its end
                 session.answer(call.number, head["ask"], False, tell_failure(error))
                 session.abandon(call)
 
@@ -478,16 +475,12 @@ class Sandbox(Base):
         except BaseException as error:
             failure = error
             session.abandon(call)
-            future.settle(lambda: _raise(failure))
+            future.settle(lambda: throw(failure))
             return True
         return is_over
 
 
-def _raise(error: BaseException) -> None:
-    raise error
-
-
-def _finish(value: Any) -> Any:
+def finish_awaitable(value: Any) -> Any:
     """What a tool gives that returned this. Where the caller is in a loop of its own, as in a notebook, which stands still
     meanwhile, an async tool has another, in a thread."""
     if type(value) in SIMPLE or not inspect.isawaitable(value):

@@ -27,12 +27,12 @@ from ._outcome import command_result
 from ._policy import Policy, deadline, sources_of
 from ._result import Result
 from .errors import Refused
-from ._tools import Arguments, AsyncWatch, Order, Tool, ToolEvent, Tools, Watch, failed
+from ._tools import Arguments, AsyncWatch, Tool, ToolEvent, ToolOrder, ToolSet, Watch, failed
 
 __all__ = ["ToolHost", "AsyncToolHost", "Tool", "ToolEvent", "Watch", "AsyncWatch"]
 
 
-class _Host(Tools):
+class _Host(ToolSet):
     @telling({"memory": OF_SANDBOX["memory"]})
     def __init__(self, sandbox: Any = None, policy: Policy = None, *, timeout: Optional[float] = None,
                  python: Optional[Path] = None, preload: Iterable[str] = (), socket: Optional[Path] = None,
@@ -60,7 +60,7 @@ class _Host(Tools):
             raise TypeError(f"sandbox is a vitro.{kind.__name__}, not {type(sandbox).__name__} ({sandbox!r:.60})")
         return sandbox
 
-    def _start(self, order: Order, timeout: Optional[float]) -> Any:
+    def _start(self, order: ToolOrder, timeout: Optional[float]) -> Any:
         """What the sandbox gives, which of an AsyncSandbox is to be awaited."""
         if self._is_closed:
             raise Refused("the tool host is closed")
@@ -70,7 +70,7 @@ class _Host(Tools):
         return self._sandbox._run(order.argv, stdin=order.stdin, **keywords)
 
     @staticmethod
-    def _finish(order: Order, result: Result) -> Result:
+    def _finish(order: ToolOrder, result: Result) -> Result:
         return result if order.tool.command is None else command_result(result)
 
     def _leave(self) -> Any:
@@ -81,7 +81,7 @@ class _Host(Tools):
             self._is_closed = self._is_closed or self._own
         return sandbox
 
-    def _keywords(self, order: Order, timeout: Optional[float]) -> Any:
+    def _keywords(self, order: ToolOrder, timeout: Optional[float]) -> Any:
         times = [time for time in (timeout, order.tool.timeout if order.tool.timeout is not None else self._timeout)
                  if time is not None]
         # A sandbox of its own has the tool host's policy already, and its pools are ready for it.
