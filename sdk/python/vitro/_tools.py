@@ -258,7 +258,7 @@ class ToolSet:
     def register(self, target: Any = None, *, name: Optional[str] = None, description: Optional[str] = None,
                  schema: Any = None, policy: Policy = None, timeout: Optional[float] = None,
                  input: Optional[str] = None) -> Any:  # noqa: A002
-        """Adds a tool, or changes the one of that name; gives what was handed in, so that it is a decorator too:
+        """Adds a tool, or replaces the one of that name. Returns the target, so it also works as a decorator:
 
             @host.register
             def add(a: int, b: int) -> int: ...
@@ -268,15 +268,15 @@ class ToolSet:
 
             host.register(["wc", "-l", "--", "{files...}"], name="count_lines")
 
-        target: a function, or the words of a command, in which {name} stands for an argument; {name?} may be
-        missing, with its word; {name...} is a list. No shell reads them, and no argument becomes an option.
-        name, description, schema (a JSON schema of an object) are those of the function, from its type hints and its
-        docstring, unless they are given. policy, timeout: of this tool's calls, instead of the tool host's.
-        input: what a command reads, with {name} in it; the arguments as JSON where it is not given.
+        target: a function, or the words of a command, in which {name} stands for an argument, {name?} for one that may be
+        missing (its word is then left out), and {name...} for a list. No shell is involved, and no argument becomes an option.
+        name, description, schema (a JSON schema of an object): by default from the function's name, docstring and type
+        hints. policy, timeout: for this tool's calls, instead of the tool host's.
+        input: what a command reads from standard input, with {name} for arguments; without it, the arguments as JSON.
 
-        Arguments of calls are as JSON has them, and checked. In the cell they become what the annotations say: dataclasses,
-        models of pydantic, enums, dates, paths, tuples and the like. Raises TypeError or ValueError.
-        Calls that run already are not affected.
+        Arguments of calls are JSON, and are checked. In the cell they are converted to what the annotations say: dataclasses,
+        pydantic models, enums, dates, paths, tuples and the like. Raises TypeError or ValueError.
+        Calls that already run are not affected.
         """
         if target is None:
             return lambda function: self.register(function, name=name, description=description, schema=schema,
@@ -294,7 +294,7 @@ class ToolSet:
                 self._tell("added" if before is None else "changed", tool)
 
     def unregister(self, name: str) -> None:
-        """Removes a tool. Calls that run already are not affected. Raises KeyError."""
+        """Removes a tool. Calls that already run are not affected. Raises KeyError if there is none."""
         with self._lock:
             if name not in self._tools:
                 raise KeyError(self._unknown(name))
@@ -305,8 +305,8 @@ class ToolSet:
         return self._tools.get(name)
 
     def list_tools(self, query: Optional[str] = None) -> List[Dict[str, Any]]:
-        """What a model is told of the tools, in the order of their names: name, description, input_schema. query:
-        only those whose name or description has every word of it."""
+        """The tools as a model needs them, sorted by name: name, description, input_schema. query: only those whose name or
+        description contains every word of it."""
         words = _check.text("query", query or "").casefold().split()
         with self._lock:
             tools = [self._tools[name] for name in sorted(self._tools)]

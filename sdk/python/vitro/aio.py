@@ -42,10 +42,10 @@ class AsyncSandbox(Base):
             await asyncio.gather(*(sandbox.call(slow, n) for n in range(100)))
 
     Cancelling the task that awaits a call ends its cell at once. Tools that are coroutine functions run on the loop, as
-    many at once as the code asks for; others run in the loop's threads, 8 of a call at a time.
+    many at once as the code asks for; others run in the loop's threads, up to 8 per call.
     on_output and on_log are plain functions, and run on the loop.
 
-    It belongs to the loop that it is used in, and is not for several threads.
+    It belongs to the loop in which it is used, and cannot be shared between threads.
     """
 
     _session: Optional[LoopSession]
@@ -94,7 +94,7 @@ class AsyncSandbox(Base):
                    policy: Policy = None, on_output: Optional[OnOutput] = None, on_log: Optional[OnLog] = None,
                    result: bool = False, call_id: str = "", result_types: Iterable[type] = (),
                    trust_results: bool = False, **kwargs: Any) -> Any:
-        """Calls a function of this program in a cell, and gives what it returns: see Sandbox.call()."""
+        """Calls a function of this program in a cell, and returns what it returns: see Sandbox.call()."""
         is_plain = not kwargs and is_alone(timeout, policy, on_output, on_log, result, call_id, result_types, trust_results)
         if is_plain and type(func) is FunctionType:
             route = self._routes.get(func)
@@ -130,7 +130,7 @@ class AsyncSandbox(Base):
                    policy: Policy = None, on_output: Optional[OnOutput] = None, on_log: Optional[OnLog] = None,
                    result: bool = False, call_id: str = "", result_types: Iterable[type] = (),
                    trust_results: bool = False) -> Any:
-        """Runs Python code in a cell, and gives its value: see Sandbox.eval()."""
+        """Runs Python code in a cell, and returns its value: see Sandbox.eval()."""
         options = Options(timeout, policy, on_output, on_log, result, call_id)
         return await self._do(options, lambda: self._orders.eval(code, tools, files, collect, stdin, options,
                                                                  result_types, trust_results))
@@ -139,7 +139,7 @@ class AsyncSandbox(Base):
     async def run(self, argv: Sequence[Word], *, stdin: Optional[Content] = None, timeout: Optional[float] = None,
                   policy: Policy = None, on_output: Optional[OnOutput] = None, on_log: Optional[OnLog] = None,
                   result: bool = False, call_id: str = "") -> Result:
-        """Runs a command in a cell, and gives its Result: see Sandbox.run()."""
+        """Runs a command in a cell, and returns its Result: see Sandbox.run()."""
         options = Options(timeout, policy, on_output, on_log, result, call_id)
         made: Result = await self._do(options, lambda: self._orders.run(argv, stdin, options))
         return made
@@ -157,20 +157,20 @@ class AsyncSandbox(Base):
     async def call_tool(self, name: str, arguments: Optional[Mapping[str, Any]] = None, *,
                         timeout: Optional[float] = None, on_output: Optional[OnOutput] = None,
                         on_log: Optional[OnLog] = None, result: bool = False, call_id: str = "") -> Any:
-        """Calls a tool that the server offers, and gives its value: see Sandbox.call_tool()."""
+        """Calls a tool that the server offers, and returns its value: see Sandbox.call_tool()."""
         options = Options(timeout, None, on_output, on_log, result, call_id)
         return await self._do(options, lambda: self._order_tool(name, arguments, options))
 
     # -- what is under way
 
     async def capabilities(self, policy: Policy = None) -> Dict[str, Any]:
-        """What holds on this machine: see Sandbox.capabilities()."""
+        """What can be enforced here: see Sandbox.capabilities()."""
         session = await self._use()
         pool = await self._open(session, self._orders.policy_alone(policy), "")
         return {**(pool.isolation or {}), "vitro": session.connection.version}
 
     async def counts(self) -> Dict[str, int]:
-        """How many cells and calls there are, and were: see Sandbox.counts()."""
+        """How many cells and calls there are, and have been: see Sandbox.counts()."""
         session, bell = await self._use(), Bell()
         reply = session.count(bell.ring)
         await bell.wait(reply)
@@ -187,7 +187,7 @@ class AsyncSandbox(Base):
         return read_tools(reply, session.lost, self.call_tool)
 
     async def close(self) -> None:
-        """Ends all calls, and a supervisor of its own. The sandbox cannot be used any more."""
+        """Ends all calls, and the sandbox's own supervisor. The sandbox cannot be used afterwards."""
         self._is_closed = True
         if self._session is not None and self._session.pid == os.getpid() and self._session.lost is None:
             self._session.shut()

@@ -92,17 +92,17 @@ class _Host(ToolSet):
 class ToolHost(_Host):
     """Named tools, and the sandbox that runs their calls.
 
-    sandbox: a Sandbox to use, which stays open; without it the tool host has one of its own, with `policy` and the
-    options of Sandbox (python=, preload=, ...), which starts with the first call, and is ended by close().
-    policy: of tools without their own. timeout: seconds, of calls of tools without their own; a shorter one of a
-    call counts.
+    sandbox: a Sandbox to use, which stays open. Without it the tool host makes its own, with `policy` and the options of
+    Sandbox (python=, preload=, ...), which starts with the first call and is closed by close().
+    policy: for tools without a policy of their own. timeout: seconds, for tools without a timeout of their own; a call can
+    only shorten it.
     """
 
     def call(self, name: str, args: Arguments = None, call_id: str = "", *, timeout: Optional[float] = None) -> Result:
-        """Calls a tool, waits for it, and gives its result, whatever happens.
+        """Calls a tool, waits for it, and returns its result, whatever happens.
 
-        args: by name, as a dict or as the text of a JSON object. The status is `refused`, and the error's type
-        NoSuchTool or InvalidArguments, where no cell was used.
+        args: by name, as a dict or as the text of a JSON object. If no cell was used, the status is `refused`, and the
+        error's type NoSuchTool or InvalidArguments.
         """
         order = self._order(name, args, call_id)
         if isinstance(order, Result):
@@ -123,7 +123,7 @@ class ToolHost(_Host):
         return watch
 
     def close(self) -> None:
-        """Ends all watches, and a sandbox of its own, with its calls."""
+        """Ends all watches, and the tool host's own sandbox with its calls."""
         sandbox = self._leave()
         if sandbox is not None:
             sandbox.close()
@@ -160,7 +160,7 @@ class AsyncToolHost(_Host):
         return watch
 
     async def close(self) -> None:
-        """Ends all watches, and a sandbox of its own, with its calls."""
+        """Ends all watches, and the tool host's own sandbox with its calls."""
         sandbox = self._leave()
         if sandbox is not None:
             await sandbox.close()
