@@ -205,7 +205,7 @@ def _():
         for sandbox in each_kind(BEST, socket=path):
             code = "try:\n    read(64 << 20)\nexcept Exception as error:\n    said = str(error)\nsaid, len(read(9))"
             said, size = sandbox.eval(code, tools=tools)
-            check_in("a supervisor takes 67108864 at the most", said, "what the code is told")
+            check_in("a supervisor takes at most 67108864", said, "what the code is told")
             check_equal(size, 9, "the next use")
 
 

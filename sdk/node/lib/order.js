@@ -40,7 +40,7 @@ class Order {
 	checkSize(frameMax) {
 		const bytes = this.pieces.reduce((total, piece) => total + piece.length, 0);
 		if (bytes > frameMax - HEAD_BYTES)
-			throw new Refused(`the call has ${bytes} bytes; a supervisor takes ${frameMax} at the most`);
+			throw new Refused(`the call has ${bytes} bytes; a supervisor takes at most ${frameMax}`);
 	}
 }
 
@@ -174,7 +174,7 @@ function checkOptions(options, ...more) {
 	if (typeof callId !== 'string')
 		throw new TypeError(`callId is a text, not ${kindOf(callId)}`);
 	if (Buffer.byteLength(callId) > NAME_BYTES || !ID.test(callId))
-		throw new WrongValue(`callId is a text that can be printed, of ${NAME_BYTES} bytes at the most`);
+		throw new WrongValue(`callId is a printable text of at most ${NAME_BYTES} bytes`);
 	if (signal !== undefined && typeof signal?.addEventListener !== 'function')
 		throw new TypeError('signal is an AbortSignal');
 	for (const name of ['onLog', ...LISTENERS])
@@ -222,7 +222,7 @@ function checkFileName(name) {
 	try {
 		return codec.checkFileName(name);
 	} catch {
-		throw new WrongValue(`files: ${JSON.stringify(name)} is no name below the cell's working directory: a relative one, without '.' and '..'`);
+		throw new WrongValue(`files: ${JSON.stringify(name)} is not a name below the cell's working directory: a relative one, without '.' and '..'`);
 	}
 }
 

@@ -86,7 +86,7 @@ class Order:
     def check_size(self, frame_max: int) -> None:
         """Raises Refused where it is more than a supervisor takes."""
         if self.size > frame_max - _HEAD_BYTES:
-            raise Refused(f"the call's arguments have {self.size} bytes; a supervisor takes {frame_max} at the most")
+            raise Refused(f"the call's arguments have {self.size} bytes; a supervisor takes at most {frame_max}")
 
 
 class Options:
@@ -101,9 +101,9 @@ class Options:
         self.call_id = call_id
         for name, hook in (("on_output", on_output), ("on_log", on_log)):
             if hook is not None and (not callable(hook) or inspect.iscoroutinefunction(hook)):
-                raise TypeError(f"{name} is a function, and no coroutine function, not {hook!r:.100}")
+                raise TypeError(f"{name} is a plain function, not {hook!r:.100}")
         if call_id != "" and _check.text("call_id", call_id) and (len(call_id.encode("utf-8", "surrogatepass")) > _NAME_BYTES or not call_id.isprintable()):
-            raise ValueError(f"call_id is a text that can be printed, of {_NAME_BYTES} bytes at the most")
+            raise ValueError(f"call_id is a printable text of at most {_NAME_BYTES} bytes")
 
 
 class Orders:
@@ -345,7 +345,7 @@ def _types(classes: Iterable[type]) -> Dict[str, type]:
         raise TypeError(f"result_types is a list of classes, not {classes!r:.100}")
     for one in found:
         if not codec.can_build(one):
-            raise TypeError(f"result_types: {codec.name_type(one)} is no dataclass, pydantic model, enum or named tuple")
+            raise TypeError(f"result_types: {codec.name_type(one)} is not a dataclass, pydantic model, enum or named tuple")
     return {f"{one.__module__}:{one.__qualname__}": one for one in found}
 
 
@@ -369,7 +369,7 @@ def _place(files: Mapping[str, Content], buffers: List[Buffer]) -> Dict[str, int
         try:
             codec.check_file_name(name)
         except codec.Malformed:
-            raise ValueError(f"files: {name!r:.100} is no name below the working directory, such as 'data/in.csv'") from None
+            raise ValueError(f"files: {name!r:.100} is not a name below the working directory, such as 'data/in.csv'") from None
         placed[name] = len(buffers)
         buffers.append(_content(f"files[{name!r:.60}]", content))
     return placed
@@ -427,7 +427,7 @@ def write_answer(value: Any, frame_max: int) -> List[Buffer]:
         pieces = [*codec.pack({"value": tree}, buffers)]
     size = sum(memoryview(piece).nbytes for piece in pieces)
     if size > frame_max - _HEAD_BYTES:
-        raise ValueError(f"the tool's value has {size} bytes; a supervisor takes {frame_max} at the most")
+        raise ValueError(f"the tool's value has {size} bytes; a supervisor takes at most {frame_max}")
     return pieces
 
 

@@ -41,7 +41,7 @@ def conclude(order: Order, call: Call) -> Any:
         try:
             value, files = read_value(call.body, call.value_size, order)
         except codec.Malformed as error:
-            result = build(call, {**head, "status": "no_result", "error": f"its value is not what a value is: {error}"})
+            result = build(call, {**head, "status": "no_result", "error": f"its value is malformed: {error}"})
         else:
             if not order.wants_result:
                 return value
