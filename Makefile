@@ -141,9 +141,9 @@ abi: setup-test tested
 check:
 	@tools/check
 
-tidy: setup-test
-	@clang-tidy --quiet $$(git ls-files 'src/*.c' 'tools/*.c' | grep -v _test) -- -std=gnu11 \
-		-D_GNU_SOURCE -DVITRO_ANALYZED -DVITRO_VERSION='"0"' -Isrc
+tidy: setup-test tested
+	@tools/setup analyze
+	@tools/analyze clang-tidy
 
 analyze: setup-test tested
 	@tools/setup analyze

@@ -4,7 +4,7 @@
 import { Buffer } from 'node:buffer';
 
 import { Malformed, TYPED_ARRAYS, setOwn, show, viewBytes } from './plain.mjs';
-import { Attachments, PARTS_MAX, parse } from './message.mjs';
+import { Attachments } from './message.mjs';
 import { Foreign, MOMENT, TEXT_MAX, checkArray, checkClock, checkDay, checkScalar, matchText } from './foreign.mjs';
 
 const HEX = /^-?0x[0-9a-f]+$/;
@@ -24,12 +24,6 @@ export function decode(tree, attachments = new Attachments()) {
 		const why = error instanceof RangeError && /call stack/.test(error.message) ? 'it nests too deep' : error?.message;
 		throw new Malformed(`the value cannot be made: ${String(why).slice(0, 200)}`);
 	}
-}
-
-/** The same for a value whose bytes are JSON alone. */
-export function decodeText(bytes, partsMax = PARTS_MAX) {
-	const { tree, isPlain } = parse(viewBytes(bytes), partsMax, 'the value');
-	return decode(tree, new Attachments([], isPlain));
 }
 
 class Decoder {

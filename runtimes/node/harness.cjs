@@ -37,7 +37,7 @@ const NEVER = 'the code waits for something that will never happen: no timer, re
 /** What was only there to begin with is no part of what code finds. */
 function tidy() {
 	for (const name of ['module', 'exports', 'require', '__filename', '__dirname', ...Module.builtinModules])
-		if (!['crypto', 'console', 'process', 'buffer'].includes(name) || name === 'buffer')
+		if (!['crypto', 'console', 'process'].includes(name))
 			delete globalThis[name];
 	process.execArgv = [];
 	Object.defineProperty(process, '_eval', { value: undefined });
@@ -391,7 +391,7 @@ class Occupant {
 }
 
 async function callExport(url, name, args) {
-	const space = await importing_(url);
+	const space = await importModule(url);
 	const found = Object.hasOwn(space, name) ? space[name] : Object.hasOwn(space.default ?? {}, name) ? space.default[name] : undefined;
 	if (typeof found !== 'function')
 		throw new TypeError(`${url} has no function '${name}'`);
@@ -399,14 +399,14 @@ async function callExport(url, name, args) {
 }
 
 /** import(), of a script that is in no folder. */
-const importing_ = new vm.Script('(name) => import(name)', { filename: '<module>', importModuleDynamically: importing }).runInThisContext();
+const importModule = new vm.Script('(name) => import(name)', { filename: '<module>', importModuleDynamically: importing }).runInThisContext();
 
 /** Node warns of the loader that import() goes by when it is first used: here, where nobody hears it, not in a call. */
 async function hush() {
 	const { emitWarning } = process;
 	process.emitWarning = () => {};
 	try {
-		await importing_('node:path');
+		await importModule('node:path');
 	} catch { // then it fails in a call, too, and says why
 	} finally {
 		process.emitWarning = emitWarning;

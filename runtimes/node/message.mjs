@@ -86,7 +86,7 @@ export function pack(head, buffers = []) {
 	const spaces = buffers.length ? -(8 + size + 8 * buffers.length) & 15 : 0;
 	const start = Buffer.allocUnsafe(8 + size + spaces + 8 * buffers.length);
 	start.writeUInt32LE(size + spaces, 0);
-	start.utf8Write(text, 4, size);
+	start.write(text, 4, size, 'utf8');
 	start.fill(' ', 4 + size, 4 + size + spaces);
 	let at = start.writeUInt32LE(buffers.length, 4 + size + spaces);
 	const views = buffers.map(viewBytes);
@@ -140,7 +140,7 @@ function decodeUtf8(bytes) {
 		return fatalDecoder.decode(bytes);
 	if (!nodeBuffer.isUtf8(bytes))
 		throw new Malformed('it is not UTF-8');
-	return bytes.utf8Slice(0, bytes.length);
+	return bytes.toString('utf8');
 }
 
 const SPECIAL_NAME = /"\$|"\\u0024|__proto__|\\u005[fF]/;

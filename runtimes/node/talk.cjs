@@ -97,7 +97,7 @@ class Talk {
 		return this.#heard.shift();
 	}
 
-	/** From now on what comes is given to it, and keeps the event loop alive while is() is true. */
+	/** From now on what comes is given to it; hold() says whether it keeps the event loop alive. */
 	listen(onHeard) {
 		this.#onHeard = onHeard;
 		if (!this.#socket) {

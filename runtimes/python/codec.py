@@ -286,7 +286,7 @@ def _get_state(value: Any) -> Dict[str, Any]:
         return {"value": value.value} if hasattr(kind, "__or__") else {"name": value.name}
     if issubclass(kind, tuple) and hasattr(kind, "_fields"):
         return value._asdict()  # type: ignore[no-any-return]
-    raise NotPlain(f"is {with_article(name_type(kind))}, which is no dataclass, pydantic model, enum or named tuple")
+    raise NotPlain(f"is {with_article(name_type(kind))}, which is not a dataclass, pydantic model, enum or named tuple")
 
 
 def _is_enum(kind: type) -> bool:

@@ -502,7 +502,7 @@ static PyMethodDef methods[] = {
 	{ "join", join, METH_VARARGS,
 	  "join(fd): waits for the plan and joins the hull. What the cells are like, as a dict." },
 	{ "watch", watch, METH_O,
-	  "watch(function): it is told of each file before that is opened, as the audit event open "
+	  "watch(function): it is told of each file before it is opened, as the audit event open "
 	  "has it, and may raise. Not in occupants." },
 	{ "ready", ready, METH_NOARGS, "Tells that orders are taken from now on." },
 	{ "next", next_order, METH_VARARGS,

@@ -2,7 +2,7 @@
 /// <reference types="node" />
 /// <reference lib="esnext.disposable" />
 
-/** A grant of a host's path: at the same place, or at another one. */
+/** A path of this machine that cells see: at the same place, or at another one. */
 export type Grant = string | URL | { from: string | URL; to: string };
 
 /** Milliseconds, or a text with a unit: '500ms', '30s', '2m'. */
@@ -10,7 +10,7 @@ export type Duration = number | string;
 /** In the unit of its key, or a text with one: '64K', '512M', '2G'. */
 export type Size = number | string;
 
-/** What calls may use, as in a policy file (vitro-policy(5)). Relative paths are by the working directory. */
+/** What calls may use, as in a policy file (vitro-policy(5)). Relative paths start at the working directory. */
 export interface PolicyObject {
 	$schema?: string;
 	extends?: string | URL;
@@ -46,37 +46,37 @@ export class Result<T = unknown> {
 	/** One cause, one status. */
 	readonly status: Status;
 	readonly ok: boolean;
-	/** What the code returned; undefined of a command. */
+	/** What the code returned; undefined for a command. */
 	readonly value: T;
 	/** What went wrong. Where a tool failed, all of it is its own words. */
 	readonly error: { type: string; message: string; traceback: string | null } | null;
-	/** Of its process, where it exited by itself. */
+	/** The exit code of its process, if it exited by itself. */
 	readonly exitCode: number | null;
-	/** That it died of; 9 where vitro ended it. */
+	/** The signal that it died of; 9 if vitro ended it. */
 	readonly signal: number | null;
 	/** What it printed, as text; U+FFFD stands for what is not UTF-8. */
 	readonly stdout: string;
 	readonly stderr: string;
 	readonly stdoutBytes: Buffer;
 	readonly stderrBytes: Buffer;
-	/** How many bytes, or lines, are not there, beyond the limits. */
+	/** How many bytes, or lines of logs, were dropped because of the limits. */
 	readonly dropped: { stdout: number; stderr: number; logs?: number };
-	/** What code said by `console`: `info`, `warning`, `error` and `debug`. What it writes to process.stdout is in `stdout`. */
+	/** What code wrote with `console`: `info`, `warning`, `error` and `debug`. What it writes to process.stdout is in `stdout`. */
 	readonly logs: LogLine[];
 	readonly usage: { wallMs: number; cpuMs: number; peakMemoryKb: number | null; processes: number | null };
-	/** What really held it: the level, and the mechanism per property; null where it came to no cell. */
+	/** The isolation that was really applied: the level, and the mechanism for each property; null if no cell was used. */
 	readonly isolation: Record<string, unknown> | null;
-	/** The files that `collect` named, by their names. */
+	/** The files that `collect` matched, by name. */
 	readonly files: Map<string, Buffer>;
 	/** null: denials were not observed. */
 	readonly denials: unknown[] | null;
-	/** Something in the cell would not die in time. */
+	/** Something in the cell did not die in time. */
 	readonly unreaped: boolean;
 	/** The members of `vitro run --json`. */
 	toJSON(): Record<string, unknown>;
 }
 
-/** The base of all that vitro throws. */
+/** The base class of everything that vitro throws. */
 export class VitroError extends Error {
 	constructor(message?: string, result?: Result | null, options?: { cause?: unknown });
 	/** The call's whole result, with its output and usage; null where there was no call to have one. */
@@ -84,12 +84,12 @@ export class VitroError extends Error {
 }
 
 /**
- * The tool itself failed: the code threw, the command exited with another code than 0. What was thrown in the cell is
- * never thrown here as its own class, since a cell's word is only data. Where code did not catch what a tool of eval()'s threw, `cause` is
- * that: the error itself, with its stack.
+ * The tool itself failed: the code threw, or the command exited with a code other than 0. What was thrown in the cell is
+ * never thrown here as its own class, since a cell's word is only data. If the code did not catch what one of eval()'s tools threw,
+ * `cause` is that very error, with its stack.
  */
 export class ToolError extends VitroError {
-	/** The name of what was thrown, in the cell's own words. */
+	/** The name of what was thrown, as the cell says it. */
 	readonly type: string;
 	/** The stack in the cell, as text. */
 	readonly traceback: string | null;
@@ -113,17 +113,17 @@ export class Cancelled extends VitroError {
 }
 /** The call was not begun: its policy is not valid or cannot be enforced on this machine, or the request is wrong. */
 export class Refused extends VitroError {}
-/** The supervisor itself failed. The call may or may not have run, so it is never made again by itself. */
+/** The supervisor itself failed. The call may or may not have run, so it is never repeated automatically. */
 export class Lost extends VitroError {}
-/** vitro cannot work here: another operating system than Linux, or its program is not there. */
+/** vitro cannot work here: this is not Linux, or its program is missing. */
 export class Unsupported extends VitroError {}
 
-/** A value that cannot be sent: it is no plain data. The message says where in it, what, and what to do. */
+/** A value that cannot be sent, since it is not plain data. The message says which part, why, and what to do. */
 export class NotPlain extends TypeError {}
-/** What came is no value. */
+/** What was received is not a valid value. */
 export class Malformed extends Error {}
 
-/** A value of another language that JavaScript has no type for (docs/values.md); it is sent again as what it was. */
+/** A value of another language that JavaScript has no type for (docs/values.md). It can be sent back unchanged. */
 export class Foreign {
 	constructor(type: string, value: unknown);
 	readonly type: 'decimal' | 'uuid' | 'complex' | 'date' | 'time' | 'datetime' | 'timedelta' | 'ndarray' | 'npscalar';
@@ -135,38 +135,38 @@ export class Foreign {
 export interface SandboxOptions {
 	/** What calls may use. Without it: the system's runtime paths for reading, a private /tmp, no network, 512 MB, 30 s. */
 	policy?: Policy;
-	/** The Node in the cells; this program's own if none is given. */
+	/** The Node in the cells; by default this program's own. */
 	node?: string;
-	/** false: each call has a Node that is started anew, with an address space of its own making, though it takes longer to make ready. */
+	/** false: each call gets a Node that is started from scratch, with an address space of its own, which takes longer to prepare. */
 	fork?: boolean;
-	/** Modules that cells have imported already: of Node by name, others by path or URL. One that cannot be imported is a warning of the process (`VitroWarning`). */
+	/** Modules that cells have already imported: Node's by name, others by path or URL. If one cannot be imported, the process gets a warning (`VitroWarning`). */
 	preload?: (string | URL)[];
 	/** The path of a server's socket (vitro-serve(1)). Without it the sandbox starts a supervisor of its own. */
 	socket?: string;
-	/** How many cells wait for calls, at the least and at the most, for each kind of call; 0: 2 and 64. */
+	/** The minimum and maximum number of cells that wait for calls, for each kind of call; 0 means 2 and 64. */
 	readyMin?: number;
 	readyMax?: number;
-	/** Hears what the supervisor says of itself; levels are those of syslog(3). */
+	/** Called with the supervisor's own log; levels are those of syslog(3). What it throws becomes a warning of the process. */
 	onSupervisorLog?: (level: number | string, text: string) => void;
 }
 
 export interface CallOptions {
-	/** Milliseconds, in place of the policy's deadline, be it shorter or longer. */
+	/** Milliseconds, instead of the policy's deadline; may be shorter or longer. */
 	timeout?: number;
-	/** A policy in place of the sandbox's. */
+	/** A policy instead of the sandbox's. */
 	policy?: Policy;
-	/** Ends the cell at once when it aborts. */
+	/** Aborting it ends the cell at once. */
 	signal?: AbortSignal;
-	/** Hears what is printed, as it comes. What a call-back throws ends the call, and is thrown. */
+	/** Called with what is printed, as it arrives. What a callback throws ends the call, and is thrown. */
 	onStdout?: (text: string) => void;
 	onStderr?: (text: string) => void;
-	/** Hears the same as bytes. */
+	/** Called with the same as bytes. */
 	onOutput?: (stream: 'stdout' | 'stderr', bytes: Buffer) => void;
-	/** Hears what is logged, which is what code says by `console`, as it comes; the text is raw, whatever is in it. */
+	/** Called with what is logged, which is what code writes with `console`, as it arrives. The text is unfiltered. */
 	onLog?: (line: LogLine) => void;
-	/** true: gives a Result, however the call ended, and throws nothing but TypeError, of a wrong option. */
+	/** true: returns a Result however the call ended, and throws only TypeError, for a wrong option. */
 	result?: boolean;
-	/** A text of one's own that the result carries. */
+	/** An id of your choice, which the result carries. */
 	callId?: string;
 }
 
@@ -182,27 +182,32 @@ export type ToolFunction = (params: any, context: ToolContext) => unknown;
 
 export interface ToolDefinition {
 	description?: string;
-	/** Parameters are checked against it before the function runs. */
+	/** Parameters are checked against this before the function runs. */
 	inputSchema?: object;
 	/** It runs in this program. What it throws is thrown in the code, with its message and code. */
 	run: ToolFunction;
 }
 
+/** The same with `execute` instead of `run`, as other libraries name it. */
+export interface ExecutableTool extends Omit<ToolDefinition, 'run'> {
+	execute: ToolFunction;
+}
+
 export type Tools =
-	| Record<string, ToolFunction | ToolDefinition>
-	| Map<string, ToolFunction | ToolDefinition>
-	| (ToolDefinition & { name: string })[];
+	| Record<string, ToolFunction | ToolDefinition | ExecutableTool>
+	| Map<string, ToolFunction | ToolDefinition | ExecutableTool>
+	| ((ToolDefinition | ExecutableTool) & { name: string })[];
 
 export interface EvalOptions extends CallOptions {
 	/** Functions of this program that the code may call: `ns:method` as `ns.method(params)`, any as `tools["exact name"](params)`. */
 	tools?: Tools;
-	/** Contents, by relative names, to be put into the cell's working directory before. */
+	/** Files to put into the cell's working directory first: contents, by relative name. */
 	files?: Record<string, Bytes> | Map<string, Bytes>;
 	/** Patterns such as `out/**`: files of the working directory that come back in `files` of the result. */
 	collect?: string[];
 	/** What the code reads from standard input. */
 	stdin?: Bytes;
-	/** What stacks call the code. */
+	/** The name of the code in stack traces. */
 	filename?: string;
 }
 
@@ -213,15 +218,15 @@ export interface RunOptions extends CallOptions {
 /**
  * A place where code, functions and commands run sealed, each call in its own single-use process.
  *
- * A supervisor that dies takes the calls that are under way with it: they end as `lost`, and are never made again, since
- * they may have run. The next call starts a new one.
+ * If a supervisor dies, the calls that are under way die with it: they end as `lost`, and are never repeated, since they may
+ * have run. The next call starts a new supervisor.
  */
 export class Sandbox {
 	constructor(options?: SandboxOptions);
 
 	/**
-	 * Runs JavaScript, as a model wrote it, and gives what it returns: it is the body of a strict async function. Values
-	 * are plain data, with BigInt, Date, Map, Set, typed arrays, Buffer and undefined.
+	 * Runs JavaScript that a model wrote, as the body of a strict async function, and returns what it returns. Values
+	 * are plain data, including BigInt, Date, Map, Set, typed arrays, Buffer and undefined.
 	 */
 	eval<T = unknown>(code: string, options: EvalOptions & { result: true }): Promise<Result<T>>;
 	eval<T = unknown>(code: string, options?: EvalOptions): Promise<T>;
@@ -230,29 +235,29 @@ export class Sandbox {
 	callModule<T = unknown>(module: string | URL, exportName: string, args: unknown[], options: CallOptions & { result: true }): Promise<Result<T>>;
 	callModule<T = unknown>(module: string | URL, exportName: string, args?: unknown[], options?: CallOptions): Promise<T>;
 
-	/** Runs a command, and gives its result. Throws ToolError where it exits with another code than 0, unless `result` is true. */
+	/** Runs a command, and returns its result. Throws ToolError if it exits with a code other than 0, unless `result` is true. */
 	run(argv: (string | URL | Uint8Array)[], options?: RunOptions): Promise<Result<undefined>>;
 
 	/**
-	 * Calls a tool that the server offers (`vitro serve --tools`), and gives its value: of a command what it printed, as JSON if it is
-	 * that. Arguments are JSON; the server checks them, and has the tool's policy. For a sandbox with `socket`.
+	 * Calls a tool that the server offers (`vitro serve --tools`), and returns its value. For a command that is what it printed,
+	 * parsed if it is JSON. Arguments are JSON; the server checks them, and applies the tool's own policy. Only with `socket`.
 	 */
 	callTool<T = unknown>(name: string, args: object, options: CallOptions & { result: true }): Promise<Result<T>>;
 	callTool<T = unknown>(name: string, args?: object, options?: CallOptions): Promise<T>;
 
-	/** The tools that the server offers, as `tools` of eval() takes them: code that uses one has the server call it. */
+	/** The tools that the server offers, ready to be passed as `tools` to eval(): when code uses one, the server calls it. */
 	serverTools(): Promise<(ToolDefinition & { name: string; description: string; inputSchema: object })[]>;
 
 	/**
-	 * What holds on this machine under the sandbox's policy, or another one; `node` says whether a Node is forked for each call or
-	 * started anew, and why. Throws Refused where it cannot be held.
+	 * What can be enforced here under the sandbox's policy, or another one. `node`, which a sandbox with `socket` leaves out, says
+	 * whether Node is forked for each call or started from scratch, and why. Throws Refused if the policy cannot be enforced.
 	 */
 	capabilities(policy?: Policy): Promise<Record<string, unknown>>;
 
-	/** How many cells and calls there are now, and were so far. */
+	/** How many cells and calls there are now, and have been so far. */
 	counts(): Promise<Record<string, number>>;
 
-	/** Ends all calls, and a supervisor of its own. The sandbox cannot be used any more. */
+	/** Ends all calls, and the sandbox's own supervisor. The sandbox cannot be used afterwards. */
 	close(): Promise<void>;
 	[Symbol.asyncDispose](): Promise<void>;
 }
@@ -264,9 +269,9 @@ export class SchemaError extends Error {}
 export class Schema {
 	constructor(source: object | boolean, name?: string);
 	readonly source: unknown;
-	/** What it says that is not checked. */
+	/** What the schema says that is not checked. */
 	readonly warnings: string[];
-	/** null if a value fits; else a line that says where, what is wanted and what was found. */
+	/** null if the value fits; otherwise a line that says where it does not, what is wanted and what was found. */
 	check(value: unknown, name?: string): string | null;
 }
 
@@ -275,11 +280,11 @@ export interface RegisterOptions {
 	description?: string;
 	/** A JSON schema of an object, or its text. */
 	inputSchema?: object | string;
-	/** Of this tool's calls, in place of the tool host's. */
+	/** For this tool's calls, instead of the tool host's. */
 	policy?: Policy;
 	/** Milliseconds. */
 	timeout?: number;
-	/** What a command reads, with {name} in it; the arguments as JSON where it is not given. */
+	/** What a command reads from standard input, with {name} for arguments; without it, the arguments as JSON. */
 	input?: string;
 }
 
@@ -304,9 +309,9 @@ export interface ToolEvent {
 }
 
 export interface ToolHostOptions extends SandboxOptions {
-	/** A sandbox to use, which stays open; without it the tool host has one of its own. */
+	/** A sandbox to use, which stays open. Without it the tool host makes its own. */
 	sandbox?: Sandbox;
-	/** Milliseconds, of calls of tools without their own; a shorter one of a call counts. */
+	/** Milliseconds, for tools without a timeout of their own. A call can only shorten it. */
 	timeout?: number;
 }
 
@@ -315,31 +320,31 @@ export class ToolHost {
 	constructor(options?: ToolHostOptions);
 
 	/**
-	 * Adds a tool, or changes the one of that name. target: a function, which is sent by its source and sees nothing
-	 * of this program; {module, export}; or the words of a command, in which {name} stands for an argument, {name?} may be
-	 * missing, with its word, and {name...} is a list. No shell reads them, and no argument becomes an option.
+	 * Adds a tool, or replaces the one of that name. target: a function, which is sent as source and sees nothing of this
+	 * program; {module, export}; or the words of a command, in which {name} stands for an argument, {name?} for one that may be
+	 * missing (its word is then left out), and {name...} for a list. No shell is involved, and no argument becomes an option.
 	 */
 	// eslint-disable-next-line @typescript-eslint/no-explicit-any
 	register(target: ((params: any) => unknown) | { module: string | URL; export?: string } | string[], options?: RegisterOptions): Tool;
 
-	/** Removes a tool. Calls that run already are not affected. Throws ReferenceError. */
+	/** Removes a tool. Calls that already run are not affected. Throws ReferenceError if there is none. */
 	unregister(name: string): void;
 
 	get(name: string): Tool | null;
 
-	/** What a model is told of the tools. query: only those whose name or description has every word of it. */
+	/** The tools as a model needs them. query: only those whose name or description contains every word of it. */
 	listTools(query?: string): ToolListing[];
 
 	/** Tools that are added, removed or changed from now on. */
 	watch(): AsyncIterableIterator<ToolEvent> & { close(): void };
 
 	/**
-	 * Calls a tool, and gives its result, whatever happens. args: an object, or the text of one in JSON. The status is
-	 * `refused`, and the error's type NoSuchTool or InvalidArguments, where no cell was used.
+	 * Calls a tool, and returns its result, whatever happens. args: an object, or its JSON text. If no cell was used, the status
+	 * is `refused`, and the error's type NoSuchTool or InvalidArguments.
 	 */
 	call<T = unknown>(name: string, args?: object | string, options?: { callId?: string; timeout?: number; signal?: AbortSignal }): Promise<Result<T>>;
 
-	/** Ends all watches, and a sandbox of its own, with its calls. */
+	/** Ends all watches, and the tool host's own sandbox with its calls. */
 	close(): Promise<void>;
 	[Symbol.asyncDispose](): Promise<void>;
 }

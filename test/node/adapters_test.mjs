@@ -3,6 +3,7 @@
 // Adapters for agent frameworks: by themselves, and driven by the frameworks (test/node/frameworks) where tools/setup could
 // fetch them. No model is asked: its answers are scripted.
 
+import { execFileSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -11,6 +12,7 @@ import { pathToFileURL } from 'node:url';
 import { codeTool, SandboxSession } from '../../sdk/node/adapters/ai.js';
 import { sandboxBackend } from '../../sdk/node/adapters/deepagents.js';
 import { Shell } from '../../sdk/node/adapters/openai-agents.js';
+import { Workspace } from '../../sdk/node/adapters/workspace.js';
 import { ToolError, VitroError } from '../../sdk/node/index.js';
 import { BINARY, ROOT, check, checkEqual, checkIn, checkThrows, main, skip, testNode as test } from '../lib/vitrotest.mjs';
 import { POLICY, withSandbox } from './sandbox.mjs';
@@ -302,6 +304,35 @@ test('options are looked at', async () => {
 	const one = new SandboxSession({ folder: '/nowhere/at/all', policy: POLICY });
 	checkIn('/nowhere/at/all', (await checkThrows(VitroError, () => one.run({ command: 'true' }), 'a folder that is not there')).message, 'the message');
 	await one.close();
+});
+
+test('workspaces: many have one listener for their end, and a folder that cannot be removed is a warning', async () => {
+	const place = mkdtempSync(join(tmpdir(), 'vitro-test-workspaces-'));
+	const warnings = [];
+	const hear = (warning) => warnings.push(`${warning.name}: ${warning.message}`);
+	const before = process.listenerCount('exit');
+	const { TMPDIR } = process.env;
+	process.env.TMPDIR = place;
+	process.on('warning', hear);
+	try {
+		const all = Array.from({ length: 12 }, () => new Workspace({ policy: POLICY }));
+		checkEqual(process.listenerCount('exit'), before + 1, 'listeners');
+		checkEqual((await all[0].run('mkdir shut && touch shut/file && chmod 0 shut')).exitCode, 0, 'a folder that is shut');
+		await Promise.all(all.map((one) => one.close()));
+		checkEqual(process.listenerCount('exit'), before, 'when they are closed');
+		await new Promise((resolve) => setImmediate(resolve));
+		const [left, ...more] = readdirSync(place);
+		check(!more.length && warnings.length === (left === undefined ? 0 : 1), `left: ${left} ${more}; ${warnings}`);
+		check(left === undefined ? process.getuid() === 0 : warnings[0].startsWith("VitroWarning: a workspace's folder stays: EACCES"), `${left}: ${warnings}`);
+	} finally {
+		process.off('warning', hear);
+		execFileSync('chmod', ['-R', 'u+rwx', place]);
+		rmSync(place, { recursive: true });
+		if (TMPDIR === undefined)
+			delete process.env.TMPDIR;
+		else
+			process.env.TMPDIR = TMPDIR;
+	}
 });
 
 await main();

@@ -29,7 +29,7 @@ test('options that are wrong', () => withSandbox(async (sandbox) => {
 		[() => sandbox.eval('return 1', { tols: {} }), "there is no option 'tols'; did you mean 'tools'?"],
 		[() => sandbox.eval(5), 'code is a text, not a number'],
 		[() => sandbox.eval('', { files: ['a'] }), 'files is an object, or a Map, by names, not an array'],
-		[() => sandbox.eval('', { files: { '../x': '' } }), `files: "../x" is no name below the cell's working directory`],
+		[() => sandbox.eval('', { files: { '../x': '' } }), `files: "../x" is not a name below the cell's working directory`],
 		[() => sandbox.eval('', { files: { x: 5 } }), 'files["x"] is neither text nor bytes, but a number'],
 		[() => sandbox.eval('', { collect: '*' }), 'collect is an array of patterns, not a string'],
 		[() => sandbox.eval('', { collect: ['/x'] }), '"/x" is not a relative pattern'],

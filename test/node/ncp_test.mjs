@@ -3,7 +3,7 @@
 // The drop-in for ncp: its interface and texts; and one test for each bug of such a sandbox, in which the bug shows in one
 // that is made as usual (naive.mjs), so that no test passes because nothing is tried.
 
-import { mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
 import { once } from 'node:events';
 import { tmpdir } from 'node:os';
@@ -52,6 +52,34 @@ test('ncp: tools as ns.method(params), many at once, with their errors', async (
 	checkEqual(error, undefined, 'its error');
 	checkEqual(result, [{ name: 'math:add', params: { a: 1, when: '1970-01-01T00:00:00.000Z' } }, [30, 20, 10], ['no such page', true], { name: 'math:none' }], 'what came back');
 	checkEqual(asked[0], ['math:add', { a: 1, when: '1970-01-01T00:00:00.000Z' }], 'what the host was asked');
+});
+
+test('ncp: the working directory is readable, unless it is the home folder or one around it, which is a warning, once', async () => {
+	const place = mkdtempSync(join(tmpdir(), 'vitro-test-home-'));
+	const folder = join(place, 'folder');
+	const [cwd, { HOME }, warnings] = [process.cwd(), process.env, []];
+	const hear = ({ message }) => warnings.push(message);
+	mkdirSync(folder, { mode: 0o755 });
+	writeFileSync(join(folder, 'key'), 'secret', { mode: 0o644 });
+	chmodSync(place, 0o755);
+	const read = () => ours().execute(`return (await import('node:fs')).readFileSync(${JSON.stringify(join(folder, 'key'))}, 'utf8')`, [], NONE);
+	process.on('warning', hear);
+	try {
+		process.chdir(folder);
+		checkEqual((await read()).result, 'secret', 'the control: it is not the home folder');
+		process.env.HOME = folder;
+		for (const wide of [folder, place, place, '/']) {
+			process.chdir(wide);
+			checkIn('ENOENT', (await read()).error ?? 'it was read', wide);
+		}
+		await sleep(0);
+		checkEqual(warnings.map((message) => /'(.*?)' is the home folder/.exec(message)?.[1]), [folder, place, '/'], 'warnings');
+	} finally {
+		process.off('warning', hear);
+		process.chdir(cwd);
+		process.env.HOME = HOME;
+		rmSync(place, { recursive: true });
+	}
 });
 
 test("ncp: values by JSON's rules", async () => {
@@ -148,7 +176,7 @@ test('ncp bug: await import("node:fs") reads the host\'s files', () => withSecre
 test('ncp bug: process.getBuiltinModule reads the host\'s files', () => withSecret(async (file) => {
 	if (process.getBuiltinModule === undefined)
 		skip('this Node has no process.getBuiltinModule()');
-	const code = `return process.getBuiltinModule('node:fs').readFileSync(${file}, 'utf8')`;
+	const code = `return (await import('node:fs')).readFileSync(${file}, 'utf8')`;
 	checkEqual((await naive().execute(code, [], NONE)).result, 'a secret', 'the control reads it');
 	const { result, error } = await ours().execute(code, [], NONE);
 	check(result === null && error, `it was read: ${result}`);

@@ -6,7 +6,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { Schema, SchemaError } from '../../sdk/node/lib/schema.js';
-import { ROOT, check, checkEqual, checkThrows, main, test } from '../lib/vitrotest.mjs';
+import { ROOT, check, checkEqual, checkIn, checkThrows, main, test } from '../lib/vitrotest.mjs';
 
 const TOO_MUCH = 'arguments: too much work to check; make it simpler or smaller';
 
@@ -88,10 +88,30 @@ test('names of prototypes are names like others', () => {
 	checkEqual(new Schema({ type: 'object' }).check(new Map()), 'arguments: want an object, found a JavaScript object of type Map', 'a Map');
 });
 
+test('expressions that tools have do for many texts', () => {
+	for (const [pattern, text, count] of [
+		['^[0-9]{4}-[0-9]{2}-[0-9]{2}$', '2024-01-31', 100_000], ['^(red|green|blue)$', 'blue', 100_000], ['^[a-z][a-z0-9_]*$', 'name_1', 100_000],
+		['^\\p{Lu}\\p{L}*$', 'Name', 100_000], ['^[a-z]+(-[a-z]+)*$', 'some-words-in-a-row', 2000],
+	]) {
+		const schema = new Schema({ items: { pattern } });
+		checkEqual(schema.check(Array(count).fill(text)), null, pattern);
+		checkIn('arguments[1]: want text that matches', schema.check([text, '!']), pattern);
+	}
+});
+
 test('what is made to take for ever is refused in time', async () => {
 	const began = performance.now();
 	checkEqual(new Schema({ pattern: '^(a+)+$' }).check(`${'a'.repeat(40)}b`), TOO_MUCH, 'a text for an expression');
 	checkEqual(new Schema({ pattern: '^(a|a)*$' }).check(`${'a'.repeat(40)}b`), TOO_MUCH, 'one count, two ways');
+	for (const [pattern, text] of [
+		['^(a|a){40}b', 'a'.repeat(60)], ['^(a?){60}b', 'a'.repeat(30)], ['(a?){900}b', 'aaaaaa'], [`^${'(a|a)'.repeat(40)}b`, 'a'.repeat(60)],
+		[`^${'a?'.repeat(60)}b`, 'a'.repeat(30)], ['^(?:a|a){40}b', 'a'.repeat(60)],
+	])
+		checkEqual(new Schema({ pattern }).check(text), TOO_MUCH, pattern);
+	for (const [pattern, text] of [['^(a|a){17}b', 'a'.repeat(17)], ['a*b', 'a'.repeat(4096)]]) {
+		checkEqual(new Schema({ items: { not: { pattern } } }).check([text]), null, `the control: ${pattern}, once`);
+		checkEqual(new Schema({ items: { not: { pattern } } }).check(Array(100_000).fill(text)), TOO_MUCH, `${pattern}, often`);
+	}
 	const deep = {};
 	for (let at = deep, depth = 0; depth < 5000; depth++)
 		at = at.a = {};

@@ -131,6 +131,39 @@ test('a policy: a name, an object, a file, paths by the working directory', asyn
 	}
 });
 
+test("a policy that is null or undefined is the sandbox's own", () => withSandbox(async (sandbox) => {
+	for (const policy of [undefined, null]) {
+		checkEqual((await sandbox.run(['sh', '-c', 'echo $MARK'], { policy })).stdout, 'set\n', `a call: ${policy}`);
+		checkEqual((await sandbox.run(['sh', '-c', 'echo $MARK'], { policy, timeout: 60_000 })).stdout, 'set\n', `with a longer deadline: ${policy}`);
+		checkEqual((await sandbox.capabilities(policy)).network, 'host', `capabilities: ${policy}`);
+	}
+	checkEqual((await sandbox.run(['sh', '-c', 'echo $MARK'], { policy: POLICY })).stdout, '\n', 'the control: another one');
+}, { policy: { ...POLICY, network: 'host', env: { set: { MARK: 'set' } } } }));
+
+test('an onSupervisorLog that throws is a warning, and calls go on', async () => {
+	const warnings = [];
+	const hear = (warning) => warnings.push(warning);
+	process.on('warning', hear);
+	let lines = 0;
+	const onSupervisorLog = () => {
+		lines++;
+		throw new Error('mine');
+	};
+	try {
+		await withSandbox(async (sandbox) => {
+			const [first, second] = await Promise.all([1, 2].map((n) => sandbox.run(['echo', String(n)])));
+			checkEqual([first.stdout, second.stdout], ['1\n', '2\n'], 'calls');
+			await sandbox.eval('return 1'); // whose pool cannot load that ahead
+		}, { onSupervisorLog, preload: ['no-such-module-anywhere'] });
+		await sleep(0);
+	} finally {
+		process.off('warning', hear);
+	}
+	check(lines, 'nothing was logged');
+	checkEqual(warnings.filter(({ name, message }) => name === 'VitroWarning' && message.includes('onSupervisorLog threw: Error: mine')).length, lines, 'warnings');
+	await checkThrows(TypeError, () => new vitro.Sandbox({ onSupervisorLog: 5 }), 'what is no function');
+});
+
 test('close() ends calls, and the supervisor', async () => {
 	const sandbox = new vitro.Sandbox({ policy: POLICY });
 	await sandbox.run(['true']);
@@ -228,6 +261,8 @@ async function withServer(manifest, act) {
 test('a server in place of a supervisor of its own', () => withServer(null, async (sandbox, server) => {
 	checkEqual((await sandbox.run(['echo', 'served'])).stdout, 'served\n', 'a call');
 	checkIn('tools', (await checkThrows(vitro.Refused, () => sandbox.serverTools(), 'no tools')).message, 'why');
+	const { vitro: version, node } = await sandbox.capabilities();
+	check(version && node === undefined, `what this machine has says nothing of the server's: ${node}`);
 	const ended = once(server, 'exit');
 	server.kill('SIGTERM');
 	await ended;

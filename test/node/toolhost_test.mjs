@@ -7,6 +7,7 @@ import { join } from 'node:path';
 
 import { Command, CommandError } from '../../sdk/node/lib/command.js';
 import { concludeCommand, lastLine, lastWords } from '../../sdk/node/lib/conclude.js';
+import { SANDBOX_OPTIONS } from '../../sdk/node/lib/sandbox.js';
 import { Result, SchemaError, ToolHost } from '../../sdk/node/index.js';
 import { ROOT, check, checkEqual, checkIn, checkThrows, main, test } from '../lib/vitrotest.mjs';
 
@@ -143,6 +144,7 @@ test('tool host: arguments are checked before a cell is used', async () => {
 	const result = await host.call('add', { a: 1, b: 2 }, { callId: 'mine', timeout: 3000 });
 	checkEqual([result.ok, result.callId, result.value], [true, 'mine', { a: 1, b: 2 }], 'one that fits');
 	const [{ module, name, args, options }] = sandbox.calls;
+	checkEqual((await host.call('add', { a: 1, b: 2 }, { callId: 'x'.repeat(250) })).callId.length, 250, 'one as long as a sandbox takes it');
 	checkEqual([name, args, options.timeout, options.policy, options.result], ['default', [{ a: 1, b: 2 }], 1000, 'strict', true], 'what the sandbox is asked for');
 	checkEqual((await import(module)).default({ a: 1, b: 2 }), 3, 'the function, from its source');
 	await host.close();
@@ -190,6 +192,12 @@ test('tool host: a sandbox that fails is a result', async () => {
 	const result = await host.call('a');
 	checkEqual([result.status, result.error.message], ['lost', 'it is gone'], 'what came of it');
 	await host.close();
+});
+
+test('its own sandbox takes what a sandbox does', async () => {
+	for (const name of SANDBOX_OPTIONS.filter((name) => name !== 'policy'))
+		await checkThrows(TypeError, () => new ToolHost({ sandbox: {}, [name]: undefined }), name).then(({ message }) => checkIn('one was given', message, name));
+	new ToolHost({ fork: false });
 });
 
 await main();

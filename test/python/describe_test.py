@@ -19,7 +19,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent / "lib"), str(HERE.parents[1] / "sdk" / "python")]
 
 from vitro import _docstring  # noqa: E402
-from vitro._command import ArgumentsError, Command, CommandError, value_of  # noqa: E402
+from vitro._command import ArgumentsError, Command, CommandError, printed_value  # noqa: E402
 from vitro._describe import describe_tool  # noqa: E402
 from vitro._result import last_line, last_words  # noqa: E402
 from vitro._schema import Schema  # noqa: E402
@@ -370,7 +370,7 @@ def _():
     for output, want in ((b"", ""), (b"hello\n", "hello\n"), (b' {"a": [1.5]} \r\n', {"a": [1.5]}), (b"null", None),
                          (b"{}{}", "{}{}"), (b"007", "007"), (b"NaN", "NaN"), (b"[1,", "[1,"), (b'"\xff"', '"\ufffd"'),
                          (b"[" * 100000, "[" * 100000)):
-        check_equal(value_of(output), want, repr(output[:20]))
+        check_equal(printed_value(output), want, repr(output[:20]))
 
 
 if __name__ == "__main__":

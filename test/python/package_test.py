@@ -32,7 +32,8 @@ def copy_tree(place):
     shutil.copytree(pythons.ROOT / "runtimes", top / "runtimes", ignore=shutil.ignore_patterns("__pycache__"))
     if not (pythons.ROOT / "meson.build").exists():
         skip("the source is not here")
-    shutil.copy(pythons.ROOT / "meson.build", top)
+    for name in ("meson.build", "LICENSE"):
+        shutil.copy(pythons.ROOT / name, top)
     build = pathlib.Path(BINARY).parent
     (top / "build").mkdir()
     shutil.copy(BINARY, top / "build" / "vitro")
@@ -83,7 +84,7 @@ def _():
 
 def backend(top, call):
     return run([sys.executable, "-c", f"import sys\nsys.path.insert(0, 'backend')\nimport vitro_build as b\nprint({call})"],
-               cwd=top / "sdk" / "python", env={**clean(), "PYTHONDONTWRITEBYTECODE": "1"}, timeout=55)
+               cwd=top / "sdk" / "python", env={**clean(), "PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": "/nowhere"}, timeout=55)
 
 
 @test("wheel and sdist have what they should, and the same source makes the same wheel")
@@ -102,8 +103,9 @@ def _():
             names = archive.namelist()
             for name in ("vitro/py.typed", "vitro/_bin/vitro", "vitro/_bin/python/zygote.py", "vitro/_codec.py",
                          "vitro/compat/loomflow.py", "vitro/compat/calute.py",
-                         f"vitro_sandbox-{version}.dist-info/METADATA"):
+                         f"vitro_sandbox-{version}.dist-info/METADATA", f"vitro_sandbox-{version}.dist-info/LICENSE"):
                 check_in(name, names, "the wheel")
+            check_in("\nLicense-File: LICENSE\n", archive.read(f"vitro_sandbox-{version}.dist-info/METADATA").decode(), "METADATA")
             check(archive.getinfo("vitro/_bin/vitro").external_attr >> 16 & 0o111, "it can be executed")
             check(not [name for name in names if "__pycache__" in name], "nothing that was compiled")
         made = backend(top, f"b.build_sdist({place!r})")
@@ -112,6 +114,22 @@ def _():
         stem = f"vitro_sandbox-{version}"
         for name in ("pyproject.toml", "backend/vitro_build.py", "vitro/_codec.py", "source/meson.build", "PKG-INFO"):
             check_in(f"{stem}/{name}", names, "the sdist")
+
+
+@test("the program in a wheel is not older than the source, where it can be made")
+def _():
+    if not shutil.which("make") or not shutil.which("ninja"):
+        skip("make or ninja is not installed")
+    with folder() as place:
+        top = copy_tree(place)
+        made = backend(top, f"b.build_wheel({place!r})")
+        (top / "Makefile").write_text(".PHONY: build\nbuild:\n\techo 1 >build/python/newer.py; env >build/env\n")
+        check_equal(backend(top, f"b.build_wheel({place!r})").out, made.out, "its name", made)
+        with zipfile.ZipFile(os.path.join(place, made.out.strip())) as archive:
+            check_in("vitro/_bin/python/newer.py", archive.namelist(), "what was made")
+        check("PYTHONPATH=" not in (top / "build" / "env").read_text(), "what pip hides is not hidden from meson")
+        (top / "Makefile").write_text(".PHONY: build\nbuild:\n\techo broken; false\n")
+        check_in("broken", backend(top, f"b.build_wheel({place!r})").err, "one that cannot be made is an error, not an old one")
 
 
 @test("what cannot be built says so")
@@ -138,7 +156,8 @@ def _():
     if not pythons.has_framework("mypy"):
         skip("mypy was not fetched for this Python")
     with folder() as cache:
-        done = run([sys.executable, "-m", "mypy", "--cache-dir", cache], cwd=pythons.SDK, timeout=150,
+        seen = os.path.join(os.path.dirname(os.path.realpath(__file__)), "typed.py")  # as a program sees it
+        done = run([sys.executable, "-m", "mypy", "--cache-dir", cache, "vitro", "backend", seen], cwd=pythons.SDK, timeout=150,
                    env={**os.environ, "PYTHONPATH": pythons.FRAMEWORKS})
     check_equal(done.code, 0, "mypy", done)
 

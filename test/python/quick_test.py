@@ -7,6 +7,7 @@ import logging
 import os
 import signal
 import sys
+import time
 
 HERE = os.path.dirname(os.path.realpath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "..", "lib")]
@@ -24,6 +25,10 @@ except ImportError:
 import vitro
 from vitro import _codec as codec
 from vitro import _quick
+from vitro._hooks import Hooks
+from vitro._order import Options
+from vitro._outcome import conclude
+from vitro._session import Call
 
 
 def need_numpy():
@@ -120,6 +125,36 @@ def _():
                     "truths, which are looked at": (message(array("|b1", [len(data)]), data), None)})
     for name, (text, size) in bad.items():
         check(_quick._begin_large(text, 0, size or len(text)) is None, name)
+
+
+class LateSocket:
+    """A socket that is read from when all that is on its way has come."""
+
+    def __init__(self, sock):
+        self._sock = sock
+
+    def __getattr__(self, name):
+        return getattr(self._sock, name)
+
+    def recv_into(self, *args):
+        time.sleep(1)
+        return self._sock.recv_into(*args)
+
+
+@test("bytes that come together with the end of another call are taken, and so is that")
+def _():
+    with vitro.Sandbox(BEST) as sandbox:
+        session = sandbox._use()
+        sandbox.call(toolbox.sleep, 0)
+        session.sock = LateSocket(session.sock)
+        hurry = route(sandbox, toolbox.give, b"")
+        other = sandbox._begin(sandbox._orders.call(toolbox.sleep, (0.2,), {}, Options(None, None, None, None, False, ""), (), False))[1]
+        data = os.urandom(100)
+        mine = hurry((data,))
+        check_equal((type(mine), session.lost, other.told), (Call, None, True), "the other one is over already")
+        order = sandbox._routes[toolbox.give].order
+        sandbox._finish(session, mine, Hooks(order))
+        check_equal(conclude(order, mine), data, "the value")
 
 
 async def short_ways(sandbox, *calls):

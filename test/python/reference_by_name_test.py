@@ -62,7 +62,7 @@ def _():
     with Module(DECORATED) as m:
         reference = describe(m.plain)
         check_equal(reference.ref, {"module": "sent_module", "name": "plain", "unwrap": [], "file": m.__file__}, "ref")
-        check_equal((reference.buffers, reference.module, reference.label), ([], "sent_module", "sent_module:plain"), "it")
+        check_equal((reference.buffers, reference.modules, reference.label), ([], ("sent_module",), "sent_module:plain"), "it")
         check_equal(send(m.plain, 1, b=3, path=sys.path[:1]), "(1, 3)", "value")
         check_equal(send(m.later, 5, path=sys.path[:1]), "5", "an async one")
 
@@ -88,7 +88,7 @@ def _():
     with Module(DECORATED) as m:
         path = sys.path[:1]
         check_equal(send(m.Box(4).add, 3, path=path), "7", "a bound method takes its object along")
-        check_equal(describe(m.Box(4).add).module, "sent_module", "the module to learn")
+        check_equal(describe(m.Box(4).add).modules[0], "sent_module", "the module to learn")
         check_equal(send(m.Box.fixed, 3, path=path), "('static', 3)", "static")
         check_equal(send(m.Box.build, 3, path=path), "3", "class")
         check_equal(send(m.Sub.build, 3, path=path), "3", "an inherited one")

@@ -192,7 +192,7 @@ def _():
     check_equal(send(asynchronous, 4), "2.0", "async")
     check_equal(send(counted, [1, 2]), "2", "a global that is written")
     check_equal(send(functools.partial(fact, 4)), "24", "partial")
-    check_equal(describe(fact).module, None, "there is nothing to learn")
+    check_equal(describe(fact).modules, (), "there is nothing to learn")
     check_equal(describe(asynchronous).modules, ("math",), "but what it uses")
 
 

@@ -28,13 +28,17 @@ def raises(kind, function, *args, **kwargs):
 
 
 class Heard(logging.Handler):
-    """Records of vitro's own logger, for a while."""
+    """Records of a logger, which is vitro's own by default, for a while."""
+
+    def __init__(self, logger=logging.getLogger("vitro")):
+        super().__init__()
+        self.logger = logger
 
     def __enter__(self):
         self.records = []
         self.emit = self.records.append
-        logging.getLogger("vitro").addHandler(self)
+        self.logger.addHandler(self)
         return self
 
     def __exit__(self, *_):
-        logging.getLogger("vitro").removeHandler(self)
+        self.logger.removeHandler(self)

@@ -4,6 +4,7 @@
 
 import builtins
 import concurrent.futures
+import logging
 import os
 import signal
 import sys
@@ -15,7 +16,7 @@ sys.path[:0] = [HERE, os.path.join(HERE, "..", "lib")]
 import pythons
 import toolbox
 from pythons import new_mark, processes_with
-from sandboxes import BEST, box, raises
+from sandboxes import BEST, Heard, box, raises
 from vitrotest import check, check_equal, check_in, test, wait_until
 
 import vitro
@@ -165,6 +166,44 @@ def _():
     check_equal((future.running(), future.cancel(), future.cancelled()), (True, True, True), "cancel")
     wait_until(lambda: not processes_with(mark), 5, "the command is gone")
     raises(TypeError, box().submit_eval, "1", nonsense=1)
+
+
+@test("futures: one that is cancelled again, by many at once, stays cancelled; one that is over does not become so")
+def _():
+    heard, told = [], []
+    with Heard(logging.getLogger("concurrent.futures")) as log:
+        future = box().submit_run(["sleep", "30"])
+        future.add_done_callback(lambda done: heard.append(done.cancel()))
+        threads = [threading.Thread(target=lambda: told.append(future.cancel())) for _ in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        check_equal((future.cancel(), future.cancelled(), heard, told), (True, True, [True], [True] * 8), "cancelled")
+        over = box().submit_eval("5")
+        check_equal((over.result(20), over.cancel(), over.cancelled()), (5, False, False), "one that is over")
+    check_equal(log.records, [], "what is logged")
+
+
+@test("futures: where their thread cannot be started submit() says so, and later ones have one")
+def _():
+    start = threading.Thread.start
+
+    def fail(thread):
+        if thread.name == "vitro-futures":
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    with vitro.Sandbox(BEST) as sandbox:
+        sandbox.eval("1")
+        mark = new_mark()
+        threading.Thread.start = fail
+        try:
+            raises(RuntimeError, sandbox.submit_run, ["sleep", mark])
+        finally:
+            threading.Thread.start = start
+        wait_until(lambda: not sandbox.counts()["live"], 10, "the call has ended")
+        check_equal(sandbox.submit_eval("2").result(20), 2, "the next")
 
 
 pythons.main("oldest")

@@ -157,11 +157,11 @@ def _():
             (TypeError, "a name is a text", {"tools": {3: len}}),
             (TypeError, "files is a dict of contents", {"files": ["a"]}),
             (TypeError, "files['a'] is text or bytes, not int", {"files": {"a": 3}}),
-            (ValueError, "files: '/etc/passwd' is no name below", {"files": {"/etc/passwd": ""}}),
-            (ValueError, "files: 'a/../b' is no name below", {"files": {"a/../b": ""}}),
+            (ValueError, "files: '/etc/passwd' is not a name below", {"files": {"/etc/passwd": ""}}),
+            (ValueError, "files: 'a/../b' is not a name below", {"files": {"a/../b": ""}}),
             (TypeError, "stdin is text or bytes, not int", {"stdin": 3}),
             (TypeError, "result_types is a list of classes", {"result_types": toolbox.Point}),
-            (TypeError, "threading:Thread is no dataclass", {"result_types": [threading.Thread]}),
+            (TypeError, "threading:Thread is not a dataclass", {"result_types": [threading.Thread]}),
             (TypeError, "result_types is a list of classes, not int (5)", {"result_types": 5}),
             (TypeError, "collect[0] is a text, not int (5)", {"collect": [5]}),
             (TypeError, "collect is a list of patterns, not int (5)", {"collect": 5}),
@@ -169,8 +169,8 @@ def _():
             (TypeError, "timeout is a number of seconds, not 'x'", {"timeout": "x"}),
             (TypeError, "call_id is a text, not int (5)", {"call_id": 5}),
             (TypeError, "trust_results is True or False, not str ('no')", {"trust_results": "no"}),
-            (TypeError, "on_output is a function", {"on_output": 3}),
-            (TypeError, "on_log is a function, and no coroutine function", {"on_log": toolbox.add_later})):
+            (TypeError, "on_output is a plain function", {"on_output": 3}),
+            (TypeError, "on_log is a plain function", {"on_log": toolbox.add_later})):
         check_in(said, str(raises(kind, box().eval, "1", **given)), "eval")
         if kind is TypeError:  # nobody may look at a result for it
             check_in(said, str(raises(kind, box().eval, "1", result=True, **given)), "with a result")

@@ -113,6 +113,65 @@ class Awaited:
         self._loop.close()
 
 
+@test("a sandbox that is closed while its supervisor starts has none, and does no call")
+def _():
+    begin, starting, started = vitro._start.start, threading.Event(), []
+
+    def start():
+        started.append(begin())
+        starting.set()
+        time.sleep(0.5)
+        return started[0]
+
+    results, sandbox = [], vitro.Sandbox(BEST)
+    vitro._start.start = start
+    try:
+        thread = threading.Thread(target=lambda: results.append(sandbox.eval("1", result=True)))
+        thread.start()
+        starting.wait(20)
+        sandbox.close()
+        thread.join(20)
+    finally:
+        vitro._start.start = begin
+    check_equal([(result.status, result.error.message) for result in results], [("refused", "the sandbox is closed")], "the call")
+    check_equal(sandbox.eval("1", result=True).status, "refused", "the next")
+    wait_until(lambda: not os.path.exists(f"/proc/{started[0].process.pid}"), 10, "the supervisor is gone")
+
+
+@test("asyncio: a sandbox that is dropped ends its supervisor, and does its event loop no harm")
+def _():
+    async def drop():
+        sandbox = vitro.AsyncSandbox(BEST)
+        await sandbox.eval("1")
+        pid = supervisor_of(sandbox)
+        os.kill(pid, signal.SIGSTOP)  # it takes its time to end
+        begun = time.monotonic()
+        del sandbox
+        gc.collect()
+        await asyncio.sleep(0.1)
+        check(time.monotonic() - begun < 3, f"the loop stood still for {time.monotonic() - begun} s")
+        return pid
+
+    async def story():
+        pids = [await drop() for _ in range(3)]  # the next socket has the number of the last one
+        async with vitro.AsyncSandbox(BEST) as sandbox:
+            check_equal(await sandbox.eval("2"), 2, "another one")
+        for pid in pids:
+            os.kill(pid, signal.SIGCONT)
+        return pids
+
+    for pid in asyncio.run(story()):
+        wait_until(lambda: not os.path.exists(f"/proc/{pid}"), 20, "it is gone")
+    loop = asyncio.new_event_loop()  # which does not run when it is dropped
+    sandbox = vitro.AsyncSandbox(BEST)
+    loop.run_until_complete(sandbox.eval("1"))
+    pid = supervisor_of(sandbox)
+    del sandbox
+    gc.collect()
+    wait_until(lambda: not os.path.exists(f"/proc/{pid}"), 20, "it is gone")
+    loop.close()
+
+
 @contextlib.contextmanager
 def serving(*flags):
     """The path of a server's socket. It is ended afterwards."""
@@ -137,6 +196,17 @@ def _():
     check_equal(str(gone), f"no server can be reached at {path!r}; start one: vitro serve --socket PATH", "nothing was begun")
     check_equal(vitro.Sandbox(socket=path).eval("1", result=True).status, "refused", "its result")
     raises(vitro.Refused, vitro.Sandbox(socket="/" + "x" * 200).eval, "1")
+
+
+@test("a tool that gives more than a server takes fails alone")
+def _():
+    tools = {"read": lambda size: b"x" * size}
+    with serving() as path:
+        for sandbox in each_kind(BEST, socket=path):
+            code = "try:\n    read(64 << 20)\nexcept Exception as error:\n    said = str(error)\nsaid, len(read(9))"
+            said, size = sandbox.eval(code, tools=tools)
+            check_in("a supervisor takes at most 67108864", said, "what the code is told")
+            check_equal(size, 9, "the next use")
 
 
 TEXT = {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]}
@@ -262,6 +332,14 @@ def _():
     use = "import vitro\ntry:\n    vitro.Sandbox().eval('1')\nexcept vitro.Unsupported as error:\n    print(error)\n"
     done = run([sys.executable, "-c", text + "sys.platform = 'darwin'\n" + use])
     check_in("this is darwin", done.out, "another system", done)
+    less = ("import asyncio, multiprocessing, os, select, shutil, socket, tempfile, uuid\n"
+            "for name in ('pwd', 'grp', 'fcntl', 'resource', 'termios'):\n    sys.modules[name] = None\n"
+            "for module, names in ((os, 'register_at_fork getuid geteuid fork posix_spawn memfd_create environb'), (select, 'poll epoll'), (socket, 'AF_UNIX MSG_DONTWAIT MSG_NOSIGNAL')):\n"
+            "    for name in names.split():\n        delattr(module, name)\n"
+            "sys.platform = 'win32'\nimport vitro.compat.calute, vitro.compat.loomflow\n")
+    for act in ("Sandbox().eval('1')", "Sandbox(socket='x').counts()", "Sandbox().call(len, '')", "Executor().submit(len, '').result()"):
+        done = run([sys.executable, "-c", text + less + use.replace("Sandbox().eval('1')", act)])
+        check_in("this is win32", done.out, act, done)
     env = {**os.environ, "VITRO_BINARY": "/nowhere/vitro"}
     done = run([sys.executable, "-c", text + use], env=env)
     check_in("VITRO_BINARY names '/nowhere/vitro'", done.out, "no program", done)

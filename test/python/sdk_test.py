@@ -16,6 +16,7 @@ import sys
 import threading
 import traceback
 import uuid
+import warnings
 
 HERE = os.path.dirname(os.path.realpath(__file__))
 sys.path[:0] = [HERE, os.path.join(HERE, "..", "lib")]
@@ -45,6 +46,22 @@ def _():
     check_equal((list(args), kwargs), (values, {"key": values}), "values")
     check_equal([*map(type, args)], [*map(type, values)], "types")
     check(math.isnan(box().call(toolbox.add, float("nan"), 1)), "not a number")
+
+
+@test("call: an option that is also the name of an argument of the function's is a warning, which names the way")
+def _():
+    for use in (box().call, lambda *args, **kwargs: box().submit(*args, **kwargs).result(30)):
+        with warnings.catch_warnings(record=True) as heard:
+            warnings.simplefilter("always")
+            check_equal(use(toolbox.wait_within, 1, timeout=20), (1, None), "it is the sandbox's")
+        check_equal([str(one.message) for one in heard], ["timeout is taken by the sandbox; wait_within() has an argument of that "
+                                                          "name, which functools.partial(..., timeout=...) sets"], "the warning")
+        check_equal((heard[0].category, os.path.basename(heard[0].filename)), (RuntimeWarning, "sdk_test.py"), "where")
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            check_equal(use(functools.partial(toolbox.wait_within, timeout=3), 1, timeout=20), (1, 3), "both are clear")
+            check_equal(use(toolbox.wait_within, 1), (1, None), "neither is given")
+            check_equal(use(toolbox.add, 1, 2, timeout=20), 3, "a function without one")
 
 
 @test("call: functions of modules beside a script in /tmp, of which a cell has its own, and in folders below it")

@@ -151,11 +151,12 @@ def _():
     host.register(lambda: 1, name="b", schema={"type": "object"})
     check_equal(host.call("a", {}).error.message, "there is no tool 'a'", "of one letter nothing is guessed")
     host.unregister("b")
-    for call_id in ("x" * 64, "a\nb", 5):
+    for call_id in ("x" * 251, "a\nb", 5):
         result = host.call("add", {"a": 1}, call_id)
         check_equal((result.status, result.error.type), ("refused", "InvalidRequest"), repr(call_id))
     check_equal(fake.calls, [], "nothing was called")
     check_equal(host.call("add", '{"a": 1}').value, 3, "control: JSON text")
+    check_equal(host.call("add", {"a": 1}, "x" * 250).call_id, "x" * 250, "an id as long as a sandbox takes it")
 
 
 @test("a call never raises, whatever the tool and the sandbox do")

@@ -3,10 +3,11 @@
 
 import { inspect, isDeepStrictEqual } from 'node:util';
 
+import { ToolError } from '../lib/errors.js';
 import { checkNames } from '../lib/options.js';
 import { Sandbox } from '../lib/sandbox.js';
 import { Schema } from '../lib/schema.js';
-import { Workspace, tellCode, unlessMissing } from './workspace.js';
+import { Workspace, unlessMissing } from './workspace.js';
 
 const QUEUE_MAX = 16 << 20; // bytes of a process's output that nobody reads
 const INPUT = { type: 'object', properties: { code: { type: 'string', description: "The body of an async function in JavaScript; what it returns is the tool's output." } }, required: ['code'], additionalProperties: false };
@@ -19,7 +20,7 @@ export function codeTool(options = {}) {
 		description: description ?? describe(tools),
 		inputSchema: standardSchema(INPUT),
 		async execute({ code }, { abortSignal } = {}) {
-			return tellCode(await sandbox.eval(code, { ...call, tools, signal: abortSignal, result: true }), show);
+			return tellCode(await sandbox.eval(code, { ...call, tools, signal: abortSignal, result: true }));
 		},
 	};
 }
@@ -31,6 +32,14 @@ function describe(tools) {
 	const what = 'Runs JavaScript in a sealed process of its own, as the body of an async function, and gives what it logs and returns. ' +
 		'Modules of Node are had by await import(). Nothing is kept from one call to the next.';
 	return lines.length ? `${what} The code may call:\n${lines.join('\n')}` : what;
+}
+
+/** What a model is told of code that it wrote. Throws where that failed. */
+function tellCode(result) {
+	const text = [...result.logs.map((line) => `${line.text}\n`), result.stdout, result.stderr].join('');
+	if (result.ok)
+		return result.value === undefined ? text : text + show(result.value);
+	throw new ToolError(text + (result.error.traceback ?? `${result.error.type}: ${result.error.message}`), result);
 }
 
 /** JSON, unless that would be another value. */

@@ -10,7 +10,7 @@ import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 import { findBinary } from '../lib/binary.js';
-import { Refused, ToolError, errorOf } from '../lib/errors.js';
+import { Refused, errorOf } from '../lib/errors.js';
 import { checkNames } from '../lib/options.js';
 import { Sandbox } from '../lib/sandbox.js';
 
@@ -23,6 +23,26 @@ const KILLED = 137;
 
 // Its words: the folder to work in, the variables, and the command.
 const BEGIN = 'cd -- "$1" || exit; shift; while [ $# -gt 1 ]; do export "$1"; shift; done; ';
+
+const temporary = new Set(); // folders that are removed at the program's end, if not before
+
+/** null, or why it could not be: a command may have left a folder that its owner must not look into. */
+function tryRemove(folder) {
+	temporary.delete(folder);
+	if (!temporary.size)
+		process.removeListener('exit', removeAll);
+	try {
+		rmSync(folder, { recursive: true, force: true });
+		return null;
+	} catch (error) {
+		return error;
+	}
+}
+
+function removeAll() {
+	for (const folder of [...temporary])
+		tryRemove(folder);
+}
 
 /** A file cannot be read or written; `code` is as in errors of node:fs. */
 export class FileError extends Error {
@@ -39,10 +59,10 @@ export class Workspace {
 	#policy;
 	#timeout;
 	#shell;
-	#remove = () => {};
+	#temporary = null;
 	#isClosed = false;
 
-	/** index.d.ts of the adapters: WorkspaceOptions. */
+	/** workspace.d.ts: WorkspaceOptions. */
 	constructor(options = {}) {
 		checkNames(options, OPTIONS);
 		const { folder, at = '/workspace', policy, sandbox, timeout, shell = SHELLS.find(canExecute) ?? 'sh' } = options;
@@ -57,14 +77,18 @@ export class Workspace {
 	}
 
 	#makeFolder() {
-		const folder = mkdtempSync(join(tmpdir(), 'vitro-workspace-'));
-		const remove = () => rmSync(folder, { recursive: true, force: true });
-		process.once('exit', remove);
-		this.#remove = () => {
-			process.removeListener('exit', remove);
-			remove();
-		};
-		return folder;
+		if (!temporary.size)
+			process.once('exit', removeAll);
+		this.#temporary = mkdtempSync(join(tmpdir(), 'vitro-workspace-'));
+		temporary.add(this.#temporary);
+		return this.#temporary;
+	}
+
+	#removeFolder() {
+		const error = this.#temporary === null ? null : tryRemove(this.#temporary);
+		if (error !== null)
+			process.emitWarning(`a workspace's folder stays: ${error.message}`, 'VitroWarning');
+		this.#temporary = null;
 	}
 
 	/**
@@ -114,7 +138,7 @@ export class Workspace {
 		this.#isClosed = true;
 		if (this.#isOwn)
 			await this.#sandbox.close();
-		this.#remove();
+		this.#removeFolder();
 	}
 
 	#checkOpen() {
@@ -143,14 +167,6 @@ export async function unlessMissing(promise, otherwise) {
 			return otherwise;
 		throw error;
 	}
-}
-
-/** What a model is told of code that it wrote. Throws where that failed. */
-export function tellCode(result, show) {
-	const text = [...result.logs.map((line) => `${line.text}\n`), result.stdout, result.stderr].join('');
-	if (result.ok)
-		return result.value === undefined ? text : text + show(result.value);
-	throw new ToolError(text + (result.error.traceback ?? `${result.error.type}: ${result.error.message}`), result);
 }
 
 function readResult(result, isMerged) {

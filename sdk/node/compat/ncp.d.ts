@@ -36,7 +36,7 @@ export interface SubprocessSandboxConfig {
 	memoryLimit: number;
 	/** true: PATH and NODE_ENV=sandbox; false: the whole environment. */
 	minimalEnv: boolean;
-	/** In place of the default: no network, the working directory for reading, a private /tmp. */
+	/** Instead of the default: no network, a private /tmp, and the working directory for reading, unless that is the home folder or one around it. */
 	policy?: Policy;
 }
 

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 /*
  * A drop-in for ncp's SubprocessSandbox: the same calls, texts and logs, in cells. What the code may do is the policy's
- * to say, not which names it sees; by default it has no network, the working directory for reading, and a private /tmp.
+ * to say, not which names it sees; by default it has no network, the working directory for reading, unless that is the home folder
+ * or one around it, and a private /tmp.
  */
 
+import { isWide } from '../lib/order.js';
 import { Sandbox } from '../lib/sandbox.js';
 
 const DEFAULTS = { timeout: 30_000, memoryLimit: 128, minimalEnv: true };
@@ -18,6 +20,9 @@ const HINTS = [
 	[/\b(?:ENOENT|EACCES|EPERM|EROFS)\b/, 'files.read or files.write'],
 	[/\b(?:ENETUNREACH|EAI_AGAIN|ENOTFOUND|EAFNOSUPPORT)\b|^fetch failed/, 'network'],
 ];
+
+const PRIVATE = ['/tmp', '/dev/shm', '/dev', '/proc'];
+const warned = new Set(); // folders
 
 // One supervisor serves all: programs make a sandbox for each request, and never close one.
 let shared = null;
@@ -75,8 +80,21 @@ export class SubprocessSandbox {
 		if (policy !== undefined)
 			return { ...policy, limits: { ...limits, ...policy.limits } };
 		const env = { pass: [], set: minimalEnv ? { NODE_ENV: 'sandbox' } : { ...process.env } };
-		return { limits, env, files: { read: [process.cwd()] } };
+		return { limits, env, files: { read: mayHave(process.cwd()) ? [process.cwd()] : [] } };
 	}
+}
+
+/** Whether code gets that folder: not the home folder, nor one around it; nor one that a cell has its own of. */
+function mayHave(cwd) {
+	if (PRIVATE.includes(cwd))
+		return false;
+	if (!isWide(cwd))
+		return true;
+	if (!warned.has(cwd))
+		process.emitWarning(`the working directory '${cwd}' is the home folder or one around it: code in cells does not get it. ` +
+			"Start in a folder of the project's own, or name what it needs in files.read of the policy", 'VitroWarning');
+	warned.add(cwd);
+	return false;
 }
 
 export function createSubprocessSandbox(config = {}) {

@@ -36,7 +36,7 @@ export function prepareTools(tools) {
 		if (inputSchema === undefined || inputSchema === null)
 			continue;
 		if (typeof inputSchema !== 'object')
-			throw new TypeError(`the inputSchema of ${JSON.stringify(name)} is no object`);
+			throw new TypeError(`the inputSchema of ${JSON.stringify(name)} is not an object`);
 		schemaOf(inputSchema);
 	}
 }
@@ -106,7 +106,7 @@ export class Attendant {
 			if (!(error instanceof codec.Malformed) && kind !== 'tool')
 				throw error;
 			result.status = 'no_result';
-			result.error = { type: 'NoResult', message: `its value is not what a value is: ${error.message}`, traceback: null };
+			result.error = { type: 'NoResult', message: `its value is malformed: ${error.message}`, traceback: null };
 		}
 		return result;
 	}
@@ -178,7 +178,7 @@ export class Attendant {
 		const pieces = codec.pack({ value: tree }, buffers);
 		const bytes = pieces.reduce((total, piece) => total + piece.length, 0);
 		if (bytes > this.#session.frameMax - (1 << 16))
-			throw new RangeError(`what ${name} gave has ${bytes} bytes, which is too much to be sent`);
+			throw new RangeError(`what ${name} returned has ${bytes} bytes; a supervisor takes at most ${this.#session.frameMax}`);
 		return pieces;
 	}
 

@@ -43,10 +43,6 @@ export class Connection {
 		socket.on('end', () => this.#finish('the supervisor is gone'));
 	}
 
-	get isOpen() {
-		return this.#why === null;
-	}
-
 	/** Says hello, and hears it. */
 	async greet(head, body) {
 		const timer = setTimeout(() => this.#finish(`it said nothing within ${HELLO_MS / 1000} s`), HELLO_MS);

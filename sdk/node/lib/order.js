@@ -4,7 +4,7 @@
 import { Buffer } from 'node:buffer';
 import { execFile } from 'node:child_process';
 import { existsSync, realpathSync } from 'node:fs';
-import { homedir } from 'node:os';
+import { homedir, userInfo } from 'node:os';
 import { delimiter, dirname, join, resolve } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
@@ -40,7 +40,7 @@ class Order {
 	checkSize(frameMax) {
 		const bytes = this.pieces.reduce((total, piece) => total + piece.length, 0);
 		if (bytes > frameMax - HEAD_BYTES)
-			throw new Refused(`the call has ${bytes} bytes; a supervisor takes ${frameMax} at the most`);
+			throw new Refused(`the call has ${bytes} bytes; a supervisor takes at most ${frameMax}`);
 	}
 }
 
@@ -74,7 +74,8 @@ export class Orders {
 			return `${this.#node}, started anew for each call: fork is false`;
 		const path = this.#node.includes('/') ? [dirname(this.#node), process.env.PATH].join(delimiter) : process.env.PATH;
 		const asked = promisify(execFile)(findBinary(), ['doctor', '--json'], { env: { ...process.env, PATH: path } });
-		const { stdout } = await asked.catch((error) => error); // where something needed is missing it says so by its exit code, too
+		// Where something that is needed is missing it says so by its exit code, too.
+		const { stdout } = await asked.catch((error) => error.stdout ? error : Promise.reject(error));
 		return JSON.parse(stdout).findings.find(({ name }) => name === 'Node pools').why;
 	}
 
@@ -133,7 +134,7 @@ export class Orders {
 	/** A tool of the server's own: its policy is the server's. */
 	callTool(name, args, options) {
 		checkOptions(options);
-		if (options.policy !== undefined)
+		if (isGiven(options.policy))
 			throw new TypeError("policy: a server's own tools have theirs");
 		checkToolName(name);
 		if (args === null || typeof args !== 'object' || Array.isArray(args))
@@ -144,13 +145,13 @@ export class Orders {
 
 	/** A pool without cells, that only says what a policy comes to. */
 	policyAlone(policy) {
-		return { kind: '', program: '', sources: JSON.stringify(policy === undefined ? this.#sources : sourcesOf(policy)) };
+		return { kind: '', program: '', sources: JSON.stringify(isGiven(policy) ? sourcesOf(policy) : this.#sources) };
 	}
 
 	#pool(kind, program, options, grants = []) {
-		const policy = options.policy ?? this.#policy;
-		const { sources, wallMs } = deadline(policy, options.timeout);
-		const all = [...options.policy === undefined ? this.#sources : sourcesOf(options.policy), ...sources];
+		const isOther = isGiven(options.policy);
+		const { sources, wallMs } = deadline(isOther ? options.policy : this.#policy, options.timeout);
+		const all = [...isOther ? sourcesOf(options.policy) : this.#sources, ...sources];
 		if (grants.length)
 			all.push({ json: JSON.stringify({ files: { read: grants } }) });
 		const setup = kind === 'node' ? this.#setup : undefined;
@@ -164,13 +165,16 @@ export class Orders {
 
 // ---- what is given -----------------------------------------------------------------------------------------------
 
+/** Whether a policy is to hold in place of the sandbox's: null is none, and no other one. */
+const isGiven = (policy) => policy !== undefined && policy !== null;
+
 function checkOptions(options, ...more) {
 	checkNames(options, [...SHARED, ...more]);
 	const { callId = '', signal } = options;
 	if (typeof callId !== 'string')
 		throw new TypeError(`callId is a text, not ${kindOf(callId)}`);
 	if (Buffer.byteLength(callId) > NAME_BYTES || !ID.test(callId))
-		throw new WrongValue(`callId is a text that can be printed, of ${NAME_BYTES} bytes at the most`);
+		throw new WrongValue(`callId is a printable text of at most ${NAME_BYTES} bytes`);
 	if (signal !== undefined && typeof signal?.addEventListener !== 'function')
 		throw new TypeError('signal is an AbortSignal');
 	for (const name of ['onLog', ...LISTENERS])
@@ -218,7 +222,7 @@ function checkFileName(name) {
 	try {
 		return codec.checkFileName(name);
 	} catch {
-		throw new WrongValue(`files: ${JSON.stringify(name)} is no name below the cell's working directory: a relative one, without '.' and '..'`);
+		throw new WrongValue(`files: ${JSON.stringify(name)} is not a name below the cell's working directory: a relative one, without '.' and '..'`);
 	}
 }
 
@@ -278,11 +282,24 @@ function grantsFor(module) {
 	return [isWide(found) ? file : found, ...around];
 }
 
-function isWide(folder) {
+/** Whether it is the home folder, or one around it: they hold all keys. */
+export function isWide(folder) {
+	const real = realpathOf(folder) ?? resolve(folder);
+	return real === '/' || homes().some((home) => `${realpathOf(home)}/`.startsWith(`${real}/`));
+}
+
+function homes() {
 	try {
-		const real = realpathSync(folder);
-		return real === '/' || `${realpathSync(homedir())}/`.startsWith(`${real}/`);
+		return [homedir(), userInfo().homedir];
+	} catch { // nobody knows this user
+		return [homedir()];
+	}
+}
+
+function realpathOf(path) {
+	try {
+		return realpathSync(path);
 	} catch {
-		return folder === '/';
+		return null;
 	}
 }

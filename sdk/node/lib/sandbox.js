@@ -9,7 +9,8 @@ import { Orders } from './order.js';
 import { Result } from './result.js';
 import { Session } from './session.js';
 
-const OPTIONS = ['policy', 'node', 'fork', 'preload', 'socket', 'readyMin', 'readyMax', 'onSupervisorLog'];
+/** What new Sandbox() takes, and a ToolHost for a sandbox of its own. */
+export const SANDBOX_OPTIONS = ['policy', 'node', 'fork', 'preload', 'socket', 'readyMin', 'readyMax', 'onSupervisorLog'];
 const WARNING = 4; // of syslog(3)
 
 /** What hears the supervisor. Of a module that is not loaded ahead a program is warned, once, also where it listens to no log. */
@@ -19,7 +20,11 @@ function hearLines(preload, onSupervisorLog = () => {}) {
 		const name = level === WARNING ? [...untold].find((name) => text.startsWith(`'${name}' is not loaded ahead of calls: `)) : undefined;
 		if (untold.delete(name))
 			process.emitWarning(visible(text), 'VitroWarning');
-		onSupervisorLog(level, text);
+		try {
+			onSupervisorLog(level, text);
+		} catch (error) { // whoever reads is in the middle of what came, for all calls
+			process.emitWarning(visible(`onSupervisorLog threw: ${error?.stack ?? error}`), 'VitroWarning');
+		}
 	};
 }
 
@@ -32,7 +37,9 @@ export class Sandbox {
 	#closing = null;
 
 	constructor(options = {}) {
-		checkSandboxNames(options, OPTIONS);
+		checkSandboxNames(options, SANDBOX_OPTIONS);
+		if (options.onSupervisorLog !== undefined && typeof options.onSupervisorLog !== 'function')
+			throw new TypeError('onSupervisorLog is a function');
 		this.#orders = new Orders(options);
 		this.#socket = options.socket;
 		this.#onLine = hearLines(this.#orders.preload, options.onSupervisorLog);
@@ -73,13 +80,14 @@ export class Sandbox {
 	}
 
 	/**
-	 * What holds on this machine under the sandbox's policy, or another one; `node` says whether a Node is forked for each call or
-	 * started anew, and why. Throws Refused where it cannot be held.
+	 * What holds on this machine under the sandbox's policy, or another one; `node`, but for a server's, says whether a Node is
+	 * forked for each call or started anew, and why. Throws Refused where it cannot be held.
 	 */
 	async capabilities(policy = undefined) {
 		const session = await this.#use();
 		const pool = await session.openPool(this.#orders.policyAlone(policy));
-		return { ...pool.isolation, vitro: session.version, node: await this.#orders.describeNode() };
+		const told = { ...pool.isolation, vitro: session.version };
+		return this.#socket === undefined ? { ...told, node: await this.#orders.describeNode() } : told;
 	}
 
 	/** How many cells and calls there are now, and were so far. */

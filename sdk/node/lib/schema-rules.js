@@ -4,7 +4,7 @@
  * of nodes; a node is a list of rules; a rule is a keyword with what it was given. schema.js compiles them.
  */
 
-import { Script } from 'node:vm';
+import { Script, createContext } from 'node:vm';
 
 import { ARRAY, NUMBER, OBJECT, STRING, closest, listed, place, show, showAll, showPlace, showText, showTypes, typesOf } from './say.js';
 
@@ -12,6 +12,8 @@ const NESTING_MAX = 200; // of schemas applied in one another, in a check
 const STEPS_MAX = 1_000_000; // of one check
 const PATTERN_LENGTH_MAX = 4096;
 const PATTERN_MS = 200; // that matching one text may take
+const STEPS_PER_MS = 500; // of matching: so all texts of a check have two seconds together
+const SIMPLE_LENGTH_MAX = 4096; // of a text that takes no clock: some 20 ms at the worst
 const STEP_CHARACTERS = 16; // of a text, passed over in one step
 
 /** A value does not fit; the text is not made while alternatives are tried. */
@@ -35,31 +37,53 @@ export const NEVER = new Node(null, true);
 
 // ---- regular expressions -----------------------------------------------------------------------------------------
 
-const COUNTS = /[*+]|\{[0-9]+,[0-9]*\}|\\[1-9k]/g;
+const APART = /\\[pPu]\{[^}]*\}|\\[^1-9k]|\[(?:\\.|[^\]\\])*\]/gsu; // characters and classes of them: no mark in them counts
+const room = { pattern: null, text: '' };
 const search = new Script('pattern.test(text)');
+let context; // for all: one takes a millisecond to make
+
+/** Whether there are no more ways to try a text than places in it, times its length. */
+function isSimple(text) {
+	const marks = text.replace(APART, 'x').replaceAll('(?:', '(');
+	const groups = marks.match(/\(/g)?.length ?? 0;
+	if (/\\[1-9k]/.test(marks) || groups > 1)
+		return false;
+	return groups === 1 ? !/[*+?{]/.test(marks) : (marks.match(/[*+?]|\{[0-9]+,/g)?.length ?? 0) <= 1;
+}
 
 /**
- * A regular expression of a schema. One that can try a text in more ways than there are places in it, such as (a+)+$,
- * takes time without bound for a text that was written for it: it is run under a clock.
+ * A regular expression of a schema. One that can try a text in more ways than there are places in it, such as (a+)+$ or
+ * (a|a){30}b, takes time without bound for a text that was written for it: it is run under a clock. What a text takes is
+ * spent, or many of them would take as much each.
  */
 export class Pattern {
+	#isSimple;
+
 	constructor(text) {
 		if (text.length > PATTERN_LENGTH_MAX)
 			throw new SyntaxError('it is too long');
 		this.text = text;
 		this.regexp = new RegExp(text, 'u');
-		const counts = text.match(COUNTS)?.length ?? 0;
-		this.isSimple = counts === 0 || counts === 1 && !text.includes('(');
+		this.#isSimple = isSimple(text);
 	}
 
 	isFoundIn(text, checking) {
-		checking.spend(1 + Math.floor(text.length / STEP_CHARACTERS) * (this.isSimple ? 1 : 4));
-		if (this.isSimple && text.length <= 4096 || text.length < 8)
-			return this.regexp.test(text);
+		checking.spend(1 + Math.floor(text.length / STEP_CHARACTERS));
+		const began = performance.now();
+		const isFound = this.#isSimple && text.length <= SIMPLE_LENGTH_MAX ? this.regexp.test(text) : this.#findInTime(text);
+		checking.spend(Math.floor((performance.now() - began) * STEPS_PER_MS));
+		return isFound;
+	}
+
+	#findInTime(text) {
+		context ??= createContext(room);
+		Object.assign(room, { pattern: this.regexp, text });
 		try {
-			return search.runInNewContext({ pattern: this.regexp, text }, { timeout: PATTERN_MS });
+			return search.runInContext(context, { timeout: PATTERN_MS });
 		} catch (error) {
 			throw error?.code === 'ERR_SCRIPT_EXECUTION_TIMEOUT' ? new TooMuchWork() : error;
+		} finally {
+			Object.assign(room, { pattern: null, text: '' });
 		}
 	}
 }

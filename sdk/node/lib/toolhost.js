@@ -10,7 +10,7 @@ import { ArgumentsError, Command, schemaOfWords } from './command.js';
 import { Refused } from './errors.js';
 import { checkNames, checkSandboxNames } from './options.js';
 import { Result } from './result.js';
-import { Sandbox } from './sandbox.js';
+import { SANDBOX_OPTIONS, Sandbox } from './sandbox.js';
 import { closest, show, showText, typesOf, OBJECT } from './say.js';
 import { Schema } from './schema.js';
 
@@ -20,9 +20,9 @@ const SCHEMA_MAX = 256 << 10;
 const ARGUMENTS_MAX = 4 << 20; // of arguments that are JSON text
 const TOOLS_MAX = 4096;
 const EVENTS_MAX = 65536; // that wait for a watcher who does not come for them: older ones are dropped
-const ID_BYTES = 63;
+const ID_BYTES = 250; // as for a sandbox
 const KEYS = ['name', 'description', 'inputSchema', 'policy', 'timeout', 'input'];
-const OPTIONS = ['sandbox', 'timeout', 'policy', 'node', 'preload', 'socket', 'readyMin', 'readyMax', 'onSupervisorLog'];
+const OPTIONS = ['sandbox', 'timeout', ...SANDBOX_OPTIONS];
 
 /** A tool of a tool host: of a command, or of a function in a module. */
 class Tool {

@@ -38,7 +38,7 @@ export function startFrame(head, bodyBytes = 0) {
 	const start = Buffer.allocUnsafe(8 + size);
 	start.writeUInt32LE(size + bodyBytes, 0);
 	start.writeUInt32LE(size, 4);
-	start.utf8Write(text, 8, size);
+	start.write(text, 8, size, 'utf8');
 	return start;
 }
 

@@ -2,7 +2,8 @@
 """Builds the package vitro-sandbox (PEP 517 and 660) by the standard library alone.
 
 The wheel carries the program and its Python runtime in vitro/_bin, as `make build` leaves them at the top of the source
-tree; where they are missing, that is run. An sdist carries the source tree as `source`.
+tree. That is run first, so that the program is not older than the package; where it cannot be, what is there is taken. An
+sdist carries the source tree as `source`.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ Name: vitro-sandbox
 Version: {version}
 Summary: Runs every tool call of an AI agent in its own sealed, single-use process
 License: Apache-2.0
+License-File: LICENSE
 Requires-Python: >=3.8
 Classifier: License :: OSI Approved :: Apache Software License
 Classifier: Operating System :: POSIX :: Linux
@@ -66,18 +68,25 @@ def read_version() -> str:
 
 
 def find_build() -> Path:
-    """The folder with the program and its runtime, made if it is not there."""
+    """The folder with the program and its runtime, made or renewed."""
     top = find_top()
     build = top / "build"
-    if not has_all(build):
+    if can_make(top, build) or not has_all(build):
+        # pip's own PYTHONPATH hides the modules that meson is made of.
+        env = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONNOUSERSITE")}
         try:
-            done = subprocess.run(["make", "build"], cwd=top, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+            done = subprocess.run(["make", "build"], cwd=top, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
         except OSError as error:
             raise CannotBuild(f"{build} has no vitro, and `make build` cannot be run: {error}") from None
         if done.returncode or not has_all(build):
             said = done.stdout.decode(errors="replace").strip()[-4000:]
             raise CannotBuild(f"`make build` in {top} did not make {build}/vitro and {build}/python:\n{said}")
     return build
+
+
+def can_make(top: Path, build: Path) -> bool:
+    has_tools = shutil.which("make") is not None and shutil.which("ninja") is not None
+    return has_tools and (top / "Makefile").is_file() and os.access(build if build.exists() else top, os.W_OK)
 
 
 def has_all(build: Path) -> bool:
@@ -116,11 +125,14 @@ class Wheel:
 
 def metadata(tag: str) -> Dict[str, str]:
     return {"METADATA": METADATA.format(version=read_version(), readme=(HERE / "README.md").read_text()),
+            "LICENSE": (find_top() / "LICENSE").read_text(),
             "WHEEL": f"Wheel-Version: 1.0\nGenerator: vitro_build\nRoot-Is-Purelib: false\nTag: {tag}\n",
             "entry_points.txt": "[console_scripts]\nvitro = vitro.__main__:main\n"}
 
 
 def native_tag() -> str:
+    """For machines like this one. A manylinux tag would name the glibc that the runtime's extension is linked with, the program
+    being static; but pip before 20.3, which Python 3.8 came with, would not install it, not even here."""
     return f"py3-none-linux_{platform.machine()}"
 
 
@@ -154,11 +166,11 @@ def build_wheel(wheel_directory: str, config_settings: Settings = None, metadata
 def build_editable(wheel_directory: str, config_settings: Settings = None,
                    metadata_directory: Optional[str] = None) -> str:
     """PEP 660: the package where it is, and the build beside it by a link."""
-    link = HERE / "vitro" / "_bin"
+    build, link = find_build(), HERE / "vitro" / "_bin"
     if not link.exists():
         if link.is_symlink():
             link.unlink()
-        link.symlink_to(os.path.relpath(find_build(), link.parent))
+        link.symlink_to(os.path.relpath(build, link.parent))
     wheel = Wheel(wheel_directory, native_tag())
     wheel.add(f"{NAME}.pth", f"{HERE}\n".encode())
     return wheel.close()

@@ -44,14 +44,14 @@ class Base:
         raise TypeError(f"a vitro.{type(self).__name__} cannot be sent to another process: make one there")
 
     def cancel(self, call_id: str) -> bool:
-        """Ends the calls with that id: they are `cancelled`. Whether there were any."""
+        """Ends the calls with that id, which become `cancelled`. Returns whether there were any."""
         found = [call for call in self._under_way() if call.call_id == call_id]
         for call in found:
             self._session.cancel(call)  # type: ignore[union-attr]
         return bool(found)
 
     def terminate(self) -> int:
-        """Ends all calls that are under way: they are `cancelled`. How many there were."""
+        """Ends all calls that are under way, which become `cancelled`. Returns how many there were."""
         found = self._under_way()
         for call in found:
             self._session.cancel(call)  # type: ignore[union-attr]

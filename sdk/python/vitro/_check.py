@@ -6,6 +6,7 @@ from __future__ import annotations
 import functools
 import inspect
 import os
+import warnings
 from typing import Any, Callable, Iterable, List, Mapping, Optional, TypeVar, cast
 
 Item = TypeVar("Item")
@@ -44,6 +45,18 @@ def telling(places: Mapping[str, str]) -> Callable[[Function], Function]:
 
         return cast(Function, told_awaited if inspect.iscoroutinefunction(function) else told)
     return wrap
+
+
+def warn_of_own(func: Callable[..., Any], given: Mapping[str, Any]) -> None:
+    """Warns where what is given to a sandbox is also the name of an argument of the function: which of them was meant?"""
+    names = [name for name, value in given.items() if value is not None and value is not False and value not in ("", ())]
+    code = getattr(inspect.unwrap(func), "__code__", None) if names else None
+    if code is None:
+        return
+    for name in names:
+        if name in code.co_varnames[:code.co_argcount + code.co_kwonlyargcount]:
+            warnings.warn(f"{name} is taken by the sandbox; {func.__qualname__}() has an argument of that name, which "
+                          f"functools.partial(..., {name}=...) sets", RuntimeWarning, stacklevel=3)
 
 
 def items(name: str, of: str, given: Iterable[Item]) -> List[Item]:

@@ -236,11 +236,6 @@ class Command:
                 raise reader.fail(f"{{{piece.text}...}} is for words; {{{piece.text}}} gives the list as JSON")
         return pieces
 
-    @property
-    def program(self) -> str:
-        """The first word, which has no argument in it."""
-        return self._words[0].text or ""
-
     def argv(self, arguments: Any) -> List[str]:
         """The words with the arguments, a dict, filled in. Raises ArgumentsError."""
         argv: List[str] = []
@@ -316,7 +311,7 @@ class Command:
         return data
 
 
-def value_of(output: bytes) -> Any:
+def printed_value(output: bytes) -> Any:
     """The value of what a command printed: what it says as JSON, else its text. json.loads() would do, but what a cell printed can
     nest deeper than this program's stack, where the limit of recursion was raised."""
     try:

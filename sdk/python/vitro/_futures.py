@@ -20,14 +20,16 @@ class CallFuture(Future):  # type: ignore[type-arg]
         super().__init__()
         self.call_id = call_id
         self._stop: Optional[Callable[[], None]] = None
+        self._cancelling = threading.Lock()  # taken by the first who cancels, for good
 
     def cancel(self) -> bool:
         """Ends the call, whatever it is doing. False: it was over already."""
         if not super().cancel():
             return False
-        self.set_running_or_notify_cancel()
-        if self._stop is not None:
-            self._stop()
+        if self._cancelling.acquire(blocking=False):
+            self.set_running_or_notify_cancel()
+            if self._stop is not None:
+                self._stop()
         return True
 
     def running(self) -> bool:
@@ -85,9 +87,18 @@ class Pump(Waiter):
         with self._lock:
             self._steps[call] = step
             if not self._runs:
-                self._runs = True
-                threading.Thread(target=self._run, name="vitro-futures", daemon=True).start()
+                self._start(call)
         return call.told
+
+    def _start(self, call: Call) -> None:
+        """Starts the thread. The lock is held. Where there can be none, nobody looks after the call."""
+        self._runs = True
+        try:
+            threading.Thread(target=self._run, name="vitro-futures", daemon=True).start()
+        except BaseException:
+            self._runs = False
+            del self._steps[call]
+            raise
 
     def _again(self, call: Call) -> None:
         while call.told:

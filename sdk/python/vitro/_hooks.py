@@ -65,7 +65,7 @@ class Hooks:
         return function
 
     def run_tool(self, head: Head, body: Request, finish: Callable[[Any], Any]) -> Any:
-        """What the tool that a cell asks for gives. finish: has what it returned be over, which may be to be awaited."""
+        """What the tool that a cell asks for gives. finish: waits for the returned value if it is awaitable."""
         function = self.find_tool(head)
         args, kwargs = read_request(body)
         try:

@@ -17,7 +17,7 @@ from typing import Any, Callable, Dict, Iterable, NamedTuple, Optional, Tuple, T
 from . import _check
 from ._order import Options
 from ._policy import Policy, deadline, sources_of
-from ._raised import kinds_of, raising
+from ._raised import kinds_of, raising, throw
 from .errors import VitroError
 from .sandbox import Sandbox
 
@@ -54,7 +54,7 @@ def isolated(*, timeout: Optional[float] = None, memory: Optional[int] = None, p
 def isolated(function: Optional[Function] = None, *, timeout: Optional[float] = None, memory: Optional[int] = None,
              policy: Policy = None, result_types: Iterable[type] = (), trust_results: bool = False,
              error_types: Iterable[Type[BaseException]] = ()) -> Union[Function, Callable[[Function], Function]]:
-    """Has each call of a function run in a cell of its own.
+    """Decorator: each call of the function runs in its own cell.
 
         @vitro.isolated(timeout=2, memory=256)
         def parse(document):
@@ -62,18 +62,18 @@ def isolated(function: Optional[Function] = None, *, timeout: Optional[float] = 
 
         parse(text)  # as before, sealed
 
-    timeout     seconds that a call may take; 30 without it
-    memory      megabytes that it may use; 512 without it
-    policy      what it may use apart from that: as for Sandbox
-    error_types classes of exceptions, apart from the built-in ones, that calls may raise. What the function raises is a
+    timeout     seconds that a call may take; 30 by default
+    memory      megabytes that it may use; 512 by default
+    policy      what else it may use: as for Sandbox
+    error_types classes of exceptions, besides the built-in ones, that calls may raise. What the function raises is a
                 ToolError that is also of its own class.
     result_types, trust_results
-                what may come back, apart from plain data: see Sandbox.call()
+                what may come back besides plain data: see Sandbox.call()
 
-    A coroutine function is awaited as before; cancelling that ends the cell. Of a method the object is sent as an argument:
-    what a call changes in it is not seen here. In a cell a decorated function is called as it is: the cell is one
-    already, so recursion, and a decorated function that calls another, cost nothing, and the limits are those of the
-    call that the program made. The undecorated function is `__wrapped__`.
+    A coroutine function is awaited as before; cancelling it ends the cell. For a method, the object is sent as an argument,
+    and what a call changes in it is not seen here. Inside a cell a decorated function is called directly, so recursion, and
+    a decorated function that calls another, cost nothing; the limits are those of the call that the program made. The
+    undecorated function is `__wrapped__`.
 
     Functions with the same policy share a sandbox, which is made at the first call and ends with the program.
     """
@@ -163,7 +163,7 @@ async def _call_later(function: Callable[..., Any], terms: _Terms, args: Tuple[A
         return await asyncio.wrap_future(future)
     except VitroError as error:
         failure = error
-    return raising(lambda: _raise(failure), _kinds(terms.error_types))
+    return raising(lambda: throw(failure), _kinds(terms.error_types))
 
 
 async def _in_thread(begin: "Callable[[], Future[Any]]") -> "Future[Any]":
@@ -175,7 +175,3 @@ async def _in_thread(begin: "Callable[[], Future[Any]]") -> "Future[Any]":
     except asyncio.CancelledError:
         beginning.add_done_callback(lambda done: done.cancelled() or done.exception() or done.result().cancel())
         raise
-
-
-def _raise(error: VitroError) -> None:
-    raise error

@@ -4,17 +4,16 @@
 from __future__ import annotations
 
 import asyncio
-import socket
+import os
+import threading
 from collections import deque
 from typing import Any, Deque, Optional, Sequence
 
 from ._order import Buffer
-from ._session import Call, Session, Waiter
+from ._session import FLAGS, PIECES_MAX, Call, Session, Waiter
 from ._start import Connection
 from ._wire import Broken
 
-_FLAGS = getattr(socket, "MSG_DONTWAIT", 0) | getattr(socket, "MSG_NOSIGNAL", 0)
-_PIECES = 512  # IOV_MAX is 1024
 _TURNS = 16  # of reading, until others of the loop have theirs
 
 
@@ -74,7 +73,7 @@ class LoopSession(Session):
             self._unsent.extend(memoryview(piece).cast("B") for piece in pieces)
             return True
         try:
-            sent = self.sock.sendmsg(pieces[:_PIECES], (), _FLAGS)
+            sent = self.sock.sendmsg(pieces[:PIECES_MAX], (), FLAGS)
         except BlockingIOError:
             sent = 0
         except OSError:
@@ -92,7 +91,7 @@ class LoopSession(Session):
         try:
             while self._unsent:
                 view = self._unsent.popleft()
-                sent = self.sock.send(view, _FLAGS) if view else 0
+                sent = self.sock.send(view, FLAGS) if view else 0
                 if sent < len(view):
                     self._unsent.appendleft(view[sent:])
         except BlockingIOError:
@@ -116,7 +115,7 @@ class LoopSession(Session):
             for _ in range(_TURNS):
                 room = self.reader.get_buffer()
                 size = len(room)
-                count = self.sock.recv_into(room, 0, _FLAGS)
+                count = self.sock.recv_into(room, 0, FLAGS)
                 if not count:
                     self._end("the supervisor is gone")
                     return
@@ -142,3 +141,23 @@ class LoopSession(Session):
     def shut(self) -> None:
         """Ends all calls. The connection is still to be closed."""
         self._end("the sandbox was closed", "cancelled")
+
+    def drop(self) -> None:
+        """Ends what nobody closed, wherever the garbage of it is collected: in the middle of something of this session, for
+        example, so that is left to the loop, which has to forget the socket before its number is another's."""
+        if self.pid != os.getpid():
+            return
+        if self.loop.is_closed():
+            self.connection.close()
+        elif self.loop.is_running():
+            self.loop.call_soon_threadsafe(self._let_go)
+        else:
+            self._let_go()
+
+    def _let_go(self) -> None:
+        """Closes the connection. The loop does not wait for the supervisor's end."""
+        self.shut()
+        try:
+            threading.Thread(target=self.connection.close, name="vitro-close", daemon=True).start()
+        except RuntimeError:  # the program is about to end
+            self.connection.close()

@@ -34,7 +34,8 @@ answering: "ContextVar[bool]" = ContextVar("vitro_answering", default=False)
 
 SIMPLE = frozenset((int, str, float, bool, bytes, type(None)))  # what any pickler writes alike
 _FIRST_BYTES = 32 << 10  # of an initializer; a setup has 48 KiB
-_LARGE = 1 << 16  # bytes that are worth a buffer of their own
+_APART_BYTES = 1 << 16  # of bytes that are worth a buffer of their own
+_HEAD_BYTES = 1 << 16  # of a frame, at the most
 _NAME_BYTES = 250  # of a tool's name and of a call's id each; the wire has room for 511 together
 _RAISED_MAX = 8  # exceptions of its tools that a call keeps, with all that their frames hold
 _NOTHING: Deque[Exception] = deque(maxlen=0)
@@ -82,11 +83,10 @@ class Order:
             fields += ',"within":true'
         self.fields = fields
 
-
     def check_size(self, frame_max: int) -> None:
         """Raises Refused where it is more than a supervisor takes."""
-        if self.size > frame_max - (1 << 16):
-            raise Refused(f"the call's arguments have {self.size} bytes; a supervisor takes {frame_max} at the most")
+        if self.size > frame_max - _HEAD_BYTES:
+            raise Refused(f"the call's arguments have {self.size} bytes; a supervisor takes at most {frame_max}")
 
 
 class Options:
@@ -101,9 +101,9 @@ class Options:
         self.call_id = call_id
         for name, hook in (("on_output", on_output), ("on_log", on_log)):
             if hook is not None and (not callable(hook) or inspect.iscoroutinefunction(hook)):
-                raise TypeError(f"{name} is a function, and no coroutine function, not {hook!r:.100}")
+                raise TypeError(f"{name} is a plain function, not {hook!r:.100}")
         if call_id != "" and _check.text("call_id", call_id) and (len(call_id.encode("utf-8", "surrogatepass")) > _NAME_BYTES or not call_id.isprintable()):
-            raise ValueError(f"call_id is a text that can be printed, of {_NAME_BYTES} bytes at the most")
+            raise ValueError(f"call_id is a printable text of at most {_NAME_BYTES} bytes")
 
 
 class Orders:
@@ -312,10 +312,10 @@ def _pickled(args: Tuple[Any, ...], kwargs: Dict[str, Any], reference: Reference
     for value in args:
         if type(value) not in SIMPLE:
             is_simple = False
-        elif type(value) is bytes and len(value) > _LARGE:
+        elif type(value) is bytes and len(value) > _APART_BYTES:
             is_large = True
     if is_large:
-        args = tuple(Apart(value) if type(value) is bytes and len(value) > _LARGE else value for value in args)
+        args = tuple(Apart(value) if type(value) is bytes and len(value) > _APART_BYTES else value for value in args)
     if is_simple:
         return pickle.dumps((args, kwargs), 5, buffer_callback=lambda buffer: buffers.append(buffer.raw()))
     return dumps(args, kwargs, reference, lambda buffer: buffers.append(buffer.raw()))
@@ -345,7 +345,7 @@ def _types(classes: Iterable[type]) -> Dict[str, type]:
         raise TypeError(f"result_types is a list of classes, not {classes!r:.100}")
     for one in found:
         if not codec.can_build(one):
-            raise TypeError(f"result_types: {codec.name_type(one)} is no dataclass, pydantic model, enum or named tuple")
+            raise TypeError(f"result_types: {codec.name_type(one)} is not a dataclass, pydantic model, enum or named tuple")
     return {f"{one.__module__}:{one.__qualname__}": one for one in found}
 
 
@@ -369,7 +369,7 @@ def _place(files: Mapping[str, Content], buffers: List[Buffer]) -> Dict[str, int
         try:
             codec.check_file_name(name)
         except codec.Malformed:
-            raise ValueError(f"files: {name!r:.100} is no name below the working directory, such as 'data/in.csv'") from None
+            raise ValueError(f"files: {name!r:.100} is not a name below the working directory, such as 'data/in.csv'") from None
         placed[name] = len(buffers)
         buffers.append(_content(f"files[{name!r:.60}]", content))
     return placed
@@ -417,12 +417,18 @@ def read_request(body: Request) -> Tuple[List[Any], Dict[str, Any]]:
     return args, kwargs
 
 
-def write_answer(value: Any) -> List[Buffer]:
-    """What a tool gave, for the cell. Raises what says that it is no plain data."""
+def write_answer(value: Any, frame_max: int) -> List[Buffer]:
+    """What a tool gave, for the cell. Raises what says that it is no plain data, or that it is too large: a supervisor ends the
+    session of who sends more than it takes."""
     if codec.is_as_it_is(value):
-        return codec.pack({"value": value})
-    tree, buffers = codec.encode(value, name="the tool's value", advice=codec.PLAIN_ADVICE)
-    return [*codec.pack({"value": tree}, buffers)]
+        pieces = codec.pack({"value": value})
+    else:
+        tree, buffers = codec.encode(value, name="the tool's value", advice=codec.PLAIN_ADVICE)
+        pieces = [*codec.pack({"value": tree}, buffers)]
+    size = sum(memoryview(piece).nbytes for piece in pieces)
+    if size > frame_max - _HEAD_BYTES:
+        raise ValueError(f"the tool's value has {size} bytes; a supervisor takes at most {frame_max}")
+    return pieces
 
 
 def write_failure(error: BaseException) -> List[Buffer]:

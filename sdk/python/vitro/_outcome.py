@@ -13,7 +13,7 @@ from typing import Any, Dict, Optional, Tuple, Union
 
 from . import _codec as codec
 from ._asks import take_raised
-from ._command import value_of
+from ._command import printed_value
 from ._message import PARTS_MAX, read_json
 from ._order import Buffer, Order
 from ._result import STATUSES, Error, Result, Shown, Usage, last_words
@@ -41,7 +41,7 @@ def conclude(order: Order, call: Call) -> Any:
         try:
             value, files = read_value(call.body, call.value_size, order)
         except codec.Malformed as error:
-            result = build(call, {**head, "status": "no_result", "error": f"its value is not what a value is: {error}"})
+            result = build(call, {**head, "status": "no_result", "error": f"its value is malformed: {error}"})
         else:
             if not order.wants_result:
                 return value
@@ -120,7 +120,7 @@ def command_result(result: Result) -> Result:
         error = Error("ResultLimit", "the command printed more than limits.stdout_kb, so its value is cut")
         return dataclasses.replace(result, status="result_limit", error=error)
     if result.status == "ok":
-        return dataclasses.replace(result, value=value_of(result.stdout_bytes))
+        return dataclasses.replace(result, value=printed_value(result.stdout_bytes))
     if result.status != "error" or not result.exit_code or result.error is None:
         return result
     words = last_words(result.stderr_bytes)

@@ -5,17 +5,16 @@ from __future__ import annotations
 
 import logging
 import os
-import pwd
 import site
 import sys
 import sysconfig
 from typing import Any, Dict, List, Set, Tuple
 
 from . import _codec as codec
+from ._resolve import ELSEWHERE
 
 # Of these the cell has its own: the host's are shown elsewhere.
 _PRIVATE = ("/tmp", "/dev/shm", "/dev", "/proc")
-_ELSEWHERE = "/run/vitro/path"
 _PACKAGE = os.path.dirname(os.path.realpath(__file__))
 _RUNTIME = os.path.dirname(os.path.realpath(codec.__file__))  # in a source tree a link leads there
 _log = logging.getLogger("vitro")
@@ -55,7 +54,7 @@ class Folders:
 
     def _add(self, entry: str, prefixes: Tuple[str, ...]) -> None:
         if entry in _PRIVATE:
-            moved = f"{_ELSEWHERE}{entry}"
+            moved = f"{ELSEWHERE}{entry}"
             self.path.append(moved)
             self.grants.append({"from": entry, "to": moved})
             return
@@ -70,8 +69,9 @@ class Folders:
 def _homes() -> Set[str]:
     found = {os.path.expanduser("~")}
     try:
+        import pwd  # which other systems have not
         found.add(pwd.getpwuid(os.getuid()).pw_dir)
-    except KeyError:  # nobody knows this user
+    except (ImportError, KeyError):  # or nobody knows this user
         pass
     return {os.path.realpath(home) for home in found if os.path.isabs(home)}
 

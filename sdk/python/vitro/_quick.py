@@ -20,12 +20,12 @@ from typing import Any, Callable, Dict, List, NamedTuple, Optional, Tuple
 from ._codec import read_plain
 from ._order import SIMPLE, Buffer, Order, Request
 from ._room import Room
-from ._session import Call, Pool, Session
-from ._threads import FLAGS, ThreadSession
+from ._session import FLAGS, Call, Pool, Session
+from ._threads import ThreadSession
 from ._wire import LENGTHS, Head, Parted, match_done, match_end, match_use, quote
 
 LONG_WAY = object()
-_LARGE = 1 << 15  # bytes of arguments
+_LARGE = 1 << 15  # bytes of an argument: from here on it goes beside the others
 _FIRST = 1 << 13  # bytes to receive at first: what is larger goes to where it stays, and is copied no more
 
 # The end of a call that never was: reading it while the cell works warms the caches for the real one.
@@ -37,8 +37,8 @@ Write = Callable[[Tuple[Any, ...]], Optional[Tuple[Call, List[Buffer]]]]
 
 
 class Route(NamedTuple):
-    """How a call of one function goes: hurry(args) gives its value, or LONG_WAY, or a Call that is begun; the latter two where
-    an event loop reads."""
+    """How a call of one function goes. hurry(args) gives the value; LONG_WAY, where nothing was begun; or a Call that is still to
+    be awaited."""
 
     hurry: Callable[[Tuple[Any, ...]], Any]
     session: Any  # of the caller's kind
@@ -234,7 +234,8 @@ def _make_hurry(session: ThreadSession, pool: Pool, write: Write) -> Callable[[T
             if usual is not None and int(usual[2]) == number:
                 start, size = usual.end(), int(usual[3])
                 is_whole, value_to_come = size == count - start, None
-                if not is_whole and usual[1] == pack(start - 8 + size, start - 8):
+                # Less may have come than the value; or more, the next frame, which the reader takes apart.
+                if size > count - start and usual[1] == pack(start - 8 + size, start - 8):
                     value_to_come = _begin_large(came, start, size)
                 if value_to_come is not None and not value_to_come.fill(receive):
                     session.fail("the supervisor is gone")

@@ -10,7 +10,7 @@ each exception its __new__, with a text that the cell chose; where one of them r
 from __future__ import annotations
 
 import builtins
-from typing import Any, Callable, Dict, Iterable, Mapping, Tuple, Type
+from typing import Any, Callable, Dict, Iterable, Mapping, NoReturn, Tuple, Type
 
 from . import _check
 from ._result import Result
@@ -24,6 +24,11 @@ _BUILT_IN: Dict[str, Type[BaseException]] = {
     name: kind for name, kind in vars(builtins).items()
     if isinstance(kind, type) and issubclass(kind, Exception) and not issubclass(kind, _LEFT_OUT)}
 _made: Dict[Tuple[type, type], Type[VitroError]] = {}
+
+
+def throw(error: BaseException) -> NoReturn:
+    """Raises it, as an expression."""
+    raise error
 
 
 def kinds_of(error_types: Iterable[type]) -> Kinds:

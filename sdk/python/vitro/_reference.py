@@ -41,11 +41,6 @@ class Reference(NamedTuple):
     modules: Tuple[str, ...]
     label: str
 
-    @property
-    def module(self) -> Optional[str]:
-        """The module that a zygote should learn, or None."""
-        return self.modules[0] if self.modules else None
-
 
 def describe(func: Callable[..., Any]) -> Reference:
     """A reference to a function, a method, a partial, or any object that can be called. Raises NotSendable."""

@@ -66,19 +66,19 @@ class Result:
     call_id      the call's id
     status       "ok", "error", "timeout", "cpu_limit", "memory_limit", "crashed", "no_result", "result_limit",
                  "cancelled", "refused" or "lost": one cause, one status
-    value        what the function returned or the code came to; None of a command; a Shown of code that came to no plain data
-    error        an Error with type, message and traceback; None where ok
-    exit_code    of its process, where it exited by itself
-    signal       that it died of; 9 where vitro ended it
+    value        what the function returned or the code came to; None for a command; a Shown if the code's value is not plain data
+    error        an Error with type, message and traceback; None if ok
+    exit_code    of its process, if it exited by itself
+    signal       the one that it died of; 9 if vitro ended it
     stdout_bytes, stderr_bytes
                  what it printed; `stdout` and `stderr` are the same as text
-    dropped      how many bytes of each are not there, beyond `limits.stdout_kb`
+    dropped      how many bytes of each were dropped, because of `limits.stdout_kb` and `limits.stderr_kb`
     logs         lines that the tool logged, each a Log with level and text
     usage        a Usage: wall_ms, cpu_ms, peak_memory_kb, processes
-    isolation    what really held it: the level, and the mechanism per property; None where it came to no cell
-    files        the files that `collect` named, by their names
+    isolation    what was really applied: the level, and the mechanism for each property; None if no cell was used
+    files        the files that `collect` matched, by name
     denials      None: denials were not observed
-    unreaped     something in the cell would not die in time
+    unreaped     something in the cell did not die in time
     """
 
     call_id: str

@@ -392,8 +392,3 @@ class Schema:
         except (TooMuchWork, RecursionError):
             return f"{show_place(name, None)}: {_TOO_MUCH}"
         return None
-
-
-def check(schema: Any, value: Any, name: str = "arguments") -> Optional[str]:
-    """Checks a value against a schema that is compiled for it. See Schema.check()."""
-    return Schema(schema).check(value, name)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import socket
 import threading
 import time
 import weakref
@@ -25,6 +26,8 @@ from ._wire import Body, Broken, Head, Parted, frame, match_done, quote, read_me
 from .errors import Refused
 
 EMPTY = memoryview(b"")
+FLAGS = getattr(socket, "MSG_DONTWAIT", 0) | getattr(socket, "MSG_NOSIGNAL", 0)  # of who must not wait, and hears by reading who is gone
+PIECES_MAX = 512  # that are sent at once; IOV_MAX is 1024
 POOLS_MAX = 32  # beyond this, the one that was not used for longest is dropped
 HELD_MAX = 64 << 20  # bytes of one call that nobody has taken yet
 ASKS_MAX = 10000  # uses of tools that one call waits for

@@ -12,6 +12,7 @@ import os
 import select
 import signal
 import socket
+import sys
 import time
 from typing import List, Optional, Tuple
 
@@ -182,7 +183,9 @@ def start() -> Connection:
 
 def connect(path: str) -> Connection:
     """A server (`vitro serve`) by the path of its socket. It gets this program's environment and working directory. Raises
-    Refused where there is none to be reached, so that nothing has begun."""
+    Refused where there is none to be reached, so that nothing has begun, and Lost where one does not answer."""
+    if sys.platform != "linux":
+        find_binary()  # says so
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     connection = Connection(sock, None, 64 << 20)
     try:

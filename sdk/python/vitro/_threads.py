@@ -14,12 +14,10 @@ import threading
 from typing import Dict, List, Optional, Sequence
 
 from ._order import Buffer
-from ._session import Call, Session, Waiter
+from ._session import FLAGS, PIECES_MAX, Call, Session, Waiter
 from ._start import Connection, wait_writable
 from ._wire import Broken, Frame
 
-FLAGS = getattr(socket, "MSG_DONTWAIT", 0) | getattr(socket, "MSG_NOSIGNAL", 0)
-_PIECES = 512  # IOV_MAX is 1024
 _TURNS = 64  # of reading without waiting
 
 
@@ -159,7 +157,7 @@ class ThreadSession(Session):
                 return False
             try:
                 sent = (self.sock.send(pieces[0], FLAGS) if len(pieces) == 1
-                        else self.sock.sendmsg(pieces[:_PIECES], (), FLAGS))
+                        else self.sock.sendmsg(pieces[:PIECES_MAX], (), FLAGS))
             except BlockingIOError:
                 sent = 0
             except OSError:

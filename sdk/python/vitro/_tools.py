@@ -12,13 +12,13 @@ import re
 import threading
 import uuid
 import weakref
-from typing import Any, AsyncIterator, Callable, Deque, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Union
+from typing import Any, AsyncIterator, Callable, Deque, Dict, Iterator, List, Mapping, NamedTuple, Optional, Sequence, TypeVar, Union, overload
 
 from . import _check, _say
 from ._command import ArgumentsError, Command
 from ._describe import describe_tool
 from ._message import PARTS_MAX, read_json
-from ._policy import deadline, sources_of
+from ._policy import Policy, deadline, sources_of
 from ._result import Error, Result
 from ._schema import Schema
 from .errors import Refused
@@ -28,9 +28,11 @@ DESCRIPTION_MOST = 64 << 10  # bytes, like the next two
 SCHEMA_MOST = 256 << 10
 ARGUMENTS_MOST = 4 << 20  # of arguments that are JSON text
 TOOLS_MOST = 4096
+ID_BYTES = 250  # of a call, as for a sandbox
 EVENTS_MOST = 65536  # that wait for a watcher who does not come for them: older ones are dropped
 
 Arguments = Union[None, str, bytes, Mapping[str, Any]]
+Target = TypeVar("Target", bound=Union[Callable[..., Any], Sequence[str]])
 
 
 class ToolEvent(NamedTuple):
@@ -65,7 +67,7 @@ class Tool:
         return self.checker.warnings
 
 
-class Order(NamedTuple):
+class ToolOrder(NamedTuple):
     """A call that may be made: arguments that fit, for one tool."""
 
     tool: Tool
@@ -235,7 +237,7 @@ class AsyncWatch(AsyncIterator[ToolEvent]):
 # ---- the set -------------------------------------------------------------------------------------
 
 
-class Tools:
+class ToolSet:
     """Named tools. Any thread may use them."""
 
     def __init__(self) -> None:
@@ -243,10 +245,20 @@ class Tools:
         self._tools: Dict[str, Tool] = {}
         self._watches: weakref.WeakSet[Any] = weakref.WeakSet()
 
+    @overload
+    def register(self, target: Target, *, name: Optional[str] = None, description: Optional[str] = None,
+                 schema: Any = None, policy: Policy = None, timeout: Optional[float] = None,
+                 input: Optional[str] = None) -> Target: ...  # noqa: A002
+
+    @overload
+    def register(self, target: None = None, *, name: Optional[str] = None, description: Optional[str] = None,
+                 schema: Any = None, policy: Policy = None, timeout: Optional[float] = None,
+                 input: Optional[str] = None) -> Callable[[Target], Target]: ...  # noqa: A002
+
     def register(self, target: Any = None, *, name: Optional[str] = None, description: Optional[str] = None,
-                 schema: Any = None, policy: Any = None, timeout: Optional[float] = None,
+                 schema: Any = None, policy: Policy = None, timeout: Optional[float] = None,
                  input: Optional[str] = None) -> Any:  # noqa: A002
-        """Adds a tool, or changes the one of that name; gives what was handed in, so that it is a decorator too:
+        """Adds a tool, or replaces the one of that name. Returns the target, so it also works as a decorator:
 
             @host.register
             def add(a: int, b: int) -> int: ...
@@ -256,15 +268,15 @@ class Tools:
 
             host.register(["wc", "-l", "--", "{files...}"], name="count_lines")
 
-        target: a function, or the words of a command, in which {name} stands for an argument; {name?} may be
-        missing, with its word; {name...} is a list. No shell reads them, and no argument becomes an option.
-        name, description, schema (a JSON schema of an object) are those of the function, from its type hints and its
-        docstring, unless they are given. policy, timeout: of this tool's calls, instead of the tool host's.
-        input: what a command reads, with {name} in it; the arguments as JSON where it is not given.
+        target: a function, or the words of a command, in which {name} stands for an argument, {name?} for one that may be
+        missing (its word is then left out), and {name...} for a list. No shell is involved, and no argument becomes an option.
+        name, description, schema (a JSON schema of an object): by default from the function's name, docstring and type
+        hints. policy, timeout: for this tool's calls, instead of the tool host's.
+        input: what a command reads from standard input, with {name} for arguments; without it, the arguments as JSON.
 
-        Arguments of calls are as JSON has them, and checked. In the cell they become what the annotations say: dataclasses,
-        models of pydantic, enums, dates, paths, tuples and the like. Raises TypeError or ValueError.
-        Calls that run already are not affected.
+        Arguments of calls are JSON, and are checked. In the cell they are converted to what the annotations say: dataclasses,
+        pydantic models, enums, dates, paths, tuples and the like. Raises TypeError or ValueError.
+        Calls that already run are not affected.
         """
         if target is None:
             return lambda function: self.register(function, name=name, description=description, schema=schema,
@@ -282,7 +294,7 @@ class Tools:
                 self._tell("added" if before is None else "changed", tool)
 
     def unregister(self, name: str) -> None:
-        """Removes a tool. Calls that run already are not affected. Raises KeyError."""
+        """Removes a tool. Calls that already run are not affected. Raises KeyError if there is none."""
         with self._lock:
             if name not in self._tools:
                 raise KeyError(self._unknown(name))
@@ -293,8 +305,8 @@ class Tools:
         return self._tools.get(name)
 
     def list_tools(self, query: Optional[str] = None) -> List[Dict[str, Any]]:
-        """What a model is told of the tools, in the order of their names: name, description, input_schema. query:
-        only those whose name or description has every word of it."""
+        """The tools as a model needs them, sorted by name: name, description, input_schema. query: only those whose name or
+        description contains every word of it."""
         words = _check.text("query", query or "").casefold().split()
         with self._lock:
             tools = [self._tools[name] for name in sorted(self._tools)]
@@ -328,10 +340,10 @@ class Tools:
 
     # ---- calls
 
-    def _order(self, name: Any, args: Arguments, call_id: Any) -> Union[Order, Result]:
+    def _order(self, name: Any, args: Arguments, call_id: Any) -> Union[ToolOrder, Result]:
         """What a call comes to before a cell is used: an order, or a result that says `refused`."""
-        if not isinstance(call_id, str) or len(call_id.encode("utf-8", "replace")) > 63 or not (call_id or " ").isprintable():
-            return _refused(new_call_id(), "InvalidRequest", "call_id: want at most 63 bytes without control characters")
+        if not isinstance(call_id, str) or len(call_id.encode("utf-8", "replace")) > ID_BYTES or not (call_id or " ").isprintable():
+            return _refused(new_call_id(), "InvalidRequest", f"call_id: want at most {ID_BYTES} bytes without control characters")
         call_id = call_id or new_call_id()
         tool = self._tools.get(name) if isinstance(name, str) else None
         if tool is None:
@@ -356,7 +368,7 @@ def failed(call_id: str, error: BaseException) -> Result:
     return Result(call_id=call_id, status=status, error=Error(type(error).__name__, str(error)))
 
 
-def _checked(tool: Tool, call_id: str, args: Arguments) -> Order:
+def _checked(tool: Tool, call_id: str, args: Arguments) -> ToolOrder:
     if isinstance(args, (str, bytes, bytearray)):
         args = _parsed(args)
     if args is None:
@@ -371,8 +383,8 @@ def _checked(tool: Tool, call_id: str, args: Arguments) -> Order:
     if wrong is not None:
         raise ArgumentsError(wrong)
     if tool.command is None:
-        return Order(tool, call_id, arguments)
-    return Order(tool, call_id, arguments, tool.command.argv(arguments), tool.command.input(arguments))
+        return ToolOrder(tool, call_id, arguments)
+    return ToolOrder(tool, call_id, arguments, tool.command.argv(arguments), tool.command.input(arguments))
 
 
 def _parsed(text: Union[str, bytes, bytearray]) -> Any:

@@ -9,12 +9,12 @@ import inspect
 import os
 import weakref
 from types import FunctionType
-from typing import Any, Callable, Dict, Iterable, Mapping, Optional, Sequence, Set, Tuple
+from typing import Any, Callable, Coroutine, Dict, Iterable, Literal, Mapping, Optional, Sequence, Set, Tuple, TypeVar, overload
 
 from . import _start
 from ._asks import TOOLS_AT_ONCE, tell_failure
 from ._base import Base, Path, is_alone
-from ._check import OF_COMMAND, OF_SANDBOX, telling
+from ._check import OF_COMMAND, OF_SANDBOX, telling, warn_of_own
 from ._hooks import Hooks
 from ._logs import warn_of_links
 from ._loop import Bell, LoopSession
@@ -31,6 +31,8 @@ from .errors import Cancelled, Lost, Refused, VitroError
 
 __all__ = ["AsyncSandbox"]
 
+Value = TypeVar("Value")
+
 
 class AsyncSandbox(Base):
     """Sandbox for asyncio: the same arguments, and calls that are awaited.
@@ -40,10 +42,10 @@ class AsyncSandbox(Base):
             await asyncio.gather(*(sandbox.call(slow, n) for n in range(100)))
 
     Cancelling the task that awaits a call ends its cell at once. Tools that are coroutine functions run on the loop, as
-    many at once as the code asks for; others run in the loop's threads, 8 of a call at a time.
+    many at once as the code asks for; others run in the loop's threads, up to 8 per call.
     on_output and on_log are plain functions, and run on the loop.
 
-    It belongs to the loop that it is used in, and is not for several threads.
+    It belongs to the loop in which it is used, and cannot be shared between threads.
     """
 
     _session: Optional[LoopSession]
@@ -64,11 +66,35 @@ class AsyncSandbox(Base):
 
     # -- calls
 
+    @overload
+    async def call(self, func: Callable[..., Any], /, *args: Any, timeout: Optional[float] = None,
+                   policy: Policy = None, on_output: Optional[OnOutput] = None, on_log: Optional[OnLog] = None,
+                   result: Literal[True], call_id: str = "", result_types: Iterable[type] = (),
+                   trust_results: bool = False, **kwargs: Any) -> Result: ...
+
+    @overload
+    async def call(self, func: Callable[..., Coroutine[Any, Any, Value]], /, *args: Any, timeout: Optional[float] = None,
+                   policy: Policy = None, on_output: Optional[OnOutput] = None, on_log: Optional[OnLog] = None,
+                   result: Literal[False] = False, call_id: str = "", result_types: Iterable[type] = (),
+                   trust_results: bool = False, **kwargs: Any) -> Value: ...
+
+    @overload
+    async def call(self, func: Callable[..., Value], /, *args: Any, timeout: Optional[float] = None,
+                   policy: Policy = None, on_output: Optional[OnOutput] = None, on_log: Optional[OnLog] = None,
+                   result: Literal[False] = False, call_id: str = "", result_types: Iterable[type] = (),
+                   trust_results: bool = False, **kwargs: Any) -> Value: ...
+
+    @overload
+    async def call(self, func: Callable[..., Any], /, *args: Any, timeout: Optional[float] = None,
+                   policy: Policy = None, on_output: Optional[OnOutput] = None, on_log: Optional[OnLog] = None,
+                   result: bool, call_id: str = "", result_types: Iterable[type] = (), trust_results: bool = False,
+                   **kwargs: Any) -> Any: ...
+
     async def call(self, func: Callable[..., Any], /, *args: Any, timeout: Optional[float] = None,
                    policy: Policy = None, on_output: Optional[OnOutput] = None, on_log: Optional[OnLog] = None,
                    result: bool = False, call_id: str = "", result_types: Iterable[type] = (),
                    trust_results: bool = False, **kwargs: Any) -> Any:
-        """Calls a function of this program in a cell, and gives what it returns: see Sandbox.call()."""
+        """Calls a function of this program in a cell, and returns what it returns: see Sandbox.call()."""
         is_plain = not kwargs and is_alone(timeout, policy, on_output, on_log, result, call_id, result_types, trust_results)
         if is_plain and type(func) is FunctionType:
             route = self._routes.get(func)
@@ -78,16 +104,33 @@ class AsyncSandbox(Base):
                     await self._finish(route.session, begun, Hooks(route.order))
                     value = value_of(begun)
                     return conclude(route.order, begun) if value is LONG_WAY else value
+        if not is_plain:
+            warn_of_own(func, {"timeout": timeout, "policy": policy, "on_output": on_output, "on_log": on_log, "result": result,
+                               "call_id": call_id, "result_types": result_types, "trust_results": trust_results})
         options = Options(timeout, policy, on_output, on_log, result, call_id)
         return await self._do(options, lambda: self._orders.call(func, args, kwargs, options, result_types,
                                                                  trust_results), func if is_plain else None)
+
+    @overload
+    async def eval(self, code: str, *, tools: Optional[Tools] = None, files: Optional[Mapping[str, Content]] = None,
+                   collect: Iterable[str] = (), stdin: Optional[Content] = None, timeout: Optional[float] = None,
+                   policy: Policy = None, on_output: Optional[OnOutput] = None, on_log: Optional[OnLog] = None,
+                   result: Literal[True], call_id: str = "", result_types: Iterable[type] = (),
+                   trust_results: bool = False) -> Result: ...
+
+    @overload
+    async def eval(self, code: str, *, tools: Optional[Tools] = None, files: Optional[Mapping[str, Content]] = None,
+                   collect: Iterable[str] = (), stdin: Optional[Content] = None, timeout: Optional[float] = None,
+                   policy: Policy = None, on_output: Optional[OnOutput] = None, on_log: Optional[OnLog] = None,
+                   result: bool = False, call_id: str = "", result_types: Iterable[type] = (),
+                   trust_results: bool = False) -> Any: ...
 
     async def eval(self, code: str, *, tools: Optional[Tools] = None, files: Optional[Mapping[str, Content]] = None,
                    collect: Iterable[str] = (), stdin: Optional[Content] = None, timeout: Optional[float] = None,
                    policy: Policy = None, on_output: Optional[OnOutput] = None, on_log: Optional[OnLog] = None,
                    result: bool = False, call_id: str = "", result_types: Iterable[type] = (),
                    trust_results: bool = False) -> Any:
-        """Runs Python code in a cell, and gives its value: see Sandbox.eval()."""
+        """Runs Python code in a cell, and returns its value: see Sandbox.eval()."""
         options = Options(timeout, policy, on_output, on_log, result, call_id)
         return await self._do(options, lambda: self._orders.eval(code, tools, files, collect, stdin, options,
                                                                  result_types, trust_results))
@@ -96,28 +139,38 @@ class AsyncSandbox(Base):
     async def run(self, argv: Sequence[Word], *, stdin: Optional[Content] = None, timeout: Optional[float] = None,
                   policy: Policy = None, on_output: Optional[OnOutput] = None, on_log: Optional[OnLog] = None,
                   result: bool = False, call_id: str = "") -> Result:
-        """Runs a command in a cell, and gives its Result: see Sandbox.run()."""
+        """Runs a command in a cell, and returns its Result: see Sandbox.run()."""
         options = Options(timeout, policy, on_output, on_log, result, call_id)
         made: Result = await self._do(options, lambda: self._orders.run(argv, stdin, options))
         return made
 
+    @overload
+    async def call_tool(self, name: str, arguments: Optional[Mapping[str, Any]] = None, *,
+                        timeout: Optional[float] = None, on_output: Optional[OnOutput] = None,
+                        on_log: Optional[OnLog] = None, result: Literal[True], call_id: str = "") -> Result: ...
+
+    @overload
+    async def call_tool(self, name: str, arguments: Optional[Mapping[str, Any]] = None, *,
+                        timeout: Optional[float] = None, on_output: Optional[OnOutput] = None,
+                        on_log: Optional[OnLog] = None, result: bool = False, call_id: str = "") -> Any: ...
+
     async def call_tool(self, name: str, arguments: Optional[Mapping[str, Any]] = None, *,
                         timeout: Optional[float] = None, on_output: Optional[OnOutput] = None,
                         on_log: Optional[OnLog] = None, result: bool = False, call_id: str = "") -> Any:
-        """Calls a tool that the server offers, and gives its value: see Sandbox.call_tool()."""
+        """Calls a tool that the server offers, and returns its value: see Sandbox.call_tool()."""
         options = Options(timeout, None, on_output, on_log, result, call_id)
         return await self._do(options, lambda: self._order_tool(name, arguments, options))
 
     # -- what is under way
 
     async def capabilities(self, policy: Policy = None) -> Dict[str, Any]:
-        """What holds on this machine: see Sandbox.capabilities()."""
+        """What can be enforced here: see Sandbox.capabilities()."""
         session = await self._use()
         pool = await self._open(session, self._orders.policy_alone(policy), "")
         return {**(pool.isolation or {}), "vitro": session.connection.version}
 
     async def counts(self) -> Dict[str, int]:
-        """How many cells and calls there are, and were: see Sandbox.counts()."""
+        """How many cells and calls there are, and have been: see Sandbox.counts()."""
         session, bell = await self._use(), Bell()
         reply = session.count(bell.ring)
         await bell.wait(reply)
@@ -134,12 +187,11 @@ class AsyncSandbox(Base):
         return read_tools(reply, session.lost, self.call_tool)
 
     async def close(self) -> None:
-        """Ends all calls, and a supervisor of its own. The sandbox cannot be used any more."""
+        """Ends all calls, and the sandbox's own supervisor. The sandbox cannot be used afterwards."""
         self._is_closed = True
         if self._session is not None and self._session.pid == os.getpid() and self._session.lost is None:
             self._session.shut()
-        if self._finalizer is not None and self._finalizer.alive:
-            await asyncio.get_running_loop().run_in_executor(None, self._finalizer)
+        await self._end()
 
     # -- for tool hosts and drop-ins, whose tools' arguments may have any names
 
@@ -175,15 +227,19 @@ class AsyncSandbox(Base):
         return await asyncio.shield(self._starting)
 
     async def _start(self, loop: asyncio.AbstractEventLoop) -> LoopSession:
-        if self._finalizer is not None:
-            await loop.run_in_executor(None, self._finalizer)
+        await self._end()
         path = self._socket
         connection = await loop.run_in_executor(None, _start.start if path is None else lambda: _start.connect(path))
-        self._finalizer = weakref.finalize(self, connection.close)
         self._session = session = LoopSession(connection, loop)
+        self._finalizer = weakref.finalize(self, session.drop)
         if self._is_closed:
             await self.close()
         return session
+
+    async def _end(self) -> None:
+        """Closes the last connection, if there was one and it is not closed yet."""
+        if self._finalizer is not None and self._finalizer.detach() and self._session is not None:
+            await asyncio.get_running_loop().run_in_executor(None, self._session.connection.close)
 
     async def _open(self, session: LoopSession, spec: PoolSpec, call_id: str) -> Pool:
         bell = Bell()
@@ -281,7 +337,8 @@ class AsyncSandbox(Base):
             return
         answering.set(True)  # in this task's own context
         try:
-            ok, pieces = True, write_answer(await _run_tool(call, hooks, asks, head, body))
+            value = await _run_tool(call, hooks, asks, head, body)
+            ok, pieces = True, write_answer(value, session.connection.frame_max)
         except Exception as error:
             ok, pieces = False, tell_failure(error)
         except BaseException as error:

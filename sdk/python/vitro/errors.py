@@ -13,10 +13,10 @@ __all__ = ["VitroError", "ToolError", "Timeout", "CpuLimit", "MemoryLimit", "Cra
 
 
 class VitroError(Exception):
-    """The base of all that vitro raises.
+    """The base class of everything that vitro raises.
 
-    `result` is the call's whole Result, with its output and usage; None where there was no call to have one. In the text
-    whatever steers a terminal is escaped, since it may be a cell's.
+    `result` is the call's whole Result, with its output and usage; None if there was no call. In the text, whatever could
+    control a terminal is escaped, since it may come from a cell.
     """
 
     result: Optional[Result]
@@ -33,11 +33,11 @@ class VitroError(Exception):
 
 
 class ToolError(VitroError):
-    """The tool itself failed: the function raised, the command exited with another code than 0.
+    """The tool itself failed: the function raised, or the command exited with a code other than 0.
 
     What was raised in the cell is never raised here as its own class, since a cell's word is only data: a ValueError
     there is a ToolError here whose `type` is "ValueError", and `str()` of it is "ValueError: " and the message. Its
-    cause (`__cause__`) shows the traceback in the cell, wherever this one is printed. Where code did not catch what one of
+    cause (`__cause__`) shows the traceback in the cell, wherever this one is printed. If the code did not catch what one of
     eval()'s tools raised, the cause of that one is the tool's own exception, with its frames.
     """
 
@@ -101,14 +101,14 @@ class Refused(VitroError):
 
 
 class Lost(VitroError):
-    """The supervisor itself failed. The call may or may not have run, so it is never made again by itself.
+    """The supervisor itself failed. The call may or may not have run, so it is never repeated automatically.
 
     The next call of the same sandbox starts a new supervisor.
     """
 
 
 class Unsupported(VitroError):
-    """vitro cannot work here: another operating system than Linux, or its program is not there."""
+    """vitro cannot work here: this is not Linux, or its program is missing."""
 
 
 _BY_STATUS: Dict[str, Type[VitroError]] = {

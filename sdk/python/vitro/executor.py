@@ -18,7 +18,7 @@ from ._base import Path
 from ._futures import CallFuture
 from ._order import OnLog, OnOutput, Options, Order
 from ._policy import Policy, deadline
-from ._raised import Kinds, both, kinds_of, raising
+from ._raised import Kinds, both, kinds_of, raising, throw
 from .errors import Crashed, Lost, MemoryLimit, NoResult, ToolError, VitroError
 from .sandbox import Sandbox
 
@@ -31,36 +31,36 @@ _is_exiting = False
 
 
 class Executor(concurrent.futures.Executor):
-    """A concurrent.futures.Executor in place of ProcessPoolExecutor: each call has its own sealed, single-use process.
+    """A concurrent.futures.Executor instead of ProcessPoolExecutor: each call has its own sealed, single-use process.
 
         with vitro.Executor() as executor:
             print([*executor.map(parse, texts)])
 
-    max_workers     calls that run at once; others wait. By default as many as there are CPUs.
+    max_workers     how many calls run at once; others wait. By default one per CPU.
     initializer, initargs
-                    called before calls, as in a worker of ProcessPoolExecutor. Every call has a process of its own, so
-                    what it sets up has to be there in each: it is called once, in the interpreter that these processes
-                    are forked from, where a fork has all of what it did (again when that is replaced). Where it starts a thread, or
-                    leaves a process, an open file, a file in /tmp or another working directory behind, which a fork has
-                    not, or raises, or the policy lets calls write to files of this machine, which it might read, it is
-                    called in each process, as part of the call. What it leaves running ends with the executor. The global random generators are seeded anew after it.
+                    called before calls, as in a worker of ProcessPoolExecutor. It is called once, in the interpreter that
+                    the calls' processes are forked from, so that each has what it set up (and again when that interpreter is
+                    replaced). It is called in each process instead, as part of the call, if a fork would not have all of it:
+                    if it raises, starts a thread, or leaves a process, an open file, a file in /tmp or another working
+                    directory behind; and also if the policy lets calls write to files of this machine, which it might read.
+                    What it leaves running ends with the executor. The global random generators are reseeded after it.
     mp_context, max_tasks_per_child
-                    taken, so that arguments of ProcessPoolExecutor may stay; a process here never has a second task
+                    accepted so that a ProcessPoolExecutor can be replaced; a process here never has a second task
 
-    timeout         seconds that each call may take, in place of the policy's deadline, which is 30 s by default
+    timeout         seconds that each call may take, instead of the policy's deadline, which is 30 s by default
     result_types, trust_results
-                    what may come back, apart from plain data: see Sandbox.call()
-    error_types     classes of exceptions, apart from the built-in ones, that calls may raise here. What a function raises is
-                    a ToolError here that is also of its own class, so `except ValueError` does what it says. Other
-                    classes are a ToolError alone.
+                    what may come back besides plain data: see Sandbox.call()
+    error_types     classes of exceptions, besides the built-in ones, that calls may raise here. What a function raises is
+                    a ToolError that is also of its own class, so `except ValueError` works. Exceptions of other classes are
+                    only ToolErrors.
     on_output, on_log
                     called with what calls print and log, in the thread of the futures
 
-    A call's working directory is its own, and gone with it: what it writes to a relative path is lost. Have it return what it
-    made, or grant a folder in the policy's files.write and write to that by its whole path.
+    A call has its own working directory, which is removed afterwards: what it writes to a relative path is lost. Return what
+    it made, or grant a folder in the policy's files.write and write there by absolute path.
 
-    The rest is as for Sandbox. cancel() of a future ends its process also when it runs already. A process that dies
-    fails its own future, with an error that is a BrokenProcessPool, too; others go on.
+    The rest is as for Sandbox. cancel() of a future ends its process even if it already runs. If a process dies, only its own
+    future fails, with an error that is also a BrokenProcessPool.
     """
 
     def __init__(self, max_workers: Optional[int] = None, mp_context: Any = None,
@@ -96,7 +96,7 @@ class Executor(concurrent.futures.Executor):
     # -- what concurrent.futures.Executor has
 
     def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> "concurrent.futures.Future[Any]":
-        """Has fn(*args, **kwargs) called in a process of its own. Arguments are pickled now."""
+        """Calls fn(*args, **kwargs) in its own process. Arguments are pickled at once."""
         self._check_open()
         task = _Task(self)
         try:
@@ -114,8 +114,8 @@ class Executor(concurrent.futures.Executor):
 
     def map(self, fn: Callable[..., Any], *iterables: Iterable[Any], timeout: Optional[float] = None, chunksize: int = 1,
             **more: Any) -> Iterator[Any]:
-        """As map(fn, *iterables), at the same time. chunksize: how many calls share a process, one after the other; all
-        of them fail where one does. Leaving the iterator early ends calls that are under way."""
+        """Like map(fn, *iterables), but concurrently. chunksize: how many calls share a process, one after the other; if one
+        fails, all of them do. Leaving the iterator early ends calls that are under way."""
         _check.number("chunksize", chunksize, "chunksize must be >= 1.")
         if chunksize == 1:
             return super().map(fn, *iterables, timeout=timeout, **more)
@@ -125,7 +125,7 @@ class Executor(concurrent.futures.Executor):
         return _each_of(chunks, sizes)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Takes no more calls. cancel_futures: those that have not begun are cancelled; the others run to their end."""
+        """Accepts no more calls. cancel_futures: those that have not started are cancelled; the others run to their end."""
         with self._state:
             if wait and threading.get_ident() in self._settling:
                 raise RuntimeError("a call-back of a future cannot wait for its executor's end: shutdown(wait=False)")
@@ -167,12 +167,12 @@ class Executor(concurrent.futures.Executor):
                 self._sandbox._submit(self._options, lambda: order, task)
             except Exception as error:
                 failure = error
-                task.settle(lambda: _raise(failure))
+                task.settle(lambda: throw(failure))
             except BaseException as error:  # as Ctrl-C in submit()
                 other = error
                 with self._state:
                     self._is_dispatching = False
-                task.settle(lambda: _raise(other))
+                task.settle(lambda: throw(other))
                 raise
 
     def _take(self) -> "Optional[Tuple[_Task, Order]]":
@@ -217,7 +217,7 @@ class _Task(CallFuture):
 
     def cancel(self) -> bool:
         """Ends the call, whatever it is doing. False: it was over already."""
-        return self._leave(super().cancel) if not self.done() else self.cancelled()
+        return bool(self._leave(super().cancel))
 
     def settle(self, outcome: Callable[[], Any]) -> None:
         """Gives it what the outcome is, or raises, as callers of an executor expect it."""
@@ -273,10 +273,6 @@ def _count_cpus() -> int:
     return count() or 1
 
 
-def _raise(error: BaseException) -> None:
-    raise error
-
-
 def _finish_all() -> None:
     """At the program's end: calls are not given up because nobody waits for them."""
     global _is_exiting
@@ -288,4 +284,5 @@ def _finish_all() -> None:
 # The first finalizer of a program has all of them run at its end. What is registered behind it runs before.
 weakref.finalize(_finish_all, int)
 atexit.register(_finish_all)
-os.register_at_fork(after_in_child=_executors.clear)  # nobody does what a parent's executor has begun
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_executors.clear)  # nobody does what a parent's executor has begun

@@ -11,12 +11,12 @@ import threading
 import weakref
 from concurrent.futures import Future, ThreadPoolExecutor
 from types import FunctionType
-from typing import Any, Callable, Dict, Iterable, Mapping, Optional, Sequence, Tuple, Union
+from typing import Any, Callable, Coroutine, Dict, Iterable, Literal, Mapping, Optional, Sequence, Tuple, TypeVar, overload
 
 from . import _start
 from ._asks import Workers, tell_failure
 from ._base import Base, Path, is_alone
-from ._check import OF_COMMAND, OF_SANDBOX, elsewhere, telling
+from ._check import OF_COMMAND, OF_SANDBOX, telling, warn_of_own
 from ._futures import CallFuture, Pump
 from ._hooks import Hooks
 from ._logs import warn_of_links
@@ -24,6 +24,7 @@ from ._order import SIMPLE, Content, OnLog, OnOutput, Options, Order, PoolSpec, 
 from ._outcome import begin_learning, conclude, not_begun, refused
 from ._policy import Policy
 from ._quick import LONG_WAY, answer_in_turn
+from ._raised import throw
 from ._result import Result
 from ._served import ServerTool, need_server, read_tools
 from ._session import Call, Pool
@@ -32,6 +33,8 @@ from ._wire import Head
 from .errors import Lost, Refused, VitroError
 
 __all__ = ["Sandbox"]
+
+Value = TypeVar("Value")
 
 
 class Sandbox(Base):
@@ -44,29 +47,29 @@ class Sandbox(Base):
 
     policy      what calls may use (vitro-policy(5)): a dict, the path of a policy file, or the name of a built-in policy
                 ("default", "strict", "compute"). Without it: the system's runtime paths for reading, a private /tmp, no
-                network, 512 MB, 30 s. Relative paths in a dict are by the working directory.
-    python      the interpreter in the cells; this program's own if none is given. Its venv or prefix is readable.
-    preload     modules that cells have imported already. Modules of functions that are called are learned by themselves.
-    socket      the path of a server's socket (vitro-serve(1)). Without it the sandbox starts a supervisor of its own, when
-                it is first used, which ends with it.
+                network, 512 MB, 30 s. Relative paths in a dict start at the working directory.
+    python      the interpreter in the cells; by default this program's own. Its venv or prefix is readable.
+    preload     modules that cells have already imported. Modules of functions that are called are learned automatically.
+    socket      the path of a server's socket (vitro-serve(1)). Without it the sandbox starts its own supervisor when it is
+                first used, and ends it when it is closed.
     ready_min, ready_max
-                how many cells wait for calls, at the least and at the most, for each kind of call; 0: 2 and 64
+                the minimum and maximum number of cells that wait for calls, for each kind of call; 0 means 2 and 64
 
-    It may be used by many threads at once. After a fork the child has a supervisor of its own. A supervisor that
-    dies takes the calls that are under way with it: they end as `lost`, and are never made again, since they may have
-    run. The next call starts a new one.
+    Many threads may use it at once. After a fork the child gets its own supervisor. If a supervisor dies, the calls that
+    are under way die with it: they end as `lost`, and are never repeated, since they may have run. The next call starts a
+    new supervisor.
 
     call(), eval() and run() share these arguments:
 
-    timeout     seconds, in place of the policy's deadline, be it shorter or longer
-    policy      a policy in place of the sandbox's
-    on_output   called as on_output("stdout" or "stderr", text) with what is printed, as it comes
-    on_log      called as on_log(level, text) with what is logged, as it comes; the text is raw, whatever is in it
-    result      True: gives a Result, however the call ended, and raises nothing but TypeError, of a wrong argument
-    call_id     a text of one's own by which cancel() finds it, and that results carry
+    timeout     seconds, instead of the policy's deadline; may be shorter or longer
+    policy      a policy instead of the sandbox's
+    on_output   called as on_output("stdout" or "stderr", text) with what is printed, as it arrives
+    on_log      called as on_log(level, text) with what is logged, as it arrives; the text is unfiltered
+    result      True: return a Result however the call ended, and raise only TypeError, for a wrong argument
+    call_id     an id of your choice, which cancel() takes and results carry
 
-    Call-backs run in the thread that waits. What they raise ends the call, and is raised. None begins when the call is a
-    second past its deadline, where that can be told without reading a policy file.
+    Callbacks run in the thread that waits. What they raise ends the call, and is raised. No callback starts more than a
+    second after the call's deadline, if that is known without reading a policy file.
     """
 
     _session: Optional[ThreadSession]
@@ -88,24 +91,46 @@ class Sandbox(Base):
 
     # -- calls
 
+    @overload
+    def call(self, func: Callable[..., Any], /, *args: Any, timeout: Optional[float] = None, policy: Policy = None,
+             on_output: Optional[OnOutput] = None, on_log: Optional[OnLog] = None, result: Literal[True],
+             call_id: str = "", result_types: Iterable[type] = (), trust_results: bool = False, **kwargs: Any) -> Result: ...
+
+    @overload
+    def call(self, func: Callable[..., Coroutine[Any, Any, Value]], /, *args: Any, timeout: Optional[float] = None,
+             policy: Policy = None, on_output: Optional[OnOutput] = None, on_log: Optional[OnLog] = None,
+             result: Literal[False] = False, call_id: str = "", result_types: Iterable[type] = (),
+             trust_results: bool = False, **kwargs: Any) -> Value: ...
+
+    @overload
+    def call(self, func: Callable[..., Value], /, *args: Any, timeout: Optional[float] = None, policy: Policy = None,
+             on_output: Optional[OnOutput] = None, on_log: Optional[OnLog] = None, result: Literal[False] = False,
+             call_id: str = "", result_types: Iterable[type] = (), trust_results: bool = False, **kwargs: Any) -> Value: ...
+
+    @overload
+    def call(self, func: Callable[..., Any], /, *args: Any, timeout: Optional[float] = None,
+             policy: Policy = None, on_output: Optional[OnOutput] = None, on_log: Optional[OnLog] = None,
+             result: bool, call_id: str = "", result_types: Iterable[type] = (), trust_results: bool = False,
+             **kwargs: Any) -> Any: ...
+
     def call(self, func: Callable[..., Any], /, *args: Any, timeout: Optional[float] = None, policy: Policy = None,
              on_output: Optional[OnOutput] = None, on_log: Optional[OnLog] = None, result: bool = False,
              call_id: str = "", result_types: Iterable[type] = (), trust_results: bool = False, **kwargs: Any) -> Any:
-        """Calls a function of this program in a cell, and gives what it returns.
+        """Calls a function of this program in a cell, and returns what it returns.
 
-        The function goes by its name, so the cell imports its module: the folders of sys.path are readable there. Of the
-        home folder and folders around it only the modules are that this program has imported. A coroutine function is
-        awaited in the cell. Arguments are pickled. The value comes back as plain data (None, bool, int, float, str, bytes,
-        list, tuple, set, dict, date, time, Decimal, UUID, complex, and numpy arrays if numpy is imported here, too), never as a pickle.
+        The function is sent by name, so the cell imports its module: the folders of sys.path are readable there. In the home
+        folder and its parents, only modules that this program has imported are readable. A coroutine function is awaited in
+        the cell. Arguments are pickled. The value comes back as plain data (None, bool, int, float, str, bytes, list, tuple,
+        set, dict, date, time, Decimal, UUID, complex, and numpy arrays if this program has imported numpy), never as a pickle.
 
-        result_types    classes of which the value may have instances: dataclasses and pydantic models. They are made here
-                        from their fields, with whatever values the cell gave these.
-        trust_results   True: the value comes as a pickle. Then the cell can run code of its choice in this program,
-                        which undoes the sandbox. Only for functions that one would run without a sandbox, too.
+        result_types    classes whose instances the value may contain: dataclasses, pydantic models, enums and named tuples.
+                        They are built here from their fields, with whatever values the cell gave.
+        trust_results   True: the value comes back as a pickle. The cell can then run any code in this program, which undoes
+                        the sandbox. Only for functions that you would also run without a sandbox.
 
-        A function's own keyword argument that has the name of one of these goes by functools.partial().
+        If the function has a keyword argument with the name of one of these, set it with functools.partial().
 
-        Raises ToolError where the function raised, and Timeout, MemoryLimit, Crashed and so on (vitro.errors).
+        Raises ToolError if the function raised, and Timeout, MemoryLimit, Crashed and so on (vitro.errors).
         """
         is_plain = not kwargs and is_alone(timeout, policy, on_output, on_log, result, call_id, result_types, trust_results)
         if is_plain and type(func) is FunctionType:
@@ -113,28 +138,46 @@ class Sandbox(Base):
             if route is not None:
                 value = route.hurry(args)
                 if value.__class__ is Call:
-                    return self._finish(route.session, route.order, value)
+                    self._finish(route.session, value, Hooks(route.order))
+                    return conclude(route.order, value)
                 if value is not LONG_WAY:
                     return value
+        if not is_plain:
+            warn_of_own(func, {"timeout": timeout, "policy": policy, "on_output": on_output, "on_log": on_log, "result": result,
+                               "call_id": call_id, "result_types": result_types, "trust_results": trust_results})
         options = Options(timeout, policy, on_output, on_log, result, call_id)
         return self._do(options, lambda: self._orders.call(func, args, kwargs, options, result_types, trust_results),
                         func if is_plain else None)
+
+    @overload
+    def eval(self, code: str, *, tools: Optional[Tools] = None, files: Optional[Mapping[str, Content]] = None,
+             collect: Iterable[str] = (), stdin: Optional[Content] = None, timeout: Optional[float] = None,
+             policy: Policy = None, on_output: Optional[OnOutput] = None, on_log: Optional[OnLog] = None,
+             result: Literal[True], call_id: str = "", result_types: Iterable[type] = (),
+             trust_results: bool = False) -> Result: ...
+
+    @overload
+    def eval(self, code: str, *, tools: Optional[Tools] = None, files: Optional[Mapping[str, Content]] = None,
+             collect: Iterable[str] = (), stdin: Optional[Content] = None, timeout: Optional[float] = None,
+             policy: Policy = None, on_output: Optional[OnOutput] = None, on_log: Optional[OnLog] = None,
+             result: bool = False, call_id: str = "", result_types: Iterable[type] = (),
+             trust_results: bool = False) -> Any: ...
 
     def eval(self, code: str, *, tools: Optional[Tools] = None, files: Optional[Mapping[str, Content]] = None,
              collect: Iterable[str] = (), stdin: Optional[Content] = None, timeout: Optional[float] = None,
              policy: Policy = None, on_output: Optional[OnOutput] = None, on_log: Optional[OnLog] = None,
              result: bool = False, call_id: str = "", result_types: Iterable[type] = (),
              trust_results: bool = False) -> Any:
-        """Runs Python code, as a model wrote it, in a cell, and gives its value: that of the last expression. Where
-        that is no plain data, a plot for example, it is a Shown, which has its text.
+        """Runs Python code that a model wrote in a cell, and returns the value of its last expression. If that is not plain
+        data, a plot for example, it is a Shown, which has its text.
 
-        `await` works at the top level. The code sees none of this program's folders, unless the policy says so.
+        `await` works at the top level. The code sees none of this program's folders, unless the policy grants them.
 
         tools       functions of this program that the code may call by these names, or as tools["any name"]. They run
                     here, in the thread that waits; arguments and values are plain data; what they raise is raised in
-                    the code. The code chooses the arguments: check them. No tool is begun for a call that is over. One
-                    that waits for more than 10,000 uses of tools at once is cancelled.
-        files       contents, by relative names, to be put into the cell's working directory before
+                    the code. The code chooses the arguments: check them. No tool is started for a call that is over. A
+                    call that waits for more than 10,000 uses of tools at once is cancelled.
+        files       files to put into the cell's working directory first: contents, by relative name
         collect     patterns such as "out/**": files of the working directory that come back in `files` of the result
         stdin       what the code reads from standard input
 
@@ -148,59 +191,75 @@ class Sandbox(Base):
     def run(self, argv: Sequence[Word], *, stdin: Optional[Content] = None, timeout: Optional[float] = None,
             policy: Policy = None, on_output: Optional[OnOutput] = None, on_log: Optional[OnLog] = None,
             result: bool = False, call_id: str = "") -> Result:
-        """Runs a command in a cell, and gives its Result, with `stdout`, `stderr` and `exit_code`.
+        """Runs a command in a cell, and returns its Result, with `stdout`, `stderr` and `exit_code`.
 
-        Raises ToolError where it exits with another code than 0, unless `result` is True.
+        Raises ToolError if it exits with a code other than 0, unless `result` is True.
         """
         options = Options(timeout, policy, on_output, on_log, result, call_id)
         made: Result = self._do(options, lambda: self._orders.run(argv, stdin, options))
         return made
 
+    @overload
+    def call_tool(self, name: str, arguments: Optional[Mapping[str, Any]] = None, *, timeout: Optional[float] = None,
+                  on_output: Optional[OnOutput] = None, on_log: Optional[OnLog] = None, result: Literal[True],
+                  call_id: str = "") -> Result: ...
+
+    @overload
+    def call_tool(self, name: str, arguments: Optional[Mapping[str, Any]] = None, *, timeout: Optional[float] = None,
+                  on_output: Optional[OnOutput] = None, on_log: Optional[OnLog] = None, result: bool = False,
+                  call_id: str = "") -> Any: ...
+
     def call_tool(self, name: str, arguments: Optional[Mapping[str, Any]] = None, *, timeout: Optional[float] = None,
                   on_output: Optional[OnOutput] = None, on_log: Optional[OnLog] = None, result: bool = False,
                   call_id: str = "") -> Any:
-        """Calls a tool that the server offers (vitro serve --tools), and gives its value: of a command what it printed, as
-        JSON if it is that. Arguments are JSON; the server checks them, and has the tool's policy. For a sandbox with
+        """Calls a tool that the server offers (vitro serve --tools), and returns its value. For a command that is what it
+        printed, parsed if it is JSON. Arguments are JSON; the server checks them, and applies the tool's own policy. Only with
         `socket`. `timeout` can only shorten the tool's deadline; the rest is as for call()."""
         options = Options(timeout, None, on_output, on_log, result, call_id)
         return self._do(options, lambda: self._order_tool(name, arguments, options))
 
     # -- futures
 
-    def submit(self, func: Callable[..., Any], /, *args: Any, **kwargs: Any) -> "Future[Any]":
+    def submit(self, func: Callable[..., Any], /, *args: Any, timeout: Optional[float] = None, policy: Policy = None,
+               on_output: Optional[OnOutput] = None, on_log: Optional[OnLog] = None, result: bool = False,
+               call_id: str = "", result_types: Iterable[type] = (), trust_results: bool = False, **kwargs: Any) -> "Future[Any]":
         """call(), with the same arguments, as a concurrent.futures.Future, whose cancel() ends the cell at once."""
-        names = ("timeout", "policy", "on_output", "on_log", "result", "call_id")
-        options = _options({name: kwargs.pop(name) for name in names if name in kwargs})
-        types, trust = kwargs.pop("result_types", ()), kwargs.pop("trust_results", False)
-        return self._submit(options, lambda: self._orders.call(func, args, kwargs, options, types, trust))
+        warn_of_own(func, {"timeout": timeout, "policy": policy, "on_output": on_output, "on_log": on_log, "result": result,
+                           "call_id": call_id, "result_types": result_types, "trust_results": trust_results})
+        options = Options(timeout, policy, on_output, on_log, result, call_id)
+        return self._submit(options, lambda: self._orders.call(func, args, kwargs, options, result_types, trust_results))
 
     def submit_eval(self, code: str, *, tools: Optional[Tools] = None, files: Optional[Mapping[str, Content]] = None,
-                    collect: Iterable[str] = (), stdin: Optional[Content] = None, result_types: Iterable[type] = (),
-                    trust_results: bool = False, **options: Any) -> "Future[Any]":
-        """eval() as a future. Tools run in threads, 8 of a call at a time. One that raises what is no Exception, such as
-        SystemExit, ends the call, and the future has that."""
-        shared = _options(options)
-        return self._submit(shared, lambda: self._orders.eval(code, tools, files, collect, stdin, shared, result_types,
-                                                              trust_results))
+                    collect: Iterable[str] = (), stdin: Optional[Content] = None, timeout: Optional[float] = None,
+                    policy: Policy = None, on_output: Optional[OnOutput] = None, on_log: Optional[OnLog] = None,
+                    result: bool = False, call_id: str = "", result_types: Iterable[type] = (),
+                    trust_results: bool = False) -> "Future[Any]":
+        """eval() as a future. Tools run in threads, up to 8 per call. One that raises something other than an Exception, such
+        as SystemExit, ends the call, and the future raises it."""
+        options = Options(timeout, policy, on_output, on_log, result, call_id)
+        return self._submit(options, lambda: self._orders.eval(code, tools, files, collect, stdin, options, result_types,
+                                                               trust_results))
 
-    def submit_run(self, argv: Sequence[Word], *, stdin: Optional[Content] = None, **options: Any) -> "Future[Result]":
+    @telling(OF_COMMAND)
+    def submit_run(self, argv: Sequence[Word], *, stdin: Optional[Content] = None, timeout: Optional[float] = None,
+                   policy: Policy = None, on_output: Optional[OnOutput] = None, on_log: Optional[OnLog] = None,
+                   result: bool = False, call_id: str = "") -> "Future[Result]":
         """run() as a future."""
-        elsewhere(options, OF_COMMAND)
-        shared = _options(options)
-        return self._submit(shared, lambda: self._orders.run(argv, stdin, shared))
+        options = Options(timeout, policy, on_output, on_log, result, call_id)
+        return self._submit(options, lambda: self._orders.run(argv, stdin, options))
 
     # -- what is under way
 
     def capabilities(self, policy: Policy = None) -> Dict[str, Any]:
-        """What holds on this machine under the sandbox's policy, or another one: `level` ("strict", "full" or "partial"),
-        the mechanism per property, and `vitro`, the supervisor's version. Raises Refused where it cannot be held."""
+        """What can be enforced here under the sandbox's policy, or another one: `level` ("strict", "full" or "partial"), the
+        mechanism for each property, and `vitro`, the supervisor's version. Raises Refused if the policy cannot be enforced."""
         session = self._use()
         pool = self._open(session, self._orders.policy_alone(policy), "")
         return {**(pool.isolation or {}), "vitro": session.connection.version}
 
     def counts(self) -> Dict[str, int]:
-        """How many cells are `ready` and `refilling`, calls are `live` and `waiting` now, and how many `calls`, `cells_made`
-        and `cold_calls` there were."""
+        """How many cells are `ready` and `refilling`, how many calls are `live` and `waiting`, and how many `calls`,
+        `cells_made` and `cold_calls` there have been."""
         session = self._use()
         reply = session.count()
         session.wait(reply)
@@ -209,8 +268,8 @@ class Sandbox(Base):
         return {name: value for name, value in reply.head.items() if name != "is"}
 
     def server_tools(self) -> Dict[str, ServerTool]:
-        """The tools that the server offers, by their names, as `tools` of eval() takes them: code that uses one has the
-        server call it."""
+        """The tools that the server offers, by name, ready to be passed as `tools` to eval(): when code uses one, the server
+        calls it."""
         need_server(self._socket)
         session = self._use()
         reply = session.list_tools()
@@ -218,7 +277,7 @@ class Sandbox(Base):
         return read_tools(reply, session.lost, self.call_tool)
 
     def close(self) -> None:
-        """Ends all calls, and a supervisor of its own. The sandbox cannot be used any more."""
+        """Ends all calls, and the sandbox's own supervisor. The sandbox cannot be used afterwards."""
         self._is_closed = True
         if self._finalizer is not None and self._pid == os.getpid():
             self._finalizer()
@@ -258,6 +317,9 @@ class Sandbox(Base):
                 self._session = session = ThreadSession(connection)
                 self._pump = Pump(session)
                 self._finalizer = weakref.finalize(self, session.close)
+                if self._is_closed:  # meanwhile, by close(), which may not have seen it
+                    self._finalizer()
+                    raise Refused("the sandbox is closed")
             return self._session
 
     def _open(self, session: ThreadSession, spec: PoolSpec, call_id: str) -> Pool:
@@ -281,14 +343,13 @@ class Sandbox(Base):
             if call is not None:
                 return session, call
 
-    def _finish(self, session: ThreadSession, order: Order, call: Call) -> Any:
-        """What a call gives that has begun."""
+    def _finish(self, session: ThreadSession, call: Call, hooks: Hooks) -> None:
+        """Waits for the end of a call that has begun."""
         try:
-            self._attend(session, call, Hooks(order))
+            self._attend(session, call, hooks)
         except BaseException:
             session.abandon(call)
             raise
-        return conclude(order, call)
 
     def _do(self, options: Options, make: Callable[[], Order], func: Optional[Callable[..., Any]] = None) -> Any:
         try:
@@ -298,11 +359,7 @@ class Sandbox(Base):
             if not options.result:
                 raise
             return not_begun(options.call_id, error)
-        try:
-            self._attend(session, call, self._hooks(order, options))
-        except BaseException:
-            session.abandon(call)
-            raise
+        self._finish(session, call, self._hooks(order, options))
         begin_learning(session, order, call)
         if func is not None:
             self._remember(session, call, func, order)
@@ -360,7 +417,7 @@ class Sandbox(Base):
             return
         token = answering.set(True)
         try:
-            ok, pieces = True, write_answer(hooks.run_tool(head, body, _finish))
+            ok, pieces = True, write_answer(hooks.run_tool(head, body, finish_awaitable), session.connection.frame_max)
         except Exception as error:
             ok, pieces = False, tell_failure(error)
         finally:
@@ -375,7 +432,7 @@ class Sandbox(Base):
             session, call = self._begin(order, future)
         except (VitroError, TypeError, ValueError) as error:
             failure = error
-            future.settle(lambda: not_begun(options.call_id, failure) if options.result else _raise(failure))
+            future.settle(lambda: not_begun(options.call_id, failure) if options.result else throw(failure))
             return future
         future.call_id = call.call_id
         future._stop = lambda: session.abandon(call)
@@ -389,7 +446,7 @@ class Sandbox(Base):
                 self._serve(session, call, hooks, head, body)
             except BaseException as error:  # in a thread where nobody would hear of it
                 failure = error
-                future.settle(lambda: _raise(failure))  # first: with the answer the code may come to its end
+                future.settle(lambda: throw(failure))  # first: with the answer the code may come to its end
                 session.answer(call.number, head["ask"], False, tell_failure(error))
                 session.abandon(call)
 
@@ -399,7 +456,11 @@ class Sandbox(Base):
             return self._step(session, call, hooks, workers, future)
 
         assert self._pump is not None
-        self._pump.add(call, step)
+        try:
+            self._pump.add(call, step)
+        except BaseException:
+            session.abandon(call)
+            raise
         return future
 
     def _step(self, session: ThreadSession, call: Call, hooks: Hooks, workers: Workers, future: CallFuture) -> bool:
@@ -414,24 +475,12 @@ class Sandbox(Base):
         except BaseException as error:
             failure = error
             session.abandon(call)
-            future.settle(lambda: _raise(failure))
+            future.settle(lambda: throw(failure))
             return True
         return is_over
 
 
-def _options(given: Dict[str, Any]) -> Options:
-    unknown = given.keys() - {"timeout", "policy", "on_output", "on_log", "result", "call_id"}
-    if unknown:
-        raise TypeError(f"unexpected keyword arguments: {', '.join(sorted(unknown))}")
-    return Options(given.get("timeout"), given.get("policy"), given.get("on_output"), given.get("on_log"),
-                   given.get("result", False), given.get("call_id", ""))
-
-
-def _raise(error: BaseException) -> None:
-    raise error
-
-
-def _finish(value: Any) -> Any:
+def finish_awaitable(value: Any) -> Any:
     """What a tool gives that returned this. Where the caller is in a loop of its own, as in a notebook, which stands still
     meanwhile, an async tool has another, in a thread."""
     if type(value) in SIMPLE or not inspect.isawaitable(value):

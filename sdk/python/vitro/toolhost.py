@@ -19,26 +19,32 @@ a cell is used. AsyncToolHost is the same for asyncio.
 from __future__ import annotations
 
 import inspect
-from typing import Any, Optional
+from typing import Any, Iterable, Optional
 
+from ._base import Path
+from ._check import OF_SANDBOX, telling
 from ._outcome import command_result
 from ._policy import Policy, deadline, sources_of
 from ._result import Result
 from .errors import Refused
-from ._tools import Arguments, AsyncWatch, Order, Tool, ToolEvent, Tools, Watch, failed
+from ._tools import Arguments, AsyncWatch, Tool, ToolEvent, ToolOrder, ToolSet, Watch, failed
 
 __all__ = ["ToolHost", "AsyncToolHost", "Tool", "ToolEvent", "Watch", "AsyncWatch"]
 
 
-class _Host(Tools):
+class _Host(ToolSet):
+    @telling({"memory": OF_SANDBOX["memory"]})
     def __init__(self, sandbox: Any = None, policy: Policy = None, *, timeout: Optional[float] = None,
-                 **options: Any) -> None:
+                 python: Optional[Path] = None, preload: Iterable[str] = (), socket: Optional[Path] = None,
+                 ready_min: int = 0, ready_max: int = 0) -> None:
         super().__init__()
-        if sandbox is not None and options:
-            raise TypeError(f"{', '.join(options)}: for a sandbox of the tool host's own, but one was given")
+        options = {"python": python, "preload": preload, "socket": socket, "ready_min": ready_min, "ready_max": ready_max}
+        given = [name for name, value in options.items() if value is not None and value != () and value != 0]
+        if sandbox is not None and given:
+            raise TypeError(f"{', '.join(given)}: for a sandbox of the tool host's own, but one was given")
         deadline(policy, timeout)
         self._own = sandbox is None
-        self._sandbox = self._check(sandbox, policy) if sandbox is not None else self._kind()(policy=policy, **options)
+        self._sandbox = self._check(sandbox, policy) if sandbox is not None else self._kind()(policy, **options)
         self._is_closed = False
         self._policy, self._timeout = policy, timeout
 
@@ -54,7 +60,7 @@ class _Host(Tools):
             raise TypeError(f"sandbox is a vitro.{kind.__name__}, not {type(sandbox).__name__} ({sandbox!r:.60})")
         return sandbox
 
-    def _start(self, order: Order, timeout: Optional[float]) -> Any:
+    def _start(self, order: ToolOrder, timeout: Optional[float]) -> Any:
         """What the sandbox gives, which of an AsyncSandbox is to be awaited."""
         if self._is_closed:
             raise Refused("the tool host is closed")
@@ -64,7 +70,7 @@ class _Host(Tools):
         return self._sandbox._run(order.argv, stdin=order.stdin, **keywords)
 
     @staticmethod
-    def _finish(order: Order, result: Result) -> Result:
+    def _finish(order: ToolOrder, result: Result) -> Result:
         return result if order.tool.command is None else command_result(result)
 
     def _leave(self) -> Any:
@@ -75,7 +81,7 @@ class _Host(Tools):
             self._is_closed = self._is_closed or self._own
         return sandbox
 
-    def _keywords(self, order: Order, timeout: Optional[float]) -> Any:
+    def _keywords(self, order: ToolOrder, timeout: Optional[float]) -> Any:
         times = [time for time in (timeout, order.tool.timeout if order.tool.timeout is not None else self._timeout)
                  if time is not None]
         # A sandbox of its own has the tool host's policy already, and its pools are ready for it.
@@ -86,17 +92,17 @@ class _Host(Tools):
 class ToolHost(_Host):
     """Named tools, and the sandbox that runs their calls.
 
-    sandbox: a Sandbox to use, which stays open; without it the tool host has one of its own, with `policy` and the
-    options of Sandbox (python=, preload=, ...), which starts with the first call, and is ended by close().
-    policy: of tools without their own. timeout: seconds, of calls of tools without their own; a shorter one of a
-    call counts.
+    sandbox: a Sandbox to use, which stays open. Without it the tool host makes its own, with `policy` and the options of
+    Sandbox (python=, preload=, ...), which starts with the first call and is closed by close().
+    policy: for tools without a policy of their own. timeout: seconds, for tools without a timeout of their own; a call can
+    only shorten it.
     """
 
     def call(self, name: str, args: Arguments = None, call_id: str = "", *, timeout: Optional[float] = None) -> Result:
-        """Calls a tool, waits for it, and gives its result, whatever happens.
+        """Calls a tool, waits for it, and returns its result, whatever happens.
 
-        args: by name, as a dict or as the text of a JSON object. The status is `refused`, and the error's type
-        NoSuchTool or InvalidArguments, where no cell was used.
+        args: by name, as a dict or as the text of a JSON object. If no cell was used, the status is `refused`, and the
+        error's type NoSuchTool or InvalidArguments.
         """
         order = self._order(name, args, call_id)
         if isinstance(order, Result):
@@ -117,7 +123,7 @@ class ToolHost(_Host):
         return watch
 
     def close(self) -> None:
-        """Ends all watches, and a sandbox of its own, with its calls."""
+        """Ends all watches, and the tool host's own sandbox with its calls."""
         sandbox = self._leave()
         if sandbox is not None:
             sandbox.close()
@@ -154,7 +160,7 @@ class AsyncToolHost(_Host):
         return watch
 
     async def close(self) -> None:
-        """Ends all watches, and a sandbox of its own, with its calls."""
+        """Ends all watches, and the tool host's own sandbox with its calls."""
         sandbox = self._leave()
         if sandbox is not None:
             await sandbox.close()

@@ -10,6 +10,7 @@ import { createSubprocessSandbox, type SandboxExecutionResult, type SandboxTool 
 const policy: PolicyObject = { limits: { memory_mb: 256 }, require: 'best-effort' };
 const tools: Tools = {
 	'math:add': { inputSchema: { type: 'object' }, run: ({ a, b }: { a: number; b: number }) => a + b },
+	'math:negate': { execute: ({ a }: { a: number }) => -a },
 	plain: async (params: unknown, { signal, callId }: ToolContext) => [params, signal.aborted, callId],
 };
 
