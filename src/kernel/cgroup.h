@@ -34,6 +34,7 @@ struct vt_cgroup_site {
 /* 0 means no limit of that kind. The cell's init is in the cgroup too and counts as one of pids. */
 struct vt_cgroup_limits {
 	int64_t memory_bytes;
+	bool    has_network; /* buffers of inet sockets are bounded: on v1 they are counted apart */
 	int64_t pids;
 	int64_t cpu_quota_us; /* per 100 ms; the kernel takes 1000 and more */
 	bool    count_cpu;    /* CPU time must be readable */

@@ -111,9 +111,15 @@ static int put(const struct vt_cgroup *cgroup, int at, const char *file, int64_t
 	return r < 0 ? vt_cgroup_fail(err, -r, "set", file, cgroup->paths[at]) : 0;
 }
 
-static int limit_memory(const struct vt_cgroup *cgroup, int at, int64_t bytes, struct vt_err *err)
+static int limit_memory(const struct vt_cgroup *cgroup, int at,
+			const struct vt_cgroup_limits *limits, struct vt_err *err)
 {
+	int64_t bytes = limits->memory_bytes;
 	int r = put(cgroup, at, "memory.limit_in_bytes", bytes, err);
+
+	/* A counter of its own, without which nobody counts what sockets have queued. */
+	if (r == 0 && limits->has_network)
+		r = put(cgroup, at, "memory.kmem.tcp.limit_in_bytes", bytes, err);
 	if (r < 0)
 		return r;
 
@@ -150,7 +156,7 @@ int vt_cgroup_v1_make(const struct vt_cgroup_site *site, const struct vt_cgroup_
 
 	if (limits->memory_bytes > 0) {
 		at = cgroup->memory = folder_in(cgroup, site->memory, parents, err);
-		r = at < 0 ? at : limit_memory(cgroup, at, limits->memory_bytes, err);
+		r = at < 0 ? at : limit_memory(cgroup, at, limits, err);
 	}
 	if (r == 0 && limits->pids > 0) {
 		at = folder_in(cgroup, site->pids, parents, err);

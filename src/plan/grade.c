@@ -426,6 +426,15 @@ static const char *sockets_note(const struct vt_plan *plan)
 	       "hold some of the host's; socketpair() works";
 }
 
+static void note_sockets(struct grading *g)
+{
+	if (!g->plan->cgroup.memory_bytes)
+		note(g, "memory: buffers of inet sockets are counted by nobody");
+	else if (g->host->cgroup.version == VT_CGROUP_V1)
+		note(g, "memory: buffers of inet sockets are counted apart, and may take as much "
+			"again");
+}
+
 static void add_notes(struct grading *g)
 {
 	const struct vt_plan *plan = g->plan;
@@ -446,7 +455,7 @@ static void add_notes(struct grading *g)
 		note(g, "network: unix sockets of the host that lie in the system's runtime paths, "
 			"below /usr, can be connected to");
 	if (g->policy->network != VT_NETWORK_NONE)
-		note(g, "memory: buffers of inet sockets are counted by nobody");
+		note_sockets(g);
 	if (plan->bare)
 		note(g, compose(g,
 				"no namespaces can be had here (%s: %s), so the cell lives in the "

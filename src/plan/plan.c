@@ -165,6 +165,7 @@ static void decide_limits(struct making *m)
 	plan->stderr_capped = vt_policy_gave(policy, VT_FIELD_LIMITS_STDERR_KB);
 	if (*site->memory) {
 		plan->cgroup.memory_bytes = plan->memory_bytes;
+		plan->cgroup.has_network = policy->network != VT_NETWORK_NONE;
 		plan->watched_memory_bytes = -1;
 	}
 	/* On v1 that would be one more hierarchy to move through, and RLIMIT_NPROC holds as well.

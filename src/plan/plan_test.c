@@ -450,6 +450,7 @@ static const struct golden {
 	{ "network-host-user", &user_v2, "{\"network\": \"host\"}" },
 	{ "network-host-old", &user_old, "{\"network\": \"host\"}" },
 	{ "network-loopback", &user_v2, "{\"network\": \"loopback\"}" },
+	{ "network-loopback-v1", &root_v1, "{\"network\": \"loopback\"}" },
 	{ "limits-root", &root_v1,
 	  "{\"limits\": {\"cpus\": 0.5, \"cpu_ms\": 1500, \"grace_ms\": 100, \"memory_mb\": 64,"
 	  " \"tmp_mb\": 8}, \"env\": {\"pass\": [\"*\"], \"set\": {\"HOME\": \"/in\"}}}" },

@@ -109,6 +109,31 @@ def _():
         check_in(says, result["error"]["message"], "the message", result["call"])
 
 
+QUEUE = """
+import socket, sys
+listener = socket.create_server(("127.0.0.1", 0), backlog=500)
+ends, queued, want = [], 0, int(sys.argv[1]) << 20
+while queued < want and len(ends) < 400:
+    ends += [socket.create_connection(listener.getsockname()), listener.accept()[0]]
+    ends[-2].setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 22)
+    ends[-2].settimeout(0.02)
+    try:
+        while queued < want:
+            queued += ends[-2].send(bytes(65536))
+    except TimeoutError:
+        pass
+print(queued >> 20)
+"""
+
+
+@test("limits.memory_mb: what sockets of a loopback have queued is bounded, too", needs=["/usr/bin/python3"],
+      holds={"memory": ("cgroup-v1", "cgroup-v2"), "network": "netns"})
+def _():
+    check_equal(run(["/usr/bin/python3", "-c", QUEUE, "200"]).out, "200\n", "outside, the control")
+    result = vitro_json("run", "--net", "loopback", "--memory", "32M", "--", "/usr/bin/python3", "-c", QUEUE, "200")
+    check(result["status"] == "memory_limit" or int(result["stdout"]) <= 80, f"{result['call']}")
+
+
 @test("CPUs, schedulers and priorities of one's own threads and children can be set",
       holds={"processes": "pidns"})
 def _():
