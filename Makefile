@@ -177,7 +177,9 @@ install: build
 	echo '  share                            completions for bash, zsh and fish'
 	@case '$(DESTDIR)$(PREFIX)' in \
 	/usr|/usr/local) /sbin/ldconfig ;; \
-	*) [ '$(DESTDIR)' ] || echo 'Programs find libvitro there if linked with -Wl,-rpath,$$(pkg-config --variable=libdir vitro)' ;; \
+	*) [ '$(DESTDIR)' ] || { \
+		echo "To compile with it: export PKG_CONFIG_PATH=$$(dirname "$$(find '$(PREFIX)' -name vitro.pc)")"; \
+		echo 'Programs find libvitro there if linked with -Wl,-rpath,$$(pkg-config --variable=libdir vitro)'; } ;; \
 	esac
 
 clean:

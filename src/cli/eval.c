@@ -47,14 +47,33 @@ static int fail_unknown(const char *name, struct vt_err *err)
 		       meant ? meant : "", meant ? "?" : "");
 }
 
+/* A package for one language brings the scripts of that one alone. */
+static int fail_missing(const struct language *language, struct vt_err *err)
+{
+	char path[PATH_MAX];
+	struct vt_err other;
+
+	for (size_t i = 0; i < sizeof(languages) / sizeof(languages[0]); i++)
+		if (&languages[i] != language &&
+		    vt_helper_find_file(languages[i].script, path, &other) == 0)
+			return vt_fail(
+				err, VT_STEP_POLICY, ENOENT,
+				"this vitro is packaged for %s only: add --lang %s; `make install` "
+				"brings all languages",
+				languages[i].name, languages[i].name);
+	return -err->num;
+}
+
 /* Its text goes along, so that no cell need read the file. */
-static int read_script(const char *name, struct vt_arena *arena, const char **ret_text,
-		       struct vt_err *err)
+static int read_script(const struct language *language, struct vt_arena *arena,
+		       const char **ret_text, struct vt_err *err)
 {
 	char path[PATH_MAX];
 	struct vt_str text;
-	int r = vt_helper_find_file(name, path, err);
+	int r = vt_helper_find_file(language->script, path, err);
 
+	if (r == -ENOENT)
+		return fail_missing(language, err);
 	if (r < 0)
 		return r;
 	vt_str_init(&text);
@@ -81,6 +100,16 @@ static char **list(struct vt_arena *arena, const char *const *words, size_t coun
 	return argv;
 }
 
+static int fail_words(char **code, struct vt_err *err)
+{
+	const char *what = "no code given";
+
+	if (code[0])
+		what = strncmp(code[1], "--", 2) == 0 ? "flags come before the code"
+						      : "code is one word, so quote it";
+	return vt_fail(err, VT_STEP_POLICY, EINVAL, "%s: vitro eval [FLAGS] CODE | -", what);
+}
+
 int vt_eval_command(struct vt_options *options, struct vt_arena *arena, struct vt_err *err)
 {
 	const struct language *language = find(options->lang ? options->lang : "python");
@@ -89,14 +118,13 @@ int vt_eval_command(struct vt_options *options, struct vt_arena *arena, struct v
 	if (!language)
 		return fail_unknown(options->lang, err);
 	if (!code[0] || code[1])
-		return vt_fail(err, VT_STEP_POLICY, EINVAL, "%s: vitro eval [FLAGS] CODE | -",
-			       code[0] ? "code is one word, so quote it" : "no code given");
+		return fail_words(code, err);
 	const char *script = NULL;
 	const char *report = NULL; /* where it tells its value */
 
 	if (options->json && !(report = vt_arena_printf(arena, "%d", VT_REPORT_FD)))
 		return vt_fail(err, VT_STEP_POLICY, ENOMEM, "out of memory");
-	if (read_script(language->script, arena, &script, err) < 0)
+	if (read_script(language, arena, &script, err) < 0)
 		return -err->num;
 	const char *words[] = { language->program, language->apart, language->code, script,
 				language->end,     code[0],         report };

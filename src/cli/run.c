@@ -385,16 +385,21 @@ static void show_help(const char *verb)
 	vt_str_init(&text);
 	vt_str_addf(&text,
 		    "usage: vitro %s\n\n"
-		    "Runs %s in a sealed, single-use cell. Nothing of the host is there but the\n"
-		    "system's runtime, read-only, and what the flags or a policy grant.\n\n",
+		    "Runs %s in a sealed, single-use cell. Of the host, the cell has only the\n"
+		    "system's runtime, read-only, and what the flags or a policy grant.\n\n%s",
 		    eval ? "eval [FLAGS] CODE | -" : "run [FLAGS] -- CMD ARG...",
-		    eval ? "CODE" : "CMD");
+		    eval ? "CODE" : "CMD",
+		    eval ? "Python: the last expression is the value, as in a notebook. "
+			   "JavaScript: the body\n"
+			   "of an async function, so `return` gives the value. - reads standard "
+			   "input.\n\n"
+			 : "");
 	vt_options_help(verb, &text);
-	vt_str_add(
-		&text,
-		"\nExits with the command's own code; 124: timeout or CPU limit; 125: vitro's own\n"
-		"error or a refusal; 126, 127: cannot be executed, not found; 128+n: died of\n"
-		"signal n; 137: memory limit.\n\n");
+	vt_str_addf(&text,
+		    "\nExits with %s; 124: timeout or CPU limit; 125: vitro's own\n"
+		    "error or a refusal; 126, 127: cannot be executed, not found; 128+n: died of\n"
+		    "signal n; 137: memory limit.\n\n",
+		    eval ? "0; 1: the code raised an error" : "the command's own code");
 	vt_str_addf(&text, "vitro-%s(1) and vitro-policy(5) say more.\n", verb);
 	(void)vt_cli_write(STDOUT_FILENO, text.text, text.len); /* nobody to tell */
 	vt_str_done(&text);

@@ -23,7 +23,8 @@ static void find_command_value(struct vitro_result *parts, char **ret_made)
 		parts->status = VITRO_RESULT_LIMIT;
 		parts->type = "ResultLimit";
 		parts->message =
-			"the command printed more than limits.stdout_kb, so its value is cut";
+			"the command printed more than limits.stdout_kb, so its value is cut: "
+			"raise that in the tool's policy";
 	} else if (vt_command_value(parts->out.at, parts->out.len, ret_made, &len) == 0) {
 		parts->value = (struct vt_bytes){ *ret_made, len };
 		return;

@@ -9,7 +9,7 @@ import shutil
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "lib"))
-from vitrotest import check, check_equal, check_in, folder, main, skip, test, vitro, write
+from vitrotest import BINARY, check, check_equal, check_in, folder, main, run, skip, test, vitro, write
 
 
 @test("eval: code is run, sealed, and says what it prints")
@@ -263,10 +263,26 @@ def _():
         check_equal((found["state"], found["why"]), ("not", "'python3' is not on PATH"), "without one", found)
 
 
+@test("eval: a vitro that came with one language says which")
+def _():
+    node = os.path.join(os.path.dirname(BINARY), "node")
+    if not os.path.isdir(node):
+        skip("this vitro was built without Node")
+    with folder() as top:
+        os.makedirs(f"{top}/libexec/vitro")
+        shutil.copytree(node, f"{top}/libexec/vitro/node")
+        os.mkdir(f"{top}/bin")
+        shutil.copy(BINARY, f"{top}/bin/vitro")
+        call = run([f"{top}/bin/vitro", "eval", "1"])
+        check_equal((call.code, call.err), (125, "vitro: this vitro is packaged for node only: add --lang node; `make install` "
+                                                 "brings all languages\n"), "of the other", call)
+
+
 @test("eval: mistakes say what to do")
 def _():
     for args, says in (((), "no code given: vitro eval [FLAGS] CODE | -"),
                        (("print(1)", "2"), "code is one word, so quote it"),
+                       (("print(1)", "--timeout", "1s"), "flags come before the code"),
                        (("--lang", "ruby", "1"), "there is no language 'ruby'; there are python and node"),
                        (("--lang", "js", "1"), "there is no language 'js'; did you mean node?"),
                        (("--lang", "JavaScript", "1"), "there is no language 'JavaScript'; did you mean node?"),

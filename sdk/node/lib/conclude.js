@@ -37,7 +37,7 @@ export function readJson(bytes) {
 export function concludeCommand(result) {
 	if (result.ok && result.dropped.stdout) {
 		result.status = 'result_limit';
-		result.error = { type: 'ResultLimit', message: 'the command printed more than limits.stdout_kb, so its value is cut', traceback: null };
+		result.error = { type: 'ResultLimit', message: 'the command printed more than limits.stdout_kb, so its value is cut: raise that in the tool\'s policy', traceback: null };
 	} else if (result.ok) {
 		result.value = readOutput(result);
 	} else if (result.status === 'error' && result.exitCode) {

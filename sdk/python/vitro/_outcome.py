@@ -117,7 +117,7 @@ def command_result(result: Result) -> Result:
     """The result of a command as that of a tool: its value is what it printed, as JSON if it is that; its error
     has the end of what it said of it."""
     if result.status == "ok" and result.dropped.get("stdout"):
-        error = Error("ResultLimit", "the command printed more than limits.stdout_kb, so its value is cut")
+        error = Error("ResultLimit", "the command printed more than limits.stdout_kb, so its value is cut: raise that in the tool's policy")
         return dataclasses.replace(result, status="result_limit", error=error)
     if result.status == "ok":
         return dataclasses.replace(result, value=printed_value(result.stdout_bytes))
