@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Why a call ended, by the words that results, the wire and the metrics have for it. Pure. The public
- * enum vitro_status has the same numbers.
+ * Why a call ended, by the words that results, the wire and the metrics have for it. Pure. The
+ * public enum vitro_status has the same numbers.
  */
 #pragma once
 
@@ -15,7 +15,7 @@ enum vt_status {
 	VT_STATUS_NO_RESULT,    /* a tool ended without giving one */
 	VT_STATUS_RESULT_LIMIT, /* what it gave is too large */
 	VT_STATUS_CANCELLED,
-	VT_STATUS_REFUSED,      /* the policy cannot be enforced here, or the request is not valid */
+	VT_STATUS_REFUSED,      /* the policy cannot be enforced, or the request is not valid */
 	VT_STATUS_LOST,         /* the supervisor or the cell's init failed */
 	VT_STATUS_COUNT
 };

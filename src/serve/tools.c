@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "base/utf8.h"
 #include "base/json.h"
+#include "base/utf8.h"
 #include "launch/talk.h"
 #include "serve/request.h"
 #include "serve/session_private.h"
