@@ -178,7 +178,8 @@ install: build
 	@case '$(DESTDIR)$(PREFIX)' in \
 	/usr|/usr/local) /sbin/ldconfig ;; \
 	*) [ '$(DESTDIR)' ] || { \
-		echo "To compile with it: export PKG_CONFIG_PATH=$$(dirname "$$(find '$(PREFIX)' -name vitro.pc)")"; \
+		found=$$(find '$(PREFIX)' -name vitro.pc 2>/dev/null) && \
+			echo "To compile with it: export PKG_CONFIG_PATH=$$(dirname "$$found")"; \
 		echo 'Programs find libvitro there if linked with -Wl,-rpath,$$(pkg-config --variable=libdir vitro)'; } ;; \
 	esac
 

@@ -399,7 +399,7 @@ static void show_help(const char *verb)
 		    "\nExits with %s; 124: timeout or CPU limit; 125: vitro's own\n"
 		    "error or a refusal; 126, 127: cannot be executed, not found; 128+n: died of\n"
 		    "signal n; 137: memory limit.\n\n",
-		    eval ? "0; 1: the code raised an error" : "the command's own code");
+		    eval ? "1 if the code raised" : "the command's own code");
 	vt_str_addf(&text, "vitro-%s(1) and vitro-policy(5) say more.\n", verb);
 	(void)vt_cli_write(STDOUT_FILENO, text.text, text.len); /* nobody to tell */
 	vt_str_done(&text);

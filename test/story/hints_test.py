@@ -395,8 +395,8 @@ def _():
 @test("--help says the defaults and units of limits, which are those that hold")
 def _():
     text = " ".join(vitro("run", "--help", mark=False).out.split())
-    for says in ("is killed (default 30s; in ms, s or m).", "included (default 512M; in K, M or G).",
-                 "threads in the cell (default 256).", "at once (default none).",
+    for says in ("is killed (default 30s; in ms, s or m).", "/tmp (default 512M; in K, M or G).",
+                 "threads in the cell (default 256).", "are allowed (default none).",
                  "CPU time of the whole cell (default none; in ms, s or m)."):
         check_in(says, text, "vitro run --help")
 
