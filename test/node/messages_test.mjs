@@ -33,6 +33,7 @@ test('options that are wrong', () => withSandbox(async (sandbox) => {
 		[() => sandbox.eval('', { files: { x: 5 } }), 'files["x"] is neither text nor bytes, but a number'],
 		[() => sandbox.eval('', { collect: '*' }), 'collect is an array of patterns, not a string'],
 		[() => sandbox.eval('', { collect: ['/x'] }), '"/x" is not a relative pattern'],
+		[() => sandbox.eval('', { collect: ['*'] }), 'collect gives files in the result: add result: true'],
 		[() => sandbox.eval('', { tools: 'x' }), 'tools is an object, or a Map, by names, not a string'],
 		[() => sandbox.eval('', { tools: [() => 1] }), 'tools is an object of functions by their names, { search }, not an array of functions'],
 		[() => sandbox.run(['echo', 'a', 5]), 'argv[2] is neither text nor bytes, but a number'],

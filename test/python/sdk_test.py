@@ -297,6 +297,9 @@ def _():
     result = box().eval("open('out/b', 'wb').write(open('in/a', 'rb').read() * 2) if not __import__('os').mkdir('out') "
                         "else 0\ninput()", files={"in/a": b"\0x", "t": "é"}, collect=["out/**"], stdin="a line\n", result=True)
     check_equal((result.value, result.files), ("a line", {"out/b": b"\0x\0x"}), "what came back", result)
+    for act in (box().eval, lambda *args, **kwargs: box().submit_eval(*args, **kwargs).result()):
+        error = raises(TypeError, act, "1", collect=["out/**"])
+        check_equal(str(error), "collect gives files in the result: add result=True", "where nobody would get them")
     for name in ("/etc/x", "../x", "a/../../x", ""):
         check_equal(box().eval("1", files={name: ""}, result=True).status, "refused", name)
 

@@ -87,6 +87,8 @@ export class Orders {
 		if (!Array.isArray(collect))
 			throw new TypeError(`collect is an array of patterns, not ${kindOf(collect)}`);
 		checkPatterns(collect);
+		if (collect.length && !options.result)
+			throw new TypeError('collect gives files in the result: add result: true');
 		const named = nameTools(tools);
 		const buffers = [];
 		const placed = {};

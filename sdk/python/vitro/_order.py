@@ -221,6 +221,8 @@ class Orders:
         if not isinstance(code, str):
             raise TypeError(f"code is a text, not {type(code).__name__}")
         patterns = _check.texts("collect", "patterns", collect)
+        if patterns and not options.result:
+            raise TypeError("collect gives files in the result: add result=True")
         tools = _check_tools(tools) if tools else {}
         spec, wall_ms = self._spec("eval", self._python, options)
         buffers: List[Buffer] = []

@@ -178,7 +178,8 @@ class Sandbox(Base):
                     the code. The code chooses the arguments: check them. No tool is started for a call that is over. A
                     call that waits for more than 10,000 uses of tools at once is cancelled.
         files       files to put into the cell's working directory first: contents, by relative name
-        collect     patterns such as "out/**": files of the working directory that come back in `files` of the result
+        collect     patterns such as "out/**": files of the working directory that come back in `files` of the result, so
+                    with result=True only
         stdin       what the code reads from standard input
 
         The rest is as for call().
