@@ -145,6 +145,8 @@ class Desk {
 	}
 
 	async ask(name, args) {
+		if (args.length > 1)
+			throw new TypeError(`${name} takes one object: ${name}({ ... })`);
 		const { tree, buffers } = this.#codec.encode(args, { name: `${name}() arguments`, advice: this.#codec.PLAIN_ADVICE });
 		const pieces = this.#codec.pack({ args: tree, kwargs: {} }, buffers);
 		const size = pieces.reduce((sum, piece) => sum + piece.length, 0);

@@ -188,6 +188,9 @@ test('eval: many tools at once; their errors have message and code; arguments an
 	checkEqual(await sandbox.eval('try { await tools.failOddly({}) } catch (e) { return [e.message, e instanceof Error] }', { tools }), ['null', true], 'what is none');
 	checkEqual(await sandbox.eval('return tools.same({ d: new Date(3), m: new Map([[1n, new Uint8Array(2)]]), u: undefined })', { tools }), { d: new Date(3), m: new Map([[1n, new Uint8Array(2)]]), u: undefined }, 'values');
 	checkIn('what bad gave is a function', (await checkThrows(vitro.ToolError, () => sandbox.eval('return tools.bad()', { tools }), 'no plain data')).message, 'why');
+	for (const args of ['3, 4', '{}, undefined'])
+		checkEqual(await sandbox.eval(`try { return await same(${args}) } catch (e) { return e.name + ': ' + e.message }`, { tools }), 'TypeError: same takes one object: same({ ... })', `more than one argument: ${args}`);
+	checkEqual(await sandbox.eval('return [await same(3), await same(), await same([1, 2])]', { tools }), [3, undefined, [1, 2]], 'one, of any kind, or none');
 	const uncaught = await checkThrows(vitro.ToolError, () => sandbox.eval('return tools.fail({})', { tools }), 'nobody catches it');
 	checkEqual([uncaught.type, uncaught.result.status], ['RangeError', 'error'], 'its type');
 }));
