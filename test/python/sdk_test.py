@@ -211,7 +211,7 @@ def _():
     error = raises(vitro.ToolError, box().eval, "tool(object())", tools=tools)
     check_in("object", str(error), "what cannot be sent")
     error = raises(vitro.ToolError, box().eval, "tool()", tools={"tool": object})
-    check_in("object", str(error), "what cannot come back")
+    check_in("what tool gave is an object", str(error), "what cannot come back")
 
 
 def raised_by(error):

@@ -419,17 +419,17 @@ def read_request(body: Request) -> Tuple[List[Any], Dict[str, Any]]:
     return args, kwargs
 
 
-def write_answer(value: Any, frame_max: int) -> List[Buffer]:
-    """What a tool gave, for the cell. Raises what says that it is no plain data, or that it is too large: a supervisor ends the
-    session of who sends more than it takes."""
+def write_answer(name: str, value: Any, frame_max: int) -> List[Buffer]:
+    """What a tool of that name gave, for the cell. Raises what says that it is no plain data, or that it is too large: a supervisor
+    ends the session of who sends more than it takes."""
     if codec.is_as_it_is(value):
         pieces = codec.pack({"value": value})
     else:
-        tree, buffers = codec.encode(value, name="the tool's value", advice=codec.PLAIN_ADVICE)
+        tree, buffers = codec.encode(value, name=f"what {name} gave", advice=codec.PLAIN_ADVICE)
         pieces = [*codec.pack({"value": tree}, buffers)]
     size = sum(memoryview(piece).nbytes for piece in pieces)
     if size > frame_max - _HEAD_BYTES:
-        raise ValueError(f"the tool's value has {size} bytes; a supervisor takes at most {frame_max}")
+        raise ValueError(f"what {name} gave has {size} bytes; a supervisor takes at most {frame_max}")
     return pieces
 
 

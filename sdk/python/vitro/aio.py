@@ -338,7 +338,7 @@ class AsyncSandbox(Base):
         answering.set(True)  # in this task's own context
         try:
             value = await _run_tool(call, hooks, asks, head, body)
-            ok, pieces = True, write_answer(value, session.connection.frame_max)
+            ok, pieces = True, write_answer(head["tool"], value, session.connection.frame_max)
         except Exception as error:
             ok, pieces = False, tell_failure(error)
         except BaseException as error:

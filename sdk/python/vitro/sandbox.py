@@ -418,7 +418,8 @@ class Sandbox(Base):
             return
         token = answering.set(True)
         try:
-            ok, pieces = True, write_answer(hooks.run_tool(head, body, finish_awaitable), session.connection.frame_max)
+            value = hooks.run_tool(head, body, finish_awaitable)
+            ok, pieces = True, write_answer(head["tool"], value, session.connection.frame_max)
         except Exception as error:
             ok, pieces = False, tell_failure(error)
         finally:
