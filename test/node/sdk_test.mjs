@@ -325,6 +325,16 @@ test('tool host: commands in cells', async () => {
 	await host.close();
 });
 
+test('tool host: a function that uses what is around it is told that a cell has none of it', async () => {
+	const host = new vitro.ToolHost({ policy: POLICY });
+	const outer = 5;
+	host.register(() => outer, { name: 'closure' });
+	host.register(() => { throw new ReferenceError('it is not defined by us'); }, { name: 'own' });
+	checkEqual((await host.call('closure')).error.message, 'outer is not defined; the function is sent as source, and sees nothing of your program', 'a closure');
+	checkEqual((await host.call('own')).error.message, 'it is not defined by us', 'its own words');
+	await host.close();
+});
+
 test('tool host: what a function throws has its own lines, and no URL with all of its source', async () => {
 	const host = new vitro.ToolHost({ policy: POLICY });
 	host.register(async ({ n }) => {
