@@ -421,12 +421,17 @@ def _():
 
 @test("preloaded modules are there")
 def _():
-    with vitro.Sandbox(BEST, preload=["wave", "vitro_has_no_such_module"]) as sandbox, Heard() as heard:
+    with vitro.Sandbox(BEST, preload=["wave", "vitro_has_no_such_module"]) as sandbox, Heard() as heard, \
+            warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
         check_equal(sandbox.eval("import sys\n'wave' in sys.modules"), True, "preloaded")
         sandbox.eval("import vitro_no_other_module", result=True)  # which is not asked for
         said = [record.getMessage() for record in heard.records if record.levelno == logging.WARNING]
         check_equal(len(said), 1, f"one warning: {said}")
         check_in("'vitro_has_no_such_module' is not imported ahead of calls: ModuleNotFoundError", said[0], "what it says")
+        sandbox.call(toolbox.add, 1, 1)  # has a pool of its own, which finds the same
+        told = [(str(one.message), one.category, one.filename) for one in warned if "ahead of calls" in str(one.message)]
+        check_equal(told, [(f"preload: {said[0]}", RuntimeWarning, __file__)], "where no log is shown")
     check_equal(box().eval("import sys\n'wave' in sys.modules"), False, "the control")
 
 

@@ -17,7 +17,7 @@ import time
 from typing import List, Optional, Tuple
 
 from ._binary import find_binary
-from ._logs import emit
+from ._logs import emit, warn_of_module
 from ._wire import Broken, Frame, Head, Reader, frame, read_message, write_head
 from .errors import Lost, Refused
 
@@ -33,8 +33,11 @@ _ABOVE = 16  # all descriptors that are given places
 
 def log_line(head: Head, body: memoryview) -> None:
     """A line of the supervisor's own."""
-    level = head.get("level")
-    emit(log, LEVELS.get(level, 20) if isinstance(level, int) else 20, "", str(body, "utf-8", "replace"))
+    given, text = head.get("level"), str(body, "utf-8", "replace")
+    level = LEVELS.get(given, 20) if isinstance(given, int) else 20
+    emit(log, level, "", text)
+    if level == logging.WARNING:
+        warn_of_module(text)
 
 
 class Process:
