@@ -200,7 +200,17 @@ def _():
             ("cwd goes to the policy: files.cwd", box().run, {"argv": ["ls"], "cwd": "/"}),
             ("env goes to the policy: env.set and env.pass", box().run, {"argv": ["ls"], "env": {}}),
             ("env goes to the policy: env.set and env.pass", box().submit_run, {"argv": ["ls"], "env": {}}),
-            ("unexpected keyword argument 'evn'", box().run, {"argv": ["ls"], "evn": {}})):
+            ("network goes to the policy: network", vitro.Sandbox, {"network": "host"}),
+            ("files goes to the policy: files.read and files.write", vitro.Sandbox, {"files": {}}),
+            ("read goes to the policy: files.read", vitro.ToolHost, {"read": ["/srv"]}),
+            ("memory goes to the policy: limits.memory_mb", vitro.Executor, {"memory": 5}),
+            ("write goes to the policy: files.write", vitro.AsyncSandbox, {"write": ["/srv"]}),
+            ("memory goes to the policy: limits.memory_mb", box().eval, {"code": "1", "memory": 5}),
+            ("network goes to the policy: network", box().submit_eval, {"code": "1", "network": "host"}),
+            ("run() got an unexpected keyword argument 'evn'; did you mean 'env'?", box().run, {"argv": ["ls"], "evn": {}}),
+            ("eval() got an unexpected keyword argument 'timeot'; did you mean 'timeout'?", box().eval, {"code": "1", "timeot": 1}),
+            ("did you mean 'preload'?", vitro.Sandbox, {"prelaod": []}), ("did you mean 'policy'?", vitro.ToolHost, {"polcy": {}}),
+            ("call_tool() got an unexpected keyword argument 'zzzzzzzz'", box().call_tool, {"name": "x", "zzzzzzzz": 1})):
         check_in(says, str(raises(TypeError, function, **given)), "what goes elsewhere")
     later = vitro.AsyncSandbox(BEST).run(["ls"], cwd="/")
     check_equal(str(raises(TypeError, later.send, None)), "cwd goes to the policy: files.cwd", "the same awaited")

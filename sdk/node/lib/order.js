@@ -12,7 +12,7 @@ import { promisify } from 'node:util';
 import { findBinary } from './binary.js';
 import * as codec from './codec.mjs';
 import { Refused } from './errors.js';
-import { WrongValue, checkNames, kindOf } from './options.js';
+import { WrongValue, checkPolicyNames, kindOf } from './options.js';
 import { deadline, sourcesOf } from './policy.js';
 
 const NAME_BYTES = 250; // of a tool's name and of a call's id each; the wire has room for 511 together
@@ -171,7 +171,7 @@ export class Orders {
 const isGiven = (policy) => policy !== undefined && policy !== null;
 
 function checkOptions(options, ...more) {
-	checkNames(options, [...SHARED, ...more]);
+	checkPolicyNames(options, [...SHARED, ...more]);
 	const { callId = '', signal } = options;
 	if (typeof callId !== 'string')
 		throw new TypeError(`callId is a text, not ${kindOf(callId)}`);

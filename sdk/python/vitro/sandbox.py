@@ -16,7 +16,7 @@ from typing import Any, Callable, Coroutine, Dict, Iterable, Literal, Mapping, O
 from . import _start
 from ._asks import Workers, tell_failure
 from ._base import Base, Path, is_alone
-from ._check import OF_COMMAND, OF_SANDBOX, telling, warn_of_own
+from ._check import OF_CALL, OF_SANDBOX, telling, warn_of_own
 from ._futures import CallFuture, Pump
 from ._hooks import Hooks
 from ._logs import warn_of_links
@@ -163,6 +163,7 @@ class Sandbox(Base):
              result: bool = False, call_id: str = "", result_types: Iterable[type] = (),
              trust_results: bool = False) -> Any: ...
 
+    @telling(OF_CALL)
     def eval(self, code: str, *, tools: Optional[Tools] = None, files: Optional[Mapping[str, Content]] = None,
              collect: Iterable[str] = (), stdin: Optional[Content] = None, timeout: Optional[float] = None,
              policy: Policy = None, on_output: Optional[OnOutput] = None, on_log: Optional[OnLog] = None,
@@ -188,7 +189,7 @@ class Sandbox(Base):
         return self._do(options, lambda: self._orders.eval(code, tools, files, collect, stdin, options, result_types,
                                                            trust_results))
 
-    @telling(OF_COMMAND)
+    @telling(OF_CALL)
     def run(self, argv: Sequence[Word], *, stdin: Optional[Content] = None, timeout: Optional[float] = None,
             policy: Policy = None, on_output: Optional[OnOutput] = None, on_log: Optional[OnLog] = None,
             result: bool = False, call_id: str = "") -> Result:
@@ -210,6 +211,7 @@ class Sandbox(Base):
                   on_output: Optional[OnOutput] = None, on_log: Optional[OnLog] = None, result: bool = False,
                   call_id: str = "") -> Any: ...
 
+    @telling(OF_CALL)
     def call_tool(self, name: str, arguments: Optional[Mapping[str, Any]] = None, *, timeout: Optional[float] = None,
                   on_output: Optional[OnOutput] = None, on_log: Optional[OnLog] = None, result: bool = False,
                   call_id: str = "") -> Any:
@@ -230,6 +232,7 @@ class Sandbox(Base):
         options = Options(timeout, policy, on_output, on_log, result, call_id)
         return self._submit(options, lambda: self._orders.call(func, args, kwargs, options, result_types, trust_results))
 
+    @telling(OF_CALL)
     def submit_eval(self, code: str, *, tools: Optional[Tools] = None, files: Optional[Mapping[str, Content]] = None,
                     collect: Iterable[str] = (), stdin: Optional[Content] = None, timeout: Optional[float] = None,
                     policy: Policy = None, on_output: Optional[OnOutput] = None, on_log: Optional[OnLog] = None,
@@ -241,7 +244,7 @@ class Sandbox(Base):
         return self._submit(options, lambda: self._orders.eval(code, tools, files, collect, stdin, options, result_types,
                                                                trust_results))
 
-    @telling(OF_COMMAND)
+    @telling(OF_CALL)
     def submit_run(self, argv: Sequence[Word], *, stdin: Optional[Content] = None, timeout: Optional[float] = None,
                    policy: Policy = None, on_output: Optional[OnOutput] = None, on_log: Optional[OnLog] = None,
                    result: bool = False, call_id: str = "") -> "Future[Result]":
