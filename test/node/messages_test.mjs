@@ -7,6 +7,7 @@ import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
+import { inspect } from 'node:util';
 
 import { Sandbox, ToolError, ToolHost, VitroError } from '../../sdk/node/index.js';
 import { BINARY, ROOT, check, checkEqual, checkIn, checkThrows, main, skip, testNode as test } from '../lib/vitrotest.mjs';
@@ -51,6 +52,30 @@ test('options that are wrong', () => withSandbox(async (sandbox) => {
 	const named = new Sandbox({ policy: 'strct' });
 	checkEqual((await checkThrows(VitroError, () => named.run(['true']), 'a policy')).message.slice(0, 24), 'policy: there is no file', 'a policy that is not there');
 	await named.close();
+}));
+
+test("the stack of what a call throws has the caller's lines and the code's, and none of the package", () => withSandbox(async (sandbox) => {
+	const outer = async (code) => await sandbox.eval(code);
+	const error = await checkThrows(ToolError, () => outer('function f() {\n\tthrow new RangeError("\\x1b[31mno");\n}\nf();'), 'code that throws');
+	const [first, ...lines] = error.stack.split('\n');
+	checkEqual([first, error.message], ['ToolError: RangeError: \\u{1b}[31mno', '\\u{1b}[31mno'], 'what it is');
+	checkIn('    at async outer (file:', lines[0], "the caller's line");
+	checkIn('\n  in the cell:\n    eval.mjs:2:8\n    \tthrow', error.stack, 'where it was thrown');
+	checkIn('\n        at f (eval.mjs:2:8)\n', error.stack, 'the frames in the cell');
+	const failed = await checkThrows(ToolError, async () => await sandbox.run(['false']), 'a command');
+	checkEqual([error, failed].filter(({ stack }) => /sdk.node.lib|\x1b/.test(stack)), [], 'lines of the package');
+	checkIn('messages_test.mjs', failed.stack, 'where a command was run');
+	error.stack = 'other';
+	checkEqual([error.stack, Object.keys(error)], ['other', ['result']], 'it can be set, as any other');
+	checkIn('ToolError', (await sandbox.eval('null.x').then(() => null, (reason) => reason)).stack, 'nobody awaits');
+}));
+
+test('a result is shown with what was printed as text', () => withSandbox(async (sandbox) => {
+	const result = await sandbox.run(['sh', '-c', 'echo hi; echo oh >&2'], { result: true });
+	const shown = inspect(result);
+	for (const part of ["stdout: 'hi\\n'", "stderr: 'oh\\n'", "status: 'ok'", 'Result {'])
+		checkIn(part, shown, 'what is shown');
+	check(!shown.includes('Bytes'), shown);
 }));
 
 /** Code, the place that a message has, the line with its mark, and more of the message. */
