@@ -191,6 +191,14 @@ def _():
     check_in("argv is a list of words, the program's first, not int (5)", str(raises(TypeError, box().run, 5)), "run")
 
 
+@test("repr() of a result has what was printed as text, and not all of it")
+def _():
+    shown = repr(box().run(["sh", "-c", "echo hi; echo oh >&2; head -c 5000 /dev/zero | tr '\\0' x"], result=True))
+    check_in("stderr='oh\\n'", shown, "standard error")
+    check_in(f"stdout='hi\\n{'x' * 997}'... (5003 bytes)", shown, "standard output")
+    check("_bytes" not in shown, shown)
+
+
 @test("what goes to the policy is told so, and signatures are as they are written")
 def _():
     for says, function, given in (
