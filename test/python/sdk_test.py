@@ -300,6 +300,18 @@ def _():
     for act in (box().eval, lambda *args, **kwargs: box().submit_eval(*args, **kwargs).result()):
         error = raises(TypeError, act, "1", collect=["out/**"])
         check_equal(str(error), "collect gives files in the result: add result=True", "where nobody would get them")
+    error = raises(vitro.Refused, box().eval, "1", files={"a/big": b"x" * (64 << 20), "b": b"x" * ((64 << 20) + 1)})
+    check_equal(str(error), f"files['b'] has {(64 << 20) + 1} bytes, and the policy's limits.file_mb allows 64 MB", "one too large")
+    check_equal(box().eval("1", files={"b": b"x" * (2 << 20)}, result=True, policy={**BEST, "limits": {"file_mb": 1}}).status, "refused",
+                "under another policy")
+    with folder() as place:
+        os.chmod(place, 0o755)
+        policy = {**BEST, "files": {"read": [place], "cwd": place}}
+        for name in ("x", "in/x"):
+            error = raises(vitro.ToolError, box().eval, "1", files={name: ""}, policy=policy)
+            check_in(f"files={{{name!r}: ...}} needs a working directory that can be written to, and {place!r} cannot: grant it by "
+                     "files.write, or leave out files.cwd", str(error), "one for reading")
+            check("policy's key" not in str(error), str(error))
     for name in ("/etc/x", "../x", "a/../../x", ""):
         check_equal(box().eval("1", files={name: ""}, result=True).status, "refused", name)
 

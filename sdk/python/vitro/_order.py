@@ -17,7 +17,7 @@ from typing import Any, Callable, Deque, Dict, Iterable, List, Mapping, NamedTup
 from . import _check, _codec as codec
 from ._binary import find_binary
 from ._paths import Folders
-from ._policy import Policy, deadline, sources_of
+from ._policy import Policy, deadline, file_mb_of, sources_of
 from ._reference import NotSendable, Reference, describe, dumps
 from .errors import Refused
 
@@ -226,7 +226,8 @@ class Orders:
         tools = _check_tools(tools) if tools else {}
         spec, wall_ms = self._spec("eval", self._python, options)
         buffers: List[Buffer] = []
-        placed = _place(files, buffers) if files else {}
+        file_mb = file_mb_of(self._policy if options.policy is None else options.policy) if files else None
+        placed = _place(files, buffers, file_mb) if files else {}
         head: Dict[str, Any] = {"op": "eval", "code": code, "filename": "<eval>", "tools": [*tools],
                                 "files": placed, "collect": patterns, "stdin": None,
                                 "result": "pickle" if trust else "plain"}
@@ -362,8 +363,8 @@ def _check_tools(tools: Tools) -> Tools:
     return tools
 
 
-def _place(files: Mapping[str, Content], buffers: List[Buffer]) -> Dict[str, int]:
-    """Which file is which buffer."""
+def _place(files: Mapping[str, Content], buffers: List[Buffer], file_mb: Optional[int]) -> Dict[str, int]:
+    """Which file is which buffer. Raises Refused for one that a cell could not write: it would die of it."""
     if not isinstance(files, Mapping):
         raise TypeError(f'files is a dict of contents by their names, {{"data.csv": "a,b"}}, not {type(files).__name__}')
     placed = {}
@@ -374,6 +375,9 @@ def _place(files: Mapping[str, Content], buffers: List[Buffer]) -> Dict[str, int
             raise ValueError(f"files: {name!r:.100} is not a name below the working directory, such as 'data/in.csv'") from None
         placed[name] = len(buffers)
         buffers.append(_content(f"files[{name!r:.60}]", content))
+        size = memoryview(buffers[-1]).nbytes
+        if file_mb and size > file_mb << 20:
+            raise Refused(f"files[{name!r:.60}] has {size} bytes, and the policy's limits.file_mb allows {file_mb} MB")
     return placed
 
 
