@@ -70,6 +70,12 @@ test("the stack of what a call throws has the caller's lines and the code's, and
 	checkIn('ToolError', (await sandbox.eval('null.x').then(() => null, (reason) => reason)).stack, 'nobody awaits');
 }));
 
+test('a short deadline is told with its unit', () => withSandbox(async (sandbox) => {
+	const past = async (timeout) => (await sandbox.run(['sleep', '9'], { timeout, result: true })).error.message;
+	checkIn('(timeout is in milliseconds)', await past(30), 'a short one');
+	check(!(await past(150)).includes('milliseconds'), 'another');
+}));
+
 test('a result is shown with what was printed as text', () => withSandbox(async (sandbox) => {
 	const result = await sandbox.run(['sh', '-c', 'echo hi; echo oh >&2'], { result: true });
 	const shown = inspect(result);
