@@ -270,8 +270,12 @@ test('a server in place of a supervisor of its own', () => withServer(null, asyn
 	checkIn('; start one: vitro serve --socket PATH', gone.message, 'what to do');
 	await withSandbox(async (none) => {
 		const { message, result } = await checkThrows(vitro.Refused, () => none.run(['true']), 'where there never was one');
-		checkEqual([message, result.status], ["no server can be reached at '/nowhere/socket'; start one: vitro serve --socket PATH", 'refused'], 'nothing was begun');
+		checkEqual([message, result.status], ["no server can be reached at '/nowhere/socket': no such file or directory; start one: vitro serve --socket PATH", 'refused'], 'nothing was begun');
 	}, { socket: '/nowhere/socket' });
+	for (const [socket, why] of [['/usr', 'it is a folder; name the socket in it'], ['/etc/passwd', 'it is no socket']])
+		await withSandbox(async (none) => {
+			checkEqual((await checkThrows(vitro.Refused, () => none.run(['true']), socket)).message, `no server can be reached at '${socket}': ${why}`, 'what is there');
+		}, { socket });
 }));
 
 const HAS_NODE = existsSync(join(dirname(BINARY), 'node', 'harness.cjs'));
