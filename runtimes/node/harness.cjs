@@ -145,6 +145,8 @@ class Desk {
 	}
 
 	async ask(name, args) {
+		if (args.length > 1)
+			throw new TypeError(`${name} takes one object: ${name}({ ... })`);
 		const { tree, buffers } = this.#codec.encode(args, { name: `${name}() arguments`, advice: this.#codec.PLAIN_ADVICE });
 		const pieces = this.#codec.pack({ args: tree, kwargs: {} }, buffers);
 		const size = pieces.reduce((sum, piece) => sum + piece.length, 0);
@@ -229,12 +231,28 @@ class TooLarge extends Error {
 	}
 }
 
+function canWrite(folder) {
+	try {
+		fs.accessSync(folder, fs.constants.W_OK);
+		return true;
+	} catch {
+		return false;
+	}
+}
+
 function place(codec, files, attachments) {
 	for (const [name, index] of Object.entries(files)) {
 		const folder = path.dirname(codec.checkFileName(name));
-		if (folder !== '.')
-			fs.mkdirSync(folder, { recursive: true });
-		fs.writeFileSync(name, attachments.take(index));
+		try {
+			if (folder !== '.')
+				fs.mkdirSync(folder, { recursive: true });
+			fs.writeFileSync(name, attachments.take(index));
+		} catch (error) {
+			if (!['EROFS', 'EACCES', 'EPERM'].includes(error?.code) && canWrite('.')) // mkdirSync() says ENOENT of a denial
+				throw error;
+			throw new Error(`files ${JSON.stringify(name)} needs a working directory that can be written to, and '${process.cwd()}' cannot: ` +
+				'grant it by files.write, or leave out files.cwd');
+		}
 	}
 }
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 
@@ -24,11 +25,25 @@ class TooLarge(Exception):
 def place(files: Dict[str, int], buffers: codec.Attachments) -> None:
     """Writes files: name → buffer."""
     for name, index in files.items():
-        folder = os.path.dirname(codec.check_file_name(name))
+        fd = _create(codec.check_file_name(name))
+        if fd is None:  # raised here, where nothing else is: what a denial is the context of has another advice
+            raise PermissionError(f"files={{{name!r}: ...}} needs a working directory that can be written to, and "
+                                  f"{os.getcwd()!r} cannot: grant it by files.write, or leave out files.cwd")
+        with open(fd, "wb") as file:
+            file.write(buffers.take(index))
+
+
+def _create(name: str) -> Optional[int]:
+    """Opens the file, made or emptied; None where that is denied."""
+    folder = os.path.dirname(name)
+    try:
         if folder:
             os.makedirs(folder, exist_ok=True)
-        with open(name, "wb") as file:
-            file.write(buffers.take(index))
+        return os.open(name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o666)
+    except OSError as error:
+        if error.errno not in (errno.EROFS, errno.EACCES, errno.EPERM):
+            raise
+        return None
 
 
 def collect(patterns: Sequence[str], size_max: Optional[int]) -> Dict[str, bytes]:

@@ -203,7 +203,7 @@ export interface EvalOptions extends CallOptions {
 	tools?: Tools;
 	/** Files to put into the cell's working directory first: contents, by relative name. */
 	files?: Record<string, Bytes> | Map<string, Bytes>;
-	/** Patterns such as `out/**`: files of the working directory that come back in `files` of the result. */
+	/** Patterns such as `out/**`: files of the working directory that come back in `files` of the result, so with `result: true` only. */
 	collect?: string[];
 	/** What the code reads from standard input. */
 	stdin?: Bytes;

@@ -173,6 +173,16 @@ test('eval: tools by namespace and by exact name, whatever it is', () => withSan
 	checkEqual(await sandbox.eval('return [(await math.add(1))[0], (await math.mul(2))[0], (await a_b.c(3))[0], (await plain(4))[0]]', { tools }), ['math:add', 'math.mul', 'a-b:c', 'plain'], 'by namespaces');
 }));
 
+test('eval: files that are too large, or have no place to be written to', () => withSandbox(async (sandbox) => {
+	const refused = await checkThrows(vitro.Refused, () => sandbox.eval('return 1', { files: { 'a/big': Buffer.alloc((64 << 20) + 1) } }), 'too large');
+	checkEqual(refused.message, `files["a/big"] has ${(64 << 20) + 1} bytes, and the policy's limits.file_mb allows 64 MB`, 'which, and why');
+	const policy = { ...POLICY, files: { ...POLICY.files, cwd: '/usr' } };
+	for (const name of ['x', 'in/x']) {
+		const { message } = await checkThrows(vitro.ToolError, () => sandbox.eval('return 1', { files: { [name]: '' }, policy }), 'for reading');
+		checkEqual(message, `files ${JSON.stringify(name)} needs a working directory that can be written to, and '/usr' cannot: grant it by files.write, or leave out files.cwd`, 'why');
+	}
+}));
+
 test('eval: many tools at once; their errors have message and code; arguments and values are of all kinds', () => withSandbox(async (sandbox) => {
 	const tools = {
 		wait: async ({ ms }) => (await sleep(ms), ms),
@@ -188,6 +198,9 @@ test('eval: many tools at once; their errors have message and code; arguments an
 	checkEqual(await sandbox.eval('try { await tools.failOddly({}) } catch (e) { return [e.message, e instanceof Error] }', { tools }), ['null', true], 'what is none');
 	checkEqual(await sandbox.eval('return tools.same({ d: new Date(3), m: new Map([[1n, new Uint8Array(2)]]), u: undefined })', { tools }), { d: new Date(3), m: new Map([[1n, new Uint8Array(2)]]), u: undefined }, 'values');
 	checkIn('what bad gave is a function', (await checkThrows(vitro.ToolError, () => sandbox.eval('return tools.bad()', { tools }), 'no plain data')).message, 'why');
+	for (const args of ['3, 4', '{}, undefined'])
+		checkEqual(await sandbox.eval(`try { return await same(${args}) } catch (e) { return e.name + ': ' + e.message }`, { tools }), 'TypeError: same takes one object: same({ ... })', `more than one argument: ${args}`);
+	checkEqual(await sandbox.eval('return [await same(3), await same(), await same([1, 2])]', { tools }), [3, undefined, [1, 2]], 'one, of any kind, or none');
 	const uncaught = await checkThrows(vitro.ToolError, () => sandbox.eval('return tools.fail({})', { tools }), 'nobody catches it');
 	checkEqual([uncaught.type, uncaught.result.status], ['RangeError', 'error'], 'its type');
 }));

@@ -7,6 +7,7 @@ import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
+import { inspect } from 'node:util';
 
 import { Sandbox, ToolError, ToolHost, VitroError } from '../../sdk/node/index.js';
 import { BINARY, ROOT, check, checkEqual, checkIn, checkThrows, main, skip, testNode as test } from '../lib/vitrotest.mjs';
@@ -23,6 +24,11 @@ test('options that are wrong', () => withSandbox(async (sandbox) => {
 		[() => new Sandbox({ polic: {} }), "there is no option 'polic'; did you mean 'policy'?"],
 		[() => new Sandbox({ timeout: 3000 }), 'timeout goes to each call, or to the policy: limits.wall_ms'],
 		[() => new Sandbox({ memory: 3000 }), 'memory goes to the policy: limits.memory_mb'],
+		[() => new Sandbox({ network: 'host' }), 'network goes to the policy: network'],
+		[() => new Sandbox({ files: {} }), 'files goes to the policy: files.read and files.write'],
+		[() => new ToolHost({ write: ['/srv'] }), 'write goes to the policy: files.write'],
+		[() => sandbox.run(['true'], { cwd: '/' }), 'cwd goes to the policy: files.cwd'],
+		[() => sandbox.eval('', { env: {} }), 'env goes to the policy: env.set and env.pass'],
 		[() => new ToolHost('strict'), 'options are an object, not a string: a policy goes by { policy: "strict" }'],
 		[() => new ToolHost({ zzz: 1 }), "there is no option 'zzz'; there are sandbox, timeout,"],
 		[() => sandbox.eval('return 1', null), 'options are an object, not null'],
@@ -33,6 +39,7 @@ test('options that are wrong', () => withSandbox(async (sandbox) => {
 		[() => sandbox.eval('', { files: { x: 5 } }), 'files["x"] is neither text nor bytes, but a number'],
 		[() => sandbox.eval('', { collect: '*' }), 'collect is an array of patterns, not a string'],
 		[() => sandbox.eval('', { collect: ['/x'] }), '"/x" is not a relative pattern'],
+		[() => sandbox.eval('', { collect: ['*'] }), 'collect gives files in the result: add result: true'],
 		[() => sandbox.eval('', { tools: 'x' }), 'tools is an object, or a Map, by names, not a string'],
 		[() => sandbox.eval('', { tools: [() => 1] }), 'tools is an object of functions by their names, { search }, not an array of functions'],
 		[() => sandbox.run(['echo', 'a', 5]), 'argv[2] is neither text nor bytes, but a number'],
@@ -45,6 +52,36 @@ test('options that are wrong', () => withSandbox(async (sandbox) => {
 	const named = new Sandbox({ policy: 'strct' });
 	checkEqual((await checkThrows(VitroError, () => named.run(['true']), 'a policy')).message.slice(0, 24), 'policy: there is no file', 'a policy that is not there');
 	await named.close();
+}));
+
+test("the stack of what a call throws has the caller's lines and the code's, and none of the package", () => withSandbox(async (sandbox) => {
+	const outer = async (code) => await sandbox.eval(code);
+	const error = await checkThrows(ToolError, () => outer('function f() {\n\tthrow new RangeError("\\x1b[31mno");\n}\nf();'), 'code that throws');
+	const [first, ...lines] = error.stack.split('\n');
+	checkEqual([first, error.message], ['ToolError: RangeError: \\u{1b}[31mno', '\\u{1b}[31mno'], 'what it is');
+	checkIn('    at async outer (file:', lines[0], "the caller's line");
+	checkIn('\n  in the cell:\n    eval.mjs:2:8\n    \tthrow', error.stack, 'where it was thrown');
+	checkIn('\n        at f (eval.mjs:2:8)\n', error.stack, 'the frames in the cell');
+	const failed = await checkThrows(ToolError, async () => await sandbox.run(['false']), 'a command');
+	checkEqual([error, failed].filter(({ stack }) => /sdk.node.lib|\x1b/.test(stack)), [], 'lines of the package');
+	checkIn('messages_test.mjs', failed.stack, 'where a command was run');
+	error.stack = 'other';
+	checkEqual([error.stack, Object.keys(error)], ['other', ['result']], 'it can be set, as any other');
+	checkIn('ToolError', (await sandbox.eval('null.x').then(() => null, (reason) => reason)).stack, 'nobody awaits');
+}));
+
+test('a short deadline is told with its unit', () => withSandbox(async (sandbox) => {
+	const past = async (timeout) => (await sandbox.run(['sleep', '9'], { timeout, result: true })).error.message;
+	checkIn('(timeout is in milliseconds)', await past(30), 'a short one');
+	check(!(await past(150)).includes('milliseconds'), 'another');
+}));
+
+test('a result is shown with what was printed as text', () => withSandbox(async (sandbox) => {
+	const result = await sandbox.run(['sh', '-c', 'echo hi; echo oh >&2'], { result: true });
+	const shown = inspect(result);
+	for (const part of ["stdout: 'hi\\n'", "stderr: 'oh\\n'", "status: 'ok'", 'Result {'])
+		checkIn(part, shown, 'what is shown');
+	check(!shown.includes('Bytes'), shown);
 }));
 
 /** Code, the place that a message has, the line with its mark, and more of the message. */

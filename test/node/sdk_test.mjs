@@ -270,8 +270,12 @@ test('a server in place of a supervisor of its own', () => withServer(null, asyn
 	checkIn('; start one: vitro serve --socket PATH', gone.message, 'what to do');
 	await withSandbox(async (none) => {
 		const { message, result } = await checkThrows(vitro.Refused, () => none.run(['true']), 'where there never was one');
-		checkEqual([message, result.status], ["no server can be reached at '/nowhere/socket'; start one: vitro serve --socket PATH", 'refused'], 'nothing was begun');
+		checkEqual([message, result.status], ["no server can be reached at '/nowhere/socket': no such file or directory; start one: vitro serve --socket PATH", 'refused'], 'nothing was begun');
 	}, { socket: '/nowhere/socket' });
+	for (const [socket, why] of [['/usr', 'it is a folder; name the socket in it'], ['/etc/passwd', 'it is no socket']])
+		await withSandbox(async (none) => {
+			checkEqual((await checkThrows(vitro.Refused, () => none.run(['true']), socket)).message, `no server can be reached at '${socket}': ${why}`, 'what is there');
+		}, { socket });
 }));
 
 const HAS_NODE = existsSync(join(dirname(BINARY), 'node', 'harness.cjs'));
@@ -322,6 +326,16 @@ test('tool host: commands in cells', async () => {
 	const failed = await host.call('act', { mode: 'fail', n: 5 });
 	checkEqual([failed.status, failed.exitCode, failed.error.message], ['error', 4, 'exited with code 4: why'], 'its failure');
 	checkEqual((await host.call('act', { mode: 'go', n: 1 }, { signal: AbortSignal.abort() })).status, 'cancelled', 'aborted');
+	await host.close();
+});
+
+test('tool host: a function that uses what is around it is told that a cell has none of it', async () => {
+	const host = new vitro.ToolHost({ policy: POLICY });
+	const outer = 5;
+	host.register(() => outer, { name: 'closure' });
+	host.register(() => { throw new ReferenceError('it is not defined by us'); }, { name: 'own' });
+	checkEqual((await host.call('closure')).error.message, 'outer is not defined; the function is sent as source, and sees nothing of your program', 'a closure');
+	checkEqual((await host.call('own')).error.message, 'it is not defined by us', 'its own words');
 	await host.close();
 });
 

@@ -78,6 +78,7 @@ test('tool host: tools are registered, listed, changed and removed', async () =>
 	checkIn("there is no tool 'serch'; did you mean 'search'?", (await checkThrows(ReferenceError, () => host.unregister('serch'), 'unknown')).message, 'a guess');
 	for (const [target, options] of [['ls', {}], [5, {}], [() => 1, {}], [Math.max, {}], [function f() {}.bind(null), { name: 'f' }], [() => 1, { name: 'a b' }], [() => 1, { name: 'a', more: 1 }], [() => 1, { name: 'a', input: 'x' }]])
 		await checkThrows(TypeError, () => host.register(target, options), String(target));
+	checkEqual((await checkThrows(TypeError, () => host.register(() => 1), 'no name')).message, "a function without a name: give one by { name: '...' }", 'a function without a name');
 	await checkThrows(SchemaError, () => host.register(() => 1, { name: 'a', inputSchema: { type: 'strin' } }), 'a wrong schema');
 	await checkThrows(CommandError, () => host.register(['sh', '-c', 'echo {x}']), 'an argument in a script');
 	checkEqual(host.register(() => 1, { name: 'a', inputSchema: { type: 'object', minDate: 1 } }).warnings.length, 1, 'a warning');

@@ -341,7 +341,10 @@ def _():
 def _():
     if importlib.util.find_spec("langchain_core"):
         skip("it is installed here")
-    check_in("langchain_core", str(raises(ImportError, langchain.tool, kept.count_words)), "the module")
+    for act in (lambda: langchain.tool(kept.count_words), langchain.code_tool):
+        error = raises(ModuleNotFoundError, act)
+        check_equal((str(error), error.name), ("vitro.adapters.langchain needs langchain-core: pip install langchain-core", "langchain_core"),
+                    "what to install")
 
 
 # ---- E2B -----------------------------------------------------------------------------------------------------------

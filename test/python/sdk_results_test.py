@@ -191,6 +191,14 @@ def _():
     check_in("argv is a list of words, the program's first, not int (5)", str(raises(TypeError, box().run, 5)), "run")
 
 
+@test("repr() of a result has what was printed as text, and not all of it")
+def _():
+    shown = repr(box().run(["sh", "-c", "echo hi; echo oh >&2; head -c 5000 /dev/zero | tr '\\0' x"], result=True))
+    check_in("stderr='oh\\n'", shown, "standard error")
+    check_in(f"stdout='hi\\n{'x' * 997}'... (5003 bytes)", shown, "standard output")
+    check("_bytes" not in shown, shown)
+
+
 @test("what goes to the policy is told so, and signatures are as they are written")
 def _():
     for says, function, given in (
@@ -200,7 +208,17 @@ def _():
             ("cwd goes to the policy: files.cwd", box().run, {"argv": ["ls"], "cwd": "/"}),
             ("env goes to the policy: env.set and env.pass", box().run, {"argv": ["ls"], "env": {}}),
             ("env goes to the policy: env.set and env.pass", box().submit_run, {"argv": ["ls"], "env": {}}),
-            ("unexpected keyword argument 'evn'", box().run, {"argv": ["ls"], "evn": {}})):
+            ("network goes to the policy: network", vitro.Sandbox, {"network": "host"}),
+            ("files goes to the policy: files.read and files.write", vitro.Sandbox, {"files": {}}),
+            ("read goes to the policy: files.read", vitro.ToolHost, {"read": ["/srv"]}),
+            ("memory goes to the policy: limits.memory_mb", vitro.Executor, {"memory": 5}),
+            ("write goes to the policy: files.write", vitro.AsyncSandbox, {"write": ["/srv"]}),
+            ("memory goes to the policy: limits.memory_mb", box().eval, {"code": "1", "memory": 5}),
+            ("network goes to the policy: network", box().submit_eval, {"code": "1", "network": "host"}),
+            ("run() got an unexpected keyword argument 'evn'; did you mean 'env'?", box().run, {"argv": ["ls"], "evn": {}}),
+            ("eval() got an unexpected keyword argument 'timeot'; did you mean 'timeout'?", box().eval, {"code": "1", "timeot": 1}),
+            ("did you mean 'preload'?", vitro.Sandbox, {"prelaod": []}), ("did you mean 'policy'?", vitro.ToolHost, {"polcy": {}}),
+            ("call_tool() got an unexpected keyword argument 'zzzzzzzz'", box().call_tool, {"name": "x", "zzzzzzzz": 1})):
         check_in(says, str(raises(TypeError, function, **given)), "what goes elsewhere")
     later = vitro.AsyncSandbox(BEST).run(["ls"], cwd="/")
     check_equal(str(raises(TypeError, later.send, None)), "cwd goes to the policy: files.cwd", "the same awaited")

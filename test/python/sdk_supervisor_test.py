@@ -193,7 +193,11 @@ def _():
         check_equal(sandbox.eval("6 * 7"), 42, "code")
         check_equal(sandbox.call(toolbox.add, 2, 3), 5, "a function")
     gone = raises(vitro.Refused, vitro.Sandbox(socket=path).eval, "1")
-    check_equal(str(gone), f"no server can be reached at {path!r}; start one: vitro serve --socket PATH", "nothing was begun")
+    check_equal(str(gone), f"no server can be reached at {path!r}: No such file or directory; start one: vitro serve --socket PATH",
+                "nothing was begun")
+    for other, why in (("/usr", "it is a folder; name the socket in it"), ("/etc/passwd", "it is no socket")):
+        check_equal(str(raises(vitro.Refused, vitro.Sandbox(socket=other).eval, "1")),
+                    f"no server can be reached at {other!r}: {why}", "what is there")
     check_equal(vitro.Sandbox(socket=path).eval("1", result=True).status, "refused", "its result")
     raises(vitro.Refused, vitro.Sandbox(socket="/" + "x" * 200).eval, "1")
 

@@ -211,7 +211,7 @@ def _():
     error = raises(vitro.ToolError, box().eval, "tool(object())", tools=tools)
     check_in("object", str(error), "what cannot be sent")
     error = raises(vitro.ToolError, box().eval, "tool()", tools={"tool": object})
-    check_in("object", str(error), "what cannot come back")
+    check_in("what tool gave is an object", str(error), "what cannot come back")
 
 
 def raised_by(error):
@@ -297,6 +297,21 @@ def _():
     result = box().eval("open('out/b', 'wb').write(open('in/a', 'rb').read() * 2) if not __import__('os').mkdir('out') "
                         "else 0\ninput()", files={"in/a": b"\0x", "t": "é"}, collect=["out/**"], stdin="a line\n", result=True)
     check_equal((result.value, result.files), ("a line", {"out/b": b"\0x\0x"}), "what came back", result)
+    for act in (box().eval, lambda *args, **kwargs: box().submit_eval(*args, **kwargs).result()):
+        error = raises(TypeError, act, "1", collect=["out/**"])
+        check_equal(str(error), "collect gives files in the result: add result=True", "where nobody would get them")
+    error = raises(vitro.Refused, box().eval, "1", files={"a/big": b"x" * (64 << 20), "b": b"x" * ((64 << 20) + 1)})
+    check_equal(str(error), f"files['b'] has {(64 << 20) + 1} bytes, and the policy's limits.file_mb allows 64 MB", "one too large")
+    check_equal(box().eval("1", files={"b": b"x" * (2 << 20)}, result=True, policy={**BEST, "limits": {"file_mb": 1}}).status, "refused",
+                "under another policy")
+    with folder() as place:
+        os.chmod(place, 0o755)
+        policy = {**BEST, "files": {"read": [place], "cwd": place}}
+        for name in ("x", "in/x"):
+            error = raises(vitro.ToolError, box().eval, "1", files={name: ""}, policy=policy)
+            check_in(f"files={{{name!r}: ...}} needs a working directory that can be written to, and {place!r} cannot: grant it by "
+                     "files.write, or leave out files.cwd", str(error), "one for reading")
+            check("policy's key" not in str(error), str(error))
     for name in ("/etc/x", "../x", "a/../../x", ""):
         check_equal(box().eval("1", files={name: ""}, result=True).status, "refused", name)
 
@@ -418,12 +433,17 @@ def _():
 
 @test("preloaded modules are there")
 def _():
-    with vitro.Sandbox(BEST, preload=["wave", "vitro_has_no_such_module"]) as sandbox, Heard() as heard:
+    with vitro.Sandbox(BEST, preload=["wave", "vitro_has_no_such_module"]) as sandbox, Heard() as heard, \
+            warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
         check_equal(sandbox.eval("import sys\n'wave' in sys.modules"), True, "preloaded")
         sandbox.eval("import vitro_no_other_module", result=True)  # which is not asked for
         said = [record.getMessage() for record in heard.records if record.levelno == logging.WARNING]
         check_equal(len(said), 1, f"one warning: {said}")
         check_in("'vitro_has_no_such_module' is not imported ahead of calls: ModuleNotFoundError", said[0], "what it says")
+        sandbox.call(toolbox.add, 1, 1)  # has a pool of its own, which finds the same
+        told = [(str(one.message), one.category, one.filename) for one in warned if "ahead of calls" in str(one.message)]
+        check_equal(told, [(f"preload: {said[0]}", RuntimeWarning, __file__)], "where no log is shown")
     check_equal(box().eval("import sys\n'wave' in sys.modules"), False, "the control")
 
 

@@ -17,6 +17,7 @@ const HELD_MAX = 64 << 20; // bytes of their arguments
 const TYPE_MAX = 200; // of an error's name
 const MESSAGE_MAX = 8192; // and of its text
 const CODE_MAX = 200;
+const SHORT_MS = 100; // a timeout below it may have been meant as seconds
 const RAISED_MAX = 8; // errors of its tools that a call keeps
 
 /** True while a tool that a cell asked for runs: calls that it makes are made on behalf of another. */
@@ -94,6 +95,8 @@ export class Attendant {
 		const result = call.buildResult(message, body);
 		if (result.status === 'cancelled' && this.#isFlooded)
 			result.error.message = `it asked for more at once than is answered: ${ASKS_MAX} uses of tools, or ${HELD_MAX >> 20} MB of their arguments`;
+		if (result.status === 'timeout' && this.#options.timeout < SHORT_MS)
+			result.error.message += ' (timeout is in milliseconds)';
 		const { kind } = this.#order.spec;
 		const value = body.subarray(0, Number(message.value ?? 0));
 		if (kind === 'tool' && !value.length)

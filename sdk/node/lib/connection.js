@@ -9,7 +9,9 @@
 import { Buffer } from 'node:buffer';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { statSync } from 'node:fs';
 import { connect as connectSocket } from 'node:net';
+import { getSystemErrorMap } from 'node:util';
 
 import { findBinary } from './binary.js';
 import { Lost, Refused } from './errors.js';
@@ -198,7 +200,31 @@ async function reach(path) {
 		return socket;
 	} catch (error) {
 		socket.destroy();
-		const why = ['ENOENT', 'ECONNREFUSED'].includes(error.code) ? '; start one: vitro serve --socket PATH' : `: ${error.message}`;
-		throw new Refused(`no server can be reached at '${path}'${why}`, null, { cause: error });
+		throw new Refused(`no server can be reached at '${path}': ${whyNot(path, error)}`, null, { cause: error });
+	}
+}
+
+/** Why there is nobody, by what is there: in the words of the command. */
+function whyNot(path, error) {
+	const there = tryStat(path);
+	if (there?.isDirectory())
+		return 'it is a folder; name the socket in it';
+	if (there && !there.isSocket())
+		return 'it is no socket';
+	const me = process.geteuid();
+	if (error.code === 'EACCES') {
+		const whose = there ? `it is for the user ${there.uid}, and you are ${me}; connect as that user`
+			: `it lies in a folder that is not for the user ${me}, whom you are; connect as its owner`;
+		return `${whose}, or start a server of your own: vitro serve --socket PATH`;
+	}
+	const text = getSystemErrorMap().get(error.errno)?.[1] ?? error.message;
+	return ['ENOENT', 'ECONNREFUSED'].includes(error.code) ? `${text}; start one: vitro serve --socket PATH` : text;
+}
+
+function tryStat(path) {
+	try {
+		return statSync(path);
+	} catch {
+		return null;
 	}
 }

@@ -85,3 +85,30 @@ export function errorOf(result, cause = undefined) {
 	const text = said && !message.includes(said) ? `${message}: ${said}` : message;
 	return new Class(text, result, cause === undefined ? undefined : { cause });
 }
+
+/**
+ * The same error, whose stack begins where the package was called by `method`, and not with lines of the package; and what the code
+ * threw in its cell is in it. It is only put together when it is read: then Node still knows the line to show of an error that
+ * nobody catches. Where a promise was not awaited there is no such line.
+ */
+export function placeError(error, method) {
+	const place = {};
+	Error.captureStackTrace(place, method);
+	const at = String(place.stack).indexOf('\n    at ');
+	if (at < 0)
+		return error;
+	Error.captureStackTrace(error, method);
+	if (error instanceof ToolError && error.traceback !== null)
+		defineStack(error, place.stack.slice(at));
+	return error;
+}
+
+function defineStack(error, frames) {
+	const keep = (value) => Object.defineProperty(error, 'stack', { value, writable: true, configurable: true, enumerable: false });
+	const get = () => {
+		const { name, type, message, traceback } = error;
+		const lines = visible(traceback).trimEnd().split('\n').map((line) => line && `    ${line}`);
+		return `${name}: ${visible(type)}${message && `: ${message}`}${frames}\n  in the cell:\n${lines.join('\n')}`;
+	};
+	Object.defineProperty(error, 'stack', { get, set: keep, configurable: true, enumerable: false });
+}

@@ -15,19 +15,26 @@ export class WrongValue extends TypeError {
 	}
 }
 
+/** What is tried first, and where it goes. */
 const ELSEWHERE = new Map(Object.entries({
-	timeout: 'timeout goes to each call, or to the policy: limits.wall_ms',
-	memory: 'memory goes to the policy: limits.memory_mb',
+	timeout: 'each call, or to the policy: limits.wall_ms', memory: 'the policy: limits.memory_mb', network: 'the policy: network',
+	files: 'the policy: files.read and files.write', read: 'the policy: files.read', write: 'the policy: files.write',
+	cwd: 'the policy: files.cwd', env: 'the policy: env.set and env.pass',
 }));
 
 /** Those of a sandbox, or of what has one: a text would be a policy. */
 export function checkSandboxNames(options, known) {
 	if (typeof options === 'string')
 		throw new TypeError(`options are an object, not a string: a policy goes by { policy: ${JSON.stringify(options)} }`);
+	checkPolicyNames(options, known);
+}
+
+/** The same of options beside which there is a policy. */
+export function checkPolicyNames(options, known) {
 	checkObject(options);
 	for (const name of Object.keys(options))
 		if (!known.includes(name) && ELSEWHERE.has(name))
-			throw new TypeError(ELSEWHERE.get(name));
+			throw new TypeError(`${name} goes to ${ELSEWHERE.get(name)}`);
 	checkNames(options, known);
 }
 

@@ -12,8 +12,8 @@ import { promisify } from 'node:util';
 import { findBinary } from './binary.js';
 import * as codec from './codec.mjs';
 import { Refused } from './errors.js';
-import { WrongValue, checkNames, kindOf } from './options.js';
-import { deadline, sourcesOf } from './policy.js';
+import { WrongValue, checkPolicyNames, kindOf } from './options.js';
+import { deadline, fileMbOf, sourcesOf } from './policy.js';
 
 const NAME_BYTES = 250; // of a tool's name and of a call's id each; the wire has room for 511 together
 const ID = /^[^\p{C}\p{Zl}\p{Zp}]*$/u;
@@ -87,11 +87,18 @@ export class Orders {
 		if (!Array.isArray(collect))
 			throw new TypeError(`collect is an array of patterns, not ${kindOf(collect)}`);
 		checkPatterns(collect);
+		if (collect.length && !options.result)
+			throw new TypeError('collect gives files in the result: add result: true');
 		const named = nameTools(tools);
 		const buffers = [];
 		const placed = {};
-		for (const [name, content] of entriesOf('files', files))
-			placed[checkFileName(name)] = buffers.push(bytesOf(content, `files[${JSON.stringify(name)}]`)) - 1;
+		const fileMb = fileMbOf(isGiven(options.policy) ? options.policy : this.#policy);
+		for (const [name, content] of entriesOf('files', files)) {
+			const bytes = bytesOf(content, `files[${JSON.stringify(name)}]`);
+			if (fileMb && bytes.length > fileMb * 2 ** 20) // a cell would die of it
+				throw new Refused(`files[${JSON.stringify(name)}] has ${bytes.length} bytes, and the policy's limits.file_mb allows ${fileMb} MB`);
+			placed[checkFileName(name)] = buffers.push(bytes) - 1;
+		}
 		const head = { op: 'eval', code, filename, tools: [...named.keys()], files: placed, collect, stdin: null, console: 'log' };
 		if (stdin !== undefined)
 			head.stdin = buffers.push(bytesOf(stdin, 'stdin')) - 1;
@@ -169,7 +176,7 @@ export class Orders {
 const isGiven = (policy) => policy !== undefined && policy !== null;
 
 function checkOptions(options, ...more) {
-	checkNames(options, [...SHARED, ...more]);
+	checkPolicyNames(options, [...SHARED, ...more]);
 	const { callId = '', signal } = options;
 	if (typeof callId !== 'string')
 		throw new TypeError(`callId is a text, not ${kindOf(callId)}`);

@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url';
 
 const BUILT_IN = new Set(['default', 'strict', 'compute']);
 const WALL_MS = 30_000; // the default's
+const FILE_MB = 64; // the default's
 const WALL_MAX_MS = 86_400_000;
 
 /** The sources of a policy: an object as in a policy file, the name of a built-in one, or a file's path or URL. */
@@ -57,14 +58,19 @@ function absoluteGrant(grant) {
 	return isMoved ? { ...grant, from: absolutePath(grant.from) } : absolutePath(grant);
 }
 
-/** The deadline that a policy sets, where that can be told without reading files. */
-function wallMsOf(policy) {
+/** A limit that a policy sets, where that can be told without reading files. usual: what the built-in ones have. */
+function limitOf(policy, key, usual) {
 	if (policy === undefined || policy === null || BUILT_IN.has(policy))
-		return WALL_MS;
+		return usual;
 	if (typeof policy !== 'object' || policy instanceof URL || !BUILT_IN.has(policy.extends ?? 'default'))
 		return null;
-	const wall = policy.limits?.wall_ms ?? WALL_MS;
-	return Number.isInteger(wall) ? wall : null;
+	const found = policy.limits?.[key] ?? usual;
+	return Number.isInteger(found) ? found : null;
+}
+
+/** How large a file may be, or null. */
+export function fileMbOf(policy) {
+	return limitOf(policy, 'file_mb', FILE_MB);
 }
 
 /**
@@ -82,7 +88,7 @@ export function deadline(policy, timeout) {
 	if (!(timeout > 0 && timeout <= WALL_MAX_MS))
 		throw new RangeError(`timeout must be positive, and a day at the most, not ${timeout}`);
 	const wallMs = Math.ceil(timeout);
-	const known = wallMsOf(policy);
+	const known = limitOf(policy, 'wall_ms', WALL_MS);
 	if (known !== null && wallMs <= known)
 		return { sources: [], wallMs };
 	let step = WALL_MS;

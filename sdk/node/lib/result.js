@@ -2,6 +2,7 @@
 // How a call ended: one shape, the same as `vitro run --json` prints.
 
 import { Buffer } from 'node:buffer';
+import { inspect } from 'node:util';
 
 /** Every status, and the name of its error where none is given. */
 export const STATUSES = new Map(Object.entries({
@@ -42,6 +43,13 @@ export class Result {
 
 	get stderr() {
 		return this.stderrBytes.toString();
+	}
+
+	/** For console.log() and the like: what was printed is text there, as far as inspect() shows one. */
+	[inspect.custom](depth, options) {
+		const { callId, status, value, error, exitCode, signal, stdoutBytes, stderrBytes, ...rest } = this;
+		const shown = { callId, status, value, error, exitCode, signal, stdout: this.stdout, stderr: this.stderr, ...rest };
+		return depth < 0 ? '[Result]' : `Result ${inspect(shown, options)}`;
 	}
 
 	/** The members of `vitro run --json`. The value is as it is. */

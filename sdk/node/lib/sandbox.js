@@ -3,7 +3,7 @@
 
 import { Attendant, answering, prepareTools } from './attend.js';
 import { connect, start } from './connection.js';
-import { Lost, Refused, VitroError, errorOf, visible } from './errors.js';
+import { Lost, Refused, VitroError, errorOf, placeError, visible } from './errors.js';
 import { checkObject, checkSandboxNames } from './options.js';
 import { Orders } from './order.js';
 import { Result } from './result.js';
@@ -46,20 +46,20 @@ export class Sandbox {
 	}
 
 	async eval(code, options = {}) {
-		return this.#do(options, () => this.#orders.eval(code, options));
+		return await this.#do(Sandbox.prototype.eval, options, () => this.#orders.eval(code, options));
 	}
 
 	async callModule(url, exportName, args = [], options = {}) {
-		return this.#do(options, () => this.#orders.callModule(url, exportName, args, options));
+		return await this.#do(Sandbox.prototype.callModule, options, () => this.#orders.callModule(url, exportName, args, options));
 	}
 
 	async run(argv, options = {}) {
-		return this.#do(options, () => this.#orders.run(argv, options));
+		return await this.#do(Sandbox.prototype.run, options, () => this.#orders.run(argv, options));
 	}
 
 	/** Calls a tool that the server offers (vitro serve --tools). */
 	async callTool(name, args = {}, options = {}) {
-		return this.#do(options, () => {
+		return await this.#do(Sandbox.prototype.callTool, options, () => {
 			this.#needServer();
 			return this.#orders.callTool(name, args, options);
 		});
@@ -133,7 +133,8 @@ export class Sandbox {
 		return new Session(connection, this.#onLine);
 	}
 
-	async #do(options, make) {
+	/** method: the caller's, from which on stacks are his own. */
+	async #do(method, options, make) {
 		let attendant, call;
 		checkObject(options);
 		try {
@@ -150,7 +151,7 @@ export class Sandbox {
 		if (attendant.failure !== null)
 			throw attendant.failure.error;
 		if (!result.ok)
-			throw errorOf(result, cause);
+			throw placeError(errorOf(result, cause), method);
 		return call.pool.spec.kind === 'command' ? result : result.value;
 	}
 

@@ -331,7 +331,7 @@ export class Session {
 		} else {
 			pool.isOpen = false;
 			this.#pools.delete(pool.key);
-			pool.reject(new Refused((message.error ?? 'no reason was given').replace(/^--policy: /, 'policy: ')));
+			pool.reject(new Refused((message.error ?? 'no reason was given').replace(/^(?:--policy: |(?=there is no file '))/, 'policy: ')));
 		}
 		this.#opening.shift();
 		this.#hold();

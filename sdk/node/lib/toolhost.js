@@ -30,6 +30,8 @@ class Tool {
 
 	constructor(target, options) {
 		const { name, description = '', inputSchema, policy, timeout, input } = describe(target, options);
+		if (name === '' && typeof target === 'function')
+			throw new TypeError("a function without a name: give one by { name: '...' }");
 		if (typeof name !== 'string' || !NAME.test(name))
 			throw new TypeError(`name: want letters, digits and "_-.:/", at most 128, found ${show(name)}`);
 		if (typeof description !== 'string' || Buffer.byteLength(description) > DESCRIPTION_MAX)
@@ -86,12 +88,12 @@ function copySchema(name, schema) {
 	return source;
 }
 
-/** Where a cell finds the function: {module, name}. */
+/** Where a cell finds the function: {module, name}; isSource: it is all of the module. */
 function referTo(target, name) {
 	if (typeof target === 'function') {
 		// Frames name it by that, and not by a URL with all of it in it. A blank in it would undo it.
 		const text = `export default ${sourceOf(target, name)};\n//# sourceURL=<tool:${name}>`;
-		return { module: `data:text/javascript,${encodeURIComponent(text)}`, name: 'default' };
+		return { module: `data:text/javascript,${encodeURIComponent(text)}`, name: 'default', isSource: true };
 	}
 	const module = target?.module;
 	if (!(module instanceof URL) && typeof module !== 'string')
@@ -265,7 +267,7 @@ export class ToolHost {
 	async #run(tool, values, options) {
 		const sandbox = this.#use();
 		if (tool.command === null)
-			return sandbox.callModule(tool.reference.module, tool.reference.name, [values], options);
+			return adviseSource(tool, await sandbox.callModule(tool.reference.module, tool.reference.name, [values], options));
 		const stdin = tool.command.input(values);
 		return concludeCommand(await sandbox.run(tool.command.argv(values), { ...options, stdin }));
 	}
@@ -287,6 +289,14 @@ if (Symbol.asyncDispose !== undefined)
 
 function refuse(callId, type, message) {
 	return new Result({ callId, status: 'refused', error: { type, message, traceback: null } });
+}
+
+/** A function that names something of the program around it finds nothing of that name in a cell. */
+function adviseSource({ reference }, result) {
+	const { error } = result;
+	if (reference.isSource && error?.type === 'ReferenceError' && /^\S+ is not defined$/.test(error.message))
+		result.error = { ...error, message: `${error.message}; the function is sent as source, and sees nothing of your program` };
+	return result;
 }
 
 /** Arguments that fit: an object, or the text of one in JSON. */

@@ -9,12 +9,16 @@ import os
 import warnings
 from typing import Any, Callable, Iterable, List, Mapping, Optional, TypeVar, cast
 
+from ._say import closest
+
 Item = TypeVar("Item")
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 # What is tried first, and where it goes.
-OF_SANDBOX = {"timeout": "each call, or to the policy: limits.wall_ms", "memory": "the policy: limits.memory_mb"}
-OF_COMMAND = {"cwd": "the policy: files.cwd", "env": "the policy: env.set and env.pass"}
+OF_CALL = {"memory": "the policy: limits.memory_mb", "network": "the policy: network", "read": "the policy: files.read",
+           "write": "the policy: files.write", "cwd": "the policy: files.cwd", "env": "the policy: env.set and env.pass"}
+OF_HOST = {**OF_CALL, "files": "the policy: files.read and files.write"}
+OF_SANDBOX = {**OF_HOST, "timeout": "each call, or to the policy: limits.wall_ms"}
 
 
 def _show(value: Any) -> str:
@@ -24,23 +28,32 @@ def _show(value: Any) -> str:
         return type(value).__name__
 
 
-def elsewhere(given: Iterable[str], places: Mapping[str, str]) -> None:
+def elsewhere(function: Callable[..., Any], given: Iterable[str], known: Iterable[str], places: Mapping[str, str]) -> None:
+    """Raises TypeError for a name that is not known: where it goes, or which one is near."""
     for name in given:
         if name in places:
             raise TypeError(f"{name} goes to {places[name]}")
+        near = None if name in known else closest(name, [*known, *places])
+        if near is not None:
+            raise TypeError(f"{function.__qualname__}() got an unexpected keyword argument {name!r}; did you mean {near!r}?")
 
 
 def telling(places: Mapping[str, str]) -> Callable[[Function], Function]:
-    """For a function, whose signature stays as it is: keyword arguments that go elsewhere are told where."""
+    """For a function, whose signature stays as it is: keyword arguments that go elsewhere are told where, and misspelt ones
+    what they may be."""
     def wrap(function: Function) -> Function:
+        known = inspect.signature(function).parameters.keys()
+
         @functools.wraps(function)
         def told(*args: Any, **kwargs: Any) -> Any:
-            elsewhere(kwargs, places)
+            if not kwargs.keys() <= known:
+                elsewhere(function, kwargs, known, places)
             return function(*args, **kwargs)
 
         @functools.wraps(function)
         async def told_awaited(*args: Any, **kwargs: Any) -> Any:
-            elsewhere(kwargs, places)
+            if not kwargs.keys() <= known:
+                elsewhere(function, kwargs, known, places)
             return await function(*args, **kwargs)
 
         return cast(Function, told_awaited if inspect.iscoroutinefunction(function) else told)

@@ -4,13 +4,18 @@
 from __future__ import annotations
 
 import logging
+import re
 import sys
 import traceback
+import warnings
 from typing import Any, Mapping, Optional, Set
 
 log = logging.getLogger("vitro")
 tool_log = logging.getLogger("vitro.tool")
 _told_links: Set[str] = set()
+_told_modules: Set[str] = set()
+_TOLD_MAX = 1024
+_NOT_AHEAD = re.compile(r"'([^']{1,255})' is not imported ahead of calls: ")  # the supervisor warns so of preload= alone
 _TOOL_LEVELS = {"debug": 10, "info": 20, "warning": 30, "warn": 30, "error": 40, "critical": 50}
 
 
@@ -38,6 +43,22 @@ def warn_of_links(isolation: Optional[Mapping[str, Any]]) -> None:
     if isinstance(text, str) and text not in _told_links:
         _told_links.add(text)
         emit(log, logging.WARNING, "", text)
+
+
+def warn_of_module(text: str) -> None:
+    """Warns of a module of preload= that is not imported ahead, once, also where the program shows no log."""
+    found = _NOT_AHEAD.match(text)
+    if found is None or found[1] in _told_modules or len(_told_modules) >= _TOLD_MAX:
+        return
+    _told_modules.add(found[1])
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_globals.get("__package__") == __package__:
+        level, frame = level + 1, frame.f_back
+    try:
+        warnings.warn(f"preload: {visible(text)}", RuntimeWarning, stacklevel=level)
+    except RuntimeWarning:  # of a program whose warnings are errors; whoever waits here may wait for a call that is well
+        if sys.stderr is not None:
+            traceback.print_exc()
 
 
 def emit(logger: logging.Logger, level: int, source: str, text: str) -> None:

@@ -17,7 +17,7 @@ from typing import Any, Callable, Deque, Dict, Iterable, List, Mapping, NamedTup
 from . import _check, _codec as codec
 from ._binary import find_binary
 from ._paths import Folders
-from ._policy import Policy, deadline, sources_of
+from ._policy import Policy, deadline, file_mb_of, sources_of
 from ._reference import NotSendable, Reference, describe, dumps
 from .errors import Refused
 
@@ -221,10 +221,13 @@ class Orders:
         if not isinstance(code, str):
             raise TypeError(f"code is a text, not {type(code).__name__}")
         patterns = _check.texts("collect", "patterns", collect)
+        if patterns and not options.result:
+            raise TypeError("collect gives files in the result: add result=True")
         tools = _check_tools(tools) if tools else {}
         spec, wall_ms = self._spec("eval", self._python, options)
         buffers: List[Buffer] = []
-        placed = _place(files, buffers) if files else {}
+        file_mb = file_mb_of(self._policy if options.policy is None else options.policy) if files else None
+        placed = _place(files, buffers, file_mb) if files else {}
         head: Dict[str, Any] = {"op": "eval", "code": code, "filename": "<eval>", "tools": [*tools],
                                 "files": placed, "collect": patterns, "stdin": None,
                                 "result": "pickle" if trust else "plain"}
@@ -360,8 +363,8 @@ def _check_tools(tools: Tools) -> Tools:
     return tools
 
 
-def _place(files: Mapping[str, Content], buffers: List[Buffer]) -> Dict[str, int]:
-    """Which file is which buffer."""
+def _place(files: Mapping[str, Content], buffers: List[Buffer], file_mb: Optional[int]) -> Dict[str, int]:
+    """Which file is which buffer. Raises Refused for one that a cell could not write: it would die of it."""
     if not isinstance(files, Mapping):
         raise TypeError(f'files is a dict of contents by their names, {{"data.csv": "a,b"}}, not {type(files).__name__}')
     placed = {}
@@ -372,6 +375,9 @@ def _place(files: Mapping[str, Content], buffers: List[Buffer]) -> Dict[str, int
             raise ValueError(f"files: {name!r:.100} is not a name below the working directory, such as 'data/in.csv'") from None
         placed[name] = len(buffers)
         buffers.append(_content(f"files[{name!r:.60}]", content))
+        size = memoryview(buffers[-1]).nbytes
+        if file_mb and size > file_mb << 20:
+            raise Refused(f"files[{name!r:.60}] has {size} bytes, and the policy's limits.file_mb allows {file_mb} MB")
     return placed
 
 
@@ -417,17 +423,17 @@ def read_request(body: Request) -> Tuple[List[Any], Dict[str, Any]]:
     return args, kwargs
 
 
-def write_answer(value: Any, frame_max: int) -> List[Buffer]:
-    """What a tool gave, for the cell. Raises what says that it is no plain data, or that it is too large: a supervisor ends the
-    session of who sends more than it takes."""
+def write_answer(name: str, value: Any, frame_max: int) -> List[Buffer]:
+    """What a tool of that name gave, for the cell. Raises what says that it is no plain data, or that it is too large: a supervisor
+    ends the session of who sends more than it takes."""
     if codec.is_as_it_is(value):
         pieces = codec.pack({"value": value})
     else:
-        tree, buffers = codec.encode(value, name="the tool's value", advice=codec.PLAIN_ADVICE)
+        tree, buffers = codec.encode(value, name=f"what {name} gave", advice=codec.PLAIN_ADVICE)
         pieces = [*codec.pack({"value": tree}, buffers)]
     size = sum(memoryview(piece).nbytes for piece in pieces)
     if size > frame_max - _HEAD_BYTES:
-        raise ValueError(f"the tool's value has {size} bytes; a supervisor takes at most {frame_max}")
+        raise ValueError(f"what {name} gave has {size} bytes; a supervisor takes at most {frame_max}")
     return pieces
 
 

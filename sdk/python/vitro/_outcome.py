@@ -142,6 +142,6 @@ def not_begun(call_id: str, error: Exception) -> Result:
 
 def refused(call_id: str, message: str) -> Refused:
     """The exception of a call whose pool there is not. The supervisor speaks of flags, which a program has none of."""
-    message = re.sub(r"^--policy: ", "policy: ", message)
+    message = re.sub(r"^(?:--policy: |(?=there is no file '))", "policy: ", message)
     message = re.sub(r"--set ([\w.]+)=([\w-]+) would", r'"\1": "\2" in the policy would', message)
     return Refused(message, Result(call_id=call_id, status="refused", error=Error("Refused", message)))

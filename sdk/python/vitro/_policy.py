@@ -13,6 +13,7 @@ Source = Dict[str, str]
 
 BUILT_IN = ("default", "strict", "compute")
 _WALL_MS = 30000  # the default's
+_FILE_MB = 64
 _WALL_MAX_MS = 86400000
 
 
@@ -69,13 +70,23 @@ def _absolute(policy: Mapping[str, Any]) -> Dict[str, Any]:
 
 def wall_ms_of(policy: Policy) -> Optional[int]:
     """The deadline that a policy sets, where that can be told without reading files."""
+    return _limit_of(policy, "wall_ms", _WALL_MS)
+
+
+def file_mb_of(policy: Policy) -> Optional[int]:
+    """How large a file may be, where that can be told in the same way."""
+    return _limit_of(policy, "file_mb", _FILE_MB)
+
+
+def _limit_of(policy: Policy, key: str, usual: int) -> Optional[int]:
+    """usual: what the built-in policies have."""
     if policy is None or isinstance(policy, str) and policy in BUILT_IN:
-        return _WALL_MS
+        return usual
     if not isinstance(policy, Mapping) or policy.get("extends", "default") not in BUILT_IN:
         return None
     limits = policy.get("limits", {})
-    wall = limits.get("wall_ms", _WALL_MS) if isinstance(limits, Mapping) else None
-    return wall if isinstance(wall, int) else None
+    found = limits.get(key, usual) if isinstance(limits, Mapping) else None
+    return found if isinstance(found, int) else None
 
 
 def seconds_of(policy: Policy, timeout: Optional[float]) -> Optional[float]:

@@ -18,6 +18,7 @@ STATUSES = {"ok": "", "error": "Error", "timeout": "Timeout", "cpu_limit": "CpuL
 _INT_BITS = 14_000  # fewer than 4300 digits
 _LAST_WORDS = 2000  # bytes of a command's standard error that its error has as a tool
 _LAST_LINE = 300  # characters that its exception has
+_SHOWN = 1000  # bytes of each output that repr() shows
 
 
 class Error(NamedTuple):
@@ -113,8 +114,9 @@ class Result:
         return self.stderr_bytes.decode("utf-8", "replace")
 
     def __repr__(self) -> str:
-        shown = (f"{one.name}={_show(getattr(self, one.name), repr)}" for one in fields(self))
-        return f"Result({', '.join(shown)})"
+        shown = (f"{one.name}={_show(getattr(self, one.name), repr)}" for one in fields(self) if not one.name.endswith("_bytes"))
+        printed = (f"{name}={_show_bounded(data)}" for name, data in (("stdout", self.stdout_bytes), ("stderr", self.stderr_bytes)))
+        return f"Result({', '.join([*shown, *printed])})"
 
     def unwrap(self) -> Any:
         """The value, or the exception that the call without `result=True` would have raised."""
@@ -170,6 +172,11 @@ def _show(value: Any, show: Callable[[Any], str]) -> str:
         return show(value)
     except Exception as error:  # an integer of too many digits; nested too deep
         return f"<{type(value).__name__} that cannot be shown: {type(error).__name__}>"
+
+
+def _show_bounded(data: bytes) -> str:
+    text = repr(data[:_SHOWN].decode("utf-8", "replace"))
+    return text if len(data) <= _SHOWN else f"{text}... ({len(data)} bytes)"
 
 
 def last_words(data: bytes) -> str:

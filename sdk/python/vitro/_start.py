@@ -12,12 +12,13 @@ import os
 import select
 import signal
 import socket
+import stat
 import sys
 import time
 from typing import List, Optional, Tuple
 
 from ._binary import find_binary
-from ._logs import emit
+from ._logs import emit, warn_of_module
 from ._wire import Broken, Frame, Head, Reader, frame, read_message, write_head
 from .errors import Lost, Refused
 
@@ -33,8 +34,11 @@ _ABOVE = 16  # all descriptors that are given places
 
 def log_line(head: Head, body: memoryview) -> None:
     """A line of the supervisor's own."""
-    level = head.get("level")
-    emit(log, LEVELS.get(level, 20) if isinstance(level, int) else 20, "", str(body, "utf-8", "replace"))
+    given, text = head.get("level"), str(body, "utf-8", "replace")
+    level = LEVELS.get(given, 20) if isinstance(given, int) else 20
+    emit(log, level, "", text)
+    if level == logging.WARNING:
+        warn_of_module(text)
 
 
 class Process:
@@ -206,9 +210,25 @@ def _reach(sock: socket.socket, path: str) -> None:
     try:
         sock.connect(path)
     except OSError as error:
-        is_none = isinstance(error, (FileNotFoundError, ConnectionRefusedError))
-        why = "; start one: vitro serve --socket PATH" if is_none else f": {error.strerror or error}"
-        raise Refused(f"no server can be reached at {path!r}{why}") from error
+        raise Refused(f"no server can be reached at {path!r}: {_why_not(path, error)}") from error
+
+
+def _why_not(path: str, error: OSError) -> str:
+    """Why there is nobody, by what is there: in the words of the command."""
+    try:
+        there = os.stat(path)
+    except (OSError, ValueError):
+        there = None
+    if there is not None and stat.S_ISDIR(there.st_mode):
+        return "it is a folder; name the socket in it"
+    if there is not None and not stat.S_ISSOCK(there.st_mode):
+        return "it is no socket"
+    if isinstance(error, PermissionError):
+        whose = (f"it lies in a folder that is not for the user {os.geteuid()}, whom you are; connect as its owner" if there is None
+                 else f"it is for the user {there.st_uid}, and you are {os.geteuid()}; connect as that user")
+        return f"{whose}, or start a server of your own: vitro serve --socket PATH"
+    is_none = isinstance(error, (FileNotFoundError, ConnectionRefusedError))
+    return f"{error.strerror or error}{'; start one: vitro serve --socket PATH' if is_none else ''}"
 
 
 def _enlarge(sock: socket.socket) -> None:

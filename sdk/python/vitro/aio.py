@@ -14,7 +14,7 @@ from typing import Any, Callable, Coroutine, Dict, Iterable, Literal, Mapping, O
 from . import _start
 from ._asks import TOOLS_AT_ONCE, tell_failure
 from ._base import Base, Path, is_alone
-from ._check import OF_COMMAND, OF_SANDBOX, telling, warn_of_own
+from ._check import OF_CALL, OF_SANDBOX, telling, warn_of_own
 from ._hooks import Hooks
 from ._logs import warn_of_links
 from ._loop import Bell, LoopSession
@@ -125,6 +125,7 @@ class AsyncSandbox(Base):
                    result: bool = False, call_id: str = "", result_types: Iterable[type] = (),
                    trust_results: bool = False) -> Any: ...
 
+    @telling(OF_CALL)
     async def eval(self, code: str, *, tools: Optional[Tools] = None, files: Optional[Mapping[str, Content]] = None,
                    collect: Iterable[str] = (), stdin: Optional[Content] = None, timeout: Optional[float] = None,
                    policy: Policy = None, on_output: Optional[OnOutput] = None, on_log: Optional[OnLog] = None,
@@ -135,7 +136,7 @@ class AsyncSandbox(Base):
         return await self._do(options, lambda: self._orders.eval(code, tools, files, collect, stdin, options,
                                                                  result_types, trust_results))
 
-    @telling(OF_COMMAND)
+    @telling(OF_CALL)
     async def run(self, argv: Sequence[Word], *, stdin: Optional[Content] = None, timeout: Optional[float] = None,
                   policy: Policy = None, on_output: Optional[OnOutput] = None, on_log: Optional[OnLog] = None,
                   result: bool = False, call_id: str = "") -> Result:
@@ -154,6 +155,7 @@ class AsyncSandbox(Base):
                         timeout: Optional[float] = None, on_output: Optional[OnOutput] = None,
                         on_log: Optional[OnLog] = None, result: bool = False, call_id: str = "") -> Any: ...
 
+    @telling(OF_CALL)
     async def call_tool(self, name: str, arguments: Optional[Mapping[str, Any]] = None, *,
                         timeout: Optional[float] = None, on_output: Optional[OnOutput] = None,
                         on_log: Optional[OnLog] = None, result: bool = False, call_id: str = "") -> Any:
@@ -338,7 +340,7 @@ class AsyncSandbox(Base):
         answering.set(True)  # in this task's own context
         try:
             value = await _run_tool(call, hooks, asks, head, body)
-            ok, pieces = True, write_answer(value, session.connection.frame_max)
+            ok, pieces = True, write_answer(head["tool"], value, session.connection.frame_max)
         except Exception as error:
             ok, pieces = False, tell_failure(error)
         except BaseException as error:

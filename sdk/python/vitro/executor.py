@@ -63,6 +63,7 @@ class Executor(concurrent.futures.Executor):
     future fails, with an error that is also a BrokenProcessPool.
     """
 
+    @_check.telling(_check.OF_HOST)
     def __init__(self, max_workers: Optional[int] = None, mp_context: Any = None,
                  initializer: Optional[Callable[..., Any]] = None, initargs: Tuple[Any, ...] = (), *,
                  max_tasks_per_child: Optional[int] = None, timeout: Optional[float] = None, policy: Policy = None,

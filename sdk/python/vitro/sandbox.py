@@ -16,7 +16,7 @@ from typing import Any, Callable, Coroutine, Dict, Iterable, Literal, Mapping, O
 from . import _start
 from ._asks import Workers, tell_failure
 from ._base import Base, Path, is_alone
-from ._check import OF_COMMAND, OF_SANDBOX, telling, warn_of_own
+from ._check import OF_CALL, OF_SANDBOX, telling, warn_of_own
 from ._futures import CallFuture, Pump
 from ._hooks import Hooks
 from ._logs import warn_of_links
@@ -163,6 +163,7 @@ class Sandbox(Base):
              result: bool = False, call_id: str = "", result_types: Iterable[type] = (),
              trust_results: bool = False) -> Any: ...
 
+    @telling(OF_CALL)
     def eval(self, code: str, *, tools: Optional[Tools] = None, files: Optional[Mapping[str, Content]] = None,
              collect: Iterable[str] = (), stdin: Optional[Content] = None, timeout: Optional[float] = None,
              policy: Policy = None, on_output: Optional[OnOutput] = None, on_log: Optional[OnLog] = None,
@@ -178,7 +179,8 @@ class Sandbox(Base):
                     the code. The code chooses the arguments: check them. No tool is started for a call that is over. A
                     call that waits for more than 10,000 uses of tools at once is cancelled.
         files       files to put into the cell's working directory first: contents, by relative name
-        collect     patterns such as "out/**": files of the working directory that come back in `files` of the result
+        collect     patterns such as "out/**": files of the working directory that come back in `files` of the result, so
+                    with result=True only
         stdin       what the code reads from standard input
 
         The rest is as for call().
@@ -187,7 +189,7 @@ class Sandbox(Base):
         return self._do(options, lambda: self._orders.eval(code, tools, files, collect, stdin, options, result_types,
                                                            trust_results))
 
-    @telling(OF_COMMAND)
+    @telling(OF_CALL)
     def run(self, argv: Sequence[Word], *, stdin: Optional[Content] = None, timeout: Optional[float] = None,
             policy: Policy = None, on_output: Optional[OnOutput] = None, on_log: Optional[OnLog] = None,
             result: bool = False, call_id: str = "") -> Result:
@@ -209,6 +211,7 @@ class Sandbox(Base):
                   on_output: Optional[OnOutput] = None, on_log: Optional[OnLog] = None, result: bool = False,
                   call_id: str = "") -> Any: ...
 
+    @telling(OF_CALL)
     def call_tool(self, name: str, arguments: Optional[Mapping[str, Any]] = None, *, timeout: Optional[float] = None,
                   on_output: Optional[OnOutput] = None, on_log: Optional[OnLog] = None, result: bool = False,
                   call_id: str = "") -> Any:
@@ -229,6 +232,7 @@ class Sandbox(Base):
         options = Options(timeout, policy, on_output, on_log, result, call_id)
         return self._submit(options, lambda: self._orders.call(func, args, kwargs, options, result_types, trust_results))
 
+    @telling(OF_CALL)
     def submit_eval(self, code: str, *, tools: Optional[Tools] = None, files: Optional[Mapping[str, Content]] = None,
                     collect: Iterable[str] = (), stdin: Optional[Content] = None, timeout: Optional[float] = None,
                     policy: Policy = None, on_output: Optional[OnOutput] = None, on_log: Optional[OnLog] = None,
@@ -240,7 +244,7 @@ class Sandbox(Base):
         return self._submit(options, lambda: self._orders.eval(code, tools, files, collect, stdin, options, result_types,
                                                                trust_results))
 
-    @telling(OF_COMMAND)
+    @telling(OF_CALL)
     def submit_run(self, argv: Sequence[Word], *, stdin: Optional[Content] = None, timeout: Optional[float] = None,
                    policy: Policy = None, on_output: Optional[OnOutput] = None, on_log: Optional[OnLog] = None,
                    result: bool = False, call_id: str = "") -> "Future[Result]":
@@ -417,7 +421,8 @@ class Sandbox(Base):
             return
         token = answering.set(True)
         try:
-            ok, pieces = True, write_answer(hooks.run_tool(head, body, finish_awaitable), session.connection.frame_max)
+            value = hooks.run_tool(head, body, finish_awaitable)
+            ok, pieces = True, write_answer(head["tool"], value, session.connection.frame_max)
         except Exception as error:
             ok, pieces = False, tell_failure(error)
         finally:

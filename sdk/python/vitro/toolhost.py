@@ -22,7 +22,7 @@ import inspect
 from typing import Any, Iterable, Optional
 
 from ._base import Path
-from ._check import OF_SANDBOX, telling
+from ._check import OF_HOST, telling
 from ._outcome import command_result
 from ._policy import Policy, deadline, sources_of
 from ._result import Result
@@ -33,7 +33,7 @@ __all__ = ["ToolHost", "AsyncToolHost", "Tool", "ToolEvent", "Watch", "AsyncWatc
 
 
 class _Host(ToolSet):
-    @telling({"memory": OF_SANDBOX["memory"]})
+    @telling(OF_HOST)
     def __init__(self, sandbox: Any = None, policy: Policy = None, *, timeout: Optional[float] = None,
                  python: Optional[Path] = None, preload: Iterable[str] = (), socket: Optional[Path] = None,
                  ready_min: int = 0, ready_max: int = 0) -> None:

@@ -17,6 +17,7 @@ call is a ToolException, which they give to the model as text (handle_tool_error
 from __future__ import annotations
 
 import functools
+import importlib
 import inspect
 from typing import Any, Callable, Dict, Optional
 
@@ -83,15 +84,22 @@ def code_tool(sandbox: Optional[Sandbox] = None, *, policy: Policy = None, timeo
     return _make(python, None, {**own, "name": name, "description": what})
 
 
+def _framework() -> Any:
+    try:
+        return importlib.import_module("langchain_core.tools")
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] != "langchain_core":  # it is there, and lacks something itself
+            raise
+        raise ModuleNotFoundError("vitro.adapters.langchain needs langchain-core: pip install langchain-core", name=error.name) from error
+
+
 def _make(function: Any, coroutine: Any, own: Dict[str, Any]) -> Any:
-    from langchain_core.tools import StructuredTool  # type: ignore[import-not-found,unused-ignore]
-    return StructuredTool.from_function(func=function, coroutine=coroutine, **{"handle_tool_error": True, **own})
+    return _framework().StructuredTool.from_function(func=function, coroutine=coroutine, **{"handle_tool_error": True, **own})
 
 
 def _tool_exception(error: VitroError) -> Exception:
-    from langchain_core.tools import ToolException
     kind = visible(error.type) if isinstance(error, ToolError) else type(error).__name__
-    made: Exception = ToolException(f"{kind}: {VitroError.__str__(error)}")
+    made: Exception = _framework().ToolException(f"{kind}: {VitroError.__str__(error)}")
     return made
 
 
@@ -99,7 +107,6 @@ def _tell(result: Result) -> str:
     """What a model is told of code that it wrote."""
     text = result.stdout + result.stderr
     if not result.ok:
-        from langchain_core.tools import ToolException
         assert result.error is not None
-        raise ToolException(text + (result.error.traceback or f"{result.error.type}: {result.error.message}"))
+        raise _framework().ToolException(text + (result.error.traceback or f"{result.error.type}: {result.error.message}"))
     return text if result.value is None else text + _show(result.value, repr)
