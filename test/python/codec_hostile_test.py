@@ -13,6 +13,7 @@ import resource
 import struct
 import sys
 import time
+import types
 import uuid
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "lib"))
@@ -213,6 +214,82 @@ def _():
     check(refusals >= 8, f"{refusals} were refused")
     for what in ("28 twins, 3 levels", "1000 twins, 1 levels", "many sets"):
         check_equal(read_message(dict(made)[what].encode()), "keys collide", what)
+
+
+def row_of_places(bits):
+    """Numbers that take the places of a table of 2^bits which one more goes through, and that one; no two of them share a
+    hash. It looks at ten places, as a set does, then goes on as CPython's sets and dicts do once a hash is used up."""
+    mask = (1 << bits) - 1
+    taken, at = {}, 12345
+    rows = {}
+    while len(taken) < 0.59 * mask:
+        rows[at] = len(rows)
+        taken.update(dict.fromkeys(range(at, at + 10 if at + 9 <= mask else at + 1)))
+        at = (at * 5 + 1) & mask
+    rng = random.Random(1)
+    while True:
+        number = rest = rng.randrange(1 << bits, 1 << 25)
+        at = number & mask
+        while at in rows and rest:
+            rest >>= 5
+            at = (at * 5 + 1 + rest) & mask
+        if rows.get(at, len(rows)) < len(rows) // 10:
+            return list(taken), number
+
+
+@test("codec: keys that go through one long row of places, with hashes of their own, cost what their number may")
+def _():
+    numbers, last = row_of_places(17)
+    repeated = numbers + [last] * 60_000
+    refusals = 0
+    for what, keys in (("integers", repeated), ("large integers", [{"$int": hex(key + sys.hash_info.modulus)} for key in repeated]),
+                       ("complex numbers", [{"$complex": [key, 0]} for key in repeated])):
+        for tag in ("$set", "$frozenset", "$dict"):
+            text = json.dumps({tag: [[key, 0] for key in keys] if tag == "$dict" else keys}).encode()
+            said = bounded(f"{what}, {tag}", 2.5, 300, lambda: read_message(text))
+            check(said in ("read", "keys collide"), f"{what}, {tag}: {said}")
+            refusals += said != "read"
+    check(refusals >= 5, f"{refusals} were refused")
+
+
+@test("codec: a set of any size is read as it was, whatever its keys have in common")
+def _():
+    for count in (1, 63, 64, 65, 128, 39_999, 40_001, 78_643, 78_644, 160_000):
+        for what, make in (("consecutive", lambda n: n), ("of a power of two", lambda n: n << 32), ("fractions", lambda n: n / 1024), ("pairs", lambda n: (n, -n))):
+            keys = [make(number) for number in range(count)]
+            tree, _ = codec.encode(keys)
+            text = json.dumps(tree)
+            for tag, value in (("$set", set(keys)), ("$frozenset", frozenset(keys))):
+                got = codec.decode({tag: json.loads(text)}, codec.Attachments.of(()))
+                check(type(got) is type(value) and got == value, f"{count} {what}, {tag}")
+            made = codec.decode({"$dict": [[key, at] for at, key in enumerate(json.loads(text))]}, codec.Attachments.of(()))
+            check(list(made.items()) == list(zip(keys, range(count))), f"{count} {what}, $dict")
+    for tag, value in (("$set", [1, 2, 1] * 30_000), ("$frozenset", [1, 2, 1] * 300)):
+        check_equal(sorted(codec.decode({tag: list(value)}, codec.Attachments.of(()))), sorted(set(value)), f"{tag} of equal keys")
+
+
+@test("codec: numpy is not asked for a type that it does not have")
+def _():
+    asked = []
+    stub = types.SimpleNamespace(dtype=asked.append)
+    for dtype in ("<M8[0s]", "<m8[000000ns]", "<M8[05s]", "<M8[1234567s]"):
+        refused(lambda: codec.decode({"$npscalar": {"dtype": dtype, "buffer": 0}}, [bytes(8)], load=lambda name: stub), dtype)
+    check_equal(asked, [], "what it was asked for")
+    for dtype in ("<M8[s]", "<m8[25s]", "<M8[100000ns]", "<M8"):
+        refused(lambda: codec.decode({"$npscalar": {"dtype": dtype, "buffer": 0}}, [bytes(8)], load=lambda name: stub), "a stub makes nothing")
+    check_equal(asked, ["<M8[s]", "<m8[25s]", "<M8[100000ns]", "<M8"], "of those that it has")
+
+
+class Colour(enum.Enum):
+    RED = 1
+
+
+@test("codec: an error that cannot be printed is Malformed all the same")
+def _():
+    for state in ({"name": {"$int": "0x" + "f" * 20_000}}, {"value": {"$int": "0x" + "f" * 20_000}}, {"name": []}):
+        why = bounded(str(state)[:20], 2, 100, lambda: read_message(
+            json.dumps({"$object": {"type": "a:Colour", "state": state}}).encode(), (), {"a:Colour": Colour}))
+        check_in("cannot be made", why, "what was said")
 
 
 @test("codec: honest keys are none that collide")
