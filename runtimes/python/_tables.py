@@ -18,11 +18,9 @@ from ._message import Malformed
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # not at run time: typing takes 5 ms to import
-    from typing import Any, Collection, Dict, List, Optional, Tuple, Type, TypeVar
+    from typing import Any, Collection, Dict, List, Optional, Tuple
 
     from ._message import Attachments
-
-    Kind = TypeVar("Kind", set, frozenset)  # type: ignore[type-arg]
 
 COMPARE_MAX = 5_000_000  # what comparing a message's keys may cost, in units of Tables: up to 0.3 s
 SECONDS_PER_KEY = 3e-6  # twice what the worst of honest keys take, which are multiples of 2^32
@@ -71,7 +69,8 @@ class Tables:
         self.buffers = buffers
         self.has_scalars_of_numpy = self.has_decimal = self.has_huge_int = False
 
-    def make_set(self, kind: Type[Kind], keys: List[Any]) -> Kind:
+    def make_set(self, kind: Any, keys: List[Any]) -> Any:
+        """kind: set or frozenset."""
         care = self.look(keys)
         if care is None:
             return kind(keys)
@@ -190,20 +189,20 @@ class Tables:
         return 2 + sum((twins or counts[number]) * self.measure(key) for key, number in zip(keys, hashes))
 
 
-def _fill_small(kind: Type[Kind], keys: List[Any], batch: int, clock: _Clock) -> Kind:
-    made = set()
+def _fill_small(kind: Any, keys: List[Any], batch: int, clock: _Clock) -> Any:
+    made: Any = set()
     for at in range(0, len(keys), batch):
         made.update(keys[at:at + batch])
         clock.check()
     return made if kind is set else kind(made)
 
 
-def _fill_large(kind: Type[Kind], keys: List[Any], batch: int, clock: _Clock) -> Kind:
+def _fill_large(kind: Any, keys: List[Any], batch: int, clock: _Clock) -> Any:
     """A set that grows takes its keys in the order of their places, for which other keys may go through long rows than when they
     came, all in one step that nothing can stop. Made of a dict, it has twice the room and takes them in the order in which they came,
     for which they go through no more places than before."""
     order: Dict[Any, None] = {}
-    made = set()
+    made: Any = set()
     full = 0
     for at in range(0, len(keys), batch):
         piece = dict.fromkeys(keys[at:at + batch])
