@@ -43,6 +43,7 @@ class Attachments(list):  # type: ignore[type-arg]
     taken = bytearray()
     nbytes = 0
     compared = 0  # units that comparing keys has cost
+    table_seconds = 0.3  # that putting keys into tables may still take, beyond what is due for their number
 
     @classmethod
     def of(cls, views: Sequence[Buffer], is_plain: bool = False) -> Attachments:

@@ -16,10 +16,10 @@ from __future__ import annotations
 
 import re
 import sys
-from collections import Counter
 
 from ._collected import DEPTH_MAX, FILES_MAX, FileMatcher, check_file_name, read_files
 from ._message import HUGE, NESTING_MAX, PARTS_MAX, Attachments, Malformed, pack, read_json, read_plain, room, unpack, unpack_head
+from ._tables import COMPARE_MAX, Tables
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # not at run time: typing takes 5 ms to import
@@ -34,7 +34,6 @@ __all__ = ("COMPARE_MAX", "DEPTH_MAX", "FILES_MAX", "HUGE", "NDIM_MAX", "NESTING
            "is_as_it_is", "name_type", "pack", "read_files", "read_plain", "room", "unpack", "unpack_head", "with_article")
 SAFE_INT = (1 << 53) - 1  # what every language's JSON reads exactly
 NDIM_MAX = 32
-COMPARE_MAX = 5_000_000  # what comparing a message's keys may cost, in units of _Costs: up to 0.3 s
 
 RESULT_ADVICE = "return plain data, or name its class in result_types (a dataclass, pydantic model, enum or named tuple), or use trust_results=True"
 PLAIN_ADVICE = "only plain data can be sent"
@@ -343,84 +342,16 @@ def decode(tree: Any, buffers: Sequence[Buffer] = (), types: Optional[Mapping[st
         raise Malformed(f"the value cannot be made: {type(error).__name__}: {error!s:.200}") from None
 
 
-_PLAIN_COST = frozenset((int, str, bool, type(None), bytes))
-_VISIT = 6  # units that it takes to find what one part costs
-
-
-class _Costs:
-    """What it costs to put keys into tables, for a whole message. Keys of one hash are compared with one another, and so are
-    what they hold: frozensets of frozensets multiply it. Only keys that share their hash with another are looked at, so
-    that honest data pays next to nothing. A unit is about 40 ns.
-
-    For two things that are compared, the mean of their costs is no less than it takes: tuples end with the shorter
-    one; frozensets a and b, with a_h and b_h items of the hash h, take Σ a_h·b_h ≤ ½(Σ a_h² + Σ b_h²).
-    """
-
-    __slots__ = ("buffers", "has_scalars_of_numpy")
-
-    def __init__(self, buffers: Attachments) -> None:
-        self.buffers = buffers
-        self.has_scalars_of_numpy = False
-
-    def charge(self, units: int) -> None:
-        self.buffers.compared += units
-        if self.buffers.compared > COMPARE_MAX:
-            raise Malformed("keys collide")
-
-    def charge_table(self, keys: List[Any], hashes: List[int]) -> None:
-        self.charge(20)
-        counts = Counter(hashes)
-        if self.buffers.compared + sum(count * (count - 1) // 2 for count in counts.values()) > COMPARE_MAX:
-            raise Malformed("keys collide")  # before each is looked at
-        for key, number in zip(keys, hashes):
-            count = counts[number]
-            if count > 1:
-                self.charge((count - 1) * self.measure(key) // 2)
-
-    def measure(self, value: Any) -> int:
-        """Of one comparison with something like it."""
-        self.charge(_VISIT)
-        kind = type(value)
-        if kind in _PLAIN_COST:
-            return 1 + (sys.getsizeof(value) >> 7)
-        if isinstance(value, (tuple, list)):
-            if _PLAIN_COST.issuperset(map(type, value)):
-                self.charge(len(value))
-                return 2 + len(value) + (sum(map(sys.getsizeof, value)) >> 7)
-            return 2 + sum(map(self.measure, value))
-        if isinstance(value, (frozenset, set)):
-            return self.measure_table(value)
-        if isinstance(value, dict):
-            return self.measure_table(value) + sum(map(self.measure, value.values()))
-        if hasattr(kind, "__dataclass_fields__"):
-            return 50 + sum(self.measure(getattr(value, name, None)) for name in kind.__dataclass_fields__)
-        if hasattr(kind, "model_validate"):
-            return 200 + sum(map(self.measure, vars(value).values()))
-        return _WEIGHTS.get(kind.__name__, 100) + (sys.getsizeof(value) >> 5)
-
-    def measure_table(self, keys: Collection[Any]) -> int:
-        hashes = list(map(hash, keys))
-        self.charge(2 * len(hashes))
-        # A scalar of numpy goes through all of a tuple that it is compared with, so that the mean is not enough.
-        counts = Counter() if self.has_scalars_of_numpy else Counter(hashes)
-        twins = len(hashes) if self.has_scalars_of_numpy else 0
-        return 2 + sum((twins or counts[number]) * self.measure(key) for key, number in zip(keys, hashes))
-
-
-_WEIGHTS = {"float": 4, "complex": 4, "UUID": 10, "datetime": 20, "date": 4, "time": 20, "timedelta": 4, "Decimal": 60}
-
-
 class _Decoder:
     """One walk through a tree, in place: lists and dicts of JSON become those of the value."""
 
-    __slots__ = ("buffers", "types", "load", "costs", "has_decimal", "has_huge_int")
+    __slots__ = ("buffers", "types", "load", "tables")
 
     def __init__(self, buffers: Attachments, types: Mapping[str, type], load: Callable[[str], Any]) -> None:
         self.buffers = buffers
         self.types = types
         self.load = load
-        self.costs = _Costs(buffers)
-        self.has_decimal = self.has_huge_int = False
+        self.tables = Tables(buffers)
 
     def walk(self, tree: Any) -> Any:
         kind = type(tree)
@@ -448,30 +379,16 @@ class _Decoder:
             raise Malformed("a list is wanted")
         return self.walk(body)  # type: ignore[no-any-return]
 
-    def keys(self, keys: List[Any]) -> List[Any]:
-        """Keys that can be put into a table without being compared with one another again and again: hashes of numbers
-        and tuples are no secret, and a cell can choose thousands that are the same."""
-        kinds = set(map(type, keys))
-        if kinds <= _AS_IT_IS or kinds == {int} and -1 << 60 < min(keys) and max(keys) < 1 << 60:
-            return keys
-        if self.has_decimal and self.has_huge_int:  # whose comparison takes the square of their length
-            raise Malformed("numbers are too large to be keys")
-        hashes = list(map(hash, keys))
-        if len(set(hashes)) != len(hashes):
-            self.costs.charge_table(keys, hashes)
-        return keys
-
     def get_dict(self, body: Any) -> Dict[Any, Any]:
         pairs = self.items(body)
         if not all(type(pair) is list and len(pair) == 2 for pair in pairs):
             raise Malformed("a list of pairs is wanted")
-        self.keys([key for key, _ in pairs])
-        return {key: value for key, value in pairs}
+        return self.tables.make_dict(pairs)
 
     def get_int(self, body: Any) -> int:
         value = int(_match(_HEX, body), 16)  # takes time in proportion, and is not bounded by Python
         if len(body) > 300:
-            self.has_huge_int = True
+            self.tables.has_huge_int = True
         return value
 
     def get_float(self, body: Any) -> float:
@@ -497,7 +414,7 @@ class _Decoder:
         return module
 
     def get_decimal(self, body: Any) -> Any:
-        self.has_decimal = True
+        self.tables.has_decimal = True
         return self.load_module("decimal").Decimal(_match(_DECIMAL, body))
 
     def get_uuid(self, body: Any) -> Any:
@@ -542,7 +459,7 @@ class _Decoder:
         numpy, dtype, data = self.take_array(body, {"dtype", "buffer"})
         if len(data) != dtype.itemsize:
             raise Malformed("a scalar's type and its buffer do not agree")
-        self.costs.has_scalars_of_numpy = True
+        self.tables.has_scalars_of_numpy = True
         return numpy.frombuffer(data, dtype)[0]
 
     def take_array(self, body: Any, names: Any) -> Tuple[Any, Any, Any]:
@@ -583,7 +500,7 @@ class _Decoder:
             bits |= member.value
         if (~value if value < 0 else value) & ~bits:
             raise Malformed(f"a flag has bits that {name_type(kind)} has not")
-        self.costs.charge(20 * len(known))
+        self.tables.charge(20 * len(known))
 
 
 _readers: Dict[str, Callable[[_Decoder, Any], Any]] = {
@@ -593,8 +510,8 @@ _readers: Dict[str, Callable[[_Decoder, Any], Any]] = {
     "$bytes": lambda decoder, body: bytes(decoder.buffers.take(body)),
     "$bytearray": lambda decoder, body: bytearray(decoder.buffers.take(body)),
     "$tuple": lambda decoder, body: tuple(decoder.items(body)),
-    "$set": lambda decoder, body: set(decoder.keys(decoder.items(body))),
-    "$frozenset": lambda decoder, body: frozenset(decoder.keys(decoder.items(body))),
+    "$set": lambda decoder, body: decoder.tables.make_set(set, decoder.items(body)),
+    "$frozenset": lambda decoder, body: decoder.tables.make_set(frozenset, decoder.items(body)),
     "$dict": _Decoder.get_dict,
     "$datetime": _Decoder.get_moment,
     "$date": _Decoder.get_date,

@@ -215,6 +215,59 @@ def _():
         check_equal(read_message(dict(made)[what].encode()), "keys collide", what)
 
 
+def row_of_places(bits):
+    """Numbers that take the places of a table of 2^bits which one more goes through, and that one; no two of them share a
+    hash. It looks at ten places, as a set does, then goes on as CPython's sets and dicts do once a hash is used up."""
+    mask = (1 << bits) - 1
+    taken, at = {}, 12345
+    rows = {}
+    while len(taken) < 0.59 * mask:
+        rows[at] = len(rows)
+        taken.update(dict.fromkeys(range(at, at + 10 if at + 9 <= mask else at + 1)))
+        at = (at * 5 + 1) & mask
+    rng = random.Random(1)
+    while True:
+        number = rest = rng.randrange(1 << bits, 1 << 25)
+        at = number & mask
+        while at in rows and rest:
+            rest >>= 5
+            at = (at * 5 + 1 + rest) & mask
+        if rows.get(at, len(rows)) < len(rows) // 10:
+            return list(taken), number
+
+
+@test("codec: keys that go through one long row of places, with hashes of their own, cost what their number may")
+def _():
+    numbers, last = row_of_places(17)
+    repeated = numbers + [last] * 60_000
+    large = [{"$int": hex(key + sys.hash_info.modulus)} for key in repeated]
+    for what, tree in (("a set", {"$set": repeated}), ("a frozenset", {"$frozenset": repeated}), ("a set of large integers", {"$set": large}),
+                       ("keys of a dict", {"$dict": [[key, 0] for key in large]})):
+        text = json.dumps(tree).encode()
+        said = bounded(what, 2.5, 300, lambda: read_message(text))
+        check(said in ("read", "keys collide"), f"{what}: {said}")
+    dense = {"$dict": [[key, 0] for key in repeated]}
+    views = codec.Attachments.of(())
+    views.table_seconds = -1.0
+    check_in("collide", refused(lambda: codec.decode(dense, views), "a message that has used up its time"), "why")
+
+
+@test("codec: a set of any size is read as it was, whatever its keys have in common")
+def _():
+    for count in (1, 64, 65, 129, 40_000, 40_001, 80_000):
+        for what, make in (("consecutive", lambda n: n), ("of a power of two", lambda n: n << 32), ("fractions", lambda n: n / 1024), ("pairs", lambda n: (n, -n))):
+            keys = [make(number) for number in range(count)]
+            tree, _ = codec.encode(keys)
+            text = json.dumps(tree)
+            for tag, value in (("$set", set(keys)), ("$frozenset", frozenset(keys))):
+                got = codec.decode({tag: json.loads(text)}, codec.Attachments.of(()))
+                check(type(got) is type(value) and got == value, f"{count} {what}, {tag}")
+            made = codec.decode({"$dict": [[key, at] for at, key in enumerate(json.loads(text))]}, codec.Attachments.of(()))
+            check(list(made.items()) == list(zip(keys, range(count))), f"{count} {what}, $dict")
+    for tag, value in (("$set", [1, 2, 1] * 30_000), ("$frozenset", [1, 2, 1] * 300)):
+        check_equal(sorted(codec.decode({tag: list(value)}, codec.Attachments.of(()))), sorted(set(value)), f"{tag} of equal keys")
+
+
 @test("codec: honest keys are none that collide")
 def _():
     rng = random.Random(4)

@@ -1,0 +1,1 @@
+../../../runtimes/python/_tables.py
