@@ -339,7 +339,7 @@ def decode(tree: Any, buffers: Sequence[Buffer] = (), types: Optional[Mapping[st
     except RecursionError:
         raise Malformed("the value nests too deep") from None
     except Exception as error:  # of what makes a value from text; whichever it is, the text is to blame
-        raise Malformed(f"the value cannot be made: {type(error).__name__}: {error!s:.200}") from None
+        raise Malformed(f"the value cannot be made: {_say(error)}") from None
 
 
 class _Decoder:
@@ -524,6 +524,14 @@ _readers: Dict[str, Callable[[_Decoder, Any], Any]] = {
     "$undefined": _Decoder.get_undefined,
     "$object": _Decoder.get_object,
 }
+
+
+def _say(error: Exception) -> str:
+    """Of an error that may hold what a cell wrote, such as a number that Python refuses to print."""
+    try:
+        return f"{type(error).__name__}: {error!s:.200}"
+    except Exception:
+        return type(error).__name__
 
 
 def _match(pattern: re.Pattern[str], body: Any) -> str:

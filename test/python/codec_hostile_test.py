@@ -268,6 +268,18 @@ def _():
         check_equal(sorted(codec.decode({tag: list(value)}, codec.Attachments.of(()))), sorted(set(value)), f"{tag} of equal keys")
 
 
+class Colour(enum.Enum):
+    RED = 1
+
+
+@test("codec: an error that cannot be printed is Malformed all the same")
+def _():
+    for state in ({"name": {"$int": "0x" + "f" * 20_000}}, {"value": {"$int": "0x" + "f" * 20_000}}, {"name": []}):
+        why = bounded(str(state)[:20], 2, 100, lambda: read_message(
+            json.dumps({"$object": {"type": "a:Colour", "state": state}}).encode(), (), {"a:Colour": Colour}))
+        check_in("cannot be made", why, "what was said")
+
+
 @test("codec: honest keys are none that collide")
 def _():
     rng = random.Random(4)
