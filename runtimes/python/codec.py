@@ -302,7 +302,7 @@ def _is_flag(kind: type) -> bool:
 
 _CONTAINERS = frozenset((list, dict))
 _DTYPE = re.compile(r"[<>|](?:b1|[iu][1248]|f(?:2|4|8|16)|c(?:8|16|32)|[SU][1-9][0-9]{0,8}"
-                    r"|[Mm]8(?:\[[0-9]{0,6}(?:[YMWDhms]|ms|us|ns|ps|fs|as)\])?)\Z")
+                    r"|[Mm]8(?:\[(?:[1-9][0-9]{0,5})?(?:[YMWDhms]|ms|us|ns|ps|fs|as)\])?)\Z")
 _HEX = re.compile(r"-?0x[0-9a-f]+\Z")
 _DECIMAL = re.compile(r"-?(?:[0-9]+(?:\.[0-9]*)?(?:E[+-]?[0-9]{1,20})?|Infinity|s?NaN[0-9]*)\Z")
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")

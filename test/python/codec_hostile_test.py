@@ -13,6 +13,7 @@ import resource
 import struct
 import sys
 import time
+import types
 import uuid
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "..", "lib"))
@@ -266,6 +267,18 @@ def _():
             check(list(made.items()) == list(zip(keys, range(count))), f"{count} {what}, $dict")
     for tag, value in (("$set", [1, 2, 1] * 30_000), ("$frozenset", [1, 2, 1] * 300)):
         check_equal(sorted(codec.decode({tag: list(value)}, codec.Attachments.of(()))), sorted(set(value)), f"{tag} of equal keys")
+
+
+@test("codec: numpy is not asked for a type that it does not have")
+def _():
+    asked = []
+    stub = types.SimpleNamespace(dtype=asked.append)
+    for dtype in ("<M8[0s]", "<m8[000000ns]", "<M8[05s]", "<M8[1234567s]"):
+        refused(lambda: codec.decode({"$npscalar": {"dtype": dtype, "buffer": 0}}, [bytes(8)], load=lambda name: stub), dtype)
+    check_equal(asked, [], "what it was asked for")
+    for dtype in ("<M8[s]", "<m8[25s]", "<M8[100000ns]", "<M8"):
+        refused(lambda: codec.decode({"$npscalar": {"dtype": dtype, "buffer": 0}}, [bytes(8)], load=lambda name: stub), "a stub makes nothing")
+    check_equal(asked, ["<M8[s]", "<m8[25s]", "<M8[100000ns]", "<M8"], "of those that it has")
 
 
 class Colour(enum.Enum):
