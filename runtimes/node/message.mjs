@@ -39,20 +39,22 @@ export class Attachments {
 	}
 }
 
-/** CPU time of this process, since the clock goes on while others have the CPU. */
+/** CPU time, since the clock goes on while others have the CPU: of this thread, or of all where Node has no other. */
 function usedMs() {
-	const { user, system } = process.cpuUsage();
+	const { user, system } = process.threadCpuUsage?.() ?? process.cpuUsage();
 	return (user + system) / 1000;
 }
 
 /*
  * Sets and maps whose keys were chosen to share a hash take the square of their number. How V8 hashes numbers is no
- * secret, and of a BigInt it looks at 64 bits only. So what filling tables takes is measured, for a whole message.
+ * secret, and of a BigInt it looks at 64 bits only, but compares all. So what filling tables takes is measured, for a
+ * whole message. Between two looks at the clock are so few keys that comparing each with all of the message takes not long.
  */
 class TableBudget {
 	static FREE = 64; // keys of a table that are not worth a look at the clock
-	static BATCH = 1024;
-	static BATCH_MS_MAX = 100; // what one batch counts for at most: other threads may have worked meanwhile
+	static BATCH = 64;
+	static STEP = 8; // keys between two looks at the CPU time, which take longer
+	static STEP_MS_MAX = 20; // what a step counts for at most where other threads may have worked meanwhile
 	static MS = 500;
 	static MS_PER_KEY = 0.002; // ten times what it takes
 
@@ -64,17 +66,40 @@ class TableBudget {
 				add(at);
 			return;
 		}
-		for (let at = 0; at < count;) {
-			const end = Math.min(count, at + TableBudget.BATCH);
-			const keys = end - at;
-			const began = usedMs();
-			for (; at < end; at++)
+		const due = count * TableBudget.MS_PER_KEY;
+		const began = performance.now();
+		const used = usedMs();
+		let at = 0;
+		let took = 0;
+		// As long as it takes no more by the wall clock, it takes no more of the CPU.
+		for (; at < count && took <= due + this.#left; took = performance.now() - began) {
+			for (const end = Math.min(count, at + TableBudget.BATCH); at < end; at++)
 				add(at);
-			const took = Math.min(usedMs() - began, TableBudget.BATCH_MS_MAX);
-			this.#left -= took - keys * TableBudget.MS_PER_KEY;
-			if (this.#left < 0)
-				throw new Malformed('keys collide');
 		}
+		if (at === count)
+			this.#charge(Math.min(took, usedMs() - used) - due);
+		else
+			this.#fillRest(at, count, add);
+	}
+
+	/** It takes long, or others have the CPU. */
+	#fillRest(at, count, add) {
+		const most = process.threadCpuUsage === undefined ? TableBudget.STEP_MS_MAX : Infinity;
+		while (at < count) {
+			const first = at;
+			const began = performance.now();
+			const used = usedMs();
+			for (const end = Math.min(count, at + TableBudget.STEP); at < end; at++)
+				add(at);
+			const took = Math.min(usedMs() - used, performance.now() - began, most);
+			this.#charge(took - (at - first) * TableBudget.MS_PER_KEY);
+		}
+	}
+
+	#charge(ms) {
+		this.#left -= Math.max(0, ms);
+		if (this.#left < 0)
+			throw new Malformed('keys collide');
 	}
 }
 

@@ -253,6 +253,31 @@ test('codec: reading is bounded: parts, buffers, lengths, and keys that share a 
 	checkEqual(carry(honest).size, count, 'an honest map');
 });
 
+test('codec: what comparing long BigInts takes is charged, whatever share of them is compared at once', () => {
+	// All of one length and with the same low bits: V8 takes them for one another until it has compared all of both.
+	const make = (n, digits, isCrafted) => ({ $set: Array.from({ length: n }, (_, index) => ({
+		$int: `0x${(isCrafted ? 0x100000 + index : 0x100000).toString(16)}${'0'.repeat(digits)}${(isCrafted ? 0 : index + 1).toString(16).padStart(16, '0')}` })) });
+	const read = (...trees) => {
+		const used = process.cpuUsage();
+		let said = 'read';
+		try {
+			codec.decode(trees, new Attachments());
+		} catch (error) {
+			check(error instanceof Malformed, `it is ${error}`);
+			said = error.message;
+		}
+		const { user, system } = process.cpuUsage(used);
+		return { said, ms: (user + system) / 1000 };
+	};
+	checkEqual(read(make(4096, 14000, false)).said, 'read', 'a control of the same size');
+	const { said, ms } = read(make(4096, 14000, true));
+	checkEqual(said, 'keys collide', 'crafted ones');
+	check(ms < 4000, `it took ${ms} ms of CPU`);
+	const small = make(600, 14000, true);
+	const many = read(...Array.from({ length: 40 }, () => structuredClone(small)));
+	check(many.ms < 4000, `many small sets took ${many.ms} ms of CPU: ${many.said}`);
+});
+
 test('codec: a large set that is honest is read, also where others have the CPU', () => {
 	const set = new Set(Array.from({ length: 20000 }, (_, n) => `key ${n}`));
 	const now = performance.now;
