@@ -241,20 +241,21 @@ def row_of_places(bits):
 def _():
     numbers, last = row_of_places(17)
     repeated = numbers + [last] * 60_000
-    refusals = 0
-    for what, keys in (("integers", repeated), ("large integers", [{"$int": hex(key + sys.hash_info.modulus)} for key in repeated]),
-                       ("complex numbers", [{"$complex": [key, 0]} for key in repeated])):
-        for tag in ("$set", "$frozenset", "$dict"):
-            text = json.dumps({tag: [[key, 0] for key in keys] if tag == "$dict" else keys}).encode()
-            said = bounded(f"{what}, {tag}", 2.5, 300, lambda: read_message(text))
-            check(said in ("read", "keys collide"), f"{what}, {tag}: {said}")
-            refusals += said != "read"
-    check(refusals >= 5, f"{refusals} were refused")
+    large = [{"$int": hex(key + sys.hash_info.modulus)} for key in repeated]
+    for what, tree in (("a set", {"$set": repeated}), ("a frozenset", {"$frozenset": repeated}), ("a set of large integers", {"$set": large}),
+                       ("keys of a dict", {"$dict": [[key, 0] for key in large]})):
+        text = json.dumps(tree).encode()
+        said = bounded(what, 2.5, 300, lambda: read_message(text))
+        check(said in ("read", "keys collide"), f"{what}: {said}")
+    dense = {"$dict": [[key, 0] for key in repeated]}
+    views = codec.Attachments.of(())
+    views.table_seconds = -1.0
+    check_in("collide", refused(lambda: codec.decode(dense, views), "a message that has used up its time"), "why")
 
 
 @test("codec: a set of any size is read as it was, whatever its keys have in common")
 def _():
-    for count in (1, 63, 64, 65, 128, 39_999, 40_001, 78_643, 78_644, 160_000):
+    for count in (1, 64, 65, 129, 40_000, 40_001, 80_000):
         for what, make in (("consecutive", lambda n: n), ("of a power of two", lambda n: n << 32), ("fractions", lambda n: n / 1024), ("pairs", lambda n: (n, -n))):
             keys = [make(number) for number in range(count)]
             tree, _ = codec.encode(keys)
