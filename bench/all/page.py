@@ -118,7 +118,7 @@ def bars(programs):
             floors = bar.get("floors", {})
             rows.append([told["group"], bar["name"], f"{bar['value']:.3g}", f"{'≥' if bar['at_least'] else '≤'} {bar['limit']:.3g}",
                          ", ".join(["held" if bar["held"] else "**missed**", *(f"{name} {value:.3g}" for name, value in floors.items())])])
-    return [f"## Every bar\n\nWhat vitro is held to, and what was measured. {sum(bar['held'] for bar in every)} of {len(every)} are held. "
+    return [f"## Every bar\n\nWhat vitro is held to, and what was measured: {sum(bar['held'] for bar in every)} of {len(every)} are held.\n\n"
             f"{LEGEND}\n\n" + table(["of", "bar", "measured", "demanded", ""], "llrrl", rows),
             *reasons(programs)] if every else []
 

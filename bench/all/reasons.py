@@ -6,8 +6,8 @@ import re
 # By what a bar's group and name match; the first that does.
 REASONS = (
     (r"parked cell, KB with the kernel's",
-     "Most of it is the kernel's, for the namespaces, mounts and two processes of a cell. A cell made by hand, with nothing of vitro in "
-     "it, costs about as much ('made by hand', above); page tables and the memory cgroup are the largest parts."),
+     "Most of it is the kernel's, and more than half of that is for the namespaces, mounts and two processes of a cell, which cost as much "
+     "when they are made by hand ('made by hand', above). The memory cgroup, the filter, pipes and sockets come on top."),
     (r"C tools and pools: (call|call-back) / round trip",
      "A supervisor is a third process, and a fresh fork copies pages when it first answers. The rows 'through a third process' and 'and "
      "to a fresh fork' do just that by hand, in C, without a namespace, a filter or a library: what they leave of the bar is less than "
@@ -30,6 +30,9 @@ REASONS = (
     (r"1 MB (bytes|array)",
      "A fresh process takes a page fault for each 4 KB that it receives or makes; the long-lived worker that it is compared with takes "
      "none. 'Floor fresh' is the same by hand: a bare fork and a socket, nothing sealed."),
+    (r"100 MB (bytes|array)",
+     "Most of it is copying through sockets: the same by hand with nothing of vitro in it ('floor') is as near to the bar, or above it, so "
+     "noise decides."),
     (r"Python: a call-back",
      "It is compared with a byte through a pipe. 'Floor, json' is a round trip by hand with JSON arguments, Python at both ends, and a "
      "relay in C between them."),
