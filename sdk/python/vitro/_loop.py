@@ -143,7 +143,7 @@ class LoopSession(Session):
         self._end("the sandbox was closed", "cancelled")
 
     def drop(self) -> None:
-        """Ends what nobody closed, wherever the garbage of it is collected: in the middle of something of this session, for
+        """Ends what nobody closed, wherever the garbage of it is collected: in the middle of one of its own steps, for
         example, so that is left to the loop, which has to forget the socket before its number is another's."""
         if self.pid != os.getpid():
             return
