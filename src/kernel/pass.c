@@ -102,14 +102,13 @@ int vt_pass_take(int fd, void *ret_bytes, size_t len, int *ret_fds, size_t max, 
 		return 0;
 	if (got < 0)
 		return vt_fail_at(err, VT_STEP_WATCH, errno, "take a message", NULL);
-	if (got == 0)
-		return vt_fail_at(err, VT_STEP_WATCH, EPIPE, "take a message: the sender is gone",
-				  NULL);
+	/* A message without a byte looks like the end, and may have brought some all the same. */
 	take_fds(&message, ret_fds, max);
-	if (got != (ssize_t)len || (message.msg_flags & (MSG_TRUNC | MSG_CTRUNC))) {
-		for (size_t i = 0; i < max; i++)
-			vt_fd_close(&ret_fds[i]);
-		return vt_fail_at(err, VT_STEP_WATCH, EBADMSG, "take a message", NULL);
-	}
-	return 1;
+	if (got == (ssize_t)len && !(message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)))
+		return 1;
+	for (size_t i = 0; i < max; i++)
+		vt_fd_close(&ret_fds[i]);
+	return got == 0 ? vt_fail_at(err, VT_STEP_WATCH, EPIPE,
+				     "take a message: the sender is gone", NULL)
+			: vt_fail_at(err, VT_STEP_WATCH, EBADMSG, "take a message", NULL);
 }

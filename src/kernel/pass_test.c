@@ -84,6 +84,9 @@ static void test_wrong_size_leaves_nothing(void **state)
 	assert_int_equal(vt_pass_send(pair[0], &letter, 5, pair, 2, &err), 0);
 	assert_int_equal(vt_pass_take(pair[1], &letter, sizeof(letter), fds, 2, 0, &err), -EBADMSG);
 	assert_int_equal(fds[0], -1);
+	assert_int_equal(vt_pass_send(pair[0], &letter, 0, pair, 2, &err), 0);
+	assert_int_equal(vt_pass_take(pair[1], &letter, sizeof(letter), fds, 1, 0, &err), -EPIPE);
+	assert_int_equal(fds[0], -1);
 	assert_int_equal(vt_pass_send(pair[0], &letter, sizeof(letter), pair, 2, &err), 0);
 	assert_int_equal(vt_pass_take(pair[1], &letter, sizeof(letter), fds, 1, 0, &err), 1);
 	vt_fd_close(&fds[0]);
