@@ -57,6 +57,12 @@ const struct vt_interpreter vt_interpreters[VT_LANGUAGES] = {
 	},
 };
 
+/* What a folder has that was not seen is not known to be harmless. */
+static int fail_look(const char *folder, struct vt_err *err)
+{
+	return vt_fail(err, VT_STEP_COMMAND, errno, "look into '%s'", folder);
+}
+
 /*
  * All that is in it may be loaded before the hull is joined, and so with the caller's rights: each
  * file must be one that nobody else can write. What Python compiled of them lies in a folder below.
@@ -72,8 +78,8 @@ static int check_folder(const char *folder, int depth, struct vt_err *err)
 		return r;
 	dir = opendir(path);
 	if (!dir)
-		return vt_fail(err, VT_STEP_COMMAND, errno, "look into '%s'", path);
-	while (r == 0 && (entry = readdir(dir))) {
+		return fail_look(path, err);
+	while (r == 0 && (errno = 0, entry = readdir(dir))) {
 		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0)
 			continue;
 		(void)snprintf(name, sizeof(name), "%s/%s", folder, entry->d_name); /* fits */
@@ -81,6 +87,8 @@ static int check_folder(const char *folder, int depth, struct vt_err *err)
 		if (r == 0 && depth > 0 && strcmp(entry->d_name, "__pycache__") == 0)
 			r = check_folder(name, depth - 1, err);
 	}
+	if (r == 0 && errno)
+		r = fail_look(folder, err);
 	(void)closedir(dir); /* it was only read */
 	return r;
 }
@@ -215,7 +223,9 @@ static int follow_links(const char *folder, int depth,
 	struct stat st;
 	int r = 0;
 
-	while (dir && r == 0 && (entry = readdir(dir))) {
+	if (!dir)
+		return fail_look(folder, err);
+	while (r == 0 && (errno = 0, entry = readdir(dir))) {
 		if (strcmp(entry->d_name, ".") == 0 || strcmp(entry->d_name, "..") == 0 ||
 		    snprintf(path, sizeof(path), "%s/%s", folder, entry->d_name) >= PATH_MAX ||
 		    lstat(path, &st) < 0)
@@ -225,8 +235,9 @@ static int follow_links(const char *folder, int depth,
 		if (r == 0 && depth > 0 && strcmp(entry->d_name, "__pycache__") == 0)
 			r = follow_links(path, depth - 1, each, arg, err);
 	}
-	if (dir)
-		(void)closedir(dir); /* it was only read */
+	if (r == 0 && errno)
+		r = fail_look(folder, err);
+	(void)closedir(dir); /* it was only read */
 	return r;
 }
 

@@ -50,7 +50,8 @@ int vt_interpreter_forks(const struct vt_interpreter *interpreter, const char *p
 
 /*
  * Calls each with all that decides what zygotes of interpreters load of vitro's: as
- * vt_helper_follow() does for the folders, and with every link in them.
+ * vt_helper_follow() does for the folders, and with every link in them. Fails where a folder cannot
+ * be looked into.
  */
 int vt_interpreter_follow(int (*each)(void *arg, const char *path, struct vt_err *err), void *arg,
 			  struct vt_err *err);

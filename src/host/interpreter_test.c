@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -60,12 +61,48 @@ static void test_goes_on(void **state)
 	assert_int_equal(ask("printf %0300d 0; exec sleep 1000", why_not), -ENOEXEC);
 }
 
-int main(void)
+static int take_any(void *arg, const char *path, struct vt_err *err)
+{
+	(void)arg;
+	(void)path;
+	(void)err;
+	return 0;
+}
+
+/* As a program that is installed beside a folder of Python's: how many descriptors it may have. */
+static _Noreturn void follow(const char *most)
+{
+	const struct rlimit few = { .rlim_cur = strtoul(most, NULL, 10), .rlim_max = 1024 };
+	struct vt_err err;
+
+	if (setrlimit(RLIMIT_NOFILE, &few) < 0)
+		_exit(1);
+	_exit(-vt_interpreter_follow(take_any, NULL, &err));
+}
+
+/* A folder that cannot be looked into may have links that nobody was told of. */
+static void test_unseen_links(void **state)
+{
+	static const char script[] =
+		"d=$(mktemp -d /tmp/vitro-follow-XXXXXX) && mkdir $d/python && "
+		"cp /proc/$PPID/exe $d/program && $d/program 9 && "
+		"{ $d/program 3; r=$?; rm -r $d; exit $r; }";
+	int status = system(script); /* by a shell, whose parent this is */
+
+	(void)state;
+	assert_true(WIFEXITED(status));
+	assert_int_equal(WEXITSTATUS(status), EMFILE);
+}
+
+int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_answers),
 		cmocka_unit_test(test_goes_on),
+		cmocka_unit_test(test_unseen_links),
 	};
 
+	if (argc == 2)
+		follow(argv[1]);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
