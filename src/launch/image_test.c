@@ -208,6 +208,28 @@ static void test_forged_numbers(void **state)
 	assert_true(refused > 100);
 }
 
+/* One that is neither true nor false. */
+static void test_forged_flags(void **state)
+{
+	enum { HEAD = 64 + 8, PLAN = HEAD + offsetof(struct vt_image_whole, plan) };
+	static const size_t flags[] = { offsetof(struct vt_plan, cgroup.has_network),
+					offsetof(struct vt_plan, cgroup.count_cpu) };
+	const struct vt_image_whole whole = whole_plan();
+	struct vt_image_whole *opened;
+	struct vt_err err;
+	size_t len;
+
+	(void)state;
+	AUTO_CLOSE int fd = vt_image_make_whole(&whole, &err);
+
+	assert_true(fd >= 0);
+	for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++) {
+		AUTO_CLOSE int forged = forge(fd, PLAN + flags[i], 2);
+
+		assert_int_equal(vt_image_open_whole(forged, &opened, &len, &err), -EBADMSG);
+	}
+}
+
 /* Of two things in one place, turning one into pointers would change what was checked of the other.
  */
 static void test_shared_place(void **state)
@@ -258,6 +280,7 @@ int main(void)
 		cmocka_unit_test(test_has_all_of_a_whole_one),
 		cmocka_unit_test(test_fixed_texts_end),
 		cmocka_unit_test(test_forged_numbers),
+		cmocka_unit_test(test_forged_flags),
 		cmocka_unit_test(test_shared_place),
 		cmocka_unit_test(test_unsealed),
 	};
