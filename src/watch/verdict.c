@@ -27,12 +27,6 @@ decide(struct vt_verdict *verdict, enum vt_status status, const char *type, cons
 	va_end(args);
 }
 
-/* The machine ran short of something: that says nothing about the policy or the request. */
-static bool is_exhaustion(int num)
-{
-	return num == ENOMEM || num == EAGAIN || num == EMFILE || num == ENFILE;
-}
-
 static const char *errno_text(int num)
 {
 	const char *text = strerrordesc_np(num);
@@ -73,10 +67,11 @@ static void decide_failure(struct vt_verdict *verdict, enum vt_status status, co
 static void judge_failure(const struct vt_err *failure, struct vt_verdict *verdict)
 {
 	enum vt_step step = failure->step;
-	bool of_program = step == VT_STEP_EXEC ||
-			  (step == VT_STEP_COMMAND && !is_exhaustion(failure->num));
+	/* Which is the machine's, and not the policy's or the request's. */
+	bool shortage = vt_err_passes(failure->num);
+	bool of_program = step == VT_STEP_EXEC || (step == VT_STEP_COMMAND && !shortage);
 	bool of_vitro = step == VT_STEP_NONE || step == VT_STEP_WATCH || step == VT_STEP_OUTPUT ||
-			step == VT_STEP_WIRE || is_exhaustion(failure->num);
+			step == VT_STEP_WIRE || shortage;
 
 	if (of_program && failure->num == ENOENT) {
 		decide_failure(verdict, VT_STATUS_ERROR, "NotFound", failure);

@@ -142,6 +142,8 @@ static const struct row rows[] = {
 	  "Refused", "landlock: do this: Operation not supported" },
 	{ "no more processes", { FAILED(VT_STEP_CLONE, EAGAIN) }, VT_STATUS_LOST, -1, 0, 125,
 	  "Lost", "namespaces: do this: Resource temporarily unavailable" },
+	{ "no room in the kernel", { FAILED(VT_STEP_CLONE, ENOBUFS) }, VT_STATUS_LOST, -1, 0, 125,
+	  "Lost", "namespaces: do this: No buffer space available" },
 	{ "no way to the working directory", { FAILED(VT_STEP_SESSION, EACCES) }, VT_STATUS_REFUSED,
 	  -1, 0, 125, "Refused", "cannot do this: Permission denied" },
 	{ "no reader of the result", { FAILED(VT_STEP_OUTPUT, EPIPE) }, VT_STATUS_LOST, -1, 0, 125,
