@@ -27,19 +27,17 @@ static int make_trial(const void *arg, struct vt_err *err)
 {
 	const struct trial *trial = arg;
 	const struct vt_mount_traits traits = { .idmap_fd = -1 };
-	AUTO_CLOSE int copy = trial->mount_fd < 0 ? vt_mount_copy(AT_FDCWD, trial->path, err)
-						  : dup(trial->mount_fd);
-	AUTO_CLOSE int stage = vt_mount_tmpfs(1 << 20, 16, err);
-	AUTO_CLOSE int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	const bool made = trial->mount_fd >= 0;
+	AUTO_CLOSE int own = made ? -1 : vt_mount_copy(AT_FDCWD, trial->path, err);
+	const int copy = made ? trial->mount_fd : own;
+	int r = copy < 0 || made ? copy : vt_mount_restrict(copy, &traits, trial->path, err);
 
-	if (copy < 0 || stage < 0)
-		return copy < 0 ? copy : stage;
-	int r = trial->mount_fd < 0 ? vt_mount_restrict(copy, &traits, trial->path, err) : 0;
-
-	if (r == 0)
-		r = vt_mount_attach(stage, root, ".", err);
 	if (r < 0)
 		return r;
+	AUTO_CLOSE int stage = vt_mount_new_root(1 << 20, 16, err);
+
+	if (stage < 0)
+		return stage;
 	if (mkdirat(stage, "layer", 0700) < 0 || mkdirat(stage, "marks", 0700) < 0 ||
 	    mknodat(stage, "marks/closed", S_IFCHR, 0) < 0)
 		return vt_fail(err, VT_STEP_MOUNTS, errno, "mark what is closed");
@@ -47,6 +45,9 @@ static int make_trial(const void *arg, struct vt_err *err)
 	if (r < 0)
 		return r;
 	AUTO_CLOSE int marks = openat(stage, "marks", O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	if (marks < 0)
+		return vt_fail(err, VT_STEP_MOUNTS, errno, "open what is closed");
 	AUTO_CLOSE int overlay = vt_overlay_read(marks, copy, trial->path, err);
 
 	return overlay < 0 ? overlay : 0;

@@ -44,6 +44,30 @@ static void test_layer(void **state)
 	assert_int_equal(waitpid(-1, NULL, __WALL | WNOHANG), -1);
 }
 
+/* Wherever it runs short of descriptors, that is not taken for what the machine can do. */
+static void check_shortage(rlim_t most, int wanted)
+{
+	static struct vt_host fresh;
+	struct rlimit old, few;
+	struct vt_path seen;
+	struct vt_layer layer = { .overlay.err = -1 };
+	struct vt_err err;
+
+	assert_int_equal(vt_host_probe(&fresh, &err), 0);
+	assert_int_equal(fresh.look(&fresh, "/usr", &seen), 0);
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &old), 0);
+	few = (struct rlimit){ .rlim_cur = most, .rlim_max = old.rlim_max };
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+	int r = fresh.layer(&fresh, "/usr", &seen, &layer);
+
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &old), 0);
+	if (r == 0)
+		assert_int_equal(layer.overlay.err, wanted);
+	else
+		assert_int_equal(r, -EMFILE);
+	vt_host_done(&fresh);
+}
+
 /* What fails for want of descriptors is tried again, and not remembered. */
 static void test_shortage(void **state)
 {
@@ -59,6 +83,8 @@ static void test_shortage(void **state)
 	assert_int_equal(other.look(&other, "/usr", &seen), 0);
 	assert_int_equal(other.layer(&other, "/usr", &seen, &wanted), 0);
 	vt_host_done(&other);
+	for (rlim_t most = 0; most < 40; most++)
+		check_shortage(most, wanted.overlay.err);
 	assert_int_equal(host.look(&host, "/usr", &seen), 0);
 	assert_int_equal(getrlimit(RLIMIT_NOFILE, &old), 0);
 	few.rlim_max = old.rlim_max;

@@ -110,16 +110,10 @@ static int act_mounts(struct vt_err *err)
 
 	if (r < 0)
 		return r;
-	AUTO_CLOSE int root = vt_mount_tmpfs(1 << 20, 64, err);
-	AUTO_CLOSE int old_root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	AUTO_CLOSE int root = vt_mount_new_root(1 << 20, 64, err);
 
 	if (root < 0)
 		return root;
-	if (old_root < 0)
-		return vt_fail(err, VT_STEP_MOUNTS, errno, "open the root");
-	r = vt_mount_attach(root, old_root, ".", err);
-	if (r < 0)
-		return r;
 	if (mkdirat(root, "usr", 0755) < 0)
 		return vt_fail(err, VT_STEP_MOUNTS, errno, "make a folder in a tmpfs");
 	return vt_mount_attach(usr, root, "usr", err);
@@ -130,25 +124,21 @@ static int act_overlay(struct vt_err *err)
 {
 	enum { MARKS, FOLDER, WORK, DIRS };
 	static const char *const dirs[] = { "marks", "folder", "work" };
-	int fds[DIRS];
-	AUTO_CLOSE int root = vt_mount_tmpfs(1 << 20, 64, err);
+	int fds[DIRS]; /* they go with the process */
+	AUTO_CLOSE int root = vt_mount_new_root(1 << 20, 64, err);
 
 	if (root < 0)
 		return root;
-	AUTO_CLOSE int old_root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	int r = old_root < 0 ? vt_fail(err, VT_STEP_MOUNTS, errno, "open the root")
-			     : vt_mount_attach(root, old_root, ".", err);
-
-	if (r < 0)
-		return r;
 	for (size_t i = 0; i < DIRS; i++) {
 		if (mkdirat(root, dirs[i], 0755) < 0)
 			return vt_fail(err, VT_STEP_MOUNTS, errno, "make a folder in a tmpfs");
 		fds[i] = openat(root, dirs[i], O_PATH | O_DIRECTORY | O_CLOEXEC);
+		if (fds[i] < 0)
+			return vt_fail(err, VT_STEP_MOUNTS, errno, "open a folder in a tmpfs");
 	}
 	if (mknodat(fds[MARKS], "closed", S_IFCHR, 0) < 0)
 		return vt_fail(err, VT_STEP_MOUNTS, errno, "make a whiteout");
-	r = vt_overlay_read(fds[MARKS], fds[FOLDER], "a folder", err);
+	int r = vt_overlay_read(fds[MARKS], fds[FOLDER], "a folder", err);
 	return r < 0 ? r : vt_overlay_write(fds[MARKS], fds[FOLDER], fds[WORK], "a folder", err);
 }
 

@@ -54,6 +54,21 @@ int vt_mount_tmpfs(int64_t bytes, int64_t inodes, struct vt_err *err)
 	return r < 0 ? r : create(fs, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, "tmpfs", err);
 }
 
+int vt_mount_new_root(int64_t bytes, int64_t inodes, struct vt_err *err)
+{
+	AUTO_CLOSE int fd = vt_mount_tmpfs(bytes, inodes, err);
+
+	if (fd < 0)
+		return fd;
+	AUTO_CLOSE int old_root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+
+	if (old_root < 0)
+		return vt_fail_at(err, VT_STEP_MOUNTS, errno, "open the old root", NULL);
+	int r = vt_mount_attach(fd, old_root, ".", err);
+
+	return r < 0 ? r : vt_fd_take(&fd);
+}
+
 int vt_mount_proc(bool writable, struct vt_err *err)
 {
 	const unsigned attrs = (writable ? 0 : MOUNT_ATTR_RDONLY) | MOUNT_ATTR_NOSUID |

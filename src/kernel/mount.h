@@ -13,6 +13,9 @@
 /* A tmpfs with these bounds, not attached anywhere yet. Returns the mount's descriptor. */
 int vt_mount_tmpfs(int64_t bytes, int64_t inodes, struct vt_err *err);
 
+/* The same, attached at "/" of the caller's namespace, over what is there. */
+int vt_mount_new_root(int64_t bytes, int64_t inodes, struct vt_err *err);
+
 /*
  * What a failure of vt_mount_proc() is called: in containers whose proc is masked it fails alone.
  */

@@ -46,14 +46,8 @@ int vt_inside_copy_mounts(struct vt_building *b, struct vt_err *err)
 
 int vt_inside_attach_root(struct vt_building *b, struct vt_err *err)
 {
-	b->root_fd = vt_mount_tmpfs(b->plan->scratch_bytes, b->plan->scratch_inodes, err);
-	if (b->root_fd < 0)
-		return b->root_fd;
-	AUTO_CLOSE int old_root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-
-	if (old_root < 0)
-		return vt_fail_at(err, VT_STEP_MOUNTS, errno, "open the old root", NULL);
-	return vt_mount_attach(b->root_fd, old_root, ".", err);
+	b->root_fd = vt_mount_new_root(b->plan->scratch_bytes, b->plan->scratch_inodes, err);
+	return b->root_fd < 0 ? b->root_fd : 0;
 }
 
 static int make_file(int root_fd, const struct vt_build *build, struct vt_err *err)
