@@ -32,7 +32,7 @@ struct vt_utf8 vt_utf8_next(const char *bytes, size_t len)
 		unsigned char high = i == 1 ? leads[row].high : 0xbf;
 
 		if (i == len || at[i] < low || at[i] > high)
-			return (struct vt_utf8){ .len = i };
+			return (struct vt_utf8){ .len = i, .cut = i == len };
 		code = code << 6 | (at[i] & 0x3f);
 	}
 	return (struct vt_utf8){ .code = code, .len = want, .valid = true };

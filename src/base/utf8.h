@@ -21,6 +21,7 @@ struct vt_utf8 {
 	uint32_t code;
 	size_t   len; /* where !valid: of the maximal subpart, 1 at least */
 	bool     valid;
+	bool     cut; /* where !valid: more bytes could make it one */
 };
 
 /* What starts at bytes, of which there is one at least. */

@@ -30,6 +30,10 @@ static void test_every_character(void **state)
 		assert_int_equal(next.code, code);
 		assert_int_equal(next.len, len);
 		assert_int_equal(len, 1 + (code > 0x7f) + (code > 0x7ff) + (code > 0xffff));
+		while (--len > 0) {
+			next = vt_utf8_next(bytes, len);
+			assert_true(next.cut && !next.valid && next.len == len);
+		}
 		seen++;
 	}
 	assert_int_equal(seen, SEQUENCES);
@@ -65,11 +69,14 @@ static void test_maximal_subparts(void **state)
 	static const struct {
 		const char *bytes;
 		size_t len;
+		bool cut;
 	} cases[] = {
-		{ "\x80", 1 },         { "\xc0\xaf", 1 },  { "\xe0\x80", 1 },
-		{ "\xed\xa0\x80", 1 }, { "\xf4\x91", 1 },  { "\xff", 1 },
-		{ "\xc2", 1 },         { "\xe2\x82", 2 },  { "\xf0\x9f\x98", 3 },
-		{ "\xf1\x80\xe1", 2 }, { "\xe1\x80q", 2 }, { "\xf5\x80", 1 },
+		{ "\x80", 1, false },        { "\xc0\xaf", 1, false },
+		{ "\xe0\x80", 1, false },    { "\xed\xa0\x80", 1, false },
+		{ "\xf4\x91", 1, false },    { "\xff", 1, false },
+		{ "\xc2", 1, true },         { "\xe2\x82", 2, true },
+		{ "\xf0\x9f\x98", 3, true }, { "\xf1\x80\xe1", 2, false },
+		{ "\xe1\x80q", 2, false },   { "\xf5\x80", 1, false },
 	};
 
 	(void)state;
@@ -78,6 +85,7 @@ static void test_maximal_subparts(void **state)
 
 		assert_false(next.valid);
 		assert_int_equal(next.len, cases[i].len);
+		assert_int_equal(next.cut, cases[i].cut);
 	}
 	assert_int_equal(vt_utf8_next(VT_UTF8_REPLACEMENT, 3).code, 0xfffd);
 }

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/utf8.h"
+
 /* A half's first buffer: most calls print less than this. */
 #define FIRST_SIZE ((size_t)4096)
 
@@ -120,14 +122,9 @@ static unsigned char tail_byte(const struct vt_capture *capture, size_t index)
 /* How many bytes at the end of text begin a UTF-8 sequence that is not complete. */
 static size_t half_sequence(const char *text, size_t len)
 {
-	for (size_t back = 1; back <= 3 && back <= len; back++) {
-		unsigned char byte = (unsigned char)text[len - back];
-
-		if (byte < 0x80 || byte >= 0xf5)
-			return 0;
-		if (byte >= 0xc2)
-			return back < (byte >= 0xf0 ? 4u : byte >= 0xe0 ? 3u : 2u) ? back : 0;
-	}
+	for (size_t back = 1; back <= 3 && back <= len; back++)
+		if (vt_utf8_next(text + len - back, back).cut)
+			return back;
 	return 0;
 }
 

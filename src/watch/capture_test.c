@@ -111,6 +111,7 @@ static void seam_cuts_half_heads(void **state)
 		/* not UTF-8 at all: nothing to spare */
 		{ "abc\xff......uvwxy", "abc\xff\n[... 7 bytes dropped ...]\nvwxy", 7 },
 		{ "abc\xf8......uvwxy", "abc\xf8\n[... 7 bytes dropped ...]\nvwxy", 7 },
+		{ "ab\xe0\x80......uvwxy", "ab\xe0\x80\n[... 7 bytes dropped ...]\nvwxy", 7 },
 		{ "\x80\x80\x80\x80......uvwxy",
 		  "\x80\x80\x80\x80\n[... 7 bytes dropped ...]\nvwxy", 7 },
 	};

@@ -13,8 +13,8 @@
 #include "base/str.h"
 
 struct vt_screen {
-	unsigned char pending[4]; /* a UTF-8 sequence that is not complete yet */
-	unsigned      pending_len;
+	char   pending[4]; /* a UTF-8 sequence that is not complete yet */
+	size_t pending_len;
 };
 
 /* Appends the safe form of bytes to out. A zeroed screen is a new one. */
