@@ -47,7 +47,7 @@
  *   handles. The processes it starts are not children of this program: neither wait() nor SIGCHLD
  *   reports them, unless this program adopts orphans (as pid 1, or by PR_SET_CHILD_SUBREAPER).
  * - A handle does not survive fork(): in the child it can only be freed, and calls end as
- * VITRO_LOST.
+ *   VITRO_LOST.
  * - Call-backs may use the library, even the handle that called them, but must not free it.
  *
  * The manual has a page for each part: see vitro(3).
@@ -153,10 +153,10 @@ struct vitro_tool {
 	 * A command, ending with NULL: words that are executed as they are, without a shell. In
 	 * them, these stand for arguments of a call:
 	 *
-	 *   {name}     the argument of that name: a string as it is,
-	anything else as JSON. It is required
-	 *   {name?}    the same; where it is missing or null, its word is left out,
-	with the text around it
+	 *   {name}     the argument of that name: a string as it is, anything else as
+	 *              JSON. It is required
+	 *   {name?}    the same; where it is missing or null, its word is left out, with
+	 *              the text around it
 	 *   {name...}  alone in its word: one word for each item of a list; none if it is missing
 	 *   {-name}    (and {-name?}, {-name...}) the same, and it may begin with '-'
 	 *   {{ and }}  a brace
