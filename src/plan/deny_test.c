@@ -1,95 +1,49 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Denies on an invented host: which names a veil closes, where it works, and what is refused. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/stat.h>
+#include "plan/invented_test.h"
 
 #include "base/clock.h"
 #include "base/path.h"
-#include "plan/plan.h"
 
-static const struct invented {
-	const char *path;
-	mode_t mode;
-	const char *link;
-} machine[] = {
-	{ "/", S_IFDIR | 0755, NULL },
-	{ "/dev/full", S_IFCHR | 0666, NULL },
-	{ "/dev/null", S_IFCHR | 0666, NULL },
-	{ "/dev/random", S_IFCHR | 0666, NULL },
-	{ "/dev/urandom", S_IFCHR | 0666, NULL },
-	{ "/dev/zero", S_IFCHR | 0666, NULL },
-	{ "/usr", S_IFDIR | 0755, NULL },
-	{ "/usr/bin", S_IFDIR | 0755, NULL },
-	{ "/usr/bin/id", S_IFREG | 0755, NULL },
-	{ "/tmp", S_IFDIR | 01777, NULL },
-	{ "/p", S_IFDIR | 0750, NULL },
-	{ "/p/.env", S_IFREG | 0644, NULL },
-	{ "/p/.git", S_IFDIR | 0755, NULL },
-	{ "/p/a", S_IFDIR | 0700, NULL },
-	{ "/p/a/b", S_IFDIR | 0711, NULL },
-	{ "/p/a/b/key", S_IFREG | 0644, NULL },
-	{ "/p/a/b/other", S_IFREG | 0644, NULL },
-	{ "/p/a-b", S_IFREG | 0644, NULL },
-	{ "/p/link", S_IFREG | 0644, "/p/.env" },
-	{ "/p/dangling", 0, "/gone" },
-	{ "/p/shut", S_IFDIR | 0700, NULL },
-	{ "/p/to-a", S_IFDIR | 0700, "a" },
-	{ "/home", S_IFDIR | 0755, NULL },
-	{ "/home/to-p", S_IFDIR | 0755, "../home/../p/to-a" },
-	{ "/twin", S_IFDIR | 0755, NULL },
-	{ "/twin/b", S_IFDIR | 0755, NULL },
-	{ "/twin/b/key", S_IFREG | 0644, NULL },
-	{ "/many", S_IFDIR | 0755, NULL },
-	{ "/odd", S_IFDIR | 0755, NULL },
-	{ "/odd/mounts", S_IFDIR | 0755, NULL },
-	{ "/odd/nfs", S_IFDIR | 0755, NULL },
-	{ "/odd/none", S_IFDIR | 0755, NULL },
+static const struct invented machine[] = {
+	{ "/", S_IFDIR | 0755 },
+	{ "/dev/full", S_IFCHR | 0666 },
+	{ "/dev/null", S_IFCHR | 0666 },
+	{ "/dev/random", S_IFCHR | 0666 },
+	{ "/dev/urandom", S_IFCHR | 0666 },
+	{ "/dev/zero", S_IFCHR | 0666 },
+	{ "/usr", S_IFDIR | 0755 },
+	{ "/usr/bin", S_IFDIR | 0755 },
+	{ "/usr/bin/id", S_IFREG | 0755 },
+	{ "/tmp", S_IFDIR | 01777 },
+	{ "/p", S_IFDIR | 0750 },
+	{ "/p/.env", S_IFREG | 0644 },
+	{ "/p/.git", S_IFDIR | 0755 },
+	{ "/p/a", S_IFDIR | 0700 },
+	{ "/p/a/b", S_IFDIR | 0711 },
+	{ "/p/a/b/key", S_IFREG | 0644 },
+	{ "/p/a/b/other", S_IFREG | 0644 },
+	{ "/p/a-b", S_IFREG | 0644 },
+	{ "/p/link", S_IFREG | 0644, 0, "/p/.env" },
+	{ "/p/dangling", 0, 0, "/gone" },
+	{ "/p/shut", S_IFDIR | 0700 },
+	{ "/p/to-a", S_IFDIR | 0700, 0, "a" },
+	{ "/home", S_IFDIR | 0755 },
+	{ "/home/to-p", S_IFDIR | 0755, 0, "../home/../p/to-a" },
+	{ "/twin", S_IFDIR | 0755 },
+	{ "/twin/b", S_IFDIR | 0755 },
+	{ "/twin/b/key", S_IFREG | 0644 },
+	{ "/many", S_IFDIR | 0755 },
+	{ "/odd", S_IFDIR | 0755 },
+	{ "/odd/mounts", S_IFDIR | 0755 },
+	{ "/odd/nfs", S_IFDIR | 0755 },
+	{ "/odd/none", S_IFDIR | 0755 },
 };
 
-static const struct invented *find(const char *path)
+/* Nobody may look into "/p/shut". */
+static int look_around(const struct vt_host *host, const char *path, struct vt_path *ret_path)
 {
-	for (size_t i = 0; i < sizeof(machine) / sizeof(machine[0]); i++)
-		if (strcmp(machine[i].path, path) == 0)
-			return &machine[i];
-	return NULL;
-}
-
-static int look(const struct vt_host *host, const char *path, struct vt_path *ret_path)
-{
-	const struct invented *found = find(path);
-
-	(void)host;
-	if (vt_path_lies_in(path, "/p/shut") && strcmp(path, "/p/shut") != 0)
-		return -EACCES;
-	if (!found || !found->mode)
-		return -ENOENT;
-	*ret_path = (struct vt_path){
-		.mode = found->mode,
-		.dev = 1,
-		.ino = (uint64_t)(found - machine) + 1,
-		.link = found->link,
-	};
-	return 0;
-}
-
-static int read_link(const struct vt_host *host, const char *path, char *buf, size_t size)
-{
-	const struct invented *found = find(path);
-
-	(void)host;
-	if (!found || !found->link)
-		return found ? -EINVAL : -ENOENT;
-	(void)snprintf(buf, size, "%s", found->link);
-	return 0;
+	return strncmp(path, "/p/shut/", 8) == 0 ? -EACCES : look(host, path, ret_path);
 }
 
 /* The few links of this machine, and what lies behind them. */
@@ -153,31 +107,14 @@ static const struct vt_host works = {
 	.landlock_abi = 7,
 	.cpus = 4,
 	.cgroup = { .why = "none" },
-	.look = look,
+	.context = MACHINE(machine),
+	.look = look_around,
 	.read_link = read_link,
 	.resolve = resolve,
 	.aliases = aliases,
 	.layer = layer,
 	.can_work = can_work,
 };
-
-static int plan(const struct vt_host *host, const char *files, struct vt_plan **ret_plan,
-		struct vt_err *err)
-{
-	static char *environment[] = { NULL };
-	const struct vt_request request = { .environ = environment };
-	static char json[1 << 20];
-	struct vt_policy *policy;
-
-	(void)snprintf(json, sizeof(json), "{\"files\": {%s}}", files);
-	assert_int_equal(vt_policy_new(&policy, err), 0);
-	if (vt_policy_load_text(policy, json, strlen(json), "/", "p.json", err) < 0)
-		fail_msg("%s", err->what);
-	int r = vt_plan_make(policy, host, &request, ret_plan, err);
-
-	vt_policy_free(policy);
-	return r;
-}
 
 /* The veils as text: "to: names", each with / for a way, - for a folder, nothing for a file. */
 static void check_veils(const char *files, const char *wanted)
@@ -187,7 +124,7 @@ static void check_veils(const char *files, const char *wanted)
 	char text[4096] = "";
 	size_t len = 0, names = 0;
 
-	if (plan(&works, files, &made, &err) < 0)
+	if (plan_files(&works, files, &made, &err) < 0)
 		fail_msg("%s", err.what);
 	for (size_t i = 0; i < made->build_count; i++) {
 		const struct vt_veil *veil = made->builds[i].veil;
@@ -215,7 +152,7 @@ static void check_refused(const struct vt_host *host, const char *files, const c
 	struct vt_plan *made;
 	struct vt_err err;
 
-	assert_true(plan(host, files, &made, &err) < 0);
+	assert_true(plan_files(host, files, &made, &err) < 0);
 	assert_non_null(strstr(err.what, "p.json"));
 	if (!strstr(err.what, says))
 		fail_msg("'%s' does not say '%s'", err.what, says);
@@ -283,7 +220,7 @@ static void check_shown(const char *files, const char *path, bool shown)
 	struct vt_plan *made;
 	struct vt_err err;
 
-	if (plan(&works, files, &made, &err) < 0)
+	if (plan_files(&works, files, &made, &err) < 0)
 		fail_msg("%s", err.what);
 	if (vt_plan_shows(made, path) != shown)
 		fail_msg("%s: %s", files, path);
@@ -315,8 +252,9 @@ static void work_is_done_where_the_cell_cannot_reach(void **state)
 	const struct vt_veil *veil = NULL;
 
 	(void)state;
-	assert_int_equal(plan(&works, "\"write\": [\"/p/a\"], \"deny\": [\"/p/a/b\"]", &made, &err),
-			 0);
+	assert_int_equal(
+		plan_files(&works, "\"write\": [\"/p/a\"], \"deny\": [\"/p/a/b\"]", &made, &err),
+		0);
 	for (size_t i = 0; i < made->build_count; i++)
 		veil = made->builds[i].veil ? made->builds[i].veil : veil;
 	assert_non_null(veil);
@@ -364,7 +302,7 @@ static void thousands_are_planned_quickly(void **state)
 		len += (size_t)snprintf(files + len, sizeof(files) - len, "%s\"/many/%d/x\"",
 					i ? ", " : "", i);
 	(void)snprintf(files + len, sizeof(files) - len, "]");
-	assert_int_equal(plan(&works, files, &made, &err), 0);
+	assert_int_equal(plan_files(&works, files, &made, &err), 0);
 	assert_int_equal(made->veiled_count, 4000);
 	vt_plan_free(made);
 	assert_true(vt_clock_now() - begin < 5 * VT_NS_PER_S);

@@ -1,64 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Links on an invented host: which ones a path leads through, and whose they are. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
+#include "plan/invented_test.h"
 
 #include "base/str.h"
 #include "plan/links.h"
 
-static const struct invented {
-	const char *path, *target;
-	uid_t owner;
-} links[] = {
-	{ "/bin", "usr/bin", 0 },           { "/var/run", "/run", 0 },
-	{ "/etc/mtab", "/proc/mounts", 0 }, { "/srv/root", "/", 0 },
-	{ "/srv/mine", "/home/ann", 1000 }, { "/home/ann/up", "../../srv/./mine//x", 1000 },
-	{ "/home/ann/x", "y", 1000 },       { "/home/ann/gone", "/no/where", 1000 },
-	{ "/round", "round", 0 },
+static const struct invented links[] = {
+	{ "/bin", 0, 0, "usr/bin" },           { "/var/run", 0, 0, "/run" },
+	{ "/etc/mtab", 0, 0, "/proc/mounts" }, { "/srv/root", 0, 0, "/" },
+	{ "/srv/mine", 0, 1000, "/home/ann" }, { "/home/ann/up", 0, 1000, "../../srv/./mine//x" },
+	{ "/home/ann/x", 0, 1000, "y" },       { "/home/ann/gone", 0, 1000, "/no/where" },
+	{ "/round", 0, 0, "round" },
 };
 
-static const struct invented *find(const char *path)
-{
-	for (size_t i = 0; i < sizeof(links) / sizeof(links[0]); i++)
-		if (strcmp(links[i].path, path) == 0)
-			return &links[i];
-	return NULL;
-}
+#define QUESTIONS .context = MACHINE(links), .read_link = read_link
 
-static int read_link(const struct vt_host *host, const char *path, char *buf, size_t size)
-{
-	const struct invented *found = find(path);
-
-	(void)host;
-	if (!found)
-		return -EINVAL;
-	(void)snprintf(buf, size, "%s", found->target);
-	return 0;
-}
-
-static int link_owner(const struct vt_host *host, const char *path, uid_t *ret_owner)
-{
-	const struct invented *found = find(path);
-
-	(void)host;
-	if (!found)
-		return -ENOENT;
-	*ret_owner = found->owner;
-	return 0;
-}
-
-static const struct vt_host of_user = { .uid = 1000,
-					.read_link = read_link,
-					.link_owner = link_owner };
-static const struct vt_host of_root = { .read_link = read_link, .link_owner = link_owner };
+static const struct vt_host of_user = { QUESTIONS, .uid = 1000, .link_owner = link_owner };
+static const struct vt_host of_root = { QUESTIONS, .link_owner = link_owner };
 
 static int note(void *arg, const char *link, struct vt_err *err)
 {
@@ -128,7 +86,7 @@ static void a_circle_is_an_error(void **state)
 
 static void only_the_systems_own_are_trusted(void **state)
 {
-	const struct vt_host unknown = { .uid = 1000, .read_link = read_link };
+	const struct vt_host unknown = { QUESTIONS, .uid = 1000 };
 
 	(void)state;
 	assert_true(vt_links_trusted(&of_user, "/bin"));

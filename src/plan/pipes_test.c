@@ -1,23 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Folders for reading on an invented host: which of them are veiled for the pipes in them. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "plan/invented_test.h"
 
-#include <cmocka.h>
-
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/stat.h>
-
-#include "plan/plan.h"
-
-static const struct invented {
-	const char *path;
-	mode_t mode;
-} machine[] = {
+static const struct invented machine[] = {
 	{ "/dev/full", S_IFCHR | 0666 },   { "/dev/null", S_IFCHR | 0666 },
 	{ "/dev/random", S_IFCHR | 0666 }, { "/dev/urandom", S_IFCHR | 0666 },
 	{ "/dev/zero", S_IFCHR | 0666 },   { "/usr", S_IFDIR | 0755 },
@@ -27,34 +12,6 @@ static const struct invented {
 	{ "/tmp/none", S_IFDIR | 0755 },   { "/p", S_IFDIR | 0755 },
 	{ "/p/sub", S_IFDIR | 0755 },      { "/q", S_IFDIR | 0755 },
 };
-
-static int look(const struct vt_host *host, const char *path, struct vt_path *ret_path)
-{
-	(void)host;
-	for (size_t i = 0; i < sizeof(machine) / sizeof(machine[0]); i++) {
-		if (strcmp(machine[i].path, path) != 0)
-			continue;
-		*ret_path = (struct vt_path){ .mode = machine[i].mode, .dev = 1, .ino = i + 1 };
-		return 0;
-	}
-	return -ENOENT;
-}
-
-static int read_link(const struct vt_host *host, const char *path, char *buf, size_t size)
-{
-	(void)host;
-	(void)path;
-	(void)buf;
-	(void)size;
-	return -EINVAL;
-}
-
-static int resolve(const struct vt_host *host, const char *path, char *buf, size_t size)
-{
-	(void)host;
-	(void)snprintf(buf, size, "%s", path);
-	return 0;
-}
 
 static int layer(const struct vt_host *host, const char *path, const struct vt_path *seen,
 		 struct vt_layer *ret_layer)
@@ -68,10 +25,10 @@ static int layer(const struct vt_host *host, const char *path, const struct vt_p
 	return 0;
 }
 
-#define HOST                                                                                  \
-	.uid = 1000, .gid = 1000, .seccomp = { 0, "a trial" }, .cpus = 4, .proc = true,       \
-	.scratch = "/tmp", .cgroup = { .why = "none" }, .look = look, .read_link = read_link, \
-	.resolve = resolve
+#define HOST                                                                                       \
+	.uid = 1000, .gid = 1000, .seccomp = { 0, "a trial" }, .cpus = 4, .proc = true,            \
+	.scratch = "/tmp", .cgroup = { .why = "none" }, .context = MACHINE(machine), .look = look, \
+	.read_link = read_link, .resolve = resolve_as_written
 
 static const struct vt_host works = { HOST, .layer = layer, .userns = { 0, "a trial" },
 				      .landlock_abi = 7 };
@@ -83,19 +40,11 @@ static const struct vt_host bare = { HOST, .layer = layer, .userns = { EPERM, "a
 
 static struct vt_plan *plan(const struct vt_host *host, const char *files)
 {
-	static char *environment[] = { NULL };
-	const struct vt_request request = { .environ = environment };
-	struct vt_policy *policy;
 	struct vt_plan *made;
 	struct vt_err err;
-	char json[512];
 
-	(void)snprintf(json, sizeof(json), "{\"files\": {%s}}", files);
-	assert_int_equal(vt_policy_new(&policy, &err), 0);
-	if (vt_policy_load_text(policy, json, strlen(json), "/", "p.json", &err) < 0 ||
-	    vt_plan_make(policy, host, &request, &made, &err) < 0)
+	if (plan_files(host, files, &made, &err) < 0)
 		fail_msg("%s", err.what);
-	vt_policy_free(policy);
 	return made;
 }
 

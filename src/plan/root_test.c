@@ -1,92 +1,52 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The root is planned on an invented host, and read back as one line per act. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/stat.h>
+#include "plan/invented_test.h"
 
 #include "base/clock.h"
 #include "plan/root.h"
 
-static const struct invented {
-	const char *path;
-	mode_t mode;
-	uid_t owner;
-	const char *link;
-	bool idmap;
-} machine[] = {
-	{ "/usr", S_IFDIR | 0755, 0, NULL, false },
-	{ "/usr/bin", S_IFDIR | 0755, 0, NULL, false },
-	{ "/usr/bin/tool", S_IFREG | 0755, 0, NULL, false },
-	{ "/usr/local", S_IFDIR | 0755, 0, NULL, false },
-	{ "/usr/local/app", S_IFDIR | 0755, 0, NULL, false },
-	{ "/bin", S_IFDIR | 0755, 0, "usr/bin", false },
-	{ "/bin/tool", S_IFREG | 0755, 0, NULL, false },
-	{ "/sbin", S_IFDIR | 0755, 0, "./usr/./bin", false },
-	{ "/var/lib", S_IFDIR | 0755, 0, "../usr/lib", false },
-	{ "/loop", S_IFDIR | 0755, 0, "loop", false },
-	{ "/srv", S_IFDIR | 0700, 1234, NULL, true },
-	{ "/srv/out", S_IFDIR | 0755, 1234, NULL, true },
-	{ "/srv/out/deep", S_IFDIR | 0755, 1234, NULL, true },
-	{ "/srv/note", S_IFREG | 0644, 99, NULL, true },
-	{ "/home", S_IFDIR | 0755, 99, NULL, true },
-	{ "/nfs", S_IFDIR | 0755, 1234, NULL, false },
-	{ "/sock", S_IFSOCK | 0666, 0, NULL, false },
-	{ "/fifo", S_IFIFO | 0666, 0, NULL, false },
-	{ "/dev/null", S_IFCHR | 0666, 0, NULL, false },
-	{ "/dev/sda", S_IFBLK | 0660, 0, NULL, false },
+static const struct invented machine[] = {
+	{ "/usr", S_IFDIR | 0755, 0, NULL },
+	{ "/usr/bin", S_IFDIR | 0755, 0, NULL },
+	{ "/usr/bin/tool", S_IFREG | 0755, 0, NULL },
+	{ "/usr/local", S_IFDIR | 0755, 0, NULL },
+	{ "/usr/local/app", S_IFDIR | 0755, 0, NULL },
+	{ "/bin", S_IFDIR | 0755, 0, "usr/bin" },
+	{ "/bin/tool", S_IFREG | 0755, 0, NULL },
+	{ "/sbin", S_IFDIR | 0755, 0, "./usr/./bin" },
+	{ "/var/lib", S_IFDIR | 0755, 0, "../usr/lib" },
+	{ "/loop", S_IFDIR | 0755, 0, "loop" },
+	{ "/srv", S_IFDIR | 0700, 1234, NULL },
+	{ "/srv/out", S_IFDIR | 0755, 1234, NULL },
+	{ "/srv/out/deep", S_IFDIR | 0755, 1234, NULL },
+	{ "/srv/note", S_IFREG | 0644, 99, NULL },
+	{ "/home", S_IFDIR | 0755, 99, NULL },
+	{ "/nfs", S_IFDIR | 0755, 1234, NULL },
+	{ "/sock", S_IFSOCK | 0666, 0, NULL },
+	{ "/fifo", S_IFIFO | 0666, 0, NULL },
+	{ "/dev/null", S_IFCHR | 0666, 0, NULL },
+	{ "/dev/sda", S_IFBLK | 0660, 0, NULL },
 };
 
-static const struct invented *find(const char *path)
+/* What is a user's can be mapped, but for the one file system that cannot. */
+static int look_at(const struct vt_host *host, const char *path, struct vt_path *ret_path)
 {
-	for (size_t i = 0; i < sizeof(machine) / sizeof(machine[0]); i++)
-		if (strcmp(machine[i].path, path) == 0)
-			return &machine[i];
-	return NULL;
-}
-
-static int look(const struct vt_host *host, const char *path, struct vt_path *ret_path)
-{
-	const struct invented *found = find(path);
-
-	(void)host;
 	if (strncmp(path, "/many/", 6) == 0) {
 		*ret_path = (struct vt_path){ .mode = S_IFDIR | 0755, .dev = 2, .ino = 1 };
 		return 0;
 	}
-	if (!found)
-		return -ENOENT;
-	*ret_path = (struct vt_path){
-		.mode = found->mode,
-		.uid = found->owner,
-		.gid = found->owner + 1,
-		.dev = 7,
-		.ino = (uint64_t)(found - machine) + 100,
-		.idmap = found->idmap,
-		.link = found->link != NULL,
-	};
+	int r = look(host, path, ret_path);
+
+	if (r < 0)
+		return r;
+	ret_path->gid = ret_path->uid + 1;
+	ret_path->idmap = ret_path->uid && strcmp(path, "/nfs") != 0;
 	return 0;
 }
 
-static int read_link(const struct vt_host *host, const char *path, char *buf, size_t size)
-{
-	const struct invented *found = find(path);
-
-	(void)host;
-	if (!found || !found->link)
-		return found ? -EINVAL : -ENOENT;
-	(void)snprintf(buf, size, "%s", found->link); /* fits */
-	return 0;
-}
-
-static const struct vt_host host = { .look = look, .read_link = read_link };
+static const struct vt_host host = { .context = MACHINE(machine),
+				     .look = look_at,
+				     .read_link = read_link };
 
 /* What one test works with. */
 struct stage {
@@ -206,8 +166,8 @@ static void test_places(void **state)
 	assert_string_equal(stage->plan.builds[4].from, "");
 	const struct vt_build *bind = bind_at(stage, "a");
 
-	assert_int_equal(bind->dev, 7);
-	assert_int_equal(bind->ino, 100 + (find("/srv") - machine));
+	assert_int_equal(bind->dev, 1);
+	assert_int_equal(bind->ino, inode_of(&host, "/srv"));
 	assert_int_equal(bind->idmap, -1);
 	assert_true(S_ISDIR(bind->mode));
 }

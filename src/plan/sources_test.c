@@ -1,15 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What no call may change, by whatever name, on an invented host. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
+#include "plan/invented_test.h"
 
 #include "plan/sources.h"
 
@@ -27,33 +18,13 @@ static int aliases(const struct vt_host *host, const char *path,
 	return unknown;
 }
 
-static int look(const struct vt_host *host, const char *path, struct vt_path *ret_path)
-{
-	(void)host;
-	(void)path;
-	(void)ret_path;
-	return -ENOENT;
-}
+static const struct invented machine[] = { { "/", S_IFDIR | 0755 } };
 
-static int read_link(const struct vt_host *host, const char *path, char *buf, size_t size)
-{
-	(void)host;
-	(void)path;
-	(void)buf;
-	(void)size;
-	return -EINVAL;
-}
-
-static int resolve(const struct vt_host *host, const char *path, char *buf, size_t size)
-{
-	(void)host;
-	(void)snprintf(buf, size, "%s", path);
-	return 0;
-}
-
-static const struct vt_host host = {
-	.look = look, .read_link = read_link, .resolve = resolve, .aliases = aliases
-};
+static const struct vt_host host = { .context = MACHINE(machine),
+				     .look = look,
+				     .read_link = read_link,
+				     .resolve = resolve_as_written,
+				     .aliases = aliases };
 static const struct vt_build builds[] = {
 	{ .act = VT_ACT_BIND,
 	  .from = "/data",
