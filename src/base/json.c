@@ -49,6 +49,21 @@ json_t *vt_json_text(const char *bytes, size_t len)
 	return string;
 }
 
+json_t *vt_json_string(const char *text)
+{
+	return text ? vt_json_text(text, strlen(text)) : json_null();
+}
+
+json_t *vt_json_append(json_t *list, json_t *item)
+{
+	if (list && item && json_array_append_new(list, item) == 0)
+		return list;
+	if (!list)
+		json_decref(item);
+	json_decref(list);
+	return NULL;
+}
+
 static int fail_named(struct vt_err *err, int num, const char *name, const char *what)
 {
 	char shown[NAME_SHOWN];

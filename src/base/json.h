@@ -10,6 +10,7 @@
 #include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/err.h"
 #include "base/str.h"
@@ -54,3 +55,18 @@ static inline void vt_json_drop(json_t **root)
  * Unicode standard recommends (one per maximal subpart). NULL when out of memory.
  */
 json_t *vt_json_text(const char *bytes, size_t len);
+
+/* The same of a text that ends with a NUL; null where it is NULL. */
+json_t *vt_json_string(const char *text);
+
+/*
+ * Appends an item to a list, and takes both. Where either is NULL, for want of memory, so is the
+ * list.
+ */
+json_t *vt_json_append(json_t *list, json_t *item);
+
+/* A count; null where it is negative, which is not known. */
+static inline json_t *vt_json_count(int64_t count)
+{
+	return count < 0 ? json_null() : json_integer(count);
+}

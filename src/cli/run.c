@@ -24,6 +24,7 @@
 #include "host/host.h"
 #include "plan/plan.h"
 #include "watch/audit.h"
+#include "watch/audit_line.h"
 #include "watch/result.h"
 #include "watch/run.h"
 
@@ -255,7 +256,7 @@ static int append_audit(struct call *call, struct vt_err *err)
 	struct vt_str line;
 
 	vt_str_init(&line);
-	int r = vt_result_audit(&call->result, call->plan, &audit, &line, err);
+	int r = vt_audit_line(&call->result, call->plan, &audit, &line, err);
 
 	if (r == 0)
 		r = vt_audit_append(&call->log, line.text, line.len, err);

@@ -9,28 +9,6 @@
 #include "plan/plan.h"
 #include "policy/policy.h"
 
-/* NULL is null. */
-static json_t *text_json(const char *text)
-{
-	return text ? vt_json_text(text, strlen(text)) : json_null();
-}
-
-static json_t *count_json(int64_t count)
-{
-	return count < 0 ? json_null() : json_integer(count);
-}
-
-/* Takes the item. Where either is NULL, for want of memory, so is the list. */
-static json_t *append(json_t *list, json_t *item)
-{
-	if (list && item && json_array_append_new(list, item) == 0)
-		return list;
-	if (!list)
-		json_decref(item);
-	json_decref(list);
-	return NULL;
-}
-
 static json_t *properties_json(const struct vt_plan *plan, enum vt_require asked)
 {
 	json_t *list = json_array();
@@ -38,11 +16,12 @@ static json_t *properties_json(const struct vt_plan *plan, enum vt_require asked
 	for (int i = 0; i < VT_PROPERTIES; i++) {
 		const struct vt_holding *h = &plan->holdings[i];
 
-		list = append(list, json_pack("{s:s, s:s, s:s?, s:s?, s:o, s:b}", "name", h->name,
-					      "key", h->key, "mechanism", h->mechanism, "grade",
-					      h->mechanism ? vt_grade_name(h->grade) : NULL, "note",
-					      text_json(*h->note ? h->note : NULL), "refused",
-					      !vt_grade_suffices(h, (enum vt_property)i, asked)));
+		list = vt_json_append(
+			list, json_pack("{s:s, s:s, s:s?, s:s?, s:o, s:b}", "name", h->name, "key",
+					h->key, "mechanism", h->mechanism, "grade",
+					h->mechanism ? vt_grade_name(h->grade) : NULL, "note",
+					vt_json_string(*h->note ? h->note : NULL), "refused",
+					!vt_grade_suffices(h, (enum vt_property)i, asked)));
 	}
 	return list;
 }
@@ -54,7 +33,7 @@ static json_t *limits_json(const struct vt_plan *plan)
 
 	return json_pack("{s:I, s:I, s:o, s:o, s:I, s:I, s:I, s:o, s:I, s:o, s:I, s:I}", "wall_ms",
 			 (json_int_t)plan->wall_ms, "grace_ms", (json_int_t)plan->grace_ms,
-			 "cpu_ms", count_json(plan->cpu_ms), "cpus",
+			 "cpu_ms", vt_json_count(plan->cpu_ms), "cpus",
 			 plan->cpu_share > 0 ? json_real(plan->cpu_share) : json_null(),
 			 "memory_mb", (json_int_t)(plan->memory_bytes >> 20), "pids",
 			 (json_int_t)plan->pids, "open_files", (json_int_t)plan->open_files,
@@ -106,7 +85,7 @@ static json_t *file_json(const struct vt_plan *plan, const struct vt_build *buil
 	bool led = build->act == VT_ACT_LINK || (bind && strcmp(build->from + 1, build->to) != 0);
 
 	return json_pack("{s:s, s:o, s:o, s:b, s:o}", "kind", kind, "path", place_json(build),
-			 "from", text_json(led ? build->from : NULL), "granted",
+			 "from", vt_json_string(led ? build->from : NULL), "granted",
 			 bind && build->granted, "owner",
 			 bind && owner ? ids_json(owner->uid, owner->gid) : json_null());
 }
@@ -119,7 +98,7 @@ static json_t *files_json(const struct vt_plan *plan)
 		const char *kind = vt_build_kind(&plan->builds[i]);
 
 		if (kind)
-			list = append(list, file_json(plan, &plan->builds[i], kind));
+			list = vt_json_append(list, file_json(plan, &plan->builds[i], kind));
 	}
 	return list;
 }
@@ -129,9 +108,9 @@ static json_t *denied_json(const struct vt_plan *plan)
 	json_t *list = json_array();
 
 	for (size_t i = 0; i < plan->denial_count; i++)
-		list = append(list,
-			      json_pack("{s:o, s:o}", "path", text_json(plan->denials[i].path),
-					"closed", text_json(plan->denials[i].closed)));
+		list = vt_json_append(
+			list, json_pack("{s:o, s:o}", "path", vt_json_string(plan->denials[i].path),
+					"closed", vt_json_string(plan->denials[i].closed)));
 	return list;
 }
 
@@ -140,7 +119,7 @@ static json_t *texts_json(const char *const *texts, size_t count)
 	json_t *list = json_array();
 
 	for (size_t i = 0; i < count; i++)
-		list = append(list, text_json(texts[i]));
+		list = vt_json_append(list, vt_json_string(texts[i]));
 	return list;
 }
 
@@ -155,8 +134,9 @@ static json_t *plan_json(const struct vt_plan *plan, enum vt_require asked, bool
 	return json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "require",
 			 vt_require_name(refused ? VT_REQUIRE_BEST_EFFORT : asked), "level",
 			 plan->level, "properties", properties_json(plan, asked), "limits",
-			 limits_json(plan), "user", user_json(plan), "cwd", text_json(plan->cwd),
-			 "files", files_json(plan), "denied", denied_json(plan), "environment",
+			 limits_json(plan), "user", user_json(plan), "cwd",
+			 vt_json_string(plan->cwd), "files", files_json(plan), "denied",
+			 denied_json(plan), "environment",
 			 texts_json((const char *const *)plan->envp, variables), "notes",
 			 texts_json(plan->notes, plan->note_count));
 }
@@ -165,7 +145,7 @@ int vt_plan_explain_json(const struct vt_plan *plan, enum vt_require asked, cons
 			 struct vt_str *out, struct vt_err *err)
 {
 	AUTO_JSON json_t *root = json_pack("{s:b, s:o, s:o}", "ok", !refusal, "refused",
-					   text_json(refusal), "plan",
+					   vt_json_string(refusal), "plan",
 					   plan_json(plan, asked, refusal != NULL));
 	/* 15 digits print 0.1 as it was written. */
 	char *text = root ? json_dumps(root, JSON_INDENT(2) | JSON_REAL_PRECISION(15)) : NULL;

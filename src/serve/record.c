@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "watch/audit_line.h"
 #include "watch/chain.h"
 
 /* How long one line may keep all clients waiting; and when it is tried again. */
@@ -163,8 +164,8 @@ static int describe(const struct vt_call_over *over, struct vt_str *line, struct
 	if (result.verdict.status == VT_STATUS_OK)
 		result.verdict.message[0] = '\0';
 	(void)snprintf(result.call_id, sizeof(result.call_id), "%s", over->id); /* or cut */
-	int r = vt_result_audit(&result, cells && over->outcome->came_to_cell ? cells->plan : NULL,
-				&audit, line, err);
+	int r = vt_audit_line(&result, cells && over->outcome->came_to_cell ? cells->plan : NULL,
+			      &audit, line, err);
 
 	free(words);
 	return r;

@@ -53,24 +53,3 @@ int vt_result_json(const struct vt_result *result, const struct vt_plan *plan, s
 
 /* What holds a cell of this plan, as results have it. NULL: out of memory. */
 json_t *vt_result_isolation(const struct vt_plan *plan);
-
-/* One line for the audit log: who, what, policy, verdict, usage. */
-struct vt_audit {
-	const char  *policy; /* the policy's name as given, or "default" */
-	char *const *argv;
-	/* Of a call that another process asked for; tool NULL: it was this one. */
-	const char  *tool;
-	const char  *program; /* that runs it */
-	uid_t        uid;
-	pid_t        pid;
-};
-
-/*
- * So many bytes of a command's words are in its line, each word with its NUL; of more, how many
- * there were.
- */
-enum { VT_AUDIT_ARGV = 32 << 10 };
-
-/* The time in it is that of the line, which is the call's end. plan may be NULL. */
-int vt_result_audit(const struct vt_result *result, const struct vt_plan *plan,
-		    const struct vt_audit *audit, struct vt_str *out, struct vt_err *err);
