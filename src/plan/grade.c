@@ -4,22 +4,14 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <string.h>
-#include <sys/stat.h>
 
-#include "base/path.h"
 #include "plan/fail.h"
-#include "uapi/landlock.h"
-
-enum { MAX_NOTES = 12 + VT_WARNINGS_MAX };
-
-/* Of an overlay for reading, whose names the kernel keeps once it has looked for them. */
-#define LATE ": what the host changes there during the call may not show"
+#include "plan/notes.h"
 
 struct grading {
 	struct vt_plan *plan;
 	const struct vt_policy *policy;
 	const struct vt_host *host;
-	const char **notes;
 	bool failed; /* out of memory for a text: the plan fails, rather than say less */
 };
 
@@ -41,12 +33,6 @@ static __attribute__((format(printf, 2, 3))) const char *compose(struct grading 
 	va_end(args);
 	g->failed |= !text;
 	return text ? text : "";
-}
-
-static void note(struct grading *g, const char *sentence)
-{
-	if (sentence && g->plan->note_count < MAX_NOTES)
-		g->notes[g->plan->note_count++] = sentence;
 }
 
 /* A restriction that the kernel holds if a mechanism works, and nobody else. */
@@ -346,154 +332,6 @@ static void grade_cpu(struct grading *g)
 	hold(g, VT_PROPERTY_CPUS, cpus);
 }
 
-static bool has_unmapped_write(const struct vt_plan *plan)
-{
-	for (size_t i = 0; i < plan->build_count; i++) {
-		const struct vt_build *build = &plan->builds[i];
-
-		/* What a pool has put aside was mapped where it was mounted first. */
-		if (build->act == VT_ACT_BIND && build->writable && build->idmap < 0 &&
-		    !build->inner)
-			return true;
-	}
-	return false;
-}
-
-static bool has_unmapped_socket(const struct vt_plan *plan)
-{
-	for (size_t i = 0; i < plan->build_count; i++)
-		if (plan->builds[i].socket && plan->builds[i].idmap < 0 && !plan->builds[i].inner)
-			return true;
-	return false;
-}
-
-/* Whether one grant shows at its place what is part of the other. Elsewhere it keeps its own
- * rights.
- */
-static bool is_part_of(const struct vt_grant *inner, const struct vt_grant *outer)
-{
-	return vt_path_lies_in(inner->to, outer->to) && vt_path_lies_in(inner->from, outer->from) &&
-	       strcmp(inner->to + strlen(outer->to), inner->from + strlen(outer->from)) == 0;
-}
-
-static bool reads_inside_writes(const struct vt_policy *policy)
-{
-	for (size_t i = 0; i < policy->files.read.count; i++)
-		for (size_t j = 0; j < policy->files.write.count; j++)
-			if (is_part_of(&policy->files.read.items[i], &policy->files.write.items[j]))
-				return true;
-	return false;
-}
-
-static bool has_grants(const struct vt_policy *policy)
-{
-	return policy->files.read.count || policy->files.write.count;
-}
-
-/* What it means for files who the cell's user is on the host. NULL: nothing to say. */
-static const char *ids_note(const struct grading *g)
-{
-	const struct vt_plan *plan = g->plan;
-
-	if (!plan->own_ids && g->host->supplementary_groups)
-		return "ids: an ordinary user cannot drop supplementary groups: files that only "
-		       "they open stay readable where they are granted";
-	if (plan->own_ids && plan->bare && has_grants(g->policy))
-		return "ids: the cell has a user of its own, and owners cannot be mapped: it reads "
-		       "and writes what is granted only where any user may";
-	if (plan->own_ids && has_unmapped_write(plan))
-		return "ids: a folder granted for writing cannot have its owner mapped: the cell "
-		       "writes there only where any user may";
-	return NULL;
-}
-
-/* Which AF_UNIX sockets there are. NULL: nothing to say. */
-static const char *sockets_note(const struct vt_plan *plan)
-{
-	if (!plan->filter_count) /* hold_network() says it of a network of the cell's own */
-		return plan->own_network
-			       ? NULL
-			       : "network: unix sockets of the host that the cell sees can be "
-				 "connected to: no system call filter keeps it from that";
-	if (plan->bare)
-		return "network: no AF_UNIX sockets; socketpair() works";
-	if (plan->broker.on)
-		return "network: AF_UNIX sockets reach the cell's own, made in /tmp or /dev/shm, "
-		       "and those of files.sockets; they are streams or packets, no datagrams";
-	if (plan->unix_sockets)
-		return NULL;
-	return "network: no AF_UNIX sockets, since a granted folder, or the command's own, may "
-	       "hold some of the host's; socketpair() works";
-}
-
-static void note_sockets(struct grading *g)
-{
-	if (!g->plan->cgroup.memory_bytes)
-		note(g, "memory: buffers of inet sockets are counted by nobody");
-	else if (g->host->cgroup.version == VT_CGROUP_V1)
-		note(g, "memory: buffers of inet sockets are counted apart, and may take as much "
-			"again");
-}
-
-static void add_notes(struct grading *g)
-{
-	const struct vt_plan *plan = g->plan;
-
-	for (size_t i = 0; i < plan->warning_count; i++)
-		note(g, plan->warnings[i]);
-	if (!plan->pooled && (vt_policy_gave(g->policy, VT_FIELD_LIMITS_QUEUE_MS) ||
-			      vt_policy_gave(g->policy, VT_FIELD_LIMITS_RESULT_MB)))
-		note(g,
-		     "limits.queue_ms and limits.result_mb are for tool hosts: a command that "
-		     "is run does not wait for a cell, and has no value but what it prints; code "
-		     "of vitro eval --json has one");
-	if (g->policy->network == VT_NETWORK_HOST)
-		note(g,
-		     "network: the cell can reach all that this machine can, its own loopback and "
-		     "the cloud's metadata addresses included");
-	if (plan->unix_sockets)
-		note(g, "network: unix sockets of the host that lie in the system's runtime paths, "
-			"below /usr, can be connected to");
-	if (g->policy->network != VT_NETWORK_NONE)
-		note_sockets(g);
-	if (plan->bare)
-		note(g, compose(g,
-				"no namespaces can be had here (%s: %s), so the cell lives in the "
-				"host's own file system, ids and names; `vitro doctor` says what "
-				"to do",
-				g->host->userns.tried, strerror(g->host->userns.err)));
-	else if (g->host->own_proc.err)
-		note(g, "files: the cell has no /proc, since this machine's is masked, as in a "
-			"container");
-	note(g, sockets_note(plan));
-	if (reads_inside_writes(g->policy))
-		note(g, "files: a folder granted for reading lies in one granted for writing, and "
-			"can be "
-			"written: write beats read");
-	if (!plan->bare && !plan->landlock_fs)
-		note(g, "files: this kernel has no Landlock; the mount namespace alone holds them");
-	else if (!plan->bare && !(plan->landlock_scoped & LANDLOCK_SCOPE_SIGNAL))
-		note(g, "files: this kernel's Landlock is older than ABI 6 and does not scope "
-			"signals and "
-			"abstract sockets; the namespaces do");
-	if (plan->veiled_pipes)
-		note(g, plan->landlock_fs ? "files: folders for reading below /tmp, or in one for "
-					    "writing, are shown by an overlay, which keeps the "
-					    "host's named pipes apart" LATE
-					  : "files: folders for reading are shown by an overlay, "
-					    "which keeps the host's named pipes apart" LATE);
-	if (plan->work_count)
-		note(g, "files: in a folder for writing with a deny inside, folders beside what is "
-			"denied cannot be renamed (mv copies them), fsync() does not wait for the "
-			"disk, and locks are not shared with the host");
-	if (plan->own_ids && has_unmapped_socket(plan))
-		note(g, "ids: a socket of files.sockets cannot have its owner mapped: the cell "
-			"connects "
-			"to it only where any user may");
-	g->plan->ids_note = ids_note(g);
-	note(g, plan->ids_note);
-}
-
 /* The least grade that a property may have. */
 static enum vt_grade needed(enum vt_require require, enum vt_property property)
 {
@@ -592,16 +430,11 @@ int vt_grade_plan(struct vt_plan *plan, const struct vt_policy *policy, const st
 {
 	struct grading g = { .plan = plan, .policy = policy, .host = host };
 
-	g.notes = vt_arena_array(plan->arena, MAX_NOTES, sizeof(*g.notes));
-	if (!g.notes)
-		return vt_plan_nomem(err);
 	grade_isolation(&g);
 	grade_memory(&g);
 	grade_pids(&g);
 	grade_cpu(&g);
-	add_notes(&g);
-	plan->notes = g.notes;
-	if (g.failed)
-		return vt_plan_nomem(err);
-	return judge(&g, err);
+	int r = g.failed ? vt_plan_nomem(err) : vt_notes_make(plan, policy, host, err);
+
+	return r < 0 ? r : judge(&g, err);
 }
