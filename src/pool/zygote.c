@@ -20,6 +20,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/fdlink.h"
 #include "base/file.h"
 #include "base/utf8.h"
 #include "kernel/mount.h"
@@ -74,10 +75,10 @@ static int copy_program(int held_fd, struct vt_err *err)
 {
 	const unsigned flags = MFD_CLOEXEC | MFD_ALLOW_SEALING;
 	const int seals = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE;
-	char path[32];
+	char path[VT_FDLINK];
 
 	/* It is held as a path alone. */
-	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", held_fd); /* fits */
+	(void)vt_fdlink(path, held_fd);
 	AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	AUTO_CLOSE int copy = memfd_create("program", flags | MFD_EXEC);
 	off_t at = 0;
@@ -129,9 +130,9 @@ static _Noreturn void fail(const struct vt_err *err)
 /* Opens a copy once more: what is open for writing is not executed. Returns it, or a failure. */
 static int reopen(int copy, struct vt_err *err)
 {
-	char path[32];
+	char path[VT_FDLINK];
 
-	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", copy); /* fits */
+	(void)vt_fdlink(path, copy);
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 
 	(void)close(copy); /* it is sealed */

@@ -15,7 +15,6 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -24,6 +23,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/fdlink.h"
 #include "base/file.h"
 #include "base/path.h"
 #include "kernel/caps.h"
@@ -61,11 +61,11 @@ struct request {
 /* libc's way to change the mode of a descriptor without rights: "/proc/self/fd/7". */
 static void see_through_proc(struct request *r)
 {
-	static const char links[] = "/proc/self/fd/";
-	const char *number = r->path + strlen(links);
+	const size_t folder = strlen(VT_FDLINK_FOLDER);
+	const char *number = r->path + folder;
 	size_t len;
 
-	if (r->keeps_link || strncmp(r->path, links, strlen(links)) != 0)
+	if (r->keeps_link || strncmp(r->path, VT_FDLINK_FOLDER, folder) != 0)
 		return;
 	len = strspn(number, "0123456789");
 	if (len == 0 || len > 9 || number[len] != '\0')
@@ -145,10 +145,10 @@ static int find(pid_t tid, const struct request *r)
 /* Where an open file or folder is by now; false for what has no path. */
 static bool path_of(int fd, char path[PATH_MAX])
 {
-	char link[64];
+	char link[VT_FDLINK];
 	ssize_t len;
 
-	(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", fd); /* fits */
+	(void)vt_fdlink(link, fd);
 	len = readlink(link, path, PATH_MAX);
 	if (len <= 0 || len == PATH_MAX || path[0] != '/')
 		return false;
@@ -192,7 +192,7 @@ static int find_inside(const struct vt_modes_work *work, int found, size_t *ret_
 static int change_mode(int fd, mode_t mode, bool is_private)
 {
 	const mode_t seen = S_IRUSR | S_IXUSR;
-	char link[64];
+	char link[VT_FDLINK];
 	struct stat st;
 
 	if (mode & (S_ISUID | S_ISGID))
@@ -201,7 +201,7 @@ static int change_mode(int fd, mode_t mode, bool is_private)
 		return -errno;
 	if (is_private && S_ISDIR(st.st_mode) && (mode & seen) != seen)
 		return -EPERM;
-	(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", fd); /* fits */
+	(void)vt_fdlink(link, fd);
 	return chmod(link, mode & ALLPERMS) < 0 ? -errno : 0;
 }
 

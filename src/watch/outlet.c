@@ -6,11 +6,12 @@
 #include <linux/major.h>
 #include <poll.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
+
+#include "base/fdlink.h"
 
 /* POLLOUT promises room for PIPE_BUF in a pipe, and less in a terminal; more could block. */
 #define POLLED_BYTES ((size_t)512)
@@ -24,7 +25,7 @@ static bool can_open_anew(int fd, const struct stat *st)
 
 void vt_outlet_init(struct vt_outlet *outlet, int fd)
 {
-	char path[32];
+	char path[VT_FDLINK];
 	struct stat st;
 
 	*outlet = (struct vt_outlet){ .kind = VT_OUTLET_POLLED, .fd = fd };
@@ -35,7 +36,7 @@ void vt_outlet_init(struct vt_outlet *outlet, int fd)
 	} else if (S_ISSOCK(st.st_mode)) {
 		outlet->kind = VT_OUTLET_SOCKET;
 	} else if (can_open_anew(fd, &st)) {
-		(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd); /* fits */
+		(void)vt_fdlink(path, fd);
 		int own = open(path, O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 
 		if (own >= 0)

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/file.h"
 
 void vt_proc_add(int64_t *sum, int64_t more)
 {
@@ -37,24 +38,15 @@ bool vt_proc_refused(int num)
 	return num == EACCES || num == EPERM;
 }
 
-static bool read_text(const char *path, char *text, size_t size)
-{
-	AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t len = fd < 0 ? -1 : read(fd, text, size - 1);
-
-	if (len <= 0)
-		return false;
-	text[len] = '\0';
-	return true;
-}
-
 /* 0: it was reaped, or is not to be seen from here; -1: nobody can tell. */
 static int64_t pid_of(int pidfd)
 {
 	char path[64], text[1024];
 
 	(void)snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", pidfd); /* fits */
-	return read_text(path, text, sizeof(text)) ? vt_proc_number_of(text, "Pid") : -1;
+	if (vt_file_read(AT_FDCWD, path, text, sizeof(text)) < 0)
+		return -1;
+	return vt_proc_number_of(text, "Pid");
 }
 
 bool vt_proc_is(int pidfd, pid_t pid)
@@ -75,7 +67,7 @@ bool vt_proc_is_exiting(int pidfd)
 	if (pid <= 0)
 		return pid == 0; /* it says -1, and was reaped */
 	(void)snprintf(path, sizeof(path), "/proc/%lld/stat", (long long)pid); /* fits */
-	if (!read_text(path, text, sizeof(text)))
+	if (vt_file_read(AT_FDCWD, path, text, sizeof(text)) < 0)
 		return false;
 	return vt_proc_stat_number(text, FLAGS) & EXITING;
 }

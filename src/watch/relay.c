@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/major.h>
-#include <stdio.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -13,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/fdlink.h"
 
 static void in_ready(struct vt_watch *source, uint32_t events);
 
@@ -44,14 +44,14 @@ static void give_back(const struct vt_relay *relay)
  */
 static int open_anew(int fd)
 {
-	char path[32];
+	char path[VT_FDLINK];
 	struct stat st;
 
 	if (fstat(fd, &st) < 0 || S_ISREG(st.st_mode))
 		return -1; /* the place in a file is to be shared */
 	if (S_ISCHR(st.st_mode) && st.st_rdev == makedev(TTYAUX_MAJOR, 2))
 		return -1; /* the master of a terminal: to open it is to make another terminal */
-	(void)snprintf(path, sizeof(path), "/proc/self/fd/%d", fd); /* fits */
+	(void)vt_fdlink(path, fd);
 	return open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 }
 
