@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Callers that wait at a real filter, and a broker that answers: on a root made of two tmpfs. */
-#include "kernel/child_test.h"
+#include "watch/caller_test.h"
 
 #include <arpa/inet.h>
 #include <poll.h>
@@ -77,65 +77,21 @@ static void set(struct stage *stage)
 	MUST(vt_loop_init(&stage->loop, &stage->err) == 0);
 }
 
-static void caller_ended(struct vt_watch *source, uint32_t events)
+static int filter_brokered(struct vt_err *err)
 {
-	(void)events;
-	((struct vt_loop *)source->owner)->over = true;
-}
-
-/* Takes the listener that the caller's process has. */
-static int take_listener(int pidfd, int pipe_fd)
-{
-	int number;
-
-	MUST(read(pipe_fd, &number, sizeof(number)) == sizeof(number));
-	int fd = (int)syscall(SYS_pidfd_getfd, pidfd, number, 0);
-
-	MUST(fd >= 0);
-	return fd;
-}
-
-static void be_caller(void (*act)(void *), void *arg, const int *ready, const int *go)
-{
-	struct vt_err err;
-	char byte;
-
-	MUST(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
-	int listener = vt_seccomp_listen(
-		vt_seccomp_builtin(VT_SECCOMP_DEFAULT, VT_SOCKETS_BROKERED), &err);
-
-	MUST(listener >= 0);
-	MUST(write(ready[1], &listener, sizeof(listener)) == sizeof(listener));
-	MUST(read(go[0], &byte, 1) == 1);
-	MUST(close(listener) == 0);
-	act(arg);
-	_exit(0);
+	return vt_seccomp_listen(vt_seccomp_builtin(VT_SECCOMP_DEFAULT, VT_SOCKETS_BROKERED), err);
 }
 
 /* Runs act in a process under the filter, and the supervisor's part beside it. */
 static void run_brokered(struct stage *stage, void (*act)(void *), void *arg)
 {
-	int ready[2], go[2], status;
+	struct caller caller;
+	int listener = start_caller(&caller, filter_brokered, act, arg);
 
-	MUST(pipe2(ready, O_CLOEXEC) == 0 && pipe2(go, O_CLOEXEC) == 0);
-	pid_t pid = fork();
-
-	MUST(pid >= 0);
-	if (pid == 0)
-		be_caller(act, arg, ready, go);
-	struct vt_watch caller = { .fd = (int)syscall(SYS_pidfd_open, pid, 0),
-				   .ready = caller_ended,
-				   .owner = &stage->loop };
-
-	MUST(caller.fd >= 0);
 	MUST(vt_broker_listen(&stage->broker, &stage->loop, &stage->plan,
-			      vt_spawn_ids(&stage->plan), take_listener(caller.fd, ready[0]),
-			      stage->root_fd, &stage->err) == 0);
-	MUST(write(go[1], "", 1) == 1);
-	MUST(vt_loop_add(&stage->loop, &caller, EPOLLIN, &stage->err) == 0);
-	MUST(vt_loop_run(&stage->loop, &stage->err) == 0);
-	MUST(waitpid(pid, &status, 0) == pid);
-	MUST(status == 0);
+			      vt_spawn_ids(&stage->plan), listener, stage->root_fd,
+			      &stage->err) == 0);
+	see_caller_out(&caller, &stage->loop);
 }
 
 /* Nothing is left of it, its helpers included. */

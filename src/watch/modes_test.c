@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Callers that wait at a real filter, and the thread that answers: between folders of a test's own.
  */
-#include "kernel/child_test.h"
+#include "watch/caller_test.h"
 
 #include <fcntl.h>
 #include <limits.h>
@@ -69,66 +69,22 @@ static void clear(const struct stage *stage)
 	MUST(chdir("/") == 0 && system(command) == 0);
 }
 
-static void caller_ended(struct vt_watch *source, uint32_t events)
-{
-	(void)events;
-	((struct vt_loop *)source->owner)->over = true;
-}
-
-/* Takes the listener that the caller's process has. */
-static int take_listener(int pidfd, int pipe_fd)
-{
-	int number;
-
-	MUST(read(pipe_fd, &number, sizeof(number)) == sizeof(number));
-	int fd = (int)syscall(SYS_pidfd_getfd, pidfd, number, 0);
-
-	MUST(fd >= 0);
-	return fd;
-}
-
 /* Without capabilities, as in a cell: else a thread without them could not look at it. */
-static void be_caller(void (*act)(void *), void *arg, const int *ready, const int *go)
+static int filter_modes(struct vt_err *err)
 {
-	struct vt_err err;
-	char byte;
-
-	MUST(vt_caps_empty(&err) == 0 && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0);
-	int listener = vt_seccomp_listen(vt_seccomp_addon(VT_SECCOMP_OWNER, VT_SOCKETS_BROKERED),
-					 &err);
-
-	MUST(listener >= 0);
-	MUST(write(ready[1], &listener, sizeof(listener)) == sizeof(listener));
-	MUST(read(go[0], &byte, 1) == 1);
-	MUST(close(listener) == 0);
-	act(arg);
-	_exit(0);
+	MUST(vt_caps_empty(err) == 0);
+	return vt_seccomp_listen(vt_seccomp_addon(VT_SECCOMP_OWNER, VT_SOCKETS_BROKERED), err);
 }
 
 /* Runs act in a process under the filter, and the supervisor's part beside it. */
 static void answer_for(struct stage *stage, void (*act)(void *))
 {
-	int ready[2], go[2], status;
+	struct caller caller;
+	int listener = start_caller(&caller, filter_modes, act, stage);
 
-	MUST(pipe2(ready, O_CLOEXEC) == 0 && pipe2(go, O_CLOEXEC) == 0);
-	pid_t pid = fork();
-
-	MUST(pid >= 0);
-	if (pid == 0)
-		be_caller(act, stage, ready, go);
-	struct vt_watch caller = { .fd = (int)syscall(SYS_pidfd_open, pid, 0),
-				   .ready = caller_ended,
-				   .owner = &stage->loop };
-
-	MUST(caller.fd >= 0);
-	MUST(vt_modes_listen(&stage->modes, &stage->loop, &stage->plan,
-			     take_listener(caller.fd, ready[0]), stage->scratch_fd,
+	MUST(vt_modes_listen(&stage->modes, &stage->loop, &stage->plan, listener, stage->scratch_fd,
 			     &stage->err) == 0);
-	MUST(write(go[1], "", 1) == 1);
-	MUST(vt_loop_add(&stage->loop, &caller, EPOLLIN, &stage->err) == 0);
-	MUST(vt_loop_run(&stage->loop, &stage->err) == 0);
-	MUST(waitpid(pid, &status, 0) == pid);
-	MUST(status == 0);
+	see_caller_out(&caller, &stage->loop);
 	vt_modes_done(&stage->modes);
 	vt_modes_done(&stage->modes);
 	MUST(!stage->modes.work);
