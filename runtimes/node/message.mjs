@@ -168,7 +168,8 @@ function decodeUtf8(bytes) {
 	return bytes.toString('utf8');
 }
 
-const SPECIAL_NAME = /"\$|"\\u0024|__proto__|\\u005[fF]/;
+// As JSON may spell them: any letter of a name can be escaped.
+const SPECIAL_NAME = /"\$|"\\u0024|__proto__|\\u00(?:5[fF]|6[fF]|7[024])/;
 
 export function parse(bytes, partsMax, what) {
 	try {
