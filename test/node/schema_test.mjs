@@ -127,4 +127,17 @@ test('what is made to take for ever is refused in time', async () => {
 	check(performance.now() - began < 15_000, `it took ${performance.now() - began} ms`);
 });
 
+test('an integer of any length is checked in little time', () => {
+	const long = (1n << (1n << 24n)) - 1n; // 2 MB, of which the decimal digits take seconds
+	const began = performance.now();
+	checkEqual(new Schema({ type: 'string' }).check(long), 'arguments: want a string, found a very large integer', 'what is said of it');
+	checkEqual(new Schema({ uniqueItems: true }).check([long, -long, long - 1n]), null, 'items that differ');
+	checkEqual(new Schema({ uniqueItems: true }).check([long, 1, long]), 'arguments: want items that differ, found [0] and [2] equal', 'items that do not');
+	check(performance.now() - began < 1000, `it took ${performance.now() - began} ms`);
+	for (const [value, said] of [[10n ** 60n - 1n, String(10n ** 60n - 1n)], [10n ** 60n, 'a very large integer'], [-(10n ** 60n), 'a very large integer']])
+		checkEqual(new Schema({ type: 'string' }).check(value), `arguments: want a string, found ${said}`, 'where it begins');
+	for (const [left, right, isSame] of [[5, 5n, true], [5, 5.5, false], [10, 16n, false], [-0, 0, true], [1e21, 10n ** 21n, true]])
+		checkEqual(new Schema({ uniqueItems: true }).check([left, right]) !== null, isSame, `${left} and ${right}`);
+});
+
 await main();
