@@ -15,6 +15,8 @@ const PATTERN_MS = 200; // that matching one text may take
 const STEPS_PER_MS = 500; // of matching: so all texts of a check have two seconds together
 const SIMPLE_LENGTH_MAX = 4096; // of a text that takes no clock: some 20 ms at the worst
 const STEP_CHARACTERS = 16; // of a text, passed over in one step
+const COUNTED_CHARACTERS = 512; // that are counted in one
+const COUNTED_NAMES = 4;
 
 /** A value does not fit; the text is not made while alternatives are tried. */
 export class Invalid extends Error {}
@@ -255,13 +257,19 @@ export function checkMultiple(c, { number, decimal }, value, at) {
 		throw c.wrong(at, value, `a number that is a multiple of ${show(number)}`);
 }
 
-function sizeOf(value) {
-	return typeof value === 'string' ? countCharacters(value) : Array.isArray(value) ? value.length : Object.keys(value).length;
+/** A text and an object are gone through for that. */
+function sizeOf(c, value) {
+	if (Array.isArray(value))
+		return value.length;
+	const isText = typeof value === 'string';
+	const found = isText ? countCharacters(value) : Object.keys(value).length;
+	c.spend(Math.floor(isText ? value.length / COUNTED_CHARACTERS : found / COUNTED_NAMES));
+	return found;
 }
 
 export function counted(words, noun, sign) {
 	return (c, count, value, at) => {
-		const found = sizeOf(value);
+		const found = sizeOf(c, value);
 		if ((found - count) * sign < 0)
 			throw c.fail(at, `want ${words} ${count} ${noun}${count === 1 ? '' : 's'}, found ${found}`);
 	};
