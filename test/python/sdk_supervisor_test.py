@@ -94,6 +94,45 @@ def _():
         wait_until(lambda: not is_there(pid), 5, f"it ends after {end!r}")
 
 
+@test("a program that has no descriptors left is told so, loses none, and goes on")
+def _():
+    program = f"""
+import json, os, resource, sys
+sys.path.insert(0, {str(pythons.SDK)!r})
+import vitro
+
+def fill(free):
+    held = []
+    try:
+        while True:
+            held.append(os.open("/dev/null", os.O_RDONLY))
+    except OSError:
+        pass
+    for _ in range(free):
+        os.close(held.pop())
+    return held
+
+vitro.Sandbox({BEST!r}).eval("1")  # what is imported late has been
+resource.setrlimit(resource.RLIMIT_NOFILE, (64, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+told, open_before = [], len(os.listdir("/proc/self/fd"))
+for kind in (dict(), dict(socket="/none")):
+    for free in range(4 if not kind else 1):
+        sandbox = vitro.Sandbox({BEST!r}, **kind)
+        held = fill(free)
+        result = sandbox.eval("1", result=True)
+        for fd in held:
+            os.close(fd)
+        told.append([result.status, result.error.type, "Too many open files" in result.error.message])
+    if not kind:
+        told.append(sandbox.eval("2"))
+        sandbox.close()
+print(json.dumps([told, len(os.listdir("/proc/self/fd")) - open_before]))
+"""
+    done = run([sys.executable, "-c", program])
+    check_equal(done.err, "", "what it says")
+    check_equal(json.loads(done.out), [[["lost", "Lost", True]] * 4 + [2, ["refused", "Refused", True]], 0], "what it is told, and what stays open")
+
+
 class Awaited:
     """An AsyncSandbox of which everything is waited for."""
 

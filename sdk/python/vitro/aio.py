@@ -20,14 +20,14 @@ from ._logs import warn_of_links
 from ._loop import Bell, LoopSession
 from ._order import (Content, OnLog, OnOutput, Options, Order, PoolSpec, Tools, Word, answering, read_request,
                      write_answer)
-from ._outcome import begin_learning, conclude, not_begun, refused
+from ._outcome import NOT_BEGUN, begin_learning, conclude, not_begun, refused
 from ._policy import Policy
 from ._quick import LONG_WAY, value_of
 from ._result import Result
 from ._served import ServerTool, need_server, read_tools
 from ._session import Call, Pool
 from ._wire import Head
-from .errors import Cancelled, Lost, Refused, VitroError
+from .errors import Cancelled, Lost, Refused
 
 __all__ = ["AsyncSandbox"]
 
@@ -266,7 +266,7 @@ class AsyncSandbox(Base):
                 call = session.begin(pool, order)
                 if call is not None:
                     break
-        except (VitroError, TypeError, ValueError) as error:
+        except NOT_BEGUN as error:
             if not options.result:
                 raise
             return not_begun(options.call_id, error)
