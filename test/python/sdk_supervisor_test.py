@@ -177,6 +177,44 @@ def _():
     wait_until(lambda: not os.path.exists(f"/proc/{started[0].process.pid}"), 10, "the supervisor is gone")
 
 
+@test("asyncio: a supervisor that starts while its sandbox is closed, or its loop ends, is ended and reaped")
+def _():
+    begin, started = vitro._start.start, []
+
+    def start():
+        started.append(begin())
+        time.sleep(0.3)
+        return started[-1]
+
+    async def close():
+        sandbox = vitro.AsyncSandbox(BEST)
+        call = asyncio.ensure_future(sandbox.eval("1", result=True))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        await sandbox.close()
+        check(not proc(f"{started[-1].process.pid}/stat"), "closed: it is reaped by then")
+        result = await call
+        check_equal((result.status, result.error.message), ("refused", "the sandbox is closed"), "the call")
+
+    async def cancel(closes):
+        sandbox = vitro.AsyncSandbox(BEST)
+        call = asyncio.ensure_future(sandbox.eval("1"))
+        await asyncio.sleep(0.1)
+        call.cancel()
+        check_equal((await asyncio.gather(call, return_exceptions=True))[0].__class__, asyncio.CancelledError, "the call")
+        if closes:
+            await sandbox.close()
+
+    vitro._start.start = start
+    try:
+        for name, story in (("closed", close), ("cancelled, closed", lambda: cancel(True)), ("cancelled", lambda: cancel(False))):
+            asyncio.run(story())
+            wait_until(lambda: started and not proc(f"{started[-1].process.pid}/stat"), 10, f"{name}: nothing is left")
+    finally:
+        vitro._start.start = begin
+    check_equal(len(started), 3, "so many were started")
+
+
 @test("asyncio: a sandbox that is dropped ends its supervisor, and does its event loop no harm")
 def _():
     async def drop():

@@ -14,6 +14,7 @@ import signal
 import socket
 import stat
 import sys
+import threading
 import time
 from typing import List, Optional, Tuple
 
@@ -84,6 +85,13 @@ class Connection:
         self.sock.close()
         if self.process:
             self.process.reap()
+
+    def close_beside(self) -> None:
+        """The same by a thread: an event loop does not wait for a supervisor's end."""
+        try:
+            threading.Thread(target=self.close, name="vitro-close", daemon=True).start()
+        except RuntimeError:  # the program is about to end
+            self.close()
 
     def greet(self, head: Head, body: bytes) -> None:
         """Says hello, and hears it."""
