@@ -194,8 +194,8 @@ STEP[0x5b] = STEP[0x7b] = 1;
 STEP[0x5d] = STEP[0x7d] = -1;
 
 /** Throws where JSON has too many parts or nests too deep, before anything is made of it. */
-function checkShape(bytes, partsMax) {
-	if (bytes.length < NESTING_MAX && 4 * bytes.length <= partsMax)
+export function checkShape(bytes, partsMax, depthMax = NESTING_MAX) {
+	if (bytes.length < depthMax && 4 * bytes.length <= partsMax)
 		return;
 	let depth = 0;
 	let parts = 0;
@@ -207,7 +207,7 @@ function checkShape(bytes, partsMax) {
 		}
 		parts += WEIGHT[byte];
 		depth += STEP[byte];
-		if (depth > NESTING_MAX)
+		if (depth > depthMax)
 			throw new Malformed('the message nests too deep');
 	}
 	if (parts > partsMax)
