@@ -119,18 +119,21 @@ test('what is made to take for ever is refused in time', async () => {
 	checkEqual(new Schema({ uniqueItems: true }).check(Array.from({ length: 2e6 }, (_, index) => index)), TOO_MUCH, 'many items');
 	const wide = { anyOf: Array.from({ length: 1000 }, () => ({ items: { const: 'x' } })) };
 	checkEqual(new Schema(wide).check(Array(3000).fill('x').concat('y')), TOO_MUCH, 'many alternatives');
-	const long = 'a'.repeat(4 << 20);
-	checkEqual(new Schema({ minLength: 1, maxLength: long.length }).check(long), null, 'the control: a long text, counted twice');
-	checkEqual(new Schema({ allOf: Array.from({ length: 500 }, () => ({ minLength: 1 })) }).check(long), TOO_MUCH, 'a long text, counted often');
-	const members = Object.fromEntries(Array.from({ length: 50_000 }, (_, index) => [`k${index}`, 1]));
-	checkEqual(new Schema({ minProperties: 1, maxProperties: 50_000 }).check(members), null, 'the control: many members');
-	checkEqual(new Schema({ allOf: Array.from({ length: 500 }, () => ({ minProperties: 1 })) }).check(members), TOO_MUCH, 'many members, counted often');
 	const loop = {};
 	loop.not = loop;
 	await checkThrows(SchemaError, () => new Schema(loop), 'a schema that contains itself');
 	await checkThrows(SchemaError, () => new Schema({ $ref: '#' }), 'a reference to itself');
 	await checkThrows(SchemaError, () => new Schema({ enum: Array(200_000).fill(0) }), 'a large one');
 	check(performance.now() - began < 15_000, `it took ${performance.now() - began} ms`);
+});
+
+test('what is counted by going through it is charged', () => {
+	const long = 'a'.repeat(4 << 20);
+	checkEqual(new Schema({ minLength: 1, maxLength: long.length }).check(long), null, 'the control: a long text, counted twice');
+	checkEqual(new Schema({ allOf: Array.from({ length: 500 }, () => ({ minLength: 1 })) }).check(long), TOO_MUCH, 'a long text, counted often');
+	const members = Object.fromEntries(Array.from({ length: 50_000 }, (_, index) => [`k${index}`, 1]));
+	checkEqual(new Schema({ minProperties: 1, maxProperties: 50_000 }).check(members), null, 'the control: many members');
+	checkEqual(new Schema({ allOf: Array.from({ length: 500 }, () => ({ minProperties: 1 })) }).check(members), TOO_MUCH, 'many members, counted often');
 });
 
 test('an integer of any length is checked in little time', () => {

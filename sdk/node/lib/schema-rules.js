@@ -15,8 +15,8 @@ const PATTERN_MS = 200; // that matching one text may take
 const STEPS_PER_MS = 500; // of matching: so all texts of a check have two seconds together
 const SIMPLE_LENGTH_MAX = 4096; // of a text that takes no clock: some 20 ms at the worst
 const STEP_CHARACTERS = 16; // of a text, passed over in one step
-const COUNTED_CHARACTERS = 512; // that are counted in one
-const COUNTED_NAMES = 4;
+const COUNTED_CHARACTERS = 256; // that are counted in one
+const COUNTED_NAMES = 2;
 
 /** A value does not fit; the text is not made while alternatives are tried. */
 export class Invalid extends Error {}
