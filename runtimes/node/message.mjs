@@ -168,7 +168,8 @@ function decodeUtf8(bytes) {
 	return bytes.toString('utf8');
 }
 
-const SPECIAL_NAME = /"\$|"\\u0024|__proto__|\\u005[fF]/;
+// As JSON may spell them: any letter of a name can be escaped.
+const SPECIAL_NAME = /"\$|"\\u0024|__proto__|\\u00(?:5[fF]|6[fF]|7[024])/;
 
 export function parse(bytes, partsMax, what) {
 	try {
@@ -193,8 +194,8 @@ STEP[0x5b] = STEP[0x7b] = 1;
 STEP[0x5d] = STEP[0x7d] = -1;
 
 /** Throws where JSON has too many parts or nests too deep, before anything is made of it. */
-function checkShape(bytes, partsMax) {
-	if (bytes.length < NESTING_MAX && 4 * bytes.length <= partsMax)
+export function checkShape(bytes, partsMax, depthMax = NESTING_MAX) {
+	if (bytes.length < depthMax && 4 * bytes.length <= partsMax)
 		return;
 	let depth = 0;
 	let parts = 0;
@@ -206,7 +207,7 @@ function checkShape(bytes, partsMax) {
 		}
 		parts += WEIGHT[byte];
 		depth += STEP[byte];
-		if (depth > NESTING_MAX)
+		if (depth > depthMax)
 			throw new Malformed('the message nests too deep');
 	}
 	if (parts > partsMax)

@@ -25,6 +25,11 @@ function carry(value) {
 	return codec.decode(head.value, attachments);
 }
 
+/** A letter as JSON may spell it as well. */
+function escape(letter) {
+	return `\\u${letter.charCodeAt(0).toString(16).padStart(4, '0')}`;
+}
+
 function hexFloat(value) {
 	const bytes = Buffer.alloc(8);
 	bytes.writeDoubleBE(value);
@@ -229,9 +234,12 @@ test('codec: no name leads to a prototype', () => {
 	check({}.admin === undefined && Object.assign({}, value.a).admin === undefined, 'a prototype was changed');
 	const written = codec.unpack(Buffer.concat(codec.pack(JSON.parse('{"value": {"\\u005f_proto__": {"x": 1}}}'))));
 	check(codec.decode(written.head.value, written.attachments) instanceof Map, 'one value of that name');
-	const raw = Buffer.from('{"value":{"\\u005F_proto__":{"x":1}}}');
-	const escaped = codec.unpack(Buffer.concat([Uint8Array.of(raw.length, 0, 0, 0), raw, Buffer.alloc(4)]));
-	check(codec.decode(escaped.head.value, escaped.attachments).x === undefined, 'an escaped name was followed');
+	for (let at = 0; at < '__proto__'.length; at++)
+		for (const letter of [escape('__proto__'[at]), escape('__proto__'[at]).toUpperCase().replace('U', 'u')]) {
+			const raw = Buffer.from(`{"value":{"${'__proto__'.slice(0, at)}${letter}${'__proto__'.slice(at + 1)}":{"x":1}}}`);
+			const escaped = codec.unpack(Buffer.concat([Uint8Array.of(raw.length, 0, 0, 0), raw, Buffer.alloc(4)]));
+			check(codec.decode(escaped.head.value, escaped.attachments) instanceof Map, `${raw} is read as an object`);
+		}
 	const own = JSON.parse('{"__proto__": 1, "big": 5}');
 	own.big = 5n;
 	checkEqual(carry(own), new Map([['__proto__', 1], ['big', 5n]]), 'such an object, written');

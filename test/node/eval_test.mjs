@@ -7,6 +7,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 
 import * as vitro from '../../sdk/node/index.js';
 import { check, checkEqual, checkIn, checkThrows, eventually, main, skip, testNode as test } from '../lib/vitrotest.mjs';
@@ -256,6 +258,26 @@ test('eval: a tool runs only while its call does, and hears of its end', () => w
 	checkEqual(flood.status, 'cancelled', 'one that asks without end');
 	checkIn('more at once than is answered', flood.error.message, 'why');
 	checkEqual(await sandbox.eval('return tools.outer({})', { tools: { outer: () => sandbox.eval('return 7') } }), 7, 'a tool that makes calls');
+}));
+
+test('eval: a tool that takes its time holds no more in memory than what it was asked', () => withSandbox(async (sandbox) => {
+	setFlagsFromString('--expose-gc');
+	const collect = runInNewContext('gc');
+	const count = 400;
+	let asked = 0;
+	let finish;
+	const finished = new Promise((resolve) => { finish = resolve; });
+	const tools = { slow: () => {
+		asked++;
+		return finished;
+	} };
+	const call = sandbox.eval(`const all = []; for (let i = 0; i < ${count}; i++) { all.push(slow({ i })); console.log('x'.repeat(60_000)); } await Promise.all(all);`, { tools });
+	await eventually(() => asked === count, 'all are asked', 20_000);
+	collect();
+	const { arrayBuffers } = process.memoryUsage();
+	finish();
+	await call;
+	check(arrayBuffers < 8 << 20, `${arrayBuffers} bytes of memory`);
 }));
 
 test('eval: files, standard input, collected files, logs and output', () => withSandbox(async (sandbox) => {

@@ -127,4 +127,26 @@ test('what is made to take for ever is refused in time', async () => {
 	check(performance.now() - began < 15_000, `it took ${performance.now() - began} ms`);
 });
 
+test('what is counted by going through it is charged', () => {
+	const long = 'a'.repeat(4 << 20);
+	checkEqual(new Schema({ minLength: 1, maxLength: long.length }).check(long), null, 'the control: a long text, counted twice');
+	checkEqual(new Schema({ allOf: Array.from({ length: 500 }, () => ({ minLength: 1 })) }).check(long), TOO_MUCH, 'a long text, counted often');
+	const members = Object.fromEntries(Array.from({ length: 50_000 }, (_, index) => [`k${index}`, 1]));
+	checkEqual(new Schema({ minProperties: 1, maxProperties: 50_000 }).check(members), null, 'the control: many members');
+	checkEqual(new Schema({ allOf: Array.from({ length: 500 }, () => ({ minProperties: 1 })) }).check(members), TOO_MUCH, 'many members, counted often');
+});
+
+test('an integer of any length is checked in little time', () => {
+	const long = (1n << (1n << 24n)) - 1n; // 2 MB, of which the decimal digits take seconds
+	const began = performance.now();
+	checkEqual(new Schema({ type: 'string' }).check(long), 'arguments: want a string, found a very large integer', 'what is said of it');
+	checkEqual(new Schema({ uniqueItems: true }).check([long, -long, long - 1n]), null, 'items that differ');
+	checkEqual(new Schema({ uniqueItems: true }).check([long, 1, long]), 'arguments: want items that differ, found [0] and [2] equal', 'items that do not');
+	check(performance.now() - began < 1000, `it took ${performance.now() - began} ms`);
+	for (const [value, said] of [[10n ** 60n - 1n, String(10n ** 60n - 1n)], [10n ** 60n, 'a very large integer'], [-(10n ** 60n), 'a very large integer']])
+		checkEqual(new Schema({ type: 'string' }).check(value), `arguments: want a string, found ${said}`, 'where it begins');
+	for (const [left, right, isSame] of [[5, 5n, true], [5, 5.5, false], [10, 16n, false], [-0, 0, true], [1e21, 10n ** 21n, true]])
+		checkEqual(new Schema({ uniqueItems: true }).check([left, right]) !== null, isSame, `${left} and ${right}`);
+});
+
 await main();

@@ -191,9 +191,10 @@ test('a supervisor that dies takes its calls with it; the next call has another'
 }));
 
 /** A program that uses the package; what it prints first tells that it got there. */
-function startProgram(text) {
+/** before: what a shell does first. */
+function startProgram(text, before = '') {
 	const code = `import { Sandbox } from ${JSON.stringify(join(ROOT, 'sdk', 'node', 'index.js'))};\nconst sandbox = new Sandbox({ policy: ${JSON.stringify(POLICY)} });\n${text}`;
-	return spawn(process.execPath, ['--input-type=module', '-e', code], { stdio: ['ignore', 'pipe', 'inherit'] });
+	return spawn('sh', ['-c', `${before}exec "$0" --input-type=module -e "$1"`, process.execPath, code], { stdio: ['ignore', 'pipe', 'inherit'] });
 }
 
 test('a program that is killed takes its supervisor and its cells with it', async () => {
@@ -238,6 +239,30 @@ test('what is wrong with the program is said: VITRO_BINARY, one that is no super
 		process.env.VITRO_BINARY = keep;
 		rmSync(folder, { recursive: true });
 	}
+});
+
+test('a program that has no descriptors left, or too large an environment, is told so and goes on', async () => {
+	const program = startProgram(`
+		import { closeSync, openSync } from 'node:fs';
+		const told = [];
+		for (const free of [0, 1, 2, 3]) {
+			const files = [];
+			try {
+				for (;;)
+					files.push(openSync('/dev/null'));
+			} catch {}
+			files.splice(0, free).forEach((fd) => closeSync(fd));
+			const { status, error } = await sandbox.run(['true'], { result: true });
+			told.push([status, /EMFILE/.test(error.message)]);
+			files.forEach((fd) => closeSync(fd));
+		}
+		console.log(JSON.stringify([told, (await sandbox.run(['echo', 'later'])).stdout]));`, 'ulimit -n 1100; ');
+	const [[said], [code]] = await Promise.all([once(program.stdout, 'data'), once(program, 'exit')]);
+	checkEqual([code, JSON.parse(said)], [0, [Array(4).fill(['lost', true]), 'later\n']], 'without descriptors, and then with some');
+	const long = startProgram(`
+		process.env.LONG = 'x'.repeat(200_000); // longer than the kernel takes it
+		console.log(JSON.stringify(await sandbox.run(['true']).catch((error) => [error.name, error.message.includes('E2BIG')])));`);
+	checkEqual(JSON.parse((await once(long.stdout, 'data'))[0]), ['Lost', true], 'what is not executed');
 });
 
 /** Has a server do something, and ends it; with the tools of a manifest, where there is one. */

@@ -6,7 +6,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { Command, CommandError } from '../../sdk/node/lib/command.js';
-import { concludeCommand, lastLine, lastWords } from '../../sdk/node/lib/conclude.js';
+import { concludeCommand, lastLine, lastWords, readJson } from '../../sdk/node/lib/conclude.js';
 import { SANDBOX_OPTIONS } from '../../sdk/node/lib/sandbox.js';
 import { Result, SchemaError, ToolHost } from '../../sdk/node/index.js';
 import { ROOT, check, checkEqual, checkIn, checkThrows, main, test } from '../lib/vitrotest.mjs';
@@ -103,6 +103,16 @@ test("tool host: a command's last words are found soon, whatever they are", () =
 	const begin = performance.now();
 	checkEqual(say(`${' '.repeat(1 << 20)}b\n`).length, 'exited with code 1: '.length + 2000, 'a long line of blanks');
 	check(performance.now() - begin < 5000, 'that does not take as long as the square of it');
+});
+
+test('a value in JSON is bounded before anything is made of it', async () => {
+	const nest = (depth) => Buffer.from('['.repeat(depth) + ']'.repeat(depth));
+	const objects = (count) => Buffer.from(`[${'{},'.repeat(count - 1)}{}]`);
+	checkEqual([readJson(nest(512)).length, readJson(objects(1000)).length, readJson(Buffer.from('"[[{{"'))], [1, 1000, '[[{{'], 'what is read');
+	for (const [what, data] of [['too deep', nest(513)], ['too many parts', objects(2_100_000)], ['a byte order mark', Buffer.from('\ufeff1')]])
+		await checkThrows(Error, () => readJson(data), what);
+	const printed = { ok: true, status: 'ok', dropped: {}, stdoutBytes: objects(2_100_000), get stdout() { return 'text'; } };
+	checkEqual(concludeCommand(printed).value, 'text', 'what a command printed');
 });
 
 test('tool host: watchers hear of changes, in their order', async () => {

@@ -6,6 +6,7 @@ import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
+import { readJson } from '../../sdk/node/lib/conclude.js';
 import { Session } from '../../sdk/node/lib/session.js';
 import { Broken, FrameReader, WireNumber, readHead, startFrame } from '../../sdk/node/lib/wire.js';
 import { ROOT, check, checkEqual, main, test } from '../lib/vitrotest.mjs';
@@ -125,17 +126,11 @@ class Told {
 }
 
 /** A value of a pool that is not JavaScript's: JSON, or there is none. */
-function readJson(result, bytes) {
+function conclude(result, bytes) {
 	if (!result.ok)
 		return;
 	try {
-		const text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
-		let depth = 0;
-		for (const mark of text.replace(/"(?:[^"\\]|\\.)*"/g, '')) {
-			depth += '[{'.includes(mark) ? 1 : ']}'.includes(mark) ? -1 : 0;
-			check(depth <= 512, 'too deep');
-		}
-		result.value = JSON.parse(text);
+		result.value = readJson(bytes);
 	} catch {
 		result.status = 'no_result';
 		result.error = { type: 'NoResult', message: '', traceback: null };
@@ -161,7 +156,7 @@ test('vectors: messages of a supervisor, and what becomes of the call', async ()
 		connection.say(streamOf(says));
 		const { message, body } = await call.ended;
 		const result = call.buildResult(message, body);
-		readJson(result, body.subarray(0, Number(message.value ?? 0)));
+		conclude(result, body.subarray(0, Number(message.value ?? 0)));
 		check(isLike(wanted, JSON.parse(JSON.stringify(result))), () => `${name}: ${JSON.stringify(result)}`);
 		checkEqual(heard, output.map(([stream, data]) => [stream, dataOf(data).toString('hex')]), name);
 	}

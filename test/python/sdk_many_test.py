@@ -4,6 +4,7 @@
 
 import asyncio
 import concurrent.futures
+import contextlib
 import os
 import sys
 import threading
@@ -25,6 +26,56 @@ def _():
     for _ in range(5):
         with vitro.Sandbox(BEST) as sandbox, concurrent.futures.ThreadPoolExecutor(8) as pool:
             check_equal([*pool.map(lambda n: sandbox.call(toolbox.add, n, 1), range(8))], [*range(1, 9)], "values")
+
+
+@contextlib.contextmanager
+def holding(session, mark):
+    """The first request with this mark in it waits for half a second before it is sent."""
+    send, held = session.send, []
+
+    def send_later(pieces):
+        if not held and any(mark in bytes(piece) for piece in pieces):
+            held.append(mark)
+            time.sleep(0.5)
+        return send(pieces)
+
+    session.send = send_later
+    yield held
+    del session.send
+
+
+@test("threads may send their requests in another order than they made them")
+def _():
+    with vitro.Sandbox(BEST) as sandbox, concurrent.futures.ThreadPoolExecutor(2) as threads:
+        sandbox.eval("1")
+        with holding(sandbox._session, b'"do":"pool"') as held:
+            calls = []
+            for n in range(2):
+                calls.append(threads.submit(sandbox.eval, str(n), policy={**BEST, "limits": {"pids": 100 + n}}, result=True))
+                wait_until(lambda: held, 10, "the first is held up")
+            check_equal([(call.result().status, call.result().value) for call in calls], [("ok", 0), ("ok", 1)], "of two pools")
+        with holding(sandbox._session, b'"do":"call"') as held:
+            call = threads.submit(sandbox.eval, "import time; time.sleep(20)", call_id="mine", result=True)
+            wait_until(lambda: held, 10, "the call is held up")
+            check(sandbox.cancel("mine"), "the control: the call is known")
+            check_equal(call.result(10).status, "cancelled", "a call that was cancelled before it was sent")
+
+
+@test("a pool is not dropped by one thread while another has it learn a module")
+def _():
+    most, vitro._session.POOLS_MAX = vitro._session.POOLS_MAX, 1
+    try:
+        with vitro.Sandbox(BEST) as sandbox, concurrent.futures.ThreadPoolExecutor(2) as threads:
+            sandbox.eval("1")
+            session = sandbox._session
+            with holding(session, b'"do":"learn"') as held:
+                call = threads.submit(sandbox.call, toolbox.add, 1, 2)
+                wait_until(lambda: held, 10, "it is to learn the module")
+                other = sandbox.eval("3", policy={**BEST, "limits": {"pids": 101}}, result=True)
+                check_equal((call.result(), other.value, other.status), (3, 3, "ok"), "values")
+            check_equal((sandbox.eval("4"), session.lost), (4, None), "the session")
+    finally:
+        vitro._session.POOLS_MAX = most
 
 
 @test("200 concurrent calls of threads")

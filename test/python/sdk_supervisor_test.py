@@ -94,6 +94,45 @@ def _():
         wait_until(lambda: not is_there(pid), 5, f"it ends after {end!r}")
 
 
+@test("a program that has no descriptors left is told so, loses none, and goes on")
+def _():
+    program = f"""
+import json, os, resource, sys
+sys.path.insert(0, {str(pythons.SDK)!r})
+import vitro
+
+def fill(free):
+    held = []
+    try:
+        while True:
+            held.append(os.open("/dev/null", os.O_RDONLY))
+    except OSError:
+        pass
+    for _ in range(free):
+        os.close(held.pop())
+    return held
+
+vitro.Sandbox({BEST!r}).eval("1")  # what is imported late has been
+resource.setrlimit(resource.RLIMIT_NOFILE, (64, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+told, open_before = [], len(os.listdir("/proc/self/fd"))
+for kind in (dict(), dict(socket="/none")):
+    for free in range(4 if not kind else 1):
+        sandbox = vitro.Sandbox({BEST!r}, **kind)
+        held = fill(free)
+        result = sandbox.eval("1", result=True)
+        for fd in held:
+            os.close(fd)
+        told.append([result.status, result.error.type, "Too many open files" in result.error.message])
+    if not kind:
+        told.append(sandbox.eval("2"))
+        sandbox.close()
+print(json.dumps([told, len(os.listdir("/proc/self/fd")) - open_before]))
+"""
+    done = run([sys.executable, "-c", program])
+    check_equal(done.err, "", "what it says")
+    check_equal(json.loads(done.out), [[["lost", "Lost", True]] * 4 + [2, ["refused", "Refused", True]], 0], "what it is told, and what stays open")
+
+
 class Awaited:
     """An AsyncSandbox of which everything is waited for."""
 
@@ -136,6 +175,44 @@ def _():
     check_equal([(result.status, result.error.message) for result in results], [("refused", "the sandbox is closed")], "the call")
     check_equal(sandbox.eval("1", result=True).status, "refused", "the next")
     wait_until(lambda: not os.path.exists(f"/proc/{started[0].process.pid}"), 10, "the supervisor is gone")
+
+
+@test("asyncio: a supervisor that starts while its sandbox is closed, or its loop ends, is ended and reaped")
+def _():
+    begin, started = vitro._start.start, []
+
+    def start():
+        started.append(begin())
+        time.sleep(0.3)
+        return started[-1]
+
+    async def close():
+        sandbox = vitro.AsyncSandbox(BEST)
+        call = asyncio.ensure_future(sandbox.eval("1", result=True))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        await sandbox.close()
+        check(not proc(f"{started[-1].process.pid}/stat"), "closed: it is reaped by then")
+        result = await call
+        check_equal((result.status, result.error.message), ("refused", "the sandbox is closed"), "the call")
+
+    async def cancel(closes):
+        sandbox = vitro.AsyncSandbox(BEST)
+        call = asyncio.ensure_future(sandbox.eval("1"))
+        await asyncio.sleep(0.1)
+        call.cancel()
+        check_equal((await asyncio.gather(call, return_exceptions=True))[0].__class__, asyncio.CancelledError, "the call")
+        if closes:
+            await sandbox.close()
+
+    vitro._start.start = start
+    try:
+        for name, story in (("closed", close), ("cancelled, closed", lambda: cancel(True)), ("cancelled", lambda: cancel(False))):
+            asyncio.run(story())
+            wait_until(lambda: started and not proc(f"{started[-1].process.pid}/stat"), 10, f"{name}: nothing is left")
+    finally:
+        vitro._start.start = begin
+    check_equal(len(started), 3, "so many were started")
 
 
 @test("asyncio: a sandbox that is dropped ends its supervisor, and does its event loop no harm")

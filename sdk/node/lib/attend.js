@@ -151,9 +151,10 @@ export class Attendant {
 
 	// ---- tools
 
-	#hear(call, ask, name, body) {
+	#hear(call, ask, name, heard) {
 		if (this.#isFlooded || this.failure !== null || this.#options.signal?.aborted)
 			return;
+		const body = codec.ownBuffer(heard); // all that came with it would be kept for as long as the tool runs
 		this.#asked++;
 		this.#held += body.length;
 		if (this.#asked > ASKS_MAX || this.#held > HELD_MAX) {

@@ -1,35 +1,20 @@
 // SPDX-License-Identifier: Apache-2.0
 // Results of tools that are commands, and of tools whose values are JSON.
 
-const DEPTH_MAX = 512; // of JSON from a cell, as the library has it
-const [QUOTE, BACKSLASH, LIST, LIST_END, OBJECT, OBJECT_END] = Buffer.from('"\\[]{}');
+import { PARTS_MAX, checkShape } from './message.mjs';
+
+const DEPTH_MAX = 512; // of JSON from a cell, as the library has it; V8 reads what nests deeper than anything else can stand
 const LAST_WORDS = 2000; // bytes of a command's standard error that its error has as a tool
 const LAST_LINE = 300; // characters that what is thrown has
 const BLANKS = new Set(Buffer.from(' \t\r\n\0'));
 
-/** What V8 reads without a word may be nested deeper than anything that goes through it can stand. */
-function checkDepth(bytes) {
-	let depth = 0, isText = false;
-	for (let at = 0; at < bytes.length; at++) {
-		const byte = bytes[at];
-		if (isText && byte === BACKSLASH)
-			at++;
-		else if (byte === QUOTE)
-			isText = !isText;
-		else if (!isText && (byte === LIST || byte === OBJECT) && ++depth > DEPTH_MAX)
-			throw new RangeError(`it is nested deeper than ${DEPTH_MAX}`);
-		else if (!isText && (byte === LIST_END || byte === OBJECT_END))
-			depth--;
-	}
-}
-
 /**
- * A value in JSON, from a cell: no object in it has a property of its own named __proto__, and its depth is bounded. Throws where it
- * is none.
+ * A value in JSON, from a cell: no object in it has a property of its own named __proto__, and its depth and its parts are
+ * bounded. Throws where it is none.
  */
 export function readJson(bytes) {
-	checkDepth(bytes);
-	const text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+	checkShape(bytes, PARTS_MAX, DEPTH_MAX);
+	const text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
 	return /__proto__|\\u/.test(text) ? JSON.parse(text, (name, value) => name === '__proto__' ? undefined : value) : JSON.parse(text);
 }
 

@@ -158,15 +158,22 @@ function hasEnded(child) {
 /** A supervisor of this program's own. Throws Lost where it cannot be started, with what it said. */
 export async function start() {
 	const binary = findBinary();
-	const child = spawn(binary, ['supervise'], { stdio: ['ignore', 'ignore', 'pipe', 'pipe'], detached: true });
+	let child;
+	const failed = new Promise((_, reject) => {
+		child = spawn(binary, ['supervise'], { stdio: ['ignore', 'ignore', 'pipe', 'pipe'], detached: true });
+		child.on('error', reject);
+	});
+	failed.catch(() => {});
+	if (child?.stdio === undefined) // it threw, or there were no descriptors for streams, which it says later
+		await failed.catch((error) => {
+			throw new Lost(`cannot start '${binary}': ${error.message}`, null, { cause: error });
+		});
 	let said = '';
 	child.stderr.on('data', (chunk) => {
 		said = (said + chunk.toString()).slice(0, SAID_MAX);
 	});
 	child.stderr.on('error', () => {});
 	child.stderr.unref();
-	const failed = new Promise((_, reject) => child.once('error', reject));
-	failed.catch(() => {});
 	const connection = new Connection(child.stdio[CLIENT_FD], child, OWN_FRAME_MAX);
 	try {
 		await Promise.race([connection.greet({ do: 'hello', version: 1 }, Buffer.alloc(0)), failed]);
@@ -174,7 +181,6 @@ export async function start() {
 		await connection.close();
 		throw new Lost(`'${binary}' does not work as a supervisor: ${said.trim() || error.message}`, null, { cause: error });
 	}
-	child.on('error', () => {});
 	child.unref();
 	return connection;
 }

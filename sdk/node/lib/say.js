@@ -13,7 +13,7 @@ const PLACE_MAX = 160;
 const LISTED_MAX = 8;
 const GUESS_LONGEST = 64;
 const GUESSES_MAX = 1000;
-const DIGITS_MAX = 60;
+const LARGE = 10n ** 60n; // from here on an integer's digits say nothing, and finding them takes long
 
 /** Where a value is: a member of an object, or an element of an array, of `up`. The root is null. */
 export function place(up, key, isName = false) {
@@ -78,7 +78,7 @@ export function show(value) {
 	if (types & (NULL | BOOLEAN))
 		return String(value);
 	if (types & NUMBER)
-		return String(value).length > DIGITS_MAX ? 'a very large integer' : String(value);
+		return typeof value === 'bigint' && (value >= LARGE || value <= -LARGE) ? 'a very large integer' : String(value);
 	if (types & STRING)
 		return `"${showText(value, 68)}"`;
 	if (types & (ARRAY | OBJECT))

@@ -6,7 +6,7 @@
 
 import { Script, createContext } from 'node:vm';
 
-import { ARRAY, NUMBER, OBJECT, STRING, closest, listed, place, show, showAll, showPlace, showText, showTypes, typesOf } from './say.js';
+import { ARRAY, INTEGER, NUMBER, OBJECT, STRING, closest, listed, place, show, showAll, showPlace, showText, showTypes, typesOf } from './say.js';
 
 const NESTING_MAX = 200; // of schemas applied in one another, in a check
 const STEPS_MAX = 1_000_000; // of one check
@@ -15,6 +15,8 @@ const PATTERN_MS = 200; // that matching one text may take
 const STEPS_PER_MS = 500; // of matching: so all texts of a check have two seconds together
 const SIMPLE_LENGTH_MAX = 4096; // of a text that takes no clock: some 20 ms at the worst
 const STEP_CHARACTERS = 16; // of a text, passed over in one step
+const COUNTED_CHARACTERS = 256; // that are counted in one
+const COUNTED_NAMES = 2;
 
 /** A value does not fit; the text is not made while alternatives are tried. */
 export class Invalid extends Error {}
@@ -123,8 +125,10 @@ function canonical(value, checking, depth = 0) {
 		return `[${value.map((item) => canonical(item, checking, depth + 1)).join(',')}]`;
 	if (types & OBJECT)
 		return `{${Object.keys(value).sort().map((name) => `${JSON.stringify(name)}:${canonical(value[name], checking, depth + 1)}`).join(',')}}`;
+	if (types & INTEGER)
+		return BigInt(value).toString(16); // decimal digits of a long one take much longer than it took to come
 	if (types & NUMBER)
-		return Number.isInteger(value) ? String(BigInt(value)) : String(value);
+		return String(value);
 	if (types & STRING)
 		checking.spend(Math.floor(value.length / STEP_CHARACTERS));
 	return JSON.stringify(value) ?? String(value);
@@ -253,13 +257,19 @@ export function checkMultiple(c, { number, decimal }, value, at) {
 		throw c.wrong(at, value, `a number that is a multiple of ${show(number)}`);
 }
 
-function sizeOf(value) {
-	return typeof value === 'string' ? countCharacters(value) : Array.isArray(value) ? value.length : Object.keys(value).length;
+/** A text and an object are gone through for that. */
+function sizeOf(c, value) {
+	if (Array.isArray(value))
+		return value.length;
+	const isText = typeof value === 'string';
+	const found = isText ? countCharacters(value) : Object.keys(value).length;
+	c.spend(Math.floor(isText ? value.length / COUNTED_CHARACTERS : found / COUNTED_NAMES));
+	return found;
 }
 
 export function counted(words, noun, sign) {
 	return (c, count, value, at) => {
-		const found = sizeOf(value);
+		const found = sizeOf(c, value);
 		if ((found - count) * sign < 0)
 			throw c.fail(at, `want ${words} ${count} ${noun}${count === 1 ? '' : 's'}, found ${found}`);
 	};

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import threading
 from collections import deque
 from typing import Any, Deque, Optional, Sequence
 
@@ -155,9 +154,6 @@ class LoopSession(Session):
             self._let_go()
 
     def _let_go(self) -> None:
-        """Closes the connection. The loop does not wait for the supervisor's end."""
+        """Ends all calls, and the connection."""
         self.shut()
-        try:
-            threading.Thread(target=self.connection.close, name="vitro-close", daemon=True).start()
-        except RuntimeError:  # the program is about to end
-            self.connection.close()
+        self.connection.close_beside()

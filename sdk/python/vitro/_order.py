@@ -413,12 +413,14 @@ def _interpreter(python: Union[None, str, "os.PathLike[str]"]) -> str:
 
 def read_request(body: Request) -> Tuple[List[Any], Dict[str, Any]]:
     """The arguments of a tool, from a cell. Raises codec.Malformed."""
-    if type(body) is dict:
+    if type(body) is dict:  # of JSON, where names are text
         args, kwargs = body.get("args", []), body.get("kwargs", {})
+        is_fit = type(kwargs) is dict
     else:
         head, buffers = codec.unpack(body)
         args, kwargs = codec.decode([head.get("args", []), head.get("kwargs", {})], buffers)
-    if type(args) is not list or type(kwargs) is not dict or not all(type(name) is str for name in kwargs):
+        is_fit = type(kwargs) is dict and all(type(name) is str for name in kwargs)
+    if not is_fit or type(args) is not list:
         raise codec.Malformed("these are no arguments")
     return args, kwargs
 
@@ -430,8 +432,8 @@ def write_answer(name: str, value: Any, frame_max: int) -> List[Buffer]:
         pieces = codec.pack({"value": value})
     else:
         tree, buffers = codec.encode(value, name=f"what {name} gave", advice=codec.PLAIN_ADVICE)
-        pieces = [*codec.pack({"value": tree}, buffers)]
-    size = sum(memoryview(piece).nbytes for piece in pieces)
+        pieces = codec.pack({"value": tree}, buffers)
+    size = len(pieces[0]) if len(pieces) == 1 else sum(memoryview(piece).nbytes for piece in pieces)
     if size > frame_max - _HEAD_BYTES:
         raise ValueError(f"what {name} gave has {size} bytes; a supervisor takes at most {frame_max}")
     return pieces

@@ -22,6 +22,7 @@ from ._wire import Head, Parted
 from .errors import Lost, Refused, VitroError, error_of
 
 Value = Tuple[Any, Dict[str, bytes]]  # and files
+NOT_BEGUN = (VitroError, TypeError, ValueError, OSError)  # what is raised where a call is not begun
 
 
 def begin_learning(session: Session, order: Order, call: Call) -> None:

@@ -222,6 +222,8 @@ def _make_hurry(session: ThreadSession, pool: Pool, write: Write) -> Callable[[T
                         session.send_rest(pieces, sent)
                 if sent < 0:
                     return call if session.deliver(call, pieces) else LONG_WAY
+                if call.is_stopped:  # by another thread, whose word may have been sent before the call
+                    session.cancel(call)
             with lock:
                 if session.leader is not None or call.told or not reader.is_between:
                     return call

@@ -174,7 +174,7 @@ class Session:
         self.calls: Dict[int, Call] = {}
         self.pools: Dict[PoolSpec, Pool] = {}
         self.lost: Optional[str] = None  # why it is over
-        self._opening: Deque[Pool] = deque()
+        self._opening: Dict[int, Pool] = {}  # by their numbers: threads may send their requests in another order than they are here
         self._counting: Deque[Reply] = deque()
         self._listing: Deque[Reply] = deque()
         self._server = Pool(0, SERVER_TOOL)  # of the server's own tools
@@ -224,7 +224,7 @@ class Session:
             raise Refused("preload, sys.path and the like are too long together")
         request = [*self._drop_oldest()]
         self.pools[spec] = pool
-        self._opening.append(pool)
+        self._opening[pool.number] = pool
         body = spec.sources.encode()
         return [*request, frame(head, len(body)), body]
 
@@ -263,6 +263,8 @@ class Session:
     def deliver(self, call: Call, pieces: Sequence[Buffer]) -> bool:
         """Sends the call. False: the supervisor is gone, and never heard of it."""
         if self.send(pieces):
+            if call.is_stopped:  # by another thread, whose word may have been sent before the call
+                self.cancel(call)
             return True
         self.take_back(call)
         return False
@@ -289,8 +291,15 @@ class Session:
     def learn(self, pool: Pool, module: str) -> None:
         """The pool's zygote may import that module, which the caller's own reference names."""
         pool.known.add(module)
-        if pool.is_open:
+        with self.lock:
+            if not pool.is_open:
+                return
+            pool.calls += 1  # nobody drops it before this is sent
+        try:
             self.send([frame(write_head({"do": "learn", "pool": pool.number, "module": module}))])
+        finally:
+            with self.lock:
+                pool.calls -= 1
 
     def answer(self, number: int, ask: int, ok: bool, pieces: Sequence[Buffer]) -> None:
         """Answers what a call asked for."""
@@ -395,7 +404,7 @@ class Session:
         self.tell(call)
 
     def _take_pool(self, head: Head, body: memoryview) -> None:
-        if not self._opening or self._opening[0].number != head["pool"]:
+        if head["pool"] not in self._opening:
             raise Broken("an answer to what was not asked")
         if head["ok"]:
             try:
@@ -403,7 +412,7 @@ class Session:
             except ValueError as error:
                 raise Broken(f"a pool's isolation is no JSON: {error}") from None
         with self.lock:
-            pool = self._opening.popleft()
+            pool = self._opening.pop(head["pool"])
             if head["ok"]:
                 pool.isolation = isolation
             else:
@@ -432,7 +441,7 @@ class Session:
                 self.lost = self._farewell or why
             calls, self.calls = [*self.calls.values()], {}
             waiters: List[Waiter] = [*self._counting, *self._listing]
-            for pool in self._opening:
+            for pool in self._opening.values():
                 waiters += pool.waiters
             self._opening.clear()
             self._counting.clear()

@@ -14,6 +14,7 @@ import signal
 import socket
 import stat
 import sys
+import threading
 import time
 from typing import List, Optional, Tuple
 
@@ -85,6 +86,13 @@ class Connection:
         if self.process:
             self.process.reap()
 
+    def close_beside(self) -> None:
+        """The same by a thread: an event loop does not wait for a supervisor's end."""
+        try:
+            threading.Thread(target=self.close, name="vitro-close", daemon=True).start()
+        except RuntimeError:  # the program is about to end
+            self.close()
+
     def greet(self, head: Head, body: bytes) -> None:
         """Says hello, and hears it."""
         self.sock.settimeout(_HELLO_SECONDS)
@@ -131,14 +139,6 @@ def _actions(theirs: int, errors: int) -> List[Tuple[int, ...]]:
     return actions
 
 
-def _above(fd: int) -> int:
-    """The same, where no place is that one of the newborn's will have; closed when it executes."""
-    import fcntl
-    moved = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _ABOVE)
-    os.close(fd)
-    return moved
-
-
 def _check_limit() -> None:
     import resource
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
@@ -148,27 +148,45 @@ def _check_limit() -> None:
 
 
 def _spawn(binary: str, theirs: int, errors: int) -> Process:
+    import fcntl
     defaults = [number for number in signal.valid_signals() if number not in (signal.SIGKILL, signal.SIGSTOP)]
-    return Process(os.posix_spawn(binary, [binary, "supervise"], os.environ, file_actions=_actions(theirs, errors),
-                                  setsid=True, setsigmask=(), setsigdef=defaults))
+    above: List[int] = []  # both, where no place is that one of the newborn's will have; closed when it executes
+    try:
+        for fd in (theirs, errors):
+            above.append(fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _ABOVE))
+        return Process(os.posix_spawn(binary, [binary, "supervise"], os.environ, file_actions=_actions(*above),
+                                      setsid=True, setsigmask=(), setsigdef=defaults))
+    finally:
+        for fd in above:
+            os.close(fd)
+
+
+def _launch(binary: str) -> Tuple[Process, socket.socket, int]:
+    """The supervisor, this program's end of its socket, and the file in which it says what went wrong."""
+    errors = os.memfd_create("vitro-errors", os.MFD_CLOEXEC)
+    try:
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+        with theirs:
+            try:
+                _enlarge(ours)
+                _enlarge(theirs)
+                return _spawn(binary, theirs.fileno(), errors), ours, errors
+            except BaseException:
+                ours.close()
+                raise
+    except BaseException:
+        os.close(errors)
+        raise
 
 
 def start() -> Connection:
     """A supervisor of this program's own. Raises Lost where it cannot be started, with what it said."""
     binary = find_binary()
     _check_limit()
-    ours, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
-    _enlarge(ours)
-    _enlarge(other)
-    theirs, errors = _above(other.detach()), _above(os.memfd_create("vitro-errors", os.MFD_CLOEXEC))
     try:
-        process = _spawn(binary, theirs, errors)
+        process, ours, errors = _launch(binary)
     except OSError as error:
-        ours.close()
-        os.close(errors)
-        raise Lost(f"cannot start {binary!r}: {error.strerror}") from error
-    finally:
-        os.close(theirs)
+        raise Lost(f"cannot start {binary!r}: {error.strerror or error}") from error
     connection = Connection(ours, process, 1 << 30)
     try:
         connection.greet({"do": "hello", "version": 1}, b"")
@@ -190,11 +208,9 @@ def connect(path: str) -> Connection:
     Refused where there is none to be reached, so that nothing has begun, and Lost where one does not answer."""
     if sys.platform != "linux":
         find_binary()  # says so
-    sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    connection = Connection(sock, None, 64 << 20)
+    connection = Connection(_reach(path), None, 64 << 20)
     try:
-        _enlarge(sock)
-        _reach(sock, path)
+        _enlarge(connection.sock)
         environment = b"".join(b"%s=%s\0" % pair for pair in os.environb.items())
         connection.greet({"do": "hello", "version": 1, "cwd": os.getcwd()}, environment)
     except (OSError, Broken) as error:
@@ -206,11 +222,17 @@ def connect(path: str) -> Connection:
     return connection
 
 
-def _reach(sock: socket.socket, path: str) -> None:
+def _reach(path: str) -> socket.socket:
     try:
-        sock.connect(path)
+        sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            sock.connect(path)
+        except BaseException:
+            sock.close()
+            raise
     except OSError as error:
         raise Refused(f"no server can be reached at {path!r}: {_why_not(path, error)}") from error
+    return sock
 
 
 def _why_not(path: str, error: OSError) -> str:

@@ -4,12 +4,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import contextvars
 import inspect
 import os
 import weakref
 from types import FunctionType
-from typing import Any, Callable, Coroutine, Dict, Iterable, Literal, Mapping, Optional, Sequence, Set, Tuple, TypeVar, overload
+from typing import Any, Callable, Coroutine, Dict, Iterable, List, Literal, Mapping, Optional, Sequence, Set, Tuple, TypeVar, overload
 
 from . import _start
 from ._asks import TOOLS_AT_ONCE, tell_failure
@@ -20,14 +21,15 @@ from ._logs import warn_of_links
 from ._loop import Bell, LoopSession
 from ._order import (Content, OnLog, OnOutput, Options, Order, PoolSpec, Tools, Word, answering, read_request,
                      write_answer)
-from ._outcome import begin_learning, conclude, not_begun, refused
+from ._outcome import NOT_BEGUN, begin_learning, conclude, not_begun, refused
 from ._policy import Policy
 from ._quick import LONG_WAY, value_of
 from ._result import Result
 from ._served import ServerTool, need_server, read_tools
 from ._session import Call, Pool
+from ._start import Connection
 from ._wire import Head
-from .errors import Cancelled, Lost, Refused, VitroError
+from .errors import Cancelled, Lost, Refused
 
 __all__ = ["AsyncSandbox"]
 
@@ -193,6 +195,9 @@ class AsyncSandbox(Base):
         self._is_closed = True
         if self._session is not None and self._session.pid == os.getpid() and self._session.lost is None:
             self._session.shut()
+        starting = self._starting
+        if starting is not None and not starting.done() and starting.get_loop() is asyncio.get_running_loop():
+            await asyncio.wait([starting])  # which ends what it started
         await self._end()
 
     # -- for tool hosts and drop-ins, whose tools' arguments may have any names
@@ -226,17 +231,41 @@ class AsyncSandbox(Base):
             raise Refused("the sandbox is closed")
         if self._starting is None or self._starting.done() or self._starting.get_loop() is not loop:
             self._starting = loop.create_task(self._start(loop))
+            self._starting.add_done_callback(lambda task: task.cancelled() or task.exception())  # who asked may not wait any more
         return await asyncio.shield(self._starting)
 
     async def _start(self, loop: asyncio.AbstractEventLoop) -> LoopSession:
         await self._end()
-        path = self._socket
-        connection = await loop.run_in_executor(None, _start.start if path is None else lambda: _start.connect(path))
+        connection = await self._connect(loop)
         self._session = session = LoopSession(connection, loop)
         self._finalizer = weakref.finalize(self, session.drop)
-        if self._is_closed:
-            await self.close()
+        if self._is_closed:  # meanwhile
+            session.shut()
+            await self._end()
+            raise Refused("the sandbox is closed")
         return session
+
+    async def _connect(self, loop: asyncio.AbstractEventLoop) -> Connection:
+        """By a thread. One that nobody waits for any more, as where the loop ends, is closed."""
+        path, is_given_up = self._socket, False
+        made: List[Connection] = []  # taken out by one thread
+
+        def close() -> None:
+            with contextlib.suppress(IndexError):
+                made.pop().close_beside()
+
+        def connect() -> None:
+            made.append(_start.start() if path is None else _start.connect(path))
+            if is_given_up:
+                close()
+
+        try:
+            await loop.run_in_executor(None, connect)
+        except asyncio.CancelledError:
+            is_given_up = True
+            close()
+            raise
+        return made.pop()
 
     async def _end(self) -> None:
         """Closes the last connection, if there was one and it is not closed yet."""
@@ -266,7 +295,7 @@ class AsyncSandbox(Base):
                 call = session.begin(pool, order)
                 if call is not None:
                     break
-        except (VitroError, TypeError, ValueError) as error:
+        except NOT_BEGUN as error:
             if not options.result:
                 raise
             return not_begun(options.call_id, error)

@@ -21,7 +21,7 @@ from ._futures import CallFuture, Pump
 from ._hooks import Hooks
 from ._logs import warn_of_links
 from ._order import SIMPLE, Content, OnLog, OnOutput, Options, Order, PoolSpec, Request, Tools, Word, answering, write_answer
-from ._outcome import begin_learning, conclude, not_begun, refused
+from ._outcome import NOT_BEGUN, begin_learning, conclude, not_begun, refused
 from ._policy import Policy
 from ._quick import LONG_WAY, answer_in_turn
 from ._raised import throw
@@ -30,7 +30,7 @@ from ._served import ServerTool, need_server, read_tools
 from ._session import Call, Pool
 from ._threads import ThreadSession
 from ._wire import Head
-from .errors import Lost, Refused, VitroError
+from .errors import Lost, Refused
 
 __all__ = ["Sandbox"]
 
@@ -359,7 +359,7 @@ class Sandbox(Base):
         try:
             order = make()
             session, call = self._begin(order)
-        except (VitroError, TypeError, ValueError) as error:
+        except NOT_BEGUN as error:
             if not options.result:
                 raise
             return not_begun(options.call_id, error)
@@ -435,7 +435,7 @@ class Sandbox(Base):
         try:
             order = make()
             session, call = self._begin(order, future)
-        except (VitroError, TypeError, ValueError) as error:
+        except NOT_BEGUN as error:
             failure = error
             future.settle(lambda: not_begun(options.call_id, failure) if options.result else throw(failure))
             return future
