@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "cli/options.h"
+#include "host/interpreter.h"
 #include "policy/builtin.h"
 #include "policy/fields.h"
 
@@ -58,11 +59,8 @@ static enum kind kind_of(const struct vt_flag *flag)
 	static const struct {
 		const char *argument;
 		enum kind kind;
-	} own[] = { { "FILE", KIND_FILES },
-		    { "PATH", KIND_FILES },
-		    { "WHERE", KIND_FILES },
-		    { "POLICY", KIND_POLICY },
-		    { "KEY=VALUE", KIND_KEYS } };
+	} own[] = { { "FILE", KIND_FILES }, { "PATH", KIND_FILES },    { "WHERE", KIND_FILES },
+		    { "NAME", KIND_WORDS }, { "POLICY", KIND_POLICY }, { "KEY=VALUE", KIND_KEYS } };
 
 	if (flag->field >= 0)
 		return kind_of_field(flag->field);
@@ -94,6 +92,18 @@ static bool takes_manifest(const char *verb)
 	return strcmp(verb, "tools") == 0 || strcmp(verb, "call") == 0;
 }
 
+/* Those that a field of the policy takes; -1: the languages of --lang. */
+static const char *const *words_of(int field)
+{
+	static const char *languages[VT_LANGUAGES + 1];
+
+	if (field >= 0)
+		return vt_type_words(vt_field_row((enum vt_field)field)->type);
+	for (int i = 0; i < VT_LANGUAGES; i++)
+		languages[i] = vt_interpreters[i].name;
+	return languages;
+}
+
 /* The words to choose from, each after a blank and a prefix. */
 static void print_words(enum kind kind, int field, const char *prefix)
 {
@@ -107,7 +117,7 @@ static void print_words(enum kind kind, int field, const char *prefix)
 	}
 	if (kind != KIND_WORDS)
 		return;
-	const char *const *words = vt_type_words(vt_field_row((enum vt_field)field)->type);
+	const char *const *words = words_of(field);
 
 	while (*words)
 		printf(" %s%s", prefix, *words++);
@@ -326,7 +336,7 @@ static void fish_words(enum kind kind, int field)
 		print_words(kind, field, "");
 		return;
 	}
-	const char *const *words = vt_type_words(vt_field_row((enum vt_field)field)->type);
+	const char *const *words = words_of(field);
 
 	for (; *words; words++) {
 		printf(" %s", *words);
