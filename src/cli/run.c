@@ -356,6 +356,22 @@ static void hint(struct call *call)
 	vt_str_done(&text);
 }
 
+/*
+ * Who knows notebooks leaves the `return` out in JavaScript, too. What printed nothing either, and
+ * could change nothing, was run for nothing.
+ */
+static void hint_value(struct call *call)
+{
+	const struct vt_policy *policy = call->options.policy;
+	bool changes = policy->files.write.count || policy->files.sockets.count ||
+		       policy->network != VT_NETWORK_NONE;
+
+	if (call->result.verdict.status == VT_STATUS_OK && call->result.silent && !changes &&
+	    vt_eval_lacks_value(&call->options))
+		complain(call, "note: the code has no `return`, and so no value; in JavaScript, "
+			       "write: return 6 * 7");
+}
+
 /* Says on standard error what the exit code alone does not. */
 static void tell(struct call *call)
 {
@@ -375,6 +391,7 @@ static void tell(struct call *call)
 		complain(call, "the cell has ended; what it left in its private folder is so much "
 			       "that it is still being removed");
 	hint(call);
+	hint_value(call);
 }
 
 static void show_help(const char *verb)
