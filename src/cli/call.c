@@ -141,14 +141,13 @@ static void name_call(struct call *call)
 /* What the tool may write to is no place for its result. */
 static int open_json(struct call *call, const struct vt_policy *policy, struct vt_err *err)
 {
-	if (!call->options.json_file)
+	if (!call->json.name)
 		return 0;
 	int r = vt_host_probe(&call->host, err);
 
 	if (r < 0)
 		return r;
 	call->probed = true;
-	call->json.name = call->options.json_file;
 	r = vt_output_open(&call->json, 0, policy, &call->host, call->arena, err);
 	if (r == 0 && call->json.note)
 		vt_cli_complain(call->json.note);
@@ -430,19 +429,13 @@ static void tell(struct call *call)
 
 static int write_json(struct call *call, struct vt_err *err)
 {
-	const char *text = call->options.json ? vitro_result_json(call->result) : "";
-	int fd = call->json.fd >= 0 ? call->json.fd : STDOUT_FILENO;
-
-	if (!call->options.json || (call->options.json_file && call->json.fd < 0))
+	if (!call->options.json)
 		return 0;
+	const char *text = vitro_result_json(call->result);
+
 	if (!text)
 		return vt_fail(err, VT_STEP_OUTPUT, ENOMEM, "write the result");
-	/* Not before there is something to put in its place. What is no file has nothing to cut. */
-	if (call->json.fd >= 0 && ftruncate(fd, 0) < 0 && errno != EINVAL)
-		return vt_fail(err, VT_STEP_OUTPUT, errno, "write the result");
-	int r = vt_cli_write_safe(fd, text, strlen(text), call->options.raw);
-
-	return r < 0 ? vt_fail(err, VT_STEP_OUTPUT, -r, "write the result") : 0;
+	return vt_output_write(&call->json, text, strlen(text), call->options.raw, err);
 }
 
 /* What kept it from being made is a result too. */
@@ -591,6 +584,7 @@ int vt_cli_call(int argc, char **argv)
 	name_call(&call);
 	int r = vt_options_parse(&call.options, argc, argv, &err);
 
+	call.json.name = call.options.json_file;
 	call.out.safe = isatty(STDOUT_FILENO) && !call.options.raw;
 	call.err.safe = isatty(STDERR_FILENO) && !call.options.raw;
 	if (r == 0 && call.options.help) {

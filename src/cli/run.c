@@ -41,12 +41,10 @@ struct call {
 	int signal_fd;
 };
 
-static int open_output(struct call *call, struct vt_output *output, const char *name, int flags,
-		       struct vt_err *err)
+static int open_output(struct call *call, struct vt_output *output, int flags, struct vt_err *err)
 {
-	if (!name)
+	if (!output->name)
 		return 0;
-	output->name = name;
 	int r = vt_output_open(output, flags, call->options.policy, &call->host, call->arena, err);
 
 	/* Whatever becomes of the call, there will be something written. */
@@ -58,7 +56,7 @@ static int open_output(struct call *call, struct vt_output *output, const char *
 /* A log that somebody keeps locked is found out now: what cannot be recorded is not run. */
 static int open_audit(struct call *call, struct vt_err *err)
 {
-	int r = open_output(call, &call->audit, call->options.audit_file, O_RDWR | O_APPEND, err);
+	int r = open_output(call, &call->audit, O_RDWR | O_APPEND, err);
 
 	if (r < 0 || call->audit.fd < 0)
 		return r;
@@ -81,7 +79,7 @@ static int open_audit(struct call *call, struct vt_err *err)
 static int open_outputs(struct call *call, struct vt_err *err)
 {
 	struct vt_err later;
-	int r = open_output(call, &call->json, call->options.json_file, 0, err);
+	int r = open_output(call, &call->json, 0, err);
 	int audit = open_audit(call, r < 0 ? &later : err);
 
 	return r < 0 ? r : audit;
@@ -132,6 +130,8 @@ static int prepare(struct call *call, int argc, char **argv, struct vt_err *err)
 {
 	int r = vt_options_parse(&call->options, argc, argv, err);
 
+	call->json.name = call->options.json_file;
+	call->audit.name = call->options.audit_file;
 	if (r < 0 || call->options.help)
 		return r;
 	call->arena = vt_arena_new();
@@ -236,17 +236,6 @@ static int execute(struct call *call, struct vt_err *err)
 	return r;
 }
 
-/* What was printed goes to a terminal only in its safe form. */
-static int print_json(const struct call *call, const struct vt_str *json)
-{
-	int fd = call->json.fd >= 0 ? call->json.fd : STDOUT_FILENO;
-
-	/* Not before there is something to put in its place. What is no file has nothing to cut. */
-	if (call->json.fd >= 0 && ftruncate(fd, 0) < 0 && errno != EINVAL)
-		return -errno;
-	return vt_cli_write_safe(fd, json->text, json->len, call->options.raw);
-}
-
 static int append_audit(struct call *call, struct vt_err *err)
 {
 	const struct vt_options *options = &call->options;
@@ -270,8 +259,8 @@ static int write_json(const struct call *call, struct vt_err *err)
 	vt_str_init(&json);
 	int r = vt_result_json(&call->result, call->plan, &json, err);
 
-	if (r == 0 && (r = print_json(call, &json)) < 0)
-		r = vt_fail(err, VT_STEP_OUTPUT, -r, "write the result");
+	if (r == 0)
+		r = vt_output_write(&call->json, json.text, json.len, call->options.raw, err);
 	vt_str_done(&json);
 	return r;
 }
