@@ -455,6 +455,30 @@ static void note_unset(const struct given *given)
 	vt_cli_complain(message);
 }
 
+/* Of several mistakes in a policy the last one is the error; those before it are told here. */
+static int load_policy(struct vt_policy *policy, const char *name, struct vt_err *err)
+{
+	struct vt_str mistakes;
+
+	vt_str_init(&mistakes);
+	policy->mistakes = &mistakes;
+	int r = vt_policy_load(policy, name, "--policy", err);
+
+	policy->mistakes = NULL;
+	if (r < 0 && mistakes.len) {
+		mistakes.text[mistakes.len - 1] = '\0'; /* the end of its last line */
+		char *last = strrchr(mistakes.text, '\n');
+
+		if (last) {
+			*last = '\0';
+			vt_cli_complain_lines(mistakes.text);
+			r = vt_fail(err, VT_STEP_POLICY, EINVAL, "%s", last + 1);
+		}
+	}
+	vt_str_done(&mistakes);
+	return r;
+}
+
 /* Policies come before all other flags, wherever they stand; and notes when all is well. */
 enum round { ROUND_POLICIES, ROUND_FLAGS, ROUND_NOTES };
 
@@ -467,7 +491,7 @@ static int take(struct vt_options *options, const struct given *given, enum roun
 		note_unset(given);
 	} else if (round == ROUND_POLICIES && is_policy) {
 		options->policy_name = given->value;
-		return vt_policy_load(options->policy, given->value, "--policy", err);
+		return load_policy(options->policy, given->value, err);
 	} else if (round == ROUND_FLAGS && !is_policy) {
 		return apply(options, given, cwd, err);
 	}

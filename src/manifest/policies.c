@@ -155,21 +155,38 @@ static const char *stamp(struct reading *r, struct vt_arena *arena, const struct
 	return text;
 }
 
+/* All that is wrong with its keys; else the one thing that kept it from being read. */
+static void complain_of_all(struct reading *r, struct vt_str *mistakes, const struct vt_err *err,
+			    bool of_text)
+{
+	char *rest = mistakes->text;
+
+	r->mistakes->lines->failed |= !vt_str_ok(mistakes);
+	if (!mistakes->len)
+		complain(r, err->what, of_text);
+	for (char *line; (line = strsep(&rest, "\n")) && *line;)
+		complain(r, line, of_text);
+}
+
 static bool is_sound(struct reading *r, struct vt_arena *arena, struct vt_manifest_policy *found)
 {
 	struct vt_policy *policy;
+	struct vt_str mistakes;
 	struct vt_err err = { 0 };
 	int status = vt_policy_new(&policy, &err);
 	bool sound = false;
 
+	vt_str_init(&mistakes);
 	if (status == 0) {
+		policy->mistakes = &mistakes;
 		status = apply(r->path, found, policy, &err);
 		sound = status == 0 && is_guarded(r, policy);
 		found->stamp = sound ? stamp(r, arena, policy) : NULL;
 		vt_policy_free(policy);
 	}
 	if (status < 0)
-		complain(r, err.what, !found->load);
+		complain_of_all(r, &mistakes, &err, !found->load);
+	vt_str_done(&mistakes);
 	return sound;
 }
 
