@@ -202,6 +202,11 @@ static void test_wrong_starts(void **state)
 	} rows[] = {
 		{ { "--drain", "forever" }, "vitro: --drain forever: want a time" },
 		{ { "--fd", "77" }, "descriptor 77 is not open" },
+		{ { "--metrics", "127.0.0.1" }, "--metrics 127.0.0.1: want an absolute path" },
+		{ { "--metrics", "127.0.0.1:" }, "--metrics 127.0.0.1:: want an absolute path" },
+		{ { "--metrics", "[::1]:8x" }, "--metrics [::1]:8x: want an absolute path" },
+		{ { "--metrics", "127.0.0.1:1:80" }, "127.0.0.1:1:80: want an absolute path" },
+		{ { "--metrics", "127.0.0.1:65536" }, "127.0.0.1:65536: want an absolute path" },
 		{ { "--socket", "/tmp/no-such-folder/socket" }, "its folder is not there" },
 		{ { "/etc/passwd" }, "did you mean --tools /etc/passwd?" },
 		{ { "no-such-file" }, "vitro serve takes only flags, not 'no-such-file'" },

@@ -246,7 +246,7 @@ def _():
 
 @test("--help and --version say so and exit with 0")
 def _():
-    for args in (["--help"], ["-h"], ["help"], ["run", "--help"], ["--version"], ["version"]):
+    for args in (["--help"], ["-h"], ["help"], ["help", "help"], ["run", "--help"], ["--version"], ["version"]):
         call = run([BINARY, *args])
         check_equal((call.code, call.err), (0, ""), f"vitro {' '.join(args)}", call)
         check(len(call.out) > 4, f"{call}")
