@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/options.h"
+#include "cli/flags.h"
 #include "host/interpreter.h"
 #include "policy/builtin.h"
 #include "policy/fields.h"
@@ -80,7 +80,7 @@ static bool takes_command(const char *verb)
 {
 	struct vt_flag flag;
 
-	for (size_t i = 0; vt_options_flag(verb, i, &flag); i++)
+	for (size_t i = 0; vt_flag_at(verb, i, &flag); i++)
 		if (flag.field >= 0)
 			return true;
 	return false;
@@ -151,11 +151,11 @@ static void bash_flags(void)
 		const char *verb = verbs[i].name;
 
 		printf("\t%s)\n\t\tflags='", verb);
-		for (size_t j = 0; vt_options_flag(verb, j, &flag); j++)
+		for (size_t j = 0; vt_flag_at(verb, j, &flag); j++)
 			if (flag.name)
 				printf("%s%s", j ? " " : "", flag.name);
 		fputs("'\n\t\tvalued='", stdout);
-		for (size_t j = 0; vt_options_flag(verb, j, &flag); j++)
+		for (size_t j = 0; vt_flag_at(verb, j, &flag); j++)
 			if (flag.name && needs_value(&flag))
 				printf(" %s %s", flag.name, flag.letter ? flag.letter : "");
 		printf("'\n\t\tcommand=%s\n\t\taction=%s\n\t\tmanifest=%s\n\t\t;;\n",
@@ -181,7 +181,7 @@ static void bash_arguments(void)
 	struct vt_flag flag;
 
 	for (size_t i = 0; i < COUNT(verbs); i++) {
-		for (size_t j = 0; vt_options_flag(verbs[i].name, j, &flag); j++) {
+		for (size_t j = 0; vt_flag_at(verbs[i].name, j, &flag); j++) {
 			if (!flag.name || kind_of(&flag) == KIND_ANY)
 				continue;
 			printf("\t%s:%s", verbs[i].name, flag.name);
@@ -267,7 +267,7 @@ static void zsh_flags(void)
 
 		printf("\t\t%s)\n\t\t\t_arguments -S%s \\\n", verbs[i].name,
 		       word ? "" : " -A '-*'");
-		for (size_t j = 0; vt_options_flag(verbs[i].name, j, &flag); j++) {
+		for (size_t j = 0; vt_flag_at(verbs[i].name, j, &flag); j++) {
 			if (flag.name && flag.letter)
 				zsh_flag(&flag, flag.letter);
 			if (flag.name)
@@ -381,7 +381,7 @@ static void fish_flags(void)
 	struct vt_flag flag;
 
 	for (size_t i = 0; i < COUNT(verbs); i++) {
-		for (size_t j = 0; vt_options_flag(verbs[i].name, j, &flag); j++)
+		for (size_t j = 0; vt_flag_at(verbs[i].name, j, &flag); j++)
 			if (flag.name)
 				fish_flag(verbs[i].name, &flag);
 		if (takes_command(verbs[i].name))
@@ -414,7 +414,7 @@ static void fish_valued(void)
 
 	fputs("                case", stdout);
 	for (size_t i = 0; i < COUNT(verbs); i++) {
-		for (size_t j = 0; vt_options_flag(verbs[i].name, j, &flag); j++) {
+		for (size_t j = 0; vt_flag_at(verbs[i].name, j, &flag); j++) {
 			if (!flag.name || !needs_value(&flag))
 				continue;
 			printf(" %s:%s", verbs[i].name, flag.name);
