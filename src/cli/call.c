@@ -542,9 +542,10 @@ static int run(struct call *call, struct vt_err *err)
 	int r = prepare(call, err);
 
 	if (r == 0)
-		r = take_signals(call, err);
-	if (r == 0)
 		r = start(call, err);
+	/* Until there is a call that they could end, signals end this: a server may be silent. */
+	if (r == 0)
+		r = take_signals(call, err);
 	return r == 0 ? execute(call, err) : r;
 }
 

@@ -439,6 +439,27 @@ static void test_command_line(void **state)
 	assert_non_null(strstr(text, "no server can be reached"));
 }
 
+/* A server that does not answer keeps nobody from ending his call. */
+static void test_call_of_a_silent_server(void **state)
+{
+	(void)state;
+	begin();
+	assert_int_equal(kill(server.pid, SIGSTOP), 0);
+	struct server call = { .pid = fork() }; /* it is awaited as one */
+
+	if (call.pid == 0) {
+		(void)execl(vitro, vitro, "call", "--socket", socket_path, "fail", NULL);
+		_exit(4);
+	}
+	sleep_ms(500);
+	assert_int_equal(kill(call.pid, SIGTERM), 0);
+	int status = await_server(&call, 5000);
+
+	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM);
+	assert_int_equal(kill(server.pid, SIGCONT), 0);
+	end();
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest all[] = { TEST(test_calls),
@@ -450,7 +471,8 @@ int main(int argc, char **argv)
 					  TEST(test_numbers),
 					  TEST(test_change_within_a_change),
 					  TEST(test_none),
-					  TEST(test_command_line) };
+					  TEST(test_command_line),
+					  TEST(test_call_of_a_silent_server) };
 
 	return RUN_TESTS(argc, argv, NULL, all);
 }
