@@ -4,7 +4,6 @@
  * once more as its supervisor, which makes the cell and ends with it.
  */
 #include <errno.h>
-#include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -20,7 +19,7 @@
 #include "base/json.h"
 #include "base/utf8.h"
 #include "cli/cli.h"
-#include "cli/offer.h"
+#include "cli/manifest.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/signals.h"
@@ -126,14 +125,6 @@ static int find_tool(struct call *call, const char *name, struct vt_err *err)
 			       "there is no tool '%s'; did you mean '%s'?", shown, closest);
 	return vt_fail(err, VT_STEP_POLICY, ENOENT, "there is no tool '%s'; see vitro tools %s",
 		       shown, call->options.command[0]);
-}
-
-/* An id that no other call has. */
-static void name_call(struct call *call)
-{
-	uint64_t number = vt_unique_number();
-
-	(void)snprintf(call->id, sizeof(call->id), "c%016" PRIx64, number); /* fits */
 }
 
 /* ---- where it goes -------------------------------------------------------------------------- */
@@ -582,7 +573,7 @@ int vt_cli_call(int argc, char **argv)
 	int code = 0;
 
 	vt_str_init(&call.arguments);
-	name_call(&call);
+	vt_unique_call_id(call.id, sizeof(call.id));
 	int r = vt_options_parse(&call.options, argc, argv, &err);
 
 	call.json.name = call.options.json_file;

@@ -103,15 +103,6 @@ static int take_signals(struct call *call, struct vt_err *err)
 	return call->signal_fd < 0 ? call->signal_fd : 0;
 }
 
-/* An id that no other line of an audit log has. */
-static void name_call(struct call *call)
-{
-	uint64_t number = vt_unique_number();
-
-	(void)snprintf(call->result.call_id, sizeof(call->result.call_id), "c%016llx",
-		       (unsigned long long)number); /* fits */
-}
-
 static int make_plan(struct call *call, struct vt_err *err)
 {
 	const struct vt_request request = {
@@ -437,7 +428,7 @@ int vt_cli_run(int argc, char **argv)
 	int code;
 
 	vt_result_init(&call.result);
-	name_call(&call);
+	vt_unique_call_id(call.result.call_id, sizeof(call.result.call_id));
 	int r = prepare(&call, argc, argv, &failure);
 
 	if (r == 0 && call.options.help) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/offer.h"
+#include "cli/manifest.h"
 
 #include "cli/cli.h"
 
