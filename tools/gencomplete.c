@@ -8,7 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/options.h"
+#include "cli/flags.h"
+#include "host/interpreter.h"
 #include "policy/builtin.h"
 #include "policy/fields.h"
 
@@ -58,11 +59,8 @@ static enum kind kind_of(const struct vt_flag *flag)
 	static const struct {
 		const char *argument;
 		enum kind kind;
-	} own[] = { { "FILE", KIND_FILES },
-		    { "PATH", KIND_FILES },
-		    { "WHERE", KIND_FILES },
-		    { "POLICY", KIND_POLICY },
-		    { "KEY=VALUE", KIND_KEYS } };
+	} own[] = { { "FILE", KIND_FILES }, { "PATH", KIND_FILES },    { "WHERE", KIND_FILES },
+		    { "NAME", KIND_WORDS }, { "POLICY", KIND_POLICY }, { "KEY=VALUE", KIND_KEYS } };
 
 	if (flag->field >= 0)
 		return kind_of_field(flag->field);
@@ -82,7 +80,7 @@ static bool takes_command(const char *verb)
 {
 	struct vt_flag flag;
 
-	for (size_t i = 0; vt_options_flag(verb, i, &flag); i++)
+	for (size_t i = 0; vt_flag_at(verb, i, &flag); i++)
 		if (flag.field >= 0)
 			return true;
 	return false;
@@ -92,6 +90,18 @@ static bool takes_command(const char *verb)
 static bool takes_manifest(const char *verb)
 {
 	return strcmp(verb, "tools") == 0 || strcmp(verb, "call") == 0;
+}
+
+/* Those that a field of the policy takes; -1: the languages of --lang. */
+static const char *const *words_of(int field)
+{
+	static const char *languages[VT_LANGUAGES + 1];
+
+	if (field >= 0)
+		return vt_type_words(vt_field_row((enum vt_field)field)->type);
+	for (int i = 0; i < VT_LANGUAGES; i++)
+		languages[i] = vt_interpreters[i].name;
+	return languages;
 }
 
 /* The words to choose from, each after a blank and a prefix. */
@@ -107,7 +117,7 @@ static void print_words(enum kind kind, int field, const char *prefix)
 	}
 	if (kind != KIND_WORDS)
 		return;
-	const char *const *words = vt_type_words(vt_field_row((enum vt_field)field)->type);
+	const char *const *words = words_of(field);
 
 	while (*words)
 		printf(" %s%s", prefix, *words++);
@@ -141,11 +151,11 @@ static void bash_flags(void)
 		const char *verb = verbs[i].name;
 
 		printf("\t%s)\n\t\tflags='", verb);
-		for (size_t j = 0; vt_options_flag(verb, j, &flag); j++)
+		for (size_t j = 0; vt_flag_at(verb, j, &flag); j++)
 			if (flag.name)
 				printf("%s%s", j ? " " : "", flag.name);
 		fputs("'\n\t\tvalued='", stdout);
-		for (size_t j = 0; vt_options_flag(verb, j, &flag); j++)
+		for (size_t j = 0; vt_flag_at(verb, j, &flag); j++)
 			if (flag.name && needs_value(&flag))
 				printf(" %s %s", flag.name, flag.letter ? flag.letter : "");
 		printf("'\n\t\tcommand=%s\n\t\taction=%s\n\t\tmanifest=%s\n\t\t;;\n",
@@ -171,7 +181,7 @@ static void bash_arguments(void)
 	struct vt_flag flag;
 
 	for (size_t i = 0; i < COUNT(verbs); i++) {
-		for (size_t j = 0; vt_options_flag(verbs[i].name, j, &flag); j++) {
+		for (size_t j = 0; vt_flag_at(verbs[i].name, j, &flag); j++) {
 			if (!flag.name || kind_of(&flag) == KIND_ANY)
 				continue;
 			printf("\t%s:%s", verbs[i].name, flag.name);
@@ -257,7 +267,7 @@ static void zsh_flags(void)
 
 		printf("\t\t%s)\n\t\t\t_arguments -S%s \\\n", verbs[i].name,
 		       word ? "" : " -A '-*'");
-		for (size_t j = 0; vt_options_flag(verbs[i].name, j, &flag); j++) {
+		for (size_t j = 0; vt_flag_at(verbs[i].name, j, &flag); j++) {
 			if (flag.name && flag.letter)
 				zsh_flag(&flag, flag.letter);
 			if (flag.name)
@@ -326,7 +336,7 @@ static void fish_words(enum kind kind, int field)
 		print_words(kind, field, "");
 		return;
 	}
-	const char *const *words = vt_type_words(vt_field_row((enum vt_field)field)->type);
+	const char *const *words = words_of(field);
 
 	for (; *words; words++) {
 		printf(" %s", *words);
@@ -371,7 +381,7 @@ static void fish_flags(void)
 	struct vt_flag flag;
 
 	for (size_t i = 0; i < COUNT(verbs); i++) {
-		for (size_t j = 0; vt_options_flag(verbs[i].name, j, &flag); j++)
+		for (size_t j = 0; vt_flag_at(verbs[i].name, j, &flag); j++)
 			if (flag.name)
 				fish_flag(verbs[i].name, &flag);
 		if (takes_command(verbs[i].name))
@@ -404,7 +414,7 @@ static void fish_valued(void)
 
 	fputs("                case", stdout);
 	for (size_t i = 0; i < COUNT(verbs); i++) {
-		for (size_t j = 0; vt_options_flag(verbs[i].name, j, &flag); j++) {
+		for (size_t j = 0; vt_flag_at(verbs[i].name, j, &flag); j++) {
 			if (!flag.name || !needs_value(&flag))
 				continue;
 			printf(" %s:%s", verbs[i].name, flag.name);

@@ -4,7 +4,6 @@
  * once more as its supervisor, which makes the cell and ends with it.
  */
 #include <errno.h>
-#include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -20,7 +19,7 @@
 #include "base/json.h"
 #include "base/utf8.h"
 #include "cli/cli.h"
-#include "cli/offer.h"
+#include "cli/manifest.h"
 #include "cli/options.h"
 #include "cli/output.h"
 #include "cli/signals.h"
@@ -128,27 +127,18 @@ static int find_tool(struct call *call, const char *name, struct vt_err *err)
 		       shown, call->options.command[0]);
 }
 
-/* An id that no other call has. */
-static void name_call(struct call *call)
-{
-	uint64_t number = vt_unique_number();
-
-	(void)snprintf(call->id, sizeof(call->id), "c%016" PRIx64, number); /* fits */
-}
-
 /* ---- where it goes -------------------------------------------------------------------------- */
 
 /* What the tool may write to is no place for its result. */
 static int open_json(struct call *call, const struct vt_policy *policy, struct vt_err *err)
 {
-	if (!call->options.json_file)
+	if (!call->json.name)
 		return 0;
 	int r = vt_host_probe(&call->host, err);
 
 	if (r < 0)
 		return r;
 	call->probed = true;
-	call->json.name = call->options.json_file;
 	r = vt_output_open(&call->json, 0, policy, &call->host, call->arena, err);
 	if (r == 0 && call->json.note)
 		vt_cli_complain(call->json.note);
@@ -430,19 +420,13 @@ static void tell(struct call *call)
 
 static int write_json(struct call *call, struct vt_err *err)
 {
-	const char *text = call->options.json ? vitro_result_json(call->result) : "";
-	int fd = call->json.fd >= 0 ? call->json.fd : STDOUT_FILENO;
-
-	if (!call->options.json || (call->options.json_file && call->json.fd < 0))
+	if (!call->options.json)
 		return 0;
+	const char *text = vitro_result_json(call->result);
+
 	if (!text)
 		return vt_fail(err, VT_STEP_OUTPUT, ENOMEM, "write the result");
-	/* Not before there is something to put in its place. What is no file has nothing to cut. */
-	if (call->json.fd >= 0 && ftruncate(fd, 0) < 0 && errno != EINVAL)
-		return vt_fail(err, VT_STEP_OUTPUT, errno, "write the result");
-	int r = vt_cli_write_safe(fd, text, strlen(text), call->options.raw);
-
-	return r < 0 ? vt_fail(err, VT_STEP_OUTPUT, -r, "write the result") : 0;
+	return vt_output_write(&call->json, text, strlen(text), call->options.raw, err);
 }
 
 /* What kept it from being made is a result too. */
@@ -549,9 +533,10 @@ static int run(struct call *call, struct vt_err *err)
 	int r = prepare(call, err);
 
 	if (r == 0)
-		r = take_signals(call, err);
-	if (r == 0)
 		r = start(call, err);
+	/* Until there is a call that they could end, signals end this: a server may be silent. */
+	if (r == 0)
+		r = take_signals(call, err);
 	return r == 0 ? execute(call, err) : r;
 }
 
@@ -588,9 +573,10 @@ int vt_cli_call(int argc, char **argv)
 	int code = 0;
 
 	vt_str_init(&call.arguments);
-	name_call(&call);
+	vt_unique_call_id(call.id, sizeof(call.id));
 	int r = vt_options_parse(&call.options, argc, argv, &err);
 
+	call.json.name = call.options.json_file;
 	call.out.safe = isatty(STDOUT_FILENO) && !call.options.raw;
 	call.err.safe = isatty(STDERR_FILENO) && !call.options.raw;
 	if (r == 0 && call.options.help) {

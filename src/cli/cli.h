@@ -28,7 +28,9 @@ int vt_cli_supervise(int argc, char **argv);
  * words go there through this. What quotes others is shown by vt_str_show().
  */
 void vt_cli_complain(const char *message);
-/* The same for an error: its text, and what errno says where the text is not a sentence yet. */
+/* The same for each line of a text. */
+void vt_cli_complain_lines(const char *text);
+/* And for an error: its text, and what errno says where the text is not a sentence yet. */
 void vt_cli_complain_err(const struct vt_err *err);
 
 /* Tells each line of a text, without its newline. */

@@ -19,14 +19,20 @@ static const struct language {
 	const char *script; /* a file of vitro's own, whose text is the code, and the code its
 			       argument */
 	const char *end;    /* of its flags, where it would take the code for one; or NULL */
+	const char *gives;  /* the word without which no code has a value; or NULL */
 	const char *others; /* how people write it, in any case, between blanks */
 } languages[] = {
-	{ "python", "python3", "-I", "-c", "python/evaluate.py", NULL, " py python python3 " },
-	{ "node", "node", NULL, "-e", "node/evaluate.cjs", "--", " javascript js node nodejs " },
+	{ "python", "python3", "-I", "-c", "python/evaluate.py", NULL, NULL,
+	  " py python python3 " },
+	{ "node", "node", NULL, "-e", "node/evaluate.cjs", "--", "return",
+	  " javascript js node nodejs " },
 };
 
-static const struct language *find(const char *name)
+/* The language that is asked for; NULL: there is none of that name. */
+static const struct language *find(const struct vt_options *options)
 {
+	const char *name = options->lang ? options->lang : "python";
+
 	for (size_t i = 0; i < sizeof(languages) / sizeof(languages[0]); i++)
 		if (strcmp(languages[i].name, name) == 0)
 			return &languages[i];
@@ -110,9 +116,17 @@ static int fail_words(char **code, struct vt_err *err)
 	return vt_fail(err, VT_STEP_POLICY, EINVAL, "%s: vitro eval [FLAGS] CODE | -", what);
 }
 
+bool vt_eval_lacks_value(const struct vt_options *options)
+{
+	const struct language *language = find(options);
+
+	return options->code && strcmp(options->code, "-") != 0 && language && language->gives &&
+	       !strstr(options->code, language->gives);
+}
+
 int vt_eval_command(struct vt_options *options, struct vt_arena *arena, struct vt_err *err)
 {
-	const struct language *language = find(options->lang ? options->lang : "python");
+	const struct language *language = find(options);
 	char **code = options->command;
 
 	if (!language)

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/flags.h"
 #include "cli/options.h"
 #include "policy/fields.h"
 #include "policy/units.h"
@@ -56,7 +57,7 @@ void vt_options_help(const char *verb, struct vt_str *out)
 	struct vt_flag flag;
 	char text[80];
 
-	for (size_t i = 0; vt_options_flag(verb, i, &flag); i++) {
+	for (size_t i = 0; vt_flag_at(verb, i, &flag); i++) {
 		if (!flag.name)
 			(void)snprintf(text, sizeof(text), "--set %s=VALUE",
 				       vt_field_info((enum vt_field)flag.field)->key);

@@ -157,7 +157,7 @@ int main(int argc, char **argv)
 	if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0 ||
 	    strcmp(name, "version") == 0)
 		return show_version();
-	if (is_help(name) && argc < 3)
+	if (is_help(name) && (argc < 3 || is_help(argv[2])))
 		return show_help(STDOUT_FILENO);
 	if (!*name) {
 		(void)show_help(STDERR_FILENO); /* there is nobody else to tell */

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "cli/offer.h"
+#include "cli/manifest.h"
 #include "client/policy.h"
 #include "manifest/table.h"
 #include "tool/command.h"

@@ -10,129 +10,10 @@
 
 #include "base/closest.h"
 #include "cli/cli.h"
+#include "cli/flags.h"
 #include "plan/lookup.h"
 #include "policy/fields.h"
 #include "policy/units.h"
-
-/* Flags that are not fields of a policy. */
-enum own_flag {
-	OWN_SELF_TEST,
-	OWN_POLICY,
-	OWN_SET,
-	OWN_JSON,
-	OWN_REPORT,
-	OWN_AUDIT,
-	OWN_EXPECT,
-	OWN_RAW,
-	OWN_QUERY,
-	OWN_LANG,
-	OWN_TIMEOUT,
-	OWN_SOCKET,
-	OWN_FD,
-	OWN_CLIENTS,
-	OWN_CELLS,
-	OWN_DRAIN,
-	OWN_METRICS,
-	OWN_TOOLS,
-	OWN_HELP,
-};
-
-/* The verbs that take a policy, and so the flags of its fields. */
-static const char policy_verbs[] = "run eval explain doctor";
-/* Those whose flags may come after what else they take. */
-static const char mixing_verbs[] = "tools call";
-
-static const struct own {
-	enum own_flag id;
-	const char *verbs; /* who takes it */
-	struct vt_flag flag;
-} own_flags[] = {
-	{ OWN_SELF_TEST,
-	  "doctor",
-	  { "--self-test", NULL, NULL,
-	    "Try forbidden acts in a real cell of the policy, and compare with its claims.", false,
-	    -1 } },
-	{ OWN_POLICY,
-	  policy_verbs,
-	  { "--policy", "-p", "POLICY",
-	    "A policy file, or a built-in one: default, strict, compute.", false, -1 } },
-	{ OWN_SET,
-	  policy_verbs,
-	  { "--set", NULL, "KEY=VALUE", "Set any key of the policy.", false, -1 } },
-	{ OWN_QUERY,
-	  "tools",
-	  { "--query", NULL, "TEXT",
-	    "List only tools with each of these words in their name or description.", false, -1 } },
-	{ OWN_TIMEOUT,
-	  "call",
-	  { "--timeout", NULL, "TIME", "A deadline shorter than that of the tool's policy.", false,
-	    -1 } },
-	{ OWN_LANG,
-	  "eval",
-	  { "--lang", NULL, "NAME", "The language: python (the default) or node.", false, -1 } },
-	{ OWN_JSON,
-	  "run eval call",
-	  { "--json", NULL, "FILE",
-	    "Write the result to FILE, or to standard output instead of the command's output.",
-	    true, -1 } },
-	{ OWN_REPORT, "doctor", { "--json", NULL, NULL, "Print the report as JSON.", false, -1 } },
-	{ OWN_REPORT, "explain", { "--json", NULL, NULL, "Print the plan as JSON.", false, -1 } },
-	{ OWN_REPORT, "tools", { "--json", NULL, NULL, "Print the tools as JSON.", false, -1 } },
-	{ OWN_SOCKET,
-	  "serve",
-	  { "--socket", NULL, "PATH",
-	    "Listen at PATH; by default at $XDG_RUNTIME_DIR/vitro/socket, as root at "
-	    "/run/vitro/socket.",
-	    false, -1 } },
-	{ OWN_SOCKET,
-	  "tools call",
-	  { "--socket", NULL, "PATH", "Use the tools of the server that listens at PATH.", false,
-	    -1 } },
-	{ OWN_FD,
-	  "serve",
-	  { "--fd", NULL, "NUMBER",
-	    "Serve on an inherited descriptor instead: a listening socket, or a client's.", false,
-	    -1 } },
-	{ OWN_CLIENTS,
-	  "serve",
-	  { "--clients", NULL, "NUMBER", "How many clients are let in at once (default 512).",
-	    false, -1 } },
-	{ OWN_CELLS,
-	  "serve",
-	  { "--cells", NULL, "NUMBER",
-	    "How many calls of all clients run at once (default 256); one client gets at most "
-	    "three quarters.",
-	    false, -1 } },
-	{ OWN_DRAIN,
-	  "serve",
-	  { "--drain", NULL, "TIME",
-	    "How long to wait for running calls after SIGTERM (default 30s).", false, -1 } },
-	{ OWN_TOOLS,
-	  "serve",
-	  { "--tools", NULL, "FILE",
-	    "Offer the tools of a manifest, and read it again when it changes.", false, -1 } },
-	{ OWN_METRICS,
-	  "serve",
-	  { "--metrics", NULL, "WHERE",
-	    "Offer metrics for Prometheus, at a Unix socket or at 127.0.0.1:PORT.", false, -1 } },
-	{ OWN_AUDIT,
-	  "run eval serve",
-	  { "--audit", NULL, "FILE",
-	    "Append one JSON line for each call to FILE, chained to the line before.", false,
-	    -1 } },
-	{ OWN_EXPECT,
-	  "audit",
-	  { "--expect", NULL, "HASH", "Fail unless a line of the log has this hash.", false, -1 } },
-	{ OWN_RAW,
-	  "run eval call",
-	  { "--raw", NULL, NULL, "Let escape sequences from the command reach the terminal.", false,
-	    -1 } },
-	{ OWN_HELP,
-	  "run eval explain doctor audit tools call serve",
-	  { "--help", "-h", NULL, "Show help and exit.", false, -1 } },
-};
-
-#define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 
 enum { DRAIN_MAX_MS = 10 * 60 * 1000 };
 
@@ -140,51 +21,9 @@ enum { DRAIN_MAX_MS = 10 * 60 * 1000 };
 struct given {
 	const char *text; /* as written, without its value: "--timeout" */
 	int len;
-	const char *value; /* after '=', or NULL */
-	const struct own *own;
+	const char *value;   /* after '=', or NULL */
 	struct vt_flag flag; /* whose name is NULL where nobody knows it */
 };
-
-/* Whether a verb is among the words of a list. */
-static bool is_one_of(const char *verb, const char *verbs)
-{
-	size_t len = strlen(verb);
-
-	for (const char *at = verbs; (at = strstr(at, verb)); at += len)
-		if ((at == verbs || at[-1] == ' ') && (at[len] == ' ' || at[len] == '\0'))
-			return true;
-	return false;
-}
-
-/* What a verb's flag with that index is; *ret_own is NULL for one of the policy's. */
-static bool flag_at(const char *verb, size_t index, struct vt_flag *ret_flag,
-		    const struct own **ret_own)
-{
-	for (size_t i = 0; i < COUNT(own_flags); i++) {
-		if (!is_one_of(verb, own_flags[i].verbs) || index-- > 0)
-			continue;
-		*ret_flag = own_flags[i].flag;
-		*ret_own = &own_flags[i];
-		return true;
-	}
-	if (!is_one_of(verb, policy_verbs) || index >= VT_FIELD_COUNT)
-		return false;
-	const struct vt_field_info *info = vt_field_info((enum vt_field)index);
-
-	*ret_flag = (struct vt_flag){ .name = info->flag,
-				      .argument = info->argument,
-				      .sentence = info->sentence,
-				      .field = (int)index };
-	*ret_own = NULL;
-	return true;
-}
-
-bool vt_options_flag(const char *verb, size_t index, struct vt_flag *ret_flag)
-{
-	const struct own *own;
-
-	return flag_at(verb, index, ret_flag, &own);
-}
 
 static bool is_named(const struct given *given, const char *name)
 {
@@ -200,15 +39,11 @@ static struct given recognise(const char *verb, const char *text)
 		.len = (int)(equals ? (size_t)(equals - text) : strlen(text)),
 		.value = equals ? equals + 1 : NULL,
 	};
-	const struct own *own;
 	struct vt_flag flag;
 
-	for (size_t i = 0; flag_at(verb, i, &flag, &own); i++) {
-		if (is_named(&given, flag.name) || is_named(&given, flag.letter)) {
+	for (size_t i = 0; vt_flag_at(verb, i, &flag); i++)
+		if (is_named(&given, flag.name) || is_named(&given, flag.letter))
 			given.flag = flag;
-			given.own = own;
-		}
-	}
 	return given;
 }
 
@@ -221,7 +56,7 @@ static const char *begun_flag(const char *verb, const char *typed)
 	size_t len = strlen(typed);
 	struct vt_flag flag;
 
-	for (size_t i = 0; len >= LEAST && vt_options_flag(verb, i, &flag); i++)
+	for (size_t i = 0; len >= LEAST && vt_flag_at(verb, i, &flag); i++)
 		if (flag.name && strncmp(flag.name + strlen("--"), typed, len) == 0 &&
 		    (!best || strlen(flag.name) < strlen(best)))
 			best = flag.name;
@@ -239,7 +74,7 @@ static int fail_unknown(const struct given *given, const char *verb, struct vt_e
 	(void)snprintf(typed, sizeof(typed), "%.*s", given->len - (int)dashes,
 		       given->text + dashes);
 	vt_closest_init(&closest, typed);
-	for (size_t i = 0; vt_options_flag(verb, i, &flag); i++) {
+	for (size_t i = 0; vt_flag_at(verb, i, &flag); i++) {
 		const char *key = flag.field < 0 ? NULL
 						 : vt_field_info((enum vt_field)flag.field)->key;
 		const char *dot = key ? strchr(key, '.') : NULL;
@@ -361,25 +196,25 @@ static int apply_serve(struct vt_options *options, const struct given *given, st
 	int64_t number;
 	int r = 0;
 
-	switch (given->own->id) {
-	case OWN_SOCKET:
+	switch (given->flag.own) {
+	case VT_OWN_SOCKET:
 		options->serve.socket = given->value;
 		break;
-	case OWN_FD:
+	case VT_OWN_FD:
 		r = set_number(given, 3, 1 << 20, &number, err);
 		options->serve.fd = r < 0 ? -1 : (int)number;
 		break;
-	case OWN_CLIENTS:
+	case VT_OWN_CLIENTS:
 		return set_number(given, 1, 65536, &options->serve.clients, err);
-	case OWN_CELLS:
+	case VT_OWN_CELLS:
 		return set_number(given, 1, 65536, &options->serve.cells, err);
-	case OWN_METRICS:
+	case VT_OWN_METRICS:
 		options->serve.metrics = given->value;
 		break;
-	case OWN_TOOLS:
+	case VT_OWN_TOOLS:
 		options->serve.tools = given->value;
 		break;
-	case OWN_DRAIN:
+	case VT_OWN_DRAIN:
 		return set_drain(options, given, err);
 	default:
 		break;
@@ -390,41 +225,41 @@ static int apply_serve(struct vt_options *options, const struct given *given, st
 static int apply_own(struct vt_options *options, const struct given *given, const char *cwd,
 		     struct vt_err *err)
 {
-	switch (given->own->id) {
-	case OWN_POLICY:
+	switch (given->flag.own) {
+	case VT_OWN_POLICY:
 		return 0; /* loaded before all other flags */
-	case OWN_SET:
+	case VT_OWN_SET:
 		return set_any(options->policy, given->value, cwd, err);
-	case OWN_JSON:
+	case VT_OWN_JSON:
 		options->json = true;
 		options->json_file = given->value;
 		if (given->value && !*given->value)
 			return vt_fail(err, VT_STEP_POLICY, EINVAL, "--json= needs a file's name");
 		return 0;
-	case OWN_SELF_TEST:
+	case VT_OWN_SELF_TEST:
 		options->self_test = true;
 		return 0;
-	case OWN_REPORT:
+	case VT_OWN_REPORT:
 		options->json = true;
 		return 0;
-	case OWN_AUDIT:
+	case VT_OWN_AUDIT:
 		options->audit_file = given->value;
 		return 0;
-	case OWN_EXPECT:
+	case VT_OWN_EXPECT:
 		options->expect = given->value;
 		return 0;
-	case OWN_RAW:
+	case VT_OWN_RAW:
 		options->raw = true;
 		return 0;
-	case OWN_QUERY:
+	case VT_OWN_QUERY:
 		options->query = given->value;
 		return 0;
-	case OWN_LANG:
+	case VT_OWN_LANG:
 		options->lang = given->value;
 		return 0;
-	case OWN_TIMEOUT:
+	case VT_OWN_TIMEOUT:
 		return set_field(options, given, VT_FIELD_LIMITS_WALL_MS, cwd, err);
-	case OWN_HELP:
+	case VT_OWN_HELP:
 		options->help = true;
 		return 0;
 	default:
@@ -435,7 +270,7 @@ static int apply_own(struct vt_options *options, const struct given *given, cons
 static int apply(struct vt_options *options, const struct given *given, const char *cwd,
 		 struct vt_err *err)
 {
-	if (given->own)
+	if (given->flag.own)
 		return apply_own(options, given, cwd, err);
 	return set_field(options, given, (enum vt_field)given->flag.field, cwd, err);
 }
@@ -445,7 +280,7 @@ static void note_unset(const struct given *given)
 {
 	char message[256];
 
-	if (given->own || given->flag.field != VT_FIELD_ENV_SET || strchr(given->value, '=') ||
+	if (given->flag.own || given->flag.field != VT_FIELD_ENV_SET || strchr(given->value, '=') ||
 	    strcmp(given->value, "*") == 0 || getenv(given->value))
 		return;
 	(void)snprintf(message, sizeof(message),
@@ -455,19 +290,43 @@ static void note_unset(const struct given *given)
 	vt_cli_complain(message);
 }
 
+/* Of several mistakes in a policy the last one is the error; those before it are told here. */
+static int load_policy(struct vt_policy *policy, const char *name, struct vt_err *err)
+{
+	struct vt_str mistakes;
+
+	vt_str_init(&mistakes);
+	policy->mistakes = &mistakes;
+	int r = vt_policy_load(policy, name, "--policy", err);
+
+	policy->mistakes = NULL;
+	if (r < 0 && mistakes.len) {
+		mistakes.text[mistakes.len - 1] = '\0'; /* the end of its last line */
+		char *last = strrchr(mistakes.text, '\n');
+
+		if (last) {
+			*last = '\0';
+			vt_cli_complain_lines(mistakes.text);
+			r = vt_fail(err, VT_STEP_POLICY, EINVAL, "%s", last + 1);
+		}
+	}
+	vt_str_done(&mistakes);
+	return r;
+}
+
 /* Policies come before all other flags, wherever they stand; and notes when all is well. */
 enum round { ROUND_POLICIES, ROUND_FLAGS, ROUND_NOTES };
 
 static int take(struct vt_options *options, const struct given *given, enum round round,
 		const char *cwd, struct vt_err *err)
 {
-	bool is_policy = given->own && given->own->id == OWN_POLICY;
+	bool is_policy = given->flag.own == VT_OWN_POLICY;
 
 	if (round == ROUND_NOTES) {
 		note_unset(given);
 	} else if (round == ROUND_POLICIES && is_policy) {
 		options->policy_name = given->value;
-		return vt_policy_load(options->policy, given->value, "--policy", err);
+		return load_policy(options->policy, given->value, err);
 	} else if (round == ROUND_FLAGS && !is_policy) {
 		return apply(options, given, cwd, err);
 	}
@@ -546,7 +405,7 @@ int vt_options_parse(struct vt_options *options, int argc, char **argv, struct v
 	};
 	int r = vt_policy_new(&options->policy, err);
 
-	if (r == 0 && is_one_of(argv[0], mixing_verbs)) {
+	if (r == 0 && vt_flag_may_follow(argv[0])) {
 		r = arrange(options, argc, argv, err);
 		argc = r < 0 ? argc : r;
 		argv = r < 0 ? argv : options->arranged;

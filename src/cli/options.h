@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The flags of the verbs: those of the policy's fields, from their table, and a few of the command
- * line's own. One table parses them, prints them for --help and makes the shells' completions.
+ * What the flags of a verb come to, as they stand on a command line, and what follows them; and how
+ * --help shows them. Which there are is in cli/flags.h.
  */
 #pragma once
 
@@ -52,20 +52,7 @@ void vt_options_done(struct vt_options *options);
 int vt_options_find_command(const struct vt_options *options, struct vt_arena *arena,
 			    struct vt_command *ret_command, struct vt_err *err);
 
-/* A flag of a verb. */
-struct vt_flag {
-	const char *name;     /* "--timeout"; NULL: a field of the policy that only --set reaches */
-	const char *letter;   /* "-p", or NULL */
-	const char *argument; /* "TIME", or NULL */
-	const char *sentence;
-	bool        optional; /* the argument is given as --name=ARG or not at all */
-	int         field;    /* of the policy, or -1 */
-};
-
-/* A verb's flags by their index, in the order of --help. false: there are no more. */
-bool vt_options_flag(const char *verb, size_t index, struct vt_flag *ret_flag);
-
-/* The same with their sentences, as --help shows them. */
+/* A verb's flags with their sentences, as --help shows them. */
 void vt_options_help(const char *verb, struct vt_str *out);
 
 /* Writes that to standard output, with what is said before and after it. */

@@ -13,6 +13,7 @@
 #include "base/fd.h"
 #include "base/file.h"
 #include "base/path.h"
+#include "cli/cli.h"
 #include "plan/links.h"
 
 /* What the command may write, as a name and as what it is. */
@@ -564,6 +565,22 @@ int vt_output_check(struct vt_output *output, const struct vt_plan *plan,
 	if (r < 0)
 		withdraw(output);
 	return r;
+}
+
+int vt_output_write(const struct vt_output *output, const char *text, size_t len, bool raw,
+		    struct vt_err *err)
+{
+	int fd = output->name ? output->fd : STDOUT_FILENO;
+	int r = 0;
+
+	if (fd < 0)
+		return 0;
+	/* Not before there is something to put in its place. What is no file has nothing to cut. */
+	if (output->name && ftruncate(fd, 0) < 0 && errno != EINVAL)
+		r = -errno;
+	if (r == 0)
+		r = vt_cli_write_safe(fd, text, len, raw);
+	return r < 0 ? vt_fail(err, VT_STEP_OUTPUT, -r, "write the result") : 0;
 }
 
 void vt_output_done(struct vt_output *output)

@@ -17,7 +17,7 @@
 
 struct vt_output {
 	const char *flag;      /* "--json" */
-	const char *name;      /* as given */
+	const char *name;      /* as given; NULL: no file was named */
 	int         fd;        /* -1: none */
 	int         folder_fd; /* that it is in; -1: the caller gave a descriptor */
 	bool        made;      /* the file is new */
@@ -40,7 +40,14 @@ int vt_output_open(struct vt_output *output, int flags, const struct vt_policy *
  * removed if it is new. An output that is not open is fine.
  */
 int vt_output_check(struct vt_output *output, const struct vt_plan *plan,
-		    const struct vt_host *host,
-		    struct vt_arena *arena, struct vt_err *err);
+		    const struct vt_host *host, struct vt_arena *arena, struct vt_err *err);
+
+/*
+ * Writes a result in place of all that is there; or, where no file was named, to standard output.
+ * One that was named and is not open gets nothing, and nobody gets it in its stead. A terminal gets
+ * the safe form, unless it is to be raw.
+ */
+int vt_output_write(const struct vt_output *output, const char *text, size_t len, bool raw,
+		    struct vt_err *err);
 
 void vt_output_done(struct vt_output *output);

@@ -95,6 +95,17 @@ void vt_cli_complain(const char *message)
 	vt_str_done(&line);
 }
 
+static void complain(void *user, const char *line)
+{
+	(void)user;
+	vt_cli_complain(line);
+}
+
+void vt_cli_complain_lines(const char *text)
+{
+	vt_cli_each_line(text, complain, NULL);
+}
+
 void vt_cli_complain_err(const struct vt_err *err)
 {
 	struct vt_verdict verdict;

@@ -42,12 +42,10 @@ struct call {
 	int signal_fd;
 };
 
-static int open_output(struct call *call, struct vt_output *output, const char *name, int flags,
-		       struct vt_err *err)
+static int open_output(struct call *call, struct vt_output *output, int flags, struct vt_err *err)
 {
-	if (!name)
+	if (!output->name)
 		return 0;
-	output->name = name;
 	int r = vt_output_open(output, flags, call->options.policy, &call->host, call->arena, err);
 
 	/* Whatever becomes of the call, there will be something written. */
@@ -59,7 +57,7 @@ static int open_output(struct call *call, struct vt_output *output, const char *
 /* A log that somebody keeps locked is found out now: what cannot be recorded is not run. */
 static int open_audit(struct call *call, struct vt_err *err)
 {
-	int r = open_output(call, &call->audit, call->options.audit_file, O_RDWR | O_APPEND, err);
+	int r = open_output(call, &call->audit, O_RDWR | O_APPEND, err);
 
 	if (r < 0 || call->audit.fd < 0)
 		return r;
@@ -82,7 +80,7 @@ static int open_audit(struct call *call, struct vt_err *err)
 static int open_outputs(struct call *call, struct vt_err *err)
 {
 	struct vt_err later;
-	int r = open_output(call, &call->json, call->options.json_file, 0, err);
+	int r = open_output(call, &call->json, 0, err);
 	int audit = open_audit(call, r < 0 ? &later : err);
 
 	return r < 0 ? r : audit;
@@ -106,15 +104,6 @@ static int take_signals(struct call *call, struct vt_err *err)
 	return call->signal_fd < 0 ? call->signal_fd : 0;
 }
 
-/* An id that no other line of an audit log has. */
-static void name_call(struct call *call)
-{
-	uint64_t number = vt_unique_number();
-
-	(void)snprintf(call->result.call_id, sizeof(call->result.call_id), "c%016llx",
-		       (unsigned long long)number); /* fits */
-}
-
 static int make_plan(struct call *call, struct vt_err *err)
 {
 	const struct vt_request request = {
@@ -133,6 +122,8 @@ static int prepare(struct call *call, int argc, char **argv, struct vt_err *err)
 {
 	int r = vt_options_parse(&call->options, argc, argv, err);
 
+	call->json.name = call->options.json_file;
+	call->audit.name = call->options.audit_file;
 	if (r < 0 || call->options.help)
 		return r;
 	call->arena = vt_arena_new();
@@ -237,17 +228,6 @@ static int execute(struct call *call, struct vt_err *err)
 	return r;
 }
 
-/* What was printed goes to a terminal only in its safe form. */
-static int print_json(const struct call *call, const struct vt_str *json)
-{
-	int fd = call->json.fd >= 0 ? call->json.fd : STDOUT_FILENO;
-
-	/* Not before there is something to put in its place. What is no file has nothing to cut. */
-	if (call->json.fd >= 0 && ftruncate(fd, 0) < 0 && errno != EINVAL)
-		return -errno;
-	return vt_cli_write_safe(fd, json->text, json->len, call->options.raw);
-}
-
 static int append_audit(struct call *call, struct vt_err *err)
 {
 	const struct vt_options *options = &call->options;
@@ -271,8 +251,8 @@ static int write_json(const struct call *call, struct vt_err *err)
 	vt_str_init(&json);
 	int r = vt_result_json(&call->result, call->plan, &json, err);
 
-	if (r == 0 && (r = print_json(call, &json)) < 0)
-		r = vt_fail(err, VT_STEP_OUTPUT, -r, "write the result");
+	if (r == 0)
+		r = vt_output_write(&call->json, json.text, json.len, call->options.raw, err);
 	vt_str_done(&json);
 	return r;
 }
@@ -357,6 +337,22 @@ static void hint(struct call *call)
 	vt_str_done(&text);
 }
 
+/*
+ * Who knows notebooks leaves the `return` out in JavaScript, too. What printed nothing either, and
+ * could change nothing, was run for nothing.
+ */
+static void hint_value(struct call *call)
+{
+	const struct vt_policy *policy = call->options.policy;
+	bool changes = policy->files.write.count || policy->files.sockets.count ||
+		       policy->network != VT_NETWORK_NONE;
+
+	if (call->result.verdict.status == VT_STATUS_OK && call->result.silent && !changes &&
+	    vt_eval_lacks_value(&call->options))
+		complain(call, "note: the code has no `return`, and so no value; in JavaScript, "
+			       "write: return 6 * 7");
+}
+
 /* Says on standard error what the exit code alone does not. */
 static void tell(struct call *call)
 {
@@ -376,6 +372,7 @@ static void tell(struct call *call)
 		complain(call, "the cell has ended; what it left in its private folder is so much "
 			       "that it is still being removed");
 	hint(call);
+	hint_value(call);
 }
 
 static void show_help(const char *verb)
@@ -432,7 +429,7 @@ int vt_cli_run(int argc, char **argv)
 	int code;
 
 	vt_result_init(&call.result);
-	name_call(&call);
+	vt_unique_call_id(call.result.call_id, sizeof(call.result.call_id));
 	int r = prepare(&call, argc, argv, &failure);
 
 	if (r == 0 && call.options.help) {

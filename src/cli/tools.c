@@ -8,7 +8,7 @@
 
 #include "base/json.h"
 #include "cli/cli.h"
-#include "cli/offer.h"
+#include "cli/manifest.h"
 #include "cli/options.h"
 #include "tool/set.h"
 #include <vitro.h>

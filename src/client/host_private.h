@@ -91,6 +91,7 @@ struct vitro_toolhost {
 	struct vt_peer       peer;
 	struct vt_toolset   *tools;
 	bool                 watched; /* changes are told */
+	uint64_t             lists;   /* of a server's tools, that came */
 	struct vitro_options options; /* without what it points to */
 	vitro_policy        *policy;  /* the tool host's own */
 	struct vt_host_pool      *pools;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/json.h"
+#include "base/json_scan.h"
 #include "client/error.h"
 #include "client/host_private.h"
 
@@ -14,7 +15,21 @@ static bool is_remote(const struct vt_tool *tool)
 	return ((const struct vt_target *)tool->owner)->remote;
 }
 
-static int make_tool(const json_t *one, struct vt_tool **ret_tool, struct vt_err *err)
+/* A member's text as it came: through jansson 0.1 becomes 0.10000000000000001. NULL: no memory. */
+static char *copy_member(struct vt_json_span object, const char *name)
+{
+	struct vt_json_span key, value;
+	size_t len = strlen(name);
+
+	while (vt_json_next(&object, &key, &value))
+		if ((size_t)(key.end - key.at) == len + 2 && memcmp(key.at + 1, name, len) == 0)
+			return strndup(value.at, (size_t)(value.end - value.at));
+	return NULL;
+}
+
+/* span is its text. */
+static int make_tool(const json_t *one, struct vt_json_span span, struct vt_tool **ret_tool,
+		     struct vt_err *err)
 {
 	const char *name = json_string_value(json_object_get(one, "name"));
 	const char *description = json_string_value(json_object_get(one, "description"));
@@ -23,7 +38,7 @@ static int make_tool(const json_t *one, struct vt_tool **ret_tool, struct vt_err
 	if (!name || (schema && !json_is_object(schema)))
 		return vt_fail(err, VT_STEP_WIRE, EBADMSG, "a tool that is none");
 	struct vt_target *target = calloc(1, sizeof(*target));
-	char *text = schema ? json_dumps(schema, 0) : NULL;
+	char *text = schema ? copy_member(span, "input_schema") : NULL;
 	int status = target && (!schema || text)
 			     ? vt_tool_new(name, description, text, ret_tool, err)
 			     : vt_fail(err, VT_STEP_WIRE, ENOMEM, "take a tool");
@@ -40,10 +55,11 @@ static int make_tool(const json_t *one, struct vt_tool **ret_tool, struct vt_err
 }
 
 /* What the program has itself stays. */
-static int add_tool(vitro_toolhost *host, const json_t *one, struct vt_err *err)
+static int add_tool(vitro_toolhost *host, const json_t *one, struct vt_json_span span,
+		    struct vt_err *err)
 {
 	struct vt_tool *made;
-	int status = make_tool(one, &made, err);
+	int status = make_tool(one, span, &made, err);
 
 	if (status < 0)
 		return status;
@@ -84,22 +100,43 @@ static bool remove_one(vitro_toolhost *host, const json_t *list)
 	return false;
 }
 
+/* Whoever is told of a change can have the next list come meanwhile, which stands then. */
+static int take_list(vitro_toolhost *host, const json_t *list, struct vt_json_span rest,
+		     struct vt_err *err)
+{
+	const uint64_t number = ++host->lists;
+	struct vt_json_span key, span;
+	int status = 0;
+
+	while (host->lists == number && remove_one(host, list))
+		continue;
+	for (size_t i = 0; status == 0 && host->lists == number && i < json_array_size(list); i++)
+		status = vt_json_next(&rest, &key, &span)
+				 ? add_tool(host, json_array_get(list, i), span, err)
+				 : vt_fail(err, VT_STEP_WIRE, EBADMSG,
+					   "a tool is nested too deeply");
+	return status;
+}
+
 int vt_remote_take(vitro_toolhost *host, const struct vt_message *message, struct vt_err *err)
 {
-	AUTO_JSON json_t *list = NULL;
 	const char *error = vt_head_text(&message->head, "error", NULL);
-	const json_t *one;
-	size_t i;
-	int status = 0;
+	size_t len = message->body_len;
+	int status;
 
 	if (!vt_head_flag(&message->head, "ok", false))
 		return vt_fail(err, VT_STEP_WIRE, ENOENT, "%s", error ? error : "it has no tools");
-	list = json_loadb(message->body, message->body_len, JSON_REJECT_DUPLICATES, NULL);
-	if (!json_is_array(list))
-		return vt_fail(err, VT_STEP_WIRE, EBADMSG, "its tools are no list");
-	while (remove_one(host, list))
-		continue;
-	json_array_foreach(list, i, one) if (status == 0) status = add_tool(host, one, err);
+	/* A copy: that next list would come over this message. */
+	char *text = malloc(len + 1);
+
+	if (!text)
+		return vt_error_no_memory(err);
+	memcpy(text, message->body, len);
+	AUTO_JSON json_t *list = json_loadb(text, len, JSON_REJECT_DUPLICATES, NULL);
+
+	status = json_is_array(list) ? take_list(host, list, vt_json_span(text, len), err)
+				     : vt_fail(err, VT_STEP_WIRE, EBADMSG, "its tools are no list");
+	free(text);
 	return status;
 }
 

@@ -14,7 +14,7 @@
 
 #include "base/closest.h"
 #include "base/json.h"
-#include "base/utf8.h"
+#include "manifest/members.h"
 #include "manifest/mistakes.h"
 #include "manifest/needs.h"
 #include "manifest/policies.h"
@@ -33,13 +33,6 @@ struct reading {
 	const char **names;               /* as far as they are known; NULL for who has none */
 };
 
-/* A key that an object may have, and what became of it. */
-struct field {
-	const char *key;
-	const json_t *value; /* NULL: it is not there */
-	struct vt_json_span span;
-};
-
 static const char *copy(struct reading *r, const char *text, size_t len)
 {
 	char *made = vt_arena_dupn(r->manifest->arena, text, len);
@@ -50,71 +43,6 @@ static const char *copy(struct reading *r, const char *text, size_t len)
 	return made;
 }
 
-/* ---- keys ----------------------------------------------------------------------------------- */
-
-static void complain_of_key(struct reading *r, const struct vt_place *place, const char *key,
-			    struct vt_json_span key_span, const struct field *fields, size_t count)
-{
-	const struct vt_place at = { key_span, place->key };
-	struct vt_closest closest;
-	char shown[80];
-
-	vt_closest_init(&closest, key);
-	for (size_t i = 0; i < count; i++)
-		vt_closest_try(&closest, fields[i].key, fields[i].key);
-	for (size_t i = 0; i < count; i++)
-		if (strcmp(fields[i].key, "input_schema") == 0)
-			vt_closest_try(&closest, "input", fields[i].key);
-	vt_utf8_show_text(shown, sizeof(shown), key, strlen(key));
-	if (closest.best)
-		vt_mistakes_add(&r->mistakes, &at, "unknown key '%s'; did you mean '%s'?", shown,
-				closest.best);
-	else
-		vt_mistakes_add(&r->mistakes, &at, "unknown key '%s'; see vitro-tools(5)", shown);
-}
-
-/* Of a member that begins behind `at`, which is all that a scan knows of it. */
-static void complain_of_depth(struct reading *r, const struct vt_place *place, const char *key,
-			      const char *at)
-{
-	const struct vt_place member = { { at + strspn(at, "{, \t\r\n"), place->span.end },
-					 place->key };
-	char shown[80];
-
-	vt_mistakes_add(&r->mistakes, &member, "%s: this is nested too deeply",
-			vt_utf8_show_text(shown, sizeof(shown), key, strlen(key)));
-}
-
-/* Finds the fields of an object, and complains of what is none of them. False: it cannot be read
- * on. */
-static bool find_fields(struct reading *r, const json_t *object, const struct vt_place *place,
-			struct field *fields, size_t count)
-{
-	struct vt_json_span rest = place->span, key_span, span;
-	const char *key;
-	json_t *value;
-
-	json_object_foreach((json_t *)object, key, value)
-	{
-		size_t i = 0;
-
-		/* jansson keeps the order; what it takes and the scan does not is too deep. */
-		if (!vt_json_next(&rest, &key_span, &span)) {
-			complain_of_depth(r, place, key, rest.at);
-			return false;
-		}
-		while (i < count && strcmp(fields[i].key, key) != 0)
-			i++;
-		if (i == count) {
-			complain_of_key(r, place, key, key_span, fields, count);
-			continue;
-		}
-		fields[i].value = value;
-		fields[i].span = span;
-	}
-	return true;
-}
-
 /* ---- tools ---------------------------------------------------------------------------------- */
 
 enum { NAME, DESCRIPTION, SCHEMA, COMMAND, POLICY, INPUT, PYTHON, NODE, INTERPRETER, TOOL_FIELDS };
@@ -122,7 +50,7 @@ enum { NAME, DESCRIPTION, SCHEMA, COMMAND, POLICY, INPUT, PYTHON, NODE, INTERPRE
 struct tool_reading {
 	struct reading *r;
 	const struct vt_place *place;
-	struct field fields[TOOL_FIELDS];
+	struct vt_manifest_member fields[TOOL_FIELDS];
 	struct vt_manifest_tool *tool;
 	struct vt_schema *schema; /* NULL: none, or it is wrong */
 	bool schema_is_wrong;
@@ -135,7 +63,7 @@ struct tool_reading {
 /* The text of a field that must be a string. NULL: it is not there, or none. */
 static const char *text_of(struct tool_reading *t, int field)
 {
-	const struct field *f = &t->fields[field];
+	const struct vt_manifest_member *f = &t->fields[field];
 
 	if (f->value && !json_is_string(f->value))
 		WRONG(t, "%s: want a string", f->key);
@@ -176,7 +104,7 @@ static void read_description(struct tool_reading *t)
 
 static void read_schema(struct tool_reading *t)
 {
-	const struct field *f = &t->fields[SCHEMA];
+	const struct vt_manifest_member *f = &t->fields[SCHEMA];
 	size_t len = (size_t)(f->span.end - f->span.at);
 	struct vt_err err;
 
@@ -195,7 +123,7 @@ static void read_schema(struct tool_reading *t)
 /* The words, ending with NULL. NULL: they are none. */
 static const char **words_of(struct tool_reading *t)
 {
-	const struct field *f = &t->fields[COMMAND];
+	const struct vt_manifest_member *f = &t->fields[COMMAND];
 	size_t count = json_array_size(f->value);
 
 	if (!f->value) {
@@ -318,7 +246,7 @@ static void read_input(struct tool_reading *t)
 /* Models, people and the server are told the same: what the command needs is required. */
 static void keep_schema(struct tool_reading *t)
 {
-	const struct field *f = &t->fields[SCHEMA];
+	const struct vt_manifest_member *f = &t->fields[SCHEMA];
 
 	if (t->schema_is_wrong || (!f->value && !json_array_size(t->needs)))
 		return;
@@ -328,7 +256,7 @@ static void keep_schema(struct tool_reading *t)
 
 static void read_policy(struct tool_reading *t)
 {
-	const struct field *f = &t->fields[POLICY];
+	const struct vt_manifest_member *f = &t->fields[POLICY];
 	struct reading *r = t->r;
 
 	t->tool->policy = r->policy;
@@ -409,13 +337,14 @@ static void read_tool(struct reading *r, size_t index, const json_t *value,
 		r->mistakes.lines->failed = true;
 		return;
 	}
-	if (find_fields(r, value, &place, t.fields, TOOL_FIELDS))
+	if (vt_members_find(&r->mistakes, value, &place, t.fields, TOOL_FIELDS))
 		read_fields(&t);
 	vt_schema_free(t.schema);
 	json_decref(t.needs);
 }
 
-static void read_tools(struct reading *r, const struct field *field, const struct vt_place *whole)
+static void read_tools(struct reading *r, const struct vt_manifest_member *field,
+		       const struct vt_place *whole)
 {
 	struct vt_json_span rest = field->span, key, span;
 	struct vt_manifest *manifest = r->manifest;
@@ -454,18 +383,18 @@ static void read_tools(struct reading *r, const struct field *field, const struc
 static void read_whole(struct reading *r, const json_t *root, struct vt_json_span span)
 {
 	enum { TOOLS, SHARED, FOR_EDITORS };
-	struct field fields[] = {
+	struct vt_manifest_member fields[] = {
 		[TOOLS] = { "tools" }, [SHARED] = { "policy" }, [FOR_EDITORS] = { "$schema" }
 	};
 	const struct vt_place whole = { span, "" };
-	const struct field *shared = &fields[SHARED];
+	const struct vt_manifest_member *shared = &fields[SHARED];
 
 	if (!json_is_object(root)) {
 		vt_mistakes_add(&r->mistakes, &whole,
 				"want a manifest, which is an object: {\"tools\": [...]}");
 		return;
 	}
-	if (!find_fields(r, root, &whole, fields, COUNT(fields)))
+	if (!vt_members_find(&r->mistakes, root, &whole, fields, COUNT(fields)))
 		return;
 	if (shared->value) {
 		(void)vt_policies_read(r->manifest->arena, r->manifest->path, shared->value, &whole,

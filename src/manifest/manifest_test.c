@@ -579,6 +579,35 @@ static void test_stamps(void **state)
 		free(sources[i]);
 }
 
+/* The same of each file that it is read from, however many extend one another. */
+static void test_stamps_of_many(void **state)
+{
+	enum { FILES = 16 };
+	static const char text[] =
+		"{\"tools\": [{\"name\": \"c\", \"command\": [\"d\"], \"policy\": \"0.json\"}]}";
+	char name[16], policy[32], before[FILES * 64];
+
+	(void)state;
+	for (int i = 0; i < FILES; i++) {
+		(void)snprintf(name, sizeof(name), "%d.json", i);
+		(void)snprintf(policy, sizeof(policy), "{\"extends\": \"%d.json\"}", i + 1);
+		write_file(name, i + 1 < FILES ? policy : "{}");
+	}
+	struct vt_manifest *manifest = load(text);
+
+	(void)snprintf(before, sizeof(before), "%s", manifest->tools[0].policy.stamp);
+	vt_manifest_free(manifest);
+	for (int i = 0; i < FILES; i++) {
+		(void)snprintf(name, sizeof(name), "%d.json", i);
+		(void)snprintf(policy, sizeof(policy), "{ \"extends\": \"%d.json\" }", i + 1);
+		write_file(name, i + 1 < FILES ? policy : "{ }");
+		manifest = load(text);
+		assert_string_not_equal(manifest->tools[0].policy.stamp, before);
+		(void)snprintf(before, sizeof(before), "%s", manifest->tools[0].policy.stamp);
+		vt_manifest_free(manifest);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -596,6 +625,7 @@ int main(void)
 		cmocka_unit_test(test_nobody_turns_the_link),
 		cmocka_unit_test(test_table),
 		cmocka_unit_test(test_stamps),
+		cmocka_unit_test(test_stamps_of_many),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -133,39 +133,60 @@ static int apply(const char *path, const struct vt_manifest_policy *found, struc
 	return status == 0 && found->load ? vt_policy_load(policy, found->load, "", err) : status;
 }
 
-/* Which files they are, and when they were written. */
-static const char *stamp(struct vt_arena *arena, const char *path, const struct vt_policy *policy)
+/* Which files they are, and when they were written: all, or a change of one could go unseen. */
+static const char *stamp(struct reading *r, struct vt_arena *arena, const struct vt_policy *policy)
 {
-	char text[512] = "", one[VT_FILE_STAMP];
-	size_t used = 0;
+	const char *text = NULL;
+	char one[VT_FILE_STAMP];
 
 	for (size_t i = 0; i < policy->sources.count; i++) {
 		struct stat info;
 
-		if (strcmp(policy->sources.items[i], path) == 0 || used >= sizeof(text) ||
+		if (strcmp(policy->sources.items[i], r->path) == 0 ||
 		    stat(policy->sources.items[i], &info) < 0)
 			continue;
 		vt_file_stamp(&info, one);
-		used += (size_t)snprintf(text + used, sizeof(text) - used, "%s ", one); /* or cut */
+		text = vt_arena_printf(arena, "%s%s ", text ? text : "", one);
+		if (!text) {
+			r->mistakes->lines->failed = true; /* no memory */
+			return NULL;
+		}
 	}
-	return used ? vt_arena_dup(arena, text) : NULL;
+	return text;
+}
+
+/* All that is wrong with its keys; else the one thing that kept it from being read. */
+static void complain_of_all(struct reading *r, struct vt_str *mistakes, const struct vt_err *err,
+			    bool of_text)
+{
+	char *rest = mistakes->text;
+
+	r->mistakes->lines->failed |= !vt_str_ok(mistakes);
+	if (!mistakes->len)
+		complain(r, err->what, of_text);
+	for (char *line; (line = strsep(&rest, "\n")) && *line;)
+		complain(r, line, of_text);
 }
 
 static bool is_sound(struct reading *r, struct vt_arena *arena, struct vt_manifest_policy *found)
 {
 	struct vt_policy *policy;
+	struct vt_str mistakes;
 	struct vt_err err = { 0 };
 	int status = vt_policy_new(&policy, &err);
 	bool sound = false;
 
+	vt_str_init(&mistakes);
 	if (status == 0) {
+		policy->mistakes = &mistakes;
 		status = apply(r->path, found, policy, &err);
 		sound = status == 0 && is_guarded(r, policy);
-		found->stamp = sound ? stamp(arena, r->path, policy) : NULL;
+		found->stamp = sound ? stamp(r, arena, policy) : NULL;
 		vt_policy_free(policy);
 	}
 	if (status < 0)
-		complain(r, err.what, !found->load);
+		complain_of_all(r, &mistakes, &err, !found->load);
+	vt_str_done(&mistakes);
 	return sound;
 }
 

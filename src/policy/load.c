@@ -107,8 +107,12 @@ static int load_root(struct vt_policy *policy, const json_t *root, const struct 
 {
 	struct vt_source source = { link->name, "", link->base_dir };
 	const char *extends;
-	int status = vt_parse_check(root, &extends, &source, err);
+	int status = vt_parse_check(policy, root, &extends, &source, err);
+	struct vt_err later;
 
+	/* With keys that are not known, values of others are told of as well. */
+	if (status < 0 && policy->mistakes)
+		(void)vt_parse_apply(policy, root, &source, &later);
 	if (status == 0 && extends)
 		status = load_extended(policy, extends, link, err);
 	return status < 0 ? status : vt_parse_apply(policy, root, &source, err);

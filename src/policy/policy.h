@@ -73,8 +73,15 @@ struct vt_policy {
 				      named */
 	bool             plain_files; /* set before it is read: files alone are read, and no pipe
 					 is waited for */
+	/*
+	 * set before it is read: gets a line for each key that is wrong, as many as have room in
+	 * VT_POLICY_MISTAKES bytes; NULL: the first ends the reading
+	 */
+	struct vt_str   *mistakes;
 	uint64_t         given; /* bit n: field n was set by somebody, not by default */
 };
+
+enum { VT_POLICY_MISTAKES = 4 << 10 };
 
 /* A policy of defaults. */
 int  vt_policy_new(struct vt_policy **ret_policy, struct vt_err *err);

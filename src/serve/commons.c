@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "serve/commons.h"
+
 #include <fcntl.h>
 #include <limits.h>
 #include <malloc.h>
@@ -6,7 +8,6 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/frame.h"
-#include "serve/session.h"
 
 /* How long cells that no client has are kept. */
 #define KEEP (60 * VT_NS_PER_S)

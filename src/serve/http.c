@@ -225,12 +225,12 @@ static int listen_at_port(struct vt_http *http, const char *where, struct vt_err
 	struct sockaddr_in four = { .sin_family = AF_INET };
 	struct sockaddr_in6 six = { .sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT };
 	bool is_six = strncmp(where, "[::1]:", 6) == 0;
-	const char *colon = strrchr(where, ':');
-	char *end;
-	long port = colon ? strtol(colon + 1, &end, 10) : 0;
+	bool is_four = strncmp(where, "127.0.0.1:", 10) == 0;
+	const char *digits = is_six ? where + 6 : is_four ? where + 10 : "";
+	bool is_number = *digits && !digits[strspn(digits, "0123456789")];
+	long port = is_number ? strtol(digits, NULL, 10) : 0; /* or more than all there are */
 
-	if (!colon || (strncmp(where, "127.0.0.1:", 10) != 0 && !is_six) || port < 1 ||
-	    port > 65535 || *end)
+	if (port < 1 || port > 65535)
 		return vt_fail(err, VT_STEP_POLICY, EINVAL,
 			       "--metrics %s: want an absolute path, or 127.0.0.1:PORT, or "
 			       "[::1]:PORT",

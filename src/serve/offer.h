@@ -32,12 +32,11 @@ struct vt_offer_source {
 	size_t                   count;
 	const char              *list; /* all of them, as clients are told: a JSON array */
 	/*
-	 * What a call of one executes: words, each with its NUL, and what it reads. Of python: no
-	 * words, and its arguments.
+	 * What a call of one executes: words, each with its NUL, and what it reads. Of a function:
+	 * no words, and its arguments.
 	 */
 	int  (*expand)(void *user, size_t index, const char *arguments, size_t len,
-	      struct vt_str *words,
-		       struct vt_str *input, struct vt_err *err);
+		       struct vt_str *words, struct vt_str *input, struct vt_err *err);
 	void (*release)(void *user);
 };
 
@@ -49,10 +48,11 @@ int  vt_offer_new(struct vt_cells_maker *maker, const struct vt_offer_source *so
 /* Calls that run have their cells. NULL is fine. */
 void vt_offer_free(struct vt_offer *offer);
 
+/* As clients are told it. */
 const char *vt_offer_list(const struct vt_offer *offer);
 /*
- * The tool of that name, with its cells and the path of its program, NULL of python. False: there
- * is none.
+ * The tool of that name, with its cells and the path of its program, NULL of a function. False:
+ * there is none.
  */
 bool vt_offer_find(const struct vt_offer *offer, const char *name, size_t *ret_index,
 		   struct vt_cells **ret_cells, const char **ret_path);
@@ -60,5 +60,6 @@ bool vt_offer_find(const struct vt_offer *offer, const char *name, size_t *ret_i
 const char *vt_offer_closest(const struct vt_offer *offer, const char *name);
 /* What its zygote knows it by; NULL: it is a command. */
 const char *vt_offer_function(const struct vt_offer *offer, size_t index);
+/* The source's expand(). */
 int  vt_offer_expand(const struct vt_offer *offer, size_t index, const char *arguments, size_t len,
 		     struct vt_str *words, struct vt_str *input, struct vt_err *err);

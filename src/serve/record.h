@@ -11,7 +11,7 @@
 
 #include "base/err.h"
 #include "base/str.h"
-#include "serve/session.h"
+#include "serve/commons.h"
 #include "watch/audit.h"
 #include "watch/loop.h"
 

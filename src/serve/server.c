@@ -163,23 +163,21 @@ static int open_program(pid_t pid)
 	return open(path, O_PATH | O_CLOEXEC);
 }
 
-/* Whether it may come in; else why not is in text. */
-static bool check_user(struct vt_server *server, uid_t uid, char *text, size_t size)
+/* Whether it may come in. */
+static int check_user(struct vt_server *server, uid_t uid, struct vt_err *err)
 {
 	if (uid == geteuid() || uid == 0)
-		return true;
-	(void)snprintf(text, size,
+		return 0;
+	server->metrics.denied[VT_DENIED_USER]++;
+	return vt_fail(err, VT_STEP_WIRE, EPERM,
 		       "this server belongs to user %u and serves only that user and root; you are "
 		       "user %u",
-		       (unsigned)geteuid(), (unsigned)uid); /* fits */
-	log_text(server, LOG_WARNING, text);
-	server->metrics.denied[VT_DENIED_USER]++;
-	return false;
+		       (unsigned)geteuid(), (unsigned)uid);
 }
 
-/* The same, by how many there are already, of all processes and of its own. */
-static bool check_room(struct vt_server *server, const struct vt_session_peer *peer, char *text,
-		       size_t size)
+/* The same, by how many there are already, of all processes and of its own: -EUSERS. */
+static int check_room(struct vt_server *server, const struct vt_session_peer *peer,
+		      struct vt_err *err)
 {
 	const struct vt_client *client = vt_client_find(server->commons.clients, peer->pid,
 							peer->since);
@@ -192,46 +190,50 @@ static bool check_room(struct vt_server *server, const struct vt_session_peer *p
 	if (server->guest_count >= server->room.clients - server->room.clients / 4)
 		most = OF_ONE_FEW;
 	if (server->guest_count >= server->room.clients)
-		(void)snprintf(text, size,
-			       "this server has %u clients, which is the most it takes (%s)",
-			       server->guest_count, why); /* fits */
+		vt_fail(err, VT_STEP_WIRE, EUSERS,
+			"this server has %u clients, which is the most it takes (%s)",
+			server->guest_count, why);
 	else if (client && client->sessions >= most)
-		(void)snprintf(
-			text, size,
+		vt_fail(err, VT_STEP_WIRE, EUSERS,
 			"your process has %u connections to this server, which is the most "
 			"for one process: a quarter of all (%s), or %d; when most are taken, %d",
-			client->sessions, why, OF_ONE_MIN, OF_ONE_FEW); /* fits */
+			client->sessions, why, OF_ONE_MIN, OF_ONE_FEW);
 	else
-		return true;
+		return 0;
 	server->metrics.denied[VT_DENIED_CLIENTS]++;
-	return false;
+	return -EUSERS;
 }
 
-static void take_client(struct vt_server *server, int fd)
+static int check_peer(struct vt_server *server, int fd, struct vt_session_peer *peer,
+		      struct vt_err *err)
 {
-	struct vt_session_peer peer = { .fd = fd, .program_fd = -1 };
 	struct ucred other;
 	socklen_t len = sizeof(other);
-	char text[192];
-	struct vt_err err;
 
-	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &other, &len) < 0) {
-		refuse(fd, "who you are cannot be found out");
-		return;
-	}
-	peer.uid = other.uid;
-	peer.pid = other.pid;
-	peer.since = vt_client_since(other.pid);
-	if (!check_user(server, peer.uid, text, sizeof(text)) ||
-	    !check_room(server, &peer, text, sizeof(text))) {
-		refuse(fd, text);
-		return;
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &other, &len) < 0)
+		return vt_fail(err, VT_STEP_WIRE, errno, "who you are cannot be found out");
+	peer->uid = other.uid;
+	peer->pid = other.pid;
+	peer->since = vt_client_since(other.pid);
+	int r = check_user(server, peer->uid, err);
+
+	return r < 0 ? r : check_room(server, peer, err);
+}
+
+/* Lets a client in, or tells it why not. */
+static int take_client(struct vt_server *server, int fd, struct vt_err *err)
+{
+	struct vt_session_peer peer = { .fd = fd, .program_fd = -1 };
+	int r = check_peer(server, fd, &peer, err);
+
+	if (r < 0) {
+		refuse(fd, err->what);
+		return r;
 	}
 	/* As much as is allowed of that: a large result takes fewer turns. */
 	(void)setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &(int){ SEND_BYTES }, sizeof(int));
-	peer.program_fd = open_program(other.pid);
-	if (let_in(server, &peer, &err) < 0)
-		log_text(server, LOG_WARNING, err.what);
+	peer.program_fd = open_program(peer.pid);
+	return let_in(server, &peer, err);
 }
 
 static void close_door(struct door *door)
@@ -259,13 +261,16 @@ static void pause_doors(struct vt_server *server, int num)
 static void door_ready(struct vt_watch *source, uint32_t events)
 {
 	struct door *door = source->owner;
+	struct vt_err err;
 
 	(void)events;
 	for (int i = 0; i < TURN_CLIENTS; i++) {
 		int fd = accept4(source->fd, NULL, NULL, SOCK_CLOEXEC);
 
 		if (fd >= 0) {
-			take_client(door->server, fd);
+			/* One too many may come again and again, and is counted. */
+			if (take_client(door->server, fd, &err) < 0 && err.num != EUSERS)
+				log_text(door->server, LOG_WARNING, err.what);
 			continue;
 		}
 		/* One who is gone already is nobody's trouble. */
@@ -339,10 +344,8 @@ int vt_server_inherit(struct vt_server *server, int fd, struct vt_err *err)
 
 	if (r < 0)
 		return r;
-	if (kind == VT_INHERITED_CONNECTED) {
-		take_client(server, fd);
-		return 0;
-	}
+	if (kind == VT_INHERITED_CONNECTED)
+		return take_client(server, fd, err);
 	struct door *door = next_door(server, err);
 
 	if (!door)

@@ -41,7 +41,8 @@ void vt_server_free(struct vt_server *server);
 int vt_server_listen(struct vt_server *server, const char *path, struct vt_err *err);
 /*
  * Serves on a descriptor that was inherited, which is the server's from now on: one that listens,
- * or a client's. A server without a listener ends with its last client.
+ * or a client's; -EPERM and others: that is turned away, and told why. A server without a listener
+ * ends with its last client.
  */
 int vt_server_inherit(struct vt_server *server, int fd, struct vt_err *err);
 

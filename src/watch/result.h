@@ -24,6 +24,7 @@ struct vt_result {
 	/* output went to where vitro's own goes, and is not in here */
 	bool              passed_on;
 	bool              out_unended, err_unended; /* the last line of a stream has no end */
+	bool              silent;         /* nothing was printed */
 	double            wall_ms, cpu_ms;
 	int64_t           peak_memory_kb; /* -1: not known */
 	int64_t           processes;      /* the most seen at once; -1: not known */

@@ -471,6 +471,7 @@ static void conclude(struct run *run)
 	result->err_tail_len = run->err.tail_len;
 	result->out_unended = vt_stream_unended(&run->out);
 	result->err_unended = vt_stream_unended(&run->err);
+	result->silent = run->out.tail_len == 0 && run->err.tail_len == 0;
 	/* Ownership of what was captured goes to the result. */
 	result->out = run->out.capture;
 	result->err = run->err.capture;

@@ -235,6 +235,81 @@ static void test_changes(void **state)
 	end();
 }
 
+/* A schema is listed as it was written, whoever asks for it. */
+static void test_numbers(void **state)
+{
+	static const char schema[] = "\"input_schema\":{\"properties\":{\"share\":{\"maximum\":0.1,"
+				     "\"multipleOf\":1e-3}}}";
+	struct events events = { 0 };
+	char text[512];
+
+	(void)state;
+	begin();
+	vitro_toolhost *host = join(NULL, &events);
+
+	(void)snprintf(text, sizeof(text),
+		       "{\"tools\": [{\"name\": \"say\", %s, \"command\": [\"true\"]}]}", schema);
+	put_manifest(text);
+	await_events(host, &events, 3);
+	char *list = vitro_toolhost_list(host, NULL);
+
+	if (!strstr(list, schema))
+		fail_msg("%s is not in %s", schema, list);
+	free(list);
+	vitro_toolhost_free(host);
+	end();
+}
+
+struct second {
+	vitro_toolhost *host; /* NULL: it was changed */
+};
+
+/* Changes the file once more, and makes a call, for which the new list comes before its end. */
+static void change_again(void *user, int event, const char *tool)
+{
+	struct second *second = user;
+	vitro_toolhost *host = second->host;
+
+	(void)event;
+	(void)tool;
+	if (!host)
+		return;
+	second->host = NULL;
+	put_manifest("{\"tools\": [" SAY ", {\"name\": \"second\", \"command\": [\"true\"]}]}");
+	for (int i = 0; i < 20; i++) {
+		assert_value(host, "say", "{\"word\": \"hello\"}", "\"hello\"");
+		sleep_ms(20);
+	}
+}
+
+/* Whoever is told of a change may make a call, and so hear of the next change within it. */
+static void test_change_within_a_change(void **state)
+{
+	struct second second = { 0 };
+	const struct vitro_options options = {
+		.socket = socket_path, .server_tools = 1, .watch = change_again, .user = &second
+	};
+
+	(void)state;
+	begin();
+	vitro_toolhost *host = host_of(NULL, &options);
+
+	second.host = host;
+	put_manifest("{\"tools\": [" SAY ", {\"name\": \"first\", \"command\": [\"true\"]}]}");
+	for (int i = 0; i < 500 && second.host; i++) {
+		(void)vitro_dispatch(host);
+		sleep_ms(20);
+	}
+	assert_null(second.host);
+	char *list = vitro_toolhost_list(host, NULL);
+
+	if (!strstr(list, "\"second\"") || strstr(list, "\"first\""))
+		fail_msg("not those of the last change: %s", list);
+	free(list);
+	vitro_toolhost_free(host);
+	end();
+}
+
 /* Fills a pipe up, so that who writes to it would wait. */
 static void fill(int fd)
 {
@@ -364,13 +439,40 @@ static void test_command_line(void **state)
 	assert_non_null(strstr(text, "no server can be reached"));
 }
 
+/* A server that does not answer keeps nobody from ending his call. */
+static void test_call_of_a_silent_server(void **state)
+{
+	(void)state;
+	begin();
+	assert_int_equal(kill(server.pid, SIGSTOP), 0);
+	struct server call = { .pid = fork() }; /* it is awaited as one */
+
+	if (call.pid == 0) {
+		(void)execl(vitro, vitro, "call", "--socket", socket_path, "fail", NULL);
+		_exit(4);
+	}
+	sleep_ms(500);
+	assert_int_equal(kill(call.pid, SIGTERM), 0);
+	int status = await_server(&call, 5000);
+
+	assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM);
+	assert_int_equal(kill(server.pid, SIGCONT), 0);
+	end();
+}
+
 int main(int argc, char **argv)
 {
-	const struct CMUnitTest all[] = {
-		TEST(test_calls),    TEST(test_large_arguments), TEST(test_many_large_arguments),
-		TEST(test_own_tool), TEST(test_changes),         TEST(test_log_that_nobody_reads),
-		TEST(test_none),     TEST(test_command_line)
-	};
+	const struct CMUnitTest all[] = { TEST(test_calls),
+					  TEST(test_large_arguments),
+					  TEST(test_many_large_arguments),
+					  TEST(test_own_tool),
+					  TEST(test_changes),
+					  TEST(test_log_that_nobody_reads),
+					  TEST(test_numbers),
+					  TEST(test_change_within_a_change),
+					  TEST(test_none),
+					  TEST(test_command_line),
+					  TEST(test_call_of_a_silent_server) };
 
 	return RUN_TESTS(argc, argv, NULL, all);
 }

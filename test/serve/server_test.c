@@ -202,6 +202,11 @@ static void test_wrong_starts(void **state)
 	} rows[] = {
 		{ { "--drain", "forever" }, "vitro: --drain forever: want a time" },
 		{ { "--fd", "77" }, "descriptor 77 is not open" },
+		{ { "--metrics", "127.0.0.1" }, "--metrics 127.0.0.1: want an absolute path" },
+		{ { "--metrics", "127.0.0.1:" }, "--metrics 127.0.0.1:: want an absolute path" },
+		{ { "--metrics", "[::1]:8x" }, "--metrics [::1]:8x: want an absolute path" },
+		{ { "--metrics", "127.0.0.1:1:80" }, "127.0.0.1:1:80: want an absolute path" },
+		{ { "--metrics", "127.0.0.1:65536" }, "127.0.0.1:65536: want an absolute path" },
 		{ { "--socket", "/tmp/no-such-folder/socket" }, "its folder is not there" },
 		{ { "/etc/passwd" }, "did you mean --tools /etc/passwd?" },
 		{ { "no-such-file" }, "vitro serve takes only flags, not 'no-such-file'" },
@@ -376,6 +381,34 @@ static void test_given_client(void **state)
 	assert_int_equal(await_server(&server, 10000), 0);
 }
 
+/* Nor does it stay where that one is turned away, since nobody else can come. */
+static void test_given_stranger(void **state)
+{
+	struct server server = { 0 };
+	char answer[256];
+	int pair[2];
+
+	(void)state;
+	if (geteuid() != 0)
+		SKIP("only root can be another user");
+	assert_int_equal(seteuid(12345), 0); /* whose socket it is then */
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+	assert_int_equal(seteuid(0), 0);
+	server.pid = fork();
+	if (server.pid == 0)
+		serve_inherited(pair[1], false);
+	(void)close(pair[1]);
+	ssize_t len = read(pair[0], answer, sizeof(answer) - 1);
+
+	assert_true(len > 8);
+	answer[len] = '\0';
+	assert_non_null(strstr(answer + 8, "serves only that user and root"));
+	int status = await_server(&server, 10000);
+
+	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 125);
+	(void)close(pair[0]);
+}
+
 /* Refuses whoever comes first, and never reads what he says. */
 static pid_t refuse_one(void)
 {
@@ -472,6 +505,7 @@ int main(int argc, char **argv)
 		TEST(test_too_many),
 		TEST(test_inherited),
 		TEST(test_given_client),
+		TEST(test_given_stranger),
 		TEST(test_refused_within_hello),
 		TEST(test_found_is_heard),
 	};

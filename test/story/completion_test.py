@@ -200,6 +200,8 @@ def _(shell):
         "vitro run -p comp": ["run", "-p", "compute"],
         "vitro run --policy pla": ["run", "--policy", "plain.json"],
         "vitro run --env ONLY_H": ["run", "--env", "ONLY_HERE"],
+        "vitro eval --lang no": ["eval", "--lang", "node"],
+        "vitro eval --lang=py": ["eval", "--lang=python"],
         "vitro run --set limits.wa": ["run", "--set", "limits.wall_ms="],
         "vitro run --set network=lo": ["run", "--set", "network=loopback"],
         "vitro run --set require=be": ["run", "--set", "require=best-effort"],

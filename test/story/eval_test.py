@@ -218,6 +218,22 @@ def _():
     check_equal((call.code, call.out), (0, "-1\n"), "code that is read", call)
 
 
+@test("eval: code for node that has no value and does nothing is told of `return`")
+def _():
+    if not shutil.which("node"):
+        skip("there is no node here")
+    with folder() as place:
+        for args, noted in ((["6 * 7"], True), (["--json", "6 * 7"], True), (["console.log(6 * 7)"], False),
+                            (["console.error(6 * 7)"], False), (["return undefined"], False), (["--write", place, "6 * 7"], False),
+                            (["--timeout", "0.1s", "for (;;);"], False)):
+            call = vitro("eval", "--lang", "node", *args)
+            check_equal("vitro: note: the code has no `return`, and so no value" in call.err, noted, f"{args}", call)
+            check("`return`" not in call.out, call)
+        call = vitro("eval", "--lang", "node", "-", stdin="6 * 7")
+        check_equal((call.code, call.err), (0, ""), "code that is read in the cell alone", call)
+    check_equal(vitro("eval", "x = 6 * 7").err, "", "Python needs no word for it")
+
+
 @test("eval: what is wrong with code for node is said, with its line, and ends it with 1")
 def _():
     if not shutil.which("node"):

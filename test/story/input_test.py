@@ -96,6 +96,22 @@ def _():
     refused("-p", "/dev/zero", says=["/dev/zero"])
 
 
+@test("bad input: all keys of a policy that are wrong are told, each in a line")
+def _():
+    wrong = {"limits": {"wal_ms": 3, "pids": "many"}, "netwrk": "none", "require": "ful", "files": [], "env": {"set": {"A": 1}}}
+    says = ["unknown key 'limits.wal_ms'", "unknown key 'netwrk'", "files: ", "limits.pids: ", "env.set", "require: "]
+    with folder() as place:
+        path = write(f"{place}/p.json", json.dumps(wrong))
+        for args in (["run", "-p", path, "--", "true"], ["explain", "-p", path], ["run", "--json", "-p", path, "--", "true"]):
+            call = vitro(*args)
+            said = call.err + (json.loads(call.out)["error"]["message"] if "--json" in args else "")
+            check_equal((call.code, said.count(path)), (125, len(says)), "lines", call)
+            for text in says:
+                check_in(text, said, "a mistake", call)
+        write(path, json.dumps({f"no{i}": 1 for i in range(100_000)}))
+        check(20 < vitro("run", "-p", path, "--", "true").err.count("\n") < 200, "no more than a reader wants")
+
+
 @test("bad input: a policy that extends itself, directly and in a circle")
 def _():
     with folder() as place:
@@ -230,7 +246,7 @@ def _():
 
 @test("--help and --version say so and exit with 0")
 def _():
-    for args in (["--help"], ["-h"], ["help"], ["run", "--help"], ["--version"], ["version"]):
+    for args in (["--help"], ["-h"], ["help"], ["help", "help"], ["run", "--help"], ["--version"], ["version"]):
         call = run([BINARY, *args])
         check_equal((call.code, call.err), (0, ""), f"vitro {' '.join(args)}", call)
         check(len(call.out) > 4, f"{call}")

@@ -138,7 +138,8 @@ def _():
     with folder() as place:
         call = vitro("run", f"--json={place}/no/result.json", "--write", place, "--", "/bin/touch",
                      place + "/ran")
-        check_equal(call.code, 125, "exit code", call)
+        check_equal((call.code, call.out), (125, ""), "exit code, and nothing where the command's output goes", call)
+        check_in("vitro: --json ", call.err, "why", call)
         check(not os.path.exists(place + "/ran"), "nothing ran")
 
 

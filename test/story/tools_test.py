@@ -134,7 +134,7 @@ def _():
       "name": "count",
       "comand": ["wc", "-l", "--", "{file}"],
       "policy": {
-        "limits": { "wal_ms": 5 }
+        "limits": { "wal_ms": 5, "pids": "x" }
       }
     },
     {
@@ -153,6 +153,7 @@ def _():
                   (6, "tools[0]: unknown key 'comand'; did you mean 'command'?"),
                   (4, "tools[0]: there is no \"command\""),
                   (8, "tools[0].policy.limits.wal_ms: unknown key 'limits.wal_ms'; did you mean"),
+                  (8, "tools[0].policy.limits.pids: "),
                   (12, "tools[1].name: 'count' is the name of tools[0] already"),
                   (14, "tools[1].input_schema.properties.file.type: "),
                   (19, "tools[2].command[2]: an argument inside a script would be code")]

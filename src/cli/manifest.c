@@ -1,13 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "cli/offer.h"
+#include "cli/manifest.h"
 
 #include "cli/cli.h"
-
-static void complain(void *user, const char *line)
-{
-	(void)user;
-	vt_cli_complain(line);
-}
 
 int vt_cli_load_manifest(const char *path, struct vt_manifest **ret_manifest, struct vt_err *err)
 {
@@ -17,7 +11,7 @@ int vt_cli_load_manifest(const char *path, struct vt_manifest **ret_manifest, st
 	int r = vt_manifest_load(path, ret_manifest, &mistakes, err);
 
 	if (r < 0 && mistakes.len)
-		vt_cli_each_line(mistakes.text, complain, NULL);
+		vt_cli_complain_lines(mistakes.text);
 	else if (r < 0)
 		vt_cli_complain_err(err);
 	vt_str_done(&mistakes);
