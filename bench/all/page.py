@@ -38,7 +38,8 @@ Each contestant is set up to give what a cell gives, as nearly as its own option
 
 """
 C_TOOLS = "A call to a C tool in a ready cell, and what such a call is made of.\n\n"
-LANGUAGES = "Beside what is in the list of bars.\n\n"
+LANGUAGES = "Further figures of pools; their bars are in the list below.\n\n"
+GOALS = "What this project has set itself to reach, and what was measured. Some bars leave less than the kernel's own part takes."
 LEGEND = """A ratio compares two things that ran in turns: what stands before the slash in its name with what stands after it. Without a
 slash, vitro is compared with a warm `ProcessPoolExecutor(1)`, which isolates nothing (Python), with the cold start that the name says, with
 a round trip through a pipe (call-backs), or with a cold `node -e` that has PATH alone in its environment (Node). A
@@ -118,7 +119,7 @@ def bars(programs):
             floors = bar.get("floors", {})
             rows.append([told["group"], bar["name"], f"{bar['value']:.3g}", f"{'≥' if bar['at_least'] else '≤'} {bar['limit']:.3g}",
                          ", ".join(["held" if bar["held"] else "**missed**", *(f"{name} {value:.3g}" for name, value in floors.items())])])
-    return [f"## Every bar\n\nWhat vitro is held to, and what was measured: {sum(bar['held'] for bar in every)} of {len(every)} are held.\n\n"
+    return [f"## Every bar\n\n{GOALS} {sum(bar['held'] for bar in every)} of {len(every)} are held.\n\n"
             f"{LEGEND}\n\n" + table(["of", "bar", "measured", "demanded", ""], "llrrl", rows),
             *reasons(programs)] if every else []
 

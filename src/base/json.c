@@ -148,7 +148,7 @@ static const char *advice(const json_error_t *error, const char *text, size_t le
 	if (strstr(error->text, "near '/'"))
 		return "; JSON has no comments";
 	if (is_behind_comma(text, len, error->position))
-		return "; JSON has no comma behind the last";
+		return "; JSON has no comma after the last item";
 	if (!begins_as_json(text, len))
 		return "; want a JSON object: {...}";
 	return strstr(error->text, "near '#'") ? "; JSON has no comments" : "";

@@ -27,8 +27,8 @@ static void test_bad_texts_say_where(void **state)
 		{ "{\n  \"a\": tru\n}", "p:2:10: invalid token near 'tru'" },
 		{ "{\n\n\"a\" 5}", "p:3:5: ':' expected near '5'" },
 		{ "{\"a\": 5,}",
-		  "p:1:9: string or '}' expected near '}'; JSON has no comma behind the last" },
-		{ "[5,]", "p:1:4: unexpected token near ']'; JSON has no comma behind the last" },
+		  "p:1:9: string or '}' expected near '}'; JSON has no comma after the last item" },
+		{ "[5,]", "p:1:4: unexpected token near ']'; JSON has no comma after the last item" },
 		{ "{\"a\":1,\n\"a\":2}", "p:2:3: duplicate object key near '\"a\"'" },
 		{ "{} {}", "p:1:4: there is more text after the end of the value" },
 		{ "[\"a\\u0000b\"]", "p:1:11: the escape \\u0000 is not allowed" },
@@ -144,7 +144,7 @@ static void test_files(void **state)
 	write_file(path, "[1,\n]\n", 1);
 	assert_int_equal(vt_json_load_file(path, &root, &err), -EINVAL);
 	snprintf(what, sizeof(what),
-		 "%s:2:1: unexpected token near ']'; JSON has no comma behind the last", path);
+		 "%s:2:1: unexpected token near ']'; JSON has no comma after the last item", path);
 	assert_string_equal(err.what, what);
 	write_file(path, "[[[[[[[[", VT_JSON_MAX_BYTES / 8 + 1);
 	assert_int_equal(vt_json_load_file(path, &root, &err), -EFBIG);

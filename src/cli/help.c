@@ -51,29 +51,43 @@ static void help_sentence(struct vt_str *out, const struct vt_flag *flag)
 		    *units ? "; in " : "", units);
 }
 
-void vt_options_help(const char *verb, struct vt_str *out)
+static void help_flag(struct vt_str *out, const struct vt_flag *flag)
 {
 	struct vt_str sentence;
-	struct vt_flag flag;
 	char text[80];
 
-	for (size_t i = 0; vt_flag_at(verb, i, &flag); i++) {
-		if (!flag.name)
-			(void)snprintf(text, sizeof(text), "--set %s=VALUE",
-				       vt_field_info((enum vt_field)flag.field)->key);
-		else
-			(void)snprintf(
-				text, sizeof(text), "%s%s%s%s%s%s", flag.letter ? flag.letter : "",
-				flag.letter ? ", " : "", flag.name,
-				!flag.argument  ? ""
-				: flag.optional ? "[="
+	if (!flag->name)
+		(void)snprintf(text, sizeof(text), "--set %s=VALUE",
+			       vt_field_info((enum vt_field)flag->field)->key);
+	else
+		(void)snprintf(text, sizeof(text), "%s%s%s%s%s%s", flag->letter ? flag->letter : "",
+			       flag->letter ? ", " : "", flag->name,
+			       !flag->argument  ? ""
+			       : flag->optional ? "[="
 						: " ",
-				flag.argument ? flag.argument : "", flag.optional ? "]" : "");
-		vt_str_init(&sentence);
-		help_sentence(&sentence, &flag);
-		help_line(out, text, sentence.text);
-		vt_str_done(&sentence);
-	}
+			       flag->argument ? flag->argument : "", flag->optional ? "]" : "");
+	vt_str_init(&sentence);
+	help_sentence(&sentence, flag);
+	help_line(out, text, sentence.text);
+	vt_str_done(&sentence);
+}
+
+/* What a call is given comes first, and last what few need. */
+enum part { OF_POLICY, OF_VERB, KEY_ALONE, PARTS };
+
+static enum part part_of(const struct vt_flag *flag)
+{
+	return flag->field < 0 ? OF_VERB : flag->name ? OF_POLICY : KEY_ALONE;
+}
+
+void vt_options_help(const char *verb, struct vt_str *out)
+{
+	struct vt_flag flag;
+
+	for (int part = 0; part < PARTS; part++)
+		for (size_t i = 0; vt_flag_at(verb, i, &flag); i++)
+			if ((int)part_of(&flag) == part)
+				help_flag(out, &flag);
 }
 
 void vt_options_show(const char *verb, const char *before, const char *after)

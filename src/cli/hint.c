@@ -3,16 +3,76 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
+#include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+#include "base/fd.h"
 #include "base/path.h"
 #include "watch/stream.h"
 
-enum { MOST_WORDS = 10000 }; /* of code are looked at */
+enum {
+	MOST_WORDS = 10000, /* of code are looked at */
+	MOST_MS = 50,       /* that all looks take together, and the last of them */
+};
+
+/*
+ * How names are looked up. A cell may have left links that take 50 ms to follow, and names each of
+ * them a thousand times: so there is an end to all looks, and none follows a link by words of its.
+ */
+struct look {
+	const char *cwd; /* "" for the root */
+	bool free;       /* the name is the caller's own: links are followed, out of cwd as well */
+	int64_t until;
+};
+
+/* Opens a name in the current folder, as a path alone, through no link. -1 with errno set. */
+static int open_bound(const char *name)
+{
+	const struct open_how how = {
+		.flags = O_PATH | O_CLOEXEC,
+		.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS,
+	};
+
+	return (int)syscall(SYS_openat2, AT_FDCWD, name, &how, sizeof(how));
+}
+
+bool vt_hint_is_file(const char *code)
+{
+	AUTO_CLOSE int fd = strstr(code, "..") ? -1 : open_bound(code);
+	struct stat st;
+
+	return fd >= 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
+}
+
+/* What a name leads to. 0 or a negative errno, -ETIME for one that was not looked up. */
+static int look_up(const struct look *look, const char *name, char ret_real[PATH_MAX])
+{
+	char link[32];
+
+	if (vt_clock_now() > look->until)
+		return -ETIME;
+	if (look->free)
+		return realpath(name, ret_real) ? 0 : -errno;
+	AUTO_CLOSE int fd = open_bound(name);
+
+	if (fd < 0)
+		return -errno;
+	(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	ssize_t len = readlink(link, ret_real, PATH_MAX);
+
+	if (len < 0 || len == PATH_MAX)
+		return len < 0 ? -errno : -ENAMETOOLONG;
+	ret_real[len] = '\0';
+	return 0;
+}
 
 static bool is_word(char byte)
 {
@@ -34,10 +94,18 @@ void vt_hint_add_path(struct vt_str *out, const char *path, size_t len)
 	vt_str_add(out, "'");
 }
 
+/* "." and the like: a dot in a text does not mean it. */
+static bool is_dots(const char *path)
+{
+	return !path[strspn(path, "./")];
+}
+
 /* Whether the last name of a path, which is not empty, is in the text, and not as a part of another
  * word. */
 static bool names(const char *said, size_t len, const char *arg)
 {
+	if (is_dots(arg))
+		return false;
 	const char *slash = strrchr(arg, '/');
 	const char *name = slash && slash[1] ? slash + 1 : arg;
 	const char *end = said + len, *at = said;
@@ -188,21 +256,33 @@ static void hint_network(const struct vt_plan *plan, enum vt_network network, co
 					 "--net host the host's");
 }
 
+/* About an argument that is closed where the cell begins, whether or not there is something. */
+static bool hint_denied(const struct vt_plan *plan, const char *arg, struct vt_str *out)
+{
+	char place[PATH_MAX];
+
+	join(place, plan->cwd, arg);
+	if (*arg == '/' || !vt_plan_denies(plan, place))
+		return false;
+	vt_str_addf(out, "'%s' is denied by the policy", arg);
+	return true;
+}
+
 /*
  * About one argument that does not exist here, while its folder does and is not there inside: a
  * file that was to be made. Whether there is a hint.
  */
-static bool hint_made(const struct vt_plan *plan, const char *arg, const char *cwd,
+static bool hint_made(const struct vt_plan *plan, const char *arg, const struct look *look,
 		      struct vt_str *out)
 {
 	const char *slash = strrchr(arg, '/');
 	char folder[PATH_MAX], real[PATH_MAX], place[PATH_MAX];
 
-	if (!slash || slash == arg || !slash[1] || realpath(arg, real) || errno != ENOENT)
+	if (!slash || slash == arg || !slash[1] || look_up(look, arg, real) != -ENOENT)
 		return false;
 	(void)snprintf(folder, sizeof(folder), "%.*s", (int)(slash - arg),
 		       arg); /* cut: not there */
-	if (!realpath(folder, real) || access(real, W_OK) < 0 || vt_plan_own_place(real) ||
+	if (look_up(look, folder, real) < 0 || access(real, W_OK) < 0 || vt_plan_own_place(real) ||
 	    vt_plan_shows(plan, real) || vt_plan_finds(plan, real, place))
 		return false;
 	if (vt_plan_denies(plan, real))
@@ -213,7 +293,7 @@ static bool hint_made(const struct vt_plan *plan, const char *arg, const char *c
 			"'%s' exists here but not inside the cell; to write to it, add: --write ",
 			folder);
 		vt_hint_add_path(out, folder, strlen(folder));
-		vt_str_add(out, *arg == '/' ? "" : begin_here(plan, cwd));
+		vt_str_add(out, *arg == '/' ? "" : begin_here(plan, look->cwd));
 	}
 	return true;
 }
@@ -275,21 +355,19 @@ static bool next_word(const char **text, char word[PATH_MAX])
 	(void)snprintf(word, PATH_MAX, "%.*s", (int)(quoted ? size - 6 : size),
 		       *text + (quoted ? 3 : 0)); /* cut: not there */
 	*text += size;
-	if (*word == '-' || *word == '/' || strstr(word, ".."))
+	if (*word == '-' || *word == '/' || strstr(word, "..") || is_dots(word))
 		*word = '\0';
 	return size > 0;
 }
 
-/* About a word that may be a file, or one that was to be made. Whether there is a hint: none where
- * a link leads out of the current folder, which code may have made. */
-static bool hint_word(const struct vt_plan *plan, const char *word, const char *cwd,
+/* About a word that may be a file, or one that was to be made. Whether there is a hint. */
+static bool hint_word(const struct vt_plan *plan, const char *word, const struct look *look,
 		      struct vt_str *out)
 {
 	char real[PATH_MAX];
 
-	if (!realpath(word, real))
-		return hint_made(plan, word, cwd, out);
-	return vt_path_lies_in(real, cwd) && hint_about(plan, word, cwd, real, out);
+	return look_up(look, word, real) == 0 ? hint_about(plan, word, look->cwd, real, out)
+					      : hint_made(plan, word, look, out);
 }
 
 /*
@@ -297,13 +375,13 @@ static bool hint_word(const struct vt_plan *plan, const char *word, const char *
  * names in the current folder: code that nobody read could ask for any other, and be told by who
  * shows it the hint whether that exists. Words that are not in what was said cost next to nothing.
  */
-static bool hint_words(const struct vt_plan *plan, const char *arg, const char *cwd,
+static bool hint_words(const struct vt_plan *plan, const char *arg, const struct look *look,
 		       const char *said, size_t len, struct vt_str *out)
 {
 	char word[PATH_MAX];
 
 	for (int i = 0; i < MOST_WORDS && next_word(&arg, word); i++)
-		if (*word && names(said, len, word) && hint_word(plan, word, cwd, out))
+		if (*word && names(said, len, word) && hint_word(plan, word, look, out))
 			return true;
 	return false;
 }
@@ -312,8 +390,8 @@ static bool hint_words(const struct vt_plan *plan, const char *arg, const char *
  * About what only the command itself names, as a script does. The name is not in the hint, and no
  * grant for it: who follows hints would grant whatever code asks for.
  */
-static void hint_unnamed(const struct vt_plan *plan, const char *cwd, const char *said, size_t len,
-			 struct vt_str *out)
+static void hint_unnamed(const struct vt_plan *plan, const struct look *look, const char *said,
+			 size_t len, struct vt_str *out)
 {
 	char text[VT_STREAM_TAIL + 1], word[PATH_MAX];
 	const char *at = text;
@@ -324,7 +402,7 @@ static void hint_unnamed(const struct vt_plan *plan, const char *cwd, const char
 	vt_str_init(&named);
 	while (!found && next_word(&at, word)) {
 		word[strcspn(word, "*?")] = '\0';
-		found = *word && hint_word(plan, word, cwd, &named);
+		found = *word && hint_word(plan, word, look, &named);
 	}
 	vt_str_done(&named);
 	if (found)
@@ -332,28 +410,42 @@ static void hint_unnamed(const struct vt_plan *plan, const char *cwd, const char
 				"--write grant files and folders, and --cwd . begins here");
 }
 
+/* About what the command did not find: what its arguments name, what words in them do, what it
+ * said itself. At the root all that there is would be in the current folder. */
+static void hint_missing(const struct vt_plan *plan, const struct look *look, char *const *argv,
+			 const char *said, size_t len, struct vt_str *out)
+{
+	const struct look bound = { .cwd = look->cwd, .until = look->until };
+
+	for (char *const *arg = argv + 1; *arg; arg++)
+		if ((**arg && **arg != '-' && names(said, len, *arg) &&
+		     (hint_denied(plan, *arg, out) || hint_made(plan, *arg, look, out))) ||
+		    (*look->cwd && hint_words(plan, *arg, &bound, said, len, out)))
+			return;
+	if (*look->cwd)
+		hint_unnamed(plan, &bound, said, len, out);
+}
+
 void vt_hint_make(const struct vt_plan *plan, enum vt_network network, char *const *argv,
-		  const char *said, size_t len, struct vt_str *out)
+		  bool is_code, const char *said, size_t len, struct vt_str *out)
 {
 	char cwd[PATH_MAX], real[PATH_MAX];
+	const struct look look = {
+		.cwd = cwd,
+		.free = !is_code,
+		.until = vt_clock_now() + MOST_MS * VT_NS_PER_MS,
+	};
 
 	if (!argv[0] || !getcwd(cwd, sizeof(cwd)))
 		return;
 	if (strcmp(cwd, "/") == 0)
 		cwd[0] = '\0';
 	for (char *const *arg = argv + 1; *arg; arg++)
-		if (**arg && **arg != '-' && names(said, len, *arg) && realpath(*arg, real) &&
-		    hint_about(plan, *arg, cwd, real, out))
+		if (**arg && **arg != '-' && names(said, len, *arg) &&
+		    look_up(&look, *arg, real) == 0 && hint_about(plan, *arg, cwd, real, out))
 			return;
-	bool missing = says_missing(said, len);
-
-	for (char *const *arg = argv + 1; *arg && missing; arg++)
-		if ((**arg && **arg != '-' && names(said, len, *arg) &&
-		     hint_made(plan, *arg, cwd, out)) ||
-		    hint_words(plan, *arg, cwd, said, len, out))
-			return;
-	if (missing)
-		hint_unnamed(plan, cwd, said, len, out);
+	if (says_missing(said, len))
+		hint_missing(plan, &look, argv, said, len, out);
 	if (out->len)
 		return;
 	hint_network(plan, network, said, len, out);

@@ -304,14 +304,6 @@ static void complain(struct call *call, const char *message)
 	vt_cli_complain(message);
 }
 
-/* Code is told nothing of other folders, nor of where a link leads. */
-static bool is_file_here(const char *code)
-{
-	struct stat st;
-
-	return *code != '/' && !strstr(code, "..") && lstat(code, &st) == 0 && S_ISREG(st.st_mode);
-}
-
 static void hint(struct call *call)
 {
 	const struct vt_result *result = &call->result;
@@ -323,14 +315,17 @@ static void hint(struct call *call)
 	if (result->verdict.status != VT_STATUS_ERROR || !call->plan)
 		return;
 	vt_str_init(&text);
-	if (code && is_file_here(code)) {
-		vt_str_addf(&text,
-			    "'%s' was run as code; to run what is in that file: vitro eval - < ",
-			    code);
+	if (code && vt_hint_is_file(code)) {
+		vt_str_addf(
+			&text,
+			"'%s' was run as code; to run what is in that file: vitro eval %s%s%s- < ",
+			code, call->options.lang ? "--lang " : "",
+			call->options.lang ? call->options.lang : "",
+			call->options.lang ? " " : "");
 		vt_hint_add_path(&text, code, strlen(code));
 	} else
 		vt_hint_make(call->plan, call->options.policy->network,
-			     code ? program : call->options.command, result->err_tail,
+			     code ? program : call->options.command, code != NULL, result->err_tail,
 			     result->err_tail_len, &text);
 	if (text.len)
 		complain(call, text.text);
@@ -393,6 +388,11 @@ static void show_help(const char *verb)
 			   "input.\n\n"
 			 : "");
 	vt_options_help(verb, &text);
+	vt_str_add(&text,
+		   eval ? "\nvitro eval 'sum(range(10))'\n"
+			  "vitro eval --lang node --timeout 5s - < code.js\n"
+			: "\nvitro run --read . --cwd . -- python3 sum.py\n"
+			  "vitro run --read . --write out --timeout 1m --memory 2G -- make\n");
 	vt_str_addf(&text,
 		    "\nExits with %s; 124: timeout or CPU limit; 125: vitro's own\n"
 		    "error or a refusal; 126, 127: cannot be executed, not found; 128+n: died of\n"

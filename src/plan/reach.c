@@ -66,22 +66,26 @@ static int check_cwd(struct vt_plan *plan, const struct vt_host *host, struct vt
 	char path[PATH_MAX], real[PATH_MAX];
 	struct vt_path seen;
 	bool shown = vt_plan_shows(plan, plan->cwd);
+	bool mounted = host_path(plan, plan->cwd, path);
 
 	plan->cwd_private = plan->scratch && vt_path_lies_in(plan->cwd, plan->scratch);
 	/* The cell's own, as /tmp is: a look at the host's says nothing, and costs a probe of it.
 	 */
-	if (plan->cwd_private || (!host_path(plan, plan->cwd, path) && shown && !plan->bare))
+	if (plan->cwd_private || (!mounted && shown && !plan->bare))
 		return 0;
-	bool there = host->look(host, path, &seen) == 0;
+	int r = host->look(host, path, &seen);
+	bool there = r == 0, missing = r == -ENOENT || r == -ENOTDIR;
 
 	if (there) {
 		plan->cwd_dev = seen.dev;
 		plan->cwd_ino = seen.ino;
 	}
 
-	if (!shown && !there)
+	if ((!shown && !there) || (mounted && missing))
 		return vt_fail(err, VT_STEP_PLAN, ENOENT,
-			       "refused: the working directory '%s' does not exist", plan->cwd);
+			       "refused: the working directory '%s' does not exist; make it first, "
+			       "or name another (files.cwd)",
+			       plan->cwd);
 	if (there && !S_ISDIR(seen.mode))
 		return vt_fail(err, VT_STEP_PLAN, ENOTDIR,
 			       "refused: the working directory '%s' is a file, not a folder",

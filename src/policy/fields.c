@@ -84,7 +84,7 @@ static const char *const wants[] = {
 	[VT_TYPE_NAMES] = "a list of names",
 	[VT_TYPE_ENV] = "an object of strings",
 	[VT_TYPE_NETWORK] = "\"none\", \"loopback\" or \"host\"; there is no list of hosts yet, "
-			    "but a tool can ask them",
+			    "so give the code a tool that makes the requests",
 	[VT_TYPE_SYSCALLS] = "\"default\", \"strict\" or the path of an OCI seccomp profile, with "
 			     "a '/' or ending in .json",
 	[VT_TYPE_REQUIRE] = "\"full\", \"strict\" or \"best-effort\"",

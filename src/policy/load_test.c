@@ -255,8 +255,8 @@ static void test_errors_name_their_file_and_line(void **state)
 	put("base.json", "{\n  \"limits\": {\n    \"pids\": 5,\n  }\n}");
 	put("p.json", "{\"extends\": \"base.json\"}");
 	check_bad("p.json", EINVAL,
-		  "base.json:4:3: string or '}' expected near '}'; JSON has no comma behind the "
-		  "last");
+		  "base.json:4:3: string or '}' expected near '}'; JSON has no comma after the "
+		  "last item");
 	put("base.json", "{\"limits\": {\"pids\": 0}}");
 	check_bad("p.json", ERANGE, "base.json: limits.pids: 0 is out of range (1 to 4000000)");
 	memset(deep, '[', sizeof(deep) - 1);

@@ -264,9 +264,10 @@ static void test_unknown_keys(void **state)
 		       "p.json: write 'limits.pids' nested, as {\"limits\": {\"pids\": ...}}");
 	check_bad_text("{\"limits\": {\"extends\": \"strict\"}}",
 		       "p.json: 'extends' stands at the top of a policy, not in 'limits'");
-	check_bad_text("{\"network\": {\"allow\": []}}",
-		       "p.json: network: found an object, want \"none\", \"loopback\" or \"host\"; "
-		       "there is no list of hosts yet, but a tool can ask them");
+	check_bad_text(
+		"{\"network\": {\"allow\": []}}",
+		"p.json: network: found an object, want \"none\", \"loopback\" or \"host\"; "
+		"there is no list of hosts yet, so give the code a tool that makes the requests");
 	check_bad_flag("limits.wal_ms", "5",
 		       "--flag: unknown key 'limits.wal_ms'; did you mean 'limits.wall_ms'?");
 	check_bad_text("{\"env\": {\"sett\": {}}}",
@@ -314,7 +315,8 @@ static void test_wrong_types(void **state)
 		       "p.json: extends: found a list, want the name of one policy as a string");
 	check_bad_text("{\"network\": \"hots\"}",
 		       "p.json: network: 'hots' is not known, want \"none\", \"loopback\" or "
-		       "\"host\"; there is no list of hosts yet, but a tool can ask them");
+		       "\"host\"; there is no list of hosts yet, so give the code a tool that "
+		       "makes the requests");
 }
 
 static void test_numbers_out_of_range(void **state)

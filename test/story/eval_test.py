@@ -204,6 +204,9 @@ def _():
         check_equal(call.code, 1, "it is code", call)
         check_in("'job.py' was run as code; to run what is in that file: vitro eval - < job.py", call.err, "hint", call)
         check_equal(vitro("eval", "-", stdin=b"print(6 * 7)\n", cwd=place).out, "42\n", "as it says")
+        if shutil.which("node"):
+            call = vitro("eval", "--lang", "node", "job.py", cwd=place)
+            check_in("vitro eval --lang node - < job.py", call.err, "in its language", call)
 
 
 @test("eval: node")

@@ -6,6 +6,7 @@ import json
 import os
 import shlex
 import sys
+import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 from vitrotest import (BIN, ROOT, check, check_equal, check_in, folder, is_bare, main, need_proc, open_terminal, run, skip,
@@ -314,6 +315,65 @@ def _():
         for code in ("/etc/passwd", "../" + os.path.basename(place)):
             call = vitro("eval", code, cwd=place)
             check("was run as code" not in call.err, f"whether it exists is not for code to ask\n{call}")
+
+
+@test("hint: nor about a folder that a link of its own leads to, or what could be made there")
+def _():
+    with folder() as elsewhere, folder(writable=True) as place:
+        os.chmod(elsewhere, 0o777)
+        write(elsewhere + "/there", "")
+        for name in ("there", "absent"):
+            for script in (f"ln -sfn {elsewhere} link; cat link/{name}", f"ln -sfn {elsewhere} link; echo >link/{name}"):
+                call = vitro("run", "--set", "require=best-effort", "--write", ".", "--cwd", ".", "--", "/bin/sh", "-c", script, cwd=place)
+                check(call.code != 0, f"it fails\n{call}")
+                check("vitro: " not in call.err, f"a hint\n{call}")
+            call = vitro("eval", f"link/{name}", cwd=place)
+            check("vitro: " not in call.err, f"a hint\n{call}")
+
+
+@test("hint: at the root there is none about words of code, as all that exists would be in the current folder")
+def _():
+    with folder() as place:
+        write(place + "/there", "")
+        call = vitro("run", "--", "/bin/sh", "-c", f"cat {place[1:]}/there", cwd="/")
+        check(call.code != 0 and "vitro: " not in call.err, f"a hint\n{call}")
+        call = vitro("run", "--", "/bin/cat", place[1:] + "/there", cwd="/")
+        check_in("exists here but not inside the cell", call.err, "about an argument", call)
+
+
+@test("hint: links that take long to follow do not keep it, nor the end", needs=["/usr/bin/python3"])
+def _():
+    script = "import os, sys; os.mkdir('d')\n" \
+        "for i in range(39): os.symlink('d/../' * 780 + (f'k{i + 1}' if i < 38 else 'none'), f'k{i}')\n" \
+        "sys.stderr.write('k0 ' * 1300 + '\\nNo such file or directory\\n'); sys.exit(1)"
+    with folder(writable=True) as place:
+        flags = ["--set", "require=best-effort", "--write", ".", "--cwd", "."]
+        call = vitro("run", *flags, "--", "/usr/bin/python3", "-c", script, cwd=place)
+        check_equal(call.code, 1, "it fails", call)
+        for words in (["/usr/bin/python3", "-c", "open('k0')"], ["/bin/sh", "-c", "cat " + "k0 " * 300], ["/bin/cat", *["k0"] * 300]):
+            begun = time.monotonic()
+            call = vitro("run", *flags, "--", *words, cwd=place)
+            took = time.monotonic() - begun
+            check(call.code != 0 and took < 5, f"it took {took} s\n{call}")
+
+
+@test("hint: a dot is no name")
+def _():
+    with folder() as place:
+        os.mkdir(place + "/data")
+        for words in (["find", ".", "./none"], ["sh", "-c", "ls . ./none"]):
+            call = vitro("run", "--read", "data", "--cwd", "data", "--", *words, cwd=place)
+            check(call.code != 0 and "vitro: " not in call.err, call)
+
+
+@test("hint: what is denied where the cell begins")
+def _():
+    with folder() as place:
+        write(place + "/data/key", "x")
+        call = vitro("run", "--set", "require=best-effort", "--read", "data", "--deny", "data/key", "--cwd", "data", "--", "/bin/cat", "key", cwd=place)
+        if call.code == 125:
+            skip("no file in a grant can be denied here")
+        check_in("vitro: 'key' is denied by the policy\n", call.err, "the hint", call)
 
 
 @test("hint: what it suggests is for the shell one word")
