@@ -52,6 +52,54 @@ def _():
             check(str(error).endswith("'" + want), f"{code}: {error}")
 
 
+_MISSING = "the value is a numpy array, and this program has not imported numpy: import it, or return .tolist()"
+_GRANTED = {**BEST, "files": {"read": [pythons.FRAMEWORKS]}, "limits": {"memory_mb": 2048}}
+
+
+@test("a program without numpy gets numpy's scalars as Python's own, and arrays as they are shown")
+def _():
+    if not pythons.has_framework("numpy"):
+        skip("numpy is not installed for this python3")
+    check("numpy" not in sys.modules, "the control: it is not imported here")
+    begin = f"import sys\nsys.path.append({pythons.FRAMEWORKS!r})\nimport numpy as np\n"
+    scalars = "[np.float64(2.5), {'a': np.bool_(True)}, (np.str_('x'), np.bytes_(b'y')), np.array([1, 2]).mean()]"
+    code = begin + f"said = tool({scalars})\ntry: tool(np.arange(2))\nexcept Exception as error: said = [said, str(error)]\n"
+    want, said = [2.5, {"a": True}, ("x", b"y"), 1.5], []
+
+    def tool(value):
+        said.append(repr(value))
+
+    with vitro.Sandbox(_GRANTED) as sandbox:
+        value = sandbox.eval(code + f"said.append({scalars})\nsaid", tools={"tool": tool})
+        check_equal(repr(value), repr([None, f"NotImported: {_MISSING}", want]), "code's")
+        check_equal(said, [repr(want)], "a tool's argument")
+        value = sandbox.eval(begin + "{'a': [np.arange(3)], 'b': np.float32(1)}")
+        check_in("{'a': [array([0, 1, 2])]", str(value), "what has an array in it")
+        check_equal((type(value), value.type), (vitro.Shown, "builtins:dict"), "it is shown")
+        check_equal(repr(sandbox.call(toolbox.use_numpy, pythons.FRAMEWORKS, scalars)), repr(want), "a function's")
+        error = raises(vitro.NoResult, sandbox.call, toolbox.use_numpy, pythons.FRAMEWORKS, "[np.arange(2)]")
+        check_equal(str(error), _MISSING, "an array of a function")
+
+    async def wait():
+        async with vitro.AsyncSandbox(_GRANTED) as sandbox:
+            return await sandbox.eval(begin + "np.arange(3)")
+
+    check_equal(asyncio.run(wait()), vitro.Shown("numpy:ndarray", "array([0, 1, 2])"), "asyncio")
+    check("numpy" not in sys.modules, "a cell had it imported")
+
+
+@test("numpy's values that a cell only says to have are a plain error, and nothing is imported for them")
+def _():
+    forge = "import sys\nsys.modules['_vitro_runtime.harness']._tell_value = lambda head, value, buffers: buffers.append(%r) or {'value': %r}\n1"
+    array = {"dtype": "|u1", "shape": [1], "order": "C", "buffer": 0}
+    for tree, want in (({"$ndarray": array}, _MISSING), ({"$npscalar": {"dtype": "|u1", "buffer": 0}}, None), ({"$npscalar": {"dtype": "<f16", "buffer": 0}}, "or return .item()"),
+                       ({"$npscalar": {"dtype": "|O8", "buffer": 0}}, "its value is malformed"), ({"$npscalar": {"dtype": "<U9", "buffer": 0}}, "its value is malformed")):
+        result = box().eval(forge % (b"\7", tree), result=True)
+        check_equal((result.status, result.value), ("no_result" if want else "ok", None if want else 7), f"{tree}: {result.error}")
+        check_in(want or "", result.error.message if result.error else "", f"{tree}")
+    check("numpy" not in sys.modules, "it was imported")
+
+
 @test("large arguments go over, too")
 def _():
     data = os.urandom(20 << 20)

@@ -238,6 +238,8 @@ class Orders:
         _check.flag("trust_results", trust)
         if types:
             head["types"] = [*types]
+        if sys.modules.get("numpy") is None:
+            head["lacks"] = ["numpy"]  # whose values this program could not read, and never imports it for one
         order = Order(spec, "eval", pack(_json(head), buffers), wall_ms, options)
         order.tools, order.types, order.trust, order.collect = tools, types, trust, patterns
         if tools:
