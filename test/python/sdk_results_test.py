@@ -214,6 +214,8 @@ def _():
             (TypeError, "collect[0] is a text, not int (5)", {"collect": [5]}),
             (TypeError, "collect is a list of patterns, not int (5)", {"collect": 5}),
             (TypeError, "collect is a list of patterns, not a text", {"collect": "out/**"}),
+            (ValueError, "collect: '/etc/passwd' is not a relative pattern, such as 'out/**'", {"collect": ["a", "/etc/passwd"]}),
+            (ValueError, "collect: '[z-a]' is no pattern: ", {"collect": ["[z-a]"]}),
             (TypeError, "timeout is a number of seconds, not 'x'", {"timeout": "x"}),
             (TypeError, "call_id is a text, not int (5)", {"call_id": 5}),
             (TypeError, "trust_results is True or False, not str ('no')", {"trust_results": "no"}),
@@ -223,6 +225,9 @@ def _():
         if kind is TypeError:  # nobody may look at a result for it
             check_in(said, str(raises(kind, box().eval, "1", result=True, **given)), "with a result")
             check_in(said, str(raises(kind, asyncio.run, vitro.AsyncSandbox(BEST).eval("1", result=True, **given))), "of asyncio")
+        else:
+            result = box().eval("1", **{**given, "result": True})
+            check_equal((result.status, result.error.type, result.isolation), ("refused", "ValueError", None), f"{said}: it has not run")
     error = raises(vitro.Refused, box().eval, "1", policy="no-such-policy")
     check(str(error).startswith("policy: there is no file"), str(error))
     result = box().eval("1", policy={**BEST, "limits": {"memory_mb": 1}}, result=True)
