@@ -42,12 +42,15 @@ def _():
     with folder() as place:
         granted = {**BEST, "files": {"read": [place], "cwd": place}}
         write(os.path.join(place, "there"), "")
+        write(os.path.join(place, ".env"), "")
+        closed = {**BEST, "files": {"write": [place], "cwd": place, "deny": [place + "/.env"]}}
+        both = "; if the cell was denied it, the policy's keys are files.read and files.deny"
         for code, policy, want in (
                 ("open('data.csv')", None, own.format("files.read")), ("open('out/a', 'w')", None, own.format(below)),
                 ("open('/tmp/x')", None, denied.format("files.read")), ("open('/etc/not-there')", None, denied.format("files.read")),
                 (f"open({place + '/there'!r})", None, denied.format(below)), (f"open({place + '/not-there'!r})", None, denied.format(below)),
                 ("open('/srv/nothing/a', 'w')", None, denied.format(below)), ("open('/usr/not-there')", None, ""),
-                ("open('not-there')", granted, ""), ("open('there', 'a')", granted, denied.format("files.write"))):
+                ("open('.env')", closed, both), ("open('not-there')", granted, ""), ("open('there', 'a')", granted, denied.format("files.write"))):
             error = raises(vitro.ToolError, box().eval, code, policy=policy)
             check(str(error).endswith("'" + want), f"{code}: {error}")
 
