@@ -150,7 +150,7 @@ function advise(error) {
 		const missing = cause.code === 'ENOENT' && typeof cause.syscall === 'string' ? adviseMissing(cause) : '';
 		const key = missing ? '' : findKey(cause);
 		if (missing || key)
-			return missing || `if the cell was denied it, the policy's key is ${key}`;
+			return missing || `if the cell was denied it, the policy's ${key.includes(' and ') ? 'keys are' : 'key is'} ${key}`;
 	}
 	return '';
 }
@@ -170,7 +170,8 @@ function findKey({ code, syscall, path }) {
 		return '';
 	if (typeof path !== 'string')
 		return ['connect', 'bind', 'listen', 'send', 'socket'].includes(syscall) ? 'network' : '';
-	return canRead(path) || !disk.existsSync(path) ? 'files.write' : 'files.read';
+	// What is denied is there, and closed.
+	return canRead(path) || !disk.existsSync(path) ? 'files.write' : 'files.read and files.deny';
 }
 
 function canRead(path) {

@@ -67,7 +67,7 @@ class Encoder {
 			return { $bytes: this.attach(new Uint8Array(value)) };
 		if (value instanceof Foreign)
 			return this.walkForeign(value);
-		throw new NotPlain(`is a ${nameClass(value)}`);
+		throw new NotPlain(`is ${nameKind(value)}`);
 	}
 
 	walkArray(value, depth) {
@@ -125,7 +125,7 @@ class Encoder {
 			return { $bytes: this.attach(value) };
 		const name = types.isTypedArray(value) ? value[Symbol.toStringTag] : 'DataView';
 		if (!Object.hasOwn(TYPED_ARRAYS, name) || !isExactly(value, name))
-			throw new NotPlain(`is a ${nameClass(value)}`);
+			throw new NotPlain(`is ${nameKind(value)}`);
 		return { $ndarray: { dtype: TYPED_ARRAYS[name], shape: [value.length], order: 'C', buffer: this.attach(value) } };
 	}
 
@@ -172,9 +172,10 @@ function isExotic(value) {
 		|| types.isPromise(value) || types.isBoxedPrimitive(value) || Array.isArray(value);
 }
 
-function nameClass(value) {
+/** What it is, in a sentence. A class may have any name: none is read aloud for its article. */
+function nameKind(value) {
 	if (types.isProxy(value))
-		return 'Proxy';
+		return 'a Proxy';
 	const name = Object.getPrototypeOf(value)?.constructor?.name;
-	return typeof name === 'string' && name ? name.slice(0, 60) : 'object of no class';
+	return typeof name === 'string' && name ? `an instance of ${name.slice(0, 60)}` : 'an object of no class';
 }

@@ -15,6 +15,7 @@ The same files are part of the runtime in a cell and of the package on the host.
 from __future__ import annotations
 
 import re
+import struct
 import sys
 
 from ._collected import DEPTH_MAX, FILES_MAX, FileMatcher, check_file_name, read_files
@@ -30,13 +31,17 @@ if TYPE_CHECKING:  # not at run time: typing takes 5 ms to import
 
 # Who has values has messages to put them in, and may have files beside them.
 __all__ = ("COMPARE_MAX", "DEPTH_MAX", "FILES_MAX", "HUGE", "NDIM_MAX", "NESTING_MAX", "PARTS_MAX", "PLAIN_ADVICE", "RESULT_ADVICE",
-           "SAFE_INT", "Attachments", "FileMatcher", "Malformed", "NotPlain", "can_build", "check_file_name", "decode", "encode",
+           "SAFE_INT", "Attachments", "FileMatcher", "Malformed", "NotImported", "NotPlain", "can_build", "check_file_name", "decode", "encode",
            "is_as_it_is", "name_type", "pack", "read_files", "read_plain", "room", "unpack", "unpack_head", "with_article")
 SAFE_INT = (1 << 53) - 1  # what every language's JSON reads exactly
 NDIM_MAX = 32
 
 RESULT_ADVICE = "return plain data, or name its class in result_types (a dataclass, pydantic model, enum or named tuple), or use trust_results=True"
 PLAIN_ADVICE = "only plain data can be sent"
+
+
+class NotImported(Malformed):
+    """A value that needs a module which the reader has not imported. The message is a sentence of its own."""
 
 
 class NotPlain(TypeError):
@@ -59,6 +64,7 @@ _AS_IT_IS = frozenset((str, bool, type(None)))
 _FLAT = frozenset((str, bool, type(None), int, float))
 _TEXT = frozenset((str,))
 _NUMBERS = frozenset((int, float))
+_ITEMS = frozenset((bool, int, float, complex, str, bytes))  # that scalars of numpy are without it
 
 
 def is_as_it_is(value: Any) -> bool:
@@ -68,14 +74,15 @@ def is_as_it_is(value: Any) -> bool:
 
 
 def encode(value: Any, types: Collection[str] = (), buffers: Optional[List[Any]] = None,
-           name: str = "result", advice: str = RESULT_ADVICE) -> Tuple[Any, List[Any]]:
+           name: str = "result", advice: str = RESULT_ADVICE, lacks: Collection[str] = ()) -> Tuple[Any, List[Any]]:
     """A value as a tree for pack(), and its buffers: appended to `buffers` where that is given. The tree shares what needs
-    no change with the value. types: "module:Class" of those that may be sent as their fields."""
+    no change with the value. types: "module:Class" of those that may be sent as their fields. lacks: modules that the reader
+    has not: of numpy, a scalar is written as Python's own, and an array not at all."""
     if buffers is None:
         buffers = []
     if is_as_it_is(value):
         return value, buffers
-    encoder = _Encoder(types, buffers)
+    encoder = _Encoder(types, buffers, "numpy" not in lacks)
     try:
         return encoder.walk(value), buffers
     except NotPlain as error:
@@ -87,11 +94,12 @@ def encode(value: Any, types: Collection[str] = (), buffers: Optional[List[Any]]
 class _Encoder:
     """One walk through a value. Whatever needs no change is returned as the very same object."""
 
-    __slots__ = ("types", "buffers")
+    __slots__ = ("types", "buffers", "has_numpy")
 
-    def __init__(self, types: Collection[str], buffers: List[Any]) -> None:
+    def __init__(self, types: Collection[str], buffers: List[Any], has_numpy: bool) -> None:
         self.types = types
         self.buffers = buffers
+        self.has_numpy = has_numpy
 
     def walk(self, value: Any) -> Any:
         kind = type(value)
@@ -185,6 +193,8 @@ class _Encoder:
         return {"$object": {"type": name_type(kind), "state": state}}
 
     def put_ndarray(self, value: Any) -> Any:
+        if not self.has_numpy:
+            raise NotPlain("is a numpy array, and the program that called has not imported numpy")
         text = value.dtype.str
         if not _DTYPE.match(text):
             raise NotPlain(f"is an array of dtype {value.dtype!s:.60}")
@@ -199,12 +209,22 @@ class _Encoder:
         return {"$ndarray": {"dtype": text, "shape": list(value.shape), "order": order, "buffer": self.attach(data)}}
 
     def put_numpy_scalar(self, value: Any) -> Any:
+        if not self.has_numpy:
+            return self.put_item(value)
         text, data = value.dtype.str, value.tobytes()
         if text[1:] in ("U0", "S0"):  # an empty text, which numpy has no array of
             text, data = text[:2] + "1", bytes(4 if text[1] == "U" else 1)
         if not _DTYPE.match(text) or value.dtype.type is not type(value):
             raise NotPlain(f"is {with_article(name_type(type(value)))}")
         return {"$npscalar": {"dtype": text, "buffer": self.attach(data)}}
+
+    def put_item(self, value: Any) -> Any:
+        """A scalar of numpy as Python's own, if there is one that says the same: no count of nanoseconds for a time."""
+        item = value.item() if value.dtype.type is type(value) else value
+        kind = type(item)
+        if kind not in _ITEMS if value.dtype.kind not in "Mm" else kind.__module__ != "datetime":
+            raise NotPlain(f"is {with_article(name_type(type(value)))}")
+        return self.walk(item)
 
     def put_moment(self, value: Any) -> Any:
         """A datetime keeps its offset, not the name of its zone."""
@@ -306,6 +326,7 @@ _DTYPE = re.compile(r"[<>|](?:b1|[iu][1248]|f(?:2|4|8|16)|c(?:8|16|32)|[SU][1-9]
 _HEX = re.compile(r"-?0x[0-9a-f]+\Z")
 _DECIMAL = re.compile(r"-?(?:[0-9]+(?:\.[0-9]*)?(?:E[+-]?[0-9]{1,20})?|Infinity|s?NaN[0-9]*)\Z")
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")
+_FLOAT_FORMATS = {"f2": "e", "f4": "f", "f8": "d", "c8": "ff", "c16": "dd"}
 _FLOATS = {"nan": float("nan"), "inf": float("inf"), "-inf": float("-inf")}
 _WHOLE_FLOAT = re.compile(r"-?[0-9]{1,21}\.0\Z")  # of languages whose JSON would make an integer of it
 
@@ -406,11 +427,10 @@ class _Decoder:
         if body is not True:
             raise Malformed("undefined is wanted")
 
-    def load_module(self, name: str) -> Any:
+    def load_module(self, name: str, what: str = "", advice: str = "plain data") -> Any:
         module = self.load(name)
         if module is None:
-            raise Malformed(f"the value is of {name}, which the program that called has not imported: import it there, or have plain data returned, "
-                            "as .tolist() and .item() make it")
+            raise NotImported(f"{what or 'the value is of ' + name}, and this program has not imported {name}: import it, or return {advice}")
         return module
 
     def get_decimal(self, body: Any) -> Any:
@@ -456,16 +476,42 @@ class _Decoder:
         return array.reshape(shape, order=order)
 
     def get_numpy_scalar(self, body: Any) -> Any:
+        if self.load("numpy") is None:
+            return self.get_item(body)
         numpy, dtype, data = self.take_array(body, {"dtype", "buffer"})
         if len(data) != dtype.itemsize:
             raise Malformed("a scalar's type and its buffer do not agree")
         self.tables.has_scalars_of_numpy = True
         return numpy.frombuffer(data, dtype)[0]
 
+    def get_item(self, body: Any) -> Any:
+        """A scalar of numpy for who has not imported that: what its item() is."""
+        if type(body) is not dict or body.keys() != {"dtype", "buffer"}:
+            raise Malformed("an array is wanted")
+        dtype = _match(_DTYPE, body["dtype"])
+        kind, size, order = dtype[1], dtype[2:], ">" if dtype[0] == ">" else "<"
+        if kind in "Mm" or kind in "fc" and kind + size not in _FLOAT_FORMATS:
+            self.load_module("numpy", f"the value is a scalar of numpy's, of the type {dtype}", ".item()")
+        data = bytes(self.buffers.take(body["buffer"]))
+        if len(data) != int(size) * (4 if kind == "U" else 1):
+            raise Malformed("a scalar's type and its buffer do not agree")
+        if kind == "S":
+            return data.rstrip(b"\0")
+        if kind == "U":
+            return data.decode(f"utf-32-{'be' if order == '>' else 'le'}", "surrogatepass").rstrip("\0")
+        if kind == "b":
+            if data not in (b"\0", b"\1"):
+                raise Malformed("a bool is neither true nor false")
+            return data == b"\1"
+        if kind in "iu":
+            return int.from_bytes(data, "big" if order == ">" else "little", signed=kind == "i")
+        parts = struct.unpack(order + _FLOAT_FORMATS[kind + size], data)
+        return parts[0] if kind == "f" else complex(*parts)
+
     def take_array(self, body: Any, names: Any) -> Tuple[Any, Any, Any]:
         if type(body) is not dict or body.keys() != names:
             raise Malformed("an array is wanted")
-        numpy = self.load_module("numpy")
+        numpy = self.load_module("numpy", "the value is a numpy array", ".tolist()")
         dtype = numpy.dtype(_match(_DTYPE, body["dtype"]))
         data = self.buffers.take(body["buffer"])
         # numpy counts on it, and writes behind an array that a mask with other bytes selects from.

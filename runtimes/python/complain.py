@@ -103,7 +103,7 @@ def _advise(error: BaseException) -> Optional[str]:
         elif isinstance(cause, OSError):
             key = _find_key(cause)
             if key:
-                return f"if the cell was denied it, the policy's key is {key}"
+                return f"if the cell was denied it, the policy's {'keys are' if ' and ' in key else 'key is'} {key}"
     if isinstance(error, MemoryError):
         return "the policy's key is limits.memory_mb"
     if isinstance(error, RuntimeError) and str(error) == "can't start new thread":
@@ -148,7 +148,8 @@ def _find_key(error: OSError) -> Optional[str]:
     if number == errno.EROFS:
         return "files.write"
     if number in _DENIED:
-        return "files.write" if os.access(path, os.R_OK) or not os.path.exists(path) else "files.read"
+        is_to_write = os.access(path, os.R_OK) or not os.path.exists(path)
+        return "files.write" if is_to_write else "files.read and files.deny"  # what is denied is there, and closed
     return None
 
 

@@ -310,7 +310,8 @@ def _pack_result(head: Dict[str, Any], value: Any, files: Optional[Dict[str, byt
 
 def _tell_value(head: Dict[str, Any], value: Any, buffers: List[Any]) -> Dict[str, Any]:
     if head.get("result") != "pickle":
-        return {"value": codec.encode(value, frozenset(head.get("types") or ()), buffers, advice=_advise(head, value))[0]}
+        return {"value": codec.encode(value, frozenset(head.get("types") or ()), buffers, advice=_advise(head, value),
+                                      lacks=head.get("lacks") or ())[0]}
     buffers.append(None)
     try:
         buffers[0] = pickle.dumps(value, 5, buffer_callback=lambda more: buffers.append(more.raw()))

@@ -197,13 +197,13 @@ test('codec: what is not plain is an error that says where it is, and what to do
 	const loop = [];
 	loop.push({ loop });
 	for (const [value, says] of [
-		[[0, [1, new Point()]], 'result[1][1] is a Point'], [{ a: { b: () => 1 } }, 'result["a"]["b"] is a function'],
-		[new Map([[Symbol('x'), 1]]), 'result.keys()[0] is a symbol'], [new Map([['k', /x/]]), 'result["k"] is a RegExp'],
-		[new Set([new MyMap()]), 'result[0] is a MyMap'], [new Error('x'), 'result is a Error'], [new Date(NaN), 'result is a Date that is none'],
-		[Promise.resolve(1), 'result is a Promise'], [new WeakMap(), 'result is a WeakMap'], [new DataView(new ArrayBuffer(1)), 'result is a DataView'],
-		[new SharedArrayBuffer(1), 'result is a SharedArrayBuffer'], [Object(1), 'result is a Number'], [new Proxy({}, {}), 'result is a Proxy'],
-		[{ [Symbol('x')]: 1 }, 'result has a symbol for a name'], [Object.create({ a: 1 }), 'result is a Object'],
-		[Object.setPrototypeOf(new Map(), null), 'result is a object of no class'],
+		[[0, [1, new Point()]], 'result[1][1] is an instance of Point'], [{ a: { b: () => 1 } }, 'result["a"]["b"] is a function'],
+		[new Map([[Symbol('x'), 1]]), 'result.keys()[0] is a symbol'], [new Map([['k', /x/]]), 'result["k"] is an instance of RegExp'],
+		[new Set([new MyMap()]), 'result[0] is an instance of MyMap'], [new Error('x'), 'result is an instance of Error'], [new Date(NaN), 'result is a Date that is none'],
+		[Promise.resolve(1), 'result is an instance of Promise'], [new WeakMap(), 'result is an instance of WeakMap'], [new DataView(new ArrayBuffer(1)), 'result is an instance of DataView'],
+		[new SharedArrayBuffer(1), 'result is an instance of SharedArrayBuffer'], [Object(1), 'result is an instance of Number'], [new Proxy({}, {}), 'result is a Proxy'],
+		[{ [Symbol('x')]: 1 }, 'result has a symbol for a name'], [Object.create({ a: 1 }), 'result is an instance of Object'],
+		[Object.setPrototypeOf(new Map(), null), 'result is an object of no class'],
 		[loop, 'holds itself'],
 	]) {
 		const error = await checkThrows(NotPlain, () => codec.encode(value), says);

@@ -153,7 +153,7 @@ test('eval: values of all kinds come back as they are', () => withSandbox(async 
 		t: new Float64Array([1.5]), i: new BigInt64Array([-1n]), buf: Buffer.from('x'), raw: Buffer.alloc(2), text: 'é😀\0\ud800', $int: { $int: 'x' },
 	}, 'the value');
 	const error = await checkThrows(vitro.ToolError, () => sandbox.eval('class P {}; return { a: [new P()] }'), 'what is no plain data');
-	checkIn('result["a"][0] is a P', error.message, 'where');
+	checkIn('result["a"][0] is an instance of P', error.message, 'where');
 	const evil = await sandbox.eval(`return JSON.parse('{"__proto__": {"admin": true}}')`);
 	check(evil instanceof Map && Object.assign({}, evil).admin === undefined, 'a prototype was changed');
 }));

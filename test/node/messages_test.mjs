@@ -4,8 +4,9 @@
 // by vitro eval.
 
 import { spawnSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { inspect } from 'node:util';
 
@@ -137,6 +138,15 @@ test("an error that looks like a denial names the policy's key", () => withSandb
 	for (const [code, end] of LACKING) {
 		const { message } = await checkThrows(ToolError, () => sandbox.eval(`const fs = await import('node:fs'); ${code}`), code);
 		checkEqual(message.slice(-end.length), end, code);
+	}
+	const place = mkdtempSync(join(tmpdir(), 'test-'));
+	try {
+		writeFileSync(join(place, '.env'), '');
+		const policy = { require: 'best-effort', files: { write: [place], cwd: place, deny: [join(place, '.env')] } };
+		const { message } = await checkThrows(ToolError, () => sandbox.eval("(await import('node:fs')).readFileSync('.env')", { policy }), 'what is denied');
+		checkIn("; if the cell was denied it, the policy's keys are files.read and files.deny", message, 'both keys');
+	} finally {
+		rmSync(place, { recursive: true });
 	}
 }));
 

@@ -3,6 +3,7 @@
 """Values and messages: what round trips, and what is refused."""
 
 import collections
+import copy
 import dataclasses
 import datetime
 import enum
@@ -322,6 +323,55 @@ def _():
         refused(lambda: codec.decode({"$npscalar": {"dtype": dtype, "buffer": 0}}, [data[-size:]]), f"{dtype} {data}")
 
 
+_SCALARS = [("|b1", b"\1", True), ("|i1", b"\xfd", -3), (">u2", b"\1\0", 256), ("<i8", b"\xff" * 8, -1), ("<u8", b"\xff" * 8, 2**64 - 1),
+            ("<f2", b"\0\x3e", 1.5), ("<f4", b"\0\0\xc0\x3f", 1.5), (">f8", b"\x3f\xf8" + bytes(6), 1.5), ("<c8", bytes(6) + b"\x80\x3f", 1j),
+            ("<c16", b"\0" * 14 + b"\xf0\x3f", 1j), ("<U3", "ab\0".encode("utf-32-le"), "ab"), (">U1", b"\0\1\xf6\0", "\U0001f600"),
+            ("<U1", b"\0\xd8\0\0", "\ud800"), ("|S3", b"ab\0", b"ab")]
+
+
+@test("codec: scalars of numpy are read as Python's own without numpy; arrays are not, with a sentence of their own")
+def _():
+    def read(tree, data, load):
+        return codec.decode(tree, [data], load=load)
+
+    for dtype, data, want in _SCALARS:
+        tree = {"$npscalar": {"dtype": dtype, "buffer": 0}}
+        got = read(copy.deepcopy(tree), data, {}.get)
+        check_equal((type(got), got), (type(want), want), dtype)
+        if numpy:
+            check_equal(read(copy.deepcopy(tree), data, sys.modules.get).item(), want, f"{dtype} with numpy")
+        refused(lambda: read(tree, data + b"\0", {}.get), f"{dtype}, longer than it is")
+    check_equal(codec.decode({"$dict": [[{"$npscalar": {"dtype": "|i1", "buffer": 0}}, 1]]}, [b"\2"], load={}.get), {2: 1}, "a key")
+    for dtype, data in (("|b1", b"\2"), ("<U1", b"\0\0\x11\0")):
+        refused(lambda: read({"$npscalar": {"dtype": dtype, "buffer": 0}}, data, {}.get), f"{dtype} {data}")
+    for tree, says in (({"$ndarray": {"dtype": "|u1", "shape": [1], "order": "C", "buffer": 0}}, "the value is a numpy array, and this program has not "
+                                                                                              "imported numpy: import it, or return .tolist()"),
+                       ({"$npscalar": {"dtype": "<M8[s]", "buffer": 0}}, "of the type <M8[s], and this program"),
+                       ({"$npscalar": {"dtype": "<f16", "buffer": 0}}, "or return .item()"), ({"$decimal": "1"}, "the value is of decimal, and")):
+        try:
+            read(tree, bytes(16), {}.get)
+            check(False, f"{tree} was read")
+        except codec.NotImported as error:
+            check_in(says, str(error), "what it says")
+
+
+@test("codec: scalars of numpy are written as Python's own for who lacks it, and arrays not at all")
+def _():
+    need_numpy()
+    value = {"a": [numpy.float64(2.5), (numpy.bool_(True), numpy.int8(-3))], numpy.int64(2): {numpy.str_("x")}, "b": numpy.float64("nan"),
+             "c": numpy.complex64(1j), "d": numpy.datetime64("2024-01-02"), "e": numpy.bytes_(b"y"), "f": numpy.uint64(2**64 - 1)}
+    tree, buffers = codec.encode(value, lacks=["numpy"])
+    got = codec.decode(tree, buffers, load={"datetime": datetime}.get)
+    check_equal(repr(got), "{'a': [2.5, (True, -3)], 2: {'x'}, 'b': nan, 'c': 1j, 'd': datetime.date(2024, 1, 2), 'e': b'y', "
+                           "'f': 18446744073709551615}", "the value")
+    for lost in (numpy.arange(3), numpy.longdouble(1), numpy.datetime64(1, "ns"), numpy.datetime64("NaT"), numpy.timedelta64(1, "ns")):
+        try:
+            codec.encode([lost], lacks=["numpy"])
+            check(False, f"{lost!r} was written")
+        except codec.NotPlain as error:
+            check_in("result[0] is a", str(error), "where")
+
+
 @test("codec: reading imports nothing, whatever is asked for")
 def _():
     # A cell that may write to a folder of the host's sys.path could plant a module there.
@@ -338,7 +388,7 @@ for tree in json.loads({json.dumps(trees)!r}):
     try:
         codec.decode(tree, [b""])
     except codec.Malformed as error:
-        assert "import it there" in str(error), error
+        assert isinstance(error, codec.NotImported) and "import it, or return" in str(error), error
     else:
         raise SystemExit("it was read")
 assert set(sys.modules) == before, set(sys.modules) - before

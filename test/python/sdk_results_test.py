@@ -42,14 +42,65 @@ def _():
     with folder() as place:
         granted = {**BEST, "files": {"read": [place], "cwd": place}}
         write(os.path.join(place, "there"), "")
+        write(os.path.join(place, ".env"), "")
+        closed = {**BEST, "files": {"write": [place], "cwd": place, "deny": [place + "/.env"]}}
+        both = "; if the cell was denied it, the policy's keys are files.read and files.deny"
         for code, policy, want in (
                 ("open('data.csv')", None, own.format("files.read")), ("open('out/a', 'w')", None, own.format(below)),
                 ("open('/tmp/x')", None, denied.format("files.read")), ("open('/etc/not-there')", None, denied.format("files.read")),
                 (f"open({place + '/there'!r})", None, denied.format(below)), (f"open({place + '/not-there'!r})", None, denied.format(below)),
                 ("open('/srv/nothing/a', 'w')", None, denied.format(below)), ("open('/usr/not-there')", None, ""),
-                ("open('not-there')", granted, ""), ("open('there', 'a')", granted, denied.format("files.write"))):
+                ("open('.env')", closed, both), ("open('not-there')", granted, ""), ("open('there', 'a')", granted, denied.format("files.write"))):
             error = raises(vitro.ToolError, box().eval, code, policy=policy)
             check(str(error).endswith("'" + want), f"{code}: {error}")
+
+
+_MISSING = "the value is a numpy array, and this program has not imported numpy: import it, or return .tolist()"
+_GRANTED = {**BEST, "files": {"read": [pythons.FRAMEWORKS]}, "limits": {"memory_mb": 2048}}
+
+
+@test("a program without numpy gets numpy's scalars as Python's own, and arrays as they are shown")
+def _():
+    if not pythons.has_framework("numpy"):
+        skip("numpy is not installed for this python3")
+    check("numpy" not in sys.modules, "the control: it is not imported here")
+    begin = f"import sys\nsys.path.append({pythons.FRAMEWORKS!r})\nimport numpy as np\n"
+    scalars = "[np.float64(2.5), {'a': np.bool_(True)}, (np.str_('x'), np.bytes_(b'y')), np.array([1, 2]).mean()]"
+    code = begin + f"said = tool({scalars})\ntry: tool(np.arange(2))\nexcept Exception as error: said = [said, str(error)]\n"
+    want, said = [2.5, {"a": True}, ("x", b"y"), 1.5], []
+
+    def tool(value):
+        said.append(repr(value))
+
+    with vitro.Sandbox(_GRANTED) as sandbox:
+        value = sandbox.eval(code + f"said.append({scalars})\nsaid", tools={"tool": tool})
+        check_equal(repr(value), repr([None, f"NotImported: {_MISSING}", want]), "code's")
+        check_equal(said, [repr(want)], "a tool's argument")
+        value = sandbox.eval(begin + "{'a': [np.arange(3)], 'b': np.float32(1)}")
+        check_in("{'a': [array([0, 1, 2])]", str(value), "what has an array in it")
+        check_equal((type(value), value.type), (vitro.Shown, "builtins:dict"), "it is shown")
+        check_equal(repr(sandbox.call(toolbox.use_numpy, pythons.FRAMEWORKS, scalars)), repr(want), "a function's")
+        error = raises(vitro.NoResult, sandbox.call, toolbox.use_numpy, pythons.FRAMEWORKS, "[np.arange(2)]")
+        check_equal(str(error), _MISSING, "an array of a function")
+
+    async def wait():
+        async with vitro.AsyncSandbox(_GRANTED) as sandbox:
+            return await sandbox.eval(begin + "np.arange(3)")
+
+    check_equal(asyncio.run(wait()), vitro.Shown("numpy:ndarray", "array([0, 1, 2])"), "asyncio")
+    check("numpy" not in sys.modules, "a cell had it imported")
+
+
+@test("numpy's values that a cell only says to have are a plain error, and nothing is imported for them")
+def _():
+    forge = "import sys\nsys.modules['_vitro_runtime.harness']._tell_value = lambda head, value, buffers: buffers.append(%r) or {'value': %r}\n1"
+    array = {"dtype": "|u1", "shape": [1], "order": "C", "buffer": 0}
+    for tree, want in (({"$ndarray": array}, _MISSING), ({"$npscalar": {"dtype": "|u1", "buffer": 0}}, None), ({"$npscalar": {"dtype": "<f16", "buffer": 0}}, "or return .item()"),
+                       ({"$npscalar": {"dtype": "|O8", "buffer": 0}}, "its value is malformed"), ({"$npscalar": {"dtype": "<U9", "buffer": 0}}, "its value is malformed")):
+        result = box().eval(forge % (b"\7", tree), result=True)
+        check_equal((result.status, result.value), ("no_result" if want else "ok", None if want else 7), f"{tree}: {result.error}")
+        check_in(want or "", result.error.message if result.error else "", f"{tree}")
+    check("numpy" not in sys.modules, "it was imported")
 
 
 @test("large arguments go over, too")
@@ -166,6 +217,8 @@ def _():
             (TypeError, "collect[0] is a text, not int (5)", {"collect": [5]}),
             (TypeError, "collect is a list of patterns, not int (5)", {"collect": 5}),
             (TypeError, "collect is a list of patterns, not a text", {"collect": "out/**"}),
+            (ValueError, "collect: '/etc/passwd' is not a relative pattern, such as 'out/**'", {"collect": ["a", "/etc/passwd"]}),
+            (ValueError, "collect: '[z-a]' is no pattern: ", {"collect": ["[z-a]"]}),
             (TypeError, "timeout is a number of seconds, not 'x'", {"timeout": "x"}),
             (TypeError, "call_id is a text, not int (5)", {"call_id": 5}),
             (TypeError, "trust_results is True or False, not str ('no')", {"trust_results": "no"}),
@@ -175,6 +228,9 @@ def _():
         if kind is TypeError:  # nobody may look at a result for it
             check_in(said, str(raises(kind, box().eval, "1", result=True, **given)), "with a result")
             check_in(said, str(raises(kind, asyncio.run, vitro.AsyncSandbox(BEST).eval("1", result=True, **given))), "of asyncio")
+        else:
+            result = box().eval("1", **{**given, "result": True})
+            check_equal((result.status, result.error.type, result.isolation), ("refused", "ValueError", None), f"{said}: it has not run")
     error = raises(vitro.Refused, box().eval, "1", policy="no-such-policy")
     check(str(error).startswith("policy: there is no file"), str(error))
     result = box().eval("1", policy={**BEST, "limits": {"memory_mb": 1}}, result=True)

@@ -290,3 +290,9 @@ def change(array):
 
 def is_writable(array):
     return bool(array.flags.writeable)
+
+
+def use_numpy(folder, expression):
+    sys.path.append(folder)
+    import numpy
+    return eval(expression, {"np": numpy})

@@ -8,6 +8,7 @@ import inspect
 import json
 import os
 import pickle
+import re
 import struct
 import sys
 from collections import deque
@@ -221,6 +222,7 @@ class Orders:
         if not isinstance(code, str):
             raise TypeError(f"code is a text, not {type(code).__name__}")
         patterns = _check.texts("collect", "patterns", collect)
+        _check_patterns(patterns)
         if patterns and not options.result:
             raise TypeError("collect gives files in the result: add result=True")
         tools = _check_tools(tools) if tools else {}
@@ -238,6 +240,8 @@ class Orders:
         _check.flag("trust_results", trust)
         if types:
             head["types"] = [*types]
+        if sys.modules.get("numpy") is None:
+            head["lacks"] = ["numpy"]  # whose values this program could not read, and never imports it for one
         order = Order(spec, "eval", pack(_json(head), buffers), wall_ms, options)
         order.tools, order.types, order.trust, order.collect = tools, types, trust, patterns
         if tools:
@@ -361,6 +365,17 @@ def _check_tools(tools: Tools) -> Tools:
         if not callable(function):
             raise TypeError(f"tools[{name!r:.60}] is a function, not {type(function).__name__}")
     return tools
+
+
+def _check_patterns(patterns: Sequence[str]) -> None:
+    """Before anything runs: the cell would raise it, as if the code had failed."""
+    for pattern in patterns:
+        try:
+            codec.FileMatcher([pattern])
+        except codec.Malformed as error:
+            raise ValueError(f"{error}, such as 'out/**'") from None
+        except re.error as error:
+            raise ValueError(f"collect: {pattern!r:.100} is no pattern: {error}") from None
 
 
 def _place(files: Mapping[str, Content], buffers: List[Buffer], file_mb: Optional[int]) -> Dict[str, int]:

@@ -42,7 +42,8 @@ def conclude(order: Order, call: Call) -> Any:
         try:
             value, files = read_value(call.body, call.value_size, order)
         except codec.Malformed as error:
-            result = build(call, {**head, "status": "no_result", "error": f"its value is malformed: {error}"})
+            said = str(error) if isinstance(error, codec.NotImported) else f"its value is malformed: {error}"
+            result = build(call, {**head, "status": "no_result", "error": said})
         else:
             if not order.wants_result:
                 return value
