@@ -23,9 +23,9 @@ bool vt_hint_is_file(const char *code);
  * did not get to, as long as said, the end of the command's standard error, names it; else one that
  * there is such a name in said, without it; else one about a missing network, what cannot be
  * written, or a limit, where it has the words of such an error; else nothing. said is the cell's,
- * may hold anything, and is only searched: no name in a hint is of its choice. What names lead to is
- * looked up for a bounded time; for words, and for arguments if they are code, through no link. At
- * the root, where all that exists is in the current folder, there is none about words.
+ * may hold anything, and is only searched: no name in a hint is of its choice. Names are looked up
+ * for a bounded time; by words, and by arguments if they are code, through no link. At the root,
+ * where all that exists is in the current folder, there is none about words.
  */
 void vt_hint_make(const struct vt_plan *plan, enum vt_network network, char *const *argv,
 		  bool is_code, const char *said, size_t len, struct vt_str *out);

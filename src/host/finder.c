@@ -228,8 +228,8 @@ static const char *name_wrong(const struct vt_finder *finder, const struct miss 
 	} wrongs[] = {
 		{ EISDIR, EACCES, "is not a file", "is not a file" },
 		{ EACCES, EACCES, "is not executable", "is not executable" },
-		{ EPERM, EACCES, "is in a folder that you may not look into",
-		  "is in a folder that you may not look into" },
+		{ EPERM, EACCES, "lies in, or leads to, a folder that you may not look into",
+		  "lies in, or leads to, a folder that you may not look into" },
 		{ ENOENT, ENOENT, "does not exist", "is not on PATH" },
 		{ ENOTDIR, ENOENT, "does not exist", "is not on PATH" },
 		{ E2BIG, ENOENT, FOLDERS_PASSED, FOLDERS_PASSED },

@@ -357,7 +357,7 @@ void vt_verdict_bad_talk(struct vt_verdict *ret_verdict, int num, int64_t limit_
 	struct vt_verdict verdict = { .exit_code = -1, .signal = SIGKILL };
 
 	if (num == EMSGSIZE)
-		judge_size(&verdict, "what the tool gave", limit_bytes);
+		judge_size(&verdict, "what the call gave", limit_bytes);
 	else if (num == ENOBUFS)
 		decide(&verdict, VT_STATUS_CRASHED, "Crashed",
 		       "the tool calls others and does not take their answers");
