@@ -46,9 +46,9 @@ a round trip through a pipe (call-backs), or with a cold `node -e` that has PATH
 *floor* is the same work done by hand with nothing of vitro in it: *fresh* in a process that was just forked, *entered* in one that also
 enters the namespaces of a cell. Bars were measured by programs of their own, so they differ a little from the tables above."""
 README = """
-Everything ran in turns on one machine. [docs/benchmarks.md](docs/benchmarks.md) has what each of them isolates, how each was run, calls at
-full load (where no cell is ready, a call waits for one), and the bars that vitro misses. Peers are the versions of Debian 12, npm and
-PyPI; *as loomflow* and its like are re-creations of what that framework does for each call.
+Everything ran in turns on one machine; *vitro, ready* is `Sandbox.run()` of the Python package. Calls from Python and Node found a cell ready.
+{lasting}[docs/benchmarks.md](docs/benchmarks.md) has what each of them isolates, how each was run, and the bars that vitro misses. Peers are
+the versions of Debian 12, npm and PyPI; *as loomflow* and its like are re-creations of what that framework does for each call.
 """
 
 
@@ -148,15 +148,24 @@ def sections(figures):
     yield from bars(figures["programs"])
 
 
-def brief(contests):
+def lasting(figures):
+    """How many calls there are a second once those that were ready are used up; of a quick look nothing."""
+    facts = {told["group"]: "\n".join(told["facts"]) for told in figures["programs"]}
+    rates = [(group, re.search(r"^sustained: (\d+) calls/s", facts.get(group, ""), re.M)) for group in ("Python", "Node")]
+    said = [f"{found[1]} of {group}" for group, found in rates if found]
+    cpus = re.search(r"\d+ CPUs", figures["machine"])
+    return f"Under a lasting load they wait for one: {cpus[0]} made {' or '.join(said)} a second.\n" if said and cpus else ""
+
+
+def brief(figures):
     """The contests side by side, with one row for each place."""
     columns = []
-    for figure in contests:
+    for figure in figures["contests"]:
         cells = [(f"**{row['name']}**", f"**{chart.short(row['p50'])}**") if is_ours(row) else (row["name"], chart.short(row["p50"]))
                  for row in figure["rows"]]
         columns.append([(figure["heading"].split(", from")[0], "p50"), *cells])
     lines = [list(itertools.chain.from_iterable(places)) for places in itertools.zip_longest(*columns, fillvalue=("", ""))]
-    return table(lines[0], "lr" * len(columns), lines[1:]) + README
+    return table(lines[0], "lr" * len(columns), lines[1:]) + README.format(lasting=lasting(figures))
 
 
 def into_readme(path, text):
@@ -185,7 +194,7 @@ def write(figures, out):
             chart.lines(figure["heading"], figure["lines"], figure["unit"], figure["what"], show), encoding="utf-8")
     (out / "benchmarks.md").write_text(render(figures), encoding="utf-8")
     if out == ROOT / "docs" and figures["contests"]:
-        into_readme(ROOT / "README.md", brief(figures["contests"]))
+        into_readme(ROOT / "README.md", brief(figures))
 
 
 if __name__ == "__main__":
