@@ -29,7 +29,8 @@ enum {
  */
 struct look {
 	const char *cwd; /* "" for the root */
-	bool free;       /* the name is the caller's own: links are followed, out of cwd as well */
+	bool free;       /* the name is the caller's own: links are followed, out of cwd as well; of
+			    others nothing is looked up in the root, which has all that exists */
 	int64_t until;
 };
 
@@ -61,6 +62,8 @@ static int look_up(const struct look *look, const char *name, char ret_real[PATH
 		return -ETIME;
 	if (look->free)
 		return realpath(name, ret_real) ? 0 : -errno;
+	if (!*look->cwd)
+		return -ENOENT;
 	AUTO_CLOSE int fd = open_bound(name);
 
 	if (fd < 0)
@@ -410,20 +413,38 @@ static void hint_unnamed(const struct vt_plan *plan, const struct look *look, co
 				"--write grant files and folders, and --cwd . begins here");
 }
 
+/*
+ * How an argument is looked up. One behind a flag as in `sh -c` is code, which may be nothing but a
+ * path; or a file, as in `cc -c`, which is found all the same where it usually lies.
+ */
+static struct look look_for(const struct look *look, const char *flag)
+{
+	struct look its = *look;
+	size_t len = strlen(flag);
+	bool letters = len > 1 && flag[0] == '-' && flag[1] != '-';
+
+	if ((letters && strchr("cep", flag[len - 1])) || strcmp(flag, "--eval") == 0 ||
+	    strcmp(flag, "--print") == 0)
+		its.free = false;
+	return its;
+}
+
 /* About what the command did not find: what its arguments name, what words in them do, what it
- * said itself. At the root all that there is would be in the current folder. */
+ * said itself. */
 static void hint_missing(const struct vt_plan *plan, const struct look *look, char *const *argv,
 			 const char *said, size_t len, struct vt_str *out)
 {
 	const struct look bound = { .cwd = look->cwd, .until = look->until };
 
-	for (char *const *arg = argv + 1; *arg; arg++)
+	for (char *const *arg = argv + 1; *arg; arg++) {
+		const struct look its = look_for(look, arg[-1]);
+
 		if ((**arg && **arg != '-' && names(said, len, *arg) &&
-		     (hint_denied(plan, *arg, out) || hint_made(plan, *arg, look, out))) ||
-		    (*look->cwd && hint_words(plan, *arg, &bound, said, len, out)))
+		     (hint_denied(plan, *arg, out) || hint_made(plan, *arg, &its, out))) ||
+		    hint_words(plan, *arg, &bound, said, len, out))
 			return;
-	if (*look->cwd)
-		hint_unnamed(plan, &bound, said, len, out);
+	}
+	hint_unnamed(plan, &bound, said, len, out);
 }
 
 void vt_hint_make(const struct vt_plan *plan, enum vt_network network, char *const *argv,
@@ -440,10 +461,13 @@ void vt_hint_make(const struct vt_plan *plan, enum vt_network network, char *con
 		return;
 	if (strcmp(cwd, "/") == 0)
 		cwd[0] = '\0';
-	for (char *const *arg = argv + 1; *arg; arg++)
+	for (char *const *arg = argv + 1; *arg; arg++) {
+		const struct look its = look_for(&look, arg[-1]);
+
 		if (**arg && **arg != '-' && names(said, len, *arg) &&
-		    look_up(&look, *arg, real) == 0 && hint_about(plan, *arg, cwd, real, out))
+		    look_up(&its, *arg, real) == 0 && hint_about(plan, *arg, cwd, real, out))
 			return;
+	}
 	if (says_missing(said, len))
 		hint_missing(plan, &look, argv, said, len, out);
 	if (out->len)

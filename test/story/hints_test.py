@@ -329,6 +329,9 @@ def _():
                 check("vitro: " not in call.err, f"a hint\n{call}")
             call = vitro("eval", f"link/{name}", cwd=place)
             check("vitro: " not in call.err, f"a hint\n{call}")
+            for code in (f"./link/{name}", f"{elsewhere}/{name}"):
+                call = vitro("run", "--set", "require=best-effort", "--write", ".", "--cwd", ".", "--", "/bin/sh", "-c", code, cwd=place)
+                check(call.code != 0 and "vitro: " not in call.err, f"code that is nothing but a path\n{call}")
 
 
 @test("hint: at the root there is none about words of code, as all that exists would be in the current folder")
