@@ -104,41 +104,23 @@ void vt_record_done(struct vt_record *record)
 
 /* ---- a line --------------------------------------------------------------------------------- */
 
-enum {
-	WORDS_MAX = 64 << 10, /* bytes of a command's that are written as they are */
-	REST_MAX = 160,
-};
-
 /*
- * The words of a command as a list; the first is its path, and what it is called follows. A call
- * may have megabytes of them, which take the loop long to write: what is too much stands there as
- * its hash, in the last one. NULL: none, or no memory.
+ * The words of a command that a line has room for; the first is its path, and what it is called
+ * follows. A call may have megabytes of them. NULL: none, or no memory.
  */
-static char **list_words(const struct vt_call_over *over, char rest[REST_MAX])
+static char **list_words(const struct vt_call_over *over)
 {
-	char hash[VT_CHAIN_HEX + 1];
-	size_t count = 0, end = 0, more = 0;
+	size_t count = 0, end = 0;
 
-	for (size_t at = 0, next; at < over->words_len; at = next) {
-		next = at + strlen(over->words + at) + 1;
-		if (next > WORDS_MAX || more) {
-			more++;
-			continue;
-		}
-		end = next;
+	while (end < over->words_len && end <= VT_AUDIT_ARGV + (count ? strlen(over->words) : 0)) {
+		end += strlen(over->words + end) + 1;
 		count++;
 	}
-	char **words = count ? calloc(count + 2, sizeof(*words)) : NULL;
+	char **words = count ? calloc(count + 1, sizeof(*words)) : NULL;
 
 	count = 0;
 	for (size_t at = 0; words && at < end; at += strlen(over->words + at) + 1)
 		words[count++] = (char *)over->words + at;
-	if (!words || !more)
-		return words;
-	vt_chain_hash(over->words + end, over->words_len - end, hash);
-	(void)snprintf(rest, REST_MAX, "[%zu words more, of %zu bytes with their NULs; sha256 %s]",
-		       more, over->words_len - end, hash); /* fits */
-	words[count] = rest;
 	return words;
 }
 
@@ -146,12 +128,15 @@ static int describe(const struct vt_call_over *over, struct vt_str *line, struct
 {
 	const struct vt_cells *cells = over->cells;
 	struct vt_result result = over->outcome->result;
-	char rest[REST_MAX];
-	char **words = list_words(over, rest);
+	char **words = list_words(over);
+	const size_t path_len = words ? strlen(words[0]) + 1 : 0;
+	char hash[VT_CHAIN_HEX + 1];
 	const char *object = cells && cells->object ? cells->object : NULL;
 	const struct vt_audit audit = {
 		.policy = cells ? cells->policy_name : "default",
-		.argv = words && words[0] ? words + 1 : NULL,
+		.argv = words ? words + 1 : NULL,
+		.argv_bytes = words ? over->words_len - path_len : 0,
+		.argv_sha256 = hash,
 		.tool = over->tool,
 		.program = words    ? words[0]
 			   : object ? object
@@ -161,6 +146,7 @@ static int describe(const struct vt_call_over *over, struct vt_str *line, struct
 		.pid = over->pid,
 	};
 
+	vt_chain_hash(over->words + path_len, audit.argv_bytes, hash);
 	if (result.verdict.status == VT_STATUS_OK)
 		result.verdict.message[0] = '\0';
 	(void)snprintf(result.call_id, sizeof(result.call_id), "%s", over->id); /* or cut */

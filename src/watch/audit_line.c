@@ -102,8 +102,11 @@ int vt_audit_line(const struct vt_result *result, const struct vt_plan *plan,
 	if (audit->tool)
 		vt_object_put(&root, "tool", vt_json_string(audit->tool));
 	vt_object_put(&root, "argv", argv_json(audit->argv, &argv_len));
+	argv_len = audit->argv_bytes ? audit->argv_bytes : argv_len;
 	if (argv_len > VT_AUDIT_ARGV)
 		vt_object_put(&root, "argv_bytes", json_integer((json_int_t)argv_len));
+	if (argv_len > VT_AUDIT_ARGV && audit->argv_sha256)
+		vt_object_put(&root, "argv_sha256", json_string(audit->argv_sha256));
 	vt_object_put(&root, "program", vt_json_string(program_of(plan, audit)));
 	vt_object_put(&root, "policy", vt_json_string(audit->policy));
 	vt_object_put(&root, "isolation", vt_result_isolation(plan));

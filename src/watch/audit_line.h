@@ -12,7 +12,9 @@
 /* What the result does not say. */
 struct vt_audit {
 	const char  *policy; /* the policy's name as given, or "default" */
-	char *const *argv;
+	char *const *argv;   /* the words, at least as many as have room in the line */
+	size_t       argv_bytes;  /* of all words, each with its NUL; 0: argv has all */
+	const char  *argv_sha256; /* of these bytes, in hex; NULL: not known */
 	/* Of a call that another process asked for; tool NULL: it was this one. */
 	const char  *tool;
 	const char  *program; /* that runs it */
@@ -22,7 +24,7 @@ struct vt_audit {
 
 /*
  * So many bytes of a command's words are in its line, each word with its NUL; of more, how many
- * there were.
+ * there were, and their hash.
  */
 enum { VT_AUDIT_ARGV = 32 << 10 };
 
