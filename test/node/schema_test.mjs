@@ -134,6 +134,10 @@ test('what is counted by going through it is charged', () => {
 	const members = Object.fromEntries(Array.from({ length: 50_000 }, (_, index) => [`k${index}`, 1]));
 	checkEqual(new Schema({ minProperties: 1, maxProperties: 50_000 }).check(members), null, 'the control: many members');
 	checkEqual(new Schema({ allOf: Array.from({ length: 500 }, () => ({ minProperties: 1 })) }).check(members), TOO_MUCH, 'many members, counted often');
+	const closed = { type: 'object', properties: { a: {} }, additionalProperties: false };
+	check(new Schema({ anyOf: [closed, closed] }).check(members) !== TOO_MUCH, 'the control: names that are not known, twice');
+	for (const one of [closed, { propertyNames: { maxLength: 1 } }, { patternProperties: { '^z': false } }, { const: { a: 1 } }])
+		checkEqual(new Schema({ anyOf: [...Array.from({ length: 500 }, () => ({ allOf: [one, false] })), false] }).check({ ...members }), TOO_MUCH, 'many names, asked for often');
 });
 
 test('an integer of any length is checked in little time', () => {

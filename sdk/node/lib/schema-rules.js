@@ -106,13 +106,20 @@ function isEqual(left, right, checking, depth = 0) {
 	if (types === ARRAY)
 		return left.length === right.length && left.every((item, index) => isEqual(item, right[index], checking, depth + 1));
 	if (types === OBJECT) {
-		const names = Object.keys(left);
-		return names.length === Object.keys(right).length
+		const names = namesOf(left, checking);
+		return names.length === namesOf(right, checking).length
 			&& names.every((name) => Object.hasOwn(right, name) && isEqual(left[name], right[name], checking, depth + 1));
 	}
 	if (types === STRING)
 		checking.spend(Math.floor(left.length / STEP_CHARACTERS));
 	return left === right;
+}
+
+/** An object is gone through for them: whoever asks again pays again. */
+function namesOf(value, checking) {
+	const names = Object.keys(value);
+	checking.spend(Math.floor(names.length / COUNTED_NAMES));
+	return names;
 }
 
 /** Text that is the same for equal values. */
@@ -124,7 +131,7 @@ function canonical(value, checking, depth = 0) {
 	if (types & ARRAY)
 		return `[${value.map((item) => canonical(item, checking, depth + 1)).join(',')}]`;
 	if (types & OBJECT)
-		return `{${Object.keys(value).sort().map((name) => `${JSON.stringify(name)}:${canonical(value[name], checking, depth + 1)}`).join(',')}}`;
+		return `{${namesOf(value, checking).sort().map((name) => `${JSON.stringify(name)}:${canonical(value[name], checking, depth + 1)}`).join(',')}}`;
 	if (types & INTEGER)
 		return BigInt(value).toString(16); // decimal digits of a long one take much longer than it took to come
 	if (types & NUMBER)
@@ -261,9 +268,10 @@ export function checkMultiple(c, { number, decimal }, value, at) {
 function sizeOf(c, value) {
 	if (Array.isArray(value))
 		return value.length;
-	const isText = typeof value === 'string';
-	const found = isText ? countCharacters(value) : Object.keys(value).length;
-	c.spend(Math.floor(isText ? value.length / COUNTED_CHARACTERS : found / COUNTED_NAMES));
+	if (typeof value !== 'string')
+		return namesOf(value, c).length;
+	const found = countCharacters(value);
+	c.spend(Math.floor(value.length / COUNTED_CHARACTERS));
 	return found;
 }
 
@@ -310,14 +318,14 @@ export function checkContains(c, { node, least, most }, value, at) {
 }
 
 export function checkPatterns(c, patterns, value, at) {
-	for (const name of Object.keys(value))
+	for (const name of namesOf(value, c))
 		for (const { pattern, node } of patterns)
 			if (pattern.isFoundIn(name, c))
 				c.node(node, value[name], place(at, name));
 }
 
 export function checkAdditional(c, { node, names, patterns }, value, at) {
-	for (const name of Object.keys(value)) {
+	for (const name of namesOf(value, c)) {
 		c.spend(1);
 		if (names.has(name) || patterns.some(({ pattern }) => pattern.isFoundIn(name, c)))
 			continue;
@@ -345,7 +353,7 @@ export function checkProperties(c, members, value, at) {
 }
 
 export function checkNames(c, node, value, at) {
-	for (const name of Object.keys(value))
+	for (const name of namesOf(value, c))
 		c.node(node, name, place(at, name, true));
 }
 
