@@ -498,7 +498,10 @@ class _Decoder:
         if kind == "S":
             return data.rstrip(b"\0")
         if kind == "U":
-            return data.decode(f"utf-32-{'be' if order == '>' else 'le'}", "surrogatepass").rstrip("\0")
+            try:  # strict: whatever is no text ends it at once, where each half of a pair would take long
+                return data.decode(f"utf-32-{'be' if order == '>' else 'le'}").rstrip("\0")
+            except UnicodeDecodeError:
+                raise Malformed("a scalar's text is none") from None
         if kind == "b":
             if data not in (b"\0", b"\1"):
                 raise Malformed("a bool is neither true nor false")

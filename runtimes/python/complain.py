@@ -133,6 +133,17 @@ def _last_code(error: BaseException) -> Any:
     return frame.tb_frame.f_code if frame is not None else None
 
 
+def _is_there(path: str) -> bool:
+    """Whether there may be something, as far as the folders on the way can be looked into."""
+    try:
+        os.lstat(path)
+    except PermissionError:
+        return True
+    except (OSError, ValueError):
+        return False
+    return True
+
+
 def _find_key(error: OSError) -> Optional[str]:
     number = error.errno
     if type(error).__name__ in ("gaierror", "herror"):
@@ -148,7 +159,7 @@ def _find_key(error: OSError) -> Optional[str]:
     if number == errno.EROFS:
         return "files.write"
     if number in _DENIED:
-        is_to_write = os.access(path, os.R_OK) or not os.path.exists(path)
+        is_to_write = os.access(path, os.R_OK) or not _is_there(path)
         return "files.write" if is_to_write else "files.read and files.deny"  # what is denied is there, and closed
     return None
 

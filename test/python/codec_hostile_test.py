@@ -281,6 +281,16 @@ def _():
     check_equal(asked, ["<M8[s]", "<m8[25s]", "<M8[100000ns]", "<M8"], "of those that it has")
 
 
+@test("codec: a text of numpy's that is none is refused at once, where the caller has no numpy")
+def _():
+    size = 4 << 20
+    read = lambda unit: codec.decode({"$npscalar": {"dtype": f"<U{size}", "buffer": 0}}, [unit * size], load={}.get)
+    check_equal(read(b"a\0\0\0"), "a" * size, "the control")
+    began = time.process_time()
+    refused(lambda: read(b"\0\xd8\0\0"), "halves of pairs")
+    check(time.process_time() - began < 0.5, "each of them was looked at")
+
+
 class Colour(enum.Enum):
     RED = 1
 

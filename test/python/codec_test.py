@@ -326,7 +326,7 @@ def _():
 _SCALARS = [("|b1", b"\1", True), ("|i1", b"\xfd", -3), (">u2", b"\1\0", 256), ("<i8", b"\xff" * 8, -1), ("<u8", b"\xff" * 8, 2**64 - 1),
             ("<f2", b"\0\x3e", 1.5), ("<f4", b"\0\0\xc0\x3f", 1.5), (">f8", b"\x3f\xf8" + bytes(6), 1.5), ("<c8", bytes(6) + b"\x80\x3f", 1j),
             ("<c16", b"\0" * 14 + b"\xf0\x3f", 1j), ("<U3", "ab\0".encode("utf-32-le"), "ab"), (">U1", b"\0\1\xf6\0", "\U0001f600"),
-            ("<U1", b"\0\xd8\0\0", "\ud800"), ("|S3", b"ab\0", b"ab")]
+            ("|S3", b"ab\0", b"ab")]
 
 
 @test("codec: scalars of numpy are read as Python's own without numpy; arrays are not, with a sentence of their own")
@@ -342,7 +342,7 @@ def _():
             check_equal(read(copy.deepcopy(tree), data, sys.modules.get).item(), want, f"{dtype} with numpy")
         refused(lambda: read(tree, data + b"\0", {}.get), f"{dtype}, longer than it is")
     check_equal(codec.decode({"$dict": [[{"$npscalar": {"dtype": "|i1", "buffer": 0}}, 1]]}, [b"\2"], load={}.get), {2: 1}, "a key")
-    for dtype, data in (("|b1", b"\2"), ("<U1", b"\0\0\x11\0")):
+    for dtype, data in (("|b1", b"\2"), ("<U1", b"\0\0\x11\0"), ("<U1", b"\0\xd8\0\0")):
         refused(lambda: read({"$npscalar": {"dtype": dtype, "buffer": 0}}, data, {}.get), f"{dtype} {data}")
     for tree, says in (({"$ndarray": {"dtype": "|u1", "shape": [1], "order": "C", "buffer": 0}}, "the value is a numpy array, and this program has not "
                                                                                               "imported numpy: import it, or return .tolist()"),
