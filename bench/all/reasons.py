@@ -13,6 +13,9 @@ REASONS = (
      "to a fresh fork' do just that by hand, in C, without a namespace, a filter or a library: what they leave of the bar is less than "
      "vitro's checks, clocks and counters take. On all CPUs the round trip itself is bimodal: it depends on whether the kernel puts both "
      "ends on one CPU."),
+    (r"call / spawn, spaced",
+     "After 20 ms the caches have lost the code and data of the three processes that a call passes, and each of them has to be woken. A "
+     "spawn of a static program is one process, whose pages the kernel sets up anew in any case."),
     (r"call / spawn",
      "On two CPUs, wake-ups across them are most of a call, and a spawn has few of them."),
     (r"call, p99 / p50",
