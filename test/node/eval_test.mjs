@@ -272,12 +272,14 @@ test('eval: a tool that takes its time holds no more in memory than what it was 
 		return finished;
 	} };
 	const call = sandbox.eval(`const all = []; for (let i = 0; i < ${count}; i++) { all.push(slow({ i })); console.log('x'.repeat(60_000)); } await Promise.all(all);`, { tools });
+	call.catch(() => {}); // where the test ends before it
 	await eventually(() => asked === count, 'all are asked', 20_000);
-	collect();
-	const { arrayBuffers } = process.memoryUsage();
+	await eventually(() => {
+		collect(); // V8 gives memory back beside the program, and some of it later
+		return process.memoryUsage().arrayBuffers < 8 << 20;
+	}, 'what came around them is given back', 5_000);
 	finish();
 	await call;
-	check(arrayBuffers < 8 << 20, `${arrayBuffers} bytes of memory`);
 }));
 
 test('eval: files, standard input, collected files, logs and output', () => withSandbox(async (sandbox) => {
