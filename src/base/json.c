@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/fdlink.h"
 #include "base/str.h"
 #include "base/utf8.h"
 
@@ -212,7 +213,8 @@ int vt_json_load_text(const char *text, size_t len, const char *name, json_t **r
 
 /*
  * Waits for something to read, or for the end. Of a named pipe that nobody has opened for writing
- * yet, a read would say that it is at its end; poll() waits for a writer.
+ * yet, a read would say that it is at its end; poll() waits for a writer. A writer that goes on and
+ * on has no more time than one that writes nothing.
  */
 static int await(int fd, int64_t until)
 {
@@ -222,10 +224,10 @@ static int await(int fd, int64_t until)
 		int64_t left = until - vt_clock_now();
 		int r = poll(&ready, 1, left > 0 ? (int)(left / VT_NS_PER_MS) + 1 : 0);
 
+		if (left <= 0)
+			return -ETIMEDOUT;
 		if (r > 0)
 			return 0;
-		if (r == 0 && left <= 0)
-			return -ETIMEDOUT;
 		if (r < 0 && errno != EINTR)
 			return -errno;
 	}
@@ -235,14 +237,14 @@ static int await(int fd, int64_t until)
  * Takes in all of fd, which does not block, and no more than one byte beyond the limit, by which
  * the caller sees it.
  */
-static int read_all(int fd, struct vt_str *text)
+static int read_all(int fd, bool pipe, struct vt_str *text)
 {
 	const int64_t until = vt_clock_now() + PIPE_PATIENCE;
 	char chunk[READ_SIZE];
 
 	while (text->len <= VT_JSON_MAX_BYTES) {
 		size_t room = VT_JSON_MAX_BYTES + 1 - text->len;
-		int r = await(fd, until);
+		int r = pipe ? await(fd, until) : 0;
 
 		if (r < 0)
 			return r;
@@ -270,6 +272,31 @@ static int fail_reading(struct vt_err *err, int num, const char *path)
 	return fail_named(err, num, path, strerror(num));
 }
 
+/* A descriptor that the caller opened, by its name. */
+static bool is_given(const char *path)
+{
+	static const char *const folders[] = { "/dev/fd/", VT_FDLINK_FOLDER };
+
+	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
+		const size_t len = strlen(folders[i]);
+
+		if (strncmp(path, folders[i], len) == 0 && path[len] &&
+		    !path[len + strspn(path + len, "0123456789")])
+			return true;
+	}
+	return strcmp(path, "/dev/stdin") == 0;
+}
+
+static int fail_kind(struct vt_err *err, mode_t mode, const char *path)
+{
+	if (S_ISDIR(mode))
+		return fail_named(err, EISDIR, path, "is a folder, not a file");
+	return fail_named(err, EINVAL, path,
+			  S_ISFIFO(mode) ? "is a pipe, which anybody may have put there: name a "
+					   "file, or /dev/stdin and `< PIPE`"
+					 : "is not a file");
+}
+
 static int read_named(const char *path, bool pipes, struct vt_str *text, struct vt_err *err)
 {
 	AUTO_CLOSE int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
@@ -281,11 +308,9 @@ static int read_named(const char *path, bool pipes, struct vt_str *text, struct 
 	if (fstat(fd, &info) < 0)
 		return fail_named(err, errno, path, strerror(errno));
 	/* A device may have no end, and reading a terminal would hang. */
-	if (!S_ISREG(info.st_mode) && !(pipes && S_ISFIFO(info.st_mode)))
-		return fail_named(err, S_ISDIR(info.st_mode) ? EISDIR : EINVAL, path,
-				  S_ISDIR(info.st_mode) ? "is a folder, not a file"
-							: "is not a file");
-	int status = read_all(fd, text);
+	if (!S_ISREG(info.st_mode) && !(pipes && S_ISFIFO(info.st_mode) && is_given(path)))
+		return fail_kind(err, info.st_mode, path);
+	int status = read_all(fd, S_ISFIFO(info.st_mode), text);
 
 	return status < 0 ? fail_reading(err, -status, path) : 0;
 }

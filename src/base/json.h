@@ -18,8 +18,10 @@
 #define VT_JSON_MAX_BYTES ((size_t)4 << 20)
 
 /*
- * Reads the file at path; a pipe is fine if its writers are done within ten seconds, a folder or a
- * device is not. The caller owns *ret_root: json_decref().
+ * Reads the file at path; a folder or a device is none, nor is a pipe, where a cell could have put
+ * one and keep the reader waiting. A pipe that the caller itself has open ("/dev/stdin",
+ * "/dev/fd/3") is fine if its writers are done within ten seconds. The caller owns *ret_root:
+ * json_decref().
  */
 int vt_json_load_file(const char *path, json_t **ret_root, struct vt_err *err);
 /* The same, and it waits for nothing: a pipe is no file either. */

@@ -158,7 +158,7 @@ static void test_files(void **state)
 
 static void test_a_pipe_is_read_to_its_end(void **state)
 {
-	char folder[] = "/tmp/vitro-json-XXXXXX", path[64];
+	char folder[] = "/tmp/vitro-json-XXXXXX", path[64], own[32];
 	struct vt_err err;
 	json_t *root = NULL;
 
@@ -166,6 +166,14 @@ static void test_a_pipe_is_read_to_its_end(void **state)
 	assert_non_null(mkdtemp(folder));
 	snprintf(path, sizeof(path), "%s/pipe", folder);
 	assert_int_equal(mkfifo(path, 0600), 0);
+	/* Under a name anybody may have put it there. */
+	assert_int_equal(vt_json_load_file(path, &root, &err), -EINVAL);
+	assert_non_null(strstr(err.what, "is a pipe, which anybody may have put there"));
+	int given = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+
+	assert_true(given >= 0);
+	snprintf(own, sizeof(own), "/dev/fd/%d", given);
+	assert_int_equal(vt_json_load_plain(own, &root, &err), -EINVAL);
 	pid_t writer = fork();
 
 	if (writer == 0) {
@@ -175,13 +183,14 @@ static void test_a_pipe_is_read_to_its_end(void **state)
 			      ? 0
 			      : 1);
 	}
-	int status = -1, r = vt_json_load_file(path, &root, &err);
+	int status = -1, r = vt_json_load_file(own, &root, &err);
 
 	assert_int_equal(waitpid(writer, &status, 0), writer);
 	assert_int_equal(status, 0);
 	assert_int_equal(r, 0);
 	assert_int_equal(json_object_size(root), 1);
 	json_decref(root);
+	assert_int_equal(close(given), 0);
 	assert_int_equal(unlink(path), 0);
 	assert_int_equal(rmdir(folder), 0);
 }

@@ -402,16 +402,36 @@ def _():
         check_in(f"--read {path}", call.err, "the hint where it helps", call)
 
 
-@test("a named pipe that nobody writes to, as policy or profile: an error, and no call hangs")
+@test("a named pipe that was put in place of a policy, a profile or a manifest is refused at once")
 def _():
+    with folder() as place:
+        os.mkfifo(place + "/pipe")
+        write(place + "/p.json", '{"extends": "pipe"}')
+        write(place + "/m.json", '{"tools": [{"name": "t", "description": "d", "command": ["true"], "policy": "pipe"}]}')
+        with open(place + "/pipe", "r+b", buffering=0) as writer:
+            writer.write(b"{}" * 50)  # all that it takes would be there
+            for words in (["run", "-p", place + "/pipe", "--", "/bin/echo", "ran"],
+                          ["run", "-p", "p.json", "--", "/bin/echo", "ran"], ["explain", "-p", "pipe"],
+                          ["run", "--set", "syscalls=./pipe", "--", "/bin/echo", "ran"],
+                          ["tools", "pipe"], ["tools", "m.json"], ["call", "pipe", "t"]):
+                call = vitro(*words, cwd=place)
+                check_equal((call.code, call.out), (125, ""), "exit code and stdout", call)
+                check(call.seconds < 5, f"it waits for nothing\n{call}")
+                check_in("is a pipe, which anybody may have put there", call.err, "the message", call)
+
+
+@test("a pipe of the caller's own whose writer writes nothing, or never ends: an error, and no call hangs",
+      needs=["bash"])
+def _():
+    need_proc()
     if sanitized() or os.environ.get("VITRO_TEST_PROTECTED"):
         skip("tried by make test, with the plain build: it takes ten seconds")
     with folder() as place:
-        os.mkfifo(place + "/pipe")
-        ways = (["-p", place + "/pipe"], ["--set", "syscalls=./pipe"])
+        start = shlex.join(vitro_command("run", "-p"))
+        scripts = (f"exec {start} <(exec 2>&-; sleep 20) -- /bin/echo ran", f"exec {start} /dev/stdin -- /bin/echo ran < <(exec 2>&-; sleep 20)",
+                   f"exec {start} <(exec 2>&-; for i in {{1..100}}; do echo; sleep 0.2; done) -- /bin/echo ran")
         with futures.ThreadPoolExecutor() as pool:  # each takes ten seconds
-            calls = [*pool.map(lambda flags: vitro("run", *flags, "--", "/bin/echo", "ran", cwd=place,
-                                                   timeout=20), ways)]
+            calls = [*pool.map(lambda script: run(["bash", "-c", script], cwd=place), scripts)]
         for call in calls:
             check_equal((call.code, call.out), (125, ""), "exit code and stdout", call)
             check(8 < call.seconds < 15, f"it waits for a while, and not for ever\n{call}")
@@ -431,8 +451,9 @@ def _():
     with folder() as place:
         os.mkfifo(place + "/pipe")
         for text, code in ((policy, 0), ("", 125)):
-            with started(["sh", "-c", f"sleep 0.5; printf '{text}' > {place}/pipe"]):
-                call = vitro("run", "-p", place + "/pipe", "--", "/bin/true")
+            with started(["sh", "-c", f"sleep 0.5; printf '{text}' > {place}/pipe"]), \
+                    open(os.open(place + "/pipe", os.O_RDONLY | os.O_NONBLOCK), "rb") as pipe:
+                call = vitro("run", "-p", "/dev/stdin", "--", "/bin/true", stdin=pipe)
                 check_equal(call.code, code, f"exit code with {text!r}", call)
                 check(call.seconds < 5, f"it ends with its writer\n{call}")
 
