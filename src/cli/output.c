@@ -11,10 +11,12 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/fdlink.h"
 #include "base/file.h"
 #include "base/path.h"
 #include "cli/cli.h"
-#include "plan/links.h"
+#include "host/trust.h"
+#include "plan/way.h"
 
 /* What the command may write, as a name and as what it is. */
 struct place {
@@ -30,8 +32,9 @@ struct judging {
 	size_t count;
 	size_t more;               /* places behind those, which the command may only read */
 	const struct place *found; /* that something lies in */
-	const char *folder;        /* where the name leads: the real path of its folder */
 	const char *planted;       /* the first link on the way that a cell may have made */
+	const char *barred;        /* the first of these in what the command may read */
+	const struct place *shown; /* which is that */
 };
 
 static int out_of_memory(struct vt_err *err)
@@ -126,118 +129,53 @@ static const char *folder_of(struct judging *j, const char *path)
 	return vt_arena_dupn(j->arena, path, len ? len : 1);
 }
 
-/* Whether the place that a link is in is among the places. */
-static int find_link(struct judging *j, const char *link, struct vt_err *err)
-{
-	const char *folder = folder_of(j, link);
-
-	if (!folder)
-		return out_of_memory(err);
-	AUTO_CLOSE int fd = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
-
-	if (fd < 0)
-		return lost_way(j, errno, err);
-	judge_names(j, link);
-	return judge_folders(j, fd, link, err);
-}
-
 /*
- * A link that an earlier cell may have made. What this call shows to its cell is where others
- * worked before it: there it is refused. Elsewhere it is as likely the caller's own, who is told.
+ * A link on the way, which is where it is: whoever may write there says what is written to. One
+ * that an earlier cell may have made is refused where this call shows to its cell what is around
+ * it, since that is where others worked before it. Elsewhere it is as likely the caller's own, who
+ * is told.
  */
-static int judge_planted(struct judging *j, const char *link, struct vt_err *err)
+static int judge_link(struct judging *j, int folder_fd, const struct vt_link *link,
+		      struct vt_err *err)
 {
-	size_t count = j->count;
+	const bool trusted = vt_link_is_trusted(j->host, link);
+	const size_t count = j->count;
+	int r = 0;
 
-	j->count += j->more;
-	int r = find_link(j, link, err);
-
+	j->count += trusted ? 0 : j->more;
+	judge_names(j, link->path);
+	if (j->count)
+		r = judge_folders(j, folder_fd, link->path, err);
 	j->count = count;
-	if (r < 0)
-		return r;
-	if (j->found)
-		return vt_fail(err, VT_STEP_POLICY, EPERM,
-			       "refused: %s '%s' passes the link '%s', which lies in '%s', where "
-			       "an earlier cell may have made it, and leads to '%s'; name that "
-			       "folder itself if it is meant",
-			       j->output->flag, j->output->name, link, j->found->path, j->folder);
-	if (!j->planted)
-		j->planted = vt_arena_dup(j->arena, link);
-	return j->planted ? 0 : out_of_memory(err);
-}
-
-/* A link on the way, which is where it is: whoever may write there says what is written to. */
-static int judge_link(void *arg, const char *link, struct vt_err *err)
-{
-	struct judging *j = arg;
-	int r = j->count ? find_link(j, link, err) : 0;
-
-	if (r == 0)
-		r = refuse_found(j, err);
-	if (r < 0 || vt_links_trusted(j->host, link))
-		return r;
-	return judge_planted(j, link, err);
-}
-
-/* Every link on the way that the file was named by. */
-static int judge_way(struct judging *j, struct vt_err *err)
-{
-	const char *name = j->output->name;
-	char folder[PATH_MAX];
-
-	if (*name != '/') {
-		if (!getcwd(folder, sizeof(folder)))
-			return lost_way(j, errno, err);
-		if (folder[0] != '/')
-			return lost_way(j, ENOENT, err); /* it is out of this root */
-		name = vt_arena_printf(j->arena, "%s/%s", folder, name);
-		if (!name)
-			return out_of_memory(err);
-	}
-	/* The way to its folder: the file itself is opened only if it is no link. */
-	name = folder_of(j, name);
-	return name ? vt_links_follow(j->host, j->arena, name, j->output->flag, judge_link, j, err)
-		    : out_of_memory(err);
+	if (r < 0 || (j->found && j->found < j->places + count))
+		return r < 0 ? r : refuse_found(j, err);
+	if (!trusted && !j->planted)
+		j->planted = link->path;
+	if (j->found && !j->shown)
+		j->barred = link->path;
+	j->shown = j->shown ? j->shown : j->found;
+	j->found = NULL;
+	return 0;
 }
 
 /* The kernel's own name for what is open. NULL: it has none, as a pipe. */
 static const char *name_of(const struct judging *j, int fd)
 {
-	char link[32], path[PATH_MAX];
+	char link[VT_FDLINK], path[PATH_MAX];
 
-	(void)snprintf(link, sizeof(link), "/proc/self/fd/%d", fd); /* fits */
-	if (j->host->read_link(j->host, link, path, sizeof(path)) < 0 || path[0] != '/')
+	(void)vt_fdlink(link, fd);
+	ssize_t len = readlink(link, path, sizeof(path));
+
+	if (len <= 0 || path[0] != '/')
 		return NULL;
-	return vt_arena_dup(j->arena, path);
+	return vt_arena_dupn(j->arena, path, (size_t)len);
 }
 
-/* The folder as the caller named it. NULL: out of memory. */
-static const char *folder_name(const struct judging *j)
+/* The path of what has a name in a folder. Without a proc that is where the way led. */
+static const char *name_in(struct judging *j, const char *folder, const char *base)
 {
-	const char *name = j->output->name, *base = strrchr(name, '/');
-
-	if (!base || base == name)
-		return base ? "/" : ".";
-	return vt_arena_dupn(j->arena, name, (size_t)(base - name));
-}
-
-/* Where the folder really is. */
-static int find_folder(struct judging *j, int folder_fd, struct vt_err *err)
-{
-	char real[PATH_MAX];
-
-	j->folder = name_of(j, folder_fd);
-	/* Without a proc the way that was just walked is walked again. */
-	if (!j->folder) {
-		const char *way = folder_name(j);
-
-		if (!way)
-			return out_of_memory(err);
-		if (!realpath(way, real))
-			return lost_way(j, errno, err);
-		j->folder = vt_arena_dup(j->arena, real);
-	}
-	return j->folder ? 0 : out_of_memory(err);
+	folder = folder ? folder : j->output->folder;
+	return vt_arena_printf(j->arena, "%s/%s", strcmp(folder, "/") != 0 ? folder : "", base);
 }
 
 static int judge_folder(struct judging *j, int folder_fd, struct vt_err *err)
@@ -247,8 +185,7 @@ static int judge_folder(struct judging *j, int folder_fd, struct vt_err *err)
 	if (!j->count)
 		return 0; /* nothing may be written */
 	base = base ? base + 1 : j->output->name;
-	const char *path = vt_arena_printf(j->arena, "%s/%s",
-					   strcmp(j->folder, "/") ? j->folder : "", base);
+	const char *path = name_in(j, name_of(j, folder_fd), base);
 
 	if (!path)
 		return out_of_memory(err);
@@ -284,7 +221,8 @@ static int judge_given(struct judging *j, int fd, struct vt_err *err)
 {
 	const char *path = name_of(j, fd);
 	const char *folder = path ? folder_of(j, path) : NULL;
-	AUTO_CLOSE int folder_fd = folder ? open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+	AUTO_CLOSE int folder_fd = folder ? vt_trust_open(AT_FDCWD, folder, O_PATH | O_DIRECTORY)
+					  : -1;
 	int r = 0;
 
 	if (!path && j->count && is_file(fd))
@@ -292,6 +230,9 @@ static int judge_given(struct judging *j, int fd, struct vt_err *err)
 			       "refused: %s %s: without /proc there is no telling whether the "
 			       "command may write there: name the file",
 			       j->output->flag, j->output->name);
+	/* A link where the kernel has just named a folder was put there. */
+	if (folder && folder_fd < 0 && (errno == ELOOP || errno == ENOTDIR))
+		return lost_way(j, ESTALE, err);
 	if (path)
 		judge_names(j, path);
 	if (folder_fd >= 0)
@@ -303,20 +244,17 @@ static int judge_given(struct judging *j, int fd, struct vt_err *err)
 static int list_grants(struct judging *j, const struct vt_grants *grants, struct place *places,
 		       size_t *count, struct vt_err *err)
 {
-	char real[PATH_MAX];
-
 	for (size_t i = 0; i < grants->count; i++) {
-		const char *from = grants->items[i].from;
-		struct stat st;
+		const struct vt_grant *grant = &grants->items[i];
+		struct vt_way way;
+		int r = vt_way_find(j->host, j->arena, grant->from, grant->origin, &way, err);
 
+		if (r < 0)
+			return r;
 		/* What is not there is not granted either: the plan says so. */
-		if (j->host->resolve(j->host, from, real, sizeof(real)) < 0 || stat(from, &st) < 0)
+		if (way.err)
 			continue;
-		*places = (struct place){ .path = vt_arena_dup(j->arena, real),
-					  .dev = st.st_dev,
-					  .ino = st.st_ino };
-		if (!places++->path)
-			return out_of_memory(err);
+		*places++ = (struct place){ way.real, way.seen.dev, way.seen.ino };
 		++*count;
 	}
 	return 0;
@@ -469,60 +407,156 @@ static int open_in(struct vt_output *output, int folder_fd, const char *base, in
 	return fd;
 }
 
-static int open_folder(struct judging *j, int *ret_fd, struct vt_err *err)
+/* The way to the file's folder: what was reached of it, and what is left. */
+struct way {
+	int fd;
+	char at[PATH_MAX]; /* "" is the root; as far as names tell */
+	const char *rest;
+	int links;
+};
+
+enum { WAY = O_PATH | O_NOFOLLOW | O_CLOEXEC, MAX_LINKS = 40 };
+
+/* Relative to where one is, or from the root. */
+static int go_on_from(struct way *way)
 {
-	const char *folder = folder_name(j);
+	const bool top = *way->rest == '/';
 
-	if (!folder)
-		return out_of_memory(err);
-	int fd = open(folder, O_PATH | O_DIRECTORY | O_CLOEXEC);
-
-	if (fd < 0)
-		return fail(j->output, errno, err);
-	*ret_fd = fd;
+	if (way->fd >= 0 && !top)
+		return 0;
+	vt_fd_close(&way->fd);
+	way->fd = open(top ? "/" : ".", WAY | O_DIRECTORY);
+	if (way->fd < 0 || (!top && !getcwd(way->at, sizeof(way->at))))
+		return -errno;
+	if (!top && way->at[0] != '/')
+		return -ENOENT; /* it is out of this root */
+	if (top || !way->at[1])
+		way->at[0] = '\0';
+	way->rest += strspn(way->rest, "/");
 	return 0;
 }
 
-/* As of a grant that leads through such a link. */
-static int note_link(const struct judging *j, struct vt_output *output, struct vt_err *err)
+/* What is no folder, and so perhaps a link: that one is judged, and followed. */
+static int follow(struct judging *j, struct way *way, const char *part, struct vt_err *err)
+{
+	AUTO_CLOSE int fd = openat(way->fd, part, WAY);
+	const char *folder = name_of(j, way->fd);
+	char target[PATH_MAX];
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return fail(j->output, errno, err);
+	if (S_ISDIR(st.st_mode))
+		return lost_way(j, ESTALE, err); /* it is one now */
+	if (!S_ISLNK(st.st_mode) || ++way->links > MAX_LINKS)
+		return fail(j->output, S_ISLNK(st.st_mode) ? ELOOP : ENOTDIR, err);
+	const struct vt_link link = { name_in(j, folder ? folder : way->at, part), st.st_uid };
+	int r = link.path ? judge_link(j, way->fd, &link, err) : out_of_memory(err);
+	ssize_t len = readlinkat(fd, "", target, sizeof(target));
+
+	if (r < 0 || len < 0)
+		return r < 0 ? r : fail(j->output, errno, err);
+	way->rest = vt_arena_printf(j->arena, "%.*s/%s", (int)len, target, way->rest);
+	if (!way->rest)
+		return out_of_memory(err);
+	r = go_on_from(way);
+	return r < 0 ? lost_way(j, -r, err) : 0;
+}
+
+/* One name further. */
+static int go_on(struct judging *j, struct way *way, struct vt_err *err)
+{
+	const size_t len = strcspn(way->rest, "/"), have = strlen(way->at);
+	char part[NAME_MAX + 1];
+
+	if (len > NAME_MAX || have + len + 2 > sizeof(way->at))
+		return fail(j->output, ENAMETOOLONG, err);
+	(void)snprintf(part, sizeof(part), "%.*s", (int)len, way->rest); /* fits */
+	way->rest += len + strspn(way->rest + len, "/");
+	int next = openat(way->fd, part, WAY | O_DIRECTORY);
+
+	if (next < 0 && errno != ENOTDIR && errno != ELOOP)
+		return fail(j->output, errno, err);
+	if (next < 0)
+		return follow(j, way, part, err);
+	vt_fd_close(&way->fd);
+	way->fd = next;
+	if (strcmp(part, "..") == 0 && have)
+		*strrchr(way->at, '/') = '\0';
+	else if (strcmp(part, "..") != 0 && strcmp(part, ".") != 0)
+		(void)snprintf(way->at + have, sizeof(way->at) - have, "/%s", part); /* fits */
+	return 0;
+}
+
+/*
+ * Goes to the file's folder name by name. Each link is judged as it is met, and is the one that is
+ * followed: a name that is looked at twice may lead elsewhere the second time.
+ */
+static int walk(struct judging *j, struct vt_output *output, struct vt_err *err)
+{
+	const char *name = j->output->name, *base = strrchr(name, '/');
+	struct way way = { .fd = -1,
+			   .rest = base == name ? "/"
+				   : base ? vt_arena_dupn(j->arena, name, (size_t)(base - name))
+					  : "." };
+	int r = way.rest ? go_on_from(&way) : -ENOMEM;
+
+	if (r < 0)
+		r = r == -ENOMEM ? out_of_memory(err) : lost_way(j, -r, err);
+	while (r == 0 && *way.rest)
+		r = go_on(j, &way, err);
+	if (r == 0) {
+		const char *real = name_of(j, way.fd);
+
+		output->folder = real ? real : vt_arena_dup(j->arena, *way.at ? way.at : "/");
+		r = output->folder ? 0 : out_of_memory(err);
+	}
+	if (r == 0)
+		output->folder_fd = vt_fd_take(&way.fd);
+	vt_fd_close(&way.fd);
+	return r;
+}
+
+/* What to do about a link that an earlier cell may have made. */
+static int tell_planted(const struct judging *j, struct vt_output *output, struct vt_err *err)
 {
 	if (!j->planted)
 		return 0;
+	if (j->barred)
+		return vt_fail(err, VT_STEP_POLICY, EPERM,
+			       "refused: %s '%s' passes the link '%s', which lies in '%s', where "
+			       "an earlier cell may have made it, and leads to '%s'; name that "
+			       "folder itself if it is meant",
+			       output->flag, output->name, j->barred, j->shown->path,
+			       output->folder);
 	output->note = vt_arena_printf(j->arena,
 				       "note: %s '%s' passes the link '%s' and leads to "
 				       "'%s'",
-				       output->flag, output->name, j->planted, j->folder);
+				       output->flag, output->name, j->planted, output->folder);
 	return output->note ? 0 : out_of_memory(err);
 }
 
 static int open_named(struct judging *j, struct vt_output *output, int flags, struct vt_err *err)
 {
 	const char *base = strrchr(output->name, '/');
-	AUTO_CLOSE int folder = -1;
 	AUTO_CLOSE int fd = -1;
-	int r = open_folder(j, &folder, err);
+	int r = walk(j, output, err);
 
 	base = base ? base + 1 : output->name;
 	if (r == 0)
-		r = find_folder(j, folder, err);
+		r = judge_folder(j, output->folder_fd, err);
 	if (r == 0)
-		r = judge_way(j, err);
-	if (r == 0)
-		r = judge_folder(j, folder, err);
-	if (r == 0)
-		r = note_link(j, output, err);
+		r = tell_planted(j, output, err);
 	if (r < 0)
 		return r;
-	fd = open_in(output, folder, *base ? base : ".", flags);
+	fd = open_in(output, output->folder_fd, *base ? base : ".", flags);
 	/* A pipe that nobody reads must not keep us here; one that somebody reads may be slow. */
 	if (fd < 0 || fcntl(fd, F_SETFL, flags & ~O_ACCMODE) < 0)
 		return fail_open(output, errno, flags, err);
 	r = judge_file(j, fd, err);
-	if (r < 0)
-		return r;
-	output->fd = vt_fd_take(&fd);
-	output->folder_fd = vt_fd_take(&folder);
-	return 0;
+	if (r == 0)
+		output->fd = vt_fd_take(&fd);
+	return r;
 }
 
 int vt_output_open(struct vt_output *output, int flags, const struct vt_policy *policy,
@@ -558,7 +592,7 @@ int vt_output_check(struct vt_output *output, const struct vt_plan *plan,
 
 	if (r == 0 && output->folder_fd < 0)
 		r = judge_given(&j, output->fd, err);
-	else if (r == 0 && (r = find_folder(&j, output->folder_fd, err)) == 0)
+	else if (r == 0)
 		r = judge_folder(&j, output->folder_fd, err);
 	if (r == 0)
 		r = judge_file(&j, output->fd, err);

@@ -20,6 +20,7 @@ struct vt_output {
 	const char *name;      /* as given; NULL: no file was named */
 	int         fd;        /* -1: none */
 	int         folder_fd; /* that it is in; -1: the caller gave a descriptor */
+	const char *folder;    /* where that was found; the arena's */
 	bool        made;      /* the file is new */
 	/* what to tell of its way once it is open; NULL: nothing. The arena's */
 	const char *note;

@@ -26,7 +26,8 @@ struct vt_path {
 	uid_t    uid;
 	gid_t    gid;
 	uint64_t dev, ino;
-	bool     link; /* the path itself is a symbolic link; all else is of what it leads to */
+	bool     link; /* the path itself is a symbolic link; all else is of what it leads to,
+			  if links are followed */
 	/*
 	 * It can be mounted with mapped ids, with all that is mounted below it. Always false where
 	 * the host is not privileged, for device nodes and the like, and for the paths of
@@ -81,15 +82,13 @@ struct vt_host {
 	 * functions; tests give a table of invented paths.
 	 */
 	int  (*look)(const struct vt_host *host, const char *path, struct vt_path *ret_path);
-	/* Reads a symbolic link into buf, NUL-terminated. Returns 0, -EINVAL if it is none, ... */
-	int  (*read_link)(const struct vt_host *host, const char *path, char *buf, size_t size);
-	/* Whose a symbolic link itself is. Returns 0 or a negative errno. NULL: all are root's. */
-	int  (*link_owner)(const struct vt_host *host, const char *path, uid_t *ret_owner);
 	/*
-	 * Where the links in an absolute path lead, into buf. Of a path that is not there, as far
-	 * as it is there. Returns 0 or a negative errno.
+	 * Looks at an absolute path itself, through no link: -ELOOP, or -ENOTDIR where the kernel
+	 * is old, where one is on the way to it. A link that is there is described itself, and
+	 * where it leads is in target, NUL-terminated. plan/way.h goes so from name to name.
 	 */
-	int  (*resolve)(const struct vt_host *host, const char *path, char *buf, size_t size);
+	int  (*step)(const struct vt_host *host, const char *path, struct vt_path *ret_path,
+		     char *target, size_t size);
 	/* Calls each with the names in a folder, in no order. NULL: nothing can be listed. */
 	int  (*list)(const struct vt_host *host, const char *path,
 		     void (*each)(void *arg, const char *name), void *arg);

@@ -5,18 +5,20 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <linux/openat2.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "base/fd.h"
-#include "base/fdlink.h"
 #include "host/layer.h"
 #include "host/mounts.h"
 #include "host/runtime.h"
+#include "host/trust.h"
 #include "kernel/idmap.h"
 #include "uapi/mount.h"
 
@@ -48,7 +50,7 @@ static int noted(const struct vt_host *host, int r)
 {
 	struct context *context = host->context;
 
-	if (r < 0 && vt_err_passes(-r))
+	if (r < 0 && context && vt_err_passes(-r))
 		context->trouble = -r;
 	return r;
 }
@@ -57,7 +59,8 @@ static int noted(const struct vt_host *host, int r)
  * One try with a map of our own making, on a copy of the mount that nobody else sees; with the
  * mounts below it, as the launcher maps them. Returns 0 or a negative errno.
  */
-static int try_idmap(struct context *context, const struct vt_host *host, const char *path)
+static int try_idmap(struct context *context, const struct vt_host *host, int folder,
+		     const char *name)
 {
 	if (context->userns_fd < 0) {
 		struct vt_err err;
@@ -75,7 +78,7 @@ static int try_idmap(struct context *context, const struct vt_host *host, const 
 		.attr_set = MOUNT_ATTR_IDMAP,
 		.userns_fd = (uint64_t)context->userns_fd,
 	};
-	AUTO_CLOSE int fd = sys_open_tree(AT_FDCWD, path,
+	AUTO_CLOSE int fd = sys_open_tree(folder, name,
 					  OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
 
 	if (fd < 0 || sys_mount_setattr(fd, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr) < 0)
@@ -92,8 +95,9 @@ static bool has_mounts(const struct vt_host *host, const char *path)
 	return below;
 }
 
-static bool can_idmap(const struct vt_host *host, const char *path, const struct vt_path *seen,
-		      uint64_t mount_id)
+/* path is what name in folder is. */
+static bool can_idmap(const struct vt_host *host, int folder, const char *name, const char *path,
+		      const struct vt_path *seen, uint64_t mount_id)
 {
 	struct context *context = host->context;
 	uint64_t ino = 0;
@@ -114,7 +118,7 @@ static bool can_idmap(const struct vt_host *host, const char *path, const struct
 		if (known->ino == 0 && !known->idmap)
 			return false;
 	}
-	int r = noted(host, try_idmap(context, host, path));
+	int r = noted(host, try_idmap(context, host, folder, name));
 	bool idmap = r == 0;
 
 	/* A shortage says nothing about the mount: a host lives long, and would remember it. */
@@ -127,93 +131,102 @@ static bool can_idmap(const struct vt_host *host, const char *path, const struct
 	return idmap;
 }
 
+#define SEEN (STATX_BASIC_STATS | STATX_MNT_ID)
+
+static struct vt_path describe(const struct statx *st, bool link)
+{
+	return (struct vt_path){
+		.mode = st->stx_mode,
+		.uid = st->stx_uid,
+		.gid = st->stx_gid,
+		.dev = makedev(st->stx_dev_major, st->stx_dev_minor),
+		.ino = st->stx_ino,
+		.link = link,
+	};
+}
+
+static uint64_t mount_of(const struct statx *st)
+{
+	return st->stx_mask & STATX_MNT_ID ? st->stx_mnt_id : 0;
+}
+
 static int look(const struct vt_host *host, const char *path, struct vt_path *ret_path)
 {
-	const unsigned wanted = STATX_BASIC_STATS | STATX_MNT_ID;
 	struct statx st;
 
-	if (statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, wanted, &st) < 0)
+	if (statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW, SEEN, &st) < 0)
 		return noted(host, -errno);
 	bool link = S_ISLNK(st.stx_mode);
 
-	if (link && statx(AT_FDCWD, path, 0, wanted, &st) < 0)
+	if (link && statx(AT_FDCWD, path, 0, SEEN, &st) < 0)
 		return noted(host, -errno);
-	uint64_t mount_id = st.stx_mask & STATX_MNT_ID ? st.stx_mnt_id : 0;
+	*ret_path = describe(&st, link);
+	ret_path->idmap = can_idmap(host, AT_FDCWD, path, path, ret_path, mount_of(&st));
+	return 0;
+}
 
-	*ret_path = (struct vt_path){
-		.mode = st.stx_mode,
-		.uid = st.stx_uid,
-		.gid = st.stx_gid,
-		.dev = makedev(st.stx_dev_major, st.stx_dev_minor),
-		.ino = st.stx_ino,
-		.link = link,
+/* A folder, through no link. */
+static int open_folder(const char *path)
+{
+	const struct open_how how = {
+		.flags = O_PATH | O_DIRECTORY | O_CLOEXEC,
+		.resolve = RESOLVE_NO_SYMLINKS,
 	};
-	ret_path->idmap = can_idmap(host, path, ret_path, mount_id);
+	long fd = syscall(SYS_openat2, AT_FDCWD, path, &how, sizeof(how));
+
+	/* Not in a container, or a cell. */
+	if (fd < 0 && (errno == ENOSYS || errno == EPERM))
+		fd = vt_trust_open(AT_FDCWD, path, O_PATH | O_DIRECTORY);
+	return fd < 0 ? -errno : (int)fd;
+}
+
+/*
+ * The link that has a name, by a descriptor: its owner and where it leads are of one and the same.
+ * What is in "/" nobody swaps but root, and each call asks for some of that.
+ */
+static int read_link(int folder, const char *name, struct statx *st, char *target, size_t size)
+{
+	const bool top = folder == AT_FDCWD;
+	AUTO_CLOSE int fd = top ? -1 : openat(folder, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+
+	if (!top && (fd < 0 || statx(fd, "", AT_EMPTY_PATH, SEEN, st) < 0))
+		return -errno;
+	if (!S_ISLNK(st->stx_mode))
+		return -ESTALE;
+	ssize_t len = top ? readlink(name, target, size) : readlinkat(fd, "", target, size);
+
+	if (len < 0 || (size_t)len >= size)
+		return len < 0 ? -errno : -ENAMETOOLONG;
+	target[len] = '\0';
 	return 0;
 }
 
-static int read_link(const struct vt_host *host, const char *path, char *buf, size_t size)
+int vt_paths_step(const struct vt_host *host, const char *path, struct vt_path *ret_path,
+		  char *target, size_t size)
 {
-	ssize_t len = readlink(path, buf, size);
+	const char *base = strrchr(path, '/');
+	char around[PATH_MAX];
+	struct statx st;
 
-	if (len < 0)
+	if (path[0] != '/' || base - path >= PATH_MAX)
+		return path[0] == '/' ? -ENAMETOOLONG : -EINVAL;
+	(void)snprintf(around, sizeof(around), "%.*s", (int)(base - path), path); /* fits */
+	/* On the way to what is in "/" there can be no link. */
+	AUTO_CLOSE int folder = *around ? open_folder(around) : AT_FDCWD;
+	const char *name = *around ? base + 1 : path;
+
+	if (folder < 0 && folder != AT_FDCWD)
+		return noted(host, folder);
+	/* By its name, since only that has what is mounted there on demand. */
+	if (statx(folder, name, AT_SYMLINK_NOFOLLOW, SEEN, &st) < 0)
 		return noted(host, -errno);
-	if ((size_t)len >= size)
-		return -ENAMETOOLONG;
-	buf[len] = '\0';
-	return 0;
-}
+	bool link = S_ISLNK(st.stx_mode);
+	int r = link ? read_link(folder, name, &st, target, size) : 0;
 
-static int link_owner(const struct vt_host *host, const char *path, uid_t *ret_owner)
-{
-	struct stat st;
-
-	if (lstat(path, &st) < 0)
-		return noted(host, -errno);
-	*ret_owner = st.st_uid;
-	return 0;
-}
-
-/* The kernel's own name for what a path leads to. */
-static int resolve_whole(const struct vt_host *host, const char *path, char *buf, size_t size)
-{
-	char link[VT_FDLINK];
-	AUTO_CLOSE int fd = open(path, O_PATH | O_CLOEXEC);
-
-	if (fd < 0)
-		return noted(host, -errno);
-	(void)vt_fdlink(link, fd);
-	int r = read_link(host, link, buf, size);
-
-	/* Without a proc the links are followed by hand. */
-	if (r == -ENOENT && size >= PATH_MAX && realpath(path, buf))
-		return 0;
-	return r;
-}
-
-static int resolve(const struct vt_host *host, const char *path, char *buf, size_t size)
-{
-	char known[PATH_MAX];
-	size_t len = strlen(path);
-
-	if (len >= sizeof(known) || path[0] != '/')
-		return -EINVAL;
-	memcpy(known, path, len + 1);
-	int r = resolve_whole(host, known, buf, size);
-
-	while (r < 0 && len > 1) {
-		while (known[--len] != '/')
-			;
-		known[len ? len : 1] = '\0';
-		r = resolve_whole(host, known, buf, size);
-	}
-	size_t have = r < 0 ? 0 : strlen(buf);
-
-	/* What is not there follows as it was written: "/" + "/new" has one slash too many. */
-	if (r == 0 && path[len])
-		have -= have == 1;
-	if (r < 0 || snprintf(buf + have, size - have, "%s", path + len) >= (int)(size - have))
-		return r < 0 ? r : -ENAMETOOLONG;
+	if (r < 0)
+		return noted(host, r);
+	*ret_path = describe(&st, link);
+	ret_path->idmap = can_idmap(host, folder, name, path, ret_path, mount_of(&st));
 	return 0;
 }
 
@@ -270,9 +283,7 @@ int vt_paths_init(struct vt_host *host)
 	context->userns_fd = -1;
 	vt_mounts_init(&context->mounts_here);
 	host->look = look;
-	host->read_link = read_link;
-	host->link_owner = link_owner;
-	host->resolve = resolve;
+	host->step = vt_paths_step;
 	host->list = vt_paths_list;
 	host->aliases = aliases;
 	host->layer = layer;

@@ -15,6 +15,10 @@ int vt_paths_init(struct vt_host *host);
 /* Fine for a host that has none. */
 void vt_paths_done(struct vt_host *host);
 
+/* host->step. Of the host it asks nothing, as long as that is not privileged. */
+int vt_paths_step(const struct vt_host *host, const char *path, struct vt_path *ret_path,
+		  char *target, size_t size);
+
 /* host->list, for the probes as well. */
 int vt_paths_list(const struct vt_host *host, const char *path,
 		  void (*each)(void *arg, const char *name), void *arg);

@@ -7,12 +7,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/file.h"
 #include "base/json.h"
 #include "base/path.h"
-#include "plan/links.h"
+#include "host/paths.h"
+#include "plan/way.h"
 #include "policy/builtin.h"
 #include "policy/policy.h"
 
@@ -32,17 +32,6 @@ struct guarding {
 	const char *found; /* what may be written, and has it in it */
 };
 
-static int read_link(const struct vt_host *host, const char *path, char *buf, size_t size)
-{
-	ssize_t len = readlink(path, buf, size - 1);
-
-	(void)host; /* it is asked nothing else */
-	if (len < 0 || (size_t)len >= size - 1)
-		return len < 0 ? -errno : -ENAMETOOLONG;
-	buf[len] = '\0';
-	return 0;
-}
-
 static bool lies_in(const char *path, const char *granted)
 {
 	char real[PATH_MAX];
@@ -51,27 +40,24 @@ static bool lies_in(const char *path, const char *granted)
 }
 
 /* path is where the file is, or a link on the way to it. */
-static int look_at(void *arg, const char *path, struct vt_err *err)
+static void look_at(struct guarding *g, const char *path)
 {
-	struct guarding *g = arg;
 	const struct vt_grants *deny = &g->policy->files.deny, *write = &g->policy->files.write;
 
-	(void)err;
 	for (size_t i = 0; i < deny->count; i++)
 		if (lies_in(path, deny->items[i].from))
-			return 0;
+			return;
 	for (size_t i = 0; !g->found && i < write->count; i++)
 		if (lies_in(path, write->items[i].from))
 			g->found = write->items[i].from;
-	return 0;
 }
 
 /* Whether a call under the policy could change a file that says what calls may do. */
 static bool is_guarded(struct reading *r, const struct vt_policy *policy)
 {
-	const struct vt_host host = { .read_link = read_link };
+	const struct vt_host host = { .step = vt_paths_step };
 	struct guarding g = { .policy = policy };
-	char real[PATH_MAX];
+	struct vt_way way;
 	struct vt_err err;
 
 	if (policy->require == VT_REQUIRE_BEST_EFFORT || policy->files.write.count == 0)
@@ -79,10 +65,14 @@ static bool is_guarded(struct reading *r, const struct vt_policy *policy)
 	for (size_t i = 0; !g.found && i < policy->sources.count; i++) {
 		const char *source = policy->sources.items[i];
 
-		/* What cannot be followed cannot be read either, and that was done. */
-		(void)vt_links_follow(&host, policy->arena, source, source, look_at, &g, &err);
-		if (!g.found && realpath(source, real))
-			(void)look_at(&g, real, &err);
+		/* It was read a moment ago: whose way changes now is changed by somebody. */
+		if (vt_way_find(&host, policy->arena, source, source, &way, &err) < 0) {
+			vt_mistakes_add(r->mistakes, r->place, "policy: %s", err.what);
+			return false;
+		}
+		for (size_t j = 0; j < way.link_count; j++)
+			look_at(&g, way.links[j].path);
+		look_at(&g, way.real);
 		if (g.found)
 			vt_mistakes_add(r->mistakes, r->place,
 					"policy: files.write: with '%s' the tool could change "

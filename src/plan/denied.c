@@ -2,15 +2,13 @@
 #include "plan/denied.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/path.h"
 #include "plan/fail.h"
-#include "plan/links.h"
-#include "plan/resolve.h"
 #include "plan/root_private.h"
+#include "plan/way.h"
 
 struct listing {
 	const struct vt_root *root;
@@ -20,7 +18,6 @@ struct listing {
 	size_t count, room;
 	const char *named; /* what is being listed */
 	bool failed;       /* out of memory in the middle of something */
-	struct vt_resolver resolver;
 };
 
 /* What lies in a folder comes right after it: '/' is less than any other byte of a name. */
@@ -82,47 +79,32 @@ static int push_all(struct listing *d, const char *path, const char *origin, str
 	return r < 0 ? vt_plan_fail_aliases(origin, path, r, err) : 0;
 }
 
-struct following {
-	const struct vt_root *root;
-	const char *path, *origin;
-};
-
-static int check_link(void *arg, const char *link, struct vt_err *err)
-{
-	const struct following *following = arg;
-
-	if (!vt_root_can_write(following->root, link))
-		return 0;
-	return vt_fail(err, VT_STEP_PLAN, EPERM,
-		       "refused: %s: '%s' leads through the symbolic link '%s', which the cell "
-		       "could change; deny what it leads to, or grant that folder for reading",
-		       following->origin, following->path, link);
-}
-
 /*
  * A link on the way that the cell can write is the cell's to point elsewhere: then the name that
  * was denied leads to what was not.
  */
-static int check_links(struct listing *d, const char *path, const char *origin, struct vt_err *err)
+static int check_links(const struct listing *d, const struct vt_way *way, const char *origin,
+		       struct vt_err *err)
 {
-	struct following following = { .root = d->root, .path = path, .origin = origin };
-
-	return vt_links_follow(d->host, d->arena, path, origin, check_link, &following, err);
+	for (size_t i = 0; i < way->link_count; i++)
+		if (vt_root_can_write(d->root, way->links[i].path))
+			return vt_fail(err, VT_STEP_PLAN, EPERM,
+				       "refused: %s: '%s' leads through the symbolic link '%s', "
+				       "which the cell could change; deny what it leads to, or "
+				       "grant that folder for reading",
+				       origin, way->path, way->links[i].path);
+	return 0;
 }
 
 /* A pattern is the name of no file, and a deny of it would close nothing. */
-static int check_pattern(const struct listing *d, const struct vt_grant *grant, struct vt_err *err)
+static int check_pattern(const struct vt_way *way, const char *origin, struct vt_err *err)
 {
-	char target[PATH_MAX];
-	struct vt_path seen;
-
-	if (!strpbrk(grant->from, "*?[") || d->host->look(d->host, grant->from, &seen) == 0 ||
-	    d->host->read_link(d->host, grant->from, target, sizeof(target)) == 0)
+	if (!strpbrk(way->path, "*?[") || !way->err || way->name != way->real)
 		return 0;
 	return vt_fail(err, VT_STEP_PLAN, EINVAL,
 		       "%s: '%s' does not exist, and denies are paths; there are no patterns: name "
 		       "the file or its folder",
-		       grant->origin, grant->from);
+		       origin, way->path);
 }
 
 /*
@@ -132,25 +114,20 @@ static int check_pattern(const struct listing *d, const struct vt_grant *grant, 
 static int add_deny(struct listing *d, const struct vt_grant *grant, struct vt_err *err)
 {
 	const char *origin = vt_arena_dup(d->arena, grant->origin);
-	const char *name, *real;
-	char target[PATH_MAX];
-	int r;
+	struct vt_way way;
 
 	d->named = vt_arena_dup(d->arena, grant->from);
-	r = origin && d->named ? check_pattern(d, grant, err) : vt_plan_nomem(err);
+	if (!origin || !d->named)
+		return vt_plan_nomem(err);
+	int r = vt_way_find(d->host, d->arena, d->named, origin, &way, err);
 
 	if (r == 0)
-		r = vt_resolve_folder(&d->resolver, grant, &name, err);
-	if (r > 0)
-		r = check_links(d, d->resolver.folder, grant->origin, err);
+		r = check_pattern(&way, origin, err);
 	if (r == 0)
-		r = push_all(d, name, origin, err);
-	if (r < 0 || d->host->read_link(d->host, name, target, sizeof(target)) < 0)
-		return r;
-	r = check_links(d, name, origin, err);
+		r = check_links(d, &way, origin, err);
 	if (r == 0)
-		r = vt_resolve(&d->resolver, name, origin, &real, err);
-	return r < 0 ? r : push_all(d, real, origin, err);
+		r = push_all(d, way.name, origin, err);
+	return r == 0 && way.name != way.real ? push_all(d, way.real, origin, err) : r;
 }
 
 int vt_denied_list(const struct vt_root *root, const struct vt_grants *grants,
@@ -160,7 +137,6 @@ int vt_denied_list(const struct vt_root *root, const struct vt_grants *grants,
 		.root = root,
 		.host = root->host,
 		.arena = root->arena,
-		.resolver = { .host = root->host, .arena = root->arena },
 	};
 	size_t kept = 0;
 

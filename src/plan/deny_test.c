@@ -46,22 +46,6 @@ static int look_around(const struct vt_host *host, const char *path, struct vt_p
 	return strncmp(path, "/p/shut/", 8) == 0 ? -EACCES : look(host, path, ret_path);
 }
 
-/* The few links of this machine, and what lies behind them. */
-static int resolve(const struct vt_host *host, const char *path, char *buf, size_t size)
-{
-	static const char *const links[][2] = { { "/p/link", "/p/.env" },
-						{ "/p/dangling", "/gone" },
-						{ "/p/to-a", "/p/a" },
-						{ "/home/to-p", "/p/a" } };
-
-	(void)host;
-	(void)snprintf(buf, size, "%s", path);
-	for (size_t i = 0; i < sizeof(links) / sizeof(links[0]); i++)
-		if (vt_path_lies_in(path, links[i][0]))
-			(void)snprintf(buf, size, "%s%s", links[i][1], path + strlen(links[i][0]));
-	return 0;
-}
-
 /* /p/a is mounted at /twin too. */
 static int aliases(const struct vt_host *host, const char *path,
 		   void (*each)(void *arg, const char *alias), void *arg)
@@ -109,8 +93,7 @@ static const struct vt_host works = {
 	.cgroup = { .why = "none" },
 	.context = MACHINE(machine),
 	.look = look_around,
-	.read_link = read_link,
-	.resolve = resolve,
+	.step = step,
 	.aliases = aliases,
 	.layer = layer,
 	.can_work = can_work,

@@ -35,32 +35,12 @@ static const struct invented machine[] = {
 	{ "/vault", S_IFDIR | 0700, 0, NULL },
 	{ "/vault/open", S_IFDIR | 0755, 0, NULL },
 	{ "/home/ann/ws", S_IFDIR | 0755, 1000, NULL },
-	{ "/home/ann/to-etc", S_IFDIR | 0755, 0, "/etc" },
-	{ "/home/ann/to-proc", S_IFDIR | 0555, 0, "/proc" },
-	{ "/home/ann/to-data", S_IFDIR | 0755, 1234, "/srv/data" },
-	{ "/home/ann/ws/out", S_IFDIR | 0755, 1234, "/srv/data" },
-	{ "/home/ann/ws/socket", S_IFSOCK | 0666, 0, "/srv/socket" },
+	{ "/home/ann/to-etc", S_IFDIR | 0755, 1000, "/etc" },
+	{ "/home/ann/to-proc", S_IFDIR | 0555, 1000, "/proc" },
+	{ "/home/ann/to-data", S_IFDIR | 0755, 1000, "/srv/data" },
+	{ "/home/ann/ws/out", S_IFDIR | 0755, 1000, "/srv/data" },
+	{ "/home/ann/ws/socket", S_IFSOCK | 0666, 1000, "/srv/socket" },
 };
-
-/* Of this machine's links, those in a home are its user's. */
-static inline int owner_of_link(const struct vt_host *host, const char *path, uid_t *ret_owner)
-{
-	(void)host;
-	*ret_owner = strncmp(path, "/home/ann/", 10) == 0 ? 1000 : 0;
-	return 0;
-}
-
-static inline int resolve(const struct vt_host *host, const char *path, char *buf, size_t size)
-{
-	const struct invented *found = find(host, path);
-
-	/* Links of this machine lead from "/". */
-	if (found && found->link)
-		(void)snprintf(buf, size, "/%s", found->link + (*found->link == '/'));
-	else
-		(void)snprintf(buf, size, "%s", path);
-	return 0;
-}
 
 static inline int list(const struct vt_host *host, const char *path,
 		void (*each)(void *arg, const char *name), void *arg)
@@ -96,9 +76,8 @@ static inline int can_work(const struct vt_host *host, const char *path, const c
 }
 
 #define INVENTED                                                                          \
-	.context = MACHINE(machine), .cpus = 4, .look = look, .read_link = read_link,     \
-	.resolve = resolve, .list = list, .layer = layer, .can_work = can_work,           \
-	.link_owner = owner_of_link
+	.context = MACHINE(machine), .cpus = 4, .look = look, .step = step, .list = list, \
+	.layer = layer, .can_work = can_work
 #define WORKS                \
 	{                    \
 		0, "a trial" \

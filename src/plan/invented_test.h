@@ -17,40 +17,62 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/path.h"
 #include "plan/plan.h"
 
 struct invented {
 	const char *path;
 	mode_t      mode;  /* 0: a link that leads nowhere */
-	uid_t       owner;
+	uid_t       owner; /* of a link, the link's own */
 	const char *link;  /* where it leads; NULL: it is none */
 };
 
 struct machine {
 	const struct invented *paths;
 	size_t                 count;
+	/*
+	 * While somebody changes it, as many questions are answered as it was, as many more as it
+	 * is, and then as it was again. A path's inode is that of its place in the list.
+	 */
+	const struct invented *changed; /* as many of them; NULL: nobody does */
+	unsigned               before, during, asked;
 };
 
 #define MACHINE(table) ((void *)&(struct machine){ table, sizeof(table) / sizeof((table)[0]) })
 
-static inline const struct invented *find(const struct vt_host *host, const char *path)
+static inline const struct invented *paths_now(const struct vt_host *host)
 {
 	const struct machine *machine = host->context;
+	bool changed = machine->changed && machine->asked > machine->before &&
+		       machine->asked <= machine->before + machine->during;
 
-	for (size_t i = 0; i < machine->count; i++)
-		if (strcmp(machine->paths[i].path, path) == 0)
-			return &machine->paths[i];
+	return changed ? machine->changed : machine->paths;
+}
+
+static inline void count_question(const struct vt_host *host)
+{
+	((struct machine *)host->context)->asked++;
+}
+
+static inline const struct invented *find(const struct vt_host *host, const char *path)
+{
+	const struct invented *paths = paths_now(host);
+
+	for (size_t i = 0; i < ((const struct machine *)host->context)->count; i++)
+		if (strcmp(paths[i].path, path) == 0)
+			return &paths[i];
 	return NULL;
 }
 
 /* Counted from 1. */
 static inline uint64_t inode_of(const struct vt_host *host, const char *path)
 {
-	return (uint64_t)(find(host, path) - ((const struct machine *)host->context)->paths) + 1;
+	return (uint64_t)(find(host, path) - paths_now(host)) + 1;
 }
 
 static inline int look(const struct vt_host *host, const char *path, struct vt_path *ret_path)
 {
+	count_question(host);
 	const struct invented *found = find(host, path);
 
 	if (!found || !found->mode)
@@ -67,32 +89,27 @@ static inline int look(const struct vt_host *host, const char *path, struct vt_p
 	return 0;
 }
 
-static inline int read_link(const struct vt_host *host, const char *path, char *buf, size_t size)
+/* What is not in the list is a folder where something in the list lies in it. */
+static inline int step(const struct vt_host *host, const char *path, struct vt_path *ret_path,
+		       char *target, size_t size)
 {
-	const struct invented *found = find(host, path);
+	count_question(host);
+	const struct invented *paths = paths_now(host), *found = find(host, path);
+	int r = -ENOENT;
 
+	for (size_t i = 0; i < ((const struct machine *)host->context)->count; i++) {
+		const struct invented *other = &paths[i];
+
+		if (other->link && other != found && vt_path_lies_in(path, other->path))
+			return -ELOOP;
+		if (other != found && vt_path_lies_in(other->path, path))
+			r = 0;
+	}
+	*ret_path = (struct vt_path){ .mode = S_IFDIR | 0755, .dev = 1 };
 	if (!found || !found->link)
-		return found ? -EINVAL : -ENOENT;
-	(void)snprintf(buf, size, "%s", found->link); /* fits */
-	return 0;
-}
-
-static inline int link_owner(const struct vt_host *host, const char *path, uid_t *ret_owner)
-{
-	const struct invented *found = find(host, path);
-
-	if (!found)
-		return -ENOENT;
-	*ret_owner = found->owner;
-	return 0;
-}
-
-/* Of a machine where no link is on the way. */
-static inline int resolve_as_written(const struct vt_host *host, const char *path, char *buf,
-				     size_t size)
-{
-	(void)host;
-	(void)snprintf(buf, size, "%s", path); /* fits */
+		return found ? host->look(host, path, ret_path) : r;
+	*ret_path = (struct vt_path){ .mode = S_IFLNK | 0777, .uid = found->owner, .link = true };
+	(void)snprintf(target, size, "%s", found->link); /* fits */
 	return 0;
 }
 

@@ -28,7 +28,7 @@ static int layer(const struct vt_host *host, const char *path, const struct vt_p
 #define HOST                                                                                       \
 	.uid = 1000, .gid = 1000, .seccomp = { 0, "a trial" }, .cpus = 4, .proc = true,            \
 	.scratch = "/tmp", .cgroup = { .why = "none" }, .context = MACHINE(machine), .look = look, \
-	.read_link = read_link, .resolve = resolve_as_written
+	.step = step
 
 static const struct vt_host works = { HOST, .layer = layer, .userns = { 0, "a trial" },
 				      .landlock_abi = 7 };

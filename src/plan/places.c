@@ -11,10 +11,9 @@
 #include "host/runtime.h"
 #include "plan/deny.h"
 #include "plan/fail.h"
-#include "plan/links.h"
 #include "plan/pipes.h"
-#include "plan/resolve.h"
 #include "plan/root.h"
+#include "plan/way.h"
 
 /* The user inside, by name. */
 #define PASSWD   "user:x:1000:1000::/tmp:/bin/sh\nnobody:x:65534:65534::/:/usr/sbin/nologin\n"
@@ -33,7 +32,6 @@ struct placing {
 	const struct vt_command *command; /* may be NULL */
 	struct vt_plan *plan;
 	struct vt_root *root;
-	struct vt_resolver resolver;
 	const struct vt_entry *entries; /* the grants of files and folders, once they are known */
 	size_t entry_count;
 	size_t link_notes;
@@ -143,20 +141,16 @@ static bool is_workspace(const char *path, bool writable)
 	return writable || !(vt_path_lies_in(path, "/etc") || vt_runtime_covers(path));
 }
 
-/* What does not turn out to be a link itself needs no more than the look that it gets anyway. */
-static int resolve_grant(struct placing *m, const struct vt_grant *grant,
-			 struct vt_entry *ret_entry, struct vt_err *err)
+static int find_way(struct placing *m, const char *path, struct vt_entry *entry, struct vt_err *err)
 {
-	struct vt_path *seen = vt_arena_alloc(m->plan->arena, sizeof(*seen));
-	int r = seen ? vt_resolve_folder(&m->resolver, grant, &ret_entry->from, err)
-		     : vt_plan_nomem(err);
+	struct vt_way *way = vt_arena_alloc(m->plan->arena, sizeof(*way));
+	int r = way ? vt_way_find(m->host, m->plan->arena, path, entry->origin, way, err)
+		    : vt_plan_nomem(err);
 
 	if (r < 0)
 		return r;
-	r = m->host->look(m->host, ret_entry->from, seen);
-	if (r == 0 && seen->link)
-		return vt_resolve(&m->resolver, grant->from, grant->origin, &ret_entry->from, err);
-	ret_entry->seen = r == 0 ? seen : NULL;
+	entry->way = way;
+	entry->from = way->real;
 	return 0;
 }
 
@@ -176,63 +170,54 @@ static const struct vt_entry *writable_around(const struct placing *m, const cha
 	return NULL;
 }
 
-/* A grant whose way leads through links. */
-struct following {
+struct opening {
 	const struct placing *m;
-	const struct vt_grant *grant;
-	const char *real;            /* where it leads */
-	const struct vt_entry *open; /* the write grant that a link lies in */
-	const char *planted;         /* the first link that a cell may have made */
+	const struct vt_entry *found; /* the write grant that a link lies in */
 };
 
-static void check_alias(void *arg, const char *alias)
+static void find_opening(void *arg, const char *alias)
 {
-	struct following *following = arg;
+	struct opening *open = arg;
 
-	if (!following->open)
-		following->open = writable_around(following->m, alias);
+	if (!open->found)
+		open->found = writable_around(open->m, alias);
 }
 
-static int check_link(void *arg, const char *link, struct vt_err *err)
+static int check_link(const struct placing *m, const struct vt_entry *entry, const char *link,
+		      struct vt_err *err)
 {
-	struct following *following = arg;
-	const struct placing *m = following->m;
+	struct opening open = { .m = m };
 	int r = 0;
 
-	following->open = writable_around(m, link);
-	if (!following->open && m->host->aliases && has_writable(m))
-		r = m->host->aliases(m->host, link, check_alias, following);
+	find_opening(&open, link);
+	if (!open.found && m->host->aliases && has_writable(m))
+		r = m->host->aliases(m->host, link, find_opening, &open);
 	if (r < 0)
-		return vt_plan_fail_aliases(following->grant->origin, link, r, err);
-	if (following->open)
+		return vt_plan_fail_aliases(entry->origin, link, r, err);
+	if (open.found)
 		return vt_fail(err, VT_STEP_PLAN, EPERM,
 			       "refused: %s: '%s' leads through the symbolic link '%s', which lies "
 			       "in '%s', where cells may write and choose what it leads to; name "
 			       "'%s' itself if that is meant",
-			       following->grant->origin, following->grant->from, link,
-			       following->open->from, following->real);
-	if (!following->planted && !vt_links_trusted(m->host, link)) {
-		following->planted = vt_arena_dup(m->plan->arena, link);
-		if (!following->planted)
-			return vt_plan_nomem(err);
-	}
+			       entry->origin, entry->way->path, link, open.found->from,
+			       entry->from);
 	return 0;
 }
 
 /* An earlier cell may have made the link, and the caller thinks of another folder. */
-static int note_link(struct placing *m, const struct following *following, struct vt_err *err)
+static int note_link(struct placing *m, const struct vt_entry *entry, const char *planted,
+		     struct vt_err *err)
 {
 	enum { ENOUGH = VT_WARNINGS_MAX / 2 };
-	const struct vt_grant *grant = following->grant;
 	struct vt_plan *plan = m->plan;
-	bool last = strcmp(following->planted, grant->from) == 0;
+	bool last = strcmp(planted, entry->way->path) == 0;
 
 	if (m->link_notes++ >= ENOUGH)
 		return 0;
-	const char *text = vt_arena_printf(
-		plan->arena, "%s: '%s' %s%s%sleads to '%s'", grant->origin, grant->from,
-		last ? "is a link and " : "passes the link '", last ? "" : following->planted,
-		last ? "" : "' and ", following->real);
+	const char *text = vt_arena_printf(plan->arena, "%s: '%s' %s%s%sleads to '%s'",
+					   entry->origin, entry->way->path,
+					   last ? "is a link and " : "passes the link '",
+					   last ? "" : planted, last ? "" : "' and ", entry->from);
 
 	if (!text)
 		return vt_plan_nomem(err);
@@ -244,17 +229,20 @@ static int note_link(struct placing *m, const struct following *following, struc
 }
 
 /* Names are followed where they lead; but never by the word of this call's own cell. */
-static int check_links(struct placing *m, const struct vt_grant *grant, const char *real,
-		       struct vt_err *err)
+static int check_links(struct placing *m, const struct vt_entry *entry, struct vt_err *err)
 {
-	struct following following = { .m = m, .grant = grant, .real = real };
+	const struct vt_link *links = entry->way->links;
+	const char *planted = NULL;
 
-	if (strcmp(grant->from, real) == 0)
-		return 0;
-	int r = vt_links_follow(m->host, m->plan->arena, grant->from, grant->origin, check_link,
-				&following, err);
+	for (size_t i = 0; i < entry->way->link_count; i++) {
+		int r = check_link(m, entry, links[i].path, err);
 
-	return r < 0 || !following.planted ? r : note_link(m, &following, err);
+		if (r < 0)
+			return r;
+		if (!planted && !vt_link_is_trusted(m->host, &links[i]))
+			planted = links[i].path;
+	}
+	return planted ? note_link(m, entry, planted, err) : 0;
 }
 
 /* Without mounts a path shows where it is, or not at all. */
@@ -269,12 +257,6 @@ static int leave_in_place(const struct vt_grant *grant, struct vt_entry *entry, 
 	if (strcmp(entry->from, "/") != 0)
 		entry->to = entry->from;
 	return 0;
-}
-
-static const struct vt_grant *grant_of(const struct vt_grants *lists[2], size_t index)
-{
-	return index < lists[0]->count ? &lists[0]->items[index]
-				       : &lists[1]->items[index - lists[0]->count];
 }
 
 static int add_grants(struct placing *m, struct vt_err *err)
@@ -296,7 +278,7 @@ static int add_grants(struct placing *m, struct vt_err *err)
 				.writable = which == 1,
 				.granted = true,
 			};
-			int r = resolve_grant(m, grant, entry, err);
+			int r = find_way(m, grant->from, entry, err);
 
 			if (r < 0)
 				return r;
@@ -309,7 +291,7 @@ static int add_grants(struct placing *m, struct vt_err *err)
 	m->entries = entries;
 	m->entry_count = n;
 	for (size_t i = 0; i < n; i++) {
-		int r = check_links(m, grant_of(lists, i), entries[i].from, err);
+		int r = check_links(m, &entries[i], err);
 
 		if (r < 0)
 			return r;
@@ -346,10 +328,10 @@ static int add_sockets(struct placing *m, struct vt_err *err)
 			.granted = true,
 			.mapped = true,
 		};
-		int r = resolve_grant(m, grant, &entry, err);
+		int r = find_way(m, grant->from, &entry, err);
 
 		if (r == 0)
-			r = check_links(m, grant, entry.from, err);
+			r = check_links(m, &entry, err);
 		if (r == 0)
 			r = check_grant(&entry, err);
 		if (r == 0)
@@ -366,23 +348,18 @@ static int add_sockets(struct placing *m, struct vt_err *err)
  */
 static int add_need(struct placing *m, const struct vt_need *need, struct vt_err *err)
 {
-	struct vt_path seen;
 	struct vt_entry entry = {
 		.to = need->path,
 		.origin = "the command's own prefix",
-		.seen = &seen,
 	};
-	int r = vt_resolve(&m->resolver, need->path, entry.origin, &entry.from, err);
+	int r = find_way(m, need->path, &entry, err);
 
 	if (r < 0)
 		return r;
-	r = m->host->look(m->host, entry.from, &seen);
-	if (r == 0 && (seen.dev != need->dev || seen.ino != need->ino))
-		r = -ESTALE;
-	if (r < 0)
-		return vt_fail(err, VT_STEP_PLAN, -r, "%s: '%s': %s", entry.origin, need->path,
-			       r == -ESTALE ? "replaced while it was being looked at"
-					    : strerror(-r));
+	const struct vt_path *seen = &entry.way->seen;
+
+	if (!entry.way->err && (seen->dev != need->dev || seen->ino != need->ino))
+		return vt_way_fail(entry.way, entry.origin, ESTALE, err);
 	r = check_grant(&entry, err);
 	return r < 0 ? r : vt_root_mount(m->root, &entry, err);
 }
@@ -531,7 +508,6 @@ int vt_places_decide(struct vt_plan *plan, const struct vt_policy *policy,
 		.host = host,
 		.command = command,
 		.plan = plan,
-		.resolver = { .host = host, .arena = plan->arena },
 	};
 
 	m.root = vt_root_new(plan->arena, host);

@@ -9,6 +9,7 @@
 
 #include "base/path.h"
 #include "plan/fail.h"
+#include "plan/way.h"
 
 /*
  * The host path that a path inside shows, and whether a mount does; else out is path itself. Cut:
@@ -63,8 +64,9 @@ static int fail_unshown(const struct vt_plan *plan, const char *real, struct vt_
 
 static int check_cwd(struct vt_plan *plan, const struct vt_host *host, struct vt_err *err)
 {
-	char path[PATH_MAX], real[PATH_MAX];
+	char path[PATH_MAX];
 	struct vt_path seen;
+	struct vt_way way;
 	bool shown = vt_plan_shows(plan, plan->cwd);
 	bool mounted = host_path(plan, plan->cwd, path);
 
@@ -92,8 +94,8 @@ static int check_cwd(struct vt_plan *plan, const struct vt_host *host, struct vt
 			       plan->cwd);
 	if (shown)
 		return 0;
-	return fail_unshown(plan, host->resolve(host, path, real, sizeof(real)) < 0 ? path : real,
-			    err);
+	r = vt_way_find(host, plan->arena, path, "files.cwd", &way, err);
+	return r < 0 ? r : fail_unshown(plan, way.real, err);
 }
 
 /* ---- a user who owns nothing --------------------------------------------------------------- */
@@ -208,15 +210,16 @@ static int check_place(struct vt_plan *plan, const struct vt_policy *policy,
 {
 	const enum grants grants = grants_of(plan);
 	struct around around = { .plan = plan };
-	char place[PATH_MAX];
+	struct vt_way way;
 
 	if (grants == GRANTS_NONE)
 		return 0;
-	int r = host->resolve(host, host->scratch, place, sizeof(place));
+	int r = vt_way_find(host, plan->arena, host->scratch, "TMPDIR", &way, err);
 
 	if (r < 0)
-		return vt_fail(err, VT_STEP_PLAN, -r, "look at '%s': %s", host->scratch,
-			       strerror(-r));
+		return r;
+	const char *place = way.real;
+
 	find_around(&around, place);
 	r = host->aliases ? host->aliases(host, place, find_around, &around) : 0;
 	/* Where else it is mounted is not known, and what can be written there might be. */

@@ -257,15 +257,16 @@ static const char *missing_advice(const struct vt_entry *entry)
 /* "data:/in" is how others write a move. */
 static int fail_missing(const struct vt_entry *entry, int num, struct vt_err *err)
 {
-	const char *colon = num == ENOENT ? strstr(entry->from, ":/") : NULL;
+	const char *named = entry->way ? entry->way->path : entry->from;
+	const char *colon = num == ENOENT ? strstr(named, ":/") : NULL;
 
 	if (colon)
 		return vt_fail(err, VT_STEP_PLAN, num,
 			       "%s: '%s': %s; to show a path at another place inside: "
 			       "{\"from\": \"%.*s\", \"to\": \"%s\"}",
-			       entry->origin, entry->from, strerror(num),
-			       (int)(colon - entry->from), entry->from, colon + 1);
-	return vt_fail(err, VT_STEP_PLAN, num, "%s: '%s': %s%s", entry->origin, entry->from,
+			       entry->origin, named, strerror(num), (int)(colon - named), named,
+			       colon + 1);
+	return vt_fail(err, VT_STEP_PLAN, num, "%s: '%s': %s%s", entry->origin, named,
 		       strerror(num), num == ENOENT ? missing_advice(entry) : "");
 }
 
@@ -275,10 +276,12 @@ static int look(const struct vt_root *root, const struct vt_entry *entry, struct
 {
 	int r = 0;
 
-	if (entry->seen)
-		*ret_seen = *entry->seen;
-	else
+	if (!entry->way)
 		r = root->host->look(root->host, entry->from, ret_seen);
+	else if (entry->way->err)
+		r = -entry->way->err;
+	else
+		*ret_seen = entry->way->seen;
 	if (r < 0 && !entry->optional)
 		return fail_missing(entry, -r, err);
 	return r == 0;
@@ -333,14 +336,15 @@ int vt_root_mount(struct vt_root *root, const struct vt_entry *entry, struct vt_
 int vt_root_link_or_mount(struct vt_root *root, const struct vt_entry *entry, struct vt_err *err)
 {
 	char target[PATH_MAX];
-	struct vt_path seen;
+	struct vt_path seen, itself;
 	struct vt_node *node;
 	int r = look(root, entry, &seen, err);
 
 	if (r <= 0)
 		return r;
 	if (!seen.link ||
-	    root->host->read_link(root->host, entry->from, target, sizeof(target)) < 0)
+	    root->host->step(root->host, entry->from, &itself, target, sizeof(target)) < 0 ||
+	    !itself.link)
 		return mount_seen(root, entry, &seen, err);
 	r = walk(root, entry->to, &node, err);
 	if (r < 0)

@@ -12,6 +12,7 @@
 #include "base/err.h"
 #include "host/host.h"
 #include "plan/plan.h"
+#include "plan/way.h"
 
 struct vt_root;
 
@@ -27,7 +28,7 @@ struct vt_entry {
 	bool        device;
 	bool        socket;   /* must be one */
 	bool        granted;  /* by the user */
-	const struct vt_path *seen; /* what is there, where that is known already; else NULL */
+	const struct vt_way *way; /* how it was found and what was seen there; NULL: look */
 	bool        mapped;   /* its owner is the cell's user, where root launches */
 };
 

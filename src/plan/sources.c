@@ -2,12 +2,11 @@
 #include "plan/sources.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <stdbool.h>
 
 #include "base/path.h"
 #include "plan/fail.h"
-#include "plan/links.h"
+#include "plan/way.h"
 
 struct checking {
 	struct vt_plan *plan;
@@ -22,12 +21,8 @@ struct checking {
 
 static bool is_denied(const struct checking *c, const char *path)
 {
-	const struct vt_grants *deny = &c->policy->files.deny;
-	char real[PATH_MAX];
-
-	for (size_t i = 0; i < deny->count; i++)
-		if (c->host->resolve(c->host, deny->items[i].from, real, sizeof(real)) == 0 &&
-		    vt_path_lies_in(path, real))
+	for (size_t i = 0; i < c->plan->denial_count; i++)
+		if (vt_path_lies_in(path, c->plan->denials[i].path))
 			return true;
 	return false;
 }
@@ -77,9 +72,8 @@ static int find_reachable(const struct checking *c, const char *path,
 }
 
 /* path is where the source is, or a link on the way to it. */
-static int check(void *arg, const char *path, struct vt_err *err)
+static int check(struct checking *c, const char *path, struct vt_err *err)
 {
-	struct checking *c = arg;
 	const struct vt_build *around = NULL;
 	int r = find_reachable(c, path, &around, err);
 
@@ -115,41 +109,51 @@ static int check(void *arg, const char *path, struct vt_err *err)
 	return 0;
 }
 
+/* Every link on the way to the source, and what it leads to. What is not there could be put there.
+ */
+static int check_way(struct checking *c, const char *origin,
+		     int (*each)(struct checking *, const char *, struct vt_err *),
+		     struct vt_err *err)
+{
+	struct vt_way way;
+	int r = vt_way_find(c->host, c->plan->arena, c->source, origin, &way, err);
+
+	for (size_t i = 0; r == 0 && i < way.link_count; i++)
+		r = each(c, way.links[i].path, err);
+	return r == 0 ? each(c, way.real, err) : r;
+}
+
 /* how: which of them they are, and what they mean. */
 static int check_all(const struct checking *how, const struct vt_strings *paths, struct vt_err *err)
 {
-	const struct vt_host *host = how->host;
 	bool any = how->policy->files.write.count || how->closed;
-	char real[PATH_MAX];
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && any && i < paths->count; i++) {
 		struct checking c = *how;
 
 		c.source = paths->items[i];
-		r = vt_links_follow(host, c.plan->arena, c.source, "--policy", check, &c, err);
-		/* What has no place any more, as a pipe, is in no cell's reach. */
-		if (r == 0 && host->resolve(host, c.source, real, sizeof(real)) == 0)
-			r = check(&c, real, err);
+		r = check_way(&c, "--policy", check, err);
 	}
 	return r;
 }
 
 /* By whatever name it goes: who speaks to a server is its user. */
-static int check_sockets(const struct vt_policy *policy, const struct vt_strings *kept,
+static int check_sockets(const struct vt_plan *plan, const struct vt_strings *kept,
 			 const struct vt_host *host, struct vt_err *err)
 {
-	const struct vt_grants *sockets = &policy->files.sockets;
-	struct vt_path own, granted;
+	struct vt_path own;
 
-	for (size_t i = 0; i < kept->count; i++)
-		for (size_t j = 0; j < sockets->count; j++)
-			if (host->look(host, kept->items[i], &own) == 0 &&
-			    host->look(host, sockets->items[j].from, &granted) == 0 &&
-			    own.dev == granted.dev && own.ino == granted.ino)
+	for (size_t i = 0; i < plan->build_count; i++) {
+		const struct vt_build *build = &plan->builds[i];
+
+		for (size_t j = 0; build->socket && j < kept->count; j++)
+			if (host->look(host, kept->items[j], &own) == 0 && build->dev == own.dev &&
+			    build->ino == own.ino)
 				return vt_fail(err, VT_STEP_PLAN, EPERM,
 					       "refused: files.sockets: '%s' is the server's own",
-					       sockets->items[j].from);
+					       build->from);
+	}
 	return 0;
 }
 
@@ -170,7 +174,7 @@ int vt_sources_check(struct vt_plan *plan, const struct vt_policy *policy,
 	how.meaning = "is the server's audit log";
 	if (r == 0)
 		r = check_all(&how, &request->closed, err);
-	return r < 0 ? r : check_sockets(policy, &request->kept, host, err);
+	return r < 0 ? r : check_sockets(plan, &request->kept, host, err);
 }
 
 struct inside {
@@ -186,9 +190,8 @@ static void find_inside(void *arg, const char *path)
 }
 
 /* path is what is executed, free of links, or a link on the way to it. */
-static int check_run(void *arg, const char *path, struct vt_err *err)
+static int check_run(struct checking *c, const char *path, struct vt_err *err)
 {
-	struct checking *c = arg;
 	const struct vt_build *reaches = NULL;
 	int r = find_reachable(c, path, &reaches, err);
 
@@ -218,7 +221,6 @@ int vt_sources_check_run(struct vt_plan *plan, const struct vt_policy *policy,
 			 const struct vt_host *host, const struct vt_strings *paths,
 			 struct vt_err *err)
 {
-	char real[PATH_MAX];
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && policy->files.write.count && i < paths->count; i++) {
@@ -229,14 +231,7 @@ int vt_sources_check_run(struct vt_plan *plan, const struct vt_policy *policy,
 				      .never = true,
 				      .meaning = "vitro runs outside of cells" };
 
-		r = vt_links_follow(host, plan->arena, c.source, "files.write", check_run, &c, err);
-		/* What is not there could be put there. */
-		if (r == 0)
-			r = check_run(&c,
-				      host->resolve(host, c.source, real, sizeof(real)) == 0
-					      ? real
-					      : c.source,
-				      err);
+		r = check_way(&c, "files.write", check_run, err);
 	}
 	return r;
 }

@@ -20,11 +20,9 @@ static int aliases(const struct vt_host *host, const char *path,
 
 static const struct invented machine[] = { { "/", S_IFDIR | 0755 } };
 
-static const struct vt_host host = { .context = MACHINE(machine),
-				     .look = look,
-				     .read_link = read_link,
-				     .resolve = resolve_as_written,
-				     .aliases = aliases };
+static const struct vt_host host = {
+	.context = MACHINE(machine), .look = look, .step = step, .aliases = aliases
+};
 static const struct vt_build builds[] = {
 	{ .act = VT_ACT_BIND,
 	  .from = "/data",

@@ -192,19 +192,12 @@ static int look(const struct vt_host *host, const char *path, struct vt_path *re
 	return 0;
 }
 
-static int read_link(const struct vt_host *host, const char *path, char *buf, size_t size)
+static int step(const struct vt_host *host, const char *path, struct vt_path *ret_path,
+		char *target, size_t size)
 {
-	(void)host;
-	(void)path;
-	(void)buf;
+	(void)target;
 	(void)size;
-	return -EINVAL;
-}
-
-static int resolve(const struct vt_host *host, const char *path, char *buf, size_t size)
-{
-	(void)host;
-	return snprintf(buf, size, "%s", path) < (int)size ? 0 : -ENAMETOOLONG;
+	return look(host, path, ret_path);
 }
 
 static const struct vt_host machine = {
@@ -217,8 +210,7 @@ static const struct vt_host machine = {
 	.notify = { 0, "a trial" },
 	.own_proc = { 0, "a trial" },
 	.look = look,
-	.read_link = read_link,
-	.resolve = resolve,
+	.step = step,
 };
 
 /* ---- the client ----------------------------------------------------------------------------- */

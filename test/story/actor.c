@@ -522,6 +522,28 @@ static int part_hold_rights(int argc, char **argv)
 	forever();
 }
 
+/*
+ * argv: two names, the most microseconds that they stay. They change places without a moment in
+ * which one is missing. Never ends.
+ */
+static int part_swap(int argc, char **argv)
+{
+	const long most = argument(argc, argv, 3, 40);
+	unsigned seed = 1;
+
+	if (argc < 3)
+		return 64;
+	for (long i = 0;; i++) {
+		if (renameat2(AT_FDCWD, argv[1], AT_FDCWD, argv[2], RENAME_EXCHANGE) < 0)
+			return 1;
+		if (i == 0)
+			say("swapping\n");
+		const clock_t end = clock() + (clock_t)(rand_r(&seed) % (most + 1));
+		while (clock() < end)
+			;
+	}
+}
+
 static const struct {
 	const char *name;
 	int (*play)(int argc, char **argv);
@@ -558,6 +580,7 @@ static const struct {
 	{ "hog", part_hog },
 	{ "hold_watchers", part_hold_watchers },
 	{ "hold_rights", part_hold_rights },
+	{ "swap", part_swap },
 };
 
 int main(int argc, char **argv)
