@@ -65,13 +65,9 @@ const struct vt_seccomp_group vt_seccomp_bare_groups[] = {
 
 	/*
 	 * A change of owners that changes none takes a file's capabilities away, and anybody may ask
-	 * for that. Attributes are anybody's whom the mode lets write. cp -p sets a mode by an
-	 * attribute first, and does without where there are none.
+	 * for that.
 	 */
 	{ ANY(EPERM), "chown fchown lchown fchownat" },
-	{ ANY(EOPNOTSUPP),
-	  "setxattr lsetxattr fsetxattr setxattrat removexattr lremovexattr fremovexattr "
-	  "removexattrat" },
 
 	{ { 0 }, NULL },
 };

@@ -52,8 +52,17 @@ const struct vt_seccomp_group vt_seccomp_groups[] = {
 	  "readlinkat getdents getdents64 getcwd chdir fchdir mkdir mkdirat rmdir unlink unlinkat "
 	  "rename renameat link linkat symlink symlinkat truncate chown fchown lchown "
 	  "fchownat utime utimes utimensat futimesat umask getxattr lgetxattr fgetxattr listxattr "
-	  "llistxattr flistxattr setxattr lsetxattr fsetxattr removexattr lremovexattr "
-	  "fremovexattr" },
+	  "llistxattr flistxattr" },
+
+	/*
+	 * Files: labels, by which a host's mandatory access control lets others in, are attributes of
+	 * the file's owner as others are, and which one is meant lies behind a pointer. Programs take
+	 * this errno for a file system without attributes, and set a mode where they would have set a
+	 * list.
+	 */
+	{ { EOPNOTSUPP, EOPNOTSUPP },
+	  "setxattr lsetxattr fsetxattr setxattrat removexattr lremovexattr fremovexattr "
+	  "removexattrat", .promised = true },
 
 	/* Memory of one's own. */
 	{ { PASS, PASS },

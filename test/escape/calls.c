@@ -32,7 +32,7 @@
 #define NR_MEMFD_SECRET 447
 #define NR_CACHESTAT    451
 #define NR_LISTMOUNT    458
-#define NR_SETXATTRAT   463
+#define NR_GETXATTRAT   464
 
 /* reached if the call went well, else gated. */
 static int judge(long result, const char *what)
@@ -232,8 +232,8 @@ static int call_unknown(int argc, char **argv)
 {
 	(void)argc;
 	(void)argv;
-	(void)syscall(NR_SETXATTRAT, -1, "nowhere", 0, "user.x", NULL, 0); /* cannot succeed */
-	return errno == ENOSYS || errno == EPERM ? denied(errno, "setxattrat")
+	(void)syscall(NR_GETXATTRAT, -1, "nowhere", 0, "user.x", NULL, 0); /* cannot succeed */
+	return errno == ENOSYS || errno == EPERM ? denied(errno, "getxattrat")
 						 : reached("only the arguments were wrong");
 }
 

@@ -12,6 +12,8 @@
 #include <linux/capability.h>
 #include <linux/openat2.h>
 #include <signal.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -22,7 +24,8 @@
 #include <unistd.h>
 
 /* Debian 12's headers end before it. */
-#define NR_FCHMODAT2 452
+#define NR_FCHMODAT2  452
+#define NR_SETXATTRAT 463
 
 enum { SETUID = 04755, SETGID = 02755 };
 
@@ -120,6 +123,36 @@ static int plant_capability(int argc, char **argv)
 	return failed ? denied(err, "setxattr") : reached("a file got capabilities");
 }
 
+/* A label lets others in, and which ones a kernel has differs; but a user's own are in most. */
+static int plant_label(int argc, char **argv)
+{
+	(void)argc;
+	static const char *const names[] = { "user.vitro", "security.selinux", "security.SMACK64",
+					     "system.posix_acl_access" };
+	const char *path = join(argv[1], "labelled");
+	const struct {
+		const void *value;
+		uint32_t size, flags;
+	} args = { "x", 1, 0 };
+	int fd = make(path), err = 0;
+	if (fd < 0)
+		return broken("create %s", path);
+	const char *set = NULL;
+	for (size_t i = 0; !set && i < sizeof(names) / sizeof(names[0]); i++) {
+		bool done = setxattr(path, names[i], "x", 1, 0) == 0;
+		err = errno;
+		done |= lsetxattr(path, names[i], "x", 1, 0) == 0;
+		done |= fsetxattr(fd, names[i], "x", 1, 0) == 0;
+		done |= syscall(NR_SETXATTRAT, AT_FDCWD, path, 0, names[i], &args, sizeof(args)) ==
+			0;
+		if (done)
+			set = names[i];
+	}
+	close(fd);
+	unlink(path);
+	return set ? reached("a file got %s", set) : denied(err, "setxattr");
+}
+
 /* The effective user of another process, from its status. -1: not found. */
 static long effective_user(pid_t pid)
 {
@@ -193,6 +226,7 @@ const struct act setuid_acts[] = {
 	{ "setuid_tmpfile", "O_TMPFILE with mode u+s", "plants a setuid file", setuid_tmpfile },
 	{ "plant_capability", "security.capability", "plants a file with capabilities",
 	  plant_capability },
+	{ "plant_label", "user.* and security.selinux", "plants a file with labels", plant_label },
 	{ "run_setuid", "a setuid-root program", "becomes root by running it", run_setuid },
 	{ NULL }
 };

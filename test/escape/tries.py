@@ -152,6 +152,7 @@ SETUID = [
     Try("setuid_chmod", "{write}", flags="--write {write} --set syscalls=strict",
         label="under the strict filter"),
     Try("plant_capability", "{write}", "namespaces", flags="--write {write}"),
+    Try("plant_label", "{write}", flags="--write {write}", maybe=True, holds="syscalls=*"),
     Try("run_setuid", "/usr/bin/su", "user", maybe=True),
 ]
 
