@@ -272,21 +272,6 @@ static int fail_reading(struct vt_err *err, int num, const char *path)
 	return fail_named(err, num, path, strerror(num));
 }
 
-/* A descriptor that the caller opened, by its name. */
-static bool is_given(const char *path)
-{
-	static const char *const folders[] = { "/dev/fd/", VT_FDLINK_FOLDER };
-
-	for (size_t i = 0; i < sizeof(folders) / sizeof(folders[0]); i++) {
-		const size_t len = strlen(folders[i]);
-
-		if (strncmp(path, folders[i], len) == 0 && path[len] &&
-		    !path[len + strspn(path + len, "0123456789")])
-			return true;
-	}
-	return strcmp(path, "/dev/stdin") == 0;
-}
-
 static int fail_kind(struct vt_err *err, mode_t mode, const char *path)
 {
 	if (S_ISDIR(mode))
@@ -308,7 +293,7 @@ static int read_named(const char *path, bool pipes, struct vt_str *text, struct 
 	if (fstat(fd, &info) < 0)
 		return fail_named(err, errno, path, strerror(errno));
 	/* A device may have no end, and reading a terminal would hang. */
-	if (!S_ISREG(info.st_mode) && !(pipes && S_ISFIFO(info.st_mode) && is_given(path)))
+	if (!S_ISREG(info.st_mode) && !(pipes && S_ISFIFO(info.st_mode) && vt_fdlink_is(path)))
 		return fail_kind(err, info.st_mode, path);
 	int status = read_all(fd, S_ISFIFO(info.st_mode), text);
 

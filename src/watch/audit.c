@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/fdlink.h"
 #include "base/str.h"
 
 enum { BLOCK = 16384 }; /* on the stack */
@@ -326,12 +327,21 @@ int vt_audit_append(struct vt_audit_log *log, const char *json, size_t len, stru
 static int measure(int fd, const char *path, uint64_t *ret_len, struct vt_err *err)
 {
 	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return vt_fail(err, VT_STEP_OUTPUT, errno, "read '%s'", path);
+	if (S_ISFIFO(st.st_mode) && !vt_fdlink_is(path))
+		return vt_fail(err, VT_STEP_OUTPUT, EINVAL,
+			       "read '%s', which is a pipe that anybody may have put there: name a "
+			       "file, or /dev/stdin and `< PIPE`",
+			       path);
 	int r = lock(fd, LOCK_SH, 5 * VT_NS_PER_S);
 
 	/* Where there are no locks nobody appends either. */
 	if (r == -EWOULDBLOCK)
 		return vt_fail(err, VT_STEP_OUTPUT, -r,
 			       "read '%s', which another process keeps locked", path);
+	/* How long it is while it is locked. */
 	if (fstat(fd, &st) < 0)
 		return vt_fail(err, VT_STEP_OUTPUT, errno, "read '%s'", path);
 	(void)flock(fd, LOCK_UN); /* if it was taken */
