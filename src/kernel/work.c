@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/path.h"
+#include "kernel/beneath.h"
 #include "kernel/closed.h"
 
 /* An overlay leaves work/incompat/volatile/dirty, and at the worst a file it was about to move. */
@@ -87,11 +88,20 @@ fail:
 	return -num;
 }
 
+/* Through no link: another cell may write on the way to a folder that this one's grant lies in. */
+static int open_folder(const char *folder)
+{
+	AUTO_CLOSE int root = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
+	AUTO_CLOSE int fd = root < 0 ? -1 : vt_beneath_open(root, folder);
+
+	return fd < 0 ? -1 : openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+}
+
 int vt_work_make(const char *folder, uid_t uid, gid_t gid, struct vt_work *ret_work,
 		 struct vt_err *err)
 {
 	enum { TRIES = 16 };
-	AUTO_CLOSE int parent = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	AUTO_CLOSE int parent = open_folder(folder);
 	struct vt_work work;
 	int r = -EAGAIN;
 
@@ -167,12 +177,15 @@ static bool sweep_one(int parent, const char *name)
 
 int vt_work_sweep(const char *folder)
 {
-	DIR *stream = opendir(folder);
+	int fd = open_folder(folder);
+	DIR *stream = fd < 0 ? NULL : fdopendir(fd);
 	const struct dirent *entry;
 	int swept = 0;
 
-	if (!stream)
+	if (!stream) {
+		vt_fd_close(&fd);
 		return 0;
+	}
 	while ((entry = readdir(stream)))
 		if (vt_path_is_numbered(entry->d_name, ".vitro-") &&
 		    sweep_one(dirfd(stream), entry->d_name))
