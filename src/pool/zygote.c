@@ -98,19 +98,24 @@ static int copy_program(int held_fd, struct vt_err *err)
 
 /*
  * The file that it was from the beginning. Where another is in its place, or none, that one is
- * copied: executed as it is, it would be on a mount that can be written to. *ret_fd is -1 where the
- * path will do.
+ * copied: executed as it is, it would be on a mount that can be written to. A client's program
+ * whose name calls could change, since nothing covers it here, is executed as it is and not by its
+ * name: they could put another there a moment after the look. *ret_fd is -1 where the path will do.
  */
 static int find_program(const struct vt_pool_zygote *zygote, int *ret_fd, struct vt_err *err)
 {
 	struct stat first, now;
 
 	*ret_fd = -1;
-	if (zygote->program_fd < 0 || fstat(zygote->program_fd, &first) < 0 ||
-	    (stat(zygote->program, &now) == 0 && now.st_dev == first.st_dev &&
-	     now.st_ino == first.st_ino))
+	if (zygote->program_fd < 0 || fstat(zygote->program_fd, &first) < 0)
 		return 0;
-	int r = copy_program(zygote->program_fd, err);
+	const bool same = stat(zygote->program, &now) == 0 && now.st_dev == first.st_dev &&
+			  now.st_ino == first.st_ino;
+
+	if (same && (zygote->plan->loads_ahead || !zygote->plan->bare || !zygote->has_main))
+		return 0;
+	int r = same ? fcntl(zygote->program_fd, F_DUPFD_CLOEXEC, 3)
+		     : copy_program(zygote->program_fd, err);
 
 	/* One that cannot be read goes by its path. */
 	*ret_fd = r == -EACCES ? -1 : r;
@@ -127,15 +132,15 @@ static _Noreturn void fail(const struct vt_err *err)
 	_exit(127);
 }
 
-/* Opens a copy once more: what is open for writing is not executed. Returns it, or a failure. */
+/* Opens it once more: what is open for writing is not executed. Returns it, or a failure. */
 static int reopen(int copy, struct vt_err *err)
 {
 	char path[VT_FDLINK];
 
 	(void)vt_fdlink(path, copy);
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	int fd = open(path, O_PATH | O_CLOEXEC);
 
-	(void)close(copy); /* it is sealed */
+	(void)close(copy); /* nothing is lost */
 	return fd < 0 ? vt_fail_at(err, VT_STEP_EXEC, errno, "open the program", NULL) : fd;
 }
 
