@@ -3,7 +3,8 @@
 """Names that change while vitro looks at them: a running cell swaps a folder with a link that leads out.
 
 VITRO_RACE_ROUNDS is how often each is tried; by itself a few times. A control counts that both were met:
-rounds in which the folder was seen, and rounds in which the link was."""
+rounds in which the folder was seen, and rounds in which the link was. The last test meets each moment
+exactly: vitro-within runs a command before a system call."""
 
 import contextlib
 import os
@@ -12,20 +13,25 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
-from vitrotest import ACTOR, check, folder, main, run, test, vitro_command, vitro_started, write
+from vitrotest import ACTOR, WITHIN, check, folder, main, run, skip, test, vitro_command, vitro_started, write
 
 ROUNDS = int(os.environ.get("VITRO_RACE_ROUNDS", "100"))
 
 
+def make(place):
+    """w, with the folder d and the link l, which leads to the folder outside."""
+    for name in ("w/d/inside", "outside/inside"):
+        write(f"{place}/{name}", name.split("/")[0])
+        os.chmod(os.path.dirname(f"{place}/{name}"), 0o777)
+    os.chmod(place + "/w", 0o777)
+    os.symlink("../outside", place + "/w/l")
+
+
 @contextlib.contextmanager
 def swapping():
-    """w, in which a cell swaps the folder d with the link l, which leads to the folder outside."""
+    """The same, and a cell that swaps the two."""
     with folder(writable=True) as place:
-        for name in ("w/d/inside", "outside/inside"):
-            write(f"{place}/{name}", name.split("/")[0])
-            os.chmod(os.path.dirname(f"{place}/{name}"), 0o777)
-        os.chmod(place + "/w", 0o777)
-        os.symlink("../outside", place + "/w/l")
+        make(place)
         with vitro_started("run", "--timeout", "3600s", "--write", place + "/w", "--", ACTOR, "swap", place + "/w/d",
                            place + "/w/l", stdout=subprocess.PIPE) as (process, _):
             check(process.stdout.readline() == b"swapping\n", "the cell swaps")
@@ -71,7 +77,7 @@ def _():
          through, lambda call: call.code == 0)
 
 
-@test("what is denied in a folder is denied there, not where a link led meanwhile")
+@test("what is denied in a folder is denied there, not where a link led meanwhile", holds={"files": "mountns"})
 def _():
     race(["--write", "{}/w", "--deny", "{}/w/d/inside"], ["/bin/cat", "{}/w/d/inside"],
          lambda place, call: call.out == "w", lambda call: call.code == 1)
@@ -98,6 +104,39 @@ def _():
 @test("nor does an audit line")
 def _():
     output_race("--audit={}/w/d/out", "--read", "{}/w")
+
+
+# Once, before the call that has this number of those that look at names, d and l change places.
+SWAP = "cd {}; read n <n; echo $((n + 1)) >n; test $n != {} || { mv w/d w/t && mv w/l w/d && mv w/t w/l; }"
+
+
+@test("a name that changes at one moment, whichever it is, leads nowhere that was not judged", holds={"files": "mountns"})
+def _():
+    if "Operation canceled" in run([WITHIN, "--at", "chroot=true", "--", "/bin/true"]).err:
+        skip("the filter around the tests has the one listener that a process can be under")
+    outcomes = set()
+    for flags in (["--write", "{}/w", "--read", "{}/w/d"], ["--write", "{}/w", "--deny", "{}/w/d/inside"]):
+        for moment in range(100):
+            with folder(writable=True) as place:
+                make(place)
+                os.rename(place + "/w/l", place + "/w/t")  # it is a link first
+                os.rename(place + "/w/d", place + "/w/l")
+                os.rename(place + "/w/t", place + "/w/d")
+                os.chmod(write(place + "/n", "0\n"), 0o666)
+                command = SWAP.replace("{}", place, 1).replace("{}", str(moment), 1)
+                call = run([WITHIN, *(word for name in ("openat2", "readlink") for word in ("--at", f"{name}={command}")), "--",
+                            *vitro_command("run", *(flag.format(place) for flag in flags), "--", "/bin/cat",
+                                           f"{place}/w/d/inside")])
+                with open(place + "/n", encoding="utf-8") as file:
+                    swapped = int(file.read()) > moment
+            wrong = "outside" if "--read" in flags else "w"
+            check(call.out != wrong, f"led astray, swapped at look {moment}\n{call}")
+            outcomes.add((call.code, swapped))
+            if not swapped:
+                break
+        check(moment > 5, f"it was swapped at only {moment} looks\n{call}")
+        check(not swapped, f"it looks more than {moment} times\n{call}")
+    check((125, True) in outcomes, f"never refused: {outcomes}")
 
 
 if __name__ == "__main__":
