@@ -190,14 +190,8 @@ void vt_warm_bare_kill(struct vt_warm *warm)
 
 void vt_warm_bare_ended(struct vt_warm *warm)
 {
-	struct vt_err err;
-
 	(void)hear(warm);
-	(void)vt_fail(&err, VT_STEP_WATCH, ECHILD, "keep the cell's init");
-	vt_warm_lose(warm, &err);
-	if (warm->state < VT_WARM_PARKED)
-		vt_warm_fail(warm, &err);
-	vt_warm_kill(warm);
+	vt_warm_lose_init(warm);
 }
 
 /*

@@ -299,6 +299,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_retired_zygote_ends_alone),
 		LEARN_TESTS,
 		cmocka_unit_test(test_cgroup),
+		cmocka_unit_test(test_kill_of_a_whole_cgroup_is_its_memorys),
 		cmocka_unit_test(test_cells_have_their_own),
 		cmocka_unit_test(test_cells_end_alone),
 		cmocka_unit_test(test_ends_with_its_deadline),

@@ -182,6 +182,7 @@ int main(int argc, char **argv)
 		LEARN_TESTS,
 		cmocka_unit_test(test_spawner_hangs),
 		cmocka_unit_test(test_cgroup),
+		cmocka_unit_test(test_kill_of_a_whole_cgroup_is_its_memorys),
 		cmocka_unit_test(test_occupants_that_nobody_knows_are_reaped),
 		cmocka_unit_test(test_no_fork_of_what_shares_memory),
 	};

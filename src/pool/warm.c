@@ -498,22 +498,37 @@ void vt_warm_reap(struct vt_warm *warm)
 		vt_warm_occupant_ended(&warm->occupant, 0);
 }
 
+/* Whether the kernel has killed in it for want of memory. */
+static bool was_short_of_memory(const struct vt_warm *warm)
+{
+	struct vt_cgroup_usage usage;
+	struct vt_err err;
+
+	return vt_cgroup_read(&warm->cell.cgroup, &usage, &err) == 0 && usage.oom_kills > 0;
+}
+
+void vt_warm_lose_init(struct vt_warm *warm)
+{
+	struct vt_err err;
+
+	(void)lost_init(&err);
+	vt_warm_lose(warm, &err);
+	if (warm->state == VT_WARM_ENTERING && was_short_of_memory(warm))
+		vt_warm_lose_entering(warm, SIGKILL); /* the occupant was killed with it */
+	else if (warm->state < VT_WARM_PARKED)
+		vt_warm_fail(warm, &err);
+	vt_warm_kill(warm);
+}
+
 /* Init is gone, and with it every process of the cell: the kernel lets it go last. */
 void vt_warm_init_ended(struct vt_watch *source, uint32_t events)
 {
 	struct vt_warm *warm = source->owner;
-	struct vt_err err;
 
 	(void)events;
 	close_watch(warm, source);
-	(void)lost_init(&err);
-	vt_warm_lose(warm, &err);
-	if (warm->state < VT_WARM_PARKED)
-		vt_warm_fail(warm, &err);
-	if (warm->state != VT_WARM_ENDING)
-		vt_warm_kill(warm);
-	else
-		check_gone(warm);
+	vt_warm_lose_init(warm);
+	check_gone(warm);
 }
 
 /* ---- the call ------------------------------------------------------------------------------ */

@@ -156,6 +156,9 @@ void vt_warm_stop(struct vt_warm *warm, enum vt_stop why);
  */
 void vt_warm_lose(struct vt_warm *warm, const struct vt_err *why);
 
+/* Its init has ended: so does all of it. */
+void vt_warm_lose_init(struct vt_warm *warm);
+
 /* One that was never parked is given up for this reason. */
 void vt_warm_fail(struct vt_warm *warm, const struct vt_err *why);
 

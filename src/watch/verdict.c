@@ -286,11 +286,21 @@ void vt_findings_take_limits(struct vt_findings *findings, const struct vt_plan 
 	findings->tmp_bytes = plan->watched_tmp_bytes;
 }
 
+/*
+ * A cgroup of v2 is killed as a whole. Then the end of init, or of the occupant beside an init that
+ * dies, is heard as a cell that cannot be watched any more: it is the same kill. The kernel counts
+ * it before it sends the first signal.
+ */
+static bool failed_of_memory(const struct vt_findings *findings)
+{
+	return findings->failure.step == VT_STEP_WATCH && findings->oom_kills > 0;
+}
+
 void vt_verdict_reach(const struct vt_findings *findings, struct vt_verdict *ret_verdict)
 {
 	struct vt_verdict verdict = { .exit_code = -1 };
 
-	if (findings->failed) {
+	if (findings->failed && !failed_of_memory(findings)) {
 		judge_failure(&findings->failure, &verdict);
 	} else {
 		note_end(findings, &verdict);
