@@ -60,7 +60,8 @@ static int begin_loop(struct stage *stage)
 {
 	*stage = (struct stage){ .pause = { .fire = pause_is_over, .owner = stage },
 				 .keyboard = -1,
-				 .terminal = -1 };
+				 .terminal = -1,
+				 .occupant = -1 };
 	stage->fds_before = count_fds();
 	if (vt_loop_init(&stage->loop, &stage->err) < 0)
 		return -1;

@@ -194,7 +194,8 @@ def processes_of(token, older=frozenset()):
 
 
 def own_cgroups():
-    """The folders of this process's own cgroups, in every hierarchy that is mounted."""
+    """The folders of this process's own cgroups, in every hierarchy that is mounted; on v2 also where vitro goes instead: their
+    parent, and for root a folder of its own below the root."""
     own = [line.split(":", 2) for line in proc("self/cgroup").decode().splitlines()]
     for line in _mounts():
         fields, _, rest = line.partition(" - ")
@@ -202,7 +203,7 @@ def own_cgroups():
         point = fields.split()[4]
         for _, controllers, path in own:
             if kind == "cgroup2" and controllers == "":
-                yield point + path
+                yield from (point + path, os.path.dirname(point + path), point + "/vitro")
             elif kind == "cgroup" and controllers and controllers in options:
                 yield point + path
 
