@@ -95,7 +95,7 @@ bool vt_excess_tell(const struct vt_excess *excess, char *why, size_t size)
 
 	if (excess->stated && excess->over > excess->stated && len >= 0 && (size_t)len < size)
 		(void)snprintf(why + len, size - (size_t)len,
-			       ", more than the %lld %s that are stated for a quiet machine",
-			       excess->stated, excess->unit); /* cut is fine */
+			       ", more than the %lld %s that are stated", excess->stated,
+			       excess->unit); /* cut is fine */
 	return true;
 }

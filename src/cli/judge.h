@@ -64,7 +64,7 @@ struct vt_excess {
 	const char *what, *unit; /* "memory", "MB" */
 	long long   limit, over;
 	long long   least;       /* less is not worth a word */
-	/* that the plan states for a quiet machine; 0: it states nothing */
+	/* that the plan states; 0: it states nothing */
 	long long   stated;
 };
 

@@ -22,6 +22,7 @@
 #include "base/file.h"
 #include "host/idrange.h"
 #include "host/paths.h"
+#include "host/touch.h"
 #include "kernel/mount.h"
 #include "kernel/notify.h"
 #include "kernel/overlay.h"
@@ -381,6 +382,7 @@ int vt_host_probe(struct vt_host *ret_host, struct vt_err *err)
 	probe_landlock(ret_host);
 	vt_cgroup_find(&ret_host->cgroup);
 	ret_host->cpus = count_cpus();
+	ret_host->touch = vt_touch_measure;
 	ret_host->most_open_files = hard_limit(RLIMIT_NOFILE, 1);
 	ret_host->most_file_kb = hard_limit(RLIMIT_FSIZE, 1024);
 	probe_kernel(ret_host);

@@ -227,17 +227,17 @@ static void grade_isolation(struct grading *g)
 static const char no_proc[] = "no cgroup, and no /proc to see what the cell uses";
 
 /*
- * What can be touched until two looks have found the cell above its limit, from the sampling of
- * watch/usage.h: near the limit 2 ms lie between two, and what a look of a few processes costs; and
- * a CPU touches 8 MB in a ms at best, four of them as much as the memory takes. Nobody bounds how
- * late a look can be where the CPUs are busy, nor what it costs where there are many processes.
+ * What can be touched until a cell is found above its limit and killed, from the sampling of
+ * watch/looker.c: near the limit it is glanced at every half millisecond; then come a look, what a
+ * kill takes, and a wait for a CPU where others are busy. A few CPUs are as fast as the memory.
  */
-static int64_t find_slack_mb(const struct vt_host *host)
+static int64_t find_slack_mb(const struct vt_host *host, int64_t touch_us)
 {
-	enum { MB_PER_MS = 8, LOOKS_MS = 5, MEMORY_CPUS = 4 };
+	enum { LATE_MS = 5, MEMORY_CPUS = 4 };
 	unsigned cpus = host->cpus < MEMORY_CPUS ? host->cpus : MEMORY_CPUS;
+	int64_t mb = touch_us * 1000 * LATE_MS * (cpus ? cpus : 1) >> 20;
 
-	return (int64_t)MB_PER_MS * LOOKS_MS * (cpus ? cpus : 1);
+	return mb < 10 ? 10 : (mb + 9) / 10 * 10; /* no more exact than that */
 }
 
 static void grade_memory(struct grading *g)
@@ -254,15 +254,18 @@ static void grade_memory(struct grading *g)
 		memory.grade = VT_GRADE_NONE;
 		memory.note = no_proc;
 	} else {
-		g->plan->memory_slack_mb = find_slack_mb(g->host);
+		/* Where nobody has measured it, it is fast. */
+		g->plan->touch_us = g->host->touch ? g->host->touch() : 16000;
+		g->plan->memory_slack_mb = find_slack_mb(g->host, g->plan->touch_us);
 		memory.note = compose(
 			g,
-			"sampled every 2 to 50 ms, and ended when two looks in a row are above the "
-			"limit: a burst can pass it by up to about %lld MB on a quiet machine, by "
-			"more where the CPUs are busy or the cell has many processes; and a "
-			"program that means to can hide memory (in pipe and socket buffers, "
+			"sampled every 0.5 to 50 ms, sooner the nearer the limit: a burst can pass "
+			"it by up to about %lld MB, as fast as this machine gives out memory now "
+			"(%.2g GB/s on a CPU); by more where many processes grow at once, or wait "
+			"for a CPU is long; and a program that means to can hide memory (in pipe "
+			"and socket buffers, "
 			"descriptors in flight, page tables%s%s); only a cgroup holds against that",
-			(long long)g->plan->memory_slack_mb,
+			(long long)g->plan->memory_slack_mb, (double)g->plan->touch_us / 1000,
 			g->plan->bare && g->host->proc_hides
 				? ", processes that are not dumpable, which /proc hides here"
 				: "",

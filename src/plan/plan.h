@@ -253,7 +253,8 @@ struct vt_plan {
 	bool    can_look;             /* a proc shows what the cell's processes use */
 	bool    own_proc;             /* the cell has one of its own; else it is the host's */
 	int64_t watched_memory_bytes; /* -1: the kernel does it, or nobody can */
-	int64_t memory_slack_mb;      /* by how much a burst can pass that on a quiet machine */
+	int64_t memory_slack_mb;      /* by how much a burst can pass that */
+	int64_t touch_us;             /* of fresh memory, by a CPU: bytes in a microsecond */
 	int64_t memory_bytes, file_mb; /* the limits, whoever holds them; for messages */
 	int64_t lower_file_kb; /* the caller's own limit of a file's size, below file_mb; 0: it
 				  is not */

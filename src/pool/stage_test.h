@@ -661,7 +661,7 @@ static void test_cgroup(void **state)
 
 	(void)state;
 	vt_cgroup_find(&site);
-	/* Who makes a hull's processes may not have them born in a cgroup of v2: no plan has that. */
+	/* What makes a hull's processes may not clone them into a cgroup of v2: no plan has it. */
 	if (!*site.memory || (!bare && site.version == VT_CGROUP_V2)) {
 		site = (struct vt_cgroup_site){ 0 };
 		SKIP("no memory cgroup can be made here for such cells");

@@ -290,7 +290,7 @@ static void conclude_end(struct vt_warm *warm)
 
 	if (!warm->call)
 		return;
-	vt_look_at_cgroup(&warm->look);
+	vt_look_conclude(&warm->look);
 	vt_outcome_init(&outcome);
 	outcome.result.unreaped = warm->bare.unburied ||
 				  (warm->given_up <= vt_clock_now() && !warm->bare.empty &&

@@ -26,6 +26,8 @@ static struct vt_usage_limits limits_of(const struct vt_look *look)
 		.cpu_ns = plan->cpu_ms < 0 || !plan->can_look ? -1 : plan->cpu_ms * VT_NS_PER_MS,
 		.tmp_bytes = plan->watched_tmp_bytes < 0 ? 0 : plan->watched_tmp_bytes,
 		.cpus = plan->cpus,
+		.touch_us = plan->touch_us,
+		.inherited = plan->pooled ? -1 : 0,
 		.init = plan->own_proc ? 0 : look->cell->init,
 	};
 }
@@ -35,7 +37,7 @@ static bool has_limits(const struct vt_usage_limits *limits)
 	return limits->memory_bytes >= 0 || limits->cpu_ns >= 0 || limits->tmp_bytes > 0;
 }
 
-void vt_look_at_cgroup(struct vt_look *look)
+static void look_at_cgroup(struct vt_look *look)
 {
 	struct vt_cgroup_usage usage;
 	struct vt_err err;
@@ -118,9 +120,9 @@ static void judge_usage(struct vt_look *look, const struct vt_usage *usage)
 		look->cpu_ns = usage->cpu_ns;
 	/*
 	 * A child of vfork has its parent's memory until it execs: one look may be that, two are
-	 * not.
+	 * not. A certain one is about memory that nobody has twice.
 	 */
-	if (look->findings->oom_kills > 0 || (above && look->above))
+	if (look->findings->oom_kills > 0 || usage->certain || (above && look->above))
 		look->stop(look->owner, VT_STOP_MEMORY);
 	else if (limits.cpu_ns >= 0 && look->cpu_ns >= limits.cpu_ns)
 		look->stop(look->owner, VT_STOP_CPU);
@@ -156,7 +158,7 @@ static void reports_ready(struct vt_watch *source, uint32_t events)
 	struct vt_look *look = source->owner;
 
 	(void)events; /* its end shows as such */
-	vt_look_at_cgroup(look);
+	look_at_cgroup(look);
 	(void)take_reports(look); /* whoever reads them */
 }
 
@@ -194,7 +196,7 @@ static void look_fires(struct vt_timer *timer)
 
 	if (look->over)
 		return;
-	vt_look_at_cgroup(look);
+	look_at_cgroup(look);
 	if (has_limits(&limits)) {
 		if (!look->looker.pid)
 			start_looker(look);
@@ -222,12 +224,29 @@ void vt_look_init(struct vt_look *look)
 void vt_look_begin(struct vt_look *look, int proc_fd, int root_fd, int64_t deadline)
 {
 	const struct vt_usage_limits limits = limits_of(look);
+	int64_t first = has_limits(&limits) ? FIRST_LOOK : pause_of(look);
 
+	/* A low limit is passed sooner. */
+	if (limits.memory_bytes >= 0 && vt_usage_next_glance(limits.memory_bytes, &limits) < first)
+		first = vt_usage_next_glance(limits.memory_bytes, &limits);
 	look->deadline = deadline;
 	look->proc_fd = proc_fd;
 	look->root_fd = root_fd;
-	vt_timer_set(&look->timer,
-		     vt_clock_now() + (has_limits(&limits) ? FIRST_LOOK : pause_of(look)));
+	vt_timer_set(&look->timer, vt_clock_now() + first);
+}
+
+void vt_look_conclude(struct vt_look *look)
+{
+	struct vt_look_report report;
+
+	look_at_cgroup(look);
+	while (look->looker.pid && vt_looker_read(&look->looker, &report) > 0)
+		if (report.result == 0 && report.usage.certain) {
+			if (report.usage.memory_bytes > look->peak_memory)
+				look->peak_memory = report.usage.memory_bytes;
+			if (look->findings->stop == VT_STOP_NONE)
+				look->findings->stop = VT_STOP_MEMORY;
+		}
 }
 
 void vt_look_stop(struct vt_look *look)

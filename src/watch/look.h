@@ -53,8 +53,11 @@ void vt_look_init(struct vt_look *look);
 /* The occupant runs. A look that is given up after the deadline counts as that having passed. */
 void vt_look_begin(struct vt_look *look, int proc_fd, int root_fd, int64_t deadline);
 
-/* What the cgroup says, now. */
-void vt_look_at_cgroup(struct vt_look *look);
+/*
+ * The cell has ended, and what its cgroup and the looker have said of it is found: either may be
+ * why, and be heard of later than the end.
+ */
+void vt_look_conclude(struct vt_look *look);
 
 /*
  * What the kernel says of processes that ended. Their resident memory has all mapped files in it,

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -14,35 +15,122 @@
 #include "kernel/caps.h"
 #include "kernel/ns.h"
 #include "kernel/process.h"
+#include "watch/glance.h"
 #include "watch/pipes.h"
 
 /* Where the looker's descriptors are, and nothing else: it must not hold a cell's pipe open. */
 enum { PROC_FD, ROOT_FD, REPORT_FD };
 
-#define SOON    (2 * VT_NS_PER_MS) /* after a look that failed */
-#define LONGEST (1 * VT_NS_PER_S)  /* who is silent for longer is taken for stuck */
+#define SOON     (2 * VT_NS_PER_MS) /* after a look that failed, or found too much */
+#define HEARD_OF VT_NS_PER_S        /* it reports as often, also of a cell that sleeps */
+#define LONGEST  (1 * VT_NS_PER_S)  /* who is silent for longer is taken for stuck */
+
+enum { WRITTEN_US = 4000 }; /* bytes of fresh memory that a CPU writes in a microsecond, at best */
+
+/* What a look or a glance has taken of a CPU; one that waits for a lock takes nothing. */
+static int64_t cpu_now(void)
+{
+	struct timespec used;
+
+	(void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used); /* cannot fail for this clock */
+	return used.tv_sec * VT_NS_PER_S + used.tv_nsec;
+}
+
+static void pause_for(int64_t ns)
+{
+	const struct timespec pause = { ns / VT_NS_PER_S, ns % VT_NS_PER_S };
+
+	(void)nanosleep(&pause, NULL); /* woken early, it looks early */
+}
+
+/*
+ * Until the next look, after so long at the latest. A cell that grows, or has other processes, is
+ * looked at sooner.
+ */
+static void await_next(const struct vt_glance *glance, const struct vt_usage_limits *limits,
+		       int64_t used, int64_t wait)
+{
+	const int64_t end = vt_clock_now() + wait;
+	int64_t left = limits->memory_bytes - used, grown, rest;
+
+	while ((rest = end - vt_clock_now()) > 0) {
+		int64_t next = glance->on ? vt_usage_next_glance(left, limits) : rest;
+
+		pause_for(next < rest ? next : rest);
+		if (next >= rest || vt_glance(glance, &grown) < 0)
+			return;
+		left = limits->memory_bytes - used - grown;
+		if (left < 0)
+			return;
+	}
+}
+
+/*
+ * Asks for short turns, so that it has the next one where the CPUs are busy: it takes little of
+ * them. Kernels before 6.12 do not heed that.
+ */
+static void ask_for_short_turns(void)
+{
+	struct sched {
+		uint32_t size, policy;
+		uint64_t flags;
+		int32_t nice;
+		uint32_t priority;
+		uint64_t runtime, deadline, period;
+	} sched = { .size = sizeof(sched) };
+
+	if (syscall(SYS_sched_getattr, 0, &sched, sizeof(sched), 0) < 0 ||
+	    sched.policy != SCHED_OTHER)
+		return;
+	sched.size = sizeof(sched);
+	sched.flags = 0;
+	sched.runtime = VT_NS_PER_MS / 10;
+	(void)syscall(SYS_sched_setattr, 0, &sched, 0); /* else it has turns like everybody's */
+}
 
 static _Noreturn void look_on(const struct vt_usage_limits *limits, bool has_proc)
 {
+	const bool of_memory = has_proc && limits->memory_bytes >= 0;
+	struct vt_usage_limits mine = *limits, glanced;
 	int proc = has_proc ? PROC_FD : -1;
+	struct vt_glance glance = { .on = false };
 
+	if (of_memory) {
+		ask_for_short_turns();
+		vt_glance_init(&glance, proc, limits->tmp_bytes > 0 ? -1 : ROOT_FD, limits->init);
+	}
 	for (;;) {
 		struct vt_look_report report = { 0 };
-		int64_t began = vt_clock_now();
+		int64_t began = cpu_now();
 
-		report.result = vt_usage_look(proc, ROOT_FD, limits, &report.usage);
+		if (of_memory)
+			vt_glance_prepare(&glance);
+		report.result = vt_usage_look(proc, ROOT_FD, &mine, &report.usage);
 		if (write(REPORT_FD, &report, sizeof(report)) != sizeof(report))
 			_exit(1);
+		/* It is told before they end: so nobody takes their end for another's doing. */
+		if (report.result == 0 && report.usage.certain)
+			vt_usage_kill(proc, &mine);
+		if (report.result == 0 && mine.inherited < 0)
+			mine.inherited = report.usage.largest_bytes;
+		/* What is glanced at is looked at for what is written, which takes longer. */
+		glanced = mine;
+		if (glance.on && glanced.touch_us > WRITTEN_US)
+			glanced.touch_us = WRITTEN_US;
 		/* Never so soon that looking itself takes more than a fifth of a CPU. */
-		int64_t cost = vt_clock_now() - began;
-		int64_t wait = vt_usage_next_look(&report.usage, limits);
+		int64_t cost = cpu_now() - began;
+		int64_t wait = vt_usage_next_look(&report.usage, &glanced);
+		bool above = of_memory && report.usage.memory_bytes > mine.memory_bytes;
 
-		wait = report.result < 0 ? SOON : wait;
 		wait = wait > 4 * cost ? wait : 4 * cost;
+		/* But for one that tells whether the cell stays above its limit. */
+		wait = report.result < 0 || above ? SOON : wait;
 		wait = wait < LONGEST ? wait : LONGEST;
-		const struct timespec pause = { wait / VT_NS_PER_S, wait % VT_NS_PER_S };
+		const int64_t heard = vt_clock_now() + HEARD_OF;
 
-		(void)nanosleep(&pause, NULL); /* woken early, it looks early */
+		do
+			await_next(&glance, &mine, report.usage.memory_bytes, wait);
+		while (vt_clock_now() < heard && !above && vt_glance_is_idle(&glance));
 	}
 }
 

@@ -19,9 +19,9 @@
 #include "base/skip_test.h"
 #include "watch/looker.h"
 
-static const struct vt_usage_limits far_away = { .memory_bytes = INT64_MAX / 2,
-						 .cpu_ns = INT64_MAX / 2,
-						 .cpus = 1 };
+static const struct vt_usage_limits far_away = {
+	.memory_bytes = INT64_MAX / 2, .cpu_ns = INT64_MAX / 2, .cpus = 1, .inherited = -1
+};
 
 /* Waits for a report, or for its end. */
 static int next(const struct vt_looker *looker, struct vt_look_report *report)

@@ -452,7 +452,7 @@ static void conclude(struct run *run)
 	const struct vt_plan *plan = run->plan;
 	struct vt_result *result = run->result;
 
-	vt_look_at_cgroup(&run->look);
+	vt_look_conclude(&run->look);
 	vt_findings_take_limits(findings, plan);
 	findings->cpu_ns = run->look.cpu_ns;
 	vt_verdict_reach(findings, &result->verdict);

@@ -5,8 +5,10 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/sysinfo.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -36,6 +38,9 @@ struct look {
 	int64_t resident; /* or swapped */
 	int64_t tmpfs;
 	int64_t cpu_ns;
+	int64_t largest;   /* anonymous memory of one process */
+	int64_t heaviest;  /* what is resident of one process, */
+	char heavy[24];    /* and its name in proc */
 	int64_t anonymous; /* the dear look's */
 	int64_t shared;
 	const struct vt_family *family; /* the cell's processes; NULL: all that show */
@@ -135,7 +140,22 @@ static int64_t resident(const struct look *look, const struct memory *memory)
 	return bytes;
 }
 
-static int look_cheaply(struct look *look, struct memory *memory)
+/* All pages of one process are different ones: what it has alone, the cell has at least. */
+static void weigh(struct look *look, const struct memory *memory, const char *name, int64_t bytes)
+{
+	int64_t pages = vt_proc_number_at(memory->statm, 1) - vt_proc_number_at(memory->statm, 2);
+	int64_t anonymous = 0;
+
+	vt_proc_add_scaled(&anonymous, pages, look->page);
+	if (anonymous > look->largest)
+		look->largest = anonymous;
+	if (bytes > look->heaviest) {
+		look->heaviest = bytes;
+		(void)snprintf(look->heavy, sizeof(look->heavy), "%s", name); /* a pid fits */
+	}
+}
+
+static int look_cheaply(struct look *look, struct memory *memory, const char *name)
 {
 	if (++look->processes > MAX_PROCESSES)
 		return -E2BIG;
@@ -143,7 +163,10 @@ static int look_cheaply(struct look *look, struct memory *memory)
 	int r = find_memory(look, memory);
 	if (r <= 0)
 		return r;
-	vt_proc_add(&look->resident, resident(look, memory));
+	int64_t bytes = resident(look, memory);
+
+	vt_proc_add(&look->resident, bytes);
+	weigh(look, memory, name, bytes);
 	/*
 	 * One table speaks for all threads: the filter lets none have one of its own. It is that of
 	 * a thread that lives, since an ended one has none.
@@ -171,26 +194,38 @@ static bool is_loose(const struct look *look, const char *head)
 	return false;
 }
 
-/* One line of smaps: the head of a mapping, or "KEY: value" about it. */
-static void take_line(const struct look *look, const char *line, bool *loose, int64_t *sum)
+/* What the mappings of a process come to. */
+struct mappings {
+	bool loose;     /* the one whose lines are read */
+	int64_t shared; /* of loose ones: their share, from smaps */
+	int64_t named;  /* room of all others that are of a file, also where nothing is there */
+};
+
+/* One line of maps or smaps: the head of a mapping, or "KEY: value" about it. */
+static void take_line(const struct look *look, const char *line, struct mappings *mappings)
 {
-	if (isdigit((unsigned char)*line) || islower((unsigned char)*line))
-		*loose = is_loose(look, line);
-	else if (*loose && strncmp(line, "Pss:", 4) == 0)
-		vt_proc_add_scaled(sum, vt_proc_number_at(line + 4, 0), 1024);
+	unsigned long long start, end, ino;
+
+	if (isdigit((unsigned char)*line) || islower((unsigned char)*line)) {
+		mappings->loose = is_loose(look, line);
+		if (!mappings->loose &&
+		    sscanf(line, "%llx-%llx %*s %*s %*s %llu", &start, &end, &ino) == 3 && ino &&
+		    end > start)
+			vt_proc_add(&mappings->named, (int64_t)(end - start));
+	} else if (mappings->loose && strncmp(line, "Pss:", 4) == 0) {
+		vt_proc_add_scaled(&mappings->shared, vt_proc_number_at(line + 4, 0), 1024);
+	}
 }
 
-/*
- * The shared memory of a process that nothing else accounts for: a walk over all of its mappings.
- * Returns -errno where that cannot be done.
- */
-static int look_at_mappings(struct look *look, int pid_dir, int64_t *ret_bytes)
+/* Goes through all mappings of a process, in one of these files. Returns -errno where that cannot
+ * be done. */
+static int look_at_mappings(struct look *look, int pid_dir, const char *file,
+			    struct mappings *ret_mappings)
 {
-	AUTO_CLOSE int fd = openat(pid_dir, "smaps", O_RDONLY | O_CLOEXEC);
+	AUTO_CLOSE int fd = openat(pid_dir, file, O_RDONLY | O_CLOEXEC);
+	struct mappings mappings = { .loose = false };
 	char text[32768];
 	size_t len = 0;
-	bool loose = false;
-	int64_t sum = 0;
 
 	if (fd < 0)
 		return -errno;
@@ -212,7 +247,7 @@ static int look_at_mappings(struct look *look, int pid_dir, int64_t *ret_bytes)
 		char *line = text, *end;
 		for (; (end = strchr(line, '\n')); line = end + 1) {
 			*end = '\0';
-			take_line(look, line, &loose, &sum);
+			take_line(look, line, &mappings);
 		}
 		len -= (size_t)(line - text);
 		/* A head ends in a path of at most a page: what has no end by then is not smaps. */
@@ -220,8 +255,31 @@ static int look_at_mappings(struct look *look, int pid_dir, int64_t *ret_bytes)
 			return -EBADMSG;
 		memmove(text, line, len);
 	}
-	*ret_bytes = sum;
+	*ret_mappings = mappings;
 	return 0;
+}
+
+/*
+ * What the heaviest process has at least by itself: its anonymous memory, and of its shared memory
+ * what is neither a memfd nor a file's, be that the cell's or a file of the host's that lies in
+ * memory. That takes no walk over pages, and no lock but for the list of its mappings.
+ */
+static int64_t weigh_heaviest(struct look *look, int proc)
+{
+	AUTO_CLOSE int dir = openat(proc, look->heavy, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	struct mappings mappings;
+	char text[16384];
+
+	if (dir < 0 || vt_file_read(dir, "status", text, sizeof(text)) < 0 ||
+	    look_at_mappings(look, dir, "maps", &mappings) < 0)
+		return 0;
+	int64_t anonymous = bytes_of(text, "RssAnon");
+	int64_t shared = bytes_of(text, "RssShmem") - mappings.named - look->held.memfd_bytes;
+	int64_t sum = 0;
+
+	vt_proc_add(&sum, anonymous);
+	vt_proc_add(&sum, shared);
+	return sum;
 }
 
 /*
@@ -255,7 +313,11 @@ static int look_dearly(struct look *look, struct memory *memory, bool exact)
 	vt_proc_add(&look->anonymous, anonymous);
 	vt_proc_add(&look->anonymous, bytes_of(text, "SwapPss"));
 	if (exact && shared > 0) {
-		r = look_at_mappings(look, memory->dir, &shared);
+		struct mappings mappings;
+
+		r = look_at_mappings(look, memory->dir, "smaps", &mappings);
+		if (r == 0)
+			shared = mappings.shared;
 		/* What cannot be told apart counts in full. */
 		if (r < 0 && !vt_proc_vanished(-r) && !vt_proc_refused(-r) && r != -EBADMSG &&
 		    r != -EFBIG)
@@ -286,7 +348,7 @@ static int look_at_process(int proc, const char *name, void *arg)
 	if (r == 0 && look->depth != CHEAP)
 		r = look_dearly(look, &memory, look->depth == EXACT);
 	else if (r == 0 && !init)
-		r = look_cheaply(look, &memory);
+		r = look_cheaply(look, &memory, name);
 	vt_fd_close(&memory.dir);
 	/*
 	 * With hidepid the folder itself is closed to who may not trace the process: it was listed,
@@ -296,7 +358,7 @@ static int look_at_process(int proc, const char *name, void *arg)
 	return r == -EPERM ? 0 : r;
 }
 
-static int64_t tmpfs_bytes(int root_fd)
+int64_t vt_usage_tmpfs(int root_fd)
 {
 	struct statfs fs;
 	int64_t bytes = 0;
@@ -326,11 +388,32 @@ static int64_t total(const struct look *look, int64_t of_processes)
 	return sum;
 }
 
-static int look_at_cell(struct look *look, int proc, int64_t limit, int64_t *ret_bytes)
+/* Whether one process alone is above the limit, without what it may have of a zygote's memory. */
+static bool is_certain(struct look *look, int proc, const struct vt_usage_limits *limits,
+		       int64_t *ret_bytes)
+{
+	if (limits->inherited < 0)
+		return false;
+	int64_t bytes = total(look, look->largest) - limits->inherited;
+
+	if (bytes <= limits->memory_bytes)
+		bytes = total(look, weigh_heaviest(look, proc)) - limits->inherited;
+	if (bytes > limits->memory_bytes)
+		*ret_bytes = bytes;
+	return bytes > limits->memory_bytes;
+}
+
+static int look_at_cell(struct look *look, int proc, const struct vt_usage_limits *limits,
+			int64_t *ret_bytes, bool *ret_certain)
 {
 	int r = vt_proc_walk(proc, ".", &look->left, look_at_process, look);
+	const int64_t limit = limits->memory_bytes;
 	int64_t bytes = total(look, look->resident);
 
+	if (r == 0 && limit >= 0 && bytes > limit && is_certain(look, proc, limits, ret_bytes)) {
+		*ret_certain = true;
+		return 0;
+	}
 	for (look->depth = DEAR; r == 0 && limit >= 0 && bytes > limit; look->depth++) {
 		look->anonymous = look->shared = 0;
 		r = vt_proc_walk(proc, ".", &look->left, look_at_process, look);
@@ -353,10 +436,11 @@ int vt_usage_look(int proc_fd, int root_fd, const struct vt_usage_limits *limits
 			     .left = MAX_ENTRIES,
 			     .held = { .memfds = limits->memory_bytes >= 0 },
 			     .swap = limits->memory_bytes >= 0 && swap_in_use(),
-			     .tmpfs = limits->tmp_bytes > 0 ? 0 : tmpfs_bytes(root_fd) };
+			     .tmpfs = limits->tmp_bytes > 0 ? 0 : vt_usage_tmpfs(root_fd) };
 	struct vt_family family = { 0 };
 	bool only_tmp = proc_fd < 0 && limits->tmp_bytes > 0;
 	struct vt_folder_size tmp = { .bytes = 0 };
+	bool certain = false;
 	int64_t bytes = 0;
 	int r = limits->init && !only_tmp ? vt_family_find(&family, proc_fd, limits->init) : 0;
 
@@ -364,7 +448,7 @@ int vt_usage_look(int proc_fd, int root_fd, const struct vt_usage_limits *limits
 	if (limits->tmp_bytes > 0)
 		vt_held_want_nameless(&look.held, root_fd);
 	if (r == 0 && !only_tmp)
-		r = look_at_cell(&look, proc_fd, limits->memory_bytes, &bytes);
+		r = look_at_cell(&look, proc_fd, limits, &bytes, &certain);
 	if (r == 0 && limits->tmp_bytes > 0)
 		r = vt_folder_measure(root_fd, limits->tmp_bytes, &tmp);
 	vt_proc_add(&tmp.bytes, look.held.nameless_bytes);
@@ -372,6 +456,8 @@ int vt_usage_look(int proc_fd, int root_fd, const struct vt_usage_limits *limits
 	if (r < 0)
 		return r;
 	*ret_usage = (struct vt_usage){ .memory_bytes = bytes,
+					.largest_bytes = look.largest,
+					.certain = certain,
 					.tmp_bytes = tmp.bytes,
 					.tmp_odd = tmp.odd,
 					.cpu_ns = look.cpu_ns,
@@ -379,21 +465,68 @@ int vt_usage_look(int proc_fd, int root_fd, const struct vt_usage_limits *limits
 	return 0;
 }
 
+struct kill {
+	const struct vt_family *family; /* NULL: all that show */
+	pid_t init;
+};
+
+static int kill_process(int proc, const char *name, void *arg)
+{
+	const struct kill *kill = arg;
+	pid_t pid = (pid_t)vt_proc_number_at(name, 0);
+
+	if (pid == kill->init || (kill->family && !vt_family_has(kill->family, pid)))
+		return 0;
+	AUTO_CLOSE int dir = openat(proc, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	/* The folder is as good as a pidfd, and needs no number of ours. It may have ended. */
+	if (dir >= 0)
+		(void)syscall(SYS_pidfd_send_signal, dir, SIGKILL, NULL, 0);
+	return 0;
+}
+
+void vt_usage_kill(int proc_fd, const struct vt_usage_limits *limits)
+{
+	struct vt_family family = { 0 };
+	struct kill kill = { .family = limits->init ? &family : NULL,
+			     .init = limits->init ? limits->init : 1 };
+	unsigned left = MAX_ENTRIES;
+
+	/* What does not show is left to who ends the cell. */
+	if (!limits->init || vt_family_find(&family, proc_fd, limits->init) == 0)
+		(void)vt_proc_walk(proc_fd, ".", &left, kill_process, &kill);
+	vt_family_done(&family);
+}
+
+/* How long it takes to touch so much, in ns. A few CPUs are as fast as the memory itself. */
+static int64_t time_to_touch(int64_t bytes, const struct vt_usage_limits *limits)
+{
+	enum { MEMORY_CPUS = 4 };
+	int64_t cpus = limits->cpus > 0 ? limits->cpus : 1;
+	int64_t rate = limits->touch_us * (cpus < MEMORY_CPUS ? cpus : MEMORY_CPUS);
+
+	return bytes > 0 && rate > 0 ? bytes / rate * 1000 : 0;
+}
+
+int64_t vt_usage_next_glance(int64_t left_bytes, const struct vt_usage_limits *limits)
+{
+	const int64_t least = VT_NS_PER_MS / 2, most = 2 * VT_NS_PER_MS;
+	int64_t ns = time_to_touch(left_bytes, limits);
+
+	/* Part of what is stated for a burst is for this: else all cells cost more, all the time.
+	 */
+	ns += ns / 4 < most ? ns / 4 : most;
+	return ns < least ? least : ns;
+}
+
 int64_t vt_usage_next_look(const struct vt_usage *usage, const struct vt_usage_limits *limits)
 {
-	/*
-	 * A CPU zeroes some 8 bytes of fresh memory in a nanosecond at best (huge pages); a few of
-	 * them are as fast as the memory itself.
-	 */
-	enum { BYTES_PER_NS = 8, MEMORY_CPUS = 4 };
 	const int64_t least = 2 * VT_NS_PER_MS, most = 50 * VT_NS_PER_MS;
 	int64_t cpus = limits->cpus > 0 ? limits->cpus : 1;
 	int64_t next = most;
 
 	if (limits->memory_bytes >= 0) {
-		int64_t touching = cpus < MEMORY_CPUS ? cpus : MEMORY_CPUS;
-		int64_t left = limits->memory_bytes - usage->memory_bytes;
-		int64_t ns = left / (BYTES_PER_NS * touching);
+		int64_t ns = time_to_touch(limits->memory_bytes - usage->memory_bytes, limits);
 
 		next = ns < next ? ns : next;
 	}

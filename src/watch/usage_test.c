@@ -30,6 +30,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 #include "base/skip_test.h"
+#include "watch/glance.h"
 #include "watch/usage.h"
 
 enum { KB = 1024, MB = 1024 * 1024 };
@@ -87,7 +88,9 @@ static void put_process(const char *top, const char *pid, const char *name, cons
 static struct vt_usage look(const char *top, int64_t memory_limit)
 {
 	AUTO_CLOSE int proc = open(top, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	struct vt_usage_limits limits = { .memory_bytes = memory_limit, .cpu_ns = -1, .cpus = 1 };
+	struct vt_usage_limits limits = {
+		.memory_bytes = memory_limit, .cpu_ns = -1, .cpus = 1, .inherited = -1
+	};
 	struct vt_usage usage;
 
 	assert_int_equal(vt_usage_look(proc, -1, &limits, &usage), 0);
@@ -358,7 +361,9 @@ static void test_next_look(void **state)
 
 	/* never later than the memory that is left can be filled, sooner the less there is */
 	int64_t before = 51 * ms;
-	limits = (struct vt_usage_limits){ .memory_bytes = 400 * MB, .cpu_ns = -1, .cpus = 1 };
+	limits = (struct vt_usage_limits){
+		.memory_bytes = 400 * MB, .cpu_ns = -1, .cpus = 1, .touch_us = 8000
+	};
 	for (int64_t used = 0; used <= 500; used += 100) {
 		usage = (struct vt_usage){ .memory_bytes = used * MB };
 		int64_t next = vt_usage_next_look(&usage, &limits);
@@ -370,6 +375,19 @@ static void test_next_look(void **state)
 	assert_int_equal(before, 2 * ms);
 	limits.cpus = 0;
 	assert_in_range(vt_usage_next_look(&usage, &limits), 2 * ms, 50 * ms);
+}
+
+/* Hardly later than what is left can be touched, and never much later. */
+static void test_next_glance(void **state)
+{
+	const struct vt_usage_limits limits = { .cpus = 2, .touch_us = 20000 };
+	const int64_t ms = VT_NS_PER_MS;
+
+	(void)state;
+	assert_int_equal(vt_usage_next_glance(40000000, &limits), ms + ms / 4);
+	assert_int_equal(vt_usage_next_glance(400000000, &limits), 12 * ms);
+	assert_int_equal(vt_usage_next_glance(0, &limits), ms / 2);
+	assert_int_equal(vt_usage_next_glance(-1, &limits), ms / 2);
 }
 
 /* The kernel's own proc. The processes below stay until their namespace's init ends. */
@@ -515,12 +533,77 @@ static bool first_thread_is_gone(int proc)
 	return false;
 }
 
+static void hold_some_shared(const char *root)
+{
+	(void)root;
+	(void)grab(80 * MB, MAP_SHARED | MAP_ANONYMOUS, -1);
+}
+
+static bool is_certain(int proc, int root, int64_t limit, int64_t inherited)
+{
+	const struct vt_usage_limits limits = {
+		.memory_bytes = limit, .cpu_ns = -1, .cpus = 1, .inherited = inherited
+	};
+	struct vt_usage usage;
+
+	return vt_usage_look(proc, root, &limits, &usage) == 0 && usage.certain &&
+	       usage.memory_bytes > limit;
+}
+
+/* What those hold that are there by now, 24 MB of it one of them alone, beside tmpfs and memfd. */
+static int watch_closely(int proc, int root, const char *root_path)
+{
+	const struct vt_usage_limits limits = { .memory_bytes = 0 };
+	struct vt_glance glance;
+	int64_t grown;
+	char path[160];
+
+	if (!is_certain(proc, root, 40 * MB, 0) || is_certain(proc, root, 60 * MB, 0))
+		return 20;
+	/* As it may be a zygote's, or is not known yet. */
+	if (is_certain(proc, root, 40 * MB, 20 * MB) || is_certain(proc, root, 0, -1))
+		return 21;
+
+	vt_glance_init(&glance, proc, root, 0);
+	if (vt_glance(&glance, &grown) != -EAGAIN)
+		return 22;
+	vt_glance_prepare(&glance);
+	if (vt_glance(&glance, &grown) != 0 || grown != 0 || !vt_glance_is_idle(&glance))
+		return 23;
+	(void)snprintf(path, sizeof(path), "%s/more", root_path);
+	AUTO_CLOSE int file = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+	if (file < 0 || posix_fallocate(file, 0, 4 * MB) != 0)
+		return 24;
+	if (vt_glance(&glance, &grown) != 0 || grown < 4 * MB || vt_glance_is_idle(&glance))
+		return 25;
+	start(hold_some_shared, NULL);
+	if (vt_glance(&glance, &grown) != -EAGAIN)
+		return 26;
+	vt_glance_prepare(&glance);
+	if (vt_glance(&glance, &grown) != 0 || grown != 0)
+		return 27;
+	vt_glance_done(&glance);
+	/* Shared memory that no file has is told from what others map, by the list of mappings. */
+	if (!is_certain(proc, root, 70 * MB, 0) || is_certain(proc, root, 130 * MB, 0))
+		return 28;
+
+	vt_usage_kill(proc, &limits);
+	for (int i = 0; waitpid(-1, NULL, WNOHANG) >= 0; i++) {
+		if (i == 1000)
+			return 29;
+		(void)usleep(10000);
+	}
+	return 0;
+}
+
 /* Runs as pid 1; ends with 0, 77 where no proc can be had, or the number of the check that fails.
  */
 static int watch_holders(const char *top)
 {
 	char proc_path[128], root_path[128];
-	struct vt_usage_limits limits = { .memory_bytes = 0, .cpu_ns = -1, .cpus = 1 };
+	struct vt_usage_limits limits = {
+		.memory_bytes = 0, .cpu_ns = -1, .cpus = 1, .inherited = -1
+	};
 	struct vt_usage usage;
 
 	(void)snprintf(proc_path, sizeof(proc_path), "%s/proc", top);
@@ -561,7 +644,7 @@ static int watch_holders(const char *top)
 		return 9;
 	if (usage.processes != 7 || usage.cpu_ns == 0)
 		return 8;
-	return 0;
+	return watch_closely(proc, root, root_path);
 }
 
 static void write_to(const char *path, const char *text)
@@ -621,7 +704,7 @@ int main(void)
 		ON_A_PROC(test_nonsense),           ON_A_PROC(test_unreadable),
 		ON_A_PROC(test_hidden_descriptors), ON_A_PROC(test_too_many),
 		cmocka_unit_test(test_no_proc),     cmocka_unit_test(test_next_look),
-		ON_A_PROC(test_real_processes),
+		cmocka_unit_test(test_next_glance), ON_A_PROC(test_real_processes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -289,11 +289,12 @@ void vt_findings_take_limits(struct vt_findings *findings, const struct vt_plan 
 /*
  * A cgroup of v2 is killed as a whole. Then the end of init, or of the occupant beside an init that
  * dies, is heard as a cell that cannot be watched any more: it is the same kill. The kernel counts
- * it before it sends the first signal.
+ * it before it sends the first signal, and so does the looker.
  */
 static bool failed_of_memory(const struct vt_findings *findings)
 {
-	return findings->failure.step == VT_STEP_WATCH && findings->oom_kills > 0;
+	return findings->failure.step == VT_STEP_WATCH &&
+	       (findings->oom_kills > 0 || findings->stop == VT_STOP_MEMORY);
 }
 
 void vt_verdict_reach(const struct vt_findings *findings, struct vt_verdict *ret_verdict)

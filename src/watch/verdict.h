@@ -62,8 +62,8 @@ void vt_findings_take_limits(struct vt_findings *findings, const struct vt_plan 
 
 /*
  * The first of these that was found decides: a failure before the program ran, or to watch it where
- * no OOM kill explains that; the supervisor's own stop; an OOM kill in the cell; the occupant's wait
- * status. None of them: the call is lost.
+ * no kill for memory explains that; the supervisor's own stop; an OOM kill in the cell; the
+ * occupant's wait status. None of them: the call is lost.
  */
 void vt_verdict_reach(const struct vt_findings *findings, struct vt_verdict *ret_verdict);
 

@@ -239,6 +239,27 @@ static int part_eat_heap(int argc, char **argv)
 	return 0;
 }
 
+/* As fast as there is memory, in huge pages if there are any. How far it came is in a file. */
+static int part_burst(int argc, char **argv)
+{
+	size_t size = (size_t)argument(argc, argv, 1, 1024) << 20;
+	int fd = open(argc > 2 ? argv[2] : "", O_RDWR | O_CLOEXEC);
+	volatile long *touched = mmap(NULL, sizeof(long), PROT_READ | PROT_WRITE, MAP_SHARED, fd,
+				      0);
+	volatile char *block = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+				    -1, 0);
+
+	if (touched == MAP_FAILED || block == MAP_FAILED)
+		return 1;
+	(void)madvise((void *)block, size, MADV_HUGEPAGE);
+	for (size_t i = 0; i < size; i += 4096) {
+		block[i] = 1;
+		*touched = (long)((i + 4096) >> 20);
+	}
+	say("had it all\n");
+	return 0;
+}
+
 static int part_eat_many(int argc, char **argv)
 {
 	long processes = argument(argc, argv, 2, 8);
@@ -565,6 +586,7 @@ static const struct {
 	{ "fork_many", part_fork_many },
 	{ "close_stdio", part_close_stdio },
 	{ "eat_heap", part_eat_heap },
+	{ "burst", part_burst },
 	{ "eat_many", part_eat_many },
 	{ "eat_tmpfs", part_eat_tmpfs },
 	{ "eat_memfd", part_eat_memfd },

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every limit of a policy holds, and says so."""
 
+import contextlib
 import ctypes
 import os
 import re
@@ -11,7 +12,7 @@ import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 from vitrotest import (ACTOR, ESCAPE, IS_ROOT, check, check_equal, check_in, folder, is_bare, main, run,
-                       skip, test, vitro, vitro_json, vitro_started)
+                       skip, started, test, vitro, vitro_json, vitro_started)
 
 
 
@@ -97,6 +98,25 @@ def _():
         result = vitro_json("run", "--memory", size, "--", ACTOR, "eat_heap", "300")
         check_equal(result["status"], "memory_limit", f"status with {size}", result["call"])
         check_in("64 MB", result["error"]["message"], "the message says the limit")
+
+
+@test("limits.memory_mb: where it is sampled, a burst passes it by no more than is stated, also on a busy machine",
+      holds={"memory": "watchdog"})
+def _():
+    with folder() as place, contextlib.ExitStack() as busy:
+        file = os.path.join(place, "touched")
+        for _ in range(2):
+            busy.enter_context(started([sys.executable, "-c", "while True: pass"]))
+        for size in (384, 768) * int(os.environ.get("VITRO_BURSTS", "2")):
+            with open(file, "wb") as out:
+                out.write(bytes(8))
+            os.chmod(file, 0o666)
+            result = vitro_json("run", "--memory", "256M", "--write", place, "--", ACTOR, "burst", str(size), file)
+            with open(file, "rb") as made:
+                over = int.from_bytes(made.read(8), sys.byteorder) - 256
+            stated = int(re.search(r"by up to about (\d+) MB", result["isolation"]["notes"]["memory"])[1])
+            check(over <= stated, f"{over} MB above the limit, {stated} are stated\n{result['call']}")
+            check(result["status"] == "memory_limit" or over < 0 or size - 256 <= stated, f"{result['call']}")
 
 
 @test("limits.file_mb: the message names the limit that was passed, the caller's own too", needs=["prlimit"])
