@@ -20,8 +20,9 @@ int vt_cli_tools(int argc, char **argv);
 int vt_cli_call(int argc, char **argv);
 int vt_cli_serve(int argc, char **argv);
 
-/* Not among the verbs that people see: a client starts it. */
+/* Not among the verbs that people see: clients start them. */
 int vt_cli_supervise(int argc, char **argv);
+int vt_cli_discard(int argc, char **argv);
 
 /*
  * "vitro: " and the message on standard error, in one line whatever it holds: all of vitro's own

@@ -167,6 +167,8 @@ int main(int argc, char **argv)
 		raise_open_files();
 		return vt_cli_supervise(argc - 1, argv + 1);
 	}
+	if (strcmp(name, "discard") == 0)
+		return vt_cli_discard(argc - 1, argv + 1);
 	const struct verb *verb = find_verb(is_help(name) ? argv[2] : name);
 
 	if (!verb)

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <ftw.h>
 #include <libgen.h>
 #include <limits.h>
 #include <netinet/in.h>
@@ -25,10 +24,11 @@
 #include "base/fd.h"
 #include "cli/attempt.h"
 #include "cli/unique.h"
+#include "kernel/scratch.h"
 
 enum listener { TCP4, TCP6, UDP4, ABSTRACT, PATH, DATAGRAMS, PIPE, LISTENERS };
 
-enum { REMOVE_DESCRIPTORS = 16, REMOVE_TRIES = 50, RETRY_MS = 20 };
+enum { PATIENCE_MS = 1000 };
 
 static void make_file(const char *base, const char *name, const char *text)
 {
@@ -122,28 +122,6 @@ static int open_pipe(const struct vt_world *world)
 		return -1;
 	(void)chmod(path, 0666); /* a cell may be another user */
 	return open(path, O_RDWR | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
-}
-
-static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
-{
-	(void)st;
-	(void)type;
-	(void)ftw;
-	return remove(path);
-}
-
-/* A cell that is just dying may still hold one of its folders. */
-static int remove_folder(const char *base)
-{
-	if (!*base)
-		return 0;
-	for (int i = 0; i < REMOVE_TRIES; i++) {
-		if (nftw(base, remove_one, REMOVE_DESCRIPTORS, FTW_DEPTH | FTW_PHYS) == 0 ||
-		    errno == ENOENT)
-			return 0;
-		(void)poll(NULL, 0, RETRY_MS);
-	}
-	return -errno;
 }
 
 /* /var/tmp before /tmp: a cell has a /tmp of its own, and what is granted below it tells less. */
@@ -267,7 +245,8 @@ static _Noreturn void keep(const struct vt_world *world, const int *listeners, i
 			if (polled[i].revents)
 				answer(polled[i].fd, (enum listener)i);
 	}
-	_exit(-remove_folder(world->base));
+	/* Others may write to the folder that is shared, at any time. */
+	_exit(*world->base ? -vt_scratch_discard(world->base, geteuid(), true, PATIENCE_MS) : 0);
 }
 
 static int start_keeper(struct vt_world *world, struct vt_err *err)
@@ -336,7 +315,8 @@ int vt_world_make(struct vt_world *world, const char *program, bool shared, stru
 	int r = start_keeper(world, err);
 
 	if (r < 0) {
-		(void)remove_folder(world->base); /* what matters is said already */
+		if (*world->base) /* what matters is said already */
+			(void)vt_scratch_discard(world->base, geteuid(), false, 0);
 		return r;
 	}
 	vt_world_refresh(world);

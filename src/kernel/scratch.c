@@ -26,9 +26,11 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "kernel/caps.h"
 #include "kernel/closed.h"
 #include "kernel/landlock.h"
 #include "uapi/dirent.h"
@@ -349,4 +351,33 @@ int vt_scratch_confine(int fd, int place, uint64_t rights, struct vt_err *err)
 	if (r == 0)
 		r = vt_landlock_allow_fd(ruleset, place, folders, "its place", err);
 	return r < 0 ? r : vt_landlock_enter(ruleset, err);
+}
+
+int vt_scratch_discard(const char *path, uid_t uid, bool confine, int patience_ms)
+{
+	enum { PAUSE_MS = 20 };
+	const struct timespec pause = { .tv_nsec = PAUSE_MS * 1000000L };
+	AUTO_CLOSE int place = -1;
+	AUTO_CLOSE int fd = vt_scratch_find(path, uid, &place);
+	struct stat st;
+	struct vt_err err;
+
+	if (fd == -ENOENT)
+		return 0;
+	if (fd < 0)
+		return fd;
+	if (confine && vt_caps_no_new_privs(&err) == 0) {
+		int abi = sys_landlock_create_ruleset(NULL, 0, LANDLOCK_CREATE_RULESET_VERSION);
+
+		/* without Landlock there is one wall less */
+		(void)vt_scratch_confine(fd, place, vt_landlock_rights(abi).fs, &err);
+	}
+	for (;; patience_ms -= PAUSE_MS) {
+		vt_scratch_remove(fd, place, path);
+		if (fstatat(place, last_name(path), &st, AT_SYMLINK_NOFOLLOW) < 0)
+			return errno == ENOENT ? 0 : -errno;
+		if (patience_ms < PAUSE_MS)
+			return -ENOTEMPTY;
+		(void)nanosleep(&pause, NULL);
+	}
 }

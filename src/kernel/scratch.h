@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -30,3 +31,11 @@ int vt_scratch_confine(int fd, int place, uint64_t rights, struct vt_err *err);
 
 /* Removes what is in the folder, and then the folder. What nobody can remove stays. */
 void vt_scratch_remove(int fd, int place, const char *path);
+
+/*
+ * The same of one that was made before, by its path, if it is this user's; for so long it is tried
+ * again where something stays, since what was killed may write for a moment yet. `confine` is for a
+ * process that does nothing else: it removes nothing any more from anywhere else, as above. 0:
+ * nothing has that name any more; else a negative errno, -ENOTEMPTY where something stays.
+ */
+int vt_scratch_discard(const char *path, uid_t uid, bool confine, int patience_ms);

@@ -3,6 +3,9 @@
 #include "kernel/moment_test.h"
 #include "kernel/scratch_test.h"
 
+#include <ftw.h>
+#include <signal.h>
+
 #include "base/skip_test.h"
 #include "kernel/landlock.h"
 #include "uapi/landlock.h"
@@ -219,6 +222,147 @@ static void is_confined(void *arg)
 	clear_race(&race);
 }
 
+/* ---- another process, which never rests ------------------------------------------------------ */
+
+enum { SWAP_FILES = 8, PATIENCE_MS = 5000, ROUNDS = 100, CONTROL_ROUNDS = 5000 };
+
+/* A way to remove a folder. */
+struct swaps {
+	const char *name;
+	void (*remove)(const char *path);
+	bool is_control;
+};
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+	(void)st;
+	(void)type;
+	(void)ftw;
+	(void)remove(path); /* what is somewhere else by now */
+	return 0;
+}
+
+static void remove_by_path(const char *path)
+{
+	(void)nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS); /* the same */
+}
+
+static void remove_by_descriptors(const char *path)
+{
+	MUST(vt_scratch_discard(path, geteuid(), false, PATIENCE_MS) == 0);
+}
+
+static void remove_in_a_process(const char *path)
+{
+	int status;
+	pid_t pid = fork();
+
+	MUST(pid >= 0);
+	if (pid == 0)
+		_exit(-vt_scratch_discard(path, geteuid(), true, PATIENCE_MS));
+	MUST(waitpid(pid, &status, 0) == pid && status == 0);
+}
+
+/*
+ * Has two names change places until it is killed. One that sleeps between is woken in the middle of
+ * what others do, also where all processors are taken.
+ */
+static pid_t start_swapping(const char *path)
+{
+	char folder[96], link[96];
+	pid_t pid = fork();
+
+	MUST(pid >= 0);
+	if (pid > 0)
+		return pid;
+	(void)snprintf(folder, sizeof(folder), "%s/d", path); /* fits */
+	(void)snprintf(link, sizeof(link), "%s/l", path);     /* fits */
+	MUST(prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) == 0);
+	for (;;) {
+		(void)renameat2(AT_FDCWD, folder, AT_FDCWD, link, RENAME_EXCHANGE);
+		(void)usleep(10);
+	}
+}
+
+static void fill(int at)
+{
+	for (char name[] = "0"; name[0] < '0' + SWAP_FILES; name[0]++)
+		put(at, name, "text");
+}
+
+/* Whether a file is missing, which is put back. */
+static bool was_reached(int victim)
+{
+	bool missing = false;
+
+	for (char name[] = "0"; name[0] < '0' + SWAP_FILES; name[0]++)
+		if (faccessat(victim, name, F_OK, 0) < 0) {
+			missing = true;
+			put(victim, name, "text");
+		}
+	return missing;
+}
+
+static void removes_while_names_swap(void *arg)
+{
+	const struct swaps *swaps = arg;
+	const char *given = getenv("VITRO_TEST_ROUNDS"); /* a campaign */
+	unsigned rounds = swaps->is_control ? CONTROL_ROUNDS : ROUNDS, reached = 0, round = 0;
+	struct place place;
+	char other[64];
+
+	find_place(&place);
+	(void)snprintf(other, sizeof(other), "%s/victim", place.top); /* fits */
+	MUST(mkdir(other, 0700) == 0);
+	AUTO_CLOSE int victim = open(other, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (given)
+		rounds = (unsigned)strtoul(given, NULL, 10);
+	fill(victim);
+	pid_t swapper = start_swapping(place.path);
+
+	for (; round < rounds && (given || !reached); round++) {
+		int fd = make(&place);
+
+		MUST(mkdirat(fd, "d", 0700) == 0);
+		AUTO_CLOSE int folder = openat(fd, "d", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+		fill(folder);
+		MUST(symlinkat("../victim", fd, "l") == 0);
+		swaps->remove(place.path);
+		reached += was_reached(victim);
+		if (swaps->is_control)
+			remove_by_descriptors(place.path); /* what it left */
+		(void)close(fd);                           /* only looked through */
+		(void)close(place.around);
+	}
+	MUST(kill(swapper, SIGKILL) == 0 && waitpid(swapper, NULL, 0) == swapper);
+	for (char name[] = "0"; name[0] < '0' + SWAP_FILES; name[0]++)
+		MUST(unlinkat(victim, name, 0) == 0);
+	MUST(rmdir(other) == 0 && rmdir(place.top) == 0);
+	if (given)
+		(void)fprintf(stderr, "%s: %u of %u removals reached what a link leads to\n",
+			      swaps->name, reached, round);
+	if (swaps->is_control && !reached) {
+		(void)snprintf(child_said, CHILD_SAID_BYTES, "no removal met a swap"); /* fits */
+		_exit(CHILD_SKIPS);
+	}
+	MUST(swaps->is_control || !reached);
+}
+
+static void test_swaps(void **state)
+{
+	static struct swaps all[] = {
+		{ "by descriptors", remove_by_descriptors, false },
+		{ "by descriptors, confined", remove_in_a_process, false },
+		{ "by paths, the control", remove_by_path, true },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+		run_child(removes_while_names_swap, &all[i]);
+}
+
 static void test_races(void **state)
 {
 	(void)state;
@@ -240,6 +384,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_races),
 		cmocka_unit_test(test_confine),
+		cmocka_unit_test(test_swaps),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

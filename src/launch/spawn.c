@@ -479,23 +479,16 @@ static bool end_all_of(uid_t uid, int patience_ms)
 }
 
 /* As the cell's user, who can do no harm to others: nothing else is his. */
-static _Noreturn void bury(const struct vt_plan *plan, struct vt_outer outer, const char *scratch,
-			   int patience_ms)
+static _Noreturn void bury(struct vt_outer outer, const char *scratch, int patience_ms)
 {
-	int place = -1;
 	struct vt_err err;
 
 	if (vt_process_become(outer.uid, outer.gid, true, &err) < 0 || vt_caps_empty(&err) < 0 ||
 	    vt_sweep_prepare(VT_SWEEP_USER, &err) < 0)
 		_exit(1);
 	bool ended = end_all_of(outer.uid, patience_ms);
-	int fd = vt_scratch_find(scratch, outer.uid, &place);
 
-	if (fd >= 0 && vt_caps_no_new_privs(&err) == 0)
-		(void)vt_scratch_confine(fd, place, plan->landlock_fs, &err); /* a second wall */
-	if (fd >= 0)
-		vt_scratch_remove(fd, place, scratch);
-	_exit(ended && access(scratch, F_OK) < 0 && errno == ENOENT ? 0 : 1);
+	_exit(vt_scratch_discard(scratch, outer.uid, true, 0) == 0 && ended ? 0 : 1);
 }
 
 pid_t vt_cell_bury_as(const struct vt_plan *plan, struct vt_outer outer, const char *scratch,
@@ -506,7 +499,7 @@ pid_t vt_cell_bury_as(const struct vt_plan *plan, struct vt_outer outer, const c
 	pid_t pid = vt_ns_clone(0, -1, ret_pidfd, err);
 
 	if (pid == 0)
-		bury(plan, outer, scratch, patience_ms);
+		bury(outer, scratch, patience_ms);
 	return pid;
 }
 

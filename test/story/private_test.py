@@ -211,4 +211,46 @@ def _():
         check_in("can read and change the private folders", done.err, "what is said", done)
 
 
+# At its second call puts a link to $1 where the folder $0/d is.
+SWAP_FOLDER = 'if mkdir "$0.once"; then exit; fi; test -L "$0/d" || { mv "$0/d" "$0.kept" && ln -s "$1" "$0/d"; }'
+BY_PATHS = "import os, sys; d = sys.argv[1] + '/d'; [os.unlink(f'{d}/{name}') for name in os.listdir(d)]"
+
+
+@test("discard: what a link leads to stays, though it comes in a folder's place between two looks")
+def _():
+    files = ["1", "2", "3"]
+    for call, words, left in (("unlink", [sys.executable, "-c", BY_PATHS], 1), ("unlinkat", [BINARY, "discard"], 3)):
+        with folder() as top:
+            for place in ("/other", "/work/d"):
+                os.makedirs(top + place)
+                for name in files:
+                    write(f"{top}{place}/{name}", "")
+            done = run([WITHIN, *at(call, SWAP_FOLDER, top + "/work", top + "/other"), "--", *words, top + "/work"])
+            if "Operation canceled" in done.err:
+                skip("the filter around the tests has the one listener that a process can be under")
+            check(os.path.isdir(top + "/work.kept"), done)
+            check_equal(len(os.listdir(top + "/other")), left, f"what {words[-1]} left of the other folder", done)
+            if call == "unlinkat":
+                check_equal((done.code, os.path.lexists(top + "/work")), (0, False), "the folder", done)
+
+
+@test("discard: only a folder of the caller's goes, by its own name; one that is not there is gone")
+def _():
+    with folder() as top:
+        os.makedirs(top + "/a/b")
+        os.symlink("a", top + "/link")
+        write(top + "/file", "")
+        for name, why in (("link", "Not a directory"), ("file", "Not a directory")):
+            call = vitro("discard", f"{top}/{name}")
+            check_equal(call.code, 125, name, call)
+            check_in(f"/{name}' cannot be removed: {why}", call.err, name, call)
+        check_equal(sorted(os.listdir(top)), ["a", "file", "link"], "what is left")
+        if not IS_ROOT:
+            check_in("Operation not permitted", vitro("discard", "/usr").err, "somebody else's")
+        for _ in range(2):
+            check_equal(vitro("discard", top + "/a").code, 0, "the folder")
+        check_equal(sorted(os.listdir(top)), ["file", "link"], "what is left")
+        check_in("embed vitro", vitro("discard", "a").err, "no path")
+
+
 main()
