@@ -3,8 +3,9 @@
 // Adapters for agent frameworks: by themselves, and driven by the frameworks (test/node/frameworks) where tools/setup could
 // fetch them. No model is asked: its answers are scripted.
 
-import { execFileSync } from 'node:child_process';
-import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { execFileSync, spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
@@ -14,9 +15,10 @@ import { sandboxBackend } from '../../sdk/node/adapters/deepagents.js';
 import { Shell } from '../../sdk/node/adapters/openai-agents.js';
 import { Workspace } from '../../sdk/node/adapters/workspace.js';
 import { ToolError, VitroError } from '../../sdk/node/index.js';
-import { BINARY, ROOT, check, checkEqual, checkIn, checkThrows, main, skip, testNode as test } from '../lib/vitrotest.mjs';
+import { BINARY, ROOT, check, checkEqual, checkIn, checkThrows, eventually, main, skip, testNode as test } from '../lib/vitrotest.mjs';
 import { POLICY, withSandbox } from './sandbox.mjs';
 
+const BIN = process.env.VITRO_TEST_BIN ?? join(dirname(BINARY), 'test');
 const NPM = process.env.VITRO_TEST_NPM ?? join(ROOT, 'build', 'npm');
 
 /** A package of a framework. */
@@ -306,33 +308,152 @@ test('options are looked at', async () => {
 	await one.close();
 });
 
-test('workspaces: many have one listener for their end, and a folder that cannot be removed is a warning', async () => {
+/** Has something done with TMPDIR in a folder of its own, where it leaves nothing. */
+async function withTemporary(act) {
 	const place = mkdtempSync(join(tmpdir(), 'vitro-test-workspaces-'));
-	const warnings = [];
-	const hear = (warning) => warnings.push(`${warning.name}: ${warning.message}`);
-	const before = process.listenerCount('exit');
 	const { TMPDIR } = process.env;
 	process.env.TMPDIR = place;
-	process.on('warning', hear);
 	try {
-		const all = Array.from({ length: 12 }, () => new Workspace({ policy: POLICY }));
-		checkEqual(process.listenerCount('exit'), before + 1, 'listeners');
-		checkEqual((await all[0].run('mkdir shut && touch shut/file && chmod 0 shut')).exitCode, 0, 'a folder that is shut');
-		await Promise.all(all.map((one) => one.close()));
-		checkEqual(process.listenerCount('exit'), before, 'when they are closed');
-		await new Promise((resolve) => setImmediate(resolve));
-		const [left, ...more] = readdirSync(place);
-		check(!more.length && warnings.length === (left === undefined ? 0 : 1), `left: ${left} ${more}; ${warnings}`);
-		check(left === undefined ? process.getuid() === 0 : warnings[0].startsWith("VitroWarning: a workspace's folder stays: EACCES"), `${left}: ${warnings}`);
+		return await act(place);
 	} finally {
-		process.off('warning', hear);
-		execFileSync('chmod', ['-R', 'u+rwx', place]);
-		rmSync(place, { recursive: true });
 		if (TMPDIR === undefined)
 			delete process.env.TMPDIR;
 		else
 			process.env.TMPDIR = TMPDIR;
+		execFileSync('chmod', ['-R', 'u+rwx', place]);
+		rmSync(place, { recursive: true });
 	}
-});
+}
+
+test('workspaces: many have one listener for their end, and closed folders go, too', () => withTemporary(async (place) => {
+	const before = process.listenerCount('exit');
+	const all = Array.from({ length: 12 }, () => new Workspace({ policy: POLICY }));
+	checkEqual(process.listenerCount('exit'), before + 1, 'listeners');
+	checkEqual((await all[0].run('mkdir shut && touch shut/file && chmod 0 shut')).exitCode, 0, 'a folder that is shut');
+	const deep = 'for i in $(seq 300); do mkdir aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa && cd -P aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa || exit; done';
+	checkEqual((await all[1].run(deep)).exitCode, 0, 'folders too deep for a path');
+	await Promise.all(all.map((one) => one.close()));
+	checkEqual([process.listenerCount('exit'), readdirSync(place)], [before, []], 'when they are closed');
+}));
+
+test('workspaces: a folder that cannot be removed is a warning', () => withTemporary(async (place) => {
+	const warnings = [];
+	const hear = (warning) => warnings.push(`${warning.name}: ${warning.message}`);
+	const one = new Workspace({ policy: POLICY });
+	await one.write('file', 'x');
+	const heard = process.rawListeners('warning'); // what Node prints is of no use here
+	process.removeAllListeners('warning');
+	process.on('warning', hear);
+	process.env.VITRO_BINARY = '/bin/false';
+	try {
+		await one.close();
+		await new Promise((resolve) => setImmediate(resolve));
+		checkEqual([warnings.length, readdirSync(place).length], [1, 1], 'what is told, and stays');
+		checkIn("VitroWarning: a workspace's folder stays: ", warnings[0], 'the warning');
+	} finally {
+		process.off('warning', hear);
+		heard.forEach((listener) => process.on('warning', listener));
+		process.env.VITRO_BINARY = BINARY;
+	}
+}));
+
+const ROUNDS = Number(process.env.VITRO_TEST_ROUNDS ?? 4);
+const FILES = Array.from({ length: 100 }, (_, index) => `${index}`);
+const SWAP = `mkdir d && cd d && touch ${FILES.join(' ')} && cd .. && ln -s "$VICTIM" l && exec ${BIN}/vitro-actor swap d l 300`;
+const SWAP_POLICY = { ...POLICY, files: { read: [BIN] } };
+
+/** A folder outside of every grant, and whether a file of it is gone, which is then made anew. */
+function makeVictim(place) {
+	const path = join(place, 'victim');
+	const fill = () => FILES.forEach((name) => writeFileSync(join(path, name), ''));
+	mkdirSync(path);
+	fill();
+	return { path, wasReached: () => readdirSync(path).length < FILES.length && (fill(), true) };
+}
+
+/** Has a command swap a folder and a link to the victim as fast as it can. */
+async function beginSwapping(one, victim) {
+	let ended;
+	await new Promise((resolve, reject) => {
+		ended = one.run(SWAP, { env: { VICTIM: victim.path }, onOutput: resolve });
+		ended.then((result) => reject(new Error(`it ended: ${JSON.stringify(result)}`)), reject);
+	});
+	return { ended: ended.then((result) => result.exitCode, (error) => error.name) };
+}
+
+for (const [whose, isGiven] of [['its own', false], ['a given', true]])
+	test(`workspaces: with ${whose} sandbox, close() ends commands that swap a folder for a link, and nothing outside goes`, () => withTemporary((place) => withSandbox(async (sandbox) => {
+		const victim = makeVictim(place);
+		let reached = 0;
+		for (let round = 0; round < ROUNDS; round++) {
+			const one = new Workspace({ policy: SWAP_POLICY, ...isGiven ? { sandbox } : {} });
+			const { ended } = await beginSwapping(one, victim);
+			await one.close();
+			reached += victim.wasReached();
+			checkEqual([await ended, readdirSync(place)], ['Cancelled', ['victim']], 'what is left');
+		}
+		if (process.env.VITRO_TEST_ROUNDS !== undefined)
+			console.log(`# ${whose} sandbox: ${reached} of ${ROUNDS} reached what a link leads to`);
+		checkEqual(reached, 0, 'how often what a link leads to was reached');
+	})));
+
+test('workspaces: the control: what removes by paths reaches it', () => withTemporary(async (place) => {
+	const victim = makeVictim(place);
+	let reached = 0;
+	let round = 0;
+	for (; round < Math.max(ROUNDS, 50) && !(reached && round >= ROUNDS); round++) {
+		const folder = mkdtempSync(join(place, 'folder-'));
+		const one = new Workspace({ policy: SWAP_POLICY, folder });
+		const { ended } = await beginSwapping(one, victim);
+		try {
+			rmSync(folder, { recursive: true, force: true });
+		} catch {} // it changes meanwhile
+		reached += victim.wasReached();
+		await one.close();
+		await ended;
+		rmSync(folder, { recursive: true, force: true });
+	}
+	if (process.env.VITRO_TEST_ROUNDS !== undefined)
+		console.log(`# the control: ${reached} of ${round} reached what a link leads to`);
+	if (!reached)
+		skip('in none of 50 rounds did the removal meet a swap');
+}));
+
+test("workspaces: at the program's end supervisors are ended first, and nothing outside goes", () => withTemporary((place) => {
+	const victim = makeVictim(place);
+	const program = `
+		import { Workspace } from ${JSON.stringify(join(ROOT, 'sdk/node/adapters/workspace.js'))};
+		import { Sandbox } from ${JSON.stringify(join(ROOT, 'sdk/node/index.js'))};
+		const [swap, path, policy, isGiven] = JSON.parse(process.argv[1]);
+		const one = new Workspace({ policy, ...isGiven ? { sandbox: new Sandbox() } : {} });
+		one.run(swap, { env: { VICTIM: path }, onOutput: () => process.exit(7) });`;
+	for (let round = 0; round < 2 * ROUNDS; round++) {
+		const { status, stderr } = spawnSync(process.execPath, ['--input-type=module', '-e', program, JSON.stringify([SWAP, victim.path, SWAP_POLICY, round % 2])]);
+		checkEqual([status, stderr.toString(), victim.wasReached(), readdirSync(place)], [7, '', false, ['victim']], `round ${round}`);
+	}
+}));
+
+test('workspaces: the end of a program is told of a folder in which a server may still run something', () => withTemporary(async (place) => {
+	const program = `
+		import { Workspace } from ${JSON.stringify(join(ROOT, 'sdk/node/adapters/workspace.js'))};
+		import { Sandbox } from ${JSON.stringify(join(ROOT, 'sdk/node/index.js'))};
+		const one = new Workspace({ policy: { require: 'best-effort' }, sandbox: new Sandbox({ socket: process.argv[1] }) });
+		await one.write('file', 'x');
+		if (process.argv[2] === 'run')
+			await new Promise((resolve) => one.run('echo begun; sleep 9', { onOutput: resolve }));
+		process.exit(7);`;
+	const server = spawn(BINARY, ['serve', '--socket', join(place, 'socket')], { stdio: 'ignore' });
+	try {
+		await eventually(() => existsSync(join(place, 'socket')), 'the server listens');
+		for (const [what, says, left] of [['rest', '', 0], ['run', "VitroWarning: a workspace's folder stays: what runs in", 1]]) {
+			const { status, stderr } = spawnSync(process.execPath, ['--input-type=module', '-e', program, join(place, 'socket'), what]);
+			checkEqual([status, readdirSync(place).filter((name) => name.startsWith('vitro-workspace-')).length], [7, left], what);
+			checkIn(says, stderr.toString(), what);
+		}
+	} finally {
+		server.kill();
+		await once(server, 'exit');
+	}
+}));
 
 await main();

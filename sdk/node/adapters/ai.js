@@ -7,7 +7,7 @@ import { ToolError } from '../lib/errors.js';
 import { checkNames } from '../lib/options.js';
 import { Sandbox } from '../lib/sandbox.js';
 import { Schema } from '../lib/schema.js';
-import { Workspace, unlessMissing } from './workspace.js';
+import { Workspace, anyOf, unlessMissing } from './workspace.js';
 
 const QUEUE_MAX = 16 << 20; // bytes of a process's output that nobody reads
 const INPUT = { type: 'object', properties: { code: { type: 'string', description: "The body of an async function in JavaScript; what it returns is the tool's output." } }, required: ['code'], additionalProperties: false };
@@ -193,10 +193,4 @@ class Output {
 			this.#controller.error(error);
 		this.#isOver = true;
 	}
-}
-
-/** A signal of either; AbortSignal.any() is not in Node 18. */
-function anyOf(signal, controller) {
-	signal.addEventListener('abort', () => controller.abort(signal.reason), { once: true, signal: controller.signal });
-	return controller.signal;
 }

@@ -4,12 +4,15 @@
  * next. Its files are read and written in cells as well.
  */
 
-import { accessSync, constants, mkdtempSync, readFileSync, realpathSync, rmSync } from 'node:fs';
+import { execFile, execFileSync } from 'node:child_process';
+import { accessSync, constants, mkdtempSync, readFileSync, realpathSync, rmdirSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
 
 import { findBinary } from '../lib/binary.js';
+import { endAll } from '../lib/connection.js';
 import { Refused, errorOf } from '../lib/errors.js';
 import { checkNames } from '../lib/options.js';
 import { Sandbox } from '../lib/sandbox.js';
@@ -24,24 +27,49 @@ const KILLED = 137;
 // Its words: the folder to work in, the variables, and the command.
 const BEGIN = 'cd -- "$1" || exit; shift; while [ $# -gt 1 ]; do export "$1"; shift; done; ';
 
-const temporary = new Set(); // folders that are removed at the program's end, if not before
+const REMOVAL_MS = 60_000;
 
-/** null, or why it could not be: a command may have left a folder that its owner must not look into. */
-function tryRemove(folder) {
-	temporary.delete(folder);
-	if (!temporary.size)
-		process.removeListener('exit', removeAll);
+const temporary = new Map(); // folders that are removed at the program's end, if not before, with the runs under way in each
+
+/*
+ * Commands may have left links and names without end in a folder, and may change it while it is removed. So vitro's own program
+ * removes it, by descriptors, through no link, and nothing outside of it: Node has only paths for that.
+ */
+const removal = (folder) => [findBinary(), ['discard', folder], { timeout: REMOVAL_MS, killSignal: 'SIGKILL', stdio: ['ignore', 'ignore', 'pipe'] }];
+const whyNot = (error) => String(error.stderr ?? '').trim().replace(/^vitro: /, '') || error.message;
+
+function isRemovedAsEmpty(folder) {
 	try {
-		rmSync(folder, { recursive: true, force: true });
-		return null;
-	} catch (error) {
-		return error;
+		rmdirSync(folder);
+		return true;
+	} catch {
+		return false;
 	}
 }
 
+async function removeFolder(folder) {
+	try {
+		if (!isRemovedAsEmpty(folder))
+			await promisify(execFile)(...removal(folder));
+	} catch (error) {
+		process.emitWarning(`a workspace's folder stays: ${whyNot(error)}`, 'VitroWarning');
+	}
+}
+
+/** At the program's end. Where something may still run in a folder, that stays. */
 function removeAll() {
-	for (const folder of [...temporary])
-		tryRemove(folder);
+	const areEnded = endAll();
+	for (const [folder, runs] of temporary) {
+		try {
+			if (runs.size && !areEnded)
+				throw new Error(`what runs in '${folder}' has not ended`);
+			if (!isRemovedAsEmpty(folder))
+				execFileSync(...removal(folder));
+		} catch (error) {
+			// What emitWarning() says is said later, and there is no later.
+			process.emit('warning', Object.assign(new Error(`a workspace's folder stays: ${whyNot(error)}`), { name: 'VitroWarning' }));
+		}
+	}
 }
 
 /** A file cannot be read or written; `code` is as in errors of node:fs. */
@@ -60,7 +88,8 @@ export class Workspace {
 	#timeout;
 	#shell;
 	#temporary = null;
-	#isClosed = false;
+	#runs = new Map(); // those under way, with what ends them
+	#closing = null;
 
 	/** workspace.d.ts: WorkspaceOptions. */
 	constructor(options = {}) {
@@ -80,15 +109,8 @@ export class Workspace {
 		if (!temporary.size)
 			process.once('exit', removeAll);
 		this.#temporary = mkdtempSync(join(tmpdir(), 'vitro-workspace-'));
-		temporary.add(this.#temporary);
+		temporary.set(this.#temporary, this.#runs);
 		return this.#temporary;
-	}
-
-	#removeFolder() {
-		const error = this.#temporary === null ? null : tryRemove(this.#temporary);
-		if (error !== null)
-			process.emitWarning(`a workspace's folder stays: ${error.message}`, 'VitroWarning');
-		this.#temporary = null;
 	}
 
 	/**
@@ -96,11 +118,10 @@ export class Workspace {
 	 * the signal's reason where that ended it. isMerged: what goes to standard error is in stdout, in its order.
 	 */
 	async run(command, { cwd = '.', env = {}, signal, timeout = this.#timeout, isMerged = false, onOutput } = {}) {
-		this.#checkOpen();
 		if (typeof command !== 'string')
 			throw new TypeError(`a command is a text, not ${typeof command}`);
 		const words = [this.#shell, '-c', `${isMerged ? 'exec 2>&1; ' : ''}${BEGIN}exec "$0" -c "$1"`, this.#shell, cwd, ...Object.entries(env).map(sayVariable), command];
-		const result = await this.#sandbox.run(words, { policy: this.#policy, signal, timeout, onOutput, result: true });
+		const result = await this.#within(signal, (ended) => this.#sandbox.run(words, { policy: this.#policy, signal: ended, timeout, onOutput, result: true }));
 		if (signal?.aborted && result.status === 'cancelled')
 			throw signal.reason;
 		if (['refused', 'lost', 'cancelled'].includes(result.status))
@@ -133,29 +154,58 @@ export class Workspace {
 		await this.#act('remove', file, signal);
 	}
 
-	/** Ends all that runs, and removes a temporary folder. A sandbox that was given stays open. */
+	/** Ends all that runs, waits for its end, and removes a temporary folder. A sandbox that was given stays open. */
 	async close() {
-		this.#isClosed = true;
-		if (this.#isOwn)
-			await this.#sandbox.close();
-		this.#removeFolder();
+		await (this.#closing ??= this.#end());
 	}
 
-	#checkOpen() {
-		if (this.#isClosed)
+	async #end() {
+		for (const controller of this.#isOwn ? [] : this.#runs.values())
+			controller.abort(new Refused('the workspace is closed'));
+		if (this.#isOwn)
+			await this.#sandbox.close();
+		await Promise.allSettled(this.#runs.keys());
+		if (this.#temporary === null)
+			return;
+		await removeFolder(this.#temporary);
+		temporary.delete(this.#temporary);
+		if (!temporary.size)
+			process.removeListener('exit', removeAll);
+	}
+
+	/** Does something in a cell, which the signal ends, or close(). */
+	async #within(signal, act) {
+		if (this.#closing !== null)
 			throw new Refused('the workspace is closed');
+		const controller = new AbortController();
+		const run = act(signal === undefined ? controller.signal : anyOf(signal, controller));
+		this.#runs.set(run, controller);
+		try {
+			return await run;
+		} finally {
+			this.#runs.delete(run);
+			controller.abort(); // of no use any more: the caller's signal may live on
+		}
 	}
 
 	async #act(act, file, signal, content = '') {
-		this.#checkOpen();
 		if (typeof file !== 'string' || !file || file.includes('\0'))
 			throw new FileError(`a path is a text, not ${JSON.stringify(file)}`, 'EINVAL');
 		const code = `${INSIDE}\nreturn attempt(${JSON.stringify(act)}, ${JSON.stringify(file)});`;
-		const told = await this.#sandbox.eval(code, { policy: this.#policy, signal, timeout: this.#timeout, stdin: content, filename: 'workspace' });
+		const told = await this.#within(signal, (ended) =>
+			this.#sandbox.eval(code, { policy: this.#policy, signal: ended, timeout: this.#timeout, stdin: content, filename: 'workspace' }));
 		if (typeof told?.code === 'string')
 			throw new FileError(String(told.message), told.code);
 		return told.value;
 	}
+}
+
+/** A signal of either; AbortSignal.any() is not in Node 18. */
+export function anyOf(signal, controller) {
+	signal.addEventListener('abort', () => controller.abort(signal.reason), { once: true, signal: controller.signal });
+	if (signal.aborted)
+		controller.abort(signal.reason);
+	return controller.signal;
 }
 
 /** What a method of an adapter gives where a file is not there. */

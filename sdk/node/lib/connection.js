@@ -9,7 +9,7 @@
 import { Buffer } from 'node:buffer';
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { statSync } from 'node:fs';
+import { readFileSync, statSync } from 'node:fs';
 import { connect as connectSocket } from 'node:net';
 import { getSystemErrorMap } from 'node:util';
 
@@ -23,6 +23,43 @@ const SAID_MAX = 4096;
 const SERVER_FRAME_MAX = 64 << 20;
 const OWN_FRAME_MAX = 2 ** 30;
 const CLIENT_FD = 3;
+const PAUSE_MS = 2;
+
+const connections = new Set(); // those that are open, and those whose supervisor has not ended
+
+/**
+ * For the program's end, when no event is heard any more: closes all connections, and waits for the supervisors' ends. Whether
+ * all that ran has ended by then: it cannot be told of a server's, and one that does not end in time is killed.
+ */
+export function endAll() {
+	for (const { socket } of connections)
+		socket.destroy();
+	const pause = new Int32Array(new SharedArrayBuffer(4));
+	const end = Date.now() + END_MS;
+	let areEnded = true;
+	for (const { child } of connections) {
+		while (child !== null && !isOver(child) && Date.now() < end)
+			Atomics.wait(pause, 0, 0, PAUSE_MS);
+		if (child !== null && isOver(child))
+			continue;
+		areEnded = false;
+		child?.kill('SIGKILL');
+	}
+	connections.clear();
+	return areEnded;
+}
+
+/** Also where that was not heard: its number is its own until then. */
+function isOver(child) {
+	if (hasEnded(child))
+		return true;
+	try {
+		const stat = readFileSync(`/proc/${child.pid}/stat`, 'latin1');
+		return 'ZX'.includes(stat[stat.lastIndexOf(')') + 2]);
+	} catch {
+		return false;
+	}
+}
 
 /** A socket on which both sides have said hello. Frames go to `take(head, body)`; its end to `end(why)`, once. */
 export class Connection {
@@ -39,6 +76,8 @@ export class Connection {
 		this.socket = socket;
 		this.child = child;
 		this.frameMax = frameMax;
+		connections.add(this);
+		(child ?? socket).once(child === null ? 'close' : 'exit', () => connections.delete(this));
 		socket.on('data', (chunk) => this.#read(chunk));
 		socket.on('error', (error) => this.#finish(`the supervisor cannot be heard: ${error.message}`));
 		socket.on('close', () => this.#finish('the supervisor is gone'));
