@@ -9,6 +9,7 @@ import importlib.util
 import json
 import pickle
 import os
+import subprocess
 import sys
 import threading
 import time
@@ -311,6 +312,39 @@ def _():
         os.chmod(place, 0o777)
         asyncio.run(work(place))
         check_equal(open(os.path.join(place, "a.txt")).read(), "hi", "afterwards")
+
+
+@test("autogen: a temporary folder goes, whatever blocks left there, also at the end of a program that stops nothing")
+def _():
+    need_temporary_folder()
+    leave = "import os\nos.makedirs('shut/in')\nos.chmod('shut', 0)\nfor _ in range(1200):\n    os.mkdir('a' * 9)\n    os.chdir('a' * 9)"
+    program = f"""
+import asyncio, os, sys
+from vitro.adapters import autogen
+class Block:
+    language, code = "python", sys.argv[1]
+async def work():
+    global executor
+    executor = autogen.CodeExecutor(policy={BEST!r}, timeout=20)
+    print((await executor.execute_code_blocks([Block], None)).exit_code)
+    Block.code = "import time; time.sleep(9)"
+    task = asyncio.ensure_future(executor.execute_code_blocks([Block], None))
+    await asyncio.sleep(0.3)
+    if sys.argv[2] == "stop":
+        await executor.stop()
+loop = asyncio.new_event_loop()
+loop.run_until_complete(work())
+"""
+    with folder() as place:
+        os.chmod(place, 0o777)
+        for how in ("stop", "end"):
+            done = subprocess.run([sys.executable, "-c", program, leave, how], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                  text=True, env={**os.environ, "TMPDIR": place, "PYTHONPATH": os.pathsep.join(sys.path)}, check=False)
+            check_equal((done.stdout, os.listdir(place)), ("0\n", []), f"{how}: {done.stderr}")
+
+
+@test("autogen: a policy's name is extended by the folder")
+def _():
     check_equal(autogen._with_folder("strict", "/x"), {"extends": "strict", "files": {"write": ["/x"], "cwd": "/x"}}, "a named policy")
 
 

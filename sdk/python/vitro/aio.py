@@ -272,6 +272,13 @@ class AsyncSandbox(Base):
         if self._finalizer is not None and self._finalizer.detach() and self._session is not None:
             await asyncio.get_running_loop().run_in_executor(None, self._session.connection.close)
 
+    def _let_go(self) -> None:
+        """Ends what nobody closed; where no event loop runs, also waits for the supervisor's end."""
+        if self._finalizer is not None:
+            self._finalizer()
+        if self._session is not None and not self._session.loop.is_running():
+            self._session.connection.close()
+
     async def _open(self, session: LoopSession, spec: PoolSpec, call_id: str) -> Pool:
         bell = Bell()
         pool, reply = session.open_pool(spec, bell.ring)

@@ -13,9 +13,11 @@ that they printed; exit codes are 124 for a timeout and 125 where it was cancell
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import logging
 import os
 import re
-import shutil
+import subprocess
 import sys
 import tempfile
 import weakref
@@ -23,6 +25,7 @@ from dataclasses import dataclass
 from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple
 
 from .._base import Path
+from .._binary import find_binary
 from .._policy import Policy
 from .._result import Result
 from ..aio import AsyncSandbox
@@ -33,6 +36,7 @@ __all__ = ["CodeExecutor", "CodeResult"]
 _SHELLS = {"bash": "bash", "sh": "sh", "shell": "sh"}
 _PYTHONS = ("python", "py", "python3")
 _TIMEOUT, _CANCELLED = 124, 125
+_REMOVAL_SECONDS = 60
 
 
 @dataclass
@@ -85,14 +89,15 @@ class CodeExecutor:
     async def start(self) -> None:
         """Makes it ready. The first block does, too."""
         if self._sandbox is None:
-            self._sandbox = AsyncSandbox(_with_folder(self._policy, self._folder()))
+            users: List[AsyncSandbox] = []
+            self._sandbox = AsyncSandbox(_with_folder(self._policy, self._folder(users)))
+            users.append(self._sandbox)
 
-    def _folder(self) -> str:
+    def _folder(self, users: List[AsyncSandbox]) -> str:
         if self._work_dir is not None:
             return os.path.abspath(self._work_dir)
         made = tempfile.mkdtemp(prefix="vitro-autogen-")
-        # Not a TemporaryDirectory: some versions follow links, which blocks can make, when they remove it.
-        self._remove = weakref.finalize(self, shutil.rmtree, made, True)
+        self._remove = weakref.finalize(self, _remove_folder, made, users)
         return made
 
     async def stop(self) -> None:
@@ -101,7 +106,7 @@ class CodeExecutor:
         if sandbox is not None:
             await sandbox.close()
         if self._remove is not None:
-            self._remove()
+            await asyncio.get_running_loop().run_in_executor(None, self._remove)
 
     async def restart(self) -> None:
         """Ends all that runs, and empties a temporary folder."""
@@ -169,3 +174,19 @@ def _with_folder(policy: Policy, folder: str) -> Mapping[str, Any]:
     files = dict(made.get("files", {}))
     write: List[Any] = [*files.get("write", ()), folder]
     return {**made, "files": {**files, "write": write, "cwd": folder}}
+
+
+def _remove_folder(folder: str, users: List[AsyncSandbox]) -> None:
+    """Of what uses it nothing may run any more. What blocks left there may nest deeper than a program can follow, be closed,
+    and lead elsewhere: vitro's own program removes it, by descriptors, through no link, and nothing outside of it."""
+    for sandbox in users:
+        sandbox._let_go()
+    with contextlib.suppress(OSError):
+        os.rmdir(folder)
+        return
+    try:
+        subprocess.run([find_binary(), "discard", folder], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                       stderr=subprocess.PIPE, timeout=_REMOVAL_SECONDS, check=True)
+    except (OSError, VitroError, subprocess.SubprocessError) as error:
+        said = str(getattr(error, "stderr", None) or b"", "utf-8", "replace").strip()
+        logging.getLogger("vitro").warning("an executor's folder stays: %s", said or error)
