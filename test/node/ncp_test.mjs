@@ -135,6 +135,19 @@ test('ncp: a cell that logs without end does not fill its host', async () => {
 	check(logs.length > 100, 'few were kept');
 });
 
+test('ncp: what reading a result costs is bounded, and no name in it leads to a prototype', async () => {
+	const forged = await ours().execute(`return JSON.parse('{"a": 1, "__proto__": {"admin": true}}')`, [], NONE);
+	checkEqual([forged.result, Object.assign({}, forged.result).admin], [{ a: 1 }, undefined], 'a name that leads to a prototype');
+	const nest = (depth) => `let made = []; for (let at = 1; at < ${depth}; at++) made = [made]; return made`;
+	checkEqual((await ours().execute(nest(512), [], NONE)).error, undefined, 'the control: as deep as may be');
+	const list = (length) => `return Array.from({ length: ${length} }, () => ({}))`;
+	checkEqual((await ours({ memoryLimit: 1024 }).execute(list(1e5), [], NONE)).result.length, 1e5, 'the control: as many parts as may be');
+	for (const [code, why] of [[nest(513), 'the message nests too deep'], [list(2.1e6), 'the message has too many parts']]) {
+		const { result, error } = await ours({ memoryLimit: 1024, timeout: 20_000 }).execute(code, [], NONE);
+		checkEqual([result, error], [null, why], why);
+	}
+});
+
 // ---- the bugs --------------------------------------------------------------------------------------
 
 test('ncp bug: results over 300 kB silently become null', async () => {

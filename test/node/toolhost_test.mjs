@@ -141,6 +141,8 @@ test('tool host: arguments are checked before a cell is used', async () => {
 		['ad', {}, 'NoSuchTool', "there is no tool 'ad'; did you mean 'add'?"], [5, {}, 'NoSuchTool', "there is no tool '5'"],
 		['add', { a: 'two', b: 1 }, 'InvalidArguments', 'add: arguments.a: want an integer, found "two"'],
 		['add', '{"a": 1}', 'InvalidArguments', 'add: arguments: "b" is missing'], ['add', '{', 'InvalidArguments', 'add: arguments: this is not JSON'],
+		['add', `{"a":${'['.repeat(100_000)}${']'.repeat(100_000)}}`, 'InvalidArguments', 'this is not JSON: the message nests too deep'],
+		['add', '{"__proto__": {"a": 1, "b": 2}}', 'InvalidArguments', '"a" is missing'],
 		['add', [1], 'InvalidArguments', 'add: arguments: want an object, found an array'],
 	]) {
 		const result = await host.call(name, args);

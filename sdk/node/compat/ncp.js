@@ -5,6 +5,7 @@
  * or one around it, and a private /tmp.
  */
 
+import { readJson } from '../lib/conclude.js';
 import { isWide } from '../lib/order.js';
 import { Sandbox } from '../lib/sandbox.js';
 
@@ -127,7 +128,7 @@ function conclude(result) {
 /** The result as the cell says it, which may be anything. */
 function readResult(json) {
 	try {
-		return { result: typeof json === 'string' ? JSON.parse(json) : undefined };
+		return { result: typeof json === 'string' ? readJson(Buffer.from(json)) : undefined };
 	} catch (error) {
 		return { result: null, error: error.message };
 	}

@@ -5,7 +5,7 @@ import { Buffer } from 'node:buffer';
 import { randomUUID } from 'node:crypto';
 import { Script } from 'node:vm';
 
-import { concludeCommand } from './conclude.js';
+import { concludeCommand, readJson } from './conclude.js';
 import { ArgumentsError, Command, schemaOfWords } from './command.js';
 import { Refused } from './errors.js';
 import { checkNames, checkSandboxNames } from './options.js';
@@ -314,7 +314,7 @@ function parseArguments(text) {
 	if (text.length > ARGUMENTS_MAX)
 		throw new ArgumentsError(`arguments: too big: more than ${ARGUMENTS_MAX >> 20} MB of JSON`);
 	try {
-		return JSON.parse(text);
+		return readJson(Buffer.from(text));
 	} catch (error) {
 		throw new ArgumentsError(`arguments: this is not JSON: ${showText(error.message, 150)}`);
 	}
