@@ -8,6 +8,7 @@ import { chmodSync, existsSync, mkdtempSync, rmSync, statSync, writeFileSync } f
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { inspect } from 'node:util';
 
 import * as vitro from '../../sdk/node/index.js';
 import { BINARY, ROOT, check, checkEqual, checkIn, checkThrows, childrenOf, descendants, eventually, isAlive, main, test } from '../lib/vitrotest.mjs';
@@ -42,6 +43,16 @@ test('errors: what a cell wrote reaches no terminal as it is', () => withSandbox
 	const error = await checkThrows(vitro.ToolError, () => sandbox.eval("throw new Error('a\\u001b[2Jb\\u202ec\\n\\td')"), 'it throws');
 	checkIn('a\\u{1b}[2Jb\\u{202e}c\n\td', error.message, 'the message');
 	checkEqual(error.result.error.message, 'a\u001b[2Jb\u202ec\n\td', 'and the result as it was');
+	const code = "console.log('log\\u202e'); process.stdout.write('out\\u2028'); throw Object.assign(new Error('b\\u2066'), { name: 'A\\u202e\\nat forged' })";
+	const named = await checkThrows(vitro.ToolError, () => sandbox.eval(code), 'a name of its own');
+	checkEqual(named.type, 'A\u202e\nat forged', 'the name as it was');
+	checkEqual(named.stack.split('\n')[0], 'ToolError: A\\u202e\\nat forged: b\\u{2066}', 'the first line that is printed');
+	for (const colors of [false, true])
+		for (const text of [inspect(named, { colors, depth: 8 }), inspect(named.result, { colors })]) {
+			checkIn('log\\u{202e}', text, 'what it logged');
+			checkEqual(text.match(/[\u202e\u2028\u2066]/g), null, 'marks that steer a terminal');
+			checkEqual(text.includes('\u001b['), colors, "inspect()'s own colours");
+		}
 }));
 
 test('run: result: true throws nothing but TypeErrors of wrong options, which nobody may look at a result for', () => withSandbox(async (sandbox) => {

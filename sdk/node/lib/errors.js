@@ -2,12 +2,18 @@
 // What calls throw. One status of a result, one class; all are VitroErrors, and carry the whole result.
 
 import { lastLine } from './conclude.js';
+import { showText } from './say.js';
 
 const UNSEEN = /[\p{Zl}\p{Zp}]|(?![\n\t])\p{C}/gu;
+const UNINSPECTED = /[\p{Zl}\p{Zp}]|(?!\p{Cc})\p{C}/gu;
+const TYPE_MAX = 200; // characters of a name that is shown
 
-/** What cannot be printed is escaped, but for line ends and tabs: a cell may have chosen the text, and terminals obey it. */
-export function visible(text) {
-	return String(text).replace(UNSEEN, (char) => `\\u{${char.codePointAt(0).toString(16)}}`);
+/**
+ * What cannot be printed is escaped, but for line ends and tabs: a cell may have chosen the text, and terminals obey it. Of what
+ * inspect() has said, which escapes control characters, those that are there are its own colours, and stay.
+ */
+export function visible(text, isInspected = false) {
+	return String(text).replace(isInspected ? UNINSPECTED : UNSEEN, (char) => `\\u{${char.codePointAt(0).toString(16)}}`);
 }
 
 /** The base of all that vitro throws. `result` is the call's whole Result; null where there was no call to have one. */
@@ -108,7 +114,7 @@ function defineStack(error, frames) {
 	const get = () => {
 		const { name, type, message, traceback } = error;
 		const lines = visible(traceback).trimEnd().split('\n').map((line) => line && `    ${line}`);
-		return `${name}: ${visible(type)}${message && `: ${message}`}${frames}\n  in the cell:\n${lines.join('\n')}`;
+		return `${name}: ${showText(type, TYPE_MAX)}${message && `: ${message}`}${frames}\n  in the cell:\n${lines.join('\n')}`;
 	};
 	Object.defineProperty(error, 'stack', { get, set: keep, configurable: true, enumerable: false });
 }

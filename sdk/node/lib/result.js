@@ -4,6 +4,8 @@
 import { Buffer } from 'node:buffer';
 import { inspect } from 'node:util';
 
+import { visible } from './errors.js';
+
 /** Every status, and the name of its error where none is given. */
 export const STATUSES = new Map(Object.entries({
 	ok: '', error: 'Error', timeout: 'Timeout', cpu_limit: 'CpuLimit', memory_limit: 'MemoryLimit', crashed: 'Crashed',
@@ -49,7 +51,7 @@ export class Result {
 	[inspect.custom](depth, options) {
 		const { callId, status, value, error, exitCode, signal, stdoutBytes, stderrBytes, ...rest } = this;
 		const shown = { callId, status, value, error, exitCode, signal, stdout: this.stdout, stderr: this.stderr, ...rest };
-		return depth < 0 ? '[Result]' : `Result ${inspect(shown, options)}`;
+		return depth < 0 ? '[Result]' : visible(`Result ${inspect(shown, options)}`, true);
 	}
 
 	/** The members of `vitro run --json`. The value is as it is. */
