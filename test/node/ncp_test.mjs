@@ -54,6 +54,29 @@ test('ncp: tools as ns.method(params), many at once, with their errors', async (
 	checkEqual(asked[0], ['math:add', { a: 1, when: '1970-01-01T00:00:00.000Z' }], 'what the host was asked');
 });
 
+test('ncp: tools whose names are those of functions, or have more than one colon', async () => {
+	const names = ['fetch:fetch', 'fetch:call', 'a:b:c', 'x:y', 'x:y:z', 'p:q:r', 'p:q', 'console:show', 'console:log'];
+	const { result, error, logs } = await ours().execute(`
+		console.log('as ever');
+		const calls = [fetch.fetch({}), a.b({}), a['b:c']({}), x.y({}), x['y:z']({}), p.q({}), p['q:r']({}), tools['fetch:call']({}), console.show({})];
+		return [...await Promise.all(calls), typeof fetch, fetch.call === Function.prototype.call];`, names.map(tool), async (name) => name);
+	checkEqual([error, logs], [undefined, ['[log] "as ever"']], 'its error, and its logs');
+	checkEqual(result, ['fetch:fetch', 'a:b:c', 'a:b:c', 'x:y', 'x:y:z', 'p:q', 'p:q:r', 'fetch:call', 'console:show', 'function', true], 'which was called');
+});
+
+test('ncp: what has no text is told, and what holds itself is logged', async () => {
+	for (const code of ["throw ''", "throw new (class extends Error { name = '' })()", "return Promise.reject('')"])
+		checkEqual(await ours().execute(code, [], NONE).then(({ result, error }) => [result, error]), [null, 'Error'], code);
+	const { logs } = await ours().execute(`
+		const one = { a: 1, big: 2n, list: [] }; one.self = one; one.list.push(one, { twice: one.list });
+		const shared = {}; console.log(one); console.warn('x', one.list, [shared, shared]); console.log({ toJSON() { throw 1; } }); console.log(5n);`, [], NONE);
+	checkEqual(logs, [
+		'[log] {"a":1,"big":"2","list":["[Circular]",{"twice":"[Circular]"}],"self":"[Circular]"}',
+		'[warn] ["x",[{"a":1,"big":"2","list":"[Circular]","self":"[Circular]"},{"twice":"[Circular]"}],[{},{}]]',
+		'[log] "what cannot be said in JSON"', '[log] 5',
+	], 'what was logged');
+});
+
 test('ncp: the working directory is readable, unless it is the home folder or one around it, which is a warning, once', async () => {
 	const place = mkdtempSync(join(tmpdir(), 'vitro-test-home-'));
 	const folder = join(place, 'folder');

@@ -204,7 +204,7 @@ function wrap(code, names, isMinimal) {
 async function runInCell(body, given, guard, offer, make) {
 	const say = (error) => {
 		try {
-			return error instanceof Error ? error.message || error.name || 'Error' : String(error);
+			return (error instanceof Error ? error.message || error.name : String(error)) || 'Error';
 		} catch {
 			return 'an error that cannot be shown';
 		}
@@ -249,7 +249,10 @@ function guardPrototypes() {
 	}
 }
 
-/** ns.method(params) for a tool named ns:method; where ns is a name that is there already, what it had stays. */
+/**
+ * ns.method(params) for a tool named ns:method; where ns is a name that is there already, what it had stays. ns:method:more is
+ * ns.method, too, unless a tool has that name.
+ */
 function offerTools(names) {
 	const tools = Object.create(null);
 	const spaces = new Map();
@@ -257,20 +260,23 @@ function offerTools(names) {
 	for (const name of names) {
 		const ask = globalThis.tools[name];
 		tools[name] = async (params) => ask(params === undefined ? undefined : JSON.parse(JSON.stringify(params) ?? 'null'));
-		const at = name.indexOf(':');
-		if (at < 0)
+		const [first, method, ...more] = name.split(':');
+		if (method === undefined)
 			continue;
-		const space = name.slice(0, at).replace(/[^A-Za-z0-9_$]/g, '_');
+		const space = first.replace(/[^A-Za-z0-9_$]/g, '_');
 		if (!spaces.has(space))
 			spaces.set(space, Object.create(null));
-		spaces.get(space)[name.slice(at + 1)] = tools[name];
+		const methods = spaces.get(space);
+		methods[[method, ...more].join(':')] = tools[name];
+		if (more.length)
+			methods[method] ??= tools[name];
 	}
 	globalThis.tools = tools;
 	for (const [space, methods] of spaces) {
 		const there = globalThis[space];
 		if (there === undefined)
 			globalThis[space] = methods;
-		else if (typeof there === 'object' && there !== null)
+		else if (typeof there === 'function' || typeof there === 'object' && there !== null)
 			for (const [method, tool] of Object.entries(methods))
 				if (!(method in there) || asks.has(there[method]))
 					there[method] = tool;
@@ -280,13 +286,29 @@ function offerTools(names) {
 /** console, whose words are sent as JSON. */
 function makeConsole(native, piece) {
 	const { stringify } = JSON;
-	const write = (level, words) => {
-		let text;
+	const spell = (value) => {
 		try {
-			text = String(stringify(words.length === 1 ? words[0] : words));
+			return String(stringify(value));
+		} catch {} // it holds itself, or a BigInt
+		const above = [];
+		try {
+			return typeof value === 'bigint' ? String(value) : String(stringify(value, function (_, part) {
+				if (typeof part === 'bigint')
+					return String(part);
+				while (above.length && above[above.length - 1] !== this)
+					above.pop();
+				if (above.includes(part))
+					return '[Circular]';
+				if (typeof part === 'object' && part !== null)
+					above.push(part);
+				return part;
+			}));
 		} catch {
-			text = words.map(String).join(' ');
+			return '"what cannot be said in JSON"';
 		}
+	};
+	const write = (level, words) => {
+		let text = spell(words.length === 1 ? words[0] : words);
 		while (text.length > piece) {
 			const size = piece - /[\ud800-\udbff]/.test(text[piece - 1]); // no character is cut in two
 			native[level]('%s', `+${text.slice(0, size)}`);
