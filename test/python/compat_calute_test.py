@@ -86,8 +86,9 @@ def _():
     check_equal((said["memory_limit_mb"], said["timeout"]), (512, 30.0), "the defaults")
     config.sandbox_timeout = 0.5
     check_in("timed out after 0.5s", error_of(made, "sleep", seconds=9), "a timeout that was set later")
-    config.sandbox_timeout = float("inf")
-    check_equal(execute(made, "add", a=2, b=3), 5, "no timeout")
+    for none in (None, float("inf")):
+        config.sandbox_timeout = none
+        check_equal((execute(made, "add", a=2, b=3), made.get_capabilities()["timeout"]), (5, none), "no timeout")
     need_held({"memory": "*"})
     config.sandbox_memory_limit_mb = 64
     check_in("failed (exit -9): ", error_of(made, "take_memory", megabytes=200), "a limit that was set later")

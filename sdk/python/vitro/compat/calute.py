@@ -22,7 +22,7 @@ import importlib
 import importlib.util
 import logging
 import os
-from typing import Any, Callable, Dict, Iterable, List, Mapping
+from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional
 
 from .._policy import Policy
 from .._result import Result, last_words
@@ -39,9 +39,10 @@ _REGISTRY = "security.sandbox_backends"  # a module of both
 class SubprocessSandboxBackend:
     """Runs each call of a tool in a sealed process of its own.
 
-    sandbox_config  anything with the attributes sandbox_timeout (30.0, in seconds), sandbox_memory_limit_mb (512, of the
-                    whole call), sandbox_network_access (False) and working_directory (None: this program's); those that
-                    are missing are as said here. They are looked at for each call
+    sandbox_config  anything with the attributes sandbox_timeout (30.0, in seconds; None: a day, the longest that there
+                    is), sandbox_memory_limit_mb (512, of the whole call), sandbox_network_access (False) and
+                    working_directory (None: this program's); those that are missing are as said here. They are looked
+                    at for each call
     policy          what calls may use beside that: see the module
     result_types    classes that values may be of, beside plain data; they are made here by their constructors
     trust_results   True: values come back as pickles, by which a tool can run code in this program
@@ -59,7 +60,7 @@ class SubprocessSandboxBackend:
         """
         timeout = self._timeout
         try:
-            result = shared_sandbox()._call(func, (), dict(arguments), timeout=float(min(timeout, DAY)),
+            result = shared_sandbox()._call(func, (), dict(arguments), timeout=float(min(DAY if timeout is None else timeout, DAY)),
                                             policy=self._policy(), result_types=self._result_types,
                                             trust_results=self._trust_results)
         except (VitroError, TypeError, ValueError) as error:
@@ -81,8 +82,8 @@ class SubprocessSandboxBackend:
                 "timeout": self._timeout, "vitro": truth}
 
     @property
-    def _timeout(self) -> float:
-        timeout: float = getattr(self._config, "sandbox_timeout", 30.0)
+    def _timeout(self) -> Optional[float]:
+        timeout: Optional[float] = getattr(self._config, "sandbox_timeout", 30.0)
         return timeout
 
     @property
@@ -127,14 +128,14 @@ def _execution_of(tool_name: str) -> str:
     return f"Subprocess sandbox execution of tool {tool_name!r}"
 
 
-def _explain(tool_name: str, timeout: float, result: Result) -> str:
+def _explain(tool_name: str, timeout: Optional[float], result: Result) -> str:
     kind, message = cause_of(result)
     if result.status == "lost":
         return f"{_execution_of(tool_name)} was lost, and may have run: {message}"
     if not has_begun(result):
         return f"{_execution_of(tool_name)} was not begun ({result.status}): {message}"
     if result.status == "timeout":
-        return f"{_execution_of(tool_name)} timed out after {timeout}s"
+        return f"{_execution_of(tool_name)} timed out after {DAY if timeout is None else timeout}s"
     if kind == "NotPlain" or result.status == "result_limit" or result.status == "no_result" and result.exit_code is None:
         return f"Failed to deserialise subprocess sandbox result for tool {tool_name!r}: {message}"
     if result.status == "error" and kind == "SystemExit":
