@@ -8,6 +8,8 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
+#include "base/stranger.h"
+
 static uint32_t number_at(const char *at)
 {
 	const unsigned char *byte = (const unsigned char *)at;
@@ -33,6 +35,7 @@ void vt_frames_in_done(struct vt_frames_in *in)
 	free(in->buf);
 	vt_frames_in_init(in, in->max);
 	in->trusting = old.trusting;
+	in->wary = old.wary;
 	in->spare = old.spare;
 }
 
@@ -129,7 +132,8 @@ ssize_t vt_frames_read(struct vt_frames_in *in, int fd, struct vt_err *err)
 	if (in->cap > VT_FRAMES_IDLE && missing < room)
 		room = missing;
 	do {
-		got = recv(fd, in->buf + in->end, room, MSG_DONTWAIT);
+		got = in->wary ? vt_stranger_recv(fd, in->buf + in->end, room, MSG_DONTWAIT)
+			       : recv(fd, in->buf + in->end, room, MSG_DONTWAIT);
 	} while (got < 0 && errno == EINTR);
 	if (got > 0) {
 		in->end += (size_t)got;
@@ -137,6 +141,9 @@ ssize_t vt_frames_read(struct vt_frames_in *in, int fd, struct vt_err *err)
 	}
 	if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
 		return 0;
+	if (got < 0 && errno == EBADMSG)
+		return vt_fail(err, VT_STEP_WIRE, EBADMSG,
+			       "descriptors came with a frame, and nobody takes any");
 	if (got < 0 && errno != ECONNRESET)
 		return vt_fail(err, VT_STEP_WIRE, errno, "receive a frame");
 	return vt_fail(err, VT_STEP_WIRE, EPIPE,

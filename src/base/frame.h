@@ -51,6 +51,7 @@ struct vt_frames_in {
 	size_t max;   /* longest head and body together */
 	bool   trusting; /* the owner's to set: memory for what the other side promised is had at
 			    once */
+	bool   wary; /* the owner's to set: the socket is, base/stranger.h */
 	struct vt_bulk_spare *spare; /* the owner's to set: where memory for much is to be had;
 					NULL: nowhere */
 };

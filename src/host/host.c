@@ -13,13 +13,16 @@
 #include <sys/capability.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/utsname.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "base/file.h"
+#include "base/stranger.h"
 #include "host/idrange.h"
 #include "host/paths.h"
 #include "host/touch.h"
@@ -360,6 +363,13 @@ static int check_tries(const struct vt_host *host, struct vt_err *err)
 	return 0;
 }
 
+static bool try_bar(void)
+{
+	AUTO_CLOSE int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	return fd >= 0 && vt_stranger_bar(fd) == 0;
+}
+
 int vt_host_probe(struct vt_host *ret_host, struct vt_err *err)
 {
 	unsigned groups = 0;
@@ -379,6 +389,7 @@ int vt_host_probe(struct vt_host *ret_host, struct vt_err *err)
 	ret_host->seccomp = try_seccomp();
 	ret_host->own_proc.tried = VT_MOUNT_PROC;
 	ret_host->notify = try_notify(VT_NOTIFY_CONNECT);
+	ret_host->bars_rights = try_bar();
 	probe_landlock(ret_host);
 	vt_cgroup_find(&ret_host->cgroup);
 	ret_host->cpus = count_cpus();

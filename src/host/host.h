@@ -63,6 +63,7 @@ struct vt_host {
 	struct vt_fact seccomp; /* filters can be installed */
 	struct vt_fact own_proc; /* a cell in namespaces can mount a proc of its own */
 	struct vt_fact notify;  /* a call can be made to wait for our answer, and be acted for */
+	bool           bars_rights; /* a socket can refuse descriptors that come with bytes */
 	int            landlock_abi; /* 0: no Landlock */
 	int            landlock_err; /* why, if 0 */
 	struct vt_cgroup_site cgroup;

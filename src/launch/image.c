@@ -130,11 +130,12 @@ static void check_plan(struct image *image, const struct vt_plan *plan)
 {
 	CHECK_FLAGS(image, plan, OF_PLAN(cwd_private), OF_PLAN(rehearsal), OF_PLAN(pooled),
 		    OF_PLAN(bare), OF_PLAN(own_network), OF_PLAN(keeps_networks),
-		    OF_PLAN(loads_ahead), OF_PLAN(own_ids), OF_PLAN(veiled_pipes),
-		    OF_PLAN(loopback_up), OF_PLAN(unix_sockets), OF_PLAN(broker.on),
-		    OF_PLAN(broker.modes), OF_PLAN(broker.inet), OF_PLAN(broker.abstract),
-		    OF_PLAN(can_look), OF_PLAN(own_proc), OF_PLAN(stdout_capped),
-		    OF_PLAN(stderr_capped), OF_PLAN(cgroup.has_network), OF_PLAN(cgroup.count_cpu));
+		    OF_PLAN(bars_rights), OF_PLAN(loads_ahead), OF_PLAN(own_ids),
+		    OF_PLAN(veiled_pipes), OF_PLAN(loopback_up), OF_PLAN(unix_sockets),
+		    OF_PLAN(broker.on), OF_PLAN(broker.modes), OF_PLAN(broker.inet),
+		    OF_PLAN(broker.abstract), OF_PLAN(can_look), OF_PLAN(own_proc),
+		    OF_PLAN(stdout_capped), OF_PLAN(stderr_capped), OF_PLAN(cgroup.has_network),
+		    OF_PLAN(cgroup.count_cpu));
 	const struct vt_cgroup_site *site = &plan->cgroup_site;
 
 	image->bad |= IS_ENDLESS(site->memory) || IS_ENDLESS(site->pids) || IS_ENDLESS(site->cpu) ||

@@ -7,6 +7,8 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
+#include "base/stranger.h"
+
 enum {
 	FIRST_BYTES = 4096,
 	STEP = 8, /* how many times more it may be than came; what is not written to costs nothing
@@ -21,10 +23,12 @@ void vt_talk_in_init(struct vt_talk_in *in, size_t body_max)
 void vt_talk_in_done(struct vt_talk_in *in)
 {
 	struct vt_bulk_spare *spare = in->spare;
+	bool wary = in->wary;
 
 	free(in->data);
 	vt_talk_in_init(in, in->body_max);
 	in->spare = spare;
+	in->wary = wary;
 }
 
 /* As recv(), of what may be read. */
@@ -36,8 +40,9 @@ static ssize_t receive(struct vt_talk_in *in, int fd, int flags, void *to, size_
 		errno = EAGAIN;
 		return -1;
 	}
+	len = len < in->may_read ? len : in->may_read;
 	do
-		got = recv(fd, to, len < in->may_read ? len : in->may_read, flags);
+		got = in->wary ? vt_stranger_recv(fd, to, len, flags) : recv(fd, to, len, flags);
 	while (got < 0 && errno == EINTR);
 	if (got > 0 && in->may_read != SIZE_MAX)
 		in->may_read -= (size_t)got;
@@ -69,6 +74,9 @@ static int ended(ssize_t got, struct vt_err *err)
 {
 	if (got < 0 && errno == EAGAIN)
 		return 0;
+	if (got < 0 && errno == EBADMSG)
+		return vt_fail(err, VT_STEP_WATCH, EBADMSG,
+			       "read the call's socket: it has descriptors");
 	if (got < 0 && errno != ECONNRESET)
 		return vt_fail(err, VT_STEP_WATCH, errno, "read from the call's socket");
 	return vt_fail(err, VT_STEP_WATCH, EPIPE, "read from the call's socket: it is closed");

@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -57,6 +58,7 @@ struct vt_talk_in {
 	size_t ahead_at, ahead_len;
 	size_t may_read; /* bytes, until it says that no more has come; SIZE_MAX: as many as
 			    there are */
+	bool   wary;     /* the owner's to set: the socket is, base/stranger.h */
 	struct vt_bulk_spare *spare; /* the owner's to set: where memory for much is to be had;
 					NULL: nowhere */
 };

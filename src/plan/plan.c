@@ -247,6 +247,7 @@ static int decide_pool(struct making *m, struct vt_err *err)
 
 	decide_pool_ids(m);
 	plan->keeps_networks = may_keep_networks(m);
+	plan->bars_rights = m->host->bars_rights;
 	plan->loads_ahead = vt_pooled_loads_ahead(plan, m->host);
 	return plan->bare ? 0 : vt_pooled_divide(plan, err);
 }

@@ -201,6 +201,8 @@ struct vt_plan {
 	uint64_t namespaces;          /* CLONE_NEW* that the cell is cloned into */
 	bool     own_network;         /* and a network namespace, which the occupant makes */
 	bool     keeps_networks;      /* of a pool: a cell may get that of one that is gone */
+	bool     bars_rights;         /* of a pool: the kernel refuses descriptors that cells send;
+					 else they are looked for before each read */
 	bool     loads_ahead;         /* of a pool: what cells can write can be kept from its
 					 zygotes, which load modules then */
 	uid_t    inner_uid;

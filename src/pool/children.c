@@ -2,13 +2,20 @@
 #include "pool/children.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <linux/sockios.h>
 #include <poll.h>
 #include <stddef.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "kernel/ns.h"
+#include "kernel/process.h"
 
 enum { LEFT_MAX = 256 }; /* each has a descriptor */
 
@@ -127,6 +134,62 @@ void vt_children_leave(struct vt_children *children, struct vt_child *child, int
 	children->left_count++;
 	if (vt_loop_add(children->loop, &left->end, EPOLLIN, &err) < 0)
 		left_free(left);
+}
+
+/* Whether what is waiting in it may have descriptors. Nobody can send any more from then on. */
+static bool may_hold_some(int fd)
+{
+	int listens = 0, there = 0;
+	socklen_t len = sizeof(listens);
+
+	/* One that listens may be others' too, who go on with it. */
+	if (getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &len) < 0 || listens)
+		return true;
+	/* ENOTCONN: the other side is gone, and cannot send either. */
+	if (shutdown(fd, SHUT_RD) < 0 && errno != ENOTCONN)
+		return true;
+	return ioctl(fd, SIOCINQ, &there) < 0 || there;
+}
+
+/* Holds it until the supervisor has closed its own. Ending closes without lingering. */
+static _Noreturn void hold(int fd, int until)
+{
+	struct vt_err err;
+	char byte;
+
+	/* Of the supervisor's others it must not be the last holder. */
+	if (vt_process_descriptors(until, fd, fd, fd, &err) == 0)
+		(void)!read(STDIN_FILENO, &byte, 1);
+	_exit(0);
+}
+
+void vt_children_shut(struct vt_children *children, int *fd, bool wary)
+{
+	AUTO_CLOSE int reading = -1, writing = -1, pidfd = -1, shut = vt_fd_take(fd);
+	struct vt_child child = { 0 };
+	struct vt_err err;
+	int pair[2];
+
+	if (shut < 0 || !wary || !may_hold_some(shut))
+		return;
+	if (pipe2(pair, O_CLOEXEC) == 0) {
+		reading = pair[0];
+		writing = pair[1];
+	}
+	pid_t pid = reading < 0 ? -1 : vt_ns_clone(0, -1, &pidfd, &err);
+
+	if (pid == 0)
+		hold(shut, reading);
+	if (pid < 0) {
+		/* Left open rather than waited for: the other side hears of the end all the same.
+		 */
+		(void)shutdown(vt_fd_take(&shut), SHUT_RDWR);
+		return;
+	}
+	vt_fd_close(&shut);
+	vt_fd_close(&writing);
+	vt_child_know(children, &child, pid);
+	vt_children_leave(children, &child, &pidfd);
 }
 
 void vt_children_done(struct vt_children *children, int64_t patience_ns)

@@ -56,6 +56,11 @@ void vt_child_forget(struct vt_child *child);
  * pidfd, which is closed in any case.
  */
 void vt_children_leave(struct vt_children *children, struct vt_child *child, int *pidfd);
+/*
+ * Closes a socket of base/stranger.h; or, if it is wary, a listener for such. Where descriptors may
+ * be waiting in one that is wary, another process has the last hold of it, and waits if need be.
+ */
+void vt_children_shut(struct vt_children *children, int *fd, bool wary);
 /* Reaps those that were left, and end within so long. All others are forgotten. */
 void vt_children_done(struct vt_children *children, int64_t patience_ns);
 

@@ -2,6 +2,7 @@
 #include "pool/children.h"
 
 #include <errno.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -9,14 +10,17 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
+#include "base/clock.h"
 #include "base/fd.h"
 #include "kernel/ns.h"
+#include "kernel/pass.h"
 
 /* One that has ended with this code, and was not reaped. */
 static pid_t make_ended(int code)
@@ -133,6 +137,93 @@ static void test_a_pidfd_tells_who_was_swept(void **state)
 	assert_false(vt_child_is_ours(-1));
 }
 
+/* ---- sockets that strangers' descriptors wait in ------------------------------------------- */
+
+/* A socket whose close waits until the other end is read or closed. */
+static int make_lingering(int *ret_other)
+{
+	const struct linger linger = { 1, 3600 };
+	struct sockaddr_in address = { .sin_family = AF_INET,
+				       .sin_addr = { htonl(INADDR_LOOPBACK) } };
+	static char bytes[1 << 16];
+	socklen_t len = sizeof(address);
+	AUTO_CLOSE int door = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	assert_int_equal(bind(door, (struct sockaddr *)&address, len), 0);
+	assert_int_equal(listen(door, 1), 0);
+	assert_int_equal(getsockname(door, (struct sockaddr *)&address, &len), 0);
+	assert_int_equal(connect(fd, (struct sockaddr *)&address, len), 0);
+	*ret_other = accept4(door, NULL, NULL, SOCK_CLOEXEC);
+	while (send(fd, bytes, sizeof(bytes), MSG_DONTWAIT) > 0)
+		;
+	assert_int_equal(setsockopt(fd, SOL_SOCKET, SO_LINGER, &linger, sizeof(linger)), 0);
+	return fd;
+}
+
+/* One end of a pair, in which it waits. */
+static int make_trap(int *ret_other, int *ret_stranger)
+{
+	int pair[2], fd = make_lingering(ret_other);
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+	struct vt_err err;
+
+	assert_int_equal(vt_pass_send(pair[1], "x", 1, &fd, 1, &err), 0);
+	(void)close(fd);
+	*ret_stranger = pair[1];
+	return pair[0];
+}
+
+static void test_what_waits_in_a_wary_socket_is_closed_elsewhere(void **state)
+{
+	struct vt_children children = { 0 };
+	int other, stranger, status, trap = make_trap(&other, &stranger);
+	pid_t control = fork();
+
+	(void)state;
+	if (control == 0) {
+		(void)usleep(50000); /* by then it has the only one */
+		(void)close(trap);
+		_exit(0);
+	}
+	(void)close(trap);
+	(void)usleep(300000);
+	assert_int_equal(waitpid(control, &status, WNOHANG), 0); /* it sleeps in close() */
+	assert_int_equal(kill(control, SIGKILL), 0);
+	assert_int_equal(waitpid(control, &status, 0), control);
+	(void)close(other);
+	(void)close(stranger);
+
+	trap = make_trap(&other, &stranger);
+	int64_t begun = vt_clock_now();
+
+	vt_children_shut(&children, &trap, true);
+	assert_int_equal(trap, -1);
+	assert_true(vt_clock_now() - begun < VT_NS_PER_S);
+	assert_true(waitpid(-1, &status, __WALL) > 0); /* who had it last has ended */
+	assert_int_equal(send(stranger, "x", 1, MSG_NOSIGNAL), -1);
+	(void)close(other);
+	(void)close(stranger);
+}
+
+static void test_an_empty_socket_is_closed_at_once(void **state)
+{
+	struct vt_children children = { 0 };
+	int pair[2];
+
+	(void)state;
+	for (int wary = 0; wary < 2; wary++) {
+		assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+		vt_children_shut(&children, &pair[0], wary);
+		assert_int_equal(pair[0], -1);
+		assert_int_equal(send(pair[1], "x", 1, MSG_NOSIGNAL), -1);
+		assert_int_equal(waitpid(-1, NULL, WNOHANG | __WALL), -1);
+		(void)close(pair[1]);
+	}
+	vt_children_shut(&children, &pair[0], true); /* nobody */
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -141,6 +232,8 @@ int main(void)
 		cmocka_unit_test(test_a_sweep_reaps_strays_and_keeps_what_is_known),
 		cmocka_unit_test(test_forks_without_an_exit_signal_are_left_alone),
 		cmocka_unit_test(test_a_pidfd_tells_who_was_swept),
+		cmocka_unit_test(test_what_waits_in_a_wary_socket_is_closed_elsewhere),
+		cmocka_unit_test(test_an_empty_socket_is_closed_at_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

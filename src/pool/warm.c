@@ -70,7 +70,8 @@ static void close_watch(struct vt_warm *warm, struct vt_watch *watch)
 
 static void close_streams(struct vt_warm *warm)
 {
-	close_watch(warm, &warm->talk);
+	vt_loop_remove(warm->loop, &warm->talk);
+	vt_children_shut(warm->children, &warm->talk.fd, warm->in.wary);
 	for (size_t i = 0; i < VT_WARM_STREAMS; i++)
 		close_watch(warm, &warm->pipes[i]);
 }

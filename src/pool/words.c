@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 
 #include "base/fd.h"
+#include "base/stranger.h"
 #include "kernel/pass.h"
 #include "pool/bare.h"
 #include "pool/warm_private.h"
@@ -275,6 +276,12 @@ static void take_word(struct vt_warm *warm, struct vt_note *note, int *fd)
 		note->err.what[sizeof(note->err.what) - 1] = '\0';
 		vt_warm_fail(warm, &note->err);
 	} else if (note->kind == VT_NOTE_PARKED) {
+		/* Until here descriptors of its own came: its listener. From here on nothing but
+		 * the call's. */
+		if (!warm->plan->bars_rights || vt_stranger_bar(warm->talk.fd) < 0) {
+			warm->in.wary = true;
+			vt_stranger_watch(warm->talk.fd);
+		}
 		warm->parked = true;
 		vt_words_check_parked(warm);
 	}
