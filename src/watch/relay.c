@@ -13,6 +13,7 @@
 
 #include "base/fd.h"
 #include "base/fdlink.h"
+#include "base/stranger.h"
 
 static void in_ready(struct vt_watch *source, uint32_t events);
 
@@ -100,7 +101,8 @@ static ssize_t read_at_once(struct vt_relay *relay)
 
 	if (relay->own || !relay->in.added)
 		return read(relay->in.fd, relay->held, sizeof(relay->held));
-	n = recv(relay->in.fd, relay->held, sizeof(relay->held), MSG_DONTWAIT);
+	/* Whoever writes to it is not who started vitro, and may be nobody's friend. */
+	n = vt_stranger_recv(relay->in.fd, relay->held, sizeof(relay->held), MSG_DONTWAIT);
 	if (n >= 0 || errno != ENOTSOCK)
 		return n;
 	n = preadv2(relay->in.fd, &held, 1, -1, RWF_NOWAIT);
