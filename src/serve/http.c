@@ -11,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/stranger.h"
 #include "serve/listen.h"
 
 enum { VISITORS_MAX = 16, REQUEST_MAX = 4096 };
@@ -23,6 +24,7 @@ enum { VISITORS_MAX = 16, REQUEST_MAX = 4096 };
 struct visitor {
 	struct vt_http *http;
 	struct vt_watch watch; /* fd is -1: nobody */
+	bool wary;
 	char request[REQUEST_MAX];
 	size_t len;
 	struct vt_str answer;
@@ -32,8 +34,10 @@ struct visitor {
 
 struct vt_http {
 	struct vt_loop *loop;
+	struct vt_children *children;
 	struct vt_listener listener; /* of a path; its fd is -1 where it is a port's */
 	struct vt_watch door;
+	bool wary; /* those who wait at it may have sent descriptors */
 	struct vt_timer timer;
 	int64_t paused_until; /* nobody is let in before; 0: somebody is */
 	struct visitor visitors[VISITORS_MAX];
@@ -46,7 +50,7 @@ struct vt_http {
 static void let_go(struct visitor *visitor)
 {
 	vt_loop_remove(visitor->http->loop, &visitor->watch);
-	vt_fd_close(&visitor->watch.fd);
+	vt_children_shut(visitor->http->children, &visitor->watch.fd, visitor->wary);
 	vt_str_done(&visitor->answer);
 	vt_str_init(&visitor->answer);
 	visitor->len = visitor->sent = 0;
@@ -119,7 +123,8 @@ static bool send_answer(struct visitor *visitor)
 static bool read_request(struct visitor *visitor)
 {
 	size_t room = sizeof(visitor->request) - 1 - visitor->len;
-	ssize_t got = recv(visitor->watch.fd, visitor->request + visitor->len, room, MSG_DONTWAIT);
+	ssize_t got = (visitor->wary ? vt_stranger_recv : recv)(
+		visitor->watch.fd, visitor->request + visitor->len, room, MSG_DONTWAIT);
 
 	if (got < 0)
 		return errno == EAGAIN || errno == EINTR;
@@ -182,6 +187,7 @@ static void door_ready(struct vt_watch *source, uint32_t events)
 {
 	struct vt_http *http = source->owner;
 	int fd = accept4(source->fd, NULL, NULL, SOCK_CLOEXEC);
+	bool wary = fd >= 0 && http->listener.path && vt_stranger_meet(fd);
 	size_t i = 0;
 	struct vt_err err;
 
@@ -195,12 +201,13 @@ static void door_ready(struct vt_watch *source, uint32_t events)
 	while (i < VISITORS_MAX && http->visitors[i].watch.fd >= 0)
 		i++;
 	if (i == VISITORS_MAX) {
-		(void)close(fd); /* nothing was written to it */
+		vt_children_shut(http->children, &fd, wary);
 		return;
 	}
 	struct visitor *visitor = &http->visitors[i];
 
 	visitor->watch.fd = fd;
+	visitor->wary = wary;
 	visitor->until = vt_clock_now() + PATIENCE;
 	vt_timer_hasten(&http->timer, visitor->until);
 	if (vt_loop_add(http->loop, &visitor->watch, EPOLLIN, &err) < 0)
@@ -254,13 +261,14 @@ static int open_door(struct vt_http *http, const char *where, struct vt_err *err
 	if (*where == '/') {
 		r = vt_listener_open(&http->listener, where, err);
 		http->door.fd = http->listener.fd;
+		http->wary = r == 0 && vt_stranger_bar(http->door.fd) < 0;
 	} else {
 		r = listen_at_port(http, where, err);
 	}
 	return r < 0 ? r : vt_loop_add(http->loop, &http->door, EPOLLIN, err);
 }
 
-int vt_http_new(struct vt_loop *loop, const char *where,
+int vt_http_new(struct vt_loop *loop, struct vt_children *children, const char *where,
 		void (*page)(void *user, struct vt_str *out), void *user, struct vt_http **ret_http,
 		struct vt_err *err)
 {
@@ -269,6 +277,7 @@ int vt_http_new(struct vt_loop *loop, const char *where,
 	if (!http)
 		return vt_fail(err, VT_STEP_WIRE, ENOMEM, "show metrics");
 	http->loop = loop;
+	http->children = children;
 	http->page = page;
 	http->user = user;
 	http->listener = (struct vt_listener)VT_LISTENER_NONE;
@@ -299,9 +308,9 @@ void vt_http_free(struct vt_http *http)
 	for (size_t i = 0; i < VISITORS_MAX; i++)
 		let_go(&http->visitors[i]);
 	vt_loop_remove(http->loop, &http->door);
-	if (http->listener.fd < 0)
-		vt_fd_close(&http->door.fd);
+	http->listener.fd = -1; /* the name first, so that nobody comes to one that is closed */
 	vt_listener_done(&http->listener);
+	vt_children_shut(http->children, &http->door.fd, http->wary);
 	vt_loop_remove_timer(http->loop, &http->timer);
 	free(http);
 }

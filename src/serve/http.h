@@ -9,6 +9,7 @@
 
 #include "base/err.h"
 #include "base/str.h"
+#include "pool/children.h"
 #include "watch/loop.h"
 
 struct vt_http;
@@ -18,8 +19,8 @@ struct vt_http;
  * time it is asked for. Anybody on the machine can connect to a port; to the socket its owner and
  * root alone.
  */
-int  vt_http_new(struct vt_loop *loop, const char *where, void (*page)(void *user,
-		 struct vt_str *out),
-		 void *user, struct vt_http **ret_http, struct vt_err *err);
+int  vt_http_new(struct vt_loop *loop, struct vt_children *children, const char *where,
+		 void (*page)(void *user, struct vt_str *out), void *user,
+		 struct vt_http **ret_http, struct vt_err *err);
 /* NULL is fine. */
 void vt_http_free(struct vt_http *http);

@@ -30,7 +30,8 @@ static void log_line(void *user, const struct vt_cells *cells, int level, const 
 int vt_serve_private(struct vt_loop *loop, struct vt_host *host, int fd, int program_fd,
 		     struct vt_err *err)
 {
-	const struct vt_session_peer peer = { fd, program_fd, getuid(), 0, 0 };
+	/* Its client could only make itself wait. */
+	const struct vt_session_peer peer = { .fd = fd, .program_fd = program_fd, .uid = getuid() };
 	struct supervised supervised = { 0 };
 	struct vt_commons *commons = &supervised.commons;
 

@@ -17,6 +17,7 @@
 #include "base/fd.h"
 #include "base/frame.h"
 #include "base/head.h"
+#include "base/stranger.h"
 #include "serve/http.h"
 #include "serve/record.h"
 
@@ -46,6 +47,7 @@ struct door {
 	struct vt_server *server;
 	struct vt_watch watch;
 	struct vt_listener listener; /* of a path; else its fd is -1, and the watch has its own */
+	bool wary;                   /* whoever waits at it may have sent descriptors */
 };
 
 /* A client that is in. */
@@ -110,7 +112,7 @@ static int let_in(struct vt_server *server, const struct vt_session_peer *peer, 
 	struct guest *guest = calloc(1, sizeof(*guest));
 
 	if (!guest) {
-		vt_session_turn_away(peer);
+		vt_session_turn_away(&server->commons, peer);
 		return vt_fail(err, VT_STEP_WIRE, ENOMEM, "let a client in");
 	}
 	int r = vt_session_new(&server->commons, peer, &guest->session, err);
@@ -133,7 +135,7 @@ static int let_in(struct vt_server *server, const struct vt_session_peer *peer, 
 /* ---- the door ------------------------------------------------------------------------------- */
 
 /* In place of a hello. What the socket does not take at once is not waited for. */
-static void refuse(int fd, const char *why)
+static void refuse(struct vt_server *server, const struct vt_session_peer *peer, const char *why)
 {
 	struct vt_frames_out out;
 	struct vt_str head;
@@ -145,10 +147,10 @@ static void refuse(int fd, const char *why)
 	vt_head_add(&head, "is", "refused");
 	vt_head_add(&head, "error", why);
 	if (vt_head_end(&head, &err) == 0)
-		(void)vt_frames_put(&out, fd, head.text, head.len, NULL, 0, &err);
+		(void)vt_frames_put(&out, peer->fd, head.text, head.len, NULL, 0, &err);
 	vt_frames_out_done(&out);
 	vt_str_done(&head);
-	(void)close(fd); /* he has heard it, or does not listen */
+	vt_session_turn_away(&server->commons, peer); /* it has heard, or does not listen */
 }
 
 /* Whose file it is that the client runs, whatever its path leads to by now. To open it for more is
@@ -223,11 +225,11 @@ static int check_peer(struct vt_server *server, int fd, struct vt_session_peer *
 /* Lets a client in, or tells it why not. */
 static int take_client(struct vt_server *server, int fd, struct vt_err *err)
 {
-	struct vt_session_peer peer = { .fd = fd, .program_fd = -1 };
+	struct vt_session_peer peer = { .fd = fd, .wary = vt_stranger_meet(fd), .program_fd = -1 };
 	int r = check_peer(server, fd, &peer, err);
 
 	if (r < 0) {
-		refuse(fd, err->what);
+		refuse(server, &peer, err->what);
 		return r;
 	}
 	/* As much as is allowed of that: a large result takes fewer turns. */
@@ -239,10 +241,9 @@ static int take_client(struct vt_server *server, int fd, struct vt_err *err)
 static void close_door(struct door *door)
 {
 	vt_loop_remove(door->server->loop, &door->watch);
-	if (door->listener.fd < 0)
-		vt_fd_close(&door->watch.fd);
-	door->watch.fd = -1;
+	door->listener.fd = -1; /* the name first, so that nobody comes to one that is closed */
 	vt_listener_done(&door->listener);
+	vt_children_shut(&door->server->commons.children, &door->watch.fd, door->wary);
 }
 
 static void pause_doors(struct vt_server *server, int num)
@@ -283,6 +284,8 @@ static void door_ready(struct vt_watch *source, uint32_t events)
 static int open_door(struct vt_server *server, struct door *door, int fd, struct vt_err *err)
 {
 	door->server = server;
+	/* Of one that was given, some may have connected before. */
+	door->wary = vt_stranger_bar(fd) < 0 || door->listener.fd < 0;
 	door->watch = (struct vt_watch){ .fd = fd, .ready = door_ready, .owner = door };
 	server->door_count++;
 	return vt_loop_add(server->loop, &door->watch, EPOLLIN, err);
@@ -437,7 +440,8 @@ static void show_metrics(void *user, struct vt_str *out)
 
 int vt_server_show(struct vt_server *server, const char *where, struct vt_err *err)
 {
-	int r = vt_http_new(server->loop, where, show_metrics, server, &server->http, err);
+	int r = vt_http_new(server->loop, &server->commons.children, where, show_metrics, server,
+			    &server->http, err);
 
 	return r < 0 || *where != '/' ? r : keep_socket(server, where, err);
 }
@@ -591,10 +595,10 @@ void vt_server_free(struct vt_server *server)
 	close_doors(server);
 	while (server->guests)
 		session_ended(server, server->guests->session);
+	vt_http_free(server->http);
 	vt_offer_free(server->commons.offer);
 	vt_commons_done(&server->commons);
 	vt_record_done(&server->record);
-	vt_http_free(server->http);
 	vt_loop_remove_timer(server->loop, &server->timer);
 	free(server);
 }

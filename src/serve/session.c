@@ -471,11 +471,11 @@ static struct vt_client *get_client(struct vt_commons *commons, const struct vt_
 	return client;
 }
 
-void vt_session_turn_away(const struct vt_session_peer *peer)
+void vt_session_turn_away(struct vt_commons *commons, const struct vt_session_peer *peer)
 {
 	struct vt_session_peer away = *peer;
 
-	vt_fd_close(&away.fd);
+	vt_children_shut(&commons->children, &away.fd, peer->wary);
 	vt_fd_close(&away.program_fd);
 }
 
@@ -487,7 +487,7 @@ int vt_session_new(struct vt_commons *commons, const struct vt_session_peer *pee
 
 	if (!client) {
 		free(session);
-		vt_session_turn_away(peer);
+		vt_session_turn_away(commons, peer);
 		return vt_fail(err, VT_STEP_WIRE, ENOMEM, "begin a session");
 	}
 	session->commons = commons;
@@ -504,6 +504,7 @@ int vt_session_new(struct vt_commons *commons, const struct vt_session_peer *pee
 	vt_loop_add_timer(commons->loop, &session->deadline);
 	vt_frames_in_init(&session->in, commons->limits.frame_max);
 	session->in.trusting = !commons->shared; /* it only gets in its own way */
+	session->in.wary = peer->wary;
 	session->in.spare = &commons->spare;
 	/* What cells say is bounded before; the rest is as much as the client itself asks for. */
 	vt_frames_out_init(&session->out, SIZE_MAX);
@@ -535,7 +536,7 @@ void vt_session_free(struct vt_session *session)
 	vt_loop_remove(session->commons->loop, &session->socket);
 	session->commons->held -= session->held;
 	session->client->held -= session->held;
-	vt_fd_close(&session->socket.fd);
+	vt_children_shut(&session->commons->children, &session->socket.fd, session->in.wary);
 	vt_fd_close(&session->peer.program_fd);
 	vt_frames_in_done(&session->in);
 	vt_frames_out_done(&session->out);

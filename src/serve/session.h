@@ -13,6 +13,7 @@
  */
 #pragma once
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 #include "base/err.h"
@@ -21,6 +22,7 @@
 /* A client that is there. */
 struct vt_session_peer {
 	int   fd;         /* taken over */
+	bool  wary;       /* base/stranger.h */
 	int   program_fd; /* the file of its own program; taken over; -1: not known */
 	uid_t uid;
 	pid_t pid;
@@ -28,7 +30,7 @@ struct vt_session_peer {
 };
 
 /* Closes what is the peer's, of one that never came to a session. */
-void vt_session_turn_away(const struct vt_session_peer *peer);
+void vt_session_turn_away(struct vt_commons *commons, const struct vt_session_peer *peer);
 
 /* On failure the peer is turned away. */
 int vt_session_new(struct vt_commons *commons, const struct vt_session_peer *peer,
