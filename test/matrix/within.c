@@ -16,6 +16,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "uapi/socket.h"
+
 enum {
 	EXIT_OWN = 125,
 	NEWER_CALLS = 64, /* how many calls that are newer than a profile are denied */
@@ -28,6 +30,7 @@ static const char usage[] =
 	"  --at CALL=COMMAND    a system call before which a shell command is run, each time; may "
 	"be\n"
 	"                       repeated\n"
+	"  --no-passrights      sockets know no SO_PASSRIGHTS, as before Linux 6.16\n"
 	"  --landlock-abi N     Landlock answers as one of ABI N would\n"
 	"  --oci-profile FILE   a seccomp profile as Docker writes them\n"
 	"  --caps LIST          the capabilities that stay, as CAP_CHOWN,CAP_KILL\n"
@@ -117,6 +120,9 @@ static char **parse(struct environment *environment, char **argv)
 		if (strcmp(*arg, "--deny-userns") == 0) {
 			environment->no_userns = true;
 			arg--;
+		} else if (strcmp(*arg, "--no-passrights") == 0) {
+			environment->no_passrights = true;
+			arg--;
 		} else if (arg[1] == NULL) {
 			die(0, "%s", usage);
 		} else if (strcmp(*arg, "--deny") == 0) {
@@ -154,6 +160,19 @@ static void deny_userns(scmp_filter_ctx filter)
 		die(-r, "deny user namespaces");
 }
 
+static void deny_passrights(scmp_filter_ctx filter)
+{
+	const struct scmp_arg_cmp option[] = { SCMP_A1(SCMP_CMP_EQ, SOL_SOCKET),
+					       SCMP_A2(SCMP_CMP_EQ, SO_PASSRIGHTS) };
+	const uint32_t error = SCMP_ACT_ERRNO(ENOPROTOOPT);
+	int r = seccomp_rule_add_array(filter, error, SCMP_SYS(setsockopt), 2, option);
+
+	if (r == 0)
+		r = seccomp_rule_add_array(filter, error, SCMP_SYS(getsockopt), 2, option);
+	if (r < 0)
+		die(-r, "deny SO_PASSRIGHTS");
+}
+
 static bool has_questions(const struct environment *environment)
 {
 	return environment->landlock_abi || environment->moment_count;
@@ -166,7 +185,7 @@ static bool has_questions(const struct environment *environment)
 static int install_filter(const struct environment *environment, int newest_call)
 {
 	if (environment->denied_count == 0 && !environment->no_userns &&
-	    !has_questions(environment) && newest_call == 0)
+	    !environment->no_passrights && !has_questions(environment) && newest_call == 0)
 		return -1;
 	scmp_filter_ctx filter = seccomp_init(SCMP_ACT_ALLOW);
 	int r = filter ? 0 : -ENOMEM;
@@ -187,6 +206,8 @@ static int install_filter(const struct environment *environment, int newest_call
 		die(-r, "make a filter");
 	if (environment->no_userns)
 		deny_userns(filter);
+	if (environment->no_passrights)
+		deny_passrights(filter);
 	if (environment->landlock_abi)
 		add_landlock_rules(filter, environment->landlock_abi);
 	r = seccomp_load(filter);

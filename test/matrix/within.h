@@ -31,6 +31,7 @@ struct environment {
 	struct moment moments[MAX_MOMENTS];
 	size_t moment_count;
 	bool no_userns;
+	bool no_passrights;
 	int landlock_abi;	 /* 0: as it is */
 	const char *oci_profile; /* NULL: none */
 	uint64_t caps;		 /* that stay, by number; ~0: all */
