@@ -42,6 +42,6 @@ void vt_file_stamp(const struct stat *st, char text[static VT_FILE_STAMP])
 {
 	(void)snprintf(text, VT_FILE_STAMP, "%llx:%llx:%llx:%lld.%09ld",
 		       (unsigned long long)st->st_dev, (unsigned long long)st->st_ino,
-		       (unsigned long long)st->st_size, (long long)st->st_mtim.tv_sec,
-		       st->st_mtim.tv_nsec); /* fits */
+		       (unsigned long long)st->st_size, (long long)st->st_ctim.tv_sec,
+		       st->st_ctim.tv_nsec); /* fits */
 }

@@ -21,8 +21,8 @@ bool vt_file_is_same(int a, int b);
 enum { VT_FILE_STAMP = 96 };
 
 /*
- * Which file it is, and when it was written: another text, once it is another file or has other
- * bytes.
+ * Which file it is, and when it was changed: another text, once it is another file or has other
+ * bytes, whatever its time of writing was set to.
  */
 void vt_file_stamp(const struct stat *st, char text[static VT_FILE_STAMP]);
 

@@ -8,7 +8,7 @@ int vt_cli_load_manifest(const char *path, struct vt_manifest **ret_manifest, st
 	struct vt_str mistakes;
 
 	vt_str_init(&mistakes);
-	int r = vt_manifest_load(path, ret_manifest, &mistakes, err);
+	int r = vt_manifest_load(path, ret_manifest, NULL, &mistakes, err);
 
 	if (r < 0 && mistakes.len)
 		vt_cli_complain_lines(mistakes.text);

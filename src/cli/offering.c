@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "cli/manifest.h"
+#include "cli/cli.h"
 #include "client/policy.h"
 #include "manifest/table.h"
 #include "tool/command.h"
@@ -32,6 +32,7 @@ struct all {
 	struct vt_offered *offered;
 	size_t count;
 	char *list;
+	char **kept; /* ends with NULL */
 };
 
 static void release(void *user)
@@ -49,6 +50,9 @@ static void release(void *user)
 		free(all->ones[i].setup);
 		free(all->ones[i].interpreter);
 	}
+	for (char **kept = all->kept; kept && *kept; kept++)
+		free(*kept);
+	free(all->kept);
 	free(all->ones);
 	free(all->offered);
 	free(all->list);
@@ -185,10 +189,23 @@ static int make_list(struct all *all, const struct vt_manifest *manifest, struct
 	return r;
 }
 
+static int keep_sources(struct all *all, const struct vt_manifest *manifest, struct vt_err *err)
+{
+	size_t count = 0;
+
+	while (manifest->sources[count])
+		count++;
+	all->kept = calloc(count + 1, sizeof(*all->kept));
+	for (size_t i = 0; all->kept && i < count; i++)
+		if (!(all->kept[i] = strdup(manifest->sources[i])))
+			return vt_fail(err, VT_STEP_POLICY, ENOMEM, "read the tools");
+	return all->kept ? 0 : vt_fail(err, VT_STEP_POLICY, ENOMEM, "read the tools");
+}
+
 static int fill_all(struct all *all, const struct vt_manifest *manifest,
 		    const struct vitro_tool *tools, struct vt_err *err)
 {
-	int r = 0;
+	int r = keep_sources(all, manifest, err);
 
 	for (; r == 0 && tools[all->count].name; all->count++) {
 		size_t i = all->count;
@@ -244,6 +261,7 @@ static int offer(const struct vt_offering *offering, const struct vt_manifest *m
 		.tools = all->offered,
 		.count = all->count,
 		.list = all->list,
+		.kept = (const char *const *)all->kept,
 		.expand = expand,
 		.release = release,
 	};
@@ -279,6 +297,7 @@ int vt_offering_begin(struct vt_offering *offering, struct vt_loop *loop, struct
 		      struct vt_cli_log *log, const char *path, struct vt_err *err)
 {
 	struct vt_manifest *manifest;
+	struct vt_str mistakes;
 
 	*offering = (struct vt_offering){ .loop = loop, .server = server, .log = log };
 	/* Before it is read: a change in between is seen. */
@@ -292,13 +311,16 @@ int vt_offering_begin(struct vt_offering *offering, struct vt_loop *loop, struct
 	r = vt_loop_add(loop, &offering->watch, EPOLLIN, err);
 	if (r < 0)
 		return r;
-	if (vt_cli_load_manifest(path, &manifest, err) < 0)
-		return vt_fail(err, VT_STEP_POLICY, EINVAL, "%s: no server is started with it",
-			       path);
-	r = vt_server_keep(server, manifest->path, err);
-	if (r == 0)
+	vt_str_init(&mistakes);
+	r = vt_manifest_watch_load(offering->manifest, &manifest, &mistakes, err);
+	if (r < 0) {
+		vt_cli_complain_lines(mistakes.text);
+		r = vt_fail(err, VT_STEP_POLICY, EINVAL, "%s: no server is started with it", path);
+	} else {
 		r = offer(offering, manifest, err);
-	vt_manifest_free(manifest);
+		vt_manifest_free(manifest);
+	}
+	vt_str_done(&mistakes);
 	return r;
 }
 

@@ -48,8 +48,7 @@ char *vt_policy_sources(const vitro_policy *policy)
 /* One thing that a policy is made of: a name, a text, or a key with its value. */
 struct source {
 	const char *load, *json, *key, *value;
-	const char *from;  /* the file that a text is a part of; NULL: none */
-	const char *stamp; /* says nothing, but is one more thing to be the same in; NULL: none */
+	const char *from; /* the file that a text is a part of; NULL: none */
 };
 
 /* Whether it can be applied at all: to a policy of defaults, which is thrown away. */
@@ -92,7 +91,6 @@ static int append(vitro_policy *policy, const struct source *source, struct vt_e
 	add_given(&one, "key", source->key);
 	add_given(&one, "value", source->value);
 	add_given(&one, "from", source->from);
-	add_given(&one, "stamp", source->stamp);
 	int status = vt_head_end(&one, err);
 
 	vt_str_init(&all);
@@ -184,8 +182,8 @@ int vitro_policy_set(vitro_policy *policy, const char *key, const char *value,
 	return add(policy, &(struct source){ .key = key, .value = value }, error);
 }
 
-int vt_policy_add_part(vitro_policy *policy, const char *json, const char *file, const char *stamp,
+int vt_policy_add_part(vitro_policy *policy, const char *json, const char *file,
 		       struct vitro_error *error)
 {
-	return add(policy, &(struct source){ .json = json, .from = file, .stamp = stamp }, error);
+	return add(policy, &(struct source){ .json = json, .from = file }, error);
 }

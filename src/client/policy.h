@@ -28,8 +28,7 @@ int vt_policy_sources_reading(const vitro_policy *policy, const char *folder, ch
 
 /*
  * Adds JSON text that is a part of a file, such as a manifest of tools: paths in it are relative to
- * the file's folder, and a call that could change the file is refused. file is absolute. stamp
- * tells policies apart that are the same but for what their files have in them by now; NULL: none.
+ * the file's folder, and a call that could change the file is refused. file is absolute.
  */
-int vt_policy_add_part(vitro_policy *policy, const char *json, const char *file, const char *stamp,
+int vt_policy_add_part(vitro_policy *policy, const char *json, const char *file,
 		       struct vitro_error *error);

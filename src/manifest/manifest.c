@@ -28,6 +28,7 @@
 struct reading {
 	struct vt_manifest *manifest;
 	struct vt_mistakes mistakes;
+	struct vt_policies policies;
 	struct vt_manifest_policy policy; /* of tools without their own */
 	const char *policy_at;            /* where that stands; NULL: there is none */
 	const char **names;               /* as far as they are known; NULL for who has none */
@@ -260,8 +261,9 @@ static void read_policy(struct tool_reading *t)
 	struct reading *r = t->r;
 
 	t->tool->policy = r->policy;
+	r->policies.others |= !f->value && !r->policy_at;
 	if (f->value)
-		(void)vt_policies_read(r->manifest->arena, r->manifest->path, f->value, t->place,
+		(void)vt_policies_read(&r->policies, r->manifest->arena, f->value, t->place,
 				       f->span, &t->tool->policy, &r->mistakes); /* told */
 }
 
@@ -397,7 +399,7 @@ static void read_whole(struct reading *r, const json_t *root, struct vt_json_spa
 	if (!vt_members_find(&r->mistakes, root, &whole, fields, COUNT(fields)))
 		return;
 	if (shared->value) {
-		(void)vt_policies_read(r->manifest->arena, r->manifest->path, shared->value, &whole,
+		(void)vt_policies_read(&r->policies, r->manifest->arena, shared->value, &whole,
 				       shared->span, &r->policy, &r->mistakes); /* told */
 		r->policy_at = vt_mistakes_place(&r->mistakes, r->manifest->arena, &whole,
 						 "policy");
@@ -445,8 +447,25 @@ static int manifest_new(const char *path, struct vt_manifest **ret_manifest, str
 	return status;
 }
 
+/* As a list that ends with NULL. */
+static const char *const *keep_sources(struct vt_arena *arena, const struct vt_str *sources)
+{
+	const char *all = vt_arena_dupn(arena, sources->text ? sources->text : "", sources->len);
+	size_t count = 0;
+
+	for (size_t at = 0; all && at < sources->len; at += strlen(all + at) + 1)
+		count++;
+	const char **list = all ? vt_arena_array(arena, count + 1, sizeof(*list)) : NULL;
+
+	count = 0;
+	for (size_t at = 0; list && at < sources->len; at += strlen(all + at) + 1)
+		list[count++] = all + at;
+	return list;
+}
+
 static int load_text(const char *text, size_t len, const char *path,
-		     struct vt_manifest **ret_manifest, struct vt_str *lines, struct vt_err *err)
+		     struct vt_manifest **ret_manifest, struct vt_str *sources,
+		     struct vt_str *lines, struct vt_err *err)
 {
 	struct reading r = { .mistakes = { .file = path, .text = text, .lines = lines },
 			     .policy = { .json = "{}" } };
@@ -458,7 +477,13 @@ static int load_text(const char *text, size_t len, const char *path,
 	status = manifest_new(path, &r.manifest, err);
 	if (status < 0)
 		return status;
+	r.policies.path = r.manifest->path;
 	read_whole(&r, root, vt_json_span(text, len));
+	vt_policies_judge(&r.policies, &r.mistakes);
+	vt_policies_list(&r.policies, sources);
+	vt_policies_done(&r.policies);
+	r.manifest->sources = keep_sources(r.manifest->arena, sources);
+	r.mistakes.lines->failed |= !vt_str_ok(sources) || !r.manifest->sources;
 	if (r.mistakes.count || !vt_str_ok(lines)) {
 		vt_manifest_free(r.manifest);
 		return vt_mistakes_fail(&r.mistakes, err);
@@ -468,18 +493,23 @@ static int load_text(const char *text, size_t len, const char *path,
 }
 
 int vt_manifest_load_text(const char *text, size_t len, const char *path,
-			  struct vt_manifest **ret_manifest, struct vt_str *mistakes,
-			  struct vt_err *err)
+			  struct vt_manifest **ret_manifest, struct vt_str *sources,
+			  struct vt_str *mistakes, struct vt_err *err)
 {
-	int status = load_text(text, len, path, ret_manifest, mistakes, err);
+	struct vt_str unasked;
 
+	vt_str_init(&unasked);
+	int status = load_text(text, len, path, ret_manifest, sources ? sources : &unasked,
+			       mistakes, err);
+
+	vt_str_done(&unasked);
 	if (status < 0 && mistakes->len == 0)
 		vt_str_addf(mistakes, "%s\n", err->what);
 	return status;
 }
 
-int vt_manifest_load(const char *path, struct vt_manifest **ret_manifest, struct vt_str *mistakes,
-		     struct vt_err *err)
+int vt_manifest_load(const char *path, struct vt_manifest **ret_manifest, struct vt_str *sources,
+		     struct vt_str *mistakes, struct vt_err *err)
 {
 	struct vt_str text;
 
@@ -489,8 +519,8 @@ int vt_manifest_load(const char *path, struct vt_manifest **ret_manifest, struct
 	if (status < 0)
 		vt_str_addf(mistakes, "%s\n", err->what);
 	else
-		status = vt_manifest_load_text(text.text, text.len, path, ret_manifest, mistakes,
-					       err);
+		status = vt_manifest_load_text(text.text, text.len, path, ret_manifest, sources,
+					       mistakes, err);
 	vt_str_done(&text);
 	return status;
 }

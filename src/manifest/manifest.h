@@ -5,9 +5,9 @@
  * not change: a file that was changed is another manifest.
  *
  * Manifests are written by people, and by programs for people: every mistake is told, with its line
- * and its key, up to a bound; and all sizes are bounded. A manifest, or a policy that it names,
- * which a tool of its own could write is refused: the tool would say what the next one may do. What
- * holds the tools is the supervisor's to judge once more, by what it mounts.
+ * and its key, up to a bound; and all sizes are bounded. A manifest is refused if one of its tools
+ * could write to it, or to a policy of any of them: the tool would say what the next one may do.
+ * What holds the tools is the supervisor's to judge once more, by what it mounts.
  */
 #pragma once
 
@@ -25,8 +25,6 @@ struct vt_manifest_policy {
 	const char *json;  /* its object, as it was written; "{}": only defaults */
 	/* instead: a built-in policy, or the absolute path of a file; NULL: none */
 	const char *load;
-	/* of the files that it was read from, beside the manifest; NULL: there are none */
-	const char *stamp;
 };
 
 /*
@@ -60,19 +58,26 @@ struct vt_manifest {
 	const char              *folder;
 	struct vt_manifest_tool *tools;  /* in the order of the file */
 	size_t                   count;
+	/*
+	 * itself, and the files that its policies were read from: absolute, as named; ends with
+	 * NULL
+	 */
+	const char *const       *sources;
 };
 
 /*
  * Reads the manifest at path. Where it is wrong, each line of mistakes says "FILE:LINE: KEY: what";
  * the error is the first of them. What keeps it from being read at all is the one mistake.
+ * sources, which may be NULL, gets those of the manifest as far as they are known, also where it is
+ * wrong: each with its NUL.
  */
-int vt_manifest_load(const char *path, struct vt_manifest **ret_manifest, struct vt_str *mistakes,
-		     struct vt_err *err);
+int vt_manifest_load(const char *path, struct vt_manifest **ret_manifest, struct vt_str *sources,
+		     struct vt_str *mistakes, struct vt_err *err);
 
 /* The same of text; path is what messages call it, and what its relative paths are relative to. */
 int vt_manifest_load_text(const char *text, size_t len, const char *path,
-			  struct vt_manifest **ret_manifest, struct vt_str *mistakes,
-			  struct vt_err *err);
+			  struct vt_manifest **ret_manifest, struct vt_str *sources,
+			  struct vt_str *mistakes, struct vt_err *err);
 
 /*
  * Of an error that came of a tool later, when its command or its policy was tried: says where that

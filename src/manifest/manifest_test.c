@@ -64,7 +64,7 @@ static struct vt_manifest *load(const char *text)
 	struct vt_err err = { 0 };
 
 	vt_str_init(&mistakes);
-	if (vt_manifest_load_text(text, strlen(text), file, &manifest, &mistakes, &err) < 0)
+	if (vt_manifest_load_text(text, strlen(text), file, &manifest, NULL, &mistakes, &err) < 0)
 		fail_msg("%s", mistakes.text);
 	assert_int_equal(mistakes.len, 0);
 	vt_str_done(&mistakes);
@@ -80,7 +80,8 @@ static char *mistakes_of(const char *text)
 	char *found, *at;
 
 	vt_str_init(&mistakes);
-	int status = vt_manifest_load_text(text, strlen(text), file, &manifest, &mistakes, &err);
+	int status = vt_manifest_load_text(text, strlen(text), file, &manifest, NULL, &mistakes,
+					   &err);
 
 	assert_true(status < 0 && status == -err.num);
 	assert_memory_equal(err.what, mistakes.text, strnlen(err.what, 80));
@@ -195,7 +196,7 @@ static void test_programs_beside_it(void **state)
 
 	vt_str_init(&mistakes);
 	assert_int_equal(vt_manifest_load_text(text, strlen(text), "/tmp/{a}/t.json", &manifest,
-					       &mistakes, &err),
+					       NULL, &mistakes, &err),
 			 0);
 	assert_string_equal(manifest->tools[0].command[0], "/tmp/{{a}}/./bin/a");
 	assert_string_equal(manifest->tools[0].program, "/tmp/{a}/./bin/a");
@@ -485,8 +486,8 @@ static void test_nobody_writes_their_own_manifest(void **state)
 			"{\"tools\": [{\"name\": \"a\", \"command\": [\"b\"],\n\"policy\": %s}]}",
 			cases[i].policy);
 		vt_str_init(&mistakes);
-		int status = vt_manifest_load_text(text, strlen(text), file, &manifest, &mistakes,
-						   &err);
+		int status = vt_manifest_load_text(text, strlen(text), file, &manifest, NULL,
+						   &mistakes, &err);
 
 		if ((status < 0) != cases[i].refused)
 			fail_msg("%s: %s", cases[i].policy, mistakes.text);
@@ -513,7 +514,7 @@ static void test_nobody_turns_the_link(void **state)
 	assert_int_equal(symlink(file, path), 0);
 	vt_str_init(&mistakes);
 	/* Its paths are relative to where it was named: "." is the folder of the link. */
-	assert_int_equal(vt_manifest_load(path, &manifest, &mistakes, &err), -EINVAL);
+	assert_int_equal(vt_manifest_load(path, &manifest, NULL, &mistakes, &err), -EINVAL);
 	assert_non_null(strstr(mistakes.text, "could change '"));
 	vt_str_done(&mistakes);
 }
@@ -550,61 +551,115 @@ static void test_table(void **state)
 	vt_manifest_free(manifest);
 }
 
-/* A policy file that was written again makes another policy of it, and so other cells. */
-static void test_stamps(void **state)
+/* What a manifest with two tools says of their policies: its text, or "". */
+static char *mistakes_of_two(const char *a, const char *b)
 {
-	static const char text[] =
-		"{\"tools\": [{\"name\": \"c\", \"command\": [\"d\"], \"policy\": \"p.json\"},"
-		"{\"name\": \"e\", \"command\": [\"d\"]}]}";
-	char *sources[3];
+	char text[512];
 
-	(void)state;
-	for (int i = 0; i < 3; i++) {
-		struct vt_manifest *manifest = load(text);
-		struct vitro_error error;
-		struct vitro_tool *tools;
+	(void)snprintf(text, sizeof(text),
+		       "{\"tools\": [{\"name\": \"a\", \"command\": [\"x\"]%s%s},\n"
+		       "{\"name\": \"b\", \"command\": [\"x\"], \"policy\": %s}]}",
+		       a ? ", \"policy\": " : "", a ? a : "", b);
+	struct vt_manifest *manifest = NULL;
+	struct vt_str mistakes;
+	struct vt_err err;
 
-		assert_int_equal(vt_manifest_table(manifest, NULL, &tools, &error), 0);
-		sources[i] = vt_policy_sources(tools[0].policy);
-		assert_null(manifest->tools[1].policy.stamp);
-		vt_manifest_table_free(tools);
+	vt_str_init(&mistakes);
+	if (vt_manifest_load_text(text, strlen(text), file, &manifest, NULL, &mistakes, &err) == 0)
 		vt_manifest_free(manifest);
-		write_file("t.json", "{\"tools\": []}");
-		if (i == 1)
-			write_file("p.json", "{\"limits\": {\"wall_ms\": 2000}}");
-	}
-	assert_string_equal(sources[0], sources[1]);
-	assert_string_not_equal(sources[0], sources[2]);
-	for (int i = 0; i < 3; i++)
-		free(sources[i]);
+	char *told = strdup(mistakes.len ? mistakes.text : "");
+
+	vt_str_done(&mistakes);
+	assert_non_null(told);
+	return told;
 }
 
-/* The same of each file that it is read from, however many extend one another. */
-static void test_stamps_of_many(void **state)
+/* Nor what another tool stands on: the file, what that extends, a link on the way to it. */
+static void test_nobody_writes_anothers_policy(void **state)
 {
-	enum { FILES = 16 };
-	static const char text[] =
-		"{\"tools\": [{\"name\": \"c\", \"command\": [\"d\"], \"policy\": \"0.json\"}]}";
-	char name[16], policy[32], before[FILES * 64];
+#define BEST "\"require\": \"best-effort\""
+	static const struct {
+		const char *a, *b;
+		bool refused;
+	} cases[] = {
+		{ "\"out/a.json\"", "{\"files\": {\"write\": [\"out\"]}}", true },
+		{ "\"out/a.json\"", "{\"files\": {\"read\": [\"out\"]}}", false },
+		{ "\"out/a.json\"", "{\"files\": {\"write\": [\"out/data\"]}}", false },
+		{ "\"out/a.json\"",
+		  "{\"files\": {\"write\": [\"out\"], \"deny\": [\"out/a.json\"]}}", false },
+		{ "\"extends.json\"", "{\"files\": {\"write\": [\"out\"]}}", true },
+		{ "\"way/a.json\"", "{\"files\": {\"write\": [\"ways\"]}}", true },
+		{ "\"way/a.json\"", "{\"files\": {\"write\": [\"out\"]}}", true },
+		/* Under best effort its own is at its risk, but nobody else's. */
+		{ "\"out/a.json\"", "{\"files\": {\"write\": [\"out\"]}, " BEST "}", true },
+		{ "{\"extends\": \"out/a.json\", " BEST "}",
+		  "{\"files\": {\"write\": [\"out\"]}, " BEST "}", false },
+		{ NULL, "{\"files\": {\"write\": [\".\"]}, " BEST "}", true },
+	};
+	char path[sizeof(folder) + 32];
 
 	(void)state;
-	for (int i = 0; i < FILES; i++) {
-		(void)snprintf(name, sizeof(name), "%d.json", i);
-		(void)snprintf(policy, sizeof(policy), "{\"extends\": \"%d.json\"}", i + 1);
-		write_file(name, i + 1 < FILES ? policy : "{}");
-	}
-	struct vt_manifest *manifest = load(text);
+	write_file("out/a.json", "{}");
+	write_file("extends.json", "{\"extends\": \"out/a.json\"}");
+	(void)snprintf(path, sizeof(path), "%s/out/data", folder);
+	assert_int_equal(mkdir(path, 0755), 0);
+	(void)snprintf(path, sizeof(path), "%s/ways", folder);
+	assert_int_equal(mkdir(path, 0755), 0);
+	(void)snprintf(path, sizeof(path), "%s/ways/on", folder);
+	assert_int_equal(symlink("../out", path), 0);
+	(void)snprintf(path, sizeof(path), "%s/way", folder);
+	assert_int_equal(symlink("ways/on", path), 0);
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		char *told = mistakes_of_two(cases[i].a, cases[i].b);
 
-	(void)snprintf(before, sizeof(before), "%s", manifest->tools[0].policy.stamp);
-	vt_manifest_free(manifest);
-	for (int i = 0; i < FILES; i++) {
-		(void)snprintf(name, sizeof(name), "%d.json", i);
-		(void)snprintf(policy, sizeof(policy), "{ \"extends\": \"%d.json\" }", i + 1);
-		write_file(name, i + 1 < FILES ? policy : "{ }");
-		manifest = load(text);
-		assert_string_not_equal(manifest->tools[0].policy.stamp, before);
-		(void)snprintf(before, sizeof(before), "%s", manifest->tools[0].policy.stamp);
-		vt_manifest_free(manifest);
+		if (!strstr(told, "t.json:2: tools[1].policy: files.write: with '") ==
+		    cases[i].refused)
+			fail_msg("%s, %s: '%s'", cases[i].a, cases[i].b, told);
+		free(told);
+	}
+}
+
+/* Whoever waits for a change is to know of each file, also of one that is wrong or not there. */
+static void test_sources(void **state)
+{
+	static const char text[] =
+		"{\"tools\": [{\"name\": \"c\", \"command\": [\"d\"], \"policy\": \"0.json\"},"
+		"{\"name\": \"e\", \"command\": [\"d\"], \"policy\": \"1.json\"}]}";
+	static const char *const names[] = { "t.json", "0.json", "1.json", "2.json" };
+	struct vt_manifest *manifest;
+	char path[sizeof(folder) + 32];
+
+	(void)state;
+	write_file("0.json", "{\"extends\": \"1.json\"}");
+	write_file("1.json", "{\"extends\": \"2.json\"}");
+	for (int round = 0; round < 3; round++) {
+		struct vt_str sources, mistakes;
+		struct vt_err err;
+		size_t at = 0;
+
+		if (round)
+			write_file("2.json", round == 1 ? "{" : "{}");
+		vt_str_init(&sources);
+		vt_str_init(&mistakes);
+		int status = vt_manifest_load_text(text, strlen(text), file, &manifest, &sources,
+						   &mistakes, &err);
+
+		assert_int_equal(status == 0, round == 2);
+		for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+			(void)snprintf(path, sizeof(path), "%s/%s", folder, names[i]);
+			assert_true(at < sources.len);
+			assert_string_equal(sources.text + at, path);
+			at += strlen(path) + 1;
+			if (status == 0)
+				assert_string_equal(manifest->sources[i], path);
+		}
+		assert_int_equal(at, sources.len);
+		if (status == 0) {
+			assert_null(manifest->sources[sizeof(names) / sizeof(names[0])]);
+			vt_manifest_free(manifest);
+		}
+		vt_str_done(&sources);
+		vt_str_done(&mistakes);
 	}
 }
 
@@ -624,8 +679,8 @@ int main(void)
 		cmocka_unit_test(test_nobody_writes_their_own_manifest),
 		cmocka_unit_test(test_nobody_turns_the_link),
 		cmocka_unit_test(test_table),
-		cmocka_unit_test(test_stamps),
-		cmocka_unit_test(test_stamps_of_many),
+		cmocka_unit_test(test_nobody_writes_anothers_policy),
+		cmocka_unit_test(test_sources),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -12,8 +12,7 @@ static int make_policy(const struct vt_manifest *manifest, const struct vt_manif
 		       vitro_policy **ret_policy, struct vitro_error *error)
 {
 	vitro_policy *made = vitro_policy_new();
-	int status = made ? vt_policy_add_part(made, policy->json, manifest->path, policy->stamp,
-					       error)
+	int status = made ? vt_policy_add_part(made, policy->json, manifest->path, error)
 			  : vt_error_give(error, ENOMEM, "out of memory");
 
 	if (status == 0 && policy->load)

@@ -22,7 +22,7 @@ static struct vt_manifest *load(const char *file, const char *text)
 	struct vt_err err = { 0 };
 
 	vt_str_init(&mistakes);
-	if (vt_manifest_load_text(text, strlen(text), file, &manifest, &mistakes, &err) < 0)
+	if (vt_manifest_load_text(text, strlen(text), file, &manifest, NULL, &mistakes, &err) < 0)
 		fail_msg("%s", mistakes.text);
 	vt_str_done(&mistakes);
 	return manifest;

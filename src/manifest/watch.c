@@ -12,23 +12,44 @@
 
 #include "base/fd.h"
 #include "base/utf8.h"
+#include "host/paths.h"
+#include "plan/way.h"
 
 #define WRITTEN (IN_CLOSE_WRITE | IN_MOVED_TO)
 #define GONE    (IN_DELETE | IN_MOVED_FROM)
 #define FOLDER  (IN_DELETE_SELF | IN_MOVE_SELF)
 #define NOTED   (WRITTEN | GONE | IN_CREATE | FOLDER | IN_ONLYDIR)
 
+/* How often it is read, while it names other files each time. */
+enum { READINGS_MAX = 4 };
+
+/* A name that says which file is read, by the folder that it is in. */
+struct spot {
+	int wd;     /* -1: the folder is not there */
+	bool named; /* a link, or what a link could be put in place of; else a file's own name */
+	char name[NAME_MAX + 1];
+};
+
+/* Which file it was when it was last looked at; 0, 0: none. */
+struct file {
+	char *path;
+	dev_t dev;
+	ino_t ino;
+};
+
+struct watched {
+	struct file *files;
+	struct spot *spots;
+	size_t file_count, spot_count, spot_room;
+	int num; /* why one of them is not: no memory, or no room for another watch; 0: all are */
+};
+
 struct vt_manifest_watch {
 	char *path; /* absolute, as it was named */
 	vt_manifest_changed *changed;
 	void *user;
 	int fd;
-	int wd;        /* of the folder that it is named in */
-	int target_wd; /* of the folder that a link leads to; wd where it is none, or -1 */
-	char name[NAME_MAX + 1];
-	char target[NAME_MAX + 1]; /* the file's own name */
-	dev_t dev;                 /* which file it was when it was last looked at; 0, 0: none */
-	ino_t ino;
+	struct watched watched;
 };
 
 /* What events come to. */
@@ -47,56 +68,207 @@ static bool cut(const char *path, char folder[PATH_MAX], char name[NAME_MAX + 1]
 	return true;
 }
 
-/* Which file it is now, and where its own folder is. What is not there has none. */
-static void look(struct vt_manifest_watch *watch)
+static void watched_done(struct watched *watched)
 {
-	char real[PATH_MAX], folder[PATH_MAX];
-	struct stat info = { 0 };
-	int before = watch->target_wd;
+	for (size_t i = 0; i < watched->file_count; i++)
+		free(watched->files[i].path);
+	free(watched->files);
+	free(watched->spots);
+	*watched = (struct watched){ 0 };
+}
 
-	if (stat(watch->path, &info) < 0)
+static bool has_spot(const struct watched *watched, const struct spot *spot)
+{
+	size_t i = 0;
+
+	while (i < watched->spot_count &&
+	       (watched->spots[i].wd != spot->wd || watched->spots[i].named != spot->named ||
+		strcmp(watched->spots[i].name, spot->name) != 0))
+		i++;
+	return i < watched->spot_count;
+}
+
+static bool has_folder(const struct watched *watched, int wd)
+{
+	size_t i = 0;
+
+	while (i < watched->spot_count && watched->spots[i].wd != wd)
+		i++;
+	return i < watched->spot_count;
+}
+
+static void add_spot(struct watched *watched, int fd, const char *path, bool named)
+{
+	struct spot spot = { .named = named };
+	char folder[PATH_MAX];
+
+	if (!cut(path, folder, spot.name))
+		return;
+	spot.wd = inotify_add_watch(fd, folder, NOTED);
+	/* What is not there, or not for us to list, is still noticed when something else is. */
+	if (spot.wd < 0 && (errno == ENOSPC || errno == ENOMEM))
+		watched->num = errno;
+	if (has_spot(watched, &spot))
+		return;
+	if (watched->spot_count == watched->spot_room) {
+		size_t room = watched->spot_room ? 2 * watched->spot_room : 16;
+		struct spot *spots = realloc(watched->spots, room * sizeof(*spots));
+
+		if (!spots) {
+			watched->num = ENOMEM;
+			return;
+		}
+		watched->spots = spots;
+		watched->spot_room = room;
+	}
+	watched->spots[watched->spot_count++] = spot;
+}
+
+/* Its own name, each link on the way to it, and where it is. */
+static void add_file(struct watched *watched, int fd, struct vt_arena *arena, const char *path)
+{
+	const struct vt_host host = { .step = vt_paths_step };
+	struct file *files = realloc(watched->files, (watched->file_count + 1) * sizeof(*files));
+	char *copy = strdup(path);
+	struct stat info = { 0 };
+	struct vt_way way;
+	struct vt_err err;
+
+	watched->files = files ? files : watched->files;
+	if (!files || !copy) {
+		watched->num = ENOMEM;
+		free(copy);
+		return;
+	}
+	if (stat(path, &info) < 0)
 		info = (struct stat){ 0 };
-	watch->dev = info.st_dev;
-	watch->ino = info.st_ino;
-	watch->target_wd = -1;
-	watch->target[0] = '\0';
-	/* One that cannot be watched is still noticed when it is exchanged. */
-	if (realpath(watch->path, real) && cut(real, folder, watch->target))
-		watch->target_wd = inotify_add_watch(watch->fd, folder, NOTED);
-	if (before >= 0 && before != watch->target_wd && before != watch->wd)
-		(void)inotify_rm_watch(watch->fd, before); /* it may be gone with its folder */
+	files[watched->file_count++] = (struct file){ copy, info.st_dev, info.st_ino };
+	add_spot(watched, fd, path, true);
+	/* One that cannot be followed cannot be read either. */
+	if (vt_way_find(&host, arena, path, path, &way, &err) < 0)
+		return;
+	for (size_t i = 0; i < way.link_count; i++)
+		add_spot(watched, fd, way.links[i].path, true);
+	if (!way.err)
+		add_spot(watched, fd, way.real, false);
+}
+
+/*
+ * Watches these from now on, each with its NUL, in place of those before. 1: there are some that
+ * were not watched before.
+ */
+static int follow(struct vt_manifest_watch *watch, const char *sources, size_t len,
+		  struct vt_err *err)
+{
+	struct vt_arena *arena = vt_arena_new();
+	struct watched now = { .num = arena ? 0 : ENOMEM }, before = watch->watched;
+	int is_new = 0;
+
+	for (size_t at = 0; !now.num && at < len; at += strlen(sources + at) + 1)
+		add_file(&now, watch->fd, arena, sources + at);
+	vt_arena_free(arena);
+	if (now.num) {
+		int num = now.num;
+
+		watched_done(&now);
+		return vt_fail(err, VT_STEP_POLICY, num, "%s: watch for changes: %s", watch->path,
+			       num == ENOSPC ? "there are as many watches as a user may have "
+					       "(fs.inotify.max_user_watches)"
+					     : strerror(num));
+	}
+	for (size_t i = 0; i < now.spot_count; i++)
+		is_new |= !has_spot(&before, &now.spots[i]);
+	for (size_t i = 0; i < before.spot_count; i++)
+		if (before.spots[i].wd >= 0 && !has_folder(&now, before.spots[i].wd))
+			(void)inotify_rm_watch(watch->fd, before.spots[i].wd); /* or it is gone */
+	watch->watched = now;
+	watched_done(&before);
+	return is_new;
 }
 
 static bool is_other_file(const struct vt_manifest_watch *watch)
 {
-	struct stat info = { 0 };
+	for (size_t i = 0; i < watch->watched.file_count; i++) {
+		const struct file *file = &watch->watched.files[i];
+		struct stat info = { 0 };
 
-	if (stat(watch->path, &info) < 0)
-		info = (struct stat){ 0 };
-	return info.st_dev != watch->dev || info.st_ino != watch->ino;
+		if (stat(file->path, &info) < 0)
+			info = (struct stat){ 0 };
+		if (info.st_dev != file->dev || info.st_ino != file->ino)
+			return true;
+	}
+	return false;
 }
 
 /* A new name may be a new link to a whole file; a new file is still empty, and will be written. */
-static bool is_new_link(const struct vt_manifest_watch *watch)
+static bool is_new_link(const struct vt_manifest_watch *watch, const char *name)
 {
 	struct stat info;
 
-	return lstat(watch->path, &info) == 0 && (S_ISLNK(info.st_mode) || info.st_nlink > 1);
+	for (size_t i = 0; i < watch->watched.file_count; i++) {
+		const char *path = watch->watched.files[i].path;
+
+		if (strcmp(strrchr(path, '/') + 1, name) == 0 && lstat(path, &info) == 0 &&
+		    (S_ISLNK(info.st_mode) || info.st_nlink > 1))
+			return true;
+	}
+	return false;
 }
 
 static enum finding judge(const struct vt_manifest_watch *watch, const struct inotify_event *event)
 {
 	const char *name = event->len ? event->name : "";
-	bool is_named = event->wd == watch->wd && strcmp(name, watch->name) == 0;
-	bool is_target = event->wd == watch->target_wd && strcmp(name, watch->target) == 0;
+	bool is_named = false, is_target = false;
 
+	for (size_t i = 0; i < watch->watched.spot_count; i++) {
+		const struct spot *spot = &watch->watched.spots[i];
+
+		if (spot->wd != event->wd || strcmp(spot->name, name) != 0)
+			continue;
+		is_named |= spot->named;
+		is_target |= !spot->named;
+	}
 	if (event->mask & (IN_Q_OVERFLOW | FOLDER))
 		return READ;
 	if (!is_named && !is_target)
 		return LOOK;
 	if (event->mask & IN_CREATE)
-		return is_named && is_new_link(watch) ? READ : NOTHING;
+		return is_named && is_new_link(watch, name) ? READ : NOTHING;
 	return event->mask & (WRITTEN | GONE) ? READ : NOTHING;
+}
+
+int vt_manifest_watch_load(struct vt_manifest_watch *watch, struct vt_manifest **ret_manifest,
+			   struct vt_str *mistakes, struct vt_err *err)
+{
+	int status = -EAGAIN, is_new = 1;
+
+	for (int i = 0; is_new > 0 && i < READINGS_MAX; i++) {
+		struct vt_manifest *manifest = NULL;
+		struct vt_str sources;
+
+		vt_str_init(&sources);
+		vt_str_drop(mistakes, mistakes->len); /* of the time before */
+		status = vt_manifest_load(watch->path, &manifest, &sources, mistakes, err);
+		/* Of one that is no JSON only its own file is known. */
+		if (status < 0 && !sources.len)
+			vt_str_addn(&sources, watch->path, strlen(watch->path) + 1);
+		is_new = vt_str_ok(&sources)
+				 ? follow(watch, sources.text, sources.len, err)
+				 : vt_fail(err, VT_STEP_POLICY, ENOMEM, "out of memory");
+		vt_str_done(&sources);
+		if (status == 0 && is_new) {
+			vt_manifest_free(manifest);
+			status = is_new < 0 ? is_new : -EAGAIN;
+		} else if (status == 0) {
+			*ret_manifest = manifest;
+		}
+	}
+	if (status == -EAGAIN)
+		(void)vt_fail(err, VT_STEP_POLICY, EAGAIN,
+			      "%s: it names other policies each time that it is read", watch->path);
+	if (status < 0 && !mistakes->len)
+		vt_str_addf(mistakes, "%s\n", err->what);
+	return status;
 }
 
 static void tell(struct vt_manifest_watch *watch)
@@ -106,8 +278,7 @@ static void tell(struct vt_manifest_watch *watch)
 	struct vt_err err;
 
 	vt_str_init(&mistakes);
-	look(watch); /* before it is read: what comes after that is seen */
-	if (vt_manifest_load(watch->path, &manifest, &mistakes, &err) == 0)
+	if (vt_manifest_watch_load(watch, &manifest, &mistakes, &err) == 0)
 		watch->changed(watch->user, manifest, NULL);
 	else
 		watch->changed(watch->user, NULL, mistakes.len ? mistakes.text : err.what);
@@ -138,7 +309,7 @@ int vt_manifest_watch_dispatch(struct vt_manifest_watch *watch)
 
 static int begin(struct vt_manifest_watch *watch, const char *path, struct vt_err *err)
 {
-	char cwd[PATH_MAX] = "", folder[PATH_MAX], shown[200];
+	char cwd[PATH_MAX] = "", folder[PATH_MAX], name[NAME_MAX + 1], shown[200];
 
 	vt_utf8_show_text(shown, sizeof(shown), path, strlen(path));
 	if (*path != '/' && !getcwd(cwd, sizeof(cwd)))
@@ -147,17 +318,17 @@ static int begin(struct vt_manifest_watch *watch, const char *path, struct vt_er
 		watch->path = NULL;
 		return vt_fail(err, VT_STEP_POLICY, ENOMEM, "out of memory");
 	}
-	if (!cut(watch->path, folder, watch->name))
+	if (!cut(watch->path, folder, name))
 		return vt_fail(err, VT_STEP_POLICY, EINVAL, "%s: that is no file's name", shown);
 	watch->fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
 	if (watch->fd < 0)
 		return vt_fail(err, VT_STEP_POLICY, errno, "%s: watch it for changes", shown);
-	watch->wd = inotify_add_watch(watch->fd, folder, NOTED);
-	if (watch->wd < 0)
+	if (inotify_add_watch(watch->fd, folder, NOTED) < 0)
 		return vt_fail(err, VT_STEP_POLICY, errno, "%s: watch its folder for changes",
 			       shown);
-	look(watch);
-	return 0;
+	int r = follow(watch, watch->path, strlen(watch->path) + 1, err);
+
+	return r < 0 ? r : 0;
 }
 
 int vt_manifest_watch_new(const char *path, vt_manifest_changed *changed, void *user,
@@ -169,7 +340,7 @@ int vt_manifest_watch_new(const char *path, vt_manifest_changed *changed, void *
 		return vt_fail(err, VT_STEP_POLICY, ENOMEM, "out of memory");
 	watch->changed = changed;
 	watch->user = user;
-	watch->fd = watch->wd = watch->target_wd = -1;
+	watch->fd = -1;
 	int status = begin(watch, path, err);
 
 	if (status < 0)
@@ -184,6 +355,7 @@ void vt_manifest_watch_free(struct vt_manifest_watch *watch)
 	if (!watch)
 		return;
 	vt_fd_close(&watch->fd);
+	watched_done(&watch->watched);
 	free(watch->path);
 	free(watch);
 }

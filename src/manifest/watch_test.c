@@ -213,6 +213,96 @@ static void test_links(void **state)
 	end(&scene);
 }
 
+#define WITH(policy)                                                                       \
+	"{\"tools\": [{\"name\": \"a\", \"description\": \"A.\", \"command\": [\"cat\"], " \
+	"\"policy\": \"" policy "\"}]}"
+
+static void load(struct scene *scene)
+{
+	struct vt_manifest *manifest;
+	struct vt_str mistakes;
+	struct vt_err err;
+
+	vt_str_init(&mistakes);
+	if (vt_manifest_watch_load(scene->watch, &manifest, &mistakes, &err) < 0)
+		fail_msg("%s", mistakes.text);
+	vt_manifest_free(manifest);
+	vt_str_done(&mistakes);
+}
+
+/* The manifest is as it was: what its tools may do is not. */
+static void test_policies(void **state)
+{
+	(void)state;
+	struct scene scene;
+
+	begin(&scene, "t.json");
+	put(&scene, "p.json", "{\"extends\": \"q.json\"}");
+	put(&scene, "q.json", "{}");
+	put(&scene, "t.json", WITH("p.json"));
+	assert_int_equal(turn(&scene, 1000), 1);
+	assert_string_equal(scene.told, "[a A.;]");
+	put(&scene, "p.json", "{\"extends\": \"q.json\", \"network\": \"none\"}");
+	assert_int_equal(turn(&scene, 1000), 1);
+	assert_string_equal(scene.told, "[a A.;]");
+	put(&scene, "q.json.new", "{\"network\": \"none\"}");
+	assert_int_equal(turn(&scene, 100), 0);
+	move(&scene, "q.json.new", "q.json");
+	assert_int_equal(turn(&scene, 1000), 1);
+	assert_string_equal(scene.told, "[a A.;]");
+	/* One that is wrong, or gone for a moment. */
+	put(&scene, "q.json", "{\"network\": 1}");
+	assert_int_equal(turn(&scene, 1000), 1);
+	assert_string_equal(scene.told, "");
+	move(&scene, "q.json", "aside");
+	assert_int_equal(turn(&scene, 1000), 1);
+	assert_string_equal(scene.told, "");
+	put(&scene, "q.json", "{}");
+	assert_int_equal(turn(&scene, 1000), 1);
+	assert_string_equal(scene.told, "[a A.;]");
+	/* One that is none of its any more. */
+	put(&scene, "p.json", "{}");
+	assert_int_equal(turn(&scene, 1000), 1);
+	put(&scene, "q.json", "{}");
+	assert_int_equal(turn(&scene, 100), 0);
+	end(&scene);
+}
+
+/* Those of a manifest that is read at the beginning; and a link on the way to one that is turned.
+ */
+static void test_links_to_policies(void **state)
+{
+	(void)state;
+	struct scene scene;
+	char path[128];
+
+	begin(&scene, "t.json");
+	for (int i = 0; i < 2; i++) {
+		(void)snprintf(path, sizeof(path), "%s/%d", scene.folder, i);
+		assert_int_equal(mkdir(path, 0700), 0);
+	}
+	put(&scene, "0/p.json", "{}");
+	put(&scene, "1/p.json", "{\"network\": \"none\"}");
+	(void)snprintf(path, sizeof(path), "%s/ways", scene.folder);
+	assert_int_equal(mkdir(path, 0700), 0);
+	(void)snprintf(path, sizeof(path), "%s/ways/now", scene.folder);
+	assert_int_equal(symlink("../0", path), 0);
+	put(&scene, "t.json", WITH("ways/now/p.json"));
+	load(&scene);
+	(void)turn(&scene, 100); /* it was written before it was read */
+	(void)snprintf(path, sizeof(path), "%s/ways/next", scene.folder);
+	assert_int_equal(symlink("../1", path), 0);
+	assert_int_equal(turn(&scene, 100), 0);
+	move(&scene, "ways/next", "ways/now");
+	assert_int_equal(turn(&scene, 1000), 1);
+	assert_string_equal(scene.told, "[a A.;]");
+	put(&scene, "1/p.json", "{}");
+	assert_int_equal(turn(&scene, 1000), 1);
+	put(&scene, "0/p.json", "{}");
+	assert_int_equal(turn(&scene, 100), 0);
+	end(&scene);
+}
+
 static void test_what_cannot_be_watched(void **state)
 {
 	static const char *const paths[] = { "/no/such/folder/t.json", "/tmp/", "/" };
@@ -233,6 +323,8 @@ int main(int argc, char **argv)
 		FAKE_TEST(test_renamed_over),
 		FAKE_TEST(test_bad_ones_change_nothing),
 		FAKE_TEST(test_links),
+		FAKE_TEST(test_policies),
+		FAKE_TEST(test_links_to_policies),
 		FAKE_TEST(test_what_cannot_be_watched),
 	};
 

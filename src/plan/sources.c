@@ -177,6 +177,28 @@ int vt_sources_check(struct vt_plan *plan, const struct vt_policy *policy,
 	return r < 0 ? r : check_sockets(plan, &request->kept, host, err);
 }
 
+static int find_reached(struct checking *c, const char *path, struct vt_err *err)
+{
+	const struct vt_build *around = NULL;
+	int r = find_reachable(c, path, &around, err);
+
+	return r < 0 ? r : around ? 1 : 0;
+}
+
+/* What cannot be found out may be. */
+bool vt_sources_reach(const struct vt_plan *plan, const struct vt_host *host, const char *path)
+{
+	struct vt_plan looked_at = *plan; /* with memory of its own for that */
+	struct checking c = { .plan = &looked_at, .host = host, .source = path, .never = true };
+	struct vt_err err;
+
+	looked_at.arena = vt_arena_new();
+	bool reaches = !looked_at.arena || check_way(&c, path, find_reached, &err) != 0;
+
+	vt_arena_free(looked_at.arena);
+	return reaches;
+}
+
 struct inside {
 	const char *folder;
 	bool found; /* something in it, or it */

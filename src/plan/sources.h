@@ -2,6 +2,8 @@
 /* A policy that its cells can change says nothing about the next call. Pure. */
 #pragma once
 
+#include <stdbool.h>
+
 #include "base/err.h"
 #include "host/host.h"
 #include "plan/plan.h"
@@ -17,6 +19,12 @@
 int vt_sources_check(struct vt_plan *plan, const struct vt_policy *policy,
 		     const struct vt_host *host, const struct vt_request *request,
 		     struct vt_err *err);
+
+/*
+ * Whether cells of a plan that was made before may be able to write to path, or to a link on the
+ * way to it: also where the policy denies it, which the plan does not tell any more.
+ */
+bool vt_sources_reach(const struct vt_plan *plan, const struct vt_host *host, const char *path);
 
 /*
  * Refuses a plan that lets its cells write to one of these, files or folders with all that is in

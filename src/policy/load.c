@@ -151,6 +151,10 @@ static int load_file(struct vt_policy *policy, const struct link *link, struct v
 	int status = policy->plain_files ? vt_json_read_plain(link->name, &text, err)
 					 : vt_json_read_file(link->name, &text, err);
 
+	if (status == 0 && policy->texts) {
+		vt_str_addf(policy->texts, "%s %zu\n", link->name, text.len);
+		vt_str_addn(policy->texts, text.text, text.len);
+	}
 	if (status == 0)
 		status = load_text(policy, text.text, text.len, link, err);
 	vt_str_done(&text);
@@ -242,6 +246,9 @@ static int load_named(struct vt_policy *policy, const char *name, const struct l
 		return load_text(policy, builtin, strlen(builtin), &link, err);
 	int status = vt_path_check(&source, name, err);
 
+	/* Also one that is not there: whoever waits for it is to know its name. */
+	if (status == 0)
+		status = add_source(policy, name, &source, err);
 	if (status < 0)
 		return status;
 	status = find_file(name, real, folder);
@@ -252,8 +259,6 @@ static int load_named(struct vt_policy *policy, const char *name, const struct l
 	link.real = real;
 	link.base_dir = folder;
 	status = check_chain(&link, err);
-	if (status == 0)
-		status = add_source(policy, name, &source, err);
 	return status < 0 ? status : load_file(policy, &link, err);
 }
 

@@ -78,6 +78,8 @@ struct vt_policy {
 	 * VT_POLICY_MISTAKES bytes; NULL: the first ends the reading
 	 */
 	struct vt_str   *mistakes;
+	/* set before it is read: gets what the files have in them, as they were read; NULL: not */
+	struct vt_str   *texts;
 	uint64_t         given; /* bit n: field n was set by somebody, not by default */
 };
 

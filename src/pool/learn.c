@@ -55,6 +55,13 @@ void vt_pool_learn(struct vt_pool *pool, const char *module)
 		teach(pool);
 }
 
+void vt_pool_learn_same(struct vt_pool *pool, const struct vt_pool *other)
+{
+	for (size_t i = 0; i < other->lessons.count; i++)
+		if (other->lessons.items[i].state != VT_LESSON_LEFT_OUT)
+			vt_pool_learn(pool, other->lessons.items[i].name);
+}
+
 static void take_learned(struct vt_pool *pool, struct vt_pool_zygote *zygote,
 			 const struct vt_note *note)
 {

@@ -96,6 +96,8 @@ void vt_pool_submit(struct vt_pool *pool, struct vt_pool_call *call);
  * happens where it does not learn.
  */
 void vt_pool_learn(struct vt_pool *pool, const char *module);
+/* The same of all that another pool was to know. */
+void vt_pool_learn_same(struct vt_pool *pool, const struct vt_pool *other);
 /* Calls that were kept waiting, since their maker was full, are heard again. */
 void vt_pool_resume(struct vt_pool *pool);
 void vt_pool_count(const struct vt_pool *pool, struct vt_pool_counts *ret_counts);

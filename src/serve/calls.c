@@ -75,7 +75,7 @@ static void free_call(struct serve_call *call)
 {
 	unlink_call(call);
 	vt_turn_end(&call->turn);
-	vt_cells_release(call->cells);
+	vt_cells_let_go(call->cells);
 	call->client->calls--;
 	call->client->call_bytes -= call->len;
 	call->commons->call_bytes -= call->len;
@@ -234,11 +234,19 @@ static void make_outcome(struct vt_outcome *outcome, enum vt_status status, cons
 	vt_verdict_set(&outcome->result.verdict, status, message);
 }
 
+static void refuse(struct serve_call *call, const char *why);
+
+static const char ended[] = "the cells of the call's pool were ended, since its calls could change "
+			    "what is the server's own by now; ask for another pool, that denies it";
+
 static void turn_begins(struct vt_turn *turn)
 {
 	struct serve_call *call = of_turn(turn);
 
-	vt_pool_submit(call->cells->pool, &call->call);
+	if (call->cells->quitting)
+		refuse(call, ended);
+	else
+		vt_pool_submit(call->cells->pool, &call->call);
 }
 
 static void turn_expires(struct vt_turn *turn)
@@ -268,7 +276,8 @@ static bool is_beyond(size_t bytes, size_t more, size_t most)
 }
 
 /* Why it is not taken; NULL: it is. */
-static const char *find_objection(const struct vt_session *session, size_t len)
+static const char *find_objection(const struct vt_session *session, const struct vt_cells *cells,
+				  size_t len)
 {
 	const struct vt_commons *commons = session->commons;
 	const struct vt_session_limits *limits = &commons->limits;
@@ -277,6 +286,8 @@ static const char *find_objection(const struct vt_session *session, size_t len)
 		return "the server is ending, and takes no further calls";
 	if (commons->unrecorded && *commons->unrecorded)
 		return "the server's audit log cannot be written, and no call goes unrecorded";
+	if (cells->quitting)
+		return ended;
 	if (session->client->calls >= limits->calls_max)
 		return "this client has as many calls under way as one may have; wait for some";
 	if (is_beyond(session->client->call_bytes, len, limits->bytes_max))
@@ -417,7 +428,7 @@ int vt_session_begin_call(struct vt_session *session, const struct serve_pool *p
 {
 	if (!call)
 		return vt_fail(err, VT_STEP_WIRE, ENOMEM, "take a call");
-	const char *objection = find_objection(session, call->len);
+	const char *objection = find_objection(session, pool->cells, call->len);
 
 	fill_call(call, session, number, pool, head);
 	link_call(session, call);
@@ -437,7 +448,7 @@ int vt_session_do_call(struct vt_session *session, const struct vt_request_frame
 	int64_t number = vt_head_int(&frame->head, "call", -1);
 	struct vt_call_parts parts;
 
-	if (!pool || !pool->cells->pool || number < 0 || vt_session_find_call(session, number) ||
+	if (!pool || !pool->cells || number < 0 || vt_session_find_call(session, number) ||
 	    !read_parts(pool, frame, &parts))
 		return vt_request_misunderstand("a call", err);
 	struct vt_frames_given given = { .memory = NULL };

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * What a client's pools stand on: a policy, the plan that comes of it on this machine, and the pool
- * of cells. Commands that bring nothing of their own along are alike but for their program, so that
- * under one policy they share their cells. Runs in the supervisor.
+ * of cells. Each is planned anew, and shares the cells of another one where all is the same: key.h.
+ * Commands that bring nothing of their own along are alike but for their program, so that under one
+ * policy they share their cells. Runs in the supervisor.
  *
- * Several clients share them where all is the same: policy, plan, the files and folders that it
- * grants, what is passed of the environment, and the program's file. Cells that nobody has any more
- * are kept for a while, so that a client that comes often and stays for one call finds them ready.
+ * Several clients share them, too; not those that learned something, with whom did not ask for
+ * that. Cells that nobody has any more are kept for a while, so that a client that comes often and
+ * stays for one call finds them ready.
  */
 #pragma once
 
@@ -49,18 +50,23 @@ struct vt_cells {
 	struct vt_cells  *next;
 	struct vt_cells_maker *maker;
 	unsigned          users;
+	unsigned          calls;  /* of these; the others are pools, and the server's tools */
 	/* without any: until when it is kept; quitting: until when it is waited for */
 	int64_t           due;
 	bool              quitting;
 	uint64_t          client; /* that had it planned last */
-	struct vt_str     key;    /* all in which others must be the same to share it */
+	unsigned          generation; /* of what the maker kept when it was planned */
+	struct vt_str     key;    /* all in which others must be the same to share it; or empty */
 	struct vt_policy *policy; /* NULL where the plan came from a scout */
 	struct vt_plan   *plan;
 	struct vt_image_whole *image; /* that the plan is in; NULL: in none */
 	size_t            image_len;
+	unsigned         *plan_users; /* cells that have all of these; NULL: no others do */
+	unsigned          ready_min, ready_max, live_max; /* as they were wished for */
+	bool              has_main; /* a client's program, with tools of its own */
+	size_t            bytes;  /* that it keeps, beside what the pool does */
 	char             *policy_name; /* for a log */
 	char             *path;   /* of a command's program, until somebody has it */
-	bool              is_plain; /* a command that brings nothing of its own along */
 	struct vt_pool   *pool;  /* NULL: none was asked for */
 	char             *program, *object;
 	/* the file that program was, as a path alone (O_PATH) where it is a client's; -1: none */
@@ -68,11 +74,9 @@ struct vt_cells {
 	char             *script, *setup, *preload; /* of an interpreter; else NULL */
 	const struct vt_interpreter *interpreter; /* or NULL */
 	char             *argv[3 + VT_INTERPRETER_FLAGS]; /* ends with NULL */
-	char             *sources; /* of commands that bring nothing along; else NULL */
-	size_t            sources_len;
 };
 
-enum { VT_CELLS_KEPT = 1024 };
+enum { VT_CELLS_KEPT = 8192 };
 
 /* Whoever makes them. The rest is the owner's. */
 struct vt_cells_maker {
@@ -93,7 +97,9 @@ struct vt_cells_maker {
 	void            *user;
 
 	const char      *kept[VT_CELLS_KEPT]; /* paths that no call may change; owned */
+	unsigned         kept_users[VT_CELLS_KEPT];
 	unsigned         kept_count;
+	unsigned         generation; /* how often one joined them */
 	const char      *closed;  /* one of them that none may read; NULL: there is none */
 	bool             runs;    /* there was a pool whose zygotes are of vitro's files */
 	/* why one that could change these would be refused; num 0: there was none */
@@ -102,6 +108,8 @@ struct vt_cells_maker {
 	struct vt_cells *first;
 	unsigned         count;
 	unsigned         quitting; /* that are not among them any more */
+	size_t           bytes;    /* of all of them */
+	size_t           bytes_max; /* from here on those go that nobody has */
 	/* 0: nobody waits for what was told to end, but one client for its own */
 	int64_t          waits_until;
 	struct vt_pool_counts past; /* of those that are gone: their sums */
@@ -117,8 +125,18 @@ const struct vt_interpreter *vt_cells_interpreter(const struct vt_cells_wish *wi
 /* Whether cells are wanted, and not only what they would be. */
 bool vt_cells_are_used(const struct vt_cells_wish *wish);
 
-/* From now on no call that could change the file at path is planned. It is there. */
+/*
+ * From now on no call that could change the file at path, or a link on the way to it, is planned.
+ * It is there.
+ */
 int vt_cells_keep(struct vt_cells_maker *maker, const char *path, struct vt_err *err);
+/* Once for each time that it was kept. */
+void vt_cells_unkeep(struct vt_cells_maker *maker, const char *path);
+/*
+ * Ends cells that were planned when less was kept, if their calls could change what is kept by now:
+ * those that run are cancelled, and no further ones are taken.
+ */
+void vt_cells_end_writers(struct vt_cells_maker *maker);
 
 /* The same, and none that could read it, and so keep it locked. Of one file. */
 int vt_cells_close(struct vt_cells_maker *maker, const char *path, struct vt_err *err);
@@ -139,7 +157,7 @@ int vt_cells_get(struct vt_cells_maker *maker, const struct vt_cells_wish *wish,
  */
 struct vt_cells_found {
 	struct vt_err err; /* num 0: it can be had */
-	bool          is_plain;
+	unsigned      generation;
 	int           image_fd, program_fd; /* -1: none */
 };
 
@@ -164,18 +182,23 @@ static inline unsigned vt_cells_ready(const struct vt_cells_wish *wish)
 	return wish->ready_min < wish->ready_share ? wish->ready_min : wish->ready_share;
 }
 
-/* One user more, who releases it. */
+/* One more call, which lets go of it. */
 static inline void vt_cells_hold(struct vt_cells *cells)
 {
 	cells->users++;
+	cells->calls++;
 }
+/* NULL is fine. */
+void vt_cells_let_go(struct vt_cells *cells);
 
 /*
- * Sets all that a wish comes to, by asking paths: find.c. is_known: of a command that brings
- * nothing along no plan is needed.
+ * What a pool stands on learns a module. *cells become others, where somebody else has these: that
+ * one's calls are not to run what they did not ask for. 1: they did.
  */
-int vt_cells_find(struct vt_cells *cells, const struct vt_cells_wish *wish, bool is_known,
-		  struct vt_err *err);
+int vt_cells_learn(struct vt_cells **cells, const char *module, struct vt_err *err);
+
+/* Sets all that a wish comes to, by asking paths: find.c. */
+int vt_cells_find(struct vt_cells *cells, const struct vt_cells_wish *wish, struct vt_err *err);
 /* The same by what another process found. Takes its program_fd over. */
 int vt_cells_believe(struct vt_cells *cells, const struct vt_cells_wish *wish,
 		     struct vt_cells_found *found,

@@ -24,6 +24,7 @@ struct vt_client {
 	size_t            call_bytes; /* of these */
 	size_t            held;       /* bytes of frames that have not come whole */
 	size_t            unread;     /* bytes that wait to be read by it, or to be told */
+	size_t            kept;       /* bytes of its environments, and of its pools' cells */
 	/* ready: cells that wait at the least, of its pools */
 	unsigned          pools, cells, ready;
 	int64_t           paused_until; /* what it asked for took long: others are next */

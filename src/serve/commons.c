@@ -28,6 +28,7 @@ static const struct vt_session_limits private_limits = {
 	.queued_slow = SIZE_MAX,
 	.queued_max = 512 << 20,
 	.unread_max = SIZE_MAX,
+	.kept_max = SIZE_MAX,
 	.calls_max = UINT_MAX,
 	.live_max = UINT_MAX,
 	.pools_max = 8192, /* many may share their cells */
@@ -45,6 +46,7 @@ static const struct vt_session_limits shared_limits = {
 	.queued_slow = 4 << 20,
 	.queued_max = 64 << 20,
 	.unread_max = 256 << 20,
+	.kept_max = 64 << 20,
 	.calls_max = 4096,
 	.pools_max = 256,
 	.ready_max = 64,
@@ -72,6 +74,7 @@ void vt_commons_init(struct vt_commons *commons, struct vt_loop *loop, struct vt
 		.loop = loop,
 		.limits = private_limits,
 		.held_max = SIZE_MAX,
+		.kept_max = SIZE_MAX,
 		.call_bytes_max = SIZE_MAX,
 		.unread_max = SIZE_MAX,
 		.spare_timer = { .fire = return_memory, .owner = commons },
@@ -81,6 +84,7 @@ void vt_commons_init(struct vt_commons *commons, struct vt_loop *loop, struct vt
 			   .spare = &commons->spare,
 			   .count_max = 256,
 			   .burst_max = UINT_MAX,
+			   .bytes_max = SIZE_MAX,
 			   .spawner_fd = open("/proc/self/exe", O_PATH | O_CLOEXEC) },
 	};
 	commons->children.loop = loop;
@@ -101,6 +105,7 @@ void vt_commons_share(struct vt_commons *commons, const struct vt_room *room)
 	commons->limits.live_max = live_max > 1 ? live_max - (live_max + 3) / 4 : 1;
 	commons->turns.live_max = live_max;
 	commons->held_max = 256 << 20;
+	commons->kept_max = 256 << 20;
 	commons->call_bytes_max = 1 << 30;
 	commons->unread_max = 1 << 30;
 	commons->room = (struct vt_pool_room){ .cells_max = room->live + room->spare,
@@ -110,6 +115,7 @@ void vt_commons_share(struct vt_commons *commons, const struct vt_room *room)
 	commons->limits.cells_max = room->sets > 8 ? room->sets / 4 : 2;
 	commons->limits.cells_few = room->sets > 128 ? room->sets / 64 : 2;
 	commons->cells.burst_max = room->burst;
+	commons->cells.bytes_max = 256 << 20;
 	commons->scouts.most = room->looks;
 }
 

@@ -34,6 +34,7 @@ struct vt_session_limits {
 	 */
 	size_t   queued_slow, queued_max;
 	size_t   unread_max;  /* the same of all its connections */
+	size_t   kept_max;    /* bytes of environments, and of what pools stand on */
 	unsigned calls_max;   /* under way */
 	unsigned live_max;    /* of these, that run */
 	unsigned pools_max;
@@ -85,9 +86,10 @@ struct vt_commons {
 	unsigned ready;        /* cells that wait at the least, of all clients' pools */
 	/*
 	 * Bytes of all clients: frames that have not come whole; calls that are under way; what
-	 * waits to be read.
+	 * waits to be read; what is kept as long as connections and pools are there.
 	 */
 	size_t held, held_max;
+	size_t kept, kept_max;
 	size_t call_bytes, call_bytes_max;
 	size_t unread, unread_max;
 	void  *user;

@@ -64,8 +64,10 @@ static int read_policy(struct vt_cells *cells, const struct vt_cells_wish *wish,
 	int r = vt_policy_new(&cells->policy, err);
 
 	/* What one client names keeps the others waiting. */
-	if (r == 0)
+	if (r == 0) {
 		cells->policy->plain_files = cells->maker->shared;
+		cells->policy->texts = &cells->key;
+	}
 	AUTO_JSON json_t *sources = NULL;
 	const json_t *source;
 	size_t i;
@@ -76,6 +78,8 @@ static int read_policy(struct vt_cells *cells, const struct vt_cells_wish *wish,
 		return vt_request_misunderstand("the sources of a policy", err);
 	json_array_foreach(sources, i, source) if (r == 0)
 		r = apply_source(cells->policy, source, err);
+	if (cells->policy)
+		cells->policy->texts = NULL;
 	return r;
 }
 
@@ -263,30 +267,32 @@ static int plan_zygote(struct vt_cells *cells, const struct vt_cells_wish *wish,
 {
 	int r = make_plan(cells->maker, cells, wish, command, err);
 
-	if (r < 0 || !vt_cells_are_used(wish))
-		return r;
-	r = vt_cells_choose_zygote(cells, wish, command, err);
-	return r < 0 || !cells->maker->shared || cells->plan->bare ? r
-								   : vt_cells_key(cells, wish, err);
+	if (r == 0 && vt_cells_are_used(wish))
+		r = vt_cells_choose_zygote(cells, wish, command, err);
+	/* What programs and interpreters hold ready is shared by clients of a server alone. */
+	if (r == 0 && (wish->command || (vt_cells_are_used(wish) && cells->maker->shared)))
+		return vt_cells_key(cells, wish, command, err);
+	vt_str_clear(&cells->key);
+	return r;
 }
 
-int vt_cells_find(struct vt_cells *cells, const struct vt_cells_wish *wish, bool is_known,
-		  struct vt_err *err)
+int vt_cells_find(struct vt_cells *cells, const struct vt_cells_wish *wish, struct vt_err *err)
 {
 	struct vt_arena *arena = vt_arena_new();
 	struct vt_command command = { 0 };
 	int r = arena ? read_policy(cells, wish, err) : vt_cells_no_memory(err);
 
+	cells->generation = cells->maker->generation;
+
 	if (r == 0)
 		r = find_command(cells, wish, arena, &command, err);
 	if (r == 0) {
-		cells->is_plain = wish->command && !command.prefix_count && !command.bin_dir_count;
 		cells->policy_name = strdup(name_policy(cells->policy));
 		cells->path = wish->command ? strdup(command.path) : NULL;
 		if (!cells->policy_name || (wish->command && !cells->path))
 			r = vt_cells_no_memory(err);
 	}
-	if (r == 0 && !(cells->is_plain && is_known))
+	if (r == 0)
 		r = plan_zygote(cells, wish, &command, err);
 	vt_arena_free(arena);
 	return r;
@@ -323,13 +329,13 @@ void vt_cells_look(struct vt_cells_maker *maker, const struct vt_cells_wish *wis
 	memset(ret_found, 0, sizeof(*ret_found)); /* with what is between its members */
 	ret_found->image_fd = ret_found->program_fd = -1;
 	vt_str_init(&cells.key);
-	r = vt_cells_find(&cells, wish, false, &ret_found->err);
+	r = vt_cells_find(&cells, wish, &ret_found->err);
 	if (r == 0)
 		r = ret_found->image_fd = make_image(&cells, &ret_found->err);
 	if (r < 0)
 		return;
 	ret_found->err.num = 0;
-	ret_found->is_plain = cells.is_plain;
+	ret_found->generation = cells.generation;
 	ret_found->program_fd = cells.program_fd;
 }
 
@@ -359,7 +365,7 @@ int vt_cells_believe(struct vt_cells *cells, const struct vt_cells_wish *wish,
 	const struct vt_image_whole *image = cells->image;
 
 	cells->plan = &cells->image->plan;
-	cells->is_plain = found->is_plain;
+	cells->generation = found->generation;
 	cells->program_fd = vt_fd_take(&found->program_fd);
 	if ((r = copy_text(image->texts[PATH_TEXT], &cells->path, err)) < 0 ||
 	    (r = copy_text(image->texts[PROGRAM_TEXT], &cells->program, err)) < 0 ||

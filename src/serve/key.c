@@ -5,13 +5,16 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/file.h"
 #include "policy/policy.h"
+#include "serve/modules.h"
 
 static void add_file(struct vt_str *key, const struct stat *st)
 {
-	vt_str_addf(key, "%llx:%llx:%llx:%lld.%09ld\n", (unsigned long long)st->st_dev,
-		    (unsigned long long)st->st_ino, (unsigned long long)st->st_size,
-		    (long long)st->st_ctim.tv_sec, st->st_ctim.tv_nsec);
+	char stamp[VT_FILE_STAMP];
+
+	vt_file_stamp(st, stamp);
+	vt_str_addf(key, "%s\n", stamp);
 }
 
 static void add_path(struct vt_str *key, const char *path)
@@ -23,7 +26,6 @@ static void add_path(struct vt_str *key, const char *path)
 	add_file(key, &st);
 }
 
-/* The names of the pool differ, of which only bare cells have any. */
 static void add_plan(struct vt_str *key, const struct vt_plan *plan)
 {
 	for (size_t i = 0; i < plan->build_count; i++) {
@@ -40,11 +42,26 @@ static void add_plan(struct vt_str *key, const struct vt_plan *plan)
 			    (unsigned long long)plan->landlock_rules[i].dev,
 			    (unsigned long long)plan->landlock_rules[i].ino,
 			    (unsigned long long)plan->landlock_rules[i].rights);
+	for (size_t i = 0; i < plan->filter_count; i++)
+		vt_str_addn(key, (const char *)plan->filters[i]->filter,
+			    plan->filters[i]->len * sizeof(*plan->filters[i]->filter));
+	vt_str_addf(key, "%s\n", plan->cwd ? plan->cwd : "");
 	for (char **variable = plan->envp; variable && *variable; variable++)
 		vt_str_addn(key, *variable, strlen(*variable) + 1);
 }
 
-int vt_cells_key(struct vt_cells *cells, const struct vt_cells_wish *wish, struct vt_err *err)
+/* The private folder of bare cells has the name of the pool, which no other has. */
+static void leave_name_out(struct vt_str *key, const char *name)
+{
+	size_t len = name ? strlen(name) : 0;
+	char *at = key->text;
+
+	while (len && (at = memmem(at, key->len - (size_t)(at - key->text), name, len)))
+		memset(at, '-', len);
+}
+
+int vt_cells_key(struct vt_cells *cells, const struct vt_cells_wish *wish,
+		 const struct vt_command *command, struct vt_err *err)
 {
 	struct vt_str *key = &cells->key;
 	struct stat st = { 0 };
@@ -57,10 +74,13 @@ int vt_cells_key(struct vt_cells *cells, const struct vt_cells_wish *wish, struc
 		add_file(key, &st);
 	if (cells->object)
 		add_path(key, cells->object);
+	if (cells->interpreter)
+		vt_modules_add(key, cells->interpreter, cells->setup, command->path, cells->policy);
 	vt_str_addn(key, wish->sources, wish->sources_len);
 	vt_str_add(key, "\n");
-	for (size_t i = 0; i < cells->policy->sources.count; i++)
-		add_path(key, cells->policy->sources.items[i]);
 	add_plan(key, cells->plan);
-	return vt_str_ok(key) ? 0 : vt_cells_no_memory(err);
+	if (!vt_str_ok(key))
+		return vt_cells_no_memory(err);
+	leave_name_out(key, cells->plan->scratch);
+	return 0;
 }

@@ -17,24 +17,25 @@ struct place {
 
 struct vt_offer {
 	struct vt_offer_source source;
+	struct vt_cells_maker *maker;
 	struct place *places;
+	size_t kept; /* so many of the source's */
 };
 
-/* What says what its calls may do is no client's to change. */
-static int keep_sources(struct vt_cells_maker *maker, const struct vt_cells *cells,
-			struct vt_err *err)
+/* What says what calls of one may do is no other's to change, nor a client's: all of it is known
+ * before the first is planned. */
+static int keep_sources(struct vt_offer *offer, struct vt_err *err)
 {
-	const struct vt_strings *sources = &cells->policy->sources;
 	int r = 0;
 
-	for (size_t i = 0; r == 0 && i < sources->count; i++)
-		r = vt_cells_keep(maker, sources->items[i], err);
+	for (; r == 0 && offer->source.kept[offer->kept]; offer->kept += r == 0)
+		r = vt_cells_keep(offer->maker, offer->source.kept[offer->kept], err);
 	return r;
 }
 
-static int find_places(struct vt_offer *offer, struct vt_cells_maker *maker, struct vt_err *err)
+static int find_places(struct vt_offer *offer, struct vt_err *err)
 {
-	int r = 0;
+	int r = keep_sources(offer, err);
 
 	for (size_t i = 0; r == 0 && i < offer->source.count; i++) {
 		const struct vt_offered *tool = &offer->source.tools[i];
@@ -53,10 +54,8 @@ static int find_places(struct vt_offer *offer, struct vt_cells_maker *maker, str
 
 		if (tool->setup)
 			wish.interpreters[tool->language] = tool->program;
-		r = vt_cells_get(maker, &wish, &offer->places[i].cells, &offer->places[i].path,
-				 &inner);
-		if (r == 0)
-			r = keep_sources(maker, offer->places[i].cells, &inner);
+		r = vt_cells_get(offer->maker, &wish, &offer->places[i].cells,
+				 &offer->places[i].path, &inner);
 		if (r < 0)
 			vt_fail(err, inner.step, inner.num, "%s: %s",
 				inner.step == VT_STEP_COMMAND ? tool->program_at : tool->policy_at,
@@ -78,14 +77,17 @@ int vt_offer_new(struct vt_cells_maker *maker, const struct vt_offer_source *sou
 		return vt_fail(err, VT_STEP_WIRE, ENOMEM, "offer tools");
 	}
 	offer->source = *source;
+	offer->maker = maker;
 	offer->places = places;
-	int r = find_places(offer, maker, err);
+	int r = find_places(offer, err);
 
-	if (r < 0)
+	if (r < 0) {
 		vt_offer_free(offer);
-	else
-		*ret_offer = offer;
-	return r;
+		return r;
+	}
+	vt_cells_end_writers(maker);
+	*ret_offer = offer;
+	return 0;
 }
 
 void vt_offer_free(struct vt_offer *offer)
@@ -96,6 +98,8 @@ void vt_offer_free(struct vt_offer *offer)
 		vt_cells_release(offer->places[i].cells);
 		free(offer->places[i].path);
 	}
+	while (offer->kept)
+		vt_cells_unkeep(offer->maker, offer->source.kept[--offer->kept]);
 	offer->source.release(offer->source.user);
 	free(offer->places);
 	free(offer);

@@ -31,6 +31,8 @@ struct vt_offer_source {
 	const struct vt_offered *tools;
 	size_t                   count;
 	const char              *list; /* all of them, as clients are told: a JSON array */
+	/* the files that say what these may do: absolute; ends with NULL */
+	const char *const       *kept;
 	/*
 	 * What a call of one executes: words, each with its NUL, and what it reads. Of a function:
 	 * no words, and its arguments.
@@ -42,7 +44,10 @@ struct vt_offer_source {
 
 struct vt_offer;
 
-/* All of them, or none. The source is taken over, also where it fails. */
+/*
+ * All of them, or none. The source is taken over, also where it fails. Cells of before that could
+ * change what it keeps are ended.
+ */
 int  vt_offer_new(struct vt_cells_maker *maker, const struct vt_offer_source *source,
 		  struct vt_offer **ret_offer, struct vt_err *err);
 /* Calls that run have their cells. NULL is fine. */

@@ -3,8 +3,10 @@
 #include <errno.h>
 #include <jansson.h>
 #include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <syslog.h>
 
 #include "base/clock.h"
 #include "base/json.h"
@@ -35,16 +37,35 @@ bool vt_session_has_cells(const struct vt_session *session, const struct vt_cell
 	return pool;
 }
 
+/* Of cells that another pool of the connection has, nothing is counted again. */
+static void count_in(struct vt_session *session, const struct serve_pool *pool)
+{
+	session->client->ready += pool->ready;
+	session->commons->ready += pool->ready;
+	if (!pool->cells || vt_session_has_cells(session, pool->cells))
+		return;
+	session->client->cells++;
+	vt_session_count_kept(session, pool->cells->bytes, false);
+}
+
+/* The same of one that is not among them any more. */
+static void count_out(struct vt_session *session, const struct serve_pool *pool)
+{
+	session->client->ready -= pool->ready;
+	session->commons->ready -= pool->ready;
+	if (!pool->cells || vt_session_has_cells(session, pool->cells))
+		return;
+	session->client->cells--;
+	vt_session_count_kept(session, pool->cells->bytes, true);
+}
+
 static void take_out(struct vt_session *session, struct serve_pool **at)
 {
 	const struct serve_pool *pool = *at;
 
 	*at = pool->next;
 	session->client->pools--;
-	session->client->ready -= pool->ready;
-	session->commons->ready -= pool->ready;
-	if (pool->cells->pool && !vt_session_has_cells(session, pool->cells))
-		session->client->cells--;
+	count_out(session, pool);
 }
 
 static void free_pool(struct serve_pool *pool)
@@ -143,6 +164,11 @@ static int check_pool(const struct vt_session *session, const struct vt_cells_wi
 		if (r < 0)
 			return r;
 	}
+	if (vt_session_keeps_too_much(session, 0))
+		return vt_fail(err, VT_STEP_PLAN, E2BIG,
+			       "refused: what this client's pools stand on, and the environments "
+			       "of its connections, come to too much; drop pools, let tools share "
+			       "a policy, or pass on fewer variables");
 	if (wish->sources_len > limits->sources_max)
 		return vt_fail(err, VT_STEP_PLAN, E2BIG, "refused: a policy of more than %zu KB",
 			       limits->sources_max >> 10);
@@ -197,17 +223,19 @@ static int take_pool(struct vt_session *session, const struct vt_request_frame *
 		free_pool(pool);
 		return r;
 	}
-	if (pool->cells->pool && !vt_session_has_cells(session, pool->cells))
-		session->client->cells++;
+	tell_pool(session, pool);
+	/* Of one without a program nobody asks again, and nothing of it is kept. */
+	if (!pool->cells->pool) {
+		vt_cells_release(pool->cells);
+		pool->cells = NULL;
+	}
 	/* Who shares cells has them from somebody else's share. */
-	if (pool->cells->pool && pool->cells->users == 1)
+	if (pool->cells && pool->cells->users == 1)
 		pool->ready = vt_cells_ready(wish);
-	session->client->ready += pool->ready;
-	session->commons->ready += pool->ready;
+	count_in(session, pool);
 	pool->next = session->pools;
 	session->pools = pool;
 	session->client->pools++;
-	tell_pool(session, pool);
 	return 0;
 }
 
@@ -277,19 +305,45 @@ int vt_session_do_drop(struct vt_session *session, const struct vt_request_frame
 	return 0;
 }
 
+/* Where somebody else has its cells, it has others from now on. */
+static void learn(struct vt_session *session, struct serve_pool *pool, const char *module,
+		  struct vt_err *why)
+{
+	struct serve_pool before = *pool, **at = &session->pools;
+	char text[VT_MODULE_MAX + sizeof(why->what) + 64];
+	int r = vt_cells_learn(&pool->cells, module, why);
+
+	if (r < 0) {
+		(void)snprintf(text, sizeof(text), "'%s' is not imported ahead of calls: %s",
+			       module, why->what); /* fits */
+		vt_session_log(session, pool->cells, LOG_INFO, text);
+	}
+	if (r <= 0)
+		return;
+	while (*at != pool)
+		at = &(*at)->next;
+	*at = pool->next; /* as it is counted */
+	count_out(session, &before);
+	pool->ready = pool->cells->users == 1 ? 1 : 0;
+	count_in(session, pool);
+	*at = pool;
+}
+
 /* Of a module that cannot be imported, the log tells. */
 int vt_session_do_learn(struct vt_session *session, const struct vt_request_frame *frame,
 			struct vt_err *err)
 {
-	const struct serve_pool *pool = vt_session_find_pool(session,
-							     vt_head_int(&frame->head, "pool", -1));
+	struct serve_pool *pool = vt_session_find_pool(session,
+						       vt_head_int(&frame->head, "pool", -1));
+	int64_t begun = vt_clock_now();
 	size_t len = 0;
 	const char *module = vt_head_text(&frame->head, "module", &len);
+	struct vt_err why;
 
-	if (!pool || !pool->cells->pool || !pool->cells->setup || !module || !len ||
-	    len > VT_MODULE_MAX)
+	if (!pool || !pool->cells || !pool->cells->setup || !module || !len || len > VT_MODULE_MAX)
 		return vt_request_misunderstand("a module to learn", err);
-	vt_pool_learn(pool->cells->pool, module);
+	learn(session, pool, module, &why);
+	vt_session_pause(session, begun);
 	return 0;
 }
 
@@ -326,6 +380,6 @@ void vt_session_drop_pools(struct vt_session *session)
 void vt_session_resume(struct vt_session *session)
 {
 	for (struct serve_pool *pool = session->pools; pool; pool = pool->next)
-		if (pool->cells->pool)
+		if (pool->cells)
 			vt_pool_resume(pool->cells->pool);
 }

@@ -393,11 +393,6 @@ int vt_server_record(struct vt_server *server, const char *path, struct vt_err *
 	return r < 0 ? r : vt_cells_close(&server->commons.cells, path, err);
 }
 
-int vt_server_keep(struct vt_server *server, const char *path, struct vt_err *err)
-{
-	return vt_cells_keep(&server->commons.cells, path, err);
-}
-
 int vt_server_offer(struct vt_server *server, const struct vt_offer_source *source,
 		    struct vt_err *err)
 {

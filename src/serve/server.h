@@ -49,9 +49,6 @@ int vt_server_inherit(struct vt_server *server, int fd, struct vt_err *err);
 /* Appends a line about each call to the file at path. Once. */
 int vt_server_record(struct vt_server *server, const char *path, struct vt_err *err);
 
-/* Keeps the file at path from being changed by calls, as its own socket and log are. */
-int vt_server_keep(struct vt_server *server, const char *path, struct vt_err *err);
-
 /* Shows its metrics there: serve/http.h. Once. */
 int vt_server_show(struct vt_server *server, const char *where, struct vt_err *err);
 

@@ -18,6 +18,7 @@ enum {
 	ENVIRONMENT_MAX = 2 << 20, /* more than the kernel gives to a program */
 	HELD_SMALL = 1 << 20,      /* a frame that has not come whole, and is nobody's concern */
 	UNREAD_SMALL = 1 << 20,    /* what waits to be read, and is nobody's concern */
+	KEPT_SMALL = 1 << 19,      /* what is kept for a client, and is nobody's concern */
 };
 
 /* What took longer is followed by a pause, of so many times as long. */
@@ -151,14 +152,37 @@ void vt_session_bye(struct vt_session *session)
 
 /* ---- from the client ----------------------------------------------------------------------- */
 
-/* Where each variable of the environment is, which came as one text. */
-static int split_environment(struct vt_session *session)
+bool vt_session_keeps_too_much(const struct vt_session *session, size_t more)
 {
-	const struct vt_str *text = &session->environment;
+	const struct vt_commons *commons = session->commons;
+	size_t own = session->client->kept + more;
+	size_t others = commons->kept - session->client->kept;
+
+	return own > commons->limits.kept_max ||
+	       (own > KEPT_SMALL &&
+		(others >= commons->kept_max || own > (commons->kept_max - others) / 2));
+}
+
+void vt_session_count_kept(struct vt_session *session, size_t bytes, bool is_less)
+{
+	session->client->kept += is_less ? -bytes : bytes;
+	session->commons->kept += is_less ? -bytes : bytes;
+}
+
+static size_t count_variables(const char *text, size_t len)
+{
 	size_t count = 0;
 
-	for (size_t at = 0; at < text->len; at += strlen(text->text + at) + 1)
+	for (size_t at = 0; at < len; at += strlen(text + at) + 1)
 		count++;
+	return count;
+}
+
+/* Where each variable of the environment is, which came as one text. */
+static int split_environment(struct vt_session *session, size_t count)
+{
+	const struct vt_str *text = &session->environment;
+
 	session->environ = calloc(count + 1, sizeof(*session->environ));
 	if (!session->environ)
 		return -ENOMEM;
@@ -176,11 +200,23 @@ static int take_environment(struct vt_session *session, const struct vt_request_
 	if (frame->len > ENVIRONMENT_MAX || (frame->len && frame->body[frame->len - 1]) ||
 	    (cwd && *cwd != '/'))
 		return vt_request_misunderstand("its environment", err);
+	/* As the kernel counts it for a program: with a pointer for each, however short. */
+	size_t count = count_variables(frame->body, frame->len);
+	size_t bytes = frame->len + (count + 1) * sizeof(*session->environ) +
+		       (cwd ? strlen(cwd) + 1 : 0);
+
+	if (bytes > 2 * ENVIRONMENT_MAX || vt_session_keeps_too_much(session, bytes))
+		return vt_fail(err, VT_STEP_WIRE, E2BIG,
+			       "take an environment: those of this process's connections, and what "
+			       "its pools stand on, come to too much; pass on fewer variables, or "
+			       "use one connection");
 	vt_str_addn(&session->environment, frame->body, frame->len);
 	session->cwd = cwd ? strdup(cwd) : NULL;
 	if (!vt_str_ok(&session->environment) || (cwd && !session->cwd) ||
-	    split_environment(session) < 0)
+	    split_environment(session, count) < 0)
 		return vt_fail(err, VT_STEP_WIRE, ENOMEM, "take an environment");
+	session->kept = bytes;
+	vt_session_count_kept(session, bytes, false);
 	return 0;
 }
 
@@ -542,6 +578,7 @@ void vt_session_free(struct vt_session *session)
 	vt_frames_out_done(&session->out);
 	session->client->unread -= session->unread;
 	session->commons->unread -= session->unread;
+	vt_session_count_kept(session, session->kept, true);
 	session->client->sessions--;
 	vt_client_release(session->client);
 	vt_str_done(&session->head);

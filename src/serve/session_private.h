@@ -15,7 +15,7 @@ enum { VT_SESSION_BUCKETS = 1024 };
 struct serve_pool {
 	struct serve_pool *next;
 	int64_t            number;
-	struct vt_cells   *cells; /* which others may share */
+	struct vt_cells   *cells; /* which others may share; NULL: it takes no calls */
 	char              *path;  /* of a command's program; else NULL */
 	unsigned           ready; /* cells that wait at the least */
 };
@@ -64,6 +64,7 @@ struct vt_session {
 	struct vt_str        environment; /* as it came; and where each of its variables is */
 	char               **environ;
 	char                *cwd;
+	size_t               kept; /* bytes of these, of client->kept */
 	struct serve_pool   *pools;
 	/* looks at what the next pool is made of; nothing else is heard meanwhile */
 	struct vt_scout     *scout;
@@ -107,6 +108,13 @@ void vt_session_put_made(struct vt_session *session, const char *head, size_t he
  * ends is heard at once, and there may be many.
  */
 bool vt_session_is_overfull(const struct vt_session *session, size_t more);
+/*
+ * Whether its client keeps too much, with so many bytes more: more than one may, or than half of
+ * what the others leave.
+ */
+bool vt_session_keeps_too_much(const struct vt_session *session, size_t more);
+/* What it keeps is so many bytes more, or (is_less) less. */
+void vt_session_count_kept(struct vt_session *session, size_t bytes, bool is_less);
 /* What waits to be read, or to be told, is more or less than it was. */
 void vt_session_count_unread(struct vt_session *session);
 

@@ -79,8 +79,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct vt_err err = { 0 };
 
 	vt_str_init(&mistakes);
-	int status = vt_manifest_load_text((const char *)data, size, PLACE, &manifest, &mistakes,
-					   &err);
+	int status = vt_manifest_load_text((const char *)data, size, PLACE, &manifest, NULL,
+					   &mistakes, &err);
 
 	REQUIRE(status == 0 || status == -err.num);
 	if (status == 0)

@@ -153,6 +153,11 @@ void vt_pool_learn(struct vt_pool *pool, const char *module)
 	REQUIRE(pool && *module && strlen(module) <= 255);
 }
 
+void vt_pool_learn_same(struct vt_pool *pool, const struct vt_pool *other)
+{
+	REQUIRE(pool && other && pool != other);
+}
+
 void vt_pool_resume(struct vt_pool *pool)
 {
 	vt_timer_set(&pool->timer, vt_clock_now());
