@@ -18,6 +18,7 @@
 
 #include "base/clock.h"
 #include "base/fd.h"
+#include "base/user.h"
 #include "client/error.h"
 
 /* What the supervisor may send ahead; the kernel counts twice that. */
@@ -142,6 +143,11 @@ static int check_server(int fd, const char *path, struct vt_err *err)
 
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &other, &len) < 0)
 		return fail(err, "find out whose server it is");
+	if ((other.uid == geteuid() || other.uid == 0) && !vt_user_is_known(other.uid))
+		return vt_fail(err, VT_STEP_WIRE, EPERM,
+			       "whose the server at '%s' is cannot be known: this user namespace "
+			       "shows user %u for all users that it does not map",
+			       path, (unsigned)other.uid);
 	if (other.uid != geteuid() && other.uid != 0)
 		return vt_fail(err, VT_STEP_WIRE, EPERM,
 			       "the server at '%s' is the user %u's, and neither this one's nor "

@@ -11,6 +11,7 @@
 
 #include "base/fd.h"
 #include "base/path.h"
+#include "base/user.h"
 
 enum { MAX_LINKS = 40 }; /* on one way; the kernel's own bound */
 
@@ -43,7 +44,8 @@ static bool is_own(const struct stat *st)
 	bool others = (st->st_mode & S_IWOTH) != 0 ||
 		      ((st->st_mode & S_IWGRP) != 0 && st->st_gid != 0 && st->st_gid != getegid());
 
-	return (st->st_uid == 0 || st->st_uid == geteuid()) && (S_ISLNK(st->st_mode) || !others);
+	return (st->st_uid == 0 || st->st_uid == geteuid()) && vt_user_is_known(st->st_uid) &&
+	       (S_ISLNK(st->st_mode) || !others);
 }
 
 static bool is_unwritten(const struct vt_givens *givens, const char *real, const struct stat *st)

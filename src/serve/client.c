@@ -27,16 +27,17 @@ int64_t vt_client_since(pid_t pid)
 	return vt_proc_stat_number(text, START);
 }
 
-struct vt_client *vt_client_find(struct vt_client *first, pid_t pid, int64_t since)
+struct vt_client *vt_client_find(struct vt_client *first, pid_t pid, int64_t since, uid_t uid)
 {
-	struct vt_client *client = pid > 0 ? first : NULL;
+	struct vt_client *client = first;
 
-	while (client && (client->pid != pid || client->since != since))
+	while (client && (pid > 0 ? client->pid != pid || client->since != since
+				  : client->pid != 0 || client->uid != uid))
 		client = client->next;
 	return client;
 }
 
-struct vt_client *vt_client_new(struct vt_client **first, pid_t pid, int64_t since)
+struct vt_client *vt_client_new(struct vt_client **first, pid_t pid, int64_t since, uid_t uid)
 {
 	struct vt_client *client = calloc(1, sizeof(*client));
 
@@ -45,6 +46,7 @@ struct vt_client *vt_client_new(struct vt_client **first, pid_t pid, int64_t sin
 	client->holders = 1;
 	client->pid = pid > 0 ? pid : 0;
 	client->since = since;
+	client->uid = uid;
 	client->next = *first;
 	client->link = first;
 	if (client->next)

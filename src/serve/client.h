@@ -2,8 +2,8 @@
 /*
  * A client of a supervisor: one process, with all its connections. What one client may have is
  * counted here, so that a second connection gives it nothing more. It is known by its pid, and by
- * when it was started: a pid is used again. A connection whose process is not known stands for
- * itself. Runs in the supervisor.
+ * when it was started: a pid is used again. Processes that are in no pid namespace of ours have no
+ * pid here: all of one user's are one client. Runs in the supervisor.
  */
 #pragma once
 
@@ -18,6 +18,7 @@ struct vt_client {
 	unsigned          holders; /* its sessions, its calls, and who looks at paths for it */
 	pid_t             pid;     /* 0: not known */
 	int64_t           since;
+	uid_t             uid;
 	struct vt_turner  turner;
 	unsigned          sessions;
 	unsigned          calls;      /* under way, also of sessions that are gone */
@@ -34,10 +35,10 @@ struct vt_client {
 /* When the process was started, in the kernel's ticks; 0: that cannot be seen. */
 int64_t vt_client_since(pid_t pid);
 
-/* NULL: there is none, or pid is 0. */
-struct vt_client *vt_client_find(struct vt_client *first, pid_t pid, int64_t since);
+/* pid: 0 where it is not known. NULL: there is none. */
+struct vt_client *vt_client_find(struct vt_client *first, pid_t pid, int64_t since, uid_t uid);
 /* One that joins the others, held once. NULL: no memory. */
-struct vt_client *vt_client_new(struct vt_client **first, pid_t pid, int64_t since);
+struct vt_client *vt_client_new(struct vt_client **first, pid_t pid, int64_t since, uid_t uid);
 
 static inline struct vt_client *vt_client_hold(struct vt_client *client)
 {

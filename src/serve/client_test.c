@@ -30,25 +30,26 @@ static void test_since(void **state)
 	assert_true(vt_client_since(pid) == 0);
 }
 
-/* A pid that is used again is another client, and one without a pid is nobody else's. */
+/* A pid that is used again is another client; who has none is known by its user. */
 static void test_who_is_who(void **state)
 {
 	struct vt_client *first = NULL;
 
 	(void)state;
-	struct vt_client *a = vt_client_new(&first, 7, 100);
-	struct vt_client *b = vt_client_new(&first, 7, 200);
-	struct vt_client *unknown = vt_client_new(&first, 0, 0);
+	struct vt_client *a = vt_client_new(&first, 7, 100, 1000);
+	struct vt_client *b = vt_client_new(&first, 7, 200, 1000);
+	struct vt_client *unknown = vt_client_new(&first, 0, 0, 1000);
 
-	assert_ptr_equal(vt_client_find(first, 7, 100), a);
-	assert_ptr_equal(vt_client_find(first, 7, 200), b);
-	assert_null(vt_client_find(first, 8, 100));
-	assert_null(vt_client_find(first, 0, 0));
+	assert_ptr_equal(vt_client_find(first, 7, 100, 1000), a);
+	assert_ptr_equal(vt_client_find(first, 7, 200, 1000), b);
+	assert_null(vt_client_find(first, 8, 100, 1000));
+	assert_ptr_equal(vt_client_find(first, 0, 0, 1000), unknown);
+	assert_null(vt_client_find(first, 0, 0, 0));
 	vt_client_release(vt_client_hold(b));
-	assert_ptr_equal(vt_client_find(first, 7, 200), b);
+	assert_ptr_equal(vt_client_find(first, 7, 200, 1000), b);
 	vt_client_release(b);
-	assert_null(vt_client_find(first, 7, 200));
-	assert_ptr_equal(vt_client_find(first, 7, 100), a);
+	assert_null(vt_client_find(first, 7, 200, 1000));
+	assert_ptr_equal(vt_client_find(first, 7, 100, 1000), a);
 	vt_client_release(unknown);
 	vt_client_release(a);
 	assert_null(first);

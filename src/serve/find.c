@@ -33,7 +33,8 @@ enum {
 
 /* ---- the policy ---------------------------------------------------------------------------- */
 
-static int apply_source(struct vt_policy *policy, const json_t *source, struct vt_err *err)
+static int apply_source(struct vt_policy *policy, const json_t *source, bool is_clients,
+			struct vt_err *err)
 {
 	const char *load = json_string_value(json_object_get(source, "load"));
 	const json_t *text = json_object_get(source, "json");
@@ -41,9 +42,13 @@ static int apply_source(struct vt_policy *policy, const json_t *source, struct v
 	const char *value = json_string_value(json_object_get(source, "value"));
 	const char *from = json_string_value(json_object_get(source, "from"));
 
+	/* A text of a client's is no part of a file that the client names. */
+	if (from && is_clients)
+		return vt_fail(err, VT_STEP_POLICY, EINVAL,
+			       "a source of a policy has 'from', which a server takes from nobody: "
+			       "leave it out, and name files by their absolute paths");
 	/* A server has another working directory. */
-	if (policy->plain_files &&
-	    ((load && *load != '/' && !vt_builtin_find(load)) || (from && *from != '/')))
+	if (policy->plain_files && load && *load != '/' && !vt_builtin_find(load))
 		return vt_fail(err, VT_STEP_POLICY, EINVAL,
 			       "a policy's file goes by its absolute path to a server");
 	if (load)
@@ -57,6 +62,30 @@ static int apply_source(struct vt_policy *policy, const json_t *source, struct v
 	if (key && value)
 		return vt_policy_set(policy, key, value, NULL, key, err);
 	return vt_request_misunderstand("a source of a policy", err);
+}
+
+/*
+ * What a log calls it. A client's has a file's or a built-in's name where it is that and nothing
+ * else: what the client adds may be wider.
+ */
+static int name_policy(struct vt_cells *cells, const struct vt_cells_wish *wish,
+		       const json_t *sources, struct vt_err *err)
+{
+	const struct vt_policy *policy = cells->policy;
+	const char *only = json_array_size(sources) == 1
+				   ? json_string_value(
+					     json_object_get(json_array_get(sources, 0), "load"))
+				   : NULL;
+	const char *name = "default";
+
+	if (wish->caller)
+		name = only ? only : json_array_size(sources) ? "the client's own" : "default";
+	else if (policy->sources.count)
+		name = policy->sources.items[policy->sources.count - 1];
+	else if (policy->given)
+		name = "the client's own";
+	cells->policy_name = strdup(name);
+	return cells->policy_name ? 0 : vt_cells_no_memory(err);
 }
 
 static int read_policy(struct vt_cells *cells, const struct vt_cells_wish *wish, struct vt_err *err)
@@ -77,7 +106,9 @@ static int read_policy(struct vt_cells *cells, const struct vt_cells_wish *wish,
 	if (r == 0 && sources && !json_is_array(sources))
 		return vt_request_misunderstand("the sources of a policy", err);
 	json_array_foreach(sources, i, source) if (r == 0)
-		r = apply_source(cells->policy, source, err);
+		r = apply_source(cells->policy, source, wish->caller, err);
+	if (r == 0)
+		r = name_policy(cells, wish, sources, err);
 	if (cells->policy)
 		cells->policy->texts = NULL;
 	return r;
@@ -254,14 +285,6 @@ static int make_plan(struct vt_cells_maker *maker, struct vt_cells *cells,
 	return r < 0 || !vt_cells_are_used(wish) ? r : vt_cells_check_run(cells, wish, err);
 }
 
-/* What a log calls it. */
-static const char *name_policy(const struct vt_policy *policy)
-{
-	if (policy->sources.count)
-		return policy->sources.items[policy->sources.count - 1];
-	return policy->given ? "the client's own" : "default";
-}
-
 static int plan_zygote(struct vt_cells *cells, const struct vt_cells_wish *wish,
 		       const struct vt_command *command, struct vt_err *err)
 {
@@ -287,9 +310,8 @@ int vt_cells_find(struct vt_cells *cells, const struct vt_cells_wish *wish, stru
 	if (r == 0)
 		r = find_command(cells, wish, arena, &command, err);
 	if (r == 0) {
-		cells->policy_name = strdup(name_policy(cells->policy));
 		cells->path = wish->command ? strdup(command.path) : NULL;
-		if (!cells->policy_name || (wish->command && !cells->path))
+		if (wish->command && !cells->path)
 			r = vt_cells_no_memory(err);
 	}
 	if (r == 0)

@@ -6,6 +6,7 @@
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -77,6 +78,44 @@ static bool asks_for(const char *request, const char *method, const char *path)
 	       strchr(" ?\r\n", request[method_len + 1 + path_len]);
 }
 
+/* Of a header's value, up to its line's end. */
+static bool names_us(const char *value)
+{
+	static const char *const names[] = { "127.0.0.1", "[::1]", "localhost" };
+	size_t len = strcspn(value, "\r\n");
+
+	while (len && (value[len - 1] == ' ' || value[len - 1] == '\t'))
+		len--;
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		size_t own = strlen(names[i]);
+
+		if (len >= own && strncasecmp(value, names[i], own) == 0 &&
+		    (len == own ||
+		     (value[own] == ':' && strspn(value + own + 1, "0123456789") == len - own - 1)))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * A page of a browser may have a name of its own lead to this port, and then reads what it says.
+ * But the browser names it as the page does. Who says no name is no browser.
+ */
+static bool is_for_us(const struct visitor *visitor)
+{
+	const char *line = visitor->request;
+
+	if (visitor->http->listener.fd >= 0)
+		return true; /* a path, which no browser speaks to */
+	while ((line = strchr(line, '\n'))) {
+		line++;
+		if (strncasecmp(line, "Host:", 5) == 0 &&
+		    !names_us(line + 5 + strspn(line + 5, " \t")))
+			return false;
+	}
+	return true;
+}
+
 static void make_answer(struct visitor *visitor)
 {
 	static const char text_type[] = "text/plain; version=0.0.4; charset=utf-8";
@@ -85,7 +124,11 @@ static void make_answer(struct visitor *visitor)
 	struct vt_str body;
 
 	vt_str_init(&body);
-	if (asks_for(request, "GET", "/metrics") || asks_for(request, "HEAD", "/metrics")) {
+	if (!is_for_us(visitor)) {
+		vt_str_add(&body,
+			   "there is no such host here: ask 127.0.0.1, [::1] or localhost\n");
+		answer(visitor, "421 Misdirected Request", "text/plain", &body);
+	} else if (asks_for(request, "GET", "/metrics") || asks_for(request, "HEAD", "/metrics")) {
 		visitor->http->page(visitor->http->user, &body);
 		answer(visitor, "200 OK", text_type, &body);
 	} else if (is_get) {
@@ -183,12 +226,30 @@ static void timer_fires(struct vt_timer *timer)
 	vt_timer_set(timer, due);
 }
 
+/* Nobody's place, or that of who has been here for longest without a whole question: whoever asks
+ * at once is answered, however many others wait for nothing. NULL: all are being answered. */
+static struct visitor *find_place(struct vt_http *http)
+{
+	struct visitor *oldest = NULL;
+
+	for (size_t i = 0; i < VISITORS_MAX; i++) {
+		struct visitor *visitor = &http->visitors[i];
+
+		if (visitor->watch.fd < 0)
+			return visitor;
+		if (!visitor->answer.len && (!oldest || visitor->until < oldest->until))
+			oldest = visitor;
+	}
+	if (oldest)
+		let_go(oldest);
+	return oldest;
+}
+
 static void door_ready(struct vt_watch *source, uint32_t events)
 {
 	struct vt_http *http = source->owner;
 	int fd = accept4(source->fd, NULL, NULL, SOCK_CLOEXEC);
 	bool wary = fd >= 0 && http->listener.path && vt_stranger_meet(fd);
-	size_t i = 0;
 	struct vt_err err;
 
 	(void)events;
@@ -198,19 +259,18 @@ static void door_ready(struct vt_watch *source, uint32_t events)
 			close_for_now(http, vt_clock_now());
 		return;
 	}
-	while (i < VISITORS_MAX && http->visitors[i].watch.fd >= 0)
-		i++;
-	if (i == VISITORS_MAX) {
+	struct visitor *visitor = find_place(http);
+
+	if (!visitor) {
 		vt_children_shut(http->children, &fd, wary);
 		return;
 	}
-	struct visitor *visitor = &http->visitors[i];
-
 	visitor->watch.fd = fd;
 	visitor->wary = wary;
 	visitor->until = vt_clock_now() + PATIENCE;
 	vt_timer_hasten(&http->timer, visitor->until);
-	if (vt_loop_add(http->loop, &visitor->watch, EPOLLIN, &err) < 0)
+	/* What came with it is heard before the next one is let in. */
+	if (vt_loop_add(http->loop, &visitor->watch, EPOLLIN, &err) < 0 || !read_request(visitor))
 		let_go(visitor);
 }
 

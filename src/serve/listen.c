@@ -4,9 +4,11 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -16,7 +18,7 @@
 #include "base/clock.h"
 #include "base/fd.h"
 
-enum { LOCK_TRIES = 8, ACTIVATED_MAX = 64 };
+enum { LOCK_TRIES = 8, NAME_TRIES = 8, ACTIVATED_MAX = 64 };
 
 /* How long what a killed server was forking may listen in its stead, until it runs and ends. */
 #define PATIENCE (2 * VT_NS_PER_S)
@@ -40,6 +42,21 @@ static bool is_current(int fd, const char *path)
 	       held.st_ino == named.st_ino;
 }
 
+/* What stands there under the lock's name may be somebody's file: ours has nothing in it. */
+static int check_lock(int fd, const char *path, struct vt_err *err)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return fail("cannot lock", path, err);
+	if (!S_ISREG(st.st_mode) || st.st_size)
+		return vt_fail(err, VT_STEP_POLICY, EEXIST,
+			       "'%s' is there, and is no lock of a server: it is left alone; give "
+			       "the socket another name",
+			       path);
+	return 0;
+}
+
 /* The lock is the process's, and ends with it: one of flock() would be held by what it forked. */
 static int take_lock(struct vt_listener *listener, struct vt_err *err)
 {
@@ -49,7 +66,8 @@ static int take_lock(struct vt_listener *listener, struct vt_err *err)
 	if (snprintf(path, sizeof(path), "%s.lock", listener->path) >= (int)sizeof(path))
 		return vt_fail(err, VT_STEP_POLICY, ENAMETOOLONG, "lock '%s'", listener->path);
 	for (int i = 0; i < LOCK_TRIES; i++) {
-		AUTO_CLOSE int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+		AUTO_CLOSE int fd = open(
+			path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
 
 		if (fd < 0 && errno == ENOENT)
 			return vt_fail(err, VT_STEP_POLICY, ENOENT,
@@ -58,6 +76,10 @@ static int take_lock(struct vt_listener *listener, struct vt_err *err)
 				       listener->path);
 		if (fd < 0)
 			return fail("cannot lock", path, err);
+		int r = check_lock(fd, path, err);
+
+		if (r < 0)
+			return r;
 		int locked = fcntl(fd, F_SETLK, &whole);
 
 		if (locked < 0 && (errno == EAGAIN || errno == EACCES))
@@ -139,25 +161,42 @@ static int bind_closed(int fd, const char *path)
 	return r;
 }
 
+/* What somebody has put there meanwhile stays. */
+static int give_name(const char *from, const char *to)
+{
+	if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0)
+		return 0;
+	/* A file system that cannot do that. */
+	return errno == EINVAL && rename(from, to) == 0 ? 0 : -errno;
+}
+
 /*
  * Who finds it is heard: it gets its name when it is listened at already. Until then it has
- * another, which is ours as the lock is. One that is too long for that is found a moment before.
+ * another, that nobody has: bind() fails where something is. A path that is too long for that is
+ * found a moment before.
  */
 static int bind_and_listen(int fd, const char *path)
 {
-	static const char more[] = ".new";
 	char first[sizeof(((struct sockaddr_un *)0)->sun_path)];
-	bool fits = strlen(path) + sizeof(more) <= sizeof(first);
+	int r = -EADDRINUSE;
+	bool fits = true;
 
-	(void)snprintf(first, sizeof(first), "%s%s", path, fits ? more : ""); /* fits */
-	if (fits && unlink(first) < 0 && errno != ENOENT)
-		return -errno;
-	int r = bind_closed(fd, first);
+	for (int i = 0; r == -EADDRINUSE && i < NAME_TRIES; i++) {
+		uint32_t number;
 
-	if (r == 0 && (listen(fd, SOMAXCONN) < 0 || (fits && rename(first, path) < 0))) {
-		r = -errno;
-		(void)unlink(first); /* it is of no use */
+		if (getrandom(&number, sizeof(number), 0) != sizeof(number))
+			return -errno;
+		fits = snprintf(first, sizeof(first), "%s.%08x", path, number) < (int)sizeof(first);
+		if (!fits)
+			(void)snprintf(first, sizeof(first), "%s", path); /* fits */
+		r = bind_closed(fd, first);
 	}
+	if (r == 0)
+		r = listen(fd, SOMAXCONN) < 0 ? -errno : fits ? give_name(first, path) : 0;
+	else
+		return r;
+	if (r < 0)
+		(void)unlink(first); /* it is of no use */
 	return r;
 }
 

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <syslog.h>
 #include <unistd.h>
@@ -18,6 +19,7 @@
 #include "base/frame.h"
 #include "base/head.h"
 #include "base/stranger.h"
+#include "base/user.h"
 #include "serve/http.h"
 #include "serve/record.h"
 
@@ -35,6 +37,8 @@ enum {
 
 /* Without a descriptor for the next one: how long nobody is let in. */
 #define PAUSE (100 * VT_NS_PER_MS)
+/* How often it is said that somebody is not let in. */
+#define REFUSALS (10 * VT_NS_PER_S)
 /* How often it is looked whether all is over, at the end; and how long what was cancelled is waited
  * for. */
 #define LOOK (10 * VT_NS_PER_MS)
@@ -73,6 +77,8 @@ struct vt_server {
 	enum state state;
 	int64_t until;
 	bool paused;
+	int64_t refusal_told; /* when it was said last that somebody was not let in */
+	unsigned refusals;    /* since then */
 };
 
 static void log_text(struct vt_server *server, int level, const char *text)
@@ -168,9 +174,17 @@ static int open_program(pid_t pid)
 /* Whether it may come in. */
 static int check_user(struct vt_server *server, uid_t uid, struct vt_err *err)
 {
-	if (uid == geteuid() || uid == 0)
+	bool is_ours = uid == geteuid() || uid == 0;
+
+	if (is_ours && vt_user_is_known(uid))
 		return 0;
 	server->metrics.denied[VT_DENIED_USER]++;
+	if (is_ours)
+		return vt_fail(err, VT_STEP_WIRE, EPERM,
+			       "this server runs in a user namespace that shows user %u for all "
+			       "users that it does not map, so that nobody knows who you are: "
+			       "start it in one that maps its own user to another id",
+			       (unsigned)uid);
 	return vt_fail(err, VT_STEP_WIRE, EPERM,
 		       "this server belongs to user %u and serves only that user and root; you are "
 		       "user %u",
@@ -182,7 +196,7 @@ static int check_room(struct vt_server *server, const struct vt_session_peer *pe
 		      struct vt_err *err)
 {
 	const struct vt_client *client = vt_client_find(server->commons.clients, peer->pid,
-							peer->since);
+							peer->since, peer->uid);
 	unsigned most = server->room.clients / 4;
 	const char *why = server->room.clients < server->options.clients_max ? "its RLIMIT_NOFILE"
 									     : "--clients";
@@ -197,8 +211,10 @@ static int check_room(struct vt_server *server, const struct vt_session_peer *pe
 			server->guest_count, why);
 	else if (client && client->sessions >= most)
 		vt_fail(err, VT_STEP_WIRE, EUSERS,
-			"your process has %u connections to this server, which is the most "
-			"for one process: a quarter of all (%s), or %d; when most are taken, %d",
+			"your %s %u connections to this server, which is the most for one: a "
+			"quarter of all (%s), or %d; when most are taken, %d",
+			client->pid ? "process has"
+				    : "user's processes outside the server's pid namespace have",
 			client->sessions, why, OF_ONE_MIN, OF_ONE_FEW);
 	else
 		return 0;
@@ -246,13 +262,29 @@ static void close_door(struct door *door)
 	vt_children_shut(&door->server->commons.children, &door->watch.fd, door->wary);
 }
 
+/* Whoever is not let in may come again and again, as somebody whom nobody here knows. */
+static void tell_refusal(struct vt_server *server, const struct vt_err *err)
+{
+	char text[sizeof(err->what) + 64];
+	int64_t now = vt_clock_now();
+
+	if (server->refusal_told && now - server->refusal_told < REFUSALS) {
+		server->refusals++;
+		return;
+	}
+	(void)snprintf(text, sizeof(text), server->refusals ? "%s (and %u others before)" : "%s",
+		       err->what, server->refusals); /* fits */
+	log_text(server, LOG_WARNING, text);
+	server->refusal_told = now;
+	server->refusals = 0;
+}
+
 static void pause_doors(struct vt_server *server, int num)
 {
-	char text[128];
+	struct vt_err err;
 
-	(void)snprintf(text, sizeof(text), "nobody can be let in for now: %s",
-		       strerror(num)); /* fits */
-	log_text(server, LOG_WARNING, text);
+	(void)vt_fail(&err, VT_STEP_WIRE, num, "nobody can be let in for now: %s", strerror(num));
+	tell_refusal(server, &err);
 	server->paused = true;
 	for (size_t i = 0; i < server->door_count; i++)
 		vt_loop_remove(server->loop, &server->doors[i].watch);
@@ -271,7 +303,7 @@ static void door_ready(struct vt_watch *source, uint32_t events)
 		if (fd >= 0) {
 			/* One too many may come again and again, and is counted. */
 			if (take_client(door->server, fd, &err) < 0 && err.num != EUSERS)
-				log_text(door->server, LOG_WARNING, err.what);
+				tell_refusal(door->server, &err);
 			continue;
 		}
 		/* One who is gone already is nobody's trouble. */
@@ -381,6 +413,21 @@ static void record_tried(void *user, bool written)
 		vt_session_settle(guest->session, written, now);
 }
 
+/* Whoever can open a file can lock it. */
+static void warn_of_lockers(struct vt_server *server, const char *path)
+{
+	char text[PATH_MAX + 160];
+	struct stat st;
+
+	if (fstat(server->record.log.fd, &st) < 0 || !(st.st_mode & 066))
+		return;
+	(void)snprintf(text, sizeof(text),
+		       "the audit log '%s' has mode %04o: others can open it, and keep it locked, "
+		       "and no call is taken meanwhile; take that from them: chmod 600",
+		       path, (unsigned)(st.st_mode & 07777)); /* fits */
+	log_text(server, LOG_WARNING, text);
+}
+
 int vt_server_record(struct vt_server *server, const char *path, struct vt_err *err)
 {
 	int r = vt_record_open(&server->record, server->loop, path, err);
@@ -390,6 +437,8 @@ int vt_server_record(struct vt_server *server, const char *path, struct vt_err *
 	server->record.user = server;
 	server->commons.unrecorded = &server->record.blocked;
 	server->recorded = r == 0;
+	if (r == 0)
+		warn_of_lockers(server, path);
 	return r < 0 ? r : vt_cells_close(&server->commons.cells, path, err);
 }
 

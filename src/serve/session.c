@@ -497,11 +497,12 @@ static void timer_fires(struct vt_timer *timer)
 /* NULL: no memory. */
 static struct vt_client *get_client(struct vt_commons *commons, const struct vt_session_peer *peer)
 {
-	struct vt_client *client = vt_client_find(commons->clients, peer->pid, peer->since);
+	struct vt_client *client = vt_client_find(commons->clients, peer->pid, peer->since,
+						  peer->uid);
 
 	if (client)
 		return vt_client_hold(client);
-	client = vt_client_new(&commons->clients, peer->pid, peer->since);
+	client = vt_client_new(&commons->clients, peer->pid, peer->since, peer->uid);
 	if (client)
 		vt_turner_init(&client->turner, &commons->turns, commons->limits.live_max);
 	return client;
