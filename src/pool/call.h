@@ -56,6 +56,8 @@ struct vt_pool_events {
 	 * read from it until vt_pool_resume(). NULL: never.
 	 */
 	bool (*full)(struct vt_pool_call *call);
+	/* So many bytes of answers wait until it hears them. NULL: nobody counts them. */
+	void (*unheard)(struct vt_pool_call *call, size_t bytes);
 };
 
 struct vt_pool_call {

@@ -178,6 +178,8 @@ static void send_going(struct vt_warm *warm)
 		vt_str_drop(&warm->going, warm->going_at);
 		warm->going_at = 0;
 	}
+	if (warm->call && warm->call->events->unheard)
+		warm->call->events->unheard(warm->call, warm->going.len);
 	watch_talk(warm);
 }
 

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <syslog.h>
 
 #include "base/bulk.h"
 #include "base/clock.h"
@@ -17,7 +18,8 @@ enum {
 	QUEUED_MANY = 4 << 20, /* from here on cells wait, until the client has read */
 	BYTES_SMALL =
 		16 << 10, /* of a call, for which there is room yet when others are too large */
-	SMALL_SHARE = 4,  /* by so much of all that there is room for otherwise */
+	ANSWERS_SMALL = 512 << 10, /* so much waits to be heard by a call in any case */
+	SMALL_SHARE = 4,           /* by so much of all that there is room for otherwise */
 };
 
 static struct serve_call **bucket(struct vt_session *session, int64_t number)
@@ -70,9 +72,20 @@ static void unlink_call(struct serve_call *call)
 	call->session = NULL;
 }
 
+/* Answers count as its arguments do. */
+static void call_unheard(struct vt_pool_call *asked, size_t bytes)
+{
+	struct serve_call *call = of(asked);
+
+	call->client->call_bytes += bytes - call->unheard;
+	call->commons->call_bytes += bytes - call->unheard;
+	call->unheard = bytes;
+}
+
 /* It is over, and counts no more. */
 static void free_call(struct serve_call *call)
 {
+	call_unheard(&call->call, 0);
 	unlink_call(call);
 	vt_turn_end(&call->turn);
 	vt_cells_let_go(call->cells);
@@ -222,9 +235,12 @@ static bool is_full(struct vt_pool_call *call)
 	return true;
 }
 
-static const struct vt_pool_events call_events = {
-	.output = call_output, .log = call_log, .ask = call_ask, .done = call_done, .full = is_full
-};
+static const struct vt_pool_events call_events = { .output = call_output,
+						   .log = call_log,
+						   .ask = call_ask,
+						   .done = call_done,
+						   .full = is_full,
+						   .unheard = call_unheard };
 
 /* ---- those that no cell has ---------------------------------------------------------------- */
 
@@ -476,6 +492,16 @@ int vt_session_do_cancel(struct vt_session *session, const struct vt_request_fra
 	return 0;
 }
 
+/* A call need not hear what it is answered: what waits for it is bounded as its arguments are. */
+static bool is_answered_too_much(const struct serve_call *call, size_t len)
+{
+	const struct vt_commons *commons = call->commons;
+
+	return is_beyond(call->unheard, len, ANSWERS_SMALL) &&
+	       (is_beyond(call->client->call_bytes, len, commons->limits.bytes_max) ||
+		is_beyond(commons->call_bytes, len, commons->call_bytes_max));
+}
+
 int vt_session_do_answer(struct vt_session *session, const struct vt_request_frame *frame,
 			 struct vt_err *err)
 {
@@ -483,6 +509,13 @@ int vt_session_do_answer(struct vt_session *session, const struct vt_request_fra
 						       vt_head_int(&frame->head, "call", -1));
 
 	(void)err;
+	if (call && is_answered_too_much(call, frame->len)) {
+		vt_session_log(session, NULL, LOG_WARNING,
+			       "a call is cancelled: the answers that calls of this client do not "
+			       "hear are too large in all");
+		cancel(call);
+		return 0;
+	}
 	if (call && !call->turn.link)
 		vt_pool_answer(&call->call, (uint64_t)vt_head_int(&frame->head, "ask", 0),
 			       vt_head_flag(&frame->head, "ok", false), frame->body, frame->len);

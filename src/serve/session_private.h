@@ -36,6 +36,7 @@ struct serve_call {
 	/* the server's tool that it is, in bytes; NULL: as its name says */
 	const char         *offered;
 	size_t              len; /* of its name and arguments */
+	size_t              unheard; /* of answers that it has not heard */
 	/* the frame that the arguments are in, where they are not in bytes */
 	struct vt_frames_given given;
 	char                bytes[]; /* its name, and its arguments if they are small */

@@ -186,7 +186,7 @@ def setup_of(place, *preload):
 
 def join_python(server, place, *preload, number=1):
     client = server.join(b"PATH=/usr/bin:/bin\0")
-    client.pool(number, [{"json": json.dumps({"files": {"read": [place]}, **LOOSE})}], python=PYTHON, setup=setup_of(place, *preload))
+    client.pool(number, [{"json": json.dumps({"files": {"read": [place]}, "limits": {"wall_ms": 120000}, **LOOSE})}], python=PYTHON, setup=setup_of(place, *preload))
     return client
 
 
@@ -307,6 +307,30 @@ def _():
             client.sock.close()
         time.sleep(0.3)
         server.join(b"PATH=/bin\0")  # and it is as before
+
+
+@test("answers that calls do not hear are counted, asked for or not")
+def _():
+    with folder() as place, serving() as server:
+        write(f"{place}/tool.py", "import time\ndef sleep():\n    time.sleep(100)\ndef one():\n    return 1\n")
+        client = join_python(server, place)
+        check_equal(ask(client, 1, "tool:one"), 1, "the control")
+        for number in range(10, 14):
+            client.call(number, 1, tool="tool:sleep")
+        client.count()
+        answer = b"[" + b" " * (30 << 20) + b"]"
+
+        def answer_all():
+            for number in [*range(10, 14)] * 6:
+                client.say({"do": "answer", "call": number, "ask": 0, "ok": True}, answer)
+            client.count()
+
+        check_growth(server, answer_all, 450)
+        check_in("answers that calls of this client do not hear", str(client.lines), "what it is told")
+        for number in range(10, 14):
+            client.cancel(number)
+            client.wait(number)
+        check_equal(ask(client, 2, "tool:one"), 1, "afterwards")
 
 
 @test("pools that have no program keep nothing, and what others stand on is counted")
