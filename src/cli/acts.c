@@ -140,6 +140,7 @@ const struct vt_try vt_tries[] = {
 	SYSCALLS("change_personality", "0x0400000", PROFILE),
 	SYSCALLS("call_i386", ""),
 	SYSCALLS("call_x32", ""),
+	SYSCALLS("call_arm32", ""),
 	SYSCALLS("add_key", ""),
 	SYSCALLS("compare_processes", "", PROFILE),
 	SYSCALLS("unshare_user", ""),

@@ -6,6 +6,7 @@
  */
 #include "escape.h"
 
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/bpf.h>
@@ -170,6 +171,64 @@ static int call_x32(int argc, char **argv)
 	(void)argv;
 	return foreign(x32_getpid, "the x32 ABI");
 }
+
+#ifdef __aarch64__
+/* A program for 32-bit ARM that ends with 7. Its end is a system call of that machine's. */
+static int call_arm32(int argc, char **argv)
+{
+	static const struct {
+		Elf32_Ehdr head;
+		Elf32_Phdr load;
+		uint32_t code[3];
+	} program = {
+		.head = { .e_ident = { ELFMAG0, ELFMAG1, ELFMAG2, ELFMAG3, ELFCLASS32, ELFDATA2LSB,
+				       EV_CURRENT },
+			  .e_type = ET_EXEC,
+			  .e_machine = EM_ARM,
+			  .e_version = EV_CURRENT,
+			  .e_entry = 0x10000 + sizeof(Elf32_Ehdr) + sizeof(Elf32_Phdr),
+			  .e_phoff = sizeof(Elf32_Ehdr),
+			  .e_flags = 0x05000000 /* EF_ARM_EABI_VER5 */,
+			  .e_ehsize = sizeof(Elf32_Ehdr),
+			  .e_phentsize = sizeof(Elf32_Phdr),
+			  .e_phnum = 1 },
+		.load = { .p_type = PT_LOAD,
+			  .p_vaddr = 0x10000,
+			  .p_filesz = sizeof(program),
+			  .p_memsz = sizeof(program),
+			  .p_flags = PF_R | PF_X,
+			  .p_align = 0x10000 },
+		.code = { 0xe3a07001 /* mov r7, #1, which is exit */, 0xe3a00007 /* mov r0, #7 */,
+			  0xef000000 /* svc #0 */ },
+	};
+	int fd = memfd_create("arm32", MFD_CLOEXEC), status;
+
+	(void)argc;
+	(void)argv;
+	if (fd < 0 || write(fd, &program, sizeof(program)) != (ssize_t)sizeof(program))
+		return broken("a program in memory");
+	pid_t child = fork();
+	if (child < 0)
+		return broken("fork");
+	if (child == 0) {
+		(void)fexecve(fd, (char *[]){ (char *)"arm32", NULL }, (char *[]){ NULL });
+		_exit(errno);
+	}
+	if (waitpid(child, &status, 0) < 0)
+		return broken("wait");
+	if (WIFSIGNALED(status))
+		return denied(0, "32-bit code: killed by signal %d", WTERMSIG(status));
+	return WEXITSTATUS(status) == 7 ? reached("32-bit code makes calls")
+					: denied(WEXITSTATUS(status), "run a 32-bit program");
+}
+#else
+static int call_arm32(int argc, char **argv)
+{
+	(void)argc;
+	(void)argv;
+	return denied(ENOEXEC, "run a program for ARM");
+}
+#endif
 
 /*
  * argv: COMMAND ARGS. Not an act of its own: gives COMMAND a session keyring with a secret in it,
@@ -379,6 +438,8 @@ const struct act kernel_acts[] = {
 	{ "change_personality", "personality", "weakens its own hardening", change_personality },
 	{ "call_i386", "int 0x80", "makes calls that a 64-bit filter misreads", call_i386 },
 	{ "call_x32", "x32 calls", "makes calls under other numbers", call_x32 },
+	{ "call_arm32", "32-bit ARM code", "makes calls that a 64-bit filter misreads",
+	  call_arm32 },
 	{ "with_key", "(helper)", "runs a command with a secret in its session keyring", with_key },
 	{ "read_key", "session keyring", "reads the caller's keys", read_key },
 	{ "ask_for_key", "request_key", "gets the caller's keys", ask_for_key },

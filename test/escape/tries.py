@@ -251,6 +251,7 @@ KERNEL = [
         label="to ADDR_NO_RANDOMIZE under the strict filter", filtered=True),
     Try("call_i386", maybe=True),
     Try("call_x32", maybe=True),
+    Try("call_arm32", maybe=True),
     Try("read_key", control="key", prefix="key", maybe=True),
     Try("ask_for_key", control="key", prefix="key", maybe=True),
     Try("add_key", maybe=True),
