@@ -69,8 +69,16 @@ static const struct kind addons[VT_SECCOMP_ADDONS] = {
 				VT_SECCOMP_DEFAULT, .addon = true, .alike = true },
 };
 
+struct machine {
+	const char *family;
+	const char *macro; /* that its compiler defines */
+	uint32_t libseccomp, audit;
+	enum vt_seccomp_machine bit; /* in the tables */
+};
+
 struct variant {
 	const struct kind *kind;
+	const struct machine *machine;
 	unsigned sockets;
 	struct leaf calls[CALLS];
 };
@@ -80,15 +88,9 @@ struct program {
 	size_t start; /* of what is written so far; it ends at PROGRAM_MAX */
 };
 
-struct machine {
-	const char *family;
-	const char *macro; /* that its compiler defines */
-	uint32_t libseccomp, audit;
-};
-
 static const struct machine machines[] = {
-	{ "x86_64", "__x86_64__", SCMP_ARCH_X86_64, AUDIT_ARCH_X86_64 },
-	{ "aarch64", "__aarch64__", SCMP_ARCH_AARCH64, AUDIT_ARCH_AARCH64 },
+	{ "x86_64", "__x86_64__", SCMP_ARCH_X86_64, AUDIT_ARCH_X86_64, VT_SECCOMP_X86_64 },
+	{ "aarch64", "__aarch64__", SCMP_ARCH_AARCH64, AUDIT_ARCH_AARCH64, VT_SECCOMP_AARCH64 },
 };
 
 __attribute__((format(printf, 1, 2))) static _Noreturn void die(const char *format, ...)
@@ -124,8 +126,7 @@ static int number_of(const struct machine *machine, const char *call)
 	return nr >= 0 ? nr : -1;
 }
 
-static void set_calls(struct variant *variant, const struct machine *machine, const char *names,
-		      struct leaf leaf)
+static void set_calls(struct variant *variant, const char *names, struct leaf leaf)
 {
 	char buf[1024], *rest = NULL;
 
@@ -133,7 +134,7 @@ static void set_calls(struct variant *variant, const struct machine *machine, co
 		die("a group is too long: %s", names);
 	memcpy(buf, names, strlen(names) + 1);
 	for (char *call = strtok_r(buf, " ", &rest); call; call = strtok_r(NULL, " ", &rest)) {
-		int nr = number_of(machine, call);
+		int nr = number_of(variant->machine, call);
 
 		if (nr < 0)
 			continue;
@@ -146,7 +147,8 @@ static void set_calls(struct variant *variant, const struct machine *machine, co
 static bool test_applies(const struct variant *variant, const struct vt_seccomp_test *test)
 {
 	return (!test->profiles || test->profiles & 1u << variant->kind->profile) &&
-	       (!test->sockets || test->sockets & variant->sockets);
+	       (!test->sockets || test->sockets & variant->sockets) &&
+	       (!test->machines || test->machines & 1u << variant->machine->bit);
 }
 
 /* A condition without tests, or with one that always matches first, is a plain verdict here. */
@@ -173,7 +175,7 @@ static int rest(const struct kind *kind, int nr)
 	return kind->addon && nr <= VT_SECCOMP_NEWEST ? 0 : ENOSYS;
 }
 
-static void fill(struct variant *variant, const struct machine *machine)
+static void fill(struct variant *variant)
 {
 	const struct kind *kind = variant->kind;
 
@@ -181,11 +183,11 @@ static void fill(struct variant *variant, const struct machine *machine)
 		variant->calls[nr] = (struct leaf){ NULL, -1 };
 	for (const struct vt_seccomp_group *row = kind->groups; row->calls; row++)
 		if (row->promised || !kind->promised)
-			set_calls(variant, machine, row->calls,
+			set_calls(variant, row->calls,
 				  (struct leaf){ NULL, row->verdict[kind->profile] });
 	for (const struct vt_seccomp_condition *row = kind->conditions; row->calls; row++)
 		if (row->promised || !kind->promised)
-			set_calls(variant, machine, row->calls, condition_leaf(variant, row));
+			set_calls(variant, row->calls, condition_leaf(variant, row));
 	for (int nr = 0; nr < CALLS; nr++)
 		if (variant->calls[nr].verdict == -1)
 			variant->calls[nr].verdict = rest(kind, nr);
@@ -353,8 +355,7 @@ static size_t put_tree(struct program *program, const struct variant *variant,
 	return at;
 }
 
-static void compile(const struct variant *variant, const struct machine *machine,
-		    struct program *program)
+static void compile(const struct variant *variant, struct program *program)
 {
 	static struct stretch stretches[CALLS];
 	int count = find_stretches(variant, stretches);
@@ -372,7 +373,7 @@ static void compile(const struct variant *variant, const struct machine *machine
 	 * of each of its machines when a filter is installed, so this comes first.
 	 */
 	at = put(program, BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS, 0, 0);
-	put_branch(program, BPF_JEQ, machine->audit, body, at);
+	put_branch(program, BPF_JEQ, variant->machine->audit, body, at);
 	put(program, BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch), 0, 0);
 }
 
@@ -401,9 +402,10 @@ static void write_kinds(FILE *out, const struct machine *machine, const struct k
 			if (kinds[i].alike && sockets)
 				break;
 			variant.kind = &kinds[i];
+			variant.machine = machine;
 			variant.sockets = sockets;
-			fill(&variant, machine);
-			compile(&variant, machine, &program);
+			fill(&variant);
+			compile(&variant, &program);
 			write_program(out, &variant, &program);
 		}
 	fprintf(out, "\nconst struct sock_fprog %s = {\n", table);

@@ -2,6 +2,7 @@
 /*
  * vitro-syscalls [--json | --write FILE | --check FILE] PROFILE.json: which system calls vitro's
  * filters leave reachable, and which a container's profile does, such as Docker's default one.
+ * vitro-syscalls --first: the calls whose first argument some filter of vitro's looks at.
  *
  * Each filter is run over every number that this machine has, with arguments that are not known:
  * where one decides, both ways are followed. A call passes, depends on its arguments, or is
@@ -61,6 +62,8 @@ struct value {
 	uint32_t bits;
 };
 
+static bool looks_at_first; /* has a filter done so? */
+
 static unsigned follow(const struct sock_fprog *filter, size_t at, int nr, struct value a);
 
 static unsigned follow_jump(const struct sock_fprog *filter, size_t at, int nr, struct value a)
@@ -101,6 +104,7 @@ static unsigned follow(const struct sock_fprog *filter, size_t at, int nr, struc
 		switch (ins->code) {
 		case BPF_LD | BPF_W | BPF_ABS:
 			a.known = ins->k < offsetof(struct seccomp_data, instruction_pointer);
+			looks_at_first |= ins->k == offsetof(struct seccomp_data, args);
 			a.bits = ins->k == offsetof(struct seccomp_data, nr) ? (uint32_t)nr
 									     : NATIVE_ARCH;
 			break;
@@ -318,6 +322,25 @@ static int renew_document(const char *path, const struct vt_str *section, bool c
 	return status;
 }
 
+static int list_first(void)
+{
+	for (int nr = 0; nr < CALLS; nr++) {
+		looks_at_first = false;
+		for (unsigned sockets = 0; sockets < VT_SOCKETS_SETS; sockets++) {
+			for (unsigned i = 0; i < VT_SECCOMP_PROFILES; i++)
+				(void)follow(
+					vt_seccomp_builtin((enum vt_seccomp_profile)i, sockets), 0,
+					nr, (struct value){ 0 });
+			for (unsigned i = 0; i < VT_SECCOMP_ADDONS; i++)
+				(void)follow(vt_seccomp_addon((enum vt_seccomp_addon)i, sockets), 0,
+					     nr, (struct value){ 0 });
+		}
+		if (looks_at_first)
+			printf("%s\n", name_of(nr));
+	}
+	return fflush(stdout) ? 2 : 0;
+}
+
 int main(int argc, char **argv)
 {
 	bool json = argc == 3 && strcmp(argv[1], "--json") == 0;
@@ -329,8 +352,11 @@ int main(int argc, char **argv)
 	struct vt_str text;
 	int status = 0;
 
+	if (argc == 2 && strcmp(argv[1], "--first") == 0)
+		return list_first();
 	if (argc != 2 && !json && !write && !check)
-		die("usage: vitro-syscalls [--json | --write FILE | --check FILE] PROFILE.json",
+		die("usage: vitro-syscalls --first | [--json | --write FILE | --check FILE] "
+		    "PROFILE.json",
 		    NULL);
 	if (!arena)
 		die("out of memory", NULL);

@@ -27,10 +27,14 @@ struct vt_seccomp_group {
 	bool        promised;                     /* VT_SECCOMP_ALWAYS says so too */
 };
 
+/* The machines that filters are made for. */
+enum vt_seccomp_machine { VT_SECCOMP_X86_64, VT_SECCOMP_AARCH64 };
+
 /*
  * One look at an argument: it matches where (low 32 bits & mask) == value, or != for `differs`. The
  * upper 32 bits are never looked at: every argument that is tested is an int or smaller to the
- * kernel, which drops what lies above, so a test that saw it could be led astray.
+ * kernel, which drops what lies above, so a test that saw it could be led astray. (The request of
+ * ptrace is a long, but one with bits above is none that the kernel knows.)
  */
 struct vt_seccomp_test {
 	int      verdict; /* of a call that matches */
@@ -40,6 +44,7 @@ struct vt_seccomp_test {
 	unsigned profiles; /* bits 1 << profile that have this test; 0: all */
 	unsigned sockets;  /* socket families, one of which must be allowed for it; 0: always
 			      there */
+	unsigned machines; /* bits 1 << machine that have this test; 0: all */
 };
 
 enum { VT_SECCOMP_TESTS = 12 };

@@ -17,6 +17,7 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/ptrace.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -107,7 +108,7 @@ static const struct {
 #endif
 		-1 } },
 	{ { PASS, EPERM }, {
-		SYS_ptrace, SYS_setpriority, SYS_sched_setscheduler, SYS_sched_setattr,
+		SYS_setpriority, SYS_sched_setscheduler, SYS_sched_setattr,
 		SYS_ioprio_set,
 		-1 } },
 	{ { PASS, ENOSYS }, {
@@ -375,6 +376,16 @@ static void test_arguments(void **state)
 		{ SYS_prctl, PR_SET_VMA, 0, { PASS, PASS } },
 		{ SYS_prctl, PR_SET_MM, 0, { EPERM, EPERM } },
 		{ SYS_prctl, PR_SCHED_CORE, 0, { EPERM, EPERM } },
+		{ SYS_ptrace, PTRACE_TRACEME, 0, { PASS, EPERM } },
+		{ SYS_ptrace, PTRACE_GETREGSET, 0, { PASS, EPERM } },
+	/* Filters see of a first argument what it was before a tracer wrote it. */
+#ifdef __aarch64__
+		{ SYS_ptrace, PTRACE_SETREGSET, 0, { EPERM, EPERM } },
+		{ SYS_ptrace, 0x4212 /* PTRACE_SET_SYSCALL_INFO */, 0, { EPERM, EPERM } },
+#else
+		{ SYS_ptrace, PTRACE_SETREGSET, 0, { PASS, EPERM } },
+		{ SYS_ptrace, 0x4212, 0, { PASS, EPERM } },
+#endif
 		{ SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, { PASS, PASS } },
 		{ SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, { PASS, PASS } },
 		{ SYS_seccomp,

@@ -141,14 +141,22 @@ static int list(void)
 	return 0;
 }
 
+const struct act *find_act(const char *name)
+{
+	for (int t = 0; t < THEMES; t++)
+		for (const struct act *act = themes[t]; act->name; act++)
+			if (strcmp(act->name, name) == 0)
+				return act;
+	return NULL;
+}
+
 int main(int argc, char **argv)
 {
 	if (argc >= 2 && strcmp(argv[1], "--list") == 0)
 		return list();
-	for (int t = 0; argc >= 2 && t < THEMES; t++)
-		for (const struct act *act = themes[t]; act->name; act++)
-			if (strcmp(act->name, argv[1]) == 0)
-				return act->attempt(argc - 1, argv + 1);
+	const struct act *act = argc >= 2 ? find_act(argv[1]) : NULL;
+	if (act)
+		return act->attempt(argc - 1, argv + 1);
 	fprintf(stderr, "usage: vitro-escape --list | NAME [ARGS]\n");
 	return 64;
 }

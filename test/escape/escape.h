@@ -21,6 +21,9 @@ struct act {
 extern const struct act file_acts[], setuid_acts[], mount_acts[], process_acts[], kernel_acts[],
 	net_acts[], limit_acts[], look_acts[], call_acts[], mode_acts[], road_acts[];
 
+/* The act of this name, or NULL. */
+const struct act *find_act(const char *name);
+
 int reached(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 int denied(int err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 int unclear(const char *fmt, ...) __attribute__((format(printf, 1, 2)));

@@ -13,6 +13,7 @@ says decides about system calls, and about no other promise.
 
 import contextlib
 import os
+import platform
 import re
 import shutil
 import sys
@@ -20,7 +21,7 @@ import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "lib"))
 from tries import CONTROLS, GROUPS, PARENT, PARTED, TRIES
-from vitrotest import (ESCAPE, Failed, IS_ROOT, check, is_bare, is_confined, landlock_abi, main, need_alone,
+from vitrotest import (BIN, ESCAPE, Failed, IS_ROOT, check, is_bare, is_confined, landlock_abi, main, need_alone,
                        need_broker, need_held, proc, run, sanitized, skip, started, test, vitro, wait_until)
 from world import SECRET, World, leaked_descriptors, standard_input
 
@@ -152,6 +153,24 @@ def register():
         untried = (set(mechanisms) - {row.act for row in TRIES}
                    - {"with_key", "idle", "stay_behind", "stay_unkept"})
         check(not untried, f"not tried: {sorted(untried)}")
+
+    @test("escape: a tracer rewrites each call whose first argument a filter looks at")
+    def _():
+        listed = run([os.path.join(BIN, "vitro-syscalls"), "--first"])
+        check(listed.code == 0 and "socket" in listed.out.split(), lambda: f"vitro-syscalls does not list them\n{listed}")
+        untried = set(listed.out.split()) - {row.args.split()[0] for row in TRIES if row.act == "rewrite_call"}
+        check(not untried, f"not tried: {sorted(untried)}")
+
+    @test("a tracer writes registers where filters are shown them as calls take them")
+    def _():
+        need_held({"syscalls": "seccomp"})
+        call = vitro("run", "--json", "--read", os.path.dirname(ESCAPE), "--",
+                     ESCAPE, "rewrite_call", "personality", "change_personality", "0x0040000")
+        line = said(call.json["stdout"] or "")[1]
+        if line == "denied: EPERM be traced":
+            skip("nothing is traced in such a cell")
+        wanted = {"x86_64": "reached: ", "aarch64": "denied: EPERM write the registers"}[platform.machine()]
+        check(line.startswith(wanted), lambda: f"{line}\n{call}")
 
     return world
 

@@ -286,12 +286,14 @@ static int find_secret(int argc, char **argv)
 	return denied(0, "no environment has it");
 }
 
+/* argv: a pid, and how many files it may open, if not as many as before */
 static int change_limits(int argc, char **argv)
 {
-	(void)argc;
 	struct rlimit limit;
 	if (prlimit((pid_t)number(argv, 1), RLIMIT_NOFILE, NULL, &limit) < 0)
 		return denied(errno, "prlimit of %s", argv[1]);
+	if (argc > 2)
+		limit.rlim_cur = (rlim_t)number(argv, 2);
 	if (prlimit((pid_t)number(argv, 1), RLIMIT_NOFILE, &limit, NULL) < 0)
 		return denied(errno, "prlimit of %s", argv[1]);
 	return reached("changed the limits of %s", argv[1]);
@@ -316,13 +318,26 @@ static int change_affinity(int argc, char **argv)
 	return reached("changed the CPUs of %s", argv[1]);
 }
 
+/* argv: a pid, and the call, if not sched_setscheduler */
 static int change_scheduler(int argc, char **argv)
 {
-	(void)argc;
+	struct {
+		uint32_t size, policy;
+		uint64_t flags;
+		int32_t nice;
+		uint32_t priority;
+		uint64_t runtime, deadline, period;
+	} attributes = { .size = sizeof(attributes), .policy = SCHED_IDLE };
+	const char *call = argc > 2 ? argv[2] : "sched_setscheduler";
 	struct sched_param param = { 0 };
-	if (sched_setscheduler((pid_t)number(argv, 1), SCHED_IDLE, &param) < 0)
-		return denied(errno, "sched_setscheduler of %s", argv[1]);
-	return reached("%s runs only when nobody else does", argv[1]);
+	pid_t pid = (pid_t)number(argv, 1);
+	int r = strcmp(call, "sched_setattr") == 0
+			? (int)syscall(SYS_sched_setattr, pid, &attributes, 0)
+		: strcmp(call, "sched_setparam") == 0 ? sched_setparam(pid, &param)
+						      : sched_setscheduler(pid, SCHED_IDLE, &param);
+
+	return r < 0 ? denied(errno, "%s of %s", call, argv[1])
+		     : reached("changed how %s is scheduled", argv[1]);
 }
 
 /* argv: the number, and of what: 1 a process, 2 a group, 3 a user */

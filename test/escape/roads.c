@@ -5,11 +5,13 @@
  */
 #include "escape.h"
 
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <net/if.h>
 #include <sched.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +20,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/personality.h>
+#include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/quota.h>
 #include <sys/resource.h>
@@ -26,6 +29,7 @@
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <sys/types.h>
+#include <sys/uio.h>
 #include <sys/user.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -50,8 +54,8 @@ static int widen_argument(int argc, char **argv)
 		r = syscall(SYS_personality, GARBAGE | READ_IMPLIES_EXEC);
 	} else if (strcmp(which, "socket") == 0) {
 		r = syscall(SYS_socket, GARBAGE | AF_NETLINK, GARBAGE | SOCK_RAW, GARBAGE);
-	} else if (strcmp(which, "chmod") == 0) {
-		r = syscall(SYS_chmod, argv[2], GARBAGE | 0x10000 | S_ISUID | 0755);
+	} else if (strcmp(which, "fchmodat") == 0) {
+		r = syscall(SYS_fchmodat, AT_FDCWD, argv[2], GARBAGE | 0x10000 | S_ISUID | 0755);
 		if (r == 0 && chmod(argv[2], 0644) < 0)
 			return broken("chmod %s", argv[2]);
 	} else if (strcmp(which, "clone") == 0) {
@@ -65,59 +69,178 @@ static int widen_argument(int argc, char **argv)
 		     : reached("%s passed with bits above the 32nd", which);
 }
 
-#ifdef __x86_64__
-/* Runs until the child's next stop at a system call. */
-static int to_call(pid_t child)
-{
-	int status = 0;
+/* ---- a tracer ------------------------------------------------------------------------------ */
 
-	return ptrace(PTRACE_SYSCALL, child, NULL, NULL) < 0 || waitpid(child, &status, 0) < 0 ||
-			       !WIFSTOPPED(status)
-		       ? -1
-		       : 0;
+/* The calls whose first argument a filter may look at, and one that it lets through. */
+static const struct {
+	const char *name;
+	long nr;
+	unsigned long harmless;
+} looked_at[] = {
+	{ "clone", SYS_clone, SIGCHLD },
+	{ "ioprio_set", SYS_ioprio_set, 1 /* IOPRIO_WHO_PROCESS */ },
+	{ "kill", SYS_kill, 0 },
+	{ "personality", SYS_personality, 0 },
+	{ "prctl", SYS_prctl, PR_GET_DUMPABLE },
+	{ "prlimit64", SYS_prlimit64, 0 },
+	{ "ptrace", SYS_ptrace, PTRACE_GETREGSET },
+	{ "sched_setaffinity", SYS_sched_setaffinity, 0 },
+	{ "sched_setattr", SYS_sched_setattr, 0 },
+	{ "sched_setparam", SYS_sched_setparam, 0 },
+	{ "sched_setscheduler", SYS_sched_setscheduler, 0 },
+	{ "setpriority", SYS_setpriority, PRIO_PROCESS },
+	{ "socket", SYS_socket, AF_UNIX },
+	{ "socketpair", SYS_socketpair, AF_UNIX },
+};
+
+#ifdef __x86_64__
+#define NUMBER(at) ((at).orig_rax)
+#define FIRST(at)  ((at).rdi)
+
+/* At the end of a call that was skipped: back to the instruction that asked for it. */
+static void ask_again(struct user_regs_struct *regs, long nr)
+{
+	regs->rip -= 2; /* syscall */
+	regs->rax = (unsigned long)nr;
 }
 
-/* The child asks for its pid, and the tracer has it ask for a socket, after filters could look. */
+static long set_number(pid_t child, struct user_regs_struct *regs, long nr)
+{
+	(void)child;
+	regs->orig_rax = (unsigned long)nr;
+	return 0;
+}
+#else
+#define NUMBER(at) ((at).regs[8])
+#define FIRST(at)  ((at).regs[0])
+
+static void ask_again(struct user_regs_struct *regs, long nr)
+{
+	regs->pc -= 4; /* svc */
+	regs->regs[8] = (unsigned long)nr;
+}
+
+/* The kernel has copied it from its register already. */
+static long set_number(pid_t child, struct user_regs_struct *regs, long nr)
+{
+	int number = (int)nr;
+	struct iovec part = { &number, sizeof(number) };
+
+	regs->regs[8] = (unsigned long)nr;
+	return ptrace(PTRACE_SETREGSET, child, (void *)0x404 /* NT_ARM_SYSTEM_CALL */, &part);
+}
+#endif
+
+static long get_registers(pid_t child, struct user_regs_struct *ret_regs)
+{
+	struct iovec part = { ret_regs, sizeof(*ret_regs) };
+
+	return ptrace(PTRACE_GETREGSET, child, (void *)NT_PRSTATUS, &part);
+}
+
+static long set_registers(pid_t child, struct user_regs_struct *regs)
+{
+	struct iovec part = { regs, sizeof(*regs) };
+
+	return ptrace(PTRACE_SETREGSET, child, (void *)NT_PRSTATUS, &part);
+}
+
+/*
+ * Has each call of this number begin as another one, with an argument that filters let pass, and
+ * become what it was when the kernel has told the tracer of it: the call is skipped, and its
+ * instruction run again. Returns how often, or -1.
+ */
+static int rewrite_all(pid_t child, long nr, unsigned long harmless, int *ret_status)
+{
+	enum { AWAITED, SKIPPED, ASKED_AGAIN } stage = AWAITED;
+	struct user_regs_struct regs, wanted = { 0 };
+	int status, signal = 0, count = 0;
+	bool inside = false; /* a call, and not at its end */
+
+	for (;;) {
+		if (ptrace(PTRACE_SYSCALL, child, NULL, (long)signal) < 0 ||
+		    waitpid(child, &status, __WALL) < 0)
+			return -1;
+		*ret_status = status;
+		if (!WIFSTOPPED(status))
+			return count;
+		signal = WSTOPSIG(status);
+		if (signal != (SIGTRAP | 0x80))
+			continue;
+		signal = 0;
+		inside = !inside;
+		if (get_registers(child, &regs) < 0)
+			return -1;
+		if (stage == AWAITED && inside && (long)NUMBER(regs) == nr) {
+			wanted = regs;
+			if (set_number(child, &regs, -1) < 0 || set_registers(child, &regs) < 0)
+				return -1;
+			stage = SKIPPED;
+		} else if (stage == SKIPPED && !inside) {
+			regs = wanted;
+			ask_again(&regs, SYS_getppid);
+			FIRST(regs) = harmless;
+			if (set_registers(child, &regs) < 0)
+				return -1;
+			stage = ASKED_AGAIN;
+		} else if (stage == ASKED_AGAIN && inside) {
+			FIRST(regs) = FIRST(wanted);
+			if (set_number(child, &regs, nr) < 0 || set_registers(child, &regs) < 0)
+				return -1;
+			stage = AWAITED;
+			count++;
+		}
+	}
+}
+
+/*
+ * argv: a call, and an act that makes it, with its arguments. A tracer rewrites the call, after
+ * filters could have looked at it.
+ */
 static int rewrite_call(int argc, char **argv)
 {
-	struct user_regs_struct regs;
+	const struct act *act = argc > 2 ? find_act(argv[2]) : NULL;
+	size_t i = 0;
 	int status;
 
-	(void)argc;
-	(void)argv;
+	while (i < sizeof(looked_at) / sizeof(*looked_at) &&
+	       strcmp(looked_at[i].name, argv[1]) != 0)
+		i++;
+	if (!act || i == sizeof(looked_at) / sizeof(*looked_at))
+		return unclear("no such call or act");
 	pid_t child = fork();
 	if (child < 0)
 		return broken("fork");
 	if (child == 0) {
-		(void)ptrace(PTRACE_TRACEME, 0, NULL, NULL);
+		if (ptrace(PTRACE_TRACEME, 0, NULL, NULL) < 0)
+			_exit(denied(errno, "be traced"));
 		raise(SIGSTOP);
-		for (;;)
-			(void)syscall(SYS_getppid);
+		_exit(act->attempt(argc - 2, argv + 2));
 	}
-	int r = waitpid(child, &status, 0) < 0 || !WIFSTOPPED(status) ? -1 : 0;
-	do
-		r = r < 0 || to_call(child) < 0 ? -1
-						: (int)ptrace(PTRACE_GETREGS, child, NULL, &regs);
-	while (r == 0 && (regs.orig_rax != SYS_getppid || (long)regs.rax != -ENOSYS));
-	regs.orig_rax = SYS_socket;
-	regs.rdi = AF_NETLINK;
-	regs.rsi = SOCK_RAW;
-	regs.rdx = 0;
-	if (r == 0)
-		r = (int)ptrace(PTRACE_SETREGS, child, NULL, &regs);
-	if (r == 0)
-		r = to_call(child);
-	if (r == 0)
-		r = (int)ptrace(PTRACE_GETREGS, child, NULL, &regs);
-	int err = errno;
-	(void)kill(child, SIGKILL);
-	(void)waitpid(child, NULL, 0);
-	if (r < 0)
-		return denied(err, "trace a child");
-	return (long)regs.rax < 0 ? denied((int)-(long)regs.rax, "the call that it became")
-				  : reached("a call became another behind the filter");
+	if (waitpid(child, &status, __WALL) < 0)
+		return broken("wait");
+	if (WIFEXITED(status))
+		return WEXITSTATUS(status);
+	int count = ptrace(PTRACE_SETOPTIONS, child, NULL,
+			   PTRACE_O_TRACESYSGOOD | PTRACE_O_EXITKILL) < 0
+			    ? -1
+			    : rewrite_all(child, looked_at[i].nr, looked_at[i].harmless, &status);
+	if (count < 0) {
+		int err = errno;
+
+		(void)kill(child, SIGKILL);
+		(void)waitpid(child, NULL, __WALL);
+		return denied(err, "write the registers of a child");
+	}
+	if (count == 0)
+		return unclear("%s did not call %s", argv[2], argv[1]);
+	return WIFEXITED(status) ? WEXITSTATUS(status)
+				 : unclear("%s ended with status %#x", argv[2], (unsigned)status);
 }
 
+/* ---- another machine's code ---------------------------------------------------------------- */
+
+#ifdef __x86_64__
 /*
  * A far jump to the kernel's segment for 32-bit code, where "int $0x80" is the native call. The
  * code lies below 4 GB, and so does its stack.
@@ -165,13 +288,6 @@ static int far_call(int argc, char **argv)
 		       : denied(0, "32-bit code ended with status %#x", (unsigned)status);
 }
 #else
-static int rewrite_call(int argc, char **argv)
-{
-	(void)argc;
-	(void)argv;
-	return unclear("written for x86-64");
-}
-
 static int far_call(int argc, char **argv)
 {
 	(void)argc;

@@ -400,7 +400,7 @@ FILES += [
     Try("ask_quota", filtered=True, maybe=True),
     Try("place_pages", maybe=True),
 ]
-SETUID += [Try("widen_argument", "chmod {write}/held/mine", "plain", flags="--write {write}", label="of chmod")]
+SETUID += [Try("widen_argument", "fchmodat {write}/held/mine", "plain", flags="--write {write}", label="of fchmodat")]
 PROCESSES += [
     Try("open_mem", "{victim}", label="of a process of the host", maybe=True),
     Try("list_descriptors", "{victim}", label="of a process of the host"),
@@ -412,7 +412,8 @@ PROCESSES += [
     Try("take_namespace", "1", "init", maybe=True, holds="processes=pidns"),
     Try("open_pid_handle", maybe=True),
     Try("widen_argument", "clone", label="of clone", maybe=True, holds="syscalls=*"),
-    Try("rewrite_call", holds="syscalls=*"),
+    Try("change_scheduler", "1 sched_setparam", "init", label="of init by its parameters", holds="syscalls=*"),
+    Try("change_scheduler", "1 sched_setattr", "init", label="of init by its attributes", holds="syscalls=*"),
     Try("see_disk_class", control="first", prefix="first", root=True),
 ]
 KERNEL += [
@@ -429,10 +430,36 @@ NETWORK += [
 LIMITS += [Try("take_huge", what, label=label, holds="syscalls=*", maybe=True)
            for what, label in (("map", "mapped"), ("file", "as a file"))]
 
+# A tracer rewrites a call, after filters could have looked at it: each call whose first argument one looks at.
+REWRITTEN = [
+    Try("rewrite_call", f"{call} {act}", control, f"{call} {control_act or act}", label=f"of {call}{more}",
+        maybe=maybe, filtered=filtered)
+    for call, act, control, control_act, more, maybe, filtered in (
+        ("clone", "clone_user", "plain", "", " for a namespace", True, False),
+        ("clone", "clone_sister", "child", "", " for a sister", False, False),
+        ("clone", "take_memfd_by_thread 16", "plain", "", " for a thread", False, False),
+        ("ioprio_set", "change_io_priority 1000 3", "init", "change_io_priority 0 3", "", False, False),
+        ("kill", "send_signal {victim}", "plain", "", "", False, False),
+        ("personality", "change_personality 0x0400000", "plain", "", "", False, True),
+        ("prctl", "ask_prctl 35", "plain", "", "", True, False),
+        ("prlimit64", "change_limits 1", "init", "", "", False, False),
+        ("prlimit64", "change_limits {victim} 7", "plain", "", " for a process of the host", False, False),
+        ("ptrace", "rewrite_call socket inet", "plain", "", "", False, False),
+        ("sched_setaffinity", "change_affinity 1", "init", "", "", False, False),
+        ("sched_setattr", "change_scheduler 1 sched_setattr", "init", "", "", False, False),
+        ("sched_setparam", "change_scheduler 1 sched_setparam", "init", "", "", False, False),
+        ("sched_setscheduler", "change_scheduler 1", "init", "", "", False, False),
+        ("setpriority", "change_user_priority 1000", "init", "change_user_priority 0", "", False, False),
+        ("socket", "inet", "plain", "", "", False, False),
+        ("socket", "netlink", "plain", "", " for netlink", False, False),
+        ("socketpair", "exotic_pair 2", "plain", "", "", False, False),
+    )
+]
+
 # What the denials of a group stand on: not promised where nothing holds it.
 GROUPS = [
     (FILES, "files=*"), (SETUID, "syscalls=*"), (MOUNTS, "syscalls=*"), (PROCESSES, "processes=*"),
-    (KERNEL, "syscalls=*"), (NETWORK, "network=*"), (LIMITS, ""),
+    (KERNEL, "syscalls=*"), (NETWORK, "network=*"), (LIMITS, ""), (REWRITTEN, "syscalls=*"),
 ]
 TRIES = [row for rows, _ in GROUPS for row in rows]
 # Denied by a network namespace alone, also where the network as a whole is not held.
