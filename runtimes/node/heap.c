@@ -25,7 +25,8 @@ enum {
 /* V8 asks for as much more as it may have to align, and gives that back. */
 static uintptr_t kept_of(size_t len)
 {
-	const size_t more = HEAP_PAGE - 4096, kept = len > more ? len - more : len;
+	const size_t more = HEAP_PAGE - (size_t)sysconf(_SC_PAGESIZE);
+	const size_t kept = len > more ? len - more : len;
 
 	return (kept + HEAP_PAGE - 1) & ~(uintptr_t)(HEAP_PAGE - 1);
 }

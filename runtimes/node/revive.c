@@ -31,7 +31,7 @@ _Static_assert(sizeof(struct condition) <= sizeof(pthread_cond_t), "it has its p
 /* A helper that sleeps, and where it goes on. */
 struct sleeper {
 	ucontext_t context;
-	void *thread; /* its TLS, and what pthread_self() is; NULL: the place is free */
+	void *thread; /* its thread pointer, by which its TLS is found; NULL: the place is free */
 	atomic_bool sleeps;
 };
 
@@ -59,7 +59,7 @@ static struct sleeper *find_own(void)
 
 	if (at < SLEEPERS) {
 		own = &sleepers[at];
-		own->thread = (void *)pthread_self();
+		own->thread = __builtin_thread_pointer();
 	}
 	return own;
 }

@@ -25,7 +25,7 @@
 #include "launch/writable.h"
 #include "launch/zygote.h"
 
-enum { PAGE = 4096, LARGE = 4 << 20 };
+enum { LARGE = 4 << 20 };
 
 struct state {
 	struct vt_zygote zygote;
@@ -436,8 +436,9 @@ static PyObject *park(PyObject *module, PyObject *unused)
  */
 static void warm_up(char *memory, size_t size)
 {
-	uintptr_t from = ((uintptr_t)memory + PAGE - 1) & ~(uintptr_t)(PAGE - 1);
-	uintptr_t to = ((uintptr_t)memory + size) & ~(uintptr_t)(PAGE - 1);
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+	uintptr_t from = ((uintptr_t)memory + page - 1) & ~(page - 1);
+	uintptr_t to = ((uintptr_t)memory + size) & ~(page - 1);
 
 	if (from < to)
 		(void)madvise((void *)from, to - from,

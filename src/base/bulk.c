@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 enum {
-	PAGE = 4096,
 	LARGE = 4 << 20,
 	HUGE_PAGE = 2 << 20,
 	MALLOCS_OWN = 32, /* what malloc() takes beside, of what it maps */
@@ -35,7 +35,7 @@ size_t vt_bulk_next(size_t cap, size_t first, size_t need)
  */
 static void prefer_huge_pages(char *memory, size_t cap)
 {
-	size_t before = (uintptr_t)memory % PAGE;
+	size_t before = (uintptr_t)memory % (size_t)sysconf(_SC_PAGESIZE);
 
 	(void)madvise(memory - before, cap + before,
 		      MADV_HUGEPAGE); /* without them it takes longer */

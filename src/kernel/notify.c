@@ -26,7 +26,6 @@ enum { LOOKUPS = 16 };
 enum { ROOM = 512 };
 
 /* The smallest that a kernel has. */
-enum { PAGE = 4096 };
 
 union message {
 	struct seccomp_notif request;
@@ -152,10 +151,11 @@ int vt_notify_read(pid_t tid, uint64_t address, void *buf, size_t len)
 /* Page by page: what lies behind the text need not be there. */
 int vt_notify_read_text(pid_t tid, uint64_t address, char *buf, size_t size)
 {
+	const size_t page = (size_t)sysconf(_SC_PAGESIZE);
 	size_t have = 0;
 
 	while (have < size) {
-		size_t len = PAGE - (address + have) % PAGE;
+		size_t len = page - (address + have) % page;
 		int r;
 
 		len = len < size - have ? len : size - have;

@@ -28,7 +28,7 @@
 #include "launch/image.h"
 #include "launch/inside_private.h"
 
-enum { CONTROL_FD = 3, STACK_PAGE = 4096, STACK_NEEDED = 512, STACK_USED = 64 << 10 };
+enum { CONTROL_FD = 3, STACK_NEEDED = 512, STACK_USED = 64 << 10 };
 
 struct spawner {
 	const struct vt_plan *plan;
@@ -80,9 +80,10 @@ static void give_back(uintptr_t from, uintptr_t to)
 static __attribute__((noinline)) _Noreturn void rest(void)
 {
 	uintptr_t here = (uintptr_t)__builtin_frame_address(0);
-	uintptr_t low = (here - STACK_NEEDED) & ~(uintptr_t)(STACK_PAGE - 1);
-	uintptr_t high = (here + STACK_NEEDED + STACK_PAGE) & ~(uintptr_t)(STACK_PAGE - 1);
-	uintptr_t top = (uintptr_t)environ & ~(uintptr_t)(STACK_PAGE - 1);
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+	uintptr_t low = (here - STACK_NEEDED) & ~(page - 1);
+	uintptr_t high = (here + STACK_NEEDED + page) & ~(page - 1);
+	uintptr_t top = (uintptr_t)environ & ~(page - 1);
 
 	give_back(low - STACK_USED, low);
 	if (high < top)
