@@ -11,6 +11,7 @@
 #                 PART=K/N: each N-th, WRITE=1: to docs/evidence.md)
 #   make test-matrix  in poorer environments, to docs/matrix.md (ROW=REGEX, QUICK=1)
 #   make test-vm  under Debian's kernels, in QEMU, to docs/matrix.md (KERNEL=REGEX, ROW=REGEX, FILTER=REGEX, ACCEL=kvm or tcg)
+#   make test-arm  the same for aarch64, emulated (KERNEL=REGEX, ROW=REGEX, FILTER=REGEX)
 #   make test-mutants   switch off each layer in turn; tests must fail (ONLY=REGEX: some of them)
 #   make soak     an hour of calls, crashes, kills and cancels at full load (MINUTES=N, WRITE=1: to docs/evidence.md)
 #   make soak-calls   100,000 calls of tools that crash, hang, flood, 10,000 of Node (CALLS=N SEED=N)
@@ -20,7 +21,7 @@
 #   make test-packages  .deb, wheel, tarball and a fresh clone in a clean Debian 12 (as root)
 #   make docs     write the list of system calls in docs/security.md anew
 #   make abi      write the ABI that the library is held to, test/library/libvitro.so.0.abi, anew
-#   make check    formatting, the layer rule, and a compile for aarch64
+#   make check    formatting, the layer rule, and a compile of everything for aarch64
 #   make tidy     clang-tidy over the sources
 #   make analyze  clang-tidy, cppcheck, gcc -fanalyzer and clang --analyze, as scan-build has it: what is found is fixed, or answered
 #   make coverage  what the tests run of the sources, to docs/coverage.md (FILTER=REGEX: some of the tests)
@@ -31,7 +32,7 @@
 PREFIX ?= /usr/local
 SECONDS ?= 60
 
-.PHONY: build setup setup-test help run test test-pythons test-nodes node-package test-inject test-matrix test-vm \
+.PHONY: build setup setup-test help run test test-pythons test-nodes node-package test-inject test-matrix test-vm test-arm \
 	tested sanitized test-mutants soak soak-calls bench deb test-packages fuzz docs abi check tidy analyze coverage \
 	format install clean
 
@@ -89,6 +90,11 @@ test-vm: setup-test tested
 	@tools/setup vm
 	@test/vm/run --build build $(if $(KERNEL),--kernel '$(KERNEL)') $(if $(ROW),--row '$(ROW)') $(if $(FILTER),--filter '$(FILTER)') \
 		$(if $(ACCEL),--accel $(ACCEL))
+
+test-arm: setup-test tested
+	@tools/setup arm
+	@test/vm/run --machine aarch64 --build build-aarch64 $(if $(KERNEL),--kernel '$(KERNEL)') $(if $(ROW),--row '$(ROW)') \
+		$(if $(FILTER),--filter '$(FILTER)')
 
 # A build folder that was set up before the tests' packages were there has no tests yet.
 tested: build/build.ninja
@@ -184,4 +190,4 @@ install: build
 	esac
 
 clean:
-	@rm -rf build build-sanitized build-fuzz build-coverage
+	@rm -rf build build-sanitized build-fuzz build-coverage build-aarch64
