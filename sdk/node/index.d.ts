@@ -72,6 +72,8 @@ export class Result<T = unknown> {
 	readonly denials: unknown[] | null;
 	/** Something in the cell did not die in time. */
 	readonly unreaped: boolean;
+	/** What became of protected names (`files.protect`); null if nothing. */
+	readonly protected: { set_apart?: { path: string; to: string | null; error?: string }[]; replaced?: string[]; more?: number } | null;
 	/** The members of `vitro run --json`. */
 	toJSON(): Record<string, unknown>;
 }

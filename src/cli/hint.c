@@ -301,10 +301,52 @@ static bool hint_made(const struct vt_plan *plan, const char *arg, const struct 
 	return true;
 }
 
-static void hint_writing(const char *said, size_t len, struct vt_str *out)
+static void hint_writing(const struct vt_plan *plan, const char *said, size_t len,
+			 struct vt_str *out)
 {
 	if (says(said, len, "Read-only file system") || says(said, len, "EROFS"))
-		vt_str_add(out, "inside, only /tmp and what --write grants can be written");
+		vt_str_addf(out, "inside, only /tmp and what --write grants can be written%s",
+			    plan->guard_count ? ", and there not what files.protect keeps, which "
+						"`vitro explain` lists"
+					      : "");
+}
+
+/*
+ * About a name that is kept as it is, if what was said names it: the one that is named with most of
+ * its path. Whether there is a hint.
+ */
+static bool hint_guarded(const struct vt_plan *plan, const char *said, size_t len,
+			 struct vt_str *out)
+{
+	static const char *const kept[] = { "Read-only file system",
+					    "EROFS",
+					    "evice or resource busy",
+					    "EBUSY",
+					    "ross-device link",
+					    "EXDEV",
+					    NULL };
+	const struct vt_guard *best = NULL;
+
+	if (!plan->guard_count || !says_any(said, len, kept))
+		return false;
+	for (size_t i = 0; i < plan->build_count; i++)
+		for (size_t j = 0; j < plan->builds[i].guard_count; j++) {
+			const struct vt_guard *guard = &plan->builds[i].guards[j];
+
+			if ((guard->ino || guard->closed) && says(said, len, guard->path) &&
+			    (!best || strlen(guard->path) > strlen(best->path)))
+				best = guard;
+		}
+	if (!best)
+		return false;
+	vt_hint_add_path(out, best->path, strlen(best->path));
+	vt_str_add(out,
+		   best->kind == VT_GUARD_NAME
+			   ? " stays as it is (files.protect), since programs of the host run or "
+			     "trust it; --protect none lets the cell change it"
+			   : " stays where it is (files.protect), since what programs of the host "
+			     "run or trust lies in it; --protect none lets the cell move it");
+	return true;
 }
 
 /* On the host's network a grant takes the unix sockets away, and the kernel's words do not tell. */
@@ -461,6 +503,8 @@ void vt_hint_make(const struct vt_plan *plan, enum vt_network network, char *con
 		return;
 	if (strcmp(cwd, "/") == 0)
 		cwd[0] = '\0';
+	if (hint_guarded(plan, said, len, out))
+		return;
 	for (char *const *arg = argv + 1; *arg; arg++) {
 		const struct look its = look_for(&look, arg[-1]);
 
@@ -476,7 +520,7 @@ void vt_hint_make(const struct vt_plan *plan, enum vt_network network, char *con
 	if (!out->len)
 		hint_sockets(plan, said, len, out);
 	if (!out->len && !plan->bare)
-		hint_writing(said, len, out);
+		hint_writing(plan, said, len, out);
 	if (!out->len)
 		hint_limits(plan, said, len, out);
 }

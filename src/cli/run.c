@@ -348,6 +348,56 @@ static void hint_value(struct call *call)
 			       "write: return 6 * 7");
 }
 
+/* A path may be anybody's words. */
+static void complain_of(struct call *call, const char *before, const json_t *path,
+			const char *between, const json_t *to, const char *after)
+{
+	const char *first = json_string_value(path), *second = json_string_value(to);
+	struct vt_str text;
+
+	vt_str_init(&text);
+	vt_str_add(&text, before);
+	vt_str_show(&text, first ? first : "", first ? strlen(first) : 0);
+	vt_str_add(&text, between);
+	vt_str_show(&text, second ? second : "", second ? strlen(second) : 0);
+	vt_str_add(&text, after);
+	if (vt_str_ok(&text))
+		complain(call, text.text);
+	vt_str_done(&text);
+}
+
+static void tell_guarded(struct call *call)
+{
+	const json_t *guarded = call->result.guarded, *item;
+	size_t i;
+
+	json_array_foreach((json_t *)json_object_get(guarded, "set_apart"), i, item)
+	{
+		const json_t *path = json_object_get(item, "path"),
+			     *to = json_object_get(item, "to");
+
+		if (json_is_string(to))
+			complain_of(call, "'", path,
+				    "' appeared during the call, where programs of the host run or "
+				    "trust it (files.protect); it is '",
+				    to, "' now");
+		else
+			complain_of(call, "'", path,
+				    "' appeared during the call, where programs of the host run or "
+				    "trust it (files.protect), and could not be renamed: ",
+				    json_object_get(item, "error"), "; look at it");
+	}
+	json_array_foreach((json_t *)json_object_get(guarded, "replaced"), i, item)
+		complain_of(call, "'", item,
+			    "' is another file than before the call, which may have written to it; "
+			    "look at it before you use it",
+			    NULL, "");
+	if (json_object_get(guarded, "more"))
+		complain(call,
+			 "more of such names were set apart, or replaced, than are told: look "
+			 "for *.vitro-*");
+}
+
 /* Says on standard error what the exit code alone does not. */
 static void tell(struct call *call)
 {
@@ -366,6 +416,7 @@ static void tell(struct call *call)
 	if (call->result.uncleared)
 		complain(call, "the cell has ended; what it left in its private folder is so much "
 			       "that it is still being removed");
+	tell_guarded(call);
 	hint(call);
 	hint_value(call);
 }

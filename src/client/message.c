@@ -24,6 +24,7 @@ static const struct vt_head_field fields[] = {
 	{ "processes", VT_HEAD_INT, -1, INT64_MAX },
 	{ "unreaped", VT_HEAD_FLAG, 0, 0 },
 	{ "cell", VT_HEAD_FLAG, 0, 0 },
+	{ "protected", VT_HEAD_TEXT, 0, 0 },
 	{ "error_type", VT_HEAD_TEXT, 0, 0 },
 	{ "error", VT_HEAD_TEXT, 0, 0 },
 	{ "stream", VT_HEAD_INT, 1, STREAM_MAX },

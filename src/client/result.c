@@ -80,7 +80,8 @@ vitro_result *vt_result_new(const struct vitro_result *parts)
 	vitro_result *result = malloc(sizeof(*result) + value + parts->out.len + parts->err.len +
 				      parts->logs.len + 3 + text_size(parts->call_id) +
 				      text_size(parts->type) + text_size(parts->message) +
-				      text_size(parts->traceback) + text_size(parts->isolation));
+				      text_size(parts->traceback) + text_size(parts->isolation) +
+				      text_size(parts->guarded));
 
 	if (!result) {
 		free(parts->memory);
@@ -100,6 +101,7 @@ vitro_result *vt_result_new(const struct vitro_result *parts)
 	result->message = put_text(&at, parts->message);
 	result->traceback = put_text(&at, parts->traceback);
 	result->isolation = put_text(&at, parts->isolation);
+	result->guarded = put_text(&at, parts->guarded);
 	/* Output that followed the value has been copied. */
 	if (parts->memory && parts->value.at)
 		((char *)parts->value.at)[parts->value.len] = '\0';
@@ -150,6 +152,10 @@ int vt_result_read(const struct vt_message *message, struct vitro_result *ret_pa
 	parts.dropped_err = vt_head_int(head, "dropped_stderr", 0);
 	parts.came_to_cell = vt_head_flag(head, "cell", false);
 	parts.unreaped = vt_head_flag(head, "unreaped", false);
+	parts.guarded = vt_head_text(head, "protected", NULL);
+	if (parts.guarded &&
+	    (*parts.guarded != '{' || !vt_json_is_valid(parts.guarded, strlen(parts.guarded))))
+		return vt_fail(err, VT_STEP_WIRE, EBADMSG, "what is protected is no JSON object");
 	parts.exit_code = (int)vt_head_int(head, "exit_code", -1);
 	parts.signal = (int)vt_head_int(head, "signal", 0);
 	parts.usage.wall_ms = (double)vt_head_int(head, "wall_ns", 0) / VT_NS_PER_MS;
@@ -331,6 +337,8 @@ static void add_all(struct vt_str *out, const vitro_result *result)
 	add_usage(out, &result->usage);
 	vt_str_addf(out, "}, \"isolation\": %s", result->isolation ? result->isolation : "null");
 	vt_str_add(out, ", \"files\": {}, \"denials\": null");
+	if (result->guarded)
+		vt_str_addf(out, ", \"protected\": %s", result->guarded);
 	vt_str_add(out, result->unreaped ? ", \"unreaped\": true}\n" : "}\n");
 }
 

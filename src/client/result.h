@@ -26,6 +26,7 @@ struct vitro_result {
 	bool               is_printed; /* the value is what a command printed */
 	bool               came_to_cell;
 	bool               unreaped;   /* the cell did not go in time */
+	const char        *guarded;    /* JSON of what became of protected names; NULL: nothing */
 	const char        *isolation;  /* JSON; NULL: it came to no cell */
 	struct vt_bytes    logs;       /* JSON objects with commas between them */
 	const char        *traceback;  /* of the error; or NULL */

@@ -94,6 +94,17 @@ struct vt_host {
 	int  (*list)(const struct vt_host *host, const char *path,
 		     void (*each)(void *arg, const char *name), void *arg);
 	/*
+	 * Calls each with the names in a folder of the file system dev, and their types (DT_*), in
+	 * no order. -EXDEV: it is another's; -ENOTDIR: it is a link. NULL: nothing can be listed.
+	 */
+	int  (*entries)(const struct vt_host *host, const char *path, uint64_t dev,
+			void (*each)(void *arg, const char *name, unsigned char type), void *arg);
+	/*
+	 * Reads a file, if it is one and no link. Returns its length, -EFBIG if that is size or
+	 * more, or another negative errno. NULL: nothing can be read.
+	 */
+	ssize_t (*read_file)(const struct vt_host *host, const char *path, char *buf, size_t size);
+	/*
 	 * Calls each with the other paths at which what an absolute path without links shows, or
 	 * what lies below it, is mounted too. NULL: there are none. Returns 0 or a negative errno.
 	 */

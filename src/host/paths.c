@@ -18,6 +18,7 @@
 #include "host/layer.h"
 #include "host/mounts.h"
 #include "host/runtime.h"
+#include "host/survey.h"
 #include "host/trust.h"
 #include "kernel/idmap.h"
 #include "uapi/mount.h"
@@ -285,6 +286,8 @@ int vt_paths_init(struct vt_host *host)
 	host->look = look;
 	host->step = vt_paths_step;
 	host->list = vt_paths_list;
+	host->entries = vt_survey_entries;
+	host->read_file = vt_survey_read;
 	host->aliases = aliases;
 	host->layer = layer;
 	host->can_work = vt_layer_can_work;

@@ -155,6 +155,22 @@ int vt_mount_attach_nested(int mount_fd, int root_fd, const char *path, struct v
 	return 0;
 }
 
+int vt_mount_on_itself(int at_fd, bool read_only, const char *path, struct vt_err *err)
+{
+	const struct mount_attr attr = { .attr_set = MOUNT_ATTR_RDONLY };
+	AUTO_CLOSE int fd = sys_open_tree(
+		at_fd, "", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE | AT_EMPTY_PATH);
+
+	if (fd < 0)
+		return vt_fail_at(err, VT_STEP_MOUNTS, errno, "copy the mount of", path);
+	if (read_only && sys_mount_setattr(fd, "", AT_EMPTY_PATH | AT_RECURSIVE, &attr) < 0)
+		return vt_fail_at(err, VT_STEP_MOUNTS, errno, "restrict the mount of", path);
+	if (sys_move_mount(fd, "", at_fd, "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) <
+	    0)
+		return vt_fail_at(err, VT_STEP_MOUNTS, errno, "mount", path);
+	return 0;
+}
+
 int vt_mount_detach(int root_fd, const char *name, struct vt_err *err)
 {
 	/* The working directory is the one way to name a place by descriptor here. */

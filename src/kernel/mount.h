@@ -63,6 +63,12 @@ int vt_mount_attach(int mount_fd, int root_fd, const char *path, struct vt_err *
 int vt_mount_attach_nested(int mount_fd, int root_fd, const char *path, struct vt_err *err);
 
 /*
+ * Mounts what at_fd is, with all that is mounted below it, on itself: nobody in this namespace can
+ * rename or remove it, or, read-only, change it. path is for messages.
+ */
+int vt_mount_on_itself(int at_fd, bool read_only, const char *path, struct vt_err *err);
+
+/*
  * Takes the mount at a name in root_fd away, with all that is mounted below it. Whoever uses them
  * keeps them.
  */

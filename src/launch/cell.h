@@ -35,6 +35,12 @@ enum vt_note_kind {
 			    look again */
 	VT_NOTE_REFRESHED, /* spawner → supervisor, with the same number: what the host has
 			      changed shows */
+	VT_NOTE_UNGUARDED, /* spawner → supervisor, in place of that: a protected name is not what
+			      was mounted, or is mounted on no more, so that a new hull is wanted */
+	VT_NOTE_LOOK,    /* supervisor → spawner: judge what is protected; err.what names the
+			    call, which is over */
+	VT_NOTE_LOOKED,  /* spawner → supervisor: it did, with a file of what it did, if anything:
+			    launch/guard.h */
 	VT_NOTE_BUILT,   /* a cell's init → supervisor, with descriptors: its root, proc */
 	VT_NOTE_ENTER,   /* supervisor → zygote, with descriptors: fork an occupant into a cell;
 			    where cells are bare, fork the cell's init, which starts an occupant */

@@ -186,6 +186,13 @@ static void turn_builds(struct image *image, struct vt_plan *plan)
 		turn_text(image, &builds[i].to);
 		turn_text(image, &builds[i].from);
 		turn_veil(image, plan, &builds[i]);
+		struct vt_guard *guards = turn_array(image, &builds[i].guards,
+						     builds[i].guard_count, sizeof(*guards));
+
+		for (size_t j = 0; guards && !image->bad && j < builds[i].guard_count; j++) {
+			CHECK_FLAGS(image, &guards[j], offsetof(struct vt_guard, closed));
+			turn_text(image, &guards[j].path);
+		}
 	}
 	(void)turn_array(image, &plan->idmaps, plan->idmap_count, sizeof(*plan->idmaps));
 	struct vt_denial *denials = turn_array(image, &plan->denials, plan->denial_count,
@@ -234,6 +241,8 @@ static void turn_words(struct image *image, struct vt_plan *plan)
 	}
 	turn_text(image, &plan->level);
 	turn_text(image, &plan->open_pipes);
+	turn_text(image, &plan->unlooked);
+	turn_text(image, &plan->protect_note);
 	turn_text(image, &plan->ids_note);
 	turn_text(image, &plan->links_note);
 	const char **notes = turn_array(image, &plan->notes, plan->note_count, sizeof(*notes));
@@ -268,7 +277,7 @@ static struct vt_plan trimmed(const struct vt_plan *whole)
 
 	plan.idmaps = NULL;
 	plan.idmap_count = plan.veil_count = plan.veiled_count = plan.work_count = 0;
-	plan.open_pipes = NULL;
+	plan.open_pipes = plan.unlooked = plan.protect_note = NULL;
 	plan.denials = NULL;
 	plan.denial_count = 0;
 	plan.broker.sockets = NULL;

@@ -12,6 +12,7 @@
 #include "base/fd.h"
 #include "base/file.h"
 #include "kernel/mount.h"
+#include "launch/guard.h"
 #include "launch/inside_private.h"
 #include "plan/pooled.h"
 
@@ -94,6 +95,15 @@ static int bind_mount(struct vt_building *b, const struct vt_build *build, int m
 	return attach(b, build, mount_fd, err);
 }
 
+/* On what is attached by now: a guard's place is one in the mount, or in that of one before. */
+static int bind_guarded(struct vt_building *b, const struct vt_build *build, int mount_fd,
+			struct vt_err *err)
+{
+	int r = bind_mount(b, build, mount_fd, err);
+
+	return r == 0 && build->guard_count ? vt_guard_bind(build, b->root_fd, err) : r;
+}
+
 /* What the hull has put aside, restricted as it is. */
 static int bind_inner(const struct vt_building *b, const struct vt_build *build, struct vt_err *err)
 {
@@ -154,7 +164,7 @@ static int do_build(struct vt_building *b, size_t i, struct vt_err *err)
 		return make_file(b->root_fd, build, err);
 	case VT_ACT_BIND:
 		return build->inner ? bind_inner(b, build, err)
-				    : bind_mount(b, build, b->in->mounts[i], err);
+				    : bind_guarded(b, build, b->in->mounts[i], err);
 	case VT_ACT_SCRATCH:
 		return open_scratch(b, build, err);
 	case VT_ACT_PROC:

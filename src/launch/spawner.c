@@ -20,11 +20,13 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "kernel/beneath.h"
 #include "kernel/caps.h"
 #include "kernel/ns.h"
 #include "kernel/overlay.h"
 #include "kernel/pass.h"
 #include "kernel/process.h"
+#include "launch/guard.h"
 #include "launch/image.h"
 #include "launch/inside_private.h"
 
@@ -32,6 +34,9 @@ enum { CONTROL_FD = 3, STACK_NEEDED = 512, STACK_USED = 64 << 10 };
 
 struct spawner {
 	const struct vt_plan *plan;
+	/* of each build with guards, in the plan's order, the folder; and what is at each guard */
+	int *folders;
+	struct vt_inode *seen;
 	int networks[VT_PLACES]; /* which cells in each place get, one after the other; -1: none yet
 				  */
 };
@@ -206,6 +211,104 @@ static int refresh(const struct spawner *spawner, struct vt_err *err)
 	return r;
 }
 
+/* ---- what is protected ----------------------------------------------------------------------- */
+
+/* As it is mounted by now: whatever is another later was changed since. */
+static int note_guards(struct spawner *spawner, struct vt_err *err)
+{
+	const struct vt_plan *plan = spawner->plan;
+	size_t folders = plan->build_count * sizeof(*spawner->folders);
+	size_t room = plan->guard_count * sizeof(*spawner->seen) + folders;
+	AUTO_CLOSE int root = plan->guard_count ? open("/", O_PATH | O_DIRECTORY | O_CLOEXEC) : -1;
+	size_t at = 0, count = 0;
+
+	if (!plan->guard_count)
+		return 0;
+	spawner->seen = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+			     0);
+	if (root < 0 || spawner->seen == MAP_FAILED)
+		return vt_fail(err, VT_STEP_MOUNTS, errno, "note what is protected");
+	spawner->folders = (int *)(void *)(spawner->seen + plan->guard_count);
+	for (size_t i = 0; i < plan->build_count; i++) {
+		const struct vt_build *build = &plan->builds[i];
+
+		if (!build->guard_count || at + build->guard_count > plan->guard_count)
+			continue;
+		int fd = vt_beneath_open(root, build->to);
+
+		if (fd < 0)
+			return vt_fail_at(err, VT_STEP_MOUNTS, errno, "open the grant", build->to);
+		vt_guard_note(build, fd, spawner->seen + at);
+		spawner->folders[count++] = fd;
+		at += build->guard_count;
+	}
+	return 0;
+}
+
+static bool is_guarded(const struct spawner *spawner)
+{
+	const struct vt_plan *plan = spawner->plan;
+	size_t at = 0, count = 0;
+
+	for (size_t i = 0; at < plan->guard_count && i < plan->build_count; i++) {
+		const struct vt_build *build = &plan->builds[i];
+
+		if (!build->guard_count)
+			continue;
+		if (!vt_guard_stands(build, spawner->folders[count++], spawner->seen + at))
+			return false;
+		at += build->guard_count;
+	}
+	return true;
+}
+
+/* What is told of a look, in a file that is made with the first of it. */
+struct telling {
+	size_t build, len;
+	int fd; /* -1: nothing was told */
+};
+
+static void record(void *user, enum vt_guard_event event, const char *path, const char *to, int num)
+{
+	struct telling *telling = user;
+	const struct vt_guard_record record = { event, (uint32_t)num, telling->build };
+	const char *name = to ? to : "";
+	size_t path_len = strlen(path) + 1, name_len = strlen(name) + 1;
+	size_t len = sizeof(record) + path_len + name_len;
+
+	if (telling->fd < 0)
+		telling->fd = memfd_create("vitro-looked", MFD_CLOEXEC);
+	if (telling->fd < 0 || telling->len + len > VT_GUARD_RECORDS_MAX)
+		return;
+	if (write(telling->fd, &record, sizeof(record)) == sizeof(record) &&
+	    write(telling->fd, path, path_len) == (ssize_t)path_len &&
+	    write(telling->fd, name, name_len) == (ssize_t)name_len)
+		telling->len += len;
+}
+
+static void look(const struct spawner *spawner, struct vt_note *order)
+{
+	const struct vt_plan *plan = spawner->plan;
+	struct telling telling = { .fd = -1 };
+	const struct vt_guard_teller teller = { record, &telling };
+	size_t at = 0, count = 0;
+
+	order->err.what[sizeof(order->err.what) - 1] = '\0';
+	for (size_t i = 0; at < plan->guard_count && i < plan->build_count; i++) {
+		const struct vt_build *build = &plan->builds[i];
+
+		if (!build->guard_count)
+			continue;
+		telling.build = i;
+		vt_guard_judge(build, spawner->folders[count++], spawner->seen + at,
+			       order->err.what, &teller);
+		at += build->guard_count;
+	}
+	order->kind = VT_NOTE_LOOKED;
+	tell(order, &telling.fd, telling.fd >= 0);
+	vt_fd_close(&telling.fd);
+}
+
 /* Takes one order, and obeys. */
 static void obey(struct spawner *spawner)
 {
@@ -229,7 +332,12 @@ static void obey(struct spawner *spawner)
 			tell(&failed, NULL, 0);
 			_exit(125);
 		}
+		if (!is_guarded(spawner))
+			order.kind = VT_NOTE_UNGUARDED;
 		tell(&order, NULL, 0);
+		break;
+	case VT_NOTE_LOOK:
+		look(spawner, &order);
 		break;
 	default:
 		_exit(125);
@@ -254,13 +362,13 @@ static int prepare(struct spawner *spawner, struct vt_err *err)
 	int r = vt_image_open(fds[0], &spawner->plan, err);
 
 	vt_fd_close(&fds[0]);
-	return r;
+	return r < 0 ? r : note_guards(spawner, err);
 }
 
 _Noreturn void vt_spawner_run(void)
 {
 	struct vt_note note = { .kind = VT_NOTE_READY };
-	struct spawner spawner;
+	struct spawner spawner = { .plan = NULL };
 
 	for (size_t i = 0; i < VT_PLACES; i++)
 		spawner.networks[i] = -1;

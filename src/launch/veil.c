@@ -19,6 +19,7 @@
 #define LAYER        "layer"
 #define COVER_FILE   "file"
 #define COVER_FOLDER "folder"
+#define COVER_EMPTY  "empty"
 
 enum { STAGE_INODES = 16, BYTES_PER_INODE = 1024, STAGE_BYTES = 1 << 20 };
 
@@ -78,11 +79,12 @@ int vt_veil_open(const struct vt_build *build, int base_fd, const struct vt_work
 	return 0;
 }
 
-/* An empty thing that nobody can open or change, to cover others with. */
-static int make_cover(int stage_fd, const char *name, mode_t type, struct vt_err *err)
+/* An empty thing that nobody can change, to cover others with. */
+static int make_cover(int stage_fd, const char *name, mode_t mode, struct vt_err *err)
 {
 	const struct vt_mount_traits traits = { .idmap_fd = -1 };
-	int r = S_ISDIR(type) ? mkdirat(stage_fd, name, 0) : mknodat(stage_fd, name, S_IFREG, 0);
+	int r = S_ISDIR(mode) ? mkdirat(stage_fd, name, mode & 0777)
+			      : mknodat(stage_fd, name, mode, 0);
 
 	if (r < 0)
 		return vt_fail_at(err, VT_STEP_MOUNTS, errno, "make the cover", name);
@@ -112,6 +114,8 @@ int vt_veil_stage(const struct vt_plan *plan, int root_fd, struct vt_err *err)
 		r = make_cover(fd, COVER_FILE, S_IFREG, err);
 	if (r == 0 && plan->work_count)
 		r = make_cover(fd, COVER_FOLDER, S_IFDIR, err);
+	if (r == 0 && plan->work_count && plan->guard_count)
+		r = make_cover(fd, COVER_EMPTY, S_IFDIR | 0555, err);
 	return r < 0 ? r : vt_fd_take(&fd);
 }
 
@@ -125,8 +129,8 @@ static int make_mark(int marks_fd, const struct vt_veiled *name, bool writable, 
 		r = mkdirat(marks_fd, name->path, name->mode & 0777);
 	else if (!writable)
 		r = mknodat(marks_fd, name->path, S_IFCHR, 0);
-	else if (name->kind == VT_VEILED_FOLDER)
-		r = mkdirat(marks_fd, name->path, 0);
+	else if (name->kind == VT_VEILED_FOLDER || name->kind == VT_VEILED_EMPTY)
+		r = mkdirat(marks_fd, name->path, name->mode);
 	else
 		r = mknodat(marks_fd, name->path, S_IFREG, 0);
 	return r < 0 ? vt_fail_at(err, VT_STEP_MOUNTS, errno, "mark", name->path) : 0;
@@ -180,7 +184,9 @@ static int cover_names(const struct vt_veil *veil, int stage_fd, int overlay_fd,
 
 		if (name->kind == VT_VEILED_WAY)
 			continue;
-		const char *cover = name->kind == VT_VEILED_FOLDER ? COVER_FOLDER : COVER_FILE;
+		const char *cover = name->kind == VT_VEILED_EMPTY    ? COVER_EMPTY
+				    : name->kind == VT_VEILED_FOLDER ? COVER_FOLDER
+								     : COVER_FILE;
 		AUTO_CLOSE int fd = vt_mount_copy(stage_fd, cover, err);
 
 		if (fd < 0)

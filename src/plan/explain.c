@@ -9,6 +9,8 @@ enum {
 	MECHANISM_WIDTH = 19,
 	GRADE_WIDTH = 9,
 	NOTE_AT = NAME_WIDTH + MECHANISM_WIDTH + GRADE_WIDTH,
+	GUARD_WIDTH = 9,
+	WATCHED_AT = 4,
 };
 
 const char *vt_grade_name(enum vt_grade grade)
@@ -137,6 +139,80 @@ static void explain_denials(const struct vt_plan *plan, struct vt_str *out)
 	}
 }
 
+const char *vt_guard_held(const struct vt_guard *guard)
+{
+	if (guard->kind != VT_GUARD_NAME)
+		return guard->ino ? "in place" : NULL;
+	return guard->closed ? "closed" : guard->ino ? "read-only" : "watched";
+}
+
+static bool is_watched(const struct vt_guard *guard)
+{
+	return guard->kind == VT_GUARD_NAME && !guard->ino && !guard->closed;
+}
+
+/* Names that are missing are told together, by the folder that they are looked for in. */
+static void explain_watched(const struct vt_build *build, size_t from, struct vt_str *out)
+{
+	const char *path = build->guards[from].path, *slash = strrchr(path, '/');
+	size_t len = slash ? (size_t)(slash + 1 - path) : 0;
+	struct vt_str names;
+
+	vt_str_init(&names);
+	for (size_t i = from; i < build->guard_count; i++) {
+		const struct vt_guard *guard = &build->guards[i];
+
+		if (!is_watched(guard) || strncmp(guard->path, path, len) != 0 ||
+		    strchr(guard->path + len, '/'))
+			continue;
+		vt_str_addf(&names, "%s%s", names.len ? ", " : "", guard->path + len);
+	}
+	vt_str_add(out, "  watched   ");
+	show(out, "", build->from);
+	vt_str_add(out, len ? "/" : "");
+	vt_str_show(out, path, len ? len - 1 : 0);
+	vt_str_add(out, " for\n    ");
+	vt_str_wrap(out, vt_str_ok(&names) ? names.text : "", WATCHED_AT, WATCHED_AT);
+	vt_str_done(&names);
+}
+
+/* Whether another in the same folder came before. */
+static bool is_told(const struct vt_build *build, size_t at)
+{
+	const char *path = build->guards[at].path, *slash = strrchr(path, '/');
+	size_t len = slash ? (size_t)(slash + 1 - path) : 0;
+
+	for (size_t i = 0; i < at; i++)
+		if (is_watched(&build->guards[i]) &&
+		    strncmp(build->guards[i].path, path, len) == 0 &&
+		    !strchr(build->guards[i].path + len, '/'))
+			return true;
+	return false;
+}
+
+static void explain_guards(const struct vt_plan *plan, struct vt_str *out)
+{
+	if (plan->guard_count)
+		vt_str_add(out, "\nPROTECTED\n");
+	for (size_t i = 0; i < plan->build_count; i++) {
+		const struct vt_build *build = &plan->builds[i];
+
+		for (size_t j = 0; j < build->guard_count; j++) {
+			const struct vt_guard *guard = &build->guards[j];
+			const char *how = vt_guard_held(guard);
+
+			if (is_watched(guard) && !is_told(build, j))
+				explain_watched(build, j, out);
+			if (is_watched(guard) || !how)
+				continue;
+			vt_str_addf(out, "  %-*s ", GUARD_WIDTH, how);
+			show(out, "", build->from);
+			show(out, "/", guard->path);
+			vt_str_add(out, "\n");
+		}
+	}
+}
+
 void vt_plan_explain(const struct vt_plan *plan, struct vt_str *out)
 {
 	vt_str_addf(out, "isolation: %s\n\n", plan->level);
@@ -155,6 +231,7 @@ void vt_plan_explain(const struct vt_plan *plan, struct vt_str *out)
 	for (size_t i = 0; i < plan->build_count; i++)
 		explain_build(plan, &plan->builds[i], out);
 	explain_denials(plan, out);
+	explain_guards(plan, out);
 	vt_str_add(out, "\nENVIRONMENT\n");
 	for (char **variable = plan->envp; *variable; variable++) {
 		show(out, "  ", *variable);

@@ -114,6 +114,32 @@ static json_t *denied_json(const struct vt_plan *plan)
 	return list;
 }
 
+static json_t *protected_json(const struct vt_plan *plan)
+{
+	json_t *list = json_array();
+
+	for (size_t i = 0; i < plan->build_count; i++) {
+		const struct vt_build *build = &plan->builds[i];
+
+		for (size_t j = 0; j < build->guard_count; j++) {
+			const char *held = vt_guard_held(&build->guards[j]);
+			struct vt_str path;
+
+			if (!held)
+				continue;
+			vt_str_init(&path);
+			vt_str_addf(&path, "%s/%s", build->from, build->guards[j].path);
+			list = vt_json_append(
+				list, json_pack("{s:o, s:s}", "path",
+						vt_str_ok(&path) ? vt_json_text(path.text, path.len)
+								 : NULL,
+						"held", held));
+			vt_str_done(&path);
+		}
+	}
+	return list;
+}
+
 static json_t *texts_json(const char *const *texts, size_t count)
 {
 	json_t *list = json_array();
@@ -131,12 +157,13 @@ static json_t *plan_json(const struct vt_plan *plan, enum vt_require asked, bool
 		return json_null();
 	while (plan->envp[variables])
 		variables++;
-	return json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "require",
+	return json_pack("{s:s, s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "require",
 			 vt_require_name(refused ? VT_REQUIRE_BEST_EFFORT : asked), "level",
 			 plan->level, "properties", properties_json(plan, asked), "limits",
 			 limits_json(plan), "user", user_json(plan), "cwd",
 			 vt_json_string(plan->cwd), "files", files_json(plan), "denied",
-			 denied_json(plan), "environment",
+			 denied_json(plan), "protected", protected_json(plan), "unlooked",
+			 vt_json_string(plan->unlooked), "environment",
 			 texts_json((const char *const *)plan->envp, variables), "notes",
 			 texts_json(plan->notes, plan->note_count));
 }

@@ -77,7 +77,7 @@ static inline int can_work(const struct vt_host *host, const char *path, const c
 
 #define INVENTED                                                                          \
 	.context = MACHINE(machine), .cpus = 4, .look = look, .step = step, .list = list, \
-	.layer = layer, .can_work = can_work
+	.entries = entries, .layer = layer, .can_work = can_work
 #define WORKS                \
 	{                    \
 		0, "a trial" \

@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -110,6 +111,27 @@ static inline int step(const struct vt_host *host, const char *path, struct vt_p
 		return found ? host->look(host, path, ret_path) : r;
 	*ret_path = (struct vt_path){ .mode = S_IFLNK | 0777, .uid = found->owner, .link = true };
 	(void)snprintf(target, size, "%s", found->link); /* fits */
+	return 0;
+}
+
+/* What lies right in a folder. */
+static inline int entries(const struct vt_host *host, const char *path, uint64_t dev,
+			  void (*each)(void *arg, const char *name, unsigned char type), void *arg)
+{
+	const struct invented *paths = paths_now(host);
+	size_t len = strlen(path);
+
+	(void)dev;
+	if (!find(host, path))
+		return -ENOENT;
+	for (size_t i = 0; i < ((const struct machine *)host->context)->count; i++) {
+		const struct invented *one = &paths[i];
+
+		if (strncmp(one->path, path, len) == 0 && one->path[len] == '/' &&
+		    !strchr(one->path + len + 1, '/'))
+			each(arg, one->path + len + 1,
+			     one->link ? DT_LNK : S_ISDIR(one->mode) ? DT_DIR : DT_REG);
+	}
 	return 0;
 }
 

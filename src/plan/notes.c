@@ -3,11 +3,10 @@
 
 #include <string.h>
 
-#include "base/path.h"
 #include "plan/fail.h"
 #include "uapi/landlock.h"
 
-enum { MAX_NOTES = 12 + VT_WARNINGS_MAX };
+enum { MAX_NOTES = 14 + VT_WARNINGS_MAX };
 
 /* Of an overlay for reading, whose names the kernel keeps once it has looked for them. */
 #define LATE ": what the host changes there during the call may not show"
@@ -47,21 +46,16 @@ static bool has_unmapped_socket(const struct vt_plan *plan)
 	return false;
 }
 
-/* Whether one grant shows at its place what is part of the other. Elsewhere it keeps its own
- * rights.
- */
-static bool is_part_of(const struct vt_grant *inner, const struct vt_grant *outer)
+/* Whether some name is missing, so that nothing can be mounted on it. */
+static bool has_watched(const struct vt_plan *plan)
 {
-	return vt_path_lies_in(inner->to, outer->to) && vt_path_lies_in(inner->from, outer->from) &&
-	       strcmp(inner->to + strlen(outer->to), inner->from + strlen(outer->from)) == 0;
-}
+	for (size_t i = 0; i < plan->build_count; i++)
+		for (size_t j = 0; j < plan->builds[i].guard_count; j++) {
+			const struct vt_guard *guard = &plan->builds[i].guards[j];
 
-static bool reads_inside_writes(const struct vt_policy *policy)
-{
-	for (size_t i = 0; i < policy->files.read.count; i++)
-		for (size_t j = 0; j < policy->files.write.count; j++)
-			if (is_part_of(&policy->files.read.items[i], &policy->files.write.items[j]))
+			if (guard->kind == VT_GUARD_NAME && !guard->ino && !guard->closed)
 				return true;
+		}
 	return false;
 }
 
@@ -130,9 +124,16 @@ static void note_files(struct noting *n)
 {
 	const struct vt_plan *plan = n->plan;
 
-	if (reads_inside_writes(n->policy))
-		note(n, "files: a folder granted for reading lies in one granted for writing, and "
-			"can be written: write beats read");
+	note(n, plan->protect_note);
+	if (plan->unlooked)
+		note(n,
+		     vt_arena_printf(plan->arena,
+				     "files: names that programs of the host run or trust were not "
+				     "looked for everywhere: %s",
+				     plan->unlooked));
+	if (has_watched(plan))
+		note(n, "files: what appears under a protected name that is missing is there until "
+			"the call ends; then it gets another name, which the result tells");
 	if (!plan->bare && !plan->landlock_fs)
 		note(n, "files: this kernel has no Landlock; the mount namespace alone holds them");
 	else if (!plan->bare && !(plan->landlock_scoped & LANDLOCK_SCOPE_SIGNAL))

@@ -16,6 +16,7 @@
 #include "plan/grade.h"
 #include "plan/places.h"
 #include "plan/pooled.h"
+#include "plan/protect.h"
 #include "plan/reach.h"
 #include "plan/sealing.h"
 #include "plan/sources.h"
@@ -308,6 +309,8 @@ static int decide(struct making *m, struct vt_err *err)
 	if (r == 0)
 		r = vt_places_decide(m->plan, m->policy, m->host, m->request->command, &foreign,
 				     err);
+	if (r == 0)
+		r = vt_protect_decide(m->plan, m->policy, m->host, m->request->environ, err);
 	if (r < 0)
 		return r;
 	decide_limits(m);

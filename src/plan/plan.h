@@ -69,7 +69,12 @@ enum vt_act {
 };
 
 /* A name below a veiled folder: one that is closed, or a folder on the way to one. */
-enum vt_veiled_kind { VT_VEILED_WAY, VT_VEILED_FILE, VT_VEILED_FOLDER };
+enum vt_veiled_kind {
+	VT_VEILED_WAY,
+	VT_VEILED_FILE,
+	VT_VEILED_FOLDER,
+	VT_VEILED_EMPTY, /* a folder that can be looked into: a placeholder of what is not there */
+};
 
 struct vt_veiled {
 	enum vt_veiled_kind kind;
@@ -91,6 +96,23 @@ struct vt_veil {
 	const char             *base, *base_to_folder, *base_to_work;
 	const char             *work_parent; /* the host folder that the work folder is made in */
 	uint64_t                base_dev, base_ino;
+};
+
+/*
+ * What is kept below a folder for writing, since programs of the host run or trust it: see
+ * plan/protect.h.
+ */
+enum vt_guard_kind {
+	VT_GUARD_FOLDER,    /* a folder around others: it stays where it is */
+	VT_GUARD_WORKTREES, /* the same, of git's work trees: new ones are judged afterwards */
+	VT_GUARD_NAME, /* it cannot be changed; what appears where it is missing is set apart */
+};
+
+struct vt_guard {
+	enum vt_guard_kind kind;
+	const char *path;     /* relative to the folder: "sub/.git/config" */
+	uint64_t    dev, ino; /* what the plan saw there, the target of a link; 0: nothing */
+	bool        closed;   /* a veil has a placeholder there */
 };
 
 /* A host path that stays closed, and what is closed in its stead where its folder is not there. */
@@ -116,6 +138,8 @@ struct vt_build {
 	uid_t       uid;      /* its owner, where it is written through a veil */
 	gid_t       gid;
 	const struct vt_veil *veil; /* of a bind; NULL: none */
+	const struct vt_guard *guards; /* of a bind for writing: parents before children */
+	size_t      guard_count;
 	bool        veiled;   /* in a plan's image, which leaves veils out: there is one */
 };
 
@@ -228,6 +252,10 @@ struct vt_plan {
 	const char            *open_pipes;   /* what to say where one is missing; NULL: none is */
 	const struct vt_denial *denials;
 	size_t                  denial_count;
+	size_t                  guard_count;  /* of all builds together */
+	const char             *unlooked;     /* where no names to guard were looked for; NULL: all
+						 was looked at */
+	const char             *protect_note; /* where none can be held, so much; NULL: nothing */
 
 	/* sealing */
 	bool     loopback_up;
@@ -344,5 +372,8 @@ int vt_plan_explain_json(const struct vt_plan *plan, enum vt_require asked, cons
 
 /* The word for what a build puts inside: "read", "link". NULL: nothing that is worth telling of. */
 const char *vt_build_kind(const struct vt_build *build);
+
+/* How a guard is held: "read-only", "watched". NULL: it is of no interest, for it is not there. */
+const char *vt_guard_held(const struct vt_guard *guard);
 
 const char *vt_grade_name(enum vt_grade grade);

@@ -114,6 +114,8 @@ static int put_aside(struct dividing *d, const struct vt_build *build, struct vt
 	copy.per_cell = copy.inner = true;
 	copy.from = name;
 	copy.veil = NULL;
+	copy.guards = NULL;
+	copy.guard_count = 0;
 	copy.idmap = -1;
 	add(d, copy);
 	return 0;

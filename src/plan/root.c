@@ -200,11 +200,15 @@ static int check_kind(const struct vt_entry *entry, mode_t mode, struct vt_err *
 		       S_ISSOCK(mode) ? "; --socket lets the cell connect to it" : "");
 }
 
-/* Whether a mount shows `from` at `node` already, with no fewer rights. */
+/* Whether a mount shows `from` at `node` already, with the rights that it is to have. */
 static bool shows(const struct vt_root *root, const struct vt_node *mount,
-		  const struct vt_node *node, const char *from, bool writable)
+		  const struct vt_node *node, const char *from, bool writable, bool granted)
 {
-	if (!mount || (writable && !mount->writable))
+	/* Of grants inside each other the inner one counts; of the same place the one for writing.
+	 */
+	bool narrows = granted && !writable && mount && mount->writable && mount != node;
+
+	if (!mount || (writable && !mount->writable) || narrows)
 		return false;
 	const char *path = vt_node_host_path(root, mount, node);
 
@@ -232,7 +236,7 @@ static int absorb(struct vt_root *root, struct vt_node *mount, struct vt_err *er
 		node->shown = true;
 		if (node->act != VT_ACT_BIND ||
 		    (!node->device && !node->socket && !node->mapped &&
-		     shows(root, around, node, node->from, node->writable))) {
+		     shows(root, around, node, node->from, node->writable, node->granted))) {
 			node->act = VT_ACT_DIR;
 			continue;
 		}
@@ -296,8 +300,9 @@ static int mount_seen(struct vt_root *root, const struct vt_entry *entry,
 	if (r < 0)
 		return r;
 	r = walk(root, entry->to, &node, err);
-	if (r < 0 || (!entry->device && !entry->socket &&
-		      shows(root, vt_node_mount(node), node, entry->from, entry->writable)))
+	if (r < 0 ||
+	    (!entry->device && !entry->socket &&
+	     shows(root, vt_node_mount(node), node, entry->from, entry->writable, entry->granted)))
 		return r;
 	if (node->act == VT_ACT_BIND && strcmp(node->from, entry->from) != 0)
 		return vt_fail(err, VT_STEP_PLAN, EEXIST,

@@ -33,9 +33,9 @@ struct vt_entry {
 };
 
 /*
- * Adds a host path. What is already inside, from the same place and with no fewer rights, is not
- * mounted again. Outer folders may come first or last; a grant inside a folder that comes later
- * keeps its own rights. A path that does not exist, or cannot be placed, is an error that says so.
+ * Adds a host path. What is already inside, from the same place and with the same rights, is not
+ * mounted again. Outer folders may come first or last; a grant inside another keeps its own
+ * rights. A path that does not exist, or cannot be placed, is an error that says so.
  */
 int vt_root_mount(struct vt_root *root, const struct vt_entry *entry, struct vt_err *err);
 

@@ -18,6 +18,7 @@
 #define KIND_PATHS    TEXTUAL, struct vt_grants, "paths"
 #define KIND_GRANTS   TEXTUAL, struct vt_grants, "paths"
 #define KIND_NAMES    TEXTUAL, struct vt_strings, "names"
+#define KIND_PROTECT  TEXTUAL, struct vt_strings, "names"
 #define KIND_ENV      TEXTUAL, struct vt_strings, "map"
 #define KIND_NETWORK  TEXTUAL, enum vt_network, "word"
 #define KIND_SYSCALLS TEXTUAL, enum vt_syscalls, "word or path"
@@ -82,6 +83,7 @@ static const char *const wants[] = {
 	[VT_TYPE_PATHS] = "a list of paths",
 	[VT_TYPE_GRANTS] = "a list of paths or {\"from\": path, \"to\": path}",
 	[VT_TYPE_NAMES] = "a list of names",
+	[VT_TYPE_PROTECT] = "a list of names",
 	[VT_TYPE_ENV] = "an object of strings",
 	[VT_TYPE_NETWORK] = "\"none\", \"loopback\" or \"host\"; there is no list of hosts yet, "
 			    "so give the code a tool that makes the requests",

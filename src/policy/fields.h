@@ -16,6 +16,7 @@ enum vt_type {
 	VT_TYPE_PATHS,  /* plain paths, kept as grants with from == to */
 	VT_TYPE_GRANTS, /* paths, each of which may be moved */
 	VT_TYPE_NAMES,
+	VT_TYPE_PROTECT, /* relative paths; with none of them the default ones go, too */
 	VT_TYPE_ENV,
 	VT_TYPE_NETWORK,
 	VT_TYPE_SYSCALLS,

@@ -38,6 +38,7 @@ static void begin(struct vt_policy *policy, enum vt_field field)
 		return;
 	switch (vt_field_row(field)->type) {
 	case VT_TYPE_NAMES:
+	case VT_TYPE_PROTECT:
 	case VT_TYPE_ENV:
 		*(struct vt_strings *)vt_value_member(policy, field) = (struct vt_strings){ 0 };
 		break;
@@ -103,6 +104,35 @@ static int add_name(struct vt_policy *policy, enum vt_field field, const char *n
 	else if (list->count == 1 && strcmp(list->items[0], "*") == 0)
 		return 0;
 	return add_string(policy, list, name, source, err);
+}
+
+/* A name, or a path below any folder: what git and editors look for lies beside the rest. */
+static int add_protected(struct vt_policy *policy, enum vt_field field, const char *name,
+			 const struct vt_source *source, struct vt_err *err)
+{
+	int status = vt_path_check(source, name, err);
+
+	if (status < 0)
+		return status;
+	if (*name == '/')
+		return vt_source_fail(
+			err, source, EINVAL,
+			"'%s' is a path of the host, want a name such as ci/run.sh; a "
+			"grant for reading, --read, keeps one path as it is",
+			vt_show(name).text);
+	if (strpbrk(name, "*?["))
+		return vt_source_fail(err, source, EINVAL, "'%s': there are no patterns",
+				      vt_show(name).text);
+	for (const char *part = name, *end; *part; part = end + (*end == '/')) {
+		size_t len = strcspn(part, "/");
+
+		end = part + len;
+		if (len == 0 || strncmp(part, "..", len) == 0 || (*end == '/' && !end[1]))
+			return vt_source_fail(err, source, EINVAL,
+					      "'%s': want a name, or names with a '/' between them",
+					      vt_show(name).text);
+	}
+	return add_string(policy, vt_value_member(policy, field), name, source, err);
 }
 
 static int add_variable(struct vt_policy *policy, enum vt_field field, const char *name,
@@ -215,14 +245,16 @@ static int add_element(struct vt_policy *policy, enum vt_field field, const json
 	if (type == VT_TYPE_GRANTS && json_is_object(value))
 		return add_move(policy, field, value, source, err);
 	if (!json_is_string(value))
-		return vt_value_wrong(value,
-				      type == VT_TYPE_NAMES ? "a name as a string"
-				      : type == VT_TYPE_PATHS
-					      ? "a path as a string"
-					      : "a path or {\"from\": path, \"to\": path}",
-				      source, err);
+		return vt_value_wrong(
+			value,
+			type == VT_TYPE_NAMES || type == VT_TYPE_PROTECT ? "a name as a string"
+			: type == VT_TYPE_PATHS                          ? "a path as a string"
+						: "a path or {\"from\": path, \"to\": path}",
+			source, err);
 	if (type == VT_TYPE_NAMES)
 		return add_name(policy, field, json_string_value(value), source, err);
+	if (type == VT_TYPE_PROTECT)
+		return add_protected(policy, field, json_string_value(value), source, err);
 	return add_path(policy, field, json_string_value(value), source, err);
 }
 
@@ -260,6 +292,8 @@ int vt_list_json(struct vt_policy *policy, enum vt_field field, const json_t *va
 	begin(policy, field);
 	if (map)
 		return add_map(policy, field, value, source, err);
+	if (type == VT_TYPE_PROTECT && !json_array_size(value))
+		((struct vt_strings *)vt_value_member(policy, field))->count = 0;
 	size_t index;
 	json_t *element;
 
@@ -335,5 +369,11 @@ int vt_list_text(struct vt_policy *policy, enum vt_field field, const char *text
 	begin(policy, field);
 	if (type == VT_TYPE_NAMES)
 		return add_name(policy, field, text, source, err);
+	if (type == VT_TYPE_PROTECT && strcmp(text, "none") == 0) {
+		((struct vt_strings *)vt_value_member(policy, field))->count = 0;
+		return 0;
+	}
+	if (type == VT_TYPE_PROTECT)
+		return add_protected(policy, field, text, source, err);
 	return add_path(policy, field, text, source, err);
 }

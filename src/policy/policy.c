@@ -37,6 +37,7 @@ static int set_default(struct vt_policy *policy, enum vt_field field, struct vt_
 	switch (row->type) {
 	case VT_TYPE_PATHS:
 	case VT_TYPE_GRANTS:
+	case VT_TYPE_PROTECT:
 	case VT_TYPE_ENV:
 		return 0;
 	case VT_TYPE_NAMES:

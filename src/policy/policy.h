@@ -59,6 +59,8 @@ struct vt_policy {
 	} limits;
 	struct {
 		struct vt_grants read, write, deny, sockets;
+		/* names, or paths relative to any folder; given and empty: nothing is protected */
+		struct vt_strings protect;
 		const char      *cwd;
 	} files;
 	enum vt_network network;

@@ -187,6 +187,9 @@ void vt_warm_note(struct vt_warm *warm, const struct vt_note *note, int fds[VT_N
 		warm->scratch_fd = open_scratch(warm);
 		vt_warm_move(warm, VT_WARM_BUILT);
 		return;
+	case VT_NOTE_LOOKED:
+		vt_warm_judged(warm, fds[0]);
+		return;
 	case VT_NOTE_ENTERED:
 		take_occupant(warm, note->pid, &fds[0]);
 		return;

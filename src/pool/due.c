@@ -210,6 +210,7 @@ void vt_pool_timer_fires(struct vt_timer *timer)
 		vt_pool_release_gone(pool, now);
 	if (sweep_due(pool) <= now)
 		sweep(pool, now);
+	vt_pool_leave_unguarded(pool);
 	end_unready(pool, now);
 	end_stuck(pool, now);
 	vt_pool_renew_zygote(pool, now);

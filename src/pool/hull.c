@@ -33,7 +33,7 @@ static void clear(struct vt_pool_hull *hull)
 	/* Folders that will not go hold nothing that runs; the next vitro sweeps them. */
 	(void)vt_cell_done(&hull->cell, &err);
 	vt_cell_init(&hull->cell);
-	hull->ready = hull->ending = hull->doomed = false;
+	hull->ready = hull->ending = hull->doomed = hull->unguarded = false;
 	hull->failure.num = 0;
 }
 
@@ -129,6 +129,12 @@ static void take_note(struct vt_pool_hull *hull, const struct vt_note *note, int
 		hull->refreshed = note->cell;
 		order_refresh(hull);
 		hull->is_refreshed(hull->user);
+	} else if (note->kind == VT_NOTE_LOOKED && !note->cell) {
+		hull->is_judged(hull->user, fds[0]);
+	} else if (note->kind == VT_NOTE_UNGUARDED) {
+		hull->unguarded = true;
+		hull->ready = false;
+		hull->is_unguarded(hull->user);
 	} else if (note->cell) {
 		hull->note(hull->user, note, fds);
 	} else if (note->kind == VT_NOTE_FAILED && !hull->failure.num) {
@@ -242,11 +248,28 @@ int vt_pool_hull_start(struct vt_pool_hull *hull, struct vt_err *err)
 
 uint64_t vt_pool_hull_refresh(struct vt_pool_hull *hull)
 {
-	if (!hull->plan->veil_count || !hull->ready)
+	/* Not before the next one is there. */
+	if (hull->unguarded || (hull->ending && hull->plan->guard_count))
+		return hull->refreshes = hull->ordered + 1;
+	if ((!hull->plan->veil_count && !hull->plan->guard_count) || !hull->ready)
 		return 0;
 	hull->refreshes = hull->ordered + 1;
 	order_refresh(hull);
 	return hull->refreshes;
+}
+
+bool vt_pool_hull_judge(struct vt_pool_hull *hull, uint64_t cell, const char *call, size_t len)
+{
+	struct vt_note order = { .kind = VT_NOTE_LOOK, .cell = cell };
+	struct vt_err err;
+
+	if (!hull->plan->guard_count || hull->plan->bare || hull->ending || !hull->child.pid ||
+	    (!hull->ready && !hull->unguarded))
+		return false;
+	len = len < sizeof(order.err.what) - 1 ? len : sizeof(order.err.what) - 1;
+	memcpy(order.err.what, call, len);
+	order.err.what[len] = '\0';
+	return vt_pass_send(hull->cell.status_fd, &order, sizeof(order), NULL, 0, &err) == 0;
 }
 
 /* Takes the ends of those that have ended. */

@@ -30,6 +30,9 @@ struct vt_pool_hull {
 	void (*is_built)(void *user); /* its namespaces can be joined */
 	void (*is_ready)(void *user); /* its spawner takes orders */
 	void (*is_refreshed)(void *user);
+	/* What is protected was judged, when nothing of a call was left; fd: vt_warm_judged(). */
+	void (*is_judged)(void *user, int fd);
+	void (*is_unguarded)(void *user); /* no call may begin in it: it is to be killed */
 	void (*note)(void *user, const struct vt_note *note, int fds[VT_NOTE_FDS]);
 	/* It is on its way to its end, and all cells with it. Whoever knows more says so in err. */
 	void (*is_ending)(void *user, const struct vt_err *err);
@@ -46,6 +49,7 @@ struct vt_pool_hull {
 	int             fds[VT_HULL_FDS]; /* the namespaces; -1 until they are there */
 	int64_t         started; /* since when it is to become ready */
 	bool            ready, ending;
+	bool            unguarded; /* the host changed a protected name since it was made */
 	bool            doomed; /* it is to end as soon as it is born */
 	struct vt_err   failure; /* what it said; num 0: nothing */
 };
@@ -60,10 +64,16 @@ bool vt_pool_hull_lives(const struct vt_pool_hull *hull);
 
 /*
  * Has folders that are shown by an overlay look again for what the host has changed, but for names
- * that a call has open. Returns the number that `refreshed` has when that is done; 0: there is
- * nothing to be done.
+ * that a call has open; and what is protected compared with what was mounted. Returns the number
+ * that `refreshed` has when that is done; 0: there is nothing to be done.
  */
 uint64_t vt_pool_hull_refresh(struct vt_pool_hull *hull);
+
+/*
+ * Has what is protected judged, since a call is over. A note about the cell says when that is done,
+ * or, of cell 0, is_judged. False: it cannot be.
+ */
+bool vt_pool_hull_judge(struct vt_pool_hull *hull, uint64_t cell, const char *call, size_t len);
 
 /* Begins its end, for this reason, and tells so. */
 void vt_pool_hull_kill(struct vt_pool_hull *hull, const struct vt_err *why);

@@ -128,6 +128,56 @@ static void hull_refreshed(void *user)
 	vt_pool_serve_refreshed(user);
 }
 
+/* What a call's processes did after its result: nobody waits for it any more. */
+static void hull_judged(void *user, int fd)
+{
+	struct vt_pool *pool = user;
+	json_t *guarded = vt_warm_read_judged(pool->plan, fd), *item;
+	struct vt_str text;
+	size_t i;
+
+	vt_str_init(&text);
+	json_array_foreach(json_object_get(guarded, "set_apart"), i, item)
+	{
+		const char *path = json_string_value(json_object_get(item, "path"));
+		const char *to = json_string_value(json_object_get(item, "to"));
+
+		vt_str_clear(&text);
+		vt_str_addf(
+			&text,
+			"'%s' appeared after a call gave its result, where programs of the host "
+			"run or trust it (files.protect); %s%s",
+			path ? path : "", to ? "it is now " : "it could not be renamed",
+			to ? to : "");
+		if (vt_str_ok(&text))
+			vt_pool_log_line(pool, LOG_WARNING, text.text);
+	}
+	vt_str_done(&text);
+	json_decref(guarded);
+}
+
+/* Calls that run in it go on; those that wait have the next one. */
+static void hull_unguarded(void *user)
+{
+	struct vt_pool *pool = user;
+
+	vt_pool_wake_by(pool, 0);
+}
+
+void vt_pool_leave_unguarded(struct vt_pool *pool)
+{
+	struct vt_err why;
+
+	if (!pool->hull.unguarded || pool->hull.ending || pool->count[VT_WARM_RUNNING])
+		return;
+	for (const struct vt_warm *warm = pool->warm[VT_WARM_ENDING]; warm; warm = warm->next)
+		if (warm->call)
+			return; /* what it did is judged there */
+	(void)vt_fail(&why, VT_STEP_WATCH, ESTALE,
+		      "keep a protected name: the host has another file there than before");
+	vt_pool_hull_kill(&pool->hull, &why);
+}
+
 void vt_pool_end_zygotes(struct vt_pool *pool)
 {
 	vt_pool_zygote_end(&pool->zygotes[0]);
@@ -141,14 +191,21 @@ static void hull_ending(void *user, const struct vt_err *why)
 
 	if (pool->closing)
 		return;
-	vt_pool_log(pool, LOG_WARNING, "the hull is made anew", why);
+	vt_pool_log(pool, pool->hull.unguarded ? LOG_INFO : LOG_WARNING, "the hull is made anew",
+		    why);
 	vt_pool_end_zygotes(pool);
 	while (pool->warm[VT_WARM_RUNNING])
 		vt_warm_lose(pool->warm[VT_WARM_RUNNING], why);
 	for (size_t state = 0; state < VT_WARM_ENDING; state++)
 		while (pool->warm[state])
 			vt_warm_kill(pool->warm[state]);
-	vt_pool_count_failure(pool, why);
+	for (struct vt_warm *warm = pool->warm[VT_WARM_ENDING], *next; warm; warm = next) {
+		next = warm->next;
+		if (warm->judging)
+			vt_warm_judged(warm, -1);
+	}
+	if (!pool->hull.unguarded)
+		vt_pool_count_failure(pool, why);
 	vt_pool_set_timer(pool);
 }
 
@@ -257,6 +314,8 @@ void vt_pool_init_makers(struct vt_pool *pool)
 					    .is_ready = hull_ready,
 					    .note = give_note,
 					    .is_refreshed = hull_refreshed,
+					    .is_judged = hull_judged,
+					    .is_unguarded = hull_unguarded,
 					    .is_ending = hull_ending,
 					    .ended = hull_ended,
 					    .user = pool };

@@ -165,8 +165,8 @@ static void warm_moved(struct vt_warm *warm, enum vt_warm_state from)
 		vt_pool_wake_by(pool, warm->since + VT_POOL_SWEEP);
 		vt_pool_wake_by(pool, vt_warm_due(warm));
 	}
-	if (from == VT_WARM_RUNNING && pool->waiting.first)
-		vt_pool_wake_by(pool, 0); /* one more may run */
+	if (from == VT_WARM_RUNNING && (pool->waiting.first || pool->hull.unguarded))
+		vt_pool_wake_by(pool, 0); /* one more may run, or all move to another hull */
 	if (warm->state == VT_WARM_BUILT)
 		enter(pool, warm);
 }
@@ -176,6 +176,28 @@ static bool hull_is_dying(void *user)
 	const struct vt_pool *pool = user;
 
 	return pool->hull.ending || vt_proc_is_exiting(pool->hull.cell.init_fd);
+}
+
+/* While others run, what they make may be half done: the last of them is judged for all. */
+static bool warm_is_judged(struct vt_warm *warm)
+{
+	const struct vt_pool *pool = warm->owner->user;
+
+	return pool->plan->guard_count && !pool->plan->bare && !pool->closing &&
+	       pool->count[VT_WARM_RUNNING] == (warm->state == VT_WARM_RUNNING);
+}
+
+static bool warm_judge(struct vt_warm *warm)
+{
+	struct vt_pool *pool = warm->owner->user;
+	const struct vt_pool_call *call = warm->call;
+	const char *id = memchr(call->name, '\0', call->name_len);
+
+	if (!warm_is_judged(warm) || !id)
+		return false;
+	id++;
+	return vt_pool_hull_judge(&pool->hull, warm->number, id,
+				  call->name_len - (size_t)(id - call->name));
 }
 
 static void warm_failed(struct vt_warm *warm, const struct vt_err *err)
@@ -195,6 +217,9 @@ static void warm_gone(struct vt_warm *warm)
 {
 	struct vt_pool *pool = warm->owner->user;
 
+	/* Processes that it left may have gone on after its result. */
+	if (warm->left_alone && !pool->count[VT_WARM_RUNNING])
+		(void)vt_pool_hull_judge(&pool->hull, 0, "late", sizeof("late") - 1);
 	unlink_warm(pool, warm, warm->state);
 	pool->slots[warm->slot]--;
 	if (warm->place < VT_PLACES)
@@ -491,6 +516,8 @@ static void init_parts(struct vt_pool *pool)
 	pool->owner = (struct vt_warm_owner){ .user = pool,
 					      .moved = warm_moved,
 					      .is_dying = hull_is_dying,
+					      .is_judged = warm_is_judged,
+					      .judge = warm_judge,
 					      .failed = warm_failed,
 					      .gone = warm_gone };
 	pool->timer = (struct vt_timer){ .fire = vt_pool_timer_fires, .owner = pool };

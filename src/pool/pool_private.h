@@ -102,6 +102,8 @@ void     vt_pool_serve_refreshed(struct vt_pool *pool);
 void vt_pool_init_makers(struct vt_pool *pool);
 /* Whether the hull, or the zygote, is to be started. */
 bool vt_pool_is_incomplete(const struct vt_pool *pool);
+/* Ends a hull whose guards do not hold any more, once no call is in it. */
+void vt_pool_leave_unguarded(struct vt_pool *pool);
 /* Starts what is missing, unless it was tried over and over. */
 void vt_pool_keep(struct vt_pool *pool);
 /* Starts the next zygote where this one has forked for long enough. */

@@ -5,6 +5,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -16,6 +17,7 @@
 #include "base/fd.h"
 #include "pool/bare.h"
 #include "pool/input.h"
+#include "watch/guarded.h"
 #include "watch/procfs.h"
 
 /* Hundreds of processes that spin take seconds to die; one that sleeps in the kernel may never. */
@@ -77,11 +79,19 @@ static void close_streams(struct vt_warm *warm)
 }
 
 static void conclude_end(struct vt_warm *warm);
+static void tell_result(struct vt_warm *warm, const struct vt_talk *talk);
 
 static void check_gone(struct vt_warm *warm)
 {
 	if (warm->state != VT_WARM_ENDING || warm->init.fd >= 0 || warm->child.pid || warm->gone ||
 	    !vt_warm_bare_gone(warm))
+		return;
+	/* Nothing of it is left that could write. */
+	if (warm->call && !warm->judged && !warm->judging) {
+		warm->judging = warm->owner->judge(warm);
+		warm->judged = !warm->judging;
+	}
+	if (warm->call && warm->judging)
 		return;
 	warm->gone = true;
 	conclude_end(warm);
@@ -104,6 +114,57 @@ static void notice_end(struct vt_warm *warm)
 	if (warm->occupant.fd >= 0 && vt_loop_add(warm->loop, &warm->occupant, EPOLLIN, &err) < 0 &&
 	    vt_child_try_reap(&warm->child, &status))
 		take_status(warm, status);
+}
+
+static json_t *read_records(const struct vt_plan *plan, const char *bytes, size_t len)
+{
+	struct vt_guard_record record;
+	struct vt_result result;
+
+	vt_result_init(&result);
+	while (len >= sizeof(record)) {
+		const char *path = bytes + sizeof(record), *end = bytes + len;
+
+		memcpy(&record, bytes, sizeof(record));
+		const char *to = memchr(path, '\0', (size_t)(end - path));
+		const char *last = to ? memchr(to + 1, '\0', (size_t)(end - to) - 1) : NULL;
+
+		if (!last || record.build >= plan->build_count || record.event > VT_GUARD_REPLACED)
+			break;
+		vt_guarded_tell(&result, plan->builds[record.build].from,
+				(enum vt_guard_event)record.event, path, to[1] ? to + 1 : NULL,
+				(int)record.num);
+		len = (size_t)(end - last) - 1;
+		bytes = last + 1;
+	}
+	json_t *guarded = json_incref(result.guarded);
+
+	vt_result_done(&result);
+	return guarded;
+}
+
+json_t *vt_warm_read_judged(const struct vt_plan *plan, int fd)
+{
+	char *bytes = fd < 0 ? NULL : malloc(VT_GUARD_RECORDS_MAX);
+	ssize_t len = bytes ? pread(fd, bytes, VT_GUARD_RECORDS_MAX, 0) : 0;
+	json_t *guarded = len > 0 ? read_records(plan, bytes, (size_t)len) : NULL;
+
+	free(bytes);
+	return guarded;
+}
+
+void vt_warm_judged(struct vt_warm *warm, int fd)
+{
+	if (!warm->judging)
+		return;
+	json_decref(warm->guarded);
+	warm->guarded = vt_warm_read_judged(warm->plan, fd);
+	warm->judging = false;
+	warm->judged = true;
+	if (warm->state == VT_WARM_OVER && warm->call)
+		tell_result(warm, &warm->result);
+	else
+		check_gone(warm);
 }
 
 void vt_warm_kill(struct vt_warm *warm)
@@ -172,6 +233,7 @@ void vt_warm_free(struct vt_warm *warm)
 	vt_warm_bare_done(warm);
 	vt_talk_in_done(&warm->in);
 	vt_str_done(&warm->going);
+	json_decref(warm->guarded);
 	for (size_t i = 0; i < VT_WARM_STREAMS; i++)
 		vt_capture_done(&warm->captures[i]);
 	/* A folder that will not go holds nothing that runs; the next vitro sweeps it. */
@@ -253,13 +315,14 @@ static void conclude(struct vt_warm *warm, struct vt_outcome *outcome)
 	drain_all(warm);
 	result->out = warm->captures[0];
 	result->err = warm->captures[1];
+	result->guarded = warm->guarded;
 	warm->call = NULL;
 	warm->rest_len = 0; /* which was the call's */
 	call->warm = NULL;
 	call->events->done(call, outcome);
 }
 
-void vt_warm_take_result(struct vt_warm *warm, const struct vt_talk *talk)
+static void tell_result(struct vt_warm *warm, const struct vt_talk *talk)
 {
 	struct vt_frames_given given = { warm->in.data, warm->in.cap };
 	struct vt_outcome outcome;
@@ -277,10 +340,21 @@ void vt_warm_take_result(struct vt_warm *warm, const struct vt_talk *talk)
 		outcome.error = talk->body;
 		outcome.error_len = talk->body_len;
 	}
-	vt_warm_move(warm, VT_WARM_OVER);
 	conclude(warm, &outcome);
 	warm->in.data = given.memory;
 	warm->in.cap = given.memory ? given.cap : 0;
+}
+
+void vt_warm_take_result(struct vt_warm *warm, const struct vt_talk *talk)
+{
+	/* Before it moves, by which the next call may begin. */
+	warm->judging = warm->owner->judge(warm);
+	warm->left_alone = warm->judging;
+	warm->result = *talk;
+	vt_warm_move(warm, VT_WARM_OVER);
+	/* What the cell still does is judged once more when it is gone. */
+	if (!warm->judging && warm->call)
+		tell_result(warm, talk);
 }
 
 /* The cell is gone, and its call is not over: what is in its pipes is all that there will ever be.
@@ -291,6 +365,11 @@ static void conclude_end(struct vt_warm *warm)
 
 	if (!warm->call)
 		return;
+	if (warm->result.kind) {
+		tell_result(warm, &warm->result);
+		close_streams(warm);
+		return;
+	}
 	vt_look_conclude(&warm->look);
 	vt_outcome_init(&outcome);
 	outcome.result.unreaped = warm->bare.unburied ||
@@ -323,6 +402,7 @@ void vt_warm_tick(struct vt_warm *warm, int64_t now)
 		conclude_end(warm); /* nobody waits longer for it */
 		warm->given_up = INT64_MAX;
 		(void)vt_warm_bare_give_up(warm);
+		check_gone(warm);
 	}
 }
 
@@ -384,7 +464,7 @@ void vt_warm_pipe_ready(struct vt_watch *source, uint32_t events)
 	struct vt_warm *warm = source->owner;
 
 	(void)events; /* a hang-up is read as such */
-	if (warm->state == VT_WARM_OVER)
+	if (warm->state == VT_WARM_OVER && !warm->call)
 		close_watch(warm, source); /* of no interest any more */
 	else if (!vt_words_hold(warm))
 		drain(warm, (size_t)(source - warm->pipes), PIPE_TURN);
@@ -418,7 +498,7 @@ static int64_t ended_cpu(int pidfd)
  */
 static void conclude_command(struct vt_warm *warm)
 {
-	if (!warm->call || !warm->call->command || warm->plan->bare)
+	if (!warm->call || !warm->call->command || warm->plan->bare || warm->owner->is_judged(warm))
 		return;
 	for (size_t i = 0; i < VT_WARM_STREAMS; i++)
 		drain(warm, i, PIPE_MOST);

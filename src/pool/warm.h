@@ -46,6 +46,10 @@ struct vt_warm_owner {
 	void (*moved)(struct vt_warm *warm, enum vt_warm_state from);
 	bool (*is_dying)(void *user); /* what it lives in is on its way to its end */
 	void (*failed)(struct vt_warm *warm, const struct vt_err *err); /* it was never parked */
+	/* Whether what a call may have made is judged before the call is told to be over. */
+	bool (*is_judged)(struct vt_warm *warm);
+	/* Has it judged: a note tells of the end. False: nobody does, or not now. */
+	bool (*judge)(struct vt_warm *warm);
 	/* Nothing of it runs any more. It is freed later, when nobody is at work on it. */
 	void (*gone)(struct vt_warm *warm);
 };
@@ -95,6 +99,10 @@ struct vt_warm {
 
 	/* of its call */
 	struct vt_pool_call    *call;
+	struct vt_talk          result; /* while what it made is judged; kind 0: none */
+	bool                    judging, judged;
+	bool                    left_alone; /* when that began, there was more of its cell */
+	json_t                 *guarded; /* what came of that; NULL: nothing */
 	struct vt_talk_in  in;
 	/*
 	 * What the occupant's socket did not take yet: of the call's arguments, and messages behind
@@ -168,6 +176,12 @@ void vt_warm_lose_entering(struct vt_warm *warm, int status);
 /* When something is due that only the clock tells; INT64_MAX: never. */
 int64_t vt_warm_due(const struct vt_warm *warm);
 void    vt_warm_tick(struct vt_warm *warm, int64_t now);
+
+/* What came of a look, as JSON of a result: watch/guarded.h. NULL: nothing. */
+json_t *vt_warm_read_judged(const struct vt_plan *plan, int fd);
+
+/* What a call may have made was judged; fd has what came of it, -1: nothing. Borrowed. */
+void vt_warm_judged(struct vt_warm *warm, int fd);
 
 /* Kills it, without grace. A call that it still has is concluded when all of it is gone. */
 void vt_warm_kill(struct vt_warm *warm);

@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "serve/done.h"
 
+#include <jansson.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
 #include "base/clock.h"
 #include "base/frame.h"
 #include "base/head.h"
@@ -61,6 +66,23 @@ static void add_usage(struct vt_str *head, const struct vt_result *result)
 		vt_head_add_flag(head, "unreaped", true);
 }
 
+/* As JSON in a text. One that no head has room for only says how much there is. */
+static void add_guarded(struct vt_str *head, const struct vt_result *result)
+{
+	enum { GUARDED_MAX = 4 << 10 };
+	char *text = result->guarded ? json_dumps(result->guarded, JSON_COMPACT) : NULL;
+	char counted[64];
+
+	if (text && strlen(text) > GUARDED_MAX) {
+		(void)snprintf(counted, sizeof(counted), "{\"more\":%zu}",
+			       result->guarded_count); /* fits */
+		vt_head_add(head, "protected", counted);
+	} else if (text) {
+		vt_head_add(head, "protected", text);
+	}
+	free(text);
+}
+
 static void add_error(struct vt_str *head, const struct vt_outcome *outcome)
 {
 	const struct vt_verdict *verdict = &outcome->result.verdict;
@@ -94,5 +116,6 @@ void vt_done_describe(struct vt_str *head, int64_t call, const struct vt_outcome
 	add_usage(head, result);
 	if (outcome->came_to_cell)
 		vt_head_add_flag(head, "cell", true);
+	add_guarded(head, result);
 	add_error(head, outcome);
 }

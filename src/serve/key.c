@@ -36,6 +36,10 @@ static void add_plan(struct vt_str *key, const struct vt_plan *plan)
 			    (unsigned long long)build->ino);
 		for (size_t j = 0; build->veil && j < build->veil->count; j++)
 			vt_str_addf(key, "\t%s\n", build->veil->names[j].path);
+		for (size_t j = 0; j < build->guard_count; j++)
+			vt_str_addf(key, "\t%s %llx:%llx\n", build->guards[j].path,
+				    (unsigned long long)build->guards[j].dev,
+				    (unsigned long long)build->guards[j].ino);
 	}
 	for (size_t i = 0; i < plan->landlock_rule_count; i++)
 		vt_str_addf(key, "%llx:%llx %llx\n",

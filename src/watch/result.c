@@ -23,6 +23,7 @@ void vt_result_init(struct vt_result *result)
 
 void vt_result_done(struct vt_result *result)
 {
+	json_decref(result->guarded);
 	vt_capture_done(&result->out);
 	vt_capture_done(&result->err);
 	vt_capture_done(&result->report);
@@ -137,6 +138,11 @@ static json_t *notes_json(const struct vt_plan *plan)
 	}
 	if (plan->ids_note)
 		vt_object_put(&notes, "ids", vt_json_string(plan->ids_note + strlen("ids: ")));
+	if (plan->protect_note)
+		vt_object_put(&notes, "protect",
+			      vt_json_string(plan->protect_note + strlen("files: ")));
+	else if (plan->unlooked)
+		vt_object_put(&notes, "protect", vt_json_string(plan->unlooked));
 	if (plan->links_note)
 		vt_object_put(&notes, "links", vt_json_string(plan->links_note));
 	return vt_object_take(&notes);
@@ -229,6 +235,8 @@ static json_t *rest_json(const struct vt_result *result, const struct vt_plan *p
 	vt_object_put(&root, "isolation", vt_result_isolation(plan));
 	vt_object_put(&root, "files", json_object());
 	vt_object_put(&root, "denials", json_null());
+	if (result->guarded)
+		vt_object_put(&root, "protected", json_incref(result->guarded));
 	if (result->unreaped)
 		vt_object_put(&root, "unreaped", json_true());
 	if (result->uncleared && plan && plan->scratch)

@@ -31,6 +31,9 @@ struct vt_result {
 	bool              unreaped;       /* the cell did not go within five seconds */
 	/* it is empty, but its private folder took too long to go */
 	bool              uncleared;
+	/* what became of protected names: watch/guarded.h; NULL: nothing */
+	json_t           *guarded;
+	size_t            guarded_count, guarded_bytes;
 	bool              unbuilt;        /* the cell could not be built, and nothing of it ran */
 	/* then, or where the program could not be executed: why */
 	struct vt_err     failure;

@@ -16,6 +16,7 @@
 #include "base/fd.h"
 #include "launch/spawn.h"
 #include "watch/broker.h"
+#include "watch/guarded.h"
 #include "watch/look.h"
 #include "watch/loop.h"
 #include "watch/modes.h"
@@ -548,12 +549,15 @@ int vt_run(const struct vt_plan *plan, const struct vt_run_io *io, struct vt_res
 	struct run run = {
 		.plan = plan, .io = io, .result = ret_result, .pipes = &p, .fds = { -1, -1, -1 }
 	};
+	struct vt_guarded guarded = { .plan = plan };
 	int r = vt_loop_init(&run.loop, err);
 
 	if (r < 0)
 		return r;
 	vt_cell_init(&run.cell);
-	r = vt_pipes_make(&p, io->in_relay, io->reports, err);
+	r = vt_guarded_begin(&guarded, plan, err);
+	if (r == 0)
+		r = vt_pipes_make(&p, io->in_relay, io->reports, err);
 	if (r == 0 && plan->own_ids) {
 		const struct vt_outer outer = vt_spawn_ids(plan);
 
@@ -562,5 +566,7 @@ int vt_run(const struct vt_plan *plan, const struct vt_run_io *io, struct vt_res
 	if (r == 0)
 		r = run_in(&run, &p, err);
 	release(&run);
+	/* Only now is nothing left that could go on writing. */
+	vt_guarded_end(&guarded, ret_result);
 	return r;
 }

@@ -22,7 +22,7 @@ STATUSES = {"ok": None, "error": "Error", "timeout": "Timeout", "cpu_limit": "Cp
 FIELDS = {"is": str, "call": (0, BIG), "status": str, "value": (0, BIG), "stdout": (0, BIG), "stderr": (0, BIG),
           "dropped_stdout": (0, BIG), "dropped_stderr": (0, BIG), "exit_code": (-1, 255), "signal": (0, 127),
           "wall_ns": (0, BIG), "cpu_ns": (0, BIG), "peak_kb": (-1, BIG), "processes": (-1, BIG), "cell": bool,
-          "unreaped": bool, "error_type": str, "error": str, "stream": (1, 2), "ask": (0, BIG), "tool": str,
+          "unreaped": bool, "protected": str, "error_type": str, "error": str, "stream": (1, 2), "ask": (0, BIG), "tool": str,
           "pool": (0, BIG), "ok": bool, "num": (1, 4095), "version": (0, BIG), "vitro": str}
 MUST = {"hello": ("version", "vitro"), "pool": ("pool", "ok"), "output": ("call", "stream"), "log": (),
         "ask": ("call", "ask", "tool"), "done": ("call", "status"), "count": ()}
@@ -285,4 +285,5 @@ class Client:
             "usage": {"wall_ms": round(head.get("wall_ns", 0) / 1e6, 1), "cpu_ms": round(head.get("cpu_ns", 0) / 1e6, 1),
                       "peak_memory_kb": None if peak < 0 else peak, "processes": None if processes < 0 else processes},
             "isolation": json.loads(self.pools[call["pool"]][1]) if head.get("cell") else None,
+            **({"protected": json.loads(head["protected"])} if "protected" in head else {}),
             **({"unreaped": True} if head.get("unreaped") else {})}

@@ -31,6 +31,7 @@ export class Result {
 		this.files = new Map();
 		this.denials = null;
 		this.unreaped = false;
+		this.protected = null;
 		Object.assign(this, fields);
 	}
 
@@ -62,7 +63,7 @@ export class Result {
 			exit_code: this.exitCode, signal: this.signal, stdout: this.stdout, stderr: this.stderr, dropped: this.dropped,
 			logs: this.logs, usage: { wall_ms: wallMs, cpu_ms: cpuMs, peak_memory_kb: peakMemoryKb, processes },
 			isolation: this.isolation, files: Object.fromEntries([...this.files].map(([name, data]) => [name, sayBytes(data)])),
-			denials: this.denials, ...this.unreaped ? { unreaped: true } : {},
+			denials: this.denials, ...this.protected ? { protected: this.protected } : {}, ...this.unreaped ? { unreaped: true } : {},
 		};
 	}
 }

@@ -89,6 +89,7 @@ export class Call {
 				processes: known(message.processes),
 			},
 			isolation: message.cell ? this.pool.isolation : null, unreaped: message.unreaped ?? false,
+			protected: message.protected ?? null,
 		});
 	}
 }

@@ -174,7 +174,7 @@ const COUNT = [0, BIG];
 const FIELDS = new Map(Object.entries({
 	is: 'string', call: COUNT, status: 'string', value: COUNT, stdout: COUNT, stderr: COUNT, dropped_stdout: COUNT,
 	dropped_stderr: COUNT, exit_code: [-1, 255], signal: [0, 127], wall_ns: COUNT, cpu_ns: COUNT, peak_kb: [-1, BIG],
-	processes: [-1, BIG], cell: 'boolean', unreaped: 'boolean', error_type: 'string', error: 'string', stream: [1, 2],
+	processes: [-1, BIG], cell: 'boolean', unreaped: 'boolean', protected: 'string', error_type: 'string', error: 'string', stream: [1, 2],
 	ask: COUNT, tool: 'string', pool: COUNT, ok: 'boolean', num: [1, 4095], version: COUNT, vitro: 'string', ready: COUNT,
 	refilling: COUNT, live: COUNT, waiting: COUNT, calls: COUNT, cells_made: COUNT, cold_calls: COUNT,
 }));
@@ -194,12 +194,28 @@ export function readMessage(bytes) {
 			throw new Broken(`${name} is ${typeof value === 'object' ? value.text : JSON.stringify(String(value))}`);
 		message[name] = value;
 	}
+	if (message.protected !== undefined)
+		message.protected = readObject('protected', message.protected);
 	if (message.is === undefined)
 		throw new Broken('a message without its kind');
 	for (const name of NEEDED.get(message.is) ?? [])
 		if (message[name] === undefined)
 			throw new Broken(`the message ${message.is} without its ${name}`);
 	return message;
+}
+
+/** A member that is JSON in a text. */
+function readObject(name, text) {
+	let told = null;
+
+	try {
+		told = JSON.parse(text);
+	} catch {
+		// told below
+	}
+	if (typeof told !== 'object' || told === null || Array.isArray(told))
+		throw new Broken(`${name} is no JSON object`);
+	return told;
 }
 
 function fits(kind, value) {

@@ -112,7 +112,8 @@ def build(call: Call, head: Head) -> Result:
         dropped=dropped, logs=[*call.logs],
         usage=Usage(round(head.get("wall_ns", 0) / 1e6, 1), round(head.get("cpu_ns", 0) / 1e6, 1),
                     None if peak < 0 else peak, None if processes < 0 else processes),
-        isolation=call.pool.isolation if head.get("cell") else None, unreaped=head.get("unreaped", False))
+        isolation=call.pool.isolation if head.get("cell") else None, unreaped=head.get("unreaped", False),
+        protected=head.get("protected"))
 
 
 def command_result(result: Result) -> Result:

@@ -80,6 +80,7 @@ class Result:
     files        the files that `collect` matched, by name
     denials      None: denials were not observed
     unreaped     something in the cell did not die in time
+    protected    what became of protected names (`files.protect`): {"set_apart": [{"path", "to"}], "replaced": [path]}; None if nothing
     """
 
     call_id: str
@@ -97,6 +98,7 @@ class Result:
     files: Dict[str, bytes] = field(default_factory=dict)
     denials: Optional[List[Any]] = None
     unreaped: bool = False
+    protected: Optional[Dict[str, Any]] = None
 
     @property
     def ok(self) -> bool:
@@ -133,6 +135,8 @@ class Result:
             "stdout": self.stdout, "stderr": self.stderr, "dropped": dict(self.dropped),
             "logs": [log._asdict() for log in self.logs], "usage": self.usage._asdict(),
             "isolation": self.isolation, "files": dict(self.files), "denials": self.denials}
+        if self.protected is not None:
+            shape["protected"] = self.protected
         if self.unreaped:
             shape["unreaped"] = True
         return shape

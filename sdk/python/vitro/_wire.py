@@ -245,12 +245,23 @@ _N = (0, BIG)
 _FIELDS: Dict[str, Any] = {
     "is": str, "call": _N, "status": str, "value": _N, "stdout": _N, "stderr": _N, "dropped_stdout": _N,
     "dropped_stderr": _N, "exit_code": (-1, 255), "signal": (0, 127), "wall_ns": _N, "cpu_ns": _N, "peak_kb": (-1, BIG),
-    "processes": (-1, BIG), "cell": bool, "unreaped": bool, "error_type": str, "error": str, "stream": (1, 2),
+    "processes": (-1, BIG), "cell": bool, "unreaped": bool, "protected": str, "error_type": str, "error": str, "stream": (1, 2),
     "ask": _N, "tool": str, "pool": _N, "ok": bool, "num": (1, 4095), "version": _N, "vitro": str, "ready": _N,
     "refilling": _N, "live": _N, "waiting": _N, "calls": _N, "cells_made": _N, "cold_calls": _N}
 _MUST: Dict[str, Tuple[str, ...]] = {
     "hello": ("version", "vitro"), "pool": ("pool", "ok"), "output": ("call", "stream"), "log": (),
     "ask": ("call", "ask", "tool"), "done": ("call", "status"), "count": (), "tools": ("ok",), "bye": (), "refused": ()}
+
+
+def _read_object(name: str, text: str) -> Dict[str, Any]:
+    """A member that is JSON in a text."""
+    try:
+        told = json.loads(text)
+    except (ValueError, RecursionError):
+        told = None
+    if not isinstance(told, dict):
+        raise Broken(f"{name} is no JSON object")
+    return told
 
 
 def read_message(data: bytes) -> Head:
@@ -274,6 +285,8 @@ def read_message(data: bytes) -> Head:
             raise Broken(f"{name} is {value!r}")
     if nulls:
         head = {name: value for name, value in head.items() if value is not None}
+    if "protected" in head:
+        head["protected"] = _read_object("protected", head["protected"])
     if "is" not in head:
         raise Broken("a message without its kind")
     for name in _MUST.get(head["is"], ()):
