@@ -18,7 +18,7 @@ export interface PolicyObject {
 		wall_ms?: Duration; queue_ms?: Duration; grace_ms?: Duration; cpu_ms?: Duration | null; cpus?: number | null; memory_mb?: Size; pids?: number;
 		open_files?: number; file_mb?: Size; tmp_mb?: Size; stdout_kb?: Size; stderr_kb?: Size; result_mb?: Size;
 	};
-	files?: { read?: Grant[]; write?: Grant[]; deny?: (string | URL)[]; sockets?: (string | URL)[]; cwd?: string | URL };
+	files?: { read?: Grant[]; write?: Grant[]; deny?: (string | URL)[]; protect?: string[]; sockets?: (string | URL)[]; cwd?: string | URL };
 	network?: 'none' | 'loopback' | 'host';
 	env?: { pass?: string[]; set?: Record<string, string> };
 	syscalls?: string;
