@@ -73,7 +73,7 @@ export class Result<T = unknown> {
 	/** Something in the cell did not die in time. */
 	readonly unreaped: boolean;
 	/** What became of protected names (`files.protect`); null if nothing. */
-	readonly protected: { set_apart?: { path: string; to: string | null; error?: string }[]; replaced?: string[]; more?: number } | null;
+	readonly protected: { set_apart?: { path: string; to: string | null; error?: string }[]; replaced?: string[]; unseen?: { path: string; error: string }[]; more?: number } | null;
 	/** The members of `vitro run --json`. */
 	toJSON(): Record<string, unknown>;
 }

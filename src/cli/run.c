@@ -387,6 +387,11 @@ static void tell_guarded(struct call *call)
 				    "trust it (files.protect), and could not be renamed: ",
 				    json_object_get(item, "error"), "; look at it");
 	}
+	json_array_foreach((json_t *)json_object_get(guarded, "unseen"), i, item)
+		complain_of(call, "'", json_object_get(item, "path"),
+			    "' could not be looked at, so that the call may have put something "
+			    "there that programs of the host run or trust (files.protect): ",
+			    json_object_get(item, "error"), "; look at it");
 	json_array_foreach((json_t *)json_object_get(guarded, "replaced"), i, item)
 		complain_of(call, "'", item,
 			    "' is another file than before the call, which may have written to it; "

@@ -92,15 +92,17 @@ struct place {
 	int num; /* then: why */
 	const char *path;
 	size_t len;
-	bool opens; /* folders that a call closed are opened to their owner */
 };
 
-/* What could not be seen: nothing comes of it. */
-static const struct vt_inode unknown = { UINT64_MAX, UINT64_MAX };
+/* What could not be seen, and why. */
+static struct vt_inode make_unknown(int num)
+{
+	return (struct vt_inode){ .dev = (uint64_t)num, .ino = UINT64_MAX };
+}
 
 static bool is_unknown(const struct vt_inode *inode)
 {
-	return inode->ino == unknown.ino && inode->dev == unknown.dev;
+	return inode->ino == UINT64_MAX;
 }
 
 /* By its descriptor. Somebody else's stays as it is: the kernel says no. */
@@ -115,26 +117,43 @@ static bool open_up(int folder_fd)
 	       chmod(link, (st.st_mode & 07777) | S_IRWXU) == 0;
 }
 
+/* A folder in one that a call may have closed. */
+static int open_folder_in(int around_fd, const char *name)
+{
+	int fd = open_in(around_fd, name, O_PATH | O_DIRECTORY);
+
+	if (fd < 0 && errno == EACCES && open_up(around_fd))
+		fd = open_in(around_fd, name, O_PATH | O_DIRECTORY);
+	return fd;
+}
+
+/* The folder itself, which it takes no right to search: "." in it would. */
+static int open_itself(int folder_fd)
+{
+	return fcntl(folder_fd, F_DUPFD_CLOEXEC, 0);
+}
+
 /* Part by part, since each may be closed. */
 static int open_slowly(int root_fd, const char *path, size_t len)
 {
-	AUTO_CLOSE int fd = open_in(root_fd, ".", O_PATH | O_DIRECTORY);
+	AUTO_CLOSE int fd = open_itself(root_fd);
 	char part[NAME_MAX + 1];
 
 	while (fd >= 0 && len) {
 		size_t size = strcspn(path, "/");
 
 		size = size < len ? size : len;
-		if (size > NAME_MAX)
+		if (size > NAME_MAX) {
+			errno = ENAMETOOLONG;
 			return -1;
+		}
 		memcpy(part, path, size);
 		part[size] = '\0';
-		int next = open_in(fd, part, O_PATH | O_DIRECTORY);
+		int next = open_folder_in(fd, part), num = errno;
 
-		if (next < 0 && errno == EACCES && open_up(fd))
-			next = open_in(fd, part, O_PATH | O_DIRECTORY);
 		vt_fd_close(&fd);
 		fd = next;
+		errno = num;
 		path += size;
 		len -= size;
 		if (len) {
@@ -164,11 +183,13 @@ static const char *go_to(struct place *place, const char *path)
 	vt_fd_close(&place->fd);
 	place->path = path;
 	place->len = len;
+	place->num = ENAMETOOLONG;
 	if (len < sizeof(folder)) {
 		memcpy(folder, path, len);
 		folder[len] = '\0';
-		place->fd = open_in(place->root_fd, len ? folder : ".", O_PATH | O_DIRECTORY);
-		if (place->fd < 0 && errno == EACCES && place->opens)
+		place->fd = len ? open_in(place->root_fd, folder, O_PATH | O_DIRECTORY)
+				: open_itself(place->root_fd);
+		if (place->fd < 0 && errno == EACCES)
 			place->fd = open_slowly(place->root_fd, path, len);
 		place->num = errno;
 	}
@@ -182,21 +203,20 @@ static struct vt_inode see(const struct place *place, const char *name, struct s
 	int r = place->fd < 0 ? -1 : statx(place->fd, name, AT_SYMLINK_NOFOLLOW, wanted, ret_st);
 	int num = place->fd < 0 ? place->num : errno;
 
-	if (r < 0 && num == EACCES && place->fd >= 0 && place->opens && open_up(place->fd)) {
+	if (r < 0 && num == EACCES && place->fd >= 0 && open_up(place->fd)) {
 		r = statx(place->fd, name, AT_SYMLINK_NOFOLLOW, wanted, ret_st);
 		num = errno;
 	}
 	if (r < 0)
-		return num == ENOENT || num == ENOTDIR ? (struct vt_inode){ 0, 0 } : unknown;
+		return num == ENOENT || num == ENOTDIR ? (struct vt_inode){ 0, 0 }
+						       : make_unknown(num);
 	return (struct vt_inode){ makedev(ret_st->stx_dev_major, ret_st->stx_dev_minor),
 				  ret_st->stx_ino };
 }
 
 void vt_guard_note(const struct vt_build *build, int folder_fd, struct vt_inode *ret_seen)
 {
-	/* What a call closed behind it is opened: else the next one's doings there would not show.
-	 */
-	AUTO_PLACE struct place place = { .root_fd = folder_fd, .fd = -1, .opens = true };
+	AUTO_PLACE struct place place = { .root_fd = folder_fd, .fd = -1 };
 	struct statx st;
 
 	for (size_t i = 0; i < build->guard_count; i++) {
@@ -208,7 +228,7 @@ void vt_guard_note(const struct vt_build *build, int folder_fd, struct vt_inode 
 
 bool vt_guard_stands(const struct vt_build *build, int folder_fd, const struct vt_inode *seen)
 {
-	AUTO_PLACE struct place place = { .root_fd = folder_fd, .fd = -1, .opens = true };
+	AUTO_PLACE struct place place = { .root_fd = folder_fd, .fd = -1 };
 
 	for (size_t i = 0; i < build->guard_count; i++) {
 		struct statx st = { .stx_ino = 0 };
@@ -347,17 +367,25 @@ static void judge_tree(const struct judging *j, int trees_fd, const char *trees,
 	static const char *const names[] = { "commondir", "config", "config.worktree", "gitdir",
 					     "hooks" };
 	char path[PATH_MAX];
-	struct place place = { .fd = open_in(trees_fd, tree, O_PATH | O_DIRECTORY), .opens = true };
+	struct place place = { .fd = open_folder_in(trees_fd, tree) };
+	int num = errno;
 	size_t len = strlen(trees), size = strlen(tree);
 	struct vt_inode now;
 	struct statx st;
 
+	/* A link is no work tree, and a file none either. */
+	if (place.fd < 0 && num != ENOENT && num != ENOTDIR && num != ELOOP)
+		j->teller->tell(j->teller->user, VT_GUARD_UNSEEN, trees, NULL, num);
 	for (size_t i = 0; place.fd >= 0 && i < sizeof(names) / sizeof(names[0]); i++) {
 		size_t rest = strlen(names[i]);
 
 		now = see(&place, names[i], &st);
-		if (!now.ino || is_unknown(&now) || is_plain(j, place.fd, names[i]) ||
-		    len + size + rest + 3 > sizeof(path))
+		if (len + size + rest + 3 > sizeof(path))
+			now = make_unknown(ENAMETOOLONG);
+		if (is_unknown(&now))
+			j->teller->tell(j->teller->user, VT_GUARD_UNSEEN, trees, NULL,
+					(int)now.dev);
+		if (!now.ino || is_unknown(&now) || is_plain(j, place.fd, names[i]))
 			continue;
 		memcpy(path, trees, len);
 		path[len] = '/';
@@ -389,10 +417,10 @@ static void judge_trees(const struct judging *j, int around_fd, const char *name
 	_Alignas(struct linux_dirent64) char buffer[8 << 10];
 	AUTO_CLOSE int fd = open_in(around_fd, name, O_RDONLY | O_DIRECTORY);
 	size_t count = 0;
-	long got;
+	long got = fd < 0 ? -1 : 0;
 
 	if (fd < 0 && errno == EACCES) {
-		AUTO_CLOSE int closed = open_in(around_fd, name, O_PATH | O_DIRECTORY);
+		AUTO_CLOSE int closed = open_folder_in(around_fd, name);
 
 		if (closed >= 0 && open_up(closed))
 			fd = open_in(around_fd, name, O_RDONLY | O_DIRECTORY);
@@ -407,19 +435,21 @@ static void judge_trees(const struct judging *j, int around_fd, const char *name
 			    is_known(j->build, trees, entry->name))
 				continue;
 			if (count++ == TREES_MOST) {
-				j->teller->tell(j->teller->user, VT_GUARD_STUCK, trees, NULL,
+				j->teller->tell(j->teller->user, VT_GUARD_UNSEEN, trees, NULL,
 						EOVERFLOW);
 				return;
 			}
 			judge_tree(j, fd, trees, entry->name);
 		}
 	}
+	if (got < 0 && errno != ENOENT && errno != ENOTDIR)
+		j->teller->tell(j->teller->user, VT_GUARD_UNSEEN, trees, NULL, errno);
 }
 
 void vt_guard_judge(const struct vt_build *build, int folder_fd, const struct vt_inode *seen,
 		    const char *call, const struct vt_guard_teller *teller)
 {
-	AUTO_PLACE struct place place = { .root_fd = folder_fd, .fd = -1, .opens = true };
+	AUTO_PLACE struct place place = { .root_fd = folder_fd, .fd = -1 };
 	struct judging j = { .build = build, .teller = teller };
 	struct statx st;
 
@@ -430,9 +460,14 @@ void vt_guard_judge(const struct vt_build *build, int folder_fd, const struct vt
 
 		struct vt_inode now = see(&place, name, &st);
 
-		if (guard->closed || !now.ino || is_unknown(&now) || is_unknown(&seen[i]))
+		if (guard->closed || !now.ino)
 			continue;
+		if (is_unknown(&now) || is_unknown(&seen[i])) {
+			int num = (int)(is_unknown(&now) ? now.dev : seen[i].dev);
 
+			teller->tell(teller->user, VT_GUARD_UNSEEN, guard->path, NULL, num);
+			continue;
+		}
 		if (guard->kind == VT_GUARD_NAME && !seen[i].ino)
 			set_apart(&j, place.fd, name, guard->path);
 		else if (seen[i].ino && (now.ino != seen[i].ino || now.dev != seen[i].dev))

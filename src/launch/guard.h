@@ -29,6 +29,7 @@ bool vt_guard_stands(const struct vt_build *build, int folder_fd, const struct v
 enum vt_guard_event {
 	VT_GUARD_APART,    /* what appeared at path has the name `to` now, in the same folder */
 	VT_GUARD_STUCK,    /* it could not be renamed: num says why; to is NULL */
+	VT_GUARD_UNSEEN,   /* it could not be looked at, so that anything may be there: the same */
 	VT_GUARD_REPLACED, /* another file is there than before, which the host or the call made */
 };
 

@@ -68,7 +68,7 @@ struct told {
 
 static void tell(void *user, enum vt_guard_event event, const char *path, const char *to, int num)
 {
-	static const char *const words[] = { "apart", "stuck", "replaced" };
+	static const char *const words[] = { "apart", "stuck", "unseen", "replaced" };
 	struct told *told = user;
 	size_t len = strlen(told->text);
 
@@ -137,10 +137,45 @@ static void what_is_closed_is_opened(void **state)
 	note(seen);
 	assert_int_equal(chmod("w/sub", 0755), 0);
 	judge(seen, "c1", "");
+	assert_int_equal(mkdir("w/sub/worktrees", 0755) + mkdir("w/sub/worktrees/x", 0755), 0);
 	put("w/sub/missing", "x");
 	put("w/.envrc", "x");
 	assert_int_equal(chmod("w/sub", 0) + chmod("w", 0555), 0);
 	judge(seen, "c1", "apart .envrc .envrc.vitro-c1, apart sub/missing missing.vitro-c1");
+	/* The grant's root itself. */
+	put("w/.envrc", "x");
+	put("w/sub/missing", "x");
+	assert_int_equal(chmod("w/sub", 0) + chmod("w", 0), 0);
+	judge(seen, "c2", "apart .envrc .envrc.vitro-c2, apart sub/missing missing.vitro-c2");
+	/* Folders of work trees: neither read, nor searched, nor both. */
+	for (mode_t mode = 0; mode <= 0400; mode += 0400) {
+		put("w/sub/worktrees/x/config", "x");
+		assert_int_equal(chmod("w/sub/worktrees/x", 0) + chmod("w/sub/worktrees", mode), 0);
+		judge(seen, mode ? "c3" : "c2",
+		      mode ? "apart sub/worktrees/x/config config.vitro-c3"
+			   : "apart sub/worktrees/x/config config.vitro-c2");
+	}
+}
+
+/* Neither before nor afterwards is it taken for what is in order. */
+static void what_cannot_be_seen_is_told(void **state)
+{
+	struct vt_inode seen[GUARDS];
+
+	(void)state;
+	assert_int_equal(rename("w/sub", "w/other") + symlink("other", "w/sub"), 0);
+	note(seen);
+	judge(seen, "c1",
+	      "unseen sub/config, unseen sub/missing, unseen sub/worktrees, "
+	      "unseen sub/worktrees/known/commondir");
+	assert_int_equal(unlink("w/sub") + rename("w/other", "w/sub"), 0);
+	put("w/sub/config", "a");
+	judge(seen, "c1", "replaced sub, unseen sub/config");
+	note(seen);
+	assert_int_equal(rename("w/sub", "w/other") + symlink("other", "w/sub"), 0);
+	judge(seen, "c1",
+	      "replaced sub, unseen sub/config, unseen sub/missing, unseen sub/worktrees, "
+	      "unseen sub/worktrees/known/commondir");
 }
 
 static void work_trees_are_judged(void **state)
@@ -291,6 +326,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(what_appears_is_set_apart, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_is_closed_is_opened, setup, teardown),
+		cmocka_unit_test_setup_teardown(what_cannot_be_seen_is_told, setup, teardown),
 		cmocka_unit_test_setup_teardown(work_trees_are_judged, setup, teardown),
 		cmocka_unit_test_setup_teardown(nothing_outside_is_touched, setup, teardown),
 		cmocka_unit_test_setup_teardown(what_is_there_cannot_be_changed, setup, teardown),

@@ -152,6 +152,20 @@ static void hull_judged(void *user, int fd)
 		if (vt_str_ok(&text))
 			vt_pool_log_line(pool, LOG_WARNING, text.text);
 	}
+	json_array_foreach(json_object_get(guarded, "unseen"), i, item)
+	{
+		const char *path = json_string_value(json_object_get(item, "path"));
+		const char *error = json_string_value(json_object_get(item, "error"));
+
+		vt_str_clear(&text);
+		vt_str_addf(&text,
+			    "'%s' could not be looked at after a call gave its result, so that "
+			    "something may be there that programs of the host run or trust "
+			    "(files.protect): %s",
+			    path ? path : "", error ? error : "");
+		if (vt_str_ok(&text))
+			vt_pool_log_line(pool, LOG_WARNING, text.text);
+	}
 	vt_str_done(&text);
 	json_decref(guarded);
 }

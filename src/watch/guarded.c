@@ -30,6 +30,12 @@ static json_t *list_of(json_t *root, const char *key)
 void vt_guarded_tell(struct vt_result *result, const char *folder, enum vt_guard_event event,
 		     const char *path, const char *to, int num)
 {
+	static const char *const lists[] = {
+		[VT_GUARD_APART] = "set_apart",
+		[VT_GUARD_STUCK] = "set_apart",
+		[VT_GUARD_UNSEEN] = "unseen",
+		[VT_GUARD_REPLACED] = "replaced",
+	};
 	const char *slash = strrchr(path, '/');
 	struct vt_str from, place;
 	json_t *item = NULL;
@@ -49,15 +55,14 @@ void vt_guarded_tell(struct vt_result *result, const char *folder, enum vt_guard
 					  json_integer(json_integer_value(more) + 1));
 	} else if (vt_str_ok(&from) && vt_str_ok(&place)) {
 		item = vt_json_text(from.text, from.len);
-		if (event != VT_GUARD_REPLACED)
+		if (event == VT_GUARD_UNSEEN)
+			item = json_pack("{s:o}", "path", item);
+		else if (event != VT_GUARD_REPLACED)
 			item = json_pack("{s:o, s:o}", "path", item, "to",
 					 to ? vt_json_text(place.text, place.len) : json_null());
-		if (item && event == VT_GUARD_STUCK)
+		if (item && !to && event != VT_GUARD_REPLACED)
 			(void)json_object_set_new(item, "error", vt_json_string(strerror(num)));
-		(void)json_array_append_new(list_of(result->guarded, event == VT_GUARD_REPLACED
-									     ? "replaced"
-									     : "set_apart"),
-					    item);
+		(void)json_array_append_new(list_of(result->guarded, lists[event]), item);
 	}
 	vt_str_done(&from);
 	vt_str_done(&place);
@@ -128,7 +133,7 @@ void vt_guarded_end(struct vt_guarded *guarded, struct vt_result *result)
 		if (fd >= 0)
 			vt_guard_judge(build, fd, guarded->seen + at, result->call_id, &teller);
 		else
-			tell(&telling, VT_GUARD_STUCK, "", NULL, ESTALE);
+			tell(&telling, VT_GUARD_UNSEEN, "", NULL, ESTALE);
 		at += build->guard_count;
 	}
 	free(guarded->seen);

@@ -25,8 +25,8 @@ int vt_guarded_begin(struct vt_guarded *guarded, const struct vt_plan *plan, str
 void vt_guarded_end(struct vt_guarded *guarded, struct vt_result *result);
 
 /*
- * Adds one event to a result, as JSON: {"set_apart": [{"path":, "to":}], "replaced": [path]}.
- * folder is the granted one, path lies in it.
+ * Adds one event to a result, as JSON: {"set_apart": [{"path":, "to":}], "replaced": [path],
+ * "unseen": [{"path":, "error":}]}. folder is the granted one, path lies in it.
  */
 void vt_guarded_tell(struct vt_result *result, const char *folder, enum vt_guard_event event,
 		     const char *path, const char *to, int num);

@@ -80,7 +80,8 @@ class Result:
     files        the files that `collect` matched, by name
     denials      None: denials were not observed
     unreaped     something in the cell did not die in time
-    protected    what became of protected names (`files.protect`): {"set_apart": [{"path", "to"}], "replaced": [path]}; None if nothing
+    protected    what became of protected names (`files.protect`): {"set_apart": [{"path", "to"}], "replaced": [path],
+                 "unseen": [{"path", "error"}]}; None if nothing
     """
 
     call_id: str
