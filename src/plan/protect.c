@@ -60,6 +60,7 @@ enum {
 	GIT_FOLDERS_MOST = 1000, /* the same, of those that git has for itself */
 	CONFIG_BYTES = 64 << 10, /* of a configuration that is read */
 	CONFIGS_MOST = 256,      /* of a grant that are read */
+	LED_MOST = 1024,         /* paths that lead elsewhere: at its root, and below */
 };
 
 /* ---- what was found ------------------------------------------------------------------------ */
@@ -97,7 +98,7 @@ struct protecting {
 	struct config *configs;
 	size_t config_count, config_room, config_read;
 	bool nested; /* what lies at the root has its room; of the rest there may be too much */
-	size_t nested_count;
+	size_t nested_count, led_count;
 	bool failed; /* out of memory */
 };
 
@@ -313,6 +314,13 @@ static const char *add_led(struct protecting *p, const char *path)
 	struct vt_path seen;
 	struct vt_way way;
 
+	if (p->led_count++ >= LED_MOST) {
+		if (!p->plan->unlooked)
+			p->plan->unlooked = vt_arena_printf(
+				p->arena, "%s: more paths than are followed, here and beyond",
+				path);
+		return NULL;
+	}
 	if (!find_way(p, path, &way))
 		return NULL;
 	for (size_t i = 0; i < way.link_count; i++) {
@@ -328,6 +336,25 @@ static const char *add_led(struct protecting *p, const char *path)
 	else if (inside)
 		add_missing(p, inside);
 	return way.real;
+}
+
+/* Whether a link is on the way to a name below a folder, which has none itself. */
+static bool is_led(struct protecting *p, const char *folder, const char *name)
+{
+	char target[PATH_MAX];
+	struct vt_path itself;
+
+	for (const char *slash = strchr(name, '/'); slash; slash = strchr(slash + 1, '/')) {
+		const char *part = vt_arena_dupn(p->arena, name, (size_t)(slash - name));
+
+		p->failed |= !part;
+		if (!part || p->host->step(p->host, on_host(p, join(p, folder, part)), &itself,
+					   target, sizeof(target)) < 0)
+			return false;
+		if (itself.link)
+			return true;
+	}
+	return false;
 }
 
 /* Returns where it leads on the host, which is another name if that is elsewhere in the grant. */
@@ -349,6 +376,17 @@ static const char *add_name(struct protecting *p, const char *path)
 	const char *led = link ? add_led(p, host_path) : NULL;
 
 	return led ? led : host_path;
+}
+
+/* A name of some parts, in a folder that no link leads to. */
+static void add_name_in(struct protecting *p, const char *folder, const char *name)
+{
+	const char *path = join(p, folder, name);
+
+	if (is_led(p, folder, name))
+		(void)add_led(p, on_host(p, path));
+	else
+		(void)add_name(p, path);
 }
 
 /* ---- git ----------------------------------------------------------------------------------- */
@@ -702,13 +740,12 @@ static void look_into(struct protecting *p, const char *folder)
 			add(p, join(p, folder, anywhere[i]), VT_GUARD_NAME, NULL);
 	for (size_t i = 0; i < COUNT(of_others); i++)
 		if (l.others & 1U << i)
-			(void)add_name(p,
-				       join(p, join(p, folder, of_others[i][0]), of_others[i][1]));
+			add_name_in(p, folder, join(p, of_others[i][0], of_others[i][1]));
 	for (size_t i = 0; i < more->count; i++)
 		if (watched || is_there(p, join(p, folder, more->items[i]), &seen))
-			(void)add_name(p, join(p, folder, more->items[i]));
+			add_name_in(p, folder, more->items[i]);
 	for (size_t i = 0; home && i < COUNT(of_home); i++)
-		(void)add_name(p, join(p, folder, of_home[i]));
+		add_name_in(p, folder, of_home[i]);
 	if (l.git != DT_UNKNOWN)
 		add_git(p, folder, l.git);
 	else if (!*folder)
@@ -741,6 +778,7 @@ static void look_everywhere(struct protecting *p)
 	read_configs(p);
 	add_ways(p);
 	p->nested = true;
+	p->led_count = 0;
 	for (size_t i = 0; i < p->home_count; i++)
 		if (vt_path_lies_in(p->homes[i], p->build->from) &&
 		    strcmp(p->homes[i], p->build->from) != 0)
@@ -1088,7 +1126,8 @@ int vt_protect_decide(struct vt_plan *plan, const struct vt_policy *policy,
 		p.git_folders = NULL;
 		p.nested = false;
 		p.count = p.room = p.folder_count = p.folder_room = 0;
-		p.config_count = p.config_room = p.config_read = p.nested_count = 0;
+		p.config_count = p.config_room = p.config_read = 0;
+		p.nested_count = p.led_count = 0;
 		p.git_folder_count = p.git_folder_room = p.git_looked = 0;
 		keep_places(&p);
 		if (!is_off(policy))
