@@ -165,18 +165,37 @@ function findKey({ code, syscall, path }) {
 	if (code === 'EAGAIN' && syscall.startsWith('spawn'))
 		return 'limits.pids';
 	if (code === 'EROFS')
-		return 'files.write';
+		return isKept(path) ? 'files.write and files.protect' : 'files.write';
+	if (code === 'EBUSY' && isKept(path))
+		return 'files.protect';
 	if (code !== 'EACCES' && code !== 'EPERM')
 		return '';
 	if (typeof path !== 'string')
 		return ['connect', 'bind', 'listen', 'send', 'socket'].includes(syscall) ? 'network' : '';
 	// What is denied is there, and closed.
-	return canRead(path) || !disk.existsSync(path) ? 'files.write' : 'files.read and files.deny';
+	return can(path, disk.constants.R_OK) || !disk.existsSync(path) ? 'files.write' : 'files.read and files.deny';
 }
 
-function canRead(path) {
+/**
+ * Whether it lies in a folder of its own file system that can be written to: in a grant, where only what is protected, or granted
+ * for reading, is not.
+ */
+function isKept(path) {
+	if (typeof path !== 'string' || !path)
+		return false;
+	const look = (place) => disk.lstatSync(place, { throwIfNoEntry: false });
+	let folder = paths.resolve(path);
+	while (!look(folder))
+		folder = paths.dirname(folder);
+	const device = look(folder).dev;
+	while (folder !== '/' && !can(folder, disk.constants.W_OK))
+		folder = paths.dirname(folder);
+	return folder !== '/' && disk.statSync(folder).dev === device;
+}
+
+function can(path, what) {
 	try {
-		disk.accessSync(path, disk.constants.R_OK);
+		disk.accessSync(path, what);
 		return true;
 	} catch {
 		return false;

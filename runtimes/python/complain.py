@@ -144,6 +144,20 @@ def _is_there(path: str) -> bool:
     return True
 
 
+def _is_kept(path: str) -> bool:
+    """Whether it lies in a folder of its own file system that can be written to: in a grant, where only what is protected, or granted
+    for reading, is not."""
+    if not path:
+        return False
+    folder = os.path.abspath(path)
+    while not os.path.lexists(folder):
+        folder = os.path.dirname(folder)
+    device = os.lstat(folder).st_dev
+    while folder != "/" and not os.access(folder, os.W_OK):
+        folder = os.path.dirname(folder)
+    return folder != "/" and os.stat(folder).st_dev == device
+
+
 def _find_key(error: OSError) -> Optional[str]:
     number = error.errno
     if type(error).__name__ in ("gaierror", "herror"):
@@ -157,7 +171,9 @@ def _find_key(error: OSError) -> Optional[str]:
         return "network" if is_denied or number in _NETWORK else None
     path = os.fsdecode(error.filename) if isinstance(error.filename, (str, bytes)) else ""
     if number == errno.EROFS:
-        return "files.write"
+        return "files.write and files.protect" if _is_kept(path) else "files.write"
+    if number == errno.EBUSY and _is_kept(path):
+        return "files.protect"
     if number in _DENIED:
         is_to_write = os.access(path, os.R_OK) or not _is_there(path)
         return "files.write" if is_to_write else "files.read and files.deny"  # what is denied is there, and closed

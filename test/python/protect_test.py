@@ -107,6 +107,19 @@ def _():
             check_equal(run(box, g, "cat a").protected, None, "of a call that makes none")
 
 
+@test("an error about a protected name has the key's name", needs=["git"])
+def _():
+    need_held({"files": "mountns"})
+    with folder() as g:
+        on_host(g, FIRST, "")
+        with sandbox(g) as box:
+            for code, keys in (("open('.git/config', 'w')", "keys are files.write and files.protect"), ("import os; os.mkdir('.git/hooks/x')", "keys are files.write and files.protect"),
+                               ("import os; os.rename('.git', 'x')", "key is files.protect"), ("import os; os.unlink('.git/config')", "key is files.protect"),
+                               ("open('/usr/x', 'w')", "key is files.write")):
+                said = box.eval(code, result=True).error.message
+                check(said.endswith(f"if the cell was denied it, the policy's {keys}"), f"{code}: {said}")
+
+
 @test("names like those that it could get are no way to keep it", needs=["git"])
 def _():
     need_held({"files": "mountns"})
