@@ -63,7 +63,7 @@ class Way:
     before: str = ""
     on: str = "repository"
     grants: tuple = (".",)
-    open: bool = False  # docs/security.md names it as not held
+    open: str = ""  # what docs/security.md says of it, as not held
     needs: str = "git"
 
 
@@ -176,7 +176,7 @@ HOOKS = [
     Way("hooks that are a link to a link", "rm -f link; program link/pre-commit", COMMIT,
         before="mkdir tools; ln -s tools link; rm -r .git/hooks; ln -s ../link .git/hooks"),
     Way("hooks that are a link", "program tools/pre-commit", COMMIT, before="mkdir tools; rm -r .git/hooks; ln -s ../tools .git/hooks"),
-    Way("hooks that are a link to what is missing", "program tools/pre-commit", COMMIT, before="rm -r .git/hooks; ln -s ../tools .git/hooks", open=True),
+    Way("hooks that are a link to what is missing", "program tools/pre-commit", COMMIT, before="rm -r .git/hooks; ln -s ../tools .git/hooks"),
     Way("the folder of core.hooksPath", "program .githooks/pre-commit", COMMIT,
         before="mkdir .githooks; git config core.hooksPath .githooks"),
     Way("the folder of core.hooksPath, missing", "program .githooks/pre-commit", COMMIT, before="git config core.hooksPath .githooks"),
@@ -206,7 +206,7 @@ OTHERS = [  # git folders that are not the grant's own
         before="""mkdir .git/modules/lib; mv .git/modules/sub .git/modules/lib/deep; echo 'gitdir: ../.git/modules/lib/deep' > sub/.git
         git config -f .git/modules/lib/deep/config core.worktree ../../../../sub"""),
     Way("a submodule that is not there yet", "git init -q sub; evil >> sub/.git/config", STATUS, on="super",
-        before="git submodule -q deinit -f sub; rm -rf .git/modules", open=True),
+        before="git submodule -q deinit -f sub; rm -rf .git/modules", open="modules that was not checked out yet"),
     Way("a worktree's .git", "evil_copy .git x; rm wt/.git; echo 'gitdir: ../x' > wt/.git", "cd wt; git status",
         before="git worktree add -q wt"),
     Way("a worktree's core.hooksPath, which is its repository's", "program wt/.githooks/pre-commit", "cd wt; " + COMMIT,
@@ -218,7 +218,7 @@ OTHERS = [  # git folders that are not the grant's own
     Way("a new worktree's configuration", "git worktree add -q wt; evil >> .git/worktrees/wt/config.worktree", "cd wt; git status",
         before="git config extensions.worktreeConfig true"),
     Way("a new worktree's commondir", "git worktree add -q wt; evil_copy .git x; echo $G/x > .git/worktrees/wt/commondir", "cd wt; git status"),
-    Way("a new worktree's .git", "git worktree add -q wt; evil_copy .git x; echo 'gitdir: ../x' > wt/.git", "cd wt; git status", open=True),
+    Way("a new worktree's .git", "git worktree add -q wt; evil_copy .git x; echo 'gitdir: ../x' > wt/.git", "cd wt; git status", open="the `.git` of a work tree that a call makes"),
     Way("a worktree that is the grant: its .git", "evil_copy copy x; rm .git; echo 'gitdir: x' > .git", "cd ../tree; git status",
         before="git worktree add -q ../tree; cp -a .git/. ../tree/copy", grants=("../tree",)),
     Way("a worktree that is the grant: core.hooksPath of its repository", "program .githooks/pre-commit", "cd ../tree; " + COMMIT,
@@ -296,8 +296,13 @@ HOMES = [
     at_home(".config/fish/config.fish", "mkdir -p .config/fish; echo \"$PWN\" > .config/fish/config.fish", "fish -ic true", needs="fish"),
     at_home(".gitconfig", "evil >> .gitconfig", "cd ../repository; git status"),
     at_home(".config/git/config", "mkdir -p .config/git; evil >> .config/git/config", "cd ../repository; git status"),
-    at_home(".ssh/config", "printf 'Match exec \"%s\"\\nUser x\\n' \"$PWN\" >> .ssh/config", "ssh -F .ssh/config -G x", needs="ssh"),
+    at_home(".ssh/config", "printf 'Match exec \"%s\"\\nUser x\\n' \"$PWN\" >> .ssh/config", 
+            'as=; id -un > /dev/null 2>&1 || as="unshare -r"; $as ssh -F .ssh/config -G x', needs="ssh"),  # ssh wants its user to have a name
     at_home(".local/bin", "program .local/bin/tool", "bash -lc tool"),
+    at_home(".local/bin, in a .local that is a link", "program .local/bin/tool", "bash -lc tool",
+            before="mkdir dotfiles; mv .local dotfiles/local; ln -s dotfiles/local .local"),
+    at_home(".local/bin, in a .local that is a link, and another in its place", "rm -f .local; program .local/bin/tool", "bash -lc tool",
+            before="mkdir dotfiles; mv .local dotfiles/local; ln -s dotfiles/local .local"),
     at_home("bin, missing", "program bin/tool", "bash -lc tool"),
     at_home(".local/lib", """v=$(python3 -c 'import sys; print("python%d.%d" % sys.version_info[:2])')
         mkdir -p .local/lib/$v/site-packages; printf 'import os; os.system("%s")\\n' "$PWN" > .local/lib/$v/site-packages/x.pth""",
@@ -306,29 +311,29 @@ HOMES = [
 
 NOT_HELD = [  # with what docs/security.md says of each
     Way("a new repository that the outer one takes as a gitlink", "git init -q n; (cd n; git commit -q --allow-empty -m x); git add n; evil >> n/.git/config",
-        STATUS, open=True),
-    Way("a new repository into which somebody changes", "git init -q n; evil >> n/.git/config", "cd n; git status", open=True),
-    Way("a new bare repository into which somebody changes", "mkdir n; cd n; bare ../.git", "cd n; git status", open=True),
-    Way("a name that is missing in a folder below", "echo \"$PWN\" > dir/.envrc", "cd dir; opens direnv", before="mkdir dir", open=True),
-    Way("what an allowed .envrc sources", "echo \"$PWN\" >> env.sh", "opens direnv", before="echo 'source ./env.sh' > .envrc; touch env.sh", open=True),
-    Way("what a hook that is there runs", "echo \"$PWN\" >> check.sh", COMMIT, open=True,
+        STATUS, open="takes it for a module"),
+    Way("a new repository into which somebody changes", "git init -q n; evil >> n/.git/config", "cd n; git status", open="if somebody changes into it, with a work tree"),
+    Way("a new bare repository into which somebody changes", "mkdir n; cd n; bare ../.git", "cd n; git status", open="or without"),
+    Way("a name that is missing in a folder below", "echo \"$PWN\" > dir/.envrc", "cd dir; opens direnv", before="mkdir dir", open="names that are missing in other folders below"),
+    Way("what an allowed .envrc sources", "echo \"$PWN\" >> env.sh", "opens direnv", before="echo 'source ./env.sh' > .envrc; touch env.sh", open="what an allowed `.envrc` sources"),
+    Way("what a hook that is there runs", "echo \"$PWN\" >> check.sh", COMMIT, open="what a hook that is there runs",
         before="printf '#!/bin/sh\\n. ./check.sh\\n' > .git/hooks/pre-commit; chmod +x .git/hooks/pre-commit; touch check.sh"),
     Way("a filter of the user's own configuration", "echo 'a filter=own' > .gitattributes; echo \"$PWN; cat\" > clean; touch a", STATUS,
-        before="git config -f ../gitconfig filter.own.clean 'sh ./clean'; echo cat > clean", open=True),
-    Way("a program of the work tree that the repository's configuration names", "echo \"$PWN\" >> tool", STATUS, open=True,
+        before="git config -f ../gitconfig filter.own.clean 'sh ./clean'; echo cat > clean", open="or the user's own, names"),
+    Way("a program of the work tree that the repository's configuration names", "echo \"$PWN\" >> tool", STATUS, open="programs of the work tree that a repository's configuration",
         before="git config core.fsmonitor 'sh ./tool #'; touch tool"),
-    Way("a file of the work tree that the user's own configuration includes", "evil >> team", STATUS, open=True,
+    Way("a file of the work tree that the user's own configuration includes", "evil >> team", STATUS, open="files of the work tree that the user's own configuration includes",
         before="git config -f ../gitconfig include.path $G/team; echo '[x]' > team"),
-    Way("another name of the configuration that the host gave it", "evil >> x", STATUS, before="ln .git/config x", open=True),
+    Way("another name of the configuration that the host gave it", "evil >> x", STATUS, before="ln .git/config x", open="another name (a hard link) of a protected file"),
     Way("a rebase that goes on", "echo \"exec $PWN\" >> .git/rebase-merge/git-rebase-todo", "git rebase --continue",
-        before="GIT_SEQUENCE_EDITOR='sed -i 1s/pick/edit/' git rebase -i HEAD~1", open=True),
+        before="GIT_SEQUENCE_EDITOR='sed -i 1s/pick/edit/' git rebase -i HEAD~1", open="`git rebase --continue`"),
     Way("a name that no git would put into an index", """program x; python3 -c 'import hashlib, struct, subprocess
 index = open(".git/index", "rb").read()[:-20]
 name, blob = b".git/hooks/post-checkout", subprocess.run(["git", "hash-object", "-w", "x"], stdout=subprocess.PIPE).stdout.decode()
 entry = struct.pack(">10I", *6 * [0], 0o100755, 0, 0, 0) + bytes.fromhex(blob) + struct.pack(">H", len(name)) + name
 entry += bytes(8 - len(entry) % 8)
 index = struct.pack(">4sII", b"DIRC", 2, struct.unpack(">I", index[8:12])[0] + 1) + entry + index[12:]
-open(".git/index", "wb").write(index + hashlib.sha1(index).digest())'""", "git checkout -- .", open=True),
+open(".git/index", "wb").write(index + hashlib.sha1(index).digest())'""", "git checkout -- .", open="`git checkout -- .`"),
 ]
 
 WAYS = [*KEYS, *PLACES, *HOOKS, *OTHERS, *PROJECT, *HOMES, *NOT_HELD]
@@ -452,6 +457,19 @@ def register(way):
             check(way.name in held.fired, f"it is held, and the documents say that it is not\n{held.said[way.name]}")
         else:
             check(way.name not in held.fired, f"the host ran it\n{held.said[way.name]}")
+
+
+# Of what else docs/security.md names as not held: python/protect has pools; other tests here, and none, the rest.
+BESIDES = ["in a pool, what the host adds", "a name that the host replaces during a call", "two calls at once", "what the host itself makes"]
+
+
+@test("what is not held is what docs/security.md says, no more and no less")
+def _():
+    text = pathlib.Path(__file__).parents[2].joinpath("docs", "security.md").read_text()
+    text = text.split("### Names that programs of the host run")[1].split("\nNot held:\n")[1].split("\n\n")[0]
+    items, said = [" ".join(item.split()) for item in ("\n" + text).split("\n- ")[1:]], [*(way.open for way in WAYS if way.open), *BESIDES]
+    check_equal([each for each in said if not any(each in item for item in items)], [], "not in the page")
+    check_equal([item for item in items if not any(each in item for each in said)], [], "not in the tests")
 
 
 # ---- git's daily work ---------------------------------------------------------------------------------------------------
@@ -610,6 +628,12 @@ CROWDS = {
     "folders of editors": "import os\nfor i in range(2000): os.makedirs(f'n{i}/.vscode')",
     "closed folders": "import os\nfor name in ('etc', 'lib', '.git', '.'): os.chmod(name, 0)",
     "a large configuration": "import os\nos.makedirs('n/.git')\nwith open('n/.git/config', 'w') as file: file.write('[x]\\n' * 200000)",
+    "configurations that include what takes long to find": """import os
+os.mkdir('n')
+for i in range(30): os.symlink(f'l{i + 1}', f'n/l{i}')
+for i in range(20):
+    os.makedirs(f'n{i}/.git')
+    with open(f'n{i}/.git/config', 'w') as file: file.write('[include]\\n' + 'path=../../n/l0\\n' * 4000)""",
     "configurations that include each other": """import os
 for i in range(40):
     os.makedirs(f'n{i}/.git')
@@ -633,11 +657,10 @@ def register_crowd(what, text):
             start = time.monotonic()
             call = in_grant(g, attack)
             check(time.monotonic() - start < 20, f"{what}: the next call takes {time.monotonic() - start:.1f} s")
-            os.chmod(g, 0o755)
+            run(["chmod", "-R", "u+rwX", g])
             changed = [name for name in names if "evil" in pathlib.Path(g, name).read_text()]
             told = vitro("explain", "--write", g).out if changed else ""
             check(not changed or changed == names[2:] and "looked" in told, f"{what}: {changed} are changed, and what is told is {told}\n{call}")
-            run(["chmod", "-R", "u+rwx", g])
 
 
 for each in CROWDS.items():
