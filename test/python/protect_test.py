@@ -107,6 +107,21 @@ def _():
             check_equal(run(box, g, "cat a").protected, None, "of a call that makes none")
 
 
+@test("what a call of a pool closes is opened, at the root of the grant too, and the pool goes on", needs=["git"])
+def _():
+    need_held({"files": "mountns"})
+    with folder() as g:
+        on_host(g, FIRST, "")
+        with sandbox(g) as box:
+            for number, close in enumerate(("chmod 000 .", "chmod 555 .", "chmod 000 .git", "chmod 000 .git .")):
+                name = ".git/commondir" if ".git" in close else ".envrc"
+                result = run(box, g, f"echo {number} > {name}; {close}")
+                os.chmod(g, 0o755), os.chmod(g + "/.git", 0o755)
+                check_equal(os.path.lexists(f"{g}/{name}"), False, f"{close}: {name} is there: {result}")
+                check_equal([each["path"] for each in result.protected["set_apart"]], [f"{g}/{name}"], "what is set apart")
+            check_equal(run(box, g, "cat a").protected, None, "of a call that makes none")
+
+
 @test("an error about a protected name has the key's name", needs=["git"])
 def _():
     need_held({"files": "mountns"})
