@@ -52,6 +52,10 @@ static const struct invented machine[] = {
 	{ "/link", S_IFDIR | 0755 },
 	{ "/link/.idea", S_IFDIR | 0755, 0, "settings" },
 	{ "/link/settings", S_IFDIR | 0755 },
+	{ "/led", S_IFDIR | 0755 },
+	{ "/led/real", S_IFDIR | 0755 },
+	{ "/led/real/ci", S_IFREG | 0644 },
+	{ "/led/way", S_IFDIR | 0755, 0, "real" },
 };
 
 static const struct {
@@ -166,6 +170,11 @@ static void links_are_followed(void **state)
 {
 	(void)state;
 	check("\"write\": [\"/link\"]", "?.envrc ?.git .idea settings");
+	/* on the way to a name, too */
+	check("\"write\": [\"/led\"], \"protect\": [\"way/ci\"]",
+	      "?.envrc ?.git [real] real/ci way");
+	check("\"write\": [\"/led\"], \"protect\": [\"way/later\"]",
+	      "?.envrc ?.git [real] ?real/later way");
 }
 
 static void check_refused(const struct vt_host *host, const char *files, const char *says)

@@ -61,7 +61,7 @@ def _():
     with folder(writable=True) as place:
         repository(place)
         call = vitro("run", "--json", "--write", place, "--cwd", place, "--", "/bin/sh", "-c",
-                     "touch .envrc .git/commondir HEAD; mkdir .claude; chmod 555 .; echo ok")
+                     "touch .envrc .git/commondir HEAD; mkdir .claude; chmod 000 .; echo ok")
         check_equal(call.json["stdout"], "ok\n", "it went on", call)
         made = call.json["protected"]["set_apart"]
         ending = ".vitro-" + call.json["call_id"]
