@@ -55,6 +55,11 @@ void vt_pool_learn(struct vt_pool *pool, const char *module)
 		teach(pool);
 }
 
+bool vt_pool_can_learn(const struct vt_pool *pool, const char *module)
+{
+	return vt_lessons_take(&pool->lessons, module);
+}
+
 void vt_pool_learn_same(struct vt_pool *pool, const struct vt_pool *other)
 {
 	for (size_t i = 0; i < other->lessons.count; i++)

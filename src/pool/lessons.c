@@ -19,12 +19,22 @@ static struct vt_lesson *find(const struct vt_lessons *lessons, const char *name
 	return NULL;
 }
 
-/* The one of that name, which may be new: it is FAILED then, as nobody has asked for it. */
-static int get(struct vt_lessons *lessons, const char *name, struct vt_lesson **ret_lesson)
+static bool is_name(const char *name)
 {
 	size_t len = strlen(name);
 
-	if (!len || len > VT_MODULE_MAX)
+	return len && len <= VT_MODULE_MAX;
+}
+
+bool vt_lessons_take(const struct vt_lessons *lessons, const char *name)
+{
+	return is_name(name) && (lessons->count < VT_LESSONS_MAX || find(lessons, name));
+}
+
+/* The one of that name, which may be new: it is FAILED then, as nobody has asked for it. */
+static int get(struct vt_lessons *lessons, const char *name, struct vt_lesson **ret_lesson)
+{
+	if (!is_name(name))
 		return -EINVAL;
 	if ((*ret_lesson = find(lessons, name)))
 		return 0;
@@ -41,7 +51,7 @@ static int get(struct vt_lessons *lessons, const char *name, struct vt_lesson **
 	}
 	*ret_lesson = &lessons->items[lessons->count++];
 	**ret_lesson = (struct vt_lesson){ .state = VT_LESSON_FAILED };
-	memcpy((*ret_lesson)->name, name, len + 1);
+	memcpy((*ret_lesson)->name, name, strlen(name) + 1);
 	return 0;
 }
 

@@ -42,6 +42,8 @@ void vt_lessons_done(struct vt_lessons *lessons);
  * -ENOMEM.
  */
 int vt_lessons_want(struct vt_lessons *lessons, const char *name);
+/* Whether a module of that name is among the lessons, or can become one of them. */
+bool vt_lessons_take(const struct vt_lessons *lessons, const char *name);
 
 /*
  * From now on no zygote is told of it, but that it is not to import it. 0, -EALREADY, or as above.

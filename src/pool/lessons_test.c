@@ -65,13 +65,17 @@ static void test_bounds(void **state)
 	name[VT_MODULE_MAX + 1] = '\0';
 	assert_int_equal(vt_lessons_want(&lessons, name), -EINVAL);
 	assert_int_equal(vt_lessons_want(&lessons, ""), -EINVAL);
+	assert_false(vt_lessons_take(&lessons, name) || vt_lessons_take(&lessons, ""));
+	assert_true(vt_lessons_take(&lessons, name + 1));
 	assert_int_equal(vt_lessons_want(&lessons, name + 1), 1);
 	for (int i = 1; i < VT_LESSONS_MAX; i++) {
 		(void)snprintf(name, sizeof(name), "m%d", i);
 		assert_int_equal(vt_lessons_want(&lessons, name), 1);
 	}
 	assert_int_equal(vt_lessons_want(&lessons, "one.more"), -E2BIG);
+	assert_false(vt_lessons_take(&lessons, "one.more"));
 	assert_int_equal(vt_lessons_want(&lessons, "m7"), 0);
+	assert_true(vt_lessons_take(&lessons, "m7"));
 	for (int i = 1; i <= VT_LESSONS_LEFT_OUT_MAX; i++) {
 		(void)snprintf(name, sizeof(name), "m%d", i);
 		assert_int_equal(vt_lessons_leave_out(&lessons, name), 0);

@@ -98,6 +98,8 @@ void vt_pool_submit(struct vt_pool *pool, struct vt_pool_call *call);
 void vt_pool_learn(struct vt_pool *pool, const char *module);
 /* The same of all that another pool was to know. */
 void vt_pool_learn_same(struct vt_pool *pool, const struct vt_pool *other);
+/* Whether the pool already has such a lesson, or has room for it. */
+bool vt_pool_can_learn(const struct vt_pool *pool, const char *module);
 /* Calls that were kept waiting, since their maker was full, are heard again. */
 void vt_pool_resume(struct vt_pool *pool);
 void vt_pool_count(const struct vt_pool *pool, struct vt_pool_counts *ret_counts);

@@ -468,7 +468,7 @@ static int learn_apart(struct vt_cells *from, struct vt_str *key, const char *mo
 	return 0;
 }
 
-int vt_cells_learn(struct vt_cells **cells, const char *module, struct vt_err *err)
+int vt_cells_learn(struct vt_cells **cells, const char *module, int may_make, struct vt_err *err)
 {
 	struct vt_cells *from = *cells, *other = NULL;
 	struct vt_cells_maker *maker = from->maker;
@@ -477,8 +477,11 @@ int vt_cells_learn(struct vt_cells **cells, const char *module, struct vt_err *e
 	int r = 0;
 
 	(void)snprintf(lesson, sizeof(lesson), "\n\1learned %s\n", module); /* fits */
+	/* A module that the pool does not take must not make the key longer either: a client can
+	 * name as many as it wants. */
 	if (!maker->shared || from->plan->bare || !from->interpreter ||
 	    !from->interpreter->learns || !from->key.len || from->quitting ||
+	    !vt_pool_can_learn(from->pool, module) ||
 	    memmem(from->key.text, from->key.len, lesson, strlen(lesson))) {
 		vt_pool_learn(from->pool, module);
 		return 0;
@@ -490,7 +493,7 @@ int vt_cells_learn(struct vt_cells **cells, const char *module, struct vt_err *e
 		r = vt_cells_no_memory(err);
 	else if (!(other = find_same(maker, &key, false, from->client)) &&
 		 from->users - from->calls > 1)
-		r = learn_apart(from, &key, module, &other, err);
+		r = may_make < 0 ? may_make : learn_apart(from, &key, module, &other, err);
 	if (r == 0 && other) {
 		other->users++;
 		vt_cells_release(from);

@@ -193,9 +193,10 @@ void vt_cells_let_go(struct vt_cells *cells);
 
 /*
  * What a pool stands on learns a module. *cells become others, where somebody else has these: that
- * one's calls are not to run what they did not ask for. 1: they did.
+ * one's calls are not to run what they did not ask for. 1: they did. may_make: 0, or what is
+ * returned where others would have to be made; err says why already.
  */
-int vt_cells_learn(struct vt_cells **cells, const char *module, struct vt_err *err);
+int vt_cells_learn(struct vt_cells **cells, const char *module, int may_make, struct vt_err *err);
 
 /* Sets all that a wish comes to, by asking paths: find.c. */
 int vt_cells_find(struct vt_cells *cells, const struct vt_cells_wish *wish, struct vt_err *err);

@@ -311,7 +311,7 @@ static void learn(struct vt_session *session, struct serve_pool *pool, const cha
 {
 	struct serve_pool before = *pool, **at = &session->pools;
 	char text[VT_MODULE_MAX + sizeof(why->what) + 64];
-	int r = vt_cells_learn(&pool->cells, module, why);
+	int r = vt_cells_learn(&pool->cells, module, check_cells(session, why), why);
 
 	if (r < 0) {
 		(void)snprintf(text, sizeof(text), "'%s' is not imported ahead of calls: %s",

@@ -333,6 +333,45 @@ def _():
         check_equal(ask(client, 2, "tool:one"), 1, "afterwards")
 
 
+@test("modules that a client's pools learn bring it no more cells than it can have")
+def _():
+    need_ahead()
+    with folder() as place, serving(prefix=("prlimit", "--nofile=1500:1500")) as server:
+        client, most = server.join(b"PATH=/usr/bin:/bin\0"), 0
+        with contextlib.suppress(PermissionError):
+            for most in range(64):
+                client.pool(most, [{"json": json.dumps({"limits": {"wall_ms": 1000 + most}, **LOOSE})}], python=PYTHON, setup=setup_of(place))
+        check(2 <= most < 64, f"{most} sets of cells")
+        for number in range(most):
+            client.say({"do": "drop", "pool": number})
+        for number in range(most + 6):
+            client.pool(number, [{"json": json.dumps(LOOSE)}], python=PYTHON, setup=setup_of(place))
+        for number in range(most + 6):
+            client.say({"do": "learn", "pool": number, "module": f"nothing{number}"})
+        client.count()
+        check_in("is not imported ahead of calls: refused: this client has cells of", str(client.lines), "what it is told")
+        check_equal(ask(client, 1, "os:getpid", pool=most + 5) > 0, True, "a pool that did not learn")
+
+
+@test("modules that pools do not learn any more are not kept")
+def _():
+    need_ahead()
+    with folder() as place, serving() as server:
+        client = server.join(b"PATH=/usr/bin:/bin\0")
+        client.pool(1, [{"json": json.dumps(LOOSE)}], python=PYTHON, setup=setup_of(place))
+
+        def learn_many():
+            for number in range(20000):
+                client.say({"do": "learn", "pool": 1, "module": f"m{number:05}" + "x" * 240})
+                if number % 1000 == 0:
+                    client.count()
+            client.count()
+
+        begun = time.monotonic()
+        check_growth(server, learn_many, 3)
+        check(time.monotonic() - begun < 20 or sanitized(), "each takes longer than the one before")
+
+
 @test("pools that have no program keep nothing, and what others stand on is counted")
 def _():
     with serving() as server:
