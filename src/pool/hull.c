@@ -35,6 +35,7 @@ static void clear(struct vt_pool_hull *hull)
 	vt_cell_init(&hull->cell);
 	hull->ready = hull->ending = hull->doomed = hull->unguarded = false;
 	hull->failure.num = 0;
+	hull->looks = 0;
 }
 
 /* Or, where it is not born, who was to make it. Whoever made folders removes them. */
@@ -129,8 +130,12 @@ static void take_note(struct vt_pool_hull *hull, const struct vt_note *note, int
 		hull->refreshed = note->cell;
 		order_refresh(hull);
 		hull->is_refreshed(hull->user);
-	} else if (note->kind == VT_NOTE_LOOKED && !note->cell) {
-		hull->is_judged(hull->user, fds[0]);
+	} else if (note->kind == VT_NOTE_LOOKED) {
+		hull->looks -= hull->looks > 0;
+		if (note->cell)
+			hull->note(hull->user, note, fds);
+		else
+			hull->is_judged(hull->user, fds[0]);
 	} else if (note->kind == VT_NOTE_UNGUARDED) {
 		hull->unguarded = true;
 		hull->ready = false;
@@ -269,7 +274,10 @@ bool vt_pool_hull_judge(struct vt_pool_hull *hull, uint64_t cell, const char *ca
 	len = len < sizeof(order.err.what) - 1 ? len : sizeof(order.err.what) - 1;
 	memcpy(order.err.what, call, len);
 	order.err.what[len] = '\0';
-	return vt_pass_send(hull->cell.status_fd, &order, sizeof(order), NULL, 0, &err) == 0;
+	if (vt_pass_send(hull->cell.status_fd, &order, sizeof(order), NULL, 0, &err) < 0)
+		return false;
+	hull->looks++;
+	return true;
 }
 
 /* Takes the ends of those that have ended. */

@@ -46,6 +46,7 @@ struct vt_pool_hull {
 	struct vt_watch notes, end, made;
 	/* the last that was asked for, ordered, and done */
 	uint64_t        refreshes, ordered, refreshed;
+	unsigned        looks; /* that were ordered, and are not done */
 	int             fds[VT_HULL_FDS]; /* the namespaces; -1 until they are there */
 	int64_t         started; /* since when it is to become ready */
 	bool            ready, ending;

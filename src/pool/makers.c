@@ -152,6 +152,8 @@ static void hull_judged(void *user, int fd)
 		if (vt_str_ok(&text))
 			vt_pool_log_line(pool, LOG_WARNING, text.text);
 	}
+	if (pool->hull.unguarded)
+		vt_pool_wake_by(pool, 0);
 	json_array_foreach(json_object_get(guarded, "unseen"), i, item)
 	{
 		const char *path = json_string_value(json_object_get(item, "path"));
@@ -184,9 +186,18 @@ void vt_pool_leave_unguarded(struct vt_pool *pool)
 
 	if (!pool->hull.unguarded || pool->hull.ending || pool->count[VT_WARM_RUNNING])
 		return;
+	/*
+	 * What is left of a cell can have made what was taken for the host's. It is judged by what
+	 * was noted here; in the next hull it would have been there before. A cell that does not
+	 * die in time dies with the hull.
+	 */
+	while (pool->warm[VT_WARM_OVER])
+		vt_warm_kill(pool->warm[VT_WARM_OVER]);
 	for (const struct vt_warm *warm = pool->warm[VT_WARM_ENDING]; warm; warm = warm->next)
-		if (warm->call)
-			return; /* what it did is judged there */
+		if (warm->call || (warm->unjudged && warm->given_up != INT64_MAX))
+			return;
+	if (pool->hull.looks)
+		return;
 	(void)vt_fail(&why, VT_STEP_WATCH, ESTALE,
 		      "keep a protected name: the host has another file there than before");
 	vt_pool_hull_kill(&pool->hull, &why);

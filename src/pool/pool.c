@@ -217,8 +217,8 @@ static void warm_gone(struct vt_warm *warm)
 {
 	struct vt_pool *pool = warm->owner->user;
 
-	/* Processes that it left may have gone on after its result. */
-	if (warm->left_alone && !pool->count[VT_WARM_RUNNING])
+	/* Processes that it left may have gone on after its result, and after those of others. */
+	if (warm->unjudged && !pool->count[VT_WARM_RUNNING])
 		(void)vt_pool_hull_judge(&pool->hull, 0, "late", sizeof("late") - 1);
 	unlink_warm(pool, warm, warm->state);
 	pool->slots[warm->slot]--;

@@ -90,6 +90,7 @@ static void check_gone(struct vt_warm *warm)
 	if (warm->call && !warm->judged && !warm->judging) {
 		warm->judging = warm->owner->judge(warm);
 		warm->judged = !warm->judging;
+		warm->unjudged = !warm->judging;
 	}
 	if (warm->call && warm->judging)
 		return;
@@ -349,7 +350,6 @@ void vt_warm_take_result(struct vt_warm *warm, const struct vt_talk *talk)
 {
 	/* Before it moves, by which the next call may begin. */
 	warm->judging = warm->owner->judge(warm);
-	warm->left_alone = warm->judging;
 	warm->result = *talk;
 	vt_warm_move(warm, VT_WARM_OVER);
 	/* What the cell still does is judged once more when it is gone. */
@@ -655,6 +655,7 @@ bool vt_warm_run(struct vt_warm *warm, struct vt_pool_call *call)
 	}
 	warm->call = call;
 	call->warm = warm;
+	warm->unjudged = true;
 	vt_warm_move(warm, VT_WARM_RUNNING);
 	if (input < 0)
 		vt_warm_give_up(warm, &err);

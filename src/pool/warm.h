@@ -101,7 +101,7 @@ struct vt_warm {
 	struct vt_pool_call    *call;
 	struct vt_talk          result; /* while what it made is judged; kind 0: none */
 	bool                    judging, judged;
-	bool                    left_alone; /* when that began, there was more of its cell */
+	bool                    unjudged; /* of its cell, there may be what it made since, too */
 	json_t                 *guarded; /* what came of that; NULL: nothing */
 	struct vt_talk_in  in;
 	/*

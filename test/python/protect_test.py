@@ -107,6 +107,29 @@ def _():
             check_equal(run(box, g, "cat a").protected, None, "of a call that makes none")
 
 
+# Leaves a process that makes a name all the while, from so many seconds after the call on.
+GOES_ON = """import os, time
+if os.fork() == 0:
+    time.sleep(%r)
+    while True:
+        try: os.close(os.open(%r, os.O_CREAT | os.O_WRONLY))
+        except OSError: pass
+"""
+
+
+@test("what a process makes that a call left, beside another call or before the next one, is set apart, and not taken for the host's", needs=["git"])
+def _():
+    need_held({"files": "mountns"})
+    with folder() as g, sandbox(g) as box, futures.ThreadPoolExecutor(2) as threads:
+        for number in range(int(os.environ.get("VITRO_ROUNDS", "24"))):
+            first = threads.submit(box.eval, GOES_ON % (number % 4 / 1000, g + "/.envrc"))
+            if number % 2:
+                first.result()
+            box.eval(f"import time; time.sleep({number % 3 / 500})"), first.result()
+            box.eval("1")
+            wait_until(lambda: not os.path.lexists(g + "/.envrc"), 5, f"round {number}: .envrc goes")
+
+
 @test("what a call of a pool closes is opened, at the root of the grant too, and the pool goes on", needs=["git"])
 def _():
     need_held({"files": "mountns"})
