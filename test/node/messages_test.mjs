@@ -146,7 +146,7 @@ test("an error that looks like a denial names the policy's key", () => withSandb
 		const { message } = await checkThrows(ToolError, () => sandbox.eval("(await import('node:fs')).readFileSync('.env')", { policy }), 'what is denied');
 		checkIn("; if the cell was denied it, the policy's keys are files.read and files.deny", message, 'both keys');
 		writeFileSync(join(place, '.envrc'), '');
-		for (const [call, keys] of [["writeFileSync('.envrc', '')", 'keys are files.write and files.protect'], ["rmSync('.envrc')", 'key is files.protect']]) {
+		for (const [call, keys] of [["writeFileSync('.envrc', '')", 'keys are files.write and files.protect'], ["unlinkSync('.envrc')", 'key is files.protect']]) {
 			const kept = await checkThrows(ToolError, () => sandbox.eval(`(await import('node:fs')).${call}`, { policy: { files: { write: [place], cwd: place } } }), call);
 			checkIn(`; if the cell was denied it, the policy's ${keys}`, kept.message, call);
 		}
