@@ -195,7 +195,8 @@ static _Noreturn void become(struct vt_pool_zygote *zygote, char **envp, int con
 		(void)execve(zygote->program, zygote->argv, envp);
 	else
 		(void)syscall(SYS_execveat, program, "", zygote->argv, envp, AT_EMPTY_PATH);
-	/* A script has its interpreter read it by this descriptor, which exec must not close then. */
+	/* A script has its interpreter read it by this descriptor, which exec must not close then.
+	 */
 	if (program >= 0 && errno == ENOENT && fcntl(program, F_SETFD, 0) == 0)
 		(void)syscall(SYS_execveat, program, "", zygote->argv, envp, AT_EMPTY_PATH);
 	(void)vt_fail_at(&err, VT_STEP_EXEC, errno, "execute", zygote->program);
