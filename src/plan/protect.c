@@ -61,6 +61,7 @@ enum {
 	CONFIG_BYTES = 64 << 10, /* of a configuration that is read */
 	CONFIGS_MOST = 256,      /* of a grant that are read */
 	LED_MOST = 1024,         /* paths that lead elsewhere: at its root, and below */
+	WAYS_MOST = 2048,        /* folders that stay in their places: the same */
 };
 
 /* ---- what was found ------------------------------------------------------------------------ */
@@ -98,7 +99,7 @@ struct protecting {
 	struct config *configs;
 	size_t config_count, config_room, config_read;
 	bool nested; /* what lies at the root has its room; of the rest there may be too much */
-	size_t nested_count, led_count;
+	size_t nested_count, led_count, way_count;
 	bool failed; /* out of memory */
 };
 
@@ -160,6 +161,21 @@ static void add(struct protecting *p, const char *path, enum vt_guard_kind kind,
 					       seen ? seen->ino : 0 };
 }
 
+/* Whether there is room for one more folder that stays in its place. */
+static bool may_keep_place(struct protecting *p, const char *path)
+{
+	if (p->way_count++ < WAYS_MOST)
+		return true;
+	leave_out(p, path, "more folders around names than are kept, here and beyond");
+	return false;
+}
+
+static void keep_place(struct protecting *p, const char *path)
+{
+	if (may_keep_place(p, path))
+		add(p, path, VT_GUARD_FOLDER, NULL);
+}
+
 static void add_folder(struct protecting *p, const char *path)
 {
 	const char **items;
@@ -211,8 +227,11 @@ static void see(void *arg, const char *name, unsigned char type)
 			return;
 		}
 	/* What is installed there is nobody's place to work in, and there are many of them. */
-	if (type == DT_DIR && strcmp(name, "node_modules") != 0)
-		add_folder(l->p, join(l->p, l->folder, name));
+	if (type != DT_DIR || strcmp(name, "node_modules") == 0)
+		return;
+	/* A call can make millions of them: the path of one too many takes memory, too. */
+	add_folder(l->p,
+		   l->p->folder_count < FOLDERS_MOST ? join(l->p, l->folder, name) : l->folder);
 }
 
 static bool list(struct protecting *p, struct listing *l)
@@ -421,6 +440,7 @@ static void add_config(struct protecting *p, const char *path, const char *tree)
 struct reading {
 	struct protecting *p;
 	const char *folder, *tree;
+	char told[PATH_MAX]; /* the tree that it says itself, the last time; or "" */
 };
 
 /* A path as git takes it. NULL: it is relative to what is not known. */
@@ -440,9 +460,13 @@ static void follow(void *arg, enum vt_gitconfig_path kind, const char *value)
 {
 	const struct reading *reading = arg;
 	struct protecting *p = reading->p;
+
+	/* What is not followed takes no memory either. */
+	if (kind == VT_GITCONFIG_TREE || p->led_count > LED_MOST)
+		return;
 	const char *path = led_by(p, kind == VT_GITCONFIG_HOOKS ? reading->tree : reading->folder,
 				  value);
-	const char *led = path && kind != VT_GITCONFIG_TREE ? add_led(p, path) : NULL;
+	const char *led = path ? add_led(p, path) : NULL;
 
 	if (led && kind == VT_GITCONFIG_INCLUDE)
 		add_config(p, led, reading->tree);
@@ -454,7 +478,7 @@ static void find_tree(void *arg, enum vt_gitconfig_path kind, const char *value)
 	struct reading *reading = arg;
 
 	if (kind == VT_GITCONFIG_TREE)
-		reading->tree = led_by(reading->p, reading->folder, value);
+		memcpy(reading->told, value, strlen(value) + 1); /* less than PATH_MAX */
 }
 
 static const char *folder_of(struct protecting *p, const char *path)
@@ -475,7 +499,7 @@ static void read_configs(struct protecting *p)
 	p->failed |= any && !text;
 	for (; any && !p->failed && p->config_read < p->config_count; p->config_read++) {
 		const struct config config = p->configs[p->config_read];
-		struct reading reading = { p, folder_of(p, config.path), config.tree };
+		struct reading reading = { p, folder_of(p, config.path), config.tree, "" };
 		ssize_t len = p->host->read_file(p->host, config.path, text, CONFIG_BYTES);
 
 		if (len == -EFBIG && !p->plan->unlooked)
@@ -485,6 +509,8 @@ static void read_configs(struct protecting *p)
 			continue;
 		if (!reading.tree)
 			vt_gitconfig_paths(text, (size_t)len, find_tree, &reading);
+		if (*reading.told)
+			reading.tree = led_by(p, reading.folder, reading.told);
 		vt_gitconfig_paths(text, (size_t)len, follow, &reading);
 	}
 }
@@ -602,6 +628,10 @@ static void see_subfolder(void *arg, const char *name, unsigned char type)
 	s->objects |= strcmp(name, "objects") == 0;
 	if (type != DT_DIR || strcmp(name, ".") == 0 || strcmp(name, "..") == 0)
 		return;
+	if (s->count == GIT_FOLDERS_MOST) {
+		leave_out(s->p, s->folder, "more folders of git's than are looked into");
+		return;
+	}
 	const char **items = grow(s->p, s->items, s->count, &s->room, sizeof(*items));
 
 	if (!items)
@@ -636,7 +666,7 @@ static void add_git_folder(struct protecting *p, const char *folder, const char 
 	p->git_folders = items;
 	p->git_folders[p->git_folder_count++] = folder;
 	if (*folder)
-		add(p, folder, VT_GUARD_FOLDER, NULL);
+		keep_place(p, folder);
 	add_git_names(p, folder, tree);
 }
 
@@ -759,7 +789,7 @@ static void look_into(struct protecting *p, const char *folder)
 		add_git_folder(p, folder, on_host(p, folder));
 	}
 	if (watched && *folder)
-		add(p, folder, VT_GUARD_FOLDER, NULL);
+		keep_place(p, folder);
 }
 
 static void add_ways(struct protecting *p);
@@ -778,7 +808,7 @@ static void look_everywhere(struct protecting *p)
 	read_configs(p);
 	add_ways(p);
 	p->nested = true;
-	p->led_count = 0;
+	p->led_count = p->way_count = 0;
 	for (size_t i = 0; i < p->home_count; i++)
 		if (vt_path_lies_in(p->homes[i], p->build->from) &&
 		    strcmp(p->homes[i], p->build->from) != 0)
@@ -811,25 +841,31 @@ static int by_path(const void *a, const void *b)
 	return order ? order : (int)other->kind - (int)one->kind;
 }
 
-/* The folders around each, which could be renamed with it. */
+/* The folders around each, which could be renamed with it: those that the one before it is not in.
+ */
 static void add_ways(struct protecting *p)
 {
 	const char *last = "";
 
+	if (p->count)
+		qsort(p->found, p->count, sizeof(*p->found), by_path);
 	for (size_t i = 0, count = p->count; i < count && !p->failed; i++) {
-		const char *path = p->found[i].path, *slash = strrchr(path, '/');
-		size_t len = slash ? (size_t)(slash - path) : 0;
+		const char *path = p->found[i].path;
 
-		if (!len || (strncmp(last, path, len) == 0 && !last[len]))
-			continue;
-		for (; slash; slash = memrchr(path, '/', (size_t)(slash - path))) {
-			const char *way = vt_arena_dupn(p->arena, path, (size_t)(slash - path));
+		for (const char *slash = strchr(path, '/'); slash; slash = strchr(slash + 1, '/')) {
+			size_t len = (size_t)(slash - path);
+
+			if (strncmp(last, path, len) == 0 && last[len] == '/')
+				continue;
+			if (!may_keep_place(p, path))
+				return;
+			const char *way = vt_arena_dupn(p->arena, path, len);
 
 			p->failed |= !way;
 			if (way)
 				add(p, way, VT_GUARD_FOLDER, NULL);
-			last = way && strlen(way) == len ? way : last;
 		}
+		last = path;
 	}
 }
 
@@ -1127,7 +1163,7 @@ int vt_protect_decide(struct vt_plan *plan, const struct vt_policy *policy,
 		p.nested = false;
 		p.count = p.room = p.folder_count = p.folder_room = 0;
 		p.config_count = p.config_room = p.config_read = 0;
-		p.nested_count = p.led_count = 0;
+		p.nested_count = p.led_count = p.way_count = 0;
 		p.git_folder_count = p.git_folder_room = p.git_looked = 0;
 		keep_places(&p);
 		if (!is_off(policy))

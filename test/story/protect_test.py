@@ -745,6 +745,15 @@ REFUSED = {
 }
 
 
+@test("a call that leaves more names than can be kept does not have the next one refused")
+def _():
+    make = "import os\nfor i in range(900):\n    os.makedirs(f'p/a/b/c/d/e/f/g/h/i/j/k/l/m/n/{i}/.vscode')"
+    with folder(writable=True) as place:
+        check_equal(vitro("run", "--write", place, "--cwd", place, "--", "/usr/bin/python3", "-c", make).code, 0, "the call")
+        done = vitro("run", "--write", place, "--", "/bin/sh", "-c", f"echo > {place}/p/a/b/c/d/e/f/g/h/i/j/k/l/m/n/7/.vscode/x")
+        check_in("Read-only file system", done.err, "the next call runs, and these names are kept", done)
+
+
 @test("what git cannot do in such a folder fails with an error, and the hint names the key", needs=["git"])
 def _():
     with granted() as g:
