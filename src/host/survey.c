@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/fdlink.h"
 #include "base/file.h"
 #include "uapi/dirent.h"
 
@@ -47,16 +48,28 @@ int vt_survey_entries(const struct vt_host *host, const char *path, uint64_t dev
 
 ssize_t vt_survey_read(const struct vt_host *host, const char *path, char *buf, size_t size)
 {
-	AUTO_CLOSE int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	AUTO_CLOSE int at = open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+	char link[VT_FDLINK];
 	struct stat st;
 	size_t have = 0;
 	ssize_t len = 1;
 
 	(void)host;
-	if (fd < 0 || fstat(fd, &st) < 0)
+	if (at < 0 || fstat(at, &st) < 0)
 		return -errno;
+	/*
+	 * Not even opened: to a device or a pipe that is an event, and a call may have chosen the
+	 * path. Files that the kernel makes as they are read, which may be an event too, are empty.
+	 */
 	if (!S_ISREG(st.st_mode))
 		return -EINVAL;
+	if (st.st_size == 0)
+		return 0;
+	(void)vt_fdlink(link, at);
+	AUTO_CLOSE int fd = open(link, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+
+	if (fd < 0)
+		return -errno;
 	while (len > 0 && have < size) {
 		len = read(fd, buf + have, size - have);
 		if (len < 0 && errno != EINTR)

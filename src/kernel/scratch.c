@@ -357,10 +357,15 @@ int vt_scratch_discard(const char *path, uid_t uid, bool confine, int patience_m
 {
 	enum { PAUSE_MS = 20 };
 	const struct timespec pause = { .tv_nsec = PAUSE_MS * 1000000L };
-	AUTO_CLOSE int place = -1;
-	AUTO_CLOSE int fd = vt_scratch_find(path, uid, &place);
+	const char *name = last_name(path);
 	struct stat st;
 	struct vt_err err;
+
+	/* What is to go has a name of its own, by which its place is known. */
+	if (!*name || is_dots(name))
+		return -EINVAL;
+	AUTO_CLOSE int place = -1;
+	AUTO_CLOSE int fd = vt_scratch_find(path, uid, &place);
 
 	if (fd == -ENOENT)
 		return 0;
@@ -374,7 +379,7 @@ int vt_scratch_discard(const char *path, uid_t uid, bool confine, int patience_m
 	}
 	for (;; patience_ms -= PAUSE_MS) {
 		vt_scratch_remove(fd, place, path);
-		if (fstatat(place, last_name(path), &st, AT_SYMLINK_NOFOLLOW) < 0)
+		if (fstatat(place, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 			return errno == ENOENT ? 0 : -errno;
 		if (patience_ms < PAUSE_MS)
 			return -ENOTEMPTY;

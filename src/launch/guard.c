@@ -349,7 +349,7 @@ static ssize_t read_line(int folder_fd, const char *name, char *buf, size_t size
 /* Whether it leads into the repository that it is in: that is all which git makes of it. */
 static bool is_plain(const struct judging *j, int tree_fd, const char *name)
 {
-	char text[PATH_MAX];
+	char text[PATH_MAX] = "";
 	const char *inside = text + 1;
 
 	if (strcmp(name, "commondir") == 0)

@@ -36,17 +36,22 @@ static const char *const of_git[] = { "commondir", "config", "config.worktree", 
 
 /* The same of others, with the folder that is theirs. */
 static const char *const of_others[][2] = {
-	{ ".hg", "hgrc" }, { ".hg", "hgrc-not-shared" }, { ".jj", "repo/config.toml" },
+	{ ".hg", "hgrc" },	     { ".hg", "hgrc-not-shared" },
+	{ ".hg", "sharedpath" },     { ".jj", "repo/config.toml" },
+	{ ".jj", "workspace-config.toml" },
 };
 
 /* In a home: run or trusted by the next shell, session or tool of its user. */
 static const char *const of_home[] = {
-	".aws", ".bash_aliases", ".bash_login", ".bash_logout", ".bash_profile", ".bashrc", ".cargo",
-	".config", ".docker", ".emacs", ".emacs.d", ".gdbinit", ".gitconfig", ".gnupg", ".inputrc",
-	".kube", ".local/bin", ".local/lib", ".local/share/applications",
-	".local/share/bash-completion", ".local/share/dbus-1", ".local/share/systemd", ".npmrc", ".nvm",
-	".oh-my-zsh", ".pam_environment", ".profile", ".pyenv", ".pypirc", ".screenrc", ".ssh",
-	".tmux.conf", ".vim", ".vimrc", ".xinitrc", ".xprofile", ".xsession", ".xsessionrc",
+	".aws", ".bash_aliases", ".bash_completion", ".bash_login", ".bash_logout", ".bash_profile",
+	".bashrc", ".cargo", ".config", ".cshrc", ".docker", ".emacs", ".emacs.d", ".emacs.el", ".emacs.elc", ".exrc",
+	".gdbinit", ".gitconfig", ".gnupg", ".gvimrc", ".hgrc", ".inputrc", ".kshrc", ".kube",
+	".lessfilter", ".local/bin", ".local/lib", ".local/share/applications",
+	".local/share/bash-completion", ".local/share/dbus-1", ".local/share/fish",
+	".local/share/nvim/site", ".local/share/systemd", ".login", ".logout", ".mkshrc", ".npmrc",
+	".nvm", ".oh-my-zsh", ".pam_environment", ".profile", ".pyenv", ".pypirc", ".screenrc",
+	".selected_editor", ".ssh", ".tcshrc", ".tmux.conf", ".vim", ".vimrc", ".xinitrc",
+	".xprofile", ".xsession", ".xsessionrc",
 	".zcompdump", ".zlogin", ".zlogout", ".zprofile", ".zshenv", ".zshrc", "bin",
 };
 /* clang-format on */
@@ -59,8 +64,10 @@ enum {
 	GUARDS_MOST = 8192,      /* of a grant, with the folders around them */
 	GIT_FOLDERS_MOST = 1000, /* the same, of those that git has for itself */
 	CONFIG_BYTES = 64 << 10, /* of a configuration that is read */
-	CONFIGS_MOST = 256,      /* of a grant that are read */
-	LED_MOST = 1024,         /* paths that lead elsewhere: at its root, and below */
+	CONFIGS_MOST = 1500,     /* of a grant that are read: more than OWN_MOST has */
+	OWN_MOST = 256,          /* git folders in the one at the root, before that is closed */
+	LINK_COST = 64,          /* of one that is followed, in looks */
+	LOOKS_MOST = 16 << 10,   /* at where names lead: at its root, and below */
 	WAYS_MOST = 2048,        /* folders that stay in their places: the same */
 };
 
@@ -98,9 +105,12 @@ struct protecting {
 	size_t git_folder_count, git_folder_room, git_looked;
 	struct config *configs;
 	size_t config_count, config_room, config_read;
-	bool nested; /* what lies at the root has its room; of the rest there may be too much */
-	size_t nested_count, led_count, way_count;
-	bool failed; /* out of memory */
+	size_t looks, nested_count, way_count;
+	bool crowded; /* there is more in one of git's folders than is looked at */
+	bool nested;  /* what lies at the root has its room; of the rest there may be too much */
+	const char *closed; /* a configuration at the root that cannot be read, and may be opened
+			       again */
+	bool failed;        /* out of memory */
 };
 
 static const char *join(struct protecting *p, const char *folder, const char *name)
@@ -136,12 +146,17 @@ static void *grow(struct protecting *p, void *items, size_t count, size_t *room,
 }
 
 /* Told once, of the first that it is true of. */
-static void leave_out(struct protecting *p, const char *path, const char *why)
+static void leave_out_host(struct protecting *p, const char *host_path, const char *why)
 {
 	if (p->plan->unlooked)
 		return;
-	p->plan->unlooked = vt_arena_printf(p->arena, "%s: %s", on_host(p, path), why);
+	p->plan->unlooked = vt_arena_printf(p->arena, "%s: %s", host_path, why);
 	p->failed |= !p->plan->unlooked;
+}
+
+static void leave_out(struct protecting *p, const char *path, const char *why)
+{
+	leave_out_host(p, on_host(p, path), why);
 }
 
 static void add(struct protecting *p, const char *path, enum vt_guard_kind kind,
@@ -234,21 +249,34 @@ static void see(void *arg, const char *name, unsigned char type)
 		   l->p->folder_count < FOLDERS_MOST ? join(l->p, l->folder, name) : l->folder);
 }
 
+static bool is_there(struct protecting *p, const char *path, struct vt_path *ret_seen)
+{
+	return p->host->look(p->host, on_host(p, path), ret_seen) == 0;
+}
+
+/*
+ * A folder of whose names nothing is known is a name itself: a call may have closed it for as long
+ * as it is looked into, or filled it.
+ */
+static void add_whole(struct protecting *p, const char *folder)
+{
+	struct vt_path seen;
+
+	add(p, folder, VT_GUARD_NAME, is_there(p, folder, &seen) ? &seen : NULL);
+}
+
 static bool list(struct protecting *p, struct listing *l)
 {
 	int r = p->host->entries
 			? p->host->entries(p->host, on_host(p, l->folder), p->build->dev, see, l)
 			: -ENOTSUP;
 
+	if (r == -EACCES && *l->folder)
+		add_whole(p, l->folder);
 	/* What went meanwhile, or is a link, is not looked into. */
 	if (r < 0 && r != -ENOENT && r != -ENOTDIR && r != -ELOOP)
 		leave_out(p, l->folder, r == -EXDEV ? "another file system" : strerror(-r));
 	return r == 0;
-}
-
-static bool is_there(struct protecting *p, const char *path, struct vt_path *ret_seen)
-{
-	return p->host->look(p->host, on_host(p, path), ret_seen) == 0;
 }
 
 /* What a path of the host is in the grant. NULL: it lies elsewhere, or is the grant itself. */
@@ -307,9 +335,17 @@ static const char *without_dots(struct protecting *p, const char *path)
  */
 static bool find_way(struct protecting *p, const char *path, struct vt_way *ret_way)
 {
+	enum { CHARS_OF_LOOK = 16 };
 	struct vt_err err;
+
+	if (p->looks >= LOOKS_MOST) {
+		leave_out_host(p, path, "more links and paths than are followed, here and beyond");
+		return false;
+	}
 	int r = vt_way_find(p->host, p->arena, path, "files.protect", ret_way, &err);
 
+	p->looks += 1 + strlen(path) / CHARS_OF_LOOK;
+	p->looks += r == -ELOOP ? LOOKS_MOST / 4 : r == 0 ? ret_way->link_count * LINK_COST : 0;
 	/* What has no link on it was found as it was written. */
 	if (r == 0 && (strstr(ret_way->real, "/.") || strstr(ret_way->real, "//"))) {
 		const char *clean = without_dots(p, ret_way->real);
@@ -333,13 +369,6 @@ static const char *add_led(struct protecting *p, const char *path)
 	struct vt_path seen;
 	struct vt_way way;
 
-	if (p->led_count++ >= LED_MOST) {
-		if (!p->plan->unlooked)
-			p->plan->unlooked = vt_arena_printf(
-				p->arena, "%s: more paths than are followed, here and beyond",
-				path);
-		return NULL;
-	}
 	if (!find_way(p, path, &way))
 		return NULL;
 	for (size_t i = 0; i < way.link_count; i++) {
@@ -382,9 +411,9 @@ static const char *add_name(struct protecting *p, const char *path)
 	const char *host_path = on_host(p, path);
 	char target[PATH_MAX];
 	struct vt_path seen, itself;
-	bool there = is_there(p, path, &seen);
 	bool link = p->host->step(p->host, host_path, &itself, target, sizeof(target)) == 0 &&
 		    itself.link;
+	bool there = (!link || p->looks < LOOKS_MOST) && is_there(p, path, &seen);
 
 	if (there)
 		add(p, path, VT_GUARD_NAME, &seen);
@@ -462,7 +491,7 @@ static void follow(void *arg, enum vt_gitconfig_path kind, const char *value)
 	struct protecting *p = reading->p;
 
 	/* What is not followed takes no memory either. */
-	if (kind == VT_GITCONFIG_TREE || p->led_count > LED_MOST)
+	if (kind == VT_GITCONFIG_TREE || p->looks >= LOOKS_MOST)
 		return;
 	const char *path = led_by(p, kind == VT_GITCONFIG_HOOKS ? reading->tree : reading->folder,
 				  value);
@@ -502,6 +531,9 @@ static void read_configs(struct protecting *p)
 		struct reading reading = { p, folder_of(p, config.path), config.tree, "" };
 		ssize_t len = p->host->read_file(p->host, config.path, text, CONFIG_BYTES);
 
+		if (len == -EACCES && !p->nested && !p->closed &&
+		    vt_path_lies_in(config.path, p->build->from))
+			p->closed = config.path;
 		if (len == -EFBIG && !p->plan->unlooked)
 			p->plan->unlooked = vt_arena_printf(p->arena, "%s: too large to be read",
 							    config.path);
@@ -640,17 +672,31 @@ static void see_subfolder(void *arg, const char *name, unsigned char type)
 	s->items[s->count++] = join(s->p, s->folder, name);
 }
 
+static void leave_out_git(struct protecting *p, const char *folder)
+{
+	p->crowded = true;
+	if (p->nested)
+		leave_out(p, folder, "more folders of git's than are looked into, here and beyond");
+}
+
 /* Without any where there is no such folder. */
 static void list_subfolders(struct protecting *p, const char *folder, struct subfolders *ret_s)
 {
 	*ret_s = (struct subfolders){ .p = p, .folder = folder };
 	if (!p->host->entries)
 		return;
-	if (p->git_looked++ >= GIT_FOLDERS_MOST) {
-		leave_out(p, folder, "more folders of git's than are looked into, here and beyond");
+	if (p->git_looked++ >= (p->nested ? GIT_FOLDERS_MOST : OWN_MOST)) {
+		leave_out_git(p, folder);
 		return;
 	}
-	(void)p->host->entries(p->host, on_host(p, folder), p->build->dev, see_subfolder, ret_s);
+	int r = p->host->entries(p->host, on_host(p, folder), p->build->dev, see_subfolder, ret_s);
+
+	if (r == -EACCES)
+		add_whole(p, folder);
+	if (ret_s->count <= OWN_MOST)
+		return;
+	leave_out_git(p, folder);
+	ret_s->count = OWN_MOST;
 }
 
 enum { DEPTH_MOST = 16 }; /* of folders that have modules in them */
@@ -678,7 +724,9 @@ static void add_modules(struct protecting *p, const char *folder, int depth)
 	list_subfolders(p, folder, &s);
 	for (size_t i = 0; i < s.count; i++) {
 		if (depth == DEPTH_MOST) {
-			leave_out(p, s.items[i], "deeper than modules are looked into");
+			p->crowded = true;
+			if (p->nested)
+				leave_out(p, s.items[i], "deeper than modules are looked into");
 			return;
 		}
 		list_subfolders(p, s.items[i], &inner);
@@ -692,12 +740,13 @@ static void add_modules(struct protecting *p, const char *folder, int depth)
 /* Its work trees, which have its configuration, and its modules. */
 static void look_into_git(struct protecting *p, const char *folder)
 {
-	const char *trees = join(p, folder, "worktrees");
+	const char *trees = join(p, folder, "worktrees"), *modules = join(p, folder, "modules");
 	struct subfolders s;
 
+	p->crowded = false;
 	add(p, trees, VT_GUARD_WORKTREES, NULL);
 	list_subfolders(p, trees, &s);
-	for (size_t i = 0; i < s.count; i++) {
+	for (size_t i = 0; i < s.count && !p->crowded; i++) {
 		const char *git = read_line(p, on_host(p, join(p, s.items[i], "gitdir")));
 		const char *tree = git ? folder_of(p, relative_to(p, on_host(p, s.items[i]), git))
 				       : NULL;
@@ -706,7 +755,12 @@ static void look_into_git(struct protecting *p, const char *folder)
 		if (tree)
 			add_config(p, on_host(p, join(p, folder, "config")), tree);
 	}
-	add_modules(p, join(p, folder, "modules"), 0);
+	add_modules(p, modules, 0);
+	/* What a call may have filled takes nothing from what is at the root: it stays as it is. */
+	if (p->crowded && !p->nested) {
+		add_whole(p, trees);
+		add_whole(p, modules);
+	}
 }
 
 static void add_git(struct protecting *p, const char *folder, unsigned char type)
@@ -718,17 +772,27 @@ static void add_git(struct protecting *p, const char *folder, unsigned char type
 		add_git_folder(p, git, tree);
 		return;
 	}
-	/* A file of a module or a work tree; or a link, perhaps to a repository in the grant. */
-	const char *led = add_name(p, git);
+	/* A file of a module or a work tree; or a link. Either leads perhaps to one in the grant.
+	 */
+	const char *git_file = add_name(p, git), *led = git_file, *line = read_line(p, led);
+	struct vt_way way;
+
+	if (line && strncmp(line, "gitdir: ", 8) == 0) {
+		const char *path = relative_to(p, tree, line + 8);
+
+		p->failed |= !path;
+		if (path && find_way(p, path, &way) && !way.err)
+			led = way.real;
+	}
 	const char *inside = led != git ? in_grant(p, led) : NULL;
 
-	if (type == DT_LNK && inside && is_there(p, inside, &seen) && S_ISDIR(seen.mode)) {
+	if (inside && is_there(p, inside, &seen) && S_ISDIR(seen.mode)) {
 		for (size_t i = 0; i < p->count; i++) /* it is written by git's daily work */
 			if (strcmp(p->found[i].path, inside) == 0)
 				p->found[i].kind = VT_GUARD_FOLDER;
 		add_git_folder(p, inside, tree);
 	} else {
-		add_configs_of(p, led, tree);
+		add_configs_of(p, git_file, tree);
 	}
 }
 
@@ -806,9 +870,13 @@ static void look_everywhere(struct protecting *p)
 	look_into(p, "");
 	add_repository_around(p);
 	read_configs(p);
+	for (; git < p->git_folder_count && !p->failed; git++)
+		look_into_git(p, p->git_folders[git]);
+	p->git_looked = 0;
+	read_configs(p);
 	add_ways(p);
 	p->nested = true;
-	p->led_count = p->way_count = 0;
+	p->looks = p->way_count = 0;
 	for (size_t i = 0; i < p->home_count; i++)
 		if (vt_path_lies_in(p->homes[i], p->build->from) &&
 		    strcmp(p->homes[i], p->build->from) != 0)
@@ -889,6 +957,11 @@ static int list_guards(struct protecting *p, struct vt_build *build, struct vt_e
 
 	if (!guards || p->failed)
 		return vt_plan_nomem(err);
+	if (p->closed)
+		return vt_fail(err, VT_STEP_PLAN, EACCES,
+			       "refused: files.write: '%s' cannot be read, so that it is not known "
+			       "what files.protect keeps: open it, or --protect none",
+			       p->closed);
 	if (p->count > GUARDS_MOST)
 		return vt_fail(err, VT_STEP_PLAN, E2BIG,
 			       "refused: files.write: '%s' has more names that files.protect keeps "
@@ -961,7 +1034,10 @@ static void keep_places(struct protecting *p)
 
 /* ---- placeholders -------------------------------------------------------------------------- */
 
-/* Where there is an overlay anyway, what is missing at its root is there, empty, and stays so. */
+/*
+ * Where there is an overlay anyway, what is missing at its root is there, empty, and stays so. Not
+ * what people see: git would take HEAD for a file's name as well.
+ */
 static int place_missing(struct protecting *p, struct vt_build *build, struct vt_err *err)
 {
 	struct vt_guard *guards = (struct vt_guard *)build->guards;
@@ -976,7 +1052,7 @@ static int place_missing(struct protecting *p, struct vt_build *build, struct vt
 	memcpy(names, old->names, n * sizeof(*names));
 	for (size_t i = 0; i < build->guard_count; i++) {
 		bool known = guards[i].kind != VT_GUARD_NAME || guards[i].ino ||
-			     strchr(guards[i].path, '/');
+			     guards[i].path[0] != '.' || strchr(guards[i].path, '/');
 
 		for (size_t j = 0; !known && j < old->count; j++)
 			known = strcmp(names[j].path, guards[i].path) == 0;
@@ -1161,9 +1237,11 @@ int vt_protect_decide(struct vt_plan *plan, const struct vt_policy *policy,
 		p.configs = NULL;
 		p.git_folders = NULL;
 		p.nested = false;
+		p.closed = NULL;
+		p.looks = 0;
 		p.count = p.room = p.folder_count = p.folder_room = 0;
 		p.config_count = p.config_room = p.config_read = 0;
-		p.nested_count = p.led_count = p.way_count = 0;
+		p.nested_count = p.way_count = 0;
 		p.git_folder_count = p.git_folder_room = p.git_looked = 0;
 		keep_places(&p);
 		if (!is_off(policy))

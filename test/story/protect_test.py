@@ -207,6 +207,8 @@ OTHERS = [  # git folders that are not the grant's own
         git config -f .git/modules/lib/deep/config core.worktree ../../../../sub"""),
     Way("a submodule that is not there yet", "git init -q sub; evil >> sub/.git/config", STATUS, on="super",
         before="git submodule -q deinit -f sub; rm -rf .git/modules", open="modules that was not checked out yet"),
+    Way("a repository whose .git leads to it: its configuration", "evil >> .bare/config", STATUS,
+        before="mv .git .bare; echo 'gitdir: .bare' > .git"),
     Way("a worktree's .git", "evil_copy .git x; rm wt/.git; echo 'gitdir: ../x' > wt/.git", "cd wt; git status",
         before="git worktree add -q wt"),
     Way("a worktree's core.hooksPath, which is its repository's", "program wt/.githooks/pre-commit", "cd wt; " + COMMIT,
@@ -303,6 +305,8 @@ HOMES = [
             before="mkdir dotfiles; mv .local dotfiles/local; ln -s dotfiles/local .local"),
     at_home(".local/bin, in a .local that is a link, and another in its place", "rm -f .local; program .local/bin/tool", "bash -lc tool",
             before="mkdir dotfiles; mv .local dotfiles/local; ln -s dotfiles/local .local"),
+    at_home(".selected_editor, missing", "echo \"$PWN\" > .selected_editor", "sensible-editor x", needs="sensible-editor"),
+    at_home(".lessfilter, missing", "program .lessfilter", "lesspipe .bashrc", needs="lesspipe"),
     at_home("bin, missing", "program bin/tool", "bash -lc tool"),
     at_home(".local/lib", """v=$(python3 -c 'import sys; print("python%d.%d" % sys.version_info[:2])')
         mkdir -p .local/lib/$v/site-packages; printf 'import os; os.system("%s")\\n' "$PWN" > .local/lib/$v/site-packages/x.pth""",
@@ -665,6 +669,78 @@ def register_crowd(what, text):
 
 for each in CROWDS.items():
     register_crowd(*each)
+
+# The same, of the repository at the root: what is made, and where. A control: nothing is.
+CROWDS_AT_HOME = {"nothing": (0, "x"), "modules": (700, ".git/modules"), "work trees": (700, ".git/worktrees"), "folders": (3000, ".")}
+
+
+@test("what one call leaves takes nothing from the next one's protection of the repository at the root, or of where its .git leads", needs=["git"])
+def _():
+    for what, (count, where) in CROWDS_AT_HOME.items():
+        for names in (("etc/two", ".git/modules/sub/config"), (".bare/config", ".bare/hooks/post-checkout")):
+            with granted() as g:
+                shutil.rmtree(g)
+                shutil.copytree(templates() + "/super", g, symlinks=True)
+                if names[0] == "etc/two":
+                    run(["git", "-C", g, "config", "include.path", "../etc/one"])
+                    write(g + "/etc/one", "[include]\npath = two\n"), write(g + "/etc/two", "[x]\n")
+                else:
+                    os.rename(g + "/.git", g + "/.bare")
+                    write(g + "/.git", "gitdir: .bare\n")
+                    if not os.path.exists(f"{g}/.bare/hooks/post-checkout"):
+                        write(g + "/.bare/hooks/post-checkout", "#!/bin/sh\n")
+                before = [pathlib.Path(g, name).read_text() for name in names]
+                place = where.replace(".git", ".bare") if ".bare" in names[0] else where
+                text = f"import os\nfor i in range({count}): os.makedirs('{place}/0%d' % i)"
+                vitro("run", "--write", g, "--cwd", g, "--", "/usr/bin/python3", "-c", text)
+                call = in_grant(g, f"for f in {' '.join(names)}; do echo '[evil]' >> $f; done")
+                after = [pathlib.Path(g, name).read_text() for name in names]
+                check_equal(after, before, f"{what}: {names}", call)
+
+
+@test("what a call closes while another one is planned stays as it is in that, or that one is refused", needs=["git"])
+def _():
+    names = [".git/modules/sub/config", "etc/team", "lib/r/.git/config"]
+    for closed in ("/", ".git", ".git/modules", ".git/modules/sub", "lib", "lib/r", "etc"):
+        with granted() as g:
+            shutil.rmtree(g)
+            shutil.copytree(templates() + "/super", g, symlinks=True)
+            shutil.copytree(templates() + "/repository", g + "/lib/r", symlinks=True)
+            run(["git", "-C", g, "config", "include.path", "../etc/team"])
+            write(g + "/etc/team", "[x]\n")
+            text = f"{'true' if closed == '/' else 'chmod 0 ' + closed}; echo > made; while [ ! -e go ]; do sleep 0.02; done"
+            with vitro_started("run", "--write", g, "--cwd", g, "--", "/bin/sh", "-c", text) as (process, _):
+                wait_until(lambda: os.path.exists(g + "/made"), 10, "the first call runs")
+                call = vitro("run", "--write", g, "--cwd", g, "--", "/bin/sh", "-c", f"""for d in .git .git/modules .git/modules/sub lib lib/r etc; do chmod 755 $d; done
+                    for f in {' '.join(names)}; do echo '[evil]' >> $f; done; exit 0""", leaks=False)
+                write(g + "/go", ""), process.wait()
+            run(["chmod", "-R", "u+rwx", g])
+            check_equal([name for name in names if "evil" in pathlib.Path(g, name).read_text()], [], f"{closed} is closed: changed", call)
+
+
+@test("where a call's configuration leads is not opened unless it is a file, and takes the next call's plan bounded time", needs=["git", "mkfifo"])
+def _():
+    with granted() as g:
+        pipe = os.path.dirname(g) + "/pipe"
+        os.mkfifo(pipe)
+        text = f"""import os
+os.makedirs('n/.git'), os.makedirs('m/.git/hooks'), os.chdir('n/.git')
+open('config', 'w').write('[include]\\npath = {pipe}\\n')
+os.chdir('../../m/.git')
+for i in range(38): os.symlink('./' * 2030 + f'l{{i + 1}}', f'l{{i}}')
+open('l38', 'w').close()
+open('config', 'w').write('[include]\\n' + 'path = l0\\n' * 6000)
+for i in range(64): os.symlink('../l0', f'hooks/{{i}}')"""
+        call = vitro("run", "--write", g, "--cwd", g, "--", "/usr/bin/python3", "-c", text)
+        check_equal(call.code, 0, "the call", call)
+        with subprocess.Popen(["/bin/sh", "-c", f"echo text > {pipe}"]) as writer, contextlib.ExitStack() as stack:
+            stack.callback(writer.kill)
+            start = time.monotonic()
+            told = vitro("explain", "--write", g, leaks=False).out
+            check(time.monotonic() - start < 20, f"the next plan takes {time.monotonic() - start:.1f} s")
+            check_in("more links", told, "what explain tells")
+            check_equal(writer.poll(), None, "the end of who writes to the pipe")
+            check_equal(pathlib.Path(pipe).read_text(), "text\n", "what is in the pipe")
 
 
 @test("what is there by the host's own hand stays: before a call, and what it says of a name that the host replaced meanwhile")
