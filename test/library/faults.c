@@ -191,7 +191,8 @@ int main(int argc, char **argv)
 
 	options.policy = policy;
 	options.ready_min = options.ready_max = (uint32_t)atoi(argv[2]);
-	/* Nothing in it is protected: calls would wait for the spawner, which is stopped at times. */
+	/* Nothing in it is protected: calls would wait for the spawner, which is stopped at times.
+	 */
 	if (vitro_policy_set(policy, "files.write", argv[1], &error) < 0 ||
 	    vitro_policy_set(policy, "files.protect", "[]", &error) < 0 ||
 	    vitro_policy_set(policy, "limits.wall_ms", "60s", &error) < 0 ||
