@@ -450,10 +450,7 @@ static void add_config(struct protecting *p, const char *path, const char *tree)
 		if (strcmp(p->configs[i].path, path) == 0 && is_same(p->configs[i].tree, tree))
 			return;
 	if (p->config_count == CONFIGS_MOST) {
-		if (!p->plan->unlooked)
-			p->plan->unlooked = vt_arena_printf(
-				p->arena, "%s: more configurations than are read, here and beyond",
-				path);
+		leave_out_host(p, path, "more configurations than are read, here and beyond");
 		return;
 	}
 	struct config *items = grow(p, p->configs, p->config_count, &p->config_room,
@@ -534,9 +531,8 @@ static void read_configs(struct protecting *p)
 		if (len == -EACCES && !p->nested && !p->closed &&
 		    vt_path_lies_in(config.path, p->build->from))
 			p->closed = config.path;
-		if (len == -EFBIG && !p->plan->unlooked)
-			p->plan->unlooked = vt_arena_printf(p->arena, "%s: too large to be read",
-							    config.path);
+		if (len == -EFBIG)
+			leave_out_host(p, config.path, "too large to be read");
 		if (len <= 0 || p->failed)
 			continue;
 		if (!reading.tree)
@@ -564,15 +560,27 @@ static const char *relative_to(struct protecting *p, const char *folder, const c
 	return *path == '/' ? path : vt_arena_printf(p->arena, "%s/%s", folder, path);
 }
 
-/* What a repository's configuration leads to, wherever the repository is: `git` is a work tree's
- * .git. */
-static void add_configs_of(struct protecting *p, const char *git, const char *tree)
+/* The git folder that a work tree's .git names where it is a file. NULL: it names none. */
+static const char *named_by(struct protecting *p, const char *git, const char *tree)
 {
 	static const char prefix[] = "gitdir: ";
-	const char *line = read_line(p, git), *folder = git;
+	const char *line = read_line(p, git), *folder = NULL;
 
-	if (line && strncmp(line, prefix, sizeof(prefix) - 1) == 0)
+	if (line && strncmp(line, prefix, sizeof(prefix) - 1) == 0) {
 		folder = relative_to(p, tree, line + sizeof(prefix) - 1);
+		p->failed |= !folder;
+	}
+	return folder;
+}
+
+/*
+ * What a repository's configuration leads to, wherever the repository is: `git` is a work tree's
+ * .git.
+ */
+static void add_configs_of(struct protecting *p, const char *git, const char *tree)
+{
+	const char *named = named_by(p, git, tree), *folder = named ? named : git;
+
 	for (int i = 0; folder && i < 2; i++) {
 		const char *config = vt_arena_printf(p->arena, "%s/config", folder);
 		const char *more = vt_arena_printf(p->arena, "%s/config.worktree", folder);
@@ -774,16 +782,12 @@ static void add_git(struct protecting *p, const char *folder, unsigned char type
 	}
 	/* A file of a module or a work tree; or a link. Either leads perhaps to one in the grant.
 	 */
-	const char *git_file = add_name(p, git), *led = git_file, *line = read_line(p, led);
+	const char *git_file = add_name(p, git), *led = git_file;
+	const char *named = named_by(p, git_file, tree);
 	struct vt_way way;
 
-	if (line && strncmp(line, "gitdir: ", 8) == 0) {
-		const char *path = relative_to(p, tree, line + 8);
-
-		p->failed |= !path;
-		if (path && find_way(p, path, &way) && !way.err)
-			led = way.real;
-	}
+	if (named && find_way(p, named, &way) && !way.err)
+		led = way.real;
 	const char *inside = led != git ? in_grant(p, led) : NULL;
 
 	if (inside && is_there(p, inside, &seen) && S_ISDIR(seen.mode)) {

@@ -221,17 +221,17 @@ def _():
     files = ["1", "2", "3"]
     for call, words, left in (("unlink", [sys.executable, "-c", BY_PATHS], 1), ("unlinkat", [BINARY, "discard"], 3)):
         with folder() as top:
-            for place in ("/other", "/work/d"):
+            for place in ("/other", "/tree/d"):
                 os.makedirs(top + place)
                 for name in files:
                     write(f"{top}{place}/{name}", "")
-            done = run([WITHIN, *at(call, SWAP_FOLDER, top + "/work", top + "/other"), "--", *words, top + "/work"])
+            done = run([WITHIN, *at(call, SWAP_FOLDER, top + "/tree", top + "/other"), "--", *words, top + "/tree"])
             if "Operation canceled" in done.err:
                 skip("the filter around the tests has the one listener that a process can be under")
-            check(os.path.isdir(top + "/work.kept"), done)
+            check(os.path.isdir(top + "/tree.kept"), done)
             check_equal(len(os.listdir(top + "/other")), left, f"what {words[-1]} left of the other folder", done)
             if call == "unlinkat":
-                check_equal((done.code, os.path.lexists(top + "/work")), (0, False), "the folder", done)
+                check_equal((done.code, os.path.lexists(top + "/tree")), (0, False), "the folder", done)
 
 
 @test("discard: only a folder of the caller's goes, by its own name; one that is not there is gone")
